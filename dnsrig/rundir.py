@@ -12,11 +12,15 @@
         profile-<host>.folded          where a host's CPU time went: stacks, folded (outermost frame first) with a count
         samples.arrow                  what `watch` saw
         statistics.arrow               a resolver's own counters, each second while it was measured
-        queries.arrow                  what a simulated Internet was asked, one row a second and kind of query
+        queries.arrow                  one row a query of `load`, where `options.query_rows` asks for it; beside a
+                                       simulated Internet what that was asked, one row a second and kind of query
         not-in-world.arrow             the names that it was asked for and does not have
         sockets.arrow                  TCP connections of hosts, one row a socket and interval, from `watch` (procedures
                                        that want it)
         link-<host>-<host>.arrow       what went over an emulated link, one row a direction and interval, from `link`
+        clocks.arrow                   clocks of other machines, one row an exchange with one
+        generators/<host>/<load>/      of several generators, or one on another machine: the files of each one's own
+                                       `load`, `warmup` and `ramp`, by its machine's clock
         servers/<host>/                configuration as used, log (packed when large); of the server under test
                                        defaults.txt, its defaults as it prints them
         instruments/                   standard error of the instruments
@@ -24,7 +28,9 @@
       summary.parquet                  one row a trial and metric (derived)
       report.html                      (derived)
 
-Times are CLOCK_MONOTONIC nanoseconds of the machine that measured, unless a name says otherwise.
+Times are CLOCK_MONOTONIC nanoseconds of the machine that measured, unless a name says otherwise. What was seen on
+other machines is moved to that clock (`ClockRecord` says how well); in samples.arrow `machine@<name>` is another
+machine as a whole.
 JSON files are written whole or not at all: to a temporary name, synced, then renamed.
 
 Metrics are derived: `dnsrig report`, `compare`, `plan --from` and `export` compute them from what a trial recorded, so
@@ -469,6 +475,22 @@ class TrialSpec(Record):
     def generators(self) -> list[str]:
         """The hosts whose instruments put queries on the server under test, each its share of one schedule."""
         return [name for name, host in self.hosts.items() if host.asks] or [OBSERVER]
+
+    @property
+    def instrument_hosts(self) -> list[str]:
+        """The hosts of instruments: the observer, and those that ask in its place."""
+        return list(dict.fromkeys([*(name for name in self.hosts if name == OBSERVER), *self.generators]))
+
+    def whole_machine(self, host: str) -> str:
+        """The host of samples.arrow that stands for the whole machine that ``host`` is on."""
+        machine = self.hosts[host].machine
+        return "machine" if machine is None else f"machine@{machine}"
+
+    def interface(self, host: str, other: str) -> str:
+        """The source of samples.arrow that is the interface of ``host`` towards ``other``: it is called as that, or is
+        the one of its own that it has for all hosts on other machines."""
+        by_nic = any(link.kind == "nic" and set(link.ends) == {host, other} for link in self.links)
+        return f"link:{self.hosts[host].nic if by_nic else other}"
 
     @property
     def over_tls(self) -> bool:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from dnsrig.analysis import ends, machines, run_differences, statistics, thresholds
+from dnsrig.analysis import ends, interfaces, machines, run_differences, statistics, thresholds
 from dnsrig.analysis.metrics import Metric, all_metrics
 from dnsrig.analysis.read import Run
 from dnsrig.analysis.run_differences import Difference, Pair
@@ -88,7 +88,8 @@ def compare_runs(
         )
     shared = run_differences.shared_machines(base.manifest, new.manifest)
     may_differ = [*may_differ, *(_left_out(base.manifest, shared) if shared else [])]
-    differences = run_differences.differences(base.manifest, new.manifest, pairs, may_differ)
+    nics = _interfaces(base), _interfaces(new)
+    differences = run_differences.differences(base.manifest, new.manifest, pairs, may_differ, nics)
     verdicts = [_as_far_as_alike(found, differences) for found in _verdicts(base, new, pairs, named)]
     main, *others = dict.fromkeys(names)
     return TwoRuns(
@@ -101,6 +102,10 @@ def compare_runs(
         lines=[*_lines(base, new, pairs, [main]), *_lines(base, new, pairs, others)],
         verdicts=verdicts,
     )
+
+
+def _interfaces(run: Run) -> dict[str, interfaces.Facts]:
+    return {host: interfaces.comparable(facts) for host, facts in interfaces.of_hosts(run).items()}
 
 
 def _left_out(base: Manifest, shared: Collection[str]) -> list[str]:

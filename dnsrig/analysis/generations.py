@@ -106,8 +106,9 @@ def whole_bytes(trial: Trial) -> float | None:
 
 def _received(trial: Trial) -> pl.DataFrame:
     """Bytes of all frames that the secondary had received from its primary, every 0.2 s: columns time_ns, value."""
-    primaries = trial.record.spec.primaries
-    return trial.series(trial.subject, f"link:{primaries[0] if primaries else ''}", "rx_bytes")
+    spec = trial.record.spec
+    interface = spec.interface(trial.subject, spec.primaries[0]) if spec.primaries else ""
+    return trial.series(trial.subject, interface, "rx_bytes")
 
 
 def _at(rows: pl.DataFrame, time_ns: int) -> float:

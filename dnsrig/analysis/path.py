@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dnsrig.analysis.models import jitter
 from dnsrig.analysis.read import Trial
-from dnsrig.rundir import OBSERVER, LinkSpec, PathSpec
+from dnsrig.rundir import LinkSpec, PathSpec
 
 PACKETS_A_ZONE = 3.0
 """In each direction, about: it decides how busy a path is, and goes into the delay by its root alone."""
@@ -53,5 +53,5 @@ def _one_way_s(way: PathSpec | None, packets_per_s: float) -> float:
 def _far(trial: Trial) -> list[set[str]]:
     """The pairs of hosts between which zones go."""
     spec = trial.record.spec
-    others = spec.primaries or [name for name in spec.hosts if name not in (spec.subject, OBSERVER)]
+    others = spec.primaries or [name for name in spec.hosts if name not in (spec.subject, *spec.instrument_hosts)]
     return [{spec.subject, other} for other in others]

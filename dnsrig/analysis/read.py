@@ -152,6 +152,14 @@ class Trial:
         return LoadResult.model_validate(self.record.instruments.get("load", {}))
 
     @property
+    def loads(self) -> dict[str, LoadResult]:
+        """The same of each host that asks. Where it is not the only one, or on another machine, `load` is what they saw
+        together, and moments here are of its own machine's clock."""
+        generators, told = self.record.spec.generators, self.record.instruments
+        found = {host: LoadResult.model_validate(told.get(f"load-{host}", {})) for host in generators}
+        return {generators[0]: self.load} if len(generators) == 1 and not found[generators[0]].ran else found
+
+    @property
     def ramp(self) -> LoadResult:
         """What a ramp summed up: that of the procedure, or else the short one before `measure`; nothing without."""
         if self.load.model == "ramp":
@@ -370,8 +378,10 @@ class Trial:
         return None if found is None else found + (self.growth(host, "udp6", name) or 0.0)
 
     def links_growth(self, others: Iterable[str], *names: str) -> float | None:
-        """The same of these counters of the subject's interfaces towards other hosts, together; None without others."""
-        return total(self.growth(self.subject, f"link:{other}", name) for other in others for name in names)
+        """The same of these counters of the subject's interfaces towards other hosts, together; None without others. An
+        interface that leads to several counts once."""
+        interfaces = dict.fromkeys(self.record.spec.interface(self.subject, other) for other in others)
+        return total(self.growth(self.subject, interface, name) for interface in interfaces for name in names)
 
     def peak(self, host: str, source: str, name: str) -> float | None:
         """The largest value of a gauge during `measure`; None without samples."""

@@ -45,7 +45,7 @@ def arrived(trial: Trial) -> pl.DataFrame:
             until = pl.col("time_ns").shift(1, fill_value=phase.start.monotonic_ns) < phase.end.monotonic_ns
             nbytes = pl.col("delivered_bytes").cast(pl.Int64).cum_sum().alias("bytes")
             return rows.filter(until).select("time_ns", nbytes)
-    rows = trial.during_measure(far, f"link:{near}", "rx_bytes")
+    rows = trial.during_measure(far, trial.record.spec.interface(far, near), "rx_bytes")
     return empty if rows.is_empty() else rows.select("time_ns", bytes=pl.col("value") - rows["value"][0])
 
 

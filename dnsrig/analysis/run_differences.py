@@ -22,10 +22,11 @@ through which no trial goes."""
 MAY_DIFFER = (
     *("schema_version", "run", "experiment", "variant", "repeat"),
     *("dataset.key", "next_dataset.key", "hosts.*.server.key", "hosts.*.address"),
+    "machines.*",
     *(f"machine{each}{fact}" for each in (".", ".*.") for fact in (*CHANGING, *BESIDE)),
 )
-"""Names, where things lie, what every boot changes, and addresses, of which the family tells. The values on the
-matrix's axes are what variants are matched by."""
+"""Names, where things lie, how other machines are reached, what every boot changes, and addresses, of which the family
+tells. The values on the matrix's axes are what variants are matched by."""
 HARDWARE = ("architecture", "cpu_model", "cpus", "memory_total_bytes", "virtualisation")
 """Of a machine's conditions: where these are alike, one name is one machine."""
 SAME_WITHIN = 0.01
@@ -69,9 +70,16 @@ class Difference:
         return not self.pairs or pair in self.pairs
 
 
-def differences(base: Manifest, new: Manifest, pairs: Sequence[Pair], may_differ: Sequence[str]) -> list[Difference]:
-    """Each once, those of the whole run first. ``may_differ``: names of what is of no concern, or their beginnings."""
-    found = [*_of_runs(base, new), *_of_specs(base, new, pairs)]
+def differences(
+    base: Manifest,
+    new: Manifest,
+    pairs: Sequence[Pair],
+    may_differ: Sequence[str],
+    interfaces: tuple[Mapping[str, Any], Mapping[str, Any]] = ({}, {}),
+) -> list[Difference]:
+    """Each once, those of the whole run first. ``may_differ``: names of what is of no concern, or their beginnings;
+    ``interfaces``: of both, those of hosts."""
+    found = [*_of_runs(base, new), *_of_interfaces(*interfaces), *_of_specs(base, new, pairs)]
     return [replace(d, asked_for=d.asked_for or any(_begins(d.what, name) for name in may_differ)) for d in found]
 
 
@@ -116,6 +124,12 @@ def _of_machines(base: Manifest, new: Manifest) -> Iterator[Difference]:
         yield from _unlike(f"machine.{name}", ours[name], theirs[name], alike=_nearly_alike)
     if not shared_machines(base, new):
         yield from _unlike("machine", base.measured_under, new.measured_under, alike=_nearly_alike)
+
+
+def _of_interfaces(base: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Difference]:
+    """Of hosts that have one in both runs: whether they have is in the specs."""
+    for host in (host for host in base if host in new):
+        yield from _unlike(f"nics.{host}", base[host], new[host])
 
 
 def _of_specs(base: Manifest, new: Manifest, pairs: Sequence[Pair]) -> Iterator[Difference]:

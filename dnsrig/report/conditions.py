@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from dnsrig.analysis.read import Run
+from dnsrig.analysis.read import Run, Trial
 from dnsrig.report.figures import NONE, quantity
 from dnsrig.rundir import Manifest
 
@@ -64,8 +64,22 @@ def value_range(name: str, values: Sequence[Any]) -> tuple[str, str]:
 def by_machine(manifest: Manifest) -> dict[str, dict[str, str]]:
     """Machine -> its conditions; of a run on one machine it has no name."""
     if not manifest.machines:
-        return {"": flatten(manifest.conditions)}
-    return {machine.name: flatten(machine.conditions) for machine in manifest.machines}
+        return {"": flatten(_of_itself(manifest.conditions))}
+    return {machine.name: flatten(_of_itself(machine.conditions)) for machine in manifest.machines}
+
+
+def around(run: Run) -> dict[str, str]:
+    """What may differ from one trial to the next, of this machine and of others, as ranges."""
+    return ranges(
+        _of_itself(trial.record.conditions)
+        | {"machines": {name: machine.conditions for name, machine in trial.record.machines.items()}}
+        for trial in run.trials
+    )
+
+
+def _of_itself(told: Mapping[str, Any]) -> dict[str, Any]:
+    """Without what has a table of its own (``elsewhere.py``)."""
+    return {name: value for name, value in told.items() if name not in ("other_machines", "nics")}
 
 
 def alike(columns: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
@@ -102,13 +116,22 @@ def as_table(columns: Mapping[str, Mapping[str, str]]) -> tuple[dict[str, list[s
 
 def instruments(run: Run) -> dict[str, dict[str, str]]:
     """Instrument -> its own account of itself, as ranges over the trials: what it cost, what it resolves."""
-    names = dict.fromkeys(name for trial in run.trials for name in trial.record.instruments)
+    names = dict.fromkeys(name for trial in run.trials for name in _instruments(trial))
     return {name: ranges(_without(trial.record.instruments.get(name, {})) for trial in run.trials) for name in names}
 
 
+def _instruments(trial: Trial) -> list[str]:
+    """But those of which other tables tell: the shares of a load, and the two ends that compare clocks."""
+    spec = trial.record.spec
+    shares = [f"-{host}" for host in spec.generators if f"load-{host}" in trial.record.instruments]
+    ends = [*(f"clock-{machine}" for machine in spec.machines), *(f"clocks-{host}" for host in spec.hosts)]
+    return [name for name in trial.record.instruments if name not in ends and not name.endswith(tuple(shares))]
+
+
 def _without(summary: Mapping[str, Any]) -> dict[str, Any]:
-    """What is not an absolute time: those differ in every trial and tell nothing side by side."""
-    moments = ("started_ns", "first_answer_ns", "first_seen_ns", "last_seen_ns", "last_unseen_ns")
+    """What is not an absolute time: those differ in every trial and tell nothing side by side. Generators have a
+    table."""
+    moments = ("started_ns", "first_answer_ns", "first_seen_ns", "last_seen_ns", "last_unseen_ns", "generators")
     return {name: value for name, value in summary.items() if name not in _HIDDEN and name not in moments}
 
 

@@ -72,7 +72,8 @@ def settings(run: Run) -> list[dict[str, str]]:
             # Of a resolver also what is by default equal for all.
             chosen = {**(host.resolving.model_dump() if host.resolving else {}), **host.settings}
             texts = (conditions.text(host.cpus), conditions.text(chosen), conditions.text(host.sysctls))
-            rows.setdefault((name, *texts), []).append(variant.label)
+            where = f"{name} on {host.machine}" if host.machine else name
+            rows.setdefault((where, *texts), []).append(variant.label)
     total = len(run.manifest.variants)
     return [
         {

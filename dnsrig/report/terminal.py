@@ -11,7 +11,7 @@ from rich.text import Text
 from dnsrig import traps
 from dnsrig.analysis.read import Run
 from dnsrig.analysis.summary import VariantRow, describe, main_metric, variant_table
-from dnsrig.report import calibrated, checks, figures, wording
+from dnsrig.report import calibrated, checks, elsewhere, figures, wording
 from dnsrig.report.figures import visible
 from dnsrig.report.fitting import FittingTable
 from dnsrig.report.gather import Entry, TrapReport, gather
@@ -34,6 +34,7 @@ def terminal_table(run: Run, findings: Iterable[Finding] | None = None) -> Fitti
     compared = any(row.baseline is not None for row in rows)
     notes = [f"of baseline: {wording.of_mean(run)}; [..]: {wording.of_what(rows)}"] if compared else []
     notes += [f"a..b {metric.unit}: {wording.BOTH_ENDS}"] if any(map(wording.is_between, rows)) else []
+    notes += [line] if (line := elsewhere.summary(run)) else []
     notes += [f"chance: {reach} (after Holm)"] if (reach := wording.reach(run, rows)) else []
     # Where there is no certificate the trap says so.
     notes += [visible(line)] if (line := calibrated.line(run.manifest)) != calibrated.NOT_CALIBRATED else []

@@ -6,7 +6,9 @@ the kernel's interrupt work accounts for: some other program on the same CPU.
 
 from __future__ import annotations
 
-from dnsrig.analysis.cpu_shares import shares_of
+from typing import Any
+
+from dnsrig.analysis.cpu_shares import shares_of, steal_series
 from dnsrig.analysis.read import Trial
 from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 
@@ -27,13 +29,14 @@ def after(trial: Trial) -> Conclusion | None:
     if shares is None:
         return cannot_tell(f"No samples of /proc/stat and of the {trial.subject}'s cgroup.")
     span_s, steal, foreign = shares
-    around = (record.conditions.get(when, {}) for when in ("before", "after"))
-    others = max(int(moment.get("other_trials_running", 0)) for moment in around)
+    others = max(int(moment.get("other_trials_running", 0)) for moment in _around(trial))
     if span_s < SHORTEST_S and not others:
         return cannot_tell(f"A measurement of {span_s:.2f} s is too short to judge by ticks of 10 ms.")
     if steal <= STEAL_SHARE and foreign <= FOREIGN_SHARE and not others:
         return CLEAR
-    also = f"; {others} other trial(s) of dnsrig ran on this machine" if others else ""
+    machine = record.spec.hosts[trial.subject].machine
+    where = f"the machine {machine}" if machine else "this machine"
+    also = f"; {others} other trial(s) of dnsrig ran on {where}" if others else ""
     return Conclusion(
         "found",
         summary=f"On the {trial.subject}'s CPU the hypervisor took {steal:.1%} of the time and other programs {foreign:.1%}{also}.",
@@ -43,7 +46,15 @@ def after(trial: Trial) -> Conclusion | None:
             "measured_s": round(span_s, 3),
             "other_trials": others,
         },
-        series=tuple(f"machine/cpu{cpu}/steal_us" for cpu in record.spec.hosts[trial.subject].cpus),
+        series=steal_series(trial, trial.subject),
         metrics=(record.spec.main_metric, f"{record.spec.hosts[trial.subject].role}_cpu_s"),
-        remedy="Stop what else runs on this machine (`dnsrig check` names it), or measure on one that is not shared.",
+        remedy=f"Stop what else runs on {where} (`dnsrig check` names it), or measure on one that is not shared.",
     )
+
+
+def _around(trial: Trial) -> list[dict[str, Any]]:
+    """Conditions of the machine of the server under test, before the trial and after."""
+    record, machine = trial.record, trial.record.spec.hosts[trial.subject].machine
+    if machine is None:
+        return [record.conditions.get(when, {}) for when in ("before", "after")]
+    return [record.machines[machine].conditions] if machine in record.machines else [{}]

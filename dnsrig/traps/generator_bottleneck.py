@@ -2,6 +2,7 @@
 
 A generator without time to spare sends later than it should, and reads answers later than they came: it then measures
 itself. The signs: its busiest thread always had work, queries were sent late or not at all, or its CPU was not its own.
+Of several generators one is enough, and is named: its share of the queries tells of it.
 And where the same run has an echo server: a server cannot be told to be faster than what only reflects queries, so one
 that comes near it has met the generator, or the kernel's network between.
 """
@@ -12,7 +13,7 @@ import statistics
 from collections.abc import Iterator, Sequence
 
 from dnsrig.analysis import lag
-from dnsrig.analysis.cpu_shares import shares_of
+from dnsrig.analysis.cpu_shares import shares_of, steal_series
 from dnsrig.analysis.load_result import LoadResult, Try
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.rundir import OBSERVER, Scalar, TrialSpec
@@ -31,10 +32,8 @@ NEAR_ECHO = 0.95
 """Of what the echo server answered, from which a server is no longer told apart from it."""
 FAULTS = ("delay", "jitter", "loss", "stall")
 """Settings of the echo server with which it is no measure of the instrument."""
-REMEDY = (
-    "Give the instrument more CPUs (`--set hosts.observer.cpus=[...]`) or ask for less (`--set options.rate_qps=...`); "
-    "`dnsrig run echo-baseline` shows what it can do on this machine."
-)
+MOST_NAMED = 3
+"""Generators of which it is told what was wrong; of the others how many."""
 
 
 def after(trial: Trial) -> Conclusion | None:
@@ -42,22 +41,48 @@ def after(trial: Trial) -> Conclusion | None:
     if not load.ran or trial.record.outcome not in JUDGED:
         return None
     told, evidence = _of_ramp(load) if load.model == "ramp" else _of_load(load)
-    cpu = _of_cpu(trial)
-    if cpu is not None:
-        told += cpu[0]
-        evidence |= cpu[1]
+    slow = _of_each(trial)
+    cpu, cpu_evidence = _of_cpus(trial)
+    if slow or cpu:
+        evidence["generators"] = ", ".join(dict.fromkeys([*slow, *cpu]))
+    told = [*(_together(slow) or told), *_together(cpu)]
+    evidence |= cpu_evidence
     if told:
+        blamed = list(dict.fromkeys([*slow, *cpu])) or trial.record.spec.generators
         return Conclusion(
             "found",
             summary=f"The load generator was the bottleneck: {'; '.join(told)}.",
             evidence=evidence,
-            series=tuple(f"machine/cpu{cpu}/steal_us" for cpu in trial.record.spec.hosts[OBSERVER].cpus),
+            series=tuple(series for host in blamed[:MOST_NAMED] for series in steal_series(trial, host)),
             metrics=(trial.record.spec.main_metric, "answered_qps", "send_lag_p99_us"),
-            remedy=REMEDY,
+            remedy=remedy(blamed[0]),
         )
-    if cpu is None and load.model in ("rate", "stream") and not load.lag_ns:
+    if not cpu_evidence and load.model in ("rate", "stream") and not load.lag_ns:
         return cannot_tell("The summary of the load says nothing of its send lag.")
     return CLEAR
+
+
+def remedy(host: str) -> str:
+    """``host``: the one that asks."""
+    return (
+        f"Give the instrument more CPUs (`--set 'hosts.{host}.cpus=[...]'`), let more hosts ask "
+        "(`--set options.generators=...`), or ask for less (`--set options.rate_qps=...`); `dnsrig run echo-baseline` "
+        "shows what it can do on this machine."
+    )
+
+
+def _together(by_host: dict[str, list[str]]) -> list[str]:
+    """Clauses of a sentence, of the first hosts."""
+    told = [clause for host in [*by_host][:MOST_NAMED] for clause in by_host[host]]
+    return told + ([f"so it is with {more} others"] if (more := len(by_host) - MOST_NAMED) > 0 else [])
+
+
+def _of_each(trial: Trial) -> dict[str, list[str]]:
+    """What is wrong with single ones of several generators. Steps of a ramp are known of all of them together only."""
+    if len(trial.loads) < 2 or trial.load.model == "ramp":
+        return {}
+    found = {host: _of_load(load)[0] for host, load in trial.loads.items() if load.ran}
+    return {host: [f"of {host}, {clause}" for clause in told] for host, told in found.items() if told}
 
 
 def _of_load(load: LoadResult) -> tuple[list[str], dict[str, Scalar | None]]:
@@ -118,21 +143,34 @@ def _step_is_own_fault(step: Try) -> bool:
     )
 
 
-def _of_cpu(trial: Trial) -> tuple[list[str], dict[str, Scalar | None]] | None:
-    """What others took of the instrument's CPUs; None without samples, or where `measure` was too short for ticks."""
-    if OBSERVER not in trial.record.spec.hosts:
-        return None
-    shares = shares_of(trial, OBSERVER)
-    if shares is None or shares[0] < SHORTEST_S:
-        return None
-    _, steal, foreign = shares
+def _of_cpus(trial: Trial) -> tuple[dict[str, list[str]], dict[str, Scalar | None]]:
+    """What others took of the CPUs of which generators, and the most that they took of any; no numbers without
+    samples, or where `measure` was too short for ticks."""
+    known, told = [], {}
+    for host in trial.record.spec.generators:
+        shares = shares_of(trial, host) if host in trial.record.spec.hosts else None
+        if shares is None or shares[0] < SHORTEST_S:
+            continue
+        _, steal, foreign = shares
+        known.append((steal, foreign))
+        if clauses := _of_cpu(trial, host, steal, foreign):
+            told[host] = clauses
+    if not known:
+        return told, {}
+    steal, foreign = (max(shares) for shares in zip(*known))
+    return told, {"steal_percent": round(100 * steal, 2), "foreign_percent": round(100 * foreign, 2)}
+
+
+def _of_cpu(trial: Trial, host: str, steal: float, foreign: float) -> list[str]:
+    loads, machine = trial.loads, trial.record.spec.hosts[host].machine
+    whose = f"the CPUs of {host}{f' on {machine}' if machine else ''}" if len(loads) > 1 or machine else "its CPUs"
     told = []
     if steal > STEAL_SHARE:
-        told.append(f"the hypervisor took {steal:.1%} of the time of its CPUs")
+        told.append(f"the hypervisor took {steal:.1%} of the time of {whose}")
     # A generator with real-time priority does not wait for other programs.
-    if foreign > FOREIGN_SHARE and not trial.load.real_time:
-        told.append(f"other programs took {foreign:.1%} of the time of its CPUs")
-    return told, {"steal_percent": round(100 * steal, 2), "foreign_percent": round(100 * foreign, 2)}
+    if foreign > FOREIGN_SHARE and not loads[host].real_time:
+        told.append(f"other programs took {foreign:.1%} of the time of {whose}")
+    return told
 
 
 def across(run: Run) -> Iterator[tuple[str, Conclusion]]:
@@ -145,11 +183,11 @@ def across(run: Run) -> Iterator[tuple[str, Conclusion]]:
         echo = echoes.get(_rest(specs[name]))
         floor_qps = answered.get(echo) if echo else None
         if qps and floor_qps and _kind(specs[name]) != "echo":
-            yield name, beside_echo(qps, floor_qps, specs[name].main_metric)
+            yield name, beside_echo(qps, floor_qps, specs[name].main_metric, specs[name].generators[0])
 
 
-def beside_echo(qps: float, echo_qps: float, metric: str) -> Conclusion:
-    """``qps``: what the server answered; ``echo_qps``: what the echo server did, by the same instrument."""
+def beside_echo(qps: float, echo_qps: float, metric: str, host: str = OBSERVER) -> Conclusion:
+    """``qps``: what the server answered; ``echo_qps``: what the echo server did, by the same instrument on ``host``."""
     if qps < NEAR_ECHO * echo_qps:
         return CLEAR
     return Conclusion(
@@ -162,7 +200,7 @@ def beside_echo(qps: float, echo_qps: float, metric: str) -> Conclusion:
             "of_echo_percent": round(100 * qps / echo_qps, 1),
         },
         metrics=(metric, "answered_qps", "capacity_qps"),
-        remedy="Take the figure as a lower limit. " + REMEDY,
+        remedy=f"Take the figure as a lower limit. {remedy(host)}",
     )
 
 

@@ -109,7 +109,7 @@ def _timer(server: ServerRecord, pause: Pause) -> ServerLimit | None:
 def _activity(trial: Trial, pause: Pause, whole_s: float) -> Activity | None:
     """None where samples are missing."""
     spec = trial.record.spec
-    links = [f"link:{primary}" for primary in spec.primaries]
+    links = dict.fromkeys(spec.interface(trial.subject, primary) for primary in spec.primaries)
     busy_us = [_grown(trial, pause, host, "cgroup", "cpu_usage_us") for host in (trial.subject, *spec.primaries)]
     moved = total(_grown(trial, pause, trial.subject, link, "rx_bytes") for link in links)
     all_moved = total(trial.growth(trial.subject, link, "rx_bytes") for link in links)
@@ -162,7 +162,7 @@ def _found(
         },
         series=(
             f"{trial.subject}/cgroup/cpu_usage_us",
-            *(f"{trial.subject}/link:{p}/rx_bytes" for p in spec.primaries),
+            *(f"{trial.subject}/{spec.interface(trial.subject, p)}/rx_bytes" for p in spec.primaries),
         ),
         metrics=(spec.main_metric, "time_per_zone_ms", "zones_per_s"),
         remedy=timer.remedy[0].upper() + timer.remedy[1:] + "."

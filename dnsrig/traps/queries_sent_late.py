@@ -13,6 +13,7 @@ from __future__ import annotations
 from dnsrig.analysis import lag
 from dnsrig.analysis.load_result import LoadResult
 from dnsrig.analysis.read import Trial
+from dnsrig.rundir import OBSERVER
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
 ORDER = 45
@@ -59,9 +60,16 @@ def after(trial: Trial) -> Conclusion | None:
         },
         metrics=(trial.record.spec.main_metric, "send_lag_p99_us", "asked_qps"),
         remedy="Let less time pass at once (`--set options.speed=...`), give the clients' host more CPUs "
-        "(`--set hosts.clients.cpus=[...]`) with as many `options.threads`, or keep a share of the clients "
+        f"(`--set 'hosts.{_slowest(trial)}.cpus=[...]'`) with as many `options.threads`, or keep a share of the clients "
         "(`--set stream.keep_share=...`).",
     )
+
+
+def _slowest(trial: Trial) -> str:
+    """The host that sent its part of the stream the latest; runs of earlier versions do not say who asked."""
+    loads = trial.loads
+    slowest = max(loads, key=lambda host: loads[host].lag_ns.get("p99") or 0)
+    return "clients" if slowest == OBSERVER else slowest
 
 
 def slipped_s(load: LoadResult) -> float:

@@ -70,8 +70,8 @@ def after(trial: Trial) -> Conclusion | None:
         },
         metrics=(trial.record.spec.main_metric, "asked_qps", "answered_qps"),
         remedy="Read the latency as that of the rate sent, or let the instrument keep up: ask for less "
-        "(`--set options.rate_qps=...`), or give the observer more CPUs (`--set hosts.observer.cpus=[...]`); over TCP and DoT also "
-        "more clients (`--set options.clients=...`).",
+        "(`--set options.rate_qps=...`), or give the instrument more CPUs "
+        f"(`--set 'hosts.{trial.record.spec.generators[0]}.cpus=[...]'`); over TCP and DoT also more clients (`--set options.clients=...`).",
     )
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 from dnsrig.analysis import during
 from dnsrig.analysis.read import Trial
 from dnsrig.analysis.stalls import stalls_of
-from dnsrig.rundir import OBSERVER
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
 TITLE = "datagrams dropped at a full receive buffer"
@@ -28,16 +27,16 @@ LOADED_SERVER_REMEDY = (
     "(`--set options.rate_qps=...`)."
 )
 INSTRUMENT_REMEDY = (
-    "The instrument lost answers that were given: raise net.core.rmem_max of the machine, give the observer more CPUs "
-    "(`--set hosts.observer.cpus=[...]`), or ask for less (`--set options.rate_qps=...`)."
+    "The instrument lost answers that were given: raise net.core.rmem_max of {machine}, give {host} more CPUs "
+    "(`--set 'hosts.{name}.cpus=[...]'`), or ask for less (`--set options.rate_qps=...`)."
 )
 
 
 def after(trial: Trial) -> Conclusion | None:
     if trial.record.outcome not in JUDGED:
         return None
-    watched = trial.hosts_as("primary", "secondary", "resolver")
-    watched += [host for host in trial.record.spec.hosts if host == OBSERVER]
+    instruments = [host for host in trial.record.spec.instrument_hosts if host in trial.record.spec.hosts]
+    watched = [*trial.hosts_as("primary", "secondary", "resolver"), *instruments]
     drops = {host: trial.udp_growth(host, "rcvbuf_errors") for host in watched}
     if None in drops.values():
         return cannot_tell("No samples of UDP errors.")
@@ -48,9 +47,9 @@ def after(trial: Trial) -> Conclusion | None:
     lossy = {host: int(count) for host, count in drops.items() if count and host not in expected}
     if not lossy:
         return CLEAR
-    told = " and ".join(f"{count:,} on the {host}" for host, count in lossy.items())
-    ours = lossy.get(OBSERVER, 0)
-    fault = f" Those on the {OBSERVER} are the instrument's fault: these answers were given." if ours else ""
+    told = " and ".join(f"{count:,} on {_named(host)}" for host, count in lossy.items())
+    ours = " and ".join(_named(host) for host in lossy if host in instruments)
+    fault = f" Those on {ours} are the instrument's fault: these answers were given." if ours else ""
     stalled = _in_stalls(trial, lossy)
     return Conclusion(
         "found",
@@ -87,8 +86,21 @@ def _concerned(trial: Trial) -> tuple[str, ...]:
     return (trial.record.spec.main_metric, "udp_buffer_errors", *more)
 
 
+def _named(host: str) -> str:
+    """
+    >>> _named("secondary"), _named("generator-2")
+    ('the secondary', 'generator-2')
+    """
+    return host if host[-1].isdigit() else f"the {host}"
+
+
 def _remedies(trial: Trial, lossy: dict[str, int]) -> list[str]:
-    found = [INSTRUMENT_REMEDY] if OBSERVER in lossy else []
-    if set(lossy) - {OBSERVER}:
+    spec = trial.record.spec
+    ours = [host for host in lossy if host in spec.instrument_hosts]
+    found = []
+    if ours:
+        machine = spec.hosts[ours[0]].machine or "the machine"
+        found.append(INSTRUMENT_REMEDY.format(machine=machine, host=_named(ours[0]), name=ours[0]))
+    if set(lossy) - set(ours):
         found.append(LOADED_SERVER_REMEDY if trial.load.ran else SERVER_REMEDY)
     return found

@@ -16,7 +16,7 @@ from dnsrig.analysis import thresholds
 from dnsrig.analysis.compare import compare_runs
 from dnsrig.analysis.read import Run
 from dnsrig.analysis.run_differences import of_two_specs
-from dnsrig.rundir import HostSpec, PathSpec, Record, ServerSource, TrialSpec
+from dnsrig.rundir import HostSpec, MachineSpec, PathSpec, Record, ServerSource, TrialSpec
 
 Leaf = tuple[str | int, ...]
 """Keys and places on the way to a value."""
@@ -85,6 +85,7 @@ def test_a_change_of_any_field_is_told_but_of_those_listed() -> None:
     assert untold(TrialSpec) == {
         *("schema_version", "run", "experiment", "variant.id", "variant.parameters.one", "repeat"),
         *("dataset.key", "next_dataset.key", "hosts.one.server.key", "hosts.one.address"),
+        *(f"machines.one.{field}" for field in MachineSpec.model_fields),
     }
 
 
@@ -220,3 +221,41 @@ def test_what_differs_in_some_variants_keeps_only_these_undecided(tmp_path: Path
 def test_two_builds_held_against_each_other_are_judged(tmp_path: Path) -> None:
     one, other = (Plan(servers=[n], zones=[100], repeats=5, samples=False, baseline={}) for n in ("bind@/a", "bind@/b"))
     assert held(tmp_path, one, other, "transfer_time > 200 %").decision == "pass"
+
+
+def on_another_machine(manifest: dict[str, Any], **conditions: Any) -> None:
+    usual = {"kernel": "6.1.0-1", "boot_id": "one", "cpus": 8, "sysctls": {"net.core.rmem_max": "212992"}}
+    manifest["conditions"]["other_machines"] = {"rack-1": usual | conditions}
+
+
+def test_conditions_of_another_machine_are_conditions(tmp_path: Path) -> None:
+    base, new = two(tmp_path)
+    edit(base, on_another_machine)
+    edit(new, lambda manifest: on_another_machine(manifest, boot_id="two"))
+    assert compare_runs(Run.open(base), Run.open(new), [], []).differences == [], "each boot has another id"
+    edit(new, lambda m: on_another_machine(m, kernel="6.12.0-1", sysctls={"net.core.rmem_max": "4194304"}))
+    found = compare_runs(Run.open(base), Run.open(new), [], [])
+    assert [str(difference) for difference in found.differences] == [
+        "machine.other_machines.rack-1.kernel: 6.1.0-1 in the base, 6.12.0-1 in the new run",
+        "machine.other_machines.rack-1.sysctls.net.core.rmem_max: 212992 in the base, 4194304 in the new run",
+    ]
+
+
+def with_interface(directory: Path, **facts: Any) -> Run:
+    run = Run.open(directory)
+    usual = {"name": "eno1", "driver": "ice 6.1", "channels": {"combined": 8}, "irqs": {"45": "0", "46": "1"}}
+    for trial in run.trials:
+        trial.record.conditions["nics"] = {"secondary": usual | facts}
+    return run
+
+
+def test_interfaces_of_hosts_are_conditions(tmp_path: Path) -> None:
+    base, new = two(tmp_path)
+    one, alike = with_interface(base), with_interface(new, name="eno2", irqs={"71": "1", "70": "0"})
+    assert compare_runs(one, alike, [], []).differences == [], "what a boot changes does not count"
+    other = with_interface(new, channels={"combined": 2}, irqs={"70": "0", "71": "0"})
+    assert [str(difference) for difference in compare_runs(one, other, [], []).differences] == [
+        "nics.secondary.channels.combined: 8 in the base, 2 in the new run",
+        "nics.secondary.irqs: 0, 1 in the base, 0, 0 in the new run",
+    ]
+    assert compare_runs(one, Run.open(new), [], []).differences == [], "nothing is known of those of the new run"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import elsewhere_data
 import load_rows
 import path_data
 import polars as pl
@@ -315,7 +316,10 @@ def test_every_trap_says_something_of_every_trial(tmp_path: Path) -> None:
         trial.record.spec.hosts["internet"] = trial.record.spec.hosts["primary"].model_copy(update={"role": "world"})
         trial.record.spec.hosts[trial.subject].resolving = ResolvingSpec()
     spread = Run.open(synthetic.build(tmp_path / "spread", synthetic.Plan(samples=False, machines=("a", "b"))))
-    judged = (run, loaded, pulled, sites, far, narrow, replayed, resolved, spread)
+    apart = Run.open(synthetic.build(tmp_path / "apart", synthetic.Plan(servers=["knot@system"], zones=[100])))
+    for trial in apart.trials:
+        elsewhere_data.put(trial, "primary", "rack-1")
+    judged = (run, loaded, pulled, sites, far, narrow, replayed, resolved, spread, apart)
     findings = [finding for some in judged for finding in examine(some)]
     for trap in all_traps().values():
         mine = [f for f in findings if f.trap == trap.id]

@@ -23,7 +23,9 @@ def look(trial: Trial) -> Seen:
     if not answered or sent is None:
         return cannot_tell("there are no answers, or no samples of the link to the authority")
     seen = sent / answered
-    series = tuple(f"{trial.subject}/link:{primary}/tx_packets" for primary in primaries)
+    series = tuple(
+        f"{trial.subject}/{trial.record.spec.interface(trial.subject, primary)}/tx_packets" for primary in primaries
+    )
     asked = "uncached" if missing else "cached"
     if missing:
         return Seen(seen, least=COLD_LEAST * missing, asked=asked, series=series)

@@ -22,15 +22,13 @@ def look(trial: Trial) -> Seen:
     assert phase is not None
     if trial.record.instruments.get("probe", {}).get("seen") == 0:
         return cannot_tell("no zone arrived")
-    primary = spec.primaries[0]
-    rows = trial.series(trial.subject, f"link:{primary}", "rx_bytes").filter(
-        pl.col("time_ns") <= phase.start.monotonic_ns
-    )
-    changed = trial.growth(trial.subject, f"link:{primary}", "rx_bytes")
+    interface = spec.interface(trial.subject, spec.primaries[0])
+    rows = trial.series(trial.subject, interface, "rx_bytes").filter(pl.col("time_ns") <= phase.start.monotonic_ns)
+    changed = trial.growth(trial.subject, interface, "rx_bytes")
     whole = 0 if rows.height < 2 else int(rows["value"][-1]) - int(rows["value"][0])
     if changed is None or whole <= 0:
         return cannot_tell("there are no samples of the link from before")
-    series = (f"{trial.subject}/link:{primary}/rx_bytes",)
+    series = (f"{trial.subject}/{interface}/rx_bytes",)
     if spec.transfer.ixfr:
         return Seen(100 * changed / whole, most=HALF_PERCENT, asked="IXFR", series=series)
     return Seen(100 * changed / whole, least=HALF_PERCENT, asked="AXFR", series=series)

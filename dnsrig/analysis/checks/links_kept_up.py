@@ -66,7 +66,7 @@ def look(trial: Trial) -> Seen:
         share,
         most=MOST_PERCENT,
         why=f"that was its busiest second, of {way.rate_mbit:g} Mbit/s {way}: raise path.rate_mbit, or ask for less",
-        series=(f"{way.receiver}/link:{way.sender}/rx_bytes",),
+        series=(f"{way.receiver}/{trial.record.spec.interface(way.receiver, way.sender)}/rx_bytes",),
     )
 
 
@@ -76,7 +76,8 @@ def _ways(trial: Trial) -> Iterator[Way]:
     for link in spec.links:
         left, right = link.ends
         other = spec.hosts[right if left == trial.subject else left]
-        is_flood = other.role is None and not other.client_range and OBSERVER not in link.ends
+        is_load = bool(other.client_range) or other.asks or OBSERVER in link.ends
+        is_flood = other.role is None and not is_load
         if trial.subject in link.ends and not is_flood:
             yield Way(link, "forward", left, right, link.forward)
             yield Way(link, "reverse", right, left, link.reverse)
@@ -93,15 +94,16 @@ def _lost(trial: Trial, way: Way) -> int | None:
         return 0
     # Of one packet both ends may say that it was dropped.
     ends = (way.sender, way.receiver, "tx_dropped"), (way.receiver, way.sender, "rx_dropped")
-    known = [found for host, other, name in ends if (found := trial.growth(host, f"link:{other}", name)) is not None]
-    return int(max(known)) if known else None
+    spec = trial.record.spec
+    counted = [trial.growth(host, spec.interface(host, other), name) for host, other, name in ends]
+    return int(max(known)) if (known := [count for count in counted if count is not None]) else None
 
 
 def _busiest_percent(trial: Trial, way: Way, phase: Phase) -> float | None:
     """Of the rate, by the bytes of IP that arrived in each whole second of `measure`."""
     assert way.rate_mbit is not None
     seconds = _seconds(phase)
-    source = f"link:{way.sender}"
+    source = trial.record.spec.interface(way.receiver, way.sender)
     found = growth_in_each(trial, (way.receiver, source, "rx_bytes"), seconds)
     packets = growth_in_each(trial, (way.receiver, source, "rx_packets"), seconds)
     if not found or not packets:

@@ -12,11 +12,14 @@ LEAST_PERCENT = 50.0
 
 
 def look(trial: Trial) -> Seen:
-    primaries = trial.record.spec.primaries
-    came = [trial.growth(trial.subject, f"link:{primary}", "rx_bytes") for primary in primaries]
+    spec, primaries = trial.record.spec, trial.record.spec.primaries
+    interfaces = [spec.interface(trial.subject, primary) for primary in primaries]
+    if len({*interfaces}) < len(interfaces):
+        return cannot_tell("one interface leads to several primaries")
+    came = [trial.growth(trial.subject, interface, "rx_bytes") for interface in interfaces]
     nbytes = [each for each in came if each is not None]
     if len(nbytes) < len(came) or not sum(nbytes):
         return cannot_tell("there are no samples of the links to the primaries")
-    series = tuple(f"{trial.subject}/link:{primary}/rx_bytes" for primary in primaries)
+    series = tuple(f"{trial.subject}/{interface}/rx_bytes" for interface in interfaces)
     seen = 100 * min(nbytes) * len(nbytes) / sum(nbytes)
     return Seen(seen, least=LEAST_PERCENT, asked=len(primaries), series=series)

@@ -16,10 +16,11 @@ LEAST_PERCENT = 99.0
 
 
 def look(trial: Trial) -> Seen:
-    hosts = trial.record.spec.hosts
-    clients = next((name for name, host in hosts.items() if host.client_range), "")
-    came = trial.growth(trial.subject, f"link:{clients}", "rx_packets")
+    spec = trial.record.spec
+    clients = [name for name, host in spec.hosts.items() if host.client_range]
+    came = trial.links_growth(clients, "rx_packets")
     if came is None or not trial.load.sent:
         return cannot_tell("there are no samples of the link (samples.arrow), or nothing was sent")
-    series = (f"{trial.subject}/link:{clients}/rx_packets",)
+    interfaces = dict.fromkeys(spec.interface(trial.subject, name) for name in clients)
+    series = tuple(f"{trial.subject}/{interface}/rx_packets" for interface in interfaces)
     return Seen(100 * came / trial.load.sent, least=LEAST_PERCENT, series=series)

@@ -18,7 +18,8 @@ BYTES_LEAST = 1_000
 
 
 def look(trial: Trial) -> Seen:
-    rows = trial.during_measure("client", f"link:{trial.subject}", "rx_bytes")
+    interface = trial.record.spec.interface("client", trial.subject)
+    rows = trial.during_measure("client", interface, "rx_bytes")
     if rows.height < 2:
         return cannot_tell("there are no samples of the link to the client")
     moved = rows.select((pl.col("value").diff().drop_nulls() >= BYTES_LEAST).alias("moved"))["moved"]
@@ -26,5 +27,5 @@ def look(trial: Trial) -> Seen:
         100 * int(moved.sum()) / moved.len(),
         least=LEAST_PERCENT,
         asked=str(trial.record.spec.options["transfers"]),
-        series=(f"client/link:{trial.subject}/rx_bytes",),
+        series=(f"client/{interface}/rx_bytes",),
     )

@@ -25,5 +25,5 @@ def look(trial: Trial) -> Seen:
     if not zones:
         return cannot_tell("no zone arrived")
     records = spec.dataset.records * zones / max(1, spec.dataset.zones)
-    series = tuple(f"{trial.subject}/link:{primary}/rx_bytes" for primary in spec.primaries)
+    series = tuple(f"{trial.subject}/{spec.interface(trial.subject, primary)}/rx_bytes" for primary in spec.primaries)
     return Seen(came / max(1.0, records), least=LEAST, series=series)

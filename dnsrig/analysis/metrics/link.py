@@ -35,7 +35,9 @@ def _bytes(trial: Trial, link: LinkSpec, direction: str, *, delivered: bool) -> 
         return float(rows.filter(pl.col("direction") == direction)[column].sum())
     left, right = link.ends if direction == "forward" else reversed(link.ends)
     host, other, way = (right, left, "rx") if delivered else (left, right, "tx")
-    nbytes, packets = (trial.growth(host, f"link:{other}", f"{way}_{unit}") for unit in ("bytes", "packets"))
+    nbytes, packets = (
+        trial.growth(host, trial.record.spec.interface(host, other), f"{way}_{unit}") for unit in ("bytes", "packets")
+    )
     return None if nbytes is None or packets is None else nbytes - ETHERNET_BYTES * packets
 
 

@@ -106,9 +106,6 @@ def last_minute_packets_per_s(trial: Trial) -> float | None:
     replay, a second."""
     spec = trial.record.spec
     others = [end for link in spec.links for end in link.ends if trial.subject in link.ends and end != trial.subject]
-    sent = [
-        minutes.growth_per_s(trial, "last", trial.subject, f"link:{name}", "tx_packets")
-        for name in others
-        if name != OBSERVER
-    ]
+    interfaces = dict.fromkeys(spec.interface(trial.subject, name) for name in others if name != OBSERVER)
+    sent = [minutes.growth_per_s(trial, "last", trial.subject, interface, "tx_packets") for interface in interfaces]
     return None if not sent or None in sent else sum(value for value in sent if value is not None)

@@ -35,6 +35,19 @@ _OF_REPLAYS = {
 REPLAYED_CLIENTS = RowFile("clients.arrow", {**CLIENTS.schema, **_OF_REPLAYS}, later=tuple(_OF_REPLAYS))
 """One row a client of a replay, over all of it. ``timeouts``: of those unanswered; ``p50_ns``, ``p99_ns``: the upper
 bounds of steps a quarter wide. ``class``: the number of the client's ``--class``, 0 without."""
+QUERIES = RowFile(
+    "queries.arrow",
+    {
+        "number": pl.UInt64,
+        **dict.fromkeys(("due_ns", "sent_ns", "latency_ns"), pl.Int64),
+        "client": pl.UInt32,
+        "query": pl.UInt64,
+        "outcome": pl.String,
+    },
+)
+"""One row a query, in the order in which they were due, of loads that were to keep them (``options.query_rows``).
+``number``: in the schedule of all generators; ``latency_ns``: from the due time; ``query``: its number in the file of
+queries. ``sent_ns`` and ``latency_ns`` are null of one that was never sent, ``client`` of one that had none yet."""
 ANSWERS = RowFile(
     "answers.arrow",
     {

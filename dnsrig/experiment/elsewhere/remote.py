@@ -148,7 +148,7 @@ class Remote:
         """A folder that lies anywhere here: paths in it are known there from then on."""
         there = f"{self.looked['folder']}/brought/{len(self._paths)}"
         self._bring(folder, there)
-        self._paths.insert(0, (_beginning(str(folder)), there))
+        self._paths[:0] = [(_beginning(str(path)), there) for path in (folder, folder.resolve())]
 
     def _bring(self, folder: Path, target: str) -> None:
         with tempfile.TemporaryDirectory() as place:

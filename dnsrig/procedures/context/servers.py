@@ -48,7 +48,7 @@ class Servers:
         kind.configure(placement)
         if (machine := self.workspace.host(name).machine) is not None:
             for folder in (placement.directory, placement.state):
-                machine.bring_folder(folder.resolve())
+                machine.bring_folder(folder)
         for step in kind.preparations(placement):
             self.run(name, step)
 

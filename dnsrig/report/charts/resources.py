@@ -74,7 +74,7 @@ def _resources(run: Run) -> list[Resource]:
         Resource(f"TIME_WAIT on the {subject}", lambda t: _series.gauge(t, t.subject, "sockets", "tcp_time_wait")),
         Resource(
             "Received from the primary, MB/s" if primaries == 1 else "Received from the primaries, MB/s",
-            lambda t: _scaled(_series.total([_received(t, primary) for primary in t.record.spec.primaries]), 1e6),
+            lambda t: _scaled(_series.total([_received(t, interface) for interface in _to_primaries(t)]), 1e6),
         ),
     ]
 
@@ -85,7 +85,9 @@ def _of_a_resolver() -> list[Resource]:
         Resource("TIME_WAIT on the resolver", lambda t: _series.gauge(t, t.subject, "sockets", "tcp_time_wait")),
         Resource(
             "Packets to the authorities, 1/s",
-            lambda t: _series.rate(t, t.subject, f"link:{t.record.spec.world}", "tx_packets"),
+            lambda t: _series.rate(
+                t, t.subject, t.record.spec.interface(t.subject, str(t.record.spec.world)), "tx_packets"
+            ),
         ),
         Resource(
             "Cache hits, % of the queries",
@@ -96,9 +98,14 @@ def _of_a_resolver() -> list[Resource]:
     ]
 
 
-def _received(trial: Trial, primary: str) -> pl.DataFrame:
-    """Bytes a second; the interface to each primary is named after it."""
-    return _series.rate(trial, trial.subject, f"link:{primary}", "rx_bytes")
+def _to_primaries(trial: Trial) -> list[str]:
+    spec = trial.record.spec
+    return list(dict.fromkeys(spec.interface(trial.subject, primary) for primary in spec.primaries))
+
+
+def _received(trial: Trial, interface: str) -> pl.DataFrame:
+    """Bytes a second."""
+    return _series.rate(trial, trial.subject, interface, "rx_bytes")
 
 
 def applies(run: Run) -> bool:

@@ -95,12 +95,21 @@ def _panels(trial: Trial) -> list[Panel]:
 
 
 def _hosts(trial: Trial) -> dict[str, list[str]]:
-    """Name of a line -> its hosts: the server under test first, for it gets the unbroken line; primaries together."""
+    """Name of a line -> its hosts: the server under test first, for it gets the unbroken line; primaries together, and
+    so are generators."""
     spec = trial.record.spec
-    primaries = spec.primaries
-    others = [host for host in spec.hosts if host != spec.subject and host not in primaries]
-    together = {primaries[0] if len(primaries) == 1 else f"{len(primaries)} primaries": primaries} if primaries else {}
-    return {spec.subject: [spec.subject]} | together | {host: [host] for host in others}
+    primaries, generators = spec.primaries, [host for host in spec.hosts if spec.hosts[host].asks]
+    others = [host for host in spec.hosts if host not in (spec.subject, *primaries, *generators)]
+    return (
+        {spec.subject: [spec.subject]}
+        | _together(primaries, "primaries")
+        | _together(generators, "generators")
+        | {host: [host] for host in others}
+    )
+
+
+def _together(hosts: list[str], what: str) -> dict[str, list[str]]:
+    return {hosts[0] if len(hosts) == 1 else f"{len(hosts)} {what}": hosts} if hosts else {}
 
 
 def _percent(rows: pl.DataFrame) -> pl.DataFrame:

@@ -1,0 +1,19 @@
+"""What `clock compare` saw of the clocks of other machines."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from dnsrig.analysis.row_files import RowFile
+
+CLOCKS = RowFile(
+    "clocks.arrow",
+    {
+        "time_ns": pl.Int64,
+        "peer": pl.String,
+        **dict.fromkeys(("offset_ns", "rtt_ns"), pl.Int64),
+        "burst": pl.UInt32,
+    },
+)
+"""One row an exchange. ``time_ns``: its middle, by our clock; ``peer``: the machine; ``offset_ns``: its CLOCK_MONOTONIC
+less ours, within half of ``rtt_ns``; ``burst``: those of one comparison have the same, from 0."""

@@ -1,0 +1,118 @@
+"""Times of two machines stand beside each other, and nobody knows well enough how far their clocks lie apart.
+
+A latency is taken by one clock, so it carries none of this, whoever asked. But samples of a host on another machine
+stand beside latencies on a chart, and the start of a server there begins the time of a transfer: these are moved to
+this machine's clock by what exchanges with that machine told, and are known no better than that. More than a hundredth
+of the time between two samples is too much, as is a millisecond at the start of a server.
+
+Logs have the wall clock of their machine, and signatures of TSIG have that of whoever signs: where wall clocks lie more
+than a second apart, lines of two logs are in the wrong order, and beyond the fudge transfers are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dnsrig.analysis.during import finest_ns
+from dnsrig.analysis.read import Trial
+from dnsrig.rundir import ClockRecord
+from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
+
+ORDER = 80
+TITLE = "clocks of machines lie apart, or are not known well enough"
+SOURCE = "RFC 5905, section 8: an offset is known to half of the round trip; RFC 8945, section 10: a fudge of 300 s"
+ALLOWED_NS = 1_000_000
+"""At the start of a server: `probe` asks a thousand times a second by default."""
+SHARE_OF_INTERVAL = 0.01
+"""Of the time between two samples: a shift that no chart shows."""
+WALL_ALLOWED_NS = 1_000_000_000
+"""The resolution of the coarsest log."""
+FUDGE_NS = 300_000_000_000
+"""What the RFC recommends, and servers have."""
+
+
+def after(trial: Trial) -> Conclusion | None:
+    record = trial.record
+    if not record.spec.machines or record.outcome not in JUDGED:
+        return None
+    found = {name: seen.clock for name, seen in record.machines.items() if seen.clock is not None}
+    unknown = [name for name in record.spec.machines if name not in found]
+    blurred = {name: figures for name, clock in found.items() if (figures := [*_blurred(trial, name, clock)])}
+    walls = {name: clock for name, clock in found.items() if _apart_ns(clock) > WALL_ALLOWED_NS}
+    told = [
+        f"the clock of {name} is known to ± {found[name].error_ns / 1e6:,.3g} ms, which {', '.join(figures)} carry"
+        for name, figures in blurred.items()
+    ]
+    told += [_wall_in_words(trial, name, clock) for name, clock in walls.items()]
+    if not told and unknown:
+        return cannot_tell(
+            f"Nothing is known of the clock of {', '.join(unknown)}: it was not compared with this one's."
+        )
+    if not told:
+        return CLEAR
+    return Conclusion(
+        "found",
+        summary=_sentence(told),
+        evidence={
+            "machines": ", ".join(dict.fromkeys([*blurred, *walls])),
+            "error_ms": round(max(clock.error_ns for clock in found.values()) / 1e6, 3),
+            "wall_clock_apart_s": round(max(abs(clock.realtime_offset_ns) for clock in found.values()) / 1e9, 3),
+            "not_compared": ", ".join(unknown),
+        },
+        metrics=_concerned(trial, [*blurred]),
+        remedy=" ".join(_remedies(blurred=[*blurred], walls=[*walls])),
+    )
+
+
+def _sentence(clauses: list[str]) -> str:
+    text = "; ".join(clauses)
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _blurred(trial: Trial, machine: str, clock: ClockRecord) -> Iterator[str]:
+    """What carries more of the error than it may."""
+    for name, host in trial.record.spec.hosts.items():
+        if host.machine != machine:
+            continue
+        interval_ns = finest_ns(trial, (name, "cgroup", "cpu_usage_us"))
+        if interval_ns is not None and clock.error_ns > SHARE_OF_INTERVAL * interval_ns:
+            yield f"the resources of {name} beside latencies"
+        if host.under_test and clock.error_ns > ALLOWED_NS:
+            yield f"the start of {name} and all times that begin with it"
+
+
+def _apart_ns(clock: ClockRecord) -> int:
+    """How far the wall clocks lie apart at least."""
+    return abs(clock.realtime_offset_ns) - clock.realtime_error_ns
+
+
+def _wall_in_words(trial: Trial, machine: str, clock: ClockRecord) -> str:
+    which = "ahead of" if clock.realtime_offset_ns > 0 else "behind"
+    tsig = ""
+    if trial.record.spec.transfer.tsig:
+        is_refused = "is more than" if _apart_ns(clock) > FUDGE_NS else "counts towards"
+        tsig = f", and it {is_refused} the 300 s that TSIG allows"
+    return (
+        f"the wall clock of {machine} is {abs(clock.realtime_offset_ns) / 1e9:,.4g} s {which} this machine's: lines of logs "
+        f"there and here are not to be put in order by their times{tsig}"
+    )
+
+
+def _concerned(trial: Trial, machines: list[str]) -> tuple[str, ...]:
+    """The main metric, where it begins with the start of a server there."""
+    spec = trial.record.spec
+    begins_there = spec.subject in spec.hosts and spec.hosts[spec.subject].machine in machines
+    return (spec.main_metric,) if begins_there and trial.started_in_measure else ()
+
+
+def _remedies(*, blurred: list[str], walls: list[str]) -> Iterator[str]:
+    if blurred:
+        yield (
+            "Measure longer, so that clocks are compared more often, and let nothing else use the network between the "
+            f"machines and the CPUs of the observer while {', '.join(blurred)} is asked."
+        )
+    if walls:
+        yield (
+            f"Let chrony keep the wall clock of {', '.join(walls)} and of this machine by one source (`chronyc tracking` "
+            "says how far it is off)."
+        )
