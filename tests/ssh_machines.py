@@ -253,7 +253,7 @@ class Machine:
             time.sleep(0.05)
 
     def _other_clock(self) -> list[str]:
-        """A time namespace for what is started behind it (time_namespaces(7)), by the only way that takes nanoseconds."""
+        """A time namespace for what is started behind it (time_namespaces(7)); unshare(1) takes whole seconds only."""
         seconds, ns = divmod(self.clock_ns, 10**9)
         return [sys.executable, "-c", OTHER_CLOCK, str(seconds), str(ns)] if self.clock_ns else []
 

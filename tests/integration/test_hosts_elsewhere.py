@@ -174,6 +174,7 @@ generators = {count}
 """
 
 
+@pytest.mark.full
 def test_clients_on_two_machines_are_one_stream(tmp_path: Path, python: Path) -> None:
     hosts = "".join(GENERATOR.format(number=number, machine=name) for number, name in enumerate(NAMES, start=1))
     two = REPLAY.format(nic='nic = "nic0"', count=2, hosts=hosts.replace("generator", "clients"))
@@ -194,6 +195,7 @@ def test_clients_on_two_machines_are_one_stream(tmp_path: Path, python: Path) ->
     assert clients["client"].n_unique() == clients.height == both["client"].n_unique()
 
 
+@pytest.mark.full
 def test_a_ramp_is_led_by_one(tmp_path: Path, python: Path) -> None:
     text = over_two(ramp_start_qps="500.0", ramp_most_qps="2000.0", ramp_step_s="0.3").replace("latency", "capacity")
     text = "\n".join(line for line in text.splitlines() if not line.startswith(("rate_qps", "duration_s")))

@@ -35,7 +35,7 @@ LEFT, RIGHT = host("primary", 1), host("secondary", 2)
 
 
 def test_a_kind_is_a_file() -> None:
-    assert set(links.kinds()) == {"veth", "netem", "tun"}
+    assert set(links.kinds()) == {"veth", "netem", "tun", "nic"}
 
 
 def test_what_link_is_told() -> None:

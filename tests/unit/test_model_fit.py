@@ -227,8 +227,9 @@ def test_jitter_that_keeps_order_is_counted(tmp_path: Path) -> None:
 
 def test_records_are_the_size_where_zones_do_not_differ(tmp_path: Path) -> None:
     run = made_up(tmp_path)
-    for spec in (*run.manifest.specs.values(), *(trial.record.spec for trial in run.trials)):
-        spec.dataset.records, spec.dataset.zones = spec.dataset.zones * 5, 1
+    specs = (*run.manifest.specs.values(), *(trial.record.spec for trial in run.trials))
+    for dataset in {id(spec.dataset): spec.dataset for spec in specs}.values():
+        dataset.records, dataset.zones = dataset.zones * 5, 1
     found = held_out.rows(run)
     assert {row.unit for row in found} == {"records"}
     assert found[0].unseen[0].size == 15_000 and found[0].wall_s == 0.0

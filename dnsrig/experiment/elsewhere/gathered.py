@@ -53,7 +53,7 @@ def _join(context: TrialContext, machine: str) -> None:
 
 
 def _clock(context: TrialContext, machine: str) -> ClockRecord | None:
-    told = context.clocks.told.get(machine)
+    told = context.clocks.summaries.get(machine)
     if told is None:
         return None
     return ClockRecord(

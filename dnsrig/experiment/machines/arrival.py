@@ -1,7 +1,7 @@
 """What a machine runs first of all: sent to it as source, so it imports nothing but the standard library.
 
-It tells what the machine is, takes what the machine lacks of dnsrig, and then becomes what it is told to. Both sides speak in
-lines of JSON; ours begin with `OURS`, because whatever a login prints stands before them.
+It tells what the machine is, takes what the machine lacks of dnsrig, and then becomes what it is told to. Both sides
+speak in lines of JSON; ours begin with `OURS`, because whatever a login prints stands before them.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ class Clocks:
     workspace: Workspace
     instruments: Instruments
     lines: dict[str, Line] = field(default_factory=dict)
-    told: dict[str, dict[str, Any]] = field(default_factory=dict)
+    summaries: dict[str, dict[str, Any]] = field(default_factory=dict)
     """What was found of each."""
 
     def start(self) -> None:
@@ -73,7 +73,7 @@ class Clocks:
     def _take(self, peer: dict[str, Any]) -> None:
         if line := peer.get("line"):
             self.lines[peer["peer"]] = Line(line["at_ns"], line["offset_ns"], line["drift_ppb"], line["error_ns"])
-            self.told[peer["peer"]] = peer
+            self.summaries[peer["peer"]] = peer
 
     def _joined(self) -> dict[str, dict[str, Host]]:
         """Host here -> machine -> a host there that a link joins it with; each machine once."""

@@ -36,13 +36,13 @@ const BURSTS_MAX: usize = 100_000;
 
 /// Compare the clocks of other machines with this one's, again and again, until told to end.
 ///
-/// Each peer has a `clock serve`. It is asked --exchanges times at once, at the start, then every --interval-s, and once
-/// more at the end. Of such a burst the exchange with the shortest round trip counts: the event `compared` tells
+/// Each peer has a `clock serve`. It is asked --exchanges times at once, at the start, then every --interval-s, and
+/// once more at the end. Of such a burst the exchange with the shortest round trip counts: the event `compared` tells
 /// `offset_ns`, their CLOCK_MONOTONIC − ours, at the moment `at_ns` of ours; `error_ns`, half of that round trip
 /// (`rtt_ns`), what clocks with 200 ppm between them run apart meanwhile, and a nanosecond: however unequal both ways
 /// are, the true offset is no further away; and `realtime_offset_ns`, their CLOCK_REALTIME − ours, with
-/// `realtime_error_ns`. A peer that does not answer within --limit-s is told as `lost`, with the cause in `why`, and
-/// is connected to again at the next interval.
+/// `realtime_error_ns`. A peer that does not answer within --limit-s is told as `lost`, with the cause in `why`, and is
+/// connected to again at the next interval.
 ///
 /// The `summary` has for each peer the `line` through all bursts: at a moment t of this machine's CLOCK_MONOTONIC the
 /// offset is offset_ns + drift_ppb × (t − at_ns) / 10⁹. At each burst the true offset is at most its error_ns away from

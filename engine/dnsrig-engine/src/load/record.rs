@@ -114,8 +114,8 @@ impl Record {
 
     /// Ends the files in order. What clients saw over all intervals, where intervals do not say it, is written then.
     ///
-    /// Where other generators have a part of each class of clients, the latencies of the classes are written, too: those
-    /// of all are to be put together.
+    /// Where other generators have a part of each class of clients, the latencies of the classes are written, too:
+    /// those of all are to be put together.
     pub fn finish(mut self, clients: Option<&ClientTotals>, segment: Segment) -> Result<(), RecordError> {
         let classes = clients.filter(|_| segment.if_shared().is_some()).map_or(&[][..], ClientTotals::class_latencies);
         let tags = classes.iter().enumerate().map(|(class, times)| (format!("class-{class}"), times));

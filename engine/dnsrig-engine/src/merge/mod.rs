@@ -1,8 +1,8 @@
 //! `merge`: puts together what several generators of one load wrote, as if one had.
 //!
 //! [`generator`] reads what each says of itself and whether they belong together, [`latency_log`] adds histograms,
-//! [`rows`] adds or joins rows, and [`summary`] adds the rest. What is read may be anyone's file: sizes are limited, and
-//! damage is an error that names the file.
+//! [`rows`] adds or joins rows, and [`summary`] adds the rest. What is read may be anyone's file: sizes are limited,
+//! and damage is an error that names the file.
 
 mod error;
 mod generator;
@@ -30,10 +30,10 @@ const GENERATORS_MAX: usize = 64;
 /// --start-ns, by the starts that they tell. Intervals, time-out, transport and model must be the same.
 ///
 /// Histograms are added, interval by interval and bin by bin (latency.hlog). Counts of intervals and of bins of answers
-/// add; busy_ns is that of the busiest. Rows of clients are joined; of a client that several generators had, counts add,
-/// and p50_ns and p99_ns are the larger ones. Rows of queries, where all have them, are sorted by due_ns. The summary,
-/// an event and summary.json, is that of `load`: counts add, distributions are those of the added histograms, and
-/// busy_share, sending_ns are the largest. Its `generators` tell of each dir, sent, answered, unsent, busy_share,
+/// add; busy_ns is that of the busiest. Rows of clients are joined; of a client that several generators had, counts
+/// add, and p50_ns and p99_ns are the larger ones. Rows of queries, where all have them, are sorted by due_ns. The
+/// summary, an event and summary.json, is that of `load`: counts add, distributions are those of the added histograms,
+/// and busy_share, sending_ns are the largest. Its `generators` tell of each dir, sent, answered, unsent, busy_share,
 /// lag_p99_ns and real_time.
 ///
 /// A file may have 4 GB, and all rows of queries are held in memory.
