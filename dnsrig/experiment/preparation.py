@@ -97,7 +97,13 @@ def prepare(request: Request, note: Note) -> Manifest:
     document, points, repeats = draft(request)
     seed = request.seed if request.seed is not None else secrets.randbelow(1 << 32)
     name = Path(request.experiment).stem
-    elsewhere = machines.look(machines.wanted(points), request.machines, note)
+    names = machines.wanted(points)
+    if names and request.where.machines:
+        raise UsageError(
+            f"hosts are to be on the machine {names[0]}, and trials on others still",
+            hint="--on spreads trials whose hosts are all on one machine: leave it out",
+        )
+    elsewhere = machines.look(names, request.machines, note)
     return assemble(name, request.scale, document, points, repeats, seed, note, request.where, elsewhere)
 
 

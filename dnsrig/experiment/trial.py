@@ -26,6 +26,7 @@ from dnsrig.experiment import needed
 from dnsrig.experiment.elsewhere import gathered, remote
 from dnsrig.experiment.elsewhere.remote import Remote
 from dnsrig.lab import conditions, idle
+from dnsrig.lab.elsewhere import end
 from dnsrig.lab.links import selftest
 from dnsrig.lab.network import Network
 from dnsrig.procedures import _at_end, _checks, _kept_up, procedure
@@ -144,6 +145,8 @@ def _ready(spec: TrialSpec, machines: Mapping[str, Remote]) -> Mapping[str, Remo
     for name, machine in machines.items():
         reads = [path for path in needed.elsewhere(spec, name) if path.is_relative_to(paths.cache())]
         machine.bring([str(path.relative_to(paths.cache())) for path in reads])
+        if not spec.cpus_sleep:
+            machine.call(end.stay_awake)
     return machines
 
 

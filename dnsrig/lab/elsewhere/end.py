@@ -23,7 +23,7 @@ from dnsrig import archives, paths
 from dnsrig.archives import Archive
 from dnsrig.bind_mounts import BindMount
 from dnsrig.errors import DnsrigError
-from dnsrig.lab import conditions, host, ledger, links, process, removal, tcp
+from dnsrig.lab import conditions, host, idle, ledger, links, process, removal, tcp
 from dnsrig.lab.host import Host
 from dnsrig.lab.ledger import Ledger
 from dnsrig.lab.links import Place, _ends, selftest
@@ -42,6 +42,8 @@ class Lab:
     ledger: Ledger = field(default_factory=Ledger.open_new)
     hosts: dict[str, Host] = field(default_factory=dict)
     processes: dict[int, Process] = field(default_factory=dict)
+    held: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+    """What is let go at the end."""
 
     @property
     def folder(self) -> Path:
@@ -67,6 +69,7 @@ def end() -> None:
         lab = _labs.pop()
         for started in lab.processes.values():
             started.stop(limit_s=END_LIMIT_S)
+        lab.held.close()
         left = removal.remove(lab.ledger)
         shutil.rmtree(lab.folder, ignore_errors=True)
         if left:
@@ -90,6 +93,11 @@ def look() -> dict[str, Any]:
         "cpus": sorted(os.sched_getaffinity(0)),
         "conditions": conditions.snapshot(),
     }
+
+
+def stay_awake() -> None:
+    """CPUs that have nothing to do may not sleep (``idle.py``)."""
+    _lab().held.enter_context(idle.awake(True))
 
 
 def moment() -> dict[str, Any]:
