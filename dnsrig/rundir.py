@@ -19,7 +19,7 @@
                                        that want it)
         link-<host>-<host>.arrow       what went over an emulated link, one row a direction and interval, from `link`
         clocks.arrow                   clocks of other machines, one row an exchange with one
-        generators/<host>/<load>/      of several generators, or one on another machine: the files of each one's own
+        generators/<load>/<host>/      of several generators, or one on another machine: the files of each one's own
                                        `load`, `warmup` and `ramp`, by its machine's clock
         servers/<host>/                configuration as used, log (packed when large); of the server under test
                                        defaults.txt, its defaults as it prints them

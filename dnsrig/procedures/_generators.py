@@ -1,7 +1,7 @@
 """Several generators of one load: each has its share of one schedule, and all begin at one agreed moment.
 
 Each is told the moment in its own clock. What they saw is put together by the engine's `merge`, which adds histograms
-without loss; that of each is kept in ``generators/HOST``. One that fails ends the trial.
+without loss; that of each is kept in ``generators/LOAD/HOST``. One that fails ends the trial.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def ready(
 
 
 def folder(context: TrialContext, name: str, host: str) -> Path:
-    return context.directory / FOLDER / host / name
+    return context.directory / FOLDER / name / host
 
 
 def merge(folders: Sequence[str], out: Path, begin_ns: int) -> dict[str, Any]:

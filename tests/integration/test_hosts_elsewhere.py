@@ -135,7 +135,7 @@ def assert_merged(directory: Path, record: TrialRecord) -> None:
     assert load["latency_ns"]["max"] >= rows["latency_ns"].max()
     parts = []
     for name in ("generator-1", "generator-2"):
-        own = directory / "generators" / name / "load"
+        own = directory / "generators" / "load" / name
         told = json.loads((own / "summary.json").read_text())
         parts.append(pl.read_ipc_stream(own / "queries.arrow").with_columns(pl.col("due_ns") - told["start_ns"]))
     together = pl.concat(parts).sort("number")
@@ -188,7 +188,7 @@ def test_clients_on_two_machines_are_one_stream(tmp_path: Path, python: Path) ->
     both, one = (queries(*trial(tmp_path / name), "client") for name in ("two", "one"))
     assert both.height > 1500 and both.equals(one), "the union is the single schedule"
     for number, name in enumerate(("clients-1", "clients-2")):
-        own = pl.read_ipc_stream(directory / "generators" / name / "load" / "queries.arrow")
+        own = pl.read_ipc_stream(directory / "generators" / "load" / name / "queries.arrow")
         assert set(own["client"].unique() % 2) == {number}
     assert record.instruments["load"]["answered"] == both.height
     clients = pl.read_ipc_stream(directory / "clients.arrow")

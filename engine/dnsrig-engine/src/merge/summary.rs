@@ -197,6 +197,7 @@ mod tests {
         });
         let mut generators = [generator(3, one), generator(1, other)];
         (generators[1].facts.interrupted, generators[1].facts.end_ns) = (true, 2_000_000_000);
+        generators.iter_mut().for_each(|generator| generator.begin_ns = 40_000_000_000);
         let mut latencies = times();
         latencies.record(7_000).unwrap();
         let totals = Totals::from([("due".into(), latencies.clone()), ("class-0".into(), latencies)]);
@@ -204,7 +205,7 @@ mod tests {
         let expected = json!({
             "sent": 15, "rcodes": {"NOERROR": 8, "REFUSED": 2}, "lost": {"reset": 3}, "busy_share": 0.75, "sending_ns": 9,
             "threads": 3, "real_time": false, "interrupted": true, "asked_qps": 150.0, "duration_s": 10.0,
-            "start_ns": 3_000_000_000_i64, "end_ns": 13_000_000_000_i64, "transport": "udp",
+            "start_ns": 40_000_000_000_i64, "end_ns": 50_000_000_000_i64, "transport": "udp",
         });
         for (key, value) in expected.as_object().unwrap() {
             assert_eq!(&merged[key], value, "{key}");
