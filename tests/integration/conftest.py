@@ -19,8 +19,9 @@ import others
 import pytest
 
 from dnsrig.analysis.read import Trial
+from dnsrig.errors import DnsrigError
 from dnsrig.experiment import preparation
-from dnsrig.lab import cgroup, ledger
+from dnsrig.lab import cgroup, ledger, uml
 from dnsrig.rundir import TrialRecord, TrialSpec, read_json
 
 DNSRIG = [sys.executable, "-m", "dnsrig"]
@@ -79,6 +80,17 @@ def specs(experiment: str, *settings: str) -> list[TrialSpec]:
     """The specs of all variants of ``experiment`` with ``settings``."""
     manifest = preparation.prepare(preparation.Request(experiment, settings=list(settings)), print)
     return [spec.model_copy(update={"repeat": 1}) for spec in manifest.specs.values()]
+
+
+@pytest.fixture(scope="session")
+def kernel() -> uml.Kernel:
+    """That of User-mode Linux."""
+    if why := uml.available():
+        pytest.skip(why)
+    try:
+        return uml.install()
+    except DnsrigError as error:
+        pytest.skip(f"the package cannot be fetched: {error.message}")
 
 
 @pytest.fixture(scope="session")

@@ -12,23 +12,12 @@ import pytest
 from conftest import DNSRIG, own_ledgers, specs, wait_until
 
 from dnsrig.analysis.read import Trial
-from dnsrig.errors import DnsrigError
 from dnsrig.lab import ledger, uml
 from dnsrig.rundir import TrialRecord, read_json
 
 LIMIT_S = 120
 SLOW = ("server=bind@forky", "zones=400")
 """By BIND's default of 20 SOA queries a second: 20 s."""
-
-
-@pytest.fixture(scope="module")
-def kernel() -> uml.Kernel:
-    if why := uml.available():
-        pytest.skip(why)
-    try:
-        return uml.install()
-    except DnsrigError as error:
-        pytest.skip(f"the package cannot be fetched: {error.message}")
 
 
 def start(folder: Path, *settings: str) -> tuple[subprocess.Popen[str], Path]:

@@ -84,19 +84,21 @@ class Machine:
         modules: list[str],
         cpu: int,
         holding: Sequence[int] = (),
+        devices: Sequence[str] = (),
     ) -> Machine:
         """Boot ``kernel`` on CPU ``cpu`` of this machine and run ``command`` in it.
 
         ``writable``: folders that it may change; ``seen``: files and folders that it must see. Everything else of this
         machine is there to be read, but for what lies below `HIDDEN`. ``modules`` are loaded before the start.
-        The file descriptors ``holding`` stay open as long as the kernel runs, and so do locks on them.
+        The file descriptors ``holding`` stay open as long as the kernel runs, and so do locks on them. ``devices`` are
+        those that it has besides its consoles, as its command line wants them, e.g. ``vec0:transport=tap,ifname=tap0``.
         """
         memory_mb = memory(job)
         _describe(kernel, job, command, folders(writable, [*seen, kernel.root]), modules)
         reader, writer = os.pipe()
         with on_cpu(cpu):  # the kernel and its processes take turns, and never run at once
             popen = subprocess.Popen(
-                command_line(kernel, job, memory_mb, console=writer),
+                command_line(kernel, job, memory_mb, devices, console=writer),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -161,7 +163,7 @@ class Machine:
         self.events.put(None)
 
 
-def command_line(kernel: Kernel, job: Path, memory_mb: int, *, console: int) -> list[str]:
+def command_line(kernel: Kernel, job: Path, memory_mb: int, devices: Sequence[str], *, console: int) -> list[str]:
     """How the kernel is started. Consoles: its own goes to the descriptor ``console``; 1 to 3 are the command's."""
     return [
         *("unshare", "--pid", "--fork", "--kill-child=KILL", "--", str(kernel.program)),
@@ -170,6 +172,7 @@ def command_line(kernel: Kernel, job: Path, memory_mb: int, *, console: int) -> 
         f"uml_dir={job}/",
         *("root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro"),
         *("con=null", f"con0=null,fd:{console}", "con1=null,fd:1", "con2=null,fd:2", "con3=fd:0,null", "ssl=null"),
+        *devices,
         f"init={sys.executable}",
         *("--", "-I", "-S", str(INIT), str(job)),
     ]
