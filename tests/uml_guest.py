@@ -1,4 +1,4 @@
-"""A machine with a kernel, a boot id and clocks of its own: a guest of User-mode Linux, on a link to a network namespace.
+"""A machine with a kernel, a boot id and clocks of its own: a guest of User-mode Linux, with a link to a namespace.
 
 The link is a TAP device in that namespace, which has nothing else. `uml_guest_program.py` is what runs inside.
 """
