@@ -94,6 +94,15 @@ def kernel() -> uml.Kernel:
 
 
 @pytest.fixture(scope="session")
+def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What is brought to machines, once for all workers of this session."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "python"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
 def trials(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where the trials of this session lie, for all of its workers."""
     base = tmp_path_factory.getbasetemp()

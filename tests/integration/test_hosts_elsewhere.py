@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from pathlib import Path
 
@@ -64,15 +63,6 @@ nic = "nic0"
 kind = "tiny-zones"
 zones = 50
 """
-
-
-@pytest.fixture(scope="session")
-def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What is brought to machines, once for all workers of this session."""
-    base = tmp_path_factory.getbasetemp()
-    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "python"
-    folder.mkdir(exist_ok=True)
-    return folder
 
 
 def over_two(**options: str) -> str:

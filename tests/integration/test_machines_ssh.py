@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import subprocess
 import time
@@ -17,15 +16,6 @@ from ssh_machines import PYTHON, VICTIMS, Lab, Machine, lab
 from suites import quick
 
 NAMES = ("rack-1", "rack-2", "rack-3")
-
-
-@pytest.fixture(scope="session")
-def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What is brought to machines, once for all workers of this session."""
-    base = tmp_path_factory.getbasetemp()
-    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "python"
-    folder.mkdir(exist_ok=True)
-    return folder
 
 
 def run(machines: Lab, folder: Path, *words: str, program: list[str] = DNSRIG) -> subprocess.CompletedProcess[str]:
