@@ -81,14 +81,14 @@ class Lab:
         self.file = folder / "machines.toml"
         self.write()
 
-    def wire(self) -> None:
-        """An interface `nic0` for each machine, and one where runs are started, all on one switch."""
+    def wire(self, name: str = "nic0") -> None:
+        """An interface for each machine, and one where runs are started, all on one switch."""
         _call("ip", "netns", "add", self.switch)
         _call("ip", "-n", self.switch, "link", "add", "switch", "type", "bridge")
         _call("ip", "-n", self.switch, "link", "set", "switch", "up")
         for number, namespace in enumerate([self.namespace, *(m.namespace for m in self.machines.values())]):
             port = f"port{number}"
-            ends = ["type", "veth", "peer", "name", "nic0", "netns", namespace]
+            ends = ["type", "veth", "peer", "name", name, "netns", namespace]
             _call("ip", "-n", self.switch, "link", "add", port, *ends)
             _call("ip", "-n", self.switch, "link", "set", port, "master", "switch", "up")
 
