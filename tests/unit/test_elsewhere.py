@@ -140,7 +140,7 @@ class TestWords:
         monkeypatch.chdir(tmp_path)
         machine = remote.Remote("a", MachineSpec(ssh="a"), Path("runs/01.running"))
         machine.looked = {"folder": "/there/t", "cache": "/there/c", "engine": "/there/e"}
-        machine._paths = machine._translations()
+        machine._places = machine._known()
         for here, there in (
             ("/here/cache/datasets/x/zones.list", "/there/c/datasets/x/zones.list"),
             ("--zones=/here/cache/z", "--zones=/there/c/z"),

@@ -60,7 +60,7 @@ class Remote:
         threading.Thread(target=self._listen, daemon=True).start()
         threading.Thread(target=self._stay, daemon=True).start()
         self.looked = self.call(end.look)
-        self._paths = self._translations()
+        self._places = self._known()
 
     def _connect(self, run: str, parts: Sequence[Part]) -> None:
         """What begins there removes what another one left."""
@@ -131,9 +131,7 @@ class Remote:
         return popen
 
     def there(self, word: str) -> str:
-        for pattern, folder in self._paths:
-            word = pattern.sub(rf"\g<1>{folder}", word)
-        return word
+        return translated(word, self._places)
 
     def make_folder(self, folder: Path) -> None:
         self.call(end.make_folder, self.there(str(folder)))
@@ -156,9 +154,9 @@ class Remote:
 
     def bring_folder(self, folder: Path) -> None:
         """A folder that lies anywhere here: paths in it are known there from then on."""
-        there = f"{self.looked['folder']}/brought/{len(self._paths)}"
+        there = f"{self.looked['folder']}/brought/{len(self._places)}"
         self._bring(folder, there)
-        self._paths[:0] = [(_beginning(str(path)), there) for path in (folder, folder.resolve())]
+        self._places |= dict.fromkeys((str(folder), str(folder.resolve())), there)
 
     def _bring(self, folder: Path, target: str) -> None:
         with tempfile.TemporaryDirectory() as place:
@@ -168,15 +166,14 @@ class Remote:
                 self.call(end.receive, name, offset, base64.b64encode(data).decode())
             self.call(end.install, name, packed.size_bytes, packed.sha256, target)
 
-    def _translations(self) -> list[tuple[re.Pattern[str], str]]:
-        """What stands at the beginning of a path here, and what stands there instead; the longest first."""
-        folders = {
+    def _known(self) -> dict[str, str]:
+        """Where things lie here -> where they lie there."""
+        return {
             str(self._directory): self.looked["folder"],
             str(self._directory.resolve()): self.looked["folder"],
             str(paths.cache()): self.looked["cache"],
             str(paths.engine()): self.looked["engine"],
         }
-        return [(_beginning(here), there) for here, there in sorted(folders.items(), key=lambda pair: -len(pair[0]))]
 
     def _there(self, value: Any) -> Any:
         """Paths within what a program is started with."""
@@ -226,9 +223,14 @@ class Remote:
 LOST_ANSWER: dict[str, Any] = {}
 
 
-def _beginning(path: str) -> re.Pattern[str]:
-    """Where a word of a command line names ``path``, or something in it."""
-    return re.compile(rf"(^|[=,:]){re.escape(path)}(?=[/,:]|$)")
+def translated(word: str, places: Mapping[str, str]) -> str:
+    """A word of a command line with its paths where ``places`` has them; of two that fit, the longer one counts.
+
+    >>> translated("--zones=/a/b/z", {"/a": "/x", "/a/b": "/a/y"})
+    '--zones=/a/y/z'
+    """
+    names = "|".join(re.escape(name) for name in sorted(places, key=len, reverse=True))
+    return re.sub(rf"(^|[=,:])({names})(?=[/,:]|$)", lambda found: f"{found[1]}{places[found[2]]}", word)
 
 
 @contextlib.contextmanager
