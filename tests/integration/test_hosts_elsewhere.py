@@ -199,6 +199,7 @@ def test_a_ramp_is_led_by_one(tmp_path: Path, python: Path) -> None:
     assert load["model"] == "ramp" and load["steps"]
 
 
+@pytest.mark.full
 def test_a_primary_on_another_machine(tmp_path: Path, python: Path) -> None:
     """All that is seen of its zones came by one interface, at moments of this machine's clock."""
     folder = tmp_path / "one"
