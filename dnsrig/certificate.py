@@ -13,15 +13,13 @@ report can say what the rig could tell, and a trap whether that still holds.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
-from dnsrig.errors import DnsrigError
-from dnsrig.rundir import ClockRecord, LinkKind, Name, NewerSchema, Record, Scalar
+from dnsrig.rundir import ClockRecord, LinkKind, Name, Record, Scalar, read_json
 
 CERTIFICATE_VERSION = 2
 """Raised by one whenever an older dnsrig would misread a newer certificate."""
@@ -73,7 +71,7 @@ class NicPath(Record):
     label: str
     """``eth1 – rack-2:eth1``."""
     nic: dict[str, Any]
-    """What may decide a result, of the interface of this machine (`dnsrig.lab.nic.facts`)."""
+    """What may decide a result, of the interface of this machine (`dnsrig.lab.nics.facts`)."""
     machine: str
     machine_nic: dict[str, Any]
     """The same of the other machine's interface."""
@@ -214,25 +212,12 @@ class Cited(Record):
 
 def read(path: Path) -> Certificate:
     """The certificate at ``path``: the file, or its folder. Raises DnsrigError."""
-    file = path / FILE if path.is_dir() else path
-    try:
-        data = json.loads(file.read_bytes())
-    except FileNotFoundError as error:
-        raise DnsrigError(f"{file} does not exist", hint="`dnsrig calibrate` makes one") from error
-    except (OSError, ValueError) as error:
-        raise DnsrigError(f"{file} cannot be read: {error}") from error
-    version = data.get("certificate_version") if isinstance(data, dict) else None
-    if isinstance(version, int) and version > CERTIFICATE_VERSION:
-        raise NewerSchema(
-            f"{file} was written by a newer dnsrig (version {version}; this one reads up to {CERTIFICATE_VERSION})",
-            hint="update dnsrig to read it, or `dnsrig calibrate` again",
-        )
-    try:
-        return Certificate.model_validate(data)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise DnsrigError(f"{file} is not what dnsrig writes: {where}: {first['msg']}") from error
+    return read_json(
+        path / FILE if path.is_dir() else path,
+        Certificate,
+        version=("certificate_version", CERTIFICATE_VERSION),
+        where_from="`dnsrig calibrate` makes one",
+    )
 
 
 def cited(conditions: Mapping[str, Any]) -> Cited | None:

@@ -18,7 +18,7 @@
         sockets.arrow                  TCP connections of hosts, one row a socket and interval, from `watch` (procedures
                                        that want it)
         link-<host>-<host>.arrow       what went over an emulated link, one row a direction and interval, from `link`
-        clocks.arrow                   clocks of other machines, one row an exchange with one
+        clocks-<host>.arrow            clocks of other machines, one row an exchange with one
         generators/<load>/<host>/      of several generators, or one on another machine: the files of each one's own
                                        `load`, `warmup` and `ramp`, by its machine's clock
         servers/<host>/                configuration as used, log (packed when large); of the server under test
@@ -822,18 +822,28 @@ class NewerSchema(DnsrigError):
     """A newer dnsrig wrote it: this one would misread it."""
 
 
-def read_json(path: Path, model: type[Model]) -> Model:
-    """Read ``path`` as ``model``; a newer schema version or a damaged file is one clear sentence."""
+def read_json(
+    path: Path,
+    model: type[Model],
+    *,
+    version: tuple[str, int] = ("schema_version", SCHEMA_VERSION),
+    where_from: str = "is this a run directory of dnsrig?",
+) -> Model:
+    """Read ``path`` as ``model``; a newer version or a damaged file is one clear sentence.
+
+    ``version``: the key that has it, and the newest that is known; ``where_from``: a hint where there is no such file.
+    """
     try:
         data = json.loads(path.read_bytes())
     except FileNotFoundError as error:
-        raise DnsrigError(f"{path} does not exist", hint="is this a run directory of dnsrig?") from error
+        raise DnsrigError(f"{path} does not exist", hint=where_from) from error
     except (OSError, ValueError) as error:
         raise DnsrigError(f"{path} cannot be read: {error}") from error
-    version = data.get("schema_version") if isinstance(data, dict) else None
-    if isinstance(version, int) and version > SCHEMA_VERSION:
+    key, newest = version
+    found = data.get(key) if isinstance(data, dict) else None
+    if isinstance(found, int) and found > newest:
         raise NewerSchema(
-            f"{path} was written by a newer dnsrig (schema {version}; this one reads up to {SCHEMA_VERSION})",
+            f"{path} was written by a newer dnsrig ({key.removesuffix('_version')} {found}; this one reads up to {newest})",
             hint="update dnsrig to read it",
         )
     try:

@@ -14,7 +14,7 @@ from typing import Any
 from pyroute2 import NetNS, netns
 
 from dnsrig.errors import UsageError
-from dnsrig.lab import addresses, cgroup, elsewhere, ledger, nic
+from dnsrig.lab import addresses, cgroup, elsewhere, ledger, nic, nics
 from dnsrig.lab.ledger import Ledger
 from dnsrig.rundir import Address, HostSpec
 
@@ -134,7 +134,7 @@ def make(made: Ledger, name: str, spec: HostSpec) -> Host:
         for prefix in spec.ranges:
             # All of its addresses are the host's, without one entry each: as `ip route add local RANGE dev lo`.
             route.route("add", dst=prefix, oif=LOOPBACK, type="local", table=LOCAL_TABLE, scope=HOST_SCOPE)
-    nic_facts = nic.facts(spec.nic) if spec.nic else {}
+    nic_facts = nics.facts(spec.nic) if spec.nic else {}
     nic_address = _take_nic(made, spec, spec.nic, namespace) if spec.nic else ""
     return Host(name, spec, namespace, tuple(folders), read_back, nic_address=nic_address, nic_facts=nic_facts)
 

@@ -1,36 +1,17 @@
-"""A physical interface of the machine, as a host's own: moved into its namespace, and put back afterwards.
-
-What is said of it is read from sysfs and by the ioctl of ethtool (linux/ethtool.h), so no program has to be there. What
-a driver does not tell is left out.
-"""
+"""A physical interface of the machine, as a host's own: moved into its namespace, and put back afterwards."""
 
 from __future__ import annotations
 
-import array
-import fcntl
-import re
-import socket
-import struct
 from pathlib import Path
 from typing import Any
 
-from pyroute2 import Ethtool, IPRoute, NetNS
-from pyroute2.netlink.exceptions import NetlinkError
+from pyroute2 import IPRoute, NetNS
 
 from dnsrig.errors import UsageError
-from dnsrig.lab import nics
 
-SYS = Path("/sys/class/net")
-SIOCETHTOOL = 0x8946
-"""linux/sockios.h"""
-GET_DRIVER, GET_CHANNELS, GET_RINGS, GET_FLOW_RINGS = 0x03, 0x3C, 0x10, 0x2D
-"""ETHTOOL_GDRVINFO, ETHTOOL_GCHANNELS, ETHTOOL_GRINGPARAM, ETHTOOL_GRXRINGS of linux/ethtool.h."""
 IFF_UP, IFF_NOARP, IFF_MULTICAST = 1, 1 << 7, 1 << 12
 LINK_LOCAL = 253
 """RT_SCOPE_LINK: an address that the kernel gives by itself."""
-OFFLOADS = re.compile(
-    r"(rx|tx)-(checksum.*|gro.*|lro|scatter-gather|hashing|udp.*)|.*segmentation.*|(rx|tx)-.*offload.*"
-)
 
 
 def check(name: str) -> None:
@@ -89,86 +70,3 @@ def give_back(was: dict[str, Any], namespace: str) -> None:
     if was["flags"] & IFF_UP:
         with IPRoute() as route:
             route.link("set", index=route.link_lookup(ifname=name)[0], state="up")
-
-
-def facts(name: str) -> dict[str, Any]:
-    """What may decide a result: of an interface of the calling thread's network, before it is moved."""
-    told: dict[str, Any] = {
-        "name": name,
-        "driver": _driver(name),
-        "speed_mbit": _number(SYS / name / "speed"),
-        "duplex": _text(SYS / name / "duplex"),
-        "mtu_bytes": _number(SYS / name / "mtu"),
-        "numa_node": _number(SYS / name / "device/numa_node"),
-        "queues_rx": len([*(SYS / name / "queues").glob("rx-*")]),
-        "queues_tx": len([*(SYS / name / "queues").glob("tx-*")]),
-        "receive_packet_steering": _steering(name),
-        "channels": _words(name, GET_CHANNELS, 8, ("", "", "", "", "rx", "tx", "other", "combined")),
-        "rings": _words(name, GET_RINGS, 8, ("", "", "", "", "rx", "", "", "tx")),
-        "rss_rings": _flow_rings(name),
-        "offloads": _offloads(name),
-        "irqs": {str(number): cpus for number, cpus in nics.interrupts(name).items()},
-    }
-    return {key: value for key, value in told.items() if value not in (None, {}, [])}
-
-
-def _driver(name: str) -> str | None:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        answer = _ioctl(sock, name, struct.pack("=I", GET_DRIVER) + bytes(192))
-    if answer is None:
-        return None
-    driver, version, firmware = (answer[at : at + 32].split(b"\0")[0].decode(errors="replace") for at in (4, 36, 68))
-    return " ".join(word for word in (driver, version, firmware and f"firmware {firmware}") if word)
-
-
-def _words(name: str, command: int, count: int, names: tuple[str, ...]) -> dict[str, int]:
-    """Of an answer that is numbers in a row, those that have a name."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        answer = _ioctl(sock, name, struct.pack("=I", command) + bytes(4 * count))
-    if answer is None:
-        return {}
-    return {what: value for what, value in zip(names, struct.unpack_from(f"={count}I", answer, 4)) if what}
-
-
-def _flow_rings(name: str) -> int | None:
-    """Among how many rings the interface spreads what it receives (RSS)."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        answer = _ioctl(sock, name, struct.pack("=IIQ", GET_FLOW_RINGS, 0, 0) + bytes(176))
-    return None if answer is None else int(struct.unpack_from("=Q", answer, 8)[0])
-
-
-def _ioctl(sock: socket.socket, name: str, request: bytes) -> bytes | None:
-    data = array.array("B", request)
-    try:
-        fcntl.ioctl(sock, SIOCETHTOOL, struct.pack("16sQ16x", name.encode()[:15], data.buffer_info()[0]))
-    except OSError:
-        return None
-    return data.tobytes()
-
-
-def _offloads(name: str) -> list[str]:
-    """Those that are on."""
-    try:
-        with Ethtool() as ethtool:
-            told = ethtool.get_features(name)
-    except (NetlinkError, OSError, KeyError):
-        return []
-    return sorted(feature for feature, state in told.features.items() if state.enable and OFFLOADS.fullmatch(feature))
-
-
-def _steering(name: str) -> dict[str, str]:
-    """Queue -> CPUs that packets are handed to (RPS, scaling.rst of Linux), where any are."""
-    found = {path.parent.name: _text(path) for path in sorted((SYS / name / "queues").glob("rx-*/rps_cpus"))}
-    return {queue: mask for queue, mask in found.items() if mask and int(mask.replace(",", ""), 16)}
-
-
-def _text(path: Path) -> str | None:
-    try:
-        return path.read_text().strip()
-    except OSError:
-        return None
-
-
-def _number(path: Path) -> int | None:
-    text = _text(path)
-    return int(text) if text is not None and re.fullmatch(r"\d+", text) else None

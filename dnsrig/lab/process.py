@@ -14,11 +14,11 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from dnsrig import paths
 from dnsrig.bind_mounts import BindMount
-from dnsrig.lab.elsewhere import Machine, RemotePopen
+from dnsrig.lab.elsewhere import RemotePopen
 from dnsrig.lab.host import Host
 
 STOP_LIMIT_S = 10.0
@@ -124,7 +124,9 @@ def start(
             "environment": environment,
             "stamp_file": stamp_file and str(stamp_file),
         }
-        return _start_elsewhere(host.machine, name, host, command, how, stamp_file, stdin, stdout, stderr)
+        reads = stdin == subprocess.PIPE
+        there = host.machine.start(host.name, command, how, reads=reads, stdout=stdout, stderr=stderr)
+        return Process(name, host.name, list(command), there, stamp_file)
     arguments = [str(paths.engine()), "enter", "--netns", str(host.namespace_path)]
     for folder in host.cgroups:
         arguments += ["--cgroup", str(folder)]
@@ -148,22 +150,6 @@ def start(
         start_new_session=True,
         text=True,
     )
-    return Process(name, host.name, list(command), popen, stamp_file)
-
-
-def _start_elsewhere(
-    machine: Machine,
-    name: str,
-    host: Host,
-    command: Sequence[str],
-    how: dict[str, Any],
-    stamp_file: Path | None,
-    stdin: int | None,
-    stdout: IO[Any] | int | None,
-    stderr: IO[Any] | int | None,
-) -> Process:
-    reads = stdin == subprocess.PIPE
-    popen = machine.start(host.name, command, how, reads=reads, stdout=stdout, stderr=stderr)
     return Process(name, host.name, list(command), popen, stamp_file)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,11 +30,9 @@ LEAD_NS = 500_000_000
 """From the agreement to the beginning: the way to each machine and back, many times over."""
 MERGE_LIMIT_S = 600.0
 FOLDER = "generators"
-Asked = Callable[[], LoadResult]
-"""What is known when the load has ended: how it went, put together outside of what is measured."""
 
 
-def hosts(options: dict[str, Scalar] | Any) -> dict[str, HostRole]:
+def hosts(options: Mapping[str, Scalar]) -> dict[str, HostRole]:
     """One for each generator, where there are any beside the observer."""
     count = int(options["generators"])
     if not 0 <= count <= MOST:
@@ -87,16 +85,14 @@ class Led:
             follower.say(end=True)
         self.wait(READY_LIMIT_S)
 
-    def folder(self, host: str) -> Path:
-        return folder(self.context, self.name, host)
-
     def merged(self, out: Path | None) -> LoadResult:
         """What all saw together; its files go to ``out``, or nowhere."""
         folders = []
         for host in self.instruments:
+            own = folder(self.context, self.name, host)
             if (machine := self.context.host(host).machine) is not None:
-                machine.fetch(self.folder(host))
-            folders.append(str(self.folder(host)))
+                machine.fetch(own)
+            folders.append(str(own))
         target = out or folder(self.context, self.name, "all")
         target.mkdir(exist_ok=True)
         summary = merge(folders, target, self.begin_ns)

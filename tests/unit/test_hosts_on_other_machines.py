@@ -13,7 +13,7 @@ from trial_data import SECOND, clean_trial, judge, measured, use
 
 from dnsrig.analysis import checks, path
 from dnsrig.analysis.read import Trial
-from dnsrig.analysis.row_files.clock import CLOCKS
+from dnsrig.analysis.row_files import clock
 from dnsrig.analysis.row_files.load import QUERIES
 from dnsrig.rundir import LinkSpec
 
@@ -179,5 +179,7 @@ def test_rows_of_queries_and_clocks_are_read(trial: Trial) -> None:
     queries.write_ipc_stream(trial.directory / QUERIES.name)
     assert trial.rows(QUERIES).rows()[1] == (1, 20, None, None, None, 8, "unsent")
     exchange = {"time_ns": [10], "peer": ["rack-1"], "offset_ns": [-3], "rtt_ns": [6], "burst": [0]}
-    pl.DataFrame(exchange, schema_overrides={"burst": pl.UInt32}).write_ipc_stream(trial.directory / CLOCKS.name)
-    assert trial.rows(CLOCKS).to_dicts() == [{name: values[0] for name, values in exchange.items()}]
+    pl.DataFrame(exchange, schema_overrides={"burst": pl.UInt32}).write_ipc_stream(
+        trial.directory / clock.of("primary").name
+    )
+    assert trial.rows(clock.of("primary")).to_dicts() == [{name: values[0] for name, values in exchange.items()}]

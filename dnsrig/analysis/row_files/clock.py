@@ -6,14 +6,15 @@ import polars as pl
 
 from dnsrig.analysis.row_files import RowFile
 
-CLOCKS = RowFile(
-    "clocks.arrow",
-    {
+
+def of(host: str) -> RowFile:
+    """One row an exchange that was made from ``host``. ``time_ns``: its middle, by our clock; ``peer``: the machine;
+    ``offset_ns``: its CLOCK_MONOTONIC less ours, within half of ``rtt_ns``; ``burst``: those of one comparison have the
+    same, from 0."""
+    schema = {
         "time_ns": pl.Int64,
         "peer": pl.String,
         **dict.fromkeys(("offset_ns", "rtt_ns"), pl.Int64),
         "burst": pl.UInt32,
-    },
-)
-"""One row an exchange. ``time_ns``: its middle, by our clock; ``peer``: the machine; ``offset_ns``: its CLOCK_MONOTONIC
-less ours, within half of ``rtt_ns``; ``burst``: those of one comparison have the same, from 0."""
+    }
+    return RowFile(f"clocks-{host}.arrow", schema)

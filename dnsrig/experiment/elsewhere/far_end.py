@@ -73,13 +73,15 @@ def tell(**what: Any) -> None:
 
 def lines() -> Iterator[bytes]:
     """Of standard input, until it ends or is silent. Dots between lines say that somebody is there."""
-    pending = b""
+    pending = bytearray()
     while select.select([0], [], [], SILENCE_LIMIT_S)[0] and (data := os.read(0, READ_BYTES)):
-        *whole, pending = (pending + data).split(b"\n")
-        pending = pending.lstrip(b".")
+        pending += data
+        if b"\n" in data:  # else a part of a file is on its way, which is not looked through again and again
+            *whole, rest = bytes(pending).split(b"\n")
+            pending = bytearray(rest)
+            yield from filter(None, (line.lstrip(b".") for line in whole))
         if len(pending) > LINE_BYTES_MAX:
             return
-        yield from filter(None, (line.lstrip(b".") for line in whole))
 
 
 def _renew(lease: str, holder: str, gone: threading.Event) -> None:

@@ -199,7 +199,10 @@ class Remote:
         process = self._connection.process
         assert process is not None and process.stdout is not None
         for line in process.stdout:
-            told = json.loads(line)
+            try:
+                told = json.loads(line)
+            except ValueError:
+                break  # something else writes there: nothing that follows can be trusted
             if "answer" in told:
                 if (answers := self._waiting.get(told["answer"])) is not None:
                     answers.put(told)

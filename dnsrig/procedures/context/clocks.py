@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dnsrig.analysis.clocks import SAME, Line
+from dnsrig.analysis.row_files import clock
 from dnsrig.errors import DnsrigError
 from dnsrig.lab.host import Host
 from dnsrig.procedures.context.instruments import Instruments
@@ -54,9 +55,9 @@ class Clocks:
                 self._take(peer)
 
     def _compare(self, here: str, peers: dict[str, Host]) -> None:
-        name = f"clocks-{here}"
-        words = ["clock", "compare", *(f"{name}={there.address}:{PORT}" for name, there in peers.items())]
-        words += [f"--interval-s={INTERVAL_S:g}", f"--out={self.workspace.directory / 'clocks.arrow'}", "--until-eof"]
+        name, rows = f"clocks-{here}", self.workspace.directory / clock.of(here).name
+        words = ["clock", "compare", *(f"{machine}={there.address}:{PORT}" for machine, there in peers.items())]
+        words += [f"--interval-s={INTERVAL_S:g}", f"--out={rows}", "--until-eof"]
         # In the network of the host that is joined with them, at the cost of the one that observes.
         own, observer = self.workspace.host(here), self.workspace.host(OBSERVER)
         spec = own.spec.model_copy(update={"cpus": observer.spec.cpus})
