@@ -202,6 +202,14 @@ def write_rows(folder: Path, load: dict[str, Any], clients: int = 16) -> None:
     pl.DataFrame(of_clients, schema=columns, orient="row").write_ipc_stream(folder / "clients.arrow")
 
 
+def kept(value: int) -> int:
+    """The highest value that is counted with ``value``, as HdrHistogram defines it for three digits."""
+    step = 1
+    while value >= 2048 * step:
+        step *= 2
+    return value // step * step + step - 1
+
+
 def write_hlog(path: Path, intervals: Iterable[dict[str, Counted]], duration_s: float = 1.0) -> None:
     """latency.hlog: of each interval the counts by tag."""
     lines = ["#dnsrig load", f"#[StartTime: {START_S:.3f} (seconds since epoch)]"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from hdrh.histogram import HdrHistogram
-from load_data import write_hlog
+from load_data import kept, write_hlog
 
 from dnsrig.analysis.latency import Latency
 from dnsrig.errors import DnsrigError
@@ -14,14 +14,6 @@ from dnsrig.errors import DnsrigError
 GOLDEN = Path(__file__).parent / "golden" / "latency.hlog"
 """Written by the hdrhistogram crate 7.6.0: three seconds i of 1,000 queries n each, lag 7 n ns and twin 50,000 + 1,000
 n (i + 1) ns; in the last second one more that was sent 4,242 ns late and timed out after 1 s."""
-
-
-def kept(value: int) -> int:
-    """The highest value that is counted with ``value``, as HdrHistogram defines it for three digits."""
-    step = 1
-    while value >= 2048 * step:
-        step *= 2
-    return value // step * step + step - 1
 
 
 def test_a_log_of_the_engine_is_read_value_by_value() -> None:
