@@ -69,8 +69,11 @@ def left_behind() -> list[str]:
 
 @pytest.fixture(autouse=True)
 def nothing_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Every test leaves the machine as it found it; the tags of its trials begin with letters of its own."""
-    monkeypatch.setenv(ledger.TAG_START, "".join(random.SystemRandom().choices(ledger.TAG_LETTERS, k=3)))
+    """Every test leaves the machine as it found it; the tags of its trials begin with letters of its own: its worker's,
+    so that no other test that runs now has them by chance, and two at random."""
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    start = [ledger.TAG_LETTERS[worker], *random.SystemRandom().choices(ledger.TAG_LETTERS, k=2)]
+    monkeypatch.setenv(ledger.TAG_START, "".join(start))
     yield
     if os.geteuid() == 0:
         assert left_behind() == []
