@@ -106,7 +106,7 @@ class Trial:
             return rows.read(path, recorded, {}).damage
         if path.suffix == ".hlog":
             return Latency(path, None, recorded).damage
-        return self._profile[1] if path.name == self._profile_name else rows.content(path, recorded).damage
+        return self._folded(name)[1] if path.suffix == ".folded" else rows.content(path, recorded).damage
 
     def rows(self, file: RowFile) -> pl.DataFrame:
         """What an instrument left in ``file``; nothing where there is no such file. Raises `DamagedFile`."""
@@ -308,18 +308,27 @@ class Trial:
         self._refuse(damage)
         return stacks
 
+    def stacks_of(self, host: str) -> dict[str, int]:
+        """The same of any host whose profile was taken."""
+        stacks, damage = self._folded(f"profile-{host}.folded")
+        self._refuse(damage)
+        return stacks
+
     @property
     def _profile_name(self) -> str:
         return f"profile-{self.subject}.folded"
 
     @cached_property
     def _profile(self) -> tuple[dict[str, int], str]:
-        """The stacks, and what is wrong with their file."""
-        found = rows.content(self.directory / self._profile_name, self.record.files.get(self._profile_name))
+        return self._folded(self._profile_name)
+
+    def _folded(self, name: str) -> tuple[dict[str, int], str]:
+        """The stacks in a file, and what is wrong with it."""
+        found = rows.content(self.directory / name, self.record.files.get(name))
         split = (line.rpartition(" ") for line in found.data.decode(errors="replace").splitlines())
         stacks = {stack: int(count) for stack, _, count in split if stack and count.isascii() and count.isdecimal()}
         cut = found.data and not found.data.endswith(b"\n")
-        return stacks, found.damage or (f"{self._profile_name} is cut within its last line" if cut else "")
+        return stacks, found.damage or (f"{name} is cut within its last line" if cut else "")
 
     @property
     def measure(self) -> Phase | None:
