@@ -27,7 +27,7 @@ from dnsrig.analysis.load_result import LoadResult
 from dnsrig.analysis.metrics import all_metrics
 from dnsrig.analysis.row_files import RowFile, change, link, load, probe, transfer, watch
 from dnsrig.analysis.rows import DamagedFile
-from dnsrig.errors import DnsrigError
+from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.rundir import (
     Anchor,
     LogDrilldown,
@@ -40,6 +40,9 @@ from dnsrig.rundir import (
     read_json,
     trial_dir,
 )
+
+MOST_NAMED = 5
+"""Trials that an error names."""
 
 
 @dataclass
@@ -458,6 +461,18 @@ class Run:
         """The same for charts: of a damaged file its trials have what lies before the damage."""
         found = copy.copy(self)
         found.__dict__["trials"] = [trial.as_far_as_whole() for trial in self.trials]
+        return found
+
+    def only(self, name: str) -> Run:
+        """The same with one trial, by its ``VARIANT/REPEAT``."""
+        trials = {f"{trial.key.variant}/{trial.key.repeat}": trial for trial in self.trials}
+        variant, _, repeat = name.rpartition("/")
+        wanted = f"{variant}/{repeat.lstrip('0')}"
+        if wanted not in trials:
+            known = ", ".join(list(trials)[:MOST_NAMED])
+            raise UsageError(f"the run has no finished trial {name!r}", hint=f"they are VARIANT/REPEAT: {known} …")
+        found = copy.copy(self)
+        found.__dict__.update(trials=[trials[wanted]], unreadable=[])
         return found
 
     def of_variant(self, variant: str) -> list[Trial]:

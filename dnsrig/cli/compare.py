@@ -53,6 +53,9 @@ def command(
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print the whole comparison as JSON")] = False,
+    as_markdown: Annotated[
+        bool, typer.Option("--markdown", help="print it as Markdown, to paste into an issue or a pull request")
+    ] = False,
     bisect: Annotated[
         bool,
         typer.Option(
@@ -67,7 +70,7 @@ def command(
     Variants are matched by their values on the matrix; where each run has a single server, these two are held against
     each other. Runs over several machines are compared within those that both have, and repeats on others are left out.
     Whatever else differs in what the trials were asked to do (path, hosts, settings, dataset, options), in the machine,
-    its kernel or dnsrig's version is told on standard error, with --json as well.
+    its kernel or dnsrig's version is told on standard error, with --json and --markdown as well.
 
     A rule is a regression where the 95 % interval of the ratio of medians lies wholly beyond its limit and the rank
     test agrees, or where some repeats of NEW did not finish and all of BASE did. It passes where the interval lies
@@ -85,26 +88,31 @@ def command(
     with failing_as(EXIT_STOP if bisect else EXIT_NOT_COMPARED):  # what an error has by itself would read as a verdict
         if bisect and not fail_if:
             raise UsageError("--bisect without a rule", hint="say what makes a commit bad: --fail-if 'METRIC > N %'")
-        decision = _compare(base, new, fail_if or [], metric or [], may_differ or [], as_json)
+        if as_json and as_markdown:
+            raise UsageError("--json and --markdown at once", hint="choose one: there is one standard output")
+        shape = "json" if as_json else "markdown" if as_markdown else "text"
+        decision = _compare(base, new, fail_if or [], metric or [], may_differ or [], shape)
     raise typer.Exit((BISECT_STATUS if bisect else EXIT_STATUS)[decision])
 
 
 def _compare(
-    base: Path, new: Path, fail_if: list[str], metrics: list[str], may_differ: list[str], as_json: bool
+    base: Path, new: Path, fail_if: list[str], metrics: list[str], may_differ: list[str], shape: str
 ) -> Decision | None:
     """Print the comparison; returns what the rules decide, None without any."""
     from dnsrig.analysis import thresholds
     from dnsrig.analysis.compare import compare_runs
     from dnsrig.analysis.read import Run
-    from dnsrig.report import comparison
+    from dnsrig.report import comparison, comparison_markdown
 
     runs = Run.open(base), Run.open(new)
     found = compare_runs(*runs, metrics, [thresholds.parse(text) for text in fail_if], may_differ)
     complaints = _console.err(soft_wrap=True)
     for warning in [*comparison.warnings(found), *(missing for run in runs for missing in _missing(run))]:
         complaints.print(visible(warning))
-    if as_json:
+    if shape == "json":
         print(json.dumps(comparison.as_json(found), indent=2))
+    elif shape == "markdown":
+        print(comparison_markdown.as_markdown(found), end="")
     else:
         _console.out().print(comparison.as_text(found))
     return found.decision

@@ -1,4 +1,4 @@
-"""`dnsrig export`: a run's figures and charts as files for other programs."""
+"""`dnsrig export`: a run's figures, charts and trials as files for other programs."""
 
 from __future__ import annotations
 
@@ -17,11 +17,15 @@ def command(
     format: Annotated[
         str,
         typer.Option(
-            help="csv or parquet: one row a trial and metric; pairs: versions of a server beside each other, as JSON; "
-            "png or svg: every chart"
+            help="csv or parquet: one row a trial and metric; json or markdown: the tables; pairs: versions of a server "
+            "beside each other, as JSON; png or svg: every chart; paper: charts, their data and captions, and the "
+            "experiment; perfetto: each trial as a trace; speedscope: each trial's CPU profiles"
         ),
     ],
     out: Annotated[Path | None, typer.Option(help="folder to write to; by default RUN/export")] = None,
+    trial: Annotated[
+        str | None, typer.Option(metavar="VARIANT/REPEAT", help="of one trial only, e.g. `v03/2`; by default of all")
+    ] = None,
 ) -> None:
     """Export RUN. The paths written are printed, one a line.
 
@@ -32,6 +36,8 @@ def command(
     from dnsrig.report import export
 
     opened = Run.open(run)
+    if trial is not None:
+        opened = opened.only(trial)
     for path in export(opened, format, out or run / "export"):
         print(path)
     end(opened)

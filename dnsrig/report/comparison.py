@@ -23,6 +23,8 @@ from dnsrig.rundir import Manifest, Variant
 
 SCHEMA_VERSION = 2
 """Of the JSON; raised by one whenever a reader of the old would misread the new."""
+COLUMNS = ("base", "new", "of base", "p", "change")
+"""Of a metric's table, beside the axes."""
 _ONE_OF_MANY = re.compile(r"^(hosts|links)\.[^.]+\.")
 
 
@@ -40,23 +42,27 @@ def as_text(found: TwoRuns) -> RenderableType:
     tables: list[RenderableType] = []
     for metric, lines in groupby(found.lines, key=lambda line: line.metric):
         tables += [_table(found.new, metric, lines), Text()]
-    said: list[RenderableType] = [Text(sentence) for sentence in [*_machines(found), *_reach(found)]]
+    said = [Text(visible(sentence)) for sentence in sentences(found)]
+    whole = [Text(visible(result), style="bold")] if (result := whole_in_a_line(found)) else []
+    return Group(*tables, *said, *whole)
+
+
+def sentences(found: TwoRuns) -> list[str]:
+    """What is said beneath the tables: machines, chance, and what each rule says of each variant, the worst first."""
     order = ("regression", "undecided", "pass")
     verdicts = [(verdict.judgement.decision, _said(verdict)) for verdict in found.verdicts]
     if found.decision:
         verdicts += [("undecided", _missing(variant)) for variant in found.only_in_base]
     verdicts.sort(key=lambda verdict: order.index(verdict[0]))
-    said += [Text(visible(sentence)) for _, sentence in verdicts]
-    whole = [Text(visible(_whole(found)), style="bold")] if found.decision else []
-    return Group(*tables, *said, *whole)
+    return [*_machines(found), *_reach(found), *(sentence for _, sentence in verdicts)]
 
 
 def as_json(found: TwoRuns) -> dict[str, Any]:
     """The whole comparison as plain data."""
     return {
         "schema_version": SCHEMA_VERSION,
-        "base": _run(found.base),
-        "new": _run(found.new),
+        "base": run_as_json(found.base),
+        "new": run_as_json(found.new),
         "differences": [_difference(difference) for difference in found.differences],
         "only_in_base": [variant.parameters for variant in found.only_in_base],
         "only_in_new": [variant.parameters for variant in found.only_in_new],
@@ -70,7 +76,7 @@ def as_json(found: TwoRuns) -> dict[str, Any]:
 def _machines(found: TwoRuns) -> list[str]:
     """How runs over several machines are compared; nothing of other runs."""
     if found.machines:
-        names = visible(", ".join(found.machines))
+        names = ", ".join(found.machines)
         return [f"machines: {names}; each repeat is held against those of the base on the same machine"]
     if found.base.machines or found.new.machines:
         return ["machines: the runs share none, so a difference may be theirs"]
@@ -102,8 +108,11 @@ def _least_p(lines: list[Line], comparisons: int, machines: int) -> str:
     return significance.reach(*most, comparisons, one_run=False, machines=machines)
 
 
-def _whole(found: TwoRuns) -> str:
-    """The result, and what it is a result of: nothing tells apart what differs at the same time."""
+def whole_in_a_line(found: TwoRuns) -> str:
+    """The result, and what it is a result of: nothing tells apart what differs at the same time. Empty without a
+    rule."""
+    if not found.decision:
+        return ""
     names = list(dict.fromkeys(difference.what for difference in found.differences))
     if not names or found.decision == "undecided":
         return f"result: {found.decision}"
@@ -129,17 +138,22 @@ def _differences(found: TwoRuns) -> list[str]:
 
 
 def _table(manifest: Manifest, metric: Metric, lines: Iterable[Line]) -> FittingTable:
-    better = "" if metric.better == "neither" else f"; {metric.better} is better"
     return FittingTable(
-        title=visible(f"{metric.title} ({metric.name}){better}"),
+        title=visible(f"{metric.title} ({metric.name}){better(metric)}"),
         title_style="bold",
-        columns=[*map(visible, manifest.axes), "base", "new", "of base", "p", "change"],
+        columns=[*map(visible, manifest.axes), *COLUMNS],
         axes=len(manifest.axes),
-        rows=[["\n".join(map(visible, cell)) for cell in _cells(manifest, metric, line)] for line in lines],
+        rows=[["\n".join(map(visible, cell)) for cell in cells(manifest, metric, line)] for line in lines],
     )
 
 
-def _cells(manifest: Manifest, metric: Metric, line: Line) -> list[list[str]]:
+def better(metric: Metric) -> str:
+    """``; lower is better``, where that can be said."""
+    return "" if metric.better == "neither" else f"; {metric.better} is better"
+
+
+def cells(manifest: Manifest, metric: Metric, line: Line) -> list[list[str]]:
+    """Of the columns axes, `COLUMNS`: the lines of each."""
     parameters, p = line.pair.new.parameters, figures.p_value(line.comparison.p_corrected)
     axes = [figures.parameter(parameters[axis]) if axis in parameters else figures.NONE for axis in manifest.axes]
     figured = [_measured(line.base, metric), _measured(line.new, metric), _percent(line)]
@@ -187,7 +201,8 @@ def _missing(variant: Variant) -> str:
     return f"undecided: {variant.label}: only in the base, so there is nothing to hold against it"
 
 
-def _run(manifest: Manifest) -> dict[str, Any]:
+def run_as_json(manifest: Manifest) -> dict[str, Any]:
+    """Which run it is, and of what."""
     return {
         "run": manifest.run,
         "experiment": manifest.experiment,
@@ -223,7 +238,7 @@ def _line(line: Line) -> dict[str, Any]:
         "new": _repeats(line.new),
         "percent": comparison.percent,
         "bound": _bound(line),
-        "interval": _interval(comparison.interval),
+        "interval": interval_as_json(comparison.interval),
         "p": comparison.p,
         "p_corrected": comparison.p_corrected,
         "change": comparison.change,
@@ -237,7 +252,7 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
         "metric": verdict.rule.metric,
         "decision": judgement.decision,
         "reason": judgement.reason,
-        "interval": _interval(judgement.interval),
+        "interval": interval_as_json(judgement.interval),
         "p": judgement.p,
         "p_corrected": judgement.p_corrected,
     }
@@ -254,7 +269,8 @@ def _repeats(repeats: Repeats) -> dict[str, Any]:
     return known | numbers
 
 
-def _interval(interval: statistics.Interval | None) -> dict[str, float | None] | None:
+def interval_as_json(interval: statistics.Interval | None) -> dict[str, float | None] | None:
+    """Its ends; without ``high`` where it has no upper end."""
     if interval is None:
         return None
     # JSON has no infinity.

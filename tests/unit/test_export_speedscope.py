@@ -26,7 +26,9 @@ RELEASE = "speedscope@1.25.0"
 CHROMIUM = shutil.which("chromium")
 
 
-def exported(folder: Path, *, rate_per_s: float = 200.0, timed: bool = True, stacks: dict[str, int] | None = None) -> Path:
+def exported(
+    folder: Path, *, rate_per_s: float = 200.0, timed: bool = True, stacks: dict[str, int] | None = None
+) -> Path:
     """A run of one trial, in which the observer has a profile as well."""
     plan = synthetic.Plan(servers=["bind@system"], zones=[100], repeats=1, stacks=STACKS if stacks is None else stacks)
     trial = trial_dir(synthetic.build(folder / "run", plan), "v00", 1)

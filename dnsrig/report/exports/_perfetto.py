@@ -41,8 +41,8 @@ class Trace:
         self._frames: dict[str, int] = {}
         self._stacks: dict[tuple[str, ...], int] = {}
         self._pid = pid
-        for anchor in anchors:
-            self._clocks(anchor)
+        for at in dict.fromkeys((anchor.monotonic_ns, anchor.realtime_ns) for anchor in anchors) or [(0, None)]:
+            self._clocks(*at)
         packet = self._packet(TracePacket.SEQ_INCREMENTAL_STATE_CLEARED)
         packet.trace_packet_defaults.timestamp_clock_id = BuiltinClock.BUILTIN_CLOCK_MONOTONIC
         self._builder.write_packet(packet)
@@ -63,7 +63,9 @@ class Trace:
         number: dict[str, Any] = {"counter_value": value} if isinstance(value, int) else {"double_counter_value": value}
         self._event(time_ns, TrackEvent(type=TrackEvent.TYPE_COUNTER, track_uuid=track, **number))
 
-    def slice(self, track: int, name: str, start_ns: int, end_ns: int, told: dict[str, str | int] | None = None) -> None:
+    def slice(
+        self, track: int, name: str, start_ns: int, end_ns: int, told: dict[str, str | int] | None = None
+    ) -> None:
         """Something that lasted. Slices of one track are apart, or one within the other. ``told``: its arguments."""
         begin = TrackEvent(type=TrackEvent.TYPE_SLICE_BEGIN, track_uuid=track, name=visible(name))
         for key, value in (told or {}).items():
@@ -124,13 +126,12 @@ class Trace:
         packet.trusted_packet_sequence_id, packet.sequence_flags = SEQUENCE, flags
         return packet
 
-    def _clocks(self, anchor: Anchor) -> None:
+    def _clocks(self, monotonic_ns: int, realtime_ns: int | None) -> None:
+        """How the clocks lie to each other; without the wall clock, which one the times are of."""
         packet = self._packet(0)
         snapshot = packet.clock_snapshot
         snapshot.primary_trace_clock = BuiltinClock.BUILTIN_CLOCK_MONOTONIC
-        for clock, time_ns in (
-            (BuiltinClock.BUILTIN_CLOCK_MONOTONIC, anchor.monotonic_ns),
-            (BuiltinClock.BUILTIN_CLOCK_REALTIME, anchor.realtime_ns),
-        ):
-            snapshot.clocks.add(clock_id=clock, timestamp=time_ns)
+        snapshot.clocks.add(clock_id=BuiltinClock.BUILTIN_CLOCK_MONOTONIC, timestamp=monotonic_ns)
+        if realtime_ns is not None:
+            snapshot.clocks.add(clock_id=BuiltinClock.BUILTIN_CLOCK_REALTIME, timestamp=realtime_ns)
         self._builder.write_packet(packet)
