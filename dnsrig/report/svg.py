@@ -1,4 +1,4 @@
-"""Charts to SVG and PNG, and SVG made fit to stand inside a page beside others."""
+"""Charts to SVG, PNG and PDF, and SVG made fit to stand inside a page beside others."""
 
 from __future__ import annotations
 
@@ -27,6 +27,12 @@ def render(chart: alt.TopLevelMixin) -> str:
 def png(svg: str) -> bytes:
     """An SVG document as a PNG, at twice the size so that it stays sharp."""
     data: bytes = vl_convert.svg_to_png(svg, scale=2)
+    return data
+
+
+def pdf(svg: str) -> bytes:
+    """An SVG document as a PDF of one page."""
+    data: bytes = vl_convert.svg_to_pdf(svg)
     return data
 
 
