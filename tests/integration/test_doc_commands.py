@@ -23,6 +23,7 @@ ROOT = Path(__file__).parents[2]
 FIRST = ["README.md", "docs/tutorial.md"]
 SHORT = [
     "docs/how-to/clocks.md",
+    "docs/how-to/export.md",
     "docs/how-to/latency.md",
     "docs/how-to/load.md",
     "docs/how-to/machines.md",

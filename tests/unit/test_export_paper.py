@@ -73,7 +73,7 @@ def test_a_caption_says_repeats_spread_and_conditions(tmp_path: Path) -> None:
     assert "server=bind@system zones=100 0.61" in said and "[0.592..0.62" in said
     assert "Linux 6.1.0-synthetic" in said and "bind 1.2.3 (system)" in said
     assert same(GOLDEN / "caption.tex", (figures / "time-by-variant-all.tex").read_text())
-    assert same(GOLDEN / "readme.md", (tmp_path / "paper/README.md").read_text())
+    assert same(GOLDEN / "readme.txt", (tmp_path / "paper/README.md").read_text())
 
 
 def test_latex_takes_no_orders_from_text() -> None:

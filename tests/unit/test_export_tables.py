@@ -61,7 +61,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 def test_markdown_is_as_it_was(run: Run, tmp_path: Path) -> None:
     (path,) = export(run, "markdown", tmp_path)
-    assert same(GOLDEN / "run.md", path.read_text())
+    assert same(GOLDEN / "run.txt", path.read_text())
 
 
 def test_json_is_as_it_was(run: Run, tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_a_comparison_is_as_it_was(tmp_path: Path) -> None:
     ]
     found = compare_runs(runs[0], runs[1], ["secondary_cpu"], [parse("transfer_time > 110 %")])
     said = comparison_markdown.as_markdown(found)
-    assert same(GOLDEN / "compare.md", said)
+    assert same(GOLDEN / "compare.txt", said)
     assert not [token for token in tokens(said) if token.type.startswith("html")]
 
 

@@ -1,4 +1,5 @@
-"""A trace for Perfetto (TrackEvent, https://perfetto.dev/docs/reference/synthetic-track-event), written packet by packet.
+"""A trace for Perfetto, written packet by packet (TrackEvent,
+https://perfetto.dev/docs/reference/synthetic-track-event).
 
 The messages are those of Perfetto's own Python package, which its project keeps: 2 MB beside the protobuf library, and
 no field number has to be copied. Each packet goes to the file at once, so a trial with a million samples needs no
