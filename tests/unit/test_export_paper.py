@@ -20,6 +20,7 @@ from dnsrig.analysis.read import Run
 from dnsrig.experiment import model
 from dnsrig.report import export, latex
 from dnsrig.report.exports import paper
+from dnsrig.report.setting import setting
 from dnsrig.rundir import Manifest, read_json, write_json
 
 GOLDEN = Path(__file__).parent / "golden/exports"
@@ -66,14 +67,22 @@ def test_data_are_what_was_drawn_and_no_cell_is_a_formula(exported: Path) -> Non
 
 def test_a_caption_says_repeats_spread_and_conditions(tmp_path: Path) -> None:
     run = Run.open(synthetic.build(tmp_path / "run", synthetic.Plan(repeats=3, samples=False)))
+    run.manifest.conditions = {"kernel": "6.1.0-21-amd64", "cpus": 2, "cpu_model": "EPYC_9 <x>"}
     export(run, "paper", tmp_path)
     figures = tmp_path / "paper/figures"
     said = (figures / "time-by-variant-all.txt").read_text()
     assert "3 repeats of each variant (12 done)." in said
     assert "server=bind@system zones=100 0.61" in said and "[0.592..0.62" in said
-    assert "Linux 6.1.0-synthetic" in said and "bind 1.2.3 (system)" in said
+    assert "bind 1.2.3 (system)" in said and "2 CPUs (EPYC_9 <x>); Linux 6.1.0-21-amd64;" in said
     assert same(GOLDEN / "caption.tex", (figures / "time-by-variant-all.tex").read_text())
     assert same(GOLDEN / "readme.txt", (tmp_path / "paper/README.md").read_text())
+
+
+def test_of_several_machines_the_setting_has_what_is_the_same(tmp_path: Path) -> None:
+    run = Run.open(synthetic.build(tmp_path / "run", synthetic.Plan(machines=["a", "b"], samples=False)))
+    for machine, kernel in zip(run.manifest.machines, ("6.1", "6.2")):
+        machine.conditions = {"kernel": kernel, "cpus": 4, "cpu_model": None}
+    assert "; 2 machines, each with 4 CPUs (model not known); dnsrig" in setting(run)
 
 
 def test_latex_takes_no_orders_from_text() -> None:
