@@ -389,6 +389,33 @@ class DatasetSpec(Record):
         return _keyed(data, "path")
 
 
+ClockBasis = Literal["due", "sending"]
+"""When the clock of a latency starts: when a query was due, or when it was sent."""
+
+
+class ImportedSpec(Record):
+    """Of results that another tool measured."""
+
+    tool: str
+    version: str = ""
+    """As it tells; empty: it does not."""
+    basis: ClockBasis
+    resolution_ns: int | None = None
+    """Of a single latency; None: it tells none."""
+
+
+class ImportedRecord(Record):
+    """Of the file that a trial was read from."""
+
+    file: str
+    """Its name: untrusted text."""
+    sha256: str
+    command: str = ""
+    """Of the tool, as it tells: untrusted text."""
+    missing: list[str] = Field(default_factory=list)
+    """What it does not tell, a sentence each."""
+
+
 class StreamSpec(Record):
     """What clients ask, as it lies in the cache, by its ``key`` there."""
 
@@ -459,6 +486,8 @@ class TrialSpec(Record):
     options: dict[str, Scalar] = Field(default_factory=dict)
     main_metric: str = "transfer_time_s"
     """The metric that answers the procedure's question."""
+    imported: ImportedSpec | None = None
+    """Of results of another tool; None: they were measured here."""
 
     @property
     def subject(self) -> str:
@@ -666,6 +695,8 @@ class TrialRecord(Record):
     """The machine around this trial: what may differ from one trial to the next."""
     machines: dict[Name, MachineRecord] = Field(default_factory=dict)
     """Those that hosts were on, beside this one."""
+    imported: ImportedRecord | None = None
+    """Of results of another tool."""
     files: dict[Name, FileRecord] = Field(default_factory=dict)
     """The files of rows, latencies and profiles by name; empty in runs of earlier versions, whose files are read as
     they are."""
@@ -749,6 +780,11 @@ class Manifest(Record):
     machines: list[Machine] = Field(default_factory=list)
     """What it is spread over, a round (all trials of one repeat) on one of them; empty: all of it ran where it was
     started."""
+
+    @property
+    def is_imported(self) -> bool:
+        """Whether other tools measured it."""
+        return any(spec.imported is not None for spec in self.specs.values())
 
     def machine_of(self, repeat: int) -> Machine | None:
         """Where the trials of ``repeat``, counted from 1, run: also those that are repeated because they were lost."""

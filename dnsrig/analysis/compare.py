@@ -135,8 +135,11 @@ def match(base: Manifest, new: Manifest) -> tuple[list[Pair], list[Variant], lis
     """Variants with the same values; and those of the base and of the new run that stand alone.
 
     Where each run has but one server on an axis, these are held against each other whatever they are called: two
-    builds of a server are two sources.
+    builds of a server are two sources. So are two runs of one variant each, where another tool measured one of them:
+    its variant has the name that the user gave it.
     """
+    if (base.is_imported or new.is_imported) and len(base.variants) == len(new.variants) == 1:
+        return [Pair(base.variants[0], new.variants[0])], [], []
     ignored = run_differences.one_server(base) & run_differences.one_server(new)
 
     def key(variant: Variant) -> frozenset[tuple[str, Scalar]]:

@@ -8,6 +8,7 @@ latency.hlog is an HdrHistogram interval log (version 2): a line an interval and
 - ``lower``: what the server would have taken at least, had the instrument been in time: from sent, less what its own
   catch-up bursts queued among themselves. The truth lies between ``lower`` and ``due``, at each percentile
   (docs/explanation/latency.md); older logs do not have it;
+- ``sent-lower``: the least that ``sent`` can have been, of another tool that counts in wide buckets;
 - ``lag``: from due to sent, so that due = sent + lag;
 - ``handshake``: from the start of a connection to its being ready, TLS included; TCP and DoT only.
 
@@ -80,6 +81,11 @@ class Histogram:
         middles = (value - _width(value) + 1 + _width(value) // 2 for value in self.values_ns)
         return sum(middle * count for middle, count in zip(middles, self.counts)) / self.total
 
+    def buckets(self) -> Iterator[tuple[int, int, int]]:
+        """Lowest and highest value in ns of those that are counted as one, and how many there were."""
+        for value, count in zip(self.values_ns, self.counts):
+            yield value - _width(value) + 1, value, count
+
     def percentile(self, percent: float) -> int | None:
         """The smallest value in ns that at least ``percent`` of all do not exceed: an exact rank, nothing interpolated.
 
@@ -140,6 +146,17 @@ class Latency:
     @property
     def tags(self) -> list[str]:
         return list(self._lines)
+
+    @property
+    def result(self) -> str:
+        """The tag that is the result: ``due``, or ``sent`` of a tool that counts from there."""
+        return "sent" if "due" not in self.tags and "sent" in self.tags else "due"
+
+    @property
+    def lower(self) -> str:
+        """The tag of the lower ends of `result`, or itself where nothing is known of them."""
+        lower = {"due": "lower", "sent": "sent-lower"}[self.result]
+        return lower if lower in self.tags else self.result
 
     def intervals(self, tag: str) -> list[Interval]:
         """In the order in which they were written, up to the first that is damaged; none of a tag that is not there."""

@@ -85,6 +85,8 @@ class LoadResult(_Said):
     """What the server would have taken at least, had the instrument been in time; earlier versions do not tell."""
     sent_latency_ns: Figures = Field(default_factory=dict)
     """From the moment at which each query was sent."""
+    lower_sent_latency_ns: Figures = Field(default_factory=dict)
+    """The least that those can have been, of a tool that counts in wide buckets."""
     lag_ns: Figures = Field(default_factory=dict)
     """From the moment at which each was due to that at which it was sent."""
     threads: int = 1

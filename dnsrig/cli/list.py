@@ -28,6 +28,7 @@ WHAT = (
     "metrics",
     "charts",
     "exports",
+    "importers",
 )
 NO_BREAK = "\N{NO-BREAK SPACE}"
 ALWAYS = "0.0"
@@ -42,7 +43,7 @@ def command(
     what: Annotated[str | None, typer.Argument(help=f"one of {', '.join(WHAT)}; by default all")] = None,
 ) -> None:
     """Show what there is: experiments and what they are made of, servers with exact versions, traps, metrics, charts,
-    exports."""
+    exports, and the tools whose results are imported."""
     if what is not None and what not in WHAT:
         raise UsageError(f"there is nothing called {what!r} to list", hint=f"one of {', '.join(WHAT)}")
     sections: dict[str, Callable[[int], RenderableType]] = {
@@ -55,6 +56,7 @@ def command(
         "metrics": _metrics,
         "charts": _charts,
         "exports": _exports,
+        "importers": _importers,
     }
     console = _console.out()
     parts = [Group(Text(name, style="bold"), sections[name](console.width)) for name in WHAT if what in (None, name)]
@@ -180,3 +182,9 @@ def _exports(width: int) -> RenderableType:
     from dnsrig.report.exports import formats
 
     return _table((name, _headline(module)) for name, module in formats().items())
+
+
+def _importers(width: int) -> RenderableType:
+    from dnsrig.importers import importers
+
+    return _table((name, module.FILES.replace("`", "")) for name, module in importers().items())

@@ -33,7 +33,7 @@ def terminal_table(run: Run, findings: Iterable[Finding] | None = None) -> Fitti
     rows = variant_table(run, metric.name)
     compared = any(row.baseline is not None for row in rows)
     notes = [f"of baseline: {wording.of_mean(run)}; [..]: {wording.of_what(rows)}"] if compared else []
-    notes += [f"a..b {metric.unit}: {wording.BOTH_ENDS}"] if any(map(wording.is_between, rows)) else []
+    notes += [f"a..b {metric.unit}: {wording.both_ends(run)}"] if any(map(wording.is_between, rows)) else []
     notes += [line] if (line := elsewhere.summary(run)) else []
     notes += [f"chance: {reach} (after Holm)"] if (reach := wording.reach(run, rows)) else []
     # Where there is no certificate the trap says so.

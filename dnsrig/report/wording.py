@@ -20,8 +20,12 @@ OF_ROUNDS = "95 % interval of the typical ratio within a round"
 OF_MACHINES = "95 % interval of the typical ratio to a repeat of the same machine's baseline"
 """What stands beneath it: one of these, by `significance.by_rounds` and by whether there are several machines."""
 
-BOTH_ENDS = "the instrument was late by a known amount, and the truth lies between"
-"""What ``0.20..0.31 ms`` is."""
+
+def both_ends(run: Run) -> str:
+    """What ``0.20..0.31 ms`` is."""
+    if run.manifest.is_imported:
+        return "the tool counts in buckets, and the truth lies between their ends"
+    return "the instrument was late by a known amount, and the truth lies between"
 
 
 def parameter(run: Run, value: Scalar) -> str:

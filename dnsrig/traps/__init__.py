@@ -5,6 +5,8 @@ A trap is a module of this folder, or of another package (`dnsrig.discovery`), w
 - ``TITLE``: a few words,
 - ``SOURCE``: where the trap is described,
 - ``ORDER`` (50 by default): those that say what decided a result come before those that say what it is worth,
+- ``OF_IMPORTED = True`` if it also examines what other tools measured: of that there are latencies and counts, and
+  nothing else,
 - any of
 
   - ``before(manifest, conditions) -> Conclusion``: before anything runs, of each machine that it runs on,
@@ -78,6 +80,11 @@ class Trap:
     order: int
     module: ModuleType
 
+    @property
+    def of_imported(self) -> bool:
+        """Whether it examines what other tools measured."""
+        return bool(getattr(self.module, "OF_IMPORTED", False))
+
     def examine(self, run: Run) -> Iterable[Finding]:
         """Everything that this trap has to say of ``run``; where it raises, that it cannot tell."""
         for look, trial in self._looks(run):
@@ -146,5 +153,6 @@ def _trap(name: str, module: ModuleType) -> Trap:
 
 
 def examine(run: Run) -> list[Finding]:
-    """The findings of all traps."""
-    return [finding for trap in all_traps().values() for finding in trap.examine(run)]
+    """The findings of all traps; of results of other tools, those of traps that examine them."""
+    traps = [trap for trap in all_traps().values() if trap.of_imported or not run.manifest.is_imported]
+    return [finding for trap in traps for finding in trap.examine(run)]

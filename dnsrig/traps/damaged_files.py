@@ -20,6 +20,7 @@ from dnsrig.rundir import trial_dir
 from dnsrig.traps import CLEAR, Conclusion
 
 ORDER = 1
+OF_IMPORTED = True
 TITLE = "a damaged file"
 SOURCE = "checksums in trial.json; Apache Arrow columnar format, streaming"
 MOST_TOLD = 5

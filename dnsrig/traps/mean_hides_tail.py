@@ -14,6 +14,7 @@ from dnsrig.analysis.read import Trial
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
 ORDER = 55
+OF_IMPORTED = True
 TITLE = "a mean that hides a tail"
 SOURCE = "S2: P. Spacek, in search of latency: means lie, percentiles above 95 matter (2023)"
 PERCENTILES = (99.9, 99.99)
@@ -47,9 +48,9 @@ class Tail:
 def after(trial: Trial) -> Conclusion | None:
     if not trial.load.has_latencies or trial.record.outcome not in JUDGED:
         return None
-    whole = trial.latency.total("due") if trial.latency else None
+    whole = trial.latency.total(trial.latency.result) if trial.latency else None
     if whole is None or not whole.total:
-        return cannot_tell("There is no latency.hlog, or no query in it.")
+        return cannot_tell("There is no distribution of latency, or no query in it.")
     if whole.total < FEWEST_QUERIES:
         return cannot_tell(f"{whole.total:,} queries are too few to tell a tail: {FEWEST_QUERIES:,} are needed.")
     tail = hidden_tail(whole)

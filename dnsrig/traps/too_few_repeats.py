@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator
+from dataclasses import replace
 
 from dnsrig.analysis import significance
 from dnsrig.analysis.machines import levelled
@@ -18,6 +19,7 @@ from dnsrig.analysis.summary import comparisons_planned, describe
 from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 
 ORDER = 90
+OF_IMPORTED = True
 TITLE = "too few repeats for the spread"
 SOURCE = "S1: 30,000 zones took 66 to 181 s over 10 repeats; design: statistics from 5 repeats"
 WIDEST_HALF_WIDTH = 0.10
@@ -34,7 +36,8 @@ def across(run: Run) -> Iterator[tuple[str, Conclusion]]:
             values = [value for value, _ in measured]
             within = levelled(values, [machine for _, machine in measured]) if run.manifest.machines else values
             machines = max(1, len(run.manifest.machines))
-            yield variant.id, judge(values, within, run.manifest.specs[variant.id].main_metric, comparisons, machines)
+            said = judge(values, within, run.manifest.specs[variant.id].main_metric, comparisons, machines)
+            yield variant.id, _of_another_tool(said) if run.manifest.is_imported else said
         elif trials:
             yield variant.id, cannot_tell("No repeat has a figure, so there is no spread to judge.")
         elif run.of_variant(variant.id):
@@ -87,6 +90,12 @@ def judge(values: list[float], within: list[float], metric: str, comparisons: in
         metrics=metrics,
         remedy="Repeat more often, and look at what the other traps say of the slow repeats.",
     )
+
+
+def _of_another_tool(said: Conclusion) -> Conclusion:
+    """No run of ours adds repeats to it."""
+    remedy = f"Measure it {FEWEST_REPEATS} times or more, and import all files at once." if said.remedy else ""
+    return replace(said, remedy=remedy)
 
 
 def _more(repeats: int) -> str:

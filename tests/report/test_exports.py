@@ -34,4 +34,6 @@ def test_pictures_are_png(run: Run, tmp_path: Path) -> None:
 def test_an_unknown_format_names_those_there_are(run: Run, tmp_path: Path) -> None:
     with pytest.raises(UsageError) as raised:
         export(run, "xlsx", tmp_path)
-    assert "csv, json, markdown, pairs, paper, parquet, perfetto, png, speedscope, svg" in raised.value.hint
+    assert (
+        "csv, dns-metrics, json, markdown, pairs, paper, parquet, perfetto, png, speedscope, svg" in raised.value.hint
+    )

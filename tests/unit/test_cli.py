@@ -111,6 +111,7 @@ LISTED = {
     "metrics": "transfer_time_s (s; lower is better)",
     "charts": "slowest-percentile",
     "exports": "parquet",
+    "importers": "kxdpgun",
 }
 
 

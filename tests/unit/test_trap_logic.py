@@ -16,6 +16,7 @@ import replay_data
 import replication_data
 import socket_data
 import synthetic
+import test_importers
 import transfer_rows
 from trial_data import SECOND, clean_trial, judge, log_of, measured, series, use
 
@@ -319,7 +320,8 @@ def test_every_trap_says_something_of_every_trial(tmp_path: Path) -> None:
     apart = Run.open(synthetic.build(tmp_path / "apart", synthetic.Plan(servers=["knot@system"], zones=[100])))
     for trial in apart.trials:
         elsewhere_data.put(trial, "primary", "rack-1")
-    judged = (run, loaded, pulled, sites, far, narrow, replayed, resolved, spread, apart)
+    imported = test_importers.made(tmp_path, "dnsperf")
+    judged = (run, loaded, pulled, sites, far, narrow, replayed, resolved, spread, apart, imported)
     findings = [finding for some in judged for finding in examine(some)]
     for trap in all_traps().values():
         mine = [f for f in findings if f.trap == trap.id]

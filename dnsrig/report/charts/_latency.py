@@ -34,14 +34,15 @@ TICKS_MS = [10.0**power for power in range(-3, 6)]
 def with_latency(run: Run, variant: Variant) -> list[Trial]:
     """The variant's trials that are done and have a distribution."""
     done = run.done(variant.id)
-    return [trial for trial in done if trial.latency is not None and trial.latency.total("due").total]
+    return [trial for trial in done if (known := trial.latency) is not None and known.total(known.result).total]
 
 
 def intervals(trial: Trial) -> tuple[list[Interval], list[Interval]]:
     """From the due time, as many as can be drawn; and the lower ends, empty where they are not to be told apart from
     these."""
     assert trial.latency is not None
-    upper, lower = (stretches(trial.latency.intervals(tag)) for tag in ("due", "lower"))
+    known = trial.latency
+    upper, lower = (stretches(known.intervals(tag)) for tag in (known.result, known.lower))
     pairs = [(a.histogram.percentiles(PERCENTS), b.histogram.percentiles(PERCENTS)) for a, b in zip(upper, lower)]
     apart = any(least < VISIBLE * most for ends in pairs for most, least in zip(*ends))
     return upper, lower if apart else []
@@ -60,7 +61,14 @@ def _reflects(run: Run, variant: Variant) -> bool:
 
 def name_of(run: Run, variant: Variant) -> str:
     """What its colour stands for."""
-    return _split.colour_of(run, variant) + (": floor of the instrument" if is_floor(run, variant) else "")
+    floor = ": floor of the instrument" if is_floor(run, variant) else ""
+    return _split.colour_of(run, variant) + floor + (": from sending" if from_sending(run, variant) else "")
+
+
+def from_sending(run: Run, variant: Variant) -> bool:
+    """Whether the clock of its latencies starts when a query is sent, not when it is due."""
+    imported = run.manifest.specs[variant.id].imported
+    return imported is not None and imported.basis == "sending"
 
 
 def colour(run: Run, variant: Variant) -> str:
@@ -167,21 +175,30 @@ def over_time(run: Run) -> list[Trial]:
     medians = [
         _split.median(with_latency(run, variant)) for variant in run.manifest.variants if not is_floor(run, variant)
     ]
-    chosen = [trial for trial in medians if trial and trial.latency and len(trial.latency.intervals("due")) > 1]
+    chosen = [
+        trial for trial in medians if trial and (known := trial.latency) and len(known.intervals(known.result)) > 1
+    ]
     chosen.sort(key=lambda trial: _slowest(trial).percentile(99) or 0, reverse=True)
     return chosen[:MOST_VARIANTS]
 
 
 def _slowest(trial: Trial) -> Histogram:
     assert trial.latency is not None
-    return trial.latency.total("due")
+    return trial.latency.total(trial.latency.result)
+
+
+def why_between(run: Run) -> str:
+    """Why a latency is known between two ends, at the beginning of a sentence."""
+    return "Where a tool counts in buckets" if run.manifest.is_imported else "Where the instrument was late"
 
 
 def between(run: Run, drawn: str) -> str:
     """What the caption of pictures over time says of ends, where any are apart; ``drawn``: how the lower ends are."""
     if not any(intervals(trial)[1] for trial in over_time(run)):
         return ""
-    return f" Where the instrument was late the truth lies between what counts from the due time and what the server took at least: {drawn}."
+    upper = "their upper ends" if run.manifest.is_imported else "what counts from the due time"
+    lower = "their lower ends" if run.manifest.is_imported else "what the server took at least"
+    return f" {why_between(run)} the truth lies between {upper} and {lower}: {drawn}."
 
 
 def which(run: Run) -> str:

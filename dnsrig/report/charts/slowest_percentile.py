@@ -17,6 +17,7 @@ import polars as pl
 from dnsrig.analysis.latency import Histogram
 from dnsrig.analysis.metrics.latency import timeout_ms
 from dnsrig.analysis.read import Run, Trial
+from dnsrig.report import figures
 from dnsrig.report.charts import Drawing, _latency, _look
 from dnsrig.rundir import Variant
 
@@ -50,19 +51,47 @@ def applies(run: Run) -> bool:
 def caption(run: Run) -> str:
     floor = any(_latency.is_floor(run, variant) for variant in run.manifest.variants)
     return (
-        "At 1 %, read: the slowest 1 % of the queries took longer than this; the median is at 50 %. Times count from the moment at"
-        " which a query was due, and a query without an answer counts as the client's timeout. Line: mean of the repeats; band:"
-        " smallest to largest."
-        + (
-            " Where the instrument was late the truth lies between two ends: the line counts from the due time, the thin line below it is what"
-            " the server took at least, and the band covers both."
-            if any(_visibly_between(curve(_latency.with_latency(run, variant))) for variant in run.manifest.variants)
-            else ""
-        )
+        "At 1 %, read: the slowest 1 % of the queries took longer than this; the median is at 50 %."
+        + _counted(run)
+        + " Line: mean of the repeats; band: smallest to largest."
+        + _between(run)
         + " Look for lines that part towards the right: a mean hides that. In the shaded part fewer than"
         f" {FEWEST_ANSWERS} answers of a repeat decide."
         + (" The grey line is what instrument and machine need without any server." if floor else "")
+        + _left_out(run)
     )
+
+
+def _counted(run: Run) -> str:
+    """From which moment."""
+    unanswered = "a query without an answer counts as the client's timeout"
+    if not run.manifest.is_imported:
+        return f" Times count from the moment at which a query was due, and {unanswered}."
+    return (
+        " Times count from the moment at which a query was due, but for those that say “from sending”: what such a tool made"
+        " wait before it sent is not in them, and they are no better for lying lower. What became of queries without an"
+        " answer is told under “Results of other tools”."
+    )
+
+
+def _between(run: Run) -> str:
+    curves = (curve(_latency.with_latency(run, variant)) for variant in run.manifest.variants)
+    if not any(map(_visibly_between, curves)):
+        return ""
+    if run.manifest.is_imported:
+        return f" {_latency.why_between(run)}, the band is as wide as they are: from the thin line to the other."
+    return (
+        f" {_latency.why_between(run)} the truth lies between two ends: the line counts from the due time, the thin line"
+        " below it is what the server took at least, and the band covers both."
+    )
+
+
+def _left_out(run: Run) -> str:
+    """Results of tools that have no distribution: a mean is no percentile."""
+    without = [v.label for v in run.manifest.variants if not _latency.with_latency(run, v)]
+    if not run.manifest.is_imported or not without:
+        return ""
+    return f" Not drawn, as they have no distribution of latency: {', '.join(map(figures.visible, without))}."
 
 
 def draw(run: Run) -> list[Drawing]:
@@ -87,11 +116,11 @@ def grid(fewest: int) -> list[float]:
 def curve(trials: Sequence[Trial]) -> list[Point]:
     """Of the repeats of one variant; empty without any."""
     known = [trial.latency for trial in trials if trial.latency is not None]
-    totals = [latency.total("due") for latency in known]
+    totals = [latency.total(latency.result) for latency in known]
     if not totals:
         return []
     percents = grid(min(total.total for total in totals))
-    lower = [latency.total("lower" if "lower" in latency.tags else "due") for latency in known]
+    lower = [latency.total(latency.lower) for latency in known]
     upper_ms, lower_ms = (_lines_ms(found, percents, _timeout_ms(trials)) for found in (totals, lower))
     return [
         Point(percent, fmean(upper), min(*upper, *least), max(upper), fmean(least))
@@ -166,7 +195,7 @@ def _rows(run: Run, variants: Sequence[Variant], curves: dict[str, list[Point]])
 
 def _few(trials: Sequence[Trial], x: alt.X, scale: alt.Scale, last: float) -> list[alt.Chart]:
     """The part in which fewer than ``FEWEST_ANSWERS`` queries of the smallest repeat stand behind a point."""
-    fewest = min(trial.latency.total("due").total for trial in trials if trial.latency is not None)
+    fewest = min(known.total(known.result).total for trial in trials if (known := trial.latency) is not None)
     begins = min(100.0, 100 * FEWEST_ANSWERS / fewest)
     if begins <= last:
         return []

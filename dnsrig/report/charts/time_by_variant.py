@@ -11,7 +11,7 @@ import polars as pl
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.analysis.summary import describe, lower_bound, main_metric, variant_table
 from dnsrig.report import figures, wording
-from dnsrig.report.charts import MAIN, Drawing, _look, _split
+from dnsrig.report.charts import MAIN, Drawing, _latency, _look, _split
 
 TITLE = "Repeats by variant"
 ORDER = 10
@@ -42,7 +42,7 @@ def caption(run: Run) -> str:
         " say why. An open triangle hit the limit: with ≥ it would have taken longer, without it is the rate until"
         " then. ≥ alone is a figure that reached the largest that could be told (a latency the client's timeout); a cross is a server that"
         " failed, drawn where it ended; an open diamond is invalid, and neither counts in bar or tick."
-        + " Where the instrument was late, a line goes from the mark to what the server took at least."
+        + f" {_latency.why_between(run)}, a line goes from the mark to the least that it can have been."
         * _is_between(run)
         + _split.says_machines(run)
         + resolution

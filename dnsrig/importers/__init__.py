@@ -1,0 +1,144 @@
+"""What other tools measured, read from their own files. One tool a file.
+
+An importer is a module of this folder, or of another package (`dnsrig.discovery`), with
+
+- ``FILES``: what files it reads, in a few words,
+- ``read(data: bytes, asked: Asked) -> Result``: one file is one repeat. It raises ``ValueError`` with a sentence where
+  ``data`` is not what the tool writes.
+
+Importers read text and touch no file; `dnsrig.importers.written` makes a run directory of results. A tool says what it
+measured in its own way: nothing is made up for what it leaves out, and ``Result.missing`` names that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from types import ModuleType
+from typing import Any, Literal, NamedTuple
+
+from dnsrig import discovery
+from dnsrig.analysis.load_result import Figures
+from dnsrig.errors import UsageError
+from dnsrig.rundir import ClockBasis
+
+S, MS, US = 1_000_000_000, 1_000_000, 1_000
+"""In ns."""
+LONGEST_NS = 3_600 * S
+"""A latency above is no latency, but a damaged file."""
+MOST_STRETCHES = 1_000_000
+MOST_BUCKETS = 10_000_000
+"""Of one file."""
+TAGS: dict[ClockBasis, tuple[str, str]] = {"due": ("due", "lower"), "sending": ("sent", "sent-lower")}
+"""Where the upper and the lower ends of latencies lie in latency.hlog."""
+Counted = dict[int, int]
+"""Value in ns -> how many."""
+
+
+class Bucket(NamedTuple):
+    """So many latencies that lie between two ends, both in ns and both possible."""
+
+    low_ns: int
+    high_ns: int
+    queries: int
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the user says of files that do not say it themselves."""
+
+    basis: ClockBasis | None = None
+    unit_ns: int = 1
+    """Of values in a file that has none."""
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """What became of the queries of one stretch of time."""
+
+    start_s: float
+    duration_s: float
+    sent: int = 0
+    answered: int = 0
+    timeouts: int = 0
+    tags: Mapping[str, Counted] = field(default_factory=dict)
+    """Latencies by the tag of latency.hlog."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one file of a tool says."""
+
+    version: str
+    basis: ClockBasis
+    duration_s: float
+    model: Literal["rate", "closed", "ramp", "stream"] = "rate"
+    command: str = ""
+    resolution_ns: int | None = None
+    """Of a single latency; None: the tool tells none."""
+    started_ns: int = 0
+    """By the wall clock; 0: not told."""
+    sent: int = 0
+    answered: int = 0
+    timeouts: int = 0
+    rcodes: Mapping[str, int] = field(default_factory=dict)
+    asked_qps: float | None = None
+    capacity_qps: float | None = None
+    """Of a ramp."""
+    timeout_ns: int | None = None
+    told: Figures = field(default_factory=dict)
+    """What the tool itself says of all latencies, beside its distribution or without one: ``mean``, ``min``, ``max``."""
+    stretches: Sequence[Stretch] = ()
+    """In their order. Where only the whole is known, one."""
+    missing: Sequence[str] = ()
+    """What the file does not tell, a sentence each."""
+
+
+@cache
+def importers() -> dict[str, ModuleType]:
+    """By the name of the tool."""
+    return discovery.plugins(__name__, discovery.having("FILES", "read"))
+
+
+def importer(tool: str) -> ModuleType:
+    found = importers().get(tool)
+    if found is None:
+        raise UsageError(f"there is no importer for {tool!r}", hint=f"choose one of {', '.join(importers())}")
+    return found
+
+
+def ends(basis: ClockBasis, buckets: Iterable[Bucket]) -> dict[str, Counted]:
+    """``buckets`` by tag: their upper ends, and their lower ends where any is wider than nothing."""
+    upper, lower = Counter[int](), Counter[int]()
+    for number, bucket in enumerate(buckets):
+        if number >= MOST_BUCKETS or not 0 <= bucket.low_ns <= bucket.high_ns <= LONGEST_NS or bucket.queries < 0:
+            raise ValueError(f"no bucket of latencies: {bucket.low_ns} to {bucket.high_ns} ns, {bucket.queries} times")
+        if bucket.queries:
+            upper[bucket.high_ns] += bucket.queries
+            lower[bucket.low_ns] += bucket.queries
+    tags = TAGS[basis]
+    return {tags[0]: dict(upper)} | ({tags[1]: dict(lower)} if lower != upper else {}) if upper else {}
+
+
+def seconds(text: Any) -> int:
+    """Seconds as ns."""
+    value = float(text)
+    if not math.isfinite(value) or abs(value) > 1e10:
+        raise ValueError(f"{str(text)[:40]!r} is no time")
+    return round(value * S)
+
+
+def number(value: Any) -> int:
+    """A count: not below zero."""
+    found = int(value)
+    if not 0 <= found < 1 << 62:
+        raise ValueError(f"{str(value)[:40]!r} is no count")
+    return found
+
+
+def lines(data: bytes) -> Iterator[str]:
+    """Of a text file; what is no UTF-8 is shown as such."""
+    yield from data.decode(errors="replace").splitlines()

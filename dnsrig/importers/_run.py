@@ -1,0 +1,292 @@
+"""Makes a run directory of what other tools measured, which `report`, `compare` and `export` read as any other.
+
+A file is a repeat; all files of one ``--as NAME`` are a variant. Nothing is known of the machine, the network and the
+server, and nothing is made up for them.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from hdrh.histogram import HdrHistogram
+
+import dnsrig
+from dnsrig import checksums
+from dnsrig.analysis.latency import Histogram, Latency
+from dnsrig.analysis.load_result import Figures
+from dnsrig.analysis.row_files import load
+from dnsrig.errors import DnsrigError, UsageError
+from dnsrig.importers import LONGEST_NS, TAGS, Asked, Counted, Result, S, importer
+from dnsrig.rundir import (
+    Anchor,
+    DatasetSpec,
+    HostSpec,
+    ImportedRecord,
+    ImportedSpec,
+    Manifest,
+    Phase,
+    TrialKey,
+    TrialRecord,
+    TrialSpec,
+    Variant,
+    read_json,
+    trial_dir,
+    write_json,
+)
+
+EXPERIMENT = PROCEDURE = "imported"
+AXIS = "result"
+"""Its values are the names that the user gave."""
+MAIN = ("p99_ms", "sent_p99_ms", "capacity_qps", "answered_qps")
+"""What a run's main metric is: the first that all its variants have."""
+LARGEST_FILE = 1 << 30
+PERCENTS = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "p99_9": 99.9, "p99_99": 99.99}
+UNREADABLE = (ValueError, KeyError, TypeError, IndexError, OverflowError, AttributeError, RecursionError)
+"""What an importer raises of a file that is not as it should be."""
+UNKNOWN = DatasetSpec(kind="unknown", key="", zones=0, records=0, serial=0)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file that was read, and what is in it."""
+
+    record: ImportedRecord
+    result: Result
+
+
+def read(tool: str, paths: Sequence[Path], asked: Asked) -> list[Source]:
+    """Each of ``paths``, as ``tool`` writes it."""
+    found = importer(tool)
+    sources = []
+    for path in paths:
+        try:
+            size = path.stat().st_size
+            if size > LARGEST_FILE:
+                raise ValueError(f"{size:,} bytes, where at most {LARGEST_FILE:,} are read")
+            data = path.read_bytes()
+            result: Result = found.read(data, asked)
+        except OSError as error:
+            raise DnsrigError(f"{path} cannot be read: {error.strerror}") from error
+        except UNREADABLE as error:
+            why = str(error) if type(error) is ValueError else f"{type(error).__name__}: {error}"
+            raise UsageError(f"{path} is not what {tool} writes: {why[:200]}", hint=f"{tool}: {found.FILES}") from error
+        told = ImportedRecord(
+            file=path.name[:200],
+            sha256=sha256(data).hexdigest(),
+            command=result.command[:2000],
+            missing=list(result.missing),
+        )
+        sources.append(Source(told, result))
+    return sources
+
+
+def write(tool: str, name: str, sources: Sequence[Source], directory: Path) -> Manifest:
+    """Make the run at ``directory``, or add a variant to the one that is there."""
+    known = read_json(directory / "manifest.json", Manifest) if directory.exists() else None
+    if known is not None and known.procedure != PROCEDURE:
+        raise UsageError(f"{directory} is a run that was measured here", hint="name another directory with --to")
+    if known is not None and name in known.axes[AXIS]:
+        raise UsageError(f"{directory} has a result called {name!r}", hint="choose another name with --as")
+    directory.mkdir(parents=True, exist_ok=True)
+    names = [*map(str, known.axes[AXIS] if known else ()), name]
+    variant = Variant(id=_identifier(name, len(names)), parameters={AXIS: name})
+    try:
+        for repeat, source in enumerate(sources, 1):
+            _write_trial(directory, _spec(tool, variant, directory, source.result), repeat, source)
+        manifest = _manifest(known, directory, names, variant, sources, tool)
+        write_json(directory / "manifest.json", manifest)
+    except BaseException:
+        shutil.rmtree(directory / "trials" / variant.id, ignore_errors=True)
+        if known is None:
+            shutil.rmtree(directory, ignore_errors=True)
+        raise
+    return manifest
+
+
+def _identifier(name: str, number: int) -> str:
+    """A part of a path."""
+    return f"v{number:02d}-{re.sub(r'[^A-Za-z0-9._-]+', '-', name).strip('.-')[:60] or 'result'}"
+
+
+def _spec(tool: str, variant: Variant, directory: Path, result: Result) -> TrialSpec:
+    imported = ImportedSpec(
+        tool=tool, version=result.version[:100], basis=result.basis, resolution_ns=result.resolution_ns
+    )
+    return TrialSpec(
+        run=_run(directory),
+        experiment=EXPERIMENT,
+        procedure=PROCEDURE,
+        variant=variant,
+        repeat=0,
+        link="unknown",
+        kernel="unknown",
+        hosts={"server": HostSpec(address="unknown", cpus=[], under_test=True)},
+        links=[],
+        dataset=UNKNOWN,
+        limit_s=0.0,
+        main_metric=MAIN[-1],
+        imported=imported,
+    )
+
+
+def _run(directory: Path) -> str:
+    return f"{EXPERIMENT}/{directory.resolve().name}"
+
+
+def _manifest(
+    known: Manifest | None, directory: Path, names: list[str], variant: Variant, sources: Sequence[Source], tool: str
+) -> Manifest:
+    repeats = len(sources)
+    spec = _spec(tool, variant, directory, sources[0].result)
+    specs = (known.specs if known else {}) | {variant.id: spec}
+    metric = _main_metric(directory, specs, known, repeats)
+    specs = {key: each.model_copy(update={"main_metric": metric}) for key, each in specs.items()}
+    order = [*(known.order if known else ()), *(TrialKey(variant=variant.id, repeat=n + 1) for n in range(repeats))]
+    for key in order:
+        _rename_metric(directory, key, metric)
+    return Manifest(
+        run=_run(directory),
+        dnsrig_version=dnsrig.__version__,
+        created=known.created if known else f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+        experiment=EXPERIMENT,
+        title=f"Results of other tools: {', '.join(names)}"[:200],
+        question="What did other tools measure?",
+        sources=[],
+        scale=EXPERIMENT,
+        document={},
+        procedure=PROCEDURE,
+        axes={AXIS: [*names]},
+        variants=[*(known.variants if known else ()), variant],
+        order=order,
+        order_seed=0,
+        repeats=max(repeats, known.repeats if known else 0),
+        servers={},
+        specs=specs,
+        conditions={},
+    )
+
+
+def _main_metric(directory: Path, specs: Mapping[str, TrialSpec], known: Manifest | None, repeats: int) -> str:
+    """The first of `MAIN` that the first repeat of each variant has."""
+    from dnsrig.analysis.read import Trial
+
+    folders = [trial_dir(directory, variant, 1) for variant in specs]
+    trials = [Trial(folder, read_json(folder / "trial.json", TrialRecord)) for folder in folders]
+    return next((name for name in MAIN if all(trial.value(name) is not None for trial in trials)), MAIN[-1])
+
+
+def _rename_metric(directory: Path, key: TrialKey, metric: str) -> None:
+    path = trial_dir(directory, key.variant, key.repeat) / "trial.json"
+    record = read_json(path, TrialRecord)
+    if record.spec.main_metric != metric:
+        record.spec.main_metric = metric
+        write_json(path, record)
+
+
+def _write_trial(directory: Path, spec: TrialSpec, repeat: int, source: Source) -> None:
+    folder = trial_dir(directory, spec.variant.id, repeat)
+    folder.mkdir(parents=True)
+    result = source.result
+    _write_latencies(folder / "latency.hlog", result)
+    _intervals(result).write_ipc_stream(folder / load.INTERVALS.name)
+    end_ns = round(result.duration_s * S)
+    phase = Phase(name="measure", start=_anchor(result, 0), end=_anchor(result, end_ns))
+    record = TrialRecord(
+        spec=spec.model_copy(update={"repeat": repeat}),
+        outcome="done",
+        phases=[phase],
+        servers={},
+        instruments={"load": _summary(folder / "latency.hlog", result, end_ns)},
+        imported=source.record,
+        files=checksums.of_trial(folder),
+    )
+    write_json(folder / "trial.json", record)
+
+
+def _anchor(result: Result, at_ns: int) -> Anchor:
+    """Times begin where the result does."""
+    return Anchor(monotonic_ns=at_ns, realtime_ns=result.started_ns + at_ns, error_ns=0)
+
+
+def _write_latencies(path: Path, result: Result) -> None:
+    """Nothing where there is no distribution."""
+    found = [
+        f"Tag={tag},{part.start_s:.9f},{part.duration_s:.9f},{_encoded(counted)}"
+        for part in result.stretches
+        for tag, counted in part.tags.items()
+        if counted
+    ]
+    if found:
+        path.write_text("\n".join(["#dnsrig import", *found]) + "\n", encoding="utf-8")
+
+
+def _encoded(counted: Counted) -> str:
+    """The largest value in ns, and the payload."""
+    largest = min(LONGEST_NS, max(counted))
+    histogram = HdrHistogram(1, max(2, largest), 3)
+    for value, count in counted.items():
+        histogram.record_value(min(value, largest), count)
+    return f"{float(largest):.3f},{histogram.encode().decode('ascii')}"
+
+
+def _intervals(result: Result) -> pl.DataFrame:
+    names = load.INTERVALS.schema
+    rows = [
+        dict.fromkeys(names, 0)
+        | {"start_ns": round(part.start_s * S), "duration_ns": round(part.duration_s * S), "due": part.sent}
+        | {"sent": part.sent, "answered": part.answered, "timeouts": part.timeouts}
+        for part in result.stretches
+    ]
+    return pl.DataFrame(rows, schema=names)
+
+
+def _summary(path: Path, result: Result, end_ns: int) -> dict[str, Any]:
+    """As `dnsrig.analysis.load_result` reads it."""
+    known = {
+        "model": result.model,
+        "end_ns": end_ns,
+        "sending_ns": end_ns,
+        "asked_qps": result.asked_qps,
+        "due": result.sent,
+        "sent": result.sent,
+        "answered": result.answered,
+        "timeouts": result.timeouts,
+        "rcodes": dict(result.rcodes),
+        "timeout_ns": result.timeout_ns,
+        "capacity_qps": result.capacity_qps,
+    }
+    return known | dict(_latencies(path, result))
+
+
+def _latencies(path: Path, result: Result) -> Iterator[tuple[str, Figures]]:
+    """Of each series that there is. What the tool itself says of the whole counts at both ends."""
+    log = Latency(path, result.timeout_ns) if path.exists() else None
+    for tag, name in SERIES.items():
+        figures = _figures(log.total(tag)) if log and tag in log.tags else {}
+        if tag in TAGS[result.basis] and (figures or tag == TAGS[result.basis][0]):
+            figures = figures | {key: value for key, value in result.told.items() if value is not None}
+        if figures:
+            yield name, figures
+
+
+SERIES = {
+    "due": "latency_ns",
+    "lower": "lower_latency_ns",
+    "sent": "sent_latency_ns",
+    "sent-lower": "lower_sent_latency_ns",
+    "lag": "lag_ns",
+}
+
+
+def _figures(histogram: Histogram) -> Figures:
+    values = histogram.percentiles(PERCENTS.values())
+    found: Figures = {"mean": histogram.mean_ns, "min": histogram.min_ns, "max": histogram.max_ns}
+    return found | dict(zip(PERCENTS, map(float, values)))

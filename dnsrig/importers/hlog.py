@@ -1,0 +1,91 @@
+"""An HdrHistogram interval log (``.hlog``), as many programs write it, `dnsrig load` among them.
+
+Source: `HistogramLogReader.java` of HdrHistogram: comments ``#[StartTime: s …]`` and ``#[BaseTime: s …]``, a legend in
+quotes, then ``[Tag=t,]start,length,max,payload``, times in seconds. Neither the unit of values nor when the clock
+started is in it. The tags that `dnsrig load` writes say it (`dnsrig.analysis.latency`); of other logs the user must.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from hdrh.histogram import HdrHistogram
+
+from dnsrig.importers import LONGEST_NS, MOST_STRETCHES, Asked, Bucket, Counted, Result, S, Stretch, ends, lines
+
+FILES = "an HdrHistogram interval log; of another program than dnsrig with `--counted-from` and `--unit`"
+OURS = ("due", "lower", "sent", "lag", "handshake")
+_TIME = re.compile(r"#\[(StartTime|BaseTime): ([\d.]+)")
+Line = tuple[str, float, float, HdrHistogram]
+
+
+def read(data: bytes, asked: Asked) -> Result:
+    found = list(_lines(data))
+    if not found:
+        raise ValueError("it has no line of an interval log")
+    tags = {tag for tag, *_ in found}
+    ours = "due" in tags
+    if not ours and asked.basis is None:
+        raise ValueError("when its clock started is not in it: say it with --counted-from")
+    basis = "due" if ours else asked.basis or "sending"
+    begun_s = min(start_s for _, start_s, _, _ in found)
+    stretches: dict[tuple[float, float], dict[str, Counted]] = {}
+    for tag, start_s, length_s, histogram in found:
+        part = stretches.setdefault((start_s - begun_s, length_s), {})
+        buckets = list(_buckets(histogram, asked.unit_ns))
+        for name, counted in ({tag: _upper(buckets)} if ours else ends(basis, buckets)).items():
+            known = part.setdefault(name, {})
+            for value, count in counted.items():
+                known[value] = known.get(value, 0) + count
+    main = "due" if basis == "due" else "sent"
+    parts = [
+        Stretch(start_s, length_s, sum(tags.get(main, {}).values()), tags=tags)
+        for (start_s, length_s), tags in sorted(stretches.items(), key=lambda item: item[0])
+    ]
+    return Result(
+        version="",
+        basis=basis,
+        duration_s=max(part.start_s + part.duration_s for part in parts),
+        resolution_ns=asked.unit_ns,
+        started_ns=_started(data),
+        sent=sum(part.sent for part in parts),
+        stretches=parts,
+        missing=["It does not tell queries without an answer from slow ones."],
+    )
+
+
+def _lines(data: bytes) -> Iterator[Line]:
+    for number, line in enumerate(lines(data), 1):
+        if number > MOST_STRETCHES:
+            raise ValueError(f"more than {MOST_STRETCHES:,} lines")
+        if not line or line.startswith(("#", '"')):
+            continue
+        first, _, rest = line.partition(",")
+        tag = first.removeprefix("Tag=") if first.startswith("Tag=") else ""
+        fields = (rest if tag else line).split(",")
+        if len(fields) != 4:
+            raise ValueError(f"line {number} is none of an interval log")
+        try:
+            histogram = HdrHistogram.decode(fields[3])
+        except Exception as error:  # the library lets through whatever base64, zlib, struct and its own checks raise
+            raise ValueError(f"line {number} is damaged") from error
+        yield tag, float(fields[0]), float(fields[1]), histogram
+
+
+def _buckets(histogram: HdrHistogram, unit_ns: int) -> Iterator[Bucket]:
+    """A value stands for those from its lowest to its highest equivalent; the last is whole."""
+    for item in histogram.get_recorded_iterator():
+        high = histogram.get_highest_equivalent_value(item.value_iterated_to)
+        low = histogram.get_lowest_equivalent_value(item.value_iterated_to)
+        low_ns, high_ns = (min(end, LONGEST_NS) for end in (low * unit_ns, (high + 1) * unit_ns - 1))
+        yield Bucket(low_ns, high_ns, item.count_at_value_iterated_to)
+
+
+def _upper(buckets: list[Bucket]) -> Counted:
+    return {bucket.high_ns: bucket.queries for bucket in buckets}
+
+
+def _started(data: bytes) -> int:
+    times = dict(_TIME.findall(data[:4096].decode(errors="replace")))
+    return round(float(times.get("StartTime") or times.get("BaseTime") or 0) * S)

@@ -1,0 +1,439 @@
+"""What importers read, on small texts made after the sources of the tools: none was measured.
+
+Files that the tools themselves wrote are read in tests/integration/test_import.py.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import load_data
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from dnsrig.analysis.compare import compare_runs
+from dnsrig.analysis.read import Run
+from dnsrig.cli._app import application
+from dnsrig.errors import UsageError
+from dnsrig.importers import MS, US, Asked, Bucket, Result, S, ends, importer, importers
+from dnsrig.importers import _run as runs
+from dnsrig.report import write_report
+from dnsrig.report.draw import draw_all
+from dnsrig.report.exports import dns_metrics as dns_metrics_export
+from dnsrig.report.exports import export
+
+DNSPERF = """DNS Performance Testing Tool
+Version 2.16.0
+
+[Status] Command line: dnsperf -s 192.0.2.1 -Q 5 -t 1.5 -S 1 -O latency-histogram
+[Status] Sending queries (to 192.0.2.1:53)
+[Status] Started at: Wed Nov 25 08:00:00 2026
+{intervals}[Status] Testing complete (time limit)
+
+Statistics:
+
+  Queries sent:         10
+  Queries completed:    8 (80.00%)
+  Queries lost:         2 (20.00%)
+
+  Response codes:       NOERROR 6 (75.00%), NXDOMAIN 2 (25.00%)
+  Average packet size:  request 36, response 36
+  Run time (s):         2.500000
+  Queries per second:   3.2
+
+  Average Latency (s):  0.020000 (min 0.000043, max 0.110000)
+  Latency StdDev (s):   0.000259
+{histogram}
+Connection Statistics:
+
+  Reconnections:        0 (0.00% of 4 connections)
+
+  Average Latency (s):  0.000001 (min 0.000001, max 0.000001)
+  Latency bucket (s):   answer count
+  0.000001 - 0.000001:  4
+"""
+HISTOGRAM = """  Latency bucket (s):   answer count
+  0.000043 - 0.000044:  6
+  0.100000 - 0.110000:  2
+"""
+INTERVALS = """Interval Statistics:
+
+  Queries sent:         5
+  Queries completed:    5 (100.00%)
+  Queries lost:         0 (0.00%)
+
+  Response codes:       NOERROR 5 (100.00%)
+  Run time (s):         1.001000
+  Queries per second:   5.0
+
+  Average Latency (s):  0.000043
+  Latency bucket (s):   answer count
+  0.000043 - 0.000044:  5
+
+"""
+FLAMETHROWER = [
+    {"cmdline": "flame old", "run_id": "1", "start_timestamp": "2026-11-25T07:00:00Z", "version": "0.11"},
+    {"cmdline": "flame -Q 10 -t 2 x", "run_id": "1", "start_timestamp": "2026-11-25T08:00:00Z", "version": "0.12.0"},
+    *(
+        {"period_number": n, "period_s_count": 5, "period_r_count": 4, "period_timeouts": 1, "runtime_s": float(n)}
+        for n in (1, 1, 2)
+    ),
+    {
+        "total_s_count": 15,
+        "total_r_count": 12,
+        "total_responses": {"NOERROR": 12},
+        "runtime_s": 3.0,
+        "total_response_avg_ms": 2.0,
+        "total_response_min_ms": 1.0,
+        "total_response_max_ms": 4.0,
+    },
+]
+KXDPGUN = [
+    {
+        "type": "header",
+        "runid": 1,
+        "schema_version": 20240530,
+        "generator": "kxdpgun",
+        "generator_version": "3.5.8",
+        "generator_params": ["kxdpgun", "-Q", "500"],
+        "time_units_per_sec": S,
+        "stats_interval": 1.0,
+    },
+    {"type": "stats_periodic", "runid": 1, "since": 5 * S, "until": 6 * S, "queries": 500, "responses": 490},
+    {"type": "thread_summary", "runid": 1, "subid": 0, "qry_sent": 1000, "ans_recv": 990},
+    {
+        "type": "stats_sum",
+        "runid": 1,
+        "since": 5 * S,
+        "until": 7 * S,
+        "queries": 1000,
+        "responses": 990,
+        "response_rcodes": {"NOERROR": 990},
+    },
+]
+STREAM = [
+    {
+        "type": "header",
+        "runid": "1.2",
+        "schema_version": 20221207,
+        "generator": "shotgun",
+        "generator_version": "1",
+        "time_units_per_sec": 1000,
+        "timeout": 2000,
+        "stats_interval": 1000,
+        "latency_bucket_boundaries": [1, 10, 2000],
+    },
+    *(
+        {
+            "type": kind,
+            "runid": "1",
+            "since": 1000,
+            "until": 2000,
+            "queries": 10,
+            "responses": 9,
+            "timeouts": 1,
+            "response_latency": {"counts": [4, 3, 2, 1]},
+        }
+        for kind in ("stats_periodic", "stats_sum")
+    ),
+]
+SHOTGUN = {
+    "version": 20200527,
+    "merged": False,
+    "stats_interval_ms": 1000,
+    "timeout_ms": 3,
+    "discarded": 2,
+    "stats_sum": {
+        "since_ms": 1000,
+        "until_ms": 2000,
+        "requests": 7,
+        "answers": 6,
+        "latency": [1, 2, 3, 1],
+        "rcode_noerror": 6,
+        "rcode_servfail": 0,
+    },
+    "stats_periodic": [{"since_ms": 1000, "until_ms": 2000, "requests": 7, "answers": 6, "latency": [1, 2, 3, 1]}],
+}
+RESPERF = """# time target_qps actual_qps responses_per_sec failures_per_sec avg_latency connections conn_avg_latency
+  0.250   500.00   500.00   500.00     0.00 0.000253     0.00 0.000000
+  0.750  1000.00  1000.00   900.00     0.00 0.000228     0.00 0.000000
+"""
+DNSPYRE_CSV = "From (ns), To (ns), Count\n0, 0, 0\n1024, 1025, 3\n2048, 2051, 1\n"
+DNSPYRE_JSON = {
+    "totalRequests": 5,
+    "totalIOErrors": 1,
+    "responseRcodes": {"NOERROR": 4},
+    "benchmarkDurationSeconds": 4,
+    "latencyDistribution": [{"latencyMs": 0, "count": 3}, {"latencyMs": 7, "count": 1}],
+}
+
+
+def lines(objects: list[dict[str, object]]) -> bytes:
+    return "".join(json.dumps(each) + "\n" for each in objects).encode()
+
+
+def dnsperf(histogram: str = HISTOGRAM, intervals: str = "") -> bytes:
+    return DNSPERF.format(histogram=histogram, intervals=intervals).encode()
+
+
+def dnsperf_json() -> bytes:
+    told = {"sent": 10, "completed": 8, "lost": 2, "run_time": 2.0, "rcodes": {}}
+    latency = {"avg": 0.02, "min": 0.000043, "max": 0.11, "histogram": [[0.000043, 0.000044, 6], [0.1, 0.11, 2]]}
+    start = {"version": "2.16.0", "command_line": ["dnsperf", "-Q", "5", "-t", "1.5"], "started": "nonsense"}
+    text = lines([{"start": start}, {"rate": {"timestamp_usec": 1, "qps": 2.0}}])
+    return text + b"[Timeout] Query timed out: msg id 5\n" + lines([{"statistics": told | {"latency": latency}}])
+
+
+FILES = {
+    "dnsperf": dnsperf(),
+    "dnsperf-json": dnsperf_json(),
+    "resperf": RESPERF.encode(),
+    "flamethrower": lines(FLAMETHROWER),
+    "kxdpgun": lines(KXDPGUN),
+    "dns-metrics": lines(KXDPGUN),
+    "shotgun": json.dumps(SHOTGUN).encode(),
+    "shotgun-stream": lines(STREAM),
+    "dnspyre": DNSPYRE_CSV.encode(),
+    "dnspyre-json": json.dumps(DNSPYRE_JSON).encode(),
+}
+
+
+def tool_of(name: str) -> str:
+    return name.removesuffix("-json").removesuffix("-stream")
+
+
+def read(name: str, data: bytes | None = None, asked: Asked = Asked()) -> Result:  # noqa: B008
+    result: Result = importer(tool_of(name)).read(FILES[name] if data is None else data, asked)
+    return result
+
+
+def counted(result: Result, tag: str) -> dict[int, int]:
+    found: dict[int, int] = {}
+    for part in result.stretches:
+        for value, count in part.tags.get(tag, {}).items():
+            found[value] = found.get(value, 0) + count
+    return found
+
+
+@pytest.mark.parametrize("name", ["dnsperf", "dnsperf-json"])
+def test_dnsperf(name: str) -> None:
+    result = read(name)
+    assert (result.version, result.basis, result.model, result.asked_qps) == ("2.16.0", "sending", "rate", 5.0)
+    assert (result.sent, result.answered, result.timeouts, result.timeout_ns) == (10, 8, 2, 1.5 * S)
+    assert result.told == {"mean": 20 * MS, "min": 43 * US, "max": 110 * MS}
+    assert counted(result, "sent-lower") == {43 * US: 6, 100 * MS: 2}
+    assert counted(result, "sent") == {45 * US - 1: 6, 110 * MS + US - 1: 2}
+    assert any("2 queries without an answer" in text for text in result.missing)
+
+
+def test_intervals_of_dnsperf_and_what_came_after_them_are_the_whole() -> None:
+    result = read("dnsperf", dnsperf(intervals=INTERVALS))
+    assert [(part.sent, part.answered, part.timeouts) for part in result.stretches] == [(5, 5, 0), (5, 3, 2)]
+    assert [part.start_s for part in result.stretches] == [0.0, 1.001]
+    assert counted(result, "sent") == counted(read("dnsperf"), "sent")
+
+
+def test_each_query_that_dnsperf_prints_counts() -> None:
+    text = "> NOERROR a.example A 0.000100\n> T b.example A\n> NXDOMAIN c.example A 0.000100\n"
+    assert counted(read("dnsperf", dnsperf(histogram="", intervals=text)), "sent-lower") == {100 * US: 2}
+
+
+def test_dnsperf_without_a_distribution_says_so() -> None:
+    result = read("dnsperf", dnsperf(histogram=""))
+    assert not counted(result, "sent") and "no distribution" in result.missing[0]
+
+
+def test_resperf() -> None:
+    result = read("resperf")
+    assert (result.model, result.capacity_qps, result.duration_s) == ("ramp", 900.0, 1.0)
+    assert [(part.start_s, part.sent, part.timeouts) for part in result.stretches] == [(0.0, 250, 0), (0.5, 500, 50)]
+
+
+def test_flamethrower_is_read_from_its_last_header_on() -> None:
+    result = read("flamethrower")
+    assert (result.version, result.asked_qps, result.timeout_ns, result.sent) == ("0.12.0", 10.0, 2 * S, 15)
+    assert [(part.start_s, part.sent) for part in result.stretches] == [(0.0, 10), (1.0, 5)]
+    assert result.told == {"mean": 2 * MS, "min": 1 * MS, "max": 4 * MS}
+
+
+@pytest.mark.parametrize("data", [lines(KXDPGUN), json.dumps(KXDPGUN, indent=2).encode()])
+def test_kxdpgun_as_lines_and_as_an_array(data: bytes) -> None:
+    result = read("kxdpgun", data)
+    assert (result.sent, result.answered, result.asked_qps, result.duration_s) == (1000, 990, 500.0, 2.0)
+    assert not counted(result, "sent") and "no latency at all" in result.missing[0]
+
+
+def test_shotgun() -> None:
+    result = read("shotgun")
+    assert counted(result, "sent-lower") == {0: 1, 1 * MS: 2, 2 * MS: 3, 3 * MS: 1}
+    assert counted(result, "sent") == {1 * MS - 1: 1, 2 * MS - 1: 2, 3 * MS - 1: 3, 3 * MS: 1}
+    assert (result.timeouts, result.rcodes) == (1, {"NOERROR": 6})
+    assert "2 packets were not replayed." in result.missing
+
+
+def test_the_stream_of_shotgun_has_its_buckets_in_the_header() -> None:
+    result = read("shotgun-stream")
+    assert counted(result, "sent-lower") == {0: 4, 1 * MS: 3, 10 * MS: 2, 2 * S: 1}
+    assert counted(result, "sent") == {1 * MS: 4, 10 * MS: 3, 2 * S: 2 + 1}
+    assert result.timeout_ns == 2 * S
+
+
+def test_dnspyre() -> None:
+    assert counted(read("dnspyre"), "sent") == {1025: 3, 2051: 1}
+    assert counted(read("dnspyre-json"), "sent-lower") == {0: 3, 7 * MS: 1}
+
+
+def test_an_interval_log_of_another_program_needs_a_basis_and_a_unit(tmp_path: Path) -> None:
+    load_data.write_hlog(tmp_path / "ours.hlog", [{"due": {1000: 3}, "sent": {900: 3}}])
+    ours = (tmp_path / "ours.hlog").read_bytes()
+    assert read("hlog", ours).basis == "due" and counted(read("hlog", ours), "sent") == {900: 3}
+    theirs = ours.replace(b"Tag=due,", b"").replace(b"Tag=sent,", b"Tag=other,")
+    with pytest.raises(ValueError, match="--counted-from"):
+        read("hlog", theirs)
+    result = read("hlog", theirs, Asked("sending", US))
+    assert counted(result, "sent-lower") == {1000 * US: 3, 900 * US: 3}
+    assert counted(result, "sent") == {1001 * US - 1: 3, 901 * US - 1: 3}
+
+
+def test_metrics_of_an_unknown_generator_need_a_basis() -> None:
+    data = lines([KXDPGUN[0] | {"generator": "x"}, *KXDPGUN[1:]])
+    with pytest.raises(ValueError, match="--counted-from"):
+        read("dns-metrics", data)
+    assert read("dns-metrics", data, Asked("due")).basis == "due"
+
+
+@pytest.mark.parametrize("name", sorted(FILES))
+@given(data=st.data())
+def test_what_is_cut_or_changed_is_read_or_refused(name: str, data: st.DataObject) -> None:
+    """Never anything but an error that the command tells in a sentence."""
+    whole = FILES[name]
+    first = data.draw(st.integers(0, len(whole)))
+    changed = whole[:first] + data.draw(st.binary(max_size=8)) + whole[data.draw(st.integers(first, len(whole))) :]
+    try:
+        result = read(name, changed)
+    except runs.UNREADABLE:
+        return
+    for part in result.stretches:
+        assert all(count > 0 and value >= 0 for tag in part.tags.values() for value, count in tag.items())
+
+
+@pytest.mark.parametrize("name", importers())
+@given(data=st.binary(max_size=400))
+def test_any_bytes_are_refused(name: str, data: bytes) -> None:
+    with pytest.raises(runs.UNREADABLE):
+        read(name, data)
+
+
+def test_buckets_out_of_all_bounds_are_refused() -> None:
+    for bucket in (Bucket(2, 1, 1), Bucket(-1, 1, 1), Bucket(0, 10**18, 1), Bucket(0, 1, -1)):
+        with pytest.raises(ValueError, match="no bucket"):
+            ends("sending", [bucket])
+
+
+def made(folder: Path, name: str, repeats: int = 5, to: Path | None = None, shown: str = "") -> Run:
+    """An imported run of equal files."""
+    paths = [folder / f"{name}-{number}" for number in range(repeats)]
+    for path in paths:
+        path.write_bytes(FILES[name])
+    directory = to or folder / "runs" / name
+    runs.write(tool_of(name), shown or name, runs.read(tool_of(name), paths, Asked()), directory)
+    return Run.open(directory)
+
+
+@pytest.mark.parametrize("name", sorted(FILES))
+def test_a_report_of_each_is_whole(tmp_path: Path, name: str) -> None:
+    run = made(tmp_path, name, repeats=2)
+    written = write_report(run.directory)
+    assert not list(written.run.failures) and not written.run.is_damaged
+    page = written.path.read_text()
+    assert "Results of other tools" in page and "Trials were interleaved" not in page
+    assert all(trial.value(run.manifest.specs[trial.key.variant].main_metric) is not None for trial in run.trials)
+
+
+def test_a_bucket_is_drawn_as_wide_as_it_is(tmp_path: Path) -> None:
+    run = made(tmp_path, "shotgun-stream", repeats=1)
+    (trial,) = run.trials
+    assert trial.load.lower_sent_latency_ns["p50"] == pytest.approx(1 * MS, rel=2e-3)
+    assert trial.load.sent_latency_ns["p50"] == pytest.approx(10 * MS, rel=2e-3)
+    (drawn,) = [each for each in draw_all(run) if each.chart.id == "slowest-percentile"]
+    rows = [
+        row
+        for rows in drawn.drawing.chart.to_dict()["datasets"].values()
+        for row in rows
+        if "percent" in row and "mean" in row
+    ]
+    assert {row["colour"] for row in rows} == {"all: from sending"}
+    # Half of all are within 1 to 10 ms: the band there is as wide.
+    middle = min(rows, key=lambda row: abs(row["percent"] - 50))
+    assert (middle["low"], middle["high"]) == pytest.approx((1.0, 10.0), rel=2e-3)
+
+
+def test_a_mean_is_never_drawn_as_a_percentile(tmp_path: Path) -> None:
+    run = made(tmp_path, "flamethrower", repeats=1)
+    (trial,) = run.trials
+    assert trial.value("sent_mean_ms") == 2.0 and trial.value("sent_max_ms") == 4.0
+    assert [trial.value(f"sent_{name}_ms") for name in ("p50", "p99", "p99_9")] == [None, None, None]
+    assert [trial.value(f"{name}_ms") for name in ("mean", "p50", "p99", "max")] == [None] * 4
+    assert "slowest-percentile" not in {each.chart.id for each in draw_all(run)}
+
+
+def test_results_of_several_tools_are_in_one_run(tmp_path: Path) -> None:
+    first = made(tmp_path, "dnsperf")
+    both = made(tmp_path, "kxdpgun", to=first.directory)
+    assert [variant.label for variant in both.manifest.variants] == ["result=dnsperf", "result=kxdpgun"]
+    assert {trial.record.spec.main_metric for trial in both.trials} == {"answered_qps"}, "what both have"
+    (drawn,) = [each for each in draw_all(both) if each.chart.id == "slowest-percentile"]
+    assert "no distribution of latency: result=kxdpgun" in drawn.caption
+    with pytest.raises(UsageError, match="has a result called 'kxdpgun'"):
+        made(tmp_path, "kxdpgun", to=first.directory)
+
+
+def test_a_run_that_was_measured_here_is_not_added_to(tmp_path: Path) -> None:
+    load_data.build(tmp_path / "run")
+    before = sorted(path for path in (tmp_path / "run").rglob("*"))
+    with pytest.raises(UsageError, match="was measured here"):
+        made(tmp_path, "dnsperf", to=tmp_path / "run")
+    assert sorted(path for path in (tmp_path / "run").rglob("*")) == before
+
+
+def test_due_and_sending_are_never_compared_in_silence(tmp_path: Path) -> None:
+    load_data.write_hlog(tmp_path / "hlog-0", [{"due": {MS: 30}, "sent": {900 * US: 30}}])
+    sources = runs.read("hlog", [tmp_path / "hlog-0"] * 5, Asked())
+    runs.write("hlog", "due", sources, tmp_path / "due")
+    found = compare_runs(Run.open(tmp_path / "due"), made(tmp_path, "dnsperf"), [], [])
+    told = {difference.what: (difference.base, difference.new) for difference in found.differences}
+    assert told["imported.basis"] == ("due", "sending")
+    assert [line.metric.name for line in found.lines] == ["sent_p99_ms"], "the one that both have"
+
+
+def test_a_damaged_file_is_told_and_nothing_is_left(tmp_path: Path) -> None:
+    (tmp_path / "x").write_text("no dnsperf")
+    result = CliRunner().invoke(
+        application(), ["import", "dnsperf", str(tmp_path / "x"), "--as", "x", "--to", str(tmp_path / "run")]
+    )
+    assert isinstance(result.exception, UsageError) and "is not what dnsperf writes" in result.exception.message
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("name", ["../../x", "<script>alert(1)</script>", "a/b", "\u202edetrevni", "."])
+def test_any_name_is_a_name(tmp_path: Path, name: str) -> None:
+    run = made(tmp_path, "dnsperf", repeats=1, shown=name)
+    assert [path.name for path in (run.directory / "trials").iterdir()] == [run.manifest.variants[0].id]
+    page = write_report(run.directory).path.read_text()
+    assert "<script>" not in page and "\u202e" not in page
+
+
+def test_an_export_as_dns_metrics_is_read_back(tmp_path: Path) -> None:
+    run = Run.open(load_data.build(tmp_path / "run"))
+    paths = export(run, "dns-metrics", tmp_path / "out")
+    assert len(paths) == len(run.trials) and not list(run.failures)
+    trial, (source,) = run.trials[0], runs.read("dns-metrics", paths[:1], Asked())
+    assert source.result.basis == "due" and source.result.timeout_ns == trial.load.timeout_ns
+    assert trial.latency is not None
+    total = trial.latency.total("due")
+    assert counted(source.result, "due") == dict(zip(total.values_ns, total.counts))
+    header = json.loads(paths[0].read_text().splitlines()[0])
+    assert header["schema_version"] == dns_metrics_export.SCHEMA_VERSION
