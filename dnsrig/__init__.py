@@ -12,10 +12,12 @@ What lives where:
 - ``analysis``    reading a run, metrics, statistics
 - ``traps``       one file a known way for a measurement to lie
 - ``report``      charts, HTML, tables, exports
+- ``browse``      runs in a browser; reads what the report reads, and writes notes
 - ``rundir``      what a run directory holds: the contract between writers and readers
 
 Dependencies point one way: cli -> experiment -> procedures -> lab, servers, streams, datasets.
 ``analysis``, ``traps`` and ``report`` read run directories only and never import the lab.
+``browse`` stands on these three, and only ``cli`` knows of it.
 """
 
 __version__ = "0.1.0"

@@ -40,7 +40,7 @@ def as_text(found: TwoRuns) -> RenderableType:
     tables: list[RenderableType] = []
     for metric, lines in groupby(found.lines, key=lambda line: line.metric):
         tables += [_table(found.new, metric, lines), Text()]
-    said: list[RenderableType] = [Text(sentence) for sentence in [*_machines(found), *_reach(found)]]
+    said: list[RenderableType] = [Text(sentence) for sentence in remarks(found)]
     order = ("regression", "undecided", "pass")
     verdicts = [(verdict.judgement.decision, _said(verdict)) for verdict in found.verdicts]
     if found.decision:
@@ -65,6 +65,11 @@ def as_json(found: TwoRuns) -> dict[str, Any]:
         "verdicts": [_verdict(verdict) for verdict in found.verdicts],
         "result": found.decision,
     }
+
+
+def remarks(found: TwoRuns) -> list[str]:
+    """How runs over several machines are compared, and what the comparisons can tell, a sentence each."""
+    return [*_machines(found), *_reach(found)]
 
 
 def _machines(found: TwoRuns) -> list[str]:
@@ -135,11 +140,12 @@ def _table(manifest: Manifest, metric: Metric, lines: Iterable[Line]) -> Fitting
         title_style="bold",
         columns=[*map(visible, manifest.axes), "base", "new", "of base", "p", "change"],
         axes=len(manifest.axes),
-        rows=[["\n".join(map(visible, cell)) for cell in _cells(manifest, metric, line)] for line in lines],
+        rows=[["\n".join(map(visible, cell)) for cell in cells(manifest, metric, line)] for line in lines],
     )
 
 
-def _cells(manifest: Manifest, metric: Metric, line: Line) -> list[list[str]]:
+def cells(manifest: Manifest, metric: Metric, line: Line) -> list[list[str]]:
+    """A row of a table: the values on the axes of ``manifest``, base, new, of base, p, change; of each its lines."""
     parameters, p = line.pair.new.parameters, figures.p_value(line.comparison.p_corrected)
     axes = [figures.parameter(parameters[axis]) if axis in parameters else figures.NONE for axis in manifest.axes]
     figured = [_measured(line.base, metric), _measured(line.new, metric), _percent(line)]
