@@ -23,12 +23,7 @@ HOVER_PX2 = 90
 OFF_OPACITY = 0.06
 """Of what the legend switched off: a trace of it stays, as the axis does."""
 TELLING = ("color", "shape", "strokeDash")
-ZOOM = {
-    "on": "[pointerdown, window:pointerup] > window:pointermove!",
-    "translate": "[pointerdown, window:pointerup] > window:pointermove!",
-    "zoom": "wheel![event.ctrlKey]",
-    "clear": "dblclick",
-}
+ZOOM = {"zoom": "wheel![event.ctrlKey]"}
 """Dragging moves, Ctrl and the wheel zoom, so that a page still scrolls; a double click brings all back."""
 TRIAL = "trial"
 """The column of a row that belongs to one trial: ``VARIANT/REPEAT``, below the address of the run."""
@@ -127,10 +122,12 @@ def _lead(unit: Spec, rows: Rows, below: str) -> None:
     found = rows.of(unit)
     if mark_of(unit) not in ("point", "circle", "square") or not found or TRIAL not in found[0]:
         return
+    told = [_told(each) for name, each in unit["encoding"].items() if "field" in each and name not in ("x2", "y2")]
+    repeat = [{"field": "repeat", "type": "nominal"}] if "repeat" in found[0] else []
+    unit["encoding"]["tooltip"] = list({each["field"]: each for each in [*told, *repeat]}.values())
     where = f"{below}/"
     unit.setdefault("transform", []).append({"calculate": f"{where!r} + datum.{TRIAL}", "as": "href"})
-    encoding = unit.setdefault("encoding", {})
-    encoding["href"] = {"field": "href", "type": "nominal"}
+    unit["encoding"]["href"] = {"field": "href", "type": "nominal"}
     _marked(unit)["cursor"] = "pointer"
     _marked(unit)["size"] = max(60, _marked(unit).get("size", 0))
 

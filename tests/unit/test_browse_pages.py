@@ -84,3 +84,24 @@ def test_names_of_a_run_are_text(pages: TestClient) -> None:
         assert "<script>alert" not in page and "\u202e" not in page
     drawn = pages.get(f"{where}/chart/time-by-variant.json")
     assert drawn.headers["content-type"] == "application/json"
+
+
+def test_a_trial(pages: TestClient) -> None:
+    where = address(FIRST, "trial/v00/1")
+    page = pages.get(where, params={"series": "secondary/sockets/tcp_time_wait", "q": "nothing"}).text
+    assert "series=secondary%2Fsockets%2Ftcp_time_wait" in page and "No line is as asked" in page
+    for wrong in ("trial/v00/9", "trial/v09/1", "trial/v00/x"):
+        assert pages.get(address(FIRST, wrong)).status_code == 404
+
+
+def test_a_trial_on_one_axis(pages: TestClient) -> None:
+    where = address(FIRST, "trial/v00/1/axis.json")
+    (drawing,) = pages.get(where, params={"series": ["secondary/sockets/tcp_time_wait", "nonsense"]}).json()
+    titles = [panel.get("title", {}).get("text") for panel in drawing["spec"]["vconcat"]]
+    assert titles[:3] == ["Phases", "secondary/sockets/tcp_time_wait", "CPU, % of one core"] and "Zones done" in titles
+    zooms = [param for param in drawing["spec"]["params"] if param["bind"] == "scales"]
+    assert len(zooms) == 1 and len(zooms[0]["views"]) == len(titles), "all panels move together"
+    (part,) = pages.get(where, params={"from": "0.1", "to": "0.2"}).json()
+    assert part["range"] == [0.1, 0.2]
+    for odd in ({"from": "nan", "to": "1e99"}, {"from": "9", "to": "-9"}, {"from": "x"}):
+        assert pages.get(where, params=odd).status_code == 200

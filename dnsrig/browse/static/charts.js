@@ -131,11 +131,42 @@ async function draw(place) {
     for (const [picture, spec, title] of waiting) await embed(picture, spec, title);
     place.classList.remove("pending");
     place.dataset.drawn = "yes";
-    place.dispatchEvent(new Event("drawn"));
+    if (place.dataset.axis) follow(place);
   } catch (error) {
     place.replaceChildren(element("p", "beside", `This chart cannot be drawn: ${error.message}`));
     place.dataset.drawn = "failed";
   }
+}
+
+// Panels on one axis of time: what is in sight is in the address, and is drawn again with all that fits its width.
+function follow(place) {
+  const view = place.querySelector(".picture").view;
+  let waiting = 0;
+  const look = (name, seen) => {
+    clearTimeout(waiting);
+    waiting = setTimeout(() => show(place, seen), 500);
+  };
+  view.addSignalListener("zoom_0_time_s", look);
+  const tools = place.querySelector(".tools") ?? place.insertBefore(element("div", "tools"), place.firstChild);
+  for (const [text, from, to] of [["Measured part", "", ""], ["Whole trial", "-1e8", "1e8"]]) {
+    const button = element("button", "", text);
+    button.type = "button";
+    button.addEventListener("click", () => show(place, [from, to]));
+    tools.append(button);
+  }
+}
+
+function show(place, seen) {
+  const [from, to] = seen ?? ["", ""];
+  const address = new URL(location.href);
+  for (const [name, value] of [["from", from], ["to", to]]) {
+    const text = typeof value === "number" ? value.toPrecision(7) : value;
+    place.dataset[name] = text;
+    if (text) address.searchParams.set(name, text);
+    else address.searchParams.delete(name);
+  }
+  history.replaceState(null, "", address);
+  draw(place);
 }
 
 const places = [...document.querySelectorAll("[data-chart]")];
