@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -63,23 +64,32 @@ def of_trial(trial: Trial, from_s: float | None = None, to_s: float | None = Non
     return Range(zero, start, max(end, start + 1))
 
 
-def drawing(trial: Trial, within: Range, asked: Sequence[tuple[str, str, str]] = ()) -> Drawing:
-    """All panels of ``trial``; first those of the series ``asked`` for (host, source, metric)."""
-    sampled = [*_sampled(trial, within, asked[:MOST_SERIES]), *_seen(trial, within)]
-    percentiles = list(_percentiles(trial, within))
-    panels = [*percentiles, *sampled]
+def drawing(
+    trial: Trial, within: Range, asked: Sequence[tuple[str, str, str]] = (), *, nothing_else: bool = False
+) -> Drawing:
+    """All panels of ``trial``; first those of the series ``asked`` for (host, source, metric), and ``nothing_else``."""
+    if nothing_else:
+        panels = list(_sampled(trial, within, _of_address(asked), len(asked)))
+        return Drawing("axis", _look.stack(_drawn(trial, within, panels, [_phases(trial, within)]), 8))
+    wanted = _of_address(asked) | _wanted(trial)
+    sampled = [*_sampled(trial, within, wanted, len(asked)), *_seen(trial, within)]
+    panels = [*_percentiles(trial, within), *sampled]
+    above = [_phases(trial, within), *_heat_map(trial, within), *_events(trial, within)]
+    return Drawing("axis", _look.stack(_drawn(trial, within, panels, above), 8))
+
+
+def _drawn(trial: Trial, within: Range, panels: Sequence[Panel], above: Sequence[alt.Chart]) -> list[alt.Chart]:
+    """``panels`` below what is ``above``; the lowest says what the time is."""
     names = dict.fromkeys(name for panel in panels for name in panel.rows["line"].unique(maintain_order=True) if name)
     lines = sorted(names, key=[*trial.record.spec.hosts, *names].index)  # hosts have the same colours in every trial
-    drawn = [_phases(trial, within), *_heat_map(trial, within), *_events(trial, within)]
     since = f"seconds since {_split.since(trial)}"
-    drawn += [_over_time.panel(each, lines, within.extent, since if each is panels[-1] else None) for each in panels]
-    return Drawing("axis", _look.stack(drawn, 8))
+    below = [_over_time.panel(each, lines, within.extent, since if each is panels[-1] else None) for each in panels]
+    return [*above, *below]
 
 
-def _sampled(trial: Trial, within: Range, asked: Sequence[tuple[str, str, str]]) -> Iterator[Panel]:
-    """Panels of samples.arrow, read piece by piece."""
-    wanted = _wanted(trial, asked)
-    asked_for = list(wanted)[: len(dict.fromkeys(asked))]
+def _sampled(trial: Trial, within: Range, wanted: dict[str, list[Series]], always: int) -> Iterator[Panel]:
+    """Panels of samples.arrow, read piece by piece; the first so many ``always``, others unless they are nothing but
+    zero."""
     samples = Samples(wanted, within.start_ns, within.end_ns)
     path = trial.directory / "samples.arrow"
     if path.is_file() and not path.is_symlink():
@@ -87,18 +97,19 @@ def _sampled(trial: Trial, within: Range, asked: Sequence[tuple[str, str, str]])
             for rows in stream.chunks(file):
                 samples.add(rows)
     for title, rows in samples.panels().items():
-        if not rows["value"].cast(pl.Boolean).any() and title not in asked_for:
-            continue  # nothing but zero says nothing
-        yield Panel(title, within.seconds(rows).with_columns(pl.col("value").round_sig_figs(5)))
+        if title in list(wanted)[:always] or rows["value"].cast(pl.Boolean).any():
+            yield Panel(title, within.seconds(rows).with_columns(pl.col("value").round_sig_figs(5)))
 
 
-def _wanted(trial: Trial, asked: Iterable[tuple[str, str, str]]) -> dict[str, list[Series]]:
+def _of_address(asked: Iterable[tuple[str, str, str]]) -> dict[str, list[Series]]:
+    """A panel each, as sampled: a counter rises."""
+    series = itertools.islice(dict.fromkeys(asked), MOST_SERIES)
+    return {visible("/".join(key)): [Series(visible(key[0]), *key)] for key in series}
+
+
+def _wanted(trial: Trial) -> dict[str, list[Series]]:
     spec = trial.record.spec
     found: dict[str, list[Series]] = {}
-    for host, source, metric in asked:
-        counter = (metric.endswith(("_us", "_bytes")) and source != "cgroup") or "opens" in metric
-        title = visible(f"{host}/{source}/{metric}") + (", a second" if counter else "")
-        found[title] = [Series(host, host, source, metric, counter)]
     per_host = {
         "CPU, % of one core": ("cgroup", "cpu_usage_us", True, 1e-4),
         "Anonymous memory, MB": ("cgroup", "memory_anonymous_bytes", False, 1e-6),

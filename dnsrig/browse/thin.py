@@ -69,8 +69,8 @@ class Samples:
         """``series``: by panel."""
         self._series = [(panel, each) for panel, of in series.items() for each in of]
         facts = [(*each.key, n, each.counter, each.factor) for n, (_, each) in enumerate(self._series)]
-        names = pl.DataFrame(facts, schema=[*KEY, "line", "counter", "factor"], orient="row")
-        self._wanted = names.with_columns(pl.col("line").cast(pl.UInt32))
+        numbers = {"line": pl.UInt32, "counter": pl.Boolean, "factor": pl.Float64}
+        self._wanted = pl.DataFrame(facts, schema={**dict.fromkeys(KEY, pl.String), **numbers}, orient="row")
         self._last = pl.DataFrame()
         self._thinned = Thinned(start_ns, end_ns, buckets)
 

@@ -105,3 +105,26 @@ def test_a_trial_on_one_axis(pages: TestClient) -> None:
     assert part["range"] == [0.1, 0.2]
     for odd in ({"from": "nan", "to": "1e99"}, {"from": "9", "to": "-9"}, {"from": "x"}):
         assert pages.get(where, params=odd).status_code == 200
+
+
+def test_findings_with_the_series_that_show_them(pages: TestClient) -> None:
+    page = pages.get(address(FIRST, "findings")).text
+    assert "seen in" in page and "axis.json?only=series&amp;series=" in page
+    where = address(FIRST, "trial/v00/1/axis.json")
+    (drawing,) = pages.get(where, params={"only": "series", "series": "secondary/sockets/tcp_time_wait"}).json()
+    assert len(drawing["spec"]["vconcat"]) == 2
+    assert pages.get(where, params={"only": "series"}).status_code == 200
+
+
+def test_conditions(pages: TestClient) -> None:
+    assert "Synthetic CPU" in pages.get(address(FIRST, "conditions")).text
+
+
+def test_history(pages: TestClient) -> None:
+    both = {"run": [run_id(FIRST), run_id(SECOND)]}
+    page = pages.get("/history", params=both).text
+    assert "no change is told apart" in page and page.count(address(FIRST, "trial")) == 4
+    (drawing,) = pages.get("/history/transfer_time_s.json", params=both).json()
+    assert drawing["spec"]["vconcat"]
+    assert pages.get("/history/nothing.json", params=both).status_code == 404
+    assert pages.get("/history").status_code == 422

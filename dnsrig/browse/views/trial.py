@@ -70,8 +70,9 @@ def axis_json(request: Request) -> Response:
         raise HTTPException(422, "the trial has no phases")
     series = [tuple(name.split("/", 2)) for name in request.query_params.getlist("series")]
     asked = [(each[0], each[1], each[2]) for each in series if len(each) == 3]
+    only = request.query_params.get("only") == "series"
     with opened.lock:
-        drawn = drawings.answering(axis.drawing(found.as_far_as_whole(), within, asked))
+        drawn = drawings.answering(axis.drawing(found.as_far_as_whole(), within, asked, nothing_else=only))
     return JSONResponse([drawn.as_json() | {"range": within.extent}])
 
 
