@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from dnsrig.browse import interactive, rescale
-from dnsrig.browse.interactive import Rows
 from dnsrig.browse.shared import Opened, url
+from dnsrig.browse.spec import Rows
 from dnsrig.report.charts import Chart, Drawing, chosen
 from dnsrig.report.figures import visible
 
@@ -33,7 +33,11 @@ class Drawn:
 
     def as_json(self) -> dict[str, Any]:
         named = {"title": visible(self.title), "group": visible(self.group), "open": self.open}
-        return named | {"spec": self.spec, "switchable": self.switchable}
+        return named | {
+            "spec": self.spec,
+            "switchable": self.switchable,
+            "logarithmic": rescale.is_logarithmic(self.spec),
+        }
 
 
 def drawn(opened: Opened, chart: Chart, scale: str) -> list[Drawn]:

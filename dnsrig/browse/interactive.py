@@ -1,20 +1,16 @@
-"""Makes a chart of the report one that answers: values under the pointer, zoom, a legend that switches lines on and off.
+"""Makes a chart of the report one that answers: values under the pointer, zoom, a legend that switches lines.
 
-It works on the Vega-Lite specification of any chart of the report, so a chart needs to know nothing of it. A
-specification is a tree: concatenations of panels, and a panel is a unit (one mark) or a layer of units.
+It works on the Vega-Lite specification of any chart of the report, so a chart needs to know nothing of it.
 """
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from typing import Any
 
 from dnsrig.browse import rescale
+from dnsrig.browse.spec import Rows, Spec, hand_down, mark_of, marked, panels, units
 
-Spec = dict[str, Any]
-
-CONCATS = ("vconcat", "hconcat", "concat")
 SILENT = ("text", "rule", "tick")
 """Marks without a value of their own under the pointer."""
 MOST_HOVER_ROWS = 4_000
@@ -33,88 +29,28 @@ def interactive(spec: Spec, *, scale: str = "", trials_at: str = "") -> Spec:
     """A copy of ``spec`` that answers. ``scale``: ``linear`` or ``log``, empty as drawn; ``trials_at``: the address
     below which marks of single trials lead."""
     found = copy.deepcopy(spec)
-    _hand_down(found)
+    hand_down(found)
     rows = Rows(found)
     if scale:
         rescale.apply(found, scale, rows.values)
-    panels = list(_panels(found))
-    for number, panel in enumerate(panels):
+    found_panels = list(panels(found))
+    for number, panel in enumerate(found_panels):
         for each, unit in enumerate(units(panel)):
             unit["name"] = f"unit_{number}_{each}"
             _tell(unit)
             if trials_at:
                 _lead(unit, rows, trials_at)
-    params = [*_zooms(panels), *_switches(panels)]
-    for panel in panels:
+    params = [*_zooms(found_panels), *_switches(found_panels)]
+    for panel in found_panels:
         _point_at_lines(panel, rows)
     found["config"] = {**found.get("config", {}), "background": "transparent"}  # the page is light or dark
     found["params"] = [*found.get("params", []), *params]
     return found
 
 
-class Rows:
-    """The data of a specification: named datasets, or values in place."""
-
-    def __init__(self, spec: Spec) -> None:
-        self._datasets: dict[str, list[dict[str, Any]]] = spec.get("datasets", {})
-
-    def of(self, unit: Spec) -> list[dict[str, Any]]:
-        data = unit.get("data") or {}
-        found: list[dict[str, Any]] = data.get("values") or self._datasets.get(data.get("name", ""), [])
-        return found
-
-    def values(self, unit: Spec, field: str) -> list[float]:
-        """The numbers in a column."""
-        return [row[field] for row in self.of(unit) if isinstance(row.get(field), int | float)]
-
-
-def _hand_down(spec: Spec, data: Spec | None = None) -> None:
-    """Data of a concatenation or a layer to each of its units, where they are looked for."""
-    own = spec.get("data", data)
-    inner = next((spec[name] for name in (*CONCATS, "layer") if name in spec), None)
-    if inner is None:
-        if own is not None:
-            spec["data"] = own
-        return
-    for each in inner:
-        _hand_down(each, own)
-
-
-def _panels(spec: Spec) -> Iterator[Spec]:
-    inner = next((spec[name] for name in CONCATS if name in spec), None)
-    if inner is None:
-        yield spec
-        return
-    for each in inner:
-        yield from _panels(each)
-
-
-def units(panel: Spec) -> Iterator[Spec]:
-    """Those of a panel."""
-    if "layer" not in panel:
-        if "mark" in panel:
-            yield panel
-        return
-    for each in panel["layer"]:
-        yield from units(each)
-
-
-def mark_of(unit: Spec) -> str:
-    mark = unit["mark"]
-    return str(mark if isinstance(mark, str) else mark["type"])
-
-
-def _marked(unit: Spec) -> Spec:
-    """The mark of a unit, as something to add to."""
-    if isinstance(unit["mark"], str):
-        unit["mark"] = {"type": unit["mark"]}
-    mark: Spec = unit["mark"]
-    return mark
-
-
 def _tell(unit: Spec) -> None:
     if mark_of(unit) not in SILENT:
-        _marked(unit).setdefault("tooltip", {"content": "encoding"})
+        marked(unit).setdefault("tooltip", {"content": "encoding"})
 
 
 def _lead(unit: Spec, rows: Rows, below: str) -> None:
@@ -128,8 +64,8 @@ def _lead(unit: Spec, rows: Rows, below: str) -> None:
     where = f"{below}/"
     unit.setdefault("transform", []).append({"calculate": f"{where!r} + datum.{TRIAL}", "as": "href"})
     unit["encoding"]["href"] = {"field": "href", "type": "nominal"}
-    _marked(unit)["cursor"] = "pointer"
-    _marked(unit)["size"] = max(60, _marked(unit).get("size", 0))
+    marked(unit)["cursor"] = "pointer"
+    marked(unit)["size"] = max(60, marked(unit).get("size", 0))
 
 
 def _zooms(panels: list[Spec]) -> Iterator[Spec]:
@@ -173,7 +109,7 @@ def _switches(panels: list[Spec]) -> Iterator[Spec]:
         name = f"shown_{number}"
         shown = [unit for unit in all_units if field in _told_apart(unit) and "opacity" not in unit["encoding"]]
         for unit in shown:
-            on = _marked(unit).get("opacity", 1)
+            on = marked(unit).get("opacity", 1)
             unit["encoding"]["opacity"] = {"condition": {"param": name, "value": on}, "value": OFF_OPACITY * on}
         if shown:
             # One view listens to the legend, and marks of all follow it: bound in several, its signals would clash.

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
 
-Spec = dict[str, Any]
+from dnsrig.browse.spec import Spec, all_units, mark_of
+
 Values = Callable[[Spec, str], list[float]]
 ROOM = 1.05
 """Of an axis beyond its largest value, as in the report."""
 SAYS_LOG = " (log scale)"
-PARTS = ("vconcat", "hconcat", "concat", "layer")
 
 
 def apply(spec: Spec, kind: str, values: Values) -> None:
     """Make each axis of figures in ``spec`` ``linear`` or ``log``. An axis of time stays, and so does one that begins at
     zero or below, of which there is no logarithm."""
-    for unit in _units(spec):
+    for unit in all_units(spec):
         for channel in _figures(unit):
             low, high = _extent(unit, channel, values)
             scale = channel.setdefault("scale", {})
@@ -33,24 +32,19 @@ def switchable(spec: Spec, values: Values) -> bool:
     """Whether there is an axis to switch."""
     return any(
         channel.get("scale", {}).get("type") == "log" or _extent(unit, channel, values)[0] > 0
-        for unit in _units(spec)
+        for unit in all_units(spec)
         for channel in _figures(unit)
     )
 
 
-def _units(spec: Spec) -> Iterator[Spec]:
-    inner = next((spec[name] for name in PARTS if name in spec), None)
-    if inner is None:
-        if "mark" in spec:
-            yield spec
-        return
-    for each in inner:
-        yield from _units(each)
+def is_logarithmic(spec: Spec) -> bool:
+    """Whether an axis of figures is: one of sizes may be all the same."""
+    return any(channel.get("scale", {}).get("type") == "log" for unit in all_units(spec) for channel in _figures(unit))
 
 
 def _figures(unit: Spec) -> list[Spec]:
     """The channels of the axis that has the figures: y, or x where y has names. Bars and areas begin at zero."""
-    mark = unit["mark"] if isinstance(unit["mark"], str) else unit["mark"]["type"]
+    mark = mark_of(unit)
     encoding = unit.get("encoding", {})
     axis = next((name for name in ("y", "x") if encoding.get(name, {}).get("type") == "quantitative"), None)
     if axis is None or (mark in ("bar", "area", "rect") and f"{axis}2" not in encoding):

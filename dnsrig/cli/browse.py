@@ -24,7 +24,8 @@ def command(
         str, typer.Option(help="address to listen on; by default only this machine can reach it")
     ] = "127.0.0.1",
 ) -> None:
-    """Show the runs in DIR in a browser: all of them, one with its charts and trials, two side by side, one in progress.
+    """Show the runs in DIR in a browser: all of them, one with its charts and trials, several side by side, and one
+    that is being executed.
 
     Prints the address, with a token in it, and goes on until it is interrupted. It reads runs; all that it writes are
     notes and tags, to notes.json in a run. It needs the packages of the extra `web`.

@@ -91,10 +91,6 @@ function scaleButton(place, logarithmic) {
   return tools;
 }
 
-function isLogarithmic(spec) {
-  return JSON.stringify(spec, (key, value) => (key === "datasets" || key === "data" ? undefined : value)).includes('"type":"log"');
-}
-
 async function draw(place) {
   try {
     const drawings = await asked(source(place));
@@ -102,7 +98,7 @@ async function draw(place) {
     const waiting = [];
     const groups = new Map();
     const switchable = drawings.find((drawing) => drawing.switchable);
-    if (switchable) made.append(scaleButton(place, isLogarithmic(switchable.spec)));
+    if (switchable) made.append(scaleButton(place, switchable.logarithmic));
     for (const drawing of drawings) {
       const figure = element("figure");
       if (drawing.title) figure.append(element("figcaption", "", drawing.title));

@@ -83,7 +83,7 @@ def per_s(counter: str, line: str) -> pl.Expr:
 
 
 def panel(of: Panel, lines: Sequence[str], extent: Sequence[float], since: str | None) -> alt.Chart:
-    """One panel, from ``extent`` to ``extent`` along the axis of time, which ``since`` names; None: it has no labels."""
+    """One panel, between the ends ``extent`` of the axis of time, which ``since`` names; None: it has no labels."""
     rows = of.rows.drop_nulls("value")
     if of.logarithmic:
         rows = rows.filter(pl.col("value") > 0)
