@@ -13,8 +13,8 @@ SAYS_LOG = " (log scale)"
 
 
 def apply(spec: Spec, kind: str, values: Values) -> None:
-    """Make each axis of figures in ``spec`` ``linear`` or ``log``. An axis of time stays, and so does one that begins at
-    zero or below, of which there is no logarithm."""
+    """Make each axis of figures in ``spec`` ``linear`` or ``log``. An axis of time stays, and so does one that begins
+    at zero or below, of which there is no logarithm."""
     for unit in all_units(spec):
         for channel in _figures(unit):
             low, high = _extent(unit, channel, values)

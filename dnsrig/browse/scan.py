@@ -21,6 +21,7 @@ MOST_FOLDERS = 200_000
 """That are looked into: somebody may browse `/`."""
 MOST_BYTES = 64 << 20
 """Of a manifest that is read here; one of 10,000 variants has some 30 MB."""
+STAMPED = ("manifest.json", notes.FILE, "findings.json", "trials")
 
 
 @dataclass(frozen=True)
@@ -107,12 +108,12 @@ def run_id(path: str) -> str:
 
 def stamp(directory: Path) -> str:
     """Changes with the files that `entry` reads, but for those of single trials."""
-    return "/".join(_modified(directory / name) for name in ("manifest.json", notes.FILE, "findings.json", "trials"))
+    return "/".join(_modified(f"{directory}/{name}") for name in STAMPED)
 
 
-def _modified(path: Path) -> str:
+def _modified(path: str) -> str:
     try:
-        found = path.stat()
+        found = os.stat(path)  # noqa: PTH116 (of thousands of runs, in each list)
     except OSError:
         return "-"
     return f"{found.st_mtime_ns:x}.{found.st_size:x}"

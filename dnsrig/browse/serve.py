@@ -22,7 +22,7 @@ END_LIMIT_S = 2
 def serve(root: Path, host: str, port: int, tell: Callable[[str], None]) -> None:
     """Answer until interrupted. ``tell`` gets the address when connections are accepted. Raises DnsrigError where the
     port cannot be had."""
-    listening = _listen(host, port)
+    listening = listen(host, port)
     access = Access(security.new_token(), host, listening.getsockname()[1])
     threading.Thread(target=vega.bundle, daemon=True).start()  # ready when the first chart wants it
     app = application(root, access)
@@ -38,7 +38,8 @@ def serve(root: Path, host: str, port: int, tell: Callable[[str], None]) -> None
     uvicorn.Server(config).run(sockets=[listening])
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that accepts connections there; port 0 takes a free one. Raises DnsrigError."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         found = socket.socket(family, kind, protocol)

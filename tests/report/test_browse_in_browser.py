@@ -86,7 +86,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Access]:
     build(root / FIRST, Plan(zones=[50, 200], repeats=5))
     load_data.build(root / LOAD)
     hostile(root / EVIL)
-    listening = serve._listen("127.0.0.1", 0)
+    listening = serve.listen("127.0.0.1", 0)
     access = Access("the-token", "127.0.0.1", listening.getsockname()[1])
     app = application(root, access, Index(root, folder / "index.sqlite"))
     server = uvicorn.Server(uvicorn.Config(app, log_level="error"))
@@ -163,6 +163,8 @@ def test_values_stand_under_the_pointer_and_a_mark_leads_to_its_trial(page: Page
     page.goto(base(site) + address(FIRST))
     drawn(page)
     mark = page.locator('[data-chart*="/repeats.json"] svg .mark-symbol.role-mark path').first
+    mark.scroll_into_view_if_needed()
+    page.wait_for_timeout(300)  # what moves hides what stands under the pointer
     mark.hover(force=True)
     tip = page.locator(".tip")
     tip.wait_for(state="visible")

@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from dnsrig.analysis.summary import describe, main_metric
-from dnsrig.browse import drawings, notes
+from dnsrig.browse import derived, drawings, notes
 from dnsrig.browse.guard import access_of
 from dnsrig.browse.security import MOST_BODY_BYTES
 from dnsrig.browse.shared import Opened, shelf_of, shown, url
@@ -48,7 +48,7 @@ def _context(opened: Opened) -> dict[str, Any]:
         "charts": drawings.charts(opened),
         "captions": lambda chart: _caption(opened, chart),
         "trials": run.trials,
-        "damage": {trial.directory: trial.damage for trial in run.trials if trial.damage},
+        "damage": derived.damage_of(run),
         "conditions": conditions,
     }
 

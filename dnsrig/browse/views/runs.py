@@ -11,7 +11,7 @@ from starlette.routing import Route
 from dnsrig.browse.scan import Entry
 from dnsrig.browse.shared import shelf_of, shown, url
 
-PAGE_RUNS = 200
+PAGE_RUNS = 100
 """On a page: as many rows as are drawn at once without a wait."""
 
 

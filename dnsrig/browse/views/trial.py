@@ -12,7 +12,7 @@ from starlette.routing import Route
 from dnsrig.analysis.read import Trial
 from dnsrig.analysis.rows import DamagedFile
 from dnsrig.analysis.summary import describe
-from dnsrig.browse import axis, drawings
+from dnsrig.browse import axis, derived, drawings
 from dnsrig.browse.logs import logs
 from dnsrig.browse.shared import Opened, shelf_of, shown, url
 from dnsrig.report.charts import _split, flame_graph
@@ -24,7 +24,8 @@ def trial(request: Request) -> Response:
     spec = found.record.spec
     words = request.query_params.get("q", "")
     with opened.lock:
-        result = None if found.damage else found.result
+        damage = derived.damage(found)
+        result = None if damage else found.result
         repeats = [each.record.spec.repeat for each in opened.run.of_variant(spec.variant.id)]
     where = ("run", opened.entry.id, "trial", spec.variant.id, spec.repeat)
     query = {name: request.query_params.get(name, "") for name in ("from", "to")}
@@ -36,6 +37,7 @@ def trial(request: Request) -> Response:
         spec=spec,
         metric=describe(spec.main_metric),
         result=result,
+        damage=damage,
         repeats=repeats,
         since=_split.since(found),
         has_profile=bool(found.record.profiles) or any(found.directory.glob("profile-*.folded")),
