@@ -116,7 +116,7 @@ format: setup
 docs: setup
 	$(BIN)/python docs/generate.py
 
-bench: setup
+bench: setup browser
 	$(BIN)/python benches/instruments.py
 	$(BIN)/python benches/load_accuracy.py
 	$(BIN)/python benches/send_lag.py
@@ -125,6 +125,7 @@ bench: setup
 	$(BIN)/python benches/link_speed.py
 	$(BIN)/python benches/world_speed.py
 	$(BIN)/python benches/bisect_simulated.py
+	$(BIN)/python benches/browse.py
 
 clean:
 	rm -rf $(VENV) engine/target dist

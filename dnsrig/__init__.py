@@ -10,12 +10,16 @@ What lives where:
 - ``datasets``    zones and their like, made once and kept in the cache
 - ``streams``     what clients ask, kept in the cache
 - ``analysis``    reading a run, metrics, statistics
+- ``importers``   one file another tool: what it measured, as a run
 - ``traps``       one file a known way for a measurement to lie
 - ``report``      charts, HTML, tables, exports
+- ``browse``      runs in a browser; reads what the report reads, and writes notes
 - ``rundir``      what a run directory holds: the contract between writers and readers
 
 Dependencies point one way: cli -> experiment -> procedures -> lab, servers, streams, datasets.
 ``analysis``, ``traps`` and ``report`` read run directories only and never import the lab.
+``importers`` makes run directories and reads them with ``analysis``; ``browse`` stands on the report. Only ``cli`` knows
+of these two.
 """
 
 __version__ = "0.1.0"

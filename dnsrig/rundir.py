@@ -24,6 +24,7 @@
         servers/<host>/                configuration as used, log (packed when large); of the server under test
                                        defaults.txt, its defaults as it prints them
         instruments/                   standard error of the instruments
+      notes.json                       what people said of it in `dnsrig browse`: a note, tags, whether it is a baseline
       findings.json                    Findings (derived)
       summary.parquet                  one row a trial and metric (derived)
       report.html                      (derived)

@@ -98,7 +98,6 @@ def render(run: Run, reports: list[TrapReport], drawings: list[Rendered]) -> str
     """The page as text. ``reports`` from ``gather``, ``drawings`` from ``draw_all``."""
     template = environment().get_template("report.html.j2")
     known = Sections(run)
-    rows = variant_table(run, main_metric(run))
     columns = conditions.by_machine(run.manifest)
     return template.render(
         run=run,
@@ -109,8 +108,7 @@ def render(run: Run, reports: list[TrapReport], drawings: list[Rendered]) -> str
         font=Markup(_look.FONT),
         metric=describe(main_metric(run)),
         answer=answer(run, reports),
-        of_what=wording.of_what(rows),
-        reach=wording.reach(run, rows),
+        **said_of_answer(run),
         searched=known.section("which commit", bisection.searched),
         checks=known.section("manipulation checks", checks.lines) or [],
         checks_summary=checks.summary(run),
@@ -145,6 +143,12 @@ def render(run: Run, reports: list[TrapReport], drawings: list[Rendered]) -> str
         signatures=known.section("signatures", ran.signatures),
         failures=list(run.failures),  # last: what failed above is among them
     )
+
+
+def said_of_answer(run: Run) -> dict[str, str]:
+    """What ``answer.html.j2`` says of its percentages, and of what they can tell apart."""
+    rows = variant_table(run, main_metric(run))
+    return {"of_what": wording.of_what(rows), "reach": wording.reach(run, rows)}
 
 
 def answer(run: Run, reports: list[TrapReport]) -> list[AnswerRow]:

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from dnsrig.report.charts import _look
 
 _NAMESPACE = "http://www.w3.org/2000/svg"
-_VEGA_LITE = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
+VEGA_LITE = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _LONG_NUMBER = re.compile(r"(-?\d+\.\d)\d+")
 _REFERENCE = re.compile(r"url\(#([^)]+)\)")
@@ -20,7 +20,7 @@ _REFERENCE = re.compile(r"url\(#([^)]+)\)")
 
 def render(chart: alt.TopLevelMixin) -> str:
     """``chart`` as an SVG document; nothing is fetched to draw it."""
-    text: str = vl_convert.vegalite_to_svg(chart.to_dict(), vl_version=_VEGA_LITE, allowed_base_urls=[])
+    text: str = vl_convert.vegalite_to_svg(chart.to_dict(), vl_version=VEGA_LITE, allowed_base_urls=[])
     return _NOT_XML.sub("\ufffd", text)
 
 

@@ -22,6 +22,7 @@ from dnsrig.lab import ledger
 ROOT = Path(__file__).parents[2]
 FIRST = ["README.md", "docs/tutorial.md"]
 SHORT = [
+    "docs/how-to/browse.md",
     "docs/how-to/clocks.md",
     "docs/how-to/export.md",
     "docs/how-to/latency.md",

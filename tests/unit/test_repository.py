@@ -157,6 +157,23 @@ def test_lower_parts_never_import_upper_ones() -> None:
                 assert not pattern.search(path.read_text()), f"{path} imports dnsrig.{upper}"
 
 
+def test_browse_stands_on_the_report_and_only_its_command_knows_of_it() -> None:
+    parts = r"lab|servers|procedures|experiment|cli|datasets|streams"
+    forbidden = re.compile(rf"^\s*(from|import) dnsrig\.({parts})\b", re.MULTILINE)
+    for path in (ROOT / "dnsrig/browse").rglob("*.py"):
+        assert not forbidden.search(path.read_text()), path
+    knows = re.compile(r"^\s*(from|import) dnsrig\.browse\b", re.MULTILINE)
+    knowing = [path for path in (ROOT / "dnsrig").rglob("*.py") if knows.search(path.read_text())]
+    assert {path.relative_to(ROOT / "dnsrig").parts[0] for path in knowing} == {"browse", "cli"}
+
+
+def test_cores_of_browse_know_nothing_of_http() -> None:
+    shells = {"app.py", "guard.py", "shared.py", "serve.py"}
+    for path in (ROOT / "dnsrig/browse").glob("*.py"):
+        if path.name not in shells:
+            assert not re.search(r"^\s*(from|import) (starlette|uvicorn)", path.read_text(), re.MULTILINE), path
+
+
 def test_analysis_and_traps_name_no_server_and_no_procedure() -> None:
     """Drivers declare what they need to know; what is told for its source, in docstrings and ``SOURCE``, may name
     them."""

@@ -118,7 +118,7 @@ class MetricByAxis(Chart):
                     if place and found:
                         apart = number == 0 and self.apart(trial)
                         at = {"panel": panel, "group": group, "place": place, "way": way, "machine": trial.machine}
-                        yield {**at, **found, "apart": apart}
+                        yield {**at, **found, "apart": apart, "trial": _split.trial_name(trial)}
 
     def where(self, run: Run, variant: Variant) -> tuple[str, str]:
         """Its panel, and its group there."""

@@ -48,7 +48,7 @@ class Picture:
         low, high = _look.extent(pl.concat([panel.rows["time_s"].cast(pl.Float64) for panel in self.panels]))
         extent, last = [min(0.0, low), high], self.panels[-1]
         return [
-            _panel(each, self.lines, extent, f"seconds since {self.since}" if each is last else None)
+            panel(each, self.lines, extent, f"seconds since {self.since}" if each is last else None)
             for each in self.panels
         ]
 
@@ -82,17 +82,18 @@ def per_s(counter: str, line: str) -> pl.Expr:
     return pl.col(counter).cast(pl.Int64).diff().over(line) / seconds
 
 
-def _panel(panel: Panel, lines: Sequence[str], extent: list[float], since: str | None) -> alt.Chart:
-    rows = panel.rows.drop_nulls("value")
-    if panel.logarithmic:
+def panel(of: Panel, lines: Sequence[str], extent: Sequence[float], since: str | None) -> alt.Chart:
+    """One panel, between the ends ``extent`` of the axis of time, which ``since`` names; None: it has no labels."""
+    rows = of.rows.drop_nulls("value")
+    if of.logarithmic:
         rows = rows.filter(pl.col("value") > 0)
     x = alt.X(
         "time_s:Q",
         title=since,
-        scale=alt.Scale(domain=extent, nice=False),
+        scale=alt.Scale(domain=list(extent), nice=False),
         axis=alt.Axis(labels=since is not None, ticks=since is not None, tickCount=10),
     )
-    scale = _log(rows["value"]) if panel.logarithmic else _look.from_zero(rows["value"])
+    scale = _log(rows["value"]) if of.logarithmic else _look.from_zero(rows["value"])
     y = alt.Y("value:Q", title=None, scale=scale, axis=alt.Axis(tickCount=3, format=",~r", minExtent=42))
     chart = alt.Chart(rows)
     if set(rows["line"]) == {""}:
@@ -105,7 +106,7 @@ def _panel(panel: Panel, lines: Sequence[str], extent: list[float], since: str |
             alt.Color("line:N", scale=_look.colours(lines), legend=legend),
             alt.StrokeDash("line:N", scale=_look.dashes(lines), legend=legend),
         )
-    finished: alt.Chart = drawn.properties(width=_look.WIDTH, height=PANEL_PX, title=_look.heading(panel.title))
+    finished: alt.Chart = drawn.properties(width=_look.WIDTH, height=PANEL_PX, title=_look.heading(of.title))
     return finished
 
 

@@ -113,6 +113,11 @@ def since(trial: Trial) -> str:
     return f"exec of the {trial.subject}" if trial.started_in_measure else "the start of the measurement"
 
 
+def trial_name(trial: Trial) -> str:
+    """Of a mark of one trial, in the column ``trial``: what shows charts elsewhere can lead from it to the trial."""
+    return f"{trial.record.spec.variant.id}/{trial.record.spec.repeat}"
+
+
 def elapsed_s(trial: Trial) -> float | None:
     """From the zero of its times to the end of `measure`: where a trial without a result ended."""
     start = trial.zero_ns

@@ -41,7 +41,7 @@ def draw(run: Run) -> list[Drawing]:
     chosen = {v.id: trial for v in run.manifest.variants if (trial := _chosen(run.of_variant(v.id))) is not None}
     slowest = max(chosen.values(), key=lambda trial: _split.elapsed_s(trial) or 0.0)
     return [
-        _drawing(trial, in_sight=trial is slowest) for trial in sorted(chosen.values(), key=lambda t: t is not slowest)
+        of_trial(trial, in_sight=trial is slowest) for trial in sorted(chosen.values(), key=lambda t: t is not slowest)
     ]
 
 
@@ -50,7 +50,7 @@ def _chosen(trials: list[Trial]) -> Trial | None:
     return _split.median([trial for trial in trials if trial.stacks])
 
 
-def _drawing(trial: Trial, *, in_sight: bool) -> Drawing:
+def of_trial(trial: Trial, *, in_sight: bool = True) -> Drawing:
     variant, repeat = trial.record.spec.variant, trial.record.spec.repeat
     stacks = trial.stacks
     title = f"Repeat {repeat}: {in_words(stacks)}"

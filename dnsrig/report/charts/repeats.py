@@ -174,6 +174,7 @@ def _marks(run: Run, variants: list[Variant]) -> Iterable[dict[str, object]]:
                 "value": value,
                 "repeat": str(trial.record.spec.repeat),
                 "machine": trial.machine,
+                "trial": _split.trial_name(trial),
             }
 
 

@@ -167,6 +167,7 @@ def _marks(run: Run, trials: list[Trial]) -> Iterable[dict[str, object]]:
                 "at_least": metric.at_ceiling(trial, value)
                 or (trial.record.outcome == "timeout" and not metric.counts(trial)),
                 "repeat": trial.record.spec.repeat,
+                "trial": _split.trial_name(trial),
             }
 
 

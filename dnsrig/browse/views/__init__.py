@@ -1,0 +1,1 @@
+"""A file a page; each has ``ROUTES``."""
