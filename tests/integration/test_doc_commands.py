@@ -25,6 +25,7 @@ SHORT = [
     "docs/how-to/browse.md",
     "docs/how-to/clocks.md",
     "docs/how-to/export.md",
+    "docs/how-to/import.md",
     "docs/how-to/latency.md",
     "docs/how-to/load.md",
     "docs/how-to/machines.md",
