@@ -117,8 +117,8 @@ class LoadResult(_Said):
 
     @property
     def answered_qps(self) -> float | None:
-        """None of a ramp, and of a load that was over at once."""
-        return self.answered / self.span_s if self.has_latencies and self.span_s > 0 else None
+        """None of a ramp, of a load that was over at once, and where it is not told how many there were."""
+        return self.answered / self.span_s if self.has_latencies and self.span_s > 0 and self.sent else None
 
     @property
     def highest_qps(self) -> float | None:

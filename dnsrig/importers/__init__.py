@@ -90,7 +90,7 @@ class Result:
     """Of a ramp."""
     timeout_ns: int | None = None
     told: Figures = field(default_factory=dict)
-    """What the tool itself says of all latencies, beside its distribution or without one: ``mean``, ``min``, ``max``."""
+    """What the tool itself says of all latencies, beside a distribution or without one: ``mean``, ``min``, ``max``."""
     stretches: Sequence[Stretch] = ()
     """In their order. Where only the whole is known, one."""
     missing: Sequence[str] = ()

@@ -38,9 +38,8 @@ def read(data: bytes, asked: Asked) -> Result:
             known = part.setdefault(name, {})
             for value, count in counted.items():
                 known[value] = known.get(value, 0) + count
-    main = "due" if basis == "due" else "sent"
     parts = [
-        Stretch(start_s, length_s, sum(tags.get(main, {}).values()), tags=tags)
+        Stretch(start_s, length_s, tags=tags)
         for (start_s, length_s), tags in sorted(stretches.items(), key=lambda item: item[0])
     ]
     return Result(
@@ -49,9 +48,8 @@ def read(data: bytes, asked: Asked) -> Result:
         duration_s=max(part.start_s + part.duration_s for part in parts),
         resolution_ns=asked.unit_ns,
         started_ns=_started(data),
-        sent=sum(part.sent for part in parts),
         stretches=parts,
-        missing=["It does not tell queries without an answer from slow ones."],
+        missing=["It does not tell how many queries were sent, and which of them had no answer."],
     )
 
 

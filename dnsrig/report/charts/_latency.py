@@ -28,6 +28,9 @@ VISIBLE = 0.97
 PERCENTS = (0, 25, 50, 75, 100)
 """Of the boxes; at these it is looked whether ends are apart."""
 
+LEAST_NS = 1_000
+"""No answer comes sooner; the first bucket of some tools begins at zero, which has no place on a logarithmic axis."""
+
 TICKS_MS = [10.0**power for power in range(-3, 6)]
 
 
@@ -86,9 +89,10 @@ def _place(run: Run, variant: Variant) -> int:
     return _split.colour_names(run).index(_split.colour_of(run, variant))
 
 
-def encodings(run: Run) -> tuple[alt.Color, alt.StrokeDash]:
-    """Colour and dash of the column ``colour``: the floor grey and dotted, the servers as in all charts."""
-    examples = {name_of(run, variant): variant for variant in run.manifest.variants}
+def encodings(run: Run, drawn: Sequence[Variant] = ()) -> tuple[alt.Color, alt.StrokeDash]:
+    """Colour and dash of the column ``colour``: the floor grey and dotted, the servers as in all charts. ``drawn``: the
+    variants that the legend names; by default all."""
+    examples = {name_of(run, variant): variant for variant in drawn or run.manifest.variants}
     legend = alt.Legend(columns=2, symbolType="stroke", symbolSize=300) if len(examples) > 1 else None
     colours = alt.Scale(domain=list(examples), range=[colour(run, v) for v in examples.values()])
     dashes = alt.Scale(domain=list(examples), range=[_dash(run, v) for v in examples.values()])
@@ -109,8 +113,8 @@ def panels(run: Run, variants: Iterable[Variant]) -> dict[str, list[Variant]]:
 
 
 def shown_ms(value_ns: int, timeout_ms: float | None = None) -> float:
-    """Where a latency is drawn: on a logarithmic axis, and not beyond the client's timeout."""
-    value_ms = max(1, value_ns) / 1e6
+    """Where a latency is drawn: on a logarithmic axis, so not below `LEAST_NS`, and not beyond the client's timeout."""
+    value_ms = max(LEAST_NS, value_ns) / 1e6
     return value_ms if timeout_ms is None else min(timeout_ms, value_ms)
 
 

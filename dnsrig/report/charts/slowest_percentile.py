@@ -172,7 +172,7 @@ def _curves(
     run: Run, variants: Sequence[Variant], curves: dict[str, list[Point]], x: alt.X, y: alt.Y
 ) -> list[alt.Chart]:
     rows = pl.DataFrame(list(_rows(run, variants, curves)))
-    colour, dash = _latency.encodings(run)
+    colour, dash = _latency.encodings(run, [variant for variant in run.manifest.variants if variant.id in curves])
     base = alt.Chart(rows)
     layers = [
         base.mark_area(opacity=0.18).encode(x, alt.Y("low:Q"), alt.Y2("high:Q"), colour),
