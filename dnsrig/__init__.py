@@ -18,8 +18,8 @@ What lives where:
 
 Dependencies point one way: cli -> experiment -> procedures -> lab, servers, streams, datasets.
 ``analysis``, ``traps`` and ``report`` read run directories only and never import the lab.
-``importers`` makes run directories and reads them with ``analysis``; ``browse`` stands on the report. Only ``cli`` knows
-of these two.
+``importers`` makes run directories, and reads them with ``analysis``. ``browse`` stands on the report. Only ``cli``
+knows of these two.
 """
 
 __version__ = "0.1.0"
