@@ -397,10 +397,11 @@ ClockBasis = Literal["due", "sending"]
 class ImportedSpec(Record):
     """Of results that another tool measured."""
 
+    basis: ClockBasis
+    """The first that is told where two runs differ in it."""
     tool: str
     version: str = ""
     """As it tells; empty: it does not."""
-    basis: ClockBasis
     resolution_ns: int | None = None
     """Of a single latency; None: it tells none."""
 

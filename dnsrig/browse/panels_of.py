@@ -129,11 +129,11 @@ def percentiles(trial: Trial, within: Range) -> Iterator[Panel]:
 
 
 def _intervals(trial: Trial) -> tuple[int, list[Interval]]:
-    """When the load began, and what was due in each interval since; those with queries only."""
+    """When the load began, and the latencies of each interval since; those with queries only."""
     latency, began = trial.latency, trial.load.start_ns
     if latency is None or began is None:
         return 0, []
-    return began, [each for each in latency.intervals("due") if each.histogram.total]
+    return began, [each for each in latency.intervals(latency.result) if each.histogram.total]
 
 
 def events(trial: Trial, within: Range) -> Iterator[alt.Chart]:

@@ -41,6 +41,10 @@ def check_options(context: typer.Context, directory: Path) -> None:
 def prepare(directory: Path, repeats: int | None, seed: int | None, max_trials: int, executing: Executing) -> Manifest:
     """The manifest of the run that is to go on, with more ``repeats`` where they are asked for."""
     manifest = read_json(directory / "manifest.json", Manifest)
+    if manifest.is_imported:
+        raise UsageError(
+            "another tool measured this: there is nothing to execute", hint="import all of its files at once"
+        )
     executing.check_unchanged(manifest)
     if repeats is None:
         return manifest

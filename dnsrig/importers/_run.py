@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -22,6 +22,7 @@ import dnsrig
 from dnsrig import checksums
 from dnsrig.analysis.latency import Histogram, Latency
 from dnsrig.analysis.load_result import Figures
+from dnsrig.analysis.read import Trial
 from dnsrig.analysis.row_files import load
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.importers import LONGEST_NS, TAGS, Asked, Counted, Result, S, importer
@@ -147,7 +148,7 @@ def _manifest(
     repeats = len(sources)
     spec = _spec(tool, variant, directory, sources[0].result)
     specs = (known.specs if known else {}) | {variant.id: spec}
-    metric = _main_metric(directory, specs, known, repeats)
+    metric = _main_metric(directory, specs)
     specs = {key: each.model_copy(update={"main_metric": metric}) for key, each in specs.items()}
     order = [*(known.order if known else ()), *(TrialKey(variant=variant.id, repeat=n + 1) for n in range(repeats))]
     for key in order:
@@ -174,10 +175,8 @@ def _manifest(
     )
 
 
-def _main_metric(directory: Path, specs: Mapping[str, TrialSpec], known: Manifest | None, repeats: int) -> str:
+def _main_metric(directory: Path, specs: Iterable[str]) -> str:
     """The first of `MAIN` that the first repeat of each variant has."""
-    from dnsrig.analysis.read import Trial
-
     folders = [trial_dir(directory, variant, 1) for variant in specs]
     trials = [Trial(folder, read_json(folder / "trial.json", TrialRecord)) for folder in folders]
     return next((name for name in MAIN if all(trial.value(name) is not None for trial in trials)), MAIN[-1])

@@ -133,11 +133,17 @@ def _block(told: Any) -> _Block:
     values = {name: latency.get(key) for name, key in (("mean", "avg"), ("min", "min"), ("max", "max"))}
     return _Block(
         counts={name: number(told[name]) for name in ("sent", "completed", "lost")},
-        run_time_s=float(told["run_time"]),
+        run_time_s=_run_time_s(told),
         buckets=[_bucket(*entry) for entry in latency.get("histogram", [])],
         told={name: float(seconds(value)) for name, value in values.items() if value is not None},
         rcodes={str(name): number(count) for name, count in told.get("rcodes", {}).items()},
     )
+
+
+def _run_time_s(told: Any) -> float:
+    """Written in whole seconds; answers and their rate say it exactly, but of an interval, whose rate is its own."""
+    completed, qps = number(told["completed"]), float(told.get("qps", 0))
+    return completed / qps if qps > 0 and not told.get("interval") else float(told["run_time"])
 
 
 def _bucket(low: Any, high: Any, count: Any) -> Bucket:
@@ -150,7 +156,6 @@ def _result(seen: _Seen, whole: _Block) -> Result:
     stretches = list(_stretches(seen, whole))
     sent, lost = whole.counts.get("sent", 0), whole.counts.get("lost", 0)
     known = bool(whole.buckets or seen.queries)
-    # JSON has whole seconds only: the queries and their rate say more.
     return Result(
         version=seen.version,
         basis="sending",

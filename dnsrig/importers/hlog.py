@@ -15,7 +15,6 @@ from hdrh.histogram import HdrHistogram
 from dnsrig.importers import LONGEST_NS, MOST_STRETCHES, Asked, Bucket, Counted, Result, S, Stretch, ends, lines
 
 FILES = "an HdrHistogram interval log; of another program than dnsrig with `--counted-from` and `--unit`"
-OURS = ("due", "lower", "sent", "lag", "handshake")
 _TIME = re.compile(r"#\[(StartTime|BaseTime): ([\d.]+)")
 Line = tuple[str, float, float, HdrHistogram]
 

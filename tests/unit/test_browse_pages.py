@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
+import test_importers
 from browsing import FIRST, HOSTILE, SECOND, address, client, runs
 from starlette.testclient import TestClient
 from synthetic import Plan, build
@@ -128,3 +130,15 @@ def test_history(pages: TestClient) -> None:
     assert drawing["spec"]["vconcat"]
     assert pages.get("/history/nothing.json", params=both).status_code == 404
     assert pages.get("/history").status_code == 422
+
+
+def test_results_of_another_tool(tmp_path: Path) -> None:
+    """Latencies from sending are on the trial's axis of time, and every page of the run is there."""
+    folder = test_importers.made(tmp_path, "shotgun").directory
+    pages = client(tmp_path / "runs", tmp_path / "cache")
+    run = address(folder.name)
+    (variant,) = [path.name for path in (folder / "trials").iterdir()]
+    for more in ("", "/findings", "/conditions", "/live", f"/trial/{variant}/1"):
+        assert pages.get(f"{run}{more}").status_code == 200, more
+    (drawn,) = pages.get(f"{run}/trial/{variant}/1/axis.json").json()
+    assert "Percentiles of latency" in json.dumps(drawn["spec"])

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from dnsrig.analysis import thresholds
 from dnsrig.analysis.compare import compare_runs
 from dnsrig.analysis.read import Run
 from dnsrig.cli._app import application
@@ -180,7 +181,7 @@ def dnsperf(histogram: str = HISTOGRAM, intervals: str = "") -> bytes:
 
 
 def dnsperf_json() -> bytes:
-    told = {"sent": 10, "completed": 8, "lost": 2, "run_time": 2.0, "rcodes": {}}
+    told = {"sent": 10, "completed": 8, "lost": 2, "run_time": 2.0, "qps": 3.2, "rcodes": {}}
     latency = {"avg": 0.02, "min": 0.000043, "max": 0.11, "histogram": [[0.000043, 0.000044, 6], [0.1, 0.11, 2]]}
     start = {"version": "2.16.0", "command_line": ["dnsperf", "-Q", "5", "-t", "1.5"], "started": "nonsense"}
     text = lines([{"start": start}, {"rate": {"timestamp_usec": 1, "qps": 2.0}}])
@@ -223,6 +224,7 @@ def test_dnsperf(name: str) -> None:
     result = read(name)
     assert (result.version, result.basis, result.model, result.asked_qps) == ("2.16.0", "sending", "rate", 5.0)
     assert (result.sent, result.answered, result.timeouts, result.timeout_ns) == (10, 8, 2, 1.5 * S)
+    assert result.duration_s == 2.5, "of which JSON has whole seconds only"
     assert result.told == {"mean": 20 * MS, "min": 43 * US, "max": 110 * MS}
     assert counted(result, "sent-lower") == {43 * US: 6, 100 * MS: 2}
     assert counted(result, "sent") == {45 * US - 1: 6, 110 * MS + US - 1: 2}
@@ -399,11 +401,19 @@ def test_a_run_that_was_measured_here_is_not_added_to(tmp_path: Path) -> None:
     assert sorted(path for path in (tmp_path / "run").rglob("*")) == before
 
 
+def test_a_run_of_another_tool_is_not_executed(tmp_path: Path) -> None:
+    folder = made(tmp_path, "dnsperf", repeats=1).directory
+    result = CliRunner().invoke(application(), ["run", "--resume", str(folder), "--repeats", "3"])
+    assert isinstance(result.exception, UsageError) and "nothing to execute" in result.exception.message
+
+
 def test_due_and_sending_are_never_compared_in_silence(tmp_path: Path) -> None:
     load_data.write_hlog(tmp_path / "hlog-0", [{"due": {MS: 30}, "sent": {900 * US: 30}}])
     sources = runs.read("hlog", [tmp_path / "hlog-0"] * 5, Asked())
     runs.write("hlog", "due", sources, tmp_path / "due")
-    found = compare_runs(Run.open(tmp_path / "due"), made(tmp_path, "dnsperf"), [], [])
+    rules = [thresholds.parse("sent_p99 > 200 %")]
+    found = compare_runs(Run.open(tmp_path / "due"), made(tmp_path, "dnsperf"), [], rules)
+    assert found.decision == "undecided" and "imported.basis" in found.verdicts[0].judgement.reason
     told = {difference.what: (difference.base, difference.new) for difference in found.differences}
     assert told["imported.basis"] == ("due", "sending")
     assert [line.metric.name for line in found.lines] == ["sent_p99_ms"], "the one that both have"

@@ -22,7 +22,6 @@ from dnsrig.report import comparison
 
 MOST_RUNS = 12
 """Side by side: more fit on no screen, and each is read as a whole."""
-COLUMNS = ("base", "new", "of base", "p", "change")
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,7 @@ def compare(request: Request) -> Response:
         "compare.html.j2",
         base=base,
         compared=compared,
-        columns=COLUMNS,
+        columns=comparison.COLUMNS,
         metrics=metrics,
         known_metrics=sorted(all_metrics()),
         main=main_metric(base.run),

@@ -18,6 +18,8 @@ from dnsrig.analysis.read import Run, Trial
 
 SCHEMA_VERSION = 20240530
 UNITS_PER_S = 1_000_000_000
+MS = 1_000_000
+"""In ns."""
 
 
 def write(run: Run, out: Path) -> list[Path]:
@@ -35,15 +37,15 @@ def _objects(run: Run, trial: Trial) -> Iterator[dict[str, Any]]:
     same = {"runid": f"{run.manifest.run} {trial.key.variant} {trial.key.repeat}"}
     load, intervals = trial.load, trial.load_intervals
     yield same | {"type": "header"} | _header(trial)
-    latencies = _by_start(trial)
+    began_ns, latencies = _realtime(trial, load.start_ns), _by_start(trial)
     for row in intervals.iter_rows(named=True):
         counts = {"queries": row["sent"], "responses": row["answered"], "timeouts": row["timeouts"]}
-        ends = {"since": _realtime(trial, row["start_ns"])}
-        ends["until"] = ends["since"] + row["duration_ns"]
-        number = row["start_ns"] - load.start_ns
-        latency = {"response_latency": latencies[number]} if number in latencies else {}
+        offset_ns = row["start_ns"] - load.start_ns
+        ends = {"since": began_ns + offset_ns, "until": began_ns + offset_ns + row["duration_ns"]}
+        found = latencies.get(round(offset_ns / MS))
+        latency = {"response_latency": found} if found else {}
         yield same | {"type": "stats_periodic"} | ends | counts | latency
-    yield same | {"type": "stats_sum"} | _sum(trial)
+    yield same | {"type": "stats_sum"} | _sum(trial, began_ns)
 
 
 def _header(trial: Trial) -> dict[str, Any]:
@@ -67,12 +69,11 @@ def _header(trial: Trial) -> dict[str, Any]:
     }
 
 
-def _sum(trial: Trial) -> dict[str, Any]:
+def _sum(trial: Trial, began_ns: int) -> dict[str, Any]:
     load = trial.load
-    since = _realtime(trial, load.start_ns)
     found: dict[str, Any] = {
-        "since": since,
-        "until": since + max(0, load.end_ns - load.start_ns),
+        "since": began_ns,
+        "until": began_ns + max(0, load.end_ns - load.start_ns),
         "queries": load.sent,
         "responses": load.answered,
         "timeouts": load.timeouts,
@@ -85,11 +86,11 @@ def _sum(trial: Trial) -> dict[str, Any]:
 
 
 def _by_start(trial: Trial) -> dict[int, dict[str, Any]]:
-    """Start of an interval in ns, from the first -> its latencies."""
+    """Start of an interval in ms, from the first -> its latencies: latency.hlog tells no more digits."""
     latency = trial.latency
     if latency is None or not trial.load.has_latencies:
         return {}
-    found = ((round(each.offset_s * UNITS_PER_S), each.histogram) for each in latency.intervals(latency.result))
+    found = ((round(each.offset_s * 1000), each.histogram) for each in latency.intervals(latency.result))
     return {start: _latency(histogram) for start, histogram in found if histogram.total}
 
 

@@ -87,8 +87,9 @@ def _queries(trace: Trace, trial: Trial) -> None:
 
 
 def _latencies(trace: Trace, trial: Trial) -> None:
-    """From the moment at which each query was due, of those due in an interval."""
-    intervals = trial.latency.intervals("due") if trial.latency is not None else []
+    """From the moment at which each query was due, of those due in an interval; of tools that count from there, from
+    that at which it was sent."""
+    intervals = trial.latency.intervals(trial.latency.result) if trial.latency is not None else []
     if not intervals:
         return
     parent = trace.track("latency, of each interval")
