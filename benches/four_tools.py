@@ -125,7 +125,8 @@ def make_run(results: Path, run: Path) -> tuple[Run, list[str]]:
         for number in range(QPS * duration_s):
             waits.record_value(max(0, STALL_MS * MS - number * S // QPS % (EVERY_MS * MS)))
         by_hand = Path(folder, "by-hand.hlog")
-        by_hand.write_text(f"Tag=due,0,{duration_s},{STALL_MS * MS},{waits.encode().decode()}\n")
+        line = f"0,{duration_s},{STALL_MS * MS},{waits.encode().decode()}"
+        by_hand.write_text(f"Tag=due,{line}\nTag=sent,{line}\n")  # each is sent when it is due
         _run.write("hlog", "by hand (truth)", _run.read("hlog", [by_hand], Asked()), run)
     for name in found:
         label, tool, file, _ = TOOLS[name]

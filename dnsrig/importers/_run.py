@@ -47,7 +47,7 @@ EXPERIMENT = PROCEDURE = "imported"
 AXIS = "result"
 """Its values are the names that the user gave."""
 MAIN = ("p99_ms", "sent_p99_ms", "capacity_qps", "answered_qps")
-"""What a run's main metric is: the first that all its variants have."""
+"""What a run's main metric is: the first that at least half of its variants have."""
 LARGEST_FILE = 1 << 30
 PERCENTS = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "p99_9": 99.9, "p99_99": 99.99}
 UNREADABLE = (ValueError, KeyError, TypeError, IndexError, OverflowError, AttributeError, RecursionError)
@@ -158,7 +158,7 @@ def _manifest(
         dnsrig_version=dnsrig.__version__,
         created=known.created if known else f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
         experiment=EXPERIMENT,
-        title=f"Results of other tools: {', '.join(names)}"[:200],
+        title="Results of other tools",
         question="What did other tools measure?",
         sources=[],
         scale=EXPERIMENT,
@@ -176,10 +176,11 @@ def _manifest(
 
 
 def _main_metric(directory: Path, specs: Iterable[str]) -> str:
-    """The first of `MAIN` that the first repeat of each variant has."""
+    """Of `MAIN`, by the first repeat of each variant."""
     folders = [trial_dir(directory, variant, 1) for variant in specs]
     trials = [Trial(folder, read_json(folder / "trial.json", TrialRecord)) for folder in folders]
-    return next((name for name in MAIN if all(trial.value(name) is not None for trial in trials)), MAIN[-1])
+    known = {name: sum(trial.value(name) is not None for trial in trials) for name in MAIN}
+    return next((name for name, count in known.items() if 2 * count >= len(trials)), MAIN[-1])
 
 
 def _rename_metric(directory: Path, key: TrialKey, metric: str) -> None:

@@ -8,6 +8,7 @@ from dnsrig.report import figures
 from dnsrig.rundir import Manifest
 
 NOT_CALIBRATED = "Not calibrated, so what this rig can tell is not known: `dnsrig calibrate`."
+IMPORTED = "Other tools measured it: of their rigs nothing is known here."
 SHOWN = (5, 10, 20)
 """Numbers of repeats of which the smallest difference is told."""
 CONDITIONS = ("kernel", "cpu_model", "cpus", "clocksource", "governor")
@@ -15,6 +16,8 @@ CONDITIONS = ("kernel", "cpu_model", "cpus", "clocksource", "governor")
 
 def line(manifest: Manifest) -> str:
     """Of several machines: which are not calibrated; each has its own certificate."""
+    if manifest.is_imported:
+        return IMPORTED
     if not manifest.machines:
         found = certificate.cited(manifest.conditions)
         return NOT_CALIBRATED if found is None else told(found)
