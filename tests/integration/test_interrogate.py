@@ -106,7 +106,9 @@ def test_what_a_primary_supports(tmp_path: Path, kind: str) -> None:
         assert on("tls-resumption", "xot") == "yes", features["tls-resumption", "xot"]
         together = features["several-queries-in-one-tls-record", "xot"]
         assert together["verdict"] == ("yes" if kind == "bind" else "no"), together
-    assert on("transfers-at-once-limit") == "no", features["transfers-at-once-limit", "tcp"]
+    at_once = features["transfers-at-once-limit", "tcp"]
+    # On a machine where others run, some have no answer in time: that is no limit, which would refuse them.
+    assert at_once["verdict"] in ("no", "partly") and at_once["evidence"]["refused"] == 0, at_once
 
 
 @pytest.mark.full

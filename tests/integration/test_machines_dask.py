@@ -44,7 +44,7 @@ def test_real_trials_on_two_machines(tmp_path: Path, nothing_left: None) -> None
 
 @pytest.mark.parametrize(
     ("victim", "seed"),
-    quick([(victim, seed) for seed in range(5) for victim in VICTIMS], ("runner", 0), ("worker", 0)),
+    quick([(victim, seed) for seed in range(5) for victim in VICTIMS], ("worker", 0)),
 )
 def test_whatever_is_lost_the_run_is_completed(
     victim: str, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -14,6 +14,7 @@ import uvicorn
 from browsing import FIRST, HOSTILE, SECOND, address, runs
 from made_up import made_up_findings
 from playwright.sync_api import Browser, Page, sync_playwright
+from suites import in_turn
 from synthetic import Plan, build
 
 from dnsrig.analysis.read import Run
@@ -160,7 +161,9 @@ def test_every_view_is_drawn_and_no_name_acts(page: Page, site: Access, view: st
 
 
 @pytest.mark.parametrize("page", [{"color_scheme": "dark"}], indirect=True)
-@pytest.mark.parametrize("view", ["runs", "run", "compare", "trial", "findings", "live", "evil", "evil trial"])
+@pytest.mark.parametrize(
+    "view", in_turn(["runs", "run", "compare", "trial", "findings", "live", "evil", "evil trial"], 2)
+)
 def test_views_fit_a_phone(page: Page, site: Access, view: str) -> None:
     page.set_viewport_size({"width": 400, "height": 800})
     page.goto(base(site) + VIEWS[view])
