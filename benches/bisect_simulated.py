@@ -1,7 +1,7 @@
 """Does noisy bisection find the culprit? Simulated histories of 1,000 commits with real noise, beside `git bisect run`
 
-200 histories have one culprit of an effect between 5 % and ten times, 50 have none. The table stands in
-docs/explanation/bisect.md, which says what is simulated. Needs neither root nor servers; some minutes.
+200 histories have one culprit of an effect between 5 % and ten times, 50 have none. The table is in
+docs/explanation/bisect.md, which describes the simulation. Needs neither root nor servers; some minutes.
 
     python benches/bisect_simulated.py [HISTORIES WITH A CULPRIT] [HISTORIES WITHOUT]
 """
@@ -19,6 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from simulated_history import History, Machine, git_bisect_run, real_noise, searched
+from smoke import parser, sized
 
 COMMITS = 1000
 EFFECTS = (1.05, 1.1, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0)
@@ -141,13 +142,16 @@ HEAD = ["histories", "method", "number", "right commit", "right range", "false",
 
 
 def main() -> None:
-    with_culprit, without = (int(sys.argv[i + 1]) if len(sys.argv) > i + 1 else n for i, n in enumerate((200, 50)))
+    asking = parser(__doc__)
+    asking.add_argument("with_culprit", nargs="?", type=int, default=sized(200, smoke=len(EFFECTS)))
+    asking.add_argument("without", nargs="?", type=int, default=sized(50, smoke=1))
+    asked = asking.parse_args()
     print("Trials and commits measured: median, most.\n")
     print("| " + " | ".join(HEAD) + " |\n" + "| --- " * len(HEAD) + "|")
-    for row in beside_git(with_culprit, without):
+    for row in beside_git(asked.with_culprit, asked.without):
         print("| " + " | ".join(row) + " |", flush=True)
     print("\nAt twice the metric:\n\n| " + " | ".join(HEAD) + " |\n" + "| --- " * len(HEAD) + "|")
-    for row in harder(without):
+    for row in harder(asked.without):
         print("| " + " | ".join(row) + " |", flush=True)
 
 

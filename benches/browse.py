@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from browsing import address  # type: ignore[import-not-found, unused-ignore]
 from playwright.sync_api import Page, sync_playwright
+from smoke import parser, sized
 from synthetic import Plan, build  # type: ignore[import-not-found, unused-ignore]
 
 from dnsrig.browse import serve, vega
@@ -61,10 +62,13 @@ def until_drawn(page: Page, address: str, wanted: str) -> float:
 
 
 def main() -> None:
-    runs, samples = (int(text) for text in [*sys.argv[1:], "2000", "10000000"][:2])
+    asking = parser(__doc__)
+    asking.add_argument("runs", nargs="?", type=int, default=sized(2_000, smoke=4))
+    asking.add_argument("samples", nargs="?", type=int, default=sized(10_000_000, smoke=3_000))
+    asked = asking.parse_args()
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         root = Path(folder, "runs")
-        make(root, runs, samples)
+        make(root, asked.runs, asked.samples)
         vega.bundle()
         measure(
             root,

@@ -19,13 +19,15 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from clean import CLEAN
+from smoke import parser, sized, status
 
 from dnsrig import traps
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.experiment import preparation, runner
 from dnsrig.rundir import TrialSpec
 
-TRIALS = 100
+TRIALS = sized(100, smoke=2)
+CASES = sized(CLEAN, smoke=CLEAN[:1])
 NO_ALARM = {"too-few-repeats"}
 """It judges the spread of a few repeats of half a second each, and is right where that is wide."""
 
@@ -43,26 +45,27 @@ class Quiet:
 
 
 def main() -> int:
-    wanted = int(sys.argv[1]) if len(sys.argv) > 1 else TRIALS
-    repeats = -(-wanted // len(CLEAN))
+    asking = parser(__doc__)
+    asking.add_argument("trials", nargs="?", type=int, default=TRIALS)
+    repeats = -(-asking.parse_args().trials // len(CASES))
     folder = Path(tempfile.mkdtemp(prefix="dnsrig-false-alarms-"))
     outcomes: Counter[str] = Counter()
     verdicts = {name: Counter[str]() for name in traps.all_traps()}
-    for number, (experiment, settings) in enumerate(CLEAN, start=1):
+    for number, (experiment, settings) in enumerate(CASES, start=1):
         run = execute(experiment, settings, repeats, folder)
         outcomes.update(trial.record.outcome for trial in run.trials)
         for finding in traps.examine(run):
             verdicts[finding.trap][finding.verdict] += 1
             if finding.verdict == "found":
                 print(f"FOUND {finding.trap}, repeat {finding.repeat}: {finding.summary}")
-        print(f"{number}/{len(CLEAN)} {experiment} {' '.join(settings)}: {len(run.trials)} trials", flush=True)
+        print(f"{number}/{len(CASES)} {experiment} {' '.join(settings)}: {len(run.trials)} trials", flush=True)
     print(f"outcomes: {dict(outcomes)}")
     for name, counted in verdicts.items():
         print(
             f"{name:24} found {counted['found']:4}  clear {counted['clear']:4}  cannot-tell {counted['cannot-tell']:4}"
         )
     alarms = sum(counted["found"] for name, counted in verdicts.items() if name not in NO_ALARM)
-    if alarms or set(outcomes) != {"done"}:
+    if status(goals_met=not alarms and set(outcomes) == {"done"}):
         print(f"the runs are kept in {folder}")
         return 1
     shutil.rmtree(folder)

@@ -1,17 +1,17 @@
-"""What load generators say of a server that stands still for 200 ms of each second: `load`, six others, and by hand
+"""What load generators report about a server that stands still for 200 ms of each second: `load`, six others, by hand
 
     .venv/bin/python benches/four_tools.py --run RUN [--from RESULTS] [--out RESULTS] [--peers DIR] …
 
-Each is asked for 5,000 queries/s. They take turns, in another order in each repeat, and each trial has new hosts. What
-a tool writes is kept in RESULTS, and RUN is made of it as by `dnsrig import`; `--from` measures nothing. README.md says
-what DIR must hold. By hand: queries are due evenly; one that is due while the server stands still waits until that
-ends, another does not wait, and none is lost. In the table latencies are in ms, the mean of resperf is that of its bins
-by answers, and PSI is the share of the time in which something waited for a CPU.
+Each tool is asked for 5,000 queries/s. The tools take turns, in another order in each repeat, and each trial has new
+hosts. The output of the tools is kept in RESULTS; RUN is made from it, as `dnsrig import` does. `--from` measures
+nothing. README.md describes what DIR must contain. By hand: queries are due evenly. If a query is due while the server
+stands still, it waits until the server continues; other queries do not wait, and no query is lost. In the table,
+latencies are in ms, the mean of resperf is the mean of its bins, weighted by answers, and PSI is the share of the time
+in which something waited for a CPU.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import shutil
@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 from hdrh.histogram import HdrHistogram
 from pair import NAMES, REFLECTOR, interleaved, pair, spread
+from smoke import SMOKE, parser, scratch, sized
 
 from dnsrig import paths
 from dnsrig.analysis.read import Run, Trial
@@ -112,7 +113,7 @@ def trial(name: str, results: Path, duration_s: int, peers: Path) -> None:
 
 
 def whole(results: Path, name: str) -> list[dict[str, Any]]:
-    """Of the trials of a tool that ended as they should, in their order."""
+    """The metadata of the trials of a tool that ended with exit code 0, in their order."""
     told = [json.loads(file.read_text()) for file in (results / name).glob("*.meta.json")]
     return sorted((each for each in told if each["exit_code"] == 0), key=lambda each: int(each["repeat"]))
 
@@ -138,7 +139,7 @@ def make_run(results: Path, run: Path) -> tuple[Run, list[str]]:
 
 
 def beside(name: str, base: str) -> dict[str, Any]:
-    """What a tool tells in another file than that which is imported."""
+    """The figures that a tool writes into another file than the imported one."""
     if name == "dnsrig":
         summary = json.loads(Path(f"{base}.dnsrig/summary.json").read_text())
         return {"sent": summary["sent"], "timeouts": summary["timeouts"] + sum(summary["lost"].values())}
@@ -178,15 +179,18 @@ def print_table(results: Path, run: Run, names: list[str]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--run", type=Path, required=True, help="the run to make; its chart is RUN.png")
-    parser.add_argument("--from", dest="results", type=Path, help="read these results, and measure nothing")
-    parser.add_argument("--out", type=Path, default=Path("four-tools"), help="a new folder for results")
-    parser.add_argument("--peers", type=Path, default=Path("peers"), help="has flame, shotgun and dnspyre")
-    parser.add_argument("--tools", nargs="+", choices=TOOLS, default=list(TOOLS), metavar="TOOL", help=", ".join(TOOLS))
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--duration-s", type=int, default=30)
-    asked = parser.parse_args()
+    new = scratch() or Path()
+    asking = parser(__doc__)
+    asking.add_argument(
+        "--run", type=Path, required=not SMOKE, default=new / "run", help="the run to make; its chart is RUN.png"
+    )
+    asking.add_argument("--from", dest="results", type=Path, help="read these results, and measure nothing")
+    asking.add_argument("--out", type=Path, default=new / "four-tools", help="a new folder for results")
+    asking.add_argument("--peers", type=Path, default=Path("peers"), help="has flame, shotgun and dnspyre")
+    asking.add_argument("--tools", nargs="+", choices=TOOLS, default=list(TOOLS), metavar="TOOL", help=", ".join(TOOLS))
+    asking.add_argument("--repeats", type=int, default=sized(5, smoke=1))
+    asking.add_argument("--duration-s", type=int, default=sized(30, smoke=1))
+    asked = asking.parse_args()
     results, peers = asked.results or asked.out, asked.peers.resolve()
     if asked.results is None:
         results.mkdir(parents=True)

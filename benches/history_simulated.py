@@ -1,9 +1,8 @@
-"""How often `dnsrig history` tells of a change where there is none, and which changes it finds: in simulated histories.
+"""How often `dnsrig history` reports a change where nothing changed, and which changes it finds: simulated histories
 
-The tables stand in docs/explanation/history.md. Beside E-divisive over ranks, which is what dnsrig does, stand
-E-divisive over the values themselves, and each version against the one before it by the exact rank test with Holm's
-correction.
-The same histories are given to all. Each is its own seed, so a part of them can be looked at alone.
+The tables are in docs/explanation/history.md. Three methods get the same histories: E-divisive over ranks, which dnsrig
+uses; E-divisive over the values; and the exact rank test with Holm's correction, which compares each version with the
+version before it. Each history has its own seed, so a part of them can be examined alone.
 
     python benches/history_simulated.py [HISTORIES WITHOUT A CHANGE, A CASE] [HISTORIES WITH CHANGES, A CASE]
 """
@@ -12,9 +11,10 @@ from __future__ import annotations
 
 import itertools
 import random
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from unittest import mock
+
+from smoke import parser, sized
 
 from dnsrig.analysis import change_points as e_divisive
 from dnsrig.analysis.statistics import ALPHA, holm, rank_test
@@ -32,7 +32,7 @@ NOISES: dict[str, Noise] = {
     ),
     "two modes 10 % apart, 1 % each": lambda dice: dice.gauss(dice.choice((95, 105)), 1),
 }
-SIZES = [(2, 5), (6, 5), (12, 5), (12, 10), (24, 5)]
+SIZES = sized([(2, 5), (6, 5), (12, 5), (12, 10), (24, 5)], smoke=[(2, 5), (6, 5)])
 """Versions, trials of each."""
 BUILDS_APART = (1.0, 2.0)
 """Percent by which versions differ at random, as builds do by where their code lies, or days by the machine."""
@@ -85,7 +85,7 @@ def table(header: Sequence[str], rows: Iterator[list[str]]) -> None:
 
 
 def without_change(histories: int) -> Iterator[list[str]]:
-    """Percent of histories in which anything is told, by method."""
+    """Percent of histories in which a method reports any change."""
     cases = [(name, size, 0.0) for name in NOISES for size in SIZES]
     cases += [("normal, 5 %", (12, 5), apart) for apart in BUILDS_APART]
     for name, (versions, trials), apart in cases:
@@ -100,8 +100,8 @@ def without_change(histories: int) -> Iterator[list[str]]:
 
 
 def with_changes(histories: int) -> Iterator[list[str]]:
-    """Percent of histories in which exactly the changes are told; in brackets, in which a version beside these is."""
-    for name in list(NOISES)[:2]:
+    """Percent of histories in which a method reports exactly the changes; in brackets, in which it reports others."""
+    for name in list(NOISES)[: sized(2, smoke=1)]:
         for change, steps in CHANGES.items():
             right, wrong = dict.fromkeys(METHODS, 0), dict.fromkeys(METHODS, 0)
             for number in range(histories):
@@ -115,12 +115,15 @@ def with_changes(histories: int) -> Iterator[list[str]]:
 
 
 def main() -> None:
-    without, some = (int(text) for text in [*sys.argv[1:], *("300", "150")[len(sys.argv) - 1 :]])
-    print(f"{without} histories a line without a change, {some} with changes")
-    if without:
-        table(["noise", "versions × trials", *METHODS], without_change(without))
-    if some:
-        table(["noise", "what changes", *METHODS], with_changes(some))
+    asking = parser(__doc__)
+    asking.add_argument("without", nargs="?", type=int, default=sized(300, smoke=1))
+    asking.add_argument("some", nargs="?", type=int, default=sized(150, smoke=1))
+    asked = asking.parse_args()
+    print(f"{asked.without} histories a line without a change, {asked.some} with changes")
+    if asked.without:
+        table(["noise", "versions × trials", *METHODS], without_change(asked.without))
+    if asked.some:
+        table(["noise", "what changes", *METHODS], with_changes(asked.some))
 
 
 if __name__ == "__main__":

@@ -15,15 +15,19 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from smoke import parser, sized
+
 from dnsrig import paths
 from dnsrig.experiment import preparation, trial
 from dnsrig.rundir import TrialRecord
 
-REPEATS = 3
-TLD_DELEGATIONS = 2_570_000
+REPEATS = sized(3, smoke=1)
+TLD_DELEGATIONS = sized(2_570_000, smoke=1_000)
 """S1's .ch: 14 million records."""
-ZONES = 100_000
-PROBED_ZONES = 20_000
+ZONES = sized(100_000, smoke=1_000)
+PROBED_ZONES = sized(20_000, smoke=1_000)
+SETTINGS = ["server=nsd@forky", f"zones={PROBED_ZONES}", "provisioning=static", "transport=tcp", "limit_s=60"]
+"""One variant of `many-zones`."""
 
 
 def summary(*arguments: str) -> dict[str, float]:
@@ -45,7 +49,7 @@ def generate(folder: Path, *arguments: str) -> Iterator[float]:
 
 def measured(folder: Path) -> list[TrialRecord]:
     """Trials in which NSD serves many zones from the start, so that `probe` and `watch` are what is measured."""
-    request = preparation.Request("many-zones", settings=["server=nsd@forky", f"zones={PROBED_ZONES}", "limit_s=60"])
+    request = preparation.Request("many-zones", settings=SETTINGS)
     (spec,) = preparation.prepare(request, lambda text: print(text, file=sys.stderr)).specs.values()
     return [
         trial.run_trial(spec.model_copy(update={"repeat": n}), folder / f"trial-{n}", lambda event: None)
@@ -70,10 +74,15 @@ def watch_percent(record: TrialRecord) -> float:
 
 
 def main() -> None:
+    parser(__doc__).parse_args()
     folder = Path(tempfile.mkdtemp(prefix="dnsrig-bench-"))
     try:
         show(f"generate zones, {ZONES:,}", "s", list(generate(folder, "zones", f"--count={ZONES}")))
-        show("generate tld, 14 million records", "s", list(generate(folder, "tld", f"--delegations={TLD_DELEGATIONS}")))
+        show(
+            f"generate tld, {TLD_DELEGATIONS:,} delegations",
+            "s",
+            list(generate(folder, "tld", f"--delegations={TLD_DELEGATIONS}")),
+        )
         records = measured(folder)
         figures: list[tuple[str, str, Callable[[TrialRecord], float]]] = [
             ("probe, CPU a poll", "µs", per_poll_us),

@@ -10,18 +10,18 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 from pair import START_LIMIT_S, Pair, interleaved, pair, spread
 from pyroute2 import NetNS
+from smoke import parts, sized
 
 from dnsrig import paths
 
-ROUNDS = 5
-IPERF_S = 5
+ROUNDS = sized(5, smoke=1)
+IPERF_S = sized(5, smoke=1)
 INTERFACE = "far"
 NEAR, FAR = "198.18.4.1", "198.18.4.2"
 """The instrument's and the reflector's addresses on the emulated path."""
@@ -83,7 +83,7 @@ def over_link(hosts: Pair, spec: str) -> tuple[float, float, dict[str, Any]]:
 
 
 def unshaped(hosts: Pair) -> None:
-    """As fast as it goes: over `link` without delay and rate, and over veth."""
+    """The highest throughput: over `link` without delay and rate, and over veth."""
     tools = {
         "link": lambda: over_link(hosts, "")[:2],
         "veth": lambda: (iperf(hosts, str(hosts.reflector.address)), 0.0),
@@ -115,11 +115,11 @@ def rates(hosts: Pair) -> None:
 
 
 def main() -> None:
-    wanted = set(sys.argv[1:])
+    known = {part.__name__: part for part in (unshaped, rates)}
+    wanted = parts(__doc__, known)
     with pair() as hosts, hosts.iperf_server():
-        for part in (unshaped, rates):
-            if not wanted or part.__name__ in wanted:
-                part(hosts)
+        for name in wanted:
+            known[name](hosts)
 
 
 if __name__ == "__main__":

@@ -11,27 +11,30 @@ import math
 import re
 import signal
 import struct
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from pair import Pair, pair, spread
+from smoke import parts, sized
 
 from dnsrig.bind_mounts import BindMount
 from dnsrig.lab import process
 from dnsrig.lab.process import Process
 
-ROUNDS = 5
-CAPTURE_QPS = 20_000
-LAG_QPS = 100_000
-DURATION_S = 5
+ROUNDS = sized(5, smoke=1)
+CAPTURE_QPS = sized(20_000, smoke=1_000)
+LAG_QPS = sized(100_000, smoke=1_000)
+DURATION_S = sized(5, smoke=1)
 STALL_MS, STALL_EVERY_MS = 200, 1000
 STALL_QPS = 5_000
-STOPS, STOP_MS, BETWEEN_STOPS_MS = 8, 50, 450
+STALL = ("--stall", f"{STALL_MS}ms", "--stall-every", f"{STALL_EVERY_MS}ms")
+STOPS, STOP_MS, BETWEEN_STOPS_MS = sized(8, smoke=1), 50, 450
+STOPPED_WITH = ((), ("--delay", "5ms"), ("--delay", "5ms", "--jitter", "2ms"), STALL)
+"""Options of the servers that `load` asks while it is stopped."""
 CAPTURE_BUFFER_KIB = 524_288
 NANOSECOND_MAGIC = 0xA1B23C4D
-"""Of a pcap file with nanoseconds (pcap-savefile(5))."""
+"""The first bytes of a pcap file with nanoseconds (pcap-savefile(5))."""
 UDP_HEADERS = 14 + 20 + 8
 PORT = 53
 
@@ -155,8 +158,7 @@ def against_lateness(hosts: Pair) -> None:
     print(
         f"\n`load` stopped {STOPS} times for {STOP_MS} ms, {STALL_QPS:,} queries/s: lower end, truth (not stopped, before and after), upper end, ms"
     )
-    stall = ("--stall", f"{STALL_MS}ms", "--stall-every", f"{STALL_EVERY_MS}ms")
-    for faults in ((), ("--delay", "5ms"), ("--delay", "5ms", "--jitter", "2ms"), stall):
+    for faults in sized(STOPPED_WITH, smoke=STOPPED_WITH[-1:]):
         print(f"  echo {' '.join(faults)}")
         with hosts.echo(*faults):
             both_ends(hosts)
@@ -173,13 +175,13 @@ def lag(hosts: Pair) -> None:
 
 
 def main() -> None:
-    wanted = set(sys.argv[1:]) or {"capture", "stall", "lateness", "lag"}
+    wanted = parts(__doc__, ("capture", "stall", "lateness", "lag"))
     with pair() as hosts:
         if "capture" in wanted:
             with hosts.echo("--delay", "10ms"):
                 against_capture(hosts)
         if "stall" in wanted:
-            with hosts.echo("--stall", f"{STALL_MS}ms", "--stall-every", f"{STALL_EVERY_MS}ms"):
+            with hosts.echo(*STALL):
                 against_stall(hosts)
         if "lateness" in wanted:
             against_lateness(hosts)

@@ -1,20 +1,21 @@
 """What a query costs `load` and its peers: CPU a query over UDP, TCP and TLS, and new connections a second.
 
-Each tool loads the same reflector over the same link, in turn, several rounds in shuffled order. CPU is that of the
-hosts, so work that the kernel does for a tool in softirqs counts. Targets are ratios; below them `load` is better.
+Each tool loads the same reflector over the same link, in turn, several rounds in shuffled order. CPU time is
+measured for the whole host, so it includes the kernel's work in softirqs. Targets are ratios: below them, `load` is
+better.
 """
 
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable
 from typing import Any
 
 from pair import Cost, Pair, interleaved, pair, ratios, spread
+from smoke import parts, sized
 
-ROUNDS = 5
-DURATION_S = 4
+ROUNDS = sized(5, smoke=1)
+DURATION_S = sized(4, smoke=1)
 OUTSTANDING = 100
 CLIENTS = 16
 Work = tuple[float, float, dict[str, Any]]
@@ -81,7 +82,7 @@ def connections(pair: Pair) -> None:
 
 
 def main() -> None:
-    wanted = set(sys.argv[1:]) or {"udp", "tcp", "dot", "connections"}
+    wanted = parts(__doc__, ("udp", "tcp", "dot", "connections"))
     with pair() as hosts, hosts.echo("--transport", "udp,tcp,dot"):
         closed = (f"--outstanding={OUTSTANDING}", f"--clients={CLIENTS}", "--edns=0", "--recursion-desired")
         if "udp" in wanted:

@@ -1,6 +1,6 @@
 """How often the trap `machines-disagree` finds something in virtual data: where machines agree, and where they do not.
 
-The summary stands in docs/explanation/machines.md. Two variants are measured in rounds that scatter alike on all
+The summary is in docs/explanation/machines.md. Two variants are measured in rounds that scatter alike on all
 machines; a machine's ratio is given in standard deviations of a round.
 
     python benches/machines_disagree.py [RUNS A CASE]
@@ -9,7 +9,8 @@ machines; a machine's ratio is given in standard deviations of a round.
 from __future__ import annotations
 
 import random
-import sys
+
+from smoke import parser, sized
 
 from dnsrig.rundir import Variant
 from dnsrig.traps.machines_disagree import Pair, disagreement
@@ -42,4 +43,6 @@ def main(runs: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 400)
+    asking = parser(__doc__)
+    asking.add_argument("runs", nargs="?", type=int, default=sized(400, smoke=2))
+    main(asking.parse_args().runs)

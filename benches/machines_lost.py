@@ -8,7 +8,6 @@ their trials measure says nothing about servers. Needs a machine with nothing el
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import hashlib
 import os
@@ -27,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import dask_cluster
 import ssh_machines
 from dask_cluster import Cluster
+from smoke import parser, scratch, sized
 from ssh_machines import Lab
 
 from dnsrig.lab import ledger
@@ -34,16 +34,17 @@ from dnsrig.rundir import Manifest, read_json
 
 NAMES = ("rack-1", "rack-2", "rack-3")
 EXPERIMENT = ["many-zones", "--scale", "quick", "--repeats", "3"]
+SMALLEST = ["echo-baseline", "--set", "transport=udp", "--set", "options.duration_s=0.5", "--repeats", "3"]
 DNSRIG = [sys.executable, "-P", "-m", "dnsrig"]
 TAG_START = "zzz"
 OUTAGE_S = 60.0
-"""A network is away for up to so long."""
+"""The longest outage of a network."""
 PAUSE_S = 5.0
 STARTS_MAX = 200
 Key = tuple[str, int]
 """Variant and repeat of a trial."""
 LEASE_S = 30.0
-"""So long a machine may be held by a run that is gone."""
+"""The time for which a killed run may still hold a machine."""
 NOTING = """
 from dnsrig import paths
 from dnsrig.experiment.machines import there
@@ -55,7 +56,7 @@ def noting(spec, lease, report):
     return told
 there._execute = noting
 """
-"""Of workers: each machine notes by itself what it measured to the end."""
+"""What each worker loads first: it notes each trial that it finishes."""
 
 
 @dataclass
@@ -204,20 +205,20 @@ def ended(is_so: Callable[[], bool]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("kind", choices=["ssh", "dask"])
-    parser.add_argument("--losses", type=int, default=20)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--folder", type=Path)
-    asked, words = parser.parse_known_args()
+    asking = parser(__doc__)
+    asking.add_argument("kind", choices=["ssh", "dask"], nargs=sized(None, smoke="?"), default="dask")
+    asking.add_argument("--losses", type=int, default=sized(20, smoke=1))
+    asking.add_argument("--seed", type=int, default=1)
+    asking.add_argument("--folder", type=Path, default=scratch())
+    asked, words = asking.parse_known_args()
     os.environ[ledger.TAG_START] = TAG_START
     chance, folder = random.Random(asked.seed), asked.folder or Path(tempfile.mkdtemp(prefix="dnsrig-lost-"))
     folder.mkdir(parents=True, exist_ok=True)
     began_s = time.monotonic()
     with machines(asked.kind, folder) as (made, caches, kinds):
-        victims = [kinds[number % len(kinds)] for number in range(asked.losses)]
+        victims = [kinds[number % len(kinds)] for number in range(1, asked.losses + 1)]
         chance.shuffle(victims)
-        run = Run(made, folder, words or EXPERIMENT)
+        run = Run(made, folder, words or sized(EXPERIMENT, smoke=SMALLEST))
         print("| | lost | finished until then |\n| --- | --- | --- |")
         try:
             lose(run, victims, chance)

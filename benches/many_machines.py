@@ -1,6 +1,6 @@
 """What a hundred machines cost the run: 10,000 trials by 100 workers that only pretend to measure, killed in the middle
 
-The summary stands in docs/explanation/machines.md. A real Dask scheduler and real workers, one process each with a
+The summary is in docs/explanation/machines.md. A real Dask scheduler and real workers, one process each with a
 cache of its own, all on this machine; needs 12 GB of memory for 100 of them, and no time of them is asserted.
 
     python benches/many_machines.py [--machines 100] [--variants 100] [--folder NEW]
@@ -8,7 +8,6 @@ cache of its own, all on this machine; needs 12 GB of memory for 100 of them, an
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import re
@@ -25,6 +24,7 @@ import psutil  # type: ignore[import-untyped]
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from dask_cluster import Cluster
+from smoke import parser, scratch, sized
 
 from dnsrig.rundir import SCHEMA_VERSION, Manifest, read_json
 
@@ -83,7 +83,7 @@ class Watched:
     samples: list[Sample] = field(default_factory=list)
 
     def follow(self, runner: subprocess.Popen[bytes], log: Path, until: int) -> None:
-        """Until so many trials are finished, or the run has ended."""
+        """Take samples until ``until`` trials are finished, or the run has ended."""
         process = psutil.Process(runner.pid)
         while runner.poll() is None and (not self.samples or self.samples[-1].finished < until):
             with contextlib.suppress(psutil.NoSuchProcess):
@@ -164,11 +164,11 @@ def measure(folder: Path, cluster: Cluster, total: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--machines", type=int, default=100)
-    parser.add_argument("--variants", type=int, default=100)
-    parser.add_argument("--folder", type=Path)
-    asked = parser.parse_args()
+    asking = parser(__doc__)
+    asking.add_argument("--machines", type=int, default=sized(100, smoke=2))
+    asking.add_argument("--variants", type=int, default=sized(100, smoke=10))
+    asking.add_argument("--folder", type=Path, default=scratch())
+    asked = asking.parse_args()
     folder = asked.folder or Path(tempfile.mkdtemp(prefix="dnsrig-many-"))
     folder.mkdir(parents=True, exist_ok=True)
     trial, preload = folder / "pretend.py", folder / "preload.py"

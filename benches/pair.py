@@ -6,6 +6,7 @@ dnsrig's servers; nothing is installed on the machine.
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import random
@@ -20,6 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from smoke import SMOKE, sized
+
 from dnsrig import paths
 from dnsrig.bind_mounts import BindMount
 from dnsrig.lab import process
@@ -28,6 +31,7 @@ from dnsrig.lab.network import Network
 from dnsrig.lab.process import Process
 from dnsrig.rundir import HostSpec, LinkSpec
 from dnsrig.servers import debian
+from dnsrig.servers.debian import Root
 
 PEERS = ("dnsperf", "knot-dnsutils", "bind9-dnsutils", "iperf3", "tcpdump")
 SUITE = "forky"
@@ -35,6 +39,14 @@ INSTRUMENT, REFLECTOR = "instrument", "reflector"
 CPU_OF = {INSTRUMENT: 0, REFLECTOR: 1}
 NAMES = 1000
 START_LIMIT_S = 10.0
+PAUSE_S = sized(0.5, smoke=0.0)
+
+
+@functools.cache
+def installed(name: str, *packages: str) -> Root:
+    """The root file system of ``packages``. A smoke run takes one from the cache, because the mirror takes seconds."""
+    there = [root for root in debian.roots(SUITE, name) if root.packages.keys() >= {*packages}] if SMOKE else []
+    return there[-1] if there else debian.build(SUITE, name, packages)
 
 
 @dataclass(frozen=True)
@@ -47,7 +59,7 @@ class Cost:
     instrument_ns: float
     """CPU time a query of the instrument's host: the process, the kernel for it, and softirqs."""
     pair_ns: float
-    """The same of both hosts."""
+    """CPU time a query of both hosts."""
     details: dict[str, Any]
 
     @property
@@ -60,7 +72,7 @@ class Pair:
 
     def __init__(self, network: Network, folder: Path) -> None:
         self.network, self.folder = network, folder
-        self.root = debian.build(SUITE, "peers", PEERS).path
+        self.root = installed("peers", *PEERS).path
         self.queries = folder / "queries.txt"
         self.queries.write_text("".join(f"name{number}.example.com A\n" for number in range(NAMES)))
 
@@ -126,7 +138,7 @@ class Pair:
         try:
             assert started.popen.stdout is not None
             next(line for line in started.popen.stdout if "listening" in line)
-            # Nobody reads on, but what it says of some tests fits into the pipe.
+            # Nothing reads the rest, but the output for some tests fits into the pipe.
             yield
         finally:
             started.stop()
@@ -179,8 +191,8 @@ def pair(source_addresses: Sequence[str] = (), server_ranges: Sequence[str] = ()
 def _cpu_s(host: Host) -> float:
     """CPU seconds of all processes of a host, with the softirqs that ran in their time, and of its CPUs' ksoftirqd.
 
-    Without CONFIG_IRQ_TIME_ACCOUNTING the kernel charges softirqs to whom they interrupt, which for sending is the
-    sender.
+    Without CONFIG_IRQ_TIME_ACCOUNTING the kernel charges softirqs to the process that they interrupt. For packets that
+    are sent, this is the sender.
     """
     usage_us = 0.0
     for folder in host.cgroups:
@@ -208,7 +220,7 @@ def interleaved(
     for _ in range(rounds):
         for tool in order.sample(list(tools), len(tools)):
             found[tool].append(measure(tool))
-            time.sleep(0.5)
+            time.sleep(PAUSE_S)
     return found
 
 

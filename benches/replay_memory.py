@@ -18,14 +18,15 @@ import time
 from pathlib import Path
 
 from replay_lateness import HEADER, RECORD
+from smoke import parser, sized, status
 
 from dnsrig import paths
 
-RATE_QPS, STREAM_S, CLIENTS, PLAY_S = 9_000, 3600, 100_000, 600
+RATE_QPS, STREAM_S, CLIENTS, PLAY_S = sized((9_000, 3600, 100_000, 600), smoke=(1_000, 10, 1_000, 3))
 TCP_EVERY = 100
 """Every so many-th client asks over TCP."""
 SERVER, CLIENTS_FROM = "127.0.0.1:5399", "127.64.0.0/10"
-EVERY_S, FROM_S = 10, 60
+EVERY_S, FROM_S = sized((10, 60), smoke=(1, 1))
 GOAL_GROWTH_MB = 8
 FIELDS = ("VmRSS", "RssAnon", "RssFile")
 
@@ -57,8 +58,10 @@ def resident_mb(pid: int) -> list[float]:
 
 
 def main() -> int:
-    engine = str(paths.engine())
-    with tempfile.TemporaryDirectory(dir=sys.argv[1] if len(sys.argv) > 1 else None) as folder:
+    asking = parser(__doc__)
+    asking.add_argument("folder", nargs="?", help="folder for the stream")
+    engine, asked = str(paths.engine()), asking.parse_args()
+    with tempfile.TemporaryDirectory(dir=asked.folder) as folder:
         stream = Path(folder) / "hour.stream"
         clients = write_stream(stream)
         print(
@@ -75,13 +78,14 @@ def main() -> int:
             with subprocess.Popen([*command, f"--duration-s={PLAY_S}", "--json"], stdout=output) as play:
                 found = sampled(play)
             echo.stdin.close()
+            echo.stdout.read()
             output.seek(0)
             summary = json.loads(output.readlines()[-1])
     at_first = next(total for at_s, total in found if at_s >= FROM_S)
     growth_mb = found[-1][1] - at_first
     print(f"from {FROM_S} s to the end {growth_mb:+.1f} MB; goal {GOAL_GROWTH_MB:+d} MB")
     print(f"sent {summary['sent']:,}, answered {summary['answered']:,}, lag {summary['lag_ns']}")
-    return 0 if growth_mb <= GOAL_GROWTH_MB and summary["sent"] >= 0.99 * RATE_QPS * PLAY_S else 1
+    return status(goals_met=growth_mb <= GOAL_GROWTH_MB and summary["sent"] >= 0.99 * RATE_QPS * PLAY_S)
 
 
 def sampled(play: subprocess.Popen[bytes]) -> list[tuple[float, float]]:

@@ -5,7 +5,7 @@
 All replay the same queries, in files written here: a stream for `play`, a pcap for the others. tcpdump notes when each
 packet arrives on the reflector's interface; a packet's *deviation* is that time less its time in the capture. Nobody
 knows when a peer meant to begin, so each tool's median deviation counts as 0: that hides a constant delay, and no
-jitter, burst or drift. Quartiles have a sign, percentiles are those of the absolute value.
+jitter, burst or drift. Quartiles have a sign, percentiles are of the absolute value.
 
 Peers are Debian packages, unpacked beside dnsrig's servers: dnsjit, drool, pdns-tools (dnsreplay), tcpreplay. One that
 the suite lacks is left out.
@@ -16,7 +16,6 @@ from __future__ import annotations
 import json
 import statistics
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from decimal import Decimal
@@ -29,7 +28,7 @@ import altair as alt
 import dpkt  # type: ignore[import-untyped]
 import polars as pl
 from load_accuracy import CAPTURE_BUFFER_KIB, percentile
-from pair import SUITE, Pair, interleaved, pair
+from pair import Pair, installed, interleaved, pair
 from replay_lateness import (
     CLIENTS,
     CLIENTS_FROM,
@@ -41,17 +40,17 @@ from replay_lateness import (
     sent,
     write_stream,
 )
+from smoke import parser, scratch, sized
 
 from dnsrig import paths
 from dnsrig.bind_mounts import BindMount
 from dnsrig.errors import DnsrigError
 from dnsrig.lab import process
-from dnsrig.servers import debian
 
-ROUNDS = 3
+ROUNDS = sized(3, smoke=1)
 FIRST_CLIENT = ip_network(CLIENTS_FROM)[1]
 LIMIT_S = 6 * DURATION_S
-"""A tool that takes so long is ended; what it sent counts."""
+"""The time after which a tool is ended; what it sent counts."""
 PACKAGES = {"dnsjit": "dnsjit", "drool": "drool", "dnsreplay": "pdns-tools", "tcpreplay": "tcpreplay"}
 PLAY, REAL_TIME = "replay play", "replay play --real-time"
 DNSJIT = """\
@@ -92,12 +91,12 @@ COMMANDS = {
     "tcpreplay": ["tcpreplay", "--intf1=reflector", "--preload-pcap", "--timer=gtod", "/mnt/capture.pcap"],
 }
 SHARES = [10 ** (-step / 8) for step in range(1, 33)]
-"""Of the packets, for the chart: down to one in 10,000."""
+"""Shares of the packets on the axis of the chart: down to one in 10,000."""
 FEWEST = 10
-"""Packets that a point of the chart stands for."""
+"""The fewest packets behind a point of the chart."""
 UNITS = ((10**9, "s"), (10**6, "ms"), (1000, "µs"))
 LEAST_US = 0.3
-"""Of the chart: below, the capture's microseconds decide."""
+"""The lower end of the chart: below it, the capture's resolution of 1 µs decides."""
 
 
 def peers() -> dict[str, Path]:
@@ -105,7 +104,7 @@ def peers() -> dict[str, Path]:
     found = {}
     for tool, package in PACKAGES.items():
         try:
-            root = debian.build(SUITE, f"peer-{package}", (package,))
+            root = installed(f"peer-{package}", package)
         except DnsrigError as error:
             print(f"without {tool}: {error}")
         else:
@@ -138,7 +137,7 @@ def _mac(namespace: str, device: str) -> bytes:
 
 
 def deviations_ns(hosts: Pair, roots: dict[str, Path | None], dues: Sequence[int], tool: str) -> list[int]:
-    """Of each packet on the wire from its time in the capture, sorted; the median is 0."""
+    """The deviation of each packet on the wire from its time in the capture, sorted; the median is 0."""
     file, log = hosts.folder / "wire.pcap", hosts.folder / "log.txt"
     binds = [BindMount(hosts.folder, "/mnt")]
     tcpdump = ["tcpdump", "-i", "instrument", "-n", "-s", "80", "-B", str(CAPTURE_BUFFER_KIB), "-w", "/mnt/wire.pcap",
@@ -234,6 +233,9 @@ def chart(made: list[dict[str, Any]]) -> alt.FacetChart:
 
 
 def main() -> None:
+    asking, new = parser(__doc__), scratch()
+    asking.add_argument("picture", nargs="?", type=Path, default=new and new / "picture.png", metavar="PICTURE.png")
+    picture = asking.parse_args().picture
     roots: dict[str, Path | None] = {PLAY: None, REAL_TIME: None, **peers()}
     print(f"\nDeviation from the captured time; median [range] of {ROUNDS} rounds")
     print("| queries/s | tool | sent | quartiles | p50 | p99 | p99.9 | most |\n|" + " --- |" * 8)
@@ -248,8 +250,8 @@ def main() -> None:
             found = interleaved(ROUNDS, list(roots), partial(deviations_ns, hosts, roots, dues))
             table(rate_qps, len(dues), found)
             made += points(rate_qps, found)
-    if len(sys.argv) > 1:
-        chart(made).save(sys.argv[1], scale_factor=1.5)
+    if picture:
+        chart(made).save(picture, scale_factor=1.5)
 
 
 if __name__ == "__main__":

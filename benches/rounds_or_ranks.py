@@ -1,6 +1,6 @@
 """Which test compares repeats of one run: power and size in virtual data, with and without drift between rounds.
 
-The summary stands in docs/explanation/measuring.md, the choice in dnsrig/analysis/significance.py. A variant and its
+The summary is in docs/explanation/measuring.md, the choice in dnsrig/analysis/significance.py. A variant and its
 baseline are measured once a round; both have unit noise, and what a round brings is common to both. The effect is
 chosen for 80 % of power of the rank test without drift.
 
@@ -10,8 +10,9 @@ chosen for 80 % of power of the rank test without drift.
 from __future__ import annotations
 
 import random
-import sys
 from collections.abc import Callable
+
+from smoke import parser, sized
 
 from dnsrig.analysis import significance
 from dnsrig.analysis.rounds import signed_rank_test
@@ -39,7 +40,7 @@ DRIFTS: dict[str, Drift] = {
 
 
 def rejected(rounds: int, comparisons: int, effect: float, drift: Drift, sets: int) -> tuple[float, float]:
-    """Percent of data sets in which the test of all ranks, and that of rounds, reject at the first step of Holm's
+    """Percent of data sets in which the test of all ranks, and the test of rounds, reject at the first step of Holm's
     correction."""
     noise, ranks, signed = random.Random(f"{rounds} {comparisons} {effect}"), 0, 0
     for _ in range(sets):
@@ -61,7 +62,9 @@ def effect_for_80_percent(rounds: int, comparisons: int, sets: int) -> float:
 
 
 def main() -> None:
-    sets = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
+    asking = parser(__doc__)
+    asking.add_argument("sets", nargs="?", type=int, default=sized(2000, smoke=1))
+    sets = asking.parse_args().sets
     print(
         "| repeats, comparisons | drift between rounds | false alarms: ranks, rounds | power: ranks, rounds | chosen |"
     )

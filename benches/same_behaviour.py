@@ -23,12 +23,16 @@ from behaviour.bench import Bench
 from behaviour.capture import own_network
 from behaviour.records import IF_ANY, difference
 from behaviour.runs import RUNS
+from smoke import SMOKE, parser, sized
+
+from dnsrig import paths
 
 TRIES = 3
-"""A busy machine can make a query late, and so change what follows: a difference counts if it is there so often."""
+"""Attempts at a run. A busy machine can make a query late, and so change what follows: only a difference in every
+attempt counts."""
 
 SHOWN = 12
-"""So many titles are named."""
+"""The most titles that are named."""
 
 Kept = dict[str, list[str]]
 
@@ -44,13 +48,13 @@ def observe(run: str, engine: Path, seed: int) -> Kept:
 
 
 def digests(kept: Kept) -> dict[str, str]:
-    """Of each title."""
+    """The digest of each title."""
     return {title: hashlib.sha256("\n".join(content).encode()).hexdigest()[:16] for title, content in kept.items()}
 
 
 def differences(before: Kept, after: Kept) -> dict[str, str]:
-    """Of every title the first; titles that one of both lacks, unless the clock decides whether there is such an
-    event."""
+    """The first difference of every title; also titles that only one of both has, unless the clock decides whether such
+    an event occurs."""
     lacking = [title for title in before.keys() ^ after.keys() if not title.endswith(IF_ANY)]
     found = {title: "only before" if title in before else "only after" for title in lacking}
     for title in before.keys() & after.keys():
@@ -93,13 +97,15 @@ def _observed_here(run: str, engine: Path, seed: int) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("engines", nargs="+", metavar="ENGINE", type=Path)
-    parser.add_argument("--only", nargs="+", choices=RUNS, default=list(RUNS), metavar="RUN", help=", ".join(RUNS))
-    parser.add_argument("--seed", type=int, default=7)
-    parser.add_argument("--digests", action="store_true", help="print digests of what one engine does (JSON)")
-    parser.add_argument("--observe", choices=RUNS, help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
+    itself = [paths.engine()] * 2 if SMOKE else None
+    asking = parser(__doc__)
+    asking.add_argument("engines", nargs=sized("+", smoke="*"), metavar="ENGINE", type=Path, default=itself)
+    runs = sized([*RUNS], smoke=["generate", "serve", "transfer"])
+    asking.add_argument("--only", nargs="+", choices=RUNS, default=runs, metavar="RUN", help=", ".join(RUNS))
+    asking.add_argument("--seed", type=int, default=7)
+    asking.add_argument("--digests", action="store_true", help="print digests of what one engine does (JSON)")
+    asking.add_argument("--observe", choices=RUNS, help=argparse.SUPPRESS)
+    arguments = asking.parse_args()
     if arguments.observe:
         _observed_here(arguments.observe, arguments.engines[0], arguments.seed)
         return 0
@@ -109,7 +115,7 @@ def main() -> int:
         print(json.dumps(found, indent=1))
         return 0
     if len(arguments.engines) != 2:
-        parser.error("give two engines: BEFORE AFTER")
+        asking.error("give two engines: BEFORE AFTER")
     before, after = (engine.resolve() for engine in arguments.engines)
     same = [_compare(run, before, after, arguments.seed) for run in arguments.only]
     return 0 if all(same) else 1

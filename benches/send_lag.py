@@ -5,7 +5,7 @@ several.
 
 Each ENGINE is a dnsrig-engine; without one, the installed one is measured. All are measured in turn, in shuffled
 rounds, at 10,000 queries a second: the server on the last CPU, the instrument with the rig on the first. Needs root,
-and a machine with nothing else to do: it says how busy the machine was.
+and a machine with nothing else to do. It prints how busy the machine was.
 """
 
 from __future__ import annotations
@@ -22,12 +22,14 @@ from pathlib import Path
 from typing import Any
 
 from pair import spread
+from smoke import parser, sized
 
 from dnsrig import paths
 from dnsrig.experiment import preparation, trial
 from dnsrig.rundir import TrialSpec
 
-ROUNDS = 3
+ROUNDS = sized(3, smoke=1)
+SETTINGS: list[str] = sized([], smoke=["options.duration_s=0.5", 'server=["echo@engine", "nsd@forky"]'])
 EXPERIMENT = """
 title = "Send lag"
 question = "How late are queries sent?"
@@ -54,14 +56,16 @@ drain_s = 0.1
 """
 TARGETS_US = {"echo@engine": 15.0}
 TARGET_US = 50.0
-"""Of the send lag at the 99th percentile, beside a server that answers with data."""
+"""The most send lag at the 99th percentile, beside a server that answers with data."""
 
 
 def specs(folder: Path) -> dict[str, TrialSpec]:
     """By the server's name."""
     file = folder / "send-lag.toml"
     file.write_text(EXPERIMENT)
-    manifest = preparation.prepare(preparation.Request(str(file)), lambda text: print(text, file=sys.stderr))
+    manifest = preparation.prepare(
+        preparation.Request(str(file), settings=SETTINGS), lambda text: print(text, file=sys.stderr)
+    )
     return {str(spec.variant.parameters["server"]): spec for spec in manifest.specs.values()}
 
 
@@ -91,7 +95,9 @@ def row(name: str, found: list[dict[str, Any]]) -> str:
 
 
 def main() -> None:
-    engines = [Path(name).resolve() for name in sys.argv[1:]] or [paths.engine()]
+    asking = parser(__doc__)
+    asking.add_argument("engines", nargs="*", type=Path, metavar="ENGINE")
+    engines = [path.resolve() for path in asking.parse_args().engines] or [paths.engine()]
     found: dict[tuple[str, Path], list[dict[str, Any]]] = defaultdict(list)
     order = random.Random(1)
     folder = Path(tempfile.mkdtemp(prefix="dnsrig-bench-"))

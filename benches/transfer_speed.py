@@ -2,15 +2,14 @@
 come.
 
 Every record that comes is parsed and counted, by all tools but iperf3, which takes bytes. Tools take turns, several
-rounds in shuffled order. CPU is that of the hosts, so the kernel's work counts; the primary has CPU 1 for itself, the
-instrument CPU 0.
+rounds in shuffled order. CPU time is measured for the whole host, so the kernel's work counts. The primary has CPU 1
+for itself, the instrument CPU 0.
 """
 
 from __future__ import annotations
 
 import re
 import statistics
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from ipaddress import IPv4Address
@@ -19,14 +18,17 @@ from typing import Any
 
 from pair import Cost, Pair, interleaved, pair, ratios, spread
 from pyroute2 import NetNS
+from smoke import parts, sized
 
-ROUNDS = 5
-ZONES = 1_000_000
-LARGE_RECORDS = 5_000_000
-PEERS_RECORDS = 1_000_000
-SECONDARIES = 1_000
+ROUNDS = sized(5, smoke=1)
+ZONES = sized(1_000_000, smoke=1_000)
+LARGE_RECORDS = sized(5_000_000, smoke=20_000)
+PEERS_RECORDS = sized(1_000_000, smoke=20_000)
+MANY = sized(10_000_000, smoke=10_000)
+"""Zones or records, to measure memory."""
+SECONDARIES = sized(1_000, smoke=10)
 ZONES_OF_EACH = 100
-IPERF_S = 4
+IPERF_S = sized(4, smoke=1)
 SHAPED_GBITS = (1, 5)
 NAME = "z000000.example"
 Work = tuple[float, float, dict[str, Any]]
@@ -91,7 +93,7 @@ def tiny(hosts: Pair) -> None:
 
         found = interleaved(ROUNDS, ["transfer"], measure)["transfer"]
     costs, resident = [cost for cost, _ in found], [mb for _, mb in found]
-    # By the time that zones take, for the instrument's CPU time has also that of making the list of names.
+    # By elapsed time, because the instrument's CPU time includes the making of the list of names.
     shares = [1e9 / cost.rate / (cost.pair_ns - cost.instrument_ns) for cost in costs]
     busy = [cost.details["busy_share"] for cost in costs]
     print(f"\n{ZONES:,} zones of two records, pipelined on one connection, {ROUNDS} rounds: median [range]")
@@ -109,8 +111,8 @@ def memory(hosts: Pair) -> None:
     print("\nMemory of serve zones after transfers, MB")
     for options, what in (
         (("--count=1000", "--records=2"), ("--count=1000", "--suffix=example")),
-        (("--count=10000000", "--records=2"), ("--count=1000000", "--suffix=example")),
-        (("--count=1", "--records=10000000"), ("--zone", NAME)),
+        ((f"--count={MANY}", "--records=2"), (f"--count={MANY // 10}", "--suffix=example")),
+        (("--count=1", f"--records={MANY}"), ("--zone", NAME)),
     ):
         with hosts.zones(*options) as server:
             transfer(hosts, *what)
@@ -193,13 +195,12 @@ def first_source() -> IPv4Address:
 
 
 def main() -> None:
-    wanted = set(sys.argv[1:])
-    parts = (unshaped, tiny, memory, rates, secondaries)
+    known = {part.__name__: part for part in (unshaped, tiny, memory, rates, secondaries)}
+    wanted = parts(__doc__, known)
     sources = [str(first_source() + number) for number in range(SECONDARIES)]
-    with pair(sources if not wanted or "secondaries" in wanted else []) as hosts:
-        for part in parts:
-            if not wanted or part.__name__ in wanted:
-                part(hosts)
+    with pair(sources if "secondaries" in wanted else []) as hosts:
+        for name in wanted:
+            known[name](hosts)
 
 
 if __name__ == "__main__":

@@ -10,15 +10,18 @@ BEFORE's.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from load_speed import CLIENTS, OUTSTANDING, load
 from pair import Cost, Pair, interleaved, pair, ratios, spread
+from smoke import SMOKE, add_parts, parser, sized
 from transfer_speed import PEERS_RECORDS, transfer
 
-ROUNDS = 5
+from dnsrig import paths
+
+ROUNDS = sized(5, smoke=1)
+SMALL_ZONES = sized(200_000, smoke=1_000)
 CLOSED = (f"--outstanding={OUTSTANDING}", f"--clients={CLIENTS}")
 
 
@@ -33,9 +36,9 @@ def zone(hosts: Pair) -> Cost:
 
 
 def small_zones(hosts: Pair) -> Cost:
-    with hosts.zones("--count=200000", "--records=2"):
+    with hosts.zones(f"--count={SMALL_ZONES}", "--records=2"):
         return hosts.cost(
-            lambda: transfer(hosts, "--count=200000", "--suffix=example", "--window=1000", counted="done")
+            lambda: transfer(hosts, f"--count={SMALL_ZONES}", "--suffix=example", "--window=1000", counted="done")
         )
 
 
@@ -67,11 +70,15 @@ def _ns(cost: Cost, of_server: bool) -> float:
 
 
 def main() -> None:
-    before, after, *wanted = sys.argv[1:]
-    engines = {"before": Path(before).resolve(), "after": Path(after).resolve()}
+    asking = parser(__doc__)
+    for which in ("before", "after"):
+        asking.add_argument(which, nargs=sized(None, smoke="?"), type=Path, default=paths.engine() if SMOKE else None)
+    add_parts(asking, WORKS)
+    asked = asking.parse_args()
+    engines = {"before": asked.before.resolve(), "after": asked.after.resolve()}
     print(f"{ROUNDS} rounds: median [range], before → after: after as a share of before")
     with pair() as hosts:
-        for name in wanted or WORKS:
+        for name in asked.parts:
             compare(hosts, name, engines)
 
 

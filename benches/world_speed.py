@@ -2,7 +2,7 @@
 
 All zones of the small world are signed with P-256 and are of one hoster, so that one address is asked for all of them;
 `load` asks on CPU 0 as fast as the server answers, and `serve world` has CPU 1. Rates are a second of the server's CPU,
-with the kernel's work for it. Targets are those of a resolver's load: its misses, and a cold start.
+with the kernel's work for it. Targets come from a resolver's load: its misses, and a cold start.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from pair import Cost, Pair, interleaved, pair, spread
+from smoke import parser, sized
 
 from dnsrig import paths
 from dnsrig.lab.addresses import INTERNET
 
-ROUNDS = 5
-DURATION_S = 3
+ROUNDS = sized(5, smoke=1)
+DURATION_S = sized(3, smoke=1)
 OUTSTANDING = 100
-ZONES, MANY_ZONES = 5_000, 1_000_000
+ZONES, MANY_ZONES = sized(5_000, smoke=100), sized(1_000_000, smoke=1_000)
 ALL_SIGNED = (
     "signing.share=1.0", "signing.tlds.signed=1.0", "signing.zones.p256=1.0", "signing.zones.ed25519=0.0",
 )  # fmt: skip
@@ -110,6 +111,7 @@ def many(folder: Path) -> None:
 
 
 def main() -> None:
+    parser(__doc__).parse_args()
     with pair(server_ranges=[str(INTERNET.ipv4)]) as hosts:
         costs(hosts)
         os.sched_setaffinity(0, range(os.cpu_count() or 1))
