@@ -11,9 +11,11 @@ import importlib
 import logging
 import pkgutil
 from collections.abc import Callable
-from importlib import metadata
 from types import ModuleType
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 Plugin = TypeVar("Plugin")
 PREFIX = "dnsrig."
@@ -33,9 +35,11 @@ def plugins(package: str, make: Callable[[str, ModuleType], Plugin | None]) -> d
     One of another package that cannot be loaded or made, or whose name is taken, is left out, and a line on standard
     error says why.
     """
+    from importlib.metadata import entry_points
+
     made = ((name_of(module), make(name_of(module), module)) for module in modules(package))
     found = {name: plugin for name, plugin in made if plugin is not None}
-    for point in metadata.entry_points(group=PREFIX + package.rpartition(".")[2]):
+    for point in entry_points(group=PREFIX + package.rpartition(".")[2]):
         try:
             if point.name in found:
                 raise ValueError("the name is taken")
@@ -65,13 +69,15 @@ def name_of(module: ModuleType) -> str:
 
 def packages() -> dict[str, str]:
     """Name -> version of the installed packages that bring plug-ins: results may depend on them."""
+    from importlib.metadata import distributions
+
     return {
         package.name: package.version
-        for package in metadata.distributions()
+        for package in distributions()
         if any(point.group.startswith(PREFIX) for point in package.entry_points)
     }
 
 
-def _told(point: metadata.EntryPoint) -> str:
+def _told(point: EntryPoint) -> str:
     package = f" of {point.dist.name} {point.dist.version}" if point.dist is not None else ""
     return f"plug-in {point.name} ({point.group}){package}"

@@ -34,12 +34,30 @@ def application() -> typer.Typer:
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
+    app.callback()(options)
     for module in discovery.modules("dnsrig.cli"):
         module.add(app)
     for group in (app, *(inner.typer_instance for inner in app.registered_groups)):
         for command in group.registered_commands if group else ():
             command.help = reflowed(command.help or inspect.getdoc(command.callback) or "")
     return app
+
+
+def options(
+    version: bool = typer.Option(
+        False, "--version", is_eager=True, callback=lambda wanted: wanted and print_version(), help="Print the version."
+    ),
+) -> None:
+    """Take the options of dnsrig itself."""
+
+
+def print_version() -> NoReturn:
+    """Print version and commit of the package, and version and profile of the engine."""
+    from dnsrig.version import engine, package
+
+    typer.echo(package())
+    typer.echo(engine())
+    raise typer.Exit
 
 
 def reflowed(text: str) -> str:

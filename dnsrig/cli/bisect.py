@@ -14,7 +14,6 @@ from dnsrig.cli._app import complain
 from dnsrig.cli._exits import EXIT_INCOMPLETE, EXIT_INTERRUPTED, EXIT_NO_DIFFERENCE, EXIT_UNDECIDED
 from dnsrig.cli.run import clean_machine, need_root
 from dnsrig.errors import UsageError
-from dnsrig.rundir import resume_command
 from dnsrig.text import visible
 
 if TYPE_CHECKING:
@@ -222,6 +221,7 @@ def _execute(directory: Path, as_json: bool) -> None:
     from dnsrig.experiment import runner
     from dnsrig.experiment.bisection.hunt import Hunt
     from dnsrig.report import bisection, write_report
+    from dnsrig.rundir import resume_command
 
     need_root()
     found = Hunt(directory)

@@ -15,13 +15,13 @@ from dnsrig.cli import _console, _on, _repository
 from dnsrig.cli._app import complain
 from dnsrig.cli._exits import EXIT_INTERRUPTED
 from dnsrig.errors import DnsrigError, UsageError
-from dnsrig.rundir import Manifest, resume_command
 from dnsrig.text import visible
 
 if TYPE_CHECKING:
     from dnsrig.analysis.read import Run
     from dnsrig.experiment.preparation import Request
     from dnsrig.experiment.runner import Executing
+    from dnsrig.rundir import Manifest
 
 
 def add(app: typer.Typer) -> None:
@@ -152,6 +152,8 @@ def _execute(manifest: Manifest, directory: Path, console: Console, executing: E
 
 def missing(errors: int, directory: Path) -> DnsrigError:
     """That trials of the run in ``directory`` are missing from the results."""
+    from dnsrig.rundir import resume_command
+
     return DnsrigError(
         f"{errors} trial(s) failed by a fault of dnsrig or the machine, and are missing from the results",
         hint=f"their logs are in {directory}/trials/*/*.aborted; repeat them with `{resume_command(directory)}`",
@@ -165,6 +167,7 @@ def measure(manifest: Manifest, directory: Path, console: Console, executing: Ex
     """
     from dnsrig.cli._progress import LiveProgress, PlainProgress
     from dnsrig.experiment import runner
+    from dnsrig.rundir import resume_command
 
     if not manifest.machines:
         clean_machine(console)

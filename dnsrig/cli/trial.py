@@ -11,7 +11,6 @@ import typer
 
 from dnsrig.cli._app import complain
 from dnsrig.cli._exits import EXIT_INTERRUPTED
-from dnsrig.rundir import TrialSpec, read_json
 
 
 def add(app: typer.Typer) -> None:
@@ -34,6 +33,7 @@ def command(
     from dnsrig.experiment import trial
     from dnsrig.experiment.executors import executor
     from dnsrig.lab import removal
+    from dnsrig.rundir import TrialSpec, read_json
 
     removal.clean()
     if until_eof:

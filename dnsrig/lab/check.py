@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pyroute2.netlink.exceptions import NetlinkError
 
-from dnsrig import paths
+from dnsrig import paths, version
 from dnsrig.errors import DnsrigError
 from dnsrig.lab import addresses, cgroup, conditions, congestion, disturbances, uml
 from dnsrig.lab.links import netem, tun
@@ -38,9 +38,7 @@ def _root() -> Iterator[Remark]:
 
 def _engine() -> Iterator[Remark]:
     try:
-        path = paths.engine()
-        version = subprocess.run([path, "--version"], capture_output=True, text=True, check=True).stdout.strip()
-        yield Remark("engine", "good", version)
+        yield Remark("engine", "good", version.engine())
     except (DnsrigError, OSError, subprocess.CalledProcessError) as error:
         yield Remark("engine", "bad", str(error), "`make setup` builds and installs it")
 
