@@ -1,37 +1,47 @@
 # What a person types. `make demo` and `make test` set up whatever is missing by themselves.
 
-PYTHON ?= python3.11
+# The first of these that is Python 3.11 or newer.
+PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
+  $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
 ENGINE_SOURCES := $(shell find engine -name target -prune -o \( -name '*.rs' -o -name Cargo.toml -o -name Cargo.lock \) -print)
-SERVERS := bind@forky knot@forky nsd@forky powerdns@forky unbound@forky knot-resolver@forky powerdns-recursor@forky
+DEMO_SERVERS := bind@forky knot@forky nsd@forky powerdns@forky
+SERVERS := $(DEMO_SERVERS) unbound@forky knot-resolver@forky powerdns-recursor@forky
+# Cargo has its own idea of how many jobs run at once.
+CARGO := cd engine && MAKEFLAGS= MFLAGS= cargo
+# Takes the name of a stage and its command; `stages.py report` prints the time of each stage at the end.
+STAGE := $(PYTHON) tests/stages.py run
 # A worker that has nothing left takes tests from another one, so none is alone at the end with the long ones.
 SIDE_BY_SIDE := --numprocesses 6 --dist worksteal
-# What downloads or waits, as the engine's tests mostly do, leaves the CPUs to something else.
-AT_ONCE = $(MAKE) --no-print-directory --jobs 2 --output-sync=line
+# What downloads leaves the CPUs to what builds.
+AT_ONCE = $(MAKE) --no-print-directory --jobs 3 --output-sync=line
 
 # Trials and commands start Python hundreds of times: what it has compiled is kept.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: help demo setup prerequisites servers browser observers test test-full engine-tests many-queries unit python-unit-tests lint rig-lint engine-lint format docs bench clean
+.PHONY: help demo setup prerequisites demo-servers servers browser observers test test-full engine-tests many-queries unit python-unit-tests lint rig-lint engine-lint format docs bench wheel clean
 
 help:
-	@echo 'make demo        set up, then run the experiment "tour" and draw its report'
-	@echo 'make test        set up what is missing, then run the tests: some minutes'
-	@echo 'make test-full   every trap, every clean variant, every documented command: more than an hour'
+	@echo 'make demo        set up, run the experiment "tour" and draw its report: a few minutes'
+	@echo 'make test        set up what is missing, then run the tests: 15 minutes in a fresh clone, 7 later'
+	@echo 'make test-full   every trap, every clean variant, every documented command: an hour'
 	@echo 'make unit        only the tests that need neither root nor network: a minute'
 	@echo 'make lint        ruff, mypy, clippy, rustfmt'
 	@echo 'make docs        write the generated part of the reference again'
 	@echo 'make bench       measure the instruments'
+	@echo 'make wheel       build the wheel, with the engine of the profile "dist" in it'
 
-demo: setup
+demo:
+	$(AT_ONCE) setup demo-servers
 	$(BIN)/dnsrig run tour --scale quick
 
-setup: prerequisites $(BIN)/dnsrig-engine
+setup: $(BIN)/dnsrig-engine
 
 # Rust, and what Debian has in packages of its own: a C linker for Rust, venv for Python, ip for some tests.
 prerequisites:
 	@command -v cargo >/dev/null || { echo 'setup: cargo is missing: install Rust first' >&2; exit 1; }
+	@test -n "$(PYTHON)" || { echo 'setup: Python 3.11 or newer is missing: install it first, or name it (make PYTHON=...)' >&2; exit 1; }
 	@missing=; \
 	command -v cc >/dev/null || missing="$$missing gcc libc6-dev"; \
 	$(PYTHON) -c 'import ensurepip' 2>/dev/null || missing="$$missing python3-venv"; \
@@ -40,20 +50,35 @@ prerequisites:
 	  echo "setup: installing$$missing (apt): linker, venv, network tools" >&2; \
 	  apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends $$missing >/dev/null; }
 
-$(VENV)/.ready: pyproject.toml constraints.txt | prerequisites
+# uv downloads packages side by side, from the index that pip is set up for.
+UV_INSTALL = UV_DEFAULT_INDEX="$${UV_DEFAULT_INDEX:-$${PIP_INDEX_URL:-$$($(BIN)/pip config get global.index-url 2>/dev/null)}}" \
+  $(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt
+
+$(VENV)/.packages: pyproject.toml constraints.txt | prerequisites
 	@echo 'setup: Python packages into $(VENV) (from the package index that pip is set up for)' >&2
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt maturin
+	$(STAGE) 'python packages' sh -c '$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt uv && \
+	  $(UV_INSTALL) maturin --requirements pyproject.toml --extra web'
 	@touch $@
 
-$(BIN)/dnsrig-engine: $(VENV)/.ready $(ENGINE_SOURCES)
-	@echo 'setup: building the engine and installing dnsrig into $(VENV)' >&2
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+$(VENV)/.packages-of-developers: $(VENV)/.packages
+	@echo 'setup: Python packages of developers into $(VENV)' >&2
+	$(STAGE) "developers' packages" sh -c '$(UV_INSTALL) --requirements pyproject.toml --extra dev'
 	@touch $@
 
-servers: setup
+engine/target/release/dnsrig-engine: $(ENGINE_SOURCES) | prerequisites
+	@echo 'setup: building the engine' >&2
+	$(STAGE) 'engine build' sh -c '$(CARGO) build --quiet --release'
+	@touch $@
+
+# Cargo has built the engine before: maturin only installs it.
+$(BIN)/dnsrig-engine: $(VENV)/.packages engine/target/release/dnsrig-engine
+	$(UV_INSTALL) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+demo-servers servers: $(VENV)/.packages
 	@echo 'setup: DNS servers as root file systems (packages from the Debian mirror that apt is set up for)' >&2
-	$(BIN)/dnsrig servers install --if-missing $(SERVERS)
+	$(STAGE) servers $(BIN)/python -m dnsrig servers install --if-missing $(if $(findstring demo,$@),$(DEMO_SERVERS),$(SERVERS))
 
 # Chromium looks at the report in tests; nothing else needs it.
 browser:
@@ -70,45 +95,53 @@ observers: | browser
 	  echo 'setup: perf (linux-perf), tcpdump and node from Debian, for CPU profiles, captures and traces' >&2; \
 	  { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends linux-perf tcpdump nodejs; } >/dev/null; }
 
-# Trials wait most of their time, so more of them run at once than there are CPUs. What measures time runs afterwards, alone.
+# Trials wait most of their time, so more of them run at once than there are CPUs. What measures time runs afterwards,
+# alone. While packages are downloaded the engine is built; the tests of units start when no build is beside them.
 test:
-	$(AT_ONCE) engine-tests python-unit-tests lint servers browser observers
-	$(BIN)/pytest $(SIDE_BY_SIDE) --ignore tests/unit --durations 10 -m 'not alone and not full'
-	$(BIN)/pytest --ignore tests/unit --durations 10 -m 'alone and not full'
+	@$(PYTHON) tests/stages.py begin test
+	$(AT_ONCE) setup $(VENV)/.packages-of-developers servers observers
+	$(AT_ONCE) engine-tests rig-lint engine-lint
+	$(MAKE) --no-print-directory python-unit-tests
+	$(STAGE) 'side by side' $(BIN)/pytest $(SIDE_BY_SIDE) --ignore tests/unit -m 'not alone and not full'
+	$(STAGE) alone $(BIN)/pytest --ignore tests/unit -m 'alone and not full'
+	@$(PYTHON) tests/stages.py report
 
 test-full:
-	$(AT_ONCE) engine-tests lint servers browser observers
+	@$(PYTHON) tests/stages.py begin test-full
+	$(AT_ONCE) setup $(VENV)/.packages-of-developers servers observers
+	$(AT_ONCE) engine-tests rig-lint engine-lint
 	$(MAKE) --no-print-directory many-queries
-	$(BIN)/pytest $(SIDE_BY_SIDE) --durations 20 -m 'not alone'
-	$(BIN)/pytest --durations 20 -m alone
+	$(STAGE) 'side by side' $(BIN)/pytest $(SIDE_BY_SIDE) -m 'not alone'
+	$(STAGE) alone $(BIN)/pytest -m alone
+	@$(PYTHON) tests/stages.py report
 
-# They need the engine as tests build it, and nothing of the set-up: both go on at once. Most wait, so six run at a time.
-engine-tests: prerequisites
-	cd engine && MAKEFLAGS= MFLAGS= RUST_TEST_THREADS=6 DNSRIG_ROOT_TESTS=$$(test "$$(id -u)" = 0 && echo 1) cargo test --quiet
+# The tests of the engine share the dependencies of the engine as it is installed. Most wait, so six run at a time.
+engine-tests: engine/target/release/dnsrig-engine
+	$(STAGE) 'engine tests' sh -c 'export RUST_TEST_THREADS=6 DNSRIG_ROOT_TESTS=$$(test "$$(id -u)" = 0 && echo 1); $(CARGO) test --quiet --release'
 
 # Real, harmed and made-up queries to a simulated Internet: ten times as many as the engine's tests have.
 many-queries: prerequisites
-	cd engine && MAKEFLAGS= MFLAGS= PROPTEST_CASES=20000 cargo test --quiet --lib world::core::fuzz_tests
+	$(STAGE) 'many queries' sh -c 'export PROPTEST_CASES=20000; $(CARGO) test --quiet --release --lib world::core::fuzz_tests'
 
-unit:
-	$(AT_ONCE) engine-tests python-unit-tests
+unit: engine-tests
+	$(MAKE) --no-print-directory python-unit-tests
 
-python-unit-tests: setup
-	$(BIN)/pytest --numprocesses 2 tests/unit
+python-unit-tests: setup $(VENV)/.packages-of-developers
+	$(STAGE) units $(BIN)/pytest --numprocesses 2 tests/unit
 
 lint: rig-lint engine-lint
 
-rig-lint: setup
+rig-lint: $(VENV)/.packages-of-developers
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/mypy
-	MYPYPATH=tests $(BIN)/mypy benches
+	$(STAGE) mypy $(BIN)/mypy
+	MYPYPATH=tests $(STAGE) 'mypy of benches' $(BIN)/mypy benches
 
-# Clippy waits for the build of the tests, whose folder it shares: what is installed is built meanwhile, not after it.
-engine-lint: setup
-	cd engine && cargo fmt --check && MAKEFLAGS= MFLAGS= cargo clippy --quiet --all-targets -- -D warnings
+engine-lint: prerequisites
+	$(CARGO) fmt --check
+	$(STAGE) clippy sh -c '$(CARGO) clippy --quiet --all-targets -- -D warnings'
 
-format: setup
+format: $(VENV)/.packages-of-developers
 	$(BIN)/ruff check --fix-only --quiet
 	$(BIN)/ruff format
 	cd engine && cargo fmt
@@ -116,16 +149,13 @@ format: setup
 docs: setup
 	$(BIN)/python docs/generate.py
 
-bench: setup browser
-	$(BIN)/python benches/instruments.py
-	$(BIN)/python benches/load_accuracy.py
-	$(BIN)/python benches/send_lag.py
-	$(BIN)/python benches/load_speed.py
-	$(BIN)/python benches/transfer_speed.py
-	$(BIN)/python benches/link_speed.py
-	$(BIN)/python benches/world_speed.py
-	$(BIN)/python benches/bisect_simulated.py
-	$(BIN)/python benches/browse.py
+bench: setup observers
+	$(BIN)/python benches/run.py
+
+# In the environment that PyPA provides for manylinux a wheel would run on older systems, too; Debian 12 is the oldest
+# on which it is tested.
+wheel: $(VENV)/.packages
+	DNSRIG_COMMIT=$$(git describe --always --dirty) $(BIN)/maturin build --profile dist --out dist
 
 clean:
-	rm -rf $(VENV) engine/target dist
+	rm -rf $(VENV) engine/target dist .stages

@@ -1,0 +1,116 @@
+"""The wheel on fresh systems: no Rust, no compiler, nothing of this checkout."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from dnsrig import paths
+from dnsrig.servers import debian
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = (
+    *("apt", "bash", "ca-certificates", "coreutils", "dash", "debian-archive-keyring", "dpkg", "findutils"),
+    *("gzip", "libc-bin", "mount", "python3", "python3-venv", "tar", "util-linux", "xz-utils"),
+)
+"""A minimal Debian with Python; a package of Python and no more is what a user installs."""
+LIMIT_S = 900
+
+ENTER = """
+mount --bind {root} {root}
+mount -t proc proc {root}/proc
+mount --rbind /sys {root}/sys
+mount --rbind /dev {root}/dev
+mount -t tmpfs tmpfs {root}/run
+mkdir -p {root}/etc/apt {root}/etc/ssl/certs {root}/cache
+mount --rbind /etc/apt {root}/etc/apt
+mount --rbind /etc/ssl/certs {root}/etc/ssl/certs
+mount --rbind {cache} {root}/cache
+cat /etc/resolv.conf >{root}/etc/resolv.conf
+printf 'passwd: files\\ngroup: files\\nhosts: files dns\\n' >{root}/etc/nsswitch.conf
+exec chroot {root} /bin/bash -eu /steps
+"""
+"""Only in the mount namespace of the script: nothing of it is left when the script ends."""
+
+STEPS = """
+export PATH=/venv/bin:/usr/sbin:/usr/bin DNSRIG_CACHE=/cache HOME=/root
+step() { echo "== $SECONDS s: $*"; }
+! command -v cc && ! command -v cargo
+step python3 -m venv
+python3 --version
+python3 -m venv /venv
+step pip install
+pip install --quiet --disable-pip-version-check /wheel/*.whl
+step dnsrig --version
+dnsrig --version
+step dnsrig check
+apt-get -qq update
+dnsrig check || test $? = 1
+step dnsrig run tour
+dnsrig run tour --set zones=20 --repeats 1 --runs /runs
+report=$(ls /runs/tour/*/report.html)
+test -s "$report"
+step extras
+pip install --quiet --disable-pip-version-check "$(ls /wheel/*.whl)[web,dask]"
+step dnsrig browse
+dnsrig browse /runs --port 5391 &
+browse=$!
+python3 - <<'PYTHON'
+import time, urllib.request
+for _ in range(120):
+    try:
+        page = urllib.request.urlopen("http://127.0.0.1:5391/", timeout=5).read().decode()
+        break
+    except OSError:
+        time.sleep(0.5)
+assert "tour" in page, page
+PYTHON
+kill $browse
+step dnsrig run --on a Dask cluster
+dask scheduler --host 127.0.0.1 --port 5392 --no-dashboard &
+scheduler=$!
+dask worker tcp://127.0.0.1:5392 --host 127.0.0.1 --nthreads 1 --resources machine=1 --name rack --no-dashboard --local-directory /tmp/work &
+worker=$!
+dnsrig run tour --set zones=20 --set server=nsd@forky --repeats 1 --runs /spread --on tcp://127.0.0.1:5392
+test -s /spread/tour/*/report.html
+kill $worker $scheduler
+step done
+"""
+
+
+@pytest.fixture(scope="module")
+def wheel() -> Path:
+    """The wheel that `make wheel` builds, with the engine of the profile `dist`."""
+    subprocess.run(["make", "wheel"], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    return max((ROOT / "dist").glob("dnsrig-*.whl"), key=lambda path: path.stat().st_mtime)
+
+
+@pytest.mark.full
+@pytest.mark.servers
+@pytest.mark.timeout(2 * LIMIT_S)
+@pytest.mark.parametrize("suite", ["bookworm", "trixie"])
+def test_from_the_wheel_to_a_report(suite: str, wheel: Path, tmp_path: Path) -> None:
+    """Needs minutes: packages of Python are downloaded, as a user does, and five trials are measured."""
+    root = tmp_path / "root"
+    subprocess.run(["cp", "--archive", debian.build(suite, "wheel", PACKAGES).path, root], check=True)
+    (root / "wheel").mkdir()
+    shutil.copy(wheel, root / "wheel")
+    (root / "steps").write_text(STEPS)
+    script = ENTER.format(root=root, cache=paths.cache())
+    command = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "bash", "-euc", script]
+    result = subprocess.run(
+        command, env=without_packages(), capture_output=True, text=True, check=False, timeout=LIMIT_S
+    )
+    print(result.stdout, result.stderr)
+    assert result.returncode == 0, result.stdout[-2000:] + result.stderr[-2000:]
+    assert "profile dist" in result.stdout
+    assert result.stdout.splitlines()[-1].startswith("== ")
+
+
+def without_packages() -> dict[str, str]:
+    """This environment without what leads Python to packages of this machine."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV", "UV_"))}
