@@ -4,13 +4,13 @@ mod zstd;
 
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 
-use liblzma::stream::{CONCATENATED, Stream};
+use lzma_rust2::XzReader;
 
 /// Compressed bytes are read in pieces of so many.
 const READ_BYTES: usize = 1 << 18;
 
 /// What xz may take: its highest preset takes 65 MiB.
-const XZ_MEMORY_BYTES_MAX: u64 = 256 << 20;
+const XZ_MEMORY_KIB_MAX: u32 = 256 << 10;
 
 /// The longest of the numbers that a compressed file begins with.
 const MAGIC_BYTES: u64 = 6;
@@ -26,10 +26,7 @@ pub fn open(source: impl Read + 'static, bytes_max: u64) -> io::Result<(Box<dyn 
     let source: Box<dyn BufRead> = Box::new(Cursor::new(begins).chain(source));
     let (name, plain): (_, Box<dyn Read>) = match magic.as_slice() {
         [0x1f, 0x8b, ..] => ("gzip", Box::new(flate2::bufread::MultiGzDecoder::new(source))),
-        [0xfd, b'7', b'z', b'X', b'Z', 0] => {
-            let stream = Stream::new_stream_decoder(XZ_MEMORY_BYTES_MAX, CONCATENATED)?;
-            ("xz", Box::new(liblzma::bufread::XzDecoder::new_stream(source, stream)))
-        }
+        [0xfd, b'7', b'z', b'X', b'Z', 0] => ("xz", Box::new(XzReader::new_mem_limit(source, true, XZ_MEMORY_KIB_MAX))),
         [0x28, 0xb5, 0x2f, 0xfd, ..] => ("zstd", Box::new(zstd::Frames::new(source))),
         [0x04, 0x22, 0x4d, 0x18, ..] => ("lz4", Box::new(lz4_flex::frame::FrameDecoder::new(source))),
         _ => return Ok((Box::new(source), None)),
