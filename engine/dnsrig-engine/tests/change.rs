@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    fs::{self, File},
+    fs,
     net::{SocketAddr, UdpSocket},
     path::Path,
     process::{Command, Output},
@@ -11,8 +11,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use arrow_array::{Array, RecordBatch, cast::AsArray, types::Int64Type};
-use arrow_ipc::reader::StreamReader;
 use domain::{
     base::{
         Message, MessageBuilder, Name, ParsedName, Record, Ttl,
@@ -21,6 +19,8 @@ use domain::{
     rdata::Soa,
 };
 use serde_json::Value;
+
+use crate::rows::batch;
 
 const ENGINE: &str = env!("CARGO_BIN_EXE_dnsrig-engine");
 
@@ -88,13 +88,6 @@ fn summary(output: &Output) -> Value {
     lines.into_iter().last().filter(|line| line["event"] == "summary").unwrap_or_else(|| panic!("{output:?}"))
 }
 
-fn rows(path: &Path) -> RecordBatch {
-    let batches: Vec<RecordBatch> =
-        StreamReader::try_new(File::open(path).unwrap(), None).unwrap().collect::<Result<_, _>>().unwrap();
-    let [batch] = &batches[..] else { panic!("few rows are one batch") };
-    batch.clone()
-}
-
 #[test]
 fn members_leave_and_come_back() {
     let directory = tempfile::tempdir().unwrap();
@@ -117,11 +110,11 @@ fn members_leave_and_come_back() {
     let counts =
         ["sent", "accepted", "removed", "added", "timeouts", "unsent"].map(|key| summary[key].as_u64().unwrap());
     assert_eq!(counts, [20, 20, 11, 9, 0, 0]);
-    let rows = rows(&out);
-    let times = |name: &str| rows.column_by_name(name).unwrap().as_primitive::<Int64Type>().clone();
+    let rows = batch(&out);
+    let times = |name: &str| rows.values::<i64>(name).unwrap();
     let (due, sent, accepted) = (times("due_ns"), times("sent_ns"), times("accepted_ns"));
-    assert_eq!((rows.num_rows(), accepted.null_count()), (20, 0));
-    assert!((0..20).all(|row| due.value(row) <= sent.value(row) && sent.value(row) < accepted.value(row)));
+    assert_eq!(rows.rows(), 20);
+    assert!((0..20).all(|row| due[row] <= sent[row] && sent[row] < accepted[row]));
 }
 
 #[test]
@@ -183,14 +176,14 @@ fn a_change_is_seen_on_each_secondary_after_its_lag() {
     let summary = summary(&output);
     let counts = ["changes", "accepted", "seen", "unseen"].map(|key| summary[key].as_u64().unwrap());
     assert_eq!((counts, &summary["outcome"]), ([6, 6, 18, 0], &"done".into()));
-    let rows = rows(&out);
-    let times = |name: &str| rows.column_by_name(name).unwrap().as_primitive::<Int64Type>().clone();
+    let rows = batch(&out);
+    let times = |name: &str| rows.optional_values::<i64>(name).unwrap();
     let (changed, unseen, seen) = (times("changed_ns"), times("last_unseen_ns"), times("seen_ns"));
     for row in 0..18 {
         // The other end of the bracket is when the secondary got the poll, which may have waited for this machine.
         let lag_ns = lags_ms[row % 3] as i64 * 1_000_000;
-        assert!(seen.value(row) - changed.value(row) >= lag_ns);
-        assert!(unseen.is_null(row) || unseen.value(row) < seen.value(row));
+        assert!(seen[row].unwrap() - changed[row].unwrap() >= lag_ns);
+        assert!(unseen[row] < seen[row]);
     }
 }
 

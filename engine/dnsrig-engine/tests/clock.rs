@@ -1,19 +1,14 @@
 //! `clock` from outside: on loopback, and with root between two time namespaces; for that set `DNSRIG_ROOT_TESTS=1`.
 
 use std::{
-    fs::{self, File},
+    fs,
     io::{Read, Write},
     net::{SocketAddr, TcpListener, TcpStream},
     os::unix::process::CommandExt,
     process::Command,
 };
 
-use arrow_array::{
-    RecordBatch,
-    cast::AsArray,
-    types::{Int64Type, UInt32Type},
-};
-use arrow_ipc::reader::StreamReader;
+use dnsrig_engine::base::rows::Batch;
 use nix::{
     sched::{CloneFlags, unshare},
     sys::signal::{Signal, kill},
@@ -21,7 +16,10 @@ use nix::{
 };
 use serde_json::Value;
 
-use crate::process::{ENGINE, PATIENCE, Process, nobody};
+use crate::{
+    process::{ENGINE, PATIENCE, Process, nobody},
+    rows::batches,
+};
 
 fn serve() -> (Process, SocketAddr) {
     let mut process = Process::start("clock serve 127.0.0.1:0 --until-eof");
@@ -70,13 +68,12 @@ fn peers_on_one_machine_are_not_apart_and_rows_and_summary_say_how_often_they_we
         assert!(number(peer, "realtime_offset_ns").abs() <= number(peer, "realtime_error_ns"), "{peer}");
     }
     assert_eq!((number(&summary, "rows"), number(&summary, "rows_dropped")), (bursts * 10, 0));
-    let batches: Vec<RecordBatch> =
-        StreamReader::try_new(File::open(&out).unwrap(), None).unwrap().collect::<Result<_, _>>().unwrap();
-    assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>() as i64, bursts * 10);
+    let batches = batches(&out);
+    assert_eq!(batches.iter().map(Batch::rows).sum::<usize>() as i64, bursts * 10);
     let last = batches.last().unwrap();
-    let value = |name: &str| last.column_by_name(name).unwrap().as_primitive::<Int64Type>().value(0);
+    let value = |name: &str| last.values::<i64>(name).unwrap()[0];
     assert!(value("offset_ns").abs() <= value("rtt_ns") + 1_000 && value("time_ns") > 0);
-    let burst = last.column_by_name("burst").unwrap().as_primitive::<UInt32Type>().value(0);
+    let burst = last.values::<u32>("burst").unwrap()[0];
     assert_eq!(i64::from(burst) + 1, bursts);
     one.end_input();
     let (served, good) = one.end();

@@ -11,9 +11,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::process::stalled::full_pipe;
-use arrow_array::{cast::AsArray, types::UInt64Type};
-use arrow_ipc::reader::StreamReader;
+use crate::{
+    process::stalled::full_pipe,
+    rows::{batches, values},
+};
 use nix::{
     sched::{CloneFlags, setns},
     sys::signal::{Signal, kill},
@@ -187,15 +188,8 @@ fn receive(socket: &UdpSocket) -> Option<(u32, usize)> {
 
 /// The sums of some columns of a row file, both directions together.
 fn sums<const N: usize>(path: &Path, columns: [&str; N]) -> [u64; N] {
-    let mut sums = [0; N];
-    for batch in StreamReader::try_new(File::open(path).unwrap(), None).unwrap() {
-        let batch = batch.unwrap();
-        for (sum, name) in sums.iter_mut().zip(columns) {
-            let column = batch.column_by_name(name).unwrap().as_primitive::<UInt64Type>();
-            *sum += column.values().iter().sum::<u64>();
-        }
-    }
-    sums
+    let batches = batches(path);
+    columns.map(|name| values::<u64>(&batches, name).into_iter().sum())
 }
 
 #[test]

@@ -13,15 +13,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use arrow_array::{
-    cast::AsArray,
-    types::{Int64Type, UInt32Type},
-};
+use dnsrig_engine::base::rows::Value as RowValue;
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
 };
 use serde_json::Value;
+
+use crate::rows::{batches, values};
 
 /// A server that calls `react` for each query, until it is dropped.
 struct Server {
@@ -234,14 +233,8 @@ fn files_hold_what_the_summary_says() {
     for tag in ["due", "sent", "lower", "lag"] {
         assert_eq!(log.lines().filter(|line| line.starts_with(&format!("Tag={tag},"))).count(), 5, "{tag}");
     }
-    let rows = std::fs::File::open(folder.path().join("intervals.arrow")).unwrap();
-    let mut sent = 0;
-    for batch in arrow_ipc::reader::StreamReader::try_new(rows, None).unwrap() {
-        let batch = batch.unwrap();
-        let column = batch.column_by_name("sent").unwrap().as_any().downcast_ref::<arrow_array::UInt64Array>().unwrap();
-        sent += column.iter().flatten().sum::<u64>();
-    }
-    assert_eq!(sent, count(&summary, "sent"));
+    let intervals = batches(&folder.path().join("intervals.arrow"));
+    assert_eq!(values::<u64>(&intervals, "sent").into_iter().sum::<u64>(), count(&summary, "sent"));
     assert!(folder.path().join("clients.arrow").exists());
 }
 
@@ -292,11 +285,8 @@ fn the_lower_end_keeps_the_servers_own_stall() {
 }
 
 /// A column of answers.arrow.
-fn answers<T: arrow_array::types::ArrowPrimitiveType>(folder: &Path, name: &str) -> Vec<T::Native> {
-    let rows = std::fs::File::open(folder.join("answers.arrow")).unwrap();
-    let batches = arrow_ipc::reader::StreamReader::try_new(rows, None).unwrap();
-    let column = |batch: arrow_array::RecordBatch| batch.column_by_name(name).unwrap().as_primitive::<T>().clone();
-    batches.flat_map(|batch| column(batch.unwrap()).values().to_vec()).collect()
+fn answers<T: RowValue>(folder: &Path, name: &str) -> Vec<T> {
+    values(&batches(&folder.join("answers.arrow")), name)
 }
 
 #[test]
@@ -311,9 +301,8 @@ fn a_pause_of_the_server_is_in_the_rows_as_long_as_it_was_and_with_what_was_aske
     });
     let folder = tempfile::tempdir().unwrap();
     let (summary, _) = load(server.address, &["--rate", "1000", "--out", folder.path().to_str().unwrap()]);
-    let [times_ns, first_ns, last_ns] =
-        ["time_ns", "first_ns", "last_ns"].map(|n| answers::<Int64Type>(folder.path(), n));
-    let [sent, answered] = ["sent", "answered"].map(|name| answers::<UInt32Type>(folder.path(), name));
+    let [times_ns, first_ns, last_ns] = ["time_ns", "first_ns", "last_ns"].map(|n| answers::<i64>(folder.path(), n));
+    let [sent, answered] = ["sent", "answered"].map(|name| answers::<u32>(folder.path(), name));
     // The last interval ends when the last query is due: what a late instrument sends after it has no bin. One is due
     // each ms.
     let after_the_end = count(&summary, "sent") - u64::from(sent.iter().sum::<u32>());

@@ -1,33 +1,22 @@
 //! Generators that share a schedule and are led: they begin at one moment, and send together what one alone would.
 
-use std::{collections::BTreeMap, fs::File, io::Write, net::SocketAddr, path::Path};
+use std::{collections::BTreeMap, io::Write, net::SocketAddr, path::Path};
 
-use arrow_array::{
-    RecordBatch,
-    cast::AsArray,
-    types::{ArrowPrimitiveType, Int32Type, Int64Type, UInt32Type, UInt64Type},
-};
-use arrow_ipc::reader::StreamReader as RowReader;
 use dnsrig_engine::{
     base::clock,
     dns::stream::{Record, StreamWriter, Transport},
 };
 use serde_json::{Value, json};
 
-use crate::process::{Process, Server};
+use crate::{
+    process::{Process, Server},
+    rows::{batches, values},
+};
 
 const MS: i64 = 1_000_000;
 
 /// Generators are told to start so much later, as long as a busy machine may take to write it.
 const AHEAD_NS: i64 = 500 * MS;
-
-fn batches(path: &Path) -> Vec<RecordBatch> {
-    RowReader::try_new(File::open(path).unwrap(), None).unwrap().map(Result::unwrap).collect()
-}
-
-fn column<T: ArrowPrimitiveType>(batch: &RecordBatch, name: &str) -> Vec<T::Native> {
-    batch.column_by_name(name).unwrap().as_primitive::<T>().values().to_vec()
-}
 
 /// A row of queries.arrow: number, due after the start, query, and client.
 type Row = (u64, i64, u64, u32);
@@ -35,14 +24,13 @@ type Row = (u64, i64, u64, u32);
 fn queries(folder: &Path, start_ns: i64) -> Vec<Row> {
     let mut rows = Vec::new();
     for batch in batches(&folder.join("queries.arrow")) {
-        let [numbers, queries] = ["number", "query"].map(|name| column::<UInt64Type>(&batch, name));
+        let [numbers, queries] = ["number", "query"].map(|name| batch.values::<u64>(name).unwrap());
         let [due_ns, sent_ns, latencies_ns] =
-            ["due_ns", "sent_ns", "latency_ns"].map(|name| column::<Int64Type>(&batch, name));
-        let clients = column::<UInt32Type>(&batch, "client");
-        let outcomes = batch.column_by_name("outcome").unwrap().as_dictionary::<Int32Type>();
-        let words = outcomes.values().as_string::<i32>();
-        for row in 0..batch.num_rows() {
-            let outcome = words.value(outcomes.key(row).unwrap());
+            ["due_ns", "sent_ns", "latency_ns"].map(|name| batch.values::<i64>(name).unwrap());
+        let clients: Vec<u32> = batch.values("client").unwrap();
+        let outcomes: Vec<String> = batch.values("outcome").unwrap();
+        for row in 0..batch.rows() {
+            let outcome = &outcomes[row];
             assert!(outcome == "answered" && sent_ns[row] >= due_ns[row] && latencies_ns[row] > 0, "{outcome}");
             rows.push((numbers[row], due_ns[row] - start_ns, queries[row], clients[row]));
         }
@@ -121,8 +109,7 @@ fn two_generators_send_together_what_one_does_alone() {
         two.iter().for_each(|row| *clients.entry(row.3).or_default() += 1);
         assert_eq!(clients.keys().copied().collect::<Vec<_>>(), (0..9).collect::<Vec<_>>());
         let of_second = batches(&folder.path().join("2-of-2/clients.arrow"));
-        let of_second = of_second.iter().flat_map(|batch| column::<UInt32Type>(batch, "client")).min();
-        assert_eq!(of_second, Some(5));
+        assert_eq!(values::<u32>(&of_second, "client").into_iter().min(), Some(5));
     }
 }
 
@@ -162,7 +149,7 @@ fn generators_replay_a_stream_together_each_with_its_clients() {
     };
     assert_eq!([tags(1, 1), tags(2, 2)], [vec![], vec!["class-0".to_owned(), "class-1".to_owned()]]);
     let clients = batches(&folder.path().join("2-of-2/clients.arrow"));
-    assert!(clients.iter().flat_map(|batch| column::<UInt32Type>(batch, "client")).all(|client| client % 2 == 1));
+    assert!(values::<u32>(&clients, "client").into_iter().all(|client| client % 2 == 1));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! One binary for all: it is linked once, and tests that wait run beside those that do not.
 
 mod process;
+mod rows;
 mod streams;
 
 mod change;

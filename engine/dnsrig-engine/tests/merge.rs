@@ -1,21 +1,18 @@
 //! `merge` from outside: what two loads wrote, put together.
 
 use std::{
-    fs::{self, File},
+    fs,
     path::Path,
     process::{Command, Output},
 };
 
-use arrow_array::{
-    RecordBatch,
-    cast::AsArray,
-    types::{Int64Type, UInt32Type, UInt64Type},
-};
-use arrow_ipc::reader::StreamReader;
-use arrow_schema::DataType;
+use dnsrig_engine::base::rows::Batch;
 use serde_json::{Value, json};
 
-use crate::process::{ENGINE, Process, Server};
+use crate::{
+    process::{ENGINE, Process, Server},
+    rows::batches,
+};
 
 /// Two loads side by side against `serve echo`: their summaries.
 fn load(folder: &Path) -> [Value; 2] {
@@ -49,18 +46,12 @@ fn merge(folder: &Path) -> Output {
     Command::new(ENGINE).arg("merge").args(dirs).arg("--out").arg(out).output().unwrap()
 }
 
-fn rows(path: &Path) -> Vec<RecordBatch> {
-    StreamReader::try_new(File::open(path).unwrap(), None).unwrap().collect::<Result<_, _>>().unwrap()
-}
-
-fn column(batches: &[RecordBatch], name: &str) -> Vec<i64> {
-    let of = |batch: &RecordBatch| {
-        let column = batch.column_by_name(name).unwrap();
-        match column.data_type() {
-            DataType::Int64 => column.as_primitive::<Int64Type>().values().to_vec(),
-            DataType::UInt32 => column.as_primitive::<UInt32Type>().values().iter().copied().map(i64::from).collect(),
-            _ => column.as_primitive::<UInt64Type>().values().iter().map(|value| value.cast_signed()).collect(),
-        }
+fn column(batches: &[Batch], name: &str) -> Vec<i64> {
+    let of = |batch: &Batch| {
+        let column = batch.column(name).unwrap();
+        let from_u32 = || Some(column.values::<u32>()?.into_iter().map(i64::from).collect());
+        let from_u64 = || Some(column.values::<u64>()?.into_iter().map(u64::cast_signed).collect());
+        column.values().or_else(from_u32).or_else(from_u64).unwrap()
     };
     batches.iter().flat_map(of).collect()
 }
@@ -88,14 +79,14 @@ fn what_two_loads_wrote_is_put_together_as_if_one_had() {
     assert_eq!(kept["sent"], summary["sent"]);
 
     let start_ns = one["start_ns"].as_i64().unwrap();
-    let intervals = rows(&folder.join("merged/intervals.arrow"));
+    let intervals = batches(&folder.join("merged/intervals.arrow"));
     let starts: Vec<_> = (0..5).map(|number| start_ns + number * 100_000_000).collect();
     assert_eq!((column(&intervals, "start_ns"), column(&intervals, "sent")), (starts, vec![60; 5]));
-    let answers = rows(&folder.join("merged/answers.arrow"));
-    let parts = ["1", "2"].map(|dir| column(&rows(&folder.join(dir).join("answers.arrow")), "answered"));
+    let answers = batches(&folder.join("merged/answers.arrow"));
+    let parts = ["1", "2"].map(|dir| column(&batches(&folder.join(dir).join("answers.arrow")), "answered"));
     let parts: i64 = parts.iter().flatten().sum();
     assert!(parts > 0 && column(&answers, "answered").iter().sum::<i64>() == parts);
-    let clients = rows(&folder.join("merged/clients.arrow"));
+    let clients = batches(&folder.join("merged/clients.arrow"));
     let firsts = column(&clients, "start_ns").into_iter().filter(|at| *at == start_ns).count();
     assert_eq!(firsts, 3, "both have the clients 0, 1 and 2");
     let log = fs::read_to_string(folder.join("merged/latency.hlog")).unwrap();

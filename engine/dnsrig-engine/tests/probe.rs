@@ -1,7 +1,7 @@
 //! `probe` from outside, against a small server of our own on loopback.
 
 use std::{
-    fs::{self, File},
+    fs,
     net::{SocketAddr, UdpSocket},
     path::Path,
     process::{Command, Output, Stdio},
@@ -10,9 +10,10 @@ use std::{
     time::Duration,
 };
 
-use arrow_array::{Array, RecordBatch, StringArray, UInt32Array, cast::AsArray, types::Int64Type};
-use arrow_ipc::reader::StreamReader;
+use dnsrig_engine::base::rows::Batch;
 use serde_json::Value;
+
+use crate::rows::{batch, batches};
 
 const ENGINE: &str = env!("CARGO_BIN_EXE_dnsrig-engine");
 
@@ -83,18 +84,15 @@ fn zones_that_become_ready_are_seen_with_a_true_bracket() {
     assert_eq!((&summary["answers"]["refused"], &summary["answers"]["older"]), (&60.into(), &60.into()));
     assert!(summary["resolution_ns"].is_i64());
 
-    let batches: Vec<RecordBatch> =
-        StreamReader::try_new(File::open(&out).unwrap(), None).unwrap().collect::<Result<_, _>>().unwrap();
-    let [rows] = &batches[..] else { panic!("50 rows are one batch") };
-    assert_eq!(rows.num_rows(), 50);
-    let names: &StringArray = rows.column_by_name("zone").unwrap().as_string();
-    assert_eq!((names.value(0), names.value(49)), ("z0.example", "z49.example"));
-    let unseen = rows.column_by_name("last_unseen_ns").unwrap().as_primitive::<Int64Type>();
-    let seen = rows.column_by_name("seen_ns").unwrap().as_primitive::<Int64Type>();
-    assert_eq!(seen.null_count(), 0);
-    assert!((0..50).all(|row| unseen.is_null(row) || unseen.value(row) < seen.value(row)));
-    let serials: &UInt32Array = rows.column_by_name("serial").unwrap().as_any().downcast_ref().unwrap();
-    assert!(serials.iter().all(|serial| serial == Some(7)));
+    let rows = batch(&out);
+    assert_eq!(rows.rows(), 50);
+    let names: Vec<String> = rows.values("zone").unwrap();
+    assert_eq!((names[0].as_str(), names[49].as_str()), ("z0.example", "z49.example"));
+    let unseen: Vec<Option<i64>> = rows.optional_values("last_unseen_ns").unwrap();
+    let seen: Vec<i64> = rows.values("seen_ns").unwrap();
+    assert!(unseen.iter().zip(&seen).all(|(unseen_ns, seen_ns)| unseen_ns.is_none_or(|ns| ns < *seen_ns)));
+    let serials: Vec<Option<u32>> = rows.optional_values("serial").unwrap();
+    assert!(serials.iter().all(|serial| *serial == Some(7)));
 }
 
 #[test]
@@ -136,8 +134,7 @@ fn a_server_that_is_not_there_is_unreachable_and_a_signal_ends_it() {
     let summary = summary(&output);
     assert_eq!((&summary["outcome"], &summary["seen"]), (&"interrupted".into(), &0.into()));
     assert!(summary["unreachable"].as_u64() > Some(0));
-    let rows: usize =
-        StreamReader::try_new(File::open(&out).unwrap(), None).unwrap().map(|batch| batch.unwrap().num_rows()).sum();
+    let rows: usize = batches(&out).iter().map(Batch::rows).sum();
     assert_eq!(rows, 3);
 }
 
@@ -177,12 +174,11 @@ fn follow_sees_a_zone_leave_and_come_back() {
     let summary = summary(&output);
     assert_eq!((summary["zones"].as_u64(), summary["rows"].as_u64()), (Some(2), Some(6)), "{summary}");
     assert_eq!(events(&output).iter().filter(|event| event["event"] == "changed").count(), 1, "{output:?}");
-    let batches: Vec<RecordBatch> =
-        StreamReader::try_new(File::open(&out).unwrap(), None).unwrap().collect::<Result<_, _>>().unwrap();
-    let served: Vec<_> = batches[0].column_by_name("served").unwrap().as_boolean().iter().flatten().collect();
+    let rows = batches(&out).remove(0);
+    let served: Vec<_> = rows.optional_values::<bool>("served").unwrap().into_iter().flatten().collect();
     assert_eq!(served, [true, true, false, false, true, true]);
-    let times = |name: &str| batches[0].column_by_name(name).unwrap().as_primitive::<Int64Type>().clone();
+    let times = |name: &str| rows.optional_values::<i64>(name).unwrap();
     let (before, seen) = (times("before_ns"), times("seen_ns"));
-    assert_eq!(before.null_count(), 2);
-    assert!((2..6).all(|row| before.value(row) < seen.value(row)));
+    assert_eq!(before.iter().filter(|before_ns| before_ns.is_none()).count(), 2);
+    assert!((2..6).all(|row| before[row].unwrap() < seen[row].unwrap()));
 }

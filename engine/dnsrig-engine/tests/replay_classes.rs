@@ -2,7 +2,6 @@
 
 use std::{
     collections::BTreeMap,
-    fs::File,
     io::Write,
     net::TcpStream,
     path::Path,
@@ -13,8 +12,6 @@ use std::{
     },
 };
 
-use arrow_array::{cast::AsArray, types::UInt32Type};
-use arrow_ipc::reader::StreamReader as RowReader;
 use dnsrig_engine::{
     dns::stream::{Record, StreamWriter, Transport},
     net::tls::identity,
@@ -24,6 +21,7 @@ use serde_json::Value;
 
 use crate::{
     process::{ENGINE, Server},
+    rows::batches,
     streams,
 };
 
@@ -94,9 +92,7 @@ fn each_class_has_its_transport_and_uses_connections_in_its_way() {
         ["as-captured", "tcp", "dot"]
     );
     assert!(classes.iter().all(|class| count(&class["latency_ns"], "p50") > 0));
-    let mut rows = RowReader::try_new(File::open(folder.path().join("clients.arrow")).unwrap(), None).unwrap();
-    let rows = rows.next().unwrap().unwrap();
-    let classes = rows.column_by_name("class").unwrap().as_primitive::<UInt32Type>().values().to_vec();
+    let classes: Vec<u32> = batches(&folder.path().join("clients.arrow"))[0].values("class").unwrap();
     let mut sizes = BTreeMap::<u32, u64>::new();
     classes.iter().for_each(|class| *sizes.entry(*class).or_default() += 1);
     assert_eq!(sizes.into_values().collect::<Vec<_>>(), clients);

@@ -2,7 +2,6 @@
 
 use std::{
     collections::BTreeMap,
-    fs::File,
     io::{Read, Write},
     net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket},
     path::Path,
@@ -15,15 +14,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use arrow_array::{
-    cast::AsArray,
-    types::{Int64Type, UInt32Type},
-};
-use arrow_ipc::reader::StreamReader as RowReader;
 use dnsrig_engine::dns::stream::{RETRANSMISSION, Record, StreamWriter, Transport};
 use serde_json::Value;
 
-use crate::process::{self, ENGINE};
+use crate::{
+    process::{self, ENGINE},
+    rows::batches,
+};
 
 const MS: i64 = 1_000_000;
 
@@ -140,17 +137,14 @@ fn every_client_keeps_its_address_and_every_query_its_time() {
         });
         // Ten queries of a client, from 256 ports in turn or from one.
         assert!(most.into_iter().all(|count| if speed == 2 { count == 1 } else { count > 5 }));
-        let rows = RowReader::try_new(File::open(folder.path().join("clients.arrow")).unwrap(), None).unwrap();
+        let rows = batches(&folder.path().join("clients.arrow"));
         let mut clients = Vec::new();
-        for batch in rows.map(Result::unwrap) {
-            let column = |name| batch.column_by_name(name).unwrap().clone();
-            let numbers = column("client").as_primitive::<UInt32Type>().clone();
-            let answered = column("answered").as_primitive::<UInt32Type>().clone();
-            let [sums_ns, longest_ns] =
-                ["sum_ns", "max_ns"].map(|name| column(name).as_primitive::<Int64Type>().clone());
-            for row in 0..batch.num_rows() {
-                assert!(0 < longest_ns.value(row) && longest_ns.value(row) <= sums_ns.value(row));
-                clients.push((numbers.value(row), answered.value(row)));
+        for batch in rows {
+            let [numbers, answered] = ["client", "answered"].map(|name| batch.values::<u32>(name).unwrap());
+            let [sums_ns, longest_ns] = ["sum_ns", "max_ns"].map(|name| batch.values::<i64>(name).unwrap());
+            for row in 0..batch.rows() {
+                assert!(0 < longest_ns[row] && longest_ns[row] <= sums_ns[row]);
+                clients.push((numbers[row], answered[row]));
             }
         }
         assert_eq!(clients, (0..20).map(|client| (client, 10)).collect::<Vec<_>>());
@@ -181,16 +175,13 @@ fn answers_are_counted_by_what_they_say_and_silence_is_a_timeout() {
     assert_eq!(summary["rcodes"]["NXDOMAIN"], 10);
     let received = server.end();
     assert!(received.iter().all(|(_, peer, _)| *peer == received[0].1), "one address, one port");
-    let mut rows = RowReader::try_new(File::open(folder.path().join("clients.arrow")).unwrap(), None).unwrap();
-    let clients = rows.next().unwrap().unwrap();
-    let column = |name| clients.column_by_name(name).unwrap().clone();
+    let clients = batches(&folder.path().join("clients.arrow")).remove(0);
     // The n-th client has the n-th kind of answer, and one that did not come counts as a time-out of 300 ms.
     for (client, name) in ["authenticated", "truncated", "nxdomain", "timeouts"].into_iter().enumerate() {
-        let counts = column(name).as_primitive::<UInt32Type>().values().to_vec();
+        let counts: Vec<u32> = clients.values(name).unwrap();
         assert_eq!(counts, (0..4).map(|other| if other == client { 10 } else { 0 }).collect::<Vec<_>>(), "{name}");
     }
-    let [p50_ns, p99_ns, max_ns] =
-        ["p50_ns", "p99_ns", "max_ns"].map(|name| column(name).as_primitive::<Int64Type>().values().to_vec());
+    let [p50_ns, p99_ns, max_ns] = ["p50_ns", "p99_ns", "max_ns"].map(|name| clients.values::<i64>(name).unwrap());
     assert!(p50_ns[3] >= 300 * MS && (0..4).all(|at| p50_ns[at] <= p99_ns[at] && p99_ns[at] <= max_ns[at]));
 }
 

@@ -11,12 +11,6 @@ use std::{
     time::Duration,
 };
 
-use arrow_array::{
-    Array, RecordBatch,
-    cast::AsArray,
-    types::{Int64Type, UInt32Type},
-};
-use arrow_ipc::reader::StreamReader;
 use dnsrig_engine::{
     dns::{
         query::{Ask, write_query},
@@ -38,7 +32,10 @@ use rustls::{
 };
 use serde_json::Value;
 
-use crate::process::{ENGINE, PATIENCE, Server};
+use crate::{
+    process::{ENGINE, PATIENCE, Server},
+    rows::{batch, batches},
+};
 
 const LIMITS: Limits = Limits { bytes_max: 1 << 40, records_max: 1 << 40, messages_max: 1 << 30 };
 
@@ -331,14 +328,11 @@ fn members_leave_the_catalog_and_come_back_when_told_to() {
     let missing = ended["removed"].as_u64().unwrap() - ended["added"].as_u64().unwrap();
     assert_eq!(catalog(&mut stream, Ask::Axfr).1, 100_003 - missing);
 
-    let batches: Vec<RecordBatch> =
-        StreamReader::try_new(fs::File::open(&out).unwrap(), None).unwrap().collect::<Result<_, _>>().unwrap();
-    let [rows] = &batches[..] else { panic!("few rows are one batch") };
-    let serials = rows.column_by_name("serial").unwrap().as_primitive::<UInt32Type>();
-    assert!(serials.values().iter().copied().eq(2..2 + changes as u32));
-    let due = rows.column_by_name("due_ns").unwrap().as_primitive::<Int64Type>();
-    assert!(due.values().windows(2).all(|pair| (999_999..=1_000_001).contains(&(pair[1] - pair[0]))));
-    assert_eq!(rows.column_by_name("zone").unwrap().as_string::<i32>().value(7), "z000007.example");
+    let rows = batch(&out);
+    assert!(rows.values::<u32>("serial").unwrap().into_iter().eq(2..2 + changes as u32));
+    let due: Vec<i64> = rows.values("due_ns").unwrap();
+    assert!(due.windows(2).all(|pair| (999_999..=1_000_001).contains(&(pair[1] - pair[0]))));
+    assert_eq!(rows.values::<String>("zone").unwrap()[7], "z000007.example");
 
     drop(stream);
     let summary = zones.end();
@@ -366,14 +360,13 @@ fn a_probe_knows_when_each_change_is_made() {
         .output()
         .unwrap();
     assert!(output.status.success(), "{output:?}");
-    let batches: Vec<RecordBatch> =
-        StreamReader::try_new(fs::File::open(&out).unwrap(), None).unwrap().collect::<Result<_, _>>().unwrap();
-    let times = |name: &str| batches[0].column_by_name(name).unwrap().as_primitive::<Int64Type>().clone();
+    let rows = batches(&out).remove(0);
+    let times = |name: &str| rows.optional_values::<i64>(name).unwrap();
     let (changed, unseen, seen) = (times("changed_ns"), times("last_unseen_ns"), times("seen_ns"));
-    assert_eq!(changed.value(0), begin_ns + 5_000_000);
+    assert_eq!(changed[0], Some(begin_ns + 5_000_000));
     for row in 0..60 {
-        assert!(seen.value(row) >= changed.value(row), "not before it is made");
-        assert!(unseen.is_null(row) || unseen.value(row) <= changed.value(row) + 1_000, "and at once from then on");
+        assert!(seen[row].unwrap() >= changed[row].unwrap(), "not before it is made");
+        assert!(unseen[row] <= changed[row].map(|changed_ns| changed_ns + 1_000), "and at once from then on");
     }
 }
 

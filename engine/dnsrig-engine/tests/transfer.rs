@@ -1,11 +1,12 @@
 //! `transfer` from outside, over loopback, against `serve zones` and its faults: everything has its name and its
 //! number.
 
-use std::{fs, net::UdpSocket, path::Path, process::Command, thread};
+use std::{fs, net::UdpSocket, process::Command, thread};
 
-use crate::process::{self, ENGINE, Process, Server};
-use arrow_array::{Array, RecordBatch, cast::AsArray, types::Int32Type};
-use arrow_ipc::reader::StreamReader;
+use crate::{
+    process::{self, ENGINE, Process, Server},
+    rows::{batches, values},
+};
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
@@ -41,20 +42,6 @@ fn outcomes(summary: &Value) -> String {
     told.collect::<Vec<_>>().join(", ")
 }
 
-fn rows(path: &Path) -> Vec<RecordBatch> {
-    StreamReader::try_new(fs::File::open(path).unwrap(), None).unwrap().map(Result::unwrap).collect()
-}
-
-/// A column of words.
-fn words(batches: &[RecordBatch], column: &str) -> Vec<String> {
-    let word = |batch: &RecordBatch| {
-        let column = batch.column_by_name(column).unwrap().as_dictionary::<Int32Type>().clone();
-        let values = column.values().as_string::<i32>().clone();
-        (0..column.len()).map(|at| values.value(column.key(at).unwrap()).to_owned()).collect::<Vec<_>>()
-    };
-    batches.iter().flat_map(word).collect()
-}
-
 #[test]
 fn more_zones_than_ids_come_on_one_connection() {
     let primary = Primary::start("--count 200000 --records 3");
@@ -74,13 +61,13 @@ fn each_policy_makes_the_connections_that_it_says() {
         let (summary, good) = primary
             .transfer(&format!("--count 60 --policy {policy} --connections 3 --window 7 --close rst --out {path}"));
         assert!(good && count(&summary, "done") == 60, "{summary}");
-        let made = rows(&folder.path().join("connections.arrow"));
-        let endings = words(&made, "ended");
+        let made = batches(&folder.path().join("connections.arrow"));
+        let endings = values::<String>(&made, "ended");
         assert!(endings.len() <= connections && endings.iter().all(|ended| ended == "ours"), "{policy}: {endings:?}");
         assert_eq!(count(&summary["connections"], "established"), endings.len() as u64);
-        let transfers = rows(&folder.path().join("transfers.arrow"));
-        assert_eq!(words(&transfers, "outcome"), vec!["done"; 60]);
-        assert_eq!(words(&transfers, "answered"), vec!["axfr"; 60]);
+        let transfers = batches(&folder.path().join("transfers.arrow"));
+        assert_eq!(values::<String>(&transfers, "outcome"), vec!["done"; 60]);
+        assert_eq!(values::<String>(&transfers, "answered"), vec!["axfr"; 60]);
     }
 }
 
@@ -254,14 +241,8 @@ fn many_secondaries_have_addresses_of_their_own() {
     let each = summary["per_secondary"].as_array().unwrap();
     assert!(each.iter().all(|one| one["done"] == 10 && one["last_ns"].as_i64().is_some()));
     assert_eq!(each[199]["source"], "127.1.0.200");
-    let made = rows(&folder.path().join("connections.arrow"));
-    let sources: std::collections::HashSet<_> = made
-        .iter()
-        .flat_map(|batch| {
-            let column = batch.column_by_name("source").unwrap().as_string::<i32>().clone();
-            (0..column.len()).map(move |at| column.value(at).split(':').next().unwrap().to_owned()).collect::<Vec<_>>()
-        })
-        .collect();
+    let sources: Vec<String> = values(&batches(&folder.path().join("connections.arrow")), "source");
+    let sources: std::collections::HashSet<_> = sources.iter().map(|source| source.split(':').next()).collect();
     assert_eq!(sources.len(), 200);
 }
 

@@ -10,29 +10,21 @@ use std::{
     thread,
 };
 
-use arrow_array::{
-    DictionaryArray, RecordBatch, StringArray,
-    cast::AsArray,
-    types::{ArrowPrimitiveType, Int32Type, UInt32Type, UInt64Type},
-};
-use arrow_ipc::reader::StreamReader;
+use dnsrig_engine::base::rows::Batch;
 use nix::sched::{CloneFlags, setns};
 use serde_json::Value;
+
+use crate::rows::batches;
 
 const ENGINE: &str = env!("CARGO_BIN_EXE_dnsrig-engine");
 
 /// All series of a file, as host/source/metric, and its number of rows.
 fn series(path: &Path) -> (BTreeSet<String>, u64) {
     let (mut names, mut rows) = (BTreeSet::new(), 0);
-    for batch in StreamReader::try_new(File::open(path).unwrap(), None).unwrap() {
-        let batch = batch.unwrap();
-        rows += batch.num_rows() as u64;
-        let column = |index: usize| batch.column(index).as_dictionary::<Int32Type>();
-        let word = |column: &DictionaryArray<Int32Type>, row| {
-            let words: &StringArray = column.values().as_string();
-            words.value(column.key(row).unwrap()).to_owned()
-        };
-        names.extend((0..batch.num_rows()).map(|row| [0, 1, 2].map(|part| word(column(part), row)).join("/")));
+    for batch in batches(path) {
+        rows += batch.rows() as u64;
+        let parts = [0, 1, 2].map(|index| batch.columns()[index].values::<String>().unwrap());
+        names.extend((0..batch.rows()).map(|row| parts.each_ref().map(|part| part[row].as_str()).join("/")));
     }
     (names, rows)
 }
@@ -147,31 +139,24 @@ fn a_connection_within_a_namespace_is_listed_by_both_its_ends() {
     let listing = ["--sockets-interval-ms=100", "--sockets-out", out.to_str().unwrap()];
     let summary = watch(&[&["--host", &host][..], &listing].concat(), &samples);
     assert_eq!(missing(&summary), 0, "{summary}");
-    let batches: Vec<RecordBatch> =
-        StreamReader::try_new(File::open(&out).unwrap(), None).unwrap().collect::<Result<_, _>>().unwrap();
-    let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
+    let batches = batches(&out);
+    let rows: usize = batches.iter().map(Batch::rows).sum();
     let told = &summary["sockets"];
     assert_eq!((&told["rows"], &told["rows_dropped"], &told["beyond"]), (&rows.into(), &0.into(), &0.into()));
     assert_eq!(rows as u64, 2 * told["listings"].as_u64().unwrap(), "two ends, and no other sockets are there");
     let last = batches.last().unwrap();
+    let texts = |name: &str| last.values::<String>(name).unwrap();
     let row = |stream: &TcpStream| {
         let local = stream.local_addr().unwrap().to_string();
-        (0..last.num_rows()).rfind(|row| last["local"].as_string::<i32>().value(*row) == local).unwrap()
+        texts("local").iter().rposition(|one| *one == local).unwrap()
     };
     let (at_client, at_server) = (row(&client), row(&server));
-    assert_eq!(number::<UInt64Type>(last, "acked_bytes", at_server), 50_000);
-    assert_eq!(number::<UInt64Type>(last, "received_bytes", at_client), 50_000);
-    assert_eq!(number::<UInt32Type>(last, "receive_queue_bytes", at_client), 10_000);
-    assert_eq!(last["remote"].as_string::<i32>().value(at_client), server.local_addr().unwrap().to_string());
-    let word = |name: &str| {
-        let column = last[name].as_dictionary::<Int32Type>();
-        column.values().as_string::<i32>().value(column.key(at_server).unwrap()).to_owned()
-    };
+    assert_eq!(last.values::<u64>("acked_bytes").unwrap()[at_server], 50_000);
+    assert_eq!(last.values::<u64>("received_bytes").unwrap()[at_client], 50_000);
+    assert_eq!(last.values::<u32>("receive_queue_bytes").unwrap()[at_client], 10_000);
+    assert_eq!(texts("remote")[at_client], server.local_addr().unwrap().to_string());
+    let word = |name: &str| texts(name)[at_server].clone();
     assert_eq!(["host", "state"].map(word), ["h", "established"]);
     let known = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap();
     assert!(known.split_whitespace().any(|name| name == word("congestion")), "{} of {known}", word("congestion"));
-}
-
-fn number<T: ArrowPrimitiveType>(batch: &RecordBatch, name: &str, row: usize) -> T::Native {
-    batch[name].as_primitive::<T>().value(row)
 }

@@ -1,6 +1,15 @@
 //! For tests.
 
+use std::path::Path;
+
 use proptest::{prelude::*, sample::Index};
+
+use super::rows::{Batch, Reader};
+
+/// The batches of a row file.
+pub fn batches(path: &Path) -> Vec<Batch> {
+    Reader::new(&std::fs::read(path).unwrap()).unwrap().map(Result::unwrap).collect()
+}
 
 /// So many inputs of a property, or as many as PROPTEST_CASES says, for longer runs by hand.
 pub fn inputs(cases: u32) -> proptest::test_runner::Config {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::base::failure::Advice;
+use crate::base::{failure::Advice, rows::RowsError};
 
 /// Files could not be put together.
 #[derive(Debug, thiserror::Error)]
@@ -17,6 +17,8 @@ pub enum MergeError {
     Differ { dirs: [PathBuf; 2], what: String, first: String, other: String },
     #[error("cannot write {}: {}", .0.display(), .1)]
     Write(PathBuf, String),
+    #[error(transparent)]
+    Rows(#[from] RowsError),
 }
 
 impl Advice for MergeError {
@@ -28,13 +30,13 @@ impl Advice for MergeError {
                 "give directories that `load --out` or `replay play --out` of this version wrote".into()
             }
             MergeError::Differ { .. } => "give what generators of one load wrote, started with equal options".into(),
-            MergeError::Write(..) => {
+            MergeError::Write(..) | MergeError::Rows(_) => {
                 "give --out a directory that exists, with room left (df), and writable for you".into()
             }
         }
     }
 
     fn exit_code(&self) -> u8 {
-        if matches!(self, MergeError::Write(..)) { 1 } else { 2 }
+        if matches!(self, MergeError::Write(..) | MergeError::Rows(_)) { 1 } else { 2 }
     }
 }

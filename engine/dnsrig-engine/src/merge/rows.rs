@@ -1,22 +1,13 @@
 //! Rows of all generators: of intervals, clients and bins of answers added where they are of the same, of queries
 //! joined and sorted.
 
-use std::{collections::BTreeMap, fs::File, panic::catch_unwind, path::Path, sync::Arc};
-
-use arrow_array::{
-    Array, ArrayRef, Int64Array, RecordBatch, UInt32Array, UInt64Array,
-    cast::AsArray,
-    types::{Int64Type, UInt32Type, UInt64Type},
-};
-use arrow_buffer::Buffer;
-use arrow_ipc::{reader::StreamDecoder, writer::StreamWriter};
-use arrow_schema::{ArrowError, DataType, SchemaRef};
-use arrow_select::{concat::concat_batches, take::take_record_batch};
+use std::{borrow::Borrow, collections::BTreeMap, path::Path, sync::Arc};
 
 use super::{
     error::MergeError,
     generator::{Generator, TIME_NS_MAX},
 };
+use crate::base::rows::{BATCH_ROWS, Batch, BatchFile, Column, Field, Kind, ReadError, Reader, RowsError, Value};
 
 /// Files whose rows are added.
 const ADDED: [&str; 3] = ["intervals.arrow", "clients.arrow", "answers.arrow"];
@@ -25,10 +16,25 @@ const ADDED: [&str; 3] = ["intervals.arrow", "clients.arrow", "answers.arrow"];
 const QUERIES: &str = "queries.arrow";
 
 /// Moments of a query; its latency is none.
-const MOMENTS: [&str; 2] = ["due_ns", "sent_ns"];
+const MOMENTS: [&str; 2] = [DUE, "sent_ns"];
 
-/// So many rows are written at once.
-const BATCH_ROWS: usize = 65_536;
+/// What queries are sorted by.
+const DUE: &str = "due_ns";
+
+/// Rows that cannot be put together.
+#[derive(Debug, thiserror::Error)]
+enum RowError {
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error("it has other columns than that of the first directory")]
+    OtherColumns,
+    #[error("a column has something else than whole numbers")]
+    NotWhole,
+    #[error("a {0} in it cannot be")]
+    Moment(String),
+    #[error("queries have no due_ns")]
+    NoDue,
+}
 
 /// What becomes of a column where several generators have a row of the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +98,7 @@ pub fn merge(generators: &[Generator], out: &Path) -> Result<(), MergeError> {
 /// Rows of one kind, by what tells which they are.
 #[derive(Default)]
 struct Sums {
-    schema: Option<SchemaRef>,
+    fields: Option<Arc<[Field]>>,
     rules: Vec<Rule>,
     rows: BTreeMap<Vec<i64>, Vec<i64>>,
 }
@@ -100,25 +106,25 @@ struct Sums {
 fn add(generators: &[Generator], name: &str, out: &Path) -> Result<(), MergeError> {
     let mut sums = Sums::default();
     for generator in generators {
-        let shift_ns = generator.shift_ns();
-        let added = read(generator.file(name)?).and_then(|(schema, batches)| sums.add(schema, &batches, shift_ns));
+        let added = sums.add(&generator.file(name)?, generator.shift_ns());
         added.map_err(|error| generator.damaged(name, error))?;
     }
-    let path = out.join(name);
-    let written = sums.batch().and_then(|batch| write(&path, &batch.schema(), [Ok(batch)]));
-    written.map_err(|error| MergeError::Write(path, error.to_string()))
+    let batch = sums.batch();
+    Ok(write(&out.join(name), batch.fields(), [&batch])?)
 }
 
 impl Sums {
-    fn add(&mut self, schema: SchemaRef, batches: &[RecordBatch], shift_ns: i64) -> Result<(), ArrowError> {
-        same_columns(&mut self.schema, &schema)?;
-        self.rules = schema.fields().iter().map(|field| rule(field.name())).collect();
+    fn add(&mut self, file: &[u8], shift_ns: i64) -> Result<(), RowError> {
+        let batches = Reader::new(file)?;
+        same_columns(&mut self.fields, batches.fields())?;
+        self.rules = batches.fields().iter().map(|field| rule(&field.name)).collect();
         for batch in batches {
-            let columns = batch.columns().iter().map(numbers).collect::<Result<Vec<_>, _>>()?;
-            for row in 0..batch.num_rows() {
+            let batch = batch?;
+            let columns = batch.columns().iter().map(numbers).collect::<Option<Vec<_>>>().ok_or(RowError::NotWhole)?;
+            for row in 0..batch.rows() {
                 let values = self.rules.iter().zip(&columns).map(|(rule, column)| rule.moved(column[row], shift_ns));
                 let values: Option<Vec<_>> = values.collect();
-                self.count(values.ok_or_else(|| ArrowError::ParseError("a time in it cannot be".into()))?);
+                self.count(values.ok_or_else(|| RowError::Moment("time".into()))?);
             }
         }
         Ok(())
@@ -139,128 +145,105 @@ impl Sums {
         }
     }
 
-    fn batch(&self) -> Result<RecordBatch, ArrowError> {
-        let schema = self.schema.clone().expect("there is a generator");
-        let column = |(at, field): (usize, &Arc<arrow_schema::Field>)| -> ArrayRef {
+    fn batch(&self) -> Batch {
+        let fields = self.fields.clone().expect("there is a generator");
+        let column = |(at, field): (usize, &Field)| {
             let values = self.rows.values().map(|row| row[at]);
-            match field.data_type() {
-                DataType::UInt32 => Arc::new(UInt32Array::from_iter_values(values.map(|value| value as u32))),
-                DataType::UInt64 => Arc::new(UInt64Array::from_iter_values(values.map(i64::cast_unsigned))),
-                _ => Arc::new(Int64Array::from_iter_values(values)),
+            match field.kind {
+                Kind::U32 => u32::collect(values.map(|value| value as u32)),
+                Kind::U64 => u64::collect(values.map(i64::cast_unsigned)),
+                _ => i64::collect(values),
             }
         };
-        RecordBatch::try_new(schema.clone(), schema.fields().iter().enumerate().map(column).collect())
+        let columns = fields.iter().enumerate().map(column).collect();
+        Batch::new(fields, columns, self.rows.len())
     }
 }
 
-/// The values of a column of whole numbers, of which all that is counted fits.
-fn numbers(column: &ArrayRef) -> Result<Vec<i64>, ArrowError> {
-    if column.null_count() == 0 {
-        match column.data_type() {
-            DataType::Int64 => return Ok(column.as_primitive::<Int64Type>().values().to_vec()),
-            DataType::UInt32 => {
-                return Ok(column.as_primitive::<UInt32Type>().values().iter().copied().map(i64::from).collect());
-            }
-            DataType::UInt64 => {
-                let values = column.as_primitive::<UInt64Type>().values().iter();
-                let values: Option<Vec<_>> = values.map(|value| i64::try_from(*value).ok()).collect();
-                if let Some(values) = values {
-                    return Ok(values);
-                }
-            }
-            _ => {}
-        }
-    }
-    Err(ArrowError::SchemaError("a column has something else than whole numbers".into()))
+/// The values of a column of whole numbers, if all fit into an i64: everything that is counted does.
+fn numbers(column: &Column) -> Option<Vec<i64>> {
+    let from_u32 = || Some(column.values::<u32>()?.into_iter().map(i64::from).collect());
+    let from_u64 = || column.values::<u64>()?.into_iter().map(|value| i64::try_from(value).ok()).collect();
+    column.values().or_else(from_u32).or_else(from_u64)
 }
 
 /// Joins the rows of queries in the order in which they were due.
 fn join(generators: &[Generator], out: &Path) -> Result<(), MergeError> {
-    let (mut known, mut all) = (None, Vec::new());
+    let (mut fields, mut all) = (None, None);
     for generator in generators {
-        let shift_ns = generator.shift_ns();
-        let moved = read(generator.file(QUERIES)?).and_then(|(schema, batches)| {
-            same_columns(&mut known, &schema)?;
-            batches.iter().map(|batch| move_moments(batch, shift_ns)).collect::<Result<Vec<_>, _>>()
-        });
-        all.extend(moved.map_err(|error| generator.damaged(QUERIES, error))?);
+        let joined = append(&mut fields, &mut all, &generator.file(QUERIES)?, generator.shift_ns());
+        joined.map_err(|error| generator.damaged(QUERIES, error))?;
     }
-    let path = out.join(QUERIES);
-    let schema = known.expect("there is a generator");
-    let written = concat_batches(&schema, &all).and_then(|rows| {
-        drop(all);
-        write(&path, &schema, sorted(&rows)?)
-    });
-    written.map_err(|error| MergeError::Write(path.clone(), error.to_string()))
+    let (path, fields) = (out.join(QUERIES), fields.expect("there is a generator"));
+    match &all {
+        Some(all) => write(&path, &fields, order(all).chunks(BATCH_ROWS).map(|rows| all.take(rows)))?,
+        None => write(&path, &fields, [] as [Batch; 0])?,
+    }
+    Ok(())
 }
 
-fn move_moments(batch: &RecordBatch, shift_ns: i64) -> Result<RecordBatch, ArrowError> {
-    let schema = batch.schema();
-    let columns = schema.fields().iter().zip(batch.columns()).map(|(field, column)| -> Result<ArrayRef, ArrowError> {
-        if !MOMENTS.contains(&field.name().as_str()) {
+/// Appends the rows of a file, with their moments moved.
+fn append(
+    fields: &mut Option<Arc<[Field]>>,
+    all: &mut Option<Batch>,
+    file: &[u8],
+    shift_ns: i64,
+) -> Result<(), RowError> {
+    let batches = Reader::new(file)?;
+    same_columns(fields, batches.fields())?;
+    let is_due = |field: &Field| field.name == DUE && field.kind == Kind::I64 && !field.is_nullable;
+    if !batches.fields().iter().any(is_due) {
+        return Err(RowError::NoDue);
+    }
+    for batch in batches {
+        let batch = move_moments(&batch?, shift_ns)?;
+        match all {
+            Some(all) => all.append(batch),
+            None => *all = Some(batch),
+        }
+    }
+    Ok(())
+}
+
+fn move_moments(batch: &Batch, shift_ns: i64) -> Result<Batch, RowError> {
+    let columns = batch.fields().iter().zip(batch.columns()).map(|(field, column)| -> Result<_, RowError> {
+        if !MOMENTS.contains(&field.name.as_str()) {
             return Ok(column.clone());
         }
-        let wrong = || ArrowError::ParseError(format!("a {} in it cannot be", field.name()));
-        let times = column.as_primitive_opt::<Int64Type>().ok_or_else(wrong)?;
-        Ok(Arc::new(times.try_unary::<_, Int64Type, _>(|time_ns| moved(time_ns, shift_ns).ok_or_else(wrong))?))
+        let wrong = || RowError::Moment(field.name.clone());
+        let times = column.optional_values::<i64>().ok_or_else(wrong)?.into_iter();
+        let times = times.map(|time| time.map(|time_ns| moved(time_ns, shift_ns).ok_or_else(wrong)).transpose());
+        Ok(Column::optional(times.collect::<Result<Vec<_>, _>>()?.into_iter()))
     });
-    RecordBatch::try_new(schema.clone(), columns.collect::<Result<_, _>>()?)
+    Ok(Batch::new(batch.fields().clone(), columns.collect::<Result<_, _>>()?, batch.rows()))
 }
 
-/// The same rows by their due time, a batch at a time.
-fn sorted(rows: &RecordBatch) -> Result<impl Iterator<Item = Result<RecordBatch, ArrowError>> + use<'_>, ArrowError> {
-    let due = rows.column_by_name(MOMENTS[0]).and_then(|column| column.as_primitive_opt::<Int64Type>());
-    let due = due.ok_or_else(|| ArrowError::SchemaError("queries have no due_ns".into()))?;
-    let mut order: Vec<u64> = (0..rows.num_rows() as u64).collect();
-    order.sort_by_key(|row| due.value(*row as usize));
-    let order = UInt64Array::from(order);
-    let starts = (0..rows.num_rows()).step_by(BATCH_ROWS);
-    Ok(starts.map(move |start| {
-        let some = order.slice(start, BATCH_ROWS.min(order.len() - start));
-        take_record_batch(rows, &some)
-    }))
+/// The rows by their due time.
+fn order(rows: &Batch) -> Vec<usize> {
+    let due = rows.values::<i64>(DUE).expect("it was looked for in the schema");
+    let mut order: Vec<usize> = (0..rows.rows()).collect();
+    order.sort_by_key(|row| due[*row]);
+    order
 }
 
-/// All batches of a file. A damaged one may make the decoder panic, which is an error here.
-fn read(file: Vec<u8>) -> Result<(SchemaRef, Vec<RecordBatch>), ArrowError> {
-    let damaged = |_| Err(ArrowError::IpcError("it is damaged".into()));
-    catch_unwind(|| decode(file)).unwrap_or_else(damaged)
-}
-
-/// No length that it tells is believed: only what is there is read.
-fn decode(file: Vec<u8>) -> Result<(SchemaRef, Vec<RecordBatch>), ArrowError> {
-    let (mut left, mut decoder, mut batches) = (Buffer::from_vec(file), StreamDecoder::new(), Vec::new());
-    while let Some(batch) = decoder.decode(&mut left)? {
-        batches.push(batch);
-    }
-    decoder.finish()?;
-    let schema = decoder.schema().ok_or_else(|| ArrowError::IpcError("it is empty".into()))?;
-    Ok((schema, batches))
-}
-
-fn same_columns(known: &mut Option<SchemaRef>, schema: &SchemaRef) -> Result<(), ArrowError> {
-    if known.get_or_insert_with(|| schema.clone()) == schema {
-        return Ok(());
-    }
-    Err(ArrowError::SchemaError("it has other columns than that of the first directory".into()))
+fn same_columns(known: &mut Option<Arc<[Field]>>, fields: &Arc<[Field]>) -> Result<(), RowError> {
+    if known.get_or_insert_with(|| fields.clone()) == fields { Ok(()) } else { Err(RowError::OtherColumns) }
 }
 
 fn write(
     path: &Path,
-    schema: &SchemaRef,
-    batches: impl IntoIterator<Item = Result<RecordBatch, ArrowError>>,
-) -> Result<(), ArrowError> {
-    let file = File::create(path).map_err(|error| ArrowError::IoError(error.to_string(), error))?;
-    let mut writer = StreamWriter::try_new(file, schema)?;
+    fields: &[Field],
+    batches: impl IntoIterator<Item = impl Borrow<Batch>>,
+) -> Result<(), RowsError> {
+    let mut file = BatchFile::create(path, fields)?;
     for batch in batches {
-        writer.write(&batch?)?;
+        file.write(batch.borrow())?;
     }
-    writer.finish()
+    file.finish()
 }
 
 #[cfg(test)]
 mod tests {
-    use arrow_array::{ArrayAccessor, StringArray, types::Int32Type};
     use proptest::prelude::*;
 
     use super::{super::testing, *};
@@ -285,15 +268,14 @@ mod tests {
         std::fs::read(&path).unwrap()
     }
 
-    fn added(files: impl IntoIterator<Item = (Vec<u8>, i64)>) -> Result<Vec<Vec<i64>>, ArrowError> {
+    fn added(files: impl IntoIterator<Item = (Vec<u8>, i64)>) -> Result<Vec<Vec<i64>>, RowError> {
         let mut sums = Sums::default();
         for (file, shift_ns) in files {
-            let (schema, batches) = read(file)?;
-            sums.add(schema, &batches, shift_ns)?;
+            sums.add(&file, shift_ns)?;
         }
-        let batch = sums.batch()?;
+        let batch = sums.batch();
         let columns: Vec<_> = batch.columns().iter().map(|column| numbers(column).unwrap()).collect();
-        Ok((0..batch.num_rows()).map(|row| columns.iter().map(|column| column[row]).collect()).collect())
+        Ok((0..batch.rows()).map(|row| columns.iter().map(|column| column[row]).collect()).collect())
     }
 
     #[test]
@@ -328,18 +310,22 @@ mod tests {
             generator
         });
         join(&generators, folder.path()).unwrap();
-        let (schema, batches) = read(std::fs::read(folder.path().join(QUERIES)).unwrap()).unwrap();
-        let all = concat_batches(&schema, &batches).unwrap();
-        let [due, sent, latency] = [0, 1, 2].map(|at| all.column(at).as_primitive::<Int64Type>().clone());
-        assert!(due.values().iter().copied().eq(0..200_000));
-        let words = all.column(3).as_dictionary::<Int32Type>();
-        let words = words.downcast_dict::<StringArray>().unwrap();
+        let file = std::fs::read(folder.path().join(QUERIES)).unwrap();
+        let batches: Vec<_> = Reader::new(&file).unwrap().map(Result::unwrap).collect();
+        let [due, sent, latency] = ["due_ns", "sent_ns", "latency_ns"]
+            .map(|name| column::<Option<i64>>(&batches, |batch| batch.optional_values(name)));
+        let words = column(&batches, |batch| batch.values::<String>("outcome"));
+        assert!(due.iter().copied().eq((0..200_000).map(Some)));
         for row in 0..200_000 {
             let expected = (row % 3 > 0).then_some(row as i64);
-            assert_eq!(latency.is_valid(row).then(|| latency.value(row)), expected);
-            assert_eq!(sent.is_valid(row).then(|| sent.value(row) - 1), expected);
-            assert_eq!(words.value(row), ["even", "odd"][row % 2]);
+            assert_eq!(latency[row], expected);
+            assert_eq!(sent[row].map(|sent_ns| sent_ns - 1), expected);
+            assert_eq!(words[row], ["even", "odd"][row % 2]);
         }
+    }
+
+    fn column<T>(batches: &[Batch], of: impl Fn(&Batch) -> Option<Vec<T>>) -> Vec<T> {
+        batches.iter().flat_map(|batch| of(batch).unwrap()).collect()
     }
 
     #[test]

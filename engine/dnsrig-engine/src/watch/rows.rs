@@ -56,16 +56,8 @@ fn place_of(words: &mut Vec<String>, word: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::File;
-
-    use arrow_array::{
-        StringArray,
-        cast::AsArray,
-        types::{Int32Type, Int64Type},
-    };
-    use arrow_ipc::reader::StreamReader;
-
     use super::*;
+    use crate::base::testing::batches;
 
     fn series() -> Vec<Series> {
         [("a", "tcp", "x"), ("b", "tcp", "y")]
@@ -81,12 +73,9 @@ mod tests {
             rows.push(Row { series: (value % 2) as u32, time_ns: value + 100, value });
         }
         assert_eq!(rows.finish().unwrap(), (2, 1));
-        let batches: Vec<_> =
-            StreamReader::try_new(File::open(&path).unwrap(), None).unwrap().collect::<Result<_, _>>().unwrap();
-        let [batch] = &batches[..] else { panic!("one flush makes one batch") };
-        let hosts = batch.column(0).as_dictionary::<Int32Type>().downcast_dict::<StringArray>().unwrap();
-        assert_eq!(hosts.into_iter().map(Option::unwrap).collect::<Vec<_>>(), ["a", "b"]);
-        assert_eq!(batch.column(3).as_primitive::<Int64Type>().values(), &[110, 111]);
-        assert_eq!(batch.column(4).as_primitive::<Int64Type>().values(), &[10, 11]);
+        let [batch] = &batches(&path)[..] else { panic!("one flush makes one batch") };
+        assert_eq!(batch.values::<String>("host").unwrap(), ["a", "b"]);
+        assert_eq!(batch.values::<i64>("time_ns").unwrap(), [110, 111]);
+        assert_eq!(batch.values::<i64>("value").unwrap(), [10, 11]);
     }
 }

@@ -65,16 +65,8 @@ fn columns(hosts: &[String]) -> Columns<'static, SocketRow> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::File;
-
-    use arrow_array::{
-        cast::AsArray,
-        types::{Int32Type, UInt32Type},
-    };
-    use arrow_ipc::reader::StreamReader;
-
     use super::*;
-    use crate::{net::tcp_info::TcpInfo, watch::sockets::message::Congestion};
+    use crate::{base::testing::batches, net::tcp_info::TcpInfo, watch::sockets::message::Congestion};
 
     #[test]
     fn a_row_comes_back_as_it_was() {
@@ -93,19 +85,14 @@ mod tests {
         };
         rows.push(SocketRow { time_ns: 7, host: 1, socket });
         assert_eq!(rows.finish().unwrap(), (1, 0));
-        let batches: Vec<_> =
-            StreamReader::try_new(File::open(&path).unwrap(), None).unwrap().collect::<Result<_, _>>().unwrap();
-        let [batch] = &batches[..] else { panic!("one flush makes one batch") };
-        let word = |name: &str| {
-            let column = batch.column_by_name(name).unwrap().as_dictionary::<Int32Type>();
-            column.values().as_string::<i32>().value(column.key(0).unwrap()).to_owned()
-        };
+        let [batch] = &batches(&path)[..] else { panic!("one flush makes one batch") };
+        let word = |name: &str| batch.values::<String>(name).unwrap().remove(0);
         assert_eq!(["host", "state", "congestion"].map(word), ["b", "close-wait", ""]);
-        assert_eq!(batch.column_by_name("remote").unwrap().as_string::<i32>().value(0), "[2001:db8::1]:40000");
-        let number = |name: &str| batch.column_by_name(name).unwrap().as_primitive::<UInt32Type>().value(0);
+        assert_eq!(word("remote"), "[2001:db8::1]:40000");
+        let number = |name: &str| batch.values::<u32>(name).unwrap()[0];
         let queues = ["send_queue_bytes", "receive_queue_bytes", "send_buffer_bytes", "receive_buffer_bytes"];
         assert_eq!((number("cwnd"), queues.map(number)), (10, [5, 6, 7, 8]));
-        let flag = |name: &str| batch.column_by_name(name).unwrap().as_boolean().value(0);
+        let flag = |name: &str| batch.values::<bool>(name).unwrap()[0];
         assert_eq!(["sacks", "timestamps"].map(flag), [true, false]);
     }
 }
