@@ -13,7 +13,7 @@ use dnsrig_engine::{
 /// Standard output is data: JSON lines, one event a line. Everything meant for people goes to standard error.
 /// Timestamps are CLOCK_MONOTONIC, in nanoseconds; the `started` and `anchor` events relate them to wall time.
 #[derive(Parser)]
-#[command(name = "dnsrig-engine", version = version(), max_term_width = 100)]
+#[command(name = "dnsrig-engine", version = env!("DNSRIG_VERSION"), max_term_width = 100)]
 struct CommandLine {
     #[command(subcommand)]
     command: Command,
@@ -53,12 +53,6 @@ enum ReplayStep {
     Describe(replay::describe::Arguments),
     Play(load::play::Arguments),
     Compare(replay::compare::Arguments),
-}
-
-/// Version, profile and, where the build was given it (`make wheel`), the commit.
-fn version() -> String {
-    let commit = option_env!("DNSRIG_COMMIT").map(|commit| format!(", commit {commit}")).unwrap_or_default();
-    format!("{} (profile {}{commit})", env!("CARGO_PKG_VERSION"), env!("DNSRIG_PROFILE"))
 }
 
 fn main() -> ExitCode {
