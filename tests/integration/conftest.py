@@ -12,9 +12,12 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
+import forked_trials
 import others
 import pytest
 
@@ -114,12 +117,20 @@ def trials(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def starter() -> Iterator[forked_trials.Starter]:
+    made = forked_trials.Starter()
+    yield made
+    made.end()
+
+
 @pytest.fixture
-def measure(trials: Path) -> Callable[..., Trial]:
+def measure(trials: Path, starter: forked_trials.Starter) -> Callable[..., Trial]:
     """The trial of the one variant that ``settings`` leave of an experiment, executed by `dnsrig trial`.
 
-    Tests share it: a spec is executed once a session. Asked for again in one test, it is executed again. ``meanwhile``
-    names what a test does to this machine while it runs: then it is no trial for others.
+    Tests share it: a spec is executed once a session. If one test asks for it twice, it is executed twice.
+    ``meanwhile`` names what a test does to this machine while the trial runs: the trial is then not shared, and its
+    process is a child of the test's process.
     """
     asked: Counter[str] = Counter()
 
@@ -133,12 +144,13 @@ def measure(trials: Path) -> Callable[..., Trial]:
         with (trials / f"{name}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not directory.exists():
-                execute_trial(text, directory)
+                run = as_child if meanwhile else partial(forked, starter)
+                execute_trial(text, directory, run)
                 for _ in range(0 if meanwhile else REPETITIONS):
                     if not late_beside_others(directory):
                         break
                     shutil.rmtree(directory)
-                    execute_trial(text, directory)
+                    execute_trial(text, directory, run)
         trial = Trial(directory, read_json(directory / "trial.json", TrialRecord))
         if not meanwhile and late_beside_others(directory):
             others.skip_if_excused((), share_of_others(trial), trial.record.reason)
@@ -155,16 +167,30 @@ def late_beside_others(directory: Path) -> bool:
     return busy and record.outcome == "invalid" and any(words in record.reason for words in LATE)
 
 
-def execute_trial(spec: str, directory: Path) -> None:
-    """Run the trial, and note beside it what others took of the CPUs meanwhile."""
+def execute_trial(spec: str, directory: Path, run: Callable[[Path, Path], float]) -> None:
+    """Execute the trial, and write next to it the CPU time that others took meanwhile."""
     spec_file = directory.with_suffix(".spec")
     spec_file.write_text(spec)
     before = others.Moment.now()
-    subprocess.run(
-        [*DNSRIG, "trial", str(spec_file), str(directory)], check=True, stdout=subprocess.PIPE, timeout=TRIAL_LIMIT_S
-    )
-    share = others.share_of_others(before, others.Moment.now())
+    cpu_s = run(spec_file, directory)
+    after = others.Moment.now()
+    share = others.share_of_others(before, replace(after, own_s=after.own_s + cpu_s))
     directory.with_suffix(".others").write_text(str(share))
+
+
+def as_child(spec_file: Path, directory: Path) -> float:
+    """Run `dnsrig trial` as a child of this process; the kernel adds its CPU time to the one of this process."""
+    command = [*DNSRIG, "trial", str(spec_file), str(directory)]
+    subprocess.run(command, check=True, stdout=subprocess.PIPE, timeout=TRIAL_LIMIT_S)
+    return 0.0
+
+
+def forked(starter: forked_trials.Starter, spec_file: Path, directory: Path) -> float:
+    """Run `dnsrig trial` in a fork of ``starter``, and return its CPU time."""
+    errors = directory.with_suffix(".errors")
+    ended = starter.run(["trial", str(spec_file), str(directory)], errors=errors, limit_s=TRIAL_LIMIT_S)
+    assert ended.status == 0, errors.read_text()
+    return ended.cpu_s
 
 
 def share_of_others(trial: Trial) -> float:

@@ -1,0 +1,128 @@
+"""Commands of `dnsrig` for tests, each in a process that is forked from one that has imported everything.
+
+Python needs 1.5 s of CPU time to import what a trial needs, and the trial itself needs 1 s. `Starter` starts this module
+as a program, which reads one command a line, as JSON, and answers with how the command ended.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dnsrig import discovery
+
+PACKAGES = ("analysis.checks", "analysis.metrics", "cli", "procedures", "servers")
+ENDING_LIMIT_S = 20.0
+
+
+@dataclass(frozen=True)
+class Ended:
+    status: int
+    """Exit status; negative: the signal that ended the command."""
+    cpu_s: float
+    """CPU time of the process and of its children."""
+
+
+class Starter:
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def run(self, arguments: Sequence[str], *, errors: Path, limit_s: float) -> Ended:
+        """Execute `dnsrig` with ``arguments`` in the environment of now. What it writes to standard error is in
+        ``errors``; when ``limit_s`` is over, it is ended."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        asked = {
+            "arguments": [*arguments],
+            "environment": dict(os.environ),
+            "folder": str(Path.cwd()),
+            "errors": str(errors),
+            "limit_s": limit_s,
+        }
+        self._process.stdin.write(json.dumps(asked) + "\n")
+        self._process.stdin.flush()
+        return Ended(**json.loads(self._process.stdout.readline()))
+
+    def end(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(2 * ENDING_LIMIT_S)
+
+
+def main() -> None:
+    answers = os.fdopen(os.dup(1), "w")
+    load()
+    for line in sys.stdin:
+        asked = json.loads(line)
+        pid = os.fork()
+        if not pid:
+            execute(asked)
+        answers.write(json.dumps(vars(wait(pid, asked["limit_s"]))) + "\n")
+        answers.flush()
+
+
+def load() -> None:
+    """Import what a trial imports. A fork has only the thread that forks, so no thread of Python may run afterwards. The
+    threads that polars starts when it is imported wait, and its allocator is made for forks."""
+    for module in ("cli._app", "experiment.executors", "experiment.trial"):
+        importlib.import_module(f"dnsrig.{module}")
+    for package in PACKAGES:
+        discovery.modules(f"dnsrig.{package}")
+    assert threading.active_count() == 1
+    gc.freeze()
+
+
+def execute(asked: dict[str, Any]) -> None:
+    """Become the command; does not return."""
+    status = 1
+    try:
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        os.dup2(os.open(asked["errors"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
+        os.chdir(asked["folder"])
+        os.environ.clear()
+        os.environ.update(asked["environment"])
+        sys.argv = ["dnsrig", *asked["arguments"]]
+        from dnsrig.cli._app import main as dnsrig
+
+        dnsrig()
+        status = 0
+    except SystemExit as ended:
+        status = ended.code if isinstance(ended.code, int) else 1 if ended.code else 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def wait(pid: int, limit_s: float) -> Ended:
+    ended = os.pidfd_open(pid)
+    try:
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            if select.select([ended], [], [], limit_s)[0]:
+                break
+            os.kill(pid, number)
+            limit_s = ENDING_LIMIT_S
+    finally:
+        os.close(ended)
+    _, status, usage = os.wait4(pid, 0)
+    return Ended(os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime)
+
+
+if __name__ == "__main__":
+    main()
