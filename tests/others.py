@@ -25,6 +25,7 @@ TOLD_BY_TIME = {
     "cpu-contention",
     "generator-bottleneck",
     "mean-hides-tail",
+    "queries-sent-late",
     "rate-not-sent",
     "stalled-server",
     "udp-buffer-drops",

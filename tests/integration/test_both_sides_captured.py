@@ -63,6 +63,7 @@ def messages(summary: dict[str, Any]) -> dict[str, int]:
     return found
 
 
+@pytest.mark.full
 def test_what_a_resolver_asks_is_no_query_of_its_clients(measure: Callable[..., Trial], tmp_path: Path) -> None:
     both, stream = captured(tmp_path), tmp_path / "clients.stream"
     # Nobody names the server.

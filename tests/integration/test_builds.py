@@ -59,6 +59,7 @@ def origin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "mirrors/tiny"
 
 
+@pytest.mark.full
 def test_two_versions_are_built_and_told_apart(origin: Path) -> None:
     old, new = (source.install(TINY, f"git:v{version} --fast") for version in ("1.9.0", "1.10.0"))
     assert (old.version, new.version) == ("1.9.0", "1.10.0")
@@ -69,6 +70,7 @@ def test_two_versions_are_built_and_told_apart(origin: Path) -> None:
     assert not list(kept.folder().glob(".unfinished*")) and any(kept.ccache().iterdir())
 
 
+@pytest.mark.full
 def test_what_cannot_be_built(origin: Path) -> None:
     commit(origin, {"tiny.c.in": "int main(void) { return nothing; }\n"}, tag="v2.0.0")
     with pytest.raises(BuildFailed, match="'nothing' undeclared") as caught:
@@ -104,6 +106,7 @@ def test_a_build_is_alone(origin: Path, tmp_path: Path) -> None:
     assert not any(b"sleep\x001000" in path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline"))
 
 
+@pytest.mark.full
 def test_killed_in_the_middle(origin: Path, tmp_path: Path) -> None:
     """As by `kill -9`: no process goes on, and the next build finds the cache whole."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}

@@ -65,6 +65,7 @@ def whole(floor: Floor) -> bool:
     return all(value is not None and 0 < value.low <= value.median <= value.high for value in told)
 
 
+@pytest.mark.full
 def test_an_interface_in_use_is_refused_at_either_end(tmp_path: Path, machines: Lab) -> None:
     there, here = machines.machines["rack-1"].namespace, machines.namespace
     for namespace, who in ((there, "rack-1: "), (here, "")):

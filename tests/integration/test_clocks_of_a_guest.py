@@ -6,6 +6,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import pytest
 from uml_guest import Clocks, guest
 
 from dnsrig.lab import uml
@@ -15,6 +16,7 @@ SHOWN = ("offset_ns", "error_ns", "rtt_ns", "realtime_offset_ns", "realtime_erro
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
+@pytest.mark.full
 def test_a_wall_clock_that_is_set_wrong_is_told_within_the_error(kernel: uml.Kernel) -> None:
     with guest(kernel) as other:
         right = other.clocks()

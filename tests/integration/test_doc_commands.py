@@ -1,7 +1,7 @@
 """The commands in the docs work: each page's console blocks are run in order, in an empty folder.
 
-`make test` takes what a newcomer reads first and, by turns, some of the other pages; `make test-full` takes all. A
-command that ends with ``&`` goes on in the background until the page is done.
+`make test` takes what a newcomer reads first and one of the other pages, another one each day; `make test-full` takes
+all. A command that ends with ``&`` goes on in the background until the page is done.
 """
 
 from __future__ import annotations
@@ -41,12 +41,10 @@ LONG = [
     "docs/how-to/transfers-of-a-primary.md",
     "docs/how-to/transfers.md",
 ]
-"""Their runs take minutes, and wait for `make test-full`. In `make test` they are only planned, by turns: every word is
-still understood."""
+"""Pages whose runs take minutes: only `make test-full` executes them. `make test` plans them, each on its day."""
 CASES = [
     *((page, "run") for page in FIRST),
-    *in_turn([(page, "run") for page in SHORT], 2),
-    *in_turn([(page, "plan") for page in LONG], 2),
+    *in_turn([*((page, "run") for page in SHORT), *((page, "plan") for page in LONG)], 1),
     *(pytest.param(page, "run", marks=pytest.mark.full) for page in LONG),
 ]
 LIMIT_S = 1_500

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import polars as pl
+import pytest
 
 from dnsrig.analysis.read import Trial
 
@@ -36,6 +37,7 @@ def test_every_secondary_is_told_and_has_the_change(measure: Callable[..., Trial
     assert sources == set(trial.record.spec.hosts["client"].source_addresses)
 
 
+@pytest.mark.full
 def test_a_primary_that_changes_by_itself(measure: Callable[..., Trial]) -> None:
     trial = fan_out(measure, "zones@engine", by="AXFR")
     assert (trial.record.outcome, trial.record.reason) == ("done", "")

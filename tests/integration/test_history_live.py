@@ -44,6 +44,7 @@ def test_a_history_measures_what_it_lacks_and_nothing_again(
     assert drawn.splitlines()[0] == told.splitlines()[0]
 
 
+@pytest.mark.full
 def test_another_experiment_in_the_folder_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

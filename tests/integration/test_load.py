@@ -21,7 +21,7 @@ TRANSPORTS = [
     for transport in ("udp", "tcp", "dot")
     if (kind, transport) != ("powerdns", "dot")
 ]
-QUICK = [("bind", "dot"), ("knot", "udp"), ("nsd", "tcp"), ("powerdns", "udp"), ("echo", "dot")]
+QUICK = [("bind", "dot"), ("knot", "udp"), ("nsd", "tcp"), ("powerdns", "udp")]
 """Each server and each transport."""
 
 
@@ -78,7 +78,6 @@ def test_resolver_asks_the_authority_for_what_it_has_not(measure: Callable[..., 
     quick(
         ["bind@bullseye", "bind@bookworm", "bind@forky", "knot@forky", "nsd@forky", "powerdns@forky"],
         "bind@forky",
-        "nsd@forky",
     ),
 )
 def test_secondary_answers_while_its_catalog_changes(measure: Callable[..., Trial], server: str) -> None:
@@ -111,6 +110,7 @@ def test_capacity_of_the_reflector_is_found(measure: Callable[..., Trial]) -> No
     assert trial.record.outcome == "invalid" and "held" in trial.record.reason, "it was not tried beyond 4,000 QPS"
 
 
+@pytest.mark.full
 def test_a_rate_from_the_ramp(measure: Callable[..., Trial]) -> None:
     only = ("matrix={}", "baseline={}", "options.rate_qps=0", "options.rate_share=0.25", "options.duration_s=1")
     trial = measure(*only, *RAMP, experiment="echo-baseline")

@@ -94,6 +94,7 @@ def test_no_cold_first_interval(ask: Measure) -> None:
     eventually("cold-first-interval", "clear", ask)
 
 
+@pytest.mark.full
 def test_more_than_the_generator_can_send(ask: Measure) -> None:
     """No generator sends three million queries a second, one by one, from one core."""
     trial = ask("rate_qps=3000000", "options.duration_s=1", "options.interval_s=0.2", "limit_s=60")
@@ -127,6 +128,7 @@ def test_a_generator_without_a_cpu_of_its_own(ask: Measure) -> None:
     assert float(found.evidence["foreign_percent"] or 0) > 10
 
 
+@pytest.mark.full
 def test_queries_that_the_server_had_no_room_for(ask: Measure) -> None:
     """Its socket has room for some 20,000 datagrams, and more come while it stands still."""
     fast = ("rate_qps=50000", "options.duration_s=3", "options.timeout_s=1")

@@ -13,7 +13,6 @@ import pytest
 from conftest import DNSRIG, left_behind, wait_until
 from machine_runs import IMPATIENT, PRETEND_S, finished, manifest_of, preload, pretending_trials
 from ssh_machines import PYTHON, VICTIMS, Lab, Machine, lab
-from suites import quick
 
 NAMES = ("rack-1", "rack-2", "rack-3")
 
@@ -34,9 +33,6 @@ def all_ended(machines: Lab) -> None:
 def test_real_trials_on_two_machines(tmp_path: Path, python: Path, nothing_left: None) -> None:
     settings = ("--set", "server=nsd@forky", "--set", "zones=20", "--repeats", "2")
     with lab(tmp_path / "lab", NAMES[:2], python) as machines:
-        checked = run(machines, tmp_path, "check")
-        assert checked.returncode == 0, checked.stderr
-        assert "machine rack-1" in checked.stdout and "machine rack-2" in checked.stdout
         result = run(machines, tmp_path, "run", "tour", *settings)
         assert result.returncode == 0, result.stderr
         assert "distributed" not in result.stderr
@@ -49,9 +45,18 @@ def test_real_trials_on_two_machines(tmp_path: Path, python: Path, nothing_left:
     assert len([*python.glob("*/dnsrig")]) == 1 and not left_behind()
 
 
+@pytest.mark.full
+def test_a_check_has_both_machines(tmp_path: Path, python: Path) -> None:
+    with lab(tmp_path / "lab", NAMES[:2], python) as machines:
+        checked = run(machines, tmp_path, "check")
+        assert checked.returncode == 0, checked.stderr
+        assert "machine rack-1" in checked.stdout and "machine rack-2" in checked.stdout
+
+
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("victim", "seed"),
-    quick([(victim, seed) for seed in range(5) for victim in VICTIMS], ("runner", 0)),
+    [(victim, seed) for seed in range(5) for victim in VICTIMS],
 )
 def test_whatever_is_lost_the_run_is_completed(victim: str, seed: int, tmp_path: Path, python: Path) -> None:
     chance = random.Random(f"{victim} {seed}")
@@ -174,7 +179,8 @@ REFUSED: Mapping[str, tuple[Callable[[Machine], None], str]] = {
 }
 
 
-@pytest.mark.parametrize("case", quick(REFUSED, "unknown key"))
+@pytest.mark.full
+@pytest.mark.parametrize("case", REFUSED)
 def test_what_a_machine_lacks_is_told_and_the_others_are_let_go(case: str, tmp_path: Path, python: Path) -> None:
     spoil, told = REFUSED[case]
     with lab(tmp_path / "lab", NAMES[:2], python) as machines:

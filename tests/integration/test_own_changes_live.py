@@ -17,6 +17,7 @@ import dns.zone
 import polars as pl
 import pytest
 from conftest import specs
+from suites import quick
 
 from dnsrig.analysis.read import Trial
 from dnsrig.lab.host import inside
@@ -25,6 +26,7 @@ from dnsrig.procedures import _serving
 from dnsrig.procedures.context import TrialContext
 from dnsrig.rundir import OBSERVER
 
+KINDS = ("bind", "knot", "nsd", "powerdns")
 MEMBERS = 40
 STAY = MEMBERS // 2
 RATE_PER_S = 100.0
@@ -87,7 +89,7 @@ def followed(server: str, wanted: set[str]) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("kind", ["bind@forky", "knot@forky", "nsd@forky", "powerdns@forky"])
+@pytest.mark.parametrize("kind", quick([f"{kind}@forky" for kind in KINDS], "knot@forky", "powerdns@forky"))
 def test_secondaries_follow_the_catalog(tmp_path: Path, kind: str) -> None:
     with servers_ready(tmp_path, f"server={kind}") as made:
         primary, secondary = (str(made.host(name).address) for name in ("primary", "secondary"))
@@ -139,15 +141,8 @@ def test_a_measurement_has_the_changes_that_the_primary_made(measure: Callable[.
     assert counted["served"]["ixfr"] > 0 and counted["serial"] > rows["serial"][0]
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "bind@forky",
-        pytest.param("knot@forky", marks=pytest.mark.full),
-        pytest.param("nsd@forky", marks=pytest.mark.full),
-        pytest.param("powerdns@forky", marks=pytest.mark.full),
-    ],
-)
+@pytest.mark.full
+@pytest.mark.parametrize("kind", [f"{kind}@forky" for kind in KINDS])
 def test_changes_of_zones_arrive(measure: Callable[..., Trial], kind: str) -> None:
     changes = 20
     trial = measure(

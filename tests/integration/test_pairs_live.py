@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from command_line import experiment, output
+from suites import quick
 
 from dnsrig.analysis.read import Trial
 from dnsrig.rundir import DEFAULTS_FILE
@@ -27,7 +28,7 @@ def small(measure: Measure, kind: str) -> Trial:
     return measure(*short, f"hosts.resolver.server={kind}@forky", experiment="resolver-cache")
 
 
-@pytest.mark.parametrize("kind", PRINTING)
+@pytest.mark.parametrize("kind", quick(PRINTING, *(kind for kind in PRINTING if all_drivers()[kind].answers_zones)))
 def test_documented_defaults_are_those_that_the_server_prints(measure: Measure, kind: str) -> None:
     """What the driver says of settings is held against the server itself, so both are read rightly."""
     trial, server = small(measure, kind), all_drivers()[kind]
@@ -48,6 +49,7 @@ def test_switches_and_faults_are_counted_of_the_server_under_test_only(measure: 
     assert counts.minor_faults > 100, "it was executed while it was measured"
 
 
+@pytest.mark.full
 def test_two_versions_of_bind_beside_each_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from suites import quick
 from test_traps_provoked import eventually, finding
 
 from dnsrig.analysis import sockets
@@ -44,6 +43,7 @@ def test_a_clean_flow(far: Measure) -> None:
     assert nbytes == pytest.approx(flow.nbytes, rel=0.2)
 
 
+@pytest.mark.full
 def test_congestion_on_receiver(far: Measure) -> None:
     trial = far("congestion=reno", "hosts.client.congestion=cubic", "options.duration_s=2")
     found = finding("congestion-on-receiver", trial)
@@ -51,12 +51,10 @@ def test_congestion_on_receiver(far: Measure) -> None:
     assert (found.evidence["asked_of_receiver"], found.evidence["used_by_sender"]) == ("cubic", "reno")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("option", "sysctl"),
-    quick(
-        [("sacks", "tcp_sack"), ("timestamps", "tcp_timestamps"), ("window_scaling", "tcp_window_scaling")],
-        ("sacks", "tcp_sack"),
-    ),
+    [("sacks", "tcp_sack"), ("timestamps", "tcp_timestamps"), ("window_scaling", "tcp_window_scaling")],
 )
 def test_receiver_options(far: Measure, option: str, sysctl: str) -> None:
     trial = far(f'hosts.client.sysctls."net.ipv4.{sysctl}"=0', "options.duration_s=2")
@@ -66,6 +64,7 @@ def test_receiver_options(far: Measure, option: str, sysctl: str) -> None:
     assert found.evidence[f"net.ipv4.{sysctl}"] == "client"
 
 
+@pytest.mark.full
 def test_small_receive_buffer(far: Measure) -> None:
     """500 kB fill the path."""
     found = eventually("small-buffers", "found", far, 'hosts.client.sysctls."net.ipv4.tcp_rmem"="4096 65536 131072"')
@@ -113,15 +112,15 @@ def test_a_send_buffer_that_the_server_sets(measure: Measure) -> None:
     assert left_alone.evidence.get("buffer_set_bytes") is None
 
 
+@pytest.mark.full
 def test_short_queue(far: Measure) -> None:
     found = finding("short-queue", far("path.limit_packets=40"))
     assert found.verdict == "found"
     assert found.evidence["bandwidth_delay_packets"] == 167 and int(found.evidence["overflowed"] or 0) > 0
 
 
-@pytest.mark.parametrize(
-    ("workers", "delay_ms", "verdict"), quick([(2, 15, "found"), (2, 0.1, "clear")], (2, 15, "found"))
-)
+@pytest.mark.full
+@pytest.mark.parametrize(("workers", "delay_ms", "verdict"), [(2, 15, "found"), (2, 0.1, "clear")])
 def test_workers_that_wait_for_round_trips(measure: Measure, workers: int, delay_ms: float, verdict: str) -> None:
     near = ("path.jitter_ms=0", "path.loss_percent=0", f"path.delay_ms={delay_ms}")
     trial = measure(f"workers={workers}", "connections=reused", *near, experiment="workers")

@@ -90,6 +90,7 @@ def test_interrupt(tmp_path: Path, storage: tuple[str, ...]) -> None:
     assert left_behind() == []
 
 
+@pytest.mark.full
 def test_server_that_dies_is_a_result(tmp_path: Path) -> None:
     (spec,) = specs("tour", "server=bind@forky", "zones=300")
     (tmp_path / "spec.json").write_text(spec.model_dump_json())
@@ -110,6 +111,7 @@ def test_server_that_dies_is_a_result(tmp_path: Path) -> None:
     assert ended.metrics["transfer_time_s"] is None
 
 
+@pytest.mark.full
 def test_full_disk(tmp_path: Path) -> None:
     (spec,) = specs("tour", "server=nsd@forky", "zones=100")
     small = tmp_path / "small"
@@ -136,6 +138,7 @@ def test_full_disk(tmp_path: Path) -> None:
         subprocess.run(["umount", str(small)], check=True)
 
 
+@pytest.mark.full
 def test_finished_trial_is_never_overwritten(tmp_path: Path) -> None:
     (spec,) = specs("tour", "server=nsd@forky", "zones=100")
     (tmp_path / "spec.json").write_text(spec.model_dump_json())
@@ -147,6 +150,7 @@ def test_finished_trial_is_never_overwritten(tmp_path: Path) -> None:
     assert "never overwritten" in result.stderr
 
 
+@pytest.mark.full
 def test_interrupt_during_removal(tmp_path: Path) -> None:
     """Signals that come while everything is being removed do not stop it."""
     (spec,) = specs("tour", "server=nsd@forky", "zones=100", "options.drain_s=0.0")

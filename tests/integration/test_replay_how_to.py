@@ -123,6 +123,7 @@ def tcpdump_as_installed(folder: Path) -> None:
     (folder / "tcpdump").chmod(0o755)
 
 
+@pytest.mark.full
 def test_the_how_to_alone(tmp_path: Path) -> None:
     tcpdump_as_installed(tmp_path)
     said: list[tuple[str, str, str]] = []

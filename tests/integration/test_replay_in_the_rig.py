@@ -103,6 +103,7 @@ def test_each_client_of_a_capture_is_answered_by_a_resolver(measure: Callable[..
     assert trial.load.rcodes == {"NOERROR": CLIENTS * EACH}
 
 
+@pytest.mark.full
 def test_a_class_of_clients_resumes_sessions_of_a_resolver(measure: Callable[..., Trial], tmp_path: Path) -> None:
     classes = "share=50%,transport=dot,reuse=no,resumption=yes; share=20%,transport=tcp"
     trial = resolved(measure, tmp_path, f'options.classes="{classes}"', "options.timeout_s=20")
@@ -128,6 +129,7 @@ def test_a_rate_that_is_held_is_measured_on_a_server_of_its_own(measure: Callabl
     assert (trial.directory / "servers" / "primary-ramp").is_dir(), "the twin's log is kept"
 
 
+@pytest.mark.full
 def test_a_rate_that_is_not_held_is_refused_before_the_trial(measure: Callable[..., Trial]) -> None:
     lossy = ("hosts.primary.settings.loss=50%", "options.timeout_s=0.2", "options.capture=false")
     trial = measure(*RAMP, *lossy, experiment="replay-fidelity")

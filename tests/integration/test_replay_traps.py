@@ -117,6 +117,7 @@ def test_incomplete_capture(with_faults: Trial) -> None:
     assert (found.evidence["datagrams_cut"], found.evidence["answers_udp"]) == (84, 0)
 
 
+@pytest.mark.full
 def test_a_capture_without_tcp(replay: Measure) -> None:
     """Every answer is truncated, and nobody asks again over TCP."""
     found = finding("incomplete-capture", replay("truncated", everyday(), truncated=True))
@@ -148,6 +149,7 @@ def test_few_source_ports(with_faults: Trial) -> None:
     assert float(found.evidence["flows"] or 0) == pytest.approx(2, abs=0.3) and found.evidence["threads"] == 4
 
 
+@pytest.mark.full
 def test_queries_sent_late(replay: Measure) -> None:
     """Two seconds of queries in two milliseconds."""
     trial = replay("many", everyday(400, 50), "options.speed=1000")
@@ -156,6 +158,7 @@ def test_queries_sent_late(replay: Measure) -> None:
     assert float(found.evidence["slip_s"] or 0) > 0.02
 
 
+@pytest.mark.full
 def test_downsampled_clients(replay: Measure) -> None:
     found = finding("downsampled-clients", replay("everyday", everyday(), "stream.keep_share=0.25"))
     assert found.verdict == "found"
@@ -171,6 +174,7 @@ def heavy_and_light() -> list[Asked]:
     return heavy + [(client / 40 + n / 2, 100 + client, "n1.test", n + 1) for client in range(60) for n in range(2)]
 
 
+@pytest.mark.full
 def test_client_rate_limit(replay: Measure) -> None:
     limit = f"hosts.primary.settings.rate-limit='{LIMITED}'"
     found = finding("client-rate-limit", replay("limited", heavy_and_light(), "hosts.primary.server=bind@forky", limit))

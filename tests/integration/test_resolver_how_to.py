@@ -32,6 +32,7 @@ def write_capture(path: Path) -> None:
     path.write_bytes(pcap(packets))
 
 
+@pytest.mark.full
 def test_what_the_how_to_writes_is_understood(tmp_path: Path) -> None:
     write_capture(tmp_path / "clients.pcap")
     follow((ROOT / PAGE).read_text(), tmp_path, how="plan")

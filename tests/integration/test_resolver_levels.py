@@ -15,6 +15,7 @@ import dns.rcode
 import pytest
 import signed_tree
 from resolver_host import RESOLVER, ask, place, resolver, wait_for
+from suites import quick
 
 from dnsrig.analysis.checks import resolver_level
 from dnsrig.analysis.metrics import all_metrics
@@ -77,7 +78,7 @@ def counters(host: Host, placement: Placement) -> Counters:
         time.sleep(0.1)
 
 
-@pytest.mark.parametrize(("kind", "level"), LEVELS)
+@pytest.mark.parametrize(("kind", "level"), quick(LEVELS, *(both for both in LEVELS if both[1] == "validating")))
 def test_a_level_is_what_it_says(tmp_path: Path, kind: str, level: str) -> None:
     specs = {
         "resolver": HostSpec(address=RESOLVER, cpus=CPUS[-1:]),
@@ -106,7 +107,7 @@ def test_a_level_is_what_it_says(tmp_path: Path, kind: str, level: str) -> None:
     assert {"D" in match["flags"] for match in queries if "E" in match["flags"]} == {level != "no-do"}
 
 
-@pytest.mark.parametrize("kind", ["bind", "unbound"])
+@pytest.mark.parametrize("kind", quick(["bind", "unbound"], "unbound"))
 def test_one_with_a_wrong_trust_anchor_does_not_show_that_it_validates(tmp_path: Path, kind: str) -> None:
     specs = {
         "resolver": HostSpec(address=RESOLVER, cpus=CPUS[-1:]),
@@ -147,6 +148,7 @@ def test_a_trial_shows_the_level_on_a_twin_and_on_the_server(measure: Callable[.
     assert hits is not None and hits > 50
 
 
+@pytest.mark.full
 def test_a_level_that_another_setting_takes_away_makes_the_trial_invalid(measure: Callable[..., Trial]) -> None:
     trial = measure(*SHORT, 'hosts.resolver.settings={ "disable-edns-do" = true }', experiment="resolver-cache")
     assert trial.record.outcome == "invalid"

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from conftest import specs
-from suites import quick
 from test_traps_provoked import executed_here, finding
 
 from dnsrig.analysis.read import Trial
@@ -30,7 +29,8 @@ def server(kind: str) -> str:
     return f"server={kind}@forky"
 
 
-@pytest.mark.parametrize("kind", quick(KINDS, "knot-resolver"))
+@pytest.mark.full
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_cache_that_somebody_filled_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     """Somebody asks before `measure`, and the experiment says nothing of it."""
     (spec,) = specs("cold-minute", *SHORT, *SECONDS, server(kind))
@@ -43,12 +43,14 @@ def test_a_cache_that_somebody_filled_is_found(tmp_path: Path, monkeypatch: pyte
     assert finding("warm-cache", trial).verdict == "found", finding("warm-cache", trial)
 
 
-@pytest.mark.parametrize("kind", quick(KINDS, "knot-resolver"))
+@pytest.mark.full
+@pytest.mark.parametrize("kind", KINDS)
 def test_an_empty_cache_is_not_called_warm(measure: Measure, kind: str) -> None:
     assert finding("warm-cache", measure(*SHORT, *SECONDS, server(kind), experiment="cold-minute")).verdict == "clear"
 
 
-@pytest.mark.parametrize("kind", quick(["bind", "unbound"], "unbound"))
+@pytest.mark.full
+@pytest.mark.parametrize("kind", ["bind", "unbound"])
 def test_signatures_of_another_time_are_found(measure: Measure, kind: str) -> None:
     ended = 'dataset.set="signing.epoch_s = 1000000000\\nsigning.validity_days = 30"'
     wanted = partial(measure, *SHORT, *SECONDS, "stream.qps=100", server(kind), experiment="cold-minute")

@@ -49,6 +49,7 @@ def words(settings: list[str]) -> list[str]:
     return ["--zones", str(ZONES), *(word for setting in settings for word in ("--set", setting))]
 
 
+@pytest.mark.full
 def test_bind_finds_every_signed_zone_fully_signed(tmp_path: Path) -> None:
     dump = tmp_path / "dump"
     world_server.make(tmp_path / "world.toml", *words(SETTINGS), "--dump", str(dump))

@@ -23,6 +23,7 @@ CPUS = sorted(os.sched_getaffinity(0))
 INTERNET = "198.18.0.3"
 MANY = [pytest.mark.full, pytest.mark.timeout(900)]
 KINDS = ["bind", "knot-resolver", "powerdns-recursor", "unbound"]
+QUICK = ["unbound"]
 LEVELS: list[Literal["do-unvalidated", "validating"]] = ["do-unvalidated", "validating"]
 
 
@@ -36,7 +37,7 @@ def expected(explained: dict[str, Any], *, validates: bool) -> Outcome:
 @pytest.mark.parametrize(
     ("kind", "count"),
     [
-        *(pytest.param(kind, 2, id=f"{kind}-few") for kind in KINDS),
+        *(pytest.param(kind, 2, id=f"{kind}-few", marks=[] if kind in QUICK else pytest.mark.full) for kind in KINDS),
         *(pytest.param(kind, 1000, id=f"{kind}-many", marks=MANY) for kind in KINDS),
     ],
 )

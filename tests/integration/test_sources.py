@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from suites import quick
 
 from dnsrig.errors import DnsrigError
 from dnsrig.servers import all_drivers, debian, sources
@@ -14,7 +13,8 @@ pytestmark = pytest.mark.servers
 KINDS = sorted(kind for kind, server in all_drivers().items() if server.packages)
 
 
-@pytest.mark.parametrize("kind", quick(KINDS, "knot"))
+@pytest.mark.full
+@pytest.mark.parametrize("kind", KINDS)
 def test_installing_again_changes_nothing(kind: str) -> None:
     first = sources.install(f"{kind}@forky")
     assert sources.install(f"{kind}@forky") == first == sources.find(f"{kind}@forky")
@@ -23,6 +23,7 @@ def test_installing_again_changes_nothing(kind: str) -> None:
     assert (root / debian.RECORD).is_file()
 
 
+@pytest.mark.full
 def test_suite_that_lacks_the_package() -> None:
     with pytest.raises(DnsrigError, match="Debian forky lacks a package of no-such-server") as caught:
         debian.build("forky", "nothing", ("no-such-server",))

@@ -20,6 +20,7 @@ BIND = Path(os.environ.get("DNSRIG_BIND_9_18_10", "/opt/bind-9.18.10"))
 """The user's own build of 9.18.10, with symbols (docs/how-to/latency.md)."""
 
 
+@pytest.mark.full
 def test_an_echo_server_that_stands_still(measure: Measure) -> None:
     still = 'hosts.primary.settings={threads=4, stall="200ms", "stall-every"="700ms"}'
     trial = measure(*ECHO, still, experiment="echo-baseline")
@@ -31,6 +32,7 @@ def test_an_echo_server_that_stands_still(measure: Measure) -> None:
     assert finding("blocked-thread", trial).verdict != "found"
 
 
+@pytest.mark.full
 def test_one_thread_that_stands_still_is_not_the_server(measure: Measure) -> None:
     still = 'hosts.primary.settings={threads=4, stall="200ms", "stall-every"="700ms", "stall-threads"=1}'
     eventually("stalled-server", "clear", lambda *more: measure(*ECHO, still, *more, experiment="echo-baseline"))

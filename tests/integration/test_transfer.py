@@ -64,7 +64,8 @@ def test_large_zone(measure: Callable[..., Trial], kind: str) -> None:
     assert 40 < bytes_a_record < 65
 
 
-@pytest.mark.parametrize("kind", quick(KINDS, "powerdns"))
+@pytest.mark.full
+@pytest.mark.parametrize("kind", KINDS)
 def test_large_zone_from_primary(measure: Callable[..., Trial], kind: str) -> None:
     trial = measure(
         "server=nsd@forky",
@@ -105,6 +106,7 @@ def test_wrong_setting_is_told_in_the_servers_own_words(measure: Callable[..., T
     assert "nsd" in record.reason and "exited with status 1" in record.reason
 
 
+@pytest.mark.full
 def test_port_that_is_in_use_on_the_machine(measure: Callable[..., Trial]) -> None:
     """Fresh hosts: whatever listens on port 53 elsewhere is of no concern."""
     with (

@@ -17,7 +17,6 @@ ZONES = 200
     ("server", "transport"),
     quick(
         [("bind@forky", "tcp+tsig"), ("nsd@forky", "xot (resumed)"), ("zones@engine", "xot (resumed)")],
-        ("bind@forky", "tcp+tsig"),
         ("zones@engine", "xot (resumed)"),
     ),
 )
@@ -59,6 +58,7 @@ def test_a_connection_a_zone(measure: Callable[..., Trial]) -> None:
     assert trial.metrics["time_wait_peak"] == 0
 
 
+@pytest.mark.full
 def test_a_primary_that_refuses_zones_is_told_with_numbers(measure: Callable[..., Trial]) -> None:
     trial = measure(
         "server=zones@engine",
@@ -87,7 +87,8 @@ def test_the_instrument_is_the_floor_of_a_cold_start(measure: Callable[..., Tria
     assert trial.transfers.height >= 100
 
 
-@pytest.mark.parametrize("secondary", quick(["nsd@forky", "knot@forky"], "knot@forky"))
+@pytest.mark.full
+@pytest.mark.parametrize("secondary", ["nsd@forky", "knot@forky"])
 def test_a_secondary_follows_the_synthetic_primary(measure: Callable[..., Trial], secondary: str) -> None:
     trial = measure(f"server={secondary}", "zones=100", "hosts.primary.server=zones@engine")
     assert (trial.record.outcome, trial.record.reason) == ("done", "")

@@ -46,7 +46,7 @@ def test_secondary_over(measure: Callable[..., Trial], kind: str, transport: str
     assert trial.metrics["zones_seen"] == ZONES
 
 
-@pytest.mark.parametrize("kind", quick(KINDS, "bind", "nsd"))
+@pytest.mark.parametrize("kind", quick(KINDS, "nsd"))
 def test_consumer_of_a_catalog(measure: Callable[..., Trial], kind: str) -> None:
     """No member is in the configuration of the secondary, and all are answered."""
     trial = measure(f"server={kind}@forky", f"zones={ZONES}", "transfer.provisioning=catalog")
@@ -69,7 +69,7 @@ def test_settings_are_in_force(measure: Callable[..., Trial], kind: str) -> None
     assert (checks["settings-in-force"], checks["provisioning"]) == (("passed", 100.0), ("passed", 0.0))
 
 
-@pytest.mark.parametrize("kind", quick(KINDS, "bind", "powerdns"))
+@pytest.mark.parametrize("kind", quick(KINDS, "powerdns"))
 def test_producer_of_a_catalog(measure: Callable[..., Trial], kind: str) -> None:
     primary = f"hosts.primary.server={kind}@forky"
     trial = measure("server=knot@forky", f"zones={ZONES}", primary, "transfer.provisioning=catalog")
@@ -112,7 +112,7 @@ def test_secondary_uses_all_its_source_addresses(tmp_path: Path, kind: str) -> N
     assert {own for own, remote_port in seen if remote_port == DNS} == {host.address, *host.source_addresses}
 
 
-@pytest.mark.parametrize("kind", quick(KINDS, "bind", "powerdns"))
+@pytest.mark.parametrize("kind", quick(KINDS, "bind"))
 def test_primary_wants_the_key(tmp_path: Path, kind: str) -> None:
     """Asked by another program: nothing without the key, the zone with it, over TLS where the server has that."""
     transport = "xot+tsig" if kind in WITH_TLS else "tcp+tsig"

@@ -79,6 +79,7 @@ def test_server_rate_limit_lifted(measure: Measure) -> None:
     assert finding("server-rate-limit", measure(*FAST_BIND, "zones=80")).verdict == "clear"
 
 
+@pytest.mark.full
 def test_coarse_log_clock(measure: Measure) -> None:
     found = finding("coarse-log-clock", measure("server=knot@forky", "zones=2"))
     assert found.verdict == "found"
@@ -125,6 +126,7 @@ def test_no_drops_and_no_wait(measure: Measure) -> None:
     assert finding("idle-wait", trial).verdict == "clear"
 
 
+@pytest.mark.full
 def test_wait_for_the_reload(measure: Measure) -> None:
     """NSD has all zones within milliseconds and mostly serves them only after its next reload."""
     reload = 'hosts.secondary.settings."xfrd-reload-timeout"=4'
@@ -132,6 +134,7 @@ def test_wait_for_the_reload(measure: Measure) -> None:
     assert found.evidence["setting"] == "xfrd-reload-timeout"
 
 
+@pytest.mark.full
 def test_silent_start(measure: Measure) -> None:
     """Knot looks only now and then whether it may answer; mostly not at the right moment."""
     found = eventually("silent-start", "found", measure, "server=knot@forky", "zones=100")
@@ -209,6 +212,7 @@ def slow_disk() -> Iterator[None]:
         group.rmdir()
 
 
+@pytest.mark.full
 def test_cold_page_cache(measure: Measure, slow_disk: None) -> None:
     trial = measure(*LARGE_ZONE, "page_cache=cold", experiment="zone-load", meanwhile="slow disk")
     found = finding("cold-page-cache", trial)
@@ -222,6 +226,7 @@ def test_warm_page_cache(measure: Measure, slow_disk: None) -> None:
     assert finding("cold-page-cache", trial).verdict == "clear"
 
 
+@pytest.mark.full
 def test_lowered_tw_buckets(measure: Measure) -> None:
     few = 'hosts.secondary.sysctls."net.ipv4.tcp_max_tw_buckets"=10'
     found = finding("lowered-tw-buckets", measure(*knot_with_few_ports(100, 1000, few)))
@@ -229,6 +234,7 @@ def test_lowered_tw_buckets(measure: Measure) -> None:
     assert found.evidence["secondary_limit_sockets"] == 10
 
 
+@pytest.mark.full
 def test_port_search(measure: Measure) -> None:
     """Refresh after refresh looks at all ports, and finds none.
 
@@ -242,6 +248,14 @@ def test_port_search(measure: Measure) -> None:
     assert float(found.evidence["port_search_percent"] or 0) >= 10
     assert trial.record.profiles["secondary"].samples >= 100
     assert finding("ports-exhausted", trial).verdict == "found"
+
+
+def test_a_profile_is_taken(measure: Measure) -> None:
+    if why := Profiler.unavailable():
+        pytest.skip(why)
+    trial = measure(*FAST_BIND, "zones=80", "hosts.secondary.profile=true")
+    assert trial.record.outcome == "done"
+    assert trial.record.profiles["secondary"].samples > 0
 
 
 @pytest.mark.full

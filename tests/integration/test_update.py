@@ -30,7 +30,7 @@ def update(measure: Callable[..., Trial], secondary: str, primary: str, *, ixfr:
     )
 
 
-@pytest.mark.parametrize("kind", quick(KINDS, "bind", "nsd"))
+@pytest.mark.parametrize("kind", quick(KINDS, "bind"))
 def test_secondary_takes_the_difference_or_the_whole_zone(measure: Callable[..., Trial], kind: str) -> None:
     nbytes = {}
     for ixfr in (False, True):
@@ -42,18 +42,21 @@ def test_secondary_takes_the_difference_or_the_whole_zone(measure: Callable[...,
     assert nbytes[True] < WHOLE_ZONE_BYTES < nbytes[False]
 
 
-@pytest.mark.parametrize("kind", quick(WITH_DIFFERENCES, "bind"))
+@pytest.mark.full
+@pytest.mark.parametrize("kind", WITH_DIFFERENCES)
 def test_primary_has_the_difference(measure: Callable[..., Trial], kind: str) -> None:
     trial = update(measure, "knot", kind, ixfr=True)
     assert (trial.record.outcome, trial.record.reason) == ("done", "")
     assert (trial.metrics["transfer_bytes"] or 0) < WHOLE_ZONE_BYTES
 
 
+@pytest.mark.full
 def test_primary_without_differences_sends_all(measure: Callable[..., Trial]) -> None:
     record = update(measure, "nsd", "powerdns", ixfr=False).record
     assert (record.outcome, record.reason) == ("done", "")
 
 
+@pytest.mark.full
 def test_without_notify_nobody_looks(measure: Callable[..., Trial]) -> None:
     """The refresh timer of the SOA is an hour."""
     trial = update(measure, "nsd", "knot", ixfr=False, notify=False)

@@ -92,7 +92,8 @@ def ask(client: Host, root: Path, folder: Path, name: str) -> Found:
     return found(name, told.stdout)
 
 
-@pytest.mark.parametrize("count", [2, pytest.param(30, marks=[pytest.mark.full, pytest.mark.timeout(900)])])
+@pytest.mark.full
+@pytest.mark.parametrize("count", [pytest.param(30, marks=pytest.mark.timeout(900))])
 def test_delv_finds_of_each_class_what_is_explained(tmp_path: Path, count: int) -> None:
     words = [word for setting in world_classes.SETTINGS for word in ("--set", setting)]
     world = world_server.make(tmp_path / "world.toml", "--zones", str(max(600, 60 * count)), *words)

@@ -23,6 +23,7 @@ CPUS = sorted(os.sched_getaffinity(0))
 INTERNET = "198.18.0.3"
 MANY = [pytest.mark.full, pytest.mark.timeout(900)]
 KINDS = ["bind", "knot-resolver", "powerdns-recursor", "unbound"]
+QUICK = ["powerdns-recursor"]
 FAULTS = ["lame", "refused", "servfail", "silent", "slow", "truncated", "loop", "oversized"]
 GOOD = "good"
 RESOLVING = {kind: ResolvingSpec(query_timeout_ms=5000) for kind in ("bind", "powerdns-recursor")}
@@ -61,7 +62,7 @@ def expected(kind: str, explained: dict[str, Any]) -> Outcome:
 @pytest.mark.parametrize(
     ("kind", "count"),
     [
-        *(pytest.param(kind, 2, id=f"{kind}-few") for kind in KINDS),
+        *(pytest.param(kind, 2, id=f"{kind}-few", marks=[] if kind in QUICK else pytest.mark.full) for kind in KINDS),
         *(pytest.param(kind, 1000, id=f"{kind}-many", marks=MANY) for kind in KINDS),
     ],
 )

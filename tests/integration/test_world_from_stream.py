@@ -52,7 +52,9 @@ def engine(*words: str) -> dict[str, Any]:
     return json.loads(world_server.engine(*words).splitlines()[-1])  # type: ignore[no-any-return]
 
 
-@pytest.mark.parametrize("covers", [True, False], ids=["all names", "none of them"])
+@pytest.mark.parametrize(
+    "covers", [pytest.param(True, id="all names"), pytest.param(False, id="none of them", marks=pytest.mark.full)]
+)
 def test_a_resolver_finds_every_name_of_a_capture(tmp_path: Path, covers: bool) -> None:
     capture, stream = tmp_path / "clients.pcap", tmp_path / "clients.stream"
     write_capture(capture)

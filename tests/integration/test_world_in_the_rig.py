@@ -76,6 +76,7 @@ def test_a_resolver_resolves_over_ipv6(measure: Callable[..., Trial]) -> None:
     assert set(trial.rows(QUERIES)["family"]) == {"ipv6"}
 
 
+@pytest.mark.full
 def test_names_that_the_world_lacks_make_a_trial_invalid(measure: Callable[..., Trial]) -> None:
     trial = resolved(measure, "unbound", "stream.once=0.2", 'dataset.set="zones.wildcard = 0.0"')
     assert trial.record.outcome == "invalid" and trial.record.reason.startswith("not what its variant says")
@@ -108,7 +109,8 @@ LINKS = [
 ]
 
 
-@pytest.mark.parametrize(("rate_mbit", "limit_packets", "says"), quick(LINKS, LINKS[0], LINKS[2]))
+@pytest.mark.full
+@pytest.mark.parametrize(("rate_mbit", "limit_packets", "says"), LINKS)
 def test_a_link_that_is_full_makes_a_trial_invalid(
     measure: Callable[..., Trial], rate_mbit: float, limit_packets: int, says: str
 ) -> None:
@@ -119,6 +121,7 @@ def test_a_link_that_is_full_makes_a_trial_invalid(
     assert says in trial.record.reason
 
 
+@pytest.mark.full
 def test_a_world_has_its_signatures_before_it_is_asked(measure: Callable[..., Trial]) -> None:
     trial = resolved(measure, "bind", "dataset.zones=300", "stream.qps=50", 'dataset.set="signing.share = 0.9"')
     assert trial.record.outcome == "done", trial.record.reason
@@ -136,7 +139,8 @@ WITHOUT = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "settings", "reason"), quick(WITHOUT, WITHOUT[0]))
+@pytest.mark.full
+@pytest.mark.parametrize(("kind", "settings", "reason"), WITHOUT)
 def test_one_that_does_not_validate_is_not_measured_as_if_it_did(
     measure: Callable[..., Trial], kind: str, settings: str, reason: str
 ) -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import fcntl
+import os
 from pathlib import Path
 
 import pytest
@@ -22,15 +24,36 @@ PLAN = Plan(
     slow={("knot@system", 50, 3): 2.0},
 )
 
-
-@pytest.fixture(scope="session")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return Run.open(build(tmp_path_factory.mktemp("runs") / "run", PLAN))
+SMALL = Plan(servers=["knot@system"], zones=[50, 200], repeats=2, baseline={})
 
 
 @pytest.fixture(scope="session")
-def page(run: Run) -> Path:
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of the synthetic run and its report, with made-up findings. One worker makes it for all."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "reported"
+    with folder.with_suffix(".lock").open("w") as lock, pytest.MonkeyPatch.context() as patch:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            building = build(folder.with_suffix(".unfinished"), PLAN)
+            patch.setattr(traps, "examine", made_up_findings)
+            report.write_report(building)
+            building.rename(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def run(made: Path) -> Run:
+    return Run.open(made)
+
+
+@pytest.fixture(scope="session")
+def page(made: Path) -> Path:
     """report.html of the synthetic run, with made-up findings."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(traps, "examine", made_up_findings)
-        return report.write_report(run.directory).path
+    return made / "report.html"
+
+
+@pytest.fixture(scope="session")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A run of one server, whose drawings take little time."""
+    return Run.open(build(tmp_path_factory.mktemp("small") / "run", SMALL))

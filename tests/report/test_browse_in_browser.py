@@ -14,7 +14,7 @@ import uvicorn
 from browsing import FIRST, HOSTILE, SECOND, address, runs
 from made_up import made_up_findings
 from playwright.sync_api import Browser, Page, sync_playwright
-from suites import in_turn
+from suites import quick
 from synthetic import Plan, build
 
 from dnsrig.analysis.read import Run
@@ -146,7 +146,7 @@ def drawn(page: Page) -> None:
         assert place.get_attribute("data-drawn") == "yes", place.inner_text()
 
 
-@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("view", quick(VIEWS, "evil"))
 def test_every_view_is_drawn_and_no_name_acts(page: Page, site: Access, view: str) -> None:
     page.goto(base(site) + VIEWS[view])
     drawn(page)
@@ -162,7 +162,7 @@ def test_every_view_is_drawn_and_no_name_acts(page: Page, site: Access, view: st
 
 @pytest.mark.parametrize("page", [{"color_scheme": "dark"}], indirect=True)
 @pytest.mark.parametrize(
-    "view", in_turn(["runs", "run", "compare", "trial", "findings", "live", "evil", "evil trial"], 2)
+    "view", quick(["runs", "run", "compare", "trial", "findings", "live", "evil", "evil trial"], "trial")
 )
 def test_views_fit_a_phone(page: Page, site: Access, view: str) -> None:
     page.set_viewport_size({"width": 400, "height": 800})
@@ -171,6 +171,7 @@ def test_views_fit_a_phone(page: Page, site: Access, view: str) -> None:
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
 
 
+@pytest.mark.full
 def test_values_stand_under_the_pointer_and_a_mark_leads_to_its_trial(page: Page, site: Access) -> None:
     page.goto(base(site) + address(FIRST))
     drawn(page)
@@ -191,6 +192,7 @@ def ticks(page: Page, chart: str) -> list[str]:
     return sorted(labels.all_text_contents())
 
 
+@pytest.mark.full
 def test_charts_zoom_move_and_come_back(page: Page, site: Access) -> None:
     page.goto(base(site) + address(FIRST))
     drawn(page)  # all, so that nothing moves any more
@@ -210,6 +212,7 @@ def test_charts_zoom_move_and_come_back(page: Page, site: Access) -> None:
     until(page, lambda: ticks(page, "time-per-zone") != before)  # the other scale
 
 
+@pytest.mark.full
 def test_a_legend_switches_lines_off_and_on(page: Page, site: Access) -> None:
     page.goto(base(site) + address(FIRST))
     drawn(page)
@@ -222,6 +225,7 @@ def test_a_legend_switches_lines_off_and_on(page: Page, site: Access) -> None:
     until(page, lambda: page.locator(faint).count() == before)
 
 
+@pytest.mark.full
 def test_panels_of_a_trial_zoom_together_and_the_address_has_it(page: Page, site: Access) -> None:
     page.goto(base(site) + TRIAL)
     drawn(page)
@@ -239,6 +243,7 @@ def test_panels_of_a_trial_zoom_together_and_the_address_has_it(page: Page, site
     page.wait_for_url(lambda address: "from=" not in address)
 
 
+@pytest.mark.full
 def test_a_note_is_written_and_found(page: Page, site: Access) -> None:
     page.goto(base(site) + address(SECOND))
     page.locator(".notes summary").click()
@@ -251,6 +256,7 @@ def test_a_note_is_written_and_found(page: Page, site: Access) -> None:
     assert page.locator("tbody tr").count() == 1
 
 
+@pytest.mark.full
 def test_the_keyboard_reaches_the_content(page: Page, site: Access) -> None:
     page.goto(base(site) + address(FIRST))
     page.keyboard.press("Tab")

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from html_facts import read
+from suites import quick
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
@@ -96,13 +97,15 @@ def luminance(colour: str) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
+VIEWS = [(width, dark) for width in (360, 1200) for dark in (False, True)]
+
+
 def contrast(one: str, other: str) -> float:
     high, low = sorted((luminance(one), luminance(other)), reverse=True)
     return (high + 0.05) / (low + 0.05)
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("width", [360, 1200])
+@pytest.mark.parametrize(("width", "dark"), quick(VIEWS, (360, True), (1200, False)))
 def test_the_page_fits_and_can_be_read(page: Path, tmp_path: Path, width: int, dark: bool) -> None:
     seen = measure(tmp_path, page, width, dark)
     assert seen["width"] == width
@@ -127,12 +130,14 @@ def test_data_colours_stand_out_on_both_papers() -> None:
         assert contrast(rgb, "rgb(21, 23, 26)") >= 3
 
 
+@pytest.mark.full
 def test_the_policy_refuses_nothing_of_ours(page: Path, tmp_path: Path) -> None:
     result = chromium(tmp_path / "profile", page, "--dump-dom")
     assert read(result.stdout).tags.count("svg") > 3
     assert "Content Security Policy" not in result.stderr
 
 
+@pytest.mark.full
 def test_it_prints(page: Path, tmp_path: Path) -> None:
     pdf = tmp_path / "page.pdf"
     chromium(tmp_path / "profile", page, "--no-pdf-header-footer", f"--print-to-pdf={pdf}")

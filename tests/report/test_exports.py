@@ -11,29 +11,29 @@ from dnsrig.errors import UsageError
 from dnsrig.report import export
 
 
-def test_tables_hold_the_summary(run: Run, tmp_path: Path) -> None:
-    (csv,) = export(run, "csv", tmp_path / "out")
-    (parquet,) = export(run, "parquet", tmp_path / "out")
+def test_tables_hold_the_summary(small: Run, tmp_path: Path) -> None:
+    (csv,) = export(small, "csv", tmp_path / "out")
+    (parquet,) = export(small, "parquet", tmp_path / "out")
     assert pl.read_csv(csv).shape == pl.read_parquet(parquet).shape
     assert pl.read_csv(csv)["metric"].n_unique() > 5
 
 
-def test_drawings_are_whole_documents(run: Run, tmp_path: Path) -> None:
-    drawings = export(run, "svg", tmp_path)
+def test_drawings_are_whole_documents(small: Run, tmp_path: Path) -> None:
+    drawings = export(small, "svg", tmp_path)
     assert len({path.name for path in drawings}) == len(drawings) > 3
     for path in drawings:
         assert ElementTree.parse(path).getroot().tag.endswith("svg")
 
 
-def test_pictures_are_png(run: Run, tmp_path: Path) -> None:
-    pictures = export(run, "png", tmp_path)
+def test_pictures_are_png(small: Run, tmp_path: Path) -> None:
+    pictures = export(small, "png", tmp_path)
     assert pictures
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in pictures)
 
 
-def test_an_unknown_format_names_those_there_are(run: Run, tmp_path: Path) -> None:
+def test_an_unknown_format_names_those_there_are(small: Run, tmp_path: Path) -> None:
     with pytest.raises(UsageError) as raised:
-        export(run, "xlsx", tmp_path)
+        export(small, "xlsx", tmp_path)
     assert (
         "csv, dns-metrics, json, markdown, pairs, paper, parquet, perfetto, png, speedscope, svg" in raised.value.hint
     )

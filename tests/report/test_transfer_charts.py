@@ -159,6 +159,7 @@ def test_what_outside_calls_itself_cannot_act(tmp_path: Path) -> None:
     assert "section-transfer-waterfall" in facts.values("id") and "delayed-ack" in facts.text
 
 
+@pytest.mark.full
 def test_a_large_run_makes_a_page_that_can_be_mailed(tmp_path: Path) -> None:
     plan = TransferPlan(servers=[NSD, POWERDNS], repeats=2, zones=2000, tcp_info_s=1)
     run = Run.open(build(tmp_path / "run", plan))

@@ -14,7 +14,7 @@ import synthetic
 
 from dnsrig import paths
 from dnsrig.errors import DnsrigError, UsageError
-from dnsrig.experiment import children, runner
+from dnsrig.experiment import children, runner, trial
 from dnsrig.rundir import Manifest, TrialRecord, TrialSpec, read_json, trial_dir
 from dnsrig.servers import sources
 
@@ -241,3 +241,9 @@ def processes() -> list[str]:
         with contextlib.suppress(OSError):
             found.append(path.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
     return found
+
+
+def test_a_finished_trial_is_never_overwritten(tmp_path: Path) -> None:
+    with pytest.raises(DnsrigError, match="is there already") as raised:
+        trial.check_new(tmp_path)
+    assert "never overwritten" in raised.value.hint

@@ -281,6 +281,20 @@ def test_powerdns_without_sqlite_backend_says_so(tmp_path: Path) -> None:
         configuration(changed(place, root=tmp_path / "empty"))
 
 
+@pytest.mark.parametrize(("ixfr", "words"), [(False, "request-ixfr no;"), (True, "request-ixfr yes;")])
+def test_bind_asks_for_differences_if_they_are_wanted(tmp_path: Path, ixfr: bool, words: str) -> None:
+    assert words in configuration(placement(tmp_path, "bind", "secondary", transfer=TransferSpec(ixfr=ixfr)))
+
+
+@pytest.mark.parametrize(
+    ("role", "transport", "allowed"),
+    [("primary", "tcp", "any"), ("primary", "tcp+tsig", f'key "{keys.TSIG_NAME}"'), ("secondary", "tcp+tsig", "none")],
+)
+def test_bind_lets_only_a_client_with_the_key_transfer(tmp_path: Path, role: str, transport: str, allowed: str) -> None:
+    place = placement(tmp_path, "bind", role, transfer=TransferSpec.model_validate({"transport": transport}))
+    assert f"allow-transfer {{ {allowed}; }};" in configuration(place)
+
+
 def test_bind_limit_is_in_force_by_default_and_settable() -> None:
     (limit,) = driver("bind").limits("secondary", {})
     assert (limit.zones_per_s, limit.default) == (20, True)
