@@ -196,7 +196,7 @@ fn append(
         return Err(RowError::NoDue);
     }
     for batch in batches {
-        let batch = move_moments(&batch?, shift_ns)?;
+        let batch = move_moments(batch?, shift_ns)?;
         match all {
             Some(all) => all.append(batch),
             None => *all = Some(batch),
@@ -205,17 +205,19 @@ fn append(
     Ok(())
 }
 
-fn move_moments(batch: &Batch, shift_ns: i64) -> Result<Batch, RowError> {
-    let columns = batch.fields().iter().zip(batch.columns()).map(|(field, column)| -> Result<_, RowError> {
+fn move_moments(batch: Batch, shift_ns: i64) -> Result<Batch, RowError> {
+    let (fields, rows) = (batch.fields().clone(), batch.rows());
+    let columns = fields.iter().zip(batch.into_columns()).map(|(field, column)| -> Result<_, RowError> {
         if !MOMENTS.contains(&field.name.as_str()) {
-            return Ok(column.clone());
+            return Ok(column);
         }
         let wrong = || RowError::Moment(field.name.clone());
         let times = column.optional_values::<i64>().ok_or_else(wrong)?.into_iter();
         let times = times.map(|time| time.map(|time_ns| moved(time_ns, shift_ns).ok_or_else(wrong)).transpose());
         Ok(Column::optional(times.collect::<Result<Vec<_>, _>>()?.into_iter()))
     });
-    Ok(Batch::new(batch.fields().clone(), columns.collect::<Result<_, _>>()?, batch.rows()))
+    let columns = columns.collect::<Result<_, _>>()?;
+    Ok(Batch::new(fields, columns, rows))
 }
 
 /// The rows by their due time.

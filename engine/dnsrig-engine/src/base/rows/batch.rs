@@ -203,11 +203,11 @@ impl Column {
 
     /// The values of some rows, in this order.
     fn take(&self, rows: &[usize]) -> Self {
-        let width = self.kind.width();
-        let fixed = |bytes: &[u8]| {
-            let mut taken = Vec::with_capacity(rows.len() * width);
-            rows.iter().for_each(|row| taken.extend_from_slice(&bytes[row * width..][..width]));
-            taken
+        let fixed = |bytes: &[u8]| match self.kind.width() {
+            1 => gather::<1>(bytes, rows),
+            2 => gather::<2>(bytes, rows),
+            4 => gather::<4>(bytes, rows),
+            _ => gather::<8>(bytes, rows),
         };
         let values = match &self.values {
             Values::Fixed(bytes) => Values::Fixed(fixed(bytes)),
@@ -217,6 +217,12 @@ impl Column {
         let present = self.present.as_ref().map(|present| rows.iter().map(|row| present[*row]).collect());
         Column { kind: self.kind, values, present }
     }
+}
+
+/// The values of some rows, each of `WIDTH` bytes.
+fn gather<const WIDTH: usize>(bytes: &[u8], rows: &[usize]) -> Vec<u8> {
+    let (values, _) = bytes.as_chunks::<WIDTH>();
+    rows.iter().flat_map(|row| values[*row]).collect()
 }
 
 /// Adds those of `others` that `words` lacks. Gives the place of each of them.
@@ -252,6 +258,10 @@ impl Batch {
 
     pub fn columns(&self) -> &[Column] {
         &self.columns
+    }
+
+    pub(crate) fn into_columns(self) -> Vec<Column> {
+        self.columns
     }
 
     /// The number of rows.

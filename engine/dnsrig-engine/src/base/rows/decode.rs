@@ -30,10 +30,10 @@ pub enum ReadError {
     Foreign(&'static str),
 }
 
-/// The batches of a row file, one after the other. After an error nothing more may be read.
+/// The batches of a row file, one after the other. After an error there are no more.
 ///
-/// Read are the types that [`super::Columns`] writes. A file may end without the end of the stream, behind any batch:
-/// its writer was ended then.
+/// Columns may have the types that [`super::Columns`] writes. A file may end without the end of the stream, behind any
+/// batch: then its writer was killed.
 #[derive(Debug)]
 pub struct Reader<'a> {
     left: &'a [u8],
@@ -107,7 +107,11 @@ impl Iterator for Reader<'_> {
     type Item = Result<Batch, ReadError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.next_batch().transpose()
+        let batch = self.next_batch();
+        if batch.is_err() {
+            self.left = &[];
+        }
+        batch.transpose()
     }
 }
 
