@@ -24,6 +24,7 @@ SEARCH = [
 @pytest.mark.servers
 @pytest.mark.timeout(1500)
 def test_it_is_killed_goes_on_and_finds_the_setting(tmp_path: Path) -> None:
+    """Takes minutes: a slow trial takes 3 s, and the search needs dozens of trials to be certain."""
     begun = subprocess.Popen(dnsrig(*SEARCH), cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     deadline = time.monotonic() + KILL_LIMIT_S
     while len(finished(tmp_path)) < 5 and time.monotonic() < deadline:

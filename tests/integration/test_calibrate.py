@@ -22,6 +22,7 @@ LIMIT_S = 900
 @pytest.mark.full
 @pytest.mark.timeout(LIMIT_S)
 def test_a_quick_calibration(tmp_path: Path) -> None:
+    """Takes minutes: a certificate has three transports, two rates, all capacities, each several times."""
     words = [*DNSRIG, "calibrate", "--scale", "quick", "--folder", str(tmp_path)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=LIMIT_S, check=True)
     (folder,) = (path for path in tmp_path.iterdir() if path.is_dir())

@@ -37,6 +37,7 @@ def calibrate(machines: Lab, folder: Path) -> subprocess.CompletedProcess[str]:
 @pytest.mark.full
 @pytest.mark.timeout(LIMIT_S)
 def test_the_floor_is_measured_over_both_paths(tmp_path: Path, machines: Lab, nothing_left: None) -> None:
+    """Takes minutes: it is a calibration, and each floor is measured over two paths."""
     done = calibrate(machines, tmp_path / "certificates")
     assert done.returncode == 0, done.stderr
     wait_until(lambda: not machines.processes(), 60)
@@ -80,6 +81,7 @@ def test_an_interface_in_use_is_refused_at_either_end(tmp_path: Path, machines: 
 @pytest.mark.full
 @pytest.mark.timeout(LIMIT_S)
 def test_without_a_cable_there_is_no_certificate(tmp_path: Path, machines: Lab) -> None:
+    """Takes minutes: the floor over veth is measured before the interface."""
     subprocess.run(["ip", "-n", machines.switch, "link", "set", "port1", "down"], check=True, timeout=30)
     done = calibrate(machines, tmp_path / "certificates")
     assert done.returncode == 1

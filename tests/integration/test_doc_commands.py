@@ -69,6 +69,7 @@ def own_loopback() -> Iterator[list[str]]:
 @pytest.mark.timeout(LIMIT_S)
 @pytest.mark.parametrize(("page", "how"), CASES)
 def test_commands(page: str, how: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """The pages decide how long it takes: the tutorial takes half a minute, and the pages of `LONG` take minutes."""
     text = (ROOT / page).read_text()
     enter = request.getfixturevalue("own_loopback") if f"{BACKGROUND}\n" in text else []
     follow(text, tmp_path, enter, how)

@@ -97,6 +97,7 @@ def queries(directory: Path, record: TrialRecord, *more: str) -> pl.DataFrame:
 
 
 def test_two_generators_on_two_machines_are_one_load(tmp_path: Path, python: Path, nothing_left: None) -> None:
+    """Takes a minute: Python starts anew on each machine, and two CPUs do the work of all machines."""
     with lab(tmp_path / "lab", NAMES, python, clocks_ns=CLOCKS_NS) as machines:
         machines.wire()
         result = run(machines, tmp_path / "two", over_two(), "--machines", machines.on)
@@ -174,6 +175,7 @@ generators = {count}
 
 @pytest.mark.full
 def test_clients_on_two_machines_are_one_stream(tmp_path: Path, python: Path) -> None:
+    """Takes a minute: Python starts anew on each machine, and two CPUs do the work of all machines."""
     hosts = "".join(GENERATOR.format(number=number, machine=name) for number, name in enumerate(NAMES, start=1))
     two = REPLAY.format(nic='nic = "nic0"', count=2, hosts=hosts.replace("generator", "clients"))
     with lab(tmp_path / "lab", NAMES, python, clocks_ns=CLOCKS_NS) as machines:
@@ -195,6 +197,7 @@ def test_clients_on_two_machines_are_one_stream(tmp_path: Path, python: Path) ->
 
 @pytest.mark.full
 def test_a_ramp_is_led_by_one(tmp_path: Path, python: Path) -> None:
+    """Takes a minute: Python starts anew on each machine, and two CPUs do the work of all machines."""
     text = over_two(ramp_start_qps="500.0", ramp_most_qps="2000.0", ramp_step_s="0.3").replace("latency", "capacity")
     text = "\n".join(line for line in text.splitlines() if not line.startswith(("rate_qps", "duration_s")))
     with lab(tmp_path / "lab", NAMES, python) as machines:
@@ -231,6 +234,7 @@ def test_a_primary_on_another_machine(tmp_path: Path, python: Path) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("lost", ["a generator", "a connection", "the far end"])
 def test_whatever_is_lost_ends_the_trial_and_is_named(lost: str, tmp_path: Path, python: Path) -> None:
+    """Takes a minute: Python starts anew on each machine, and two CPUs do the work of all machines."""
     with lab(tmp_path / "lab", NAMES, python) as machines:
         machines.wire()
         folder = tmp_path / "two"

@@ -31,6 +31,7 @@ def all_ended(machines: Lab) -> None:
 
 
 def test_real_trials_on_two_machines(tmp_path: Path, python: Path, nothing_left: None) -> None:
+    """Takes a minute: Python starts anew on each machine, and two CPUs do the work of all machines."""
     settings = ("--set", "server=nsd@forky", "--set", "zones=20", "--repeats", "2")
     with lab(tmp_path / "lab", NAMES[:2], python) as machines:
         result = run(machines, tmp_path, "run", "tour", *settings)
@@ -56,9 +57,11 @@ def test_a_check_has_both_machines(tmp_path: Path, python: Path) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize(
     ("victim", "seed"),
-    [(victim, seed) for seed in range(5) for victim in VICTIMS],
+    [(victim, seed) for seed, victim in enumerate(VICTIMS)],
 )
 def test_whatever_is_lost_the_run_is_completed(victim: str, seed: int, tmp_path: Path, python: Path) -> None:
+    """Takes more than a minute: Python starts anew on each machine, two CPUs do the work of all machines, and a lease
+    must end before the run goes on."""
     chance = random.Random(f"{victim} {seed}")
     environment = {
         "PRETEND_S": str(PRETEND_S),
@@ -96,8 +99,7 @@ def test_whatever_is_lost_the_run_is_completed(victim: str, seed: int, tmp_path:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("victim", ["runner", "network"])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(("victim", "seed"), [("runner", 0), ("network", 1)])
 def test_whatever_is_lost_while_machines_are_made_ready(victim: str, seed: int, tmp_path: Path) -> None:
     """Nothing that is half brought is used, or stays."""
     python, chance = tmp_path / "python", random.Random(f"{victim} {seed}")

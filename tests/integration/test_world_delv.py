@@ -95,6 +95,7 @@ def ask(client: Host, root: Path, folder: Path, name: str) -> Found:
 @pytest.mark.full
 @pytest.mark.parametrize("count", [pytest.param(30, marks=pytest.mark.timeout(900))])
 def test_delv_finds_of_each_class_what_is_explained(tmp_path: Path, count: int) -> None:
+    """Takes minutes: `delv` is started for each name, and resolves each from the root."""
     words = [word for setting in world_classes.SETTINGS for word in ("--set", setting)]
     world = world_server.make(tmp_path / "world.toml", "--zones", str(max(600, 60 * count)), *words)
     classes = world_classes.chosen(world, count)
