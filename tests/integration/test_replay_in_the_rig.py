@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import captures
 import pytest
 from suites import quick
 
@@ -78,7 +77,9 @@ def test_a_secondary_is_asked_by_clients_of_its_own(measure: Callable[..., Trial
 
 
 def resolved(measure: Callable[..., Trial], folder: Path, *more: str) -> Trial:
-    """A capture of clients, each of whom asks several times, on a resolver."""
+    """A capture of clients, each of which asks several times, on a resolver."""
+    import captures  # not above: scapy, which it needs, takes a second to load in each worker
+
     found = [
         captures.Query(
             captures.START_NS + number * INTERVAL_NS,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from captures import START_NS, Query, datagram, frame, message, pcap
 from conftest import LATE
 from test_doc_commands import ROOT, follow
 
@@ -22,6 +21,8 @@ TYPES = ["A", "AAAA", "HTTPS", "MX", "TXT"]
 
 def write_capture(path: Path) -> None:
     """A popular name, rare ones, and ones that not every client shares."""
+    from captures import START_NS, Query, datagram, frame, message, pcap  # not above: scapy takes a second to load
+
     packets = []
     for number in range(QUERIES):
         name = ["www.example.com", f"a.b.shop{number}.example", f"host{number % 70}.net"][number % 3]
