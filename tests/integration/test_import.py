@@ -64,6 +64,7 @@ def imported(tool: str, file: Path, to: Path) -> Trial:
     return trial
 
 
+@pytest.mark.full
 def test_dnsperf(tool: Tool, tmp_path: Path) -> None:
     options = ("-O", "latency-histogram", "-O", "verbose-interval-stats", "-S", "1")
     said = tool("dnsperf", "-s", SERVER, "-d", "/mnt/files/queries.txt", "-Q", "500", "-l", "3", "-t", "1", *options)
@@ -82,6 +83,7 @@ def test_dnsperf(tool: Tool, tmp_path: Path) -> None:
     assert lower * 0.998 <= mean + 500 and mean - 500 <= upper * 1.002
 
 
+@pytest.mark.full
 def test_resperf(tool: Tool, tmp_path: Path) -> None:
     plot = ("-P", "/mnt/files/resperf.plot")
     said = tool("resperf", "-s", SERVER, "-d", "/mnt/files/queries.txt", "-m", "1000", "-r", "3", "-t", "1", *plot)

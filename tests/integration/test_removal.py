@@ -49,6 +49,7 @@ def trials(folder: Path) -> list[Path]:
     return sorted(folder.glob("runs/*/*/trials/*/*/trial.json"))
 
 
+@pytest.mark.full
 def test_kill_the_rig_and_resume(tmp_path: Path, somebody_elses: str) -> None:
     first = start_run(tmp_path, "--set", 'server=["nsd@forky","bind@forky"]', "--set", "zones=100", "--repeats", "1")
     wait_until(lambda: len(trials(tmp_path)) >= 1 and secondary_runs(tmp_path / "runs"))
