@@ -150,9 +150,9 @@ impl Sums {
         let column = |(at, field): (usize, &Field)| {
             let values = self.rows.values().map(|row| row[at]);
             match field.kind {
-                Kind::U32 => u32::collect(values.map(|value| value as u32)),
-                Kind::U64 => u64::collect(values.map(i64::cast_unsigned)),
-                _ => i64::collect(values),
+                Kind::U32 => u32::column(values.map(|value| value as u32).collect()),
+                Kind::U64 => u64::column(values.map(i64::cast_unsigned).collect()),
+                _ => i64::column(values.collect()),
             }
         };
         let columns = fields.iter().enumerate().map(column).collect();
@@ -214,7 +214,7 @@ fn move_moments(batch: Batch, shift_ns: i64) -> Result<Batch, RowError> {
         let wrong = || RowError::Moment(field.name.clone());
         let times = column.optional_values::<i64>().ok_or_else(wrong)?.into_iter();
         let times = times.map(|time| time.map(|time_ns| moved(time_ns, shift_ns).ok_or_else(wrong)).transpose());
-        Ok(Column::optional(times.collect::<Result<Vec<_>, _>>()?.into_iter()))
+        Ok(Column::optional(times.collect::<Result<_, _>>()?))
     });
     let columns = columns.collect::<Result<_, _>>()?;
     Ok(Batch::new(fields, columns, rows))

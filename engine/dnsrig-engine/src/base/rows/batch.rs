@@ -60,8 +60,8 @@ pub struct Column {
 pub trait Value: Default {
     const KIND: Kind;
 
-    #[doc(hidden)]
-    fn collect(values: impl Iterator<Item = Self>) -> Column;
+    /// A column of these values.
+    fn column(values: Vec<Self>) -> Column;
 
     #[doc(hidden)]
     fn read(column: &Column) -> Option<Vec<Self>>;
@@ -72,8 +72,8 @@ macro_rules! numbers {
         impl Value for $rust {
             const KIND: Kind = Kind::$kind;
 
-            fn collect(values: impl Iterator<Item = Self>) -> Column {
-                Column::new(Kind::$kind, Values::Fixed(values.flat_map(<$rust>::to_le_bytes).collect()))
+            fn column(values: Vec<Self>) -> Column {
+                Column::new(Kind::$kind, Values::Fixed(values.into_iter().flat_map(<$rust>::to_le_bytes).collect()))
             }
 
             fn read(column: &Column) -> Option<Vec<Self>> {
@@ -93,8 +93,8 @@ numbers! { u8: U8, u16: U16, u32: U32, u64: U64, i64: I64 }
 impl Value for bool {
     const KIND: Kind = Kind::Bool;
 
-    fn collect(values: impl Iterator<Item = Self>) -> Column {
-        Column::new(Kind::Bool, Values::Fixed(values.map(u8::from).collect()))
+    fn column(values: Vec<Self>) -> Column {
+        Column::new(Kind::Bool, Values::Fixed(values.into_iter().map(u8::from).collect()))
     }
 
     fn read(column: &Column) -> Option<Vec<Self>> {
@@ -105,12 +105,12 @@ impl Value for bool {
     }
 }
 
-/// Texts are collected into a column of texts. Columns of words can be read as texts, too.
+/// Texts make a column of texts. Columns of words can be read as texts, too.
 impl Value for String {
     const KIND: Kind = Kind::Text;
 
-    fn collect(values: impl Iterator<Item = Self>) -> Column {
-        Column::new(Kind::Text, Values::Text(values.collect()))
+    fn column(values: Vec<Self>) -> Column {
+        Column::new(Kind::Text, Values::Text(values))
     }
 
     fn read(column: &Column) -> Option<Vec<Self>> {
@@ -135,20 +135,16 @@ impl Column {
         Column { kind, values, present: None }
     }
 
-    /// A column of `rows` values, some of which may be null.
-    pub fn optional<T: Value>(values: impl ExactSizeIterator<Item = Option<T>>) -> Self {
-        let mut present = Vec::with_capacity(values.len());
-        let values = values.map(|value| {
-            present.push(value.is_some());
-            value.unwrap_or_default()
-        });
-        let column = T::collect(values);
+    /// A column in which some rows are null.
+    pub fn optional<T: Value>(values: Vec<Option<T>>) -> Self {
+        let present: Vec<bool> = values.iter().map(Option::is_some).collect();
+        let column = T::column(values.into_iter().map(Option::unwrap_or_default).collect());
         Column { present: present.contains(&false).then_some(present), ..column }
     }
 
     /// A column of words, by the place of each in `words`.
-    pub(super) fn words(places: impl Iterator<Item = usize>, words: Arc<Vec<String>>) -> Self {
-        let bytes = places.flat_map(|place| (place as u32).to_le_bytes()).collect();
+    pub(super) fn words(places: Vec<u32>, words: Arc<Vec<String>>) -> Self {
+        let bytes = places.into_iter().flat_map(u32::to_le_bytes).collect();
         Column::new(Kind::Word, Values::Word(bytes, words))
     }
 
@@ -159,11 +155,11 @@ impl Column {
         let mut place = |word: &'a str| {
             *known.entry(word).or_insert_with(|| {
                 words.push(word.to_owned());
-                words.len() - 1
+                words.len() as u32 - 1
             })
         };
-        let places: Vec<_> = values.map(&mut place).collect();
-        Column::words(places.into_iter(), Arc::new(words))
+        let places = values.map(&mut place).collect();
+        Column::words(places, Arc::new(words))
     }
 
     /// All values. None if the column has another type, or if a row is null.

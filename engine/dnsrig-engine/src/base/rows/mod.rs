@@ -55,12 +55,12 @@ impl<Row> Default for Columns<'_, Row> {
 impl<'a, Row> Columns<'a, Row> {
     /// Adds a column with a value in every row.
     pub fn value<T: Value>(self, name: &str, value: impl Fn(&Row) -> T + Send + 'a) -> Self {
-        self.add(name, T::KIND, false, move |rows| T::collect(rows.iter().map(&value)))
+        self.add(name, T::KIND, false, move |rows| T::column(each(rows, &value)))
     }
 
     /// Adds a column that is null in some rows.
     pub fn optional<T: Value>(self, name: &str, value: impl Fn(&Row) -> Option<T> + Send + 'a) -> Self {
-        self.add(name, T::KIND, true, move |rows| Column::optional(rows.iter().map(&value)))
+        self.add(name, T::KIND, true, move |rows| Column::optional(each(rows, &value)))
     }
 
     /// Adds a column of few distinct words, as keys (int32) into a dictionary: `place` gives the index into `known`.
@@ -72,7 +72,7 @@ impl<'a, Row> Columns<'a, Row> {
     ) -> Self {
         // One dictionary for all batches: it is written once.
         let known = Arc::new(known.into_iter().map(|word| word.as_ref().to_owned()).collect());
-        let column = move |rows: &[Row]| Column::words(rows.iter().map(&place), Arc::clone(&known));
+        let column = move |rows: &[Row]| Column::words(each(rows, |row| place(row) as u32), Arc::clone(&known));
         self.add(name, Kind::Word, false, column)
     }
 
@@ -87,6 +87,16 @@ impl<'a, Row> Columns<'a, Row> {
         self.columns.push(Box::new(column));
         self
     }
+}
+
+/// The value of each row. A loop, because the compiler makes one of it for every column of every file, and takes much
+/// longer for a chain of iterators.
+fn each<Row, T>(rows: &[Row], value: impl Fn(&Row) -> T) -> Vec<T> {
+    let mut values = Vec::with_capacity(rows.len());
+    for row in rows {
+        values.push(value(row));
+    }
+    values
 }
 
 /// An open file of batches. Each batch goes to the file at once and as a whole.
