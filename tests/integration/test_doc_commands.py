@@ -22,17 +22,20 @@ from dnsrig.lab import ledger
 ROOT = Path(__file__).parents[2]
 FIRST = ["README.md", "docs/tutorial.md"]
 SHORT = [
-    "docs/how-to/browse.md",
     "docs/how-to/clocks.md",
-    "docs/how-to/export.md",
     "docs/how-to/import.md",
     "docs/how-to/latency.md",
     "docs/how-to/load.md",
-    "docs/how-to/machines.md",
     "docs/how-to/plan.md",
     "docs/how-to/transfer.md",
+]
+MEASURING = [
+    "docs/how-to/browse.md",
+    "docs/how-to/export.md",
+    "docs/how-to/machines.md",
     "docs/how-to/what-did-it.md",
 ]
+"""Pages with several trials: only `make test-full` executes them."""
 LONG = [
     "docs/how-to/compare.md",
     "docs/how-to/databases.md",
@@ -45,7 +48,7 @@ LONG = [
 CASES = [
     *((page, "run") for page in FIRST),
     *in_turn([*((page, "run") for page in SHORT), *((page, "plan") for page in LONG)], 1),
-    *(pytest.param(page, "run", marks=pytest.mark.full) for page in LONG),
+    *(pytest.param(page, "run", marks=pytest.mark.full) for page in [*MEASURING, *LONG]),
 ]
 LIMIT_S = 1_500
 """For a page: 15 trials of some 30 s and more."""
