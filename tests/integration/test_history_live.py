@@ -12,6 +12,7 @@ from command_line import experiment, output
 pytestmark = [pytest.mark.root, pytest.mark.servers]
 
 
+@pytest.mark.full
 def test_a_history_measures_what_it_lacks_and_nothing_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

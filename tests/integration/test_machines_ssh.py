@@ -30,6 +30,7 @@ def all_ended(machines: Lab) -> None:
         assert not machine.left_behind()
 
 
+@pytest.mark.full
 def test_real_trials_on_two_machines(tmp_path: Path, python: Path, nothing_left: None) -> None:
     """Takes a minute: Python starts anew on each machine, and two CPUs do the work of all machines."""
     settings = ("--set", "server=nsd@forky", "--set", "zones=20", "--repeats", "2")

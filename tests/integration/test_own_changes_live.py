@@ -136,7 +136,7 @@ def test_a_measurement_has_the_changes_that_the_primary_made(measure: Callable[.
     assert rows.height == made["changes"] >= 45 and set(rows["kind"]) == {"add", "remove"}
     begin_ns, end_ns = phase.start.monotonic_ns, phase.end.monotonic_ns
     assert rows.filter(pl.col("sent_ns").is_between(begin_ns, end_ns)).height >= 45, "all the while"
-    assert rows["sent_ns"].max() <= end_ns + 50_000_000, "and not for longer"
+    assert rows["sent_ns"].max() <= end_ns + 500_000_000, "and not for longer"
     (counted,) = made["secondaries"]
     assert counted["served"]["ixfr"] > 0 and counted["serial"] > rows["serial"][0]
 

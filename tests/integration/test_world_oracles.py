@@ -163,7 +163,7 @@ def chosen(dump: Dump, times: int) -> dict[str, list[Question]]:
 @pytest.mark.parametrize(
     ("kind", "zones", "times"),
     [
-        pytest.param("bind", 60, FEW, id="bind-few"),
+        pytest.param("bind", 60, FEW, id="bind-few", marks=pytest.mark.full),
         *(pytest.param(kind, 400, MANY, id=f"{kind}-many", marks=pytest.mark.full) for kind in KINDS),
     ],
 )

@@ -1,14 +1,12 @@
 from __future__ import annotations
 
-import fcntl
-import os
+from functools import partial
 from pathlib import Path
 
 import pytest
-from made_up import made_up_findings
+from made_up import made_up_findings, once, reported
 from synthetic import Plan, build
 
-from dnsrig import report, traps
 from dnsrig.analysis.read import Run
 
 PLAN = Plan(
@@ -29,17 +27,8 @@ SMALL = Plan(servers=["knot@system"], zones=[50, 200], repeats=2, baseline={})
 
 @pytest.fixture(scope="session")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder of the synthetic run and its report, with made-up findings. One worker makes it for all."""
-    base = tmp_path_factory.getbasetemp()
-    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "reported"
-    with folder.with_suffix(".lock").open("w") as lock, pytest.MonkeyPatch.context() as patch:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not folder.exists():
-            building = build(folder.with_suffix(".unfinished"), PLAN)
-            patch.setattr(traps, "examine", made_up_findings)
-            report.write_report(building)
-            building.rename(folder)
-    return folder
+    """Folder of the synthetic run and its report."""
+    return once(tmp_path_factory, "reported", partial(reported, PLAN, made_up_findings))
 
 
 @pytest.fixture(scope="session")

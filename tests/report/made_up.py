@@ -1,7 +1,16 @@
-"""Findings that no trap has made, for tests of how findings are shown."""
+"""Reports that tests share, and findings that no trap has made, for tests of how findings are shown."""
 
 from __future__ import annotations
 
+import fcntl
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from synthetic import Plan, build
+
+from dnsrig import report, traps
 from dnsrig.analysis.read import Run
 from dnsrig.rundir import Finding
 
@@ -27,3 +36,23 @@ def made_up_findings(run: Run) -> list[Finding]:
     unsure = Finding(trap="cold-cache", verdict="cannot-tell", variant=variant, repeat=1, summary="no io.pressure")
     clear = [Finding(trap="clock-step", verdict="clear", variant=v.id, summary="") for v in run.manifest.variants]
     return [*clear, unsure, *ports]
+
+
+def once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
+    """Folder ``name`` of this session, which one worker makes for all workers."""
+    base = factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / name
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            unfinished = folder.with_suffix(".unfinished")
+            make(unfinished)
+            unfinished.rename(folder)
+    return folder
+
+
+def reported(plan: Plan, findings: Callable[[Run], list[Finding]], folder: Path) -> None:
+    """Make a synthetic run in ``folder``, with a report that has made-up findings."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(traps, "examine", findings)
+        report.write_report(build(folder, plan))

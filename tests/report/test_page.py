@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 from pathlib import Path
 
 import polars as pl
 import pytest
 from html_facts import Facts, read
+from made_up import once, reported
 from synthetic import Plan, build
 
 from dnsrig import report, traps
@@ -138,10 +140,8 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Facts:
             )
         ]
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(traps, "examine", findings)
-        path = report.write_report(build(tmp_path_factory.mktemp("hostile") / "run", plan)).path
-    return read(path.read_text(encoding="utf-8"))
+    folder = once(tmp_path_factory, "hostile", partial(reported, plan, findings))
+    return read((folder / "report.html").read_text(encoding="utf-8"))
 
 
 def test_hostile_text_stays_text(hostile: Facts) -> None:
