@@ -14,7 +14,7 @@ def package() -> str:
     root = Path(dnsrig.__file__).resolve().parent.parent
     if not (root / ".git").exists():
         return f"dnsrig {dnsrig.__version__}"
-    command = ["git", "-C", root, "describe", "--always", "--dirty"]
+    command = ["git", "-C", str(root), "describe", "--always", "--dirty"]
     try:
         commit = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
