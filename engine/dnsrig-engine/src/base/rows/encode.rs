@@ -2,7 +2,7 @@
 //!
 //! See <https://arrow.apache.org/docs/format/Columnar.html#serialization-and-interprocess-communication-ipc>.
 
-use std::{iter, sync::Arc};
+use std::{iter, mem, sync::Arc};
 
 use polars_arrow_format::ipc::{
     Bool, Buffer, DictionaryBatch, DictionaryEncoding, Field as FieldEntry, FieldNode, Int, Message, MessageHeader,
@@ -25,7 +25,7 @@ pub(super) fn schema(fields: &[Field]) -> Vec<u8> {
     let fields = iter::zip(fields, 0..).map(|(field, id)| entry(field, id)).collect();
     let schema = Schema { fields: Some(fields), ..Schema::default() };
     let mut stream = Vec::new();
-    write_message(&mut stream, MessageHeader::Schema(schema.into()), &[]);
+    write_head(&mut stream, MessageHeader::Schema(schema.into()), 0);
     stream
 }
 
@@ -58,16 +58,20 @@ fn entry(field: &Field, id: i64) -> FieldEntry {
 pub(super) struct Encoder {
     /// What was last written for each column.
     words: Vec<Option<Arc<Vec<String>>>>,
+    /// The body of the last batch, kept for its memory.
+    body: Vec<u8>,
 }
 
 impl Encoder {
     pub(super) fn new(fields: &[Field]) -> Self {
-        Encoder { words: vec![None; fields.len()] }
+        Encoder { words: vec![None; fields.len()], body: Vec::new() }
     }
 
-    /// The messages of a batch.
-    pub(super) fn batch(&mut self, batch: &Batch) -> Vec<u8> {
-        let (mut stream, mut body) = (Vec::new(), Body::default());
+    /// The messages of a batch, in two parts: the second one is the body of the last message.
+    pub(super) fn batch(&mut self, batch: &Batch) -> (Vec<u8>, &[u8]) {
+        let mut stream = Vec::new();
+        let mut body = Body { bytes: mem::take(&mut self.body), ..Body::default() };
+        body.bytes.clear();
         for ((column, written), id) in iter::zip(batch.columns(), &mut self.words).zip(0..) {
             if let Values::Word(_, words) = &column.values
                 && written.as_ref() != Some(words)
@@ -78,8 +82,9 @@ impl Encoder {
             body.column(column, batch.rows());
         }
         let (record, bytes) = body.end(batch.rows());
-        write_message(&mut stream, MessageHeader::RecordBatch(record.into()), &bytes);
-        stream
+        self.body = bytes;
+        write_head(&mut stream, MessageHeader::RecordBatch(record.into()), self.body.len());
+        (stream, &self.body)
     }
 }
 
@@ -90,21 +95,21 @@ fn write_words(stream: &mut Vec<u8>, id: i64, words: &[String]) {
     body.texts(words);
     let (record, bytes) = body.end(words.len());
     let header = DictionaryBatch { id, data: Some(record.into()), is_delta: false };
-    write_message(stream, MessageHeader::DictionaryBatch(header.into()), &bytes);
+    write_head(stream, MessageHeader::DictionaryBatch(header.into()), bytes.len());
+    stream.extend(bytes);
 }
 
-fn write_message(stream: &mut Vec<u8>, header: MessageHeader, body: &[u8]) {
+/// Writes a message up to its body.
+fn write_head(stream: &mut Vec<u8>, header: MessageHeader, body_bytes: usize) {
     let version = MetadataVersion::V5;
-    let message = Message { version, header: Some(header), body_length: body.len() as i64, custom_metadata: None };
+    let message = Message { version, header: Some(header), body_length: body_bytes as i64, custom_metadata: None };
     let mut builder = Builder::new();
     let metadata = builder.finish(&message, None);
     let padded = metadata.len().next_multiple_of(ALIGNMENT);
-    stream.reserve(CONTINUATION.len() + 4 + padded + body.len());
     stream.extend(CONTINUATION);
     stream.extend((padded as u32).to_le_bytes());
     stream.extend(metadata);
     stream.extend(iter::repeat_n(0, padded - metadata.len()));
-    stream.extend(body);
 }
 
 /// The buffers of columns, and what the metadata has to state about them.

@@ -99,7 +99,7 @@ fn each<Row, T>(rows: &[Row], value: impl Fn(&Row) -> T) -> Vec<T> {
     values
 }
 
-/// An open file of batches. Each batch goes to the file at once and as a whole.
+/// An open file of batches. Each batch goes to the file at once.
 pub struct BatchFile {
     path: PathBuf,
     file: File,
@@ -122,8 +122,9 @@ impl BatchFile {
 
     /// Appends a batch with these fields.
     pub fn write(&mut self, batch: &Batch) -> Result<(), RowsError> {
-        let messages = self.encoder.batch(batch);
-        self.append(&messages)
+        let (messages, body) = self.encoder.batch(batch);
+        let written = self.file.write_all(&messages).and_then(|()| self.file.write_all(body));
+        written.map_err(|source| RowsError { path: self.path.clone(), source })
     }
 
     /// Ends the stream. Without it a reader sees all rows, and that the writer did not end in order.
