@@ -1,7 +1,7 @@
 """Commands of `dnsrig` for tests, each in a process that is forked from one that has imported everything.
 
-Python needs 1.5 s of CPU time to import what a trial needs, and the trial itself needs 1 s. `Starter` starts this module
-as a program, which reads one command a line, as JSON, and answers with how the command ended.
+Python needs 1.5 s of CPU time to import what a trial needs, and the trial itself needs 1 s. `Starter` starts this
+module as a program, which reads one command a line, as JSON, and answers with how the command ended.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ def main() -> None:
 
 
 def load() -> None:
-    """Import what a trial imports. A fork has only the thread that forks, so no thread of Python may run afterwards. The
-    threads that polars starts when it is imported wait, and its allocator is made for forks."""
+    """Import what a trial imports. A fork has only the thread that forks, so no thread of Python may run afterwards.
+    The threads that polars starts when it is imported wait, and its allocator is made for forks."""
     for module in ("cli._app", "experiment.executors", "experiment.trial"):
         importlib.import_module(f"dnsrig.{module}")
     for package in PACKAGES:

@@ -277,7 +277,7 @@ def test_a_dry_run_shows_candidates_steps_and_time(
         ([*ARGUMENTS[:-1], "fast,faster", "--metric", "p99 > 110 %"], "rate_qps"),
         (
             ["bisect", "tour", "--candidates", "nsd@forky,nsd@trixie", "--metric", "p99 > 1 s"],
-            "takes one (zones: 100, 300)",
+            "takes one (zones: 100, 30)",
         ),
         (
             ["bisect", "tour", "--candidates", "unbound@a,unbound@b", "--metric", "p99 > 1 s"],

@@ -61,7 +61,7 @@ def test_dry_run_needs_neither_root_nor_servers(
     monkeypatch.setenv("DNSRIG_CACHE", str(tmp_path / "empty"))
     code, out, _ = output(monkeypatch, capsys, "run", "tour", "--dry-run", "--seed", "7")
     assert code == 0
-    assert "8 variants × 3 repeats = 24 trials" in out
+    assert "8 variants × 2 repeats = 16 trials" in out
     assert "order (seed 7)" in out and "time: about" in out
     assert "bind@forky is not installed yet" in out
     assert not (tmp_path / "empty").exists()

@@ -2,11 +2,11 @@
 
 use std::{fs, path::Path};
 
-use dnsrig_engine::base::rows::{Batch, Reader, Value};
+use dnsrig_engine::base::rows::{Batch, RowReader, Value};
 
 /// The batches of a file, in their order.
 pub fn batches(path: &Path) -> Vec<Batch> {
-    Reader::new(&fs::read(path).unwrap()).unwrap().map(Result::unwrap).collect()
+    RowReader::new(&fs::read(path).unwrap()).unwrap().map(Result::unwrap).collect()
 }
 
 /// The only batch of a file with few rows.

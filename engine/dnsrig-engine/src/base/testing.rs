@@ -4,11 +4,11 @@ use std::path::Path;
 
 use proptest::{prelude::*, sample::Index};
 
-use super::rows::{Batch, Reader};
+use super::rows::{Batch, RowReader};
 
 /// The batches of a row file.
 pub fn batches(path: &Path) -> Vec<Batch> {
-    Reader::new(&std::fs::read(path).unwrap()).unwrap().map(Result::unwrap).collect()
+    RowReader::new(&std::fs::read(path).unwrap()).unwrap().map(Result::unwrap).collect()
 }
 
 /// So many inputs of a property, or as many as PROPTEST_CASES says, for longer runs by hand.

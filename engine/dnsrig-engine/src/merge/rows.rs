@@ -7,7 +7,7 @@ use super::{
     error::MergeError,
     generator::{Generator, TIME_NS_MAX},
 };
-use crate::base::rows::{BATCH_ROWS, Batch, BatchFile, Column, Field, Kind, ReadError, Reader, RowsError, Value};
+use crate::base::rows::{BATCH_ROWS, Batch, BatchFile, Column, Field, Kind, ReadError, RowReader, RowsError, Value};
 
 /// Files whose rows are added.
 const ADDED: [&str; 3] = ["intervals.arrow", "clients.arrow", "answers.arrow"];
@@ -115,7 +115,7 @@ fn add(generators: &[Generator], name: &str, out: &Path) -> Result<(), MergeErro
 
 impl Sums {
     fn add(&mut self, file: &[u8], shift_ns: i64) -> Result<(), RowError> {
-        let batches = Reader::new(file)?;
+        let batches = RowReader::new(file)?;
         same_columns(&mut self.fields, batches.fields())?;
         self.rules = batches.fields().iter().map(|field| rule(&field.name)).collect();
         for batch in batches {
@@ -189,7 +189,7 @@ fn append(
     file: &[u8],
     shift_ns: i64,
 ) -> Result<(), RowError> {
-    let batches = Reader::new(file)?;
+    let batches = RowReader::new(file)?;
     same_columns(fields, batches.fields())?;
     let is_due = |field: &Field| field.name == DUE && field.kind == Kind::I64 && !field.is_nullable;
     if !batches.fields().iter().any(is_due) {
@@ -313,7 +313,7 @@ mod tests {
         });
         join(&generators, folder.path()).unwrap();
         let file = std::fs::read(folder.path().join(QUERIES)).unwrap();
-        let batches: Vec<_> = Reader::new(&file).unwrap().map(Result::unwrap).collect();
+        let batches: Vec<_> = RowReader::new(&file).unwrap().map(Result::unwrap).collect();
         let [due, sent, latency] = ["due_ns", "sent_ns", "latency_ns"]
             .map(|name| column::<Option<i64>>(&batches, |batch| batch.optional_values(name)));
         let words = column(&batches, |batch| batch.values::<String>("outcome"));

@@ -35,7 +35,7 @@ pub enum ReadError {
 /// Columns may have the types that [`super::Columns`] writes. A file may end without the end of the stream, behind any
 /// batch: then its writer was killed.
 #[derive(Debug)]
-pub struct Reader<'a> {
+pub struct RowReader<'a> {
     left: &'a [u8],
     fields: Arc<[Field]>,
     /// The number of each column's dictionary, if it is a column of words.
@@ -43,7 +43,7 @@ pub struct Reader<'a> {
     words: HashMap<i64, Arc<Vec<String>>>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> RowReader<'a> {
     /// Reads the schema.
     pub fn new(file: &'a [u8]) -> Result<Self, ReadError> {
         let mut left = file;
@@ -51,7 +51,7 @@ impl<'a> Reader<'a> {
             None => Err(ReadError::Empty),
             Some((MessageHeaderRef::Schema(schema), _)) => {
                 let (fields, dictionaries) = read_schema(schema)?;
-                Ok(Reader { left, fields, dictionaries, words: HashMap::new() })
+                Ok(RowReader { left, fields, dictionaries, words: HashMap::new() })
             }
             Some(_) => Err(ReadError::Foreign("it does not begin with a schema")),
         }
@@ -103,7 +103,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-impl Iterator for Reader<'_> {
+impl Iterator for RowReader<'_> {
     type Item = Result<Batch, ReadError>;
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -1,7 +1,7 @@
 //! Row files: Arrow IPC streams, readable up to the last batch whatever happens to the writer.
 //!
 //! A file is declared as [`Columns`]: names, and functions that take a value from a row. The type of the value is the
-//! type of the column. [`Reader`] reads such files again.
+//! type of the column. [`RowReader`] reads such files again.
 
 mod batch;
 mod decode;
@@ -15,7 +15,7 @@ use std::{
 };
 
 pub use batch::{Batch, Column, Field, Kind, Value};
-pub use decode::{ReadError, Reader};
+pub use decode::{ReadError, RowReader};
 
 use super::failure::Advice;
 use encode::{END, Encoder};
@@ -263,7 +263,7 @@ mod tests {
         file.write(&[3]).unwrap();
         let bytes = std::fs::read(&path).unwrap();
         for end in whole + 1..bytes.len() {
-            let mut batches = Reader::new(&bytes[..end]).unwrap();
+            let mut batches = RowReader::new(&bytes[..end]).unwrap();
             assert_eq!(batches.next().unwrap().unwrap().values::<i64>("time_ns").unwrap(), [1, 2]);
             assert!(batches.next().unwrap().is_err());
         }
