@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dnsrig import paths
+from dnsrig import cached, paths
 from dnsrig.servers import debian
 
 ROOT = Path(__file__).parents[2]
@@ -84,8 +84,9 @@ step done
 
 @pytest.fixture(scope="module")
 def wheel() -> Path:
-    """The wheel that `make wheel` builds, with the engine of the profile `dist`."""
-    subprocess.run(["make", "wheel"], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    """The wheel that `make wheel` builds, with the engine of the profile `dist`. Workers wait for one another."""
+    with cached.locked(ROOT / "dist"):
+        subprocess.run(["make", "wheel"], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     return max((ROOT / "dist").glob("dnsrig-*.whl"), key=lambda path: path.stat().st_mtime)
 
 
