@@ -24,8 +24,8 @@ export PYTHONDONTWRITEBYTECODE =
 
 help:
 	@echo 'make demo        set up, run the experiment "tour" and draw its report: a few minutes'
-	@echo 'make test        set up what is missing, then run the tests: 15 minutes in a fresh clone, 7 later'
-	@echo 'make test-full   every trap, every clean variant, every documented command: an hour'
+	@echo 'make test        set up what is missing, then run the tests; the limits are 15 minutes in a fresh clone, 7 later'
+	@echo 'make test-full   every trap, every clean variant, every documented command; the limit is an hour'
 	@echo 'make unit        only the tests that need neither root nor network: a minute'
 	@echo 'make lint        ruff, mypy, clippy, rustfmt'
 	@echo 'make docs        write the generated part of the reference again'
