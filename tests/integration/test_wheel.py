@@ -26,7 +26,9 @@ mount -t proc proc {root}/proc
 mount --rbind /sys {root}/sys
 mount --rbind /dev {root}/dev
 mount -t tmpfs tmpfs {root}/run
-mkdir -p {root}/etc/apt {root}/etc/ssl/certs {root}/cache
+mkdir -p {root}/etc/apt {root}/etc/ssl/certs {root}/cache {root}/var
+rm -rf {root}/var/run
+ln -s /run {root}/var/run
 mount --rbind /etc/apt {root}/etc/apt
 mount --rbind /etc/ssl/certs {root}/etc/ssl/certs
 mount --rbind {cache} {root}/cache
