@@ -59,25 +59,23 @@ test -s "$report"
 step extras
 pip install --quiet --disable-pip-version-check "$(ls /wheel/*.whl)[web,dask]"
 step dnsrig browse
-dnsrig browse /runs --port 5391 &
+dnsrig browse /runs --port 0 >/tmp/address &
 browse=$!
 python3 - <<'PYTHON'
-import time, urllib.request
-for _ in range(120):
-    try:
-        page = urllib.request.urlopen("http://127.0.0.1:5391/", timeout=5).read().decode()
-        break
-    except OSError:
-        time.sleep(0.5)
-assert "tour" in page, page
+import pathlib, time, urllib.request
+deadline = time.monotonic() + 60
+while not (address := pathlib.Path("/tmp/address").read_text().strip()):
+    assert time.monotonic() < deadline
+    time.sleep(0.1)
+assert "<title>" in urllib.request.urlopen(address, timeout=30).read().decode()
 PYTHON
 kill $browse
 step dnsrig run --on a Dask cluster
-dask scheduler --host 127.0.0.1 --port 5392 --no-dashboard &
+dask scheduler --host 127.0.0.1 --port $PORT --no-dashboard &
 scheduler=$!
-dask worker tcp://127.0.0.1:5392 --host 127.0.0.1 --nthreads 1 --resources machine=1 --name rack --no-dashboard --local-directory /tmp/work &
+dask worker tcp://127.0.0.1:$PORT --host 127.0.0.1 --nthreads 1 --resources machine=1 --name rack --no-dashboard --local-directory /tmp/work &
 worker=$!
-dnsrig run tour --set zones=20 --set server=nsd@forky --repeats 1 --runs /spread --on tcp://127.0.0.1:5392
+dnsrig run tour --set zones=20 --set server=nsd@forky --repeats 1 --runs /spread --on tcp://127.0.0.1:$PORT
 test -s /spread/tour/*/report.html
 kill $worker $scheduler
 step done
@@ -95,14 +93,14 @@ def wheel() -> Path:
 @pytest.mark.full
 @pytest.mark.servers
 @pytest.mark.timeout(2 * LIMIT_S)
-@pytest.mark.parametrize("suite", ["bookworm", "trixie"])
-def test_from_the_wheel_to_a_report(suite: str, wheel: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("suite", "port"), [("bookworm", 5392), ("trixie", 5393)])
+def test_from_the_wheel_to_a_report(suite: str, port: int, wheel: Path, tmp_path: Path) -> None:
     """Needs minutes: packages of Python are downloaded, as a user does, and five trials are measured."""
     root = tmp_path / "root"
     subprocess.run(["cp", "--archive", debian.build(suite, "wheel", PACKAGES).path, root], check=True)
     (root / "wheel").mkdir()
     shutil.copy(wheel, root / "wheel")
-    (root / "steps").write_text(STEPS)
+    (root / "steps").write_text(f"PORT={port}\n{STEPS}")
     script = ENTER.format(root=root, cache=paths.cache())
     command = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "bash", "-euc", script]
     result = subprocess.run(
