@@ -40,7 +40,7 @@ pub struct Field {
 /// The values of a column, one for each row. A row that is null has some value, too.
 #[derive(Clone, Debug)]
 pub(super) enum Values {
-    /// The little-endian bytes of each value. Those of a flag are 0 or 1.
+    /// The little-endian bytes of each value. A flag is a byte, 0 or 1.
     Fixed(Vec<u8>),
     Text(Vec<String>),
     /// The little-endian bytes of each place (i32) in the list of words.
@@ -221,7 +221,7 @@ fn gather<const WIDTH: usize>(bytes: &[u8], rows: &[usize]) -> Vec<u8> {
     rows.iter().flat_map(|row| values[*row]).collect()
 }
 
-/// Adds those of `others` that `words` lacks. Gives the place of each of them.
+/// Adds the words of `others` that `words` lacks. Gives the place of each word of `others`.
 fn join(words: &mut Vec<String>, others: &[String]) -> Vec<u32> {
     let mut known: HashMap<String, u32> = words.iter().cloned().zip(0..).collect();
     let mut place = |word: &String| {

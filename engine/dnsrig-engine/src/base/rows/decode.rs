@@ -30,7 +30,7 @@ pub enum ReadError {
     Foreign(&'static str),
 }
 
-/// The batches of a row file, one after the other. After an error there are no more.
+/// The batches of a row file, one after the other. After an error the reader ends.
 ///
 /// Columns may have the types that [`super::Columns`] writes. A file may end without the end of the stream, behind any
 /// batch: then its writer was killed.
@@ -135,7 +135,7 @@ fn next_message<'a>(left: &mut &'a [u8]) -> Result<Option<(MessageHeaderRef<'a>,
     Ok(Some((header, body)))
 }
 
-/// Takes so many bytes off the front.
+/// Takes `length` bytes off the front.
 fn cut<'a>(left: &mut &'a [u8], length: usize) -> Result<&'a [u8], ReadError> {
     let (front, behind) = left.split_at_checked(length).ok_or(ReadError::Cut)?;
     *left = behind;

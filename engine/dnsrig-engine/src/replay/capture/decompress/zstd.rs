@@ -23,7 +23,7 @@ impl<R: BufRead> Frames<R> {
         Frames { source, frame }
     }
 
-    /// Reads the header of the next frame with content. False: there is none.
+    /// Reads the header of the next frame with content. False: the file has no further frame.
     fn begin_frame(&mut self) -> io::Result<bool> {
         while !self.source.fill_buf()?.is_empty() {
             match self.frame.reset(&mut self.source) {
