@@ -115,14 +115,19 @@ test-full:
 	$(STAGE) alone $(BIN)/pytest -m alone
 	@$(PYTHON) tests/stages.py report
 
-# The tests of the engine have a profile of their own: it checks for overflows, and the engine compiles in a quarter of
-# the time. Most tests wait, so six run at a time.
+# Tests of whole processes start the engine that users have. Tests of units are compiled without optimisation and check
+# for overflows. Both link to the libraries that the engine was built with, so nothing else is compiled. Most tests
+# wait, so six run at a time.
+ENGINE := profile.release.package.dnsrig-engine
+TEST_UNITS = test --quiet --release --lib --config $(ENGINE).opt-level=0 --config $(ENGINE).overflow-checks=true \
+  --config $(ENGINE).debug-assertions=true
 engine-tests: prerequisites
-	$(STAGE) 'engine tests' sh -c 'export RUST_TEST_THREADS=6 DNSRIG_ROOT_TESTS=$$(test "$$(id -u)" = 0 && echo 1); $(CARGO) test --quiet'
+	$(STAGE) 'engine tests' sh -c 'export RUST_TEST_THREADS=6 DNSRIG_ROOT_TESTS=$$(test "$$(id -u)" = 0 && echo 1); \
+	  $(CARGO) test --quiet --release --test processes && cargo $(TEST_UNITS)'
 
 # Real, harmed and made-up queries to a simulated Internet: ten times as many as the engine's tests have.
 many-queries: prerequisites
-	$(STAGE) 'many queries' sh -c 'export PROPTEST_CASES=20000; $(CARGO) test --quiet --lib world::core::fuzz_tests'
+	$(STAGE) 'many queries' sh -c 'export PROPTEST_CASES=20000; $(CARGO) $(TEST_UNITS) world::core::fuzz_tests'
 
 unit: engine-tests
 	$(MAKE) --no-print-directory python-unit-tests

@@ -3,12 +3,12 @@
 use std::{
     collections::BTreeMap,
     io::{Read, Write},
-    net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket},
+    net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket},
     path::Path,
     process::{Command, Output},
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU8, Ordering},
     },
     thread::{self, JoinHandle},
     time::{Duration, Instant},
@@ -27,7 +27,8 @@ const MS: i64 = 1_000_000;
 /// What a server received: when, from where, and what without its id.
 type Received = (Instant, SocketAddr, Vec<u8>);
 
-/// A server that answers as `react` says, and keeps what it received.
+/// A server that answers as `react` says, and keeps what it received. Each has an address of its own, so that no other
+/// test has its port over TCP.
 struct Server {
     address: SocketAddr,
     stop: Arc<AtomicBool>,
@@ -36,7 +37,9 @@ struct Server {
 
 impl Server {
     fn start(react: impl Fn(&mut Vec<u8>) -> bool + Send + 'static) -> Self {
-        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        static STARTED: AtomicU8 = AtomicU8::new(0);
+        let host = Ipv4Addr::new(127, 98, 0, STARTED.fetch_add(1, Ordering::Relaxed));
+        let socket = UdpSocket::bind((host, 0)).unwrap();
         socket.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
         let (address, stop) = (socket.local_addr().unwrap(), Arc::new(AtomicBool::new(false)));
         let stopping = stop.clone();
