@@ -15,7 +15,7 @@ STAGE := $(PYTHON) tests/stages.py run
 # A worker that has nothing left takes tests from another one, so none is alone at the end with the long ones.
 SIDE_BY_SIDE := --numprocesses 6 --dist worksteal
 # What downloads leaves the CPUs to what builds.
-AT_ONCE = $(MAKE) --no-print-directory --jobs 3 --output-sync=line
+AT_ONCE = $(MAKE) --no-print-directory --jobs 4 --output-sync=line
 
 # Trials and commands start Python hundreds of times: what it has compiled is kept.
 export PYTHONDONTWRITEBYTECODE =
@@ -96,11 +96,12 @@ observers: | browser
 	  { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends linux-perf tcpdump nodejs; } >/dev/null; }
 
 # Trials wait most of their time, so more of them run at once than there are CPUs. What measures time runs afterwards,
-# alone. While packages are downloaded the engine is built; the tests of units start when no build is beside them.
+# alone. While the engine is built, packages are downloaded, and mypy has what the build leaves of the CPUs; the tests of
+# units start when no build is beside them.
 test:
 	@$(PYTHON) tests/stages.py begin test
-	$(AT_ONCE) setup $(VENV)/.packages-of-developers servers observers
-	$(AT_ONCE) engine-tests rig-lint engine-lint
+	$(AT_ONCE) setup servers observers rig-lint
+	$(AT_ONCE) engine-tests engine-lint
 	$(MAKE) --no-print-directory python-unit-tests
 	$(STAGE) 'side by side' $(BIN)/pytest $(SIDE_BY_SIDE) --ignore tests/unit -m 'not alone and not full'
 	$(STAGE) alone $(BIN)/pytest --ignore tests/unit -m 'alone and not full'
@@ -108,10 +109,10 @@ test:
 
 test-full:
 	@$(PYTHON) tests/stages.py begin test-full
-	$(AT_ONCE) setup $(VENV)/.packages-of-developers servers observers
-	$(AT_ONCE) engine-tests rig-lint engine-lint
+	$(AT_ONCE) setup servers observers rig-lint
+	$(AT_ONCE) engine-tests engine-lint
 	$(MAKE) --no-print-directory many-queries
-	$(STAGE) 'side by side' $(BIN)/pytest $(SIDE_BY_SIDE) -m 'not alone'
+	$(STAGE) 'side by side' $(BIN)/pytest $(SIDE_BY_SIDE) --hypothesis-profile thorough -m 'not alone'
 	$(STAGE) alone $(BIN)/pytest -m alone
 	@$(PYTHON) tests/stages.py report
 
@@ -133,19 +134,19 @@ unit: engine-tests
 	$(MAKE) --no-print-directory python-unit-tests
 
 python-unit-tests: setup $(VENV)/.packages-of-developers
-	$(STAGE) units $(BIN)/pytest --numprocesses 2 tests/unit
+	$(STAGE) units $(BIN)/pytest --numprocesses 3 tests/unit
 
 lint: rig-lint engine-lint
 
 rig-lint: $(VENV)/.packages-of-developers
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(STAGE) mypy $(BIN)/mypy
-	MYPYPATH=tests $(STAGE) 'mypy of benches' $(BIN)/mypy benches
+	$(STAGE) mypy nice $(BIN)/mypy
+	MYPYPATH=tests $(STAGE) 'mypy of benches' nice $(BIN)/mypy benches
 
 engine-lint: prerequisites
 	$(CARGO) fmt --check
-	$(STAGE) clippy sh -c '$(CARGO) clippy --quiet --all-targets -- -D warnings'
+	$(STAGE) clippy sh -c '$(CARGO) clippy --quiet --release --all-targets -- -D warnings'
 
 format: $(VENV)/.packages-of-developers
 	$(BIN)/ruff check --fix-only --quiet

@@ -1,5 +1,5 @@
-"""For all tests: property tests have no time limit an example, which a busy machine would break; the closing lines say
-how many could not be judged because the machine was busy."""
+"""For all tests: property tests have no time limit an example, which a busy machine would break, and fewer examples
+than in `make test-full`; the closing lines say how many could not be judged because the machine was busy."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import others
 import pytest
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("untimed")
+settings.register_profile("thorough", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("quick", settings.get_profile("thorough"), max_examples=40)
+settings.load_profile("quick")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -17,6 +17,8 @@ from dnsrig.experiment import children
 from dnsrig.experiment.machines import leases, there
 
 PRETEND = Path(__file__).with_name("pretend_trial.py")
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(["dnsrig.experiment.machines.there"])
 
 
 class Processes:
@@ -24,14 +26,15 @@ class Processes:
 
     def __init__(self, name: str, cache: Path, lease_s: float = 30.0) -> None:
         self.name, self.cache, self.is_gone = name, cache, False
-        context = multiprocessing.get_context("spawn")
-        self._pools = [ProcessPoolExecutor(1, context, _become, (str(cache), lease_s)) for _ in range(2)]
+        environment = {**os.environ, "DNSRIG_CACHE": str(cache)}  # the process that forks has that of an earlier test
+        self._pools = [ProcessPoolExecutor(1, FORKS, _become, (environment, lease_s)) for _ in range(2)]
 
     def submit(self, function: Callable[..., Any], /, *arguments: Any) -> Future[Any]:
         return self._pools[0].submit(function, *arguments)
 
     def execute(self, spec_json: str, lease: str, report: Callable[[dict[str, Any]], None]) -> Future[Any]:
-        return self.submit(execute, spec_json, lease)
+        how = {name: value for name, value in os.environ.items() if name.startswith("PRETEND_")}
+        return self.submit(execute, spec_json, lease, how)
 
     def at_once(self, function: Callable[..., Any], /, *arguments: Any) -> Any:
         return self._pools[1].submit(function, *arguments).result(timeout=60)
@@ -48,12 +51,14 @@ class Processes:
             pool.shutdown(cancel_futures=True)
 
 
-def execute(spec_json: str, lease: str) -> dict[str, Any]:
+def execute(spec_json: str, lease: str, how: dict[str, str]) -> dict[str, Any]:
+    os.environ.update(how)
     return there.execute(spec_json, lease, lambda event: None)
 
 
-def _become(cache: str, lease_s: float) -> None:
-    """A machine with this cache, which is left alone but for it."""
-    os.environ["DNSRIG_CACHE"] = cache
+def _become(environment: dict[str, str], lease_s: float) -> None:
+    """A machine with this environment, which is left alone but for it."""
+    os.environ.clear()
+    os.environ.update(environment)
     children.TRIAL_COMMAND = [sys.executable, str(PRETEND)]
     leases.LEASE_S = lease_s

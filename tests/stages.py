@@ -1,7 +1,7 @@
 """Times of the stages of `make test`, beside the budget of each.
 
     stages.py begin TARGET              forget the stages of an earlier run
-    stages.py run STAGE COMMAND...      run COMMAND and note its time; exit as COMMAND does
+    stages.py run STAGE COMMAND...      run COMMAND and note its time, and the CPU time; exit as COMMAND does
     stages.py report                    print the stages, the ten slowest tests, and the total beside its limit
 
 A stage that exceeds its budget (tests/budget.toml) gets a remark and never fails. Needs the standard library only,
@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -41,12 +42,14 @@ def run(stage: str, command: list[str]) -> int:
     status = subprocess.run(
         command, check=False, env=os.environ | {"PYTEST_ADDOPTS": f"--junitxml={file}.xml"}
     ).returncode
-    _note(file.name, stage, time.time() - started)
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    _note(file.name, stage, time.time() - started, used.ru_utime + used.ru_stime)
     return status
 
 
-def _note(name: str, stage: str, seconds: float = 0) -> None:
-    (NOTES / f"{name}.json").write_text(json.dumps({"stage": stage, "seconds": seconds, "ended": time.time()}))
+def _note(name: str, stage: str, seconds: float = 0, cpu_s: float = 0) -> None:
+    note = {"stage": stage, "seconds": seconds, "cpu_s": cpu_s, "ended": time.time()}
+    (NOTES / f"{name}.json").write_text(json.dumps(note))
 
 
 def report() -> list[str]:
@@ -54,11 +57,11 @@ def report() -> list[str]:
     notes = sorted((json.loads(file.read_text()) for file in NOTES.glob("*.json")), key=lambda note: note["ended"])
     (start, *stages) = notes
     budget = tomllib.loads(BUDGET.read_text())[start["stage"]]
-    lines = ["stage                       seconds   budget"]
+    lines = ["stage                       seconds   budget  CPU seconds"]
     for note in stages:
         limit = budget["stages"].get(note["stage"], 0)
         remark = "  over its budget" if note["seconds"] > limit else ""
-        lines.append(f"{note['stage']:25s} {note['seconds']:9.0f} {limit:8.0f}{remark}")
+        lines.append(f"{note['stage']:25s} {note['seconds']:9.0f} {limit:8.0f} {note['cpu_s']:12.0f}{remark}")
     lines += ["", f"the {SLOWEST_TESTS} slowest tests", *_slowest_tests()]
     state = "fresh" if any(note["stage"] == ENGINE for note in stages) else "built"
     total, limit = time.time() - start["ended"], budget[state]

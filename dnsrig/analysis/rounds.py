@@ -53,8 +53,9 @@ def signed_rank_test(differences: Sequence[float]) -> float | None:
     ranks = tuple(sorted(rank for rank, difference in ranked if difference))
     ways = _sums(ranks)
     # Twice the distance from the expectation, in whole numbers, so that no tie is decided by rounding.
-    distance = abs(2 * sum(rank for rank, difference in ranked if difference > 0) - sum(ranks))
-    extreme = sum(count for total, count in enumerate(ways) if abs(2 * total - sum(ranks)) >= distance)
+    whole = sum(ranks)
+    distance = abs(2 * sum(rank for rank, difference in ranked if difference > 0) - whole)
+    extreme = sum(count for total, count in enumerate(ways) if abs(2 * total - whole) >= distance)
     return extreme / float(2 ** len(ranks))
 
 

@@ -237,12 +237,13 @@ def stratified_rank_test(strata: Strata) -> float | None:
     ranks = [doubled_midranks([*a, *b]) for a, b in both]
     ranked = ranked_strata([(tuple(sorted(all_)), len(a)) for all_, (a, _) in zip(ranks, both, strict=True)])
     seen = sum(r.weight * sum(all_[: r.size]) for r, all_ in zip(ranked, ranks, strict=True))
-    distance = abs(seen - expected_sum(ranked))
+    expected = expected_sum(ranked)
+    distance = abs(seen - expected)
     counts = sums(ranked)
     if counts is None:
         beyond = distance - half_step(ranked)
         return math.erfc(beyond / math.sqrt(2 * sum_variance(ranked))) if beyond > 0 else 1.0
-    extreme = sum(count for total, count in counts.items() if abs(total - expected_sum(ranked)) >= distance)
+    extreme = sum(count for total, count in counts.items() if abs(total - expected) >= distance)
     return extreme / sum(counts.values())
 
 

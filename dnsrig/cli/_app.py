@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import errno
+import functools
 import inspect
 import os
 import sys
 import traceback
+from collections.abc import Callable
 from typing import NoReturn
 
 import typer
@@ -41,6 +43,11 @@ def application() -> typer.Typer:
         for command in group.registered_commands if group else ():
             command.help = reflowed(command.help or inspect.getdoc(command.callback) or "")
     return app
+
+
+@functools.cache
+def _command() -> Callable[..., None]:
+    return typer.main.get_command(application())
 
 
 def options(
@@ -87,7 +94,7 @@ def _explain(error: Exception) -> NoReturn:
 
 def main() -> None:
     try:
-        application()(standalone_mode=True)
+        _command()(standalone_mode=True)
     except DnsrigError as error:
         complain(error.message, error.hint)
         sys.exit(error.exit_code)

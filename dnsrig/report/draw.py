@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from altair.utils.schemapi import debug_mode
+
 from dnsrig import traps
 from dnsrig.analysis.read import Run
 from dnsrig.report import svg
@@ -49,4 +51,5 @@ def draw_all(run: Run, findings: Sequence[Finding] | None = None) -> list[Render
 
 def _drawn(chart: Chart, run: Run, findings: Sequence[Finding]) -> list[Rendered]:
     caption, metrics = chart.caption(run), chart.metrics(run)
-    return [Rendered(chart, caption, metrics, each, svg.render(each.chart)) for each in chart.draw(run, findings)]
+    with debug_mode(svg.VALIDATE):
+        return [Rendered(chart, caption, metrics, each, svg.render(each.chart)) for each in chart.draw(run, findings)]

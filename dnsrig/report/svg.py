@@ -11,6 +11,9 @@ from markupsafe import Markup
 
 from dnsrig.report.charts import _look
 
+VALIDATE = False
+"""Whether each part of a chart is compared with the schema of Vega-Lite, which takes as long as drawing it. Tests of
+the report do."""
 _NAMESPACE = "http://www.w3.org/2000/svg"
 VEGA_LITE = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -20,7 +23,8 @@ _REFERENCE = re.compile(r"url\(#([^)]+)\)")
 
 def render(chart: alt.TopLevelMixin) -> str:
     """``chart`` as an SVG document; nothing is fetched to draw it."""
-    text: str = vl_convert.vegalite_to_svg(chart.to_dict(), vl_version=VEGA_LITE, allowed_base_urls=[])
+    specification = chart.to_dict(validate=VALIDATE)
+    text: str = vl_convert.vegalite_to_svg(specification, vl_version=VEGA_LITE, allowed_base_urls=[])
     return _NOT_XML.sub("\ufffd", text)
 
 

@@ -8,6 +8,7 @@ from made_up import made_up_findings, once, reported
 from synthetic import Plan, build
 
 from dnsrig.analysis.read import Run
+from dnsrig.report import svg
 
 PLAN = Plan(
     servers=["bind@system", "knot@system", "nsd@system"],
@@ -23,6 +24,9 @@ PLAN = Plan(
 )
 
 SMALL = Plan(servers=["knot@system"], zones=[50, 200], repeats=2, baseline={})
+
+
+svg.VALIDATE = True
 
 
 @pytest.fixture(scope="session")

@@ -124,6 +124,7 @@ def test_it_finds_the_candidate_and_measures_few(tmp_path: Path, begin) -> None:
     )
 
 
+@pytest.mark.full
 def test_the_report_shows_the_search_as_evidence(tmp_path: Path, begin) -> None:  # type: ignore[no-untyped-def]
     directory = begin(searched(tmp_path), fail={RATES[16]})
     answer = Hunt(directory).run(Quiet())

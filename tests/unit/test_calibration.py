@@ -51,7 +51,9 @@ def test_it_is_told_four_times_in_five(repeats: int) -> None:
     assert share(0.999 * ratio) <= calibration.POWER + by_chance
 
 
-def test_more_repeats_show_less_and_more_spread_hides_more() -> None:
+def test_more_repeats_show_less_and_more_spread_hides_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calibration, "DATA_SETS_LEFT_OUT", 20)
+    monkeypatch.setattr(calibration, "REPEATS", (3, 5, 10, 20))
     found = {each.repeats: each for each in smallest_differences(VALUES, seed=1)}
     assert found[3].percent is None, "no test of three against three can tell anything"
     assert found[5].percent > found[10].percent > found[20].percent > 0  # type: ignore[operator]

@@ -74,6 +74,7 @@ def test_the_page_has_everything_and_runs_nothing(tmp_path: Path) -> None:
         assert told in text
 
 
+@pytest.mark.full
 def test_the_page_sets_both_paths_beside_each_other() -> None:
     found = through_nic()
     _, rows = page.tables(found)["floor"]

@@ -228,6 +228,7 @@ def damaged(tmp_path: Path) -> Path:
     return directory
 
 
+@pytest.mark.full
 def test_the_report_is_drawn_and_says_what_is_damaged(
     damaged: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -65,6 +65,7 @@ def test_data_are_what_was_drawn_and_no_cell_is_a_formula(exported: Path) -> Non
     assert cells > 100
 
 
+@pytest.mark.full
 def test_a_caption_says_repeats_spread_and_conditions(tmp_path: Path) -> None:
     run = Run.open(synthetic.build(tmp_path / "run", synthetic.Plan(repeats=3, samples=False)))
     run.manifest.conditions = {"kernel": "6.1.0-21-amd64", "cpus": 2, "cpu_model": "EPYC_9 <x>"}

@@ -68,6 +68,7 @@ def test_phases_and_starts_are_at_their_monotonic_times(tmp_path: Path) -> None:
     assert set(realtime) == {(1_735_732_800 * S,)}
 
 
+@pytest.mark.full
 @processed
 def test_series_are_counters_below_their_host_and_source(tmp_path: Path) -> None:
     trial = one(tmp_path)
@@ -105,6 +106,7 @@ def test_intervals_of_a_load_and_their_percentiles(tmp_path: Path) -> None:
     assert most == [(at, (found.max_ns or 0) / 1e6) for at, found in zip(starts, of_intervals)]
 
 
+@pytest.mark.full
 @processed
 def test_transfers_at_the_same_time_are_slices_of_their_own(tmp_path: Path) -> None:
     trial = one(tmp_path)
@@ -125,6 +127,7 @@ def test_transfers_at_the_same_time_are_slices_of_their_own(tmp_path: Path) -> N
     assert set(told) == {("debug.bytes", 512, None), ("debug.outcome", None, "done")}
 
 
+@pytest.mark.full
 @processed
 def test_the_log_is_by_the_trials_clock_and_stacks_are_samples(tmp_path: Path) -> None:
     trial = one(tmp_path)
@@ -146,6 +149,7 @@ def test_the_log_is_by_the_trials_clock_and_stacks_are_samples(tmp_path: Path) -
     assert samples == [(EXEC + number, "named", "main", name) for number, name in enumerate(inner, 1)]
 
 
+@pytest.mark.full
 @processed
 def test_links_have_counters_a_direction(tmp_path: Path) -> None:
     trial = one(tmp_path)

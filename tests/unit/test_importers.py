@@ -345,7 +345,9 @@ def made(folder: Path, name: str, repeats: int = 5, to: Path | None = None, show
     return Run.open(directory)
 
 
-@pytest.mark.parametrize("name", sorted(FILES))
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name == "dnsperf" else pytest.mark.full) for name in sorted(FILES)]
+)
 def test_a_report_of_each_is_whole(tmp_path: Path, name: str) -> None:
     run = made(tmp_path, name, repeats=2)
     written = write_report(run.directory)

@@ -89,6 +89,7 @@ def test_what_belongs_to_a_metric_may_fail_as_well(directory: Path, monkeypatch:
     assert failure.name == "zones_per_s" and len(failure.trials) == 4
 
 
+@pytest.mark.full
 def test_an_export_that_fails_is_told(
     directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

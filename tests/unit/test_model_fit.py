@@ -122,6 +122,7 @@ def without_wall(run: Run) -> Run:
     return run
 
 
+@pytest.mark.full
 def test_coverage_counts_trials(tmp_path: Path) -> None:
     """Trials of a row share one fit, so that they are out together: it takes several runs to see that about nine of ten
     are in."""

@@ -138,6 +138,7 @@ def drifting(tmp_path: Path, repeats: int = 10, **outcomes: object) -> Run:
     return Run.open(build(tmp_path / "run", plan))
 
 
+@pytest.mark.full
 def test_a_run_of_ten_rounds_is_compared_round_by_round(tmp_path: Path) -> None:
     run = drifting(tmp_path)
     rows = variant_table(run, "transfer_time_s")

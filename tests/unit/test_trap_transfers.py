@@ -220,7 +220,7 @@ def test_a_primary_that_is_not_ready_yet_has_no_limit(shared: Trial) -> None:
     assert judge("transfer-limit", shared).verdict == "cannot-tell"
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(at_a_time=st.integers(1, 30), more=st.integers(2, 50), count=st.integers(90, 200))
 def test_the_limit_is_what_it_was(at_a_time: int, more: int, count: int) -> None:
     made = limited(count, window=at_a_time + more, at_a_time=at_a_time)

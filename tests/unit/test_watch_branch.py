@@ -69,6 +69,7 @@ def test_what_one_run_of_both_does_not_show_is_no_regression(night: Any, tmp_pat
     assert len(Watched.read(tmp_path, BRANCH).told) == 1, "it is not looked at again each night"
 
 
+@pytest.mark.full
 def test_trials_that_failed_are_no_answer(night: Any, tmp_path: Path) -> None:
     night(STEADY)
     code, text, said = night({"9.18.11": 3.0}, 2)

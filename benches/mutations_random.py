@@ -1,0 +1,190 @@
+"""What the tests notice: the code is broken at places drawn at random, one at a time, and all tests are run.
+
+    .venv/bin/python benches/mutations_random.py [--seed N] [--count N] [--full] [--equivalent NUMBER ...]
+
+A break changes one operator, one truth value or one small number. The tests are those of `make test`, the fastest
+first, until one fails; with ``--full``, those of `make test-full` follow. A break that does not compile is drawn again,
+and so is one that was shown to change nothing (``--equivalent``; the numbers are those of an earlier run with the same
+seed). The exit status is 1 if too few breaks were noticed: nine of ten must be, and all of them with ``--full``.
+Works in a copy of the last commit. Needs root, and minutes for each break.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import tokenize
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from smoke import parser, sized
+
+ROOT = Path(__file__).parents[1]
+LIMIT_S = 1800
+SHARE_NOTICED = 0.9
+COUNT = sized(20, smoke=1)
+CHANGES = {
+    "<": "<=",
+    "<=": "<",
+    ">": ">=",
+    ">=": ">",
+    "==": "!=",
+    "!=": "==",
+    "+": "-",
+    "-": "+",
+    "+=": "-=",
+    "-=": "+=",
+    "&&": "||",
+    "||": "&&",
+    "and": "or",
+    "or": "and",
+    "true": "false",
+    "false": "true",
+    "True": "False",
+    "False": "True",
+    "0": "1",
+    "1": "2",
+    "2": "3",
+}
+RUST = re.compile(r"(?<= )(<=?|>=?|[=!]=|[+-]=?|&&|\|\|)(?= )|\b(true|false)\b|(?<![\w.])[012](?![\w.])")
+ENGINE = "profile.release.package.dnsrig-engine"
+
+
+@dataclass(frozen=True)
+class Break:
+    """Where ``file`` is changed: in line ``line``, from column ``column`` on, ``old`` becomes ``new``."""
+
+    file: Path
+    line: int
+    column: int
+    old: str
+
+    @property
+    def new(self) -> str:
+        return CHANGES[self.old]
+
+    def of(self, text: str) -> str:
+        lines = text.splitlines(keepends=True)
+        line = lines[self.line]
+        lines[self.line] = line[: self.column] + self.new + line[self.column + len(self.old) :]
+        return "".join(lines)
+
+
+def of_python(file: Path, text: str) -> Iterator[Break]:
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type in (tokenize.OP, tokenize.NAME, tokenize.NUMBER) and token.string in CHANGES:
+            yield Break(file, token.start[0] - 1, token.start[1], token.string)
+
+
+def of_rust(file: Path, text: str) -> Iterator[Break]:
+    """Outside comments, texts and the tests at the end of a file."""
+    code, _, _ = text.partition("#[cfg(test)]\nmod tests {")
+    for number, line in enumerate(code.splitlines()):
+        for found in RUST.finditer(line):
+            before = line[: found.start()]
+            if "//" not in before and before.count('"') % 2 == 0 and not line.lstrip().startswith("#["):
+                yield Break(file, number, found.start(), found.group())
+
+
+def places(root: Path) -> list[Break]:
+    """Every place of the code, in a fixed order."""
+    python = sorted((root / "dnsrig").rglob("*.py"))
+    rust = sorted(path for path in (root / "engine/dnsrig-engine/src").rglob("*.rs") if "test" not in path.stem)
+    return [
+        *(place for path in python for place in of_python(path.relative_to(root), path.read_text())),
+        *(place for path in rust for place in of_rust(path.relative_to(root), path.read_text())),
+    ]
+
+
+def main() -> int:
+    asking = parser(__doc__)
+    asking.add_argument("--seed", type=int, default=random.randrange(1_000_000), help="default: a new one")
+    asking.add_argument("--count", type=int, default=COUNT, help=f"how many breaks (default: {COUNT})")
+    asking.add_argument("--full", action="store_true", help="also run what only `make test-full` runs")
+    asking.add_argument("--equivalent", type=int, nargs="*", default=[], metavar="NUMBER", help="breaks to draw again")
+    asked = asking.parse_args()
+    print(f"seed {asked.seed}", flush=True)
+    with tempfile.TemporaryDirectory(prefix="dnsrig-mutations-") as folder:
+        copy = Path(folder) / "copy"
+        subprocess.run(["git", "worktree", "add", "--quiet", "--detach", str(copy)], cwd=ROOT, check=True)
+        try:
+            drawn = places(copy)
+            random.Random(asked.seed).shuffle(drawn)
+            noticed = [*judged(copy, drawn, asked.count, {*asked.equivalent}, asked.full)]
+        finally:
+            subprocess.run(["git", "worktree", "remove", "--force", str(copy)], cwd=ROOT, check=True)
+    print(f"{sum(noticed)} of {len(noticed)} noticed")
+    return 0 if sum(noticed) >= (1 if asked.full else SHARE_NOTICED) * len(noticed) else 1
+
+
+def judged(copy: Path, drawn: list[Break], count: int, equivalent: set[int], full: bool) -> Iterator[bool]:
+    """Whether each of the first ``count`` breaks that count is noticed."""
+    left = count
+    for number, one in enumerate(drawn, 1):
+        if not left:
+            return
+        if number in equivalent:
+            continue
+        path = copy / one.file
+        whole = path.read_text()
+        path.write_text(one.of(whole))
+        began_s = time.monotonic()
+        try:
+            by = noticed_by(one, copy, full)
+        finally:
+            path.write_text(whole)
+        where = f"{one.file}:{one.line + 1}:{one.column + 1} {one.old} -> {one.new}"
+        what = {None: "MISSED ", "": "invalid"}.get(by, "noticed")
+        print(f"{number:3} {what} {where}  {by or ''}  ({time.monotonic() - began_s:.0f} s)", flush=True)
+        if by != "":
+            left -= 1
+            yield by is not None
+
+
+def noticed_by(one: Break, copy: Path, full: bool) -> str | None:
+    """The first test that fails, "" if the code does not compile, or None."""
+    target = ROOT / "engine" / "target" / "mutations"
+    environment = os.environ | {"PYTHONPATH": str(copy), "CARGO_TARGET_DIR": str(target), "DNSRIG_ROOT_TESTS": "1"}
+    pytest = f"{sys.executable} -m pytest -q -x -p no:cacheprovider --maxfail 1"
+    several = f"{pytest} --numprocesses 6 --dist worksteal --ignore tests/unit"
+    stages = [f"{pytest} --numprocesses 2 tests/unit"]
+    if one.file.suffix == ".rs":
+        environment["DNSRIG_ENGINE"] = str(target / "release" / "dnsrig-engine")
+        unchecked = "cd engine && RUST_TEST_THREADS=6 cargo test --quiet --release"
+        checked = "".join(f" --config {ENGINE}.{how}" for how in ("opt-level=0", "overflow-checks=true"))
+        stages = [f"{unchecked} --lib {checked}", f"{unchecked} --test processes", *stages]
+    stages += [f"{several} -m 'not alone and not full'", f"{pytest} --ignore tests/unit -m 'alone and not full'"]
+    if full:
+        stages += [f"{several} -m 'full and not alone'", f"{pytest} -m 'full and alone'"]
+    for stage in stages:
+        try:
+            done = subprocess.run(
+                ["bash", "-c", stage],
+                cwd=copy,
+                env=environment,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=LIMIT_S,
+            )
+        except subprocess.TimeoutExpired:
+            return f"{LIMIT_S} s were not enough"
+        if done.returncode:
+            return "" if "error: could not compile" in done.stderr else first_failure(done.stdout + done.stderr)
+    return None
+
+
+def first_failure(output: str) -> str:
+    found = re.search(r"^(?:FAILED|ERROR) (\S+)|^---- (\S+) stdout", output, re.MULTILINE)
+    return (found.group(1) or found.group(2)) if found else output[-300:]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
