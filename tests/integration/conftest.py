@@ -64,7 +64,7 @@ def left_behind() -> list[str]:
         with contextlib.suppress(
             FileNotFoundError
         ):  # nobody has a cgroup there, or the last one removed the parent just now
-            found += [str(path) for path in (tree.mount / cgroup.PARENT).iterdir() if path.name.startswith(start)]
+            found += [str(path) for path in (tree.mount / cgroup.PARENT).glob(f"{start}*") if path.is_dir()]
     found += [str(path) for path in ledger.MEMORY.glob(f"{name}*")]
     found += [line for line in Path("/proc/self/mounts").read_text().splitlines() if name in line]
     return found + [str(path) for path in own_ledgers()]
