@@ -142,7 +142,7 @@ rig-lint: $(VENV)/.packages-of-developers
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(STAGE) mypy nice $(BIN)/mypy
-	MYPYPATH=tests $(STAGE) 'mypy of benches' nice $(BIN)/mypy benches
+	MYPYPATH=tests $(STAGE) 'mypy of benches' nice $(BIN)/mypy --follow-imports silent benches
 
 engine-lint: prerequisites
 	$(CARGO) fmt --check

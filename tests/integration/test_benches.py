@@ -30,6 +30,7 @@ def smoke(folder: Path, program: Path, *words: str, **environment: str) -> tuple
 @pytest.mark.servers
 @pytest.mark.parametrize("bench", BENCHES, ids=lambda path: path.stem)
 def test_a_smoke_run_prints_figures(bench: Path, tmp_path: Path) -> None:
+    """Up to a minute: some benches have to start machines or runs of their own, however small their sizes are."""
     status, output, errors = smoke(tmp_path, bench)
     assert status == 0, output + errors
     first, *lines = output.splitlines()

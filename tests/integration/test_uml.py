@@ -39,6 +39,7 @@ def start_slow(folder: Path) -> tuple[subprocess.Popen[str], Path]:
 
 
 def test_a_trial_is_done_there(tmp_path: Path, kernel: uml.Kernel) -> None:
+    """Takes half a minute: another kernel boots, and under it Python imports everything anew, several times slower."""
     process, directory = start(
         tmp_path, "server=knot@forky", "zones=20", "path.delay_ms=20", "hosts.secondary.congestion=hybla"
     )

@@ -12,6 +12,7 @@ from synthetic import Plan, build
 
 from dnsrig import report, traps
 from dnsrig.analysis.read import Run
+from dnsrig.report import svg
 from dnsrig.rundir import Finding
 
 
@@ -55,4 +56,5 @@ def reported(plan: Plan, findings: Callable[[Run], list[Finding]], folder: Path)
     """Make a synthetic run in ``folder``, with a report that has made-up findings."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(traps, "examine", findings)
+        patch.setattr(svg, "VALIDATE", True)
         report.write_report(build(folder, plan))
