@@ -20,7 +20,7 @@ from suites import in_turn
 from dnsrig.lab import ledger
 
 ROOT = Path(__file__).parents[2]
-FIRST = ["README.md", "docs/tutorial.md"]
+FIRST = ["README.md"]
 SHORT = [
     "docs/how-to/clocks.md",
     "docs/how-to/import.md",
@@ -30,6 +30,7 @@ SHORT = [
     "docs/how-to/transfer.md",
 ]
 MEASURING = [
+    "docs/tutorial.md",
     "docs/how-to/browse.md",
     "docs/how-to/export.md",
     "docs/how-to/machines.md",

@@ -118,7 +118,7 @@ def of_trap(findings: list[Finding], verdict: str = "found") -> list[Finding]:
 
 
 @pytest.mark.parametrize("name", FILES)
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(damage=DAMAGES, recorded=st.booleans())
 def test_no_damage_ends_the_examination(
     runs: dict[str, Path], tmp_path: Path, name: str, damage: Damage, recorded: bool
