@@ -26,7 +26,7 @@ help:
 	@echo 'make demo        set up, run the experiment "tour" and draw its report: a few minutes'
 	@echo 'make test        set up what is missing, then run the tests; the limits are 15 minutes in a fresh clone, 7 later'
 	@echo 'make test-full   every trap, every clean variant, every documented command; the limit is an hour'
-	@echo 'make unit        only the tests that need neither root nor network: a minute'
+	@echo 'make unit        only the tests that need neither root nor network: some minutes'
 	@echo 'make lint        ruff, mypy, clippy, rustfmt'
 	@echo 'make docs        write the generated part of the reference again'
 	@echo 'make bench       measure the instruments'
@@ -116,12 +116,9 @@ test-full:
 	$(STAGE) alone $(BIN)/pytest -m alone
 	@$(PYTHON) tests/stages.py report
 
-# Tests of whole processes start the engine that users have. Tests of units are compiled without optimisation and check
-# for overflows. Both link to the libraries that the engine was built with, so nothing else is compiled. Most tests
-# wait, so six run at a time.
-ENGINE := profile.release.package.dnsrig-engine
-TEST_UNITS = test --quiet --release --lib --config $(ENGINE).opt-level=0 --config $(ENGINE).overflow-checks=true \
-  --config $(ENGINE).debug-assertions=true
+# Tests of whole processes start the engine that users have. Tests of units check for overflows. Both link to the
+# libraries that the engine was built with, so nothing else is compiled. Most tests wait, so six run at a time.
+TEST_UNITS := test --quiet --release --lib --config checked.toml
 engine-tests: prerequisites
 	$(STAGE) 'engine tests' sh -c 'export RUST_TEST_THREADS=6 DNSRIG_ROOT_TESTS=$$(test "$$(id -u)" = 0 && echo 1); \
 	  $(CARGO) test --quiet --release --test processes && cargo $(TEST_UNITS)'

@@ -14,12 +14,17 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 FEWEST_NOTICED = 18
 ENGINE = "engine/dnsrig-engine/src/"
+TARGET = ROOT / "engine/target/mutations"
+TEST_UNITS = "cargo test --quiet --release --lib --config checked.toml"
+PYTEST = f"{sys.executable} -m pytest -x -p no:cacheprovider"
 LIMIT_S = 900
 QUICKEST = "dnsrig/experiment/plan.py"
 """The place of the smoke run."""
@@ -33,7 +38,7 @@ class Place:
     old: str
     new: str
     tests: str
-    """Arguments of pytest, or of `cargo test` for a file of the engine."""
+    """Arguments of pytest, or of `cargo test --lib` for a file of the engine."""
 
 
 PLACES = [
@@ -125,37 +130,37 @@ PLACES = [
         ENGINE + "load/in_flight.rs",
         "Ended { due_ns, sent_ns, ended_ns, lower_ns, end }",
         "Ended { due_ns: sent_ns, sent_ns, ended_ns, lower_ns, end }",
-        "--lib load::",
+        "load::",
     ),
     Place(
         ENGINE + "dns/serial.rs",
         "Serial(serial) > Serial(than)",
         "serial > than",
-        "--lib dns::",
+        "dns::",
     ),
     Place(
         ENGINE + "propagation/core.rs",
         "serial == change.serial || is_newer(serial, change.serial)",
         "serial == change.serial",
-        "--lib propagation::",
+        "propagation::",
     ),
     Place(
         ENGINE + "net/framing.rs",
         "            if self.missing_bytes() == 0 {\n                each",
         "            if self.missing_bytes() <= 1 {\n                each",
-        "--lib net::",
+        "net::",
     ),
     Place(
         ENGINE + "dns/tsig/sign.rs",
         "(&variables.fudge);\n        context.update(&variables.error);",
         "(&variables.error);",
-        "--lib dns::tsig",
+        "dns::tsig",
     ),
     Place(
         ENGINE + "link/delay_queue.rs",
         "self.waiting.len() >= self.spec.limit_packets",
         "self.waiting.len() > self.spec.limit_packets",
-        "--lib link::",
+        "link::",
     ),
 ]
 
@@ -170,16 +175,53 @@ def main() -> int:
     asking.add_argument("numbers", nargs="*", type=int, metavar="NUMBER", help="places (default: all)")
     asked = asking.parse_args()
     chosen = asked.numbers or sized([*every], smoke=smallest)
+    with copy_of_last_commit() as copy:
+        noticed = [report(number, PLACES[number - 1], copy, asked.full) for number in chosen]
+    print(f"{sum(noticed)} of {len(noticed)} noticed")
+    fewest = len(noticed) if asked.full or len(noticed) < len(PLACES) else FEWEST_NOTICED
+    return 0 if sum(noticed) >= fewest else 1
+
+
+@contextmanager
+def copy_of_last_commit() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="dnsrig-mutations-") as folder:
         copy = Path(folder) / "copy"
         subprocess.run(["git", "worktree", "add", "--quiet", "--detach", str(copy)], cwd=ROOT, check=True)
         try:
-            noticed = [report(number, PLACES[number - 1], copy, asked.full) for number in chosen]
+            yield copy
         finally:
             subprocess.run(["git", "worktree", "remove", "--force", str(copy)], cwd=ROOT, check=True)
-    print(f"{sum(noticed)} of {len(noticed)} noticed")
-    fewest = len(noticed) if asked.full or len(noticed) < len(PLACES) else FEWEST_NOTICED
-    return 0 if sum(noticed) >= fewest else 1
+
+
+@contextmanager
+def replaced(path: Path, text: str) -> Iterator[None]:
+    """``text`` stands in the file ``path`` meanwhile."""
+    whole = path.read_text()
+    path.write_text(text)
+    try:
+        yield
+    finally:
+        path.write_text(whole)
+
+
+def execute(command: str, copy: Path, limit_s: float) -> subprocess.CompletedProcess[str]:
+    """The result of a test command of the copy; commands of cargo begin in its folder ``engine``."""
+    is_cargo = command.startswith("cargo")
+    environment = {
+        "PYTHONPATH": str(copy),
+        "CARGO_TARGET_DIR": str(TARGET),
+        "RUST_TEST_THREADS": "6",
+        "DNSRIG_ROOT_TESTS": "1",
+    }
+    return subprocess.run(
+        ["bash", "-c", command],
+        cwd=copy / "engine" if is_cargo else copy,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=limit_s,
+    )
 
 
 def report(number: int, place: Place, copy: Path, full: bool) -> bool:
@@ -189,11 +231,8 @@ def report(number: int, place: Place, copy: Path, full: bool) -> bool:
     assert whole.count(place.old) == 1, (
         f"{place.file} has changed: {place.old!r} is there {whole.count(place.old)} times"
     )
-    path.write_text(whole.replace(place.old, place.new))
-    try:
+    with replaced(path, whole.replace(place.old, place.new)):
         noticed, by = tested(place, copy, full)
-    finally:
-        path.write_text(whole)
     print(f"{number:2} {'noticed' if noticed else 'MISSED '} {place.file}: {by}", flush=True)
     return noticed
 
@@ -201,22 +240,11 @@ def report(number: int, place: Place, copy: Path, full: bool) -> bool:
 def tested(place: Place, copy: Path, full: bool) -> tuple[bool, str]:
     """Whether a test fails, and which one does first."""
     if place.file.startswith("engine/"):
-        target = ROOT / "engine" / "target" / "mutations"
-        command = f"cargo test --quiet {place.tests}"
-        folder, environment = copy / "engine", {"CARGO_TARGET_DIR": str(target)}
+        command = f"{TEST_UNITS} {place.tests}"
     else:
         suite = "root or not root" if full else "not full"
-        command = f"{sys.executable} -m pytest -x -p no:cacheprovider -m '{suite}' {place.tests}"
-        folder, environment = copy, {"PYTHONPATH": str(copy)}
-    result = subprocess.run(
-        ["bash", "-c", command],
-        cwd=folder,
-        env=os.environ | environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=LIMIT_S,
-    )
+        command = f"{PYTEST} -m '{suite}' {place.tests}"
+    result = execute(command, copy, LIMIT_S)
     failed = [
         line for line in result.stdout.splitlines() if line.startswith(("FAILED", "ERROR", "    ")) and "::" in line
     ]

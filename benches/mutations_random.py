@@ -2,31 +2,29 @@
 
     .venv/bin/python benches/mutations_random.py [--seed N] [--count N] [--full] [--equivalent NUMBER ...]
 
-A break changes one operator, one truth value or one small number. The tests are those of `make test`, the fastest
-first, until one fails; with ``--full``, those of `make test-full` follow. A break that does not compile is drawn again,
-and so is one that was shown to change nothing (``--equivalent``; the numbers are those of an earlier run with the same
-seed). The exit status is 1 if too few breaks were noticed: nine of ten must be, and all of them with ``--full``.
+A break changes one operator, one truth value or one small number. The tests of `make test` run, the fastest first,
+until one fails; with ``--full``, the rest of `make test-full` follows. A break that does not compile is drawn again. So
+is a break that was shown to change nothing: ``--equivalent`` takes its number in an earlier run with the same seed. The
+exit status is 1 if too few breaks were noticed: nine of ten must be, and all of them with ``--full``.
 Works in a copy of the last commit. Needs root, and minutes for each break.
 """
 
 from __future__ import annotations
 
 import io
-import os
 import random
 import re
 import subprocess
 import sys
-import tempfile
 import time
 import tokenize
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from mutations import PYTEST, TARGET, TEST_UNITS, copy_of_last_commit, execute, replaced
 from smoke import SMOKE, parser, sized, status
 
-ROOT = Path(__file__).parents[1]
 LIMIT_S = 1800
 SHARE_NOTICED = 0.9
 COUNT = sized(20, smoke=1)
@@ -56,7 +54,7 @@ CHANGES = {
     "2": "3",
 }
 RUST = re.compile(r"(?<= )(<=?|>=?|[=!]=|[+-]=?|&&|\|\|)(?= )|\b(true|false)\b|(?<![\w.])[012](?![\w.])")
-ENGINE = "profile.release.package.dnsrig-engine"
+TEST_PROCESSES = "cargo test --quiet --release --test processes"
 
 
 @dataclass(frozen=True)
@@ -115,15 +113,10 @@ def main() -> int:
     asking.add_argument("--equivalent", type=int, nargs="*", default=[], metavar="NUMBER", help="breaks to draw again")
     asked = asking.parse_args()
     print(f"seed {asked.seed}", flush=True)
-    with tempfile.TemporaryDirectory(prefix="dnsrig-mutations-") as folder:
-        copy = Path(folder) / "copy"
-        subprocess.run(["git", "worktree", "add", "--quiet", "--detach", str(copy)], cwd=ROOT, check=True)
-        try:
-            drawn = places(copy)
-            random.Random(asked.seed).shuffle(drawn)
-            noticed = [*judged(copy, drawn, asked.count, {*asked.equivalent}, asked.full)]
-        finally:
-            subprocess.run(["git", "worktree", "remove", "--force", str(copy)], cwd=ROOT, check=True)
+    with copy_of_last_commit() as copy:
+        drawn = places(copy)
+        random.Random(asked.seed).shuffle(drawn)
+        noticed = [*judged(copy, drawn, asked.count, {*asked.equivalent}, asked.full)]
     print(f"{sum(noticed)} of {len(noticed)} noticed")
     return status(sum(noticed) >= (1 if asked.full else SHARE_NOTICED) * len(noticed))
 
@@ -136,14 +129,9 @@ def judged(copy: Path, drawn: list[Break], count: int, equivalent: set[int], ful
             return
         if number in equivalent:
             continue
-        path = copy / one.file
-        whole = path.read_text()
-        path.write_text(one.of(whole))
-        began_s = time.monotonic()
-        try:
+        path, began_s = copy / one.file, time.monotonic()
+        with replaced(path, one.of(path.read_text())):
             by = noticed_by(one, copy, full)
-        finally:
-            path.write_text(whole)
         where = f"{one.file}:{one.line + 1}:{one.column + 1} {one.old} -> {one.new}"
         what = {None: "MISSED ", "": "invalid"}.get(by, "noticed")
         print(f"{number:3} {what} {where}  {by or ''}  ({time.monotonic() - began_s:.0f} s)", flush=True)
@@ -154,37 +142,30 @@ def judged(copy: Path, drawn: list[Break], count: int, equivalent: set[int], ful
 
 def noticed_by(one: Break, copy: Path, full: bool) -> str | None:
     """The first test that fails, "" if the code does not compile, or None."""
-    target = ROOT / "engine" / "target" / "mutations"
-    environment = os.environ | {"PYTHONPATH": str(copy), "CARGO_TARGET_DIR": str(target), "DNSRIG_ROOT_TESTS": "1"}
-    pytest = f"{sys.executable} -m pytest -q -x -p no:cacheprovider --maxfail 1"
-    several = f"{pytest} --numprocesses 6 --dist worksteal --ignore tests/unit"
-    stages = [f"{pytest} --numprocesses 2 tests/unit"]
-    if one.file.suffix == ".rs":
-        environment["DNSRIG_ENGINE"] = str(target / "release" / "dnsrig-engine")
-        unchecked = "cd engine && RUST_TEST_THREADS=6 cargo test --quiet --release"
-        checked = "".join(f" --config {ENGINE}.{how}" for how in ("opt-level=0", "overflow-checks=true"))
-        stages = [f"{unchecked} --lib {checked}", f"{unchecked} --test processes", *stages]
-    stages += [f"{several} -m 'not alone and not full'", f"{pytest} --ignore tests/unit -m 'alone and not full'"]
-    if SMOKE:
-        stages = [f"{pytest} tests/unit/test_plan.py"]
-    elif full:
-        stages += [f"{several} -m 'full and not alone'", f"{pytest} -m 'full and alone'"]
-    for stage in stages:
+    for command in stages(one, full):
         try:
-            done = subprocess.run(
-                ["bash", "-c", stage],
-                cwd=copy,
-                env=environment,
-                capture_output=True,
-                text=True,
-                check=False,
-                timeout=LIMIT_S,
-            )
+            done = execute(command, copy, LIMIT_S)
         except subprocess.TimeoutExpired:
             return f"{LIMIT_S} s were not enough"
         if done.returncode:
             return "" if "error: could not compile" in done.stderr else first_failure(done.stdout + done.stderr)
     return None
+
+
+def stages(one: Break, full: bool) -> list[str]:
+    """Commands that test the break, the fastest first."""
+    if SMOKE:
+        return [f"{PYTEST} tests/unit/test_plan.py"]
+    of_engine = one.file.suffix == ".rs"
+    pytest = f"DNSRIG_ENGINE={TARGET}/release/dnsrig-engine {PYTEST}" if of_engine else PYTEST
+    several = f"{pytest} --numprocesses 6 --dist worksteal --ignore tests/unit"
+    quick = [
+        f"{pytest} --numprocesses 2 tests/unit",
+        f"{several} -m 'not alone and not full'",
+        f"{pytest} --ignore tests/unit -m 'alone and not full'",
+    ]
+    slow = [f"{several} -m 'full and not alone'", f"{pytest} -m 'full and alone'"] if full else []
+    return [*([TEST_UNITS, TEST_PROCESSES] if of_engine else []), *quick, *slow]
 
 
 def first_failure(output: str) -> str:

@@ -26,7 +26,8 @@ class Processes:
 
     def __init__(self, name: str, cache: Path, lease_s: float = 30.0) -> None:
         self.name, self.cache, self.is_gone = name, cache, False
-        environment = {**os.environ, "DNSRIG_CACHE": str(cache)}  # the process that forks has that of an earlier test
+        # The process that forks began with an earlier test, whose environment it still has.
+        environment = {**os.environ, "DNSRIG_CACHE": str(cache)}
         self._pools = [ProcessPoolExecutor(1, FORKS, _become, (environment, lease_s)) for _ in range(2)]
 
     def submit(self, function: Callable[..., Any], /, *arguments: Any) -> Future[Any]:

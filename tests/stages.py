@@ -1,7 +1,7 @@
 """Times of the stages of `make test`, beside the budget of each.
 
     stages.py begin TARGET              forget the stages of an earlier run
-    stages.py run STAGE COMMAND...      run COMMAND and note its time, and the CPU time; exit as COMMAND does
+    stages.py run STAGE COMMAND...      run COMMAND, note its time and CPU time, exit as COMMAND does
     stages.py report                    print the stages, the ten slowest tests, and the total beside its limit
 
 A stage that exceeds its budget (tests/budget.toml) gets a remark and never fails. Needs the standard library only,

@@ -7,6 +7,7 @@ from datetime import date
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 
 def quick(cases: Iterable[Any], *chosen: Any) -> list[Any]:
@@ -14,6 +15,11 @@ def quick(cases: Iterable[Any], *chosen: Any) -> list[Any]:
     every = list(cases)
     assert all(case in every for case in chosen), chosen
     return [case if case in chosen else only_full(case) for case in every]
+
+
+def examples(quick: int, full: int) -> int:
+    """How many examples a property gets."""
+    return full if settings.get_current_profile_name() == "thorough" else quick
 
 
 def in_turn(cases: Sequence[Any], a_day: int) -> list[Any]:

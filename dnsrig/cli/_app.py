@@ -47,6 +47,7 @@ def application() -> typer.Typer:
 
 @functools.cache
 def _command() -> Callable[..., None]:
+    """Put together once, however often a process calls `main`, as tests do."""
     return typer.main.get_command(application())
 
 

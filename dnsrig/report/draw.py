@@ -51,5 +51,5 @@ def draw_all(run: Run, findings: Sequence[Finding] | None = None) -> list[Render
 
 def _drawn(chart: Chart, run: Run, findings: Sequence[Finding]) -> list[Rendered]:
     caption, metrics = chart.caption(run), chart.metrics(run)
-    with debug_mode(svg.VALIDATE):
+    with debug_mode(False):
         return [Rendered(chart, caption, metrics, each, svg.render(each.chart)) for each in chart.draw(run, findings)]

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+import altair as alt
 import pytest
 from synthetic import Plan, build
 
@@ -14,6 +15,8 @@ from dnsrig import report, traps
 from dnsrig.analysis.read import Run
 from dnsrig.report import svg
 from dnsrig.rundir import Finding
+
+RENDER = svg.render
 
 
 def made_up_findings(run: Run) -> list[Finding]:
@@ -39,6 +42,12 @@ def made_up_findings(run: Run) -> list[Finding]:
     return [*clear, unsure, *ports]
 
 
+def validated(chart: alt.TopLevelMixin) -> str:
+    """``chart`` as an SVG document, after it was compared with the schema of Vega-Lite."""
+    chart.to_dict()
+    return RENDER(chart)
+
+
 def once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
     """Folder ``name`` of this session, which one worker makes for all workers."""
     base = factory.getbasetemp()
@@ -56,5 +65,5 @@ def reported(plan: Plan, findings: Callable[[Run], list[Finding]], folder: Path)
     """Make a synthetic run in ``folder``, with a report that has made-up findings."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(traps, "examine", findings)
-        patch.setattr(svg, "VALIDATE", True)
+        patch.setattr(svg, "render", validated)
         report.write_report(build(folder, plan))

@@ -17,6 +17,7 @@ import transfer_data
 from command_line import status
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from suites import examples
 
 from dnsrig import checksums, traps
 from dnsrig.analysis import rows
@@ -118,7 +119,7 @@ def of_trap(findings: list[Finding], verdict: str = "found") -> list[Finding]:
 
 
 @pytest.mark.parametrize("name", FILES)
-@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(6, full=12), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(damage=DAMAGES, recorded=st.booleans())
 def test_no_damage_ends_the_examination(
     runs: dict[str, Path], tmp_path: Path, name: str, damage: Damage, recorded: bool

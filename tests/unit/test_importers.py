@@ -12,6 +12,7 @@ import load_data
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from suites import quick
 from typer.testing import CliRunner
 
 from dnsrig.analysis import thresholds
@@ -345,9 +346,7 @@ def made(folder: Path, name: str, repeats: int = 5, to: Path | None = None, show
     return Run.open(directory)
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name == "dnsperf" else pytest.mark.full) for name in sorted(FILES)]
-)
+@pytest.mark.parametrize("name", quick(sorted(FILES), "dnsperf"))
 def test_a_report_of_each_is_whole(tmp_path: Path, name: str) -> None:
     run = made(tmp_path, name, repeats=2)
     written = write_report(run.directory)

@@ -10,6 +10,7 @@ import synthetic
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from load_rows import Asked, Server, load, log_normal, stalling
+from suites import examples
 from trial_data import clean_trial, judge
 
 from dnsrig.analysis.late_clients import chance_of, windows_of
@@ -102,7 +103,9 @@ def test_another_thread_each_time(trial: Trial) -> None:
     assert found.evidence["clients_late"] in [dealt.count(thread) for thread in range(4)]
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(15, full=40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(
     qps=st.integers(50, 3_000),
     clients=st.integers(16, 96),
@@ -131,7 +134,9 @@ def test_a_pause_of_the_whole_server_is_none(
     assert found.verdict != "found", found.summary
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(10, full=25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(clients=st.integers(16, 96), share=st.floats(0.0005, 0.02), seed=st.integers(0, 10**6))
 def test_late_answers_by_chance_are_none(trial: Trial, clients: int, share: float, seed: int) -> None:
     noise, usual = random.Random(seed), log_normal(0.2, 0.4, seed)

@@ -13,6 +13,7 @@ import synthetic
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from load_rows import MS, Asked, Server, load, log_normal, ramp, stalling
+from suites import examples
 from trial_data import SECOND, clean_trial, judge, measured, series, use
 
 from dnsrig.analysis.latency import Histogram
@@ -54,7 +55,9 @@ def test_load_traps_say_something_of_every_trial_with_load(tmp_path: Path) -> No
     assert said >= {(trap, trial.record.spec.repeat) for trap in LOAD_TRAPS for trial in run.trials}
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(10, full=25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(
     qps=st.integers(300, 2_000),
     clients=st.integers(1, 64),
@@ -237,7 +240,9 @@ def test_a_schedule_that_is_not_the_one_asked_for(trial: Trial) -> None:
 
 
 @given(rate=st.floats(1, 5_000), seconds=st.integers(1, 20), seed=st.integers(0, 10**6))
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(10, full=25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_arrivals_by_chance_are_not_a_wrong_rate(shared: Trial, rate: float, seconds: int, seed: int) -> None:
     load(shared, Asked(qps=max(1, int(rate)), seconds=seconds, poisson=True, seed=seed), lambda due_ns, client: MS)
     assert judge("rate-not-sent", shared).verdict != "found"

@@ -12,6 +12,7 @@ import pytest
 import synthetic
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from suites import examples
 from transfer_rows import Connection, Transfer, frame, limited, pipelined, put, reused, whole, zone
 from trial_data import clean_trial, judge
 
@@ -220,7 +221,7 @@ def test_a_primary_that_is_not_ready_yet_has_no_limit(shared: Trial) -> None:
     assert judge("transfer-limit", shared).verdict == "cannot-tell"
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10, full=30), deadline=None)
 @given(at_a_time=st.integers(1, 30), more=st.integers(2, 50), count=st.integers(90, 200))
 def test_the_limit_is_what_it_was(at_a_time: int, more: int, count: int) -> None:
     made = limited(count, window=at_a_time + more, at_a_time=at_a_time)

@@ -152,7 +152,7 @@ fn answer_all(mut connection: TcpStream, exchanges: &AtomicU64) {
         let Some(question) = Question::decode(&bytes) else { return };
         let wall = Wall::now();
         let answer = Answer { question, received_ns, answered_ns: clock::monotonic_ns(), wall };
-        // Counted first: who has the answer may end this program before this thread goes on.
+        // Counted first: a peer that has the answer may end this program before this thread goes on.
         exchanges.fetch_add(1, Ordering::Relaxed);
         if connection.write_all(&answer.encode()).is_err() {
             exchanges.fetch_sub(1, Ordering::Relaxed);

@@ -182,7 +182,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(inputs(32))]
+        #![proptest_config(inputs(64))]
 
         #[test]
         fn what_is_put_together_is_the_histogram_of_all_values(all in prop::collection::vec(written(), 1..4)) {

@@ -43,7 +43,7 @@ fn records(arguments: &Arguments, table: &NameTable) -> Vec<(i64, u32, Transport
 }
 
 proptest! {
-    #![proptest_config(inputs(15))]
+    #![proptest_config(inputs(50))]
 
     #[test]
     fn every_population_is_a_stream(
