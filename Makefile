@@ -153,7 +153,8 @@ format: $(VENV)/.packages-of-developers
 docs: setup
 	$(BIN)/python docs/generate.py
 
-bench: setup observers
+# browse.py looks at pages in a browser, with a package of developers.
+bench: setup observers $(VENV)/.packages-of-developers
 	$(BIN)/python benches/run.py
 
 # In the environment that PyPA provides for manylinux a wheel would run on older systems, too; Debian 12 is the oldest
