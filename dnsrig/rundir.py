@@ -46,18 +46,15 @@ the line that did.
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import re
-import tempfile
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from dnsrig import old_names
+from dnsrig import old_names, outputs
 from dnsrig.errors import DnsrigError
 
 SCHEMA_VERSION = 3
@@ -842,18 +839,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 def write_json(path: Path, record: BaseModel) -> None:
     """Write ``record`` to ``path``: whole or not at all."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(record.model_dump_json(indent=2) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            Path(temporary).unlink()
-        raise
+    outputs.write(path, f"{record.model_dump_json(indent=2)}\n".encode())
 
 
 class NewerSchema(DnsrigError):

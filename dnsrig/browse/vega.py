@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import tempfile
 from importlib import metadata
 from pathlib import Path
 
-from dnsrig import paths
+from dnsrig import outputs, paths
 from dnsrig.report import svg
 
 SNIPPET = "window.vegaEmbed = vegaEmbed;"
@@ -34,7 +32,4 @@ def bundle() -> str:
 
 def _keep(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(text)
-    Path(temporary).replace(path)
+    outputs.write(path, text.encode())

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from dnsrig.errors import UsageError
+
 
 def add(app: typer.Typer) -> None:
     app.command("export")(command)
@@ -36,8 +38,11 @@ def command(
     from dnsrig.report import export
 
     opened = Run.open(run)
+    to = out or run / "export"
+    if run.resolve() == to.resolve() or (run / "trials").resolve() in (to.resolve(), *to.resolve().parents):
+        raise UsageError(f"{to} has files of the run itself", hint="without --out they are written to RUN/export")
     if trial is not None:
         opened = opened.only(trial)
-    for path in export(opened, format, out or run / "export"):
+    for path in export(opened, format, to):
         print(path)
     end(opened)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dnsrig import outputs
 from dnsrig.cli import _console
 from dnsrig.cli._exits import failing_as
 from dnsrig.errors import UsageError
@@ -152,6 +153,9 @@ def command(
         )
     if zones is None and (within or svg or png):
         raise UsageError("how many zones?", hint="--within, --svg and --png are about a prediction: say --zones")
+    for file in (svg, png):
+        if file is not None:
+            outputs.check(file, from_run.rglob("*") if from_run else ())
     rows = _rows(from_run, only or []) if from_run else []
     if zones is None:
         made = []

@@ -11,6 +11,7 @@ from pathlib import Path
 import altair as alt
 import polars as pl
 
+from dnsrig import outputs
 from dnsrig.analysis.models.combine import Prediction, predict
 from dnsrig.analysis.models.scenario import MOST, Scenario
 from dnsrig.report import figures, svg
@@ -27,9 +28,9 @@ def write(scenario: Scenario, path: Path) -> None:
     """Draw to ``path`` as SVG, or as PNG where its name ends so."""
     drawn = svg.render(draw(scenario))
     if path.suffix.lower() == ".png":
-        path.write_bytes(svg.png(drawn))
+        outputs.write(path, svg.png(drawn))
     else:
-        path.write_text(drawn, encoding="utf-8")
+        outputs.write(path, drawn.encode())
 
 
 def draw(scenario: Scenario) -> alt.VConcatChart:

@@ -15,6 +15,7 @@ mod load;
 mod load_led;
 mod load_stream;
 mod merge;
+mod outputs;
 mod probe;
 mod replay_classes;
 mod replay_play;

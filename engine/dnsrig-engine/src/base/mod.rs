@@ -9,6 +9,7 @@ pub mod failure;
 pub mod hash;
 pub mod kernel_text;
 pub mod open_files;
+pub mod output;
 pub mod pacer;
 pub mod popularity;
 pub mod random;

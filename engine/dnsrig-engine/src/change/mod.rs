@@ -25,6 +25,7 @@ use crate::{
         clock,
         events::Anchors,
         failure::Failure,
+        output,
         stop::{Outcome, Stop},
         target::{self, Authority},
         units::nanoseconds,
@@ -51,6 +52,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if authority == Authority::Vouched && arguments.changes_per_s > RATE_VOUCHED_MAX {
         return Err(ChangeError::TooFast.into());
     }
+    output::check(&[arguments.out.as_deref()], &[arguments.zones.as_deref(), arguments.members.as_deref()])?;
     let plan = plan(arguments)?;
     let stop = Stop::new(arguments.until_eof)?;
     let socket = udp_client::connect(arguments.primary, None)?;

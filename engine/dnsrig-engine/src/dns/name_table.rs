@@ -14,7 +14,7 @@ use super::{
     tld_names::Names,
     zone_list::Zones,
 };
-use crate::base::{draw, failure::Advice, hash::fnv1a, random::Random};
+use crate::base::{draw, failure::Advice, hash::fnv1a, output::OutputFile, random::Random};
 
 /// The list of zones of a dataset; what stands behind its names are paths.
 const ZONES_LIST: &str = "zones.list";
@@ -168,13 +168,13 @@ impl NameTable {
     /// Writes the table as [`NameTable::read`] reads it.
     pub fn write(&self, path: &Path) -> Result<(), NameTableError> {
         let writing = |error| NameTableError::Write(path.into(), error);
-        let mut output = io::BufWriter::new(File::create(path).map_err(writing)?);
+        let mut output = OutputFile::create(path).map_err(writing)?;
         for number in 0..self.count() {
             let types: Vec<_> = self.types(number).iter().map(Rtype::to_string).collect();
             let types = if types.is_empty() { String::new() } else { format!("\t{}", types.join(",")) };
             writeln!(output, "{}.\t{}{types}", self.names.name(number), self.ttl_s(number)).map_err(writing)?;
         }
-        output.flush().map_err(writing)
+        output.finish().map_err(writing)
     }
 
     pub fn count(&self) -> u32 {

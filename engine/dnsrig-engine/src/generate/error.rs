@@ -7,7 +7,7 @@ use std::{
 
 use super::clients::like::LikeError;
 use crate::{
-    base::failure::Advice,
+    base::{failure::Advice, output::Replacing},
     dns::{name_table::NameTableError, stream::StreamError},
     world::spec::SpecError,
 };
@@ -30,6 +30,9 @@ pub enum DatasetError {
     /// The arguments contradict each other.
     #[error("{0}")]
     Arguments(String),
+    /// A file would be replaced that is read.
+    #[error(transparent)]
+    Replacing(#[from] Replacing),
     /// The clients' stream could not be written.
     #[error(transparent)]
     Stream(#[from] StreamError),
@@ -58,6 +61,7 @@ impl Advice for DatasetError {
             }
             DatasetError::Write(..) => "choose an --out where you may write".into(),
             DatasetError::Arguments(_) => "see `dnsrig-engine generate --help`".into(),
+            DatasetError::Replacing(error) => error.hint(),
             DatasetError::Stream(error) => error.hint(),
             DatasetError::Like(error) => error.hint(),
             DatasetError::Names(error) => error.hint(),

@@ -22,7 +22,7 @@ mod tls;
 mod transfer;
 
 use std::{
-    fs, io,
+    io,
     net::SocketAddr,
     path::{Path, PathBuf},
     process::ExitCode,
@@ -37,7 +37,7 @@ use crate::base::{
     clock,
     events::{self, Anchors},
     failure::{Advice, Failure},
-    target,
+    output, target,
 };
 use answer::{Answer, Feature, Transport};
 use asking::Asking;
@@ -88,6 +88,9 @@ struct Summary<'a> {
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let server = arguments.server()?;
     target::authorise(server.tcp.ip(), arguments.i_am_authorized)?;
+    let tls = &arguments.tls;
+    let read = [&arguments.zones.zones, &tls.ca, &tls.certificate, &tls.key].map(Option::as_deref);
+    output::check(&[arguments.out.as_deref()], &read)?;
     let zones = zones(arguments, &server)?;
     let speaks = events::are_wanted(arguments.json);
     let mut anchors = speaks.then(Anchors::start).transpose()?;
@@ -167,5 +170,5 @@ fn begin(server: Server, first: Transport, names: &[ZoneName]) -> Asking {
 
 fn write(path: &Path, summary: &Summary<'_>) -> Result<(), InterrogateError> {
     let text = serde_json::to_vec_pretty(summary).map_err(io::Error::from);
-    text.and_then(|text| fs::write(path, text)).map_err(|error| InterrogateError::Write(path.to_owned(), error))
+    text.and_then(|text| output::write(path, text)).map_err(|error| InterrogateError::Write(path.to_owned(), error))
 }

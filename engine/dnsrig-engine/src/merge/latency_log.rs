@@ -2,8 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    fs::File,
-    io::{self, BufWriter, Read, Write},
+    io::{self, Read, Write},
     path::Path,
     str,
     time::{Duration, SystemTime, UNIX_EPOCH},
@@ -17,9 +16,12 @@ use hdrhistogram::serialization::{
 };
 
 use super::{error::MergeError, generator::Generator};
-use crate::stats::histogram::{DIGITS, TIME_MAX_NS, Times, times};
+use crate::{
+    base::output::OutputFile,
+    stats::histogram::{DIGITS, TIME_MAX_NS, Times, times},
+};
 
-const NAME: &str = "latency.hlog";
+pub const NAME: &str = "latency.hlog";
 
 /// The series of each interval, in their order there. Those of classes stand behind all intervals.
 const TAGS: [&str; 5] = ["due", "sent", "lower", "lag", "handshake"];
@@ -58,10 +60,10 @@ pub fn merge(generators: &[Generator], out: &Path) -> Result<Totals, MergeError>
     }
     let path = out.join(NAME);
     let failed = |error: io::Error| MergeError::Write(path.clone(), error.to_string());
-    let mut file = BufWriter::new(File::create(&path).map_err(failed)?);
+    let mut file = OutputFile::create(&path).map_err(failed)?;
     let damaged = |number: usize, error| generators[number].damaged(NAME, error);
     let totals = logs.write(&mut file, damaged, failed)?;
-    file.flush().map_err(failed)?;
+    file.finish().map_err(failed)?;
     Ok(totals)
 }
 

@@ -12,16 +12,27 @@ mod summary;
 #[cfg(test)]
 mod testing;
 
-use std::{fs, path::PathBuf, process::ExitCode};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use serde_json::Value;
 
-use crate::base::{clock, events, failure::Failure};
+use crate::base::{
+    clock, events,
+    failure::Failure,
+    output::{self, Replacing},
+};
 use error::MergeError;
 use generator::Generator;
 
 /// As many as one load may have.
 const GENERATORS_MAX: usize = 64;
+
+/// The name of a summary in a directory.
+const SUMMARY: &str = "summary.json";
 
 /// Put together what several generators of one load wrote, as if one had.
 ///
@@ -67,6 +78,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if let Some(dir) = dirs.iter().find(|dir| fs::canonicalize(dir).is_ok_and(|dir| dir == place)) {
         return Err(MergeError::Over(dir.clone()).into());
     }
+    refuse_same_files(dirs, out)?;
     let mut generators = dirs.iter().map(|dir| Generator::open(dir)).collect::<Result<Vec<_>, _>>()?;
     generator::check(&generators)?;
     let begin_ns = start_ns.unwrap_or(generators[0].facts.start_ns);
@@ -80,8 +92,18 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         events::say(format!("{} generators put together in {}\n", generators.len(), out.display()));
     }
     summary.insert("event".into(), "summary".into());
-    let path = out.join("summary.json");
+    let path = out.join(SUMMARY);
     let text = format!("{}\n", Value::Object(summary));
-    fs::write(&path, text).map_err(|error| MergeError::Write(path, error.to_string()))?;
+    output::write(&path, text).map_err(|error| MergeError::Write(path, error.to_string()))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The directories differ, but links in them may lead to the same file.
+fn refuse_same_files(dirs: &[PathBuf], out: &Path) -> Result<(), Replacing> {
+    let names = rows::ADDED.iter().chain([&rows::QUERIES, &latency_log::NAME, &SUMMARY]);
+    names.copied().try_for_each(|name| {
+        let read: Vec<_> = dirs.iter().map(|dir| dir.join(name)).collect();
+        let read: Vec<_> = read.iter().map(|path| Some(path.as_path())).collect();
+        output::check(&[Some(&out.join(name))], &read)
+    })
 }

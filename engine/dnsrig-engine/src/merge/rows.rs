@@ -10,10 +10,10 @@ use super::{
 use crate::base::rows::{BATCH_ROWS, Batch, BatchFile, Column, Field, Kind, ReadError, RowReader, RowsError, Value};
 
 /// Files whose rows are added.
-const ADDED: [&str; 3] = ["intervals.arrow", "clients.arrow", "answers.arrow"];
+pub const ADDED: [&str; 3] = ["intervals.arrow", "clients.arrow", "answers.arrow"];
 
 /// A row a query, where these were wanted.
-const QUERIES: &str = "queries.arrow";
+pub const QUERIES: &str = "queries.arrow";
 
 /// Moments of a query; its latency is none.
 const MOMENTS: [&str; 2] = [DUE, "sent_ns"];

@@ -21,6 +21,7 @@ use crate::{
         clock,
         events::Anchors,
         failure::Failure,
+        output,
         stop::{Outcome, Stop},
         target::{self, Authority},
         units::{nanoseconds, parse_seconds},
@@ -123,6 +124,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 /// Probes until all zones are seen, the time is over, or someone ends it.
 fn run_zones(arguments: &ZonesArguments) -> Result<ExitCode, Failure> {
     let authority = target::authorise(arguments.server.ip(), arguments.i_am_authorized)?;
+    output::check(&[arguments.out.as_deref()], &[Some(&arguments.zones)])?;
     let zones = Zones::read(&arguments.zones)?;
     let settings = settings(arguments, authority);
     let stop = Stop::new(arguments.until_eof)?;

@@ -23,6 +23,7 @@ use crate::{
         clock,
         events::Anchors,
         failure::Failure,
+        output,
         stop::{Outcome, Stop},
         target::{self, Authority},
         units::nanoseconds,
@@ -58,6 +59,7 @@ const ANSWERS_WAITING: u32 = 2048;
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let authority = authorise(arguments)?;
     check(arguments)?;
+    output::check(&[arguments.out.as_deref()], &[arguments.zones.as_deref()])?;
     let zones = zones(arguments)?;
     let stop = Stop::new(arguments.until_eof)?;
     // Without it, brackets are wider by what waits take longer.

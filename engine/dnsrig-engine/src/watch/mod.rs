@@ -19,6 +19,7 @@ use crate::base::{
     clock,
     events::{self, Anchors},
     failure::Failure,
+    output,
     row_writer::RowWriter,
     stop::{Stop, Wake},
 };
@@ -90,6 +91,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     // The arguments' ranges keep these products far from overflow.
     let [interval_ns, sockets_interval_ns] =
         [arguments.interval_ms, arguments.sockets_interval_ms].map(|interval| interval.cast_signed() * 1_000_000);
+    output::check(&[Some(&arguments.out), Some(&arguments.sockets_out)], &[])?;
     let stop = Stop::new(arguments.until_eof)?;
     let mut watched = Watched::open(&arguments.host)?;
     let listings = ticks_per_flush(sockets_interval_ns);

@@ -1,8 +1,7 @@
 //! Writes a stream.
 
 use std::{
-    fs::{self, File},
-    io::{BufWriter, Write},
+    io::Write,
     net::Ipv6Addr,
     os::unix::fs::FileExt,
     path::{Path, PathBuf},
@@ -14,49 +13,31 @@ use super::{
         ADDRESS_BYTES, ALIGNMENT, HEADER_BYTES, Header, KNOWN_FLAGS, MESSAGE_BYTES_MAX, RECORD_BYTES, Record, padded,
     },
 };
-use crate::dns::header;
+use crate::{base::output::OutputFile, dns::header};
 
-/// The file is written in pieces of so many bytes.
-const WRITE_BYTES: usize = 1 << 20;
-
-/// A stream that is being written. It stands at its path once it is [finished](StreamWriter::finish), and until then
-/// beside it, with `.part` behind its name; dropped unfinished, it is removed.
+/// A stream that is being written. Like every [`OutputFile`], it appears when it is [finished](StreamWriter::finish).
 pub struct StreamWriter {
     path: PathBuf,
-    part: PathBuf,
-    file: BufWriter<File>,
+    file: OutputFile,
     offset: u64,
     queries: u64,
     clients: u64,
     due_ns: i64,
-    is_finished: bool,
 }
 
 impl StreamWriter {
     /// Begins a stream that is to stand at `path`.
     pub fn create(path: &Path) -> Result<Self, StreamError> {
-        let mut part = path.as_os_str().to_owned();
-        part.push(".part");
-        let part = PathBuf::from(part);
-        let file = File::create(&part).map_err(StreamError::write(&part))?;
-        let mut writer = StreamWriter {
-            path: path.into(),
-            part,
-            file: BufWriter::with_capacity(WRITE_BYTES, file),
-            offset: 0,
-            queries: 0,
-            clients: 0,
-            due_ns: 0,
-            is_finished: false,
-        };
+        let file = OutputFile::create(path).map_err(StreamError::write(path))?;
+        let mut writer = StreamWriter { path: path.into(), file, offset: 0, queries: 0, clients: 0, due_ns: 0 };
         // Nothing that is read as a stream, should the rename be done by somebody else.
         writer.write(&[0; HEADER_BYTES])?;
         Ok(writer)
     }
 
-    /// Where it stands until it is finished.
+    /// Where it is until it is finished.
     pub fn part(&self) -> &Path {
-        &self.part
+        self.file.part()
     }
 
     /// Adds a query. It is not due before the one that was added last.
@@ -101,25 +82,13 @@ impl StreamWriter {
         }
         let Self { queries, clients, due_ns: duration_ns, .. } = self;
         let header = Header { queries, clients, first_wall_ns, duration_ns, addresses_at };
-        let written = self.file.flush();
-        let written = written.and_then(|()| self.file.get_ref().write_all_at(&header.to_bytes(), 0));
-        written.map_err(StreamError::write(&self.part))?;
-        fs::rename(&self.part, &self.path).map_err(StreamError::write(&self.path))?;
-        self.is_finished = true;
+        let written = self.file.flushed().and_then(|file| file.write_all_at(&header.to_bytes(), 0));
+        written.and_then(|()| self.file.finish()).map_err(StreamError::write(&self.path))?;
         Ok(header)
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), StreamError> {
         self.offset += bytes.len() as u64;
-        self.file.write_all(bytes).map_err(StreamError::write(&self.part))
-    }
-}
-
-impl Drop for StreamWriter {
-    fn drop(&mut self) {
-        if !self.is_finished {
-            // Nothing more can be done about a file that cannot be removed.
-            let _ = fs::remove_file(&self.part);
-        }
+        self.file.write_all(bytes).map_err(StreamError::write(&self.path))
     }
 }

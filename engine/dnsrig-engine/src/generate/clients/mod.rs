@@ -19,7 +19,7 @@ use self::{
 };
 use super::error::DatasetError;
 use crate::{
-    base::events,
+    base::{events, output},
     dns::{
         name_table::NameTable,
         stream::{Header, StreamWriter},
@@ -45,6 +45,8 @@ pub struct Made {
 pub fn generate(arguments: &Arguments) -> Result<Made, DatasetError> {
     let mut arguments = arguments.clone();
     check(&arguments)?;
+    let inputs = [arguments.like.as_deref(), arguments.names.table.as_deref()];
+    output::check(&[Some(&arguments.out), arguments.names.names_out.as_deref()], &inputs)?;
     let given = arguments.names.table.as_deref().map(NameTable::read).transpose()?;
     let model = arguments.like.clone();
     let model = model.map(|path| Model::read::<DatasetError>(&path, arguments.seed, given.as_ref())).transpose()?;

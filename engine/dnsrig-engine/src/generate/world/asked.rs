@@ -1,10 +1,11 @@
 //! The names that a stream asks for, as a table.
 
-use std::{collections::HashMap, fs, io::Write, path::Path};
+use std::{collections::HashMap, io::Write, path::Path};
 
 use domain::base::Rtype;
 
 use crate::{
+    base::output,
     dns::{asked::Asked, dataset::is_missing, name::whole, name_table::ttl_of_s, stream::StreamReader},
     generate::error::{DatasetError, writing},
     world::{labels::Labels, names_file::sha256, types::Types},
@@ -47,7 +48,7 @@ pub fn write(stream: &Path, path: &Path) -> Result<(Asking, String), DatasetErro
         let name_shown = whole(name).fmt_with_dot();
         writeln!(text, "{name_shown}\t{}\t{}", ttl_of_s(name), types.join(",")).map_err(writing(path))?;
     }
-    fs::write(path, &text).map_err(writing(path))?;
+    output::write(path, &text).map_err(writing(path))?;
     Ok((asking, sha256(&text)))
 }
 

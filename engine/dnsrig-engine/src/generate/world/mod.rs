@@ -17,6 +17,7 @@ use toml_edit::{DocumentMut, value};
 use self::{asked::Asking, names::Which};
 use super::error::{DatasetError, writing};
 use crate::{
+    base::output,
     net::prefix::Prefix,
     world::{
         World, names_file,
@@ -92,6 +93,7 @@ pub struct Made {
 
 /// Writes what is asked for.
 pub fn generate(arguments: &Arguments) -> Result<Made, DatasetError> {
+    check(arguments)?;
     let mut document = document(arguments)?;
     let asking =
         arguments.from_stream.as_deref().map(|stream| ask(stream, &arguments.out, &mut document)).transpose()?;
@@ -102,13 +104,12 @@ pub fn generate(arguments: &Arguments) -> Result<Made, DatasetError> {
     let table = names_file::read(&spec, beside)?;
     let source = beside.with_file_name(&spec.names.file);
     let copy = arguments.out.with_file_name(&spec.names.file);
-    // A file that is copied to itself is empty afterwards.
-    if table.is_some() && source.canonicalize().ok() != copy.canonicalize().ok() {
-        fs::copy(&source, &copy).map_err(writing(&copy))?;
+    if table.is_some() {
+        fs::read(&source).and_then(|content| output::write(&copy, content)).map_err(writing(&copy))?;
     }
     let prefixes = Prefixes { ipv4: arguments.ipv4, ipv6: arguments.ipv6 };
     let world = World::with_names(spec, prefixes, table.as_ref()).map_err(DatasetError::Arguments)?;
-    fs::write(&arguments.out, text).map_err(writing(&arguments.out))?;
+    output::write(&arguments.out, text).map_err(writing(&arguments.out))?;
     let apart = arguments.faulty_names_out.as_deref();
     let others = if apart.is_some() { Which::Faulty(false) } else { Which::All };
     let names = arguments.names_out.as_deref().map(|path| names::write(&world, others, path)).transpose()?;
@@ -126,9 +127,22 @@ pub fn generate(arguments: &Arguments) -> Result<Made, DatasetError> {
     })
 }
 
+/// Refuses to write over what is read.
+fn check(arguments: &Arguments) -> Result<(), DatasetError> {
+    let Arguments { out, from, from_stream, names_out, faulty_names_out, .. } = arguments;
+    let asked = from_stream.is_some().then(|| asked_path(out));
+    let outputs = [Some(out.as_path()), names_out.as_deref(), faulty_names_out.as_deref(), asked.as_deref()];
+    Ok(output::check(&outputs, &[from.as_deref(), from_stream.as_deref()])?)
+}
+
+/// Where the table of what a stream asks for is.
+fn asked_path(out: &Path) -> PathBuf {
+    out.with_extension("asked.names")
+}
+
 /// Writes the table of what a stream asks for, and has the specification refer to it.
 fn ask(stream: &Path, out: &Path, document: &mut DocumentMut) -> Result<Asking, DatasetError> {
-    let path = out.with_extension("asked.names");
+    let path = asked_path(out);
     let (asking, sha256) = asked::write(stream, &path)?;
     let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let text = format!("names.file = {}\nnames.sha256 = {}", value(file), value(sha256));

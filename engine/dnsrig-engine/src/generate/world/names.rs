@@ -1,14 +1,11 @@
 //! The names of a world as tables that `generate clients` reads.
 
-use std::{
-    fs::File,
-    io::{BufWriter, Write},
-    path::Path,
-};
+use std::{io::Write, path::Path};
 
 use domain::base::Rtype;
 
 use crate::{
+    base::output::OutputFile,
     dns::name::whole,
     generate::error::{DatasetError, writing},
     world::{Node, World, Zone, records::Records},
@@ -36,7 +33,7 @@ impl Which {
 
 /// Writes the table; how many names it has.
 pub fn write(world: &World, which: Which, path: &Path) -> Result<u64, DatasetError> {
-    let mut output = BufWriter::new(File::create(path).map_err(writing(path))?);
+    let mut output = OutputFile::create(path).map_err(writing(path))?;
     let mut count = 0;
     let mut records = Records::default();
     for zone in world.zones().filter(|zone| zone.depth() == 2 && which.has(world, *zone)) {
@@ -63,6 +60,6 @@ pub fn write(world: &World, which: Which, path: &Path) -> Result<u64, DatasetErr
             }
         }
     }
-    output.flush().map_err(writing(path))?;
+    output.finish().map_err(writing(path))?;
     Ok(count)
 }

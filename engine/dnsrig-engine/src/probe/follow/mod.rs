@@ -19,6 +19,7 @@ use crate::{
         clock,
         events::{Anchors, EventError, emit},
         failure::Failure,
+        output,
         stop::{Outcome, Stop},
         target::{self, Authority},
     },
@@ -91,6 +92,7 @@ struct Summary<'a> {
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let authority = target::authorise(arguments.server.ip(), arguments.i_am_authorized)?;
     let rate = if authority == Authority::Vouched { arguments.rate.min(RATE_VOUCHED_MAX) } else { arguments.rate };
+    output::check(&[Some(&arguments.out)], &[Some(&arguments.zones)])?;
     let zones = Zones::read(&arguments.zones)?;
     let stop = Stop::new(arguments.until_eof)?;
     let socket = udp_client::connect(arguments.server, Some(rate.min(1024)))?;

@@ -22,6 +22,7 @@ use crate::{
     base::{
         clock, events,
         failure::Failure,
+        output,
         stop::{INTERRUPTED, Stop, StopError, Wake},
         threads::Thread,
     },
@@ -39,6 +40,8 @@ const SERVERS_NAMED: usize = 10;
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let started_ns = clock::monotonic_ns();
     let stop = Stop::new(false)?;
+    let read: Vec<_> = arguments.captures.iter().map(|path| Some(path.as_path())).collect();
+    output::check(&[Some(&arguments.out)], &read)?;
     // First, so that nothing is read in vain.
     let writer = StreamWriter::create(&arguments.out)?;
     end_when_asked(stop, writer.part().into())?;

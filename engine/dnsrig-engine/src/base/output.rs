@@ -1,0 +1,185 @@
+//! Files that are made: none replaces a file that is read, and each appears whole.
+
+use std::{
+    ffi::OsStr,
+    fs::{self, File},
+    io::{self, BufWriter, Write},
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf, absolute},
+};
+
+use super::failure::Advice;
+
+/// Bytes are written in pieces of this length.
+const WRITE_BYTES: usize = 1 << 20;
+
+/// A path that stands for standard input where a command reads it.
+const STANDARD_INPUT: &str = "-";
+
+/// A file would be replaced that is needed.
+#[derive(Debug, thiserror::Error)]
+pub enum Replacing {
+    #[error("{} is the same file as {}, which is read", output.display(), input.display())]
+    Input { output: PathBuf, input: PathBuf },
+    #[error("two outputs have the path {}", .0.display())]
+    Output(PathBuf),
+}
+
+impl Advice for Replacing {
+    fn hint(&self) -> String {
+        "nothing was changed: give every output a path of its own".into()
+    }
+
+    fn exit_code(&self) -> u8 {
+        2
+    }
+}
+
+/// Refuses outputs that are the same file as an input, by whatever path or link, or that have the same path. What
+/// becomes an output stands beside its path first, so the place beside it is an output as well.
+pub fn check(outputs: &[Option<&Path>], inputs: &[Option<&Path>]) -> Result<(), Replacing> {
+    let outputs: Vec<_> = outputs.iter().flatten().copied().collect();
+    let mut places: Vec<_> = outputs.iter().filter_map(|output| absolute(output).ok()).collect();
+    places.sort_unstable();
+    if let Some(pair) = places.windows(2).find(|pair| pair[0] == pair[1] && !is_device(&pair[0])) {
+        return Err(Replacing::Output(pair[0].clone()));
+    }
+    for input in inputs.iter().flatten() {
+        let Some(read) = identity(input) else { continue };
+        for output in outputs.iter().flat_map(|output| [output.to_path_buf(), beside(output)]) {
+            if identity(&output) == Some(read) {
+                return Err(Replacing::Input { output, input: input.to_path_buf() });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Device and inode of a regular file; pipes and devices may well be read and written.
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    let path = if path == Path::new(STANDARD_INPUT) { Path::new("/dev/stdin") } else { path };
+    fs::metadata(path).ok().filter(fs::Metadata::is_file).map(|file| (file.dev(), file.ino()))
+}
+
+fn is_device(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| !found.is_file())
+}
+
+/// Where a file stands until it is whole.
+fn beside(path: &Path) -> PathBuf {
+    let mut part = path.as_os_str().to_owned();
+    part.push(OsStr::new(".part"));
+    part.into()
+}
+
+/// A file that is being written. It appears at its path once it is [finished](OutputFile::finish), and until then it is
+/// beside it, with `.part` behind its name; dropped unfinished, it is removed. A pipe or a device is written directly.
+pub struct OutputFile {
+    path: PathBuf,
+    part: Option<PathBuf>,
+    file: BufWriter<File>,
+}
+
+impl OutputFile {
+    /// Begins a file that is to appear at `path`.
+    pub fn create(path: &Path) -> io::Result<Self> {
+        let part = (!is_device(path)).then(|| beside(path));
+        let file = File::create(part.as_deref().unwrap_or(path))?;
+        Ok(OutputFile { path: path.into(), part, file: BufWriter::with_capacity(WRITE_BYTES, file) })
+    }
+
+    /// Where it is until it is finished.
+    pub fn part(&self) -> &Path {
+        self.part.as_deref().unwrap_or(&self.path)
+    }
+
+    /// The file, with all that was written before.
+    pub fn flushed(&mut self) -> io::Result<&File> {
+        self.file.flush()?;
+        Ok(self.file.get_ref())
+    }
+
+    /// Has it appear at its path, in the place of what is there.
+    pub fn finish(mut self) -> io::Result<()> {
+        self.file.flush()?;
+        match self.part.take() {
+            Some(part) => fs::rename(part, &self.path),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Write for OutputFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Drop for OutputFile {
+    fn drop(&mut self) {
+        if let Some(part) = &self.part {
+            // Nothing more can be done about a file that cannot be removed.
+            let _ = fs::remove_file(part);
+        }
+    }
+}
+
+/// Writes a whole file.
+pub fn write(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
+    let mut file = OutputFile::create(path)?;
+    file.write_all(content.as_ref())?;
+    file.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn an_output_is_no_input_by_whatever_path() {
+        let folder = tempfile::tempdir().unwrap();
+        let [input, other, link, hard] = ["in", "out", "link", "hard"].map(|name| folder.path().join(name));
+        fs::write(&input, "read").unwrap();
+        symlink(&input, &link).unwrap();
+        fs::hard_link(&input, &hard).unwrap();
+        let roundabout = folder.path().join("./in");
+        for output in [&input, &link, &hard, &roundabout] {
+            assert!(
+                matches!(check(&[Some(output)], &[None, Some(&input)]), Err(Replacing::Input { .. })),
+                "{output:?}"
+            );
+        }
+        assert!(check(&[Some(&other), None], &[Some(&input)]).is_ok());
+        // An output is written beside its path first.
+        fs::hard_link(&input, folder.path().join("out.part")).unwrap();
+        assert!(matches!(check(&[Some(&other)], &[Some(&input)]), Err(Replacing::Input { .. })));
+        assert!(matches!(check(&[Some(&other), Some(&other)], &[]), Err(Replacing::Output(_))));
+        let null = Path::new("/dev/null");
+        assert!(check(&[Some(null), Some(null)], &[Some(null)]).is_ok());
+    }
+
+    #[test]
+    fn a_file_appears_whole_or_not_at_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out");
+        fs::write(&path, "before").unwrap();
+        let mut unfinished = OutputFile::create(&path).unwrap();
+        unfinished.write_all(b"half").unwrap();
+        unfinished.flushed().unwrap();
+        assert_eq!(fs::read(unfinished.part()).unwrap(), b"half");
+        drop(unfinished);
+        assert_eq!(fs::read(&path).unwrap(), b"before");
+        write(&path, "after").unwrap();
+        assert_eq!(
+            (fs::read(&path).unwrap().as_slice(), fs::read_dir(folder.path()).unwrap().count()),
+            (&b"after"[..], 1)
+        );
+        write(Path::new("/dev/null"), "gone").unwrap();
+    }
+}

@@ -1,0 +1,66 @@
+//! No command replaces a file that it reads.
+
+use std::{
+    fs,
+    os::unix::fs::symlink,
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use crate::process::{ENGINE, nobody};
+
+/// Runs the engine in a folder; its exit code and what it says.
+fn run(folder: &Path, arguments: &str, input: Stdio) -> (Option<i32>, String) {
+    let mut command = Command::new(ENGINE);
+    let output = command.args(arguments.split_whitespace()).current_dir(folder).stdin(input).output().unwrap();
+    (output.status.code(), String::from_utf8(output.stderr).unwrap())
+}
+
+#[test]
+fn an_output_that_is_an_input_is_refused_and_stays_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    // A line that is a name in every list of names; what reads captures does not come to read it.
+    fs::write(folder.join("in"), "a.example\n").unwrap();
+    symlink("in", folder.join("link")).unwrap();
+    fs::hard_link(folder.join("in"), folder.join("hard")).unwrap();
+    let server = nobody();
+    for command in [
+        "replay prepare in --out OUT".to_owned(),
+        "replay prepare other in --out OUT".to_owned(),
+        "generate clients --names in --clients 1 --qps 9 --duration-s 1 --out OUT".to_owned(),
+        "generate clients --names in --clients 1 --qps 9 --duration-s 1 --out new --names-out OUT".to_owned(),
+        "generate clients --like in --out OUT".to_owned(),
+        "generate world --from in --out OUT".to_owned(),
+        "generate world --from-stream in --out new --names-out OUT".to_owned(),
+        format!("probe {server} --zones in --limit-s 1 --out OUT"),
+        format!("probe follow {server} --zones in --out OUT"),
+        format!("propagation --primary {server} --secondary {server} --zones in --changes 1 --out OUT"),
+        format!("change {server} --zones in --changes-per-s 1 --duration-s 1 --out OUT"),
+        format!("change {server} --catalog c.example --members in --changes-per-s 1 --duration-s 1 --out OUT"),
+        format!("interrogate {server} --zones in --out OUT"),
+    ] {
+        for output in ["in", "./in", "link", "hard"] {
+            let (code, errors) = run(folder, &command.replace("OUT", output), Stdio::null());
+            assert!(
+                code == Some(2) && errors.contains("is the same file as"),
+                "{command}, {output}: {code:?}: {errors}"
+            );
+            assert_eq!(fs::read(folder.join("in")).unwrap(), b"a.example\n", "{command}, {output}");
+        }
+    }
+    let input = fs::File::open(folder.join("in")).unwrap();
+    let (code, errors) = run(folder, "replay prepare - --out in", input.into());
+    assert!(code == Some(2) && errors.contains("is the same file as -"), "{errors}");
+    // One path for two outputs loses one of them.
+    for command in [
+        "watch --host h,cgroup=/ --out same --sockets-out same --duration-s 1",
+        "generate clients --clients 1 --qps 9 --duration-s 1 --out same --names-out same",
+    ] {
+        let (code, errors) = run(folder, command, Stdio::null());
+        assert!(code == Some(2) && errors.contains("two outputs"), "{command}: {errors}");
+    }
+    let mut left: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    left.sort();
+    assert_eq!(left, ["hard", "in", "link"]);
+}
