@@ -18,8 +18,9 @@ pub const RD: u8 = 0x01;
 /// The operation NOTIFY (RFC 1996 §3.3), where the third byte has it.
 pub const NOTIFY: u8 = 4 << 3;
 
-/// Bits of the fourth byte: authentic data (RFC 4035 §3.2.3), response code.
+/// Bits of the fourth byte: authentic data and checking disabled (RFC 4035 §3.2), response code.
 pub const AD: u8 = 0x20;
+pub const CD: u8 = 0x10;
 pub const RCODE: u8 = 0x0f;
 
 /// Where the number of additional records stands.

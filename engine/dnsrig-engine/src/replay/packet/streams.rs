@@ -10,7 +10,11 @@ use serde::Serialize;
 
 use super::tcp::Segment;
 use crate::{
-    dns::{header::HEADER_BYTES, stream::Transport},
+    dns::{
+        header::{AD, CD, HEADER_BYTES, Header, RD},
+        record::Walk,
+        stream::Transport,
+    },
     replay::message::{Kind, Message, kind},
 };
 
@@ -32,6 +36,16 @@ const AHEAD_BYTES_MAX: i64 = 1 << 24;
 /// The length before a message.
 const LENGTH_BYTES: usize = 2;
 
+/// A longer query is not looked for where messages were lost. Queries with a long cookie, padding and a signature have
+/// fewer bytes.
+const SEARCHED_BYTES_MAX: usize = 4096;
+
+/// Nor is a query with more records: it has EDNS (RFC 6891) and a signature (RFC 8945) at most.
+const ADDITIONAL_MAX: u16 = 2;
+
+/// Where in a header the second byte of flags is.
+const FLAGS_AT: usize = 3;
+
 /// What became of the segments from clients: `read` is the sum of the others up to `unusable`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
@@ -52,6 +66,9 @@ pub struct Counts {
     pub connections: u64,
     /// Messages of which a part is missing.
     pub messages_cut: u64,
+    /// Holes that were skipped, and the bytes that the capture lacks there.
+    pub holes: u64,
+    pub missing_bytes: u64,
 }
 
 impl Counts {
@@ -83,6 +100,8 @@ enum State {
 struct Stream {
     key: Key,
     state: State,
+    /// Whether the first byte is known: the begin was captured.
+    has_begin: bool,
     /// The number of the next byte, and how many bytes there were before it.
     next: u32,
     position: u64,
@@ -92,9 +111,12 @@ struct Stream {
     end: Option<u64>,
     /// Which of all segments was its last.
     touched: u64,
-    /// The part of a message that has come, with its length, and when it began.
+    /// The part of a message that has come, with its length, and when it began. Where messages were lost: what may
+    /// begin with a query.
     part: Vec<u8>,
     part_ns: i64,
+    /// Bytes of the part are missing.
+    is_cut: bool,
     messages: u64,
     /// Segments behind a hole: their positions, when they came, and what they hold.
     waiting: BTreeMap<u64, (i64, Vec<u8>)>,
@@ -138,7 +160,7 @@ impl Streams {
         let stream = self.streams.entry(key).or_insert_with(|| Stream::new(key, segment));
         let before = if is_known { stream.bytes() } else { 0 };
         self.oldest.remove(&stream.touched);
-        if segment.is_syn && is_known && segment.sequence != stream.base {
+        if is_known && stream.ends_before(segment) {
             // The port is used again.
             self.counts.connections += 1;
             stream.give_up(&mut self.counts, &mut each);
@@ -177,6 +199,7 @@ impl Stream {
         Stream {
             key,
             state: if segment.is_syn { State::Reading } else { State::NoBegin },
+            has_begin: segment.is_syn,
             next: segment.sequence,
             position: 0,
             base: segment.sequence,
@@ -184,6 +207,7 @@ impl Stream {
             touched: 0,
             part: Vec::new(),
             part_ns: 0,
+            is_cut: false,
             messages: 0,
             waiting: BTreeMap::new(),
             waiting_bytes: 0,
@@ -194,8 +218,26 @@ impl Stream {
         size_of::<Self>() + self.part.capacity() + self.waiting_bytes
     }
 
+    /// How far in front of the next byte a segment begins; below 0 if it begins before it.
+    fn ahead(&self, segment: &Segment) -> i64 {
+        i64::from(segment.sequence.wrapping_sub(self.next) as i32)
+    }
+
+    /// Whether a segment is of a later connection with the same ports, whose begin may be missing from the capture.
+    fn ends_before(&self, segment: &Segment) -> bool {
+        if segment.is_syn {
+            return segment.sequence != self.base;
+        }
+        let ahead = self.ahead(segment);
+        let is_far = ahead.abs() > AHEAD_BYTES_MAX;
+        let has_ended = self.end.is_some_and(|end| self.position >= end);
+        // To keep a connection alive, hosts send the byte before the first one (RFC 9293 §3.8.4).
+        let is_before_begin = self.has_begin && self.position as i64 + ahead + (segment.payload.len() as i64) < 0;
+        !segment.payload.is_empty() && (is_far || is_before_begin || has_ended && ahead > 0)
+    }
+
     fn take(&mut self, time_ns: i64, segment: &Segment, counts: &mut Counts, each: &mut impl FnMut(Message)) {
-        let ahead = i64::from(segment.sequence.wrapping_sub(self.next) as i32);
+        let ahead = self.ahead(segment);
         let end = ahead + segment.payload.len() as i64;
         if segment.is_end && (0..=AHEAD_BYTES_MAX).contains(&end) {
             self.end.get_or_insert(self.position + end as u64);
@@ -218,7 +260,7 @@ impl Stream {
             self.skip_hole(counts, each);
         }
         if self.end.is_some_and(|end| self.position >= end) {
-            self.cut_message(counts);
+            self.cut_message(counts, each);
             self.state = State::Done;
         }
     }
@@ -254,11 +296,21 @@ impl Stream {
     /// Goes on behind the hole: the message around it is lost.
     fn skip_hole(&mut self, counts: &mut Counts, each: &mut impl FnMut(Message)) {
         let Some((&position, _)) = self.waiting.first_key_value() else { return };
-        self.cut_message(counts);
-        if self.state != State::Done {
-            self.state = State::BehindHole;
+        let missing = position - self.position;
+        counts.holes += 1;
+        counts.missing_bytes += missing;
+        let left = message_bytes(&self.part).map(|bytes| (bytes - self.part.len()) as u64);
+        if self.state == State::Reading && left.is_some_and(|left| missing < left) {
+            // The length of the message is known, so it is known where the next one begins.
+            self.part.resize(self.part.len() + missing as usize, 0);
+            self.is_cut = true;
+        } else {
+            self.cut_message(counts, each);
+            if self.state != State::Done {
+                self.state = State::BehindHole;
+            }
         }
-        self.next = self.next.wrapping_add((position - self.position) as u32);
+        self.next = self.next.wrapping_add(missing as u32);
         self.position = position;
         self.read_waiting(counts, each);
     }
@@ -268,23 +320,28 @@ impl Stream {
         while !self.waiting.is_empty() {
             self.skip_hole(counts, each);
         }
-        self.cut_message(counts);
+        self.cut_message(counts, each);
     }
 
-    fn cut_message(&mut self, counts: &mut Counts) {
-        counts.messages_cut += u64::from(!self.part.is_empty());
-        self.part = Vec::new();
+    /// Nothing more comes of the message that has begun. What may have begun with a query does not, but a query may be
+    /// in it.
+    fn cut_message(&mut self, counts: &mut Counts, each: &mut impl FnMut(Message)) {
+        if matches!(self.state, State::NoBegin | State::BehindHole) {
+            self.search(self.part_ns, &[], false, counts, each);
+        }
+        counts.messages_cut += u64::from(self.state == State::Reading && !self.part.is_empty());
+        (self.part, self.is_cut) = (Vec::new(), false);
     }
 
     /// Takes the bytes that come next.
     fn pass(&mut self, time_ns: i64, payload: &[u8], counts: &mut Counts, each: &mut impl FnMut(Message)) {
         self.next = self.next.wrapping_add(payload.len() as u32);
         self.position += payload.len() as u64;
-        let is_beginning = matches!(self.state, State::NoBegin | State::BehindHole);
-        if is_beginning && begins_with_query(payload) {
-            self.state = State::Reading;
-        }
-        let is_used = self.state == State::Reading && self.read(time_ns, payload, each);
+        let is_used = match self.state {
+            State::NoBegin | State::BehindHole => self.search(time_ns, payload, true, counts, each),
+            State::Reading => self.read(time_ns, payload, counts, each),
+            State::Done => false,
+        };
         let counted = match self.state {
             _ if is_used => &mut counts.used,
             State::NoBegin => &mut counts.without_begin,
@@ -294,8 +351,42 @@ impl Stream {
         *counted += 1;
     }
 
+    /// Looks for a query in what came since messages were lost, and reads on from there; whether there is one.
+    fn search(
+        &mut self,
+        time_ns: i64,
+        payload: &[u8],
+        more_may_come: bool,
+        counts: &mut Counts,
+        each: &mut impl FnMut(Message),
+    ) -> bool {
+        let before = self.part.len();
+        let mut bytes = std::mem::take(&mut self.part);
+        bytes.extend_from_slice(payload);
+        let begins = |at: &usize| match query_bytes(&bytes[*at..]) {
+            Begins::Query(_) => true,
+            Begins::Unknown => more_may_come,
+            Begins::Other => false,
+        };
+        let at = (0..bytes.len()).find(begins).unwrap_or(bytes.len());
+        if at >= before {
+            self.part_ns = time_ns;
+        }
+        bytes.drain(..at);
+        let Begins::Query(length) = query_bytes(&bytes) else {
+            self.part = bytes;
+            return false;
+        };
+        self.state = State::Reading;
+        let rest = bytes.split_off(length);
+        self.part = bytes;
+        self.give(counts, each);
+        self.read(time_ns, &rest, counts, each);
+        true
+    }
+
     /// Reads messages; false if the payload begins with something else.
-    fn read(&mut self, time_ns: i64, mut payload: &[u8], each: &mut impl FnMut(Message)) -> bool {
+    fn read(&mut self, time_ns: i64, mut payload: &[u8], counts: &mut Counts, each: &mut impl FnMut(Message)) -> bool {
         let mut is_used = false;
         while !payload.is_empty() {
             if self.part.is_empty() {
@@ -311,7 +402,7 @@ impl Stream {
                     self.state = State::Done;
                     return is_used;
                 }
-                Some(bytes) if bytes == self.part.len() => self.give(each),
+                Some(bytes) if bytes == self.part.len() => self.give(counts, each),
                 _ => (),
             }
             is_used = true;
@@ -319,8 +410,11 @@ impl Stream {
         is_used
     }
 
-    /// Gives the message that has come.
-    fn give(&mut self, each: &mut impl FnMut(Message)) {
+    /// Gives the message that has come, if all of it is there.
+    fn give(&mut self, counts: &mut Counts, each: &mut impl FnMut(Message)) {
+        if self.is_cut {
+            return self.cut_message(counts, each);
+        }
         let Key { source, destination, source_port, destination_port } = self.key;
         let part = std::mem::take(&mut self.part);
         each(Message {
@@ -343,8 +437,49 @@ fn message_bytes(part: &[u8]) -> Option<usize> {
     Some(LENGTH_BYTES + usize::from(u16::from_be_bytes(*length)))
 }
 
-/// Whether a whole query stands at the begin: so messages are found again in the middle of a connection.
-fn begins_with_query(payload: &[u8]) -> bool {
-    let message = message_bytes(payload).and_then(|bytes| payload.get(LENGTH_BYTES..bytes));
-    message.is_some_and(|message| kind(message) == Kind::Query)
+/// Whether bytes begin with a query and its length.
+pub fn begins_with_query(bytes: &[u8]) -> bool {
+    matches!(query_bytes(bytes), Begins::Query(_))
+}
+
+/// What bytes begin with.
+enum Begins {
+    /// A query, which has so many bytes with its length.
+    Query(usize),
+    Other,
+    /// Too few bytes are there.
+    Unknown,
+}
+
+/// Whether bytes in the middle of a connection begin with a query and its length. All that a query has to be is looked
+/// at, so that hardly anything else is taken for one: its counts, and records that end where it does.
+fn query_bytes(bytes: &[u8]) -> Begins {
+    let Some(length) = message_bytes(bytes) else { return Begins::Unknown };
+    if !(LENGTH_BYTES + HEADER_BYTES..=SEARCHED_BYTES_MAX).contains(&length) {
+        return Begins::Other;
+    }
+    let message = &bytes[LENGTH_BYTES..bytes.len().min(length)];
+    match Header::read(message) {
+        Err(_) => Begins::Unknown,
+        Ok(header) if !could_be_query(message, &header) => Begins::Other,
+        Ok(_) if bytes.len() < length => Begins::Unknown,
+        Ok(header) if kind(message) == Kind::Query && is_filled(message, &header) => Begins::Query(length),
+        Ok(_) => Begins::Other,
+    }
+}
+
+/// The header of a query has no flags of answers (RFC 1035 §4.1.1) and no records but additional ones.
+fn could_be_query(message: &[u8], header: &Header) -> bool {
+    let has_flags_of_queries = header.flags & !RD == 0 && message[FLAGS_AT] & !(AD | CD) == 0;
+    let is_alone = header.records() == u32::from(header.additional) && header.additional <= ADDITIONAL_MAX;
+    // Without a question it asks for a cookie, which is in a record (RFC 7873 §5.4).
+    has_flags_of_queries && is_alone && (header.questions == 1 || header.questions == 0 && header.additional > 0)
+}
+
+/// Whether question and records fill the message.
+fn is_filled(message: &[u8], header: &Header) -> bool {
+    let mut walk = Walk::new(message);
+    let walked = (0..header.questions).try_for_each(|_| walk.skip_question());
+    let walked = walked.and_then(|()| (0..header.additional).try_for_each(|_| walk.any_record().map(drop)));
+    walked.and_then(|()| walk.end()).is_ok()
 }

@@ -84,7 +84,71 @@ fn behind_a_hole_messages_are_found_again() {
     let (numbers, counts) =
         found(&[syn(9), segment(9, &bytes[..25]), segment(40, &bytes[31..38]), segment(47, &query(3))]);
     assert_eq!(numbers, [(1, true), (3, false)]);
-    assert_eq!((counts.used, counts.behind_hole, counts.messages_cut), (2, 1, 1));
+    // How long the second one is was captured, so the third one is not searched for.
+    assert_eq!((counts.used, counts.behind_hole, counts.messages_cut), (3, 0, 1));
+    assert_eq!((counts.holes, counts.missing_bytes), (1, 6));
+}
+
+/// A length and a message each in a segment of its own, as clients send them that write twice.
+fn in_two_segments(numbers: std::ops::RangeInclusive<u8>) -> Vec<(u32, Vec<u8>)> {
+    let mut at = 9;
+    let pieces = numbers.flat_map(|number| {
+        let query = query(number);
+        [query[..2].to_vec(), query[2..].to_vec()]
+    });
+    pieces
+        .map(|piece| {
+            at += piece.len() as u32;
+            (at - piece.len() as u32, piece)
+        })
+        .collect()
+}
+
+#[test]
+fn a_missing_segment_costs_the_message_that_it_is_part_of() {
+    let pieces = in_two_segments(1..=5);
+    for missing in 0..pieces.len() {
+        let there =
+            pieces.iter().enumerate().filter(|(at, _)| *at != missing).map(|(_, (at, piece))| segment(*at, piece));
+        let (numbers, counts) = found(&[syn(9)].into_iter().chain(there).collect::<Vec<_>>());
+        let lost = missing as u8 / 2 + 1;
+        let expected: Vec<_> = (1..=5).filter(|number| *number != lost).collect();
+        assert_eq!(numbers.iter().map(|(number, _)| *number).collect::<Vec<_>>(), expected, "{missing}");
+        // What is missing at the end is no hole: nothing came behind it.
+        let length = pieces[missing].1.len() as u64;
+        let hole = if missing == pieces.len() - 1 { (0, 0) } else { (1, length) };
+        assert_eq!((counts.holes, counts.missing_bytes), hole, "{missing}");
+    }
+}
+
+#[test]
+fn queries_are_found_wherever_a_capture_begins_in_a_connection() {
+    let bytes: Vec<u8> = (1..=5).flat_map(query).collect();
+    for begin in 1..bytes.len() {
+        for length in [1, 2, 7, 19, 30, 95] {
+            let pieces = bytes[begin..].chunks(length).enumerate();
+            let pieces: Vec<_> = pieces.map(|(at, piece)| segment((at * length) as u32, piece)).collect();
+            let whole: Vec<_> = (1..=5).filter(|number| usize::from(*number - 1) * 19 >= begin).collect();
+            let numbers: Vec<_> = found(&pieces).0.into_iter().map(|(number, _)| number).collect();
+            assert_eq!(numbers, whole, "from byte {begin} on, in pieces of {length}");
+        }
+    }
+}
+
+#[test]
+fn what_is_no_query_is_not_taken_for_one() {
+    // A length that fits, and then: an answer, an update, too many records, bytes behind the records.
+    let changes: [(usize, u8); 4] = [(2, 0x80), (2, 0x28), (9, 1), (1, 0)];
+    for (at, value) in changes {
+        let mut other = query(7);
+        other[2 + at] = value;
+        if at == 1 {
+            other[1] += 1;
+            other.push(0);
+        }
+        let bytes = [&other[..], &query(8)].concat();
+        assert_eq!(found(&[segment(9, &bytes)]).0, [(8, true)], "{at}");
+    }
 }
 
 #[test]
@@ -112,6 +176,21 @@ fn a_port_is_used_again() {
     let (one, two) = (query(1), query(2));
     let (numbers, counts) = found(&[syn(9), segment(9, &one), fin, syn(5000), segment(5000, &two)]);
     assert_eq!((numbers, counts.connections), (vec![(1, true), (2, true)], 2));
+}
+
+#[test]
+fn a_port_is_used_again_and_the_begin_was_not_captured() {
+    let fin = Segment { is_end: true, ..segment(28, &[]) };
+    let (one, two) = (query(1), query(2));
+    // Behind the end, far ahead with or without an end, and before the first byte.
+    for (start, ends) in [(5000, true), (1 << 30, true), (1 << 30, false), (3 << 30, false), (u32::MAX - 5000, true)] {
+        let before = if ends { vec![syn(9), segment(9, &one), fin] } else { vec![syn(9), segment(9, &one)] };
+        let (numbers, counts) = found(&[&before[..], &[segment(start, &two)]].concat());
+        assert_eq!((numbers, counts.connections), (vec![(1, true), (2, true)], 2), "{start}, {ends}");
+    }
+    // A byte that keeps the connection alive begins no other one.
+    let (numbers, counts) = found(&[syn(9), segment(8, &[0]), segment(9, &one)]);
+    assert_eq!((numbers, counts.connections, counts.repeated), (vec![(1, true)], 1, 1));
 }
 
 /// Holes that are never filled, in more connections than there is room for.

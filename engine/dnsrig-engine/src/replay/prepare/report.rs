@@ -86,6 +86,8 @@ pub fn text(summary: &Summary) -> String {
             (segments.unusable, "unusable"),
             (segments.connections, "connections"),
             (segments.messages_cut, "messages cut"),
+            (segments.holes, "holes"),
+            (segments.missing_bytes, "bytes missing in them"),
         ],
     );
     let messages = &ledger.messages;
@@ -165,6 +167,14 @@ fn notes(summary: &Summary) -> Vec<String> {
             "{} queries came again within a millisecond: the capture has packets twice, as `tcpdump -i any` gives them on a \
              host with bridges or VLANs; capture on one interface",
             grouped(summary.stream.repeated_at_once)
+        ));
+    }
+    let segments = &summary.ledger.tcp_segments;
+    if segments.holes > 0 {
+        found.push(format!(
+            "{} bytes are missing from connections, in {} holes: queries in them are lost, and the capture dropped packets",
+            grouped(segments.missing_bytes),
+            grouped(segments.holes)
         ));
     }
     let counted = [
