@@ -14,7 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use dnsrig_engine::dns::stream::{RETRANSMISSION, Record, StreamWriter, Transport};
+use dnsrig_engine::dns::stream::{NEW_CONNECTION, RETRANSMISSION, Record, StreamWriter, Transport};
 use serde_json::Value;
 
 use crate::{
@@ -303,6 +303,22 @@ fn over_tcp_a_client_keeps_its_connection_until_it_is_idle() {
     let (served, summary) = play_over_tcp(&path, &["--clients-from", "127.1.0.0/16", "--connections", "1"]);
     assert_eq!((count(&summary, "answered"), served.iter().map(|(_, queries)| queries).sum::<usize>()), (7, 7));
     assert_eq!(served.len(), 4, "0, 1, 0 again, 1 again: {served:?}");
+}
+
+#[test]
+fn a_client_begins_a_connection_where_it_did() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("clients.stream");
+    let twice =
+        |at| [(at * 100 * MS, 0, NEW_CONNECTION, Transport::Tcp), (at * 100 * MS + 20 * MS, 0, 0, Transport::Tcp)];
+    stream_over(&path, (0..5).flat_map(twice));
+    let clients_from = ["--clients-from", "127.1.0.0/16"];
+    let (served, summary) = play_over_tcp(&path, &clients_from);
+    assert_eq!(served, [([127, 1, 0, 1].into(), 2); 5], "{summary}");
+    assert_eq!((count(&summary, "answered"), count(&summary["connections"], "attempted")), (10, 5));
+    // Over another transport than they came, clients keep their connections as they are told.
+    let (served, _) = play_over_tcp(&path, &[&clients_from[..], &["--transport", "tcp"]].concat());
+    assert_eq!(served, [([127, 1, 0, 1].into(), 10)]);
 }
 
 #[test]

@@ -26,15 +26,23 @@ const SPARE_MAX: usize = 128;
 /// How long one side sleeps until it looks again for room, or for the first chunk.
 const LOOK_INTERVAL: Duration = Duration::from_millis(5);
 
+/// How a query travels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Way {
+    pub transport: Transport,
+    /// Whether it is asked again over TCP if its answer is truncated.
+    pub asks_again: bool,
+    /// Whether it is the first of a connection of its client.
+    pub begins_connection: bool,
+}
+
 /// A query of a chunk.
 #[derive(Clone, Copy, Debug)]
 struct Query {
     due_ns: i64,
     number: u64,
     client: u32,
-    transport: Transport,
-    /// Whether it is asked again over TCP if its answer is truncated.
-    asks_again: bool,
+    way: Way,
     /// Where its message begins in the chunk; it ends where the next one begins.
     start: u32,
 }
@@ -66,15 +74,9 @@ impl Chunk {
     }
 
     /// Adds a query, of which none before is due later; `number` is its place in the stream.
-    pub fn push(
-        &mut self,
-        (number, due_ns): (u64, i64),
-        client: u32,
-        (transport, asks_again): (Transport, bool),
-        message: &[u8],
-    ) {
+    pub fn push(&mut self, (number, due_ns): (u64, i64), client: u32, way: Way, message: &[u8]) {
         let start = self.messages.len() as u32;
-        self.queries.push(Query { due_ns, number, client, transport, asks_again, start });
+        self.queries.push(Query { due_ns, number, client, way, start });
         self.messages.extend_from_slice(message);
         self.open += 1;
     }
@@ -224,15 +226,9 @@ impl Captured {
 
     /// How a query that has not ended travels.
     #[inline]
-    pub fn transport(&self, place: u32) -> Transport {
+    pub fn way(&self, place: u32) -> Way {
         let (chunk, at) = self.place(place);
-        self.chunks[chunk].queries[at].transport
-    }
-
-    /// Whether a query that has not ended is asked again over TCP if its answer is truncated.
-    pub fn asks_again(&self, place: u32) -> bool {
-        let (chunk, at) = self.place(place);
-        self.chunks[chunk].queries[at].asks_again
+        self.chunks[chunk].queries[at].way
     }
 
     /// A query that was taken has ended.

@@ -1,9 +1,11 @@
 use super::*;
 
+const WAY: Way = Way { transport: Transport::Udp, asks_again: false, begins_connection: false };
+
 /// Chunks of queries due at so many nanoseconds each, of the client 7, whose message is the due time.
 fn chunk(due_ns: &[i64]) -> Chunk {
     let mut chunk = Chunk::default();
-    due_ns.iter().for_each(|due_ns| chunk.push((0, *due_ns), 7, (Transport::Udp, false), &due_ns.to_be_bytes()));
+    due_ns.iter().for_each(|due_ns| chunk.push((0, *due_ns), 7, WAY, &due_ns.to_be_bytes()));
     chunk
 }
 

@@ -205,7 +205,7 @@ mod tests {
         dns::stream::Transport,
         load::{
             arrivals::Model,
-            captured::{self, Captured, Chunk},
+            captured::{self, Captured, Chunk, Way},
             segment::Segment,
             source::Source,
         },
@@ -264,7 +264,8 @@ mod tests {
         let (mut sender, receiver) = captured::channel();
         let chunk = |due_ns: i64| {
             let mut chunk = Chunk::default();
-            chunk.push((0, due_ns), 0, (Transport::Udp, false), &[0; 17]);
+            let way = Way { transport: Transport::Udp, asks_again: false, begins_connection: false };
+            chunk.push((0, due_ns), 0, way, &[0; 17]);
             chunk
         };
         sender.give(chunk(2 * MS)).unwrap();

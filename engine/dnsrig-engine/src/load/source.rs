@@ -28,7 +28,7 @@ impl Source {
     pub fn transport(&self, place: u32) -> Option<Transport> {
         match self {
             Source::Prepared(_) => None,
-            Source::Captured(captured) => Some(captured.transport(place)),
+            Source::Captured(captured) => Some(captured.way(place).transport),
         }
     }
 
@@ -36,7 +36,15 @@ impl Source {
     pub fn asks_again(&self, place: u32) -> bool {
         match self {
             Source::Prepared(_) => true,
-            Source::Captured(captured) => captured.asks_again(place),
+            Source::Captured(captured) => captured.way(place).asks_again,
+        }
+    }
+
+    /// Whether the query at this position is the first of a connection of its client; it has not ended.
+    pub fn begins_connection(&self, place: u32) -> bool {
+        match self {
+            Source::Prepared(_) => false,
+            Source::Captured(captured) => captured.way(place).begins_connection,
         }
     }
 

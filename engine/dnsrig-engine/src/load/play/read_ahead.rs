@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::{
-    dns::stream::{RETRANSMISSION, StreamError, StreamReader, Transport},
+    dns::stream::{NEW_CONNECTION, RETRANSMISSION, StreamError, StreamReader, Transport},
     load::{
-        captured::{Chunk, ChunkSender},
+        captured::{Chunk, ChunkSender, Way},
         classes::Classes,
         segment::Part,
     },
@@ -74,10 +74,15 @@ pub fn read_ahead(
             skipped.too_long.fetch_add(1, Ordering::Relaxed);
             continue;
         }
-        // Who is to use nothing but UDP does not go to TCP, either.
-        let asks_again = wanted != Some(Transport::Udp);
+        let way = Way {
+            transport,
+            // Who is to use nothing but UDP does not go to TCP, either.
+            asks_again: wanted != Some(Transport::Udp),
+            // How long connections over another transport last is not the stream's to say.
+            begins_connection: wanted.is_none() && record.flags & NEW_CONNECTION != 0,
+        };
         let due_ns = (record.due_ns as f64 / selection.speed) as i64;
-        chunk.push((number, due_ns), record.client, (transport, asks_again), record.message);
+        chunk.push((number, due_ns), record.client, way, record.message);
         if !chunk.has_room() {
             let Some(empty) = sender.give(chunk) else { return Ok(()) };
             chunk = empty;

@@ -185,12 +185,17 @@ impl Stream {
     }
 
     /// The slot that is to take queries of `client`, or whose turn it is; none if none can.
-    fn turn(&mut self, client: Option<u32>, in_flight: &mut InFlight) -> Option<usize> {
-        let (Some((_, assignment)), Some(number)) = (&mut self.many, client) else { return self.slots.turn(client) };
+    fn turn(&mut self, due: &Due, in_flight: &mut InFlight) -> Option<usize> {
+        let (Some((_, assignment)), Some(number)) = (&self.many, due.client) else {
+            return self.slots.turn(due.client);
+        };
         if let Some(slot) = assignment.slot(number) {
-            return self.slots.turn(Some(slot as u32));
+            if !self.slots.is_used(slot) || !in_flight.source.begins_connection(due.query) {
+                return self.slots.turn(Some(slot as u32));
+            }
+            self.supersede(slot, in_flight);
         }
-        if assignment.is_full() {
+        if self.many.as_ref().is_some_and(|(_, assignment)| assignment.is_full()) {
             // All others had queries later. If this one still waits for answers, so do all, and the query has to wait.
             let slot = self.slots.longest_unused().filter(|slot| in_flight.outstanding_of(self.first + slot) == 0)?;
             self.end(slot, None, in_flight);
@@ -199,6 +204,17 @@ impl Stream {
         let slot = assignment.assign(number)?;
         self.slots.set_class(slot, many.classes.of(number));
         Some(slot)
+    }
+
+    /// Ends a connection whose client begins another one, as soon as nothing is outstanding on it.
+    fn supersede(&mut self, slot: usize, in_flight: &mut InFlight) {
+        if in_flight.outstanding_of(self.first + slot) == 0 {
+            return self.end(slot, None, in_flight);
+        }
+        self.slots.supersede(slot, clock::monotonic_ns());
+        if let Some((_, assignment)) = &mut self.many {
+            assignment.detach(slot);
+        }
     }
 
     /// Whether a connection was ever begun.
@@ -409,7 +425,7 @@ impl Transport for Stream {
         let (mut sent, mut without_id) = (0, 0);
         while sent < due.len()
             && without_id < self.slots.taking()
-            && let Some(slot) = self.turn(due[sent].client, in_flight)
+            && let Some(slot) = self.turn(&due[sent], in_flight)
         {
             match self.take_turn(slot, &due[sent..], in_flight)? {
                 Turn::Sent(count) => (sent, without_id) = (sent + count, 0),

@@ -45,6 +45,8 @@ struct Slot {
     blocked: bool,
     /// Takes no more until it is open or flows again: enough wait, or it takes too long.
     full: bool,
+    /// Its client has begun another connection.
+    superseded: bool,
     /// Of the client whose it is.
     class: u8,
     /// Queries on this connection.
@@ -58,6 +60,7 @@ const IDLE: Slot = Slot {
     state: State::Idle,
     blocked: false,
     full: false,
+    superseded: false,
     class: 0,
     taken: 0,
     started_ns: 0,
@@ -219,8 +222,20 @@ impl Slots {
 
     /// Whether its connection has taken all the queries that it may.
     pub fn is_used_up(&self, slot: usize) -> bool {
-        let most = self.per_connection(slot);
-        most > 0 && self.slots[slot].taken >= most
+        let (most, Slot { taken, superseded, .. }) = (self.per_connection(slot), self.slots[slot]);
+        superseded || most > 0 && taken >= most
+    }
+
+    /// Whether its connection has taken a query.
+    pub fn is_used(&self, slot: usize) -> bool {
+        self.slots[slot].taken > 0
+    }
+
+    /// Its connection takes no more queries: the client begins another one.
+    pub fn supersede(&mut self, slot: usize, now_ns: i64) {
+        self.slots[slot].superseded = true;
+        self.watch(slot, now_ns);
+        self.place(slot);
     }
 
     /// Its connection has ended: by the other side with queries outstanding, if it was `broken`.
