@@ -322,6 +322,22 @@ fn a_client_begins_a_connection_where_it_did() {
 }
 
 #[test]
+fn icmp_errors_are_counted_whichever_client_they_come_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("clients.stream");
+    stream(&path, (0..200).map(|number| (number * 5 * MS, number as u32 % 7, 0)));
+    for arguments in
+        [&["--clients-from", "127.1.0.0/16"][..], &["--ports", "1", "--port", "kept", "--transport", "udp"]]
+    {
+        let output = play(&path, process::nobody(), &[arguments, &["--timeout-s", "0.2"]].concat());
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        let summary = summary(&output);
+        assert_eq!((count(&summary, "sent"), count(&summary, "unreachable")), (200, 200), "{summary}");
+        assert!(text.contains("nothing is there"), "{text}");
+    }
+}
+
+#[test]
 fn a_connection_that_is_not_read_delays_no_other_client() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("clients.stream");

@@ -26,12 +26,15 @@ use crate::{
     dns::query::QUERY_BYTES_MAX,
     net::{
         poller::{Poller, Timeout},
-        udp_batch::{BATCH_MAX, Receiver, Sender},
+        udp_batch::{self, BATCH_MAX, Receiver, Sender},
     },
 };
 
 /// Receive buffer of a socket, in bytes: some thousand answers, so that a burst is not lost on our side.
 const RECEIVE_BUFFER_BYTES: usize = 8 << 20;
+
+/// So many ICMP errors are taken in a row; then it is the turn of queries and answers.
+const ICMP_MAX: usize = 1024;
 
 /// How long a reading of both clocks serves to convert the kernel's timestamps. NTP turns the wall clock's rate by at
 /// most 500 ppm (ntp_adjtime(2)), so the error stays below 5 µs.
@@ -183,6 +186,7 @@ impl Udp {
             // A queue of the device is full; nobody tells when it is not.
             Some(libc::ENOBUFS) => Ok(false),
             Some(libc::EINTR) => Ok(true),
+            _ if self.pool.is_some() && self.take_icmp(in_flight, self.turn, now_ns) => Ok(true),
             // An ICMP error to an earlier query; this one was not sent.
             Some(libc::ECONNREFUSED | libc::EHOSTUNREACH | libc::ENETUNREACH) => {
                 in_flight.interval_stats.at(now_ns).counts.unreachable += 1;
@@ -228,6 +232,7 @@ impl Udp {
             }
             Err(error) => match error.raw_os_error() {
                 Some(libc::EINTR) => Ok(0),
+                _ if self.pool.is_some() && self.take_icmp(in_flight, client, now_ns) => Ok(0),
                 Some(libc::ECONNREFUSED | libc::EHOSTUNREACH | libc::ENETUNREACH) => {
                     in_flight.interval_stats.at(now_ns).counts.unreachable += 1;
                     Ok(0)
@@ -235,6 +240,19 @@ impl Udp {
                 _ => Err(LoadError::Receive(self.server, error)),
             },
         }
+    }
+
+    /// Takes in the ICMP errors that wait at a socket which is not connected; whether there were any. Only their queue
+    /// has all of them, and the socket fails until it is empty (ip(7)).
+    fn take_icmp(&self, in_flight: &mut InFlight, client: usize, now_ns: i64) -> bool {
+        let mut errors = 0;
+        while errors < ICMP_MAX
+            && let Ok(is_unreachable) = udp_batch::icmp_error(self.sockets[client].as_fd())
+        {
+            errors += 1;
+            in_flight.interval_stats.at(now_ns).counts.unreachable += u64::from(is_unreachable);
+        }
+        errors > 0
     }
 
     fn refresh_offset(&mut self, now_ns: i64) {
@@ -307,9 +325,13 @@ fn socket(server: SocketAddr, source: Option<IpAddr>) -> io::Result<UdpSocket> {
 /// A socket that is not connected, as the kernel then has answers to one address of this host come to it only.
 fn shared_socket(server: SocketAddr) -> io::Result<UdpSocket> {
     let socket = bind(target::unspecified(server))?;
+    // The kernel keeps ICMP errors of sockets that are not connected only for who asks for them (ip(7), ipv6(7)).
     if server.is_ipv6() {
+        setsockopt(&socket, sockopt::Ipv6RecvErr, &true)?;
         // An address that this host has by a local route alone (`ip route add local`) is none of its own for IPv6.
         setsockopt(&socket, sockopt::IpFreebind, &true)?;
+    } else {
+        setsockopt(&socket, sockopt::Ipv4RecvErr, &true)?;
     }
     Ok(socket)
 }

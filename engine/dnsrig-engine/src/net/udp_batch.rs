@@ -22,6 +22,9 @@ const SEGMENTED_BYTES_MAX: usize = 65_000;
 /// header.
 const CONTROL_BYTES: usize = 64;
 
+/// Room for the control messages of an error: the error, whose sender has an address of IPv6, and a timestamp.
+const ERROR_BYTES: usize = 256;
+
 /// The peer of a datagram, or none on a connected socket.
 pub type Peer = Option<SocketAddr>;
 
@@ -294,6 +297,22 @@ fn header(vector: &mut iovec, name: &mut sockaddr_storage, control: &mut Control
 pub fn is_unreachable(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionRefused, HostUnreachable, NetworkUnreachable};
     matches!(error.kind(), ConnectionRefused | HostUnreachable | NetworkUnreachable)
+}
+
+/// Takes the next error from the queue of a socket that asked for it; whether an ICMP message said that a destination is
+/// unreachable (RFC 792; RFC 4443 §3.1). `Err` if none waits.
+#[cold]
+pub fn icmp_error(socket: BorrowedFd) -> nix::Result<bool> {
+    use nix::sys::socket::{ControlMessageOwned as Control, MsgFlags, recvmsg};
+    let mut control = nix::cmsg_space!([u8; ERROR_BYTES]);
+    let flags = MsgFlags::MSG_ERRQUEUE | MsgFlags::MSG_DONTWAIT;
+    let message = recvmsg::<()>(socket.as_raw_fd(), &mut [], Some(&mut control), flags)?;
+    Ok(message.cmsgs()?.any(|control| match control {
+        Control::Ipv4RecvErr(error, _) | Control::Ipv6RecvErr(error, _) => {
+            matches!((error.ee_origin, error.ee_type), (libc::SO_EE_ORIGIN_ICMP, 3) | (libc::SO_EE_ORIGIN_ICMP6, 1))
+        }
+        _ => false,
+    }))
 }
 
 fn empty_header() -> msghdr {
