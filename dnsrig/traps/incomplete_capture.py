@@ -48,12 +48,15 @@ def after(trial: Trial) -> Conclusion | None:
     ended = [f"{capture['path']}: {capture['ended']}" for capture in stream.captures if capture.get("ended")]
     if ended:
         told.append(f"the end of {len(ended)} of {len(stream.captures)} captures could not be read ({ended[0]})")
+    dropped = sum(capture.get("dropped") or 0 for capture in stream.captures)
+    if dropped:
+        told.append(f"the capturing program dropped {dropped:,} packets, as the file says")
     if not told:
         return CLEAR
     return Conclusion(
         "found",
         summary=f"The capture is not all that clients asked: {'; '.join(told)}.",
-        evidence=evidence | {"captures_cut": len(ended)},
+        evidence=evidence | {"captures_cut": len(ended), "packets_dropped": dropped},
         metrics=(trial.record.spec.main_metric, "answered_qps"),
         remedy="Capture again, both directions, UDP and TCP, with `tcpdump -s 0 -B 65536 'port 53'`, until tcpdump says at its end "
         "that the kernel dropped no packet (docs/how-to/replay.md).",
@@ -66,7 +69,8 @@ def signs(accounting: Mapping[str, Mapping[str, Any]]) -> tuple[list[str], dict[
     segments, fragments = accounting["tcp_segments"], accounting["fragments"]
     cut = datagrams["cut"] + fragments["malformed"]
     of_dns = datagrams["udp"] + datagrams["tcp_segments"] + datagrams["tcp_answers"] + cut
-    missing = segments["behind_hole"] + fragments["incomplete"]
+    # Streams of earlier versions have no count of holes.
+    missing = segments["behind_hole"] + segments.get("holes", 0) + fragments["incomplete"]
     # Records of dnstap and C-DNS say by themselves which answers they have.
     over_udp = messages["udp"] if not messages["records"] else 0
     answers = messages["answers"] if over_udp else 0

@@ -141,6 +141,33 @@ fn decompression_has_a_limit() {
     assert!(ended.unwrap().contains("--decompressed-max"));
 }
 
+/// Statistics of an interface: packets that the interface and the system dropped.
+fn statistics(interface: u32, dropped: [u64; 2]) -> (u32, Vec<u8>) {
+    let [by_interface, by_system] = dropped.map(u64::to_le_bytes);
+    (5, [&interface.to_le_bytes()[..], &[0; 8], &[5, 0, 8, 0], &by_interface, &[7, 0, 8, 0], &by_system].concat())
+}
+
+fn dropped(blocks: &[(u32, Vec<u8>)]) -> Option<u64> {
+    let report = read_source(Cursor::new(pcapng(blocks)), "capture".as_ref(), LIMITS, |_| Ok(())).unwrap();
+    assert_eq!(report.ended, None);
+    report.dropped
+}
+
+#[test]
+fn the_last_statistics_of_each_interface_count() {
+    let (begin, two) = (section(), [interface(&[]), interface(&[])]);
+    assert_eq!(dropped(&[begin.clone(), two[0].clone(), packet(0, 7, b"one")]), None);
+    let blocks = [
+        &[begin.clone()][..],
+        &two,
+        &[statistics(0, [1, 2]), statistics(1, [0, 40]), statistics(0, [3, 4]), statistics(9, [7, 7])],
+        &[begin.clone(), two[0].clone(), statistics(0, [0, 500]), (5, vec![0; 8])],
+    ];
+    assert_eq!(dropped(&blocks.concat()), Some(547));
+    let none = [begin, two[0].clone(), statistics(0, [0, 0]), (5, vec![0; 20])];
+    assert_eq!(dropped(&none), Some(0));
+}
+
 proptest! {
     #![proptest_config(inputs(5_000))]
 
@@ -206,7 +233,7 @@ fn dnstap_tells_who_asked_whom() {
     let bytes = dnstap(&[frame(5, &query), frame(6, &[]), frame(3, &query), vec![0xff; 5], vec![]]);
     let mut found = Vec::new();
     let report = read_source(Cursor::new(bytes), "capture".as_ref(), LIMITS, |item| {
-        let Item::Record(Record { role, message }) = item else { panic!("a packet") };
+        let Item::Record(Record { role, message, .. }) = item else { panic!("a packet") };
         found.push((
             role,
             message.time_ns,
@@ -254,7 +281,8 @@ proptest! {
         let mut bytes = if is_cdns {
             CDNS.to_vec()
         } else {
-            dnstap(&[frame(5, &[0x52, 3, b'a', b'b', b'c']), frame(1, &rest), rest])
+            let answer = [0x62, 3, b'a', b'b', b'c'];
+            dnstap(&[frame(5, &[0x52, 3, b'a', b'b', b'c']), frame(6, &answer), frame(2, &rest), frame(1, &rest), rest])
         };
         let length = bytes.len();
         changes.iter().for_each(|(at, change)| bytes[usize::from(*at) % length] ^= change);

@@ -10,12 +10,17 @@ const SECTION: u32 = 0x0a0d_0d0a;
 const INTERFACE: u32 = 1;
 const OLD_PACKET: u32 = 2;
 const SIMPLE_PACKET: u32 = 3;
+const STATISTICS: u32 = 5;
 const PACKET: u32 = 6;
 
 /// Options of an interface.
 const END_OF_OPTIONS: u16 = 0;
 const RESOLUTION: u16 = 9;
 const OFFSET: u16 = 14;
+
+/// Options of statistics: packets that the interface dropped, and that the capturing system dropped.
+const INTERFACE_DROPPED: u16 = 5;
+const SYSTEM_DROPPED: u16 = 7;
 
 /// A section has no more interfaces.
 const INTERFACES_MAX: usize = 4096;
@@ -29,6 +34,8 @@ struct Interface {
     link: u16,
     unit: Unit,
     offset_s: i64,
+    /// Packets that were dropped on the way to the file, by the last statistics.
+    dropped: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +53,9 @@ pub struct Pcapng {
     interfaces: Vec<Interface>,
     /// The time of the packet before: simple packets have none of their own.
     time_ns: i64,
+    /// Of the sections before: packets that were dropped.
+    dropped_before: u64,
+    has_statistics: bool,
 }
 
 impl Pcapng {
@@ -73,6 +83,7 @@ impl Pcapng {
                 [0x4d, 0x3c, 0x2b, 0x1a] => false,
                 _ => return Step::End(End::Damaged(offset, "a section without a byte order")),
             };
+            self.dropped_before = self.dropped_now();
             self.interfaces.clear();
         }
         let length = self.four(&head, 4).unwrap_or(0) as usize;
@@ -94,6 +105,15 @@ impl Pcapng {
         Step::More
     }
 
+    /// Packets that the capturing program did not get, if the file has statistics of them.
+    pub fn dropped(&self) -> Option<u64> {
+        self.has_statistics.then(|| self.dropped_now())
+    }
+
+    fn dropped_now(&self) -> u64 {
+        self.interfaces.iter().fold(self.dropped_before, |sum, interface| sum.saturating_add(interface.dropped))
+    }
+
     /// Reads the body of a block: a packet, if it is one; none of all if it makes no sense.
     #[inline]
     fn block<'b>(&mut self, kind: u32, body: &'b [u8]) -> Option<Option<Captured<'b>>> {
@@ -113,8 +133,42 @@ impl Pcapng {
                 self.interfaces.push(interface);
                 Some(None)
             }
+            STATISTICS => {
+                // What makes no sense there takes nothing from the packets.
+                let _ = self.statistics(body);
+                Some(None)
+            }
             _ => Some(None),
         }
+    }
+
+    /// Statistics of an interface so far.
+    fn statistics(&mut self, body: &[u8]) -> Option<()> {
+        let number = self.four(body, 0)? as usize;
+        let mut dropped = None;
+        for (code, value) in self.options(body.get(12..)?) {
+            if matches!(code, INTERFACE_DROPPED | SYSTEM_DROPPED) {
+                let value = *value.first_chunk()?;
+                let count = if self.is_big_endian { u64::from_be_bytes(value) } else { u64::from_le_bytes(value) };
+                dropped = Some(count.saturating_add(dropped.unwrap_or(0)));
+            }
+        }
+        self.interfaces.get_mut(number)?.dropped = dropped?;
+        self.has_statistics = true;
+        Some(())
+    }
+
+    /// The options that are whole, up to the end of options.
+    fn options<'b>(&self, mut bytes: &'b [u8]) -> impl Iterator<Item = (u16, &'b [u8])> + use<'b> {
+        let is_big_endian = self.is_big_endian;
+        std::iter::from_fn(move || {
+            let &[a, b, c, d] = bytes.first_chunk()?;
+            let two = |bytes| if is_big_endian { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) };
+            let (code, length) = (two([a, b]), usize::from(two([c, d])));
+            let value = bytes.get(4..4 + length)?;
+            bytes = bytes.get(4 + length.next_multiple_of(4)..).unwrap_or_default();
+            (code != END_OF_OPTIONS).then_some((code, value))
+        })
     }
 
     fn packet<'b>(&mut self, interface: usize, body: &'b [u8]) -> Option<Captured<'b>> {
@@ -127,13 +181,10 @@ impl Pcapng {
     }
 
     fn interface(&self, body: &[u8]) -> Option<Interface> {
-        let mut interface = Interface { link: self.two(body, 0)?, unit: Unit::Decimal(1_000_000), offset_s: 0 };
-        let mut options = body.get(8..)?;
-        while let (Some(code), Some(length)) = (self.two(options, 0), self.two(options, 2)) {
-            let length = usize::from(length);
-            let value = options.get(4..4 + length)?;
+        let mut interface =
+            Interface { link: self.two(body, 0)?, unit: Unit::Decimal(1_000_000), offset_s: 0, dropped: 0 };
+        for (code, value) in self.options(body.get(8..)?) {
             match (code, value) {
-                (END_OF_OPTIONS, _) => break,
                 (RESOLUTION, &[power @ 0..=19]) => interface.unit = Unit::Decimal(10u128.pow(power.into())),
                 (RESOLUTION, &[power @ 0x80..=0xbf]) => interface.unit = Unit::Binary(u32::from(power & 0x7f)),
                 (RESOLUTION, _) => return None,
@@ -144,7 +195,6 @@ impl Pcapng {
                 }
                 _ => (),
             }
-            options = options.get(4 + length.next_multiple_of(4)..)?;
         }
         Some(interface)
     }

@@ -33,6 +33,9 @@ pub struct CaptureReport {
     pub items: u64,
     /// Without compression.
     pub bytes: u64,
+    /// Packets that the capturing program dropped, if the file tells of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dropped: Option<u64>,
     /// Why its end was not read, if it was not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,
@@ -84,6 +87,13 @@ impl Format {
         }
     }
 
+    fn dropped(&self) -> Option<u64> {
+        match self {
+            Format::Pcapng(pcapng) => pcapng.dropped(),
+            _ => None,
+        }
+    }
+
     #[inline]
     fn next(&mut self, input: &mut Input, each: impl FnMut(Item)) -> Step {
         match self {
@@ -121,7 +131,9 @@ pub fn read_source(
     let end = match Format::open(&mut input, path)? {
         Ok(mut format) => {
             report.format = format.name();
-            all(&mut format, &mut input, &mut report.items, &mut each)?
+            let end = all(&mut format, &mut input, &mut report.items, &mut each)?;
+            report.dropped = format.dropped();
+            end
         }
         Err(end) => end,
     };

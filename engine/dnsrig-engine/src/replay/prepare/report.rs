@@ -147,6 +147,13 @@ fn notes(summary: &Summary) -> Vec<String> {
         if let Some(ended) = &capture.ended {
             found.push(format!("{} is {ended}; what was whole before was read", capture.path));
         }
+        if let Some(dropped @ 1..) = capture.dropped {
+            found.push(format!(
+                "{}: the capturing program dropped {} packets, as the file says, and queries may have been among them",
+                capture.path,
+                grouped(dropped)
+            ));
+        }
     }
     if summary.is_anonymised {
         found.push(
