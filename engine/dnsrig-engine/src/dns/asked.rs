@@ -22,6 +22,7 @@ pub struct Asked {
 impl Asked {
     /// None where there is no question that can be read.
     pub fn read(message: &[u8]) -> Option<Self> {
+        Header::read(message).ok().filter(|header| header.questions > 0)?;
         let behind = name::skip_plain(message, HEADER_BYTES).ok()?;
         let &[high, low, _, _] = message.get(behind..)?.first_chunk()?;
         // Lengths of labels are no letters.
@@ -55,6 +56,8 @@ mod tests {
             let message = [&options.header()[..], &name("A.Example"), &[0, 28, 0, 1], &options.opt()].concat();
             assert_eq!(Asked::read(&message), Some(Asked { name: name("a.example"), rtype: 28, edns }));
             assert_eq!(Asked::read(&message[..20]), None);
+            let without_question = [&message[..5], &[0], &message[6..]].concat();
+            assert_eq!(Asked::read(&without_question), None);
         }
     }
 

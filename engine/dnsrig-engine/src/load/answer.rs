@@ -41,7 +41,8 @@ pub fn check(answer: &[u8], length: usize, query: &[u8]) -> Verdict {
     }
     let rcode = header[3] & RCODE;
     let answered = match u16::from_be_bytes([header[4], header[5]]) {
-        0 => !matches!(rcode, 0 | 3),
+        // A query for a cookie alone has no question, and neither has its answer (RFC 7873 §5.4).
+        0 => !matches!(rcode, 0 | 3) || query_header[4..6] == [0; 2],
         1 => begins_with(rest, length.saturating_sub(HEADER_BYTES), question(query)),
         _ => false,
     };

@@ -127,6 +127,9 @@ fn only_an_error_may_stand_without_its_question() {
         let expected = if rcode == 0 || rcode == 3 { Verdict::Mismatched } else { answered(rcode) };
         assert_eq!(verdict(&bare(rcode), &query), expected, "RCODE {rcode}");
     }
+    let mut cookie = query.clone();
+    cookie[5] = 0;
+    assert_eq!(verdict(&bare(0), &cookie), answered(0), "a query without a question");
     let mut two = answer(&query, AUTHORITATIVE);
     two[5] = 2;
     assert_eq!(verdict(&two, &query), Verdict::Mismatched);

@@ -2,13 +2,22 @@
 
 use std::net::Ipv6Addr;
 
-use crate::dns::header::HEADER_BYTES;
+use domain::base::iana::Rtype;
+
 use crate::dns::{
-    header::{Header, OPCODE, QR},
+    header::{CD, HEADER_BYTES, Header, OPCODE, QR, RD},
     name,
     query::TAIL_BYTES,
+    query_options::{DO, Edns, Options},
+    record::Walk,
     stream::Transport,
 };
+
+/// The option of EDNS that holds a cookie (RFC 7873 §4).
+const COOKIE: u16 = 10;
+
+/// The UDP payload size of EDNS that only an answer tells of (DNS Flag Day 2020).
+pub const UDP_PAYLOAD_BYTES: u16 = 1232;
 
 /// A DNS message and who sent it to whom; the message is lent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +54,101 @@ pub fn kind(message: &[u8]) -> Kind {
     if header.flags & OPCODE != 0 {
         return Kind::OtherOperation;
     }
-    let question = name::skip_plain(message, HEADER_BYTES);
-    let is_whole = question.is_ok_and(|behind| behind + TAIL_BYTES <= message.len());
-    if header.questions == 1 && is_whole { Kind::Query } else { Kind::Malformed }
+    let is_query = match header.questions {
+        1 => name::skip_plain(message, HEADER_BYTES).is_ok_and(|behind| behind + TAIL_BYTES <= message.len()),
+        0 => asks_for_cookie(message, &header),
+        _ => false,
+    };
+    if is_query { Kind::Query } else { Kind::Malformed }
+}
+
+/// Whether a message without a question asks for a server's cookie (RFC 7873 §5.4): EDNS is its first record, with that
+/// option.
+fn asks_for_cookie(message: &[u8], header: &Header) -> bool {
+    let is_alone = header.additional > 0 && header.records() == u32::from(header.additional);
+    let opt = Walk::new(message).any_record().ok().filter(|record| is_alone && record.rtype == Rtype::OPT);
+    let mut options = opt.map(|opt| opt.data()).unwrap_or_default();
+    while let Some((&[a, b, c, d], rest)) = options.split_first_chunk() {
+        if u16::from_be_bytes([a, b]) == COOKIE {
+            return true;
+        }
+        options = rest.get(usize::from(u16::from_be_bytes([c, d]))..).unwrap_or_default();
+    }
+    false
+}
+
+/// The query that an answer was given to, as far as the answer tells: its id, its question, RD, CD, and of EDNS that it
+/// was there, and DO. None if the answer has not exactly one question.
+pub fn query_of(answer: &[u8], into: &mut Vec<u8>) -> Option<()> {
+    let header = Header::read(answer).ok().filter(|header| header.flags & QR != 0 && header.questions == 1)?;
+    let question_end = name::skip_plain(answer, HEADER_BYTES).ok()? + TAIL_BYTES;
+    let mut walk = Walk::from(answer, question_end);
+    // A record that makes no sense ends the search: no answer has EDNS before other sections.
+    let mut records = (0..header.records()).map_while(|_| walk.any_record().ok());
+    let edns = records.find(|record| record.rtype == Rtype::OPT).map(|opt| Edns {
+        udp_payload_bytes: UDP_PAYLOAD_BYTES,
+        // Flags are the lower half of what is a TTL elsewhere (RFC 6891 §6.1.3).
+        dnssec_ok: opt.ttl_s as u16 & u16::from_be_bytes([DO, 0]) != 0,
+    });
+    let options = Options { recursion_desired: header.flags & RD != 0, edns };
+    into.clear();
+    into.extend_from_slice(&options.header());
+    into[..2].copy_from_slice(&answer[..2]);
+    into[2] |= header.flags & OPCODE;
+    into[3] |= answer[3] & CD;
+    into.extend_from_slice(answer.get(HEADER_BYTES..question_end)?);
+    into.extend_from_slice(&options.opt());
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::base::testing::any_bytes;
+
+    const QUESTION: [u8; 7] = [1, b'a', 0, 0, 28, 0, 1];
+
+    #[test]
+    fn a_query_for_a_cookie_needs_no_question() {
+        let message = |questions: u8, option: u8| {
+            let opt = [0, 0, 41, 4, 208, 0, 0, 0, 0, 0, 16, 0, 3, 0, 0, 0, option, 0, 8, 1, 2, 3, 4, 5, 6, 7, 8];
+            [&[0, 7, 0, 0, 0, questions, 0, 0, 0, 0, 0, 1][..], &opt].concat()
+        };
+        assert_eq!(kind(&message(0, 10)), Kind::Query);
+        assert_eq!(kind(&message(0, 12)), Kind::Malformed, "another option");
+        assert_eq!(kind(&message(2, 10)), Kind::Malformed);
+        assert_eq!(kind(&message(0, 10)[..20]), Kind::Malformed, "a record that is cut");
+        assert_eq!(kind(&[0, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]), Kind::Malformed, "nothing is asked for");
+    }
+
+    #[test]
+    fn an_answer_tells_of_its_query() {
+        let mut query = Vec::new();
+        let record = [0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 192, 0, 2, 1];
+        let opt = [0, 0, 41, 16, 0, 0, 0, 0x80, 0, 0, 0];
+        let answer = [&[0, 7, 0x85, 0x90, 0, 1, 0, 1, 0, 0, 0, 1][..], &QUESTION, &record, &opt].concat();
+        query_of(&answer, &mut query).unwrap();
+        let expected =
+            [&[0, 7, 1, 0x10, 0, 1, 0, 0, 0, 0, 0, 1][..], &QUESTION, &[0, 0, 41, 4, 208, 0, 0, 0x80, 0, 0, 0]];
+        assert_eq!((query.clone(), kind(&query)), (expected.concat(), Kind::Query));
+        let bare = [&[0, 7, 0x80, 3, 0, 1, 0, 0, 0, 0, 0, 0][..], &QUESTION].concat();
+        query_of(&bare, &mut query).unwrap();
+        assert_eq!(query, [&[0, 7, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0][..], &QUESTION].concat());
+        for other in [&bare[..18], &query, &[0, 7, 0x80, 1, 0, 0, 0, 0, 0, 0, 0, 0]] {
+            assert_eq!(query_of(&other.to_vec(), &mut Vec::new()), None);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_of_some_kind_and_tell_of_a_query_or_not(bytes in any_bytes(600)) {
+            let mut query = Vec::new();
+            let _ = kind(&bytes);
+            if query_of(&bytes, &mut query).is_some() {
+                prop_assert!(query.len() <= bytes.len() + 11 && kind(&query) != Kind::Malformed);
+            }
+        }
+    }
 }

@@ -46,17 +46,23 @@ impl Anonymiser {
     /// The query of a client, rewritten; none if its question cannot be read.
     pub fn rewrite(&mut self, message: &[u8], client: u32) -> Option<&[u8]> {
         let header = Header::read(message).ok()?;
-        let behind = name::skip_plain(message, HEADER_BYTES).ok()?;
-        let tail = message.get(behind..behind + TAIL_BYTES)?;
+        // A query for a cookie alone has no question (RFC 7873 §5.4).
+        let has_question = header.questions > 0;
         self.message.clear();
-        // One question, and as many additional records as are left.
+        // As many additional records as are left are counted below.
         self.message.extend_from_slice(&message[..4]);
-        self.message.extend_from_slice(&[0, 1, 0, 0, 0, 0, 0, 0]);
-        self.push_name(&message[HEADER_BYTES..behind]);
-        self.message.extend_from_slice(tail);
+        self.message.extend_from_slice(&[0, u8::from(has_question), 0, 0, 0, 0, 0, 0]);
+        let mut behind = HEADER_BYTES;
+        if has_question {
+            let name_end = name::skip_plain(message, HEADER_BYTES).ok()?;
+            behind = name_end + TAIL_BYTES;
+            let tail = message.get(name_end..behind)?;
+            self.push_name(&message[HEADER_BYTES..name_end]);
+            self.message.extend_from_slice(tail);
+        }
         let is_alone = header.records() == 1 && header.additional == 1;
-        if is_alone && let Some(options) = options(&message[behind + TAIL_BYTES..]) {
-            let head = &message[behind + TAIL_BYTES..][..OPT_BYTES];
+        if is_alone && let Some(options) = options(&message[behind..]) {
+            let head = &message[behind..][..OPT_BYTES];
             self.message[HEADER_BYTES - 1] = 1;
             self.message.extend_from_slice(head);
             self.push_options(options, client);
@@ -237,6 +243,16 @@ mod tests {
         assert_eq!(found[23..], [0, 12, 0, 2, 0, 0, 9, 9, 0, 1, 0]);
     }
 
+    #[test]
+    fn a_query_without_a_question_stays_one() {
+        let options = [0, 10, 0, 8, 1, 2, 3, 4, 5, 6, 7, 8];
+        let mut message =
+            [&query("", Some(&options))[..HEADER_BYTES], &query("", Some(&options))[HEADER_BYTES + 5..]].concat();
+        message[5] = 0;
+        let found = Anonymiser::new(false).unwrap().rewrite(&message, 1).unwrap().to_vec();
+        assert_eq!((found.len(), found[..27] == message[..27], found[27..] == message[27..]), (35, true, false));
+    }
+
     proptest! {
         #![proptest_config(inputs(5_000))]
 
@@ -257,7 +273,7 @@ mod tests {
             let mut anonymiser = Anonymiser::new(true).unwrap();
             if let Some(found) = anonymiser.rewrite(&message, 3) {
                 prop_assert!(found.len() <= message.len());
-                prop_assert!(name::skip_plain(found, HEADER_BYTES).is_ok());
+                prop_assert!(found[5] == 0 || name::skip_plain(found, HEADER_BYTES).is_ok());
             }
         }
     }
