@@ -173,6 +173,87 @@ def dnstap(found: list[Query], kind: int = 5) -> bytes:
     return bytes(text + frames.encode(FSTRM_CONTROL_STOP))
 
 
+def dnstap_answers(found: list[Query], with_queries: bool = False) -> bytes:
+    """CLIENT_RESPONSE of each query, without the query, perhaps behind its CLIENT_QUERY."""
+    frames = FstrmCodec()
+    text = frames.encode_ctrlstart(b"protobuf:dnstap.Dnstap")
+    for query in found:
+        record = Dnstap(type=1)
+        record.message.type = 6
+        record.message.socket_family, record.message.socket_protocol = 1, 1
+        record.message.query_address = ip_address(query.client).packed
+        record.message.response_address = ip_address(query.server).packed
+        record.message.query_port, record.message.response_port = query.port, 53
+        record.message.query_time_sec, record.message.query_time_nsec = divmod(query.time_ns, 10**9)
+        asked = Dnstap()
+        asked.CopyFrom(record)
+        asked.message.type, asked.message.query_message = 5, query.wire
+        if with_queries:
+            text += frames.encode_data(asked.SerializeToString())
+        parsed = dns.message.from_wire(query.wire)
+        answered = dns.message.make_response(parsed)
+        if parsed.edns >= 0:
+            answered.want_dnssec(bool(parsed.ednsflags & 0x8000))
+        record.message.response_time_sec, record.message.response_time_nsec = divmod(query.time_ns + 10**6, 10**9)
+        record.message.response_message = answered.to_wire()
+        text += frames.encode_data(record.SerializeToString())
+    return bytes(text + frames.encode(FSTRM_CONTROL_STOP))
+
+
+def cdns_answers(found: list[Query]) -> bytes:
+    """C-DNS of answers whose queries were not seen."""
+    block = _block(found)
+    for signature in block[2][3]:
+        # A response with or without EDNS, and RD of the response in the place of that of the query.
+        signature[4] = 2 | (8 if signature[4] & 4 else 0)
+        signature[6] = 1 << 12
+    return cbor2.dumps(["C-DNS", {0: 1, 1: 0, 3: [{0: {0: 10**6, 1: 5000, 2: {}, 3: [0], 4: [1]}}]}, [block]])
+
+
+def wrapped(packet: bytes) -> dict[str, Packet]:
+    """A captured frame within other packets."""
+    inner = Ether(packet)
+    payload = inner.payload
+    outer = IP(src="198.18.0.1", dst="198.18.0.2")
+    outer_v6 = IPv6(src="2001:2::1", dst="2001:2::2")
+    number = 4 if isinstance(payload, IP) else 41
+    ethertype = 0x0800 if number == 4 else 0x86DD
+
+    def gre(flags: int, protocol: int, rest: bytes) -> Packet:
+        return outer.copy() / Raw(struct.pack(">HH", flags, protocol) + rest)
+
+    made: dict[str, Packet] = {
+        "IP in IP": IP(src=outer.src, dst=outer.dst, proto=number) / Raw(bytes(payload)),
+        "IP in IPv6": IPv6(src=outer_v6.src, dst=outer_v6.dst, nh=number) / Raw(bytes(payload)),
+        "GRE": gre(0, ethertype, bytes(payload)),
+        "GRE with a key and a checksum": gre(0xA000, ethertype, bytes(8) + bytes(payload)),
+        "GRE with Ethernet": gre(0, 0x6558, packet),
+        "ERSPAN I": gre(0, 0x88BE, packet),
+        "ERSPAN II": gre(0x1000, 0x88BE, bytes(4) + bytes(8) + packet),
+        "ERSPAN III": gre(0x1000, 0x22EB, bytes(4) + bytes(12) + packet),
+        "ERSPAN III with another part": gre(0x1000, 0x22EB, bytes(4) + bytes(11) + b"\1" + bytes(8) + packet),
+        "VXLAN": outer / UDP(sport=1, dport=4789) / Raw(b"\x08" + bytes(7) + packet),
+        "VXLAN in IPv6": outer_v6 / UDP(sport=1, dport=8472) / Raw(b"\x08" + bytes(7) + packet),
+        "Geneve with an option": outer / UDP(sport=1, dport=6081) / Raw(b"\x02\0\x65\x58" + bytes(4 + 8) + packet),
+    }
+    for name in made:
+        if name.startswith(("GRE", "ERSPAN")):
+            made[name].proto = 47
+    made["VXLAN in GRE"] = gre(0, 0x0800, bytes(made["VXLAN"]))
+    made["VXLAN in GRE"].proto = 47
+    return made
+
+
+def statistics(dropped: tuple[int, int]) -> bytes:
+    """Two blocks of interface statistics for pcapng: the second one replaces the first."""
+    blocks = b""
+    for by_interface, by_system in ((1, 1), dropped):
+        options = struct.pack("<HHQ", 5, 8, by_interface) + struct.pack("<HHQ", 7, 8, by_system) + bytes(4)
+        body = struct.pack("<III", 0, 0, 0) + options
+        blocks += struct.pack("<II", 5, 12 + len(body)) + body + struct.pack("<I", 12 + len(body))
+    return blocks
+
+
 def cdns(found: list[Query], indefinite: bool = False) -> bytes:
     """C-DNS by cbor2, a block for each two queries, with times in microseconds."""
     blocks = [_block(found[at : at + 2]) for at in range(0, len(found), 2)]
@@ -232,13 +313,15 @@ def _block(found: list[Query]) -> dict[int, Any]:
     return {0: {0: [start_us // 10**6, start_us % 10**6], 1: 0}, 2: tables, 3: exchanges}
 
 
-def segments(query: Query, sequence: int, pieces: list[tuple[int, int]], with_syn: bool = True) -> Written:
+def segments(
+    query: Query, sequence: int, pieces: list[tuple[int, int]], with_syn: bool = True, port: int = 53
+) -> Written:
     """A connection with a query: its bytes from and to, with the length before it."""
     network = (
         IPv6(src=query.client, dst=query.server) if ":" in query.client else IP(src=query.client, dst=query.server)
     )
     wire = struct.pack(">H", len(query.wire)) + query.wire
-    head = {"sport": query.port, "dport": 53}
+    head = {"sport": query.port, "dport": port}
     parts = [Raw(wire[start:end]) for start, end in pieces]
     numbered = [
         TCP(**head, seq=(sequence + 1 + start) % 2**32, flags="PA") / part for (start, _), part in zip(pieces, parts)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import gzip
 import json
 import lzma
+import struct
 import subprocess
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,12 +15,18 @@ from pathlib import Path
 from typing import Any
 
 import captures
+import dns.flags
+import dns.message
 import lz4.frame
 import pytest
 import zstandard
 from captures import START_NS, Query, datagram, expected, frame, links, pcap, queries
+from scapy.layers.inet import IP, TCP, UDP
+from scapy.packet import Raw
 
 from dnsrig import paths
+
+MS = 1_000_000
 
 COMPRESSED: dict[str, Callable[[bytes], bytes]] = {
     "gzip": gzip.compress,
@@ -139,8 +146,9 @@ def test_what_is_no_query_is_accounted_for(tmp_path: Path) -> None:
         "other_record": 0,
         "not_in_share": 0,
         "outside_cut": 0,
-        "clients_beyond_memory": 0,
+        "after_truncation": 0,
     }
+    assert "not read    EtherType 0x0806 1, protocol 1 (ICMP) 1, UDP port 5000 1\n" in said
     assert "192.0.2.53 was chosen because 71.4 % of the first 7 queries went there; others: 198.51.100.7 2" in said
 
 
@@ -251,6 +259,165 @@ def test_what_a_resolver_asks_itself_is_no_query_of_a_client(tmp_path: Path) -> 
     (tmp_path / "capture").write_bytes(captures.dnstap(queries(), kind=3))
     _, summary, _ = prepare(tmp_path, tmp_path / "capture", status=2)
     assert (summary["ledger"]["messages"]["upstream"], summary["ledger"]["messages"]["answers"]) == (5, 5)
+
+
+def answer(query: Query, after_ms: int, truncated: bool = False) -> tuple[int, bytes]:
+    response = dns.message.make_response(dns.message.from_wire(query.wire))
+    if truncated:
+        response.flags |= dns.flags.TC
+    packet = IP(src=query.server, dst=query.client) / UDP(sport=53, dport=query.port) / Raw(response.to_wire())
+    return query.time_ns + after_ms * MS, frame(packet)
+
+
+def test_only_what_had_no_answer_is_a_retransmission(tmp_path: Path) -> None:
+    asked = Query(START_NS, "203.0.113.1", 40_000, captures.message("www.example.com"))
+    again = [replace(asked, time_ns=asked.time_ns + number * 1000 * MS) for number in range(3)]
+    packets = [*frames(again), answer(again[1], 5)]
+    # Files of one direction each give the same, whichever comes first.
+    for files in ([packets], [packets[:3], packets[3:]], [packets[3:], packets[:3]]):
+        captured = [write(tmp_path / f"capture-{number}", file) for number, file in enumerate(files)]
+        stream, summary, said = prepare(tmp_path, *captured)
+        # The second came without an answer, the third one behind it.
+        size = (len(stream) - 64) // 3
+        flags = [stream[64 + size * number + 15] for number in range(3)]
+        assert (flags, summary["stream"]["retransmissions"]) == ([0, 1, 0], 1), files
+        assert "no answer was captured" not in said
+    _, summary, said = prepare(tmp_path, write(tmp_path / "capture", packets[:3]))
+    assert summary["stream"]["retransmissions"] == 2 and "no answer was captured: 2 queries" in said
+
+
+def test_a_query_over_tcp_for_a_truncated_answer_is_not_asked_twice(tmp_path: Path) -> None:
+    packets = []
+    found = [
+        Query(START_NS + number * 10 * MS, "203.0.113.1", 40_000 + number, captures.message(f"{number}.example"))
+        for number in range(10)
+    ]
+    for query in found:
+        over_tcp = replace(query, time_ns=query.time_ns + 2 * MS, port=query.port + 100)
+        packets += [*frames([query]), answer(query, 1, truncated=True), *captures.segments(over_tcp, 7, [(0, 9999)])]
+    own = Query(START_NS + 5000 * MS, "203.0.113.1", 50_000, captures.message("own.example"))
+    packets += captures.segments(own, 7, [(0, 9999)])
+    _, summary, said = prepare(tmp_path, write(tmp_path / "capture", packets))
+    messages = summary["ledger"]["messages"]
+    assert (messages["kept"], messages["after_truncation"], messages["tcp"]) == (11, 10, 11)
+    assert summary["stream"]["queries"] == 11 and "10 queries over TCP followed truncated answers" in said
+
+
+def test_answers_without_queries_tell_that_the_capture_lost_some(tmp_path: Path) -> None:
+    found = [replace(queries()[0], time_ns=START_NS + number * MS, port=1000 + number) for number in range(100)]
+    answers = [answer(query, 1) for query in found]
+    _, summary, said = prepare(tmp_path, write(tmp_path / "capture", frames(found[:60]) + answers))
+    assert summary["ledger"]["over_udp"] == {"queries": 60, "answers": 100}
+    assert "the server gave 100 answers over UDP, and only 60 queries to it were captured" in said
+    _, _, said = prepare(tmp_path, write(tmp_path / "capture", frames(found) + answers))
+    assert "the capture lost queries" not in said
+
+
+def test_a_server_that_wrote_down_answers_only_tells_what_was_asked(tmp_path: Path) -> None:
+    # Of EDNS an answer tells that it was there, and in dnstap DO.
+    for make, dnssec_ok in ((captures.cdns_answers, False), (captures.dnstap_answers, True)):
+        with_edns = captures.message("a.example", "AAAA", number=2, use_edns=0, want_dnssec=dnssec_ok, payload=1232)
+        wires = [with_edns, captures.message("b.example")]
+        found = [Query(START_NS + number * MS, "203.0.113.1", 40_001, wire) for number, wire in enumerate(wires)]
+        (tmp_path / "capture").write_bytes(make(found))
+        stream, summary, said = prepare(tmp_path, tmp_path / "capture")
+        assert stream == expected(found), make.__name__
+        assert summary["from_answers"] == summary["ledger"]["messages"]["kept"] == 2
+        assert "no query was written down, only answers: 2 queries are made of these" in said
+    (tmp_path / "capture").write_bytes(captures.dnstap_answers(found, with_queries=True))
+    stream, summary, said = prepare(tmp_path, tmp_path / "capture")
+    assert stream == expected(found) and summary["from_answers"] == 0 and "only answers" not in said
+
+
+@pytest.mark.parametrize("v6", [False, True], ids=["IPv4", "IPv6"])
+@pytest.mark.parametrize("name", list(captures.wrapped(frame(datagram(queries()[0])))))
+def test_wrapped_packets_give_the_same_stream(tmp_path: Path, name: str, v6: bool) -> None:
+    packets = [(when_ns, frame(captures.wrapped(packet)[name])) for when_ns, packet in frames(queries(v6))]
+    stream, summary, _ = prepare(tmp_path, write(tmp_path / "capture", packets))
+    assert stream == expected(queries(v6)) and summary["ledger"]["messages"]["kept"] == 5
+
+
+def test_cisco_hdlc_gives_the_same_stream(tmp_path: Path) -> None:
+    captured = captures.write(tmp_path / "capture", queries(), lambda packet: (104, b"\x0f\0\x08\0" + bytes(packet)))
+    assert prepare(tmp_path, captured)[0] == expected(queries())
+
+
+def test_what_wraps_packets_and_is_not_read_is_named(tmp_path: Path) -> None:
+    other = [
+        IP(src="203.0.113.1", dst="203.0.113.2", proto=50) / Raw(bytes(64)),
+        IP(src="203.0.113.1", dst="203.0.113.2") / UDP(sport=4500, dport=4500) / Raw(b"\1" * 64),
+        IP(src="203.0.113.1", dst="203.0.113.2") / TCP(sport=50_000, dport=853) / Raw(b"\x16\3\1"),
+    ]
+    packets = [*frames(queries()), *((START_NS, frame(packet)) for packet in other)]
+    said = prepare(tmp_path, write(tmp_path / "capture", packets))[2]
+    assert "not read    protocol 50 (ESP) 1, UDP port 4500 (IPsec) 1, TCP port 853 (DNS over TLS or QUIC) 1" in said
+    captured = tmp_path / "capture"
+    captured.write_bytes(pcap(packets, link=147))
+    said = prepare(tmp_path, captured, status=2)[2]
+    assert "not read    link layer 147 8" in said
+
+
+def test_dns_on_other_ports_is_named(tmp_path: Path) -> None:
+    elsewhere = [
+        (query.time_ns, frame(IP(src=query.client, dst=query.server) / UDP(sport=query.port, dport=5300) / query.wire))
+        for query in queries()
+    ]
+    over_tcp = captures.segments(queries()[0], 7, [(0, 9999)], port=5301) * 3
+    captured = write(tmp_path / "capture", [*elsewhere, *over_tcp])
+    said = prepare(tmp_path, captured, status=2)[2]
+    assert "messages on other ports look like DNS: UDP port 5300 5, TCP port 5301 3; --port" in said
+    stream, _, said = prepare(tmp_path, captured, "--port", "5300")
+    assert stream == expected(queries()) and "UDP port 5300" not in said
+
+
+def test_a_clock_that_was_set_back_is_not_a_packet_out_of_order(tmp_path: Path) -> None:
+    times = (0, 1000, -3600 * 10**9, 2000)
+    found = [replace(queries()[0], time_ns=START_NS + at, port=port) for port, at in enumerate(times, 1000)]
+    _, summary, said = prepare(tmp_path, write(tmp_path / "capture", frames(found)))
+    assert (summary["times_backwards"], summary["back_max_ns"]) == (1, 3600 * 10**9 + 1000)
+    assert "1 packets are earlier than the one before, by at most 3600.000001 s" in said and "a clock was set back" in said
+    # Captures may be given in any order.
+    captured = [write(tmp_path / name, frames(part)) for name, part in (("b", found[:2]), ("a", found[2:3]))]
+    _, summary, said = prepare(tmp_path, *captured)
+    assert summary["times_backwards"] == 0 and "clock" not in said
+
+
+def test_what_the_capturing_program_dropped_is_said(tmp_path: Path) -> None:
+    captured = tmp_path / "capture"
+    captured.write_bytes(captures.pcapng(frames(queries())) + captures.statistics(dropped=(3, 40)))
+    stream, summary, said = prepare(tmp_path, captured)
+    assert stream == expected(queries()) and summary["captures"][0]["dropped"] == 43
+    assert "the capturing program dropped 43 packets" in said
+    captured.write_bytes(captures.pcapng(frames(queries())) + captures.statistics(dropped=(0, 0)))
+    _, summary, said = prepare(tmp_path, captured)
+    assert summary["captures"][0]["dropped"] == 0 and "dropped" not in said
+
+
+def test_a_query_for_a_cookie_needs_no_question(tmp_path: Path) -> None:
+    opt = "00 0029 04d0 00000000 000c" + "000a 0008 0102030405060708"
+    cookie = bytes.fromhex("0007 0000 0000 0000 0000 0001" + opt)
+    found = [Query(START_NS, "203.0.113.1", 40_000, cookie), *queries()[1:]]
+    stream, summary, _ = prepare(tmp_path, write(tmp_path / "capture", frames(found)))
+    assert stream == expected(found) and summary["ledger"]["messages"]["malformed"] == 0
+
+
+def test_clients_without_room_for_their_numbers_wait(tmp_path: Path) -> None:
+    # 64 MB have room for the numbers of 262,144 clients.
+    count = 300_000
+    head, tail = frame(datagram(queries()[0]))[:26], frame(datagram(queries()[0]))[30:]
+    record = struct.pack("<IIII", 0, 0, len(head) + 4 + len(tail), len(head) + 4 + len(tail)) + head
+    ends = [struct.pack(">I", 0x0A000000 + number % count) + tail for number in range(count + 5)]
+    captured = tmp_path / "capture"
+    captured.write_bytes(pcap([]) + record + record.join(ends))
+    stream, summary, _ = prepare(tmp_path, captured, "--memory", "64M", "--addresses")
+    assert (summary["stream"]["queries"], summary["stream"]["clients"]) == (count + 5, count)
+    size = (len(stream) - 64 - 16 * count) // (count + 5)
+    numbers = [int.from_bytes(stream[64 + size * at + 8 : 64 + size * at + 12], "little") for at in range(count + 5)]
+    assert numbers == [*range(count), *range(5)]
+    addresses = stream[-16 * count :]
+    assert addresses[-4:] == struct.pack(">I", 0x0A000000 + count - 1) and addresses[12:16] == b"\x0a\0\0\0"
+    _, whole, _ = prepare(tmp_path, captured, "--addresses")
+    assert whole["stream"] == summary["stream"] and (tmp_path / "stream").read_bytes() == stream
 
 
 def test_a_pipe_is_a_capture_too(tmp_path: Path) -> None:

@@ -329,11 +329,8 @@ fn icmp_errors_are_counted_whichever_client_they_come_to() {
     for arguments in
         [&["--clients-from", "127.1.0.0/16"][..], &["--ports", "1", "--port", "kept", "--transport", "udp"]]
     {
-        let output = play(&path, process::nobody(), &[arguments, &["--timeout-s", "0.2"]].concat());
-        let text = String::from_utf8_lossy(&output.stderr).into_owned();
-        let summary = summary(&output);
+        let summary = summary(&play(&path, process::nobody(), &[arguments, &["--timeout-s", "0.2"]].concat()));
         assert_eq!((count(&summary, "sent"), count(&summary, "unreachable")), (200, 200), "{summary}");
-        assert!(text.contains("nothing is there"), "{text}");
     }
 }
 

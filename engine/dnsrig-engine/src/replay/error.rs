@@ -22,8 +22,8 @@ pub enum ReplayError {
     #[error("cannot sort in {}: {}", .0.display(), .1)]
     Sort(PathBuf, io::Error),
     /// There is nothing to replay.
-    #[error("no query was found in {packets} packets or records")]
-    Empty { packets: u64 },
+    #[error("no query was found in {items} packets or records")]
+    Empty { items: u64, hint: String },
     #[error("the system gives no random numbers")]
     Random,
     /// The arguments contradict each other.
@@ -38,6 +38,12 @@ pub enum ReplayError {
 }
 
 impl ReplayError {
+    /// Makes a system error of sorting into one that names the directory of its files.
+    pub fn sort(directory: &Path) -> impl Fn(io::Error) -> ReplayError + use<> {
+        let directory = directory.to_owned();
+        move |error| ReplayError::Sort(directory.clone(), error)
+    }
+
     /// Makes a system error into one that names the capture.
     pub fn read(path: &Path) -> impl FnOnce(io::Error) -> ReplayError + use<> {
         let path = path.to_owned();
@@ -56,11 +62,7 @@ impl Advice for ReplayError {
             ReplayError::Sort(..) => {
                 "what has no room in --memory waits beside --out: choose an --out with room (df), or more --memory".into()
             }
-            ReplayError::Empty { .. } => {
-                "the ledger on standard output says what the packets were: see --server and --port, and that the capture \
-                 was not cut (tcpdump -s 0)"
-                    .into()
-            }
+            ReplayError::Empty { hint, .. } => hint.clone(),
             ReplayError::Random => "--anonymise needs a key that nobody knows: see getrandom(2)".into(),
             ReplayError::Arguments(_) => "see `dnsrig-engine replay --help`, and of each of its steps".into(),
             ReplayError::Names(error) => error.hint(),

@@ -12,11 +12,11 @@ use minicbor::{
 
 use super::{
     input::{Input, LOOK_BYTES_MAX},
-    step::{End, Item, Record, Role, Step},
+    step::{Asked, End, Item, Record, Role, Step},
 };
 use crate::{
     dns::{name, stream::Transport},
-    replay::message::Message,
+    replay::message::{Message, UDP_PAYLOAD_BYTES},
 };
 
 /// What a file begins with: an array of three, or of a length that is not told, and the name of the format.
@@ -31,7 +31,15 @@ const PARAMETERS_MAX: usize = 1024;
 /// QR signature flags.
 const HAS_QUERY: u64 = 1;
 const HAS_OPT: u64 = 4;
+const ANSWER_HAS_OPT: u64 = 8;
 const HAS_NO_QUESTION: u64 = 16;
+const ANSWER_HAS_NO_QUESTION: u64 = 32;
+
+/// Flags of queries, and those of answers.
+const QUERY_CD: u64 = 1;
+const QUERY_RD: u64 = 1 << 4;
+const ANSWER_CD: u64 = 1 << 8;
+const ANSWER_RD: u64 = 1 << 12;
 
 /// Reads one file.
 #[derive(Default)]
@@ -77,6 +85,23 @@ struct Exchange {
     id: u16,
     signature: Option<usize>,
     name: Option<usize>,
+}
+
+impl Signature {
+    /// What the answer tells of its query, where that was not seen: RD and CD, and whether it had EDNS (RFC 8618
+    /// §7.3.2.3.2).
+    fn as_asked(&self) -> Self {
+        let flag = |from: u64, to: u64| if self.dns_flags & from != 0 { to } else { 0 };
+        let has = |from: u64, to: u64| if self.flags & from != 0 { to } else { 0 };
+        Signature {
+            flags: has(ANSWER_HAS_OPT, HAS_OPT) | has(ANSWER_HAS_NO_QUESTION, HAS_NO_QUESTION),
+            dns_flags: flag(ANSWER_RD, QUERY_RD) | flag(ANSWER_CD, QUERY_CD),
+            rcode: 0,
+            udp_bytes: UDP_PAYLOAD_BYTES,
+            opt: None,
+            ..*self
+        }
+    }
 }
 
 impl Cdns {
@@ -297,10 +322,9 @@ impl Clock {
 /// What an exchange tells of a query; none if it refers to what is not in the tables.
 fn record<'m>(exchange: &Exchange, tables: &Tables, clock: &Clock, into: &'m mut Vec<u8>) -> Option<Record<'m>> {
     let signature = tables.signatures.get(exchange.signature?)?;
-    if signature.flags & HAS_QUERY == 0 {
-        return Some(Record { role: Role::Answer, ..Record::UNREADABLE });
-    }
-    build(exchange, signature, tables, into)?;
+    let has_query = signature.flags & HAS_QUERY != 0;
+    let of_answer = signature.as_asked();
+    build(exchange, if has_query { signature } else { &of_answer }, tables, into)?;
     let is_v6 = signature.transport_flags & 1 != 0;
     let address = |index: Option<usize>| match index {
         Some(index) => tables.addresses.get(index).and_then(|bytes| address(bytes, is_v6)),
@@ -323,7 +347,11 @@ fn record<'m>(exchange: &Exchange, tables: &Tables, clock: &Clock, into: &'m mut
         is_first: false,
         bytes: into,
     };
-    Some(Record { role: Role::ToServer, message })
+    if has_query {
+        return Some(Record { role: Role::ToServer, message, asked: None });
+    }
+    let asked = Some(Asked { time_ns: message.time_ns, bytes: message.bytes });
+    Some(Record { role: Role::Answer, message: Message { bytes: &[], ..message }, asked })
 }
 
 /// Puts a query together.

@@ -5,9 +5,9 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use super::{
     input::Input,
     protobuf::{Fields, Value},
-    step::{End, Item, Record, Role, Step},
+    step::{Asked, End, Item, Record, Role, Step},
 };
-use crate::dns::stream::Transport;
+use crate::{dns::stream::Transport, replay::message::Message};
 
 /// The longest frame that is believed: two messages and what stands around them.
 const FRAME_BYTES_MAX: usize = 1 << 18;
@@ -70,8 +70,9 @@ fn record(frame: &[u8]) -> Option<Record<'_>> {
         }
     }
     let mut kind = 0;
-    let (mut seconds, mut part_ns) = (0, 0);
+    let (mut asked, mut answered) = (Moment::default(), Moment::default());
     let mut query = Record::UNREADABLE.message;
+    let mut answer = None;
     for field in Fields(message?) {
         match field.ok()? {
             (1, Value::Number(number)) => kind = number,
@@ -80,23 +81,52 @@ fn record(frame: &[u8]) -> Option<Record<'_>> {
             (5, Value::Bytes(bytes)) => query.destination = address(bytes)?,
             (6, Value::Number(number)) => query.source_port = number as u16,
             (7, Value::Number(number)) => query.destination_port = number as u16,
-            (8, Value::Number(number)) => seconds = i64::try_from(number).ok()?,
-            (9, Value::Number(number)) => part_ns = number as i64,
+            (8, Value::Number(number)) => asked.seconds = i64::try_from(number).ok()?,
+            (9, Value::Number(number)) => asked.part_ns = number as i64,
             (10, Value::Bytes(bytes)) => query.bytes = bytes,
+            (12, Value::Number(number)) => answered.seconds = i64::try_from(number).ok()?,
+            (13, Value::Number(number)) => answered.part_ns = number as i64,
+            (14, Value::Bytes(bytes)) => answer = Some(bytes),
             _ => (),
         }
     }
-    query.time_ns = seconds.saturating_mul(1_000_000_000).saturating_add(part_ns);
+    query.time_ns = asked.time_ns();
     let role = match kind {
         // AUTH_QUERY and CLIENT_QUERY, and UPDATE_QUERY, which has another operation.
         1 | 5 | 13 => Role::ToServer,
         // RESOLVER_QUERY and FORWARDER_QUERY.
         3 | 7 => Role::Upstream,
         // Of each kind the response has the next number.
-        even if even % 2 == 0 => Role::Answer,
+        2 | 6 | 14 => return Some(answer_record(query, answer, asked, answered)),
+        even if even % 2 == 0 => Role::UpstreamAnswer,
         _ => Role::Other,
     };
-    Some(Record { role, message: query })
+    Some(Record { role, message: query, asked: None })
+}
+
+/// When something was, by two fields.
+#[derive(Clone, Copy, Default, PartialEq)]
+struct Moment {
+    seconds: i64,
+    part_ns: i64,
+}
+
+impl Moment {
+    fn time_ns(self) -> i64 {
+        self.seconds.saturating_mul(1_000_000_000).saturating_add(self.part_ns)
+    }
+}
+
+/// An answer to a client, which may have been written down with its query. Where one of both times is missing, the other
+/// one has to do.
+fn answer_record<'f>(query: Message<'f>, answer: Option<&'f [u8]>, asked: Moment, answered: Moment) -> Record<'f> {
+    let or = |moment: Moment, other: Moment| if moment == Moment::default() { other } else { moment };
+    let asked_ns = or(asked, answered).time_ns();
+    Record {
+        role: Role::Answer,
+        message: Message { time_ns: or(answered, asked).time_ns(), bytes: answer.unwrap_or_default(), ..query },
+        asked: Some(Asked { time_ns: asked_ns, bytes: query.bytes }),
+    }
 }
 
 /// DNSCrypt is counted as what carries it.

@@ -12,7 +12,7 @@ mod step;
 
 pub use self::{
     read::{CaptureReport, Limits, read},
-    step::{Captured, Item, Record, Role},
+    step::{Asked, Captured, Item, Record, Role},
 };
 
 #[cfg(test)]

@@ -25,8 +25,19 @@ pub enum Item<'c> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'c> {
     pub role: Role,
-    /// Of a query to the server; an address or a port that was not written down is 0.
+    /// Of a query to the server, or of its answer, in which the client is the source as well; an address or a port that
+    /// was not written down is 0.
     pub message: Message<'c>,
+    /// What an answer tells of its query.
+    pub asked: Option<Asked<'c>>,
+}
+
+/// The query that an answer belongs to, as it was written down with the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asked<'c> {
+    pub time_ns: i64,
+    /// Empty if it was not written down: the answer tells what was asked.
+    pub bytes: &'c [u8],
 }
 
 /// What a record says of its message.
@@ -36,7 +47,10 @@ pub enum Role {
     ToServer,
     /// The server's own query.
     Upstream,
+    /// The server's answer to a client.
     Answer,
+    /// Another server's answer to this one.
+    UpstreamAnswer,
     Other,
     /// The record makes no sense.
     Unreadable,
@@ -45,6 +59,7 @@ pub enum Role {
 impl Record<'static> {
     pub const UNREADABLE: Self = Record {
         role: Role::Unreadable,
+        asked: None,
         message: Message {
             time_ns: 0,
             source: Ipv6Addr::UNSPECIFIED,

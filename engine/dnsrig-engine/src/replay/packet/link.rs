@@ -12,6 +12,7 @@ pub enum Link {
     Cooked,
     Cooked2,
     Nflog,
+    CiscoHdlc,
 }
 
 /// Tags and labels before IP: no more are passed over.
@@ -33,6 +34,7 @@ impl Link {
             1 => Link::Ethernet,
             9 | 50 => Link::Ppp,
             12 | 14 | 101 | 228 | 229 => Link::RawIp,
+            104 => Link::CiscoHdlc,
             113 => Link::Cooked,
             239 => Link::Nflog,
             276 => Link::Cooked2,
@@ -52,13 +54,32 @@ impl Link {
             Link::Cooked => network(number(packet, 14)?, packet.get(16..)?),
             Link::Cooked2 => network(number(packet, 0)?, packet.get(20..)?),
             Link::Nflog => nflog(packet),
+            Link::CiscoHdlc => network(number(packet, 2)?, packet.get(4..)?),
         }
+    }
+
+    /// The EtherType of a captured packet, behind tags of VLANs, where the link layer has one.
+    pub fn ethertype(self, packet: &[u8]) -> Option<u16> {
+        let mut at = match self {
+            Link::Ethernet => 12,
+            Link::Cooked => 14,
+            Link::CiscoHdlc => 2,
+            Link::Cooked2 => 0,
+            _ => return None,
+        };
+        for _ in 0..TAGS_MAX {
+            match number(packet, at)? {
+                0x8100 | 0x88a8 | 0x9100 | 0x9200 => at += 4,
+                ethertype => return Some(ethertype),
+            }
+        }
+        None
     }
 }
 
 /// What follows an EtherType, past VLAN tags (802.1Q, 802.1ad), MPLS labels and a PPPoE session.
 #[inline]
-fn network(mut ethertype: u16, mut rest: &[u8]) -> Option<&[u8]> {
+pub(super) fn network(mut ethertype: u16, mut rest: &[u8]) -> Option<&[u8]> {
     for _ in 0..TAGS_MAX {
         match ethertype {
             IPV4 | IPV6 => return Some(rest),

@@ -6,11 +6,16 @@ use super::{
     fragments::{Counts, Fragments},
     ip::{self, Packet},
     link::Link,
-    udp,
+    tunnel, udp,
 };
 use crate::{base::testing::inputs, net::ipv6::Fragment};
 
-const LINKS: [u16; 13] = [0, 108, 1, 9, 50, 12, 14, 101, 228, 229, 113, 239, 276];
+const LINKS: [u16; 14] = [0, 108, 1, 9, 50, 12, 14, 101, 228, 229, 104, 113, 239, 276];
+
+/// The beginning of an IP packet of a protocol, up to its source.
+fn ip_of(protocol: u8) -> Vec<u8> {
+    vec![0x45, 0, 0, 200, 0, 0, 0, 0, 64, protocol, 0, 0]
+}
 
 fn piece(offset: usize, payload: &[u8], more_follow: bool) -> Packet<'_> {
     let fragment = Some(Fragment { id: 1, offset, more_follow });
@@ -71,12 +76,26 @@ proptest! {
         start in prop::sample::select(vec![
             vec![], vec![0x45, 0, 0, 40], vec![0x60, 0, 0, 0, 0, 40, 44], vec![0, 0, 0, 2, 0x60, 0, 0, 0, 0, 9, 0],
             vec![0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x81, 0, 0, 0, 0x08, 0], vec![0; 4],
+            [ip_of(4), vec![0; 8], ip_of(41)].concat(),
+            [ip_of(47), vec![0; 8], vec![0, 0, 0x65, 0x58]].concat(),
+            [ip_of(47), vec![0; 8], vec![0x10, 0, 0x88, 0xbe]].concat(),
+            [ip_of(47), vec![0; 8], vec![0x10, 0, 0x22, 0xeb]].concat(),
+            [ip_of(17), vec![0; 8], vec![0, 9, 0x12, 0xb5, 0, 180, 0, 0, 8]].concat(),
+            [ip_of(17), vec![0; 8], vec![0, 9, 0x17, 0xc1, 0, 180, 0, 0, 1, 0, 0x65, 0x58]].concat(),
         ]),
         rest in prop::collection::vec(any::<u8>(), 0..200),
     ) {
         let bytes = [start, rest].concat();
         let mut fragments = Fragments::default();
-        if let Some(packet) = Link::of(LINKS[link]).unwrap().ip(&bytes).and_then(ip::parse) {
+        let link = Link::of(LINKS[link]).unwrap();
+        link.ethertype(&bytes);
+        let mut packet = link.ip(&bytes).and_then(ip::parse);
+        for _ in 0..tunnel::DEPTH_MAX {
+            let inner = packet.and_then(|packet| tunnel::inner(&packet, &[53]));
+            prop_assert!(inner.is_none_or(|inner| inner.len() < packet.unwrap().payload.len() + 1));
+            packet = inner.and_then(ip::parse).or(packet);
+        }
+        if let Some(packet) = packet {
             udp::parse(packet.payload, packet.is_whole);
             fragments.add(0, &packet);
         }

@@ -43,8 +43,7 @@ pub struct Datagrams {
     pub malformed: u64,
 }
 
-/// Messages: `udp`, `tcp` and `records` are together the sum of the others, `from_servers` and
-/// `truncated` aside.
+/// Messages: `udp`, `tcp` and `records` are together the sum of the others, `from_servers` and `truncated` aside.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Messages {
     pub udp: u64,
@@ -58,6 +57,8 @@ pub struct Messages {
     pub answers: u64,
     /// Of these, over UDP and truncated: who got one asks again over TCP.
     pub truncated: u64,
+    /// Queries over TCP for answers that were truncated: `replay play` asks again by itself.
+    pub after_truncation: u64,
     /// Queries of the server itself to others.
     pub upstream: u64,
     /// Queries of others to others.
@@ -74,8 +75,14 @@ pub struct Messages {
     pub not_in_share: u64,
     /// Queries outside of --cut.
     pub outside_cut: u64,
-    /// Queries of clients for whose numbers there was no room.
-    pub clients_beyond_memory: u64,
+}
+
+/// Messages over UDP between clients and the servers whose queries are kept, those of clients that are left out among
+/// them: a capture with more answers than queries has lost queries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct OverUdp {
+    pub queries: u64,
+    pub answers: u64,
 }
 
 /// All of it.
@@ -86,12 +93,13 @@ pub struct Accounting {
     pub datagrams: Datagrams,
     pub tcp_segments: streams::Counts,
     pub messages: Messages,
+    pub over_udp: OverUdp,
 }
 
 impl Accounting {
     /// Whether nothing is unaccounted for.
     pub fn is_balanced(&self) -> bool {
-        let Accounting { packets, fragments, datagrams, tcp_segments, messages } = self;
+        let Accounting { packets, fragments, datagrams, tcp_segments, messages, .. } = self;
         let sums = [
             (
                 packets.read,
@@ -117,13 +125,13 @@ impl Accounting {
                     + messages.answers
                     + messages.upstream
                     + messages.other_server
+                    + messages.after_truncation
                     + messages.other_operation
                     + messages.other_port
                     + messages.other_record
                     + messages.malformed
                     + messages.not_in_share
-                    + messages.outside_cut
-                    + messages.clients_beyond_memory,
+                    + messages.outside_cut,
             ),
         ];
         fragments.is_balanced() && tcp_segments.is_balanced() && sums.iter().all(|(whole, parts)| whole == parts)

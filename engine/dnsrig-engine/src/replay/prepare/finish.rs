@@ -1,9 +1,10 @@
-//! From sorted queries to a stream: due times, numbers of clients, retransmissions.
+//! From sorted queries to a stream: due times, numbers of clients.
 
 use std::{
-    collections::{HashMap, hash_map::DefaultHasher},
-    hash::{Hash, Hasher},
+    collections::HashMap,
+    io::{BufRead, Read},
     net::Ipv6Addr,
+    path::PathBuf,
 };
 
 use serde::Serialize;
@@ -12,21 +13,20 @@ use super::{
     anonymise::Anonymiser,
     edns::{Shares, Wanted},
     operations::Transports,
-    sort::Entry,
+    sort::{Entry, Scratch, read_entry, reader},
 };
-use crate::dns::stream::{Header, NEW_CONNECTION, RETRANSMISSION, Record, StreamError, StreamWriter, Transport};
+use crate::{
+    dns::stream::{Header, NEW_CONNECTION, RETRANSMISSION, Record, StreamError, StreamWriter, Transport},
+    replay::error::ReplayError,
+};
 
-/// A client that sends the same message again within so long, over UDP and from the same port, retransmits it. Stub
-/// resolvers wait for up to five seconds.
-const RETRANSMISSION_NS: i64 = 5_000_000_000;
+/// Where a number is kept: the client has none yet. A stream has fewer clients.
+const UNNUMBERED: u32 = u32::MAX;
 
-/// No client gives up waiting so soon: the capture has the packet twice.
-const AT_ONCE_NS: i64 = 1_000_000;
+/// An address in a file.
+const ADDRESS_BYTES: usize = 16;
 
-/// So many messages are remembered for that, in each of two halves.
-const REMEMBERED_MAX: usize = 1 << 19;
-
-/// What a client costs: its address, its number, and room in the table, which grows by doubling.
+/// What a client costs while it is numbered: its address, its number, and room in the table, which grows by doubling.
 pub const CLIENT_BYTES: usize = 64;
 
 /// What the stream comes to.
@@ -44,9 +44,6 @@ pub struct Written {
     /// Stretches without a query that were left out, beyond --gap-s.
     pub gaps: u64,
     pub gaps_ns: i64,
-    /// Queries of clients for whose numbers there was no room.
-    #[serde(skip)]
-    pub beyond_memory: u64,
 }
 
 /// How to write.
@@ -56,8 +53,11 @@ pub struct Options {
     pub edns: Shares,
     /// Time passes so many times as fast.
     pub speed: f64,
+    /// So many clients are numbered at a time.
     pub clients_max: usize,
     pub store_addresses: bool,
+    /// Where files are made for what has no room.
+    pub directory: PathBuf,
 }
 
 /// Takes in queries in the order of their times, which are those at which they are due.
@@ -65,35 +65,86 @@ pub struct Finisher {
     options: Options,
     anonymiser: Option<Anonymiser>,
     writer: StreamWriter,
+    /// Numbers of clients: those that have room.
     numbers: HashMap<(Ipv6Addr, u16), u32>,
-    addresses: Vec<Ipv6Addr>,
+    clients: u32,
+    /// Once there is no room: the queries from then on, each with its client's number if it has one. They are gone
+    /// through again when the numbers before them are not needed any more.
+    waiting: Option<Scratch>,
+    addresses: Option<Scratch>,
     /// A message with other EDNS than it was captured with.
     rewritten: Vec<u8>,
-    seen: Seen,
     written: Written,
 }
 
 impl Finisher {
-    pub fn new(options: Options, anonymiser: Option<Anonymiser>, writer: StreamWriter) -> Self {
-        Finisher {
-            options,
+    pub fn new(options: Options, anonymiser: Option<Anonymiser>, writer: StreamWriter) -> Result<Self, ReplayError> {
+        let addresses = options.store_addresses.then(|| Scratch::create(&options.directory)).transpose();
+        Ok(Finisher {
             anonymiser,
             writer,
             numbers: HashMap::new(),
-            addresses: Vec::new(),
+            clients: 0,
+            waiting: None,
+            addresses: addresses.map_err(ReplayError::sort(&options.directory))?,
             rewritten: Vec::new(),
-            seen: Seen::default(),
             written: Written::default(),
-        }
+            options,
+        })
     }
 
-    pub fn push(&mut self, entry: &Entry) -> Result<(), StreamError> {
-        let known = self.numbers.len();
-        let Some(client) = self.client(entry) else {
-            self.written.beyond_memory += 1;
-            return Ok(());
-        };
-        let is_new = self.numbers.len() > known;
+    pub fn push(&mut self, entry: &Entry) -> Result<(), ReplayError> {
+        self.number(entry, None)
+    }
+
+    /// Writes a query, if its client has a number or may have one. Otherwise it waits, and so do all behind it.
+    fn number(&mut self, entry: &Entry, number: Option<u32>) -> Result<(), ReplayError> {
+        let sorting = ReplayError::sort(&self.options.directory);
+        let number = number.or_else(|| self.numbers.get(&(entry.client, entry.copy)).copied());
+        let has_room = self.waiting.is_none() && self.numbers.len() < self.options.clients_max;
+        match number {
+            Some(client) if self.waiting.is_none() => return Ok(self.write(entry, client, false)?),
+            None if has_room => {
+                let client = self.clients;
+                if client == UNNUMBERED {
+                    return Err(ReplayError::Arguments("a stream has at most 4,294,967,295 clients".into()));
+                }
+                self.clients += 1;
+                self.numbers.insert((entry.client, entry.copy), client);
+                if let Some(addresses) = &mut self.addresses {
+                    addresses.write(&entry.client.octets()).map_err(sorting)?;
+                }
+                return Ok(self.write(entry, client, true)?);
+            }
+            _ => (),
+        }
+        if self.waiting.is_none() {
+            self.waiting = Some(Scratch::create(&self.options.directory).map_err(&sorting)?);
+        }
+        let waiting = self.waiting.as_mut().expect("made above");
+        let written = waiting.write(&number.unwrap_or(UNNUMBERED).to_le_bytes()).and_then(|()| waiting.push(entry));
+        written.map_err(sorting)
+    }
+
+    /// Goes through the queries that wait, once more for as many clients as have room.
+    fn number_waiting(&mut self) -> Result<(), ReplayError> {
+        let directory = self.options.directory.clone();
+        let sorting = ReplayError::sort(&directory);
+        while let Some(waiting) = self.waiting.take() {
+            self.numbers.clear();
+            let mut file = reader(waiting.rewound().map_err(&sorting)?);
+            let (mut number, mut bytes) = ([0; 4], Vec::new());
+            while !file.fill_buf().map_err(&sorting)?.is_empty() {
+                file.read_exact(&mut number).map_err(&sorting)?;
+                let Some(entry) = read_entry(&mut file, &mut bytes).map_err(&sorting)? else { break };
+                let number = Some(u32::from_le_bytes(number)).filter(|number| *number != UNNUMBERED);
+                self.number(&entry, number)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, entry: &Entry, client: u32, is_new: bool) -> Result<(), StreamError> {
         let mut flags = entry.flags;
         let mut transport = entry.transport;
         if let Some(other) = self.options.transports.of(entry.client, entry.copy).filter(|other| *other != transport) {
@@ -101,13 +152,7 @@ impl Finisher {
             flags = if is_new && other != Transport::Udp { NEW_CONNECTION } else { 0 };
             transport = other;
         }
-        if transport == Transport::Udp
-            && let Some(since_ns) = self.seen.repeated_after_ns(entry.time_ns, client, entry)
-        {
-            flags |= RETRANSMISSION;
-            self.written.retransmissions += 1;
-            self.written.repeated_at_once += u64::from(since_ns < AT_ONCE_NS);
-        }
+        self.written.retransmissions += u64::from(flags & RETRANSMISSION != 0);
         let due_ns = (entry.time_ns as f64 / self.options.speed) as i64;
         let due_ns = if self.options.speed == 1.0 { entry.time_ns } else { due_ns };
         let message = match &mut self.anonymiser {
@@ -127,53 +172,22 @@ impl Finisher {
         self.writer.push(Record { due_ns, client, transport, flags, message })
     }
 
-    /// The client's number, if there is room for it.
-    fn client(&mut self, entry: &Entry) -> Option<u32> {
-        let next = self.numbers.len();
-        let key = (entry.client, entry.copy);
-        if next >= self.options.clients_max {
-            return self.numbers.get(&key).copied();
-        }
-        let number = *self.numbers.entry(key).or_insert(next as u32);
-        if self.options.store_addresses && number as usize == self.addresses.len() {
-            self.addresses.push(entry.client);
-        }
-        Some(number)
-    }
-
     /// Puts the stream at its path, unless there is nothing in it.
-    pub fn finish(self, first_wall_ns: i64) -> Result<Written, StreamError> {
-        if self.numbers.is_empty() {
+    pub fn finish(mut self, first_wall_ns: i64) -> Result<Written, ReplayError> {
+        self.number_waiting()?;
+        if self.clients == 0 {
             return Ok(self.written);
         }
-        let addresses = self.options.store_addresses.then_some(self.addresses);
+        let addresses = self.addresses.map(Scratch::rewound).transpose();
+        let mut addresses = addresses.map_err(ReplayError::sort(&self.options.directory))?.map(reader);
+        let addresses = addresses.as_mut().map(|file| {
+            std::iter::from_fn(move || {
+                let mut address = [0; ADDRESS_BYTES];
+                file.read_exact(&mut address).ok().map(|()| Ipv6Addr::from(address))
+            })
+        });
         let header = self.writer.finish(first_wall_ns, addresses)?;
         let Header { queries, clients, first_wall_ns, duration_ns, .. } = header;
         Ok(Written { queries, clients, first_wall_ns, duration_ns, ..self.written })
-    }
-}
-
-/// The messages of the last seconds: their hashes, and when each was due. Two halves, of which the older one is
-/// forgotten when the newer one is full or old.
-#[derive(Default)]
-struct Seen {
-    newer: HashMap<u64, i64>,
-    older: HashMap<u64, i64>,
-    since_ns: i64,
-}
-
-impl Seen {
-    /// How long ago the same message came, if that is not too long.
-    fn repeated_after_ns(&mut self, due_ns: i64, client: u32, entry: &Entry) -> Option<i64> {
-        if due_ns - self.since_ns > RETRANSMISSION_NS || self.newer.len() >= REMEMBERED_MAX {
-            std::mem::swap(&mut self.newer, &mut self.older);
-            self.newer.clear();
-            self.since_ns = due_ns;
-        }
-        let mut hasher = DefaultHasher::new();
-        (client, entry.port, entry.message).hash(&mut hasher);
-        let hash = hasher.finish();
-        let before_ns = self.newer.insert(hash, due_ns).or_else(|| self.older.get(&hash).copied());
-        before_ns.map(|before_ns| due_ns - before_ns).filter(|&since_ns| since_ns <= RETRANSMISSION_NS)
     }
 }

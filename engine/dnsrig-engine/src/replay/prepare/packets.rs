@@ -1,7 +1,7 @@
 //! From packets to sorted queries: every packet is accounted for in the ledger.
 
 use std::{
-    collections::{BTreeSet, HashSet},
+    collections::{BTreeMap, BTreeSet, HashSet},
     io,
     net::Ipv6Addr,
 };
@@ -10,23 +10,27 @@ use super::{
     accounting::Accounting,
     operations::Share,
     server::{Servers, Waiting},
-    sort::{Entry, Sorted, Sorter},
+    sort::{ANSWER, Entry, FROM_ANSWER, Sorted, Sorter, TRUNCATED},
+    unread::{self, Unread},
 };
 use crate::{
     dns::{
-        header::{Header, TC},
+        header::{HEADER_BYTES, Header, TC},
+        query::question,
         stream::{NEW_CONNECTION, Transport},
     },
     net::ipv6::past_extensions,
     replay::{
         capture::{Captured, Record, Role},
-        message::{Kind, Message, kind},
+        message::{Kind, Message, kind, query_of},
         packet::{
             fragments::Fragments,
             ip::{self, Packet, TCP, UDP},
             link::Link,
             streams::Streams,
-            tcp, udp,
+            tcp,
+            tunnel::{self, DEPTH_MAX},
+            udp,
         },
     },
 };
@@ -49,8 +53,12 @@ pub struct Found {
     pub servers: BTreeSet<Ipv6Addr>,
     /// Where the servers were chosen: all that were seen first, the busiest first.
     pub seen: Vec<(Ipv6Addr, u64)>,
-    /// Packets with an earlier time than the one before.
+    /// Packets with an earlier time than the one before in the same capture, and by how much at most.
     pub times_backwards: u64,
+    pub back_max_ns: i64,
+    pub unread: Unread,
+    /// Queries that only answers tell of, because no query was written down.
+    pub from_answers: u64,
 }
 
 /// Takes in packets.
@@ -59,8 +67,10 @@ pub struct Packets {
     queries: Queries,
     fragments: Fragments,
     streams: Streams,
+    unread: Unread,
     time_ns: i64,
     times_backwards: u64,
+    back_max_ns: i64,
 }
 
 /// Takes in messages.
@@ -73,6 +83,11 @@ struct Queries {
     share: Share,
     sorter: Sorter,
     ledger: Accounting,
+    /// Whether a record is of a query: then answers are not taken for queries.
+    has_records_of_queries: bool,
+    /// Queries that only answers tell of.
+    only_answered: u64,
+    rebuilt: Vec<u8>,
 }
 
 impl Packets {
@@ -91,33 +106,55 @@ impl Packets {
             share: wanted.share,
             sorter,
             ledger: Accounting::default(),
+            has_records_of_queries: false,
+            only_answered: 0,
+            rebuilt: Vec::new(),
         };
         Packets {
             ports: wanted.ports,
             queries,
             fragments: Fragments::default(),
             streams: Streams::default(),
+            unread: Unread::default(),
             time_ns: i64::MIN,
             times_backwards: 0,
+            back_max_ns: 0,
         }
+    }
+
+    /// Begins with a capture, whose times have nothing to do with those before.
+    pub fn begin_capture(&mut self) {
+        self.time_ns = i64::MIN;
+    }
+
+    /// Compares a time with the one before in the same capture.
+    fn pass_time(&mut self, time_ns: i64) {
+        if time_ns < self.time_ns {
+            self.times_backwards += 1;
+            self.back_max_ns = self.back_max_ns.max(self.time_ns.saturating_sub(time_ns));
+        }
+        self.time_ns = time_ns;
     }
 
     /// Takes in a packet.
     pub fn packet(&mut self, captured: Captured) -> io::Result<()> {
         let time_ns = captured.time_ns;
-        self.times_backwards += u64::from(time_ns < self.time_ns);
-        self.time_ns = time_ns;
+        self.pass_time(time_ns);
         let packets = &mut self.queries.ledger.packets;
         packets.read += 1;
         let Some(link) = Link::of(captured.link) else {
             packets.unknown_link += 1;
+            count(&mut self.unread.links, captured.link);
             return Ok(());
         };
         let Some(packet) = link.ip(captured.bytes) else {
             packets.not_ip += 1;
+            link.ethertype(captured.bytes).into_iter().for_each(|it| count(&mut self.unread.ethertypes, it));
             return Ok(());
         };
-        match ip::parse(packet) {
+        let parsed = ip::parse(packet).map(|packet| self.unwrapped(packet));
+        let packets = &mut self.queries.ledger.packets;
+        match parsed {
             None => packets.malformed += 1,
             Some(packet) if packet.fragment.is_some() => {
                 packets.fragments += 1;
@@ -138,17 +175,32 @@ impl Packets {
         counts.records += 1;
         match record.role {
             Role::ToServer => {
-                let message = record.message;
-                self.times_backwards += u64::from(message.time_ns < self.time_ns);
-                self.time_ns = message.time_ns;
-                return self.queries.recorded(message);
+                self.pass_time(record.message.time_ns);
+                self.queries.has_records_of_queries = true;
+                return self.queries.recorded(record.message);
             }
             Role::Upstream => counts.upstream += 1,
-            Role::Answer => counts.answers += 1,
+            Role::Answer => {
+                counts.answers += 1;
+                return self.queries.answer_record(record);
+            }
+            Role::UpstreamAnswer => counts.answers += 1,
             Role::Other => counts.other_record += 1,
             Role::Unreadable => counts.malformed += 1,
         }
         Ok(())
+    }
+
+    /// The packet within packets that carry others.
+    #[inline]
+    fn unwrapped<'p>(&self, mut packet: Packet<'p>) -> Packet<'p> {
+        for _ in 0..DEPTH_MAX {
+            match tunnel::inner(&packet, &self.ports).and_then(ip::parse) {
+                Some(inner) => packet = inner,
+                None => break,
+            }
+        }
+        packet
     }
 
     fn fragment(&mut self, time_ns: i64, packet: &Packet) -> io::Result<()> {
@@ -157,7 +209,13 @@ impl Packets {
         match past_extensions(packet.protocol, &whole.payload) {
             Some((protocol, payload, None)) => {
                 let packet = Packet { protocol, payload, is_whole: true, fragment: None, ..*packet };
-                self.datagram(whole.time_ns, &packet)
+                let packet = self.unwrapped(packet);
+                if packet.fragment.is_none() {
+                    return self.datagram(whole.time_ns, &packet);
+                }
+                // Hosts and tunnels that both fragment.
+                self.queries.ledger.datagrams.malformed += 1;
+                Ok(())
             }
             _ => {
                 self.queries.ledger.datagrams.malformed += 1;
@@ -171,6 +229,7 @@ impl Packets {
         let counts = &mut self.queries.ledger.datagrams;
         if !matches!(packet.protocol, UDP | TCP) {
             counts.other_protocol += 1;
+            count(&mut self.unread.protocols, packet.protocol);
             return Ok(());
         }
         let Some(&[a, b, c, d]) = packet.payload.first_chunk() else {
@@ -180,6 +239,7 @@ impl Packets {
         let ports = [u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])];
         if !ports.iter().any(|port| self.ports.contains(port)) {
             counts.other_port += 1;
+            self.unread.other_port(packet.protocol, ports, unread::payload(packet.protocol, packet.payload));
             return Ok(());
         }
         if packet.protocol == TCP {
@@ -235,9 +295,22 @@ impl Packets {
         result?;
         self.queries.ledger.fragments = self.fragments.finish();
         self.queries.choose()?;
-        let Queries { servers, seen, sorter, ledger, .. } = self.queries;
+        let Queries { servers, seen, sorter, mut ledger, has_records_of_queries, only_answered, .. } = self.queries;
+        let from_answers = if has_records_of_queries { 0 } else { only_answered };
+        ledger.messages.answers -= from_answers;
+        ledger.messages.kept += from_answers;
         let Servers::Known(servers) = servers else { unreachable!("chosen above") };
-        Ok(Found { sorted: sorter.finish()?, ledger, servers, seen, times_backwards: self.times_backwards })
+        let Packets { times_backwards, back_max_ns, unread, .. } = self;
+        Ok(Found {
+            sorted: sorter.finish()?,
+            ledger,
+            servers,
+            seen,
+            times_backwards,
+            back_max_ns,
+            unread,
+            from_answers,
+        })
     }
 }
 
@@ -250,7 +323,7 @@ impl Queries {
     /// A message to the server, whatever its port.
     fn recorded(&mut self, message: Message) -> io::Result<()> {
         match kind(message.bytes) {
-            Kind::Query => self.query(message),
+            Kind::Query => self.query(message, 0),
             _ => self.message(message),
         }
     }
@@ -261,56 +334,115 @@ impl Queries {
         match kind(message.bytes) {
             Kind::Answer => {
                 counts.answers += 1;
-                let is_truncated = Header::read(message.bytes).is_ok_and(|header| header.flags & TC != 0);
-                counts.truncated += u64::from(is_truncated && message.transport == Transport::Udp);
+                return self.answer(message);
             }
             Kind::OtherOperation => counts.other_operation += 1,
             Kind::Malformed => counts.malformed += 1,
             Kind::Query if !self.ports.contains(&message.destination_port) => counts.other_port += 1,
-            Kind::Query => return self.query(message),
+            Kind::Query => return self.query(message, 0),
         }
         Ok(())
     }
 
-    fn query(&mut self, query: Message) -> io::Result<()> {
+    /// An answer that was written down: it tells of its query, which may not have been.
+    fn answer_record(&mut self, record: &Record) -> io::Result<()> {
+        let Record { message, asked, .. } = *record;
+        if kind(message.bytes) == Kind::Answer {
+            self.answer_to(message)?;
+        }
+        let Some(asked) = asked.filter(|_| !self.has_records_of_queries) else { return Ok(()) };
+        let mut rebuilt = std::mem::take(&mut self.rebuilt);
+        let known = if asked.bytes.is_empty() { query_of(message.bytes, &mut rebuilt) } else { None };
+        let bytes = if known.is_some() { &rebuilt[..] } else { asked.bytes };
+        let query = Message { time_ns: asked.time_ns, bytes, ..message };
+        let taken = if kind(bytes) == Kind::Query { self.query(query, FROM_ANSWER) } else { Ok(()) };
+        self.rebuilt = rebuilt;
+        taken
+    }
+
+    /// An answer, whose source is a server: what of it tells which query it answers.
+    fn answer(&mut self, message: Message) -> io::Result<()> {
+        let Message { source, source_port, destination, destination_port, .. } = message;
+        let turned = Message {
+            source: destination,
+            source_port: destination_port,
+            destination: source,
+            destination_port: source_port,
+            ..message
+        };
+        self.answer_to(turned)
+    }
+
+    /// An answer, turned round: the client is its source.
+    fn answer_to(&mut self, message: Message) -> io::Result<()> {
+        if message.transport != Transport::Udp {
+            return Ok(());
+        }
+        let is_truncated = Header::read(message.bytes).is_ok_and(|header| header.flags & TC != 0);
+        self.ledger.messages.truncated += u64::from(is_truncated);
+        let bytes = beginning(message.bytes);
+        self.query(Message { bytes, ..message }, if is_truncated { ANSWER | TRUNCATED } else { ANSWER })
+    }
+
+    /// A query, or an answer turned round: the client is its source.
+    fn query(&mut self, query: Message, flags: u8) -> io::Result<()> {
         match &mut self.servers {
             Servers::Choosing(waiting) => {
-                if waiting.push(query) {
+                if waiting.push(query, flags) {
                     self.choose()?;
                 }
             }
-            Servers::Known(servers) => {
-                let counts = &mut self.ledger.messages;
-                // A server may ask itself, for instance over loopback; a record may not say which server it is.
-                if servers.contains(&query.destination) || query.destination.is_unspecified() {
-                    if !self.share.has(query.source) {
-                        counts.not_in_share += 1;
-                        return Ok(());
-                    }
-                    counts.kept += 1;
-                    let is_server = servers.contains(&query.source) || self.asked.contains(&query.source);
-                    counts.from_servers += u64::from(is_server && query.source != query.destination);
-                    return self.sorter.push(&Entry {
-                        time_ns: query.time_ns,
-                        client: query.source,
-                        port: query.source_port,
-                        copy: 0,
-                        transport: query.transport,
-                        flags: if query.is_first { NEW_CONNECTION } else { 0 },
-                        message: query.bytes,
-                    });
-                }
-                if servers.contains(&query.source) {
-                    counts.upstream += 1;
-                } else {
-                    counts.other_server += 1;
-                    if self.asked.len() < ASKED_MAX {
-                        self.asked.insert(query.destination);
-                    }
+            // A record may not say which server it is.
+            Servers::Known(servers) if servers.contains(&query.destination) || query.destination.is_unspecified() => {
+                return self.to_server(query, flags);
+            }
+            // An answer of a server whose queries are not kept.
+            Servers::Known(_) if flags & (ANSWER | FROM_ANSWER) != 0 => (),
+            Servers::Known(servers) if servers.contains(&query.source) => self.ledger.messages.upstream += 1,
+            Servers::Known(_) => {
+                self.ledger.messages.other_server += 1;
+                if self.asked.len() < ASKED_MAX {
+                    self.asked.insert(query.destination);
                 }
             }
         }
         Ok(())
+    }
+
+    /// A query to a server whose queries are kept, or an answer of it, turned round.
+    fn to_server(&mut self, query: Message, flags: u8) -> io::Result<()> {
+        let (is_query, is_kept) = (flags & (ANSWER | FROM_ANSWER) == 0, self.share.has(query.source));
+        // A server may ask itself, for instance over loopback.
+        let from_server = query.source != query.destination && self.is_server(query.source);
+        let Accounting { messages: counts, over_udp, .. } = &mut self.ledger;
+        let is_udp = u64::from(query.transport == Transport::Udp);
+        match flags & (ANSWER | FROM_ANSWER) {
+            ANSWER => over_udp.answers += is_udp,
+            FROM_ANSWER => self.only_answered += u64::from(is_kept),
+            _ => over_udp.queries += is_udp,
+        }
+        if is_query && is_kept {
+            counts.kept += 1;
+            counts.from_servers += u64::from(from_server);
+        }
+        counts.not_in_share += u64::from(is_query && !is_kept);
+        if !is_kept {
+            return Ok(());
+        }
+        self.sorter.push(&Entry {
+            time_ns: query.time_ns,
+            client: query.source,
+            port: query.source_port,
+            copy: 0,
+            transport: query.transport,
+            flags: flags | if query.is_first { NEW_CONNECTION } else { 0 },
+            message: query.bytes,
+        })
+    }
+
+    /// Whether an address is asked by others.
+    fn is_server(&self, address: Ipv6Addr) -> bool {
+        matches!(&self.servers, Servers::Known(servers) if servers.contains(&address)) || self.asked.contains(&address)
     }
 
     /// Chooses the busiest server, if none was told, and lets the queries go on that waited for this.
@@ -319,6 +451,16 @@ impl Queries {
         let waiting = std::mem::take(waiting);
         self.seen = waiting.servers();
         self.servers = Servers::Known(self.seen.first().map(|&(address, _)| address).into_iter().collect());
-        waiting.queries().try_for_each(|query| self.query(query))
+        waiting.messages().try_for_each(|(message, flags)| self.query(message, flags))
     }
+}
+
+/// Counts one more of a number.
+fn count<N: Ord>(counts: &mut BTreeMap<N, u64>, number: N) {
+    *counts.entry(number).or_default() += 1;
+}
+
+/// Header and question of a message.
+fn beginning(message: &[u8]) -> &[u8] {
+    &message[..message.len().min(HEADER_BYTES + question(message).len())]
 }

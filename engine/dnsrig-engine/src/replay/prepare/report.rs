@@ -2,8 +2,17 @@
 
 use serde::Serialize;
 
-use super::{accounting::Accounting, finish::Written, server::Seen};
+use super::{
+    accounting::{Accounting, OverUdp},
+    finish::Written,
+    server::Seen,
+    unread::Unread,
+};
+
 use crate::{replay::capture::CaptureReport, stats::format::grouped};
+
+/// Packets that come by several ways are out of order by less.
+const CLOCK_SET_NS: i64 = 60_000_000_000;
 
 /// The `summary` event.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -18,8 +27,13 @@ pub struct Summary {
     /// From so many queries was chosen.
     pub queries_first: u64,
     pub is_anonymised: bool,
-    /// Packets with an earlier time than the one before.
+    /// Packets with an earlier time than the one before in the same capture, and by how much at most.
     pub times_backwards: u64,
+    pub back_max_ns: i64,
+    /// What was not read, by its numbers.
+    pub unread: Unread,
+    /// Queries that only answers tell of.
+    pub from_answers: u64,
     pub ledger: Accounting,
     pub stream: Written,
 }
@@ -97,6 +111,7 @@ pub fn text(summary: &Summary) -> String {
             (messages.records, "recorded"),
             (messages.kept, "queries kept"),
             (messages.answers, "answers"),
+            (messages.after_truncation, "queries over TCP for truncated answers"),
             (messages.upstream, "queries of the server itself"),
             (messages.other_server, "queries to other servers"),
             (messages.other_operation, "of another operation than QUERY"),
@@ -105,13 +120,16 @@ pub fn text(summary: &Summary) -> String {
             (messages.malformed, "malformed"),
             (messages.not_in_share, "of clients that are left out"),
             (messages.outside_cut, "outside of --cut"),
-            (messages.clients_beyond_memory, "of clients beyond --memory"),
         ],
     );
     row(
         "stream",
         &[(stream.queries, "queries"), (stream.clients, "clients"), (stream.retransmissions, "retransmissions")],
     );
+    let unread = summary.unread.text();
+    if !unread.is_empty() {
+        lines.push(format!("  {:<12}{unread}", "not read"));
+    }
     lines.extend(notes(summary).into_iter().map(|note| format!("  note: {note}")));
     lines.join("\n") + "\n"
 }
@@ -169,11 +187,27 @@ fn notes(summary: &Summary) -> Vec<String> {
             grouped(summary.ledger.messages.from_servers)
         ));
     }
-    if summary.stream.repeated_at_once * 20 > summary.stream.queries {
+    if summary.stream.repeated_at_once * 20 > summary.ledger.messages.kept {
         found.push(format!(
             "{} queries came again within a millisecond: the capture has packets twice, as `tcpdump -i any` gives them on a \
              host with bridges or VLANs; capture on one interface",
             grouped(summary.stream.repeated_at_once)
+        ));
+    }
+    if summary.stream.retransmissions > 0 && summary.ledger.messages.answers == 0 {
+        found.push(format!(
+            "no answer was captured: {} queries that came again within 5 s count as retransmissions, whether they had been \
+             answered or not; capture both directions",
+            grouped(summary.stream.retransmissions)
+        ));
+    }
+    let OverUdp { queries, answers } = summary.ledger.over_udp;
+    if summary.from_answers == 0 && answers > queries + queries / 50 + 10 {
+        found.push(format!(
+            "the server gave {} answers over UDP, and only {} queries to it were captured: the capture lost queries (tcpdump -B \
+             gives it a larger buffer), or it sees some of them only on their way back",
+            grouped(answers),
+            grouped(queries)
         ));
     }
     let segments = &summary.ledger.tcp_segments;
@@ -184,12 +218,31 @@ fn notes(summary: &Summary) -> Vec<String> {
             grouped(segments.holes)
         ));
     }
+    if summary.ledger.messages.after_truncation > 0 {
+        found.push(format!(
+            "{} queries over TCP followed truncated answers and were left out: `replay play` asks again by itself where an \
+             answer is truncated",
+            grouped(summary.ledger.messages.after_truncation)
+        ));
+    }
+    if summary.from_answers > 0 {
+        found.push(format!(
+            "no query was written down, only answers: {} queries are made of these, with the time, the client and the question; \
+             of EDNS only DO is known, and queries without an answer are missing",
+            grouped(summary.from_answers)
+        ));
+    }
+    if summary.times_backwards > 0 {
+        found.push(backwards(summary));
+    }
+    let dns_ports = summary.unread.dns_text();
+    if !dns_ports.is_empty() {
+        found.push(format!("messages on other ports look like DNS: {dns_ports}; --port names the ports that are read"));
+    }
     let counted = [
-        (summary.times_backwards, "packets are earlier than the one before: they were sorted"),
         (summary.stream.edns_left, "queries have more than EDNS behind their question: they stayed as they were"),
         (summary.stream.gaps, "stretches without a query were shortened to --gap-s: see `gaps_ns`"),
         (summary.ledger.datagrams.cut, "datagrams were cut by the capture: take it with tcpdump -s 0"),
-        (summary.ledger.messages.clients_beyond_memory, "queries were left out: raise --memory"),
     ];
     for (count, sentence) in counted {
         if count > 0 {
@@ -197,4 +250,42 @@ fn notes(summary: &Summary) -> Vec<String> {
         }
     }
     found
+}
+
+/// What to do where no query was found, by what there was instead.
+pub fn empty_hint(summary: &Summary) -> String {
+    let Accounting { packets, datagrams, messages, .. } = &summary.ledger;
+    let dns_ports = summary.unread.dns_text();
+    if messages.outside_cut > 0 {
+        "--cut has no query: name seconds from the first query on".into()
+    } else if messages.not_in_share > 0 {
+        "--keep-share has no client that asked: raise it, or choose other clients with --seed".into()
+    } else if messages.other_server > 0 {
+        "queries went to other servers than --server names: leave it out, and the busiest one is taken and named".into()
+    } else if messages.upstream > 0 {
+        "there are only queries of the server itself: have it write down what its clients ask, or name another --server"
+            .into()
+    } else if !dns_ports.is_empty() {
+        format!("messages look like DNS on other ports: name one with --port ({dns_ports})")
+    } else if datagrams.cut > 0 {
+        "datagrams were cut by the capture: take it with tcpdump -s 0".into()
+    } else if messages.answers > 0 {
+        "there are only answers: capture both directions".into()
+    } else if packets.unknown_link + packets.not_ip + datagrams.other_protocol + datagrams.other_port > 0 {
+        format!("packets of other kinds were not read: {}", summary.unread.text())
+    } else {
+        "give a capture of what clients ask the server: the summary says what there was instead".into()
+    }
+}
+
+/// Times of a capture that run backwards: a little where packets come from several queues, and much where a clock was
+/// set.
+fn backwards(summary: &Summary) -> String {
+    let (count, seconds) = (grouped(summary.times_backwards), summary.back_max_ns as f64 / 1e9);
+    let text = format!("{count} packets are earlier than the one before, by at most {seconds:.6} s: they were sorted");
+    if summary.back_max_ns < CLOCK_SET_NS {
+        return text;
+    }
+    text + "; a clock was set back, or captures stand behind each other in one file, and now queries of both times are \
+            mixed: cut the capture there (editcap -A, -B), and prepare the parts one by one"
 }

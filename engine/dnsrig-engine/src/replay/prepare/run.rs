@@ -11,12 +11,13 @@ use super::{
     anonymise::Anonymiser,
     arguments::Arguments,
     edns::Shares,
+    exchanges::{Exchanges, Place},
     finish::{CLIENT_BYTES, Finisher, Options, Written},
     operations::{Share, Timeline, Transports, rotated_ns},
     packets::{Packets, Wanted},
     report::{self, Summary},
     server::{Seen, written},
-    sort::{Entry, Sorted, Sorter},
+    sort::{Entry, FROM_ANSWER, Sorted, Sorter},
 };
 use crate::{
     base::{
@@ -26,7 +27,7 @@ use crate::{
         stop::{INTERRUPTED, Stop, StopError, Wake},
         threads::Thread,
     },
-    dns::stream::StreamWriter,
+    dns::stream::{KNOWN_FLAGS, RETRANSMISSION, StreamWriter},
     replay::{
         capture::{self, Item, Limits},
         error::ReplayError,
@@ -51,7 +52,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     events::say(report::text(&summary));
     events::summary(now_ns, &summary)?;
     if summary.stream.queries == 0 {
-        return Err(ReplayError::Empty { packets: summary.captures.iter().map(|capture| capture.items).sum() }.into());
+        let items = summary.captures.iter().map(|capture| capture.items).sum();
+        return Err(ReplayError::Empty { items, hint: report::empty_hint(&summary) }.into());
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -81,7 +83,7 @@ fn prepare(arguments: &Arguments, writer: StreamWriter) -> Result<Summary, Repla
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),
     };
-    let sorting = |error| ReplayError::Sort(directory.into(), error);
+    let sorting = ReplayError::sort(directory);
     let to_v6 = |address: &IpAddr| match address {
         IpAddr::V4(address) => address.to_ipv6_mapped(),
         IpAddr::V6(address) => *address,
@@ -95,18 +97,19 @@ fn prepare(arguments: &Arguments, writer: StreamWriter) -> Result<Summary, Repla
     let limits = Limits { decompressed_bytes_max: arguments.decompressed_max };
     let mut captures = Vec::new();
     for path in &arguments.captures {
+        packets.begin_capture();
         captures.push(capture::read(path, limits, |item| match item {
-            Item::Packet(packet) => packets.packet(packet).map_err(sorting),
-            Item::Record(record) => packets.record(&record).map_err(sorting),
+            Item::Packet(packet) => packets.packet(packet).map_err(&sorting),
+            Item::Record(record) => packets.record(&record).map_err(&sorting),
         })?);
     }
-    let found = packets.finish().map_err(sorting)?;
-    let (stream, outside_cut) = write(arguments, found.sorted, directory, writer)?;
+    let found = packets.finish().map_err(&sorting)?;
+    let (stream, left_out) = write(arguments, found.sorted, found.from_answers > 0, directory, writer)?;
     let mut ledger = found.ledger;
-    let beyond_memory = stream.beyond_memory.div_ceil(arguments.multiply.into());
-    ledger.messages.kept -= beyond_memory + outside_cut;
-    ledger.messages.clients_beyond_memory = beyond_memory;
+    let LeftOut { outside_cut, after_truncation } = left_out;
+    ledger.messages.kept -= outside_cut + after_truncation;
     ledger.messages.outside_cut = outside_cut;
+    ledger.messages.after_truncation = after_truncation;
     debug_assert!(ledger.is_balanced(), "{ledger:?}");
     let name = |&(address, queries): &_| Seen { address: written(address), queries };
     Ok(Summary {
@@ -116,20 +119,66 @@ fn prepare(arguments: &Arguments, writer: StreamWriter) -> Result<Summary, Repla
         queries_first: found.seen.iter().map(|(_, queries)| queries).sum(),
         is_anonymised: arguments.anonymise,
         times_backwards: found.times_backwards,
+        back_max_ns: found.back_max_ns,
+        unread: found.unread,
+        from_answers: found.from_answers,
         ledger,
         stream,
         ..Summary::default()
     })
 }
 
-/// Writes queries, which are in order, as they are asked for. Also says how many lay outside of a cut.
+/// Queries that were kept and are not written.
+#[derive(Clone, Copy, Debug, Default)]
+struct LeftOut {
+    outside_cut: u64,
+    after_truncation: u64,
+}
+
+/// Which of the queries are written, and when they are due.
+struct Selection {
+    /// Whether queries are taken that only answers tell of.
+    takes_answers: bool,
+    exchanges: Exchanges,
+    timeline: Timeline,
+    left_out: LeftOut,
+    repeated_at_once: u64,
+}
+
+impl Selection {
+    /// The query as it is due, unless it is left out; answers only tell of queries.
+    fn due<'m>(&mut self, entry: Entry<'m>) -> Option<Entry<'m>> {
+        if entry.flags & FROM_ANSWER != 0 && !self.takes_answers {
+            return None;
+        }
+        let place = self.exchanges.place(&entry);
+        match place {
+            Place::Answer => return None,
+            Place::AfterTruncation => self.left_out.after_truncation += 1,
+            Place::Again { at_once: true } => self.repeated_at_once += 1,
+            Place::Again { .. } | Place::New => (),
+        }
+        if place == Place::AfterTruncation {
+            return None;
+        }
+        let Some(time_ns) = self.timeline.due_ns(entry.time_ns) else {
+            self.left_out.outside_cut += 1;
+            return None;
+        };
+        let again = if matches!(place, Place::Again { .. }) { RETRANSMISSION } else { 0 };
+        Some(Entry { time_ns, flags: entry.flags & KNOWN_FLAGS | again, ..entry })
+    }
+}
+
+/// Writes queries, which are in order, as they are asked for. Also returns which are left out.
 fn write(
     arguments: &Arguments,
     mut sorted: Sorted,
+    takes_answers: bool,
     directory: &Path,
     writer: StreamWriter,
-) -> Result<(Written, u64), ReplayError> {
-    let sorting = |error| ReplayError::Sort(directory.into(), error);
+) -> Result<(Written, LeftOut), ReplayError> {
+    let sorting = ReplayError::sort(directory);
     let memory_bytes = memory_bytes(arguments);
     let options = Options {
         transports: Transports { shares: arguments.transports.clone(), seed: arguments.seed },
@@ -137,35 +186,35 @@ fn write(
         speed: arguments.speed,
         clients_max: (memory_bytes / 4 / CLIENT_BYTES).min(u32::MAX as usize),
         store_addresses: arguments.addresses,
+        directory: directory.into(),
     };
     let anonymiser = arguments.anonymise.then(|| Anonymiser::new(arguments.keep_tld)).transpose();
-    let mut finisher = Finisher::new(options, anonymiser.map_err(|_| ReplayError::Random)?, writer);
-    let mut timeline = Timeline::new((arguments.gap_s * 1e9) as i64, arguments.cut.unwrap_or((0, i64::MAX)));
-    let (mut outside_cut, mut duration_ns) = (0, 0);
+    let mut finisher = Finisher::new(options, anonymiser.map_err(|_| ReplayError::Random)?, writer)?;
+    let timeline = Timeline::new((arguments.gap_s * 1e9) as i64, arguments.cut.unwrap_or((0, i64::MAX)));
+    let (exchanges, left_out) = (Exchanges::default(), LeftOut::default());
+    let mut selection = Selection { takes_answers, exchanges, timeline, left_out, repeated_at_once: 0 };
+    let mut duration_ns = 0;
     let mut once = (arguments.multiply > 1).then(|| Sorter::new(directory, memory_bytes / 4));
-    while let Some(entry) = sorted.next().map_err(sorting)? {
-        let Some(time_ns) = timeline.due_ns(entry.time_ns) else {
-            outside_cut += 1;
-            continue;
-        };
-        duration_ns = time_ns;
-        let entry = Entry { time_ns, ..entry };
+    while let Some(entry) = sorted.next().map_err(&sorting)? {
+        let Some(entry) = selection.due(entry) else { continue };
+        duration_ns = entry.time_ns;
         match &mut once {
-            Some(once) => once.push(&entry).map_err(sorting)?,
+            Some(once) => once.push(&entry).map_err(&sorting)?,
             None => finisher.push(&entry)?,
         }
     }
     drop(sorted);
     if let Some(once) = once {
         let all = Sorter::new(directory, memory_bytes / 4);
-        let mut copies = copies(once, duration_ns, arguments.multiply, all).map_err(sorting)?;
-        while let Some(entry) = copies.next().map_err(sorting)? {
+        let mut copies = copies(once, duration_ns, arguments.multiply, all).map_err(&sorting)?;
+        while let Some(entry) = copies.next().map_err(&sorting)? {
             finisher.push(&entry)?;
         }
     }
+    let Selection { timeline, left_out, repeated_at_once, .. } = selection;
     let first_wall_ns = if arguments.anonymise { 0 } else { timeline.first_wall_ns };
     let stream = finisher.finish(first_wall_ns)?;
-    Ok((Written { gaps: timeline.gaps, gaps_ns: timeline.gaps_ns, ..stream }, outside_cut))
+    Ok((Written { gaps: timeline.gaps, gaps_ns: timeline.gaps_ns, repeated_at_once, ..stream }, left_out))
 }
 
 fn memory_bytes(arguments: &Arguments) -> usize {

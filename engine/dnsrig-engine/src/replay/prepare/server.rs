@@ -7,6 +7,7 @@ use std::{
 
 use serde::Serialize;
 
+use super::sort::ANSWER;
 use crate::replay::message::Message;
 
 /// The busiest server is chosen from so many queries, the first ones.
@@ -31,25 +32,27 @@ pub enum Servers {
     Choosing(Waiting),
 }
 
-/// The queries that have come so far.
+/// The queries that have come so far, and answers, each with the flags of its entry.
 #[derive(Default)]
 pub struct Waiting {
-    queries: Vec<(Message<'static>, usize)>,
+    messages: Vec<(Message<'static>, usize, u8)>,
     bytes: Vec<u8>,
+    queries: usize,
 }
 
 impl Waiting {
-    /// Keeps a query. Whether there are enough to choose.
-    pub fn push(&mut self, query: Message) -> bool {
-        self.bytes.extend_from_slice(query.bytes);
-        self.queries.push((Message { bytes: &[], ..query }, query.bytes.len()));
-        self.queries.len() >= QUERIES || self.bytes.len() >= BYTES
+    /// Keeps a query or an answer. Whether there are enough queries to choose.
+    pub fn push(&mut self, message: Message, flags: u8) -> bool {
+        self.bytes.extend_from_slice(message.bytes);
+        self.messages.push((Message { bytes: &[], ..message }, message.bytes.len(), flags));
+        self.queries += usize::from(flags & ANSWER == 0);
+        self.queries >= QUERIES || self.bytes.len() >= BYTES
     }
 
     /// The servers, the busiest first.
     pub fn servers(&self) -> Vec<(Ipv6Addr, u64)> {
         let mut counts = HashMap::new();
-        for (query, _) in &self.queries {
+        for (query, ..) in self.messages.iter().filter(|(_, _, flags)| flags & ANSWER == 0) {
             *counts.entry(query.destination).or_insert(0) += 1;
         }
         let mut found: Vec<_> = counts.into_iter().collect();
@@ -57,12 +60,12 @@ impl Waiting {
         found
     }
 
-    /// The queries, in the order in which they came.
-    pub fn queries(&self) -> impl Iterator<Item = Message<'_>> {
-        self.queries.iter().scan(0, |at, (query, length)| {
+    /// The queries and answers, in the order in which they came.
+    pub fn messages(&self) -> impl Iterator<Item = (Message<'_>, u8)> {
+        self.messages.iter().scan(0, |at, (message, length, flags)| {
             let bytes = &self.bytes[*at..*at + length];
             *at += length;
-            Some(Message { bytes, ..*query })
+            Some((Message { bytes, ..*message }, *flags))
         })
     }
 }

@@ -27,7 +27,13 @@ const HEAD_BYTES: usize = 32;
 /// Entries begin at multiples of this in memory, so that a number of 32 bits says where.
 const ALIGNMENT: usize = 8;
 
-/// A query that is being sorted.
+/// Flags of entries that are not those of a stream: it is an answer to a client, which was truncated; it is a query that
+/// only its answer shows.
+pub const ANSWER: u8 = 0x80;
+pub const TRUNCATED: u8 = 0x40;
+pub const FROM_ANSWER: u8 = 0x20;
+
+/// A query that is being sorted, or an answer: of its client, from the client's port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry<'m> {
     pub time_ns: i64,
@@ -114,46 +120,69 @@ impl Sorter {
     fn write_run(&mut self) -> io::Result<()> {
         if self.runs.len() == RUNS_MAX {
             let mut merge = Merge::start(std::mem::take(&mut self.runs))?;
-            let mut run = Run::create(&self.directory)?;
+            let mut run = Scratch::create(&self.directory)?;
             while let Some(entry) = merge.next()? {
                 run.push(&entry)?;
             }
-            self.runs.push(run.finish()?);
+            self.runs.push(run.rewound()?);
         }
         self.index.sort_unstable();
-        let mut run = Run::create(&self.directory)?;
+        let mut run = Scratch::create(&self.directory)?;
         for &(_, place) in &self.index {
             run.push(&Entry::read(&self.entries[place as usize * ALIGNMENT..]))?;
         }
-        self.runs.push(run.finish()?);
+        self.runs.push(run.rewound()?);
         self.index.clear();
         self.entries.clear();
         Ok(())
     }
 }
 
-/// A sorted piece that is being written.
-struct Run(io::BufWriter<File>);
+/// A file without a name: it is gone when the process is. What is written is read once it is
+/// [rewound](Scratch::rewound).
+pub struct Scratch(io::BufWriter<File>);
 
-impl Run {
-    /// The file has no name once it is open: it is gone when the process is.
-    fn create(directory: &Path) -> io::Result<Self> {
+impl Scratch {
+    pub fn create(directory: &Path) -> io::Result<Self> {
         let path = directory.join(format!(".replay-sort-{}", std::process::id()));
         let file = File::options().read(true).write(true).create_new(true).open(&path)?;
         fs::remove_file(&path)?;
-        Ok(Run(io::BufWriter::with_capacity(RUN_BUFFER_BYTES, file)))
+        Ok(Scratch(io::BufWriter::with_capacity(RUN_BUFFER_BYTES, file)))
     }
 
-    fn push(&mut self, entry: &Entry) -> io::Result<()> {
-        self.0.write_all(&entry.head())?;
-        self.0.write_all(entry.message)
+    pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.0.write_all(bytes)
     }
 
-    fn finish(self) -> io::Result<File> {
+    /// Writes an entry as [`read_entry`] reads it.
+    pub fn push(&mut self, entry: &Entry) -> io::Result<()> {
+        self.write(&entry.head())?;
+        self.write(entry.message)
+    }
+
+    pub fn rewound(self) -> io::Result<File> {
         let mut file = self.0.into_inner().map_err(io::IntoInnerError::into_error)?;
         file.rewind()?;
         Ok(file)
     }
+}
+
+/// Reads a file from where it is.
+pub fn reader(file: File) -> BufReader<File> {
+    BufReader::with_capacity(RUN_BUFFER_BYTES, file)
+}
+
+/// Reads the next entry of a file; none at its end. `bytes` are where it is kept.
+pub fn read_entry<'b>(file: &mut impl Read, bytes: &'b mut Vec<u8>) -> io::Result<Option<Entry<'b>>> {
+    bytes.resize(HEAD_BYTES, 0);
+    match file.read_exact(bytes) {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+        read => read?,
+    }
+    let length = usize::from(u16::from_le_bytes([bytes[28], bytes[29]]));
+    bytes.resize(HEAD_BYTES + length, 0);
+    file.read_exact(&mut bytes[HEAD_BYTES..])?;
+    Ok(Some(Entry::read(bytes)))
 }
 
 /// Queries in order.
@@ -193,7 +222,7 @@ struct Piece {
 
 impl Merge {
     fn start(runs: Vec<File>) -> io::Result<Self> {
-        let piece = |file| Piece { file: BufReader::with_capacity(RUN_BUFFER_BYTES, file), entry: Vec::new() };
+        let piece = |file| Piece { file: reader(file), entry: Vec::new() };
         let mut merge = Merge { pieces: runs.into_iter().map(piece).collect(), heads: BinaryHeap::new(), lent: None };
         (0..merge.pieces.len()).try_for_each(|piece| merge.advance(piece))?;
         Ok(merge)
@@ -211,15 +240,9 @@ impl Merge {
     /// Reads the next query of a piece.
     fn advance(&mut self, number: usize) -> io::Result<()> {
         let Piece { file, entry } = &mut self.pieces[number];
-        entry.resize(HEAD_BYTES, 0);
-        match file.read_exact(entry) {
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
-            read => read?,
+        if let Some(Entry { time_ns, .. }) = read_entry(file, entry)? {
+            self.heads.push(Reverse((time_ns, number)));
         }
-        let length = usize::from(u16::from_le_bytes([entry[28], entry[29]]));
-        entry.resize(HEAD_BYTES + length, 0);
-        file.read_exact(&mut entry[HEAD_BYTES..])?;
-        self.heads.push(Reverse((Entry::read(entry).time_ns, number)));
         Ok(())
     }
 }
