@@ -10,7 +10,10 @@ use super::{
     summary::{ClassResult, Summary},
     transport::Connections,
 };
-use crate::stats::format::{grouped, milliseconds};
+use crate::stats::{
+    format::{NOTHING, grouped, milliseconds},
+    histogram::Distribution,
+};
 
 /// What is about to happen, for people.
 pub fn opening(arguments: &Arguments, plan: Plan) -> String {
@@ -85,11 +88,16 @@ pub fn text(summary: &Summary, server: SocketAddr) -> String {
             let Some(times) = times else { continue };
             let limit_ns = name.starts_with("latency").then_some(summary.timeout_ns.unsigned_abs());
             let cells = [times.p50, times.p99, times.p99_9, times.p99_99, times.max];
-            row(name, cells.map(|ns| format!("{:>11}", milliseconds(ns, limit_ns))).join(" "));
+            row(name, cells.map(|ns| format!("{:>11}", measured(times, ns, limit_ns))).join(" "));
         }
     }
     lines.extend(verdicts(summary).into_iter().map(|verdict| format!("  note: {verdict}")));
     lines.join("\n") + "\n"
+}
+
+/// A time of a distribution, or a dash where it has none: 0.000 ms would be the best of all times.
+fn measured(times: &Distribution, time_ns: u64, limit_ns: Option<u64>) -> String {
+    if times.count == 0 { NOTHING.into() } else { milliseconds(time_ns, limit_ns) }
 }
 
 fn connections(counts: &Connections) -> String {
@@ -116,7 +124,7 @@ fn class_name(number: usize, class: &ClassResult) -> String {
 
 fn class_text(class: &ClassResult, limit_ns: u64) -> String {
     let ClassTotal { clients, answered, unanswered, latency_ns, .. } = class.seen;
-    let latency = |ns| milliseconds(ns, Some(limit_ns)).trim().to_owned();
+    let latency = |ns| measured(&latency_ns, ns, Some(limit_ns));
     let mut text = format!(
         "{} clients, {} queries answered, {} not; p50 {}, p99 {}",
         grouped(clients),
@@ -284,6 +292,14 @@ mod tests {
         let interrupted = Summary { interrupted: true, ..late };
         assert!(!told(&interrupted).contains("too slow"));
         assert!(told(&interrupted).contains("1 s, then interrupted"));
+    }
+
+    #[test]
+    fn where_nothing_was_measured_there_is_no_time() {
+        let failed = Summary { handshake_ns: Some(Distribution::default()), unsent: 1_000, sent: 0, ..of_a_rate() };
+        assert!(!told(&failed).contains("0.000 ms") && told(&failed).contains("connecting"), "{}", told(&failed));
+        let quick = Distribution { count: 1, ..Distribution::default() };
+        assert!(told(&Summary { latency_ns: quick, ..failed }).contains("0.000 ms"));
     }
 
     #[test]

@@ -13,6 +13,9 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
+/// Stands where nothing was measured.
+pub const NOTHING: &str = "–";
+
 /// Milliseconds with three significant digits; at or beyond a limit `≥ limit`.
 pub fn milliseconds(time_ns: u64, limit_ns: Option<u64>) -> String {
     let limit_ns = limit_ns.unwrap_or(u64::MAX);

@@ -20,6 +20,9 @@ pub fn times() -> Times {
 /// A distribution in a few numbers, in nanoseconds; percentiles are the highest values of their bins.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Distribution {
+    /// How many values there are: with none, the others say nothing.
+    #[serde(skip)]
+    pub count: u64,
     pub mean: f64,
     pub min: u64,
     pub p50: u64,
@@ -33,7 +36,17 @@ pub struct Distribution {
 impl From<&Times> for Distribution {
     fn from(times: &Times) -> Self {
         let [p50, p90, p99, p99_9, p99_99] = percentiles(times, [5_000, 9_000, 9_900, 9_990, 9_999]);
-        Distribution { mean: times.mean(), min: times.min(), p50, p90, p99, p99_9, p99_99, max: times.max() }
+        Distribution {
+            count: times.len(),
+            mean: times.mean(),
+            min: times.min(),
+            p50,
+            p90,
+            p99,
+            p99_9,
+            p99_99,
+            max: times.max(),
+        }
     }
 }
 

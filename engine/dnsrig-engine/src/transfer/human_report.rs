@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use super::{arguments::TransportKind, schedule::Policy, summary::Summary};
-use crate::stats::format::{grouped, milliseconds};
+use crate::stats::format::{NOTHING, grouped, milliseconds};
 
 /// The summary for people.
 pub fn text(summary: &Summary, server: SocketAddr) -> String {
@@ -49,7 +49,9 @@ pub fn text(summary: &Summary, server: SocketAddr) -> String {
     let took = &summary.transfer_ns;
     let cells = [took.min, took.p50, took.p90, took.p99, took.max];
     row("", format!("{:>11} {:>11} {:>11} {:>11} {:>11}", "min", "p50", "p90", "p99", "max"));
-    row("a transfer took", cells.map(|ns| format!("{:>11}", milliseconds(ns, None))).join(" "));
+    // A transfer takes some time: 0 is the most where none was done.
+    let cell = |ns| if took.max == 0 { NOTHING.into() } else { milliseconds(ns, None) };
+    row("a transfer took", cells.map(|ns| format!("{:>11}", cell(ns))).join(" "));
     for (name, count) in &summary.attempt_outcomes {
         if !matches!(*name, "done" | "up-to-date") {
             let ended = summary.outcomes.get(name).copied().unwrap_or(0);

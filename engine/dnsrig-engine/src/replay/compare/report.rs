@@ -2,7 +2,10 @@
 
 use serde::Serialize;
 
-use crate::stats::{format::grouped, histogram::Distribution};
+use crate::stats::{
+    format::{NOTHING, grouped},
+    histogram::Distribution,
+};
 
 /// The `summary` event.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
@@ -66,6 +69,10 @@ pub fn text(summary: &Summary) -> String {
     for (name, times) in
         [("intervals", &summary.due_gap_ns), ("  arrived", &summary.gap_ns), ("  deviation", &summary.gap_deviation_ns)]
     {
+        if times.count == 0 {
+            row(name, NOTHING.into());
+            continue;
+        }
         let cells = [("p50", times.p50), ("p99", times.p99), ("p99.9", times.p99_9), ("max", times.max)];
         row(name, cells.map(|(percentile, ns)| format!("{percentile} {}", microseconds(ns))).join(", "));
     }
