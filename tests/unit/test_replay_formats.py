@@ -459,6 +459,32 @@ def test_addresses_are_stored_if_asked_for(tmp_path: Path) -> None:
     assert stream.endswith(b"".join(mapped + bytes([203, 0, 113, host]) for host in (1, 2, 3)))
 
 
+@pytest.mark.parametrize(
+    ("make", "arguments", "hint"),
+    [
+        (lambda: pcap([]), [], "the capture has no packet"),
+        (lambda: captures.dnstap(queries(), kind=3), [], "there are only queries of the server itself"),
+        (lambda: pcap(frames(queries())), ["--server", "192.0.2.99"], "queries went to other servers"),
+        (lambda: pcap(frames(queries())), ["--cut", "100..200"], "--cut has no query"),
+        (lambda: pcap(frames(queries())), ["--port", "99"], "name one with --port (UDP port 53 5)"),
+        (lambda: pcap([(when_ns, packet[:60]) for when_ns, packet in frames(queries()[:1])]), [], "tcpdump -s 0"),
+    ],
+    ids=["empty", "of a resolver", "server", "cut", "port", "snapped"],
+)
+def test_where_no_query_is_the_hint_says_why(
+    tmp_path: Path, make: Callable[[], bytes], arguments: list[str], hint: str
+) -> None:
+    (tmp_path / "capture").write_bytes(make())
+    said = prepare(tmp_path, tmp_path / "capture", *arguments, status=2)[2]
+    assert hint in said.partition("hint: ")[2] and ("tcpdump -s 0" in said) == ("tcpdump -s 0" in hint)
+
+
+def test_a_capture_that_is_given_twice_is_refused(tmp_path: Path) -> None:
+    captured = write(tmp_path / "capture", frames(queries()))
+    (tmp_path / "link").symlink_to(captured)
+    assert "is given twice" in prepare(tmp_path, captured, tmp_path / "link", status=2)[2]
+
+
 @pytest.mark.parametrize("content", [b"", b"\0" * 100, b"DNSRSTRM" + bytes(56)])
 def test_what_is_no_capture_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "capture").write_bytes(content)

@@ -1,6 +1,7 @@
 //! Files that are made: none replaces a file that is read, and each appears whole.
 
 use std::{
+    collections::HashSet,
     ffi::OsStr,
     fs::{self, File},
     io::{self, BufWriter, Write},
@@ -13,7 +14,7 @@ use super::failure::Advice;
 /// Bytes are written in pieces of this length.
 const WRITE_BYTES: usize = 1 << 20;
 
-/// A path that stands for standard input where a command reads it.
+/// The name of standard input, for commands that read it.
 const STANDARD_INPUT: &str = "-";
 
 /// A file would be replaced that is needed.
@@ -35,8 +36,8 @@ impl Advice for Replacing {
     }
 }
 
-/// Refuses outputs that are the same file as an input, by whatever path or link, or that have the same path. What
-/// becomes an output stands beside its path first, so the place beside it is an output as well.
+/// Refuses outputs that are the same file as an input, by whatever path or link, or that have the same path. An
+/// output is written beside its path first, so that place is an output as well.
 pub fn check(outputs: &[Option<&Path>], inputs: &[Option<&Path>]) -> Result<(), Replacing> {
     let outputs: Vec<_> = outputs.iter().flatten().copied().collect();
     let mut places: Vec<_> = outputs.iter().filter_map(|output| absolute(output).ok()).collect();
@@ -59,6 +60,12 @@ pub fn check(outputs: &[Option<&Path>], inputs: &[Option<&Path>]) -> Result<(), 
 fn identity(path: &Path) -> Option<(u64, u64)> {
     let path = if path == Path::new(STANDARD_INPUT) { Path::new("/dev/stdin") } else { path };
     fs::metadata(path).ok().filter(fs::Metadata::is_file).map(|file| (file.dev(), file.ino()))
+}
+
+/// The first of the inputs that is the same file as one before it.
+pub fn given_twice<'p>(inputs: &[&'p Path]) -> Option<&'p Path> {
+    let mut seen = HashSet::new();
+    inputs.iter().copied().find(|input| identity(input).is_some_and(|found| !seen.insert(found)))
 }
 
 fn is_device(path: &Path) -> bool {
@@ -160,6 +167,8 @@ mod tests {
         fs::hard_link(&input, folder.path().join("out.part")).unwrap();
         assert!(matches!(check(&[Some(&other)], &[Some(&input)]), Err(Replacing::Input { .. })));
         assert!(matches!(check(&[Some(&other), Some(&other)], &[]), Err(Replacing::Output(_))));
+        assert_eq!(given_twice(&[&input, &other, &link]), Some(link.as_path()));
+        assert_eq!(given_twice(&[&input, &other]), None);
         let null = Path::new("/dev/null");
         assert!(check(&[Some(null), Some(null)], &[Some(null)]).is_ok());
     }

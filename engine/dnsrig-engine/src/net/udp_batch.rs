@@ -299,8 +299,8 @@ pub fn is_unreachable(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionRefused | HostUnreachable | NetworkUnreachable)
 }
 
-/// Takes the next error from the queue of a socket that asked for it; whether an ICMP message said that a destination is
-/// unreachable (RFC 792; RFC 4443 §3.1). `Err` if none waits.
+/// Takes the next error from the queue of a socket that asked for errors. True: an ICMP message said that a destination
+/// is unreachable (RFC 792; RFC 4443 §3.1). `Err`: none waits.
 #[cold]
 pub fn icmp_error(socket: BorrowedFd) -> nix::Result<bool> {
     use nix::sys::socket::{ControlMessageOwned as Control, MsgFlags, recvmsg};

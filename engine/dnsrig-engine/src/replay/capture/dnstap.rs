@@ -117,8 +117,8 @@ impl Moment {
     }
 }
 
-/// An answer to a client, which may have been written down with its query. Where one of both times is missing, the other
-/// one has to do.
+/// An answer to a client, which may have been written down with its query. Where one of both times is missing, the
+/// other one has to do.
 fn answer_record<'f>(query: Message<'f>, answer: Option<&'f [u8]>, asked: Moment, answered: Moment) -> Record<'f> {
     let or = |moment: Moment, other: Moment| if moment == Moment::default() { other } else { moment };
     let asked_ns = or(asked, answered).time_ns();

@@ -1,4 +1,5 @@
-//! From a captured packet to what a host sent: link layers, IP, tunnels, fragments, UDP, TCP. Bytes in and out, no file.
+//! From a captured packet to what a host sent: link layers, IP, tunnels, fragments, UDP, TCP. Bytes in and out, no
+//! file.
 //!
 //! By hand, because every packet of a capture passes through here; what it reads is untrusted, and the tests give it
 //! bytes of any kind.

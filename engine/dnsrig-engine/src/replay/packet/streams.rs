@@ -444,7 +444,7 @@ pub fn begins_with_query(bytes: &[u8]) -> bool {
 
 /// What bytes begin with.
 enum Begins {
-    /// A query, which has so many bytes with its length.
+    /// A query: the number of its bytes, its length included.
     Query(usize),
     Other,
     /// Too few bytes are there.

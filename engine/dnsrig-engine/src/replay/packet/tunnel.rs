@@ -25,7 +25,7 @@ const ETHERNET: u16 = 0x6558;
 const ERSPAN: u16 = 0x88be;
 const ERSPAN_3: u16 = 0x22eb;
 
-/// The ports of VXLAN, that of Linux before there was one included, and of Geneve.
+/// The ports of VXLAN (IANA's, and the default of Linux), and of Geneve.
 const VXLAN: [u16; 2] = [4789, 8472];
 const GENEVE: u16 = 6081;
 

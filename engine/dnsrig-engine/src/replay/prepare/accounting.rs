@@ -77,8 +77,8 @@ pub struct Messages {
     pub outside_cut: u64,
 }
 
-/// Messages over UDP between clients and the servers whose queries are kept, those of clients that are left out among
-/// them: a capture with more answers than queries has lost queries.
+/// Messages over UDP between all clients and the servers whose queries are kept: a capture with more answers than
+/// queries has lost queries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct OverUdp {
     pub queries: u64,

@@ -16,7 +16,7 @@ const PATIENCE_NS: i64 = 5_000_000_000;
 /// No client gives up waiting so soon: the capture has the packet twice.
 const AT_ONCE_NS: i64 = 1_000_000;
 
-/// So many messages are remembered of each kind, in each of two halves.
+/// The number of messages of each kind that are remembered, in each of two halves.
 const REMEMBERED_MAX: usize = 1 << 19;
 
 /// What a query or an answer is beside those before it.
@@ -24,7 +24,7 @@ const REMEMBERED_MAX: usize = 1 << 19;
 pub enum Place {
     /// A query of its own.
     New,
-    /// The same query as before, which has no answer; whether it came within a millisecond.
+    /// A repetition of a query that has no answer; `at_once` if it came within a millisecond.
     Again {
         at_once: bool,
     },

@@ -53,7 +53,7 @@ pub struct Options {
     pub edns: Shares,
     /// Time passes so many times as fast.
     pub speed: f64,
-    /// So many clients are numbered at a time.
+    /// The number of clients whose numbers are in memory.
     pub clients_max: usize,
     pub store_addresses: bool,
     /// Where files are made for what has no room.

@@ -344,7 +344,7 @@ impl Queries {
         Ok(())
     }
 
-    /// An answer that was written down: it tells of its query, which may not have been.
+    /// Takes in an answer that was written down, and the query that it shows, which may not have been written down.
     fn answer_record(&mut self, record: &Record) -> io::Result<()> {
         let Record { message, asked, .. } = *record;
         if kind(message.bytes) == Kind::Answer {
@@ -360,7 +360,7 @@ impl Queries {
         taken
     }
 
-    /// An answer, whose source is a server: what of it tells which query it answers.
+    /// Takes in an answer from a server.
     fn answer(&mut self, message: Message) -> io::Result<()> {
         let Message { source, source_port, destination, destination_port, .. } = message;
         let turned = Message {
@@ -373,7 +373,7 @@ impl Queries {
         self.answer_to(turned)
     }
 
-    /// An answer, turned round: the client is its source.
+    /// Takes in an answer that was turned round: the client is its source. Only what its query has, too, is kept.
     fn answer_to(&mut self, message: Message) -> io::Result<()> {
         if message.transport != Transport::Udp {
             return Ok(());

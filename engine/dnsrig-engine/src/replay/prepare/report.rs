@@ -256,7 +256,9 @@ fn notes(summary: &Summary) -> Vec<String> {
 pub fn empty_hint(summary: &Summary) -> String {
     let Accounting { packets, datagrams, messages, .. } = &summary.ledger;
     let dns_ports = summary.unread.dns_text();
-    if messages.outside_cut > 0 {
+    if packets.read + messages.records == 0 {
+        "the capture has no packet: tcpdump says at its end how many it captured".into()
+    } else if messages.outside_cut > 0 {
         "--cut has no query: name seconds from the first query on".into()
     } else if messages.not_in_share > 0 {
         "--keep-share has no client that asked: raise it, or choose other clients with --seed".into()
@@ -274,7 +276,7 @@ pub fn empty_hint(summary: &Summary) -> String {
     } else if packets.unknown_link + packets.not_ip + datagrams.other_protocol + datagrams.other_port > 0 {
         format!("packets of other kinds were not read: {}", summary.unread.text())
     } else {
-        "give a capture of what clients ask the server: the summary says what there was instead".into()
+        "the summary above says what there was instead: give a capture of what clients ask the server".into()
     }
 }
 

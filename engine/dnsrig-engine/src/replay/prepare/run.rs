@@ -43,6 +43,11 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let stop = Stop::new(false)?;
     let read: Vec<_> = arguments.captures.iter().map(|path| Some(path.as_path())).collect();
     output::check(&[Some(&arguments.out)], &read)?;
+    let captures: Vec<_> = arguments.captures.iter().map(PathBuf::as_path).collect();
+    if let Some(capture) = output::given_twice(&captures) {
+        let reason = format!("{} is given twice, and every query in it would be", capture.display());
+        return Err(ReplayError::Arguments(reason).into());
+    }
     // First, so that nothing is read in vain.
     let writer = StreamWriter::create(&arguments.out)?;
     end_when_asked(stop, writer.part().into())?;

@@ -27,8 +27,8 @@ const HEAD_BYTES: usize = 32;
 /// Entries begin at multiples of this in memory, so that a number of 32 bits says where.
 const ALIGNMENT: usize = 8;
 
-/// Flags of entries that are not those of a stream: it is an answer to a client, which was truncated; it is a query that
-/// only its answer shows.
+/// Flags that only entries have, and no record of a stream: the entry is an answer to a client, the answer was
+/// truncated, the entry is a query that only its answer shows.
 pub const ANSWER: u8 = 0x80;
 pub const TRUNCATED: u8 = 0x40;
 pub const FROM_ANSWER: u8 = 0x20;

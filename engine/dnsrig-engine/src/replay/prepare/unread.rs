@@ -18,7 +18,7 @@ use crate::{
     stats::format::grouped,
 };
 
-/// So many of each kind are named.
+/// The number of entries of each kind that are named.
 const NAMED: usize = 3;
 
 /// Fewer messages on a port are chance.
@@ -66,7 +66,7 @@ pub struct Unread {
 }
 
 impl Unread {
-    /// Takes in a datagram of other ports than those of DNS.
+    /// Takes in a datagram that is neither from nor to a port of DNS.
     pub fn other_port(&mut self, protocol: u8, ports: [u16; 2], payload: &[u8]) {
         let (by_port, dns, is_query) = if protocol == TCP {
             (&mut self.tcp_ports, &mut self.dns_over_tcp, streams::begins_with_query(payload).then_some(true))
@@ -99,7 +99,7 @@ impl Unread {
         .join(", ")
     }
 
-    /// The ports with messages that look like DNS, for people; empty if there are none.
+    /// Returns the ports with messages that look like DNS as text, perhaps an empty one.
     pub fn dns_text(&self) -> String {
         let enough = |ports: &BTreeMap<u16, u64>| -> BTreeMap<u16, u64> {
             ports.iter().filter(|(_, count)| **count >= MESSAGES_MIN).map(|(port, count)| (*port, *count)).collect()
