@@ -310,15 +310,16 @@ fn a_client_begins_a_connection_where_it_did() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("clients.stream");
     let twice =
-        |at| [(at * 100 * MS, 0, NEW_CONNECTION, Transport::Tcp), (at * 100 * MS + 20 * MS, 0, 0, Transport::Tcp)];
+        |at: i64| [(at * 100 * MS, 0, NEW_CONNECTION, Transport::Tcp), (at * 100 * MS + 20 * MS, 0, 0, Transport::Tcp)];
     stream_over(&path, (0..5).flat_map(twice));
     let clients_from = ["--clients-from", "127.1.0.0/16"];
     let (served, summary) = play_over_tcp(&path, &clients_from);
-    assert_eq!(served, [([127, 1, 0, 1].into(), 2); 5], "{summary}");
+    let client = IpAddr::from([127, 1, 0, 1]);
+    assert_eq!(served, [(client, 2); 5], "{summary}");
     assert_eq!((count(&summary, "answered"), count(&summary["connections"], "attempted")), (10, 5));
     // Over another transport than they came, clients keep their connections as they are told.
     let (served, _) = play_over_tcp(&path, &[&clients_from[..], &["--transport", "tcp"]].concat());
-    assert_eq!(served, [([127, 1, 0, 1].into(), 10)]);
+    assert_eq!(served, [(client, 10)]);
 }
 
 #[test]

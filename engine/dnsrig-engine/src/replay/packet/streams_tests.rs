@@ -239,6 +239,32 @@ proptest! {
         }
     }
 
+    /// Whichever segments are missing: exactly the messages are found of which every byte is there.
+    #[test]
+    fn missing_segments_cost_their_messages_alone(
+        cuts in prop::collection::vec(1usize..30, 1..20),
+        dropped in prop::collection::vec(prop::bool::weighted(0.2), 1..40),
+        start in any::<u32>(),
+    ) {
+        let bytes: Vec<u8> = (0..9).flat_map(query).collect();
+        let (mut pieces, mut there, mut at) = (vec![syn(start)], vec![true; bytes.len()], 0);
+        for (cut, is_dropped) in cuts.iter().cycle().zip(dropped.iter().cycle()) {
+            let end = bytes.len().min(at + cut);
+            if *is_dropped {
+                there[at..end].fill(false);
+            } else {
+                pieces.push(segment(start.wrapping_add(at as u32), &bytes[at..end]));
+            }
+            at = end;
+            if at == bytes.len() {
+                break;
+            }
+        }
+        let is_whole = |number: &u8| there[usize::from(*number) * 19..][..19].iter().all(|is_there| *is_there);
+        let whole: Vec<u8> = (0..9).filter(is_whole).collect();
+        prop_assert_eq!(found(&pieces).0.into_iter().map(|(number, _)| number).collect::<Vec<_>>(), whole);
+    }
+
     /// Any segments: no panic, the counts add up, and no more messages than bytes allow.
     #[test]
     fn any_segments_are_survived(
