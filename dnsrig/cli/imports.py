@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from dnsrig.cli import _console
 from dnsrig.errors import UsageError
+from dnsrig.text import visible
+
+if TYPE_CHECKING:
+    from dnsrig.importers._run import Source
 
 RUNS = Path("runs/imported")
 UNITS = {"ns": 1, "us": 1_000, "ms": 1_000_000}
@@ -38,6 +44,14 @@ def command(
         Literal["due", "sending"] | None,
         typer.Option(help="when the clock of a latency started, for files that do not say it"),
     ] = None,
+    timeout_s: Annotated[
+        float | None,
+        typer.Option(
+            min=0.001,
+            max=3600,
+            help="time after which the tool gave a query up, in seconds, for files that do not say it",
+        ),
+    ] = None,
     unit: Annotated[
         Literal["ns", "us", "ms"], typer.Option(help="of values in a .hlog of another program than dnsrig")
     ] = "ns",
@@ -46,18 +60,32 @@ def command(
 
     It holds what the tool tells and nothing else: latencies as exact as they are, whether they count from the moment at
     which a query was due or from that at which it was sent, and what is missing. Charts draw buckets as wide as they
-    are, and `compare` says where two runs count from different moments.
+    are, and `compare` says where two runs count from different moments. A query without an answer counts as the tool's
+    timeout. Lines and fields that are not understood are reported on standard error, and in the report.
 
     Examples: dnsrig import dnsperf before-*.txt --as before; dnsrig import kxdpgun k1.json k2.json --as kxdpgun --to
     runs/imported/before; dnsrig import hlog other.hlog --as other --counted-from sending --unit us
     """
-    from dnsrig.importers import Asked, _run
+    from dnsrig.importers import Asked, S, _run
 
     if not name.strip() or len(name) > 60:
         raise UsageError("--as needs a name of at most 60 characters")
     directory = to or RUNS / (re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip(".-") or "result")
     if to is None and directory.exists():
         raise UsageError(f"{directory} is there already", hint="choose another name, or add to a run with --to")
-    sources = _run.read(tool, files, Asked(counted_from, UNITS[unit]))
+    timeout_ns = None if timeout_s is None else round(timeout_s * S)
+    sources = _run.read(tool, files, Asked(counted_from, UNITS[unit], timeout_ns))
     _run.write(tool, name, sources, directory)
+    complaints = _console.err(soft_wrap=True)
+    for text, of in _by_sentence(sources).items():
+        complaints.print(visible(f"{of[0]}{f' and {len(of) - 1} more' if of[1:] else ''}: {text}"))
     print(directory)
+
+
+def _by_sentence(sources: Sequence[Source]) -> dict[str, list[str]]:
+    """What files do not tell -> these files."""
+    found: dict[str, list[str]] = {}
+    for source in sources:
+        for text in source.record.missing:
+            found.setdefault(text, []).append(source.record.file)
+    return found

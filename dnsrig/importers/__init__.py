@@ -6,15 +6,19 @@ An importer is a module of this folder, or of another package (`dnsrig.discovery
 - ``read(data: bytes, asked: Asked) -> Result``: one file is one repeat. It raises ``ValueError`` with a sentence where
   ``data`` is not what the tool writes.
 
-Importers read text and touch no file; `dnsrig.importers.written` makes a run directory of results. A tool says what it
+Importers read text and touch no file; `dnsrig.importers._run` makes a run directory of results. A tool says what it
 measured in its own way: nothing is made up for what it leaves out, and ``Result.missing`` names that.
+
+A query without an answer is a latency of at least the tool's timeout (`unanswered`), whatever the tool makes of it: if
+it were left out, a server would become faster by not answering. A line or a field that an importer does not know is
+reported (`NotUnderstood`), because a distribution may be in it.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from types import ModuleType
@@ -32,6 +36,8 @@ LONGEST_NS = 3_600 * S
 MOST_STRETCHES = 1_000_000
 MOST_BUCKETS = 10_000_000
 """Of one file."""
+MOST_QUOTED, LONGEST_QUOTED = 3, 60
+"""Lines or fields that are quoted of those that are not understood, and their characters."""
 TAGS: dict[ClockBasis, tuple[str, str]] = {"due": ("due", "lower"), "sending": ("sent", "sent-lower")}
 """Where the upper and the lower ends of latencies lie in latency.hlog."""
 Counted = dict[int, int]
@@ -53,6 +59,8 @@ class Asked:
     basis: ClockBasis | None = None
     unit_ns: int = 1
     """Of values in a file that has none."""
+    timeout_ns: int | None = None
+    """After which the tool gave a query up."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +105,35 @@ class Result:
     """What the file does not tell, a sentence each."""
 
 
+@dataclass
+class NotUnderstood:
+    """Lines or fields that an importer does not know: how many, and the first of them."""
+
+    what: str
+    """``line`` or ``field``."""
+    total: int = 0
+    first: dict[str, None] = field(default_factory=dict)
+
+    def add(self, text: str) -> None:
+        self.total += 1
+        if len(self.first) < MOST_QUOTED:
+            self.first.setdefault(text[:LONGEST_QUOTED])
+
+    def fields(self, told: Mapping[str, Any], known: Collection[str], where: str = "") -> None:
+        """Those of ``told`` that are not ``known``; ``where`` is the path to them."""
+        for name in told:
+            if name not in known:
+                self.add(f"{where}{name}")
+
+    @property
+    def sentences(self) -> list[str]:
+        """One; none if everything was understood."""
+        if not self.total:
+            return []
+        what = f"1 {self.what} is" if self.total == 1 else f"{self.total:,} {self.what}s are"
+        return [f"{what} not understood and left out: {', '.join(map(repr, self.first))}."]
+
+
 @cache
 def importers() -> dict[str, ModuleType]:
     """By the name of the tool."""
@@ -121,6 +158,27 @@ def ends(basis: ClockBasis, buckets: Iterable[Bucket]) -> dict[str, Counted]:
             lower[bucket.low_ns] += bucket.queries
     tags = TAGS[basis]
     return {tags[0]: dict(upper)} | ({tags[1]: dict(lower)} if lower != upper else {}) if upper else {}
+
+
+def unanswered(queries: int, timeout_ns: int | None) -> list[Bucket]:
+    """Queries without an answer, as latencies: at the time after which the tool gave them up."""
+    if queries and timeout_ns is None:
+        raise ValueError(
+            f"{queries:,} queries had no answer, and when the tool gave them up is not in it: add --timeout-s"
+        )
+    return [Bucket(timeout_ns, timeout_ns, queries)] if queries and timeout_ns is not None else []
+
+
+def of_all(told: Figures, answered: int, lost: int, timeout_ns: int | None) -> Figures:
+    """Mean, least and largest of all queries, where ``told`` has those of the answered ones."""
+    if not answered or not lost:
+        return told if answered else {}
+    found: Figures = {"min": told.get("min")}
+    if timeout_ns is not None and (mean := told.get("mean")) is not None:
+        found["mean"] = (mean * answered + timeout_ns * lost) / (answered + lost)
+    if timeout_ns is not None and "max" in told:
+        found["max"] = float(timeout_ns)
+    return found
 
 
 def seconds(text: Any) -> int:

@@ -6,6 +6,7 @@ server, and nothing is made up for them.
 
 from __future__ import annotations
 
+import math
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
@@ -49,6 +50,8 @@ AXIS = "result"
 MAIN = ("p99_ms", "sent_p99_ms", "capacity_qps", "answered_qps")
 """What a run's main metric is: the first that at least half of its variants have."""
 LARGEST_FILE = 1 << 30
+LONGEST_S = 1 << 32
+"""Of a run: a century."""
 PERCENTS = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "p99_9": 99.9, "p99_99": 99.99}
 UNREADABLE = (ValueError, KeyError, TypeError, IndexError, OverflowError, AttributeError, RecursionError)
 """What an importer raises of a file that is not as it should be."""
@@ -74,6 +77,7 @@ def read(tool: str, paths: Sequence[Path], asked: Asked) -> list[Source]:
                 raise ValueError(f"{size:,} bytes, where at most {LARGEST_FILE:,} are read")
             data = path.read_bytes()
             result: Result = found.read(data, asked)
+            _check(result)
         except OSError as error:
             raise DnsrigError(f"{path} cannot be read: {error.strerror}") from error
         except UNREADABLE as error:
@@ -83,10 +87,27 @@ def read(tool: str, paths: Sequence[Path], asked: Asked) -> list[Source]:
             file=path.name[:200],
             sha256=sha256(data).hexdigest(),
             command=result.command[:2000],
-            missing=list(result.missing),
+            missing=[*result.missing, *_outside(result)],
         )
         sources.append(Source(told, result))
     return sources
+
+
+def _check(result: Result) -> None:
+    """Refuse times that are none: a damaged file can have any number."""
+    times = [result.duration_s, *(time for part in result.stretches for time in (part.start_s, part.duration_s))]
+    if not all(math.isfinite(time) and 0 <= time <= LONGEST_S for time in times):
+        raise ValueError(f"a time that is below zero or above {LONGEST_S:,} s")
+
+
+def _outside(result: Result) -> list[str]:
+    """How many queries a distribution lacks, or has more than were sent; an importer that adds queries without an
+    answer leaves none."""
+    tag = TAGS[result.basis][0]
+    counted = sum(sum(part.tags[tag].values()) for part in result.stretches if tag in part.tags)
+    if not counted or not result.sent or counted == result.sent:
+        return []
+    return [f"Its distribution has {counted:,} latencies, where {result.sent:,} queries were sent."]
 
 
 def write(tool: str, name: str, sources: Sequence[Source], directory: Path) -> Manifest:

@@ -14,9 +14,21 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-from dnsrig.importers import MS, Asked, Result, Stretch, lines, number
+from dnsrig.analysis.load_result import Figures
+from dnsrig.importers import MS, Asked, NotUnderstood, Result, S, Stretch, lines, number, of_all
 
 FILES = "the file that `-o` writes"
+HEADER = ("version", "cmdline", "start_timestamp", "run_id")
+COUNTS = ("s_count", "r_count", "timeouts", "bad_count", "net_errors", "tcp_connections")
+LATENCIES = ("response_avg_ms", "response_min_ms", "response_max_ms")
+PERIOD = (
+    *("period_number", "run_id", "runtime_s", "trafgen_id", "in_flight", "pkt_size_avg", "responses"),
+    *(f"period_{name}" for name in (*COUNTS, *LATENCIES)),
+)
+TOTAL = (
+    *("period_number", "run_id", "runtime_s", "total_responses", "total_qps_r_avg", "total_qps_s_avg"),
+    *(f"{of}_{name}" for of in ("total", "period") for name in (*COUNTS, *LATENCIES, "pkt_size_avg", "in_flight")),
+)
 DEFAULT_TIMEOUT_S = 3
 
 
@@ -32,6 +44,8 @@ def read(data: bytes, asked: Asked) -> Result:
     total, command = totals[-1], str(header["cmdline"])
     rate, timeout = (re.search(rf" -{name} ?(\d+)", command) for name in "Qt")
     answered, sent = number(total["total_r_count"]), number(total["total_s_count"])
+    lost = max(0, sent - answered)
+    timeout_ns = int(timeout[1]) * S if timeout else asked.timeout_ns or DEFAULT_TIMEOUT_S * S
     return Result(
         version=str(header["version"]),
         basis="sending",
@@ -43,21 +57,29 @@ def read(data: bytes, asked: Asked) -> Result:
         duration_s=float(total["runtime_s"]),
         sent=sent,
         answered=answered,
-        timeouts=max(0, sent - answered),
+        timeouts=lost,
         rcodes={str(name): number(count) for name, count in total.get("total_responses", {}).items()},
-        timeout_ns=(int(timeout[1]) if timeout else DEFAULT_TIMEOUT_S) * 1000 * MS,
-        told=_told(total) if answered else {},
+        timeout_ns=timeout_ns,
+        told=of_all(_told(total), answered, lost, timeout_ns),
         stretches=_periods(event for event in rest if "period_s_count" in event),
         missing=[
             "There is no distribution of latency: only mean, least and largest.",
             "Its mean is one of the means of its generators and periods, however many queries each had.",
-            "Queries without an answer are not among its latencies.",
             "A query that had to wait to be sent is not counted as late.",
+            *_not_understood(header, rest),
         ],
     )
 
 
-def _told(total: Any) -> dict[str, float | None]:
+def _not_understood(header: Any, rest: Iterable[Any]) -> list[str]:
+    unknown = NotUnderstood("field")
+    unknown.fields(header, HEADER)
+    for event in rest:
+        unknown.fields(event, TOTAL if "total_s_count" in event else PERIOD)
+    return unknown.sentences
+
+
+def _told(total: Any) -> Figures:
     names = {"mean": "total_response_avg_ms", "min": "total_response_min_ms", "max": "total_response_max_ms"}
     # Its mean is null from the first period on in which nothing was answered.
     return {name: float(total[key]) * MS for name, key in names.items() if total[key] is not None}

@@ -8,13 +8,29 @@ started is in it. The tags that `dnsrig load` writes say it (`dnsrig.analysis.la
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from hdrh.histogram import HdrHistogram
 
-from dnsrig.importers import LONGEST_NS, MOST_STRETCHES, Asked, Bucket, Counted, Result, S, Stretch, ends, lines
+from dnsrig.importers import (
+    LONGEST_NS,
+    LONGEST_QUOTED,
+    MOST_QUOTED,
+    MOST_STRETCHES,
+    Asked,
+    Bucket,
+    Counted,
+    NotUnderstood,
+    Result,
+    S,
+    Stretch,
+    ends,
+    lines,
+)
 
 FILES = "an HdrHistogram interval log; of another program than dnsrig with `--counted-from` and `--unit`"
+OURS = ("due", "sent", "lower", "sent-lower", "lag", "handshake")
+"""Tags (`dnsrig.analysis.latency`)."""
 _TIME = re.compile(r"#\[(StartTime|BaseTime): ([\d.]+)")
 Line = tuple[str, float, float, HdrHistogram]
 
@@ -48,8 +64,23 @@ def read(data: bytes, asked: Asked) -> Result:
         resolution_ns=asked.unit_ns,
         started_ns=_started(data),
         stretches=parts,
-        missing=["It does not tell how many queries were sent, and which of them had no answer."],
+        missing=[
+            "It does not tell how many queries were sent, and which of them had no answer.",
+            *([] if ours or len(tags) == 1 else [f"{len(tags)} tags are counted together: {_quoted(tags)}."]),
+            *_not_understood(tags if ours else ()),
+        ],
     )
+
+
+def _quoted(tags: Iterable[str]) -> str:
+    first = [repr(tag[:LONGEST_QUOTED]) for tag in sorted(tags)[:MOST_QUOTED]]
+    return ", ".join(first)
+
+
+def _not_understood(tags: Iterable[str]) -> list[str]:
+    unknown = NotUnderstood("tag")
+    unknown.fields(dict.fromkeys(sorted(tags)), OURS)
+    return unknown.sentences
 
 
 def _lines(data: bytes) -> Iterator[Line]:

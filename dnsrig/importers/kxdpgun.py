@@ -19,5 +19,8 @@ def read(data: bytes, asked: Asked) -> Result:
     return replace(
         found,
         asked_qps=float(rates[-1]) if rates else None,
-        missing=["There is no latency at all: it counts what came back, whenever that was."],
+        missing=[
+            "There is no latency at all: it counts what came back, whenever that was.",
+            *(text for text in found.missing if text != dns_metrics.NO_DISTRIBUTION),
+        ],
     )

@@ -9,21 +9,24 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from dnsrig.importers import US, Asked, Result, Stretch, lines
+from dnsrig.importers import US, Asked, NotUnderstood, Result, Stretch, lines
 
 FILES = "the file that `-P` writes (by default `resperf.gnuplot`)"
 COLUMNS = ("time", "target_qps", "actual_qps", "responses_per_sec")
+LEFT_OUT = ("failures_per_sec", "avg_latency", "connections", "conn_avg_latency")
 DEFAULT_BIN_S = 0.5
 
 
 def read(data: bytes, asked: Asked) -> Result:
     names: list[str] = []
     rows: list[dict[str, float]] = []
+    unknown = NotUnderstood("column")
     for line in lines(data):
         if line.startswith("#"):
             names = line.lstrip("# ").split()
+            unknown.fields(dict.fromkeys(names), (*COLUMNS, *LEFT_OUT))
         elif line.strip():
-            rows.append(dict(zip(names, map(float, line.split()))))
+            rows.append(dict(zip(names, map(float, line.split()), strict=True)))
     if not rows or not {*COLUMNS} <= rows[0].keys() or len({len(row) for row in rows}) > 1:
         raise ValueError(f"it has no columns {', '.join(COLUMNS)}: is it the file that `-P` names?")
     width_s = next((later["time"] - first["time"] for first, later in pairwise(rows)), DEFAULT_BIN_S)
@@ -45,6 +48,7 @@ def read(data: bytes, asked: Asked) -> Result:
             "There is no distribution of latency, only the mean of each bin.",
             "The last bin of sending is not in the file, nor are its queries in these counts.",
             "Its capacity is the largest rate of answers in a single bin, without repeats and without a limit on latency.",
+            *unknown.sentences,
         ],
     )
 

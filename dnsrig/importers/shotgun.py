@@ -10,18 +10,28 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
-from dnsrig.importers import MS, Asked, Bucket, Result, S, Stretch, dns_metrics, ends, number
+from dnsrig.importers import MS, Asked, Bucket, NotUnderstood, Result, S, Stretch, dns_metrics, ends, number
 
 FILES = "`data/<sender>.json`, or a stream of DNS metrics"
 VERSION = 20200527
+FILE = (
+    *("version", "merged", "stats_interval_ms", "timeout_ms", "idle_timeout_ms", "handshake_timeout_ms", "discarded"),
+    *("stats_sum", "stats_periodic"),
+)
+STATISTICS = (
+    *("since_ms", "until_ms", "requests", "ongoing", "answers", "latency", "conn_active", "conn_handshakes"),
+    *("conn_handshakes_failed", "conn_resumed", "conn_quic_0rtt_loaded", "quic_0rtt_sent", "quic_0rtt_answered"),
+)
 LATE = "What the replay itself was late is not in its latencies."
 
 
 def read(data: bytes, asked: Asked) -> Result:
     if b'"stats_sum":' not in data[:100_000] or b'"schema_version"' in data[:10_000]:
-        return dns_metrics.read(data, asked)
+        found = dns_metrics.read(data, asked)
+        return replace(found, missing=[LATE, *found.missing])
     told = json.loads(data)
     if told.get("version") != VERSION:
         raise ValueError(f"a file of version {told.get('version')}, where {VERSION} is known")
@@ -42,8 +52,20 @@ def read(data: bytes, asked: Asked) -> Result:
         rcodes={name.removeprefix("rcode_").upper(): number(whole[name]) for name in whole if _is_rcode(name, whole)},
         timeout_ns=timeout_ms * MS,
         stretches=list(_stretches(told, whole, begun_ms, timeout_ms)),
-        missing=[LATE, *([f"{discarded:,} packets were not replayed."] if discarded else [])],
+        missing=[
+            LATE,
+            *([f"{discarded:,} packets were not replayed."] if discarded else []),
+            *_not_understood(told, whole),
+        ],
     )
+
+
+def _not_understood(told: Any, whole: Any) -> list[str]:
+    unknown = NotUnderstood("field")
+    unknown.fields(told, FILE)
+    rcodes = [name for name in whole if name.startswith("rcode_")]
+    unknown.fields(whole, (*STATISTICS, *rcodes), "stats_sum.")
+    return unknown.sentences
 
 
 def _is_rcode(name: str, counts: Any) -> bool:

@@ -189,6 +189,8 @@ def dnsperf_json() -> bytes:
     return text + b"[Timeout] Query timed out: msg id 5\n" + lines([{"statistics": told | {"latency": latency}}])
 
 
+ASKED = Asked(timeout_ns=2 * S)
+"""What the user says of the files that do not say it."""
 FILES = {
     "dnsperf": dnsperf(),
     "dnsperf-json": dnsperf_json(),
@@ -207,7 +209,7 @@ def tool_of(name: str) -> str:
     return name.removesuffix("-json").removesuffix("-stream")
 
 
-def read(name: str, data: bytes | None = None, asked: Asked = Asked()) -> Result:  # noqa: B008
+def read(name: str, data: bytes | None = None, asked: Asked = ASKED) -> Result:
     result: Result = importer(tool_of(name)).read(FILES[name] if data is None else data, asked)
     return result
 
@@ -226,10 +228,9 @@ def test_dnsperf(name: str) -> None:
     assert (result.version, result.basis, result.model, result.asked_qps) == ("2.16.0", "sending", "rate", 5.0)
     assert (result.sent, result.answered, result.timeouts, result.timeout_ns) == (10, 8, 2, 1.5 * S)
     assert result.duration_s == 2.5, "of which JSON has whole seconds only"
-    assert result.told == {"mean": 20 * MS, "min": 43 * US, "max": 110 * MS}
-    assert counted(result, "sent-lower") == {43 * US: 6, 100 * MS: 2}
-    assert counted(result, "sent") == {45 * US - 1: 6, 110 * MS + US - 1: 2}
-    assert any("2 queries without an answer" in text for text in result.missing)
+    assert result.told == {"mean": (8 * 20 + 2 * 1500) / 10 * MS, "min": 43 * US, "max": 1.5 * S}, "of all queries"
+    assert counted(result, "sent-lower") == {43 * US: 6, 100 * MS: 2, 1500 * MS: 2}
+    assert counted(result, "sent") == {45 * US - 1: 6, 110 * MS + US - 1: 2, 1500 * MS: 2}
 
 
 def test_intervals_of_dnsperf_and_what_came_after_them_are_the_whole() -> None:
@@ -241,7 +242,7 @@ def test_intervals_of_dnsperf_and_what_came_after_them_are_the_whole() -> None:
 
 def test_each_query_that_dnsperf_prints_counts() -> None:
     text = "> NOERROR a.example A 0.000100\n> T b.example A\n> NXDOMAIN c.example A 0.000100\n"
-    assert counted(read("dnsperf", dnsperf(histogram="", intervals=text)), "sent-lower") == {100 * US: 2}
+    assert counted(read("dnsperf", dnsperf(histogram="", intervals=text)), "sent-lower") == {100 * US: 2, 1500 * MS: 2}
 
 
 def test_dnsperf_without_a_distribution_says_so() -> None:
@@ -259,7 +260,7 @@ def test_flamethrower_is_read_from_its_last_header_on() -> None:
     result = read("flamethrower")
     assert (result.version, result.asked_qps, result.timeout_ns, result.sent) == ("0.12.0", 10.0, 2 * S, 15)
     assert [(part.start_s, part.sent) for part in result.stretches] == [(0.0, 10), (1.0, 5)]
-    assert result.told == {"mean": 2 * MS, "min": 1 * MS, "max": 4 * MS}
+    assert result.told == {"mean": (12 * 2 + 3 * 2000) / 15 * MS, "min": 1 * MS, "max": 2 * S}
 
 
 @pytest.mark.parametrize("data", [lines(KXDPGUN), json.dumps(KXDPGUN, indent=2).encode()])
@@ -286,7 +287,105 @@ def test_the_stream_of_shotgun_has_its_buckets_in_the_header() -> None:
 
 def test_dnspyre() -> None:
     assert counted(read("dnspyre"), "sent") == {1025: 3, 2051: 1}
-    assert counted(read("dnspyre-json"), "sent-lower") == {0: 3, 7 * MS: 1}
+
+
+def test_a_bucket_of_dnspyre_is_as_wide_as_its_histogram_may_have_it() -> None:
+    """Its JSON has middles of buckets of one digit, rounded: 70 ms stands for 68 to 72 ms, as HDR histograms count."""
+    told = DNSPYRE_JSON | {"latencyDistribution": [{"latencyMs": 70, "count": 4}]}
+    result = read("dnspyre-json", json.dumps(told).encode())
+    (low, of_low), (end, of_end) = counted(result, "sent-lower").items()
+    (high, of_high), _ = counted(result, "sent").items()
+    assert 66 * MS < low <= 68 * MS and 72 * MS <= high < 74 * MS and of_low == of_high == 4
+    assert (end, of_end) == (2 * S, 1), "the query without an answer"
+
+
+@pytest.mark.parametrize("name", ["dnspyre-json", "shotgun-stream"])
+def test_queries_without_an_answer_need_a_timeout(name: str) -> None:
+    without = FILES[name].replace(b'"timeout": 2000, ', b"")
+    with pytest.raises(ValueError, match="--timeout-s"):
+        read(name, without, Asked())
+    assert max(counted(read(name, without), "sent")) == 2 * S
+
+
+def test_bins_of_dnsperf_built_with_the_patch_for_kubernetes() -> None:
+    bins = "  Latency histogram\n#histogram 0 6\n#histogram 110 1\n#histogram 4999 3\n"
+    text = dnsperf(histogram=bins).replace(b"Version 2.16.0", b"Nominum Version 2.1.0.0")
+    result = read("dnsperf", text)
+    assert result.version == "2.1.0.0" and not any("not understood" in said for said in result.missing)
+    assert counted(result, "sent-lower") == {0: 6, 110 * MS: 1, 4999 * MS: 1, 1500 * MS: 2}
+    assert counted(result, "sent") == {1 * MS - 1: 6, 111 * MS - 1: 1, 5000 * MS - 1: 1, 1500 * MS: 2}
+
+
+@pytest.mark.parametrize(
+    ("bounds", "counts", "lower", "upper"),
+    [
+        # The last of them are from 100 ms on: one was answered, three were not.
+        ([10, 100], [90, 6, 4], {0: 90, 10: 6, 100: 1, 2000: 3}, {10: 90, 100: 6, 2000: 1 + 3}),
+        # The bound is above the timeout: what was not answered is in the bucket that contains it.
+        ([10, 9000], [90, 10, 0], {0: 90, 10: 7, 2000: 3}, {10: 90, 2000: 7 + 3}),
+    ],
+)
+def test_queries_without_an_answer_are_at_the_timeout_whatever_the_bounds(
+    bounds: list[int], counts: list[int], lower: dict[int, int], upper: dict[int, int]
+) -> None:
+    header, *_ = STREAM
+    total = {"type": "stats_sum", "since": 0, "until": 2000, "queries": 100, "responses": 97, "discarded": 7}
+    stream = [header | {"latency_bucket_boundaries": bounds}, total | {"response_latency": {"counts": counts}}]
+    result = read("shotgun-stream", lines(stream))
+    assert counted(result, "sent-lower") == {value * MS: count for value, count in lower.items()}
+    assert counted(result, "sent") == {value * MS: count for value, count in upper.items()}
+    assert "7 queries or responses were discarded, and not sent." in result.missing
+
+
+def test_p99_of_a_server_that_does_not_answer_is_its_timeout(tmp_path: Path) -> None:
+    header, *_ = STREAM
+    total = {"type": "stats_sum", "since": 0, "until": 2000, "queries": 100, "responses": 97}
+    stream = [
+        header | {"latency_bucket_boundaries": [10, 100]},
+        total | {"response_latency": {"counts": [90, 6, 4]}},
+    ]
+    (tmp_path / "x").write_bytes(lines(stream))
+    runs.write("shotgun", "x", runs.read("shotgun", [tmp_path / "x"], ASKED), tmp_path / "run")
+    (trial,) = Run.open(tmp_path / "run").trials
+    assert trial.value("sent_p99_ms") == pytest.approx(2000, rel=1e-3)
+
+
+UNKNOWN: dict[str, bytes] = {
+    "dnsperf": dnsperf(histogram=HISTOGRAM + "#heatmap 1 2\n"),
+    "dnsperf-json": dnsperf_json().replace(b'"avg"', b'"p99": 1, "avg"'),
+    "resperf": RESPERF.replace("failures_per_sec", "p99_latency").encode(),
+    "flamethrower": lines([*FLAMETHROWER[:-1], FLAMETHROWER[-1] | {"total_p99_ms": 3}]),
+    "kxdpgun": lines([*KXDPGUN[:-1], KXDPGUN[-1] | {"latencies": [1]}]),
+    "dns-metrics": lines([*KXDPGUN, {"type": "histogram"}]),
+    "shotgun": json.dumps(SHOTGUN | {"stats_udp": {}}).encode(),
+    "shotgun-stream": lines([*STREAM[:-1], STREAM[-1] | {"response_latency": {"counts": [4, 3, 2, 1], "p99": 1}}]),
+    "dnspyre-json": json.dumps(DNSPYRE_JSON | {"latencyP999Ms": 1}).encode(),
+}
+
+
+@pytest.mark.parametrize("name", sorted(UNKNOWN))
+def test_what_an_importer_does_not_know_is_reported(name: str) -> None:
+    known = [text for text in read(name).missing if "not understood" in text]
+    (said,) = [text for text in read(name, UNKNOWN[name]).missing if "not understood" in text]
+    assert (
+        not known
+        and said.startswith("1 ")
+        and any(part in said for part in ("heatmap", "p99", "latencies", "type histogram", "stats_udp", "P999"))
+    )
+
+
+def test_latencies_of_fewer_queries_than_were_sent_are_reported(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(dnsperf(histogram="  0.000043 - 0.000044:  5\n"))
+    (source,) = runs.read("dnsperf", [tmp_path / "x"], ASKED)
+    assert "Its distribution has 7 latencies, where 10 queries were sent." in source.record.missing
+
+
+def test_the_command_prints_what_a_file_does_not_tell(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(UNKNOWN["dnsperf"])
+    command = ["import", "dnsperf", str(tmp_path / "x"), "--as", "x", "--to", str(tmp_path / "run")]
+    result = CliRunner().invoke(application(), command)
+    assert result.stdout == f"{tmp_path / 'run'}\n"
+    assert "x: 1 line is not understood and left out: '#heatmap 1 2'." in result.stderr
 
 
 def test_an_interval_log_of_another_program_needs_a_basis_and_a_unit(tmp_path: Path) -> None:
@@ -330,6 +429,13 @@ def test_any_bytes_are_refused(name: str, data: bytes) -> None:
         read(name, data)
 
 
+def test_times_that_are_none_are_refused(tmp_path: Path) -> None:
+    total = FLAMETHROWER[-1] | {"runtime_s": float("nan")}
+    (tmp_path / "x").write_bytes(lines([*FLAMETHROWER[:-1], total]))
+    with pytest.raises(UsageError, match="is not what flamethrower writes"):
+        runs.read("flamethrower", [tmp_path / "x"], ASKED)
+
+
 def test_buckets_out_of_all_bounds_are_refused() -> None:
     for bucket in (Bucket(2, 1, 1), Bucket(-1, 1, 1), Bucket(0, 10**18, 1), Bucket(0, 1, -1)):
         with pytest.raises(ValueError, match="no bucket"):
@@ -342,7 +448,7 @@ def made(folder: Path, name: str, repeats: int = 5, to: Path | None = None, show
     for path in paths:
         path.write_bytes(FILES[name])
     directory = to or folder / "runs" / name
-    runs.write(tool_of(name), shown or name, runs.read(tool_of(name), paths, Asked()), directory)
+    runs.write(tool_of(name), shown or name, runs.read(tool_of(name), paths, ASKED), directory)
     return Run.open(directory)
 
 
@@ -377,7 +483,10 @@ def test_a_bucket_is_drawn_as_wide_as_it_is(tmp_path: Path) -> None:
 def test_a_mean_is_never_drawn_as_a_percentile(tmp_path: Path) -> None:
     run = made(tmp_path, "flamethrower", repeats=1)
     (trial,) = run.trials
-    assert trial.value("sent_mean_ms") == 2.0 and trial.value("sent_max_ms") == 4.0
+    assert trial.value("sent_mean_ms") == pytest.approx((12 * 2 + 3 * 2000) / 15), (
+        "three of 15 were not answered in 2 s"
+    )
+    assert trial.value("sent_max_ms") == 2000.0
     assert [trial.value(f"sent_{name}_ms") for name in ("p50", "p99", "p99_9")] == [None, None, None]
     assert [trial.value(f"{name}_ms") for name in ("mean", "p50", "p99", "max")] == [None] * 4
     assert "slowest-percentile" not in {each.chart.id for each in draw_all(run)}
