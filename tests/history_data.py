@@ -21,9 +21,10 @@ def measured(
     name: str = "a",
     outcomes: Mapping[tuple[str, int], Outcome] | None = None,
     zones: Sequence[int] = (50,),
+    drift: float = 1.0,
 ) -> Run:
     """A run of the versions of ``factors``, each so many times as slow as they are made up to be. ``outcomes``: by
-    version and repeat."""
+    version and repeat. ``drift``: each round takes so many times as long as the one before it."""
     plan = Plan(
         servers=[f"bind@{version}" for version in factors],
         zones=zones,
@@ -33,7 +34,7 @@ def measured(
         run=f"synthetic/{name}",
         seed=len(name) + ord(name[0]),
         slow={
-            (f"bind@{version}", size, repeat): factor
+            (f"bind@{version}", size, repeat): factor * drift**repeat
             for version, factor in factors.items()
             for size in zones
             for repeat in range(1, repeats + 1)

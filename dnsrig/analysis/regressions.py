@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from dnsrig.analysis import statistics
 from dnsrig.analysis.history import Change, History, Series, of_one_metric
 from dnsrig.analysis.read import Run
-from dnsrig.analysis.statistics import ALPHA
+from dnsrig.analysis.summary import compare_two
 
 Key = tuple[str, str, str, str, str]
 """Of a change: experiment, metric, series, the first version with it, and its direction."""
@@ -42,19 +41,17 @@ def news(history: History, told: Collection[Key]) -> list[News]:
 def shows_again(one: News, run: Run) -> bool:
     """Whether ``run``, in which both versions were measured, tells the same apart from chance, in the same direction.
 
-    Never below five repeats.
+    They are compared as the run's report compares them: round by round where it has enough of them, so that drift
+    between rounds hides nothing. Never below five repeats.
     """
     found = of_one_metric(run, one.series.metric.name)
     same = next((series for series in found if series.label == one.series.label), None)
-    if same is None:
+    variants = {point.version.id: point.trials[0].record.spec.variant for point in (same.points if same else ())}
+    before, after = (variants.get(point.version.id) for point in (one.change.last, one.change.first))
+    if before is None or after is None:
         return False
-    points = {point.version.id: point for point in same.points}
-    before, after = (points.get(point.version.id) for point in (one.change.last, one.change.first))
-    if before is None or after is None or not before.counts or not after.counts:
-        return False
-    compared = statistics.compare(after.numbers, before.numbers, one.series.metric.better)
-    again = Change([before], [after], 1.0 if compared.p is None else compared.p, compared)
-    return again.p < ALPHA and again.kind == one.change.kind
+    compared = compare_two(run, after, before, one.series.metric)
+    return replace(compared, p_corrected=compared.p).change == one.change.kind
 
 
 def _key(history: History, series: Series, change: Change) -> Key:

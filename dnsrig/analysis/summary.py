@@ -294,6 +294,11 @@ def _compare(row: VariantRow, baseline: VariantRow, comparisons: int) -> Compari
     return ends.compare(row.ends, baseline.ends, row.metric.better, rounds.pair(pair) if by_rounds else pair)
 
 
+def compare_two(run: Run, variant: Variant, against: Variant, metric: Metric) -> Comparison:
+    """``variant`` in percent of ``against``, as the table of ``run`` would, if this were its only comparison."""
+    return _compare(variant_row(run, variant, metric), variant_row(run, against, metric), 1)
+
+
 def percent_of(row: VariantRow, baseline: VariantRow) -> tuple[Sign, PercentSpread] | None:
     """The row's repeats in percent of the baseline's mean (of the same machine), those at their limit counted with what
     is known of them.

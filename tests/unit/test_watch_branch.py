@@ -9,10 +9,14 @@ import pytest
 from command_line import output
 from history_data import measured
 
-from dnsrig.analysis.regressions import News, shows_again
+from dnsrig.analysis import statistics
+from dnsrig.analysis.history import history
+from dnsrig.analysis.regressions import News, news, shows_again
+from dnsrig.analysis.summary import compare_two, describe, variant_row
 from dnsrig.cli import _history, watch_branch
 from dnsrig.errors import DnsrigError
 from dnsrig.experiment import preparation
+from dnsrig.experiment.versions import runs_in
 from dnsrig.experiment.watched import FILE, Watched
 
 STEADY = {"9.18.9": 1.0, "9.18.10": 1.0}
@@ -67,6 +71,20 @@ def test_what_one_run_of_both_does_not_show_is_no_regression(night: Any, tmp_pat
     night(STEADY)
     assert night({"9.18.11": 3.0}, confirmed=factor)[:2] == (0, "")
     assert len(Watched.read(tmp_path, BRANCH).told) == 1, "it is not looked at again each night"
+
+
+def test_rounds_that_drift_hide_no_regression(tmp_path: Path) -> None:
+    """The second run shows what its own report affirms: 20 % in each of ten rounds, each 20 % slower than the last."""
+    for name, factors in (("a", STEADY), ("b", {"9.18.11": 3.0})):
+        measured(tmp_path, factors, repeats=10, name=name)
+    (one,) = news(history(runs_in(tmp_path / "runs")), set())
+    again = measured(tmp_path / "again", {"9.18.10": 1.0, "9.18.11": 1.2}, repeats=10, drift=1.2)
+    before, after = again.manifest.variants
+    metric = describe("transfer_time_s")
+    times = [variant_row(again, variant, metric).values for variant in (after, before)]
+    assert (statistics.rank_test(*times) or 0) > 0.05, "all repeats together do not tell it"
+    assert compare_two(again, after, before, metric).by_rounds
+    assert shows_again(one, again)
 
 
 @pytest.mark.full
