@@ -1,4 +1,4 @@
-"""Two runs side by side: their variants matched, each metric compared, and what differs in the conditions.
+"""Two runs side by side, or the variants of one: matched, each metric compared, and what differs in the conditions.
 
 The base comes first everywhere, and the new run is given in percent of it.
 """
@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from dnsrig.analysis import ends, interfaces, machines, run_differences, statistics, thresholds
+from dnsrig.analysis import ends, interfaces, machines, rounds, run_differences, statistics, thresholds
 from dnsrig.analysis.metrics import Metric, all_metrics
 from dnsrig.analysis.read import Run
 from dnsrig.analysis.run_differences import Difference, Pair
 from dnsrig.analysis.statistics import Comparison
-from dnsrig.analysis.summary import describe, done_values, main_metric
+from dnsrig.analysis.summary import baseline_among, describe, done_values, main_metric
 from dnsrig.analysis.thresholds import Decision, Judgement, Repeats, Rule
 from dnsrig.errors import UsageError
 from dnsrig.rundir import Manifest, Outcome, Scalar, Variant
@@ -62,6 +62,9 @@ class TwoRuns:
     lines: list[Line]
     """By metric, then by variant in the order of the new run's matrix."""
     verdicts: list[Verdict]
+    within: dict[str, Scalar] = field(default_factory=dict)
+    """Of one run, whose variants are compared with each other: what the base has on these axes. Both manifests are
+    this run's."""
 
     @property
     def decision(self) -> Decision | None:
@@ -70,6 +73,11 @@ class TwoRuns:
             return None
         missing: list[Decision] = ["undecided"] if self.only_in_base else []
         return thresholds.overall([*(verdict.judgement.decision for verdict in self.verdicts), *missing])
+
+    @property
+    def without_valid_trial(self) -> bool:
+        """Whether all trials of a variant are invalid, on either side."""
+        return any({*repeats.outcomes} == {"invalid"} for line in self.lines for repeats in (line.base, line.new))
 
 
 def compare_runs(
@@ -102,6 +110,55 @@ def compare_runs(
         lines=[*_lines(base, new, pairs, [main]), *_lines(base, new, pairs, others)],
         verdicts=verdicts,
     )
+
+
+def compare_within(run: Run, base: Mapping[str, str], metrics: Sequence[str], wanted: Sequence[Rule]) -> TwoRuns:
+    """Each variant of ``run`` against the one that has the values ``base`` and is the same on all other axes.
+
+    An empty ``base`` is the baseline of the experiment. Trials were interleaved and differ in nothing but the matrix,
+    so nothing speaks against a verdict, and repeats are compared round by round where there are enough.
+    """
+    manifest = run.manifest
+    within = _values(manifest, base) if base else dict(manifest.baseline)
+    if not within:
+        raise UsageError(
+            "one run, and its experiment names no baseline", hint="say which variants are the base: --base AXIS=VALUE"
+        )
+    named = [replace(rule, metric=metric_name(rule.metric, [run])) for rule in wanted]
+    names = [main_metric(run), *(metric_name(name, [run]) for name in metrics), *(rule.metric for rule in named)]
+    against = {variant.id: baseline_among(manifest.variants, within, variant) for variant in manifest.variants}
+    pairs = [Pair(other, v) for v in manifest.variants if (other := against[v.id]) is not None and other.id != v.id]
+    if not pairs:
+        raise UsageError(
+            f"no variant is to be compared with {_shown(within)}", hint="the run needs other values on these axes"
+        )
+    return TwoRuns(
+        base=manifest,
+        new=manifest,
+        machines=[machine.name for machine in manifest.machines],
+        differences=[],
+        only_in_base=[],
+        only_in_new=[variant for variant in manifest.variants if against[variant.id] is None],
+        lines=_lines(run, run, pairs, list(dict.fromkeys(names))),
+        verdicts=_verdicts(run, run, pairs, named),
+        within=within,
+    )
+
+
+def _values(manifest: Manifest, base: Mapping[str, str]) -> dict[str, Scalar]:
+    """``base`` as values of the matrix."""
+    found = {}
+    for axis, text in base.items():
+        known = {str(value): value for value in manifest.axes.get(axis, ())}
+        if text not in known:
+            choice = f"{axis} has {', '.join(known)}" if known else f"axes are {', '.join(manifest.axes) or 'none'}"
+            raise UsageError(f"no variant has {axis}={text}", hint=choice)
+        found[axis] = known[text]
+    return found
+
+
+def _shown(within: Mapping[str, Scalar]) -> str:
+    return " ".join(f"{axis}={value}" for axis, value in within.items())
 
 
 def _interfaces(run: Run) -> dict[str, interfaces.Facts]:
@@ -153,12 +210,15 @@ def match(base: Manifest, new: Manifest) -> tuple[list[Pair], list[Variant], lis
 
 
 def _lines(base: Run, new: Run, pairs: Sequence[Pair], metrics: Sequence[str]) -> list[Line]:
-    """One a metric and pair, with p corrected over all of them. No two runs have rounds in common."""
+    """One a metric and pair, with p corrected over all of them."""
     lines = []
+    comparisons = len(pairs) * len(metrics)
     for metric, pair in ((describe(name), pair) for name in metrics for pair in pairs):
         ours, theirs = _both(base, new, pair, metric.name)
         known = not ours.unfinished and not theirs.unfinished and not (ours.at_least and theirs.at_least)
         within = machines.pair(theirs.machines, ours.machines)
+        if thresholds.by_rounds(theirs, ours, comparisons):
+            within = rounds.pair(within)
         compared = ends.compare(theirs.ends, ours.ends, metric.better, within) if known else None
         lines.append(Line(pair, metric, ours, theirs, compared or statistics.nothing_to_compare(metric.better)))
     tested = [index for index, line in enumerate(lines) if line.comparison.p is not None]
@@ -188,7 +248,9 @@ def _as_far_as_alike(verdict: Verdict, differences: Sequence[Difference]) -> Ver
 
 def _both(base: Run, new: Run, pair: Pair, metric: str) -> tuple[Repeats, Repeats]:
     shared = run_differences.shared_machines(base.manifest, new.manifest)
-    return _repeats(base, pair.base, metric, shared), _repeats(new, pair.new, metric, shared)
+    ours, theirs = _repeats(base, pair.base, metric, shared), _repeats(new, pair.new, metric, shared)
+    # No two runs have rounds in common.
+    return (ours, theirs) if base is new else (replace(ours, rounds=()), replace(theirs, rounds=()))
 
 
 def _repeats(run: Run, variant: Variant, metric: str, shared: Collection[str]) -> Repeats:
@@ -198,4 +260,5 @@ def _repeats(run: Run, variant: Variant, metric: str, shared: Collection[str]) -
     done = done_values(trials, described)
     outcomes: Counter[Outcome] = Counter("done" if described.counts(t) else t.record.outcome for t in trials)
     values, lower = (*done.values, *done.at_least), tuple(done.lower)
-    return Repeats(values, outcomes, len(done.at_least), lower, tuple(done.machines) if shared else ())
+    on = tuple(done.machines) if shared else ()
+    return Repeats(values, outcomes, len(done.at_least), lower, on, tuple(done.repeats))

@@ -37,6 +37,7 @@ from dnsrig.rundir import (
     ServerRecord,
     TrialKey,
     TrialRecord,
+    Variant,
     read_json,
     trial_dir,
 )
@@ -480,6 +481,12 @@ class Run:
         return sorted(
             (t for t in self.trials if t.record.spec.variant.id == variant), key=lambda t: t.record.spec.repeat
         )
+
+    @property
+    def without_valid_trial(self) -> list[Variant]:
+        """The variants of which all trials are invalid."""
+        outcomes = {v.id: {t.record.outcome for t in self.of_variant(v.id)} for v in self.manifest.variants}
+        return [variant for variant in self.manifest.variants if outcomes[variant.id] == {"invalid"}]
 
     def done(self, variant: str) -> list[Trial]:
         """Those of a variant that measured to the end."""

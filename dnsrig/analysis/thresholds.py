@@ -15,7 +15,8 @@ Where figures are known between two ends (a latency, of an instrument that was l
 covers both, and the test is that of the ends that speak least for a regression. One interval cannot lie wholly on both
 sides, so no rule passes what it would fail.
 
-Of runs that share machines, interval and test are of the repeats on the same machine (`machines`).
+Of runs that share machines, interval and test are of the repeats on the same machine (`machines`). Of two variants of
+one run they are of the ratios within its rounds, where it has enough of them (`rounds`).
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from functools import partial
 from statistics import median
 from typing import Literal
 
-from dnsrig.analysis import ends, machines, statistics
+from dnsrig.analysis import ends, machines, rounds, significance, statistics
 from dnsrig.analysis.ends import Ends
 from dnsrig.analysis.statistics import ALPHA, FEWEST_REPEATS, Interval
 from dnsrig.errors import UsageError
@@ -67,6 +68,8 @@ class Repeats:
     """The lower ends of ``values``; empty where nothing is known below them."""
     machines: tuple[str, ...] = ()
     """Where ``values`` were measured, of runs that share machines."""
+    rounds: tuple[int, ...] = ()
+    """In which ``values`` were measured, of two variants of one run."""
 
     @property
     def ends(self) -> Ends:
@@ -97,7 +100,7 @@ class Judgement:
     decision: Decision
     reason: str
     interval: Interval | None = None
-    """Of the ratio of medians, in percent."""
+    """Of the ratio of medians, or of that within rounds, in percent."""
     p: float | None = None
     """Of the rank test against the limit; None where there is nothing to test."""
     p_corrected: float | None = None
@@ -114,10 +117,16 @@ def parse(text: str) -> Rule:
     return Rule(metric, sign == ">", float(percent))
 
 
+def by_rounds(new: Repeats, base: Repeats, comparisons: int) -> bool:
+    """Whether both are compared round by round. Values are in the order of rounds only if none reached its ceiling."""
+    alike = bool(new.rounds) and new.rounds == base.rounds and not (new.at_least or base.at_least)
+    return alike and significance.by_rounds(len(new.rounds), comparisons)
+
+
 def judge(cases: Sequence[tuple[Rule, Repeats, Repeats]]) -> list[Judgement]:
     """Each rule on a variant's base and new repeats, with p corrected over all that could be tested, whatever they
     show: one regression among them fails the whole."""
-    found = [_first_look(*case) for case in cases]
+    found = [_first_look(*case, len(cases)) for case in cases]
     tested = [index for index, judgement in enumerate(found) if judgement.p is not None]
     corrected = statistics.holm([p for judgement in found if (p := judgement.p) is not None])
     for index, p in zip(tested, corrected, strict=True):
@@ -133,8 +142,9 @@ def overall(decisions: Sequence[Decision]) -> Decision:
     return next((worst for worst in ("regression", "undecided") if worst in decisions), "pass")
 
 
-def _first_look(rule: Rule, base: Repeats, new: Repeats) -> Judgement:
-    """What can be said before p is corrected over all variants: whether there is anything to test."""
+def _first_look(rule: Rule, base: Repeats, new: Repeats, comparisons: int) -> Judgement:
+    """What can be said before p is corrected over all variants: whether there is anything to test. ``comparisons``: of
+    how many this is one."""
     if min(base.results, new.results) < FEWEST_REPEATS:
         return _undecided(f"{base.results} and {new.results} repeats: fewer than {FEWEST_REPEATS} decide nothing")
     if base.unfinished:
@@ -143,12 +153,17 @@ def _first_look(rule: Rule, base: Repeats, new: Repeats) -> Judgement:
         return Judgement("regression", f"{new.unfinished} of {new.results} repeats did not finish; all of the base did")
     if min(len(base.values), len(new.values)) < FEWEST_REPEATS:
         return _undecided(f"too few repeats have {rule.metric}")
-    interval = ends.hull(new.told, base.told, partial(_percent_interval, new, base))
+    within_rounds = by_rounds(new, base, comparisons) and min(*new.told.low, *base.told.low) > 0
+    percent_interval = _interval_of_rounds if within_rounds else partial(_percent_interval, new, base)
+    interval = ends.hull(new.told, base.told, percent_interval)
     if interval is None and not (rule.above and not any(base.values)):
         return _undecided("the base has values of zero, of which nothing is a percentage")
     # Each at the end that is least favourable to a regression.
     ours, theirs = (new.told.low, base.told.high) if rule.above else (new.told.high, base.told.low)
     limit = [value * rule.percent / 100 for value in theirs]
+    if within_rounds:
+        logs = [math.log(value / least) for value, least in zip(ours, limit, strict=True)]
+        return Judgement("undecided", "", interval, rounds.signed_rank_test(logs))
     strata = machines.strata(ours, limit, new.machines, base.machines)
     return Judgement("undecided", "", interval, statistics.stratified_rank_test(strata))
 
@@ -195,6 +210,12 @@ def _percent_interval(new: Repeats, base: Repeats, ours: Sequence[float], theirs
         return Interval(100.0, 100.0, 0.95)
     ratio = machines.ratio_interval(machines.strata(ours, theirs, new.machines, base.machines))
     return None if ratio is None else Interval(100 * ratio.low, 100 * ratio.high, ratio.confidence)
+
+
+def _interval_of_rounds(ours: Sequence[float], theirs: Sequence[float]) -> Interval | None:
+    """Of the typical ratio within a round, in percent."""
+    typical = rounds.typical_ratio(list(zip(ours, theirs, strict=True)))
+    return None if typical is None else Interval(100 * typical[1].low, 100 * typical[1].high, typical[1].confidence)
 
 
 def _undecided(reason: str) -> Judgement:

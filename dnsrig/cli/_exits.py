@@ -7,13 +7,19 @@ from collections.abc import Iterator
 
 import typer
 
+from dnsrig.errors import UsageError
+
 EXIT_ERROR = 1
+EXIT_REGRESSION = 1
+"""A rule or a limit is broken. A command that has one never ends with 1 because of an error (`failing_as`)."""
 EXIT_USAGE = 2
+EXIT_UNDECIDED = 3
+"""What was asked could not be told from what was measured, or could not be measured."""
 EXIT_INCOMPLETE = 4
 """There is a result, but not all of it: something failed or was damaged, and is said to be missing."""
-EXIT_UNDECIDED = 3
-"""What was asked could not be told from what was measured."""
 EXIT_NO_DIFFERENCE = 5
+EXIT_NO_VALID_TRIAL = 6
+"""All trials of a variant are invalid: nothing can be said of it, and of what is compared with it."""
 EXIT_SKIP = 125
 """`git bisect run` takes it as: cannot be told of this commit, go on with another."""
 EXIT_STOP = 128
@@ -22,6 +28,9 @@ EXIT_INTERRUPTED = 130
 """128 and the number of SIGINT, as a shell has it."""
 EXIT_BROKEN_PIPE = 141
 """128 and the number of SIGPIPE: who read standard output went away."""
+
+VERDICT: dict[str | None, int] = {"pass": 0, "regression": EXIT_REGRESSION, "undecided": EXIT_UNDECIDED, None: 0}
+"""What the rules of ``--fail-if`` decide, None without any."""
 
 EVERY = "every command"
 STATUS: dict[str, dict[int, str]] = {
@@ -41,24 +50,32 @@ STATUS: dict[str, dict[int, str]] = {
     "run": {
         EXIT_ERROR: "trials failed by a fault of dnsrig or the machine and are missing, or the run could not begin or go on",
         EXIT_INCOMPLETE: "all trials are there; of the report something failed and is left out, or a file is damaged",
+        EXIT_NO_VALID_TRIAL: "no trial of some variant is valid",
+    },
+    "run --fail-if": {
+        0: "every rule passes",
+        EXIT_REGRESSION: "a regression",
+        EXIT_UNDECIDED: "undecided; or trials are missing, or the run could not begin or go on",
     },
     "history": {
         EXIT_ERROR: "trials failed by a fault of dnsrig or the machine and are missing, or runs do not belong into one history"
     },
     "watch-branch": {
-        0: "nothing is worse than it was when it was looked before",
-        EXIT_ERROR: "a regression, told now for the first time",
-        3: "it could not be measured: the commit cannot be built, trials failed, bad input",
+        0: "nothing is worse than at the look before",
+        EXIT_REGRESSION: "a regression, reported for the first time",
+        EXIT_UNDECIDED: "it could not be measured: the commit cannot be built, or trials failed",
     },
     "report": {
-        EXIT_INCOMPLETE: "written, but a metric, trap, chart or section failed and is left out, or a file is damaged"
+        EXIT_INCOMPLETE: "written, but a metric, trap, chart or section failed and is left out, or a file is damaged",
+        EXIT_NO_VALID_TRIAL: "written, but no trial of some variant is valid",
     },
     "export": {EXIT_INCOMPLETE: "what could be was written; something failed and is left out, or a file is damaged"},
     "compare": {
         0: "every rule passes, or there is none",
-        1: "a regression",
-        2: "undecided; and bad input, an option that does not exist",
-        3: "the runs could not be compared; nothing is on standard output",
+        EXIT_REGRESSION: "a regression",
+        EXIT_USAGE: "bad input: runs that cannot be read or compared, a rule that is none; nothing is on standard output",
+        EXIT_UNDECIDED: "undecided",
+        EXIT_NO_VALID_TRIAL: "no trial of some variant is valid, and there is no rule",
     },
     "compare --bisect": {
         0: "every rule passes: good",
@@ -74,9 +91,9 @@ STATUS: dict[str, dict[int, str]] = {
     },
     "plan": {
         0: "an answer, and --within is kept",
-        1: "--within is not kept",
-        2: "no answer: bad input, or a run that cannot be read",
-        3: "undecided: the interval holds --within",
+        EXIT_REGRESSION: "--within is not kept",
+        EXIT_USAGE: "no answer: bad input, or a run that cannot be read",
+        EXIT_UNDECIDED: "undecided: the interval holds --within",
     },
     "probe": {3: "not all zones were seen within --limit-s"},
     "propagation": {3: "not all changes were seen within --limit-s, or not all accepted"},
@@ -86,12 +103,13 @@ STATUS: dict[str, dict[int, str]] = {
 
 
 @contextlib.contextmanager
-def failing_as(status: int) -> Iterator[None]:
-    """Whatever goes wrong within ends the command with ``status``: of commands whose 1 or 2 is an answer."""
+def failing_as(status: int, bad_input: int = EXIT_USAGE) -> Iterator[None]:
+    """Whatever goes wrong within ends the command with ``status``, bad input with ``bad_input``: for commands whose 1
+    is an answer."""
     try:
         yield
     except typer.Exit:
         raise
     except Exception as error:
-        error.exit_code = status  # type: ignore[attr-defined]
+        error.exit_code = bad_input if isinstance(error, UsageError) else status  # type: ignore[attr-defined]
         raise

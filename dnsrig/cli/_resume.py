@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import typer
 
 from dnsrig.cli import _console, _dry_run
 from dnsrig.errors import UsageError
-from dnsrig.experiment import extend, plan, runner
+from dnsrig.experiment import extend, invalid, plan, runner
 from dnsrig.experiment.runner import Executing
 from dnsrig.rundir import Manifest, read_json
 from dnsrig.text import visible
 
 _OF_THE_EXPERIMENT = {"settings": "--set", "scale": "--scale", "debug": "--debug", "repositories": "--repository"}
 _OF_MORE_REPEATS = {"seed": "--seed", "max_trials": "--max-trials"}
+
+
+@dataclass(frozen=True)
+class More:
+    """What is asked for beside the trials that the run lacks."""
+
+    repeats: int | None
+    """Of each variant, in all."""
+    seed: int | None
+    max_trials: int
+    redo_invalid: bool
 
 
 def check_options(context: typer.Context, directory: Path) -> None:
@@ -38,31 +50,53 @@ def check_options(context: typer.Context, directory: Path) -> None:
             )
 
 
-def prepare(directory: Path, repeats: int | None, seed: int | None, max_trials: int, executing: Executing) -> Manifest:
-    """The manifest of the run that is to go on, with more ``repeats`` where they are asked for."""
+def read(directory: Path) -> Manifest:
+    """The manifest of the run that is to go on."""
     manifest = read_json(directory / "manifest.json", Manifest)
     if manifest.is_imported:
         raise UsageError(
             "another tool measured this: there is nothing to execute", hint="import all of its files at once"
         )
+    return manifest
+
+
+def prepare(manifest: Manifest, directory: Path, more: More, executing: Executing) -> Manifest:
+    """``manifest`` of the run that is to go on, with more repeats where they are asked for. Invalid trials are set
+    aside, or reported."""
     executing.check_unchanged(manifest)
-    if repeats is None:
-        return manifest
-    plan.check_size(len(manifest.variants) * repeats, max_trials)
-    return extend.extend(directory, repeats, seed)
+    if more.repeats is not None:
+        plan.check_size(len(manifest.variants) * more.repeats, more.max_trials)
+        manifest = extend.extend(directory, more.repeats, more.seed)
+    if more.redo_invalid:
+        invalid.set_aside(manifest, directory)
+    else:
+        _tell_kept(len(invalid.invalid(manifest, directory)))
+    return manifest
 
 
-def show(directory: Path, repeats: int | None, seed: int | None, max_trials: int, executing: Executing) -> None:
+def _tell_kept(trials: int) -> None:
+    if trials:
+        are = "1 trial is invalid and stays so" if trials == 1 else f"{trials} trials are invalid and stay so"
+        _console.err().print(f"{are}: --redo-invalid measures these trials again")
+
+
+def show(manifest: Manifest, directory: Path, more: More, executing: Executing) -> None:
     """What would be executed, and how long that would take; raises where the run cannot go on. Nothing is written."""
-    manifest = read_json(directory / "manifest.json", Manifest)
-    if repeats is not None:
-        plan.check_size(len(manifest.variants) * repeats, max_trials)
-        manifest = extend.extended(manifest, repeats, seed)
-    missing = runner.missing(manifest, directory)
+    if more.repeats is not None:
+        plan.check_size(len(manifest.variants) * more.repeats, more.max_trials)
+        manifest = extend.extended(manifest, more.repeats, more.seed)
+    unusable = invalid.invalid(manifest, directory)
+    again = unusable if more.redo_invalid else []
+    wanted = {(key.variant, key.repeat) for key in (*runner.missing(manifest, directory), *again)}
+    missing = [key for key in manifest.order if (key.variant, key.repeat) in wanted]
     console = _console.out()
     console.print(visible(f"{manifest.title}: {manifest.question}"))
     finished = len(manifest.order) - len(missing)
     console.print(f"{finished} of {len(manifest.order)} trials are finished; {len(missing)} would be executed")
+    if again:
+        console.print(f"{len(again)} of these were invalid")
+    else:
+        _tell_kept(len(unusable))
     for extension in manifest.extensions:
         console.print(f"repeats from {extension.first_repeat} on: order from seed {extension.order_seed}")
     _dry_run.show_order(console, missing, manifest.variants)

@@ -10,7 +10,7 @@ import typer
 
 from dnsrig import outputs
 from dnsrig.cli import _console
-from dnsrig.cli._exits import failing_as
+from dnsrig.cli._exits import EXIT_REGRESSION, EXIT_UNDECIDED, EXIT_USAGE, failing_as
 from dnsrig.errors import UsageError
 
 if TYPE_CHECKING:
@@ -18,16 +18,12 @@ if TYPE_CHECKING:
     from dnsrig.analysis.models.scenario import Scenario
     from dnsrig.report.plan import Answer
 
-EXIT_TOO_LONG = 1
-EXIT_NO_ANSWER = 2
-EXIT_UNDECIDED = 3
-
 
 def add(app: typer.Typer) -> None:
     app.command("plan")(command)
 
 
-@failing_as(EXIT_NO_ANSWER)  # 1 would read as an answer
+@failing_as(EXIT_USAGE)  # 1 would read as an answer
 def command(
     zones: Annotated[int | None, typer.Option(help="how many zones")] = None,
     records: Annotated[float | None, typer.Option(help="records of each zone; by default 4, or as in RUN")] = None,
@@ -241,6 +237,6 @@ def _status(answers: list[Answer], within_s: float | None) -> int:
     if within_s is None or not answers:
         return 0
     if any(answer.prediction.low_s > within_s for answer in answers):
-        return EXIT_TOO_LONG
+        return EXIT_REGRESSION
     kept = all(answer.prediction.high_s <= within_s and not answer.prediction.at_least for answer in answers)
     return 0 if kept else EXIT_UNDECIDED

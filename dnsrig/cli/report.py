@@ -9,7 +9,7 @@ import typer
 
 from dnsrig.cli import _console
 from dnsrig.cli._app import complain
-from dnsrig.cli._exits import EXIT_INCOMPLETE
+from dnsrig.cli._exits import EXIT_INCOMPLETE, EXIT_NO_VALID_TRIAL
 
 if TYPE_CHECKING:
     from dnsrig.analysis.read import Run
@@ -22,8 +22,9 @@ def add(app: typer.Typer) -> None:
 def command(run: Annotated[Path, typer.Argument(help="directory of a run")]) -> None:
     """Examine RUN with all traps, write findings.json, summary.parquet and report.html, and print the short table.
 
-    A trial's metrics are computed again, so new ones reach old runs. Exit status 4 if a metric, a trap or a chart
-    raised an exception, or a trial's files are damaged: the rest is there, and what is missing is said.
+    A trial's metrics are computed again, so new ones reach old runs. Exit status 6 if no trial of some variant is
+    valid; 4 if a metric, a trap or a chart raised an exception, or a trial's files are damaged: the rest is there, and
+    what is missing is reported.
     """
     end(show(run))
 
@@ -42,10 +43,17 @@ def show(run: Path) -> Run:
 
 
 def end(run: Run) -> None:
-    """Exit as the failures and damaged files of ``run`` want it."""
+    """Exit as the invalid trials, failures and damaged files of ``run`` want it."""
     failed = list(run.failures)
     if failed:
         names = ", ".join(sorted({f"{failure.part} {failure.name}" for failure in failed}))
         complain(f"failed, and left out: {names}", f"{failed[0].error}")
+    if nothing := run.without_valid_trial:
+        complain(
+            f"no trial is valid of {', '.join(variant.label for variant in nothing)}: nothing can be said of it",
+            "the report has the reasons; after the cause is removed, `dnsrig run --resume RUN --redo-invalid` measures "
+            "these trials again",
+        )
+        raise typer.Exit(EXIT_NO_VALID_TRIAL)
     if failed or run.is_damaged:
         raise typer.Exit(EXIT_INCOMPLETE)

@@ -13,15 +13,18 @@ from rich.console import Console
 
 from dnsrig.cli import _console, _on, _repository
 from dnsrig.cli._app import complain
-from dnsrig.cli._exits import EXIT_INTERRUPTED
+from dnsrig.cli._exits import EXIT_INTERRUPTED, EXIT_UNDECIDED, VERDICT, failing_as
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.text import visible
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from dnsrig.analysis.read import Run
+    from dnsrig.analysis.thresholds import Rule
     from dnsrig.experiment.preparation import Request
     from dnsrig.experiment.runner import Executing
-    from dnsrig.rundir import Manifest
+    from dnsrig.rundir import Manifest, Scalar
 
 
 def add(app: typer.Typer) -> None:
@@ -50,6 +53,21 @@ def command(
     resume: Annotated[
         Path | None, typer.Option(metavar="RUN", help="execute what RUN lacks; finished trials are not touched")
     ] = None,
+    redo_invalid: Annotated[
+        bool,
+        typer.Option(
+            "--redo-invalid",
+            help="with --resume: measure invalid trials again; what they left is kept beside them as *.invalid",
+        ),
+    ] = False,
+    fail_if: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="RULE",
+            help="METRIC > N % or METRIC < N %: what of a variant, in percent of its baseline in this run, is a regression; "
+            "repeatable",
+        ),
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="print matrix, order and an estimate of the time")] = False,
     runs: Annotated[Path, typer.Option(help="folder of the runs")] = Path("runs"),
     at_once: Annotated[
@@ -75,26 +93,40 @@ def command(
     their number before you look at the results: repeating until a difference shows finds one by chance. Its experiment
     cannot be changed: --set and --scale are refused.
 
+    --fail-if makes the run a check: each variant is compared with its baseline, as `dnsrig compare RUN` does.
+
+    Exit status: 0 if all was measured, whatever came of it; 1 for an error, or if trials are missing; 4 if a part of
+    the report is missing; 6 if no trial of some variant is valid. With --fail-if: 0 if every rule passes, 1 for a
+    regression, 3 if that cannot be decided, or if the run could not be completed.
+
     With --on, rounds are spread over equal machines, which take turns: each measures every variant equally often. With
     --machines, hosts of one trial are on several: generators there, the server under test here.
 
     Examples: dnsrig run tour; dnsrig run many-zones --scale standard --set 'zones=[1000,5000]' --repeats 5;
     dnsrig run --resume runs/tour/20260101T120000Z-abcd --repeats 20
     """
+    from dnsrig.analysis import thresholds
+    from dnsrig.experiment import preparation
     from dnsrig.experiment.preparation import Request
     from dnsrig.experiment.runner import check_folders
 
     console = _console.err()
+    rules = [thresholds.parse(text) for text in fail_if or []]
+    if redo_invalid and resume is None:
+        raise UsageError("--redo-invalid is for a run that is there", hint="dnsrig run --resume RUN --redo-invalid")
     if resume is not None:
         from dnsrig.cli import _resume
 
         _resume.check_options(context, resume)
-        with _on.executing(on, at_once) as executing:
+        more = _resume.More(repeats, seed, max_trials, redo_invalid)
+        with _judging(rules), _on.executing(on, at_once) as executing:
+            manifest = _resume.read(resume)
+            _check_rules(rules, manifest.baseline)
             if dry_run:
-                _resume.show(resume, repeats, seed, max_trials, executing)
+                _resume.show(manifest, resume, more, executing)
                 return
             need_root()
-            _execute(_resume.prepare(resume, repeats, seed, max_trials, executing), resume, console, executing)
+            _execute(_resume.prepare(manifest, resume, more, executing), resume, console, executing, rules)
         return
     if experiment is None:
         raise UsageError(
@@ -103,14 +135,34 @@ def command(
     check_folders(runs)
     _repository.choose(repositories)
     changes = [*(settings or []), *_repository.settings(debug)]
-    with _on.executing(on, at_once) as executing:
+    with _judging(rules), _on.executing(on, at_once) as executing:
         request = Request(
             experiment, scale, changes, repeats, seed, max_trials, where=executing.where(), machines=machines
         )
+        if rules:
+            _check_rules(rules, preparation.draft(request)[0].baseline)
         if dry_run:
             _dry_run(request)
         else:
-            _start(request, runs, console, executing)
+            _start(request, runs, console, executing, rules)
+
+
+def _judging(rules: list[Rule]) -> contextlib.AbstractContextManager[None]:
+    """With rules, 1 is a regression, and no error may end as that."""
+    return failing_as(EXIT_UNDECIDED) if rules else contextlib.nullcontext()
+
+
+def _check_rules(rules: list[Rule], baseline: Mapping[str, Scalar]) -> None:
+    """Refuse, before anything is measured, metrics that do not exist, and rules without a baseline."""
+    from dnsrig.analysis.compare import metric_name
+
+    for rule in rules:
+        metric_name(rule.metric, [])
+    if rules and not baseline:
+        raise UsageError(
+            "--fail-if, and the experiment names no baseline",
+            hint="name the variant that others are compared with: --set 'baseline={AXIS=VALUE}'",
+        )
 
 
 def _dry_run(request: Request) -> None:
@@ -119,7 +171,7 @@ def _dry_run(request: Request) -> None:
     show(request)
 
 
-def _start(request: Request, runs: Path, console: Console, executing: Executing) -> None:
+def _start(request: Request, runs: Path, console: Console, executing: Executing, rules: list[Rule]) -> None:
     from dnsrig.experiment import preparation, runner
 
     preparation.draft(request)  # bad input is told before anything is installed or made
@@ -132,7 +184,7 @@ def _start(request: Request, runs: Path, console: Console, executing: Executing)
     executing.check(manifest)
     directory = runner.create(manifest, runs)
     console.print(f"run {directory}")
-    _execute(manifest, directory, console, executing)
+    _execute(manifest, directory, console, executing, rules)
 
 
 def need_root() -> None:
@@ -140,14 +192,28 @@ def need_root() -> None:
         raise DnsrigError("making hosts (network namespaces) needs root", hint="run it again with sudo")
 
 
-def _execute(manifest: Manifest, directory: Path, console: Console, executing: Executing) -> None:
+def _execute(manifest: Manifest, directory: Path, console: Console, executing: Executing, rules: list[Rule]) -> None:
     from dnsrig.cli.report import end
 
     errors = measure(manifest, directory, console, executing)
     concluded = _conclude(directory)
     if errors:
         raise missing(errors, directory)
+    if rules and (status := _verdict(concluded, rules)):
+        raise typer.Exit(status)
     end(concluded)
+
+
+def _verdict(run: Run, rules: list[Rule]) -> int:
+    """Print what the rules say of each variant; returns the exit status."""
+    from dnsrig.analysis.compare import compare_within
+    from dnsrig.report import comparison
+
+    found = compare_within(run, {}, [], rules)
+    console = _console.out()
+    for line in [*comparison.warnings(found), *comparison.sentences(found), comparison.whole_in_a_line(found)]:
+        console.print(visible(line), soft_wrap=True)
+    return VERDICT[found.decision]
 
 
 def missing(errors: int, directory: Path) -> DnsrigError:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dnsrig.cli import _console, _order, _repository
-from dnsrig.cli._exits import failing_as
+from dnsrig.cli._exits import EXIT_REGRESSION, EXIT_UNDECIDED, failing_as
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.text import visible
 
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from dnsrig.analysis.regressions import Key, News
     from dnsrig.experiment.preparation import Request
 
-EXIT_REGRESSION = 1
-EXIT_NOT_MEASURED = 3
 ALPHA = 0.01
 """Of each look. Each night looks at the whole again, so more of them tell of a change by chance than one look would."""
 WINDOW = 30
@@ -67,15 +65,15 @@ def command(
     Standard output is one text, and nothing where nothing changed: cron mails what there is. A change is told once,
     in the night in which it is first seen. Progress goes to standard error.
 
-    Exit status: 0 if nothing is worse, 1 for a regression, 3 if it could not be measured, as where the commit cannot be
-    built or trials failed.
+    Exit status: 0 if nothing is worse, 1 for a regression, 2 for bad input, 3 if it could not be measured, as where the
+    commit cannot be built or trials failed.
 
     Example: dnsrig watch-branch bind@git:main startup zone-load --out /var/lib/dnsrig/bind 2>> /var/log/dnsrig.log
     """
     from dnsrig.analysis.compare import metric_name
     from dnsrig.experiment.preparation import Request
 
-    with failing_as(EXIT_NOT_MEASURED):
+    with failing_as(EXIT_UNDECIDED):
         _repository.choose(repositories)
         names = [Path(experiment).stem for experiment in experiments]
         if len(set(names)) != len(names):

@@ -30,6 +30,9 @@ _ONE_OF_MANY = re.compile(r"^(hosts|links)\.[^.]+\.")
 
 def warnings(found: TwoRuns) -> list[str]:
     """What makes the two runs less alike than one would want, a sentence each."""
+    if found.within:
+        base = " ".join(f"{axis}={value}" for axis, value in found.within.items())
+        return [f"not compared: {variant.label}: no variant beside it has {base}" for variant in found.only_in_new]
     alone = [(found.only_in_base, "base"), (found.only_in_new, "new run")]
     return [
         *(f"differs: {sentence}" for sentence in _differences(found)),
@@ -63,6 +66,7 @@ def as_json(found: TwoRuns) -> dict[str, Any]:
         "schema_version": SCHEMA_VERSION,
         "base": run_as_json(found.base),
         "new": run_as_json(found.new),
+        **({"within": found.within} if found.within else {}),
         "differences": [_difference(difference) for difference in found.differences],
         "only_in_base": [variant.parameters for variant in found.only_in_base],
         "only_in_new": [variant.parameters for variant in found.only_in_new],
@@ -89,23 +93,23 @@ def _reach(found: TwoRuns) -> list[str]:
     main = found.lines[0].metric
     of_main = [line for line in found.lines if line.metric == main]
     of_others = [line for line in found.lines if line.metric != main]
-    machines = max(1, len(found.machines))
+    machines, one_run = max(1, len(found.machines)), bool(found.within)
     of_rules = [] if not found.verdicts else found.lines
     families = [
-        (main.name, _least_p(of_main, len(of_main), machines)),
-        ("the other metrics together", _least_p(of_others, len(of_others), machines)),
-        ("the rules", _least_p(of_rules, len(found.verdicts), machines)),
+        (main.name, _least_p(of_main, len(of_main), machines, one_run=one_run)),
+        ("the other metrics together", _least_p(of_others, len(of_others), machines, one_run=one_run)),
+        ("the rules", _least_p(of_rules, len(found.verdicts), machines, one_run=one_run)),
     ]
     return [f"chance, {name}: {said}" for name, said in families if said and (name == main.name or "needed" in said)]
 
 
-def _least_p(lines: list[Line], comparisons: int, machines: int) -> str:
+def _least_p(lines: list[Line], comparisons: int, machines: int, *, one_run: bool) -> str:
     measured = [(len(line.base.values), len(line.new.values)) for line in lines]
     measured = [both for both in measured if min(both) > 0]
     if not measured:
         return ""
     most = max(measured, key=lambda both: (min(both), max(both)))
-    return significance.reach(*most, comparisons, one_run=False, machines=machines)
+    return significance.reach(*most, comparisons, one_run=one_run, machines=machines)
 
 
 def whole_in_a_line(found: TwoRuns) -> str:

@@ -13,6 +13,9 @@ from dnsrig.rundir import Manifest
 def as_markdown(found: TwoRuns) -> str:
     """A table a metric; what else differs; what each rule says; the whole in one line."""
     lines = [f"base: {_run(found.base)}  ", f"new: {_run(found.new)}", ""]
+    if found.within:
+        base = ", ".join(code(f"{axis}={value}") for axis, value in found.within.items())
+        lines = [f"run: {_run(found.new)}  ", f"base: {base}", ""]
     axes = [text(axis) for axis in found.new.axes]
     for metric, of_metric in groupby(found.lines, key=lambda line: line.metric):
         rows = [[text(" ".join(cell)) for cell in comparison.cells(found.new, metric, line)] for line in of_metric]

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 import synthetic
-from command_line import status
+from command_line import experiment, status
 
 from dnsrig import discovery, paths
-from dnsrig.cli import _exits, bisect, compare, plan
+from dnsrig.analysis import thresholds
+from dnsrig.analysis.compare import compare_within
+from dnsrig.analysis.read import Run
+from dnsrig.analysis.summary import variant_table
+from dnsrig.cli import _exits, bisect, compare
 from dnsrig.cli._exits import EVERY, EXIT_SKIP, EXIT_STOP, STATUS
 from dnsrig.cli.engine import SUBCOMMANDS
 from dnsrig.errors import DnsrigError, UsageError
+from dnsrig.experiment.preparation import Where
+from dnsrig.rundir import Manifest
 
 
 def test_each_command_of_the_table_is_one() -> None:
@@ -24,9 +32,11 @@ def test_each_command_of_the_table_is_one() -> None:
 
 def test_each_status_in_the_code_is_in_the_table() -> None:
     assert {DnsrigError.exit_code, UsageError.exit_code} <= set(STATUS[EVERY])
-    assert set(compare.EXIT_STATUS.values()) | {compare.EXIT_NOT_COMPARED} == set(STATUS["compare"])
+    verdicts = {"pass": 0, "regression": 1, "undecided": 3, None: 0}
+    assert verdicts == _exits.VERDICT and _exits.EXIT_USAGE == 2
+    for command in ("compare", "plan", "watch-branch", "run --fail-if"):
+        assert {0, 1, 3} <= set(STATUS[command]), f"{command}: a verdict has one status in all commands"
     assert set(compare.BISECT_STATUS.values()) | {EXIT_STOP} == set(STATUS["compare --bisect"])
-    assert {0, plan.EXIT_TOO_LONG, plan.EXIT_NO_ANSWER, plan.EXIT_UNDECIDED} == set(STATUS["plan"])
     assert set(bisect.STATUS.values()) == set(STATUS["bisect"])
     named = {value for name, value in vars(_exits).items() if name.startswith("EXIT_")}
     assert named <= {code for told in STATUS.values() for code in told}
@@ -61,7 +71,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.mark.parametrize(
-    ("new", "plain", "bisect"), [("good", 0, 0), ("slow", 1, 1), ("few", 2, EXIT_SKIP), ("missing", 3, EXIT_STOP)]
+    ("new", "plain", "bisect"), [("good", 0, 0), ("slow", 1, 1), ("few", 3, EXIT_SKIP), ("missing", 2, EXIT_STOP)]
 )
 def test_bisect_skips_what_is_undecided_and_stops_at_what_cannot_be_compared(
     runs: dict[str, Path], monkeypatch: pytest.MonkeyPatch, new: str, plain: int, bisect: int
@@ -83,10 +93,10 @@ def test_a_fault_of_ours_is_no_verdict(runs: dict[str, Path], monkeypatch: pytes
 
     monkeypatch.setattr("dnsrig.analysis.compare.compare_runs", fault)
     arguments = ["compare", runs["good"], runs["good"], "--fail-if", "transfer_time > 150 %"]
-    assert status(monkeypatch, *arguments) == compare.EXIT_NOT_COMPARED
+    assert status(monkeypatch, *arguments) == _exits.EXIT_USAGE
     assert status(monkeypatch, *arguments, "--bisect") == EXIT_STOP
     monkeypatch.setattr("dnsrig.analysis.models.held_out.rows", fault)
-    assert status(monkeypatch, "plan", "--from", runs["good"]) == plan.EXIT_NO_ANSWER
+    assert status(monkeypatch, "plan", "--from", runs["good"]) == _exits.EXIT_USAGE
 
 
 def test_what_took_no_part_in_a_comparison_is_told(
@@ -100,3 +110,122 @@ def test_what_took_no_part_in_a_comparison_is_told(
     assert status(monkeypatch, "compare", made, made, "--metric", "secondary_cpu_s") == 0
     told = capsys.readouterr().err
     assert f"left out: {trial} cannot be read" in told and f"{rows} is damaged" in told
+
+
+BIND, KNOT = "bind@system", "knot@system"
+
+
+def of_two_servers(folder: Path, slow: float = 1.0, invalid: Sequence[int] = (), repeats: int = 5) -> Path:
+    """A run in which Knot takes ``slow`` times as long, and in which these repeats of BIND are invalid."""
+    plan = synthetic.Plan(
+        servers=[BIND, KNOT],
+        zones=[10],
+        repeats=repeats,
+        samples=False,
+        slow={(KNOT, 10, repeat): slow for repeat in range(1, repeats + 1)},
+        outcomes=dict.fromkeys([(BIND, 10, repeat) for repeat in invalid], "invalid"),
+    )
+    return synthetic.build(folder, plan)
+
+
+def test_a_variant_without_a_valid_trial_has_a_status_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The baseline is invalid as a whole, and nothing else is wrong."""
+    run = of_two_servers(tmp_path / "run", invalid=range(1, 6))
+    assert status(monkeypatch, "report", run) == _exits.EXIT_NO_VALID_TRIAL
+    assert f"no trial is valid of server={BIND}" in " ".join(capsys.readouterr().err.split())
+    assert status(monkeypatch, "compare", run, run) == _exits.EXIT_NO_VALID_TRIAL
+    assert status(monkeypatch, "compare", run, run, "--fail-if", "transfer_time > 150 %") == 3
+    assert status(monkeypatch, "report", of_two_servers(tmp_path / "one", invalid=[2])) == 0, "one of them is a gap"
+
+
+@pytest.mark.parametrize(("slow", "repeats", "expected"), [(0.9, 5, 0), (3.0, 5, 1), (3.0, 4, 3)])
+def test_a_verdict_inside_one_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slow: float, repeats: int, expected: int
+) -> None:
+    run = of_two_servers(tmp_path / "run", slow, repeats=repeats)
+    rule = ["--fail-if", "transfer_time > 150 %"]
+    assert status(monkeypatch, "compare", run, "--base", f"server={BIND}", *rule) == expected
+    assert status(monkeypatch, "compare", run, *rule) == expected, "that is its baseline, too"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--base", "server=nsd@system"],
+        ["--base", "sever=bind@system"],
+        ["--base", "bind@system"],
+        ["--may-differ", "machine"],
+        ["--fail-if", "transfer_tim > 1 %"],
+    ],
+)
+def test_one_run_and_bad_input(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], options: list[str]
+) -> None:
+    run = of_two_servers(tmp_path / "run")
+    assert status(monkeypatch, "compare", run, *options) == 2
+    assert not capsys.readouterr().out
+    assert status(monkeypatch, "compare", run, run, "--base", f"server={BIND}") == 2, "two runs, and --base"
+
+
+def test_rounds_that_drift_hide_no_regression_inside_a_run(tmp_path: Path) -> None:
+    """Each round takes a fifth longer than the one before, and Knot a fifth longer than BIND in each."""
+    slow = {(name, 10, r): 1.2**r * (1.0 + 3 * (name == KNOT)) for name in (BIND, KNOT) for r in range(1, 11)}
+    made = synthetic.build(
+        tmp_path / "run", synthetic.Plan(servers=[BIND, KNOT], zones=[10], repeats=10, samples=False, slow=slow)
+    )
+    run = Run.open(made)
+    (row,) = [row.comparison for row in variant_table(run, "transfer_time_s") if row.comparison]
+    limit = row.percent / 1.2 if row.percent else 0
+    found = compare_within(run, {}, [], [thresholds.parse(f"transfer_time > {limit:.3f} %")])
+    assert row.by_rounds and found.lines[0].comparison.percent == row.percent, "as the report has it"
+    assert found.decision == "regression"
+    ours, theirs = (
+        [v / 1.2**r for r, v in enumerate(side.values, 1)] for side in (found.lines[0].new, found.lines[0].base)
+    )
+    assert min(ours) > limit / 100 * max(theirs), "without the drift nobody doubts it"
+
+
+class Nothing:
+    """What executes no trial, because all are there."""
+
+    def where(self) -> Where:
+        return Where([0])
+
+    def check(self, manifest: Manifest) -> None: ...
+
+    def check_unchanged(self, manifest: Manifest) -> None: ...
+
+    def execute(self, manifest: Manifest, directory: Path, progress: object) -> int:
+        return 0
+
+
+@pytest.mark.parametrize(("slow", "expected"), [(0.9, 0), (3.0, 1)])
+def test_run_judges_what_it_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], slow: float, expected: int
+) -> None:
+    run = of_two_servers(tmp_path / "run", slow)
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr("dnsrig.cli.run.clean_machine", lambda console: None)
+    monkeypatch.setattr("dnsrig.cli._on.executing", lambda on, at_once: contextlib.nullcontext(Nothing()))
+    resume = ["run", "--resume", run, "--fail-if", "transfer_time > 150 %"]
+    assert status(monkeypatch, *resume) == expected
+    assert f"result: {'regression' if expected else 'pass'}" in capsys.readouterr().out
+
+    def fails(*_: object) -> int:
+        raise DnsrigError("the disk is nearly full")
+
+    monkeypatch.setattr(Nothing, "execute", fails)
+    assert status(monkeypatch, *resume) == 3, "not measured is no regression"
+    assert status(monkeypatch, "run", "--resume", run) == 1
+    assert status(monkeypatch, *resume, "--fail-if", "nonsense") == 2
+
+
+def test_a_rule_without_a_baseline_is_refused_before_anything_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(experiment("Mine", "Which?") + '"dataset.zones" = [5, 10]\n')
+    assert status(monkeypatch, "run", path, "--dry-run", "--fail-if", "transfer_time > 150 %") == 2
+    assert "names no baseline" in capsys.readouterr().err

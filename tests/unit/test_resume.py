@@ -10,6 +10,7 @@ import synthetic
 from command_line import output
 from test_runner import Silent, pretend
 
+from dnsrig.cli import _resume
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import extend, runner
 from dnsrig.experiment.plan import order
@@ -147,3 +148,30 @@ def test_a_run_of_an_earlier_version_is_extended_as_well(directory: Path) -> Non
     assert extend.extend(directory, 4, 1).repeats == 4
     with pytest.raises(UsageError):
         extend.extend(directory, 3, None)
+
+
+def test_invalid_trials_are_reported_and_measured_again_where_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bind, knot = "bind@system", "knot@system"
+    plan = synthetic.Plan(
+        servers=[bind, knot], zones=[10], repeats=3, samples=False, outcomes={(bind, 10, 2): "invalid"}
+    )
+    run = synthetic.build(tmp_path / "run", plan)
+    monkeypatch.setattr(runner, "check_unchanged", lambda manifest: None)
+    resume = ["--resume", str(run), "--dry-run"]
+    code, out, err = command(monkeypatch, capsys, *resume)
+    assert code == 0 and "0 would be executed" in out and "1 trial is invalid and stays so: --redo-invalid" in err
+    code, out, err = command(monkeypatch, capsys, *resume, "--redo-invalid")
+    assert "5 of 6 trials are finished; 1 would be executed" in out and "repeat 2" in out and not err
+    more = _resume.More(None, None, 1000, redo_invalid=True)
+    manifest = _resume.prepare(of(run), run, more, runner.Local())
+    (key,) = runner.missing(manifest, run)
+    assert key.repeat == 2 and (trial_dir(run, key.variant, 2).with_name("02.invalid") / "trial.json").exists()
+    pretend(monkeypatch, tmp_path)
+    assert runner.execute(manifest, run, Silent()) == 0 and not runner.missing(manifest, run)
+
+
+def test_redoing_needs_a_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = command(monkeypatch, capsys, "tour", "--redo-invalid", "--dry-run")
+    assert code == 2 and "--resume RUN --redo-invalid" in err

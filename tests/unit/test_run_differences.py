@@ -120,7 +120,7 @@ def test_another_path_is_told_and_no_rule_judges(
     edit(base, lambda manifest: far(manifest, 10, 0))
     edit(new, lambda manifest: far(manifest, 200, 5, congestion="reno", advmss_bytes=500))
     code, out, err = command(monkeypatch, capsys, str(base), str(new), "--fail-if", "transfer_time < 200 %")
-    assert code == 2, "with the same path it is a regression"
+    assert code == 3, "with the same path it is a regression"
     for told in (
         "links.primary-secondary.forward.delay_ms: 10 in the base, 200 in the new run",
         "links.primary-secondary.forward.loss_percent: 0 in the base, 5 in the new run",

@@ -99,7 +99,7 @@ def test_trials_that_failed_are_no_answer(night: Any, tmp_path: Path) -> None:
 def test_a_folder_watches_one_branch(tmp_path: Path, night: Any) -> None:
     Watched(branch="bind@git:bind-9.20").write(tmp_path)
     code, _, said = night(STEADY)
-    assert code == 3
+    assert code == 2
     assert "watches bind@git:bind-9.20" in said
 
 
@@ -137,7 +137,7 @@ def test_bad_input_is_told_before_anything_is_built(
     monkeypatch.setattr(watch_branch, "_newest", lambda branch: f"bind@git:{40 * 'a'}")
     monkeypatch.setattr(preparation, "installed", built)
     code, text, said = output(monkeypatch, capsys, "watch-branch", BRANCH, *words, "--out", tmp_path)
-    assert (code, text) == (3, "")
+    assert (code, text) == (2, "")
     assert complaint in said
 
 
@@ -146,5 +146,5 @@ def test_what_is_no_branch_is_refused(
     branch: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, _, said = output(monkeypatch, capsys, "watch-branch", branch, "startup", "--out", tmp_path)
-    assert code == 3
+    assert code == 2
     assert "is no branch" in said
