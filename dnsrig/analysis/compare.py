@@ -215,7 +215,7 @@ def _lines(base: Run, new: Run, pairs: Sequence[Pair], metrics: Sequence[str]) -
     comparisons = len(pairs) * len(metrics)
     for metric, pair in ((describe(name), pair) for name in metrics for pair in pairs):
         ours, theirs = _both(base, new, pair, metric.name)
-        known = not ours.unfinished and not theirs.unfinished and not (ours.at_least and theirs.at_least)
+        known = not ours.unfinished and not theirs.unfinished
         within = machines.pair(theirs.machines, ours.machines)
         if thresholds.by_rounds(theirs, ours, comparisons):
             within = rounds.pair(within)

@@ -9,11 +9,12 @@ other's upper ends, that it is smaller of its upper ends beside the other's lowe
 from __future__ import annotations
 
 import math
+import statistics as stdlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from dnsrig.analysis import statistics
-from dnsrig.analysis.statistics import Better, Comparison, Interval
+from dnsrig.analysis.statistics import Better, Bound, Comparison, Interval
 
 
 @dataclass(frozen=True)
@@ -29,28 +30,33 @@ class Ends:
         return list(self.low) == list(self.high)
 
     @property
-    def bounded(self) -> bool:
-        return all(math.isfinite(value) for value in self.high)
+    def has_median(self) -> bool:
+        """Whether the median is known above: it is where fewer than half of the repeats are not."""
+        return bool(self.high) and math.isfinite(stdlib.median(self.high))
 
 
 Pair = Callable[[Sequence[float], Sequence[float], Better], Comparison]
 
 
 def compare(ours: Ends, theirs: Ends, better: Better, pair: Pair = statistics.compare) -> Comparison:
-    """``ours`` in percent of ``theirs``: at the upper ends where both are known, with the interval that covers both
-    ends.
+    """``ours`` in percent of ``theirs``: at the upper ends where both medians are known there, with the interval that
+    covers both ends.
 
     ``pair`` compares exact values, given in the order of these ends.
     """
     if ours.exact and theirs.exact:
         return pair(ours.high, theirs.high, better)
-    least = pair(ours.low, theirs.high, better) if theirs.bounded else None
-    most = pair(ours.high, theirs.low, better) if ours.bounded else None
-    at_upper = pair(ours.high, theirs.high, better) if ours.bounded and theirs.bounded else least or most
-    if at_upper is None or at_upper.percent is None:
+    least = pair(ours.low, theirs.high, better) if theirs.has_median else None
+    most = pair(ours.high, theirs.low, better) if ours.has_median else None
+    at_upper = pair(ours.high, theirs.high, better) if least and most else least or most
+    if at_upper is None or at_upper.percent is None or not math.isfinite(at_upper.percent):
         return statistics.nothing_to_compare(better)
     between = (least.percent, most.percent) if least and most and least.percent and most.percent else None
-    return replace(at_upper, interval=_hull(least, most), p=_p(least, most), between=between)
+    bound: Bound = "" if least and most else "≥" if least else "≤"
+    means = at_upper.of_mean if least and most else None
+    return replace(
+        at_upper, interval=_hull(least, most), p=_p(least, most), between=between, bound=bound, of_mean=means
+    )
 
 
 def hull(

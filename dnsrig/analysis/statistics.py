@@ -39,6 +39,8 @@ Strata = Sequence[tuple[Sequence[float], Sequence[float]]]
 
 Better = Literal["lower", "higher", "neither"]
 Change = Literal["better", "worse", "different", "undecided"]
+Bound = Literal["", "≥", "≤"]
+"""Before a figure of which some repeats hit their limit or a ceiling: the true one is at least, or at most, this."""
 
 
 @dataclass(frozen=True)
@@ -96,8 +98,11 @@ class Comparison:
     p: float | None
     better: Better
     p_corrected: float | None = None
+    bound: Bound = ""
+    """Of ``percent``, where one of the medians is only known to be at least something (`ends`)."""
     of_mean: PercentSpread | None = None
-    """Each repeat of the variant in percent of the baseline's mean."""
+    """Each repeat of the variant in percent of the baseline's mean: the other estimate, which a few repeats can
+    decide. None where not every repeat has a figure."""
     between: tuple[float, float] | None = None
     """``percent`` at either pair of ends, where the values themselves are known between ends (`ends`)."""
     by_rounds: bool = False
@@ -151,8 +156,11 @@ def outlying(values: Sequence[float]) -> list[int]:
 
 
 def percent_of_mean(values: Sequence[float], baseline: Sequence[float]) -> PercentSpread | None:
-    """``values`` in percent of the mean of ``baseline``; None of nothing, or where that mean is not above zero."""
-    if not values or not baseline or (whole := statistics.fmean(baseline)) <= 0:
+    """``values`` in percent of the mean of ``baseline``; None of nothing, of what has no mean, or where the baseline's
+    is not above zero."""
+    if not values or not baseline or not all(map(math.isfinite, (*values, *baseline))):
+        return None
+    if (whole := statistics.fmean(baseline)) <= 0:
         return None
     mean, half_range = statistics.fmean(values), (max(values) - min(values)) / 2
     return PercentSpread(100 * mean / whole, 100 * half_range / whole, len(values))

@@ -12,7 +12,6 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import polars as pl
 
@@ -20,7 +19,7 @@ from dnsrig.analysis import ends, machines, rounds, significance, statistics
 from dnsrig.analysis.ends import Ends
 from dnsrig.analysis.metrics import Metric, all_metrics
 from dnsrig.analysis.read import Run, Trial
-from dnsrig.analysis.statistics import Comparison, Interval, PercentSpread, Spread
+from dnsrig.analysis.statistics import Bound, Comparison, Interval, PercentSpread, Spread
 from dnsrig.rundir import Outcome, Scalar, Variant
 
 _COLUMNS = ("run", "experiment", "variant", "repeat", "outcome", "metric", "unit", "value")
@@ -48,10 +47,6 @@ def _watched_s(trial: Trial) -> float:
     if started_ns is None or zero_ns is None:
         return trial.record.spec.limit_s
     return trial.record.spec.limit_s - max(0.0, float(zero_ns - started_ns) / 1e9)
-
-
-Sign = Literal["", "≥", "≤"]
-"""Before a figure of which some trials hit their limit or a ceiling: the true one is at least, or at most, this."""
 
 
 @dataclass(frozen=True)
@@ -83,8 +78,9 @@ class VariantRow:
     unfinished: bool = False
     """Whether a trial hit its limit or failed, so that those of its repeats that have a figure are a biased choice."""
     comparison: Comparison | None = None
-    bound: tuple[Sign, float] | None = None
-    """Of the percentage, where there is none because either hit its limit or the ceiling, but not both."""
+    bound: tuple[Bound, float] | None = None
+    """Of the ratio of medians, where repeats did not finish and so are not compared. What holds them to be at least
+    their limit bounds it, or leaves it as it is."""
 
     @property
     def against(self) -> Variant | None:
@@ -95,6 +91,11 @@ class VariantRow:
     @property
     def censored(self) -> bool:
         return bool(self.at_least)
+
+    @property
+    def median_known(self) -> bool:
+        """Whether the median is that of ``spread``: those that are larger are the fewer."""
+        return self.ends.has_median
 
     @property
     def spread(self) -> Spread | None:
@@ -299,7 +300,7 @@ def compare_two(run: Run, variant: Variant, against: Variant, metric: Metric) ->
     return _compare(variant_row(run, variant, metric), variant_row(run, against, metric), 1)
 
 
-def percent_of(row: VariantRow, baseline: VariantRow) -> tuple[Sign, PercentSpread] | None:
+def percent_of(row: VariantRow, baseline: VariantRow) -> tuple[Bound, PercentSpread] | None:
     """The row's repeats in percent of the baseline's mean (of the same machine), those at their limit counted with what
     is known of them.
 
@@ -315,9 +316,12 @@ def percent_of(row: VariantRow, baseline: VariantRow) -> tuple[Sign, PercentSpre
     return ("≥" if row.censored else "≤" if baseline.censored else "", found) if found else None
 
 
-def _bound(row: VariantRow, baseline: VariantRow) -> tuple[Sign, float] | None:
-    found = percent_of(row, baseline)
-    return (found[0], found[1].mean) if found and found[0] else None
+def _bound(row: VariantRow, baseline: VariantRow) -> tuple[Bound, float] | None:
+    """Of a server that failed nothing is known."""
+    if not (row.unfinished or baseline.unfinished) or "server-failed" in row.outcomes + baseline.outcomes:
+        return None
+    found = ends.compare(row.ends, baseline.ends, row.metric.better, machines.pair(row.machines, baseline.machines))
+    return None if found.percent is None else (found.bound, found.percent)
 
 
 def _text(value: object) -> str | None:

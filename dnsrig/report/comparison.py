@@ -57,7 +57,7 @@ def sentences(found: TwoRuns) -> list[str]:
     if found.decision:
         verdicts += [("undecided", _missing(variant)) for variant in found.only_in_base]
     verdicts.sort(key=lambda verdict: order.index(verdict[0]))
-    return [*_machines(found), *_reach(found), *(sentence for _, sentence in verdicts)]
+    return [*_machines(found), *_means(found), *_reach(found), *(sentence for _, sentence in verdicts)]
 
 
 def as_json(found: TwoRuns) -> dict[str, Any]:
@@ -166,33 +166,36 @@ def cells(manifest: Manifest, metric: Metric, line: Line) -> list[list[str]]:
 
 def _measured(repeats: Repeats, metric: Metric) -> list[str]:
     """Median, range, and how many repeats are done or not, a line each."""
-    censored = bool(repeats.at_least)
     median, range_ = figures.median_and_range(
-        statistics.spread(repeats.values), metric.unit, censored=censored, lower=statistics.spread(repeats.lower)
+        statistics.spread(repeats.values),
+        metric.unit,
+        censored=bool(repeats.at_least),
+        median_known=repeats.ends.has_median,
+        lower=statistics.spread(repeats.lower),
     )
     return [part for part in (median, range_, *f"n {wording.outcomes(repeats.outcomes)}".split(", ")) if part]
 
 
 def _percent(line: Line) -> list[str]:
     """Ratio of medians, and its interval on a line of its own."""
-    percent, bracket, interval = figures.percent(line.comparison).partition(" [")
-    if line.comparison.percent is not None:
-        percent = f"{_bound(line)} {percent}".lstrip()
-    return [percent, f"[{interval}"] if bracket else [percent]
-
-
-def _bound(line: Line) -> str:
-    """``≥`` or ``≤`` before a percentage of which one side is only known to be at least so much."""
-    return "≥" if line.new.at_least else "≤" if line.base.at_least else ""
+    return [part for part in (figures.percent(line.comparison), figures.interval(line.comparison)) if part]
 
 
 def _change(line: Line) -> str:
-    """As `statistics.Comparison.change`; where some repeats did not finish, none has a figure, or both sides reached
-    the ceiling, there is none."""
-    without = not (line.base.values and line.new.values)
-    if without or line.base.unfinished or line.new.unfinished or (line.base.at_least and line.new.at_least):
-        return "not compared"
-    return line.comparison.change
+    """As `statistics.Comparison.change`; where some repeats did not finish, none has a figure, or the medians of both
+    sides reached the ceiling, there is none."""
+    without = not (line.base.values and line.new.values) or line.base.unfinished or line.new.unfinished
+    at_ceiling = not (line.base.ends.has_median or line.new.ends.has_median)
+    return "not compared" if without or at_ceiling else line.comparison.change
+
+
+def _means(found: TwoRuns) -> list[str]:
+    """Where the means say something else than the percentage."""
+    return [
+        f"{line.metric.name}, {line.pair.label}: {said}"
+        for line in found.lines
+        if (said := wording.disagreement(line.comparison))
+    ]
 
 
 def _said(verdict: Verdict) -> str:
@@ -241,7 +244,8 @@ def _line(line: Line) -> dict[str, Any]:
         "base": _repeats(line.base),
         "new": _repeats(line.new),
         "percent": comparison.percent,
-        "bound": _bound(line),
+        "bound": comparison.bound,
+        "percent_of_means": comparison.of_mean.mean if comparison.of_mean else None,
         "interval": interval_as_json(comparison.interval),
         "p": comparison.p,
         "p_corrected": comparison.p_corrected,

@@ -62,18 +62,32 @@ def slower(percent: float) -> str:
     return f"{percent:,.0f} %" if percent >= 10 else f"{percent:.2g} %"
 
 
-def spread(spread: Spread | None, unit: str = "", *, censored: bool = False, lower: Spread | None = None) -> str:
+def spread(
+    spread: Spread | None,
+    unit: str = "",
+    *,
+    censored: bool = False,
+    median_known: bool = False,
+    lower: Spread | None = None,
+) -> str:
     """``2.54 s [2.26..2.81]``: median and range in one."""
-    return " ".join(part for part in median_and_range(spread, unit, censored=censored, lower=lower) if part)
+    both = median_and_range(spread, unit, censored=censored, median_known=median_known, lower=lower)
+    return " ".join(part for part in both if part)
 
 
 def median_and_range(
-    spread: Spread | None, unit: str = "", *, censored: bool = False, lower: Spread | None = None
+    spread: Spread | None,
+    unit: str = "",
+    *,
+    censored: bool = False,
+    median_known: bool = False,
+    lower: Spread | None = None,
 ) -> tuple[str, str]:
     """``2.54 s`` and ``[2.26..2.81]``, both with the digits that the median bears; no range of a single value.
 
     ``[±0]``: exactly the same in every repeat. ``censored``: trials that hit their limit are in it, so median and
-    largest are at least what is said; of values that are all at the limit there is no range. ``lower``: of the lower
+    largest are at least what is said, the median unless it is ``median_known``, because fewer than half hit it; of
+    values that are all at the limit there is no range. ``lower``: of the lower
     ends of values that are known between two ends; where that is to be seen, the median is ``0.20..0.31 ms``, and the
     range is from the lowest lower end to the highest upper end.
     """
@@ -88,8 +102,9 @@ def median_and_range(
     least = _number(lower.median / factor, decimals)
     high = _number(spread.high / factor, most)
     bound = "≥" if censored else ""
+    of_median = "" if median_known else bound
     between = f"{least}.." if least != median else ""
-    middle = f"{between}{bound}{'' if between else ' '}{median} {shown_unit}".strip()
+    middle = f"{between}{of_median}{'' if between else ' '}{median} {shown_unit}".strip()
     if spread.n == 1 or (censored and low == high):
         return middle, ""
     return middle, "[±0]" if lower.low == spread.high else f"[{low}..{bound}{high}]"
@@ -117,11 +132,15 @@ def interval(comparison: Comparison | None) -> str:
 
 
 def percent(comparison: Comparison | None) -> str:
-    """``88.5 % [86.0..91.1]``: the percentage of the baseline with its interval if there is one."""
+    """``88.5 %``, ``≤ 88.5 %``, or ``90..120 %`` of what is known between two ends, where that is to be seen. What
+    belongs to it is `interval`."""
     if comparison is None or comparison.percent is None:
         return NONE
-    text = f"{_number(comparison.percent, _decimals(comparison.percent, '%'))} %"
-    return f"{text} {interval(comparison)}".rstrip()
+    least, most = comparison.between or (comparison.percent, comparison.percent)
+    shown = [_number(end, _decimals(most, "%")) for end in (least, most)]
+    if comparison.between and shown[0] != shown[1]:
+        return f"{shown[0]}..{shown[1]} %"
+    return f"{comparison.bound} {_number(comparison.percent, _decimals(comparison.percent, '%'))} %".lstrip()
 
 
 def percent_between(found: PercentSpread | None, between: tuple[float, float] | None) -> str:

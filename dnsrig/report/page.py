@@ -77,7 +77,8 @@ class AnswerRow:
     asked: str
     progress: str
     relative: str
-    medians: str
+    interval: str
+    disagreement: str
     judgement: str
     odd: list[TrapReport]
 
@@ -161,7 +162,8 @@ def answer(run: Run, reports: list[TrapReport]) -> list[AnswerRow]:
             asked=wording.asked(run, row),
             progress=wording.progress(run, row.variant),
             relative=wording.relative(run, row),
-            medians=wording.medians(run, row),
+            interval=wording.beneath(run, row),
+            disagreement=wording.disagreement(row.comparison),
             judgement=wording.judgement(row),
             odd=[report for report in reports if report.concerns(row.variant.id)],
         )

@@ -50,9 +50,7 @@ class SideBySide:
         """``65,900 [61,000..70,200]``: the unit stands above the table."""
         if row is None or row.spread is None:
             return figures.NONE
-        return " ".join(
-            figures.median_and_range(row.spread, "", censored=row.censored, lower=row.lower_spread)
-        ).rstrip()
+        return " ".join(wording.median_and_range(row, "")).rstrip()
 
 
 def tables(run: Run) -> list[SideBySide]:

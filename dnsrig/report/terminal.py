@@ -32,7 +32,8 @@ def terminal_table(run: Run, findings: Iterable[Finding] | None = None) -> Fitti
     metric = describe(main_metric(run))
     rows = variant_table(run, metric.name)
     compared = any(row.baseline is not None for row in rows)
-    notes = [f"of baseline: {wording.of_mean(run)}; [..]: {wording.of_what(rows)}"] if compared else []
+    notes = [f"of baseline: {wording.of_what(rows)}; [..]: its 95 % interval"] if compared else []
+    notes += [visible(f"{row.variant.label}: {said}") for row in rows if (said := wording.disagreement(row.comparison))]
     notes += [f"a..b {metric.unit}: {wording.both_ends(run)}"] if any(map(wording.is_between, rows)) else []
     notes += [line] if (line := elsewhere.summary(run)) else []
     notes += [f"chance: {reach} (after Holm)"] if (reach := wording.reach(run, rows)) else []
@@ -56,7 +57,7 @@ def terminal_table(run: Run, findings: Iterable[Finding] | None = None) -> Fitti
 def _row(run: Run, row: VariantRow, unit: str, *, compared: bool) -> list[str]:
     """The cells of a variant: its axes, n, median, range and, where anything is compared, percent of the baseline."""
     axes = [wording.parameter(run, row.variant.parameters[axis]).replace(" ", "\n") for axis in run.manifest.axes]
-    median, spread = figures.median_and_range(row.spread, unit, censored=row.censored, lower=row.lower_spread)
+    median, spread = wording.median_and_range(row, unit)
     rate = wording.asked(run, row).partition(" queries")[0]
     relative = [wording.relative(run, row), wording.beneath(run, row)] if compared else []
     lines = [[median, *([f"{rate}/s"] if rate else [])], [spread], *([[part for part in relative if part]] * compared)]

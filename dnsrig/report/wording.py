@@ -6,19 +6,19 @@ from collections import Counter
 from collections.abc import Sequence
 from statistics import median
 
-from dnsrig.analysis import machines, significance, statistics
+from dnsrig.analysis import significance, statistics
 from dnsrig.analysis.metrics import Metric
 from dnsrig.analysis.read import Run, Trial
+from dnsrig.analysis.statistics import Comparison
 from dnsrig.analysis.summary import VariantRow, comparisons_planned, describe, main_metric, variant_row
 from dnsrig.report import figures
 from dnsrig.rundir import Outcome, Scalar, Variant
 
-OF_MEAN = "mean of the repeats ± half of their range, in percent of the baseline's mean"
-
-OF_MEDIANS = "95 % interval of the ratio of medians"
-OF_ROUNDS = "95 % interval of the typical ratio within a round"
-OF_MACHINES = "95 % interval of the typical ratio to a repeat of the same machine's baseline"
-"""What stands beneath it: one of these, by `significance.by_rounds` and by whether there are several machines."""
+OF_MEDIANS = "ratio of medians"
+OF_ROUNDS = "typical ratio within a round"
+OF_MACHINES = "typical ratio to a repeat of the same machine's baseline"
+"""What a percentage of the baseline is: one of these, by `significance.by_rounds` and by whether there are several
+machines. Its interval is of the same."""
 
 
 def both_ends(run: Run) -> str:
@@ -57,7 +57,14 @@ def of_trial(trial: Trial, metric: Metric) -> str:
 
 def measured(row: VariantRow) -> str:
     """The row's median with its range; for trials at their limit, how far they came."""
-    return figures.spread(row.spread, row.metric.unit, censored=row.censored, lower=row.lower_spread)
+    return " ".join(part for part in median_and_range(row, row.metric.unit) if part)
+
+
+def median_and_range(row: VariantRow, unit: str) -> tuple[str, str]:
+    """Both of the row, in ``unit``."""
+    return figures.median_and_range(
+        row.spread, unit, censored=row.censored, median_known=row.median_known, lower=row.lower_spread
+    )
 
 
 def is_between(row: VariantRow) -> bool:
@@ -82,7 +89,7 @@ def asked(run: Run, row: VariantRow) -> str:
 
 
 def relative(run: Run, row: VariantRow) -> str:
-    """The row in percent of its baseline, ``111 ±3 %``, or why there is no such figure."""
+    """The row in percent of its baseline, ``111 %``, or why there is no such figure."""
     if row.baseline is None:
         return figures.NONE
     if row.is_baseline:
@@ -92,11 +99,11 @@ def relative(run: Run, row: VariantRow) -> str:
     of_what = f" of {_on_axes(run, row.stand_in)}" if row.stand_in else ""
     if row.bound is not None:
         sign, percent = row.bound
-        return f"{sign} {figures.figure(percent, '%')}{of_what}"
+        return f"{sign} {figures.figure(percent, '%')}{of_what}".lstrip()
     if row.comparison is None or row.comparison.percent is None:
         return why_not_compared(run, row)
     if _is_told(run, row):
-        return figures.percent_between(row.comparison.of_mean, row.comparison.between) + of_what
+        return figures.percent(row.comparison) + of_what
     return f"no difference above the error of {figures.figure(instrument_error(run, row), row.metric.unit)}"
 
 
@@ -116,54 +123,45 @@ def _on_axes(run: Run, variant: Variant) -> str:
 
 
 def beneath(run: Run, row: VariantRow) -> str:
-    """What stands beneath ``relative``: ``[109..116]``, of the ratio of medians; of the baseline its own spread."""
-    if row.is_baseline:
-        return _own_spread(row)
+    """What stands beneath ``relative``: its interval, ``[109..116]``."""
     return figures.interval(row.comparison) if _is_told(run, row) else ""
 
 
-def medians(run: Run, row: VariantRow) -> str:
-    """``medians 112 % [109..116]``: the same where there is room for more; of the baseline its own spread."""
-    if row.is_baseline:
-        return _own_spread(row)
-    if row.comparison is None or not _is_told(run, row):
+def disagreement(comparison: Comparison | None) -> str:
+    """A sentence where the means say something else than the percentage: they lie outside of its interval, or on the
+    other side of 100 %. A few repeats far from the others do that, and the percentage does not show them."""
+    if comparison is None or comparison.percent is None or comparison.of_mean is None:
         return ""
-    sign = f"{row.bound[0]} " if row.bound else ""
-    by = "rounds" if row.comparison.by_rounds else "machines" if row.comparison.by_machines else "medians"
-    return f"{by} {sign}{figures.percent(row.comparison)}"
+    means, interval = comparison.of_mean.mean, comparison.interval
+    outside = interval is not None and not interval.low <= means <= interval.high
+    if not outside and (means - 100) * (comparison.percent - 100) >= 0:
+        return ""
+    shown = figures.figure(means, "%")
+    return (
+        f"but the means are {shown}: a few repeats are far from the others"
+        if shown != figures.percent(comparison)
+        else ""
+    )
 
 
 def of_what(rows: Sequence[VariantRow]) -> str:
-    """What the interval beneath a percentage is of."""
+    """What a percentage is, and the interval beneath it."""
     compared = [row.comparison for row in rows if row.comparison]
     if any(comparison.by_rounds for comparison in compared):
         return OF_ROUNDS
     return OF_MACHINES if any(comparison.by_machines for comparison in compared) else OF_MEDIANS
 
 
-def of_mean(run: Run) -> str:
-    """What ``111 ±3 %`` is."""
-    return f"{OF_MEAN} on the same machine" if len(run.manifest.machines) > 1 else OF_MEAN
-
-
 def reach(run: Run, rows: Sequence[VariantRow]) -> str:
     """Which p is the least that the comparisons under the main metric can have; empty where nothing is compared."""
     comparisons = comparisons_planned(run.manifest.variants, run.manifest.baseline)
-    by_variant = {row.variant.id: len(row.values) for row in rows}
+    by_variant = {row.variant.id: len(row.lower) for row in rows}
     compared = [(by_variant[row.variant.id], by_variant[row.against.id]) for row in rows if row.against]
     measured = [both for both in compared if min(both) > 0]
     if not measured:
         return ""
     most = max(measured, key=lambda both: (min(both), max(both)))
     return significance.reach(*most, comparisons, machines=max(1, len(run.manifest.machines)))
-
-
-def _own_spread(row: VariantRow) -> str:
-    """``100 ±2 %``, of a baseline that others are compared with."""
-    if not row.values or row.unfinished:
-        return ""
-    own = machines.strata(row.values, row.values, row.machines, row.machines)
-    return figures.percent_spread(machines.percent_of_mean(own))
 
 
 def _is_told(run: Run, row: VariantRow) -> bool:

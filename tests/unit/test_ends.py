@@ -13,9 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from load_data import LoadPlan, build
+from synthetic import known
 
 from dnsrig.analysis import ends, lag, statistics, thresholds
-from dnsrig.analysis.compare import compare_runs
+from dnsrig.analysis.compare import compare_runs, compare_within
 from dnsrig.analysis.ends import Ends
 from dnsrig.analysis.load_result import LoadResult
 from dnsrig.analysis.read import Run
@@ -23,6 +24,8 @@ from dnsrig.analysis.statistics import Change
 from dnsrig.analysis.summary import VariantRow, metric_tables, variant_table
 from dnsrig.analysis.thresholds import Repeats, Rule, judge
 from dnsrig.report import comparison, figures, terminal_table, wording
+from dnsrig.report.gather import gather
+from dnsrig.report.page import answer
 
 BIND, KNOT, ECHO = "bind@system", "knot@system", "echo@engine"
 FAST = [0.20, 0.21, 0.22, 0.23, 0.24]
@@ -162,6 +165,77 @@ def test_a_baseline_of_invalid_trials_does_not_empty_the_table(tmp_path: Path) -
     assert rows[ECHO].comparison is not None and rows[ECHO].comparison.change == "better"
     said = " ".join(" ".join(cells) for cells in terminal_table(run).rows)
     assert "5 invalid" in said and "stands in" in said
+
+
+def test_one_repeat_at_its_ceiling_leaves_the_median_as_it_is() -> None:
+    """Four of five are known, and the fifth is larger than all: the ratio of medians is exact, and no mean is told."""
+    base = Ends([10.0, 11.0, 12.0, 13.0, 1000.0], [10.0, 11.0, 12.0, 13.0, math.inf])
+    ours = [value / 2 for value in (10.0, 11.0, 12.0, 13.0, 14.0)]
+    found = ends.compare(Ends(ours, ours), base, "lower")
+    assert (found.percent, found.bound, found.of_mean) == (50.0, "", None)
+    assert found.interval is not None and found.interval.low <= 50 <= found.interval.high < 100
+    turned = ends.compare(base, Ends(ours, ours), "lower")
+    assert (turned.percent, turned.bound) == (200.0, "")
+    both = ends.compare(base, base, "lower")
+    assert both.percent == 100.0, "both medians are known"
+    most = Ends([10.0, 11.0, *[1000.0] * 3], [10.0, 11.0, *[math.inf] * 3])
+    assert ends.compare(Ends(ours, ours), most, "lower").bound == "≤"
+    assert ends.compare(most, Ends(ours, ours), "lower").bound == "≥"
+
+
+@given(times, times, st.integers(0, 8), st.integers(0, 8))
+def test_a_percentage_and_its_interval_are_of_one_estimator(
+    ours: list[float], theirs: list[float], of_ours: int, of_theirs: int
+) -> None:
+    """Whatever reached a ceiling: the percentage is never outside of the interval beneath it."""
+    sides = [
+        Ends(values, [value if place >= beyond else math.inf for place, value in enumerate(values)])
+        for values, beyond in ((ours, of_ours), (theirs, of_theirs))
+    ]
+    found = ends.compare(*sides, "lower")
+    if found.percent is not None and found.interval is not None:
+        assert found.interval.low <= found.percent * (1 + 1e-9) and found.percent <= found.interval.high * (1 + 1e-9)
+    if found.change != "undecided":
+        assert (found.percent or 0) != 100
+
+
+def with_times(tmp_path: Path, bind: list[float], knot: list[float]) -> Run:
+    run = Run.open(build(tmp_path / "run", LoadPlan(servers=[BIND, KNOT], repeats=len(bind), seconds=2)))
+    for trial in run.trials:
+        values = bind if trial.record.spec.variant.parameters["server"] == BIND else knot
+        known(trial, p99_ms=values[trial.record.spec.repeat - 1])
+    return run
+
+
+def test_a_cell_shows_one_estimate_and_a_sentence_where_the_means_disagree(tmp_path: Path) -> None:
+    """By medians Knot takes 90 %, by means 1.6 times as long, as one of its repeats was slow."""
+    run = with_times(tmp_path, [1.0, 1.01, 1.02, 1.03, 1.04], [0.9, 0.91, 0.92, 0.93, 4.5])
+    row = rows_of(run)[KNOT]
+    assert wording.relative(run, row) == "90.2 %" and wording.beneath(run, row).startswith("[87.5..")
+    said = "but the means are 160 %: a few repeats are far from the others"
+    assert wording.disagreement(row.comparison) == said
+    (line,) = answer(run, gather(run, []))[1:]
+    assert (line.relative, line.disagreement) == ("90.2 %", said)
+    assert any(said in note for note in terminal_table(run, []).notes)
+    found = compare_within(run, {}, [], [])
+    assert any(said in sentence for sentence in comparison.sentences(found))
+    assert comparison.as_json(found)["comparisons"][0]["percent_of_means"] == pytest.approx(160.0)
+
+
+def test_where_means_and_medians_agree_nothing_is_said(tmp_path: Path) -> None:
+    run = with_times(tmp_path, [1.0, 1.01, 1.02, 1.03, 1.04], [0.9, 0.91, 0.92, 0.93, 0.94])
+    assert wording.disagreement(rows_of(run)[KNOT].comparison) == ""
+
+
+def test_a_repeat_at_the_timeout_is_a_repeat(tmp_path: Path) -> None:
+    """Every row has five, so nothing is said of four."""
+    run = with_times(tmp_path, [1.0, 1.01, 1.02, 1.03, 1000.0], [0.9, 0.91, 0.92, 0.93, 0.94])
+    rows = rows_of(run)
+    assert len(rows[BIND].values) == 4 and rows[BIND].outcomes.total() == 5
+    said = wording.reach(run, list(rows.values()))
+    assert said == "with 5 repeats and 1 comparison the least p is 0.0079"
+    assert wording.relative(run, rows[KNOT]) == "90.2 %", "the median of BIND is known"
+    assert wording.measured(rows[BIND]) == "1.02 ms [1.00..≥1,000]"
 
 
 def test_what_has_no_figure_is_not_compared(tmp_path: Path) -> None:

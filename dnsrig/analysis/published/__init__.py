@@ -20,8 +20,8 @@ from typing import Literal
 
 from dnsrig import discovery
 from dnsrig.analysis.read import Run
-from dnsrig.analysis.statistics import PercentSpread, Spread
-from dnsrig.analysis.summary import Sign, VariantRow
+from dnsrig.analysis.statistics import Bound, PercentSpread, Spread
+from dnsrig.analysis.summary import VariantRow
 
 Kind = Literal["about", "spread", "range", "at-most", "at-least"]
 SAME_SIZE = 0.05
@@ -63,7 +63,7 @@ class Measured:
     """The server, and whatever else sets it apart."""
     values: Spread | PercentSpread | None
     """None where it was asked for and no repeat counts: `differs` says why."""
-    bound: Sign = ""
+    bound: Bound = ""
     """Trials that hit their limit are in it: the true value is at least, or at most, this."""
     comparable: bool = True
     """Whether it was measured at the size of the source's and under its conditions, so that one may lie within the

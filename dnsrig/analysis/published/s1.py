@@ -8,8 +8,8 @@ from dnsrig.analysis import statistics
 from dnsrig.analysis.profile import PORT_SEARCH_FRAMES, share
 from dnsrig.analysis.published import Figure, Measured, holds, left_out, same_size
 from dnsrig.analysis.read import Run, Trial
-from dnsrig.analysis.statistics import PercentSpread, Spread
-from dnsrig.analysis.summary import Sign, VariantRow, describe, main_metric, percent_of, variant_row
+from dnsrig.analysis.statistics import Bound, PercentSpread, Spread
+from dnsrig.analysis.summary import VariantRow, describe, main_metric, percent_of, variant_row
 from dnsrig.rundir import Outcome, TrialSpec, Variant
 
 PORT_FAILURE = "no free port"
@@ -119,7 +119,7 @@ def _row(run: Run, variant: Variant) -> VariantRow:
     return variant_row(run, variant, describe(main_metric(run)))
 
 
-def _time_s(run: Run, variant: Variant) -> tuple[Sign, Spread | None]:
+def _time_s(run: Run, variant: Variant) -> tuple[Bound, Spread | None]:
     """The main metric's spread; nothing where a server failed, for the other repeats are a biased choice."""
     row = _row(run, variant)
     return "≥" if row.censored else "", None if "server-failed" in row.outcomes else row.spread
@@ -133,7 +133,7 @@ def _without(run: Run, variant: Variant, figure: Figure) -> Iterator[Measured]:
         yield Measured(figure, _server(run, variant), None, comparable=False, differs=[*left_out(row), *biased])
 
 
-def _percent(run: Run, variant: Variant, baseline: Variant | None) -> tuple[Sign, PercentSpread | None]:
+def _percent(run: Run, variant: Variant, baseline: Variant | None) -> tuple[Bound, PercentSpread | None]:
     found = percent_of(_row(run, variant), _row(run, baseline)) if baseline else None
     return found or ("", None)
 

@@ -73,11 +73,12 @@ def _comparison(run: Run, row: VariantRow) -> dict[str, Any] | None:
     if row.against is None:
         return None
     found, bound = row.comparison, row.bound
-    percent = bound[1] if bound else found.percent if found else None
+    sign, percent = bound or ((found.bound, found.percent) if found else ("", None))
     return {
         "baseline": row.against.id,
         "percent": _finite(percent),
-        "bound": bound[0] if bound else "",
+        "bound": sign,
+        "percent_of_means": _finite(found.of_mean.mean) if found and found.of_mean else None,
         "interval": interval_as_json(found.interval if found else None),
         "p": found.p if found else None,
         "p_corrected": found.p_corrected if found else None,

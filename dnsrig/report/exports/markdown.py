@@ -63,7 +63,7 @@ def _axes(run: Run, row: VariantRow, axes: Iterable[str]) -> list[str]:
 
 def _figures(row: VariantRow) -> list[str]:
     unit, spread = row.metric.unit, row.spread
-    median, range_ = figures.median_and_range(spread, unit, censored=row.censored, lower=row.lower_spread)
+    median, range_ = wording.median_and_range(row, unit)
     mean = figures.figure(spread.mean if spread else None, unit)
     bound = "≥ " if row.censored and spread else ""
     return [text(wording.outcomes(row.outcomes)), text(median), text(range_), text(bound + mean)]
@@ -77,7 +77,8 @@ def _notes(run: Run, rows: Sequence[VariantRow]) -> list[str]:
     if all(row.baseline is None for row in rows):
         return []
     reach = wording.reach(run, rows)
-    notes = [f"of baseline: {wording.of_mean(run)}", f"interval: {wording.of_what(rows)}"]
+    notes = [f"of baseline: {wording.of_what(rows)}", "interval: 95 %, of the same"]
+    notes += [f"{row.variant.label}: {said}" for row in rows if (said := wording.disagreement(row.comparison))]
     return ["", *(f"- {text(note)}" for note in [*notes, *([f"chance: {reach}, after Holm"] if reach else [])])]
 
 
