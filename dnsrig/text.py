@@ -1,7 +1,9 @@
-"""Text from outside, made fit to be shown: names, logs, parameters, what other programs say."""
+"""Text from outside, made fit to be shown (names, logs, parameters, what other programs say), and numbers in
+sentences."""
 
 from __future__ import annotations
 
+import math
 import unicodedata
 
 LONGEST_TEXT = 2000
@@ -16,6 +18,19 @@ def visible(text: str) -> str:
     """
     cut = text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}… ({len(text):,} characters)"
     return "".join(_escaped(char) if _acts(char) else char for char in cut)
+
+
+def digits(value: float, significant: int = 3) -> str:
+    """``value`` with at least so many significant digits, as people write it: ``2,684``, ``0.0123``.
+
+    There is never an exponent. Zeros at the end of a fraction are left out. What is smaller than 10 to the power -9 is
+    shown as 0.
+    """
+    if not value or not math.isfinite(value):
+        return f"{value:g}"
+    places = max(0, significant - 1 - math.floor(math.log10(abs(value))))
+    shown = f"{value:,.{min(places, 9)}f}"
+    return shown.rstrip("0").rstrip(".") if "." in shown else shown
 
 
 def _acts(char: str) -> bool:

@@ -28,6 +28,7 @@ from dnsrig.analysis.load_result import LoadResult
 from dnsrig.analysis.statistics import ALPHA, FEWEST_REPEATS
 from dnsrig.certificate import VETH, Certificate, Floor, Measured, Smallest
 from dnsrig.rundir import Scalar
+from dnsrig.text import digits
 
 POWER = 0.80
 """Cohen's convention (Statistical Power Analysis for the Behavioral Sciences, 1988): missed one time in five."""
@@ -161,7 +162,7 @@ def bound(ramp: LoadResult, server_busy: float | None, foreign: float) -> Bound:
 
 
 def _late(lag_ns: float | None) -> str:
-    return f"{(lag_ns or 0) / 1e6:.3g} ms or more"
+    return f"{digits((lag_ns or 0) / 1e6)} ms or more"
 
 
 def busiest_share(times_ns: Sequence[int], idle_us: Sequence[int]) -> float | None:

@@ -9,6 +9,7 @@ itself decides.
 from __future__ import annotations
 
 from dnsrig.analysis.load_result import LoadResult
+from dnsrig.text import digits
 
 ALWAYS_NS = 1_000_000
 """Send lag at the 99th percentile that is too much in any case."""
@@ -42,12 +43,12 @@ def why_not(load: LoadResult) -> str:
         (figures.get("p99") or 0) / 1e6
         for figures in (load.lag_ns, load.sent_latency_ns, load.latency_ns, load.lower_latency_ns)
     )
-    late = f"1 % of the queries were sent {lag_ms:.3g} ms after they were due or later"
+    late = f"1 % of the queries were sent {digits(lag_ms)} ms after they were due or later"
     if load.lower_latency_ns:
         if not too_wide(lower_ms * 1e6, due_ms * 1e6):
             return ""
-        return f"{late}, so p99 lies between {lower_ms:.3g} and {due_ms:.3g} ms: more than {WIDEST_RATIO} times and {WIDEST_NS / 1e6:g} ms apart"
+        return f"{late}, so p99 lies between {digits(lower_ms)} and {digits(due_ms)} ms: more than {WIDEST_RATIO} times and {WIDEST_NS / 1e6:g} ms apart"
     allowed_ms = allowed_ns(answer_ms * 1e6) / 1e6
     if lag_ms <= allowed_ms:
         return ""
-    return f"{late}, where {allowed_ms:.3g} ms are allowed beside answers of {answer_ms:.3g} ms (p99)"
+    return f"{late}, where {digits(allowed_ms)} ms are allowed beside answers of {digits(answer_ms)} ms (p99)"

@@ -206,7 +206,7 @@ def _shown(value: Any) -> str:
         if len(texts) > LONGEST_LIST:
             texts = [texts[0], "…", texts[-1], f"({len(texts):,} in all)"]
         return ", ".join(texts) or "none"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 
 def _nearly_alike(one: Any, other: Any) -> bool:

@@ -35,6 +35,7 @@ from dnsrig.analysis.ends import Ends
 from dnsrig.analysis.statistics import ALPHA, FEWEST_REPEATS, Interval
 from dnsrig.errors import UsageError
 from dnsrig.rundir import Outcome
+from dnsrig.text import digits
 
 Decision = Literal["pass", "regression", "undecided"]
 EXAMPLE = "e.g. --fail-if 'transfer_time_s > 110 %'"
@@ -52,7 +53,7 @@ class Rule:
     percent: float
 
     def __str__(self) -> str:
-        return f"{self.metric} {'>' if self.above else '<'} {self.percent:g} %"
+        return f"{self.metric} {'>' if self.above else '<'} {self.percent:.12g} %"
 
 
 @dataclass(frozen=True)
@@ -188,8 +189,8 @@ def _from_nothing(judgement: Judgement, new: Repeats) -> Judgement:
     if middle <= 0:
         return replace(judgement, reason="zero in every repeat of the base, and not in some of the new")
     if p < ALPHA:
-        return replace(judgement, decision="regression", reason=f"from nothing to {middle:g}")
-    return replace(judgement, reason=f"from nothing to {middle:g}, but p is {p:.2g} after correction")
+        return replace(judgement, decision="regression", reason=f"from nothing to {digits(middle)}")
+    return replace(judgement, reason=f"from nothing to {digits(middle)}, but p is {p:.2g} after correction")
 
 
 def _as_far_as_known(rule: Rule, judgement: Judgement, base: Repeats, new: Repeats) -> Judgement:

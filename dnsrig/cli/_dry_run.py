@@ -15,7 +15,7 @@ from dnsrig.experiment import estimate, model, plan, preparation
 from dnsrig.report.fitting import FittingTable
 from dnsrig.rundir import TrialKey, TrialSpec, Variant
 from dnsrig.servers import sources
-from dnsrig.text import visible
+from dnsrig.text import digits, visible
 
 ORDER_SHOWN = 24
 
@@ -73,6 +73,7 @@ def show_time(console: Console, specs: list[TrialSpec]) -> None:
 
 
 def _time(seconds: float) -> str:
-    if seconds < 120:
+    """A limit is shown as it was given: in seconds, or with as many digits as minutes and hours need."""
+    if seconds < 600:
         return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+    return f"{digits(seconds / 60)} min" if seconds < 7200 else f"{digits(seconds / 3600)} h"

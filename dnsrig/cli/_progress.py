@@ -19,7 +19,7 @@ from rich.progress import (
 from dnsrig.analysis.read import Trial
 from dnsrig.experiment.trial import describe
 from dnsrig.rundir import TrialSpec
-from dnsrig.text import visible
+from dnsrig.text import digits, visible
 
 PLAIN_EVERY_S = 20.0
 WIDE = 110
@@ -35,7 +35,7 @@ def result_text(trial: Trial | None, reason: str) -> str:
     name, value = record.spec.main_metric, trial.result
     if record.outcome == "done" and value is not None:
         is_time = name.endswith("_s") and not name.endswith("_per_s")
-        return f"done in {value:.3g} s" if is_time else f"done, {name} = {value:.3g}"
+        return f"done in {digits(value)} s" if is_time else f"done, {name} = {digits(value)}"
     return f"{record.outcome}: {record.reason}" if record.reason else record.outcome
 
 

@@ -16,6 +16,7 @@ from dnsrig.errors import UsageError
 from dnsrig.rundir import Scalar
 from dnsrig.servers import all_drivers
 from dnsrig.servers.behaviour import AsSecondary, Policy, Transport
+from dnsrig.text import digits
 
 RECORDS = 4.0
 """Of a tiny zone, as the dataset tiny-zones has them."""
@@ -211,7 +212,7 @@ def of_row(asked: Asked, row: Row, zones: int, records: float | None) -> tuple[S
         return found, [*notes, f"{row.label}: too few trials to fit, so what is known of the server in general counts"]
     if row.off > 1:
         missed = (
-            f"{row.unseen[0].size:,} {row.unit} took {row.measured_s:.3g} s where the fit says {row.forecast.time_s:.3g} s"
+            f"{row.unseen[0].size:,} {row.unit} took {digits(row.measured_s)} s where the fit says {digits(row.forecast.time_s)} s"
             if row.forecast
             else ""
         )

@@ -77,7 +77,7 @@ def clients(options: Options) -> list[str]:
 
 def fixed_rate(rate_qps: float, *, duration_s: float, interval_s: float, poisson: bool) -> list[str]:
     """The model `rate`: whatever the server does."""
-    words = [f"--rate={rate_qps:g}", f"--duration-s={duration_s:g}", f"--interval-s={interval_s:g}"]
+    words = [f"--rate={rate_qps:.12g}", f"--duration-s={duration_s:g}", f"--interval-s={interval_s:g}"]
     return [*words, "--poisson"] if poisson else words
 
 

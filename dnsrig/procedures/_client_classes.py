@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from dnsrig.errors import UsageError
+from dnsrig.text import digits
 
 YES_OR_NO = ("yes", "no")
 CHOICES = {
@@ -31,7 +32,9 @@ def parse(text: str) -> list[dict[str, str]]:
     if len(found) > MOST:
         raise _wrong(text, f"there may be {MOST} classes")
     if (total := sum(_share(one["share"], text) for one in found)) > 1 + ROUNDING:
-        raise _wrong(text, f"the shares are {100 * total:.6g} % of the clients together: lower them to 100 % at most")
+        raise _wrong(
+            text, f"the shares are {digits(100 * total, 6)} % of the clients together: lower them to 100 % at most"
+        )
     return found
 
 

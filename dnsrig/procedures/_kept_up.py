@@ -14,6 +14,7 @@ from dnsrig.analysis import lag
 from dnsrig.analysis.load_result import LoadResult
 from dnsrig.lab.links.expectation import TAIL_SLACK_MS
 from dnsrig.rundir import PathSpec
+from dnsrig.text import digits
 
 BUSY_SHARE_MAX = 0.98
 BUSY_FROM_S = 0.2
@@ -62,8 +63,8 @@ def why_link_did_not(summary: Mapping[str, Any], path: PathSpec, *, tick_s: floa
     late_ms, allowed_ms = late["p99"] / 1e6, max(LATE_MS_MAX, LATE_SHARE_MAX * path.delay_ms) + 1e3 * tick_s
     if late_ms > allowed_ms:
         return (
-            f"the link was late: 1 % of its packets arrived {late_ms:.3g} ms after they were due or later,"
-            f" where {allowed_ms:.3g} ms are allowed"
+            f"the link was late: 1 % of its packets arrived {digits(late_ms)} ms after they were due or later,"
+            f" where {digits(allowed_ms)} ms are allowed"
         )
     dropped = (summary.get("missed") or 0) + summary["refused"]
     if dropped > LINK_DROPS_SHARE_MAX * summary["lost"]:

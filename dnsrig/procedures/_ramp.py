@@ -8,6 +8,7 @@ from dnsrig.analysis.load_result import LoadResult
 from dnsrig.errors import UsageError
 from dnsrig.procedures import _kept_up, _twin
 from dnsrig.procedures.context import TrialContext
+from dnsrig.text import digits
 
 SHARES = (0.25, 0.5, 1.0)
 """Of the rate asked for: one step each. The first ones fill caches, so the last one does not find them empty."""
@@ -51,7 +52,7 @@ def why_not_held(load: LoadResult, most_percent: float) -> str:
     if unanswered > most_percent / 100 * load.sent:
         share = 100 * unanswered / load.sent
         return (
-            f"{share:.3g} % of {load.sent:,} queries had no answer within"
+            f"{digits(share)} % of {load.sent:,} queries had no answer within"
             f" {(load.timeout_ns or 0) / 1e9:g} s, where {most_percent:g} % are allowed"
         )
     return ""

@@ -340,7 +340,7 @@ def _updates(context: TrialContext, duration_s: float) -> list[str]:
     changes, dataset = _changes(context), context.workspace.dataset
     listed = dataset / "zones.list"
     words = [
-        f"--changes-per-s={changes.per_s:g}",
+        f"--changes-per-s={changes.per_s:.12g}",
         f"--duration-s={duration_s:g}",
         f"--out={context.directory / 'changes.arrow'}",
         *context.instruments.signed(),

@@ -7,6 +7,7 @@ from typing import Any
 
 from dnsrig.procedures import _kept_up
 from dnsrig.procedures.context import Result
+from dnsrig.text import digits
 
 
 def concluded(summary: Mapping[str, Any], *, zones: int, limit_s: float) -> Result:
@@ -26,7 +27,8 @@ def concluded(summary: Mapping[str, Any], *, zones: int, limit_s: float) -> Resu
     if arrived < zones or summary["failed"]:
         after_s = summary["elapsed_ns"] / 1e9 if failures else limit_s
         return Result(
-            "timeout", f"{arrived:,} of {zones:,} zones after {after_s:.3g} s" + (f"; {failures}" if failures else "")
+            "timeout",
+            f"{arrived:,} of {zones:,} zones after {digits(after_s)} s" + (f"; {failures}" if failures else ""),
         )
     return Result("done")
 

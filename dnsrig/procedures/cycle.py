@@ -28,6 +28,7 @@ from dnsrig.errors import UsageError
 from dnsrig.procedures import HostRole, _generations, transfer
 from dnsrig.procedures.context import PROBE_GRACE_S, Result, TrialContext
 from dnsrig.rundir import Scalar, TrialSpec
+from dnsrig.text import digits
 
 DESCRIPTION = "a zone that is made anew every so often, and whether a far secondary has each generation before the next"
 MAIN_METRIC = "cycle_share_percent"
@@ -185,7 +186,9 @@ def concluded(generations: list[dict[str, Any]], *, cycle_s: float, limit_s: flo
     first_ns = generations[0]["told_ns"]
     late_s = max((each["told_ns"] - first_ns) / 1e9 - number * cycle_s for number, each in enumerate(generations))
     if late_s > LATE_SHARE_MAX * cycle_s:
-        return Result("invalid", f"a generation was made {late_s:.3g} s later than its cycle of {cycle_s:g} s wants")
+        return Result(
+            "invalid", f"a generation was made {digits(late_s)} s later than its cycle of {cycle_s:g} s wants"
+        )
     for what, who in (("published", "the primary"), ("served", "the secondary")):
         if missing := [each["serial"] for each in generations if each[f"{what}_ns"] is None]:
             count = len(generations)

@@ -138,7 +138,7 @@ def _update(context: TrialContext) -> str:
     count, rate_per_s = int(context.option("records_changed")), float(context.option("updates_per_s"))
     listed = context.workspace.dataset / "zones.list"
     limit_s, due_s = context.spec.limit_s, count / rate_per_s
-    words = [f"--zones={listed}", f"--changes-per-s={rate_per_s:g}", f"--duration-s={due_s:.9g}"]
+    words = [f"--zones={listed}", f"--changes-per-s={rate_per_s:.12g}", f"--duration-s={due_s:.9g}"]
     change = context.instruments.start_change(
         "change", "primary", [*words, f"--timeout-s={limit_s:g}", *context.instruments.signed()]
     )

@@ -18,7 +18,7 @@ from dnsrig.analysis.metrics import Metric
 from dnsrig.analysis.read import Run
 from dnsrig.analysis.summary import describe
 from dnsrig.report import figures
-from dnsrig.text import visible
+from dnsrig.text import digits, visible
 
 SHOWN = 12
 """Candidates of a long list that are shown, at both ends together."""
@@ -117,7 +117,7 @@ def _probability(value: float) -> str:
     >>> _probability(0.0454), _probability(2e-9)
     ('4.5 %', '< 0.01 %')
     """
-    return f"{100 * value:.2g} %" if value >= 1e-4 else "< 0.01 %"
+    return f"{digits(100 * value, 2)} %" if value >= 1e-4 else "< 0.01 %"
 
 
 def median(state: State, position: int) -> str:
@@ -125,7 +125,7 @@ def median(state: State, position: int) -> str:
     found = [trials.get(position) for trials in state.rounds if position in trials]
     numbers = [value for value in found if isinstance(value, int | float)]
     unfinished = sum(value == "unfinished" for value in found)
-    middle = f"{statistics.median(numbers):.4g}" if numbers else "none"
+    middle = digits(statistics.median(numbers), 4) if numbers else "none"
     return middle + (f", {unfinished} unfinished" if unfinished else "")
 
 
@@ -146,7 +146,7 @@ def sentences(search: Search, found: Answer) -> list[str]:
     if found.kind == "undecided":
         return [f"undecided: {found.reason}"]
     wrong = (
-        f"with {100 * found.wrong:.2g} % it is another one"
+        f"with {digits(100 * found.wrong, 2)} % it is another one"
         if found.wrong >= 1e-4
         else "another one is all but ruled out"
     )

@@ -31,6 +31,7 @@ from dnsrig.report import certificate_charts, conditions, figures, svg
 from dnsrig.report.charts import _look
 from dnsrig.report.page import environment
 from dnsrig.rundir import ClockRecord
+from dnsrig.text import digits
 
 GRADES = {"good": "green", "note": "yellow", "bad": "red", "not known": "dim"}
 BOUND = {"instrument": "the instrument", "server": "the reflector", "not known": "not known"}
@@ -199,12 +200,12 @@ def _asked(asked: dict[str, Any]) -> str:
 def _found(found: dict[str, Any]) -> str:
     told = []
     if "delay_median_ms" in found:
-        ends = f"{found['delay_p5_ms']:.4g}..{found['delay_p95_ms']:.4g}"
-        told.append(f"delay {found['delay_median_ms']:.4g} ms [5 to 95 %: {ends}]")
+        ends = f"{digits(found['delay_p5_ms'], 4)}..{digits(found['delay_p95_ms'], 4)}"
+        told.append(f"delay {digits(found['delay_median_ms'], 4)} ms [5 to 95 %: {ends}]")
     if "lost_packets" in found:
         told.append(f"lost {found['lost_packets']:,} of {found['packets']:,}")
     if "rate_mbit" in found:
-        told.append(f"{found['rate_mbit']:.4g} Mbit/s")
+        told.append(f"{digits(found['rate_mbit'], 4)} Mbit/s")
     return ", ".join(told)
 
 

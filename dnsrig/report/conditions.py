@@ -9,6 +9,7 @@ from typing import Any
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.report.figures import NONE, quantity
 from dnsrig.rundir import Manifest
+from dnsrig.text import digits
 
 MOST_ROWS = 400
 """Lines shown of one table; manifest.json and trial.json hold everything."""
@@ -29,7 +30,7 @@ def text(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return f"{value:.6g}"
+        return digits(value, 6)
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, list | tuple):

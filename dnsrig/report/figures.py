@@ -10,6 +10,7 @@ import math
 from dnsrig import text as _text
 from dnsrig.analysis.statistics import Comparison, PercentSpread, Spread
 from dnsrig.rundir import Scalar
+from dnsrig.text import digits
 
 SIGNIFICANT = 3
 """Digits that are shown of a figure; repeats seldom agree on the third."""
@@ -59,7 +60,7 @@ def slower(percent: float) -> str:
     """``14 %``, ``9.7 %``, ``62 times``: an estimate of by how much, of which two digits are known."""
     if percent >= TIMES_FROM_PERCENT:
         return f"{float(f'{1 + percent / 100:.2g}'):,.0f} times"
-    return f"{percent:,.0f} %" if percent >= 10 else f"{percent:.2g} %"
+    return f"{percent:,.0f} %" if percent >= 10 else f"{digits(percent, 2)} %"
 
 
 def spread(
@@ -143,13 +144,17 @@ def percent(comparison: Comparison | None) -> str:
     return f"{comparison.bound} {_number(comparison.percent, _decimals(comparison.percent, '%'))} %".lstrip()
 
 
-def percent_between(found: PercentSpread | None, between: tuple[float, float] | None) -> str:
-    """``90..120 %`` of what is known between two ends, where that is to be seen; else as `percent_spread`."""
-    if between is not None:
-        ends = [_number(end, _decimals(between[1], "%")) for end in between]
-        if ends[0] != ends[1]:
-            return f"{ends[0]}..{ends[1]} %"
-    return percent_spread(found)
+def of_before(comparison: Comparison) -> str:
+    """``88.5 % of before``; far from it ``1/49 of before``, ``12 times before``: nobody thinks of these in percent, and
+    “2 %, better” reads as a change of 2 %."""
+    found = comparison.percent
+    if found is None:
+        return NONE
+    if 0 < found <= 10:
+        return f"1/{_number(100 / found, _decimals(round(100 / found), ''))} of before"
+    if found >= 100 + TIMES_FROM_PERCENT:
+        return f"{digits(found / 100, 2)} times before"
+    return f"{_number(found, _decimals(found, '%'))} % of before"
 
 
 def p_value(p: float | None) -> str:
@@ -172,7 +177,7 @@ def quantity(name: str, value: float) -> tuple[str, str]:
     for suffix, factor, unit in _SUFFIXES:
         if name.endswith(suffix):
             return name.removesuffix(suffix), figure(value * factor, unit)
-    return name, f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
+    return name, f"{value:,}" if isinstance(value, int) else digits(value, 4)
 
 
 def parameter(value: Scalar) -> str:

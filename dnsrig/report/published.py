@@ -8,6 +8,7 @@ from dnsrig.analysis.published import Figure, Measured, Source, held_against
 from dnsrig.analysis.read import Run
 from dnsrig.analysis.statistics import Spread
 from dnsrig.report import conditions, figures
+from dnsrig.text import digits
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,11 @@ def lies(measured: Measured) -> str:
         return "Not held against the published figure, which is of another size or of other conditions."
     if figure.kind == "about":
         told = figure.value is not None and min(figure.value, middle) > 0 and not measured.bound
-        return f"The {name} is {middle / figure.value:.2g} times the published figure." if told and figure.value else ""
+        return (
+            f"The {name} is {digits(middle / figure.value, 2)} times the published figure."
+            if told and figure.value
+            else ""
+        )
     where = "bound" if figure.kind in ("at-most", "at-least") else "range"
     if figure.high is not None and middle > figure.high and measured.bound != "≤":
         return f"The {name} lies above the published {where}."
@@ -115,4 +120,4 @@ def here(run: Run) -> str:
 
 def _plain(value: float | None) -> str:
     """With the source's own digits."""
-    return figures.NONE if value is None else f"{value:g}"
+    return figures.NONE if value is None else digits(value, 6)

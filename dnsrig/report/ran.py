@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from dnsrig.analysis.read import Run
 from dnsrig.report import conditions
 from dnsrig.rundir import ServerRecord, Variant
+from dnsrig.text import digits
 
 OTHER = "RSA"
 """The algorithm of signed zones that have neither P-256 nor Ed25519."""
@@ -119,6 +120,6 @@ def _mix(shares: Mapping[str, float]) -> str:
     """
     others = max(0.0, 1 - shares["p256"] - shares["ed25519"])
     algorithms = {OTHER: others, "P-256": shares["p256"], "Ed25519": shares["ed25519"]}
-    return f"{100 * shares['signed']:.3g} % signed: " + ", ".join(
-        f"{name} {100 * share:.3g} %" for name, share in algorithms.items() if round(share, 6)
+    return f"{digits(100 * shares['signed'])} % signed: " + ", ".join(
+        f"{name} {digits(100 * share)} %" for name, share in algorithms.items() if round(share, 6)
     )

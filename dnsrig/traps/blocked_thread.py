@@ -18,6 +18,7 @@ from dnsrig.analysis import lag
 from dnsrig.analysis.late_clients import FEWEST_CLIENTS, FEWEST_WINDOWS, Group, Windows, late_together, windows_of
 from dnsrig.analysis.read import Trial
 from dnsrig.analysis.stalls import stalls_of
+from dnsrig.text import digits
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell, of_servers
 
 ORDER = 45
@@ -86,7 +87,7 @@ def _found(trial: Trial, windows: Windows, group: Group) -> Conclusion:
     return Conclusion(
         "found",
         summary=f"In {group.windows} windows of two intervals the same {len(group.clients)} of {windows.clients} clients "
-        f"({group.share:.0%}) waited up to {group.late_ns / 1e6:,.3g} ms, and the others {group.others_ns / 1e6:,.3g} ms (p = "
+        f"({group.share:.0%}) waited up to {digits(group.late_ns / 1e6)} ms, and the others {digits(group.others_ns / 1e6)} ms (p = "
         f"{group.p:.4f} that it is chance).{others} So one of about {group.threads} threads was blocked (95 %: {fewest} to {most})"
         f"{recorded}.",
         evidence={

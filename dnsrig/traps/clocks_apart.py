@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dnsrig.analysis.during import finest_ns
 from dnsrig.analysis.read import Trial
 from dnsrig.rundir import ClockRecord
+from dnsrig.text import digits
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
 ORDER = 80
@@ -40,7 +41,7 @@ def after(trial: Trial) -> Conclusion | None:
     blurred = {name: figures for name, clock in found.items() if (figures := [*_blurred(trial, name, clock)])}
     walls = {name: clock for name, clock in found.items() if _apart_ns(clock) > WALL_ALLOWED_NS}
     told = [
-        f"the clock of {name} is known to ± {found[name].error_ns / 1e6:,.3g} ms, which {', '.join(figures)} carry"
+        f"the clock of {name} is known to ± {digits(found[name].error_ns / 1e6)} ms, which {', '.join(figures)} carry"
         for name, figures in blurred.items()
     ]
     told += [_wall_in_words(trial, name, clock) for name, clock in walls.items()]
@@ -93,7 +94,7 @@ def _wall_in_words(trial: Trial, machine: str, clock: ClockRecord) -> str:
         is_refused = "is more than" if _apart_ns(clock) > FUDGE_NS else "counts towards"
         tsig = f", and it {is_refused} the 300 s that TSIG allows"
     return (
-        f"the wall clock of {machine} is {abs(clock.realtime_offset_ns) / 1e9:,.4g} s {which} this machine's: lines of logs "
+        f"the wall clock of {machine} is {digits(abs(clock.realtime_offset_ns) / 1e9, 4)} s {which} this machine's: lines of logs "
         f"there and here are not to be put in order by their times{tsig}"
     )
 

@@ -21,6 +21,7 @@ from functools import reduce
 from dnsrig.analysis.latency import Interval
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.rundir import Scalar
+from dnsrig.text import digits
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
 TITLE = "the first interval was cold"
@@ -92,7 +93,7 @@ def after(trial: Trial) -> Conclusion | None:
         return CLEAR
     if look.slow is not None and look.like_one_pause:
         return cannot_tell(
-            f"p{look.percent:g} of the first interval was {look.slow.first / 1e6:.3g} ms, {look.slow.usual / 1e6:.3g} ms after, but "
+            f"p{look.percent:g} of the first interval was {digits(look.slow.first / 1e6)} ms, {digits(look.slow.usual / 1e6)} ms after, but "
             "one pause of the machine would look the same: more repeats tell (`--repeats 5`)."
         )
     return _found(trial, look)
@@ -208,8 +209,8 @@ def _found(trial: Trial, look: Look) -> Conclusion:
     if slow is not None:
         first_ms, usual_ms, largest_ms = (value / 1e6 for value in (slow.first, slow.usual, slow.largest))
         told.append(
-            f"p{look.percent:g} was {first_ms:.3g} ms in the first interval, {usual_ms:.3g} ms in the median one after and never "
-            f"more than {largest_ms:.3g} ms"
+            f"p{look.percent:g} was {digits(first_ms)} ms in the first interval, {digits(usual_ms)} ms in the median one after and never "
+            f"more than {digits(largest_ms)} ms"
         )
         evidence |= {
             "percentile": look.percent,
@@ -225,7 +226,7 @@ def _found(trial: Trial, look: Look) -> Conclusion:
         }
     return Conclusion(
         "found",
-        summary=f"The first {cold_s:.3g} s differ from the rest: {'; '.join(told)}.",
+        summary=f"The first {digits(cold_s)} s differ from the rest: {'; '.join(told)}.",
         evidence=evidence,
         metrics=_metrics(trial),
         remedy=_remedy(cold_s),
@@ -238,7 +239,7 @@ def _found_in_repeats(trial: Trial, first: dict[int, Look], repeats: int, chance
     cold_s = looks[0].intervals[0].duration_s
     return Conclusion(
         "found",
-        summary=f"In {len(looks)} of {repeats} repeats the first interval was the slowest, {ratio:.3g} times the median one after: "
+        summary=f"In {len(looks)} of {repeats} repeats the first interval was the slowest, {digits(ratio)} times the median one after: "
         f"each might be one pause of the machine, but so many are no chance (p = {chance:.2g}).",
         evidence={
             "repeats": repeats,

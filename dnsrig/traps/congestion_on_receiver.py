@@ -12,6 +12,7 @@ from __future__ import annotations
 from dnsrig.analysis import sockets
 from dnsrig.analysis.read import Trial
 from dnsrig.analysis.sockets import Flow
+from dnsrig.text import digits
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
 ORDER = 42
@@ -43,7 +44,7 @@ def asked_of(trial: Trial) -> dict[str, str]:
 def _found(trial: Trial, flow: Flow, asked: str) -> Conclusion:
     return Conclusion(
         "found",
-        summary=f"The {flow.receiver} was given {asked}, but it received: what brought {flow.nbytes / 1e6:,.3g} MB was sent by the "
+        summary=f"The {flow.receiver} was given {asked}, but it received: what brought {digits(flow.nbytes / 1e6)} MB was sent by the "
         f"{flow.sender}, whose socket had {flow.congestion}.",
         evidence={
             "asked_of_receiver": asked,

@@ -13,6 +13,7 @@ import polars as pl
 
 from dnsrig.analysis import transfers
 from dnsrig.analysis.read import Trial
+from dnsrig.text import digits
 from dnsrig.traps import CLEAR, JUDGED, Conclusion
 
 ORDER = 44
@@ -40,7 +41,7 @@ def _found(trial: Trial, vain: pl.DataFrame) -> Conclusion:
     return Conclusion(
         "found",
         summary=f"{vain.height:,} of {rows.height:,} attempts ended in the middle ({transfers.told(kinds)}), {again:,} were begun again: "
-        f"{nbytes / 1e6:,.3g} MB ({share:.1%} of all that came) and {wasted_s:,.3g} s of transfers were in vain{in_the_end}.",
+        f"{digits(nbytes / 1e6)} MB ({share:.1%} of all that came) and {digits(wasted_s)} s of transfers were in vain{in_the_end}.",
         evidence={
             "cut": vain.height,
             "begun_again": again,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dnsrig.analysis import generations
 from dnsrig.analysis.read import Trial
+from dnsrig.text import digits
 from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 
 TITLE = "the transfer takes longer than the zone's generation cycle"
@@ -32,7 +33,7 @@ def after(trial: Trial) -> Conclusion | None:
     if took_s <= cycle_s:
         if not over:
             return cannot_tell(
-                f"The trial ended after {took_s:.3g} s, before the transfer and before the cycle of {cycle_s:g} s."
+                f"The trial ended after {digits(took_s)} s, before the transfer and before the cycle of {cycle_s:g} s."
             )
         return CLEAR
     return _found(trial, took_s, float(cycle_s), over)
@@ -64,7 +65,7 @@ def _found(trial: Trial, took_s: float, cycle_s: float, over: bool) -> Conclusio
     at_least = "" if over else "at least "
     return Conclusion(
         "found",
-        summary=f"A transfer takes {at_least}{took_s:.4g} s, and the zone is made anew each {cycle_s:g} s: {took_s / cycle_s:.3g} cycles. The site falls "
+        summary=f"A transfer takes {at_least}{digits(took_s, 4)} s, and the zone is made anew each {cycle_s:g} s: {digits(took_s / cycle_s)} cycles. The site falls "
         "behind; IXFR whose base is gone becomes AXFR.",
         evidence={
             "transfer_s": round(took_s, 3),

@@ -20,6 +20,7 @@ import polars as pl
 
 from dnsrig.analysis import transfers
 from dnsrig.analysis.read import Trial
+from dnsrig.text import digits
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
 ORDER = 41
@@ -77,7 +78,7 @@ def after(trial: Trial) -> Conclusion | None:
         )
     if round_trip_ms > NEAR_MS:
         return cannot_tell(
-            f"{len(heap.waits_ns):,} silences of about 40 ms, but a round trip took {round_trip_ms:.3g} ms: too long to tell them apart."
+            f"{len(heap.waits_ns):,} silences of about 40 ms, but a round trip took {digits(round_trip_ms)} ms: too long to tell them apart."
         )
     return _found(trial, heap, round_trip_ms)
 
@@ -109,7 +110,7 @@ def _found(trial: Trial, heap: Heap, round_trip_ms: float) -> Conclusion:
     return Conclusion(
         "found",
         summary=f"In {heap.transfers:,} of {transfers.of(trial).height:,} transfers nothing came for {tenth_ms:.1f} to {ninth_ms:.1f} ms, mostly "
-        f"{where}, where a round trip takes {round_trip_ms:.2g} ms: {heap.share:.0%} of the time in which connections had something to "
+        f"{where}, where a round trip takes {digits(round_trip_ms, 2)} ms: {heap.share:.0%} of the time in which connections had something to "
         "transfer.",
         evidence={
             "waits": count,

@@ -15,6 +15,7 @@ import polars as pl
 
 from dnsrig.analysis import transfers
 from dnsrig.analysis.read import Trial
+from dnsrig.text import digits
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell, of_servers
 
 ORDER = 46
@@ -93,7 +94,7 @@ def _found(trial: Trial, large: Messages, tiny: Messages) -> Conclusion:
     if tiny.stands_out:
         told.append(
             f"{tiny.concerned:,} of {tiny.transfers:,} transfers of no more than {TINY_BYTES // 1024} KiB came in "
-            f"{tiny.messages / tiny.concerned:.3g} messages each, where one would do"
+            f"{digits(tiny.messages / tiny.concerned)} messages each, where one would do"
         )
     return Conclusion(
         "found",

@@ -14,6 +14,7 @@ from __future__ import annotations
 from dnsrig.analysis import transfers
 from dnsrig.analysis.handshakes import FEWEST, Handshakes, handshakes_of
 from dnsrig.analysis.read import Trial
+from dnsrig.text import digits
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell, of_servers
 
 ORDER = 43
@@ -37,9 +38,9 @@ def after(trial: Trial) -> Conclusion | None:
 
 
 def _found(trial: Trial, found: Handshakes) -> Conclusion:
-    took = "" if found.full_ms is None else f", {found.full_ms:,.3g} ms each in the median"
+    took = "" if found.full_ms is None else f", {digits(found.full_ms)} ms each in the median"
     setting = of_servers(trial, "full-handshakes", trial.hosts_as("primary"))
-    beside = f" (a resumed one {found.resumed_ms:,.3g} ms)" if found.resumed_ms is not None else ""
+    beside = f" (a resumed one {digits(found.resumed_ms)} ms)" if found.resumed_ms is not None else ""
     return Conclusion(
         "found",
         summary=f"{found.could_resume_full:,} of {found.could_resume:,} TLS handshakes that could have resumed a session were full{took}{beside}.",

@@ -19,6 +19,7 @@ import polars as pl
 
 from dnsrig.analysis.read import Trial
 from dnsrig.rundir import LinkSpec, PathSpec
+from dnsrig.text import digits
 from dnsrig.traps import CLEAR, JUDGED, Conclusion
 
 ORDER = 43
@@ -93,7 +94,7 @@ def _found(trial: Trial, met: Free) -> Conclusion:
     seen = (
         []
         if met.overtaken_percent is None
-        else [f"{met.overtaken_percent:.3g} % of the packets of its self-test were overtaken"]
+        else [f"{digits(met.overtaken_percent)} % of the packets of its self-test were overtaken"]
     )
     if met.resent is not None and met.lost is not None:
         seen.append(f"the {met.sender} sent {met.resent:,} segments again where {met.lost:,} packets were dropped")

@@ -31,6 +31,7 @@ from dnsrig.analysis.read import Run
 from dnsrig.analysis.statistics import ALPHA
 from dnsrig.analysis.summary import baseline_among, describe, done_values, main_metric
 from dnsrig.rundir import Variant
+from dnsrig.text import digits
 from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 
 ORDER = 65
@@ -184,7 +185,7 @@ def _found(
     on_low, on_high = (f"on {name} ({len(measured[name])} rounds)" for name in ends)
     return Conclusion(
         "found",
-        summary=f"{pair.variant.label} has {low:.3g} % of {pair.other.label} {on_low}, and {high:.3g} % {on_high}: p is {p:.2g} when "
+        summary=f"{pair.variant.label} has {digits(low)} % of {pair.other.label} {on_low}, and {digits(high)} % {on_high}: p is {p:.2g} when "
         "rounds are dealt out to machines by chance.",
         evidence={
             "other": pair.other.label,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from dnsrig.analysis.latency import Histogram
 from dnsrig.analysis.read import Trial
+from dnsrig.text import digits
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
 ORDER = 55
@@ -75,12 +76,12 @@ def hidden_tail(whole: Histogram) -> Tail | None:
 def _found(trial: Trial, whole: Histogram, tail: Tail) -> Conclusion:
     mean_ms, median_ms = (whole.mean_ns or 0.0) / 1e6, (whole.percentile(50) or 0) / 1e6
     maximum_ns, timeout_ns = whole.max_ns or 0, trial.load.timeout_ns
-    longest = f"≥ {timeout_ns / 1e6:,.0f}" if timeout_ns and maximum_ns >= timeout_ns else f"{maximum_ns / 1e6:,.3g}"
+    longest = f"≥ {timeout_ns / 1e6:,.0f}" if timeout_ns and maximum_ns >= timeout_ns else digits(maximum_ns / 1e6)
     return Conclusion(
         "found",
-        summary=f"The mean is {mean_ms:.3g} ms and the median {median_ms:.3g} ms, but {tail.beyond:,} of {whole.total:,} queries "
-        f"({tail.share:.2%}) waited {tail.from_ns / 1e6:,.3g} ms or longer, and {tail.time_share:.0%} of all the time waited is theirs; "
-        f"p{tail.percent:g} is {tail.at_ns / 1e6:,.3g} ms, the longest wait {longest} ms.",
+        summary=f"The mean is {digits(mean_ms)} ms and the median {digits(median_ms)} ms, but {tail.beyond:,} of {whole.total:,} queries "
+        f"({tail.share:.2%}) waited {digits(tail.from_ns / 1e6)} ms or longer, and {tail.time_share:.0%} of all the time waited is theirs; "
+        f"p{tail.percent:g} is {digits(tail.at_ns / 1e6)} ms, the longest wait {longest} ms.",
         evidence={
             "mean_ms": round(mean_ms, 4),
             "p50_ms": round(median_ms, 4),

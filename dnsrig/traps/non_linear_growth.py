@@ -17,6 +17,7 @@ from dnsrig import traps
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.analysis.summary import describe, main_metric
 from dnsrig.rundir import Scalar, Variant
+from dnsrig.text import digits
 from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 
 ORDER = 60
@@ -127,8 +128,8 @@ def _found(before: Size, here: Size) -> Conclusion:
     why = f" At this size found as well: {', '.join(reasons)}." if reasons else " No other trap knows why."
     return Conclusion(
         "found",
-        summary=f"{here.zones:,} zones took {at_least}{measured_s:.3g} s (median of {len(here.times_s)}), {ms_here:.3g} ms a zone; "
-        f"with {before.zones:,} zones it was {ms_before:.3g} ms, so {predicted_s:.3g} s were to be expected.{why}",
+        summary=f"{here.zones:,} zones took {at_least}{digits(measured_s)} s (median of {len(here.times_s)}), {digits(ms_here)} ms a zone; "
+        f"with {before.zones:,} zones it was {digits(ms_before)} ms, so {digits(predicted_s)} s were to be expected.{why}",
         evidence={
             "zones": here.zones,
             "predicted_s": round(predicted_s, 3),

@@ -14,6 +14,7 @@ from dnsrig.analysis import lag
 from dnsrig.analysis.load_result import LoadResult
 from dnsrig.analysis.read import Trial
 from dnsrig.rundir import OBSERVER
+from dnsrig.text import digits
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
 ORDER = 45
@@ -41,10 +42,10 @@ def after(trial: Trial) -> Conclusion | None:
     if not slips and not bursts:
         return CLEAR
     together = min(load.due, round(longest_ns / 1e9 * load.due / load.span_s)) if load.span_s > 0 else load.due
-    told = [f"sending took {slip_s:,.3g} s longer than the {load.span_s:,.3g} s of the stream"] if slips else []
+    told = [f"sending took {digits(slip_s)} s longer than the {digits(load.span_s)} s of the stream"] if slips else []
     if bursts:
         told.append(
-            f"1 % of the queries left {late_ns / 1e6:,.3g} ms or more after they were due, and up to about {together:,} at once"
+            f"1 % of the queries left {digits(late_ns / 1e6)} ms or more after they were due, and up to about {together:,} at once"
         )
     return Conclusion(
         "found",

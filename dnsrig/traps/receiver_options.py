@@ -14,6 +14,7 @@ from __future__ import annotations
 from dnsrig.analysis import sockets
 from dnsrig.analysis.read import Trial
 from dnsrig.analysis.sockets import Flow
+from dnsrig.text import digits
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
 ORDER = 42
@@ -52,11 +53,11 @@ def _found(trial: Trial, flow: Flow, missing: list[str], round_trip_ms: float) -
     where = f" The {' and the '.join(blamed)} had turned it off." if blamed else ""
     most = ""
     if "window_scaling" in missing:
-        most = f" Without window scaling this path carries at most {LARGEST_WINDOW_BYTES / round_trip_ms:,.3g} kB/s a connection."
+        most = f" Without window scaling this path carries at most {digits(LARGEST_WINDOW_BYTES / round_trip_ms)} kB/s a connection."
     return Conclusion(
         "found",
         summary=f"{flow.sender} and {flow.receiver} did not agree on {', '.join(WORDS[name] for name in missing)}, over a path of "
-        f"{round_trip_ms:.3g} ms.{where}{most}",
+        f"{digits(round_trip_ms)} ms.{where}{most}",
         evidence={
             **{f"agreed_{name}": bool(flow.sent[name][-1]) for name in SYSCTLS},
             **{sysctl: ", ".join(found) or None for sysctl, found in sides.items()},

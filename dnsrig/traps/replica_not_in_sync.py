@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dnsrig.analysis import replication
 from dnsrig.analysis.read import Trial
+from dnsrig.text import digits
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
 TITLE = "the replica was not in sync yet: SERVFAIL until it was"
@@ -47,10 +48,10 @@ def _found(trial: Trial, too_early_s: float, refused: int) -> Conclusion:
             ("stored_s", told.get("stored_ns")),
         )
     }
-    in_sync = "never in sync" if since["stored_s"] is None else f"in sync after {since['stored_s']:.3g} s"
+    in_sync = "never in sync" if since["stored_s"] is None else f"in sync after {digits(since['stored_s'])} s"
     return Conclusion(
         "found",
-        summary=f"The secondary answered after {since['first_answer_s']:.3g} s, but its database was {in_sync}: for {too_early_s:.3g} s it "
+        summary=f"The secondary answered after {digits(since['first_answer_s'] or 0.0)} s, but its database was {in_sync}: for {digits(too_early_s)} s it "
         f"was asked for zones that it did not all have. {refused:,} of probe's queries were answered SERVFAIL.",
         evidence={**since, "too_early_s": round(too_early_s, 3), "servfail_answers": refused},
         metrics=(trial.record.spec.main_metric, "first_answer_s", "stored_s"),

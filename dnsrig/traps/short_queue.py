@@ -17,6 +17,7 @@ from typing import Any
 from dnsrig.analysis.read import Trial
 from dnsrig.analysis.sockets import in_flight_bytes
 from dnsrig.rundir import FULL_PACKET_BYTES, LinkSpec, PathSpec
+from dnsrig.text import digits
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
 ORDER = 42
@@ -75,9 +76,7 @@ def _found(
     packets = int(told["packets"] if "packets" in told else told.get("delivered_packets", 0) + overflowed)
     carries_mbit = path.limit_packets * FULL_PACKET_BYTES * 8 / max(path.delay_ms, path.jitter_ms) / 1e3
     if wanted is None:
-        need = (
-            f"; over {path.delay_ms:g} ms it carries no more than {carries_mbit:,.3g} Mbit/s, and no rate was asked for"
-        )
+        need = f"; over {path.delay_ms:g} ms it carries no more than {digits(carries_mbit)} Mbit/s, and no rate was asked for"
     else:
         need = f", where {path.rate_mbit:g} Mbit/s over {path.delay_ms:g} ms are {wanted:,}"
     return Conclusion(

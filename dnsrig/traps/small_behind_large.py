@@ -17,6 +17,7 @@ import polars as pl
 
 from dnsrig.analysis import transfers
 from dnsrig.analysis.read import Trial
+from dnsrig.text import digits
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
 ORDER = 42
@@ -98,12 +99,14 @@ def _found(trial: Trial, queue: Queue) -> Conclusion:
     median_ms = transfers.number(queue.waits_ns.median()) / 1e6
     longest_ms = transfers.number(queue.waits_ns.max()) / 1e6
     others_ms = None if queue.others_ns is None else queue.others_ns / 1e6
-    beside = "" if others_ms is None else f"; behind no such zone a transfer waited {others_ms:,.3g} ms in the median"
+    beside = (
+        "" if others_ms is None else f"; behind no such zone a transfer waited {digits(others_ms)} ms in the median"
+    )
     large = "a zone" if queue.behind == 1 else f"{queue.behind:,} zones"
     return Conclusion(
         "found",
-        summary=f"{count:,} of {transfers.of(trial).height:,} transfers waited up to {longest_ms:,.3g} ms for their first message, mostly while "
-        f"{large} of up to {queue.nbytes / 1e6:,.3g} MB on the same connection was being sent{beside}.",
+        summary=f"{count:,} of {transfers.of(trial).height:,} transfers waited up to {digits(longest_ms)} ms for their first message, mostly while "
+        f"{large} of up to {digits(queue.nbytes / 1e6)} MB on the same connection was being sent{beside}.",
         evidence={
             "transfers_behind": count,
             "wait_median_ms": round(median_ms, 2),

@@ -29,6 +29,7 @@ import polars as pl
 from dnsrig.analysis import sockets
 from dnsrig.analysis.read import Trial
 from dnsrig.analysis.sockets import Flow, growth
+from dnsrig.text import digits
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
 ORDER = 42
@@ -132,7 +133,7 @@ def _found(trial: Trial, flow: Flow, bound: Bound, round_trip_ms: float, wanted:
     receiver_binds = bound.by_receiver >= bound.by_sender
     rows = flow.received["receive_buffer_bytes"] if receiver_binds else flow.sent["send_buffer_bytes"]
     what = f"the window of the {flow.receiver}" if receiver_binds else f"the send buffer of the {flow.sender}"
-    beside = "" if wanted is None else f", where the path has room for {wanted / 1e3:,.3g} kB"
+    beside = "" if wanted is None else f", where the path has room for {digits(wanted / 1e3)} kB"
     host, sysctl = (flow.receiver, RECEIVE_SYSCTL) if receiver_binds else (flow.sender, SEND_SYSCTL)
     sizes = buffer_bytes(trial, host, sysctl)
     own = set_by_server(rows, sizes)
@@ -140,7 +141,7 @@ def _found(trial: Trial, flow: Flow, bound: Bound, round_trip_ms: float, wanted:
     return Conclusion(
         "found",
         summary=f"For {max(bound.by_receiver, bound.by_sender):.0%} of the time in which the {flow.sender} had something to send, only {what} held "
-        f"it back: at most {bound.in_flight_bytes / 1e3:,.3g} kB were under way over {round_trip_ms:.3g} ms{beside}.",
+        f"it back: at most {digits(bound.in_flight_bytes / 1e3)} kB were under way over {digits(round_trip_ms)} ms{beside}.",
         evidence={
             "limited_by_receive_window_percent": round(100 * bound.by_receiver, 1),
             "limited_by_send_buffer_percent": round(100 * bound.by_sender, 1),

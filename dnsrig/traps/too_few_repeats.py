@@ -16,6 +16,7 @@ from dnsrig.analysis.machines import levelled
 from dnsrig.analysis.read import Run
 from dnsrig.analysis.statistics import FEWEST_REPEATS, bootstrap_interval
 from dnsrig.analysis.summary import comparisons_planned, describe
+from dnsrig.text import digits
 from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 
 ORDER = 90
@@ -103,4 +104,4 @@ def _more(repeats: int) -> str:
 
 
 def _figure(value: float) -> str:
-    return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+    return digits(value)

@@ -20,6 +20,7 @@ import polars as pl
 from dnsrig.analysis import upstream
 from dnsrig.analysis.read import Trial
 from dnsrig.analysis.row_files.world import QUERIES
+from dnsrig.text import digits
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
 ORDER = 62
@@ -59,7 +60,7 @@ def after(trial: Trial) -> Conclusion | None:
         return CLEAR
     return Conclusion(
         "found",
-        summary=f"Each {peaks.period_s} s the resolver sends {peaks.times:.2g} times as many queries as in between, or more: {peaks.share:.0%} of "
+        summary=f"Each {peaks.period_s} s the resolver sends {digits(peaks.times, 2)} times as many queries as in between, or more: {peaks.share:.0%} of "
         f"them in {peaks.count} single seconds. Records seem to expire together.",
         evidence={
             "period_s": peaks.period_s,

@@ -1,13 +1,18 @@
 from __future__ import annotations
 
+import re
 import unicodedata
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import dnsrig
 from dnsrig.analysis.statistics import PercentSpread, Spread, compare, spread
 from dnsrig.report import figures
+from dnsrig.text import digits
 
 
 @pytest.mark.parametrize(
@@ -55,7 +60,10 @@ def test_bytes_of_a_spread_share_one_prefix() -> None:
 
 def test_percent_has_its_interval_when_there_is_one() -> None:
     assert figures.percent(compare([1.0, 1.1], [2.0, 2.2], "lower")) == "50.0 %"
-    assert figures.percent(compare([1.0] * 5, [2.0] * 5, "lower")) == "50.0 % [50.0..50.0]"
+    found = compare([1.0] * 5, [2.0] * 5, "lower")
+    assert (figures.percent(found), figures.interval(found)) == ("50.0 %", "[50.0..50.0]")
+    assert figures.percent(replace(found, bound="≤")) == "≤ 50.0 %"
+    assert figures.percent(replace(found, between=(40.0, 50.0))) == "40.0..50.0 %"
     assert figures.percent(None) == "–"
 
 
@@ -103,3 +111,51 @@ def test_percent_of_the_baseline_has_the_digits_of_its_spread(
 ) -> None:
     assert figures.percent_spread(PercentSpread(mean, half_range, n)) == text
     assert figures.percent_spread(None) == "–"
+
+
+@pytest.mark.parametrize(
+    ("value", "significant", "text"),
+    [
+        (2684.0, 3, "2,684"),
+        (1000.0, 3, "1,000"),
+        (1e6, 3, "1,000,000"),
+        (100.0, 2, "100"),
+        (99.96, 3, "100"),
+        (2.5, 3, "2.5"),
+        (0.0123456, 3, "0.0123"),
+        (0.00001, 3, "0.00001"),
+        (-1234.5, 4, "-1,234"),
+        (0.0, 3, "0"),
+        (float("inf"), 3, "inf"),
+    ],
+)
+def test_digits_without_an_exponent(value: float, significant: int, text: str) -> None:
+    assert digits(value, significant) == text
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False), st.integers(1, 6))
+def test_no_number_has_an_exponent(value: float, significant: int) -> None:
+    assert not set(digits(value, significant)) - set("-0123456789.,")
+
+
+def test_no_sentence_writes_a_number_with_an_exponent() -> None:
+    """``:.3g`` makes 2.68e+03 of 2,684. One or two digits are for probabilities, which are at most 1."""
+    sources = Path(dnsrig.__file__).parent.rglob("*.py")
+    found = {path.name: re.findall(r"\{[^{}]*:,?\.[3-8]g\}", path.read_text()) for path in sources}
+    assert not {name: wrong for name, wrong in found.items() if wrong}
+
+
+@pytest.mark.parametrize(
+    ("percent", "text"),
+    [
+        (100 / 49, "1/49 of before"),
+        (10.0, "1/10 of before"),
+        (88.53, "88.5 % of before"),
+        (300.0, "300 % of before"),
+        (1230.0, "12 times before"),
+        (0.0, "0 % of before"),
+    ],
+)
+def test_a_change_is_no_percentage_where_nobody_thinks_in_percent(percent: float, text: str) -> None:
+    compared = replace(compare([1.0] * 5, [1.0] * 5, "lower"), percent=percent)
+    assert figures.of_before(compared) == text

@@ -133,6 +133,20 @@ def test_a_second_axis_makes_panels(tmp_path: Path) -> None:
     assert "transport udp" in text and "transport tcp" in text
 
 
+def test_a_panel_has_at_most_four_bands_and_the_baseline_in_each(tmp_path: Path) -> None:
+    names = [BIND, *(f"knot@/{letter}" for letter in "abcdefghijk")]
+    plan = LoadPlan(servers=names, repeats=1, seconds=1, median_us=dict.fromkeys(names, 100.0))
+    run = Run.open(build(tmp_path / "run", plan))
+    variants = run.manifest.variants
+    found = slowest._few_in_each(run, {"all": variants})
+    assert list(found) == ["1 of 4", "2 of 4", "3 of 4", "4 of 4"]
+    assert all(len(panel) <= slowest.MOST_BANDS and panel[0] == variants[0] for panel in found.values())
+    assert {variant.id for panel in found.values() for variant in panel} == {variant.id for variant in variants}
+    few = {"all": variants[:4], "tcp": variants[:2]}
+    assert slowest._few_in_each(run, few) == few
+    assert "2 of 4" in drawn(slowest, run)
+
+
 def test_the_median_repeat_of_each_variant_the_slowest_in_sight(loaded: Run) -> None:
     for module in (heat_map, boxes):
         first, second = module.draw(loaded)

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from command_line import output
 
+from dnsrig.cli import _dry_run
+
 
 @pytest.mark.parametrize(
     ("arguments", "status", "message", "hint"),
@@ -130,3 +132,8 @@ def test_each_folder_to_which_a_file_can_be_added_is_listed() -> None:
     from dnsrig.cli.list import WHAT
 
     assert list(LISTED) == list(WHAT)
+
+
+@pytest.mark.parametrize(("limit_s", "shown"), [(60, "60 s"), (150, "150 s"), (750, "12.5 min"), (9000, "2.5 h")])
+def test_a_limit_is_shown_as_it_was_given(limit_s: float, shown: str) -> None:
+    assert _dry_run._time(limit_s) == shown

@@ -54,7 +54,7 @@ class Criterion(Record):
 
     def __str__(self) -> str:
         unit = f" {self.unit}" if self.unit else ""
-        return f"{self.metric} {'>' if self.above else '<'} {self.limit:g}{unit}"
+        return f"{self.metric} {'>' if self.above else '<'} {self.limit:.12g}{unit}"
 
 
 def parse(text: str) -> Criterion:

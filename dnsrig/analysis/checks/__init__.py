@@ -26,6 +26,7 @@ from dnsrig import discovery
 from dnsrig.analysis.failures import RAISED
 from dnsrig.analysis.read import Trial
 from dnsrig.rundir import Check, Scalar
+from dnsrig.text import digits
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ def amount(value: Scalar | None, unit: str) -> str:
         return "unknown"
     if isinstance(value, bool | str):
         return f"{value}"
-    return f"{value:,.4g} {unit}".strip()
+    return f"{digits(value, 4)} {unit}".strip()
 
 
 def wanted(check: Check) -> str:

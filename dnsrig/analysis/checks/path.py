@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dnsrig.analysis.checks import Seen, cannot_tell
 from dnsrig.analysis.read import Trial
+from dnsrig.text import digits
 
 TITLE = "emulated links as asked"
 UNIT = "%"
@@ -16,5 +17,5 @@ def look(trial: Trial) -> Seen:
     if not found:
         return cannot_tell("no emulated link was looked at before the start")
     good = [check for check in found if check.get("works") and not check.get("wrong")]
-    told = ", ".join(f"{check['rtt_median_us'] / 1e3:.4g} ms" for check in found if check.get("rtt_median_us"))
+    told = ", ".join(f"{digits(check['rtt_median_us'] / 1e3, 4)} ms" for check in found if check.get("rtt_median_us"))
     return Seen(100 * len(good) / len(found), least=100.0, why=f"round trips {told}" if told else "")

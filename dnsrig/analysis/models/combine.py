@@ -18,6 +18,7 @@ from dnsrig.analysis.models import buffers, congestion, ports, primaries, round_
 from dnsrig.analysis.models.law import Limit
 from dnsrig.analysis.models.scenario import Scenario
 from dnsrig.analysis.models.secondaries import WORK_FACTOR
+from dnsrig.text import digits
 
 LINK_RATE, ROUND_TRIPS = "link rate", "round trips"
 ROUNDS = 12
@@ -180,7 +181,7 @@ def _path(scenario: Scenario) -> Iterator[Limit]:
             "congestion control",
             volume.time_s(nbytes, each * scenario.flows),
             law.factor * spread,
-            f"{law.name} makes {kind}{_size(each)}/s of {1e3 * rtt_s:.3g} ms and {100 * path.loss:.3g} % loss{_times(scenario)}",
+            f"{law.name} makes {kind}{_size(each)}/s of {digits(1e3 * rtt_s)} ms and {digits(100 * path.loss)} % loss{_times(scenario)}",
             (
                 "less loss"
                 if law.window is None
@@ -210,7 +211,7 @@ def _times(scenario: Scenario) -> str:
 def _size(nbytes: float) -> str:
     """``22.8 MB``: powers of ten."""
     factor, unit = next(((f, u) for f, u in _SIZES if nbytes >= f), (1.0, "B"))
-    return f"{nbytes / factor:.3g} {unit}"
+    return f"{digits(nbytes / factor)} {unit}"
 
 
 def _zones(scenario: Scenario) -> str:
@@ -250,12 +251,12 @@ def _waiting(scenario: Scenario) -> Iterator[Limit]:
         return
     count = sum(found.values())
     time_s, rtt_s = _round_trips(scenario, count)
-    why = " + ".join(f"{name} {number:.3g}" for name, number in found.items())
+    why = " + ".join(f"{name} {digits(number)}" for name, number in found.items())
     yield Limit(
         ROUND_TRIPS,
         time_s,
         scenario.round_trips_factor,
-        f"{_zones(scenario)} × {count:.3g} ({why}) × {1e3 * rtt_s:.3g} ms / {min(scenario.workers, scenario.zones):,}",
+        f"{_zones(scenario)} × {digits(count)} ({why}) × {digits(1e3 * rtt_s)} ms / {min(scenario.workers, scenario.zones):,}",
         _fewer_round_trips(scenario),
         round_trips.SOURCE,
     )
@@ -309,13 +310,13 @@ def _secondary(scenario: Scenario) -> Iterator[Limit]:
             )
     if scenario.zone_s is not None:
         records = scenario.zones * scenario.records
-        begun = f"{scenario.start_s:.3g} s + " if scenario.start_s else ""
-        more = "" if scenario.record_s is None else f" + {records:,.0f} records × {1e6 * scenario.record_s:.3g} µs"
+        begun = f"{digits(scenario.start_s)} s + " if scenario.start_s else ""
+        more = "" if scenario.record_s is None else f" + {records:,.0f} records × {digits(1e6 * scenario.record_s)} µs"
         yield Limit(
             "secondary's work",
             scenario.start_s + scenario.zones * scenario.zone_s + records * (scenario.record_s or 0.0),
             max(1.0, scenario.work_factor),
-            f"{begun}{_zones(scenario)} × {1e3 * scenario.zone_s:.3g} ms{more}",
+            f"{begun}{_zones(scenario)} × {digits(1e3 * scenario.zone_s)} ms{more}",
             "a faster machine or server; what it costs at no distance says `dnsrig run many-zones`",
             scenario.work_source,
         )
@@ -347,7 +348,7 @@ def _primarys_work(scenario: Scenario) -> Iterator[Limit]:
             "primary's work",
             sharing.work_time_s(scenario.zones, scenario.sites, each_s),
             factor,
-            f"{_zones(scenario)} × {_sites(scenario)} × {1e3 * each_s:.3g} ms{whose} on one CPU",
+            f"{_zones(scenario)} × {_sites(scenario)} × {digits(1e3 * each_s)} ms{whose} on one CPU",
             "more CPUs or more primaries, or sites that pass zones on to others",
             source,
         )

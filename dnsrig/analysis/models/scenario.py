@@ -11,6 +11,7 @@ from dnsrig.analysis.models.round_trips import POLICIES
 from dnsrig.errors import UsageError
 from dnsrig.rundir import ServerLimit
 from dnsrig.servers.behaviour import Policy, Soa, Transport
+from dnsrig.text import digits
 
 MOST = 10**12
 """Of zones, records, bytes, workers, connections and sites: more there will not be."""
@@ -33,7 +34,7 @@ class Path:
 
     def __post_init__(self) -> None:
         if not 0 <= self.loss < 1:
-            raise UsageError(f"a loss of {self.loss:.4g}", hint="from 0 % to less than 100 %")
+            raise UsageError(f"a loss of {digits(self.loss, 4)}", hint="from 0 % to less than 100 %")
         if self.rtt_s > RTT_MOST_S:
             raise UsageError(f"round trips of {self.rtt_s:g} s", hint="at most an hour")
         if self.rtt_s < 0 or not 0 <= self.jitter_s <= self.rtt_s / 2:

@@ -10,6 +10,7 @@ from dnsrig.analysis.published import Figure, Measured, figures, holds, left_out
 from dnsrig.analysis.read import Run
 from dnsrig.analysis.summary import describe, main_metric, variant_row
 from dnsrig.rundir import PathSpec, TrialSpec, Variant
+from dnsrig.text import digits
 
 SOURCE, METRIC = "S3", "time"
 CASES = {"tld": "long-distance-big-zone", "tiny-zones": "long-distance-many-zones"}
@@ -41,7 +42,9 @@ class Size:
 
     def sentence(self, here_s: float, there_s: float) -> str:
         """What one of them took, here and there: no extrapolation of either."""
-        each = f"{1e6 * here_s / max(1, self.here):,.3g} µs a {self.what} against {1e6 * there_s / self.there:,.3g}"
+        each = (
+            f"{digits(1e6 * here_s / max(1, self.here))} µs a {self.what} against {digits(1e6 * there_s / self.there)}"
+        )
         return f"{self.here:,} {self.what}s here, {self.there:,} in the source: {each}."
 
     def extrapolated(self, here_s: float) -> float:

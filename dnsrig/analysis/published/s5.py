@@ -20,6 +20,7 @@ from dnsrig.analysis import minutes, statistics
 from dnsrig.analysis.published import Figure, Measured, holds, same_size
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.rundir import TrialSpec, Variant
+from dnsrig.text import digits
 
 EXPERIMENT, AT_9K = "dnssec-validation", "9 kQPS"
 HEAVY, AT_135K = "dnssec-heavy", "135 kQPS"
@@ -120,7 +121,7 @@ def direction(values: list[float], published: float) -> str:
     found = statistics.bootstrap_interval(values)
     if found is None:
         return f"Undecided: {statistics.FEWEST_REPEATS} repeats are needed."
-    told = f"{found.low:.3g}..{found.high:.3g}"
+    told = f"{digits(found.low)}..{digits(found.high)}"
     if found.low <= 0 <= found.high:
         return f"Undecided: {told} has zero in it."
     if not published:

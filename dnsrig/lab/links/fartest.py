@@ -17,6 +17,7 @@ from dnsrig.lab.links._ends import versions
 from dnsrig.lab.links.datagrams import Probe, Way, probe
 from dnsrig.lab.links.expectation import SLACK_SHARE, Interval
 from dnsrig.rundir import Address, LinkSpec, PathSpec
+from dnsrig.text import digits
 
 ADDRESSES = 6
 PACKETS = 9
@@ -74,8 +75,8 @@ def judged(
     interval = _expected(path, own_ms, sent, tick_s)
     if found.median_ms in interval:
         return found.median_ms, ""
-    expected = f"{interval.low:.4g} to {interval.high:.4g} was to be expected"
-    return found.median_ms, f"delay of {address} {found.median_ms:.4g} ms where {expected}"
+    expected = f"{digits(interval.low, 4)} to {digits(interval.high, 4)} was to be expected"
+    return found.median_ms, f"delay of {address} {digits(found.median_ms, 4)} ms where {expected}"
 
 
 def _expected(path: PathSpec, own_ms: float, sent: list[tuple[float, int]], tick_s: float) -> Interval:

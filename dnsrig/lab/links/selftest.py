@@ -27,6 +27,7 @@ from dnsrig.lab.host import Host, inside, read_sysctl, set_sysctl
 from dnsrig.lab.links import expectation, fartest, schedule
 from dnsrig.lab.links.datagrams import PORT, Probe, Way, probe
 from dnsrig.rundir import Family, LinkSpec, PathSpec
+from dnsrig.text import digits
 
 PING_ROUNDS = 21
 PING_TIMEOUT_S = 2.0
@@ -166,7 +167,7 @@ def _judged(direction: Direction, way: Way, began_s: float) -> dict[str, Any]:
         "overtaken_percent": round(100 * overtaken / max(1, len(early) - 1), 2),
     }
     wrong = [
-        f"{what} {value:.4g} {unit} where {interval.low:.4g} to {interval.high:.4g} was to be expected"
+        f"{what} {digits(value, 4)} {unit} where {digits(interval.low, 4)} to {digits(interval.high, 4)} was to be expected"
         for what, value, unit, interval in (
             ("fastest delay (5 %)", found.p5_ms, "ms", expected.p5_ms),
             ("median delay", found.median_ms, "ms", expected.median_ms),
@@ -198,7 +199,7 @@ def _rate(direction: Direction, way: Way, began_s: float, figures: dict[str, Any
         return ["of a burst next to nothing arrives"]
     if found in expected:
         return []
-    return [f"rate {found:.4g} Mbit/s where {direction.path.rate_mbit:g} was asked for"]
+    return [f"rate {digits(found, 4)} Mbit/s where {direction.path.rate_mbit:g} was asked for"]
 
 
 def _send_large(link: Probe, direction: Direction, way: Way, judged: dict[str, Any], round_trip_s: float) -> None:

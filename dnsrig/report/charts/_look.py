@@ -40,7 +40,7 @@ ROOM = 1.05
 LOG_ROOM = 1.3
 """Of a logarithmic axis of `log_axis` beyond either end: a mark there is a whole one."""
 
-FONT = "Arial, Liberation Sans, Helvetica, sans-serif"
+FONT = "Arial, Liberation Sans, Helvetica, DejaVu Sans Condensed, sans-serif"
 """Laid out with the widths of Liberation Sans, which the renderer carries and which are those of Arial."""
 
 OUTCOME_SHAPES = {

@@ -12,6 +12,7 @@ from dnsrig.analysis.read import Run
 from dnsrig.report import figures
 from dnsrig.report.bisection import IS_LIKE
 from dnsrig.report.charts import MAIN, Drawing, _look
+from dnsrig.text import digits
 
 TITLE = "The search, round by round"
 ORDER = 1
@@ -51,7 +52,7 @@ def in_words(steps: list[Step]) -> str:
     """Where it ended, for a title."""
     last = steps[-1]
     where = f"commit {last.first}" if last.first == last.last else f"commits {last.first} to {last.last}"
-    wrong = "" if last.wrong is None else f", wrong with {100 * last.wrong:.2g} %"
+    wrong = "" if last.wrong is None else f", wrong with {digits(100 * last.wrong, 2)} %"
     return f"after {figures.count(last.round, 'round')}: {where}{wrong}"
 
 

@@ -7,9 +7,10 @@ ends: the band covers both, and a second, thin line is that of the lower ends.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
+from typing import Any
 
 import altair as alt
 import polars as pl
@@ -17,8 +18,9 @@ import polars as pl
 from dnsrig.analysis.latency import Histogram
 from dnsrig.analysis.metrics.latency import timeout_ms
 from dnsrig.analysis.read import Run, Trial
+from dnsrig.analysis.summary import baseline_of
 from dnsrig.report import figures
-from dnsrig.report.charts import Drawing, _latency, _look
+from dnsrig.report.charts import Drawing, _latency, _look, _split
 from dnsrig.rundir import Variant
 
 TITLE = "Latency of the slowest queries"
@@ -30,6 +32,8 @@ POINTS = 60
 LEAST_PERCENT = 0.001
 FEWEST_ANSWERS = 10
 """Below, chance decides more than the server does."""
+MOST_BANDS = 4
+"""In a panel: more of them cover each other, and no line can be followed."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +73,8 @@ def _counted(run: Run) -> str:
         return f" Times count from the moment at which a query was due, and {unanswered}."
     return (
         " Times count from the moment at which a query was due, but for those that say “from sending”: what such a tool made"
-        " wait before it sent is not in them, and they are no better for lying lower. What became of queries without an"
-        " answer is told under “Results of other tools”."
+        " wait before it sent is not in them, and they are no better for lying lower. A query without an answer counts as the"
+        f" client's timeout; where a file does not say how many there were, “{run.manifest.title}” says so."
     )
 
 
@@ -98,12 +102,42 @@ def draw(run: Run) -> list[Drawing]:
     curves = {variant.id: curve(_latency.with_latency(run, variant)) for variant in run.manifest.variants}
     curves = {variant: points for variant, points in curves.items() if points}
     drawn = [variant for variant in run.manifest.variants if variant.id in curves]
-    panels = _latency.panels(run, drawn)
+    whole = _latency.panels(run, drawn)
+    panels = _few_in_each(run, whole)
     wide = len(panels) == 1
     everything = [point for points in curves.values() for point in points]
-    built = [_panel(run, variants, curves, everything, "" if wide else label) for label, variants in panels.items()]
+    built = [
+        _panel(
+            run,
+            variants,
+            curves,
+            curves if panels == whole else {variant.id for variant in variants},
+            everything,
+            "" if wide else label,
+        )
+        for label, variants in panels.items()
+    ]
     pairs = [alt.hconcat(*built[i : i + 2], spacing=24) for i in range(0, len(built), 2)]
-    return [Drawing("all", _look.stack(pairs))]
+    if panels == whole:
+        return [Drawing("all", _look.stack(pairs))]
+    # Each panel has a legend of its own: with many variants, colours and dashes come twice.
+    apart: dict[str, Any] = {"color": "independent", "strokeDash": "independent"}
+    return [Drawing("all", _look.stack([pair.resolve_scale(**apart) for pair in pairs]).resolve_scale(**apart))]
+
+
+def _few_in_each(run: Run, panels: dict[str, list[Variant]]) -> dict[str, list[Variant]]:
+    """``panels`` with at most ``MOST_BANDS`` variants each; the baseline and the floor are in all of them."""
+    found: dict[str, list[Variant]] = {}
+    for label, variants in panels.items():
+        common = [v for v in variants if _latency.is_floor(run, v) or baseline_of(run, v) == v][: MOST_BANDS - 1]
+        others = [variant for variant in variants if variant not in common]
+        size = len(others) if len(variants) <= MOST_BANDS else MOST_BANDS - len(common)
+        parts = [others[start : start + size] for start in range(0, len(others), size or 1)] or [[]]
+        for number, part in enumerate(parts, 1):
+            name = label if len(parts) == 1 else f"{number} of {len(parts)}"
+            name = name if label in (name, _split.ONLY) else f"{label}, {name}"
+            found[name] = [variant for variant in variants if variant in common or variant in part]
+    return found
 
 
 def grid(fewest: int) -> list[float]:
@@ -143,9 +177,15 @@ def _timeout_ms(trials: Iterable[Trial]) -> float | None:
 
 
 def _panel(
-    run: Run, variants: Sequence[Variant], curves: dict[str, list[Point]], everything: Sequence[Point], label: str
+    run: Run,
+    variants: Sequence[Variant],
+    curves: dict[str, list[Point]],
+    named: Collection[str],
+    everything: Sequence[Point],
+    label: str,
 ) -> alt.LayerChart | alt.FacetChart:
-    """The variants that differ in colour alone; all panels have the axes of the whole."""
+    """The variants that differ in colour alone; all panels have the axes of the whole. ``named``: the variants in the
+    legend."""
     trials = [trial for variant in variants for trial in _latency.with_latency(run, variant)]
     last = min(point.percent for point in everything)
     x_scale = alt.Scale(type="log", domain=[100, last], nice=False)
@@ -158,7 +198,7 @@ def _panel(
     largest = max(point.high_ms for variant in variants for point in curves[variant.id])
     layers = [
         *_few(trials, x, x_scale, last),
-        *_curves(run, variants, curves, x, y),
+        *_curves(run, variants, curves, named, x, y),
         *_latency.timeout_line(_timeout_ms(trials), largest, y),
     ]
     return alt.layer(*layers).properties(
@@ -169,10 +209,11 @@ def _panel(
 
 
 def _curves(
-    run: Run, variants: Sequence[Variant], curves: dict[str, list[Point]], x: alt.X, y: alt.Y
+    run: Run, variants: Sequence[Variant], curves: dict[str, list[Point]], named: Collection[str], x: alt.X, y: alt.Y
 ) -> list[alt.Chart]:
+    """``named``: the variants in the legend."""
     rows = pl.DataFrame(list(_rows(run, variants, curves)))
-    colour, dash = _latency.encodings(run, [variant for variant in run.manifest.variants if variant.id in curves])
+    colour, dash = _latency.encodings(run, [variant for variant in run.manifest.variants if variant.id in named])
     base = alt.Chart(rows)
     layers = [
         base.mark_area(opacity=0.18).encode(x, alt.Y("low:Q"), alt.Y2("high:Q"), colour),

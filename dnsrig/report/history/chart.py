@@ -19,7 +19,7 @@ LEGEND = ("done", "at least this (timeout)")
 CAPTION = (
     "Each mark is a trial; a triangle reached a limit, and its true value is larger. The blue bar is the 95 % interval of"
     " a version's median (from 5 trials on), the black tick the median. A dashed line stands where the trials change, with"
-    " the median after it in percent of that before; the grey level is the median of all trials between two changes."
+    " the median after it as a part of that before; the grey level is the median of all trials between two changes."
     " Versions stand at equal distances, whatever time or number of commits lies between them."
 )
 
@@ -115,4 +115,4 @@ def _rules(series: Series, x: alt.X, step_px: float) -> list[alt.Chart]:
 
 
 def _told(change: Change) -> str:
-    return f"{figures.percent(change.comparison).partition(' [')[0]}, {change.kind}"
+    return f"{figures.of_before(change.comparison)}, {change.kind}"

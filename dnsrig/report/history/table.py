@@ -10,6 +10,7 @@ from dnsrig.analysis.versions import SHORT
 from dnsrig.report import figures, wording
 from dnsrig.report.figures import visible
 from dnsrig.report.fitting import FittingTable
+from dnsrig.text import digits
 
 
 def as_text(history: History) -> RenderableType:
@@ -33,7 +34,7 @@ def sentences(series: Series) -> list[str]:
 
 def sentence(change: Change) -> str:
     """``from 9.18.10 to 9.18.11: better, 12.1 % [11.0..13.2] of what it was, p 0.002``."""
-    percent = figures.percent(change.comparison)
+    percent = f"{figures.percent(change.comparison)} {figures.interval(change.comparison)}".rstrip()
     commits = [point.version.commit[:SHORT] for point in (change.last, change.first)]
     limit = "; trials that reached a limit count with it" if change.censored else ""
     apart = "; measured in different runs, which may be the cause" if change.apart else ""
@@ -46,7 +47,7 @@ def sentence(change: Change) -> str:
 
 def chance(history: History) -> str:
     """How far the whole is to be trusted."""
-    whole = f"chance: a change that is none is told with at most {100 * history.alpha * len(history.series):.3g} %"
+    whole = f"chance: a change that is none is told with at most {digits(100 * history.alpha * len(history.series))} %"
     each = f", over {len(history.series)} series" if len(history.series) > 1 else ""
     return f"{whole}{each}, where nothing but chance differs (docs/explanation/history.md)"
 
@@ -78,4 +79,4 @@ def _table(series: Series) -> FittingTable:
 
 
 def _mark(change: Change | None) -> str:
-    return "" if change is None else f"{change.kind}, {figures.percent(change.comparison).partition(' [')[0]}"
+    return "" if change is None else f"{change.kind}, {figures.of_before(change.comparison)}"

@@ -12,6 +12,7 @@ from typing import Any
 
 from dnsrig.analysis.history import History, Point, Series
 from dnsrig.report.history_exports import benchmark, by_version, median, write_json
+from dnsrig.text import digits
 
 FILES = {"lower": "smaller-is-better", "higher": "bigger-is-better"}
 
@@ -38,5 +39,5 @@ def _entry(history: History, series: Series, point: Point) -> dict[str, Any]:
         "value": value,
     }
     if interval:
-        entry["range"] = f"± {max(value - interval.low, interval.high - value):.4g}"
+        entry["range"] = f"± {digits(max(value - interval.low, interval.high - value), 4).replace(',', '')}"
     return entry | {"extra": "\n".join(extra)}
