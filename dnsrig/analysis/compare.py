@@ -23,6 +23,8 @@ from dnsrig.rundir import Manifest, Outcome, Scalar, Variant
 UNITS = ("per_s", "s", "ms", "us", "ns", "bytes", "percent", "qps")
 """Endings of a metric's name that may be left out: ``transfer_time`` for ``transfer_time_s``; the longest that fits
 counts."""
+RESULT = "result"
+"""The axis of imported results whose values are the names that the user gave."""
 MOST_NAMED = 3
 """Differences that a verdict quotes; all are told beside it."""
 
@@ -193,11 +195,14 @@ def match(base: Manifest, new: Manifest) -> tuple[list[Pair], list[Variant], lis
 
     Where each run has but one server on an axis, these are held against each other whatever they are called: two
     builds of a server are two sources. So are two runs of one variant each, where another tool measured one of them:
-    its variant has the name that the user gave it.
+    its variant has the name that the user gave it. In two imported runs of one name each, these names are no reason
+    either.
     """
     if (base.is_imported or new.is_imported) and len(base.variants) == len(new.variants) == 1:
         return [Pair(base.variants[0], new.variants[0])], [], []
     ignored = run_differences.one_server(base) & run_differences.one_server(new)
+    if base.is_imported and new.is_imported and len(base.axes[RESULT]) == len(new.axes[RESULT]) == 1:
+        ignored |= {RESULT}
 
     def key(variant: Variant) -> frozenset[tuple[str, Scalar]]:
         return frozenset((axis, value) for axis, value in variant.parameters.items() if axis not in ignored)

@@ -15,6 +15,7 @@ from dnsrig.text import visible
 
 if TYPE_CHECKING:
     from dnsrig.importers._run import Source
+    from dnsrig.rundir import Scalar
 
 RUNS = Path("runs/imported")
 UNITS = {"ns": 1, "us": 1_000, "ms": 1_000_000}
@@ -28,7 +29,7 @@ def command(
     tool: Annotated[
         str,
         typer.Argument(
-            help="dnsperf, resperf, flamethrower, shotgun, kxdpgun, dnspyre, hlog or dns-metrics (`dnsrig list importers`)"
+            help="dnsperf, resperf, flamethrower, shotgun, kxdpgun, dnspyre, load, hlog or dns-metrics (`dnsrig list importers`)"
         ),
     ],
     files: Annotated[list[Path], typer.Argument(help="what the tool wrote: each file is a repeat")],
@@ -38,6 +39,13 @@ def command(
         typer.Option(
             metavar="RUN",
             help="directory of the run to make, or of imported results to add this one to; by default runs/imported/NAME",
+        ),
+    ] = None,
+    axis: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="what the result was asked for, as a value of an axis (`rate=5000`), where its files do not say it; repeatable",
         ),
     ] = None,
     counted_from: Annotated[
@@ -64,7 +72,8 @@ def command(
     timeout. Lines and fields that are not understood are reported on standard error, and in the report.
 
     Examples: dnsrig import dnsperf before-*.txt --as before; dnsrig import kxdpgun k1.json k2.json --as kxdpgun --to
-    runs/imported/before; dnsrig import hlog other.hlog --as other --counted-from sending --unit us
+    runs/imported/before; dnsrig import hlog other.hlog --as other --counted-from sending --unit us; dnsrig import
+    load 1.jsonl 2.jsonl --as mine; dnsrig import hlog measured/latency.hlog --as mine --axis transport=udp
     """
     from dnsrig.importers import Asked, S, _run
 
@@ -75,11 +84,22 @@ def command(
         raise UsageError(f"{directory} is there already", hint="choose another name, or add to a run with --to")
     timeout_ns = None if timeout_s is None else round(timeout_s * S)
     sources = _run.read(tool, files, Asked(counted_from, UNITS[unit], timeout_ns))
-    _run.write(tool, name, sources, directory)
+    _run.write(tool, name, sources, directory, _axes(axis or []))
     complaints = _console.err(soft_wrap=True)
     for text, of in _by_sentence(sources).items():
         complaints.print(visible(f"{of[0]}{f' and {len(of) - 1} more' if of[1:] else ''}: {text}"))
     print(directory)
+
+
+def _axes(texts: list[str]) -> dict[str, Scalar]:
+    """A number where it is one."""
+    found: dict[str, Scalar] = {}
+    for text in texts:
+        name, separator, value = text.partition("=")
+        if not separator or not re.fullmatch(r"[a-z][a-z0-9_-]{0,30}", name) or name == "result" or len(value) > 60:
+            raise UsageError(f"--axis {text[:60]!r}", hint="NAME=VALUE, e.g. --axis transport=udp --axis rate=5000")
+        found[name] = int(value) if re.fullmatch(r"\d{1,15}", value, re.ASCII) else value
+    return found
 
 
 def _by_sentence(sources: Sequence[Source]) -> dict[str, list[str]]:

@@ -27,7 +27,7 @@ from typing import Any, Literal, NamedTuple
 from dnsrig import discovery
 from dnsrig.analysis.load_result import Figures
 from dnsrig.errors import UsageError
-from dnsrig.rundir import ClockBasis
+from dnsrig.rundir import ClockBasis, Scalar
 
 S, MS, US = 1_000_000_000, 1_000_000, 1_000
 """In ns."""
@@ -40,6 +40,8 @@ MOST_QUOTED, LONGEST_QUOTED = 3, 60
 """Lines or fields that are quoted of those that are not understood, and their characters."""
 TAGS: dict[ClockBasis, tuple[str, str]] = {"due": ("due", "lower"), "sending": ("sent", "sent-lower")}
 """Where the upper and the lower ends of latencies lie in latency.hlog."""
+DNSRIG_LOAD = "dnsrig load"
+"""As a tool: our own."""
 Counted = dict[int, int]
 """Value in ns -> how many."""
 
@@ -97,8 +99,14 @@ class Result:
     capacity_qps: float | None = None
     """Of a ramp."""
     timeout_ns: int | None = None
+    tool: str = ""
+    """Which wrote the file, where it says so; empty: that of the importer."""
     told: Figures = field(default_factory=dict)
     """What the tool itself says of all latencies, beside a distribution or without one: ``mean``, ``min``, ``max``."""
+    figures: Mapping[str, Figures] = field(default_factory=dict)
+    """Series of a summary -> its figures, of a tool that has them without a distribution."""
+    axes: Mapping[str, Scalar] = field(default_factory=dict)
+    """What the file says of what was asked for, as values of axes: a rate, a transport."""
     stretches: Sequence[Stretch] = ()
     """In their order. Where only the whole is known, one."""
     missing: Sequence[str] = ()

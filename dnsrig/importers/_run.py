@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -21,12 +21,13 @@ from hdrh.histogram import HdrHistogram
 
 import dnsrig
 from dnsrig import checksums
+from dnsrig.analysis.compare import RESULT
 from dnsrig.analysis.latency import Histogram, Latency
 from dnsrig.analysis.load_result import Figures
 from dnsrig.analysis.read import Trial
 from dnsrig.analysis.row_files import load
 from dnsrig.errors import DnsrigError, UsageError
-from dnsrig.importers import LONGEST_NS, TAGS, Asked, Counted, Result, S, importer
+from dnsrig.importers import DNSRIG_LOAD, LONGEST_NS, TAGS, Asked, Counted, Result, S, importer
 from dnsrig.rundir import (
     Anchor,
     DatasetSpec,
@@ -35,6 +36,7 @@ from dnsrig.rundir import (
     ImportedSpec,
     Manifest,
     Phase,
+    Scalar,
     TrialKey,
     TrialRecord,
     TrialSpec,
@@ -45,10 +47,14 @@ from dnsrig.rundir import (
 )
 
 EXPERIMENT = PROCEDURE = "imported"
-AXIS = "result"
-"""Its values are the names that the user gave."""
-MAIN = ("p99_ms", "sent_p99_ms", "capacity_qps", "answered_qps")
-"""What a run's main metric is: the first that at least half of its variants have."""
+AXIS = RESULT
+"""Its values are the names that the user gave. Others are what the files or the user say of what was asked for."""
+LATENCIES = ("p99_ms", "sent_p99_ms")
+MAIN = ("capacity_qps", "answered_qps")
+"""What a run's main metric is: that of `LATENCIES` which most variants have, the first of `MAIN` if that is fewer than
+half."""
+NOT_TOLD = "not told"
+"""Of an axis that a result does not have, and another result of the run does."""
 LARGEST_FILE = 1 << 30
 LONGEST_S = 1 << 32
 """Of a run: a century."""
@@ -110,20 +116,24 @@ def _outside(result: Result) -> list[str]:
     return [f"Its distribution has {counted:,} latencies, where {result.sent:,} queries were sent."]
 
 
-def write(tool: str, name: str, sources: Sequence[Source], directory: Path) -> Manifest:
-    """Make the run at ``directory``, or add a variant to the one that is there."""
+def write(
+    tool: str, name: str, sources: Sequence[Source], directory: Path, axes: Mapping[str, Scalar] | None = None
+) -> Manifest:
+    """Make the run at ``directory``, or add a variant to the one that is there. ``axes``: what the user says of the
+    result, before what its files say."""
     known = read_json(directory / "manifest.json", Manifest) if directory.exists() else None
     if known is not None and known.procedure != PROCEDURE:
         raise UsageError(f"{directory} is a run that was measured here", hint="name another directory with --to")
-    if known is not None and name in known.axes[AXIS]:
+    parameters = {AXIS: name, **_axes(sources), **(axes or {})}
+    variants = list(known.variants) if known else []
+    if any(_filled(other.parameters, parameters) == _filled(parameters, other.parameters) for other in variants):
         raise UsageError(f"{directory} has a result called {name!r}", hint="choose another name with --as")
     directory.mkdir(parents=True, exist_ok=True)
-    names = [*map(str, known.axes[AXIS] if known else ()), name]
-    variant = Variant(id=_identifier(name, len(names)), parameters={AXIS: name})
+    variant = Variant(id=_identifier(name, len(variants) + 1), parameters=parameters)
     try:
         for repeat, source in enumerate(sources, 1):
             _write_trial(directory, _spec(tool, variant, directory, source.result), repeat, source)
-        manifest = _manifest(known, directory, names, variant, sources, tool)
+        manifest = _manifest(known, directory, variant, sources, tool)
         write_json(directory / "manifest.json", manifest)
     except BaseException:
         shutil.rmtree(directory / "trials" / variant.id, ignore_errors=True)
@@ -133,6 +143,21 @@ def write(tool: str, name: str, sources: Sequence[Source], directory: Path) -> M
     return manifest
 
 
+def _axes(sources: Sequence[Source]) -> dict[str, Scalar]:
+    """What the files say; repeats were asked for the same."""
+    said = [dict(source.result.axes) for source in sources]
+    if any(other != said[0] for other in said[1:]):
+        raise UsageError(
+            "the files were asked for different things", hint="import those that are repeats of each other"
+        )
+    return said[0] if said else {}
+
+
+def _filled(parameters: Mapping[str, Scalar], other: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """``parameters`` with a value for each axis that ``other`` has."""
+    return {**dict.fromkeys(other, NOT_TOLD), **parameters}
+
+
 def _identifier(name: str, number: int) -> str:
     """A part of a path."""
     return f"v{number:02d}-{re.sub(r'[^A-Za-z0-9._-]+', '-', name).strip('.-')[:60] or 'result'}"
@@ -140,7 +165,7 @@ def _identifier(name: str, number: int) -> str:
 
 def _spec(tool: str, variant: Variant, directory: Path, result: Result) -> TrialSpec:
     imported = ImportedSpec(
-        tool=tool, version=result.version[:100], basis=result.basis, resolution_ns=result.resolution_ns
+        tool=result.tool or tool, version=result.version[:100], basis=result.basis, resolution_ns=result.resolution_ns
     )
     return TrialSpec(
         run=_run(directory),
@@ -164,29 +189,32 @@ def _run(directory: Path) -> str:
 
 
 def _manifest(
-    known: Manifest | None, directory: Path, names: list[str], variant: Variant, sources: Sequence[Source], tool: str
+    known: Manifest | None, directory: Path, variant: Variant, sources: Sequence[Source], tool: str
 ) -> Manifest:
     repeats = len(sources)
     spec = _spec(tool, variant, directory, sources[0].result)
     specs = (known.specs if known else {}) | {variant.id: spec}
     metric = _main_metric(directory, specs)
-    specs = {key: each.model_copy(update={"main_metric": metric}) for key, each in specs.items()}
+    axes = list(dict.fromkeys([*(known.axes if known else ()), *variant.parameters]))
+    variants = [_with_axes(each, axes) for each in (*(known.variants if known else ()), variant)]
+    specs = {v.id: specs[v.id].model_copy(update={"main_metric": metric, "variant": v}) for v in variants}
     order = [*(known.order if known else ()), *(TrialKey(variant=variant.id, repeat=n + 1) for n in range(repeats))]
     for key in order:
-        _rename_metric(directory, key, metric)
+        _rewrite(directory, key, specs[key.variant])
+    title, question = _title(specs.values())
     return Manifest(
         run=_run(directory),
         dnsrig_version=dnsrig.__version__,
         created=known.created if known else f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
         experiment=EXPERIMENT,
-        title="Results of other tools",
-        question="What did other tools measure?",
+        title=title,
+        question=question,
         sources=[],
         scale=EXPERIMENT,
         document={},
         procedure=PROCEDURE,
-        axes={AXIS: [*names]},
-        variants=[*(known.variants if known else ()), variant],
+        axes={axis: list(dict.fromkeys(v.parameters[axis] for v in variants)) for axis in axes},
+        variants=variants,
         order=order,
         order_seed=0,
         repeats=max(repeats, known.repeats if known else 0),
@@ -196,19 +224,36 @@ def _manifest(
     )
 
 
+def _with_axes(variant: Variant, axes: Sequence[str]) -> Variant:
+    return variant.model_copy(update={"parameters": {axis: variant.parameters.get(axis, NOT_TOLD) for axis in axes}})
+
+
+def _title(specs: Iterable[TrialSpec]) -> tuple[str, str]:
+    """Title and question: nobody is to take our own results for those of other tools."""
+    tools = {spec.imported.tool for spec in specs if spec.imported is not None}
+    if tools == {DNSRIG_LOAD}:
+        return f"Results of {DNSRIG_LOAD}", f"What did {DNSRIG_LOAD} measure by hand?"
+    if DNSRIG_LOAD in tools:
+        return f"Results of {DNSRIG_LOAD} and other tools", f"What did {DNSRIG_LOAD} and other tools measure?"
+    return "Results of other tools", "What did other tools measure?"
+
+
 def _main_metric(directory: Path, specs: Iterable[str]) -> str:
-    """Of `MAIN`, by the first repeat of each variant."""
+    """By the first repeat of each variant."""
     folders = [trial_dir(directory, variant, 1) for variant in specs]
     trials = [Trial(folder, read_json(folder / "trial.json", TrialRecord)) for folder in folders]
-    known = {name: sum(trial.value(name) is not None for trial in trials) for name in MAIN}
-    return next((name for name, count in known.items() if 2 * count >= len(trials)), MAIN[-1])
+    known = {name: sum(trial.value(name) is not None for trial in trials) for name in (*LATENCIES, *MAIN)}
+    of_most = max(LATENCIES, key=lambda name: known[name])
+    return next((name for name in (of_most, *MAIN) if 2 * known[name] >= len(trials)), MAIN[-1])
 
 
-def _rename_metric(directory: Path, key: TrialKey, metric: str) -> None:
+def _rewrite(directory: Path, key: TrialKey, spec: TrialSpec) -> None:
+    """Another result may have brought another main metric, or another axis."""
     path = trial_dir(directory, key.variant, key.repeat) / "trial.json"
     record = read_json(path, TrialRecord)
-    if record.spec.main_metric != metric:
-        record.spec.main_metric = metric
+    wanted = {"main_metric": spec.main_metric, "variant": spec.variant}
+    if any(getattr(record.spec, name) != value for name, value in wanted.items()):
+        record.spec = record.spec.model_copy(update=wanted)
         write_json(path, record)
 
 
@@ -289,6 +334,7 @@ def _summary(path: Path, result: Result, end_ns: int) -> dict[str, Any]:
 
 def _latencies(path: Path, result: Result) -> Iterator[tuple[str, Figures]]:
     """Of each series that there is. What the tool itself says of the whole counts at both ends."""
+    yield from result.figures.items()
     log = Latency(path, result.timeout_ns) if path.exists() else None
     for tag, name in SERIES.items():
         figures = _figures(log.total(tag)) if log and tag in log.tags else {}

@@ -20,6 +20,7 @@ from typing import Any
 
 from dnsrig.analysis.load_result import Figures
 from dnsrig.importers import (
+    DNSRIG_LOAD,
     MOST_STRETCHES,
     MS,
     Asked,
@@ -68,9 +69,9 @@ SPECIFIED_UNITS = S
 
 
 def read(data: bytes, asked: Asked) -> Result:
-    objects = list(_objects(data.decode(errors="replace")))
-    header = next((each for each in objects if each.get("type") == "header"), None)
-    sums = [each for each in objects if each.get("type") == "stats_sum"]
+    told = list(objects(data.decode(errors="replace")))
+    header = next((each for each in told if each.get("type") == "header"), None)
+    sums = [each for each in told if each.get("type") == "stats_sum"]
     if header is None or not sums:
         raise ValueError("it has no `header` and `stats_sum` of DNS metrics")
     generator, info = str(header["generator"]), header.get("additional_info") or {}
@@ -79,13 +80,13 @@ def read(data: bytes, asked: Asked) -> Result:
         raise ValueError(f"when {generator[:40]!r} starts its clock is not known: add --counted-from")
     units = number(header.get("time_units_per_sec", SPECIFIED_UNITS)) or SPECIFIED_UNITS
     reader = _Reader(basis, S // units or 1, header, asked.timeout_ns)
-    found = reader.result([each for each in objects if each.get("type") == "stats_periodic"], sums)
-    return replace(found, missing=[*found.missing, *_not_understood(objects)])
+    found = reader.result([each for each in told if each.get("type") == "stats_periodic"], sums)
+    return replace(found, missing=[*found.missing, *_not_understood(told)])
 
 
-def _not_understood(objects: Iterable[dict[str, Any]]) -> list[str]:
+def _not_understood(told: Iterable[dict[str, Any]]) -> list[str]:
     unknown = NotUnderstood("field")
-    for each in objects:
+    for each in told:
         kind = each.get("type")
         if kind in FIELDS:
             unknown.fields(each, FIELDS[kind], f"{kind}.")
@@ -95,7 +96,7 @@ def _not_understood(objects: Iterable[dict[str, Any]]) -> list[str]:
     return unknown.sentences
 
 
-def _objects(text: str) -> Iterator[dict[str, Any]]:
+def objects(text: str) -> Iterator[dict[str, Any]]:
     """One after the other, whether in an array, as lines, or over several lines."""
     decoder, at = json.JSONDecoder(), 0
     for _ in range(MOST_STRETCHES):
@@ -133,6 +134,7 @@ class _Reader:
             rcodes[str(name)] = rcodes.get(str(name), 0) + number(count)
         return Result(
             version=str(self.header.get("generator_version", "")),
+            tool=self._tool(),
             basis=self.basis,
             command=" ".join(map(str, self.header.get("generator_params", []))),
             resolution_ns=self.unit_ns if whole or any("avg" in _latency(each) for each in sums) else None,
@@ -148,6 +150,11 @@ class _Reader:
             stretches=self._stretches(parts, begun, sent),
             missing=[*([] if whole else [NO_DISTRIBUTION]), *_counted_apart(sums)],
         )
+
+    def _tool(self) -> str:
+        """An export of dnsrig has what its own `load` measured."""
+        generator = str(self.header["generator"])
+        return DNSRIG_LOAD if generator == "dnsrig" else generator[:60]
 
     def _timeout_ns(self) -> int | None:
         """The schema says seconds, with a fraction; its example and Shotgun have whole numbers of the file's unit."""
@@ -196,10 +203,11 @@ class _Reader:
         for index, (low_ns, count) in enumerate(zip(lows_ns, counts, strict=True)):
             high_ns = lows_ns[index + 1] if index + 1 < len(lows_ns) else max(low_ns, timeout_ns)
             if index == with_timeout:
-                given_up, high_ns = min(lost, count), min(high_ns, timeout_ns)
+                given_up = min(lost, count)
                 found += unanswered(given_up, timeout_ns)
-                count -= given_up
-            found.append(Bucket(low_ns, high_ns, count))
+                found.append(Bucket(low_ns, min(high_ns, timeout_ns), count - given_up))
+            else:
+                found.append(Bucket(low_ns, high_ns, count))
         return found
 
     def _told(self, sums: Sequence[Any], sent: int, answered: int) -> Figures:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from hdrh.histogram import HdrHistogram
 
 from dnsrig.importers import (
+    DNSRIG_LOAD,
     LONGEST_NS,
     LONGEST_QUOTED,
     MOST_QUOTED,
@@ -59,6 +60,7 @@ def read(data: bytes, asked: Asked) -> Result:
     ]
     return Result(
         version="",
+        tool=DNSRIG_LOAD if ours else "",
         basis=basis,
         duration_s=max(part.start_s + part.duration_s for part in parts),
         resolution_ns=asked.unit_ns,

@@ -8,7 +8,7 @@ from dnsrig.report import figures
 from dnsrig.rundir import Manifest
 
 NOT_CALIBRATED = "Not calibrated, so what this rig can tell is not known: `dnsrig calibrate`."
-IMPORTED = "Other tools measured it: of their rigs nothing is known here."
+IMPORTED = "It was imported: of the machines on which it was measured nothing is known here."
 SHOWN = (5, 10, 20)
 """Numbers of repeats of which the smallest difference is told."""
 CONDITIONS = ("kernel", "cpu_model", "cpus", "clocksource", "governor")

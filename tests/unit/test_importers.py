@@ -6,6 +6,7 @@ Files that the tools themselves wrote are read in tests/integration/test_import.
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import load_data
@@ -173,6 +174,25 @@ DNSPYRE_JSON = {
 }
 
 
+LOAD = {
+    "event": "summary",
+    "transport": "udp",
+    "model": "rate",
+    "asked_qps": 5000.0,
+    "start_ns": 10 * S,
+    "end_ns": 12 * S,
+    "sending_ns": 2 * S,
+    "timeout_ns": S,
+    "due": 10_000,
+    "sent": 10_000,
+    "answered": 9_990,
+    "timeouts": 10,
+    "rcodes": {"NOERROR": 9_990},
+    "latency_ns": {"mean": 1.3e6, "min": 40_000, "p50": 60_000, "p99": 2_000_000, "p99_9": S, "max": S},
+    "sent_latency_ns": {"mean": 1.2e6, "min": 40_000, "p50": 55_000, "p99": 1_900_000, "p99_9": S, "max": S},
+}
+
+
 def lines(objects: list[dict[str, object]]) -> bytes:
     return "".join(json.dumps(each) + "\n" for each in objects).encode()
 
@@ -202,6 +222,7 @@ FILES = {
     "shotgun-stream": lines(STREAM),
     "dnspyre": DNSPYRE_CSV.encode(),
     "dnspyre-json": json.dumps(DNSPYRE_JSON).encode(),
+    "load": lines([{"event": "started"}, LOAD]),
 }
 
 
@@ -458,7 +479,8 @@ def test_a_report_of_each_is_whole(tmp_path: Path, name: str) -> None:
     written = write_report(run.directory)
     assert not list(written.run.failures) and not written.run.is_damaged
     page = written.path.read_text()
-    assert "Results of other tools" in page and "Trials were interleaved" not in page
+    assert run.manifest.title in page and "Trials were interleaved" not in page
+    assert ("Results of other tools" in page) == (name != "load")
     assert all(trial.value(run.manifest.specs[trial.key.variant].main_metric) is not None for trial in run.trials)
 
 
@@ -559,3 +581,58 @@ def test_an_export_as_dns_metrics_is_read_back(tmp_path: Path) -> None:
     assert counted(source.result, "due") == dict(zip(total.values_ns, total.counts))
     header = json.loads(paths[0].read_text().splitlines()[0])
     assert header["schema_version"] == dns_metrics_export.SCHEMA_VERSION
+
+
+def test_our_own_load_is_no_other_tool_and_has_its_rate_and_transport(tmp_path: Path) -> None:
+    run = made(tmp_path, "load", repeats=2, shown="mine")
+    assert run.manifest.title == "Results of dnsrig load"
+    assert run.manifest.axes == {"result": ["mine"], "transport": ["udp"], "rate": [5000]}
+    (trial, _) = run.trials
+    assert (trial.value("p99_ms"), trial.value("sent_p99_ms"), trial.value("p99_9_ms")) == (2.0, 1.9, 1000.0)
+    assert trial.record.spec.main_metric == "p99_ms" and trial.load.asked_qps == 5000
+    page = write_report(run.directory).path.read_text()
+    shown = re.sub(r"<dd>.*?</dd>|Of results of other tools", "", page, flags=re.DOTALL)
+    assert "other tools" not in shown.lower() and "their rigs" not in page
+    (tmp_path / "tcp").write_bytes(lines([LOAD | {"transport": "tcp", "asked_qps": 2000.0}]))
+    runs.write("load", "mine", runs.read("load", [tmp_path / "tcp"], ASKED), run.directory)
+    both = Run.open(run.directory)
+    assert [variant.label for variant in both.manifest.variants] == [
+        "result=mine transport=udp rate=5000",
+        "result=mine transport=tcp rate=2000",
+    ]
+    with pytest.raises(UsageError, match="different things"):
+        runs.write("load", "x", runs.read("load", [tmp_path / "tcp", tmp_path / "load-0"], ASKED), run.directory)
+
+
+def test_ours_beside_another_tool_are_compared_by_what_both_have(tmp_path: Path) -> None:
+    run = made(tmp_path, "load", repeats=5)
+    both = made(tmp_path, "dnsperf", to=run.directory)
+    assert both.manifest.title == "Results of dnsrig load and other tools"
+    assert both.manifest.variants[1].parameters == {"result": "dnsperf", "transport": "not told", "rate": "not told"}
+    assert {trial.record.spec.main_metric for trial in both.trials} == {"sent_p99_ms"}
+    assert all(trial.value("sent_p99_ms") is not None for trial in both.trials)
+    assert all(trial.record.spec.variant.parameters.keys() == both.manifest.axes.keys() for trial in both.trials)
+    assert write_report(both.directory).path.exists() and not list(both.failures)
+
+
+def test_axes_that_a_file_does_not_say_are_given(tmp_path: Path) -> None:
+    load_data.write_hlog(tmp_path / "x.hlog", [{"due": {MS: 30}, "sent": {900 * US: 30}}])
+    command = ["import", "hlog", str(tmp_path / "x.hlog"), "--as", "mine", "--to", str(tmp_path / "run")]
+    result = CliRunner().invoke(application(), [*command, "--axis", "rate=5000", "--axis", "transport=udp"])
+    assert result.exit_code == 0
+    manifest = Run.open(tmp_path / "run").manifest
+    assert manifest.axes == {"result": ["mine"], "rate": [5000], "transport": ["udp"]}
+    assert manifest.title == "Results of dnsrig load"
+    for wrong in ("rate", "result=x", "RATE=1", "=1"):
+        refused = CliRunner().invoke(application(), [*command[:-1], str(tmp_path / "no"), "--axis", wrong])
+        assert isinstance(refused.exception, UsageError) and not (tmp_path / "no").exists()
+
+
+def test_two_imported_runs_are_matched_by_their_axes(tmp_path: Path) -> None:
+    for name in ("before", "after"):
+        for transport in ("udp", "tcp"):
+            path = tmp_path / f"{name}-{transport}"
+            path.write_bytes(lines([LOAD | {"transport": transport}]))
+            runs.write("load", name, runs.read("load", [path] * 5, ASKED), tmp_path / "runs" / name)
+    found = compare_runs(*(Run.open(tmp_path / "runs" / name) for name in ("before", "after")), [], [])
+    assert len(found.lines) == 2 and not found.only_in_base and not found.only_in_new
