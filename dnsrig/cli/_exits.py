@@ -73,7 +73,7 @@ STATUS: dict[str, dict[int, str]] = {
     "compare": {
         0: "every rule passes, or there is none",
         EXIT_REGRESSION: "a regression",
-        EXIT_USAGE: "bad input: runs that cannot be read or compared, a rule that is none; nothing is on standard output",
+        EXIT_USAGE: "bad input: runs that cannot be read or compared, an invalid rule; nothing is on standard output",
         EXIT_UNDECIDED: "undecided",
         EXIT_NO_VALID_TRIAL: "no trial of some variant is valid, and there is no rule",
     },

@@ -205,7 +205,7 @@ def _execute(manifest: Manifest, directory: Path, console: Console, executing: E
 
 
 def _verdict(run: Run, rules: list[Rule]) -> int:
-    """Print what the rules say of each variant; returns the exit status."""
+    """Print the verdict of each rule on each variant; returns the exit status."""
     from dnsrig.analysis.compare import compare_within
     from dnsrig.report import comparison
 

@@ -62,7 +62,7 @@ class Asked:
     unit_ns: int = 1
     """Of values in a file that has none."""
     timeout_ns: int | None = None
-    """After which the tool gave a query up."""
+    """Time after which the tool gave a query up."""
 
 
 @dataclass(frozen=True)
@@ -100,13 +100,13 @@ class Result:
     """Of a ramp."""
     timeout_ns: int | None = None
     tool: str = ""
-    """Which wrote the file, where it says so; empty: that of the importer."""
+    """Name of the program that wrote the file, if the file contains it; empty: the importer has the tool's name."""
     told: Figures = field(default_factory=dict)
     """What the tool itself says of all latencies, beside a distribution or without one: ``mean``, ``min``, ``max``."""
     figures: Mapping[str, Figures] = field(default_factory=dict)
-    """Series of a summary -> its figures, of a tool that has them without a distribution."""
+    """Series of a summary -> its figures, if the tool has figures and no distribution."""
     axes: Mapping[str, Scalar] = field(default_factory=dict)
-    """What the file says of what was asked for, as values of axes: a rate, a transport."""
+    """Values of axes that the file contains: the rate and the transport that the tool was asked for."""
     stretches: Sequence[Stretch] = ()
     """In their order. Where only the whole is known, one."""
     missing: Sequence[str] = ()
@@ -128,7 +128,7 @@ class NotUnderstood:
             self.first.setdefault(text[:LONGEST_QUOTED])
 
     def fields(self, told: Mapping[str, Any], known: Collection[str], where: str = "") -> None:
-        """Those of ``told`` that are not ``known``; ``where`` is the path to them."""
+        """Add the names in ``told`` that are not ``known``, each with the path ``where`` before it."""
         for name in told:
             if name not in known:
                 self.add(f"{where}{name}")
@@ -178,7 +178,7 @@ def unanswered(queries: int, timeout_ns: int | None) -> list[Bucket]:
 
 
 def of_all(told: Figures, answered: int, lost: int, timeout_ns: int | None) -> Figures:
-    """Mean, least and largest of all queries, where ``told`` has those of the answered ones."""
+    """Mean, least and largest of all queries. ``told``: the same figures of the answered queries."""
     if not answered or not lost:
         return told if answered else {}
     found: Figures = {"min": told.get("min")}

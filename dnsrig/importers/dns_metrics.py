@@ -41,7 +41,7 @@ FILES = "JSON lines of any tool that writes the format"
 KNOWN: dict[str, ClockBasis] = {"kxdpgun": "sending", "shotgun": "sending", "dnsperf": "sending", "dnsrig": "due"}
 """Generators, and when their clock starts."""
 BASES: dict[Any, ClockBasis] = {"due": "due", "sending": "sending"}
-"""As the export of dnsrig says it."""
+"""Words in the export of dnsrig for when its clock starts."""
 OBJECT = ("runid", "subid", "threadid", "type")
 HEADER = (
     *OBJECT,
@@ -115,7 +115,7 @@ class _Reader:
     """Of one file: its units, and where its buckets lie."""
 
     def __init__(self, basis: ClockBasis, unit_ns: int, header: dict[str, Any], timeout_ns: int | None) -> None:
-        """``timeout_ns``: what the user says of it."""
+        """``timeout_ns``: the user's value, for a header without one."""
         self.basis, self.unit_ns, self.header = basis, unit_ns, header
         self.edges = [0, *(int(edge) for edge in header.get("latency_bucket_boundaries", []))]
         """The lower end of each bucket, in the file's units."""

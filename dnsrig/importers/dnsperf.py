@@ -90,7 +90,7 @@ class _Block:
 
     @property
     def interrupted(self) -> int:
-        """Those that were under way when dnsperf ended."""
+        """Number of queries that were under way when dnsperf ended."""
         return self.counts.get("interrupted", 0)
 
 
@@ -286,7 +286,7 @@ def _of_bins(block: _Block, timeout_ns: int) -> Iterator[Bucket]:
 
 
 def _without_answer(block: _Block, timeout_ns: int) -> list[Bucket]:
-    """Those that timed out; and those that the end interrupted, which took any time up to that."""
+    """Queries that timed out; and queries that the end of dnsperf interrupted, which took any time up to the timeout."""
     return [*unanswered(block.lost, timeout_ns), Bucket(0, timeout_ns, block.interrupted)]
 
 

@@ -17,7 +17,7 @@ from dnsrig.rundir import Scalar
 FILES = "what `dnsrig load` writes into a file (`dnsrig load … > load.jsonl`), or `summary.json` of its `--out`"
 SERIES = ("latency_ns", "lower_latency_ns", "sent_latency_ns", "lag_ns")
 MODELS = {"closed": "closed loop", "ramp": "ramp", "stream": "stream"}
-"""What stands on the axis of rates where there is no rate."""
+"""Label on the axis of rates, if the load had no rate."""
 
 
 def read(data: bytes, asked: Asked) -> Result:
