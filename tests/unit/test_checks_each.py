@@ -647,6 +647,18 @@ def test_a_check(tmp_path: Path, name: str, make: Make, verdict: str) -> None:
     assert "itself failed" not in check.reason, check.reason
 
 
+@pytest.mark.parametrize(
+    ("forgotten", "remedy"),
+    [({}, "signing.share in dataset.set"), ({"forgotten": 0}, "signing.share in dataset.set"),
+     ({"forgotten": 2}, "2 found no room, so raise hosts.internet.settings.signature-cache-mib")],
+)  # fmt: skip
+def test_what_the_world_signed_late_has_a_remedy(tmp_path: Path, forgotten: dict[str, int], remedy: str) -> None:
+    trial = clean_trial(tmp_path / "run")
+    in_world(signatures={"given": 200, "made": 3, **forgotten})(trial)
+    (check,) = checks.look(trial, ["world-signed-ahead"])
+    assert "3 of 200" in check.reason and remedy in check.reason
+
+
 def test_every_check_is_provoked() -> None:
     assert set(CASES) | ELSEWHERE == set(all_checks())
 

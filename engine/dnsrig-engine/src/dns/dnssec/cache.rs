@@ -20,12 +20,13 @@ pub struct Cache {
     entries: LruCache<Digest, Box<[u8]>>,
     bytes: usize,
     bytes_max: usize,
+    forgotten: u64,
 }
 
 impl Cache {
     /// A cache that takes at most `bytes_max` bytes; none, if that is less than a signature takes.
     pub fn new(bytes_max: usize) -> Self {
-        Cache { entries: LruCache::unbounded(), bytes: 0, bytes_max }
+        Cache { entries: LruCache::unbounded(), bytes: 0, bytes_max, forgotten: 0 }
     }
 
     /// The bytes that are taken.
@@ -33,11 +34,17 @@ impl Cache {
         self.bytes
     }
 
+    /// How many signatures had no room, or left for others.
+    pub fn forgotten(&self) -> u64 {
+        self.forgotten
+    }
+
     /// Has the signature of a message appended to `to`: the one that is kept, or the one that `sign` appends, which is
     /// kept then. Returns whether it was there.
     pub fn append(&mut self, message: &[u8], to: &mut Vec<u8>, sign: impl FnOnce(&mut Vec<u8>)) -> bool {
         if self.bytes_max < ENTRY_BYTES {
             sign(to);
+            self.forgotten += 1;
             return false;
         }
         let found: Digest = *digest(&SHA256, message).as_ref().first_chunk().expect("SHA-256 has 32 bytes");
@@ -57,6 +64,7 @@ impl Cache {
         while self.bytes > self.bytes_max {
             let Some((_, oldest)) = self.entries.pop_lru() else { break };
             self.bytes -= ENTRY_BYTES + oldest.len();
+            self.forgotten += 1;
         }
     }
 }
@@ -76,6 +84,7 @@ mod tests {
             found
         };
         assert_eq!([b"a", b"b", b"a", b"c", b"a", b"b"].map(|one| ask(one)), [false, false, true, false, true, false]);
+        assert_eq!(cache.forgotten(), 2, "b, and then c");
     }
 
     #[test]
@@ -84,6 +93,7 @@ mod tests {
         for _ in 0..2 {
             assert!(!cache.append(b"a", &mut Vec::new(), |to| to.push(1)));
         }
+        assert_eq!(cache.forgotten(), 2);
         let mut cache = Cache::new(ENTRY_BYTES);
         assert!(!cache.append(b"a", &mut Vec::new(), |to| to.push(1)));
         assert_eq!(cache.bytes(), 0);

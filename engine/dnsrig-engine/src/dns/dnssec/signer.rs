@@ -57,11 +57,12 @@ impl<'a> SignedZone<'a> {
     }
 }
 
-/// How many signatures were given, and how many of them had to be made.
+/// How many signatures were given, how many of them had to be made, and for how many there was no room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
     pub given: u64,
     pub made: u64,
+    pub forgotten: u64,
 }
 
 /// Makes signatures, and keeps them in bounded memory.
@@ -105,9 +106,11 @@ impl Signer {
         let Signer { nonces, cache, signed, counts } = self;
         signed.write(rrset, zone.name, key, zone.validity())?;
         to.extend_from_slice(signed.rrsig());
+        let forgotten = cache.forgotten();
         let was_kept = cache.append(signed.bytes(), to, |to| key.sign(signed.bytes(), *nonces, to));
         counts.given += 1;
         counts.made += u64::from(!was_kept);
+        counts.forgotten += cache.forgotten() - forgotten;
         Ok(true)
     }
 }

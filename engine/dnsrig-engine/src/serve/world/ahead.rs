@@ -38,8 +38,28 @@ pub fn sign(world: &World, stream: &Path, signatures: &mut Signatures) -> Result
             resolution.resolve(name, Rtype::from_int(asked.rtype));
         }
     }
+    for (name, rtype) in below_arpa(world) {
+        resolution.resolve(name, rtype);
+    }
     let questions = resolution.questions.len() as u64;
     Ok(Ahead { questions, signatures: signatures.take_counts().made })
+}
+
+/// What every world has below `arpa`: who looks whether a resolver validates asks there, whatever clients ask. A name
+/// stands for each wildcard.
+fn below_arpa(world: &World) -> Vec<(Labels, Rtype)> {
+    let mut found = Vec::new();
+    for zone in world.zones().filter(|zone| zone.depth() == 2) {
+        let apex = world.name(zone);
+        if apex.ends_with(b"\x04arpa\0") {
+            found.extend(Labels::read(&apex).map(|name| (name, Rtype::SOA)));
+            world.names(zone, &mut |relative, _| {
+                let name = [b"\x010", relative.strip_prefix(b"\x01*").unwrap_or(relative), &apex].concat();
+                found.extend(Labels::read(&name).map(|name| (name, Rtype::PTR)));
+            });
+        }
+    }
+    found
 }
 
 /// Goes the ways of a resolver with an empty cache, but each only once.
@@ -76,11 +96,16 @@ impl<'w> Resolution<'w> {
         self.ask(zone, name, rtype);
         let aliases = self.reply.answer.iter().filter(|set| set.rtype == Rtype::CNAME && rtype != Rtype::CNAME);
         self.next.extend(aliases.filter_map(|set| Some((Labels::read(set.data().next()?)?, rtype))));
-        // With minimised names a resolver asks for those between, too (RFC 9156).
-        for labels in zone.depth() + 1..name.count() {
-            let between = name.suffix(labels);
-            self.ask_about(zone, between, Rtype::A);
-            self.ask_about(zone, &[MINIMISED, between].concat(), Rtype::A);
+        // A resolver with minimised names asks about each name on the way, and some about the whole one before they ask
+        // for its type (RFC 9156 §3): for A or NS. One that validates asks for DS, which no zone has for its own names:
+        // that denial is the same for every type that a name lacks.
+        for labels in zone.depth()..=name.count() {
+            let suffix = name.suffix(labels);
+            self.ask_about(zone, suffix, Rtype::A);
+            self.ask_about(zone, suffix, Rtype::DS);
+            if (zone.depth() + 1..name.count()).contains(&labels) {
+                self.ask_about(zone, &[MINIMISED, suffix].concat(), Rtype::A);
+            }
         }
         while let Some(parent) = self.world.parent(zone) {
             self.lead_to(zone);

@@ -85,3 +85,49 @@ fn who_asks_what_was_signed_ahead_waits_for_no_signature() {
     ask(&world, &mut cold, questions[0].0, &questions[0].1, Rtype::A);
     assert!(cold.signatures.counts().made > 0);
 }
+
+/// Clients ask for types that most names lack. A resolver with minimised names asks for A or NS of every name on the
+/// way before that, and one that validates asks for DS.
+#[test]
+fn what_a_resolver_asks_before_the_type_itself_is_signed_ahead_too() {
+    let (world, directory) = (world(SPEC), tempfile::tempdir().unwrap());
+    let stream = directory.path().join("stream");
+    let mut questions: Vec<_> = questions(&world).into_iter().step_by(9).collect();
+    questions.iter_mut().for_each(|(_, _, rtype)| *rtype = Rtype::CAA);
+    write(&stream, &questions);
+    let mut signatures = Signatures::new(Nonces::Random, 64 << 20);
+    sign(&world, &stream, &mut signatures).unwrap();
+    let mut state = State::new(signatures);
+    for (zone, name, _) in &questions {
+        let name = Labels::read(name).unwrap();
+        for labels in zone.depth()..=name.count() {
+            for rtype in [Rtype::A, Rtype::NS, Rtype::DS, Rtype::CAA] {
+                ask(&world, &mut state, *zone, name.suffix(labels), rtype);
+            }
+        }
+    }
+    let counts = state.signatures.counts();
+    assert!(counts.given > 1000 && counts.made == 0, "{counts:?}");
+}
+
+/// By these names it is looked whether a resolver validates, before clients ask and after that.
+#[test]
+fn what_every_world_has_below_arpa_is_signed_ahead_whatever_clients_ask() {
+    let (world, directory) = (world(SPEC), tempfile::tempdir().unwrap());
+    let stream = directory.path().join("stream");
+    write(&stream, &[]);
+    let mut signatures = Signatures::new(Nonces::Random, 64 << 20);
+    sign(&world, &stream, &mut signatures).unwrap();
+    let mut state = State::new(signatures);
+    for (name, rtype) in [
+        ("1.0.18.198.in-addr.arpa", Rtype::PTR),
+        ("250.3.19.198.in-addr.arpa", Rtype::PTR),
+        ("dnssec-failed.arpa", Rtype::SOA),
+        ("arpa", Rtype::DNSKEY),
+    ] {
+        let name = crate::dns::testing::name(name);
+        ask(&world, &mut state, world.deepest(&Labels::read(&name).unwrap()), &name, rtype);
+    }
+    let counts = state.signatures.counts();
+    assert!(counts.given > 10 && counts.made == 0, "{counts:?}");
+}

@@ -132,6 +132,7 @@ impl AddAssign<&Counts> for Counts {
         self.seconds_dropped += other.seconds_dropped;
         self.signatures.given += other.signatures.given;
         self.signatures.made += other.signatures.made;
+        self.signatures.forgotten += other.signatures.forgotten;
         self.connections += other.connections;
         self.cpu_ns += other.cpu_ns;
         other.unknown.iter().for_each(|(name, queries)| *self.unknown.entry(name.clone()).or_default() += queries);
