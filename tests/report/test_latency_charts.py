@@ -110,6 +110,13 @@ def test_the_floor_is_grey_and_named_and_the_rest_as_elsewhere(loaded: Run) -> N
     assert used <= {*_look.NEUTRALS.values(), *_look.COLOURS, "none", "transparent"}
 
 
+@pytest.mark.parametrize(("module", "ramp"), [(slowest, False), (by_rate, True)])
+def test_a_legend_names_what_is_drawn_and_no_variant_that_is_invalid(tmp_path: Path, module: Any, ramp: bool) -> None:
+    plan = LoadPlan(servers=[BIND, KNOT], repeats=1, seconds=1, ramp=ramp, invalid=[BIND])
+    text = drawn(module, Run.open(build(tmp_path / "run", plan)))
+    assert KNOT in text and BIND not in text
+
+
 def test_where_all_are_reflectors_none_is_the_floor(tmp_path: Path) -> None:
     plan = LoadPlan(servers=[ECHO], seconds=2, repeats=1, extra_axes={"rate": [1000, 2000]})
     run = Run.open(build(tmp_path / "run", plan))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 import altair as alt
 import polars as pl
@@ -89,11 +89,12 @@ def _place(run: Run, variant: Variant) -> int:
     return _split.colour_names(run).index(_split.colour_of(run, variant))
 
 
-def encodings(run: Run, drawn: Sequence[Variant] = ()) -> tuple[alt.Color, alt.StrokeDash]:
-    """Colour and dash of the column ``colour``: the floor grey and dotted, the servers as in all charts. ``drawn``: the
-    variants that the legend names; by default all."""
-    examples = {name_of(run, variant): variant for variant in drawn or run.manifest.variants}
-    legend = alt.Legend(columns=2, symbolType="stroke", symbolSize=300) if len(examples) > 1 else None
+def encodings(run: Run, drawn: Container[str]) -> tuple[alt.Color, alt.StrokeDash]:
+    """Colour and dash of the column ``colour``: the floor grey and dotted, the servers as in all charts. The legend
+    names the variants whose ids are in ``drawn``, also a single one of several."""
+    names = {name_of(run, variant): variant for variant in run.manifest.variants}
+    examples = {name_of(run, variant): variant for variant in run.manifest.variants if variant.id in drawn}
+    legend = alt.Legend(columns=2, symbolType="stroke", symbolSize=300) if len(names) > 1 else None
     colours = alt.Scale(domain=list(examples), range=[colour(run, v) for v in examples.values()])
     dashes = alt.Scale(domain=list(examples), range=[_dash(run, v) for v in examples.values()])
     return (

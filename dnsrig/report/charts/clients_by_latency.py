@@ -87,7 +87,7 @@ def _panel(
     wide = label == _split.ONLY
     low, high = _look.extent(everything["mean_ms"])
     title, scale, axis = _latency.milliseconds([low, high], "mean latency of a client, ms")
-    colour, dash = _latency.encodings(run)
+    colour, dash = _latency.encodings(run, rows)
     chart: alt.Chart = (
         alt.Chart(pl.concat(_named(run, variants, rows)))
         .mark_line(strokeWidth=1.8)

@@ -94,7 +94,7 @@ def _panel(
     x = alt.X("rate:Q", title=x_title, scale=x_scale, axis=alt.Axis(tickCount=6, format=",~r", labelOverlap="greedy"))
     title, scale, axis = _latency.milliseconds([*everything["p50"], *everything["p99"]], "latency, ms")
     y50, y99 = (alt.Y(f"{name}:Q", title=title, scale=scale, axis=axis) for name in ("p50", "p99"))
-    colour, dash = _latency.encodings(run)
+    colour, dash = _latency.encodings(run, chosen)
     base = alt.Chart(rows)
     points = [
         base.transform_filter(held)

@@ -56,7 +56,7 @@ class Percentiles(Chart):
         return any(self.arrivals(trial).times_ms for trial in run.trials)
 
     def caption(self, run: Run) -> str:
-        return self.says
+        return f"{self.says} A pale line is of a trial that is invalid."
 
     def draw(self, run: Run, findings: Sequence[Finding]) -> list[Drawing]:
         """All panels have the axes of the whole."""
@@ -73,7 +73,12 @@ class Percentiles(Chart):
             of_variant = {"panel": panel, "colour": self.colour(run, variant)}
             for trial in run.of_variant(variant.id):
                 for percent, time_ms in self.arrivals(trial).points():
-                    yield of_variant | {"repeat": trial.record.spec.repeat, "percent": percent, "time_ms": time_ms}
+                    yield of_variant | {
+                        "repeat": trial.record.spec.repeat,
+                        "percent": percent,
+                        "time_ms": time_ms,
+                        "invalid": trial.record.outcome == "invalid",
+                    }
 
     def _panel(self, rows: pl.DataFrame, panel: str, names: Sequence[str]) -> alt.Chart:
         only = panel == _split.ONLY
@@ -83,13 +88,14 @@ class Percentiles(Chart):
         y_scale, y_axis = alt.Scale(domain=[0, 100]), alt.Axis(tickCount=5)
         chart: alt.Chart = (
             alt.Chart(rows.filter(pl.col("panel") == panel))
-            .mark_line(interpolate="step-after", strokeWidth=1.6, opacity=0.8)
+            .mark_line(interpolate="step-after", strokeWidth=1.6)
             .encode(
                 alt.X("time_ms:Q", title=title, scale=scale, axis=x_axis),
                 alt.Y("percent:Q", title=f"{self.arrived}, %", scale=y_scale, axis=y_axis),
                 alt.Color("colour:N", scale=_look.colours(names), legend=legend),
                 alt.StrokeDash("colour:N", scale=_look.dashes(names), legend=legend),
                 alt.Detail("repeat:N"),
+                alt.Opacity("invalid:N", scale=alt.Scale(domain=[False, True], range=[0.8, 0.25]), legend=None),
                 alt.Order("percent:Q"),
             )
             .properties(

@@ -216,7 +216,9 @@ def _cell(
 ) -> alt.LayerChart | alt.FacetChart:
     end_s, top, columns = extent
     names = _split.colour_names(run)
-    legend = alt.Legend(symbolType="stroke") if len(names) > 1 else None
+    drawn = {_split.colour_of(run, trial.record.spec.variant) for trial in _trials(run)}
+    shown = [name for name in names if name in drawn]
+    legend = alt.Legend(symbolType="stroke", values=shown) if len(names) > 1 else None
     colour = alt.Color("colour:N", scale=_look.colours(names), legend=legend)
     dash = alt.StrokeDash("colour:N", scale=_look.dashes(names), legend=legend)
     x = alt.X(

@@ -213,7 +213,7 @@ def _curves(
 ) -> list[alt.Chart]:
     """``named``: the variants in the legend."""
     rows = pl.DataFrame(list(_rows(run, variants, curves)))
-    colour, dash = _latency.encodings(run, [variant for variant in run.manifest.variants if variant.id in named])
+    colour, dash = _latency.encodings(run, named)
     base = alt.Chart(rows)
     layers = [
         base.mark_area(opacity=0.18).encode(x, alt.Y("low:Q"), alt.Y2("high:Q"), colour),
