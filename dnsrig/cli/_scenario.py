@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import get_args
 
+from dnsrig import rundir
 from dnsrig.analysis import path as measured_path
 from dnsrig.analysis.models import congestion, fit, primaries, scenario, secondaries
 from dnsrig.analysis.models.held_out import Row, wall_s
@@ -13,6 +14,7 @@ from dnsrig.analysis.models.round_trips import POLICIES
 from dnsrig.analysis.models.scenario import Path, Scenario
 from dnsrig.analysis.models.secondaries import RECORDS_MEASURED, WORK_FACTOR, WORK_SOURCE
 from dnsrig.errors import UsageError
+from dnsrig.lab import conditions
 from dnsrig.rundir import Scalar
 from dnsrig.servers import all_drivers
 from dnsrig.servers.behaviour import AsSecondary, Policy, Transport
@@ -20,6 +22,7 @@ from dnsrig.text import digits
 
 RECORDS = 4.0
 """Of a tiny zone, as the dataset tiny-zones has them."""
+CONGESTION = "net.ipv4.tcp_congestion_control"
 FROM_DISTANCE = 0.5
 """Round trips a zone that a run must come to at least, for its times to be put down to distance."""
 
@@ -31,7 +34,7 @@ class Asked:
     path: Path
     sites: int
     uplink_bytes_per_s: float | None
-    congestion: str
+    congestion: str | None
     bytes_per_record: float | None
     window_bytes: float | None
     policy: str | None
@@ -89,9 +92,10 @@ def settings(given: list[str]) -> dict[str, Scalar]:
 def build(asked: Asked, kind: str | None, zones: int, records: float | None) -> tuple[Scenario, list[str]]:
     """The scenario, and what to say beside its prediction."""
     server = _server(kind)
-    transport = _transport(asked.transport)
+    transport, tsig = _transport(asked.transport)
     policy = _policy(asked, server, transport)
     notes: list[str] = []
+    algorithm = asked.congestion or _machines_congestion()
     default_workers = (
         server.workers(asked.settings) if server and policy not in ("replica", "remote") else scenario.WINDOW
     )
@@ -103,7 +107,8 @@ def build(asked: Asked, kind: str | None, zones: int, records: float | None) -> 
         policy=policy,
         workers=default_workers if asked.workers is None else asked.workers,
         transport=transport,
-        congestion=asked.congestion,
+        tsig=tsig,
+        congestion=algorithm,
         connections=default_connections if asked.connections is None else asked.connections,
         sites=asked.sites,
         uplink_bytes_per_s=asked.uplink_bytes_per_s,
@@ -116,6 +121,14 @@ def build(asked: Asked, kind: str | None, zones: int, records: float | None) -> 
         found = replace(found, window_bytes=asked.window_bytes)
     if kind and server and policy not in ("replica", "remote"):
         found, notes = _as_server(found, kind, server, asked)
+    if asked.congestion is None and asked.path.loss:
+        notes.append(
+            f"congestion control {algorithm} is this machine's default ({CONGESTION}); the sender's counts, so give --congestion if it has another"
+        )
+    if tsig:
+        notes.append(
+            "TSIG: its bytes are counted, but not the CPU time of signing, which made one large zone take 2 to 12 % longer (docs/explanation/transfer-results.md)"
+        )
     if asked.path.loss > congestion.HELD_LOSS_MAX:
         notes.append(
             f"the laws of congestion control were held against measurements up to {congestion.HELD_LOSS_MAX:.0%} of loss: beyond it take "
@@ -175,12 +188,23 @@ def _as_server(found: Scenario, kind: str, server: AsSecondary, asked: Asked) ->
         secondary=server.title,
         workers_setting=server.workers_setting,
         time_wait=server.time_wait(found.transport),
+        policies=_policies(kind, server, asked.settings, found.transport),
         zone_s=server.zone_s if found.zones > 1 or server.record_s is not None else None,
         record_s=server.record_s,
         work_source=WORK_SOURCE,
         work_factor=WORK_FACTOR,
         limits=limits,
     ), notes
+
+
+def _policies(kind: str, server: AsSecondary, given: Mapping[str, Scalar], transport: Transport) -> frozenset[Policy]:
+    """Those that this server can have, with these settings or others."""
+    found: set[Policy] = {server.policy(given, transport)}
+    if server.connections_setting:
+        found |= {server.policy({server.connections_setting: keep}, transport) for keep in (0, 1)}
+    if all_drivers()[kind].databases:
+        found.add("replica")
+    return frozenset(found)
 
 
 def of_row(asked: Asked, row: Row, zones: int, records: float | None) -> tuple[Scenario, list[str]]:
@@ -195,7 +219,8 @@ def of_row(asked: Asked, row: Row, zones: int, records: float | None) -> tuple[S
         asked,
         path=far,
         settings={**host.settings, **asked.settings},
-        transport=asked.transport or ("xot" if spec.transfer.tls else "tcp"),
+        transport=asked.transport or spec.transfer.transport,
+        congestion=asked.congestion or _congestion_of(row),
         policy=asked.policy or (None if kind else "pipelined"),
         primary=asked.primary or (_primary_of(row) if asked.sites > 1 else None),
         # To one site its work is in the times of the run already.
@@ -249,6 +274,16 @@ def _primary_of(row: Row) -> str | None:
     return next((server.kind for server in servers if server and server.kind in primaries.known()), None)
 
 
+def _congestion_of(row: Row) -> str | None:
+    """The congestion control of the trials' primary, if there is a law for it."""
+    record = row.example.record
+    for name in record.spec.primaries:
+        sysctls = record.conditions.get("hosts", {}).get(name, {}).get("sysctls", {})
+        found = record.spec.hosts[name].congestion or sysctls.get(CONGESTION)
+        return found if found in congestion.ALGORITHMS else None
+    return None
+
+
 def of_work(found: Scenario, kind: str | None) -> list[str]:
     """Notes where a secondary's work is not counted, or known of fewer zones or records than are asked about; of a fit
     see `of_row`."""
@@ -271,11 +306,25 @@ def _server(kind: str | None) -> AsSecondary | None:
     return known[kind] if kind else None
 
 
-def _transport(name: str | None) -> Transport:
-    for known in get_args(Transport):
-        if name == known or name is None:
-            return known  # type: ignore[no-any-return]
-    raise UsageError(f"there is no transport {name!r} here", hint=f"one of {', '.join(get_args(Transport))}")
+def _transport(name: str | None) -> tuple[Transport, bool]:
+    """What carries the messages, and whether TSIG signs them."""
+    if name is not None and name not in get_args(rundir.Transport):
+        raise UsageError(f"there is no transport {name!r} here", hint=f"one of {', '.join(get_args(rundir.Transport))}")
+    carrier, _, tsig = (name or "tcp").partition("+")
+    return ("xot" if carrier == "xot" else "tcp"), bool(tsig)
+
+
+def _machines_congestion() -> str:
+    """What connections of this machine begin with."""
+    found = conditions.sysctl(CONGESTION)
+    if found in congestion.ALGORITHMS:
+        return found
+    raise UsageError(
+        f"no law for this machine's default congestion control, {found}"
+        if found
+        else f"this machine has no {CONGESTION}",
+        hint=f"name that of the sender: --congestion with one of {', '.join(congestion.ALGORITHMS)}",
+    )
 
 
 def _policy(asked: Asked, server: AsSecondary | None, transport: Transport) -> Policy:

@@ -47,7 +47,9 @@ def command(
             help="one (connection a zone), reused, pipelined; replica or remote: of a database. By default the secondary's"
         ),
     ] = None,
-    transport: Annotated[str | None, typer.Option(help="tcp (default) or xot; of a database xot means TLS")] = None,
+    transport: Annotated[
+        str | None, typer.Option(help="tcp (default), tcp+tsig, xot or xot+tsig; of a database xot means TLS")
+    ] = None,
     workers: Annotated[
         int | None,
         typer.Option(
@@ -55,7 +57,12 @@ def command(
         ),
     ] = None,
     connections: Annotated[int | None, typer.Option(help="when pipelined: so many of them")] = None,
-    congestion: Annotated[str, typer.Option(help="of the sender: reno, cubic, illinois, hybla, bbr")] = "cubic",
+    congestion: Annotated[
+        str | None,
+        typer.Option(
+            help="congestion control of the sender: reno, cubic, illinois, hybla or bbr; by default this machine's, or with --from the run's"
+        ),
+    ] = None,
     secondary: Annotated[
         str | None, typer.Option(help="bind, knot, nsd or powerdns, with its default settings")
     ] = None,
@@ -199,7 +206,7 @@ def _answer(scenario: Scenario, notes: list[str]) -> Answer:
     prediction = predict(scenario)
     if not any(limit.time_s > 0 for limit in prediction.limits):
         raise UsageError("nothing is known that could limit it", hint="say --rtt, --rate, --secondary or --site")
-    title = f"{scenario.secondary}, policy {scenario.policy}, {scenario.transport}, {scenario.congestion}"
+    title = f"{scenario.secondary}, policy {scenario.policy}, {scenario.carried_by}, {scenario.congestion}"
     return Answer(title, prediction, alternatives(scenario), notes)
 
 

@@ -143,7 +143,8 @@ def _alternatives(alternatives: Sequence[Alternative]) -> Table:
     )
     for other in alternatives[:TOLD]:
         binding = other.prediction.binding
-        table.add_row(other.change, _bounded(binding, other.prediction.time_s), binding.name)
+        change = f"another secondary: {other.change}" if other.another_secondary else other.change
+        table.add_row(change, _bounded(binding, other.prediction.time_s), binding.name)
     return table
 
 
@@ -236,7 +237,10 @@ def _answer(answer: Answer) -> dict[str, Any]:
             }
             for limit in prediction.limits
         ],
-        "alternatives": [{"change": other.change, **_times(other.prediction)} for other in answer.alternatives],
+        "alternatives": [
+            {"change": other.change, "another_secondary": other.another_secondary, **_times(other.prediction)}
+            for other in answer.alternatives
+        ],
         "notes": list(answer.notes),
     }
 

@@ -11,14 +11,20 @@ from command_line import output
 
 from dnsrig.cli import _units
 from dnsrig.errors import UsageError
+from dnsrig.lab import conditions
 
 S3 = ["--zones", "100000", "--records", "3", "--rtt", "250ms", "--jitter", "50ms", "--loss", "0.1%", "--rate", "20mbit"]
+CUBIC = ["--congestion", "cubic"]
+S3 += CUBIC
 POOLED = ["--secondary", "knot", "--set", "server.background-workers=50", "--set", "server.remote-pool-limit=100"]
+DEFAULT_CONGESTION = "bbr"
+"""Of the machine, as it is said to be."""
 GOLDEN = Path(__file__).parent / "golden/plan.txt"
 
 
 def plan(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
     monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setattr(conditions, "sysctl", {"net.ipv4.tcp_congestion_control": DEFAULT_CONGESTION}.get)
     return output(monkeypatch, capsys, "plan", *arguments)
 
 
@@ -57,11 +63,81 @@ def test_what_binds_may_be_two_limits_that_are_not_the_slowest(
 ) -> None:
     """Two workers: 125 s of round trips and 647 s of CUBIC, one after the other, are more than the 700 s of the link
     that they share."""
-    large = ["--zones", "1000", "--records", "10000", "--rtt", "250ms", "--loss", "0.1%", "--rate", "5.85mbit"]
+    large = ["--zones", "1000", "--records", "10000", "--rtt", "250ms", "--loss", "0.1%", "--rate", "5.85mbit", *CUBIC]
     _, out, _ = plan(monkeypatch, capsys, *large, "--policy", "reused", "--workers", "2")
     rows = [line for line in out.splitlines() if line.startswith(("link rate", "congestion control"))]
     assert rows[0].startswith("link rate") and "binds" not in rows[0] and "binds" in rows[1]
     assert "What binds: congestion control" in out and "about 13 min" in out
+
+
+LOSSY = ["--zones", "1", "--records", "1e6", "--rtt", "60ms", "--loss", "0.5%", "--rate", "100mbit"]
+
+
+def test_connections_begin_with_the_machines_congestion_control(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    by_default, named, other = (
+        plan(monkeypatch, capsys, *LOSSY, *words)[1]
+        for words in ([], ["--congestion", "bbr"], ["--congestion", "cubic"])
+    )
+    said = " ".join(by_default.split())
+    assert "tcp, bbr" in by_default and "about 4.22 s" in said
+    assert "congestion control bbr is this machine's default (net.ipv4.tcp_congestion_control)" in said
+    assert "machine's default" not in named and "about 4.22 s" in " ".join(named.split())
+    assert "about 4.22 s" not in " ".join(other.split())
+
+
+def test_a_machine_whose_congestion_control_has_no_law(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(f"{__name__}.DEFAULT_CONGESTION", "dctcp")
+    code, _, err = plan(monkeypatch, capsys, *LOSSY)
+    assert code == 2 and "no law for this machine's default congestion control, dctcp" in err and "--congestion" in err
+
+
+@pytest.mark.parametrize("transport", ["tcp+tsig", "xot+tsig"])
+def test_every_transport_of_experiments_has_a_prediction(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], transport: str
+) -> None:
+    """A hundred zones of one message each have a TSIG record each, of 88 bytes."""
+    far = ["--zones", "100", "--records", "4", "--rtt", "1ms", "--rate", "1mbit", "--secondary", "nsd", "--json"]
+
+    def link_s(name: str) -> float:
+        (found,) = json.loads(plan(monkeypatch, capsys, *far, "--transport", name)[1])["predictions"]
+        assert f", {name}, " in found["title"]
+        return next(limit["time_s"] for limit in found["limits"] if limit["name"] == "link rate")
+
+    without = transport.removesuffix("+tsig")
+    bytes_per_s = 1e6 / 8 * 1448 / 1500
+    factor = 1.02 if without == "xot" else 1
+    assert link_s(transport) - link_s(without) == pytest.approx(8800 * factor / bytes_per_s, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("secondary", "possible", "remedy"),
+    [
+        ("bind", ["16 workers"], "more workers (transfers-per-ns and transfers-in)."),
+        ("knot", ["connections kept"], "more workers (server.background-workers), or connections that are kept."),
+        ("powerdns", ["a replica of the database", "16 workers"], "more workers (retrieval-threads)."),
+    ],
+)
+def test_advice_is_possible_for_the_secondary(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    secondary: str,
+    possible: list[str],
+    remedy: str,
+) -> None:
+    far = ["--zones", "10000", "--rtt", "250ms", "--rate", "20mbit", "--secondary", secondary]
+    (found,) = json.loads(plan(monkeypatch, capsys, *far, "--json")[1])["predictions"]
+    own = [other["change"] for other in found["alternatives"] if not other["another_secondary"]]
+    assert all(any(change.startswith(name) for change in own) for name in possible)
+    assert not any("pipelined" in change for change in own)
+    assert [other["another_secondary"] for other in found["alternatives"]] == sorted(
+        other["another_secondary"] for other in found["alternatives"]
+    )
+    said = " ".join(plan(monkeypatch, capsys, *far)[1].split())
+    assert f"To lift it: {remedy}" in said and "another secondary: pipelined AXFR" in said
 
 
 @pytest.mark.parametrize(("within", "status"), [("30min", 0), ("5min", 1), ("21min", 3)])
@@ -286,7 +362,7 @@ def test_a_chart_is_of_one_prediction(
 def test_named_sites(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("dnsrig.lab.sites")
     code, out, _ = plan(
-        monkeypatch, capsys, "--zones", "100000", "--records", "3", "--site", "s3-far", *POOLED, "--json"
+        monkeypatch, capsys, "--zones", "100000", "--records", "3", "--site", "s3-far", *POOLED, *CUBIC, "--json"
     )
     found = json.loads(out)["predictions"][0]
     _, same, _ = plan(monkeypatch, capsys, *S3, *POOLED, "--json")

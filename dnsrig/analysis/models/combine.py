@@ -11,24 +11,25 @@ the same time, so nothing is added there.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from dnsrig.analysis.models import buffers, congestion, ports, primaries, round_trips, sharing, volume
 from dnsrig.analysis.models.law import Limit
 from dnsrig.analysis.models.scenario import Scenario
 from dnsrig.analysis.models.secondaries import WORK_FACTOR
+from dnsrig.servers.behaviour import Policy
 from dnsrig.text import digits
 
 LINK_RATE, ROUND_TRIPS = "link rate", "round trips"
 ROUNDS = 12
 """Of the fixed point of round trip and packets a second: each halves the error at least."""
-BY_POLICY = {
-    "pipelined": "more zones asked for at once ({setting})",
-    "reused": "more workers ({setting}), or pipelining",
-    "remote": "more workers ({setting}), or a replica of the database near the secondary",
+BETTER_POLICIES: Mapping[Policy, Mapping[Policy, str]] = {
+    "one": {"reused": "connections that are kept", "pipelined": "pipelining"},
+    "reused": {"pipelined": "pipelining"},
+    "remote": {"replica": "a replica of the database near the secondary"},
 }
-"""What there is to do about round trips, where not every zone has a connection of its own."""
+"""Policies with fewer round trips."""
 SHARE_TOLD = 0.01
 """Of the slowest: limits below it are left out of alternatives."""
 FILLS = "bbr"
@@ -98,6 +99,8 @@ class Alternative:
 
     change: str
     prediction: Prediction
+    another_secondary: bool = False
+    """Whether the secondary that was asked about cannot do it."""
 
 
 def predict(scenario: Scenario) -> Prediction:
@@ -122,12 +125,15 @@ def _turn(scenario: Scenario, path: list[Limit], waiting: list[Limit]) -> tuple[
 
 
 def alternatives(scenario: Scenario) -> list[Alternative]:
-    """What would lift the limit that binds: single changes that save time, the best first."""
+    """What would lift the limit that binds: single changes that save time, the best first; those for which it takes
+    another secondary come last."""
     now = predict(scenario)
-    found = [Alternative(change, predict(other)) for change, other in _changes(scenario)]
+    found = [
+        Alternative(change, predict(other), not scenario.can(other.policy)) for change, other in _changes(scenario)
+    ]
     told = [other for other in found if other.prediction.limits and now.limits]
     faster = [other for other in told if other.prediction.time_s < now.time_s * (1 - SHARE_TOLD)]
-    return sorted(faster, key=lambda other: other.prediction.time_s)
+    return sorted(faster, key=lambda other: (other.another_secondary, other.prediction.time_s))
 
 
 def _changes(scenario: Scenario) -> Iterator[tuple[str, Scenario]]:
@@ -265,8 +271,14 @@ def _waiting(scenario: Scenario) -> Iterator[Limit]:
 def _fewer_round_trips(scenario: Scenario) -> str:
     if scenario.workers >= scenario.zones:
         return "fewer round trips a zone, or a shorter way; more workers do not help, all zones are fetched at once already"
-    least = "more workers ({setting}), connections that are kept, or pipelining"
-    return BY_POLICY.get(scenario.policy, least).format(setting=scenario.workers_setting)
+    more = "zones asked for at once" if scenario.policy == "pipelined" else "workers"
+    others = [words for policy, words in BETTER_POLICIES.get(scenario.policy, {}).items() if scenario.can(policy)]
+    return _either(f"more {more} ({scenario.workers_setting})", *others)
+
+
+def _either(first: str, *others: str) -> str:
+    """``a``; ``a, or b``; ``a, b, or c``."""
+    return ", ".join([first, *others[:-1]]) + (f", or {others[-1]}" if others else "")
 
 
 def _wall(scenario: Scenario) -> Iterator[Limit]:
@@ -277,7 +289,8 @@ def _wall(scenario: Scenario) -> Iterator[Limit]:
             time_s,
             round_trips.FACTOR,
             f"{scenario.zones:,} connections with {scenario.ports:,} ports, each 60 s in TIME_WAIT: {ports.connections_per_s(scenario.ports):,.0f} a second",
-            "keep connections, widen net.ipv4.ip_local_port_range, more source addresses, or net.ipv4.tcp_tw_reuse = 1",
+            ("keep connections, " if scenario.can("reused") else "")
+            + "widen net.ipv4.ip_local_port_range, more source addresses, or net.ipv4.tcp_tw_reuse = 1",
             ports.SOURCE,
             at_least=True,
         )

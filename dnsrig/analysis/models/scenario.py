@@ -62,6 +62,8 @@ class Scenario:
     workers: int
     """Transfers at once; when pipelined the zones asked for at once, on all connections together."""
     transport: Transport = "tcp"
+    tsig: bool = False
+    """Whether messages are signed."""
     soa: Soa = "none"
     connections: int = 1
     """When pipelined."""
@@ -69,6 +71,8 @@ class Scenario:
     """Of the sender: the primary, or the near database."""
     bytes_per_record: float = volume.BYTES_PER_RECORD
     secondary: str = "a secondary"
+    policies: frozenset[Policy] | None = None
+    """Those that this secondary can have; None: no server is named, so any."""
     workers_setting: str = "here: --workers"
     time_wait: bool = True
     """Whether a connection a zone leaves a port in TIME_WAIT on the secondary."""
@@ -115,10 +119,21 @@ class Scenario:
                 f"no law for congestion control {self.congestion!r}", hint=f"one of {', '.join(ALGORITHMS)}"
             )
 
+    def can(self, policy: Policy) -> bool:
+        """Whether this secondary can have it, with other settings perhaps."""
+        return self.policies is None or policy in self.policies
+
+    @property
+    def carried_by(self) -> str:
+        """The transport as experiments name it."""
+        return f"{self.transport}+tsig" if self.tsig else self.transport
+
     @property
     def nbytes(self) -> float:
         """Of DNS messages, or what a database sends in their place, to one site."""
         carried = volume.bytes_of(self.zones, self.records, self.bytes_per_record)
+        if self.tsig:
+            carried += self.zones * volume.tsig_bytes(carried / self.zones)
         if self.policy in round_trips.CONNECTS:
             carried += self.zones * volume.CONNECTION_BYTES
         tls = self.transport == "xot"

@@ -21,6 +21,10 @@ of length."""
 CONNECTION_BYTES = 280.0
 """Of one connection's opening and closing, in the direction of the data: as counted on dnsrig's links, 564 bytes both
 ways."""
+TSIG_BYTES = 88.0
+"""A record of hmac-sha256 (RFC 8945 §4.2), with a key whose name has 15 letters, like dnsrig's own."""
+MESSAGE_BYTES = 16_000
+"""A message of a transfer, as BIND, Knot DNS and NSD fill it (docs/explanation/primaries-results.md)."""
 PACKET_BYTES = 1500
 SEGMENT_BYTES = 1448
 """Of an Ethernet packet: 20 for IPv4, 20 for TCP, 12 for timestamps (RFC 7323)."""
@@ -37,6 +41,11 @@ half of what they say."""
 def bytes_of(zones: int, records: float, bytes_per_record: float = BYTES_PER_RECORD) -> float:
     """Bytes of DNS messages of the AXFR of ``zones`` zones of ``records`` records each."""
     return zones * (records * bytes_per_record + BYTES_PER_ZONE)
+
+
+def tsig_bytes(nbytes: float) -> float:
+    """The TSIG records of one zone's transfer: all primaries that were measured sign every message."""
+    return math.ceil(nbytes / MESSAGE_BYTES) * TSIG_BYTES
 
 
 def payload_rate(rate_bytes_per_s: float) -> float:
