@@ -48,6 +48,10 @@ def show(request: preparation.Request) -> None:
         console.print(
             f"chance: {significance.reach(repeats, repeats, comparisons, machines=machines)} (after Holm)", markup=False
         )
+    if any(host.settings for spec in specs for host in spec.hosts.values()):
+        console.print(
+            "settings of servers are read when the servers start: the first trial shows whether they are right"
+        )
     for name in plan.wanted_servers(points):
         if sources.find(name) is None:
             console.print(f"{name} is not installed yet: {sources.how(name)}")

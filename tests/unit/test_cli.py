@@ -69,6 +69,15 @@ def test_dry_run_needs_neither_root_nor_servers(
     assert not (tmp_path / "empty").exists()
 
 
+@pytest.mark.parametrize(("settings", "said"), [([], False), (["hosts.secondary.settings.nsd.misspelt=1"], True)])
+def test_a_dry_run_says_that_it_does_not_try_settings_of_servers(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], settings: list[str], said: bool
+) -> None:
+    words = [word for setting in settings for word in ("--set", setting)]
+    code, out, _ = output(monkeypatch, capsys, "run", "tour", "--dry-run", *words)
+    assert code == 0 and ("the first trial shows whether they are right" in " ".join(out.split())) is said
+
+
 @pytest.mark.parametrize(
     ("repeats", "said"),
     [

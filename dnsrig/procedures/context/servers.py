@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import signal
 import subprocess
 from dataclasses import dataclass, field, replace
@@ -20,6 +21,8 @@ from dnsrig.servers import driver, sources
 from dnsrig.servers.driver import Changes, Placement, Preparation
 
 PREPARATION_LIMIT_S = 1800.0
+SHOWN_MAX = 300
+"""Characters of a line of a log."""
 
 
 @dataclass
@@ -112,7 +115,7 @@ class Servers:
             finally:
                 started.stop()
         if started.popen.returncode != 0:
-            raise ServerFailed(f"{step.command[0]} on host {name} {started.how_it_ended()}{last_words(log)}")
+            raise ServerFailed(f"{step.command[0]} on host {name} {started.how_it_ended()}{why_it_ended(log)}")
 
     def take_rows(self, name: str) -> None:
         """Rows that the server of host ``name`` wrote join those of the trial."""
@@ -128,7 +131,7 @@ class Servers:
             if not server.process.running and not server.process.stopped_by_us:
                 raise ServerFailed(
                     f"{server.placement.source.label} on host {name} {server.process.how_it_ended()}"
-                    f"{last_words(server.log)}"
+                    f"{why_it_ended(server.log)}"
                 )
 
     def count_threads(self) -> None:
@@ -177,3 +180,18 @@ class Servers:
         if (machine := self.workspace.host(name).machine) is not None:
             with contextlib.suppress(DnsrigError):  # a machine that is gone has ended the trial already
                 machine.fetch(self.placements[name].directory.resolve())
+
+
+def why_it_ended(log: Path) -> str:
+    """The last line of a server's log, for a sentence. A server that refuses its configuration often ends with less
+    than it knows: the first line of the log that names a line of a file beside it comes before that."""
+    names = "|".join(re.escape(path.name) for path in sorted(log.parent.iterdir()) if path != log)
+    place = re.compile(rf"(?:{names}):\d+|(?:{names})\W.*\bline \d+|\bline \d+.*/(?:{names})\b")
+    with log.open(errors="replace") as lines:
+        found = next(((n, line) for n, line in enumerate(lines, start=1) if names and place.search(line)), None)
+    if found is None:
+        return last_words(log)
+    number, line = found
+    shown, last = line.strip()[:SHOWN_MAX], last_words(log).removeprefix(": ")
+    where = "/".join(log.parts[-3:])
+    return f": {shown} (line {number} of {where})" + (f"; last: {last}" if last not in line else "")
