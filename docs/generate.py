@@ -23,6 +23,7 @@ from dnsrig.cli._app import application
 from dnsrig.cli._exits import EVERY, STATUS
 from dnsrig.cli.engine import SUBCOMMANDS
 from dnsrig.experiment import model, plan
+from dnsrig.lab import rtts, sites
 from dnsrig.procedures import _checks, all_procedures
 from dnsrig.rundir import Level, Resolving
 from dnsrig.servers import all_drivers, feature_table
@@ -89,6 +90,17 @@ def _engine_commands(name: str) -> list[list[str]]:
     return more.get(name, [[name]])
 
 
+TABLES: dict[type[model.Part], str] = {
+    model.Document: "",
+    model.HostDocument: "Of a host, under `[hosts.NAME]`:",
+    model.ResolvingDocument: "Of a resolver, under `[hosts.resolver.resolving]`:",
+    model.TransferDocument: "Of the way of zones, under `[transfer]`:",
+    model.PathDocument: "Of an emulated path, under `[path]`: in the direction in which zones go.",
+    model.DirectionDocument: "Of the direction back, under `[path.reverse]`, where it differs:",
+}
+"""The tables of an experiment -> what is said above their keys."""
+
+
 def experiments() -> str:
     text = "# Experiments\n\nThe built-in ones:\n\n"
     rows = []
@@ -101,14 +113,12 @@ def experiments() -> str:
         ]
         rows.append([f"`{name}`", raw["question"], "; ".join(sizes)])
     text += table(["name", "question", "size"], rows)
-    text += "\n## Keys\n\n"
-    text += table(["key", "default", "meaning"], _fields(model.Document))
-    text += "\nOf a host, under `[hosts.NAME]`:\n\n"
-    text += table(["key", "default", "meaning"], _fields(model.HostDocument))
-    text += "\nOf a resolver, under `[hosts.resolver.resolving]`:\n\n"
-    text += table(["key", "default", "meaning"], _fields(model.ResolvingDocument))
-    text += "\nOf the way of zones, under `[transfer]`:\n\n"
-    text += table(["key", "default", "meaning"], _fields(model.TransferDocument))
+    text += "\n## Keys\n"
+    for part, heading in TABLES.items():
+        text += f"\n{heading}\n\n" if heading else "\n"
+        text += table(["key", "default", "meaning"], _fields(part))
+    text += f"\nSites: {', '.join(f'`{name}`' for name in sites.all_sites())}.\n\nDistributions of round trips:\n\n"
+    text += "".join(f"- `{name}`: {found.source}\n" for name, found in rtts.DISTRIBUTIONS.items())
     text += "\n## Datasets\n\n"
     for name, module in datasets.kinds().items():
         text += f"`{name}`: {module.DESCRIPTION}. Parameters: "

@@ -71,7 +71,11 @@ class HostDocument(HostOptions, Part):
     sysctls: dict[str, str | int] = Field(
         default_factory=dict, description="`net.*` sysctls that a network namespace has of its own"
     )
-    cpus: list[int] | None = Field(None, description="CPUs of everything on the host; by default design §4")
+    cpus: list[int] | None = Field(
+        None,
+        description="CPUs of everything on the host; by default the server under test has the last one, other servers one "
+        "each while there are enough, and all else the first",
+    )
     source_addresses: int = Field(
         0, ge=0, le=200, description="more addresses of the host, from which its server asks for zones in turn"
     )

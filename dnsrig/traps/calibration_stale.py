@@ -19,7 +19,7 @@ from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 
 ORDER = 85
 TITLE = "the calibration no longer holds"
-SOURCE = "design: no figure without its conditions; a certificate's are those of its day"
+SOURCE = "docs/reference/certificate.md: a certificate holds for the conditions of its day"
 LONGEST = timedelta(days=30)
 """About as often as distributions and hosting companies bring a new kernel, microcode or host. It is a convention, and
 no measured one: recalibrating takes ten minutes."""

@@ -22,7 +22,7 @@ from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 ORDER = 90
 OF_IMPORTED = True
 TITLE = "too few repeats for the spread"
-SOURCE = "S1: 30,000 zones took 66 to 181 s over 10 repeats; design: statistics from 5 repeats"
+SOURCE = "S1: 30,000 zones took 66 to 181 s over 10 repeats; intervals and tests begin at 5 repeats here"
 WIDEST_HALF_WIDTH = 0.10
 """Half the 95 % interval of the median, relative to the median, above which a result is called too wide."""
 

@@ -17,6 +17,7 @@ from types import ModuleType
 import pytest
 
 import dnsrig
+from dnsrig.experiment import model
 from dnsrig.servers import all_drivers
 
 ROOT = Path(__file__).parents[2]
@@ -44,6 +45,17 @@ def _module(path: str) -> ModuleType:
 def test_what_is_generated_is_up_to_date() -> None:
     for path, text in _module("docs/generate.py").files().items():
         assert (ROOT / path).read_text() == text, f"{path} is out of date: run `make docs`"
+
+
+def test_every_key_of_an_experiment_is_in_the_reference() -> None:
+    def parts(of: type[model.Part]) -> set[type[model.Part]]:
+        return {of}.union(*map(parts, of.__subclasses__())) - {model.Part}
+
+    text = (ROOT / "docs/reference/experiments.md").read_text().partition("## Keys")[2].partition("## Datasets")[0]
+    tables = text.count("| key |")
+    assert tables == len(parts(model.Part)), "a table for each part of a document"
+    for part in parts(model.Part):
+        assert [name for name in part.model_fields if f"| `{name}` |" not in text] == []
 
 
 def test_package_and_engine_have_one_version() -> None:
