@@ -29,13 +29,9 @@ def command(on: _on.Option = "") -> None:
     With --on, at all of several machines, and at what differs between them. Leaves nothing behind. Exit status 1 if
     something is missing without which dnsrig cannot work.
     """
-    from dnsrig.lab import check, removal
+    from dnsrig.lab import check
 
-    if on:
-        grades = _machines(on)
-    else:
-        removal.clean()
-        grades = _show(list(check.remarks()))
+    grades = _machines(on) if on else _show(list(check.remarks()))
     sys.exit(1 if "bad" in grades else 0)
 
 

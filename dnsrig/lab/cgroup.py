@@ -8,6 +8,7 @@ programs on its CPUs: some choose others for themselves, as Knot DNS, which ties
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import signal
 import time
@@ -15,7 +16,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from dnsrig.errors import DnsrigError
+
 PARENT = "dnsrig"
+WRITABLE = "a container needs its own writable cgroup tree, as with --privileged; `mount -o remount,rw` does it where that is allowed"
+"""What there is to do about a tree that cannot be written."""
 MAKE_ATTEMPTS = 5
 REMOVE_LIMIT_S = 5.0
 CPUS, MEMORY_NODES = "cpuset.cpus", "cpuset.mems"
@@ -64,6 +69,10 @@ def make(folder: Path, cpus: Sequence[int] = ()) -> None:
         except FileNotFoundError:
             if attempt == MAKE_ATTEMPTS - 1:
                 raise
+        except OSError as error:
+            if error.errno not in (errno.EROFS, errno.EACCES, errno.EPERM):
+                raise
+            raise DnsrigError(f"the cgroup {folder} cannot be made: {error.strerror}", hint=WRITABLE) from error
 
 
 def _enable_controllers(folder: Path) -> None:

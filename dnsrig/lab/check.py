@@ -12,7 +12,7 @@ from pyroute2.netlink.exceptions import NetlinkError
 
 from dnsrig import paths, version
 from dnsrig.errors import DnsrigError
-from dnsrig.lab import addresses, cgroup, conditions, congestion, disturbances, uml
+from dnsrig.lab import addresses, cgroup, conditions, congestion, disturbances, removal, uml
 from dnsrig.lab.links import netem, tun
 from dnsrig.lab.network import Network
 from dnsrig.lab.remark import Remark
@@ -22,11 +22,18 @@ DISK_WANTED_BYTES = 5 << 30
 OPEN_FILES_WANTED = 20_000
 WANTED_CONTROLS = ("reno", "cubic", "bbr", "hybla", "illinois")
 """What the built-in experiments compare."""
+NAMESPACES = "may this container make network namespaces? It needs CAP_SYS_ADMIN and CAP_NET_ADMIN"
 
 
 def remarks() -> Iterator[Remark]:
     for look in LOOKS:
         yield from look()
+
+
+def _remains() -> Iterator[Remark]:
+    _, left = removal.clean()
+    if left:
+        yield Remark("dead trials", "note", f"not removed: {', '.join(left)}", "`dnsrig clean` as root")
 
 
 def _root() -> Iterator[Remark]:
@@ -53,10 +60,14 @@ def _network() -> Iterator[Remark]:
     try:
         with Network(hosts, [LinkSpec(ends=("left", "right"))]) as network:
             (link,) = network.check_links()
-    except (OSError, DnsrigError, NetlinkError) as error:
-        yield Remark(
-            "network", "bad", f"two hosts joined by veth cannot be made: {error}", "does the kernel have veth?"
-        )
+    except DnsrigError as error:
+        yield Remark("network", "bad", f"two hosts cannot be made: {error.message}", error.hint)
+        return
+    except OSError as error:
+        yield Remark("network", "bad", f"two hosts cannot be made: {error}", NAMESPACES)
+        return
+    except NetlinkError as error:
+        yield Remark("network", "bad", f"two hosts cannot be joined by veth: {error}", "does the kernel have veth?")
         return
     if link["works"]:
         yield Remark("network", "good", f"two hosts joined by veth: {link['rtt_median_us']} µs there and back")
@@ -124,6 +135,10 @@ def _cgroups() -> Iterator[Remark]:
         yield Remark("cgroups", "bad", "no cgroup tree is mounted", "mount -t cgroup2 none /sys/fs/cgroup")
         return
     yield Remark("cgroups", "good", ", ".join(f"v{t.version} {' '.join(t.controllers)}".strip() for t in trees))
+    if os.geteuid() == 0:
+        for tree in trees:
+            if not os.access(tree.mount, os.W_OK):
+                yield Remark("cgroups", "bad", f"{tree.mount} cannot be written", cgroup.WRITABLE)
 
 
 def _pressure() -> Iterator[Remark]:
@@ -180,5 +195,5 @@ def _suites() -> Iterator[Remark]:
 
 
 LOOKS: tuple[Callable[[], Iterator[Remark]], ...] = (
-    _root, _engine, _network, _links, _congestion, _uml, _cgroups, _pressure, disturbances.remarks, _ports, _files, _disk, _suites,
+    _remains, _root, _engine, _network, _links, _congestion, _uml, _cgroups, _pressure, disturbances.remarks, _ports, _files, _disk, _suites,
 )  # fmt: skip

@@ -106,20 +106,23 @@ def live() -> list[str]:
 
 
 def dead() -> Iterator[Ledger]:
-    """Ledgers of trials that died, locked by us while we look at each."""
+    """Ledgers of trials that died, locked by us while we look at each; not those that this user may not write."""
     for path in _ledgers():
         try:
             handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-        except FileNotFoundError:
+        except (FileNotFoundError, PermissionError):
             continue
-        except PermissionError as error:
-            raise DnsrigError(f"{path} can only be looked at by root", hint="run it again with sudo") from error
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(handle)
             continue
         yield _read(path, handle)
+
+
+def dead_of_others() -> list[str]:
+    """Tags of trials that died, of which this user may remove nothing."""
+    return [path.stem for path in _ledgers() if not os.access(path, os.W_OK) and not _is_locked(path)]
 
 
 def _ledgers() -> list[Path]:

@@ -61,4 +61,4 @@ def clean() -> tuple[list[str], list[str]]:
         left += remains
         if not remains:
             removed.append(made.tag)
-    return removed, left
+    return removed, left + [f"what trial {tag} left, which takes root" for tag in ledger.dead_of_others()]

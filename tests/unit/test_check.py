@@ -6,9 +6,11 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from pyroute2.netlink.exceptions import NetlinkError
 
 from dnsrig.cli import check as command
-from dnsrig.lab import check, conditions, congestion, disturbances, idle, removal, uml
+from dnsrig.errors import DnsrigError
+from dnsrig.lab import cgroup, check, conditions, congestion, disturbances, idle, removal, uml
 from dnsrig.lab.links import netem, tun
 from dnsrig.lab.remark import Remark
 
@@ -72,6 +74,48 @@ def test_kernel_uml(monkeypatch: pytest.MonkeyPatch, why: str | None, cached: bo
     monkeypatch.setattr(uml, "find", lambda: kernel if cached else None)
     (found,) = check._uml()
     assert says in found.says and found.grade == ("note" if why else "good")
+
+
+class Refused:
+    """A network that cannot be made."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def __enter__(self) -> None:
+        raise self.error
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("error", "says", "remedy"),
+    [
+        (DnsrigError("the cgroup /x cannot be made", hint="a writable tree"), "the cgroup /x", "a writable tree"),
+        (OSError(1, "Operation not permitted"), "Operation not permitted", "CAP_SYS_ADMIN"),
+        (NetlinkError(95, "Operation not supported"), "joined by veth", "have veth?"),
+    ],
+)
+def test_veth_is_blamed_for_veth_alone(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, says: str, remedy: str
+) -> None:
+    monkeypatch.setattr(check, "Network", lambda *_: Refused(error))
+    (found,) = check._network()
+    assert found.grade == "bad" and says in found.says and remedy in found.remedy
+    assert ("veth" in found.says + found.remedy) is isinstance(error, NetlinkError)
+
+
+def test_a_tree_of_cgroups_that_cannot_be_written_is_bad(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(cgroup, "hierarchies", lambda: [cgroup.Hierarchy(tmp_path, 2)])
+    monkeypatch.setattr("os.access", lambda path, mode: path != tmp_path)
+    found = list(check._cgroups())
+    assert [remark.grade for remark in found] == ["good", "bad"] and str(tmp_path) in found[1].says
+
+
+def test_what_a_dead_trial_of_root_left_is_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(removal, "clean", lambda: ([], ["what trial aaaaa left, which takes root"]))
+    (found,) = check._remains()
+    assert found.grade == "note" and "aaaaa" in found.says and "dnsrig clean" in found.remedy
 
 
 def test_brackets_are_printed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -9,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from dnsrig.errors import UsageError
-from dnsrig.lab import cgroup, clock, conditions, ledger, network
+from dnsrig.errors import DnsrigError, UsageError
+from dnsrig.lab import cgroup, clock, conditions, ledger, network, removal
 from dnsrig.lab.host import set_sysctl
 from dnsrig.rundir import LinkSpec
 
@@ -59,6 +60,41 @@ def test_ledger_lives_as_long_as_its_lock(ledgers: Path) -> None:
     found.close()
     assert list(ledgers.iterdir()) == []
     os.close(mine.handle)
+
+
+@pytest.mark.parametrize("lives", [True, False])
+def test_a_user_leaves_the_trials_of_root_alone(ledgers: Path, monkeypatch: pytest.MonkeyPatch, lives: bool) -> None:
+    """The ledgers of root are there to be read, not to be written."""
+    roots = ledger.Ledger.open_new()
+    if not lives:
+        fcntl.flock(roots.handle, fcntl.LOCK_UN)
+    open_ = os.open
+
+    def refused(path: Path, flags: int, *more: int) -> int:
+        if flags & os.O_RDWR:
+            raise PermissionError(path)
+        return open_(path, flags, *more)
+
+    monkeypatch.setattr(os, "open", refused)
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    assert removal.clean() == ([], [] if lives else [f"what trial {roots.tag} left, which takes root"])
+    assert ledger.live() == ([roots.tag] if lives else [])
+    os.close(roots.handle)
+
+
+@pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES, errno.EINVAL])
+def test_a_cgroup_that_cannot_be_written_is_said_to_be_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def refused(folder: Path, **_: object) -> None:
+        raise OSError(number, os.strerror(number), str(folder))
+
+    monkeypatch.setattr(Path, "mkdir", refused)
+    writable = number == errno.EINVAL
+    with pytest.raises(OSError if writable else DnsrigError) as caught:
+        cgroup.make(tmp_path / cgroup.PARENT / "aaaaa" / "primary")
+    if isinstance(caught.value, DnsrigError):
+        assert "the cgroup" in caught.value.message and "writable cgroup tree" in caught.value.hint
 
 
 def test_tags_begin_as_told(ledgers: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ from dnsrig.errors import DnsrigError
 from dnsrig.experiment import certificates, children
 from dnsrig.experiment.children import Child
 from dnsrig.experiment.machines import leases
-from dnsrig.lab import check, conditions, removal
+from dnsrig.lab import check, conditions
 from dnsrig.lab.process import move_to
 from dnsrig.rundir import OBSERVER, TrialSpec
 from dnsrig.servers import sources
@@ -48,7 +48,6 @@ def look() -> dict[str, Any]:
 
 def remarks() -> list[dict[str, str]]:
     """What `dnsrig check` says of it."""
-    removal.clean()
     return [asdict(remark) for remark in check.remarks()]
 
 
