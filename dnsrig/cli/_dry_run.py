@@ -73,7 +73,10 @@ def show_order(console: Console, order: Sequence[TrialKey], variants: Iterable[V
 def show_time(console: Console, specs: list[TrialSpec]) -> None:
     """``specs``: one a trial."""
     whole = estimate.of_run(specs)
-    console.print(f"time: about {_time(whole.expected_s)}; {_time(whole.at_most_s)} if every trial hits its limit")
+    console.print(
+        f"time: about {_time(whole.expected_s)} on a machine that does nothing else; {_time(whole.at_most_s)} if every"
+        " trial hits its limit; what has to be installed, built or made first comes on top"
+    )
 
 
 def _time(seconds: float) -> str:

@@ -12,6 +12,10 @@ from dnsrig.servers import driver
 RECORDS_PER_S = 100_000
 ZONES_PER_S = 1_000
 """Cautious rates of a server that nothing else limits, as measured on a machine of 2 cores."""
+WORLD_S = 7.0
+"""A simulated Internet signs before it answers, and a twin of its resolver shows at which level that resolves."""
+PATH_S = 4.0
+"""Emulated links are started, tested and ended."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,8 @@ def of_trial(spec: TrialSpec) -> Estimate:
     expected_s = getattr(procedure(spec.procedure), "expected_s", None)
     measured_s = expected_s(spec.options) if expected_s else 0.0
     overhead_s = executor(spec.kernel).OVERHEAD_S
+    overhead_s += WORLD_S if spec.world else 0.0
+    overhead_s += PATH_S if any(link.emulated for link in spec.links) else 0.0
     at_most_s = overhead_s + 2 * work_s + measured_s + spec.limit_s
     return Estimate(overhead_s + min(2 * work_s, spec.limit_s) + measured_s, at_most_s)
 

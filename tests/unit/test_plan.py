@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dnsrig.errors import UsageError
-from dnsrig.experiment import hosts, model, plan, preparation
+from dnsrig.experiment import estimate, hosts, model, plan, preparation
 from dnsrig.procedures import procedure
 from dnsrig.rundir import DatasetSpec, HostDuties, HostOptions, ServerSource
 
@@ -101,6 +101,28 @@ def test_matrix_by_mistake_is_refused() -> None:
         plan.check_size(10_000, 1_000)
     assert "10,000 trials" in caught.value.message
     plan.check_size(1_000, 1_000)
+
+
+RESOLVERS = ['server=["bind@forky","unbound@forky"]', 'level=["do-unvalidated","validating"]', "path.rtts=near"]
+
+
+@pytest.mark.parametrize(
+    ("experiment", "settings", "trials", "took_s"),
+    [
+        ("dnssec-validation", [*RESOLVERS, "options.duration_s=20", "stream.duration_s=20"], 24, 14 * 60),
+        ("signed-share", ["exclude=[]"], 48, 17 * 60),
+        ("resolver-overload", [], 12, 8 * 60),
+    ],
+)
+def test_an_estimate_is_near_what_such_runs_took(
+    experiment: str, settings: list[str], trials: int, took_s: float
+) -> None:
+    """Runs of resolvers whose times are in docs/explanation: resolvers.md and resolver-results.md."""
+    points = preparation.draft(preparation.Request(experiment, settings=settings))[1]
+    specs = [plan.provisional(experiment, point, [0, 1]) for point in points]
+    assert trials % len(specs) == 0
+    expected_s = estimate.of_run(specs * (trials // len(specs))).expected_s
+    assert expected_s == pytest.approx(took_s, rel=0.15)
 
 
 SERVERS = {
