@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 from load_data import LoadPlan, build
 
+from dnsrig.analysis import minutes
 from dnsrig.analysis.read import Run
 from dnsrig.analysis.row_files.statistics import STATISTICS
 from dnsrig.report import svg
@@ -46,11 +47,29 @@ def test_counters_are_drawn_by_their_growth(resolved: Run) -> None:
     assert _counters.rate(trial, "unknown").is_empty() and _counters.share(trial, "unknown", "cache_hits").is_empty()
 
 
-def test_both_minutes_are_drawn(resolved: Run) -> None:
+@pytest.mark.parametrize(
+    ("minute_s", "first", "last"), [(60, "first 2 s", "last 2 s"), (1, "first minute", "last minute")]
+)
+def test_both_minutes_are_drawn_or_the_halves_of_a_short_replay(
+    resolved: Run, monkeypatch: pytest.MonkeyPatch, minute_s: int, first: str, last: str
+) -> None:
+    monkeypatch.setattr(minutes, "MINUTE_NS", minute_s * SECOND)
     assert first_and_last_minute.applies(resolved)
     (drawing,) = first_and_last_minute.draw(resolved)
     text = svg.render(drawing.chart)
-    assert "first minute" in text and "last minute" in text
+    assert f">{first}<" in text and f">{last}<" in text
+
+
+def test_a_legend_names_no_variant_that_is_invalid(resolved: Run) -> None:
+    other = resolved.manifest.variants[0].model_copy(update={"id": "other", "parameters": {"server": "nsd@system"}})
+    resolved.manifest.variants.append(other)
+    resolved.manifest.specs["other"] = next(iter(resolved.manifest.specs.values())).model_copy(
+        update={"variant": other}
+    )
+    resolved.manifest.axes["server"].append("nsd@system")
+    (drawing,) = first_and_last_minute.draw(resolved)
+    text = svg.render(drawing.chart)
+    assert "knot@system" in text and "nsd@system" not in text
 
 
 def test_a_resolver_of_a_world_shows_its_counters(resolved: Run) -> None:

@@ -27,7 +27,6 @@ TITLE = "Latency in the first minute and in the last"
 ORDER = 6
 METRICS = ("first_minute_p99_ms", "last_minute_p99_ms")
 LEVEL = "level"
-HEADINGS = {"first": "first minute", "last": "last minute"}
 
 
 @dataclass(frozen=True)
@@ -46,8 +45,8 @@ def applies(run: Run) -> bool:
 
 def caption(run: Run) -> str:
     return (
-        "At 1 %, read: the slowest 1 % of the queries took longer than this. A replay of less than two minutes has halves for"
-        " minutes. Line: mean of the repeats; band: smallest to largest. Times count from the moment at which a query was due, and"
+        "At 1 %, read: the slowest 1 % of the queries took longer than this. A replay of less than two minutes has two halves"
+        " instead. Line: mean of the repeats; band: smallest to largest. Times count from the moment at which a query was due, and"
         " a query without an answer counts as the client's timeout. Look for lines that part in the first minute, when the cache"
         " is empty, and meet in the last."
     )
@@ -75,6 +74,13 @@ def _curves(run: Run, variant: Variant) -> list[Curve]:
     trials = run.done(variant.id)
     found = ((which, _rows(trials, which)) for which in get_args(Which))
     return [Curve(variant, which, rows) for which, rows in found if not rows.is_empty()]
+
+
+def _stretch(trials: Sequence[Trial], which: Which) -> str:
+    """``first minute``, or ``first 10 s`` where the halves of a replay stand for its minutes."""
+    found = [stretch for trial in trials if (stretch := minutes.stretch(trial, which))]
+    length_ns = min(end_ns - begun_ns for begun_ns, end_ns in found)
+    return f"{which} minute" if length_ns == minutes.MINUTE_NS else f"{which} {length_ns / 1e9:.3g} s"
 
 
 def _rows(trials: Sequence[Trial], which: Which) -> pl.DataFrame:
@@ -117,7 +123,9 @@ def _panel(
         axis=alt.Axis(values=ticks, labelExpr="format(datum.value, '~r') + ' %'"),
     )
     title, scale, y_axis = _latency.milliseconds(values, "latency, ms")
-    legend = alt.Legend(symbolType="stroke", symbolSize=300) if len(names) > 1 else None
+    drawn = {_split.label(curve.variant, [axis] if axis else []) for curve in everything}
+    shown = [name for name in names if name in drawn]
+    legend = alt.Legend(symbolType="stroke", symbolSize=300, values=shown) if len(names) > 1 else None
     colour = alt.Color("colour:N", scale=_look.colours(names), legend=legend)
     dash = alt.StrokeDash("colour:N", scale=_look.dashes(names), legend=legend)
     base = alt.Chart(pl.concat(frames) if frames else pl.DataFrame(schema={"percent": pl.Float64, "colour": pl.String}))
@@ -125,5 +133,6 @@ def _panel(
         x, alt.Y("low:Q", title=title, scale=scale, axis=y_axis), alt.Y2("high:Q"), colour
     )
     line = base.mark_line(strokeWidth=2).encode(x, alt.Y("mean:Q", title=title, scale=scale, axis=y_axis), colour, dash)
-    heading = HEADINGS[which] if label == _split.ONLY else [label, HEADINGS[which]]
+    stretch = _stretch([trial for curve in group for trial in run.done(curve.variant.id)], which)
+    heading = stretch if label == _split.ONLY else [label, stretch]
     return alt.layer(band, line).properties(width=(_look.WIDTH - 60) // 2, height=190, title=_look.heading(heading))
