@@ -1,6 +1,6 @@
 """What load generators report about a server that stands still for 200 ms of each second: `load`, six others, by hand
 
-    .venv/bin/python benches/four_tools.py --run RUN [--from RESULTS] [--out RESULTS] [--peers DIR] …
+    .venv/bin/python benches/stalling_server.py --run RUN [--from RESULTS] [--out RESULTS] [--peers DIR] …
 
 Each tool is asked for 5,000 queries/s. The tools take turns, in another order in each repeat, and each trial has new
 hosts. The output of the tools is kept in RESULTS; RUN is made from it, as `dnsrig import` does. `--from` measures
@@ -185,7 +185,7 @@ def main() -> None:
         "--run", type=Path, required=not SMOKE, default=new / "run", help="the run to make; its chart is RUN.png"
     )
     asking.add_argument("--from", dest="results", type=Path, help="read these results, and measure nothing")
-    asking.add_argument("--out", type=Path, default=new / "four-tools", help="a new folder for results")
+    asking.add_argument("--out", type=Path, default=new / "stalling-server", help="a new folder for results")
     asking.add_argument("--peers", type=Path, default=Path("peers"), help="has flame, shotgun and dnspyre")
     asking.add_argument("--tools", nargs="+", choices=TOOLS, default=list(TOOLS), metavar="TOOL", help=", ".join(TOOLS))
     asking.add_argument("--repeats", type=int, default=sized(5, smoke=1))
