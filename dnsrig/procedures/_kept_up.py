@@ -17,6 +17,8 @@ from dnsrig.rundir import PathSpec
 from dnsrig.text import digits
 
 BUSY_SHARE_MAX = 0.98
+WRONG_SHARE_MAX = 0.001
+"""Of the answers: so many may belong to earlier queries. That moves no percentile up to the 99th by much."""
 BUSY_FROM_S = 0.2
 """A transfer that is over sooner says nothing of how busy its instrument was: starting is part of it."""
 
@@ -34,6 +36,11 @@ at its ends; in 155 trials on 2 CPUs none did."""
 
 def why_not(load: LoadResult) -> str:
     """A sentence with the numbers where the instrument did not keep up; empty where it did."""
+    if load.wrong_matches_max > WRONG_SHARE_MAX * load.answered:
+        return (
+            f"up to {load.wrong_matches_max:,} of {load.answered:,} answers may belong to earlier queries with the same"
+            " message id: more clients have more ids"
+        )
     if load.intervals_lost:
         return f"the instrument lost {load.intervals_lost:,} intervals of what it saw"
     if load.model == "ramp":
@@ -77,7 +84,8 @@ def why_link_did_not(summary: Mapping[str, Any], path: PathSpec, *, tick_s: floa
 
 def _rate(load: LoadResult) -> str:
     if load.unsent:
-        return f"the instrument never sent {load.unsent:,} of {load.due:,} queries that were due"
+        why = ", as no message id was free: more clients have more ids" if load.waited_for_id else ""
+        return f"the instrument never sent {load.unsent:,} of {load.due:,} queries that were due{why}"
     return f"the instrument was late: {late}" if (late := lag.why_not(load)) else ""
 
 

@@ -303,6 +303,9 @@ def test_the_estimate_knows_how_long_is_measured() -> None:
     [
         ({}, ""),
         ({"unsent": 7}, "never sent 7 of 100 queries"),
+        ({"unsent": 7, "waited_for_id": 1}, "never sent 7 of 100 queries that were due, as no message id was free"),
+        ({"answered": 1000, "wrong_matches_max": 1}, ""),
+        ({"answered": 1000, "wrong_matches_max": 2}, "up to 2 of 1,000 answers may belong to earlier queries"),
         ({"intervals_lost": 5}, "the instrument lost 5 intervals"),
         ({"lag_ns": {"p99": 90_000}, "sent_latency_ns": {"p99": 50_000}}, ""),
         ({"lag_ns": {"p99": 300_000}}, "0.3 ms after they were due or later, where 0.1 ms are allowed"),

@@ -9,6 +9,7 @@ use std::{
 use super::{
     LoadError,
     arrivals::{Model, Period},
+    id_rest::rest_ns_min,
     in_flight,
     queries::QueryArguments,
     ramp::{Limits, Settings},
@@ -126,7 +127,7 @@ pub struct Arguments {
     #[arg(long, value_name = "PERCENT", default_value = "3", value_parser = parse_percent, help_heading = "Ramp")]
     pub ramp_precision: f64,
 
-    /// Clients: sockets of their own, or connections [default: 16; more where the rate times the timeout needs them]
+    /// Clients: sockets of their own, or connections [default: 16; more if a server that answers nothing would leave too few message ids at that rate]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536), help_heading = "Clients")]
     pub clients: Option<u32>,
     /// An address of this host from which clients send; several are used in turn
@@ -272,14 +273,16 @@ impl Arguments {
 
     /// The clients of this generator; where there are several, each has its share.
     pub fn clients(&self, plan: Plan) -> Result<Clients, LoadError> {
-        let outstanding = match plan {
-            Plan::Once(Model::Outstanding(count)) => count as f64,
-            Plan::Once(Model::Rate { qps, .. } | Model::Stream { qps }) => qps * self.timeout_s.as_secs_f64(),
+        let (timeout_s, rest_s) = (self.timeout_s.as_secs_f64(), rest_ns_min(nanoseconds(self.timeout_s)) as f64 / 1e9);
+        let (outstanding, ids) = match plan {
+            Plan::Once(Model::Outstanding(count)) => (count as f64, count as f64 * 2.0),
+            Plan::Once(Model::Rate { qps, .. } | Model::Stream { qps }) => (qps * timeout_s, qps * rest_s),
             // A ramp goes beyond what the server holds, but ends a rate as soon as tables are full.
-            Plan::Ramp(_, settings) => settings.max_qps.min(1e6) * self.timeout_s.as_secs_f64(),
+            Plan::Ramp(_, Settings { max_qps, .. }) => (max_qps.min(1e6) * timeout_s, max_qps.min(1e6) * rest_s),
         };
         let threads = self.threads as usize;
-        let fitting = (outstanding * 2.0 / in_flight::TABLE_MAX as f64).ceil() as usize;
+        // Enough for a server that answers nothing.
+        let fitting = (ids / in_flight::TABLE_MAX as f64).ceil() as usize;
         let part = |thread| Part { thread, threads, segment: self.instrument.segment };
         let clients = self.clients.map_or(fitting.max(16), |clients| clients as usize).max(part(0).count());
         let table = in_flight::table_for(outstanding, clients).ok_or_else(|| {

@@ -6,6 +6,8 @@ use super::{
     arguments::{Arguments, Plan, TransportKind},
     arrivals::Model,
     client_totals::ClassTotal,
+    id_rest::rest_ns_min,
+    in_flight::TABLE_MAX,
     interval_stats::Losses,
     summary::{ClassResult, Summary},
     transport::Connections,
@@ -211,8 +213,10 @@ fn verdicts(summary: &Summary) -> Vec<String> {
     if summary.answered == 0 && summary.sent > 0 {
         found.push(silence(summary).into());
     }
-    // What falls due at the moment of an interruption is not sent, and that is nobody's fault.
-    if summary.unsent > 0 && !summary.interrupted {
+    if summary.waited_for_id > 0 {
+        found.push(too_few_ids(summary));
+    } else if summary.unsent > 0 && !summary.interrupted {
+        // What falls due at the moment of an interruption is not sent, and that is nobody's fault.
         found.push(
             "not all queries could be sent: the instrument was too slow, and the result says little of the server"
                 .into(),
@@ -225,6 +229,15 @@ fn verdicts(summary: &Summary) -> Vec<String> {
         ));
     } else if summary.model == "closed" && summary.busy_share > 0.98 {
         found.push("the instrument had no idle time: the server may be faster than this; add --threads".into());
+    }
+    if summary.wrong_matches_max > 0 {
+        found.push(format!(
+            "at most {} answers belong to an earlier query with the same id, which had no answer for {} s or more: to \
+             rule that out, use more --{}",
+            grouped(summary.wrong_matches_max),
+            rest_ns_min(summary.timeout_ns) as f64 / 1e9,
+            if summary.replayed.is_some() { "ports" } else { "clients" },
+        ));
     }
     if summary.intervals_lost > 0 {
         found.push(format!(
@@ -240,6 +253,23 @@ fn verdicts(summary: &Summary) -> Vec<String> {
         found.push("most answers are NOTAUTH: with --tsig, does the server know that key, and allow it to ask?".into());
     }
     found
+}
+
+/// What would have left a message id for each query.
+fn too_few_ids(summary: &Summary) -> String {
+    let rest_s = rest_ns_min(summary.timeout_ns) as f64 / 1e9;
+    let enough = match (&summary.replayed, summary.asked_qps) {
+        (Some(replayed), _) => format!("--ports {}", replayed.ports * 2),
+        (None, Some(qps)) => {
+            let fitting = (qps * rest_s / TABLE_MAX as f64).ceil() as usize;
+            format!("--clients {}", fitting.max(summary.clients + 1))
+        }
+        (None, None) => format!("--clients {}", summary.clients * 2),
+    };
+    format!(
+        "queries waited for a free message id, or were not sent for lack of one: the id of a query without an answer is \
+         not used again for {rest_s} s, as its answer may come late; use {enough}"
+    )
 }
 
 /// Why nothing at all was answered, as far as it can be told.

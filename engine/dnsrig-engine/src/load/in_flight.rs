@@ -2,8 +2,9 @@
 //!
 //! Each client (a source address and port, or a connection) has handles of its own, handed out in turn, and a table of
 //! its queries by handle. A handle keeps its meaning until the table has gone round once, so late answers and
-//! duplicates are told from messages that nobody asked for. Over UDP, TCP and DoT the handle is the id of query and
-//! answer; a transport whose messages all have the id 0 remembers which stream a handle belongs to.
+//! duplicates are told from messages that nobody asked for. Handles of queries that are outstanding are left out, and
+//! so are those that [rest](id_rest): the answer to their query may still come. Over UDP, TCP and DoT the handle is the
+//! id of query and answer; a transport whose messages all have the id 0 remembers which stream a handle belongs to.
 
 use std::{collections::VecDeque, iter};
 
@@ -11,6 +12,7 @@ use super::{
     answer::{self, Verdict},
     arrivals::Due,
     client_totals::End,
+    id_rest::{IdRest, rest_ns_min},
     interval_stats::{Ended, IntervalStats},
     lateness::{Lateness, Mark},
     rows::{Place, Rows},
@@ -20,6 +22,10 @@ use crate::{dns::tsig::sign::Signer, net::connection::CloseReason};
 
 /// A client's table has at most so many places: an id has 16 bits (RFC 1035 §4.1.1).
 pub const TABLE_MAX: usize = 1 << 16;
+
+/// Of the sequence numbers of a client so many may lie between its oldest outstanding query and the next one: a query
+/// keeps the low 24 bits of its own.
+const NUMBERS_OPEN_MAX: u64 = 1 << 24;
 
 /// The table of a connection that one of many clients uses for a while.
 const CONNECTION_TABLE: usize = 64;
@@ -63,8 +69,16 @@ struct Query {
     /// Position in the order of queries.
     place: u32,
     row: Place,
+    /// The low bits of its sequence number, and those above them.
     handle: Handle,
+    round: u8,
     state: State,
+}
+
+impl Query {
+    fn has_number(&self, number: u64) -> bool {
+        self.handle == Handle(number as u16) && self.round == (number >> 16) as u8
+    }
 }
 
 const UNUSED: Query = Query {
@@ -75,6 +89,7 @@ const UNUSED: Query = Query {
     place: 0,
     row: Place::NONE,
     handle: Handle(0),
+    round: 0,
     state: State::Unused,
 };
 
@@ -97,9 +112,10 @@ impl Sending {
     }
 }
 
-/// Queries of one client. Sequence numbers count from 0; the handle is their low 16 bits.
+/// Queries of one client. Sequence numbers count from 0; the handle is their low 16 bits. Some are left out.
 struct Client {
     table: Box<[Query]>,
+    rest: IdRest,
     /// All before it have ended.
     oldest: u64,
     /// The next to be sent; from here on `drafts` are written but not sent.
@@ -115,9 +131,35 @@ impl Client {
     }
 
     fn pass_ended(&mut self) {
-        while self.oldest < self.next && self.query(self.oldest).state != State::Outstanding {
+        while self.oldest < self.next && !self.is_outstanding(self.oldest) {
             self.oldest += 1;
         }
+    }
+
+    fn is_outstanding(&mut self, number: u64) -> bool {
+        let query = self.query(number);
+        query.state == State::Outstanding && query.has_number(number)
+    }
+
+    /// The sequence number of the next draft; none if there is no place for it or no id. Those of drafts follow each
+    /// other: where one between them would have to be left out, there is none until the drafts are sent.
+    fn free_number(&mut self) -> Option<u64> {
+        let first = self.next + self.drafts;
+        let used = self.outstanding as usize + self.drafts as usize;
+        if used >= self.table.len() || used + self.rest.count() >= TABLE_MAX {
+            return None;
+        }
+        if self.drafts > 0 {
+            return self.is_free(first).then_some(first);
+        }
+        self.next = (first..first + TABLE_MAX as u64).find(|number| self.is_free(*number))?;
+        Some(self.next)
+    }
+
+    fn is_free(&mut self, number: u64) -> bool {
+        self.query(number).state != State::Outstanding
+            && !self.rest.contains(number as u16)
+            && number - self.oldest < NUMBERS_OPEN_MAX
     }
 }
 
@@ -138,6 +180,10 @@ pub struct InFlight {
     truncated: VecDeque<Query>,
     /// The one of them that is being sent.
     again: Option<Query>,
+    /// The number of the query that found neither a place nor an id, if the last one did not, and of the last that was
+    /// counted for it.
+    refused: Option<u64>,
+    waited: Option<u64>,
     /// When queries ended, for a closed loop.
     ended_ns: Option<Vec<i64>>,
     /// Where counts and times go.
@@ -172,6 +218,7 @@ impl InFlight {
         assert!(table.is_power_of_two() && table <= TABLE_MAX && clients > 0);
         let client = |places| Client {
             table: vec![UNUSED; places].into_boxed_slice(),
+            rest: IdRest::default(),
             oldest: 0,
             next: 0,
             drafts: 0,
@@ -190,6 +237,8 @@ impl InFlight {
             asking_again: if asks_again { clients } else { 0 },
             truncated: VecDeque::new(),
             again: None,
+            refused: None,
+            waited: None,
             ended_ns: None,
             interval_stats,
             rows: None,
@@ -218,14 +267,16 @@ impl InFlight {
 
     /// Writes the query that is due, as one of `client`, into `space`.
     ///
-    /// None if the client's table is full. Follow with [`InFlight::sent`] before anything else is done with the client.
+    /// None if the client's table is full, or no id is free. Follow with [`InFlight::sent`] before anything else is
+    /// done with the client.
     pub fn draft(&mut self, client: usize, due: Due, space: &mut [u8]) -> Option<Draft> {
-        let Client { table, oldest, next, drafts, .. } = &mut self.clients[client];
-        let number = *next + *drafts;
-        if number - *oldest >= table.len() as u64 {
+        let Some(number) = self.clients[client].free_number() else {
+            self.refused = (self.clients[client].drafts == 0).then_some(due.number);
             return None;
-        }
-        let handle = Handle(number as u16);
+        };
+        self.refused = None;
+        let Client { table, drafts, .. } = &mut self.clients[client];
+        let (handle, round) = (Handle(number as u16), (number >> 16) as u8);
         let query = self.source.message(due.query).expect("a query that is not sent yet is kept");
         space[..query.len()].copy_from_slice(query);
         if self.message_id == MessageId::Handle {
@@ -234,10 +285,10 @@ impl InFlight {
         let place = number as usize & (table.len() - 1);
         let owner = due.client.unwrap_or(client as u32);
         table[place] = match (self.again, &mut self.rows) {
-            (Some(again), _) => Query { handle, ..again },
+            (Some(again), _) => Query { handle, round, ..again },
             (None, rows) => {
                 let row = rows.as_mut().map_or(Place::NONE, |rows| rows.draft(due, Some(client), &self.source));
-                Query { due_ns: due.at_ns, sent_ns: due.at_ns, owner, place: due.query, row, handle, ..UNUSED }
+                Query { due_ns: due.at_ns, sent_ns: due.at_ns, owner, place: due.query, row, handle, round, ..UNUSED }
             }
         };
         *drafts += 1;
@@ -330,7 +381,9 @@ impl InFlight {
         let client = &mut self.clients[client];
         let query = *client.query(u64::from(handle.0));
         if query.handle != handle || query.state == State::Unused {
-            self.unmatched(received_ns).unexpected += 1;
+            let rests = client.rest.contains(handle.0);
+            let unmatched = self.unmatched(received_ns);
+            *(if rests { &mut unmatched.late } else { &mut unmatched.unexpected }) += 1;
             return false;
         }
         let verdict = match self.source.message(query.place) {
@@ -351,7 +404,10 @@ impl InFlight {
                 client.query(u64::from(handle.0)).state = State::Answered;
                 client.outstanding -= 1;
                 client.pass_ended();
-                self.interval_stats.at(query.due_ns).counts.bytes_received += length as u64;
+                let is_unsure = client.rest.is_unsure(handle.0);
+                let counts = &mut self.interval_stats.at(query.due_ns).counts;
+                counts.bytes_received += length as u64;
+                counts.wrong_matches_max += u64::from(is_unsure);
                 if truncated && asks_again && self.source.asks_again(query.place) {
                     self.interval_stats.truncated(query.owner as usize, query.due_ns);
                     self.truncated.push_back(Query { state: State::Unused, ..query });
@@ -367,8 +423,9 @@ impl InFlight {
 
     /// Gives up what was sent a timeout ago or earlier; returns how many that are.
     pub fn expire(&mut self, now_ns: i64) -> usize {
-        let before = self.outstanding;
+        let (before, rest_ns_min) = (self.outstanding, rest_ns_min(self.timeout_ns));
         for number in 0..self.clients.len() {
+            self.clients[number].rest.end(now_ns, rest_ns_min);
             if self.clients[number].outstanding == 0 {
                 continue;
             }
@@ -378,6 +435,7 @@ impl InFlight {
                 }
                 let client = &mut self.clients[number];
                 client.query(client.oldest).state = State::TimedOut;
+                client.rest.begin(query.handle.0, query.sent_ns);
                 client.outstanding -= 1;
                 self.end(query, query.sent_ns + self.timeout_ns, End::Timeout);
             }
@@ -412,9 +470,18 @@ impl InFlight {
     /// Begins to measure another period, with no query outstanding.
     pub fn restart(&mut self, start_ns: i64, end_ns: i64, closed_loop: bool) {
         debug_assert_eq!(self.outstanding, 0);
+        (self.refused, self.waited) = (None, None);
         self.ended_ns = closed_loop.then(Vec::new);
         self.lateness.restart();
         self.interval_stats.restart(start_ns, end_ns);
+    }
+
+    /// A query that is due could not be sent: counts it once if it has to wait for a place or an id.
+    pub fn waits(&mut self, due: Due) {
+        if self.refused == Some(due.number) && self.waited != self.refused {
+            self.waited = self.refused;
+            self.interval_stats.at(due.at_ns).counts.waited_for_id += 1;
+        }
     }
 
     /// A query that was due is never sent.

@@ -1,7 +1,14 @@
+use std::collections::{HashMap, HashSet};
+
+use proptest::prelude::*;
+
 use super::*;
-use crate::load::{
-    interval_stats::Counts,
-    rows::{Outcome, Row},
+use crate::{
+    base::testing::inputs,
+    load::{
+        interval_stats::Counts,
+        rows::{Outcome, Row},
+    },
 };
 
 const MS: i64 = 1_000_000;
@@ -138,14 +145,97 @@ fn an_answer_at_the_timeout_is_late_even_if_it_is_seen_first() {
 }
 
 #[test]
-fn a_full_table_takes_no_more_until_the_oldest_has_ended() {
+fn a_full_table_takes_no_more_until_one_has_ended() {
     let mut in_flight = in_flight(1, 4);
     let sent: Vec<_> = (0..4).map(|_| send(&mut in_flight, 0, 0, 0)).collect();
     assert_eq!(in_flight.draft(0, due(0), &mut [0; 512]), None);
+    in_flight.waits(due(0));
+    in_flight.waits(due(0));
+    assert_eq!(counts(&mut in_flight).waited_for_id, 1, "each query counts once");
     in_flight.answer_by_id(0, &answer_to(&sent[2]), sent[2].len(), MS);
-    assert_eq!(in_flight.draft(0, due(0), &mut [0; 512]), None, "the oldest is still outstanding");
-    in_flight.answer_by_id(0, &answer_to(&sent[0]), sent[0].len(), MS);
-    assert!(in_flight.draft(0, due(0), &mut [0; 512]).is_some());
+    assert_eq!(send(&mut in_flight, 0, 0, 2 * MS)[1], 6, "the place of the query with the id 2");
+    assert_eq!(in_flight.draft(0, due(0), &mut [0; 512]), None);
+}
+
+#[test]
+fn a_query_without_an_answer_keeps_one_place_and_no_other_query_waits_for_it() {
+    let mut in_flight = in_flight(1, 256);
+    send(&mut in_flight, 0, 0, 0);
+    // Ids go round, and that of the first query is left out.
+    for number in 0..100_000 {
+        let query = send(&mut in_flight, 0, 0, number);
+        assert_ne!(query[..2], [0, 0]);
+        assert!(in_flight.answer_by_id(0, &answer_to(&query), query.len(), number));
+    }
+    assert_eq!((in_flight.expire(TIMEOUT_NS), in_flight.outstanding()), (1, 0));
+}
+
+#[test]
+fn drafts_follow_each_other_up_to_an_id_that_is_left_out() {
+    let mut in_flight = in_flight(1, 4);
+    let sent: Vec<_> = (0..4).map(|_| send(&mut in_flight, 0, 0, 0)).collect();
+    for number in [0, 1, 3] {
+        in_flight.answer_by_id(0, &answer_to(&sent[number]), sent[number].len(), MS);
+    }
+    let mut ids = || {
+        let mut space = [0; 512];
+        let drafts =
+            std::iter::from_fn(|| in_flight.draft(0, due(0), &mut space).map(|_| space[1])).collect::<Vec<_>>();
+        in_flight.sent(0, drafts.len(), 20 * drafts.len(), at(MS));
+        drafts
+    };
+    assert_eq!([ids(), ids(), ids()], [vec![4, 5], vec![7], vec![]]);
+}
+
+/// A server that answers each of 55,000 queries a second after 1.2 s, and one client, which waits for 100 ms: its ids
+/// have gone round by then. Returns the times of the queries, by id, in the order of sending.
+fn ask_a_slow_server(in_flight: &mut InFlight, queries: i64) -> Vec<(u16, i64)> {
+    const DELAY_NS: i64 = 1_200 * MS;
+    let (mut sent, mut waiting) = (Vec::new(), VecDeque::new());
+    for number in 0..queries {
+        let now_ns = number * 1_000 * MS / 55_000;
+        while waiting.front().is_some_and(|(sent_ns, _)| sent_ns + DELAY_NS <= now_ns) {
+            let (sent_ns, answer): (i64, Vec<u8>) = waiting.pop_front().unwrap();
+            in_flight.answer_by_id(0, &answer, answer.len(), sent_ns + DELAY_NS);
+        }
+        in_flight.expire(now_ns);
+        let mut space = [0; 512];
+        let Some(Draft { length, .. }) = in_flight.draft(0, due(now_ns), &mut space) else { continue };
+        in_flight.sent(0, 1, length, at(now_ns));
+        sent.push((u16::from_be_bytes([space[0], space[1]]), now_ns));
+        waiting.push_back((now_ns, answer_to(&space[..length])));
+    }
+    sent
+}
+
+#[test]
+fn late_answers_are_not_taken_for_those_of_other_queries_when_ids_go_round() {
+    let mut in_flight = in_flight(1, TABLE_MAX);
+    let sent = ask_a_slow_server(&mut in_flight, 130_000);
+    let counts = counts(&mut in_flight);
+    assert_eq!((counts.answered, counts.wrong_matches_max), (0, 0), "each answer was late");
+    assert!(counts.unmatched.late > 40_000 && counts.unmatched.unexpected == 0, "{:?}", counts.unmatched);
+    let mut last_ns = HashMap::new();
+    for (id, now_ns) in sent {
+        let before_ns = last_ns.insert(id, now_ns);
+        assert!(before_ns.is_none_or(|before_ns| now_ns - before_ns >= 2_000 * MS), "{id}");
+    }
+}
+
+#[test]
+fn answers_to_queries_whose_id_did_not_rest_for_long_are_the_bound_on_wrong_matches() {
+    let mut in_flight = in_flight(1, TABLE_MAX);
+    (0..40_000).for_each(|number| drop(send(&mut in_flight, 0, 0, number)));
+    in_flight.expire(TIMEOUT_NS + 40_000);
+    // The oldest 7,232 may be used again, as 32,768 others rest.
+    in_flight.expire(2_000 * MS + 40_000);
+    let mut ids = HashSet::new();
+    for _ in 0..2 * (TABLE_MAX - 32_768) {
+        let query = send(&mut in_flight, 0, 0, 2_001 * MS);
+        ids.insert([query[0], query[1]]);
+        assert!(in_flight.answer_by_id(0, &answer_to(&query), query.len(), 2_002 * MS));
+    }
+    assert_eq!((ids.len(), counts(&mut in_flight).wrong_matches_max), (TABLE_MAX - 32_768, 2 * 7_232));
 }
 
 #[test]
@@ -278,4 +368,56 @@ fn each_query_has_a_row_until_there_is_no_room_for_another() {
         row(9, 9, 0, u32::MAX, Outcome::Unsent),
     ];
     assert_eq!((rows.all(), rows.dropped), (&expected[..], 2));
+}
+
+/// What a client and its server do next.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Send(usize),
+    Answer(prop::sample::Index),
+    Pass(i64),
+}
+
+fn any_step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        (1_usize..100).prop_map(Step::Send),
+        any::<prop::sample::Index>().prop_map(Step::Answer),
+        (0..250 * MS).prop_map(Step::Pass),
+    ]
+}
+
+proptest! {
+    #![proptest_config(inputs(50))]
+
+    /// 50 times up to 100 steps: in whatever order answers come, each is counted for its own query, and once.
+    #[test]
+    fn answers_in_any_order_belong_to_their_own_queries(
+        steps in prop::collection::vec(any_step(), 0..100), places in prop_oneof![Just(4_usize), Just(256)],
+    ) {
+        let mut in_flight = in_flight(1, places);
+        let (mut now_ns, mut waiting, mut expected) = (0, Vec::new(), [0_u64; 2]);
+        for step in steps {
+            match step {
+                Step::Send(count) => for _ in 0..count {
+                    let mut space = [0; 512];
+                    let Some(Draft { length, .. }) = in_flight.draft(0, due(now_ns), &mut space) else { break };
+                    in_flight.sent(0, 1, length, at(now_ns));
+                    waiting.push((now_ns, answer_to(&space[..length])));
+                },
+                Step::Answer(which) if !waiting.is_empty() => {
+                    let (sent_ns, answer) = waiting.swap_remove(which.index(waiting.len()));
+                    let in_time = now_ns < sent_ns + TIMEOUT_NS;
+                    expected[usize::from(!in_time)] += 1;
+                    prop_assert_eq!(in_flight.answer_by_id(0, &answer, answer.len(), now_ns), in_time);
+                }
+                Step::Answer(_) => {}
+                Step::Pass(time_ns) => {
+                    now_ns += time_ns;
+                    in_flight.expire(now_ns);
+                }
+            }
+        }
+        let counts = counts(&mut in_flight);
+        prop_assert_eq!([counts.answered, counts.unmatched.late], expected);
+    }
 }

@@ -92,6 +92,10 @@ pub struct Counts {
     pub bytes_received: u64,
     /// ICMP errors that the socket reported.
     pub unreachable: u64,
+    /// Queries that had to wait until their client had an id or a place for them, or were never sent.
+    pub waited_for_id: u64,
+    /// Of the answers at most so many belong to an earlier query with the same id: see [`super::id_rest`].
+    pub wrong_matches_max: u64,
 }
 
 impl Counts {
@@ -114,6 +118,8 @@ impl Counts {
         self.bytes_sent += other.bytes_sent;
         self.bytes_received += other.bytes_received;
         self.unreachable += other.unreachable;
+        self.waited_for_id += other.waited_for_id;
+        self.wrong_matches_max += other.wrong_matches_max;
     }
 }
 

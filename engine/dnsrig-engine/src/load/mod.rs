@@ -1,14 +1,14 @@
 //! `load`: queries against a server, and what becomes of them.
 //!
-//! Apart from sockets and clocks, all is in cores that know neither: [`arrivals`] says which queries fall due and
-//! when, [`send_schedule`] what a thread does next, [`in_flight`] which queries are outstanding and what a message
-//! means, [`lateness`] what of a latency may be our own, [`interval_stats`] counts and times, [`rows`] keeps each query
-//! where that is wanted, [`ramp`] searches for the highest rate and [`judge`] says whether one holds. A [`worker`]
-//! thread drives them over a [`transport`]; a [`team`] is all threads, [`collect`] puts together what they counted and
-//! [`record`] writes files. [`segment`] says how generators on several machines share one schedule, [`led`] what they
-//! say to each other, [`start`] when a period begins. [`play`] is the same with the queries of a stream, which
-//! [`captured`] holds on their way. What goes from arrivals over a transport to the table of queries in flight is
-//! [`arrivals::Due`].
+//! Apart from sockets and clocks, all is in cores that know neither: [`arrivals`] says which queries fall due and when,
+//! [`send_schedule`] what a thread does next, [`in_flight`] which queries are outstanding and what a message means,
+//! [`id_rest`] which message ids may not be used yet, [`lateness`] what of a latency may be our own, [`interval_stats`]
+//! counts and times, [`rows`] keeps each query where that is wanted, [`ramp`] searches for the highest rate and
+//! [`judge`] says whether one holds. A [`worker`] thread drives them over a [`transport`]; a [`team`] is all threads,
+//! [`collect`] puts together what they counted and [`record`] writes files. [`segment`] says how generators on several
+//! machines share one schedule, [`led`] what they say to each other, [`start`] when a period begins. [`play`] is the
+//! same with the queries of a stream, which [`captured`] holds on their way. What goes from arrivals over a transport
+//! to the table of queries in flight is [`arrivals::Due`].
 
 pub mod answer;
 pub mod answers;
@@ -20,6 +20,7 @@ pub mod client_totals;
 pub mod collect;
 pub mod handover;
 pub mod human_report;
+pub mod id_rest;
 pub mod in_flight;
 pub mod interval_stats;
 pub mod judge;

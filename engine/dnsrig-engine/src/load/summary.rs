@@ -108,6 +108,10 @@ pub struct Summary {
     pub due: u64,
     pub sent: u64,
     pub unsent: u64,
+    /// Queries that had to wait until a message id was free, or were never sent for lack of one.
+    pub waited_for_id: u64,
+    /// At most so many answers belong to an earlier query with the same id that had no answer before.
+    pub wrong_matches_max: u64,
     /// From the start to the last sending, in nanoseconds.
     pub sending_ns: i64,
     pub answered: u64,
@@ -170,6 +174,8 @@ impl Summary {
         self.due = counts.due;
         self.sent = counts.sent;
         self.unsent = counts.due - counts.sent;
+        self.waited_for_id = counts.waited_for_id;
+        self.wrong_matches_max = counts.wrong_matches_max;
         self.answered = counts.answered;
         self.timeouts = counts.timeouts;
         self.lost = counts.lost;

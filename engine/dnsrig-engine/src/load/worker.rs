@@ -99,7 +99,10 @@ impl Worker {
             sent += count;
             let Some(due) = send_schedule.unsent() else { return Ok(sent) };
             match self.transport.waits_for(due, &self.in_flight) {
-                Wait::All => return Ok(sent),
+                Wait::All => {
+                    self.in_flight.waits(due);
+                    return Ok(sent);
+                }
                 wait => send_schedule.set_aside(wait, &mut self.in_flight),
             }
         }

@@ -8,7 +8,7 @@ use crate::stats::histogram::{Distribution, Times};
 type Object = Map<String, Value>;
 
 /// What is counted, in the summary, and of each class.
-const ADDED: [&str; 24] = [
+const ADDED: [&str; 26] = [
     "answered",
     "authenticated",
     "bytes_received",
@@ -33,6 +33,8 @@ const ADDED: [&str; 24] = [
     "unexpected",
     "unreachable",
     "unsent",
+    "waited_for_id",
+    "wrong_matches_max",
 ];
 
 /// What a rate, and a number of outstanding queries, are in all: each generator of a segment tells those of all.
