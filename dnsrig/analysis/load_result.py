@@ -104,6 +104,9 @@ class LoadResult(_Said):
     """Of a ramp, in the order in which they were tried."""
     capacity_qps: float | None = None
     capacity_is_lower_bound: bool = False
+    base_loss_share: float | None = None
+    """The share of the queries that had no answer at every rate of a ramp up to its capacity, if that is more than its
+    limit. Then a rate held if it lost no more than both together."""
 
     @property
     def ran(self) -> bool:

@@ -4,7 +4,7 @@ the server under test, each of which begins with nothing, as the server does tha
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,8 @@ FIRST, LEAST = 1 / 16, 1 / 256
 """Shares of the stream's rate: that with which the search begins, and the lowest."""
 PRECISION = 1.1
 """The lowest rate that did not hold, by the highest that did, at the end."""
+ALIKE = 1.5
+"""The highest of the losses of all rates, by the lowest, up to which they count as one loss."""
 STEPS_USUAL = 8
 AROUND_S = 4.0
 """What a step takes beside asking: a twin starts and ends, and queries time out."""
@@ -129,8 +131,20 @@ def refusal(context: TrialContext, play: Callable[[str, float, float], LoadResul
     if found.fails is None:
         return f"the capacity is not known: even {rate_qps:,.0f} queries a second held, which is all of the stream"
     if not found.holds:
-        return f"the capacity is not known: not even {found.fails * rate_qps:,.0f} queries a second held"
+        least = f"the capacity is not known: not even {found.fails * rate_qps:,.0f} queries a second held"
+        return f"{least}{loss_at_every_rate([one.load for one in tried])}"
     return ""
+
+
+def loss_at_every_rate(loads: Sequence[LoadResult]) -> str:
+    """What there is to add where no rate held: the loss is no greater at the highest rate than at the lowest."""
+    shares = [1 - load.answered / load.sent for load in loads if load.sent and load.answered]
+    if len(shares) < 2 or len(shares) < len(loads) or max(shares) > ALIKE * min(shares):
+        return ""
+    return (
+        f". Between {min(shares):.2%} and {max(shares):.2%} of the queries had no answer at each rate, so the loss does not"
+        " depend on the rate: raise options.ramp_loss_percent above it, or find what loses them"
+    )
 
 
 def rate_of(context: TrialContext) -> float:

@@ -37,6 +37,15 @@ def test_a_search_has_two_ends() -> None:
     assert (found.holds, found.fails) == (0, min(asked)) and LEAST <= min(asked) < 2 * LEAST
 
 
+@pytest.mark.parametrize(
+    ("answered", "said"),
+    [([940, 940, 937], True), ([100, 500, 900], False), ([0, 0], False), ([940], False), ([1000, 940], False)],
+)
+def test_a_loss_that_is_the_same_at_every_rate_is_said(answered: list[int], said: bool) -> None:
+    sentence = _of_capacity.loss_at_every_rate([LoadResult(sent=1000, answered=count) for count in answered])
+    assert ("6.00% and 6.30% of the queries had no answer at each rate" in sentence) == said == bool(sentence)
+
+
 def test_an_instrument_that_does_not_keep_up_ends_it() -> None:
     found, asked = searched(1.0, broken_from=0.2)
     assert (found.reason, found.holds, asked) == ("late", 0.125, [1 / 16, 0.125, 0.25])

@@ -359,6 +359,16 @@ def test_what_a_ramp_says_it_held_was_sent(trial: Trial) -> None:
     assert judge("rate-not-sent", trial).verdict == "cannot-tell"
 
 
+def test_a_loss_at_every_rate_is_no_capacity(trial: Trial) -> None:
+    assert all_traps()["loss-at-every-rate"].after(trial) is None, "there was no ramp"
+    ramp(trial, STEPS, 20_000)
+    assert judge("loss-at-every-rate", trial).verdict == "clear"
+    trial.record.instruments["load"] |= {"base_loss_share": 0.003}
+    found = judge("loss-at-every-rate", trial)
+    assert (found.verdict, found.evidence["base_loss_percent"]) == ("found", 0.3)
+    assert "0.3 % of the queries had no answer at every rate up to 20,000 a second" in found.summary
+
+
 def test_a_ramp_has_no_distribution_to_judge(trial: Trial) -> None:
     ramp(trial, STEPS, 20_000)
     for trap in ("mean-hides-tail", "blocked-thread", "cold-first-interval"):

@@ -6,6 +6,7 @@ use super::{
     arguments::{Arguments, Plan, TransportKind},
     arrivals::Model,
     client_totals::ClassTotal,
+    closed_loop::LoopBound,
     id_rest::rest_ns_min,
     in_flight::TABLE_MAX,
     interval_stats::Losses,
@@ -229,6 +230,24 @@ fn verdicts(summary: &Summary) -> Vec<String> {
         ));
     } else if summary.model == "closed" && summary.busy_share > 0.98 {
         found.push("the instrument had no idle time: the server may be faster than this; add --threads".into());
+    }
+    if let Some(LoopBound { waiting_share, qps_without_loss }) = summary.loop_bound {
+        found.push(format!(
+            "queries without an answer bound the rate: each stays outstanding for {} s, which was {:.0} % of the time of \
+             all outstanding queries. Without that loss the server would have had about {} queries a second, if it \
+             answered them as fast; use --rate, or a shorter --timeout-s",
+            summary.timeout_ns as f64 / 1e9,
+            waiting_share * 100.0,
+            grouped(qps_without_loss as u64),
+        ));
+    }
+    if let Some(share) = summary.base_loss_share {
+        found.push(format!(
+            "{} % of the queries had no answer whatever the rate: a rate holds here if no more than that and --ramp-loss \
+             have none. Look for what loses them on the way to the server: a link, a full buffer (nstat -az \
+             UdpRcvbufErrors), a rate limit",
+            (share * 1e5).round() / 1e3,
+        ));
     }
     if summary.wrong_matches_max > 0 {
         found.push(format!(

@@ -1,6 +1,13 @@
 //! Whether a server holds a rate, by what all generators measured at it. No clock, no socket.
 
-use super::{arrivals::Period, interval_stats::Losses, ramp::Limits, summary::Step, team::Outcome};
+use super::{
+    arrivals::Period,
+    interval_stats::Losses,
+    led::Try,
+    ramp::{Limits, Loss},
+    summary::Step,
+    team::Outcome,
+};
 use crate::stats::histogram::{Distribution, Times, percentile};
 
 /// Of the queries due, the instrument must send this share in time for a step to say something of the server.
@@ -39,6 +46,11 @@ impl Measured {
         }
     }
 
+    /// How many queries had no answer.
+    pub fn loss(&self) -> Loss {
+        Loss { lost: self.timeouts.saturating_add(self.lost.total()), sent: self.sent }
+    }
+
     /// Adds what another generator measured; nothing is lost of it.
     pub fn add(&mut self, other: &Measured) {
         for (mine, other) in [
@@ -57,14 +69,15 @@ impl Measured {
     }
 }
 
-/// Judges one rate, asked for during so long.
-pub fn step(measured: &Measured, duration_ns: i64, limits: Limits, rate_qps: f64, repeat: u32) -> Step {
+/// Judges one try of a rate that was asked for during so long; this share of the queries is lost at every rate.
+pub fn step(measured: &Measured, duration_ns: i64, limits: Limits, Try { rate_qps, repeat }: Try, base: f64) -> Step {
     let Measured { sent, answered, .. } = *measured;
     let sending_s = measured.sending_ns.max(duration_ns) as f64 / 1e9;
     let latency = Distribution::from(&measured.due_times);
-    let unanswered = measured.timeouts.saturating_add(measured.lost.total());
-    let loss_share = unanswered as f64 / sent.max(1) as f64;
-    let in_time = percentile(&measured.due_times, limits.percentile) <= limits.latency_ns;
+    let loss_share = measured.loss().share();
+    // Queries without an answer have the longest latencies: what is left out is the end of the distribution.
+    let in_time = |lost: f64| percentile(&measured.due_times, limits.percentile * (1.0 - lost)) <= limits.latency_ns;
+    let lost_too_many = loss_share > base + limits.loss_share;
     let sent_qps = sent as f64 / sending_s;
     let lag_ns = percentile(&measured.lag_times, 99.0);
     // A full table of ids, too: with answers missing for a whole timeout, that is the server's doing.
@@ -80,7 +93,48 @@ pub fn step(measured: &Measured, duration_ns: i64, limits: Limits, rate_qps: f64
         p99_9_ns: latency.p99_9,
         lag_p99_ns: lag_ns,
         busy_share: measured.busy_share,
-        holds: !late && loss_share <= limits.loss_share && in_time,
-        instrument_failed: late && loss_share <= limits.loss_share,
+        holds: !late && !lost_too_many && in_time(base),
+        holds_but_for_loss: !late && answered > 0 && in_time(loss_share),
+        instrument_failed: late && !lost_too_many,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::histogram::times;
+
+    const MS: u64 = 1_000_000;
+
+    /// A thousand queries in a second, of which so many have no answer within it.
+    fn measured(lost: u64) -> Measured {
+        let mut due_times = times();
+        due_times.record_n(MS, 1_000 - lost).unwrap();
+        due_times.record_n(1_000 * MS, lost).unwrap();
+        Measured {
+            due: 1_000,
+            sent: 1_000,
+            answered: 1_000 - lost,
+            timeouts: lost,
+            lost: Losses::default(),
+            sending_ns: 1_000_000_000,
+            busy_share: 0.0,
+            due_times,
+            lag_times: times(),
+        }
+    }
+
+    /// Whether a rate holds, and whether it does but for the loss, if that is a part of what is lost at every rate.
+    fn judged(lost: u64, base: f64) -> (bool, bool) {
+        let limits = Limits { loss_share: 0.001, percentile: 99.0, latency_ns: 10 * MS };
+        let step = step(&measured(lost), 1_000_000_000, limits, Try { rate_qps: 1_000.0, repeat: 0 }, base);
+        (step.holds, step.holds_but_for_loss)
+    }
+
+    #[test]
+    fn a_loss_of_every_rate_counts_neither_as_loss_nor_in_the_percentile() {
+        assert_eq!((judged(1, 0.0), judged(3, 0.0), judged(30, 0.0)), ((true, true), (false, true), (false, true)));
+        assert_eq!((judged(3, 0.003), judged(30, 0.03), judged(40, 0.03)), ((true, true), (true, true), (false, true)));
+        assert_eq!(judged(1_000, 0.0), (false, false), "no answer was in time");
     }
 }

@@ -117,7 +117,7 @@ proptest! {
         prop_assert_eq!((&all.due_times, &all.lag_times), (&alone.due_times, &alone.lag_times));
         prop_assert_eq!((all.sent, all.due), (alone.sent, alone.due));
         let limits = Limits { loss_share: 0.5, percentile: 99.0, latency_ns: TIME_MAX_NS / 2 };
-        let judged = [&all, &alone].map(|measured| format!("{:?}", step(measured, SECOND, limits, 10.0, 0)));
+        let judged = [&all, &alone].map(|measured| format!("{:?}", step(measured, SECOND, limits, Try { rate_qps: 10.0, repeat: 0 }, 0.0)));
         prop_assert_eq!(&judged[0], &judged[1]);
     }
 

@@ -17,6 +17,7 @@ pub mod arrivals;
 pub mod captured;
 pub mod classes;
 pub mod client_totals;
+pub mod closed_loop;
 pub mod collect;
 pub mod handover;
 pub mod human_report;

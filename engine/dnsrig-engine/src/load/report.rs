@@ -104,6 +104,8 @@ impl Reporter {
                 "the instrument cannot send faster"
             } else if step.holds {
                 "holds"
+            } else if step.holds_but_for_loss {
+                "holds but for the loss"
             } else {
                 "does not hold"
             };

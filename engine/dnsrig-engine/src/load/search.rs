@@ -11,7 +11,7 @@ use super::{
     arrivals::{Model, Period},
     judge::{self, Measured},
     led::{self, Followers, LedError, Line, Start, Tried, Try},
-    ramp::{Limits, Search, Settings},
+    ramp::{self, Limits, Search, Settings},
     start::{self, FIRST_PATIENCE, MORE_PATIENCE, Next},
     summary::{Step, Summary},
     team::{Outcome, Team},
@@ -36,11 +36,13 @@ pub fn lead(arguments: &Arguments, team: &mut Team, limits: Limits, settings: Se
         if team.is_stopping() {
             break;
         }
-        let step = judge::step(&measured, period.end_ns - period.start_ns, limits, rate_qps, repeat);
+        let base = search.base_loss_share().unwrap_or(0.0);
+        let step = judge::step(&measured, period.end_ns - period.start_ns, limits, Try { rate_qps, repeat }, base);
         if step.instrument_failed {
             search.instrument_failed()
         } else {
-            search.tried(step.holds)
+            let Step { holds, holds_but_for_loss, .. } = step;
+            search.tried(ramp::Tried { holds, holds_but_for_loss, loss: measured.loss() })
         }
         team.reporter().step(&step)?;
         steps.push(step);
@@ -50,6 +52,11 @@ pub fn lead(arguments: &Arguments, team: &mut Team, limits: Limits, settings: Se
     summary.busy_share = steps.iter().map(|step: &Step| step.busy_share).fold(0.0, f64::max);
     summary.capacity_qps = search.capacity_qps();
     summary.capacity_is_lower_bound = search.is_lower_bound();
+    summary.base_loss_share = search.base_loss_share();
+    if let (Some(capacity_qps), Some(_)) = (summary.capacity_qps, summary.base_loss_share) {
+        // Some were tried before it was known that their loss is that of every rate.
+        steps.iter_mut().for_each(|step| step.holds |= step.holds_but_for_loss && step.rate_qps <= capacity_qps);
+    }
     summary.steps = steps;
     Ok(summary)
 }

@@ -8,6 +8,7 @@ use super::{
     arguments::{Arguments, TransportKind},
     arrivals::{Model, Period},
     client_totals::ClassTotal,
+    closed_loop::LoopBound,
     interval_stats::{Counts, Losses, RCODES, Series, UnmatchedResponses},
     play::{Class, TransportChoice},
     segment::Segment,
@@ -49,6 +50,8 @@ pub struct Step {
     pub lag_p99_ns: u64,
     pub busy_share: f64,
     pub holds: bool,
+    /// Only too many queries had no answer, if it does not hold.
+    pub holds_but_for_loss: bool,
     /// The instrument did not send at this rate: the step says nothing of the server.
     pub instrument_failed: bool,
 }
@@ -142,12 +145,18 @@ pub struct Summary {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rows_dropped: Option<u64>,
     pub cpu_ns: i64,
+    /// What bounds a closed loop, if queries without an answer do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loop_bound: Option<LoopBound>,
     pub steps: Vec<Step>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replayed: Option<Replayed>,
     pub capacity_qps: Option<f64>,
     /// The server may hold more: the instrument or the highest rate allowed ended the search.
     pub capacity_is_lower_bound: bool,
+    /// The share of the queries that had no answer at any rate up to the capacity, if that is more than --ramp-loss
+    /// permits: then a rate holds if it loses no more than both together.
+    pub base_loss_share: Option<f64>,
 }
 
 impl Summary {

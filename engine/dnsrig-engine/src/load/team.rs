@@ -17,6 +17,7 @@ use super::{
     arguments::Instrument,
     arrivals::{Order, Period},
     client_totals::ClientTotals,
+    closed_loop::LoopBound,
     collect::Collection,
     handover::{Collected, Report, handover},
     in_flight::InFlight,
@@ -294,6 +295,7 @@ impl Team {
         summary.real_time = outcome.real_time;
         summary.intervals_lost = outcome.intervals_lost;
         summary.interrupted = interrupted;
+        summary.loop_bound = LoopBound::of(&summary);
         Ok(summary)
     }
 
