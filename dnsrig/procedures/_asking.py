@@ -45,6 +45,12 @@ def check(options: Options) -> None:
             raise UsageError(f"options.{name} = {options[name]}", hint="a share, from 0 to 1")
     if not 1 <= float(options["clients"]) <= 65_536:
         raise UsageError(f"options.clients = {options['clients']}", hint="a number from 1 to 65536")
+    if int(options["ramp_repeats"]) not in range(1, 100, 2):
+        raise UsageError(
+            f"options.ramp_repeats = {options['ramp_repeats']}", hint="an odd number from 1 to 99: the majority decides"
+        )
+    if float(options["ramp_most_qps"]) < float(options["ramp_start_qps"]):
+        raise UsageError(f"options.ramp_most_qps = {options['ramp_most_qps']}", hint="at least ramp_start_qps")
 
 
 def queries(options: Options, zones: Path, *, seed: int, recursive: bool) -> list[str]:
@@ -64,15 +70,17 @@ def queries(options: Options, zones: Path, *, seed: int, recursive: bool) -> lis
 
 
 def clients(options: Options) -> list[str]:
-    """Who asks, and over what."""
+    """Who asks, and over what. `load` refuses options that change nothing with the transport."""
+    transport = options["transport"]
     words = [
-        f"--transport={options['transport']}",
+        f"--transport={transport}",
         f"--clients={options['clients']}",
         f"--timeout-s={options['timeout_s']}",
-        f"--queries-per-connection={options['queries_per_connection']}",
         "--real-time",
     ]
-    return words if options["resumption"] else [*words, "--no-resumption"]
+    if transport != "udp":
+        words.append(f"--queries-per-connection={options['queries_per_connection']}")
+    return [*words, "--no-resumption"] if transport == "dot" and not options["resumption"] else words
 
 
 def fixed_rate(rate_qps: float, *, duration_s: float, interval_s: float, poisson: bool) -> list[str]:

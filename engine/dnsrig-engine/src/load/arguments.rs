@@ -6,6 +6,8 @@ use std::{
     time::Duration,
 };
 
+use clap::ValueEnum as _;
+
 use super::{
     LoadError,
     arrivals::{Model, Period},
@@ -27,7 +29,11 @@ use crate::{
 /// Queries a second, or outstanding ones, unless asked otherwise.
 const RATE_DEFAULT_QPS: f64 = 1_000.0;
 
-/// The most queries a second on a foreign target that the user vouches for, unless --rate names another rate.
+/// The highest rate that a ramp tries, unless asked otherwise.
+const RAMP_MAX_QPS: f64 = 1e7;
+
+/// The most queries a second on a foreign target that the user vouches for, unless --rate or --ramp-max
+/// names another rate.
 pub const RATE_VOUCHED_QPS: f64 = 100.0;
 
 /// Queries in a row from one client over UDP, where each is a packet of its own all the same.
@@ -106,28 +112,30 @@ pub struct Arguments {
     pub timeout_s: Duration,
 
     /// The first rate tried
-    #[arg(long, value_name = "QPS", default_value = "2000", value_parser = parse_rate, help_heading = "Ramp")]
+    #[arg(long, value_name = "QPS", default_value = "2000", value_parser = parse_rate, requires = "ramp", help_heading = "Ramp")]
     pub ramp_start: f64,
-    /// The highest rate tried
-    #[arg(long, value_name = "QPS", default_value = "10000000", value_parser = parse_rate, help_heading = "Ramp")]
-    pub ramp_max: f64,
+    /// The highest rate tried [default: 10000000; 100 with --i-am-authorized]
+    #[arg(long, value_name = "QPS", value_parser = parse_rate, requires = "ramp", help_heading = "Ramp")]
+    pub ramp_max: Option<f64>,
     /// A rate holds if at most this share of the queries stays without an answer …
-    #[arg(long, value_name = "PERCENT", default_value = "0.1", value_parser = parse_percent, help_heading = "Ramp")]
+    #[arg(long, value_name = "PERCENT", default_value = "0.1", value_parser = parse_percent, requires = "ramp", help_heading = "Ramp")]
     pub ramp_loss: f64,
     /// … and the latency is at most so long …
-    #[arg(long, value_name = "MS", default_value = "10", value_parser = parse_milliseconds, help_heading = "Ramp")]
+    #[arg(long, value_name = "MS", default_value = "10", value_parser = parse_milliseconds, requires = "ramp", help_heading = "Ramp")]
     pub ramp_latency_ms: f64,
     /// … at this percentile
-    #[arg(long, value_name = "P", default_value = "99", value_parser = parse_percent, help_heading = "Ramp")]
+    #[arg(long, value_name = "P", default_value = "99", value_parser = parse_percent, requires = "ramp", help_heading = "Ramp")]
     pub ramp_percentile: f64,
-    /// Try each rate so often, and go by the majority
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=99), help_heading = "Ramp")]
+    /// Try each rate so often, an odd number of times, and go by the majority
+    #[arg(long, value_name = "N", default_value = "3", value_parser = parse_repeats, requires = "ramp", help_heading = "Ramp")]
     pub ramp_repeats: u32,
     /// Search until the capacity is known to this
-    #[arg(long, value_name = "PERCENT", default_value = "3", value_parser = parse_percent, help_heading = "Ramp")]
+    #[arg(long, value_name = "PERCENT", default_value = "3", value_parser = parse_percent, requires = "ramp", help_heading = "Ramp")]
     pub ramp_precision: f64,
 
-    /// Clients: sockets of their own, or connections [default: 16; more if a server that answers nothing would leave too few message ids at that rate]
+    /// Clients: sockets of their own, or connections
+    /// [default: 16; more if there are more --source, or if a server that answers nothing would leave too few message
+    /// ids at that rate]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536), help_heading = "Clients")]
     pub clients: Option<u32>,
     /// An address of this host from which clients send; several are used in turn
@@ -144,9 +152,9 @@ pub struct Arguments {
     /// Over DoT: a full handshake for every connection, never a resumed session
     #[arg(long, help_heading = "Clients")]
     pub no_resumption: bool,
-    /// How a connection is closed
-    #[arg(long, value_enum, default_value = "rst", help_heading = "Clients")]
-    pub close: Close,
+    /// Over TCP and DoT: how a connection is closed [default: rst]
+    #[arg(long, value_enum, help_heading = "Clients")]
+    close: Option<Close>,
 
     /// Threads, each on a CPU of its own if there are as many; clients and rate are shared among them
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64), help_heading = "Instrument")]
@@ -240,7 +248,7 @@ impl Arguments {
     pub fn plan(&self, authority: Authority) -> Result<Plan, LoadError> {
         let vouched = authority == Authority::Vouched;
         if self.ramp {
-            let max_qps = if vouched { self.ramp_max.min(RATE_VOUCHED_QPS) } else { self.ramp_max };
+            let max_qps = self.ramp_max.unwrap_or(if vouched { RATE_VOUCHED_QPS } else { RAMP_MAX_QPS });
             let limits = Limits {
                 loss_share: self.ramp_loss / 100.0,
                 percentile: self.ramp_percentile,
@@ -250,7 +258,7 @@ impl Arguments {
                 start_qps: self.ramp_start,
                 max_qps,
                 precision: self.ramp_precision / 100.0,
-                repeats: self.ramp_repeats | 1,
+                repeats: self.ramp_repeats,
             };
             return Ok(Plan::Ramp(limits, settings));
         }
@@ -284,15 +292,50 @@ impl Arguments {
         // Enough for a server that answers nothing.
         let fitting = (ids / in_flight::TABLE_MAX as f64).ceil() as usize;
         let part = |thread| Part { thread, threads, segment: self.instrument.segment };
-        let clients = self.clients.map_or(fitting.max(16), |clients| clients as usize).max(part(0).count());
+        let parts = part(0).count();
+        // Each generator has its own addresses.
+        let sources = self.sources.len() * self.instrument.segment.of as usize;
+        let clients = self.clients.map_or(fitting.max(16).max(sources).max(parts), |clients| clients as usize);
+        let too_few = |what| Err(LoadError::Arguments(format!("{clients} clients are too few for {what}")));
+        if clients < parts {
+            return too_few(format!("--threads: use --clients {parts} or more, so that each thread has one"));
+        }
+        if clients < sources {
+            return too_few(format!(
+                "the addresses of --source: use --clients {sources} or more, or leave addresses out"
+            ));
+        }
         let table = in_flight::table_for(outstanding, clients).ok_or_else(|| {
             LoadError::Arguments(format!(
-                "{clients} clients have too few message ids for {outstanding:.0} outstanding queries: use at least {}",
+                "--clients {clients} have too few message ids for {outstanding:.0} outstanding queries: use at least {}",
                 fitting.max(clients + 1)
             ))
         })?;
         let first = part(0).before(clients) as u32;
         Ok(Clients { of_threads: (0..threads).map(|thread| part(thread).share(clients)).collect(), first, table })
+    }
+
+    /// How a connection is closed.
+    pub fn close(&self) -> Close {
+        self.close.unwrap_or(Close::Rst)
+    }
+
+    /// The addresses of a thread's clients, the first of which has this number on this generator; none: any address.
+    pub fn sources_of(&self, first: usize, clients: usize) -> Vec<IpAddr> {
+        self.sources.iter().copied().cycle().skip(first % self.sources.len().max(1)).take(clients).collect()
+    }
+
+    /// An option that has no effect on this transport.
+    fn idle_option(&self) -> Option<&'static str> {
+        let (over_udp, over_dot) = (self.transport == TransportKind::Udp, self.transport == TransportKind::Dot);
+        [
+            ("--queries-per-connection", over_udp && self.queries_per_connection > 0),
+            ("--close", over_udp && self.close.is_some()),
+            ("--no-resumption", !over_dot && self.no_resumption),
+            ("--segmentation off", !over_udp && self.segmentation == Segmentation::Off),
+        ]
+        .into_iter()
+        .find_map(|(option, is_idle)| is_idle.then_some(option))
     }
 
     /// What cannot be said with single arguments.
@@ -306,12 +349,27 @@ impl Arguments {
         if self.ramp && !led && segment.of > 1 {
             return wrong("a ramp of several generators needs --led: the first one leads the others");
         }
+        if self.ramp && self.ramp_max.is_some_and(|max_qps| max_qps < self.ramp_start) {
+            return wrong("--ramp-max is below --ramp-start: raise it, or lower --ramp-start");
+        }
+        if let Some(option) = self.idle_option() {
+            return Err(LoadError::Arguments(format!(
+                "{option} changes nothing with --transport {}: leave it out",
+                self.transport.to_possible_value().expect("no transport is hidden").get_name()
+            )));
+        }
         if let Some(source) = self.sources.iter().find(|source| source.is_ipv4() != self.server.address.is_ipv4()) {
             let server = self.server.address;
             return Err(LoadError::Arguments(format!("--source {source} and {server} are of different families")));
         }
         Ok(())
     }
+}
+
+/// Reads an odd number, so that there is a majority.
+fn parse_repeats(text: &str) -> Result<u32, String> {
+    let repeats = text.parse().ok().filter(|repeats: &u32| (1..=99).contains(repeats) && repeats % 2 == 1);
+    repeats.ok_or_else(|| "expected an odd number from 1 to 99, so that there is a majority".into())
 }
 
 /// Whether no more intervals will be open at a time than there is memory for.
@@ -343,3 +401,7 @@ pub fn parse_seconds(text: &str) -> Result<Duration, String> {
 pub fn parse_timeout(text: &str) -> Result<Duration, String> {
     parse_number(text, 0.001..=60.0, "seconds").map(Duration::from_secs_f64)
 }
+
+#[cfg(test)]
+#[path = "arguments_tests.rs"]
+mod tests;

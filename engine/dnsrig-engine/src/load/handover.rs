@@ -14,6 +14,7 @@ use rtrb::{Consumer, Producer, RingBuffer};
 use super::{
     client_totals::ClientTotals,
     interval_stats::{Interval, IntervalStats},
+    priority::Priority,
     rows::Rows,
     transport::Connections,
 };
@@ -34,7 +35,7 @@ pub struct Ended {
     /// By class of clients.
     pub connections: Vec<Connections>,
     pub sending_ns: i64,
-    pub real_time: bool,
+    pub priority: Priority,
     /// Of the intervals that had no room, together.
     pub rest: Option<Box<Interval>>,
     /// How many intervals there were, those among them.

@@ -211,6 +211,7 @@ fn transport_name(transport: TransportKind) -> &'static str {
 /// What a reader must know before using the numbers.
 fn verdicts(summary: &Summary) -> Vec<String> {
     let mut found = Vec::new();
+    found.extend(summary.real_time_missing.map(without_real_time));
     if summary.answered == 0 && summary.sent > 0 {
         found.push(silence(summary).into());
     }
@@ -272,6 +273,11 @@ fn verdicts(summary: &Summary) -> Vec<String> {
         found.push("most answers are NOTAUTH: with --tsig, does the server know that key, and allow it to ask?".into());
     }
     found
+}
+
+/// What a wish for real-time priority came to.
+pub fn without_real_time(why: &str) -> String {
+    format!("--real-time had no effect: {why}")
 }
 
 /// What would have left a message id for each query.

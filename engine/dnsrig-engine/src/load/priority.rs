@@ -21,23 +21,70 @@ const SPIN_REAL_TIME_NS: i64 = 5_000;
 /// But no more than this share of the time between two queries: others need the CPU, too.
 const SPIN_SHARE: f64 = 0.5;
 
+/// The priority of a thread in a period, the best first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Priority {
+    RealTime,
+    /// Nothing else was asked for.
+    #[default]
+    Ordinary,
+    /// The thread hardly sleeps: real-time priority would do harm.
+    Unsuitable,
+    /// The kernel refuses real-time priority.
+    Denied,
+}
+
+impl Priority {
+    /// Why there was no real-time priority though it was asked for.
+    pub fn why_ordinary(self) -> Option<&'static str> {
+        match self {
+            Priority::RealTime | Priority::Ordinary => None,
+            Priority::Unsuitable => Some(
+                "at this rate, or in a closed loop, a thread hardly sleeps, and would be stopped for 50 ms a second",
+            ),
+            Priority::Denied => Some("the kernel refuses it: run as root, or allow it (ulimit -r 1)"),
+        }
+    }
+}
+
 /// How the thread that calls is to work through a period of `model`: gives it real-time priority if that is `wanted`,
-/// allowed and useful, else ordinary one. Returns whether it has it, and how early to be awake.
-pub fn choose(wanted: bool, model: Model, part: Part) -> (bool, Waking) {
+/// allowed and useful, else ordinary one. Returns which it has, and how early to be awake.
+pub fn choose(wanted: bool, model: Model, part: Part) -> (Priority, Waking) {
     let qps = match model {
         Model::Rate { qps, .. } | Model::Stream { qps } => qps / part.count() as f64,
         Model::Outstanding(_) => f64::INFINITY,
     };
-    let real_time = wanted && qps <= RATE_MAX_QPS && schedule(libc::SCHED_FIFO, 1);
-    if wanted && !real_time {
+    let priority = match wanted {
+        false => Priority::Ordinary,
+        true if qps > RATE_MAX_QPS => Priority::Unsuitable,
+        true if schedule(libc::SCHED_FIFO, 1) => Priority::RealTime,
+        true => Priority::Denied,
+    };
+    if matches!(priority, Priority::Unsuitable | Priority::Denied) {
         schedule(libc::SCHED_OTHER, 0);
     }
+    let real_time = priority == Priority::RealTime;
     let spin_ns = SPIN_NS.min((SPIN_SHARE * 1e9 / qps) as i64);
-    (real_time, if real_time { Waking::between(SPIN_REAL_TIME_NS, spin_ns) } else { Waking::always(SPIN_NS) })
+    (priority, if real_time { Waking::between(SPIN_REAL_TIME_NS, spin_ns) } else { Waking::always(SPIN_NS) })
 }
 
 fn schedule(policy: i32, priority: i32) -> bool {
     let parameters = libc::sched_param { sched_priority: priority };
     // SAFETY: the kernel reads `parameters`, which outlives the call, and keeps no pointer to it. 0 is this thread.
     unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) == 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::segment::Segment;
+
+    #[test]
+    fn real_time_priority_that_is_not_had_has_a_reason() {
+        let all = [Priority::RealTime, Priority::Ordinary, Priority::Unsuitable, Priority::Denied];
+        assert_eq!(all.map(|priority| priority.why_ordinary().is_some()), [false, false, true, true]);
+        let part = Part { thread: 0, threads: 1, segment: Segment::default() };
+        let chosen = |wanted| choose(wanted, Model::Outstanding(1), part).0;
+        assert_eq!([chosen(false), chosen(true)], [Priority::Ordinary, Priority::Unsuitable]);
+    }
 }

@@ -10,7 +10,7 @@ use std::{
 use serde::Serialize;
 
 use super::{
-    human_report::text,
+    human_report::{text, without_real_time},
     interval_stats::Interval,
     record::RecordError,
     summary::{Step, Summary},
@@ -125,6 +125,8 @@ impl Reporter {
     pub fn summary(self, summary: &Summary, server: SocketAddr, folder: Option<&Path>) -> Result<(), Failure> {
         if self.person {
             events::say(text(summary, server));
+        } else if let Some(why) = summary.real_time_missing {
+            events::say(format!("note: {}\n", without_real_time(why)));
         }
         let line = events::summary_line(clock::monotonic_ns(), summary)?;
         if let Some(path) = folder.map(|folder| folder.join("summary.json")) {

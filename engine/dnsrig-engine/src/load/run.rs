@@ -1,6 +1,11 @@
 //! Gives the threads one period to work through, or periods of a ramp.
 
-use std::{process::ExitCode, sync::Arc};
+use std::{
+    io,
+    net::{IpAddr, UdpSocket},
+    process::ExitCode,
+    sync::Arc,
+};
 
 use super::{
     Arguments, LoadError,
@@ -27,6 +32,7 @@ use crate::{
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let authority = target::authorise(arguments.server().ip(), arguments.instrument.i_am_authorized)?;
     arguments.check()?;
+    check_sources(&arguments.sources)?;
     let plan = arguments.plan(authority)?;
     let supervision = Supervision::start(&arguments.instrument, arguments.timeout_s)?;
     let reporter = supervision.reporter;
@@ -46,6 +52,14 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     summary.threads = team.clients.len();
     reporter.summary(&summary, arguments.server(), arguments.out.as_deref())?;
     Ok(if summary.interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
+}
+
+/// Whether this host has all addresses: over TCP one that it does not have looks like one without a free port.
+fn check_sources(sources: &[IpAddr]) -> Result<(), LoadError> {
+    let is_missing = |source: &&IpAddr| {
+        UdpSocket::bind((**source, 0)).is_err_and(|error| error.kind() == io::ErrorKind::AddrNotAvailable)
+    };
+    sources.iter().find(is_missing).map_or(Ok(()), |source| Err(LoadError::Source(*source)))
 }
 
 /// The threads, each with its part of the clients.
@@ -72,7 +86,8 @@ fn equip(arguments: &Arguments, plan: Plan, supervision: Supervision) -> Result<
         let before = of_threads[..part.thread].iter().sum::<usize>() as u32;
         in_flight.rows = arguments.instrument.rows(part, first_client + before);
         let order = Order { next: 0, count: queries.len() as u32 };
-        let transport = open(arguments, clients, in_flight.bytes_max())?;
+        let sources = arguments.sources_of(before as usize, clients);
+        let transport = open(arguments, &sources, clients, in_flight.bytes_max())?;
         Ok(Tools { in_flight, transport, order })
     };
     let Instrument { segment, real_time, .. } = arguments.instrument;
@@ -87,7 +102,13 @@ fn once(arguments: &Arguments, team: &mut Team, model: Model) -> Result<Summary,
     team.measure(period, nanoseconds(arguments.instrument.interval_s), arguments.out.as_deref(), summary)
 }
 
-fn open(arguments: &Arguments, clients: usize, bytes_max: usize) -> Result<Box<dyn Transport>, LoadError> {
+/// The transport of a thread, whose clients send from `sources`, or from any address.
+fn open(
+    arguments: &Arguments,
+    sources: &[IpAddr],
+    clients: usize,
+    bytes_max: usize,
+) -> Result<Box<dyn Transport>, LoadError> {
     let server = arguments.server();
     let burst = arguments.burst();
     let settings = stream::Settings {
@@ -99,15 +120,28 @@ fn open(arguments: &Arguments, clients: usize, bytes_max: usize) -> Result<Box<d
             early_data: false,
         }],
         burst,
-        close: arguments.close,
+        close: arguments.close(),
         bytes_max,
         timeout_ns: nanoseconds(arguments.timeout_s),
     };
     match arguments.transport {
         TransportKind::Udp => {
             let segmentation = arguments.segmentation == Segmentation::Auto;
-            Ok(Box::new(Udp::open(server, &arguments.sources, clients, bytes_max, segmentation, burst)?))
+            Ok(Box::new(Udp::open(server, sources, clients, bytes_max, segmentation, burst)?))
         }
-        TransportKind::Tcp | TransportKind::Dot => stream::open(server, &arguments.sources, clients, settings),
+        TransportKind::Tcp | TransportKind::Dot => stream::open(server, sources, clients, settings),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_that_this_host_does_not_have_is_named() {
+        let addresses = ["127.0.0.1", "203.0.113.7"].map(|address| address.parse().unwrap());
+        assert!(check_sources(&addresses[..1]).is_ok());
+        let refused = check_sources(&addresses).unwrap_err();
+        assert_eq!(refused.to_string(), "this host does not have the address 203.0.113.7 of --source");
     }
 }

@@ -11,6 +11,7 @@ use super::{
     arrivals::{Model, Period},
     judge::{self, Measured},
     led::{self, Followers, LedError, Line, Start, Tried, Try},
+    priority::Priority,
     ramp::{self, Limits, Search, Settings},
     start::{self, FIRST_PATIENCE, MORE_PATIENCE, Next},
     summary::{Step, Summary},
@@ -142,6 +143,7 @@ fn add(all: &mut Outcome, outcome: Outcome) {
     all.counts.add(&outcome.counts);
     all.series.add(&outcome.series);
     all.connections = outcome.connections;
+    all.priority = all.priority.max(outcome.priority);
 }
 
 /// What this generator sent at all rates.
@@ -151,6 +153,9 @@ fn summary(arguments: &Arguments, team: &Team, all: &Outcome) -> Summary {
     summary.model = "ramp";
     summary.fill(&all.counts, &all.series);
     summary.connections = all.connections();
+    if all.priority == Priority::Denied {
+        summary.set_priority(all.priority);
+    }
     summary.interrupted = team.is_stopping();
     summary
 }

@@ -11,6 +11,7 @@ use super::{
     closed_loop::LoopBound,
     interval_stats::{Counts, Losses, RCODES, Series, UnmatchedResponses},
     play::{Class, TransportChoice},
+    priority::Priority,
     segment::Segment,
     transport::Connections,
 };
@@ -108,6 +109,9 @@ pub struct Summary {
     pub threads: usize,
     /// Whether every thread went before everything else on its CPU.
     pub real_time: bool,
+    /// Why not, though that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub real_time_missing: Option<&'static str>,
     pub due: u64,
     pub sent: u64,
     pub unsent: u64,
@@ -176,6 +180,12 @@ impl Summary {
     /// From when to when it was.
     pub fn set_period(&mut self, Period { start_ns, end_ns, .. }: Period) {
         (self.start_ns, self.end_ns, self.duration_s) = (start_ns, end_ns, (end_ns - start_ns) as f64 / 1e9);
+    }
+
+    /// Whether every thread had real-time priority, and if not, why.
+    pub fn set_priority(&mut self, priority: Priority) {
+        self.real_time = priority == Priority::RealTime;
+        self.real_time_missing = priority.why_ordinary();
     }
 
     /// The parts that are counts and times.

@@ -23,6 +23,7 @@ use super::{
     in_flight::InFlight,
     interval_stats::{Counts, Interval, Series},
     lines::Lines,
+    priority::Priority,
     record::Record,
     report::Reporter,
     rows::{self, Rows},
@@ -104,7 +105,8 @@ pub struct Outcome {
     pub connections: Vec<Connections>,
     pub sending_ns: i64,
     pub busy_ns: i64,
-    pub real_time: bool,
+    /// The worst of all threads.
+    pub priority: Priority,
     pub intervals_lost: u64,
     /// What clients saw, where intervals do not say it.
     pub clients: Option<ClientTotals>,
@@ -154,7 +156,7 @@ impl Team {
                 order,
                 timeout_ns,
                 wants_real_time,
-                real_time: false,
+                priority: Priority::default(),
                 waking: Waking::always(0),
             };
             team.threads.spawn("load", move |_| worker.run())?;
@@ -175,7 +177,7 @@ impl Team {
             let _ = to_worker.send(period);
         }
         let mut collection = Collection::new(&self.clients);
-        let (mut connections, mut sending_ns, mut real_time) = (Vec::new(), 0, true);
+        let (mut connections, mut sending_ns, mut priority) = (Vec::new(), 0, Priority::RealTime);
         let (mut clients, mut rows) = (None, Vec::new());
         let mut working = self.clients.len();
         while working > 0 {
@@ -194,7 +196,7 @@ impl Team {
                     Report::Ended(ended) => {
                         add_connections(&mut connections, &ended.connections);
                         sending_ns = sending_ns.max(ended.sending_ns);
-                        real_time &= ended.real_time;
+                        priority = priority.max(ended.priority);
                         add_clients(&mut clients, ended.clients);
                         rows.extend(ended.rows);
                         collection.end(thread, ended.rest.as_deref(), ended.intervals);
@@ -216,7 +218,7 @@ impl Team {
             connections,
             sending_ns,
             busy_ns,
-            real_time,
+            priority,
             clients,
             rows,
         })
@@ -292,7 +294,7 @@ impl Team {
         summary.classes = by_class(&outcome);
         summary.sending_ns = outcome.sending_ns;
         summary.busy_share = outcome.busy_share(period);
-        summary.real_time = outcome.real_time;
+        summary.set_priority(outcome.priority);
         summary.intervals_lost = outcome.intervals_lost;
         summary.interrupted = interrupted;
         summary.loop_bound = LoopBound::of(&summary);

@@ -11,7 +11,7 @@ use super::{
     arrivals::{Order, Period},
     handover::{Ended, Handover, Report},
     in_flight::InFlight,
-    priority,
+    priority::{self, Priority},
     segment::Part,
     send_schedule::SendSchedule,
     transport::{Transport, Wait},
@@ -37,9 +37,9 @@ pub struct Worker {
     /// Which query is next.
     pub order: Order,
     pub timeout_ns: i64,
-    /// Whether to go before everything else on the CPU, and whether it does.
+    /// Whether to go before everything else on the CPU, and what came of it.
     pub wants_real_time: bool,
-    pub real_time: bool,
+    pub priority: Priority,
     /// How long before a query is due it is awake.
     pub waking: Waking,
 }
@@ -52,11 +52,11 @@ impl Worker {
         let _ = clock::wait_exactly();
         while let Ok(period) = self.channels.periods.recv() {
             let sending_ns = self.work(period)?;
-            let (connections, real_time) = (self.transport.connections(), self.real_time);
+            let (connections, priority) = (self.transport.connections(), self.priority);
             let (rest, intervals) = self.channels.handover.end();
             let clients = self.in_flight.interval_stats.totals.take();
             let rows = self.in_flight.rows.take();
-            let ended = Ended { connections, sending_ns, real_time, rest, intervals, clients, rows };
+            let ended = Ended { connections, sending_ns, priority, rest, intervals, clients, rows };
             self.channels.handover.tell(Report::Ended(ended));
         }
         Ok(())
@@ -64,7 +64,7 @@ impl Worker {
 
     /// One period; returns from the start to the last sending, in nanoseconds.
     fn work(&mut self, period: Period) -> Result<i64, LoadError> {
-        (self.real_time, self.waking) = priority::choose(self.wants_real_time, period.model, self.part);
+        (self.priority, self.waking) = priority::choose(self.wants_real_time, period.model, self.part);
         let mut send_schedule = SendSchedule::new(period, self.part, self.order, self.timeout_ns, &mut self.in_flight);
         // Before the first query: one that is signed for another time is refused (BADTIME, RFC 8945 §5.2.3).
         self.in_flight.set_wall_time(clock::wall_time_s());

@@ -98,7 +98,7 @@ impl Link {
             order: Order { next: 0, count: 1 },
             timeout_ns: SECOND,
             wants_real_time: false,
-            real_time: false,
+            priority: Priority::default(),
             waking: Waking::always(0),
         };
         NOW_NS.set(0);
