@@ -2,11 +2,12 @@
 //! hangs.
 
 use std::{
-    net::{SocketAddr, UdpSocket},
+    collections::HashSet,
+    net::{IpAddr, SocketAddr, UdpSocket},
     path::Path,
     process::{Command, Stdio},
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     thread::{self, JoinHandle},
@@ -219,6 +220,34 @@ fn clients_are_as_many_as_the_hard_limit_on_open_files_allows() {
     assert!(output.status.success(), "{}", String::from_utf8(output.stderr).unwrap());
     let lines = String::from_utf8(output.stdout).unwrap();
     assert_eq!(count(&serde_json::from_str(lines.lines().last().unwrap()).unwrap(), "clients"), 300);
+}
+
+#[test]
+fn each_source_sends_and_clients_that_are_not_served_alike_are_counted() {
+    let seen = Arc::new(Mutex::new(HashSet::new()));
+    let peers = seen.clone();
+    // Whoever has an address above 127.0.0.12 is answered by another server, 20 ms away.
+    let server = Server::start(move |socket, peer, query| {
+        peers.lock().unwrap().insert(peer.ip());
+        let (socket, message) = (socket.try_clone().unwrap(), answer(query));
+        let is_far = matches!(peer.ip(), IpAddr::V4(address) if address.octets()[3] > 12);
+        if is_far {
+            thread::spawn(move || {
+                thread::sleep(Duration::from_millis(20));
+                socket.send_to(&message, peer).unwrap();
+            });
+        } else {
+            socket.send_to(&message, peer).unwrap();
+        }
+    });
+    let sources: Vec<_> = (1..=20).map(|number| format!("--source=127.0.0.{number}")).collect();
+    let arguments: Vec<_> =
+        ["--rate", "1200", "--threads", "2"].into_iter().chain(sources.iter().map(String::as_str)).collect();
+    let (summary, _) = load(server.address, &arguments);
+    assert_eq!((count(&summary, "clients"), seen.lock().unwrap().len()), (20, 20));
+    let unequal = &summary["unequal_clients"];
+    assert_eq!((&unequal["near"], &unequal["far"], &unequal["unanswered"]), (&12.into(), &8.into(), &0.into()));
+    assert!(unequal["far_ns"].as_u64().unwrap() >= 20_000_000, "{summary}");
 }
 
 #[test]

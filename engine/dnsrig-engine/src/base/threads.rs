@@ -3,7 +3,7 @@
 
 use std::{
     any::Any,
-    io,
+    fs, io,
     os::fd::{AsFd, BorrowedFd},
     sync::Arc,
     thread::{self, JoinHandle},
@@ -195,6 +195,13 @@ pub fn take_cpu(number: usize, count: usize) {
     }
 }
 
+/// The time in which the thread that calls was to run and had no CPU, in nanoseconds: 0 where the kernel keeps no such
+/// account (sched-stats.rst of the kernel's documentation; proc_pid_schedstat(5)).
+pub fn cpu_wait_ns() -> i64 {
+    let account = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    account.split_whitespace().nth(1).and_then(|waited| waited.parse().ok()).unwrap_or(0)
+}
+
 /// What a panic said.
 fn message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
@@ -218,6 +225,12 @@ mod tests {
     use crate::net::poller::sleep_until_readable;
 
     const PATIENCE_NS: i64 = 10_000_000_000;
+
+    #[test]
+    fn the_time_without_a_cpu_only_grows() {
+        let before_ns = cpu_wait_ns();
+        assert!(before_ns >= 0 && cpu_wait_ns() >= before_ns);
+    }
 
     #[derive(Debug, thiserror::Error)]
     #[error("it went wrong")]

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::interval_stats::{Counts, Interval, Series};
+use super::{
+    client_totals::{self, ClientCounts},
+    interval_stats::{Counts, Interval, Series},
+};
 
 /// An interval that some threads have handed over.
 struct Partial {
@@ -23,6 +26,8 @@ pub struct Collection {
     /// Of all intervals, also of those that never were whole.
     pub counts: Counts,
     pub series: Series,
+    /// By client.
+    pub clients: Vec<ClientCounts>,
     /// Of the busiest thread, by thread.
     pub busy_ns: Vec<i64>,
 }
@@ -39,6 +44,7 @@ impl Collection {
             whole: 0,
             counts: Counts::default(),
             series: Series::default(),
+            clients: Vec::new(),
             busy_ns: vec![0; clients.len()],
         }
     }
@@ -59,7 +65,7 @@ impl Collection {
         let whole = if is_whole { self.partial.remove(&number) } else { None };
         self.settle();
         let whole = whole?.whole;
-        self.keep(&whole);
+        self.keep(&whole, 0);
         self.whole += 1;
         Some(whole)
     }
@@ -69,14 +75,14 @@ impl Collection {
         self.intervals[thread] = intervals;
         if let Some(rest) = rest {
             self.busy_ns[thread] += rest.busy_ns;
-            self.keep(rest);
+            self.keep(rest, self.first_client[thread]);
         }
     }
 
     /// At the end of all threads: how many intervals never were whole.
     pub fn finish(&mut self) -> u64 {
         while let Some((_, partial)) = self.partial.pop_first() {
-            self.keep(&partial.whole);
+            self.keep(&partial.whole, 0);
         }
         // One that an interruption cut off on some threads only was never to be whole.
         self.intervals.iter().min().map_or(0, |intervals| intervals.saturating_sub(self.whole))
@@ -88,13 +94,15 @@ impl Collection {
         let Some(passed) = self.last.iter().copied().min().flatten() else { return };
         while let Some(first) = self.partial.first_entry().filter(|first| *first.key() < passed) {
             let partial = first.remove();
-            self.keep(&partial.whole);
+            self.keep(&partial.whole, 0);
         }
     }
 
-    fn keep(&mut self, interval: &Interval) {
+    /// Keeps an interval whose clients stand from `first` on among all.
+    fn keep(&mut self, interval: &Interval, first: usize) {
         self.counts.add(&interval.counts);
         self.series.add(&interval.series);
+        client_totals::add_from(&mut self.clients, first, &interval.clients);
     }
 }
 

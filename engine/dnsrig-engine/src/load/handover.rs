@@ -36,6 +36,8 @@ pub struct Ended {
     pub connections: Vec<Connections>,
     pub sending_ns: i64,
     pub priority: Priority,
+    /// The time in which the thread was to run and had no CPU.
+    pub cpu_wait_ns: i64,
     /// Of the intervals that had no room, together.
     pub rest: Option<Box<Interval>>,
     /// How many intervals there were, those among them.

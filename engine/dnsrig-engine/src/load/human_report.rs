@@ -6,10 +6,8 @@ use super::{
     arguments::{Arguments, Plan, TransportKind},
     arrivals::Model,
     client_totals::ClassTotal,
-    closed_loop::LoopBound,
-    id_rest::rest_ns_min,
-    in_flight::TABLE_MAX,
     interval_stats::Losses,
+    notes::notes,
     summary::{ClassResult, Summary},
     transport::Connections,
 };
@@ -94,7 +92,7 @@ pub fn text(summary: &Summary, server: SocketAddr) -> String {
             row(name, cells.map(|ns| format!("{:>11}", measured(times, ns, limit_ns))).join(" "));
         }
     }
-    lines.extend(verdicts(summary).into_iter().map(|verdict| format!("  note: {verdict}")));
+    lines.extend(notes(summary).into_iter().map(|note| format!("  note: {note}")));
     lines.join("\n") + "\n"
 }
 
@@ -208,107 +206,6 @@ fn transport_name(transport: TransportKind) -> &'static str {
     }
 }
 
-/// What a reader must know before using the numbers.
-fn verdicts(summary: &Summary) -> Vec<String> {
-    let mut found = Vec::new();
-    found.extend(summary.real_time_missing.map(without_real_time));
-    if summary.answered == 0 && summary.sent > 0 {
-        found.push(silence(summary).into());
-    }
-    if summary.waited_for_id > 0 {
-        found.push(too_few_ids(summary));
-    } else if summary.unsent > 0 && !summary.interrupted {
-        // What falls due at the moment of an interruption is not sent, and that is nobody's fault.
-        found.push(
-            "not all queries could be sent: the instrument was too slow, and the result says little of the server"
-                .into(),
-        );
-    } else if matches!(summary.model, "rate" | "stream") && summary.lag_ns.p99 > 1_000_000 {
-        found.push(format!(
-            "queries were sent up to {} late (p99): the instrument lacked CPU; lower --{} or add --threads",
-            milliseconds(summary.lag_ns.p99, None).trim(),
-            if summary.replayed.is_some() { "speed" } else { "rate" },
-        ));
-    } else if summary.model == "closed" && summary.busy_share > 0.98 {
-        found.push("the instrument had no idle time: the server may be faster than this; add --threads".into());
-    }
-    if let Some(LoopBound { waiting_share, qps_without_loss }) = summary.loop_bound {
-        found.push(format!(
-            "queries without an answer bound the rate: each stays outstanding for {} s, which was {:.0} % of the time of \
-             all outstanding queries. Without that loss the server would have had about {} queries a second, if it \
-             answered them as fast; use --rate, or a shorter --timeout-s",
-            summary.timeout_ns as f64 / 1e9,
-            waiting_share * 100.0,
-            grouped(qps_without_loss as u64),
-        ));
-    }
-    if let Some(share) = summary.base_loss_share {
-        found.push(format!(
-            "{} % of the queries had no answer whatever the rate: a rate holds here if no more than that and --ramp-loss \
-             have none. Look for what loses them on the way to the server: a link, a full buffer (nstat -az \
-             UdpRcvbufErrors), a rate limit",
-            (share * 1e5).round() / 1e3,
-        ));
-    }
-    if summary.wrong_matches_max > 0 {
-        found.push(format!(
-            "at most {} answers belong to an earlier query with the same id, which had no answer for {} s or more: to \
-             rule that out, use more --{}",
-            grouped(summary.wrong_matches_max),
-            rest_ns_min(summary.timeout_ns) as f64 / 1e9,
-            if summary.replayed.is_some() { "ports" } else { "clients" },
-        ));
-    }
-    if summary.intervals_lost > 0 {
-        found.push(format!(
-            "{} intervals are missing from --out: the disk is too slow for --interval-s",
-            grouped(summary.intervals_lost)
-        ));
-    }
-    let most = |name| summary.rcodes.get(name).is_some_and(|count| *count * 2 > summary.answered);
-    if most("REFUSED") {
-        found.push("most answers are REFUSED: does the server serve the names that are asked for?".into());
-    }
-    if most("NOTAUTH") {
-        found.push("most answers are NOTAUTH: with --tsig, does the server know that key, and allow it to ask?".into());
-    }
-    found
-}
-
-/// What a wish for real-time priority came to.
-pub fn without_real_time(why: &str) -> String {
-    format!("--real-time had no effect: {why}")
-}
-
-/// What would have left a message id for each query.
-fn too_few_ids(summary: &Summary) -> String {
-    let rest_s = rest_ns_min(summary.timeout_ns) as f64 / 1e9;
-    let enough = match (&summary.replayed, summary.asked_qps) {
-        (Some(replayed), _) => format!("--ports {}", replayed.ports * 2),
-        (None, Some(qps)) => {
-            let fitting = (qps * rest_s / TABLE_MAX as f64).ceil() as usize;
-            format!("--clients {}", fitting.max(summary.clients + 1))
-        }
-        (None, None) => format!("--clients {}", summary.clients * 2),
-    };
-    format!(
-        "queries waited for a free message id, or were not sent for lack of one: the id of a query without an answer is \
-         not used again for {rest_s} s, as its answer may come late; use {enough}"
-    )
-}
-
-/// Why nothing at all was answered, as far as it can be told.
-fn silence(summary: &Summary) -> &'static str {
-    let Losses { refused, .. } = summary.lost;
-    if summary.unreachable > 0 || refused > 0 {
-        "nothing was answered, and the network said that nothing is there: is the server running, and on this port?"
-    } else if summary.transport == TransportKind::Dot && summary.connections.established == 0 {
-        "no TLS connection was established: is this the server's port for DNS over TLS?"
-    } else {
-        "nothing was answered: is a DNS server listening there, and is nothing between that drops queries?"
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -327,26 +224,6 @@ mod tests {
 
     fn of_a_rate() -> Summary {
         Summary { model: "rate", asked_qps: Some(1_000.0), duration_s: 1.0, sent: 1_000, ..Summary::default() }
-    }
-
-    #[test]
-    fn silence_is_told_from_an_absent_server_and_a_wrong_port() {
-        let silent = of_a_rate();
-        assert!(told(&silent).contains("drops queries"));
-        assert!(!told(&silent).contains("()"), "no empty list of response codes");
-        assert!(told(&Summary { unreachable: 900, ..of_a_rate() }).contains("nothing is there"));
-        assert!(told(&Summary { transport: TransportKind::Dot, ..of_a_rate() }).contains("port for DNS over TLS"));
-        let answered = Summary { answered: 1, unreachable: 900, ..of_a_rate() };
-        assert!(!told(&answered).contains("nothing"));
-    }
-
-    #[test]
-    fn what_an_interruption_left_unsent_is_not_held_against_the_instrument() {
-        let late = Summary { unsent: 10, ..of_a_rate() };
-        assert!(told(&late).contains("too slow"));
-        let interrupted = Summary { interrupted: true, ..late };
-        assert!(!told(&interrupted).contains("too slow"));
-        assert!(told(&interrupted).contains("1 s, then interrupted"));
     }
 
     #[test]

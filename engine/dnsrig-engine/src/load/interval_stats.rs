@@ -7,10 +7,10 @@ use std::collections::VecDeque;
 
 use super::{
     answers::{Bin, Bins},
-    client_totals::{ClientCounts, ClientTotals, End},
+    client_totals::{self, ClientCounts, ClientTotals, End},
 };
 use crate::{
-    net::connection::CloseReason,
+    net::{connection::CloseReason, tls::Fault},
     stats::histogram::{TIME_MAX_NS, Times, times},
 };
 
@@ -90,6 +90,8 @@ pub struct Counts {
     pub rcodes: [u64; RCODES],
     pub bytes_sent: u64,
     pub bytes_received: u64,
+    /// Why TLS failed, if it did: on one of the connections.
+    pub tls_fault: Option<Fault>,
     /// ICMP errors that the socket reported.
     pub unreachable: u64,
     /// Queries that had to wait until their client had an id or a place for them, or were never sent.
@@ -117,6 +119,7 @@ impl Counts {
         self.rcodes.iter_mut().zip(other.rcodes).for_each(|(mine, other)| *mine += other);
         self.bytes_sent += other.bytes_sent;
         self.bytes_received += other.bytes_received;
+        self.tls_fault = self.tls_fault.or(other.tls_fault);
         self.unreachable += other.unreachable;
         self.waited_for_id += other.waited_for_id;
         self.wrong_matches_max += other.wrong_matches_max;
@@ -205,11 +208,7 @@ impl Interval {
         self.counts.add(&other.counts);
         self.series.add(&other.series);
         self.bins.add(&other.bins);
-        let last = first + other.clients.len();
-        if self.clients.len() < last {
-            self.clients.resize(last, ClientCounts::default());
-        }
-        self.clients[first..last].iter_mut().zip(&other.clients).for_each(|(mine, other)| mine.add(other));
+        client_totals::add_from(&mut self.clients, first, &other.clients);
     }
 
     fn clear(&mut self, number: u64) {
@@ -333,12 +332,12 @@ impl IntervalStats {
         let Ended { due_ns, sent_ns, ended_ns, lower_ns, end } = ended;
         let (latency_ns, is_answered) = (ended_ns - due_ns, matches!(end, End::Answered { .. }));
         if let Some(totals) = &mut self.totals {
-            totals.end(client, latency_ns, end);
+            totals.end(client, latency_ns, ended_ns - sent_ns, end);
         }
         let interval = self.at(due_ns);
         interval.open -= 1;
         if let Some(client) = interval.clients.get_mut(client) {
-            client.count(latency_ns, is_answered);
+            client.count(latency_ns, ended_ns - sent_ns, is_answered);
         }
         record(&mut interval.series.due, latency_ns);
         record(&mut interval.series.sent, ended_ns - sent_ns);
@@ -352,7 +351,12 @@ impl IntervalStats {
                 counts.rcodes[usize::from(rcode) % RCODES] += 1;
             }
             End::Timeout => counts.timeouts += 1,
-            End::Lost(loss) => counts.lost.count(loss),
+            End::Lost(loss) => {
+                counts.lost.count(loss);
+                if let CloseReason::Tls(fault) = loss {
+                    counts.tls_fault = Some(fault);
+                }
+            }
         }
     }
 

@@ -22,7 +22,8 @@ fn a_query_belongs_to_the_interval_in_which_it_was_due() {
     let first = interval_stats.complete(i64::MAX).unwrap();
     assert_eq!((first.number, first.counts.due, first.counts.answered), (0, 1, 1));
     assert_eq!(first.clients[0], ClientCounts::default());
-    let expected = ClientCounts { answered: 1, unanswered: 0, sum_ns: 400_000_000, max_ns: 400_000_000 };
+    let (sum_ns, max_ns, fastest_ns) = (400_000_000, 400_000_000, 100_000_000);
+    let expected = ClientCounts { answered: 1, unanswered: 0, sum_ns, max_ns, fastest_ns };
     assert_eq!(first.clients[1], expected);
     let second = interval_stats.complete(i64::MAX).unwrap();
     assert_eq!((second.number, second.counts), (1, Counts::default()));

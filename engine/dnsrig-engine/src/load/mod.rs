@@ -28,6 +28,7 @@ pub mod judge;
 pub mod lateness;
 pub mod led;
 pub mod lines;
+pub mod notes;
 pub mod play;
 pub mod priority;
 pub mod queries;
@@ -46,6 +47,7 @@ pub mod summary;
 pub mod team;
 pub mod transport;
 pub mod udp;
+pub mod unequal_clients;
 pub mod waking;
 pub mod worker;
 

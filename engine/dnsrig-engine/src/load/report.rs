@@ -10,8 +10,9 @@ use std::{
 use serde::Serialize;
 
 use super::{
-    human_report::{text, without_real_time},
+    human_report::text,
     interval_stats::Interval,
+    notes::without_real_time,
     record::RecordError,
     summary::{Step, Summary},
 };

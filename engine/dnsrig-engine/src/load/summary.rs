@@ -14,8 +14,9 @@ use super::{
     priority::Priority,
     segment::Segment,
     transport::Connections,
+    unequal_clients::UnequalClients,
 };
-use crate::{base::units::nanoseconds, dns::stream::Header, stats::histogram::Distribution};
+use crate::{base::units::nanoseconds, dns::stream::Header, net::tls::Fault, stats::histogram::Distribution};
 
 /// Mnemonics of the response codes in a header (RFC 6895 §2.3).
 const RCODE_NAMES: [&str; RCODES] = [
@@ -124,6 +125,9 @@ pub struct Summary {
     pub answered: u64,
     pub timeouts: u64,
     pub lost: Losses,
+    /// Why TLS failed, if it did: on one of the connections.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls_sentence: Option<&'static str>,
     #[serde(flatten)]
     pub unmatched: UnmatchedResponses,
     pub truncated: u64,
@@ -143,6 +147,8 @@ pub struct Summary {
     pub lag_ns: Distribution,
     pub handshake_ns: Option<Distribution>,
     pub busy_share: f64,
+    /// The time in which a thread was to run and another program had its CPU: that of the thread with the longest.
+    pub cpu_wait_ns: i64,
     /// Complete intervals that had no room where they are written and told: their queries are counted here only.
     pub intervals_lost: u64,
     /// Queries that had no room among the rows, where these are wanted.
@@ -153,6 +159,9 @@ pub struct Summary {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loop_bound: Option<LoopBound>,
     pub steps: Vec<Step>,
+    /// Clients that the server does not serve alike, if there are such.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unequal_clients: Option<UnequalClients>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replayed: Option<Replayed>,
     pub capacity_qps: Option<f64>,
@@ -198,6 +207,7 @@ impl Summary {
         self.answered = counts.answered;
         self.timeouts = counts.timeouts;
         self.lost = counts.lost;
+        self.tls_sentence = counts.tls_fault.map(Fault::sentence);
         self.unmatched = counts.unmatched;
         self.truncated = counts.truncated;
         self.authenticated = counts.authenticated;

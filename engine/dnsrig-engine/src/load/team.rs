@@ -30,6 +30,7 @@ use super::{
     segment::{Part, Segment},
     summary::{ClassResult, Summary, model_words},
     transport::{Connections, Transport},
+    unequal_clients::UnequalClients,
     waking::Waking,
     worker::{Channels, Worker},
 };
@@ -108,6 +109,10 @@ pub struct Outcome {
     /// The worst of all threads.
     pub priority: Priority,
     pub intervals_lost: u64,
+    /// Which of the clients of intervals are not served alike.
+    pub unequal_clients: Option<UnequalClients>,
+    /// Of all threads the longest time in which one was to run and had no CPU.
+    pub cpu_wait_ns: i64,
     /// What clients saw, where intervals do not say it.
     pub clients: Option<ClientTotals>,
     /// Of queries, a list a thread; none where they are not wanted.
@@ -178,7 +183,7 @@ impl Team {
         }
         let mut collection = Collection::new(&self.clients);
         let (mut connections, mut sending_ns, mut priority) = (Vec::new(), 0, Priority::RealTime);
-        let (mut clients, mut rows) = (None, Vec::new());
+        let (mut clients, mut rows, mut cpu_wait_ns) = (None, Vec::new(), 0);
         let mut working = self.clients.len();
         while working > 0 {
             self.look_up()?;
@@ -197,6 +202,7 @@ impl Team {
                         add_connections(&mut connections, &ended.connections);
                         sending_ns = sending_ns.max(ended.sending_ns);
                         priority = priority.max(ended.priority);
+                        cpu_wait_ns = cpu_wait_ns.max(ended.cpu_wait_ns);
                         add_clients(&mut clients, ended.clients);
                         rows.extend(ended.rows);
                         collection.end(thread, ended.rest.as_deref(), ended.intervals);
@@ -219,6 +225,8 @@ impl Team {
             sending_ns,
             busy_ns,
             priority,
+            unequal_clients: UnequalClients::of(&collection.clients),
+            cpu_wait_ns,
             clients,
             rows,
         })
@@ -298,6 +306,8 @@ impl Team {
         summary.intervals_lost = outcome.intervals_lost;
         summary.interrupted = interrupted;
         summary.loop_bound = LoopBound::of(&summary);
+        summary.unequal_clients = outcome.unequal_clients;
+        summary.cpu_wait_ns = outcome.cpu_wait_ns;
         Ok(summary)
     }
 

@@ -51,12 +51,14 @@ impl Worker {
         // Where it is refused, queries are late by as much, and the lag shows it.
         let _ = clock::wait_exactly();
         while let Ok(period) = self.channels.periods.recv() {
+            let waited_ns = threads::cpu_wait_ns();
             let sending_ns = self.work(period)?;
+            let cpu_wait_ns = threads::cpu_wait_ns() - waited_ns;
             let (connections, priority) = (self.transport.connections(), self.priority);
             let (rest, intervals) = self.channels.handover.end();
             let clients = self.in_flight.interval_stats.totals.take();
             let rows = self.in_flight.rows.take();
-            let ended = Ended { connections, sending_ns, priority, rest, intervals, clients, rows };
+            let ended = Ended { connections, sending_ns, priority, cpu_wait_ns, rest, intervals, clients, rows };
             self.channels.handover.tell(Report::Ended(ended));
         }
         Ok(())

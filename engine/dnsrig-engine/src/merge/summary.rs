@@ -40,7 +40,7 @@ const ADDED: [&str; 26] = [
 /// What a rate, and a number of outstanding queries, are in all: each generator of a segment tells those of all.
 const SHARED: [&str; 2] = ["asked_qps", "outstanding"];
 
-const LARGEST: [&str; 2] = ["busy_share", "sending_ns"];
+const LARGEST: [&str; 3] = ["busy_share", "cpu_wait_ns", "sending_ns"];
 
 /// Distributions, and the histograms that they are of.
 const DISTRIBUTIONS: [(&str, &str); 5] = [
@@ -52,7 +52,7 @@ const DISTRIBUTIONS: [(&str, &str); 5] = [
 ];
 
 /// Of the event, not of the measurement; and of one generator only.
-const LEFT_OUT: [&str; 4] = ["event", "monotonic_ns", "events_dropped", "segment"];
+const LEFT_OUT: [&str; 6] = ["event", "monotonic_ns", "events_dropped", "segment", "loop_bound", "unequal_clients"];
 
 /// The summaries of all put together, with the distributions of `times`.
 pub fn merge(generators: &[Generator], times: &Totals) -> Result<Object, MergeError> {

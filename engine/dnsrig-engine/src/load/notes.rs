@@ -1,0 +1,323 @@
+//! What a reader of the summary must know before using its numbers: a sentence for each cause, with what to do. No
+//! clock, no socket.
+
+use super::{
+    arguments::TransportKind, closed_loop::LoopBound, id_rest::rest_ns_min, in_flight::TABLE_MAX,
+    interval_stats::UnmatchedResponses, summary::Summary, unequal_clients::UnequalClients,
+};
+use crate::stats::format::{grouped, milliseconds};
+
+/// If the generator has no CPU for more than this share of the time, the result depends on more than the server.
+const CPU_WAIT_SHARE: f64 = 0.05;
+
+/// Queries that are later than this belong to an instrument that lacks CPU.
+const LAG_NS_MAX: u64 = 1_000_000;
+
+/// All that apply.
+pub fn notes(summary: &Summary) -> Vec<String> {
+    let all = [
+        real_time,
+        silence,
+        tls_faults,
+        too_slow,
+        lost_in_loop,
+        lost_at_every_rate,
+        wrong_matches,
+        intervals_lost,
+        no_cpu,
+        one_flow,
+        unequal_clients,
+        rate_limit,
+        refusals,
+    ];
+    all.iter().filter_map(|note| note(summary)).collect()
+}
+
+fn real_time(summary: &Summary) -> Option<String> {
+    summary.real_time_missing.map(without_real_time)
+}
+
+/// What a wish for real-time priority came to.
+pub fn without_real_time(why: &str) -> String {
+    format!("--real-time had no effect: {why}")
+}
+
+/// Why nothing at all was answered, as far as it is known: what came says more than what did not.
+fn silence(summary: &Summary) -> Option<String> {
+    if summary.answered > 0 || summary.sent == 0 {
+        return None;
+    }
+    let refused = summary.lost.refused;
+    let UnmatchedResponses { late, duplicates, unexpected, mismatched, malformed } = summary.unmatched;
+    let foreign = duplicates + unexpected + mismatched + malformed;
+    Some(if summary.truncated > 0 {
+        format!(
+            "no query was answered in full: {} answers over UDP were truncated, and over TCP {}: does the server answer \
+             over TCP, on this port?",
+            grouped(summary.truncated),
+            if refused > 0 { "the connection was refused" } else { "nothing came" },
+        )
+    } else if late > 0 {
+        format!(
+            "nothing was answered in time, but {} answers came later than {} s: raise --timeout-s",
+            grouped(late),
+            summary.timeout_ns as f64 / 1e9
+        )
+    } else if foreign > 0 {
+        format!(
+            "nothing was answered, though {} messages came that answer no query: the lines above name what was wrong with \
+             them. Is this a DNS server, and does it get the queries as they were sent?",
+            grouped(foreign)
+        )
+    } else if let Some(sentence) = summary.tls_sentence {
+        format!("nothing was answered, as TLS failed: {sentence}. Is this the server's port for DNS over TLS?")
+    } else if summary.unreachable > 0 || refused > 0 {
+        "nothing was answered, and the network said that nothing is there: is the server running, and on this port?"
+            .into()
+    } else if summary.transport == TransportKind::Dot && summary.connections.established == 0 {
+        "no TLS connection was established: is this the server's port for DNS over TLS?".into()
+    } else {
+        "nothing was answered: is a DNS server listening there, and is nothing between that drops queries?".into()
+    })
+}
+
+fn tls_faults(summary: &Summary) -> Option<String> {
+    let sentence = summary.tls_sentence.filter(|_| summary.answered > 0)?;
+    Some(format!("TLS failed on some connections: {sentence}"))
+}
+
+/// The first reason why the instrument did not send what was asked for.
+fn too_slow(summary: &Summary) -> Option<String> {
+    if summary.waited_for_id > 0 {
+        Some(too_few_ids(summary))
+    } else if summary.unsent > 0 && summary.connections.no_port > 0 {
+        Some(
+            "not all queries could be sent, as this host had no free port for a connection: use --close rst, several \
+             --source, or more queries on a connection"
+                .into(),
+        )
+    } else if summary.unsent > 0 && !summary.interrupted {
+        // What falls due at the moment of an interruption is not sent, and that is nobody's fault.
+        Some(
+            "not all queries could be sent: the instrument was too slow, and the result says little of the server"
+                .into(),
+        )
+    } else if matches!(summary.model, "rate" | "stream") && summary.lag_ns.p99 > LAG_NS_MAX {
+        Some(format!(
+            "queries were sent up to {} late (p99): the instrument lacked CPU; lower --{} or add --threads",
+            milliseconds(summary.lag_ns.p99, None).trim(),
+            if summary.replayed.is_some() { "speed" } else { "rate" },
+        ))
+    } else if summary.model == "closed" && summary.busy_share > 0.98 {
+        Some("the instrument had no idle time: the server may be faster than this; add --threads".into())
+    } else {
+        None
+    }
+}
+
+/// What would have left a message id for each query.
+fn too_few_ids(summary: &Summary) -> String {
+    let rest_s = rest_ns_min(summary.timeout_ns) as f64 / 1e9;
+    let enough = match (&summary.replayed, summary.asked_qps) {
+        (Some(replayed), _) => format!("--ports {}", replayed.ports * 2),
+        (None, Some(qps)) => {
+            let fitting = (qps * rest_s / TABLE_MAX as f64).ceil() as usize;
+            format!("--clients {}", fitting.max(summary.clients + 1))
+        }
+        (None, None) => format!("--clients {}", summary.clients * 2),
+    };
+    format!(
+        "queries waited for a free message id, or were not sent for lack of one: the id of a query without an answer is \
+         not used again for {rest_s} s, as its answer may come late; use {enough}"
+    )
+}
+
+fn lost_in_loop(summary: &Summary) -> Option<String> {
+    let LoopBound { waiting_share, qps_without_loss } = summary.loop_bound?;
+    Some(format!(
+        "queries without an answer bound the rate: each stays outstanding for {} s, which was {:.0} % of the time of all \
+         outstanding queries. Without that loss the server would have had about {} queries a second, if it answered them \
+         as fast; use --rate, or a shorter --timeout-s",
+        summary.timeout_ns as f64 / 1e9,
+        waiting_share * 100.0,
+        grouped(qps_without_loss as u64),
+    ))
+}
+
+fn lost_at_every_rate(summary: &Summary) -> Option<String> {
+    let share = summary.base_loss_share?;
+    Some(format!(
+        "{} % of the queries had no answer whatever the rate: a rate holds here if no more than that and --ramp-loss have \
+         none. Look for what loses them on the way to the server: a link, a full buffer (nstat -az UdpRcvbufErrors), a \
+         rate limit",
+        (share * 1e5).round() / 1e3,
+    ))
+}
+
+fn wrong_matches(summary: &Summary) -> Option<String> {
+    (summary.wrong_matches_max > 0).then(|| {
+        format!(
+            "at most {} answers belong to an earlier query with the same id, which had no answer for {} s or more: to \
+             rule that out, use more --{}",
+            grouped(summary.wrong_matches_max),
+            rest_ns_min(summary.timeout_ns) as f64 / 1e9,
+            if summary.replayed.is_some() { "ports" } else { "clients" },
+        )
+    })
+}
+
+fn intervals_lost(summary: &Summary) -> Option<String> {
+    let lost = grouped(summary.intervals_lost);
+    (summary.intervals_lost > 0)
+        .then(|| format!("{lost} intervals are missing from --out: the disk is too slow for --interval-s"))
+}
+
+fn no_cpu(summary: &Summary) -> Option<String> {
+    let share = summary.cpu_wait_ns as f64 / summary.sending_ns.max(1) as f64;
+    (share > CPU_WAIT_SHARE).then(|| {
+        format!(
+            "the instrument was to run, and had no CPU, for {:.0} % of the time: another program has the same CPU, perhaps \
+             the server, which then competes with it. Give each a CPU of its own (taskset)",
+            100.0 * share,
+        )
+    })
+}
+
+fn one_flow(summary: &Summary) -> Option<String> {
+    (summary.clients == 1 && matches!(summary.model, "closed" | "ramp")).then(|| {
+        "all queries came from one client, and a server with several threads answers one flow with one of them \
+         (SO_REUSEPORT): for the rate of all its threads use more --clients"
+            .into()
+    })
+}
+
+fn unequal_clients(summary: &Summary) -> Option<String> {
+    let UnequalClients { near, near_ns, far, far_ns, unanswered } = summary.unequal_clients?;
+    let mut found = Vec::new();
+    if far > 0 {
+        let [near_ms, far_ms] = [near_ns, far_ns].map(|ns| milliseconds(ns.unsigned_abs(), None));
+        found.push(format!("the fastest answer took {near_ms} or less for {near}, and {far_ms} or more for {far}"));
+    }
+    if unanswered > 0 {
+        found.push(format!("{unanswered} had no answer at all"));
+    }
+    Some(format!(
+        "clients were not served alike: {}. A client is one flow: several servers may have this address, or a thread of the \
+         server answers some clients otherwise (clients.arrow of --out has each client)",
+        found.join("; ")
+    ))
+}
+
+fn rate_limit(summary: &Summary) -> Option<String> {
+    let Summary { answered, sent, truncated, .. } = *summary;
+    let unanswered = sent.saturating_sub(answered);
+    (answered > 0 && truncated * 2 > answered && unanswered * 10 > sent).then(|| {
+        format!(
+            "{:.0} % of the answers are truncated, and {:.0} % of the queries have none: the server seems to limit what \
+             one client gets (BIND rate-limit, Knot DNS mod-rrl, NSD rrl-ratelimit). Set the limit off, or send from \
+             addresses in several networks (--source)",
+            100.0 * truncated as f64 / answered as f64,
+            100.0 * unanswered as f64 / sent as f64,
+        )
+    })
+}
+
+fn refusals(summary: &Summary) -> Option<String> {
+    let most = |name| summary.rcodes.get(name).is_some_and(|count| *count * 2 > summary.answered);
+    if most("REFUSED") {
+        Some("most answers are REFUSED: does the server serve the names that are asked for?".into())
+    } else if most("NOTAUTH") {
+        Some("most answers are NOTAUTH: with --tsig, does the server know that key, and allow it to ask?".into())
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::{interval_stats::Losses, transport::Connections};
+
+    fn of_a_rate() -> Summary {
+        Summary { model: "rate", asked_qps: Some(1_000.0), duration_s: 1.0, sent: 1_000, ..Summary::default() }
+    }
+
+    fn told(summary: &Summary) -> String {
+        notes(summary).join("\n")
+    }
+
+    #[test]
+    fn silence_is_told_by_what_came_first_and_then_by_what_did_not() {
+        let unmatched = |late, mismatched| UnmatchedResponses { late, mismatched, ..UnmatchedResponses::default() };
+        let refused = Losses { refused: 100, ..Losses::default() };
+        let tls_sentence = Some("the server did not agree on the protocol `dot` (ALPN)");
+        for (summary, part) in [
+            (of_a_rate(), "drops queries"),
+            (Summary { unreachable: 900, ..of_a_rate() }, "nothing is there"),
+            (Summary { transport: TransportKind::Dot, ..of_a_rate() }, "port for DNS over TLS"),
+            (Summary { transport: TransportKind::Dot, tls_sentence, ..of_a_rate() }, "`dot` (ALPN)"),
+            (
+                Summary { truncated: 100, lost: refused, ..of_a_rate() },
+                "100 answers over UDP were truncated, and over TCP the connection was refused",
+            ),
+            (Summary { unmatched: unmatched(5, 0), unreachable: 1, ..of_a_rate() }, "5 answers came later than"),
+            (
+                Summary { unmatched: unmatched(0, 5), lost: refused, ..of_a_rate() },
+                "5 messages came that answer no query",
+            ),
+        ] {
+            let told = told(&summary);
+            assert!(told.contains(part), "{part}: {told}");
+            assert_eq!(told.contains("nothing is there"), part == "nothing is there");
+        }
+        let answered = Summary { answered: 1, unreachable: 900, tls_sentence, ..of_a_rate() };
+        assert!(!told(&answered).contains("nothing") && told(&answered).contains("on some connections"));
+    }
+
+    #[test]
+    fn what_an_interruption_left_unsent_is_not_held_against_the_instrument() {
+        let late = Summary { unsent: 10, ..of_a_rate() };
+        assert!(told(&late).contains("too slow"));
+        let connections = Connections { no_port: 1, ..Connections::default() };
+        assert!(told(&Summary { connections, unsent: 10, ..of_a_rate() }).contains("had no free port"));
+        let interrupted = Summary { interrupted: true, ..late };
+        assert!(!told(&interrupted).contains("too slow"));
+    }
+
+    #[test]
+    fn too_few_ids_name_enough_clients() {
+        let short = Summary { waited_for_id: 1, unsent: 9, clients: 1, answered: 1, ..of_a_rate() };
+        let fast = Summary { asked_qps: Some(55_000.0), ..short };
+        assert!(told(&fast).contains("use --clients 2") && !told(&fast).contains("too slow"), "{}", told(&fast));
+        let closed = Summary { waited_for_id: 1, clients: 16, model: "closed", answered: 1, ..Summary::default() };
+        assert!(told(&closed).contains("use --clients 32"));
+    }
+
+    #[test]
+    fn each_condition_of_a_wrong_conclusion_has_a_sentence_and_a_clean_load_has_none() {
+        let clean = || Summary { answered: 1_000, clients: 16, sending_ns: 1_000_000_000, ..of_a_rate() };
+        assert_eq!(told(&clean()), "");
+        let unequal = UnequalClients { near: 6, near_ns: 1_000_000, far: 10, far_ns: 50_000_000, unanswered: 2 };
+        for (summary, part) in [
+            (Summary { truncated: 490, answered: 500, ..clean() }, "98 % of the answers are truncated, and 50 %"),
+            (Summary { cpu_wait_ns: 430_000_000, ..clean() }, "had no CPU, for 43 %"),
+            (Summary { clients: 1, model: "closed", ..clean() }, "one of them (SO_REUSEPORT)"),
+            (
+                Summary { unequal_clients: Some(unequal), ..clean() },
+                "1.00 ms or less for 6, and 50.0 ms or more for 10; 2 had",
+            ),
+            (Summary { wrong_matches_max: 7, ..clean() }, "at most 7 answers"),
+            (
+                Summary { base_loss_share: Some(0.003), ..clean() },
+                "0.3 % of the queries had no answer whatever the rate",
+            ),
+            (
+                Summary { loop_bound: Some(LoopBound { waiting_share: 0.92, qps_without_loss: 9e4 }), ..clean() },
+                "92 % of the time of all outstanding queries. Without that loss the server would have had about 90,000",
+            ),
+            (Summary { real_time_missing: Some("no"), ..clean() }, "--real-time had no effect: no"),
+        ] {
+            assert!(told(&summary).contains(part), "{part}: {}", told(&summary));
+        }
+    }
+}
