@@ -26,6 +26,7 @@ pub mod soa;
 pub mod stream;
 #[cfg(test)]
 pub mod testing;
+pub mod text_file;
 pub mod tld_names;
 pub mod tsig;
 pub mod update;

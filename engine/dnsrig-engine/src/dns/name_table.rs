@@ -11,6 +11,7 @@ use domain::base::{Name, iana::Rtype};
 
 use super::{
     dataset::{DESCRIPTION, Known},
+    text_file::{MARK, refuse_rank},
     tld_names::Names,
     zone_list::Zones,
 };
@@ -117,6 +118,7 @@ impl NameTable {
             if read.map_err(|error| NameTableError::Read(path.into(), error))? == 0 {
                 break;
             }
+            let line = if number == 1 { line.trim_start_matches(MARK) } else { &line };
             let text = line.trim();
             if text.is_empty() || text.starts_with('#') {
                 continue;
@@ -125,7 +127,9 @@ impl NameTable {
             let name = columns.next().unwrap_or_default();
             let mut next = || if is_list { "" } else { columns.next().unwrap_or_default() };
             let (ttl, types) = (next(), next());
-            let added = parse_ttl(ttl).and_then(|ttl_s| table.push(name, ttl_s, types));
+            // A name with a TTL may begin so: this table was written from what clients asked for.
+            let named = if ttl.is_empty() { refuse_rank(name) } else { Ok(()) };
+            let added = named.and_then(|()| parse_ttl(ttl)).and_then(|ttl_s| table.push(name, ttl_s, types));
             added.map_err(|reason| NameTableError::Line { path: path.into(), line: number, reason })?;
         }
         Ok(table)
@@ -236,6 +240,9 @@ mod tests {
         assert_eq!((table.types(0), table.types(2)), (&[][..], &[Rtype::A, Rtype::AAAA][..]));
         assert!(table.has(0, Rtype::MX) && table.has(2, Rtype::ANY) && !table.has(2, Rtype::MX));
         assert_eq!(parse(b"z.example\tzones/z.example.zone\n", true).unwrap().count(), 1);
+        assert_eq!(parse("\u{feff}a.example\n".as_bytes(), false).unwrap().wire(0), &name("a.example")[..]);
+        assert!(parse(b"1,a.example\n", false).is_err_and(|error| error.contains("a rank and a name")));
+        assert!(parse(b"1,a.example\t60\n", false).is_ok());
         for wrong in ["a..b\n", "a\tTTL\n", "a\t-1\n", "a\t2147483648\n", "a\t1\tNONE\n", &"abc.".repeat(60)] {
             assert!(parse(wrong.as_bytes(), false).err().unwrap().starts_with("table, line 1: "), "{wrong}");
         }

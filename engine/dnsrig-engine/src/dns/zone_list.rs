@@ -9,7 +9,11 @@ use std::{
 
 use domain::base::Name;
 
-use super::{dataset::zone_name, name::whole};
+use super::{
+    dataset::zone_name,
+    name::whole,
+    text_file::{MARK, refuse_rank, refuse_words},
+};
 use crate::base::failure::Advice;
 
 /// At most this many zones: with names of the usual length they need about half a gigabyte.
@@ -94,9 +98,11 @@ impl Zones {
             if read.map_err(|error| ZonesError::Read(path.into(), error))? == 0 {
                 break;
             }
+            let line = if number == 1 { line.trim_start_matches(MARK) } else { &line };
             let text = line.split('\t').next().unwrap_or_default().trim();
             if !text.is_empty() && !text.starts_with('#') {
-                zones.push(text).map_err(|reason| ZonesError::Line { path: path.into(), line: number, reason })?;
+                let added = refuse_rank(text).and_then(|()| refuse_words(text)).and_then(|()| zones.push(text));
+                added.map_err(|reason| ZonesError::Line { path: path.into(), line: number, reason })?;
             }
         }
         if zones.ends.is_empty() { Err(ZonesError::Empty(path.into())) } else { Ok(zones) }
@@ -170,6 +176,13 @@ mod tests {
         assert!(parse("a\nb..c\n").unwrap_err().starts_with("list, line 2: `b..c` is no domain name"));
         assert!(parse(&"a".repeat(64)).unwrap_err().starts_with("list, line 1:"));
         assert!(parse(&"a.".repeat(10_000)).is_err());
+    }
+
+    #[test]
+    fn a_list_may_begin_with_a_mark_and_has_no_ranks() {
+        assert_eq!(parse("\u{feff}a.example\nb.example\n").unwrap(), ["a.example", "b.example"]);
+        assert!(parse("1,a.example\n").unwrap_err().contains("line 1: `1,a.example` is a rank and a name"));
+        assert!(parse("a.example A\n").unwrap_err().contains("names with types are for `load --queries`"));
     }
 
     #[test]

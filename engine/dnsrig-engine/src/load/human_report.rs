@@ -235,6 +235,18 @@ mod tests {
     }
 
     #[test]
+    fn where_nothing_was_asked_there_is_no_latency() {
+        let told = told(&Summary {
+            sent: 0,
+            classes: vec![ClassResult::new(ClassTotal::default(), Connections::default())],
+            ..of_a_rate()
+        });
+        let lines: Vec<_> = told.lines().filter(|line| line.contains("0.000 ms")).collect();
+        assert!(lines.iter().all(|line| line.trim_start().starts_with("sent late by")), "{told}");
+        assert!(told.contains("p50 –, p99 –"), "{told}");
+    }
+
+    #[test]
     fn a_class_is_told_with_its_connections() {
         let counts = |attempted| Connections { attempted, established: 9, failed: 1, ..Connections::default() };
         let over_tls = Connections { handshakes: 9, resumed: 6, early_accepted: 5, early_rejected: 1, ..counts(10) };

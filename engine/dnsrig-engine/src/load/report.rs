@@ -23,7 +23,7 @@ use crate::{
         failure::Failure,
     },
     stats::{
-        format::{grouped, milliseconds},
+        format::{grouped, latency},
         histogram::percentiles,
     },
 };
@@ -90,9 +90,9 @@ impl Reporter {
                 interval.number as f64 * interval_s,
                 grouped(progress.sent),
                 grouped(progress.answered),
-                milliseconds(progress.p50_ns, Some(self.timeout_ns)),
-                milliseconds(progress.p99_ns, Some(self.timeout_ns)),
-                milliseconds(progress.max_ns, Some(self.timeout_ns)),
+                latency(progress.p50_ns, Some(self.timeout_ns)),
+                latency(progress.p99_ns, Some(self.timeout_ns)),
+                latency(progress.max_ns, Some(self.timeout_ns)),
             ));
         }
         if self.program { events::emit("progress", clock::monotonic_ns(), &progress) } else { Ok(()) }
@@ -115,8 +115,8 @@ impl Reporter {
                 grouped(step.rate_qps as u64),
                 grouped(step.answered_qps as u64),
                 step.loss_share * 100.0,
-                milliseconds(step.p50_ns, Some(self.timeout_ns)),
-                milliseconds(step.p99_ns, Some(self.timeout_ns)),
+                latency(step.p50_ns, Some(self.timeout_ns)),
+                latency(step.p99_ns, Some(self.timeout_ns)),
             ));
         }
         if self.program { events::emit("step", clock::monotonic_ns(), step) } else { Ok(()) }

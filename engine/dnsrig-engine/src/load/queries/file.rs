@@ -9,7 +9,10 @@ use std::{
 use domain::base::iana::Rtype;
 
 use super::{Builder, Queries, QueryError, text};
-use crate::dns::query_options::Options;
+use crate::dns::{
+    query_options::Options,
+    text_file::{after_mark, refuse_rank},
+};
 
 /// A line is at most so long, its end included: dnsperf's own limit is the same.
 const LINE_BYTES_MAX: usize = 64 * 1024;
@@ -44,7 +47,8 @@ pub fn parse(mut input: impl BufRead, path: &Path, options: Options) -> Result<Q
         if limited.map_err(|error| QueryError::Read(path.into(), error))? == 0 {
             break;
         }
-        parse_line(&mut builder, &mut types, &line).map_err(|reason| QueryError::Line {
+        let text = if number == 1 { after_mark(&line) } else { Ok(&line[..]) };
+        text.and_then(|text| parse_line(&mut builder, &mut types, text)).map_err(|reason| QueryError::Line {
             path: PathBuf::from(path),
             line: number,
             reason,
@@ -70,15 +74,28 @@ fn parse_line(builder: &mut Builder, types: &mut Types, line: &[u8]) -> Result<(
         let command = text::show(name);
         return Err(format!("`{command}` belongs to a dynamic update (dnsperf -u): only queries are read"));
     }
+    refuse_rank(&text::show(name))?;
     if qtype.is_empty() {
-        return Err(format!("no type behind the name `{}`; dynamic updates are not read", text::show(name)));
+        return Err(format!(
+            "no type after the name `{}`: a line is a name and a type. A list of names alone is for --zones",
+            text::show(name)
+        ));
     }
     if !behind.is_empty() {
-        return Err(format!("`{}` behind the type: a line is a name and a type", text::show(behind)));
+        return Err(format!("`{}` after the type: a line is a name and a type{}", text::show(behind), flag(behind)));
     }
     let qtype = types.parse(qtype)?;
     let pushed = builder.push(qtype, |bytes| text::push_name(bytes, name));
     pushed.map(|_| ()).map_err(|reason| format!("`{}`: {reason}", text::show(name)))
+}
+
+/// What stands for the flags that kxdpgun reads after the type (kxdpgun(8)).
+fn flag(behind: &[u8]) -> &'static str {
+    match behind {
+        b"D" | b"d" => ". To ask for DNSSEC records use --dnssec-ok, which is for all queries",
+        b"E" | b"e" => ". All queries have EDNS, unless --edns is 0",
+        _ => "",
+    }
 }
 
 /// The types that were read: there are a hundred mnemonics to compare with, and a file has a few.

@@ -43,12 +43,32 @@ fn equal_lines_stay_apart_and_the_order_begins_anew() {
 
 #[test]
 fn an_unreadable_line_is_named() {
-    assert_eq!(fault(b"a A\nb\n"), "file, line 2: no type behind the name `b`; dynamic updates are not read");
+    assert_eq!(
+        fault(b"a A\nb\n"),
+        "file, line 2: no type after the name `b`: a line is a name and a type. A list of names alone is for --zones"
+    );
     assert_eq!(fault(b"\n\na B"), "file, line 3: `B` is no type, such as A, HTTPS or TYPE65");
-    assert_eq!(fault(b"a A IN"), "file, line 1: `IN` behind the type: a line is a name and a type");
+    assert_eq!(fault(b"a A IN"), "file, line 1: `IN` after the type: a line is a name and a type");
     assert_eq!(fault(b"a..b A"), "file, line 1: `a..b`: an empty label: a dot where none may stand");
     assert!(fault(b"a AXFR").contains("a transfer"));
     assert!(parse_bytes(b"a B").unwrap_err().hint().contains("www.example A"));
+}
+
+#[test]
+fn what_other_tools_read_is_refused_with_what_does_it_here() {
+    assert!(fault(b"a A D\n").ends_with("To ask for DNSSEC records use --dnssec-ok, which is for all queries"));
+    assert!(fault(b"a A E\n").contains("unless --edns is 0"));
+    for ranked in ["1,a.example\n", "1,a.example A\n"] {
+        assert!(fault(ranked.as_bytes()).contains("`1,a.example` is a rank and a name"), "{ranked}");
+    }
+    assert!(fault(b"a\\b\\300 A").contains("`a\\b\\300`"), "each backslash once: {}", fault(b"a\\b\\300 A"));
+}
+
+#[test]
+fn a_mark_at_the_beginning_is_no_part_of_the_first_name() {
+    assert_eq!(questions("\u{feff}www.example A\n"), ["www.example A"]);
+    assert_eq!(questions("\u{feff}; comment\nwww.example A\n"), ["www.example A"]);
+    assert!(fault(b"\xff\xfew\0").contains("iconv -f UTF-16"));
 }
 
 #[test]

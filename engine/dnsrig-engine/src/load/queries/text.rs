@@ -90,11 +90,26 @@ pub fn parse_type(text: &[u8]) -> Result<Rtype, String> {
     }
 }
 
-/// The beginning of something unreadable, for a person to read.
+/// The beginning of something unreadable, for a person to read: as it is, but for bytes that are no text, which are
+/// written as \DDD.
 pub fn show(text: &[u8]) -> String {
     const SHOWN_BYTES_MAX: usize = 60;
-    let dots = if text.len() > SHOWN_BYTES_MAX { "…" } else { "" };
-    format!("{}{dots}", text[..text.len().min(SHOWN_BYTES_MAX)].escape_ascii())
+    let mut shown = String::new();
+    for chunk in text[..text.len().min(SHOWN_BYTES_MAX)].utf8_chunks() {
+        for letter in chunk.valid().chars() {
+            if letter.is_ascii_graphic() || letter == ' ' || letter.is_alphanumeric() {
+                shown.push(letter);
+            } else {
+                shown.extend(letter.encode_utf8(&mut [0; 4]).bytes().map(escape));
+            }
+        }
+        shown.extend(chunk.invalid().iter().copied().map(escape));
+    }
+    if text.len() > SHOWN_BYTES_MAX { shown + "…" } else { shown }
+}
+
+fn escape(byte: u8) -> String {
+    format!("\\{byte:03}")
 }
 
 #[cfg(test)]
@@ -143,6 +158,16 @@ mod tests {
     fn a_word_ends_at_white_space_that_is_not_escaped() {
         assert_eq!(split_word(b"a\\ b\\\\ \t A "), (&b"a\\ b\\\\"[..], &b"A "[..]));
         assert_eq!(split_word(b"a"), (&b"a"[..], &b""[..]));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_shown_as_it_is() {
+        let control = "a\u{1b}[0m\t";
+        for (text, shown) in [("a\\.b", "a\\.b"), ("\"é\" 1", "\"é\" 1"), (control, "a\\027[0m\\009")] {
+            assert_eq!(show(text.as_bytes()), shown);
+        }
+        assert_eq!(show(b"\xff\0"), "\\255\\000");
+        assert_eq!(show(&[b'a'; 61]), "a".repeat(60) + "…");
     }
 
     #[test]
