@@ -1,10 +1,10 @@
 //! `transfer` from outside, over loopback, against `serve zones` and its faults: everything has its name and its
 //! number.
 
-use std::{fs, net::UdpSocket, process::Command, thread};
+use std::{fs, net::UdpSocket, process::Command, thread, time::Duration};
 
 use crate::{
-    process::{self, ENGINE, Process, Server},
+    process::{self, ENGINE, Process, Server, primary},
     rows::{batches, values},
 };
 use nix::{
@@ -89,6 +89,34 @@ fn each_fault_has_its_name_and_takes_no_other_zone_with_it() {
         let (summary, good) = primary.transfer(&format!("--count 30 --retry-after 1ms {more}"));
         let told = outcomes(&summary);
         assert!(!good && told.contains(outcome) && told.contains("done 20"), "{fault}: {told}");
+    }
+}
+
+#[test]
+fn a_primary_that_never_ends_is_given_up() {
+    // All send a first SOA, and then for ever: messages without a record, records, a byte of a message now and then.
+    let empty = primary::start(|mut to| {
+        let (first, rest) = (to.answer(1, &primary::soa(1)), to.header_only().repeat(1_000));
+        to.send(&first);
+        while to.send(&rest) {}
+    });
+    let endless = primary::start(|mut to| {
+        let (first, rest) = (to.answer(1, &primary::soa(1)), to.answer(1, &primary::record(1, 1, &[192, 0, 2, 1])));
+        to.send(&first);
+        while to.send(&rest) {
+            thread::sleep(Duration::from_millis(20));
+        }
+    });
+    let slow = primary::start(|mut to| {
+        for byte in primary::framed(&[0; 60_000]) {
+            thread::sleep(Duration::from_millis(20));
+            to.send(&[byte]);
+        }
+    });
+    for (address, outcome) in [(empty, "no-progress 1"), (endless, "too-long 1"), (slow, "no-progress 1")] {
+        let limits = "--timeout 50ms --time-max-s 0.5 --retries 0 --duration-s 10";
+        let (summary, good) = Process::start(&format!("transfer {address} --zone example {limits}")).end();
+        assert!(!good && outcomes(&summary) == outcome, "{outcome}: {summary}");
     }
 }
 

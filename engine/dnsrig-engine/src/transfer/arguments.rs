@@ -14,7 +14,7 @@ use crate::{
     base::{
         failure::Failure,
         target::{self, Authority, Endpoint},
-        units::{parse_duration, parse_number, parse_seconds},
+        units::{nanoseconds, parse_duration, parse_number, parse_seconds},
     },
     dns::{xfr::Limits, zone_arguments::ZoneArguments},
     net::{
@@ -196,9 +196,13 @@ pub struct LimitArguments {
     /// Ask again after this, then after twice as long, and so on up to a minute
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_positive, help_heading = "Limits")]
     pub retry_after: i64,
-    /// Give up a transfer or a connection after so long without a sign of life
+    /// Give up a transfer after so long without a record, and a connection after so long without a sign of life. While
+    /// parts of a message come, a transfer has six times as long
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_positive, help_heading = "Limits")]
     pub timeout: i64,
+    /// Give up a transfer so long after its first message; two hours are what BIND has (max-transfer-time-in)
+    #[arg(long, value_name = "S", default_value = "7200", value_parser = parse_seconds, help_heading = "Limits")]
+    pub time_max_s: Duration,
     /// A zone has no more bytes than this
     #[arg(long, value_name = "N", default_value_t = 10_000_000_000, value_parser = clap::value_parser!(u64).range(1..), help_heading = "Limits")]
     pub bytes_max: u64,
@@ -280,6 +284,7 @@ impl Arguments {
             serial_before: wanted.serial,
             retry: Retry { times: limits.retries, after_ns: limits.retry_after },
             timeout_ns: limits.timeout,
+            time_ns_max: nanoseconds(limits.time_max_s),
             limits: Limits { bytes_max: limits.bytes_max, records_max: limits.records_max, messages_max: MESSAGES_MAX },
             records_expected: self.checks.expect_records,
             rate: limits.rate.or(vouched).map(|rate| rate * share),

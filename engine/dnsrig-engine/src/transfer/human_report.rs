@@ -96,6 +96,8 @@ fn advice(outcome: &str) -> &'static str {
         "reset" => "the connection was reset: see the primary's log and limits",
         "no-connection" => "nobody answered there: is the primary running, and on this port?",
         "timed-out" => "nothing came for as long as --timeout says: see the primary's log, or raise it",
+        "no-progress" => "messages or parts of one came, but no record for as long as --timeout says: see the primary's log",
+        "too-long" => "records came for as long as --time-max-s says: the zone has no end, or raise it",
         "tsig-missing" | "tsig-wrong" | "tsig-error" => "key, secret or clock differ from the primary's",
         "limit-exceeded" => "the zone is larger than --bytes-max or --records-max allow",
         "wrong-count" => "the zone has another number of records than --expect-records says",

@@ -1,6 +1,7 @@
 //! The engine as a process: what it says, and that it ends.
 
 pub mod descriptors;
+pub mod primary;
 pub mod stalled;
 
 use std::{

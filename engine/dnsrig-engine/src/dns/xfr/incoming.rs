@@ -303,10 +303,7 @@ impl Incoming {
     pub fn cut(&self, how: Cut) -> Outcome {
         match how {
             Cut::Closed if self.counts.messages > 0 => Outcome::Cut,
-            Cut::Closed => Outcome::Closed,
-            Cut::Reset => Outcome::Reset,
-            Cut::NoConnection => Outcome::NoConnection,
-            Cut::TimedOut => Outcome::TimedOut,
+            _ => how.outcome(),
         }
     }
 }

@@ -33,6 +33,10 @@ pub enum Outcome {
     NoConnection,
     /// Nothing came for too long.
     TimedOut,
+    /// Messages without a record, or bytes that complete no message, came for too long.
+    NoProgress,
+    /// Records came, but not the last one in the time that a transfer has.
+    TooLong,
     /// The first record is no SOA of the zone, or there is no record.
     SoaMissing,
     /// The SOA at the end is another than the one at the beginning, or the serials of an IXFR make no chain.
@@ -67,7 +71,7 @@ pub enum Outcome {
 
 impl Outcome {
     /// Every outcome, in the order of declaration: `ALL[outcome as usize] == outcome`.
-    pub const ALL: [Outcome; 28] = [
+    pub const ALL: [Outcome; 30] = [
         Outcome::Done,
         Outcome::UpToDate,
         Outcome::Servfail,
@@ -81,6 +85,8 @@ impl Outcome {
         Outcome::Reset,
         Outcome::NoConnection,
         Outcome::TimedOut,
+        Outcome::NoProgress,
+        Outcome::TooLong,
         Outcome::SoaMissing,
         Outcome::SoaDifferent,
         Outcome::OutOfZone,
@@ -114,6 +120,8 @@ impl Outcome {
             Outcome::Reset => "reset",
             Outcome::NoConnection => "no-connection",
             Outcome::TimedOut => "timed-out",
+            Outcome::NoProgress => "no-progress",
+            Outcome::TooLong => "too-long",
             Outcome::SoaMissing => "soa-missing",
             Outcome::SoaDifferent => "soa-different",
             Outcome::OutOfZone => "out-of-zone",
@@ -187,6 +195,24 @@ pub enum Cut {
     NoConnection,
     /// Nothing came for too long.
     TimedOut,
+    /// What came for too long was no record.
+    NoProgress,
+    /// The time that a transfer has is over.
+    TooLong,
+}
+
+impl Cut {
+    /// The outcome of a transfer that nothing had come of.
+    pub fn outcome(self) -> Outcome {
+        match self {
+            Cut::Closed => Outcome::Closed,
+            Cut::Reset => Outcome::Reset,
+            Cut::NoConnection => Outcome::NoConnection,
+            Cut::TimedOut => Outcome::TimedOut,
+            Cut::NoProgress => Outcome::NoProgress,
+            Cut::TooLong => Outcome::TooLong,
+        }
+    }
 }
 
 /// What kind of answer came.

@@ -36,10 +36,14 @@ impl Schedule {
             self.counters.totals.first_message_ns = now_ns;
         }
         let (zone, limits) = (self.zones.wire(transfer.job.zone), &self.settings.limits);
+        let records = transfer.incoming.counts().records;
         let step = match &mut transfer.sinks {
             None => transfer.incoming.take(message, zone, self.wall_s, limits, &mut ()),
             Some(sinks) => transfer.incoming.take(message, zone, self.wall_s, limits, &mut **sinks),
         };
+        if transfer.incoming.counts().records > records {
+            transfer.record_ns = now_ns;
+        }
         if let Step::Done(outcome) = step {
             let counted = transfer.incoming.counts();
             let is_short = |expected: u64| outcome == Outcome::Done && !transfer.is_soa && counted.records != expected;

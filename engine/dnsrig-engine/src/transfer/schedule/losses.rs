@@ -5,6 +5,7 @@ use super::{
     secondaries::{Job, Standing},
     slots::{Ended, Handshake, State},
     timers::Timer,
+    transfers::Patience,
 };
 use crate::{
     dns::{
@@ -72,7 +73,7 @@ impl Schedule {
         if has_failed {
             let times = self.settings.retry.times;
             let times_max = if was_open { times.max(OPEN_FRUITLESS_MAX) } else { times };
-            self.count_fruitless(slot, times_max, outcome_of(cut), now_ns);
+            self.count_fruitless(slot, times_max, cut.outcome(), now_ns);
         }
         let secondary = self.slots[slot as usize].secondary;
         self.settle_given_up(secondary, now_ns);
@@ -247,7 +248,7 @@ impl Schedule {
         let mut follow = std::mem::take(&mut self.slots[slot as usize].follow);
         if is_first && !has_ended_some && ended != Ended::Ours {
             // Their SOAs came, and then nothing.
-            follow.pop_front().into_iter().for_each(|job| self.failed(job, outcome_of(cut), None, now_ns));
+            follow.pop_front().into_iter().for_each(|job| self.failed(job, cut.outcome(), None, now_ns));
         }
         let secondary = &mut self.secondaries[self.slots[slot as usize].secondary as usize];
         innocent.into_iter().chain(follow).rev().for_each(|job| secondary.put_back(job));
@@ -362,29 +363,27 @@ impl Schedule {
         if self.slots[slot as usize].is_udp { timeout_ns.min(UDP_TIMEOUT_NS_MAX) } else { timeout_ns }
     }
 
-    /// Gives up the transfers of a slot that were silent for too long; returns when the next may be.
+    /// Gives up the transfers of a slot that have had enough time; returns when the next may be.
     fn expire(&mut self, slot: u32, now_ns: i64) -> i64 {
-        let (place, timeout_ns) = (&self.slots[slot as usize], self.timeout_of(slot));
-        let (expired, due_ns) = self.transfers.expired(place.line, place.partial_ns, timeout_ns, now_ns);
-        for at in expired {
+        let patience = Patience { timeout_ns: self.timeout_of(slot), time_ns_max: self.settings.time_ns_max };
+        let place = &self.slots[slot as usize];
+        let (expired, due_ns) = self.transfers.expired(place.line, place.partial_ns, patience, now_ns);
+        let mut is_busy = false;
+        for (at, cut) in expired {
             let place = &mut self.slots[slot as usize];
             let (transfer, _) = self.transfers.leave(at, &mut place.line, now_ns);
             place.ids.give_up(transfer.id);
-            let outcome = transfer.incoming.cut(Cut::TimedOut);
+            let outcome = transfer.incoming.cut(cut);
             self.row(&transfer, slot, outcome);
             self.failed(transfer.job, outcome, None, now_ns);
             self.wake(slot);
+            is_busy |= cut != Cut::TimedOut;
+        }
+        if is_busy {
+            // What goes on without end keeps everything else from coming on this connection.
+            let has_brought = self.slots[slot as usize].has_brought;
+            self.abandon(slot, if has_brought { Ended::Ours } else { Ended::TimedOut }, now_ns);
         }
         due_ns
-    }
-}
-
-/// The outcome of zones that were never asked for, by why there was no connection.
-fn outcome_of(cut: Cut) -> Outcome {
-    match cut {
-        Cut::Closed => Outcome::Closed,
-        Cut::Reset => Outcome::Reset,
-        Cut::NoConnection => Outcome::NoConnection,
-        Cut::TimedOut => Outcome::TimedOut,
     }
 }

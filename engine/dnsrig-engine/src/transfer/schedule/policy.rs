@@ -45,8 +45,11 @@ pub struct Settings {
     /// With NOTIFY, the serial that the secondaries have if they do not ask for changes.
     pub serial_before: Option<u32>,
     pub retry: Retry,
-    /// A transfer is given up after so long without a sign of life, in nanoseconds.
+    /// A transfer is given up after so long without a record, a connection after so long without a sign of life, in
+    /// nanoseconds.
     pub timeout_ns: i64,
+    /// A transfer is given up so long after its first message, in nanoseconds.
+    pub time_ns_max: i64,
     pub limits: xfr::Limits,
     /// A zone with another number of records is not done.
     pub records_expected: Option<u64>,

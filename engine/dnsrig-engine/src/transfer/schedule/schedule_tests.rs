@@ -151,6 +151,23 @@ fn a_wrong_answer_ends_its_zone_and_no_other() {
 }
 
 #[test]
+fn what_goes_on_without_end_ends_its_zone_and_no_other() {
+    for (manner, outcome) in [
+        (Manner { empty: Some(5), ..Manner::default() }, Outcome::NoProgress),
+        (Manner { endless: Some(5), ..Manner::default() }, Outcome::TooLong),
+    ] {
+        for interleaves in [false, true] {
+            let manner = Manner { interleaves, ..manner.clone() };
+            let mut world = World::new(Settings { time_ns_max: 30 * S, ..settings() }, 1, 50, manner);
+            world.run(1_000 * S);
+            assert_eq!((count(&world, Outcome::Done), count(&world, outcome)), (40, 10));
+            assert_eq!(attempts(&world, outcome), 10, "it is a result, and asked for once");
+            assert_all_ended(&mut world, 1, 50);
+        }
+    }
+}
+
+#[test]
 fn connections_that_stall_are_given_up_and_made_again() {
     let manner = Manner { stall_after: Some(25), ..Manner::default() };
     let mut world = World::new(settings(), 1, 100, manner);
@@ -278,11 +295,11 @@ fn manners() -> impl Strategy<Value = Manner> {
     (
         (1..50 * MS, 1..5_usize, any::<bool>(), any::<bool>()),
         (some(1..20), some(1..40), some(1..40), some(1..12)),
-        (every(), every(), every(), 0..4_usize),
+        (every(), every(), every(), every(), every(), 0..4_usize),
     )
         .prop_map(
             |((delay_ns, messages_each, interleaves, resets), (close_after, cut_after, stall_after, limit), rest)| {
-                let (silent, wrong, poison, refuses) = rest;
+                let (silent, wrong, poison, empty, endless, refuses) = rest;
                 Manner {
                     delay_ns,
                     messages_each,
@@ -295,6 +312,8 @@ fn manners() -> impl Strategy<Value = Manner> {
                     silent,
                     wrong,
                     poison,
+                    empty,
+                    endless,
                     refuses,
                     is_dead: false,
                 }
@@ -315,7 +334,8 @@ proptest! {
         rate in option::weighted(0.2, 10.0..1_000.0),
     ) {
         let retry = Retry { times, after_ns: S };
-        let settings = Settings { policy, soa, window, connections, retry, rate, ..settings() };
+        let time_ns_max = 30 * S;
+        let settings = Settings { policy, soa, window, connections, retry, rate, time_ns_max, ..settings() };
         let mut world = World::new(settings, secondaries, zones, manner);
         world.run(i64::MAX - 1);
         assert_all_ended(&mut world, secondaries, zones);

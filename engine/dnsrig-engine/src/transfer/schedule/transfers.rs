@@ -3,10 +3,18 @@
 use slab::Slab;
 
 use super::secondaries::Job;
-use crate::{dns::xfr::Incoming, transfer::sinks::Sinks};
+use crate::{
+    dns::xfr::{Cut, Incoming},
+    transfer::sinks::Sinks,
+};
 
 /// No transfer.
 pub const NONE: u32 = u32::MAX;
+
+/// Bytes of a message that is not complete are a sign of life for this many timeouts. With a timeout of 10 s the
+/// largest message may take a minute, which is 9 kbit/s; without a limit, a byte now and then would keep a transfer for
+/// ever.
+const PARTIAL_TIMEOUTS: i64 = 5;
 
 /// One query, and what has come of it.
 pub struct Transfer {
@@ -19,6 +27,8 @@ pub struct Transfer {
     /// 0: nothing has come.
     pub first_ns: i64,
     pub last_ns: i64,
+    /// When a message last brought a record; 0: none did.
+    pub record_ns: i64,
     pub pause_max_ns: i64,
     /// When one that was asked for earlier on the connection ended last.
     pub ahead_ns: i64,
@@ -30,6 +40,15 @@ pub struct Transfer {
     pub sinks: Option<Box<Sinks>>,
     previous: u32,
     next: u32,
+}
+
+/// How long transfers are waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// A transfer is given up after so long without a record.
+    pub timeout_ns: i64,
+    /// A transfer is given up so long after its first message.
+    pub time_ns_max: i64,
 }
 
 /// The transfers of a connection in the order in which they were asked for.
@@ -57,6 +76,7 @@ impl Transfer {
             asked_ns,
             first_ns: 0,
             last_ns: 0,
+            record_ns: 0,
             pause_max_ns: 0,
             ahead_ns: 0,
             messages_before: 0,
@@ -141,24 +161,37 @@ impl Transfers {
         })
     }
 
-    /// Those of a line that had no sign of life for `timeout_ns`, and when the next may be of age.
+    /// Transfers of a line that are given up at `now_ns`, each with the reason; and when the next may be given up.
     ///
-    /// A transfer's clock begins when it is asked for, and again with each of its messages. While it waits for its
-    /// first, it may wait behind those that were asked for earlier, so what comes of them, and their ends, are signs of
-    /// life too. So are bytes of a message that is not complete (`partial_ns`), for the first in line and all that have
-    /// begun.
-    pub fn expired(&self, line: InFlightList, partial_ns: i64, timeout_ns: i64, now_ns: i64) -> (Vec<u32>, i64) {
+    /// A transfer's clock begins when it is asked for, and again with each of its messages that brings a record. While
+    /// it waits for its first message, it may wait behind those that were asked for earlier, so what comes of them, and
+    /// their ends, are signs of life too. So are, for a while, bytes of a message that is not complete
+    /// (`partial_ns`), for the first in line and all that have begun. The time that a transfer may take in all begins
+    /// with its first message.
+    pub fn expired(
+        &self,
+        line: InFlightList,
+        partial_ns: i64,
+        patience: Patience,
+        now_ns: i64,
+    ) -> (Vec<(u32, Cut)>, i64) {
         let (mut found, mut floor_ns, mut due_ns) = (Vec::new(), 0, i64::MAX);
         for (place, transfer) in self.in_line(line) {
             floor_ns = floor_ns.max(transfer.ahead_ns);
-            let partial_ns = if transfer.first_ns > 0 || place == line.head { partial_ns } else { 0 };
-            let own_ns = transfer.last_ns.max(transfer.asked_ns).max(partial_ns);
-            let waiting_ns = if transfer.first_ns == 0 { floor_ns } else { 0 };
-            let clock_ns = own_ns.max(waiting_ns);
-            if clock_ns + timeout_ns <= now_ns {
-                found.push(place);
+            let (has_begun, is_head) = (transfer.first_ns > 0, place == line.head);
+            let waiting_ns = if has_begun { 0 } else { floor_ns };
+            let record_ns = transfer.record_ns.max(transfer.asked_ns).max(waiting_ns);
+            let partial_ns = if has_begun || is_head { partial_ns } else { 0 };
+            let counted_ns = partial_ns.min(record_ns + PARTIAL_TIMEOUTS * patience.timeout_ns);
+            let silent_ns = record_ns.max(counted_ns) + patience.timeout_ns;
+            let over_ns = if has_begun { transfer.first_ns.saturating_add(patience.time_ns_max) } else { i64::MAX };
+            if over_ns <= now_ns {
+                found.push((place, Cut::TooLong));
+            } else if silent_ns <= now_ns {
+                let came = transfer.last_ns.max(partial_ns) > record_ns;
+                found.push((place, if came { Cut::NoProgress } else { Cut::TimedOut }));
             } else {
-                due_ns = due_ns.min(clock_ns + timeout_ns);
+                due_ns = due_ns.min(silent_ns).min(over_ns);
             }
             floor_ns = floor_ns.max(transfer.last_ns);
         }

@@ -21,6 +21,9 @@ pub const S: i64 = 1_000 * MS;
 /// More than this happens only if something goes on for ever.
 const EVENTS_MAX: usize = 300_000;
 
+/// Messages that have no end are at least so far apart, so that there are few of them.
+const ENDLESS_PAUSE_NS: i64 = 100 * MS;
+
 /// How a primary behaves. None of the options: never.
 #[derive(Clone, Debug)]
 pub struct Manner {
@@ -42,6 +45,10 @@ pub struct Manner {
     pub silent: Option<u32>,
     /// … end with another SOA, …
     pub wrong: Option<u32>,
+    /// … have messages without a record behind their first, for ever, …
+    pub empty: Option<u32>,
+    /// … have records for ever, …
+    pub endless: Option<u32>,
     /// … or end their connection when it is their turn.
     pub poison: Option<u32>,
     /// So many connections are refused before the first is accepted.
@@ -63,6 +70,8 @@ impl Default for Manner {
             limit: None,
             silent: None,
             wrong: None,
+            empty: None,
+            endless: None,
             poison: None,
             refuses: 0,
             is_dead: false,
@@ -84,11 +93,17 @@ struct Side {
     outstanding: HashSet<u16>,
     zones: HashSet<u32>,
     /// Messages of transfers that wait for their turn.
-    waiting: Vec<VecDeque<Vec<u8>>>,
+    waiting: Vec<Waiting>,
     messages: usize,
     ended: usize,
     is_busy: bool,
     is_over: bool,
+}
+
+/// Messages of one transfer, the last of which may come again and again.
+struct Waiting {
+    messages: VecDeque<Vec<u8>>,
+    is_endless: bool,
 }
 
 /// A schedule and its primary.
@@ -123,6 +138,7 @@ pub fn settings() -> Settings {
         serial_before: None,
         retry: Retry { times: 3, after_ns: S },
         timeout_ns: 10 * S,
+        time_ns_max: 3_600 * S,
         limits: Limits { bytes_max: 1 << 30, records_max: 1 << 20, messages_max: 1 << 20 },
         records_expected: None,
         rate: None,
@@ -288,7 +304,12 @@ impl World {
         } else {
             transfer(query, self.manner.messages_each, hits(self.manner.wrong))
         };
-        side.waiting.push(messages.into());
+        let (is_empty, is_endless) = (hits(self.manner.empty) && !is_soa, hits(self.manner.endless) && !is_soa);
+        let messages = match is_empty || is_endless {
+            true => vec![message(query, &[1]), if is_empty { message(query, &[]) } else { address(query) }],
+            false => messages,
+        };
+        side.waiting.push(Waiting { messages: messages.into(), is_endless: is_empty || is_endless });
     }
 
     /// The next message of a connection goes out.
@@ -300,7 +321,7 @@ impl World {
         }
         let reached = |limit: Option<usize>, count: usize| limit.is_some_and(|limit| count >= limit);
         let at = if interleaves { side.messages % side.waiting.len() } else { 0 };
-        let is_poison = side.waiting[at].is_empty();
+        let is_poison = side.waiting[at].messages.is_empty();
         if is_poison || reached(close_after, side.ended) || reached(cut_after, side.messages) {
             side.is_over = true;
             return self.later(slot, delay_ns, Event::Over(if resets { Ended::Reset } else { Ended::Closed }));
@@ -308,15 +329,21 @@ impl World {
         if reached(stall_after, side.messages) {
             return;
         }
-        let next = side.waiting[at].pop_front().expect("there is another message");
-        if side.waiting[at].is_empty() {
+        let waiting = &mut side.waiting[at];
+        let next = waiting.messages.pop_front().expect("there is another message");
+        let mut pause_ns = delay_ns;
+        if waiting.messages.is_empty() && waiting.is_endless {
+            waiting.messages.push_back(next.clone());
+            pause_ns = pause_ns.max(ENDLESS_PAUSE_NS);
+        }
+        if waiting.messages.is_empty() {
             side.waiting.remove(at);
             side.ended += 1;
             side.outstanding.remove(&u16::from_be_bytes([next[0], next[1]]));
         }
         side.messages += 1;
         side.is_busy = true;
-        self.later(slot, delay_ns, Event::Message(next));
+        self.later(slot, pause_ns, Event::Message(next));
     }
 }
 
@@ -333,6 +360,14 @@ fn message(query: &[u8], serials: &[u32]) -> Vec<u8> {
     message
 }
 
+/// A response with an address.
+fn address(query: &[u8]) -> Vec<u8> {
+    let mut message = message(query, &[]);
+    message[7] = 1;
+    message.extend_from_slice(&[0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4, 192, 0, 2, 1]);
+    message
+}
+
 fn servfail(query: &[u8]) -> Vec<u8> {
     let mut message = message(query, &[]);
     message[3] = 2;
@@ -345,11 +380,8 @@ fn transfer(query: &[u8], count: usize, is_wrong: bool) -> Vec<Vec<u8>> {
     if count < 2 {
         return vec![message(query, &[1, last])];
     }
-    let mut between = message(query, &[]);
-    between[7] = 1;
-    between.extend_from_slice(&[0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4, 192, 0, 2, 1]);
     let mut messages = vec![message(query, &[1])];
-    messages.resize(count - 1, between);
+    messages.resize(count - 1, address(query));
     messages.push(message(query, &[last]));
     messages
 }
