@@ -186,6 +186,22 @@ fn connections_have_limits() {
     );
 }
 
+#[test]
+fn bytes_that_complete_nothing_keep_no_connection() {
+    // Parts of a query, and parts of a TLS handshake, each before the idle time is over.
+    let echo = Echo::start("--transport tcp,dot --threads 1 --idle-timeout 300ms");
+    for address in [echo.address("tcp"), echo.address("dot")] {
+        let mut stream = TcpStream::connect(address).unwrap();
+        let parts = [&[22, 3, 1, 2, 0][..], &[0; 512]].concat();
+        let is_taken = |byte: &u8| {
+            thread::sleep(Duration::from_millis(50));
+            stream.write_all(&[*byte]).is_ok()
+        };
+        assert!(!parts.iter().all(is_taken), "it is still open");
+    }
+    assert_eq!(echo.end()["connections"]["idle"], 2);
+}
+
 /// A client that trusts `certificate`, with or without ALPN.
 #[test]
 fn without_descriptors_each_connection_is_refused_once_and_no_cpu_is_used() {

@@ -41,8 +41,8 @@ const DATAGRAMS_MAX: usize = 1_024;
 /// TCP connections that bring NOTIFY, at a time; further ones are refused.
 const STREAMS_MAX: u32 = 1_024;
 
-/// One on which nothing came for so long is closed: a primary that has something to say opens another (RFC 7766
-/// §6.2.3).
+/// A connection is closed if no NOTIFY came on it for this time: a primary with another NOTIFY opens another connection
+/// (RFC 7766 §6.2.3).
 const IDLE_NS: i64 = 30_000_000_000;
 
 /// They are looked through for that this often.
@@ -109,7 +109,7 @@ impl Register {
 struct Stream {
     socket: TcpStream,
     frames: Frames,
-    /// When it was accepted or something last came.
+    /// When it was accepted, or the last NOTIFY of the primary was complete. Other bytes are no reason to keep it.
     active_ns: i64,
 }
 
@@ -246,11 +246,10 @@ impl Listeners {
 
     fn read(&mut self, key: DefaultKey, now_ns: i64, each: &mut impl FnMut(u32, u32, Option<u32>)) {
         let Some(stream) = self.streams.get_mut(key) else { return };
-        stream.active_ns = now_ns;
         let mut space = [0; MESSAGE_BYTES_MAX];
         let is_over = match stream.socket.read(&mut space) {
             Ok(0) => true,
-            Ok(count) => take(&self.register, stream, &space[..count], each).is_err(),
+            Ok(count) => take(&self.register, stream, &space[..count], now_ns, each).is_err(),
             Err(error) => error.kind() != ErrorKind::WouldBlock,
         };
         if is_over {
@@ -265,13 +264,16 @@ fn take(
     register: &Register,
     stream: &mut Stream,
     bytes: &[u8],
+    now_ns: i64,
     each: &mut impl FnMut(u32, u32, Option<u32>),
 ) -> io::Result<()> {
     let (peer, local) = (stream.socket.peer_addr()?.ip(), stream.socket.local_addr()?.ip());
     let mut replies = Vec::new();
-    stream.frames.feed(bytes, |message| {
+    let Stream { frames, active_ns, .. } = stream;
+    frames.feed(bytes, |message| {
         if let Some((reply, what)) = register.judge(message, peer, local) {
             framing::append(&mut replies, &reply);
+            *active_ns = now_ns;
             if let Some((secondary, zone, serial)) = what {
                 each(secondary, zone, serial);
             }

@@ -19,7 +19,7 @@ pub struct Options {
     /// So many connections may be open; others are closed at once
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub connections_max: u32,
-    /// Close a connection on which nothing happened for so long
+    /// Close a connection on which no query was completed and no answer taken for so long
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
     pub idle_timeout: i64,
     /// The certificates for TLS, the server's own first; without, one is made (ECDSA P-256)

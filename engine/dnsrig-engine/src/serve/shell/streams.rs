@@ -38,7 +38,8 @@ struct Stream<C> {
     connection: Connection,
     conversation: C,
     interest: EpollFlags,
-    /// When anything was last read or written.
+    /// When a message was last complete, or anything was written. Parts of a message are no sign of life: a byte now
+    /// and then would keep a connection for ever.
     active_ns: i64,
     /// What the service has to write.
     next: Next,
@@ -226,14 +227,14 @@ impl<C> Stream<C> {
             }
             Err(error) => return Err(error),
         };
-        self.active_ns = context.now_ns;
         if self.closing != Closing::Not {
             return Ok(());
         }
         let service = &mut *context.service;
         service.tick();
-        let Stream { connection, conversation, .. } = self;
+        let Stream { connection, conversation, active_ns, .. } = self;
         let outcome = connection.receive(bytes, &mut buffers.decrypted, |message| {
+            *active_ns = context.now_ns;
             service.message(conversation, message, key);
         });
         if let Some(handshake) = connection.handshake() {
