@@ -29,6 +29,10 @@ const MESSAGE_BYTES_MAX: usize = UDP_BYTES_MAX + 1;
 /// rounded up generously).
 const BUFFER_BYTES_PER_ANSWER: usize = 2048;
 
+/// Messages that are taken in before the client looks at what else is due. A server that sends without a pause would
+/// keep it from its deadline otherwise.
+const MESSAGES_MAX: usize = 64;
+
 /// After so many messages in a row, look whether we are to stop, or an event is due.
 const TURNS_BETWEEN_CHECKS: u32 = 64;
 
@@ -121,16 +125,59 @@ pub fn run(
     }
 }
 
-/// Takes in all messages that have come.
+/// Takes in messages that have come, as many as are one turn's.
 fn receive(client: &mut impl UdpClient, socket: &UdpSocket, server: SocketAddr) -> Result<(), Failure> {
     let mut buffer = [0; MESSAGE_BYTES_MAX];
-    loop {
+    for _ in 0..MESSAGES_MAX {
         match socket.recv_from(&mut buffer) {
             Ok((length, from)) => client.on_message(clock::monotonic_ns(), from, &buffer[..length])?,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) if is_unreachable(&error) => client.on_unreachable(clock::monotonic_ns()),
             Err(error) => return Err(UdpError::Receive(server, error).into()),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Counts messages.
+    struct Counter(usize);
+
+    impl UdpClient for Counter {
+        fn act(&mut self, _socket: &UdpSocket, now_ns: i64) -> Result<ControlFlow<Outcome, i64>, Failure> {
+            Ok(ControlFlow::Continue(now_ns))
+        }
+
+        fn on_message(&mut self, _now_ns: i64, _from: SocketAddr, _message: &[u8]) -> Result<(), Failure> {
+            self.0 += 1;
+            Ok(())
+        }
+
+        fn on_unreachable(&mut self, _now_ns: i64) {}
+
+        fn report(&mut self, now_ns: i64) -> Result<i64, Failure> {
+            Ok(now_ns)
+        }
+    }
+
+    #[test]
+    fn a_turn_ends_however_many_messages_have_come() {
+        let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = server.local_addr().unwrap();
+        let socket = connect(address, None).unwrap();
+        // Few enough for a receive buffer of the default size.
+        let sent = MESSAGES_MAX + 10;
+        for _ in 0..sent {
+            server.send_to(&[0; 12], socket.local_addr().unwrap()).unwrap();
+        }
+        let mut client = Counter(0);
+        for count in [MESSAGES_MAX, sent] {
+            receive(&mut client, &socket, address).unwrap();
+            assert_eq!(client.0, count);
         }
     }
 }
