@@ -5,7 +5,7 @@ use std::{
     fs,
     net::{SocketAddr, UdpSocket},
     path::Path,
-    process::{Command, Output},
+    process::{Command, Output, Stdio},
     sync::{Arc, Mutex},
     thread,
     time::{Duration, Instant},
@@ -208,10 +208,35 @@ fn a_stream_and_what_never_arrives() {
 }
 
 #[test]
+fn whoever_waits_for_a_primary_can_be_told_to_end() {
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let primary = format!("--primary={}", silent.local_addr().unwrap());
+    let mut child = Command::new(ENGINE)
+        .args(["propagation", &primary, "--secondary=127.0.0.1:9", "--zone=a.example", "--until-eof"])
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    silent.recv_from(&mut [0; 512]).unwrap();
+    drop(child.stdin.take());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+}
+
+#[test]
 fn a_primary_that_does_not_know_the_zone_is_told() {
     let silent = crate::process::nobody();
     let primary = format!("--primary={silent}");
     let output = engine(&["propagation", &primary, "--secondary=127.0.0.1:9", "--zone=a.example"]);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
-    assert!(String::from_utf8_lossy(&output.stderr).contains("no authoritative answer with the SOA of a.example"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("the SOA of a.example: nothing came"));
+    let unknown = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let primary = format!("--primary={}", unknown.local_addr().unwrap());
+    thread::spawn(move || {
+        let mut query = [0; 512];
+        while let Ok((length, from)) = unknown.recv_from(&mut query) {
+            (query[2], query[3]) = (0x80, 5);
+            unknown.send_to(&query[..length], from).unwrap();
+        }
+    });
+    let output = engine(&["propagation", &primary, "--secondary=127.0.0.1:9", "--zone=a.example"]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("the SOA of a.example: REFUSED"), "{output:?}");
 }

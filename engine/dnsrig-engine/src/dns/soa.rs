@@ -33,6 +33,24 @@ pub enum Verdict {
     Mismatched,
 }
 
+impl Verdict {
+    /// What came, in words for people.
+    pub fn words(self) -> &'static str {
+        match self {
+            Verdict::Seen { .. } => "the awaited serial",
+            Verdict::Newer { .. } => "a newer serial",
+            Verdict::Older => "an older serial",
+            Verdict::ServFail => "SERVFAIL",
+            Verdict::Refused => "REFUSED",
+            Verdict::NxDomain => "NXDOMAIN",
+            Verdict::NotAuthoritative => "an answer that is not authoritative",
+            Verdict::Other => "an answer without the SOA",
+            Verdict::Malformed => "a message that cannot be read",
+            Verdict::Mismatched => "the answer to another question",
+        }
+    }
+}
+
 /// How many answers there were of each verdict.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Verdicts {

@@ -67,8 +67,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let failed = |error| UdpError::Connect(arguments.primary, error);
     // One socket for all servers: one descriptor to wait for, and whoever answers is told by the address.
     let socket = udp_client::bind(arguments.primary, Some(ANSWERS_WAITING)).map_err(failed)?;
-    let primary = Primary::learn(&socket, arguments.primary, &zones, arguments.tsig.clone())?;
     socket.set_nonblocking(true).map_err(failed)?;
+    let learnt = Primary::learn(&socket, arguments.primary, &zones, arguments.tsig.clone(), &stop)?;
+    let Some(primary) = learnt else { return Ok(Outcome::Interrupted.exit_code()) };
     let anchors = Anchors::start()?;
     let start_ns = first_change_ns(arguments, clock::monotonic_ns())?;
     let settings = settings(arguments, authority, zones.count(), start_ns)?;

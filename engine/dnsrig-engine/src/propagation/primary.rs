@@ -7,8 +7,8 @@ use std::{
     collections::HashMap,
     io,
     net::{SocketAddr, UdpSocket},
+    os::fd::AsFd,
     sync::Arc,
-    time::{Duration, Instant},
 };
 
 use domain::{
@@ -17,7 +17,11 @@ use domain::{
 };
 
 use crate::{
-    base::{clock, failure::Advice},
+    base::{
+        clock,
+        failure::{Advice, Failure},
+        stop::{Stop, Wake},
+    },
     dns::{
         header::{RCODE, UDP_BYTES_MAX},
         query::soa_query,
@@ -30,7 +34,7 @@ use crate::{
 
 /// The primary is asked for each SOA so often, and each time waited for so long.
 const TRIES: u16 = 8;
-const TRY: Duration = Duration::from_millis(500);
+const TRY_NS: i64 = 500_000_000;
 
 /// The primary did not say what its zones are like.
 #[derive(Debug, thiserror::Error)]
@@ -39,15 +43,20 @@ pub enum LearnError {
     #[error("cannot ask the primary {0}: {1}")]
     Socket(SocketAddr, io::Error),
     /// It does not have the zone, or says nothing.
-    #[error("the primary {primary} gave no authoritative answer with the SOA of {zone}")]
-    NoAnswer { primary: SocketAddr, zone: String },
+    #[error("the primary {primary} gave no authoritative answer with the SOA of {zone}: {came}")]
+    NoAnswer {
+        primary: SocketAddr,
+        zone: String,
+        /// What came last in its place.
+        came: &'static str,
+    },
 }
 
 impl Advice for LearnError {
     fn hint(&self) -> String {
         match self {
             LearnError::Socket(primary, _) => format!("see `ip route get {}`", primary.ip()),
-            LearnError::NoAnswer { primary, zone } => {
+            LearnError::NoAnswer { primary, zone, .. } => {
                 format!("see `dig +norecurse @{} -p {} {zone} SOA`", primary.ip(), primary.port())
             }
         }
@@ -72,15 +81,18 @@ pub struct Primary {
 }
 
 impl Primary {
-    /// Asks `address` for the SOA of every zone, one after the other.
+    /// Asks `address` for the SOA of every zone, one after the other, on a socket that does not block. None: someone
+    /// asked us to end.
     pub fn learn(
         socket: &UdpSocket,
         address: SocketAddr,
         zones: &Zones,
         key: Option<Arc<Signer>>,
-    ) -> Result<Self, LearnError> {
-        let known = (0..zones.count()).map(|zone| ask(socket, address, zones.name(zone))).collect::<Result<_, _>>()?;
-        Ok(Primary { address, key, zones: known, verifiers: HashMap::new() })
+        stop: &Stop,
+    ) -> Result<Option<Self>, Failure> {
+        let known = (0..zones.count()).map(|zone| ask(socket, address, zones.name(zone), stop));
+        let known = known.collect::<Result<Option<_>, _>>()?;
+        Ok(known.map(|zones| Primary { address, key, zones, verifiers: HashMap::new() }))
     }
 
     /// Where it is.
@@ -116,40 +128,47 @@ impl Primary {
     }
 }
 
-fn ask(socket: &UdpSocket, address: SocketAddr, name: &Name<[u8]>) -> Result<SoaParts, LearnError> {
+fn ask(socket: &UdpSocket, address: SocketAddr, name: &Name<[u8]>, stop: &Stop) -> Result<Option<SoaParts>, Failure> {
     let failed = |error| LearnError::Socket(address, error);
     let mut buffer = [0; UDP_BYTES_MAX + 1];
+    let mut came = "nothing came";
     for id in 0..TRIES {
         socket.send_to(&soa_query(id, name.as_slice()), address).map_err(failed)?;
-        let give_up = Instant::now() + TRY;
-        while let Some(rest) = give_up.checked_duration_since(Instant::now()).filter(|rest| !rest.is_zero()) {
-            socket.set_read_timeout(Some(rest)).map_err(failed)?;
+        let give_up_ns = clock::monotonic_ns() + TRY_NS;
+        loop {
+            let rest_ns = give_up_ns - clock::monotonic_ns();
+            if rest_ns <= 0 {
+                break;
+            }
+            if stop.wait(Some(socket.as_fd()), rest_ns)? == Wake::Stop {
+                return Ok(None);
+            }
             match socket.recv_from(&mut buffer) {
-                Ok((length, from)) if from == address => {
-                    if let Some(parts) = read_soa(&buffer[..length], name) {
-                        return Ok(parts);
-                    }
-                }
+                Ok((length, from)) if from == address => match read_soa(&buffer[..length], name) {
+                    Ok(parts) => return Ok(Some(parts)),
+                    Err(verdict) => came = verdict.words(),
+                },
                 Ok(_) => {}
-                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => break,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(failed(error)),
+                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+                Err(error) => return Err(failed(error).into()),
             }
         }
     }
-    Err(LearnError::NoAnswer { primary: address, zone: name.to_string() })
+    Err(LearnError::NoAnswer { primary: address, zone: name.to_string(), came }.into())
 }
 
-/// The SOA of `name` in an authoritative answer.
-fn read_soa(bytes: &[u8], name: &Name<[u8]>) -> Option<SoaParts> {
-    if !matches!(read_answer(bytes, name, None), Verdict::Seen { .. }) {
-        return None;
+/// The SOA of `name` in an authoritative answer, or what came in its place.
+fn read_soa(bytes: &[u8], name: &Name<[u8]>) -> Result<SoaParts, Verdict> {
+    let verdict = read_answer(bytes, name, None);
+    if !matches!(verdict, Verdict::Seen { .. }) {
+        return Err(verdict);
     }
-    let message = Message::from_octets(bytes).ok()?;
-    let record = message.answer().ok()?.limit_to_in::<Soa<ParsedName<_>>>().find_map(Result::ok)?;
+    let message = Message::from_octets(bytes).map_err(|_| Verdict::Malformed)?;
+    let answer = message.answer().map_err(|_| Verdict::Malformed)?;
+    let record = answer.limit_to_in::<Soa<ParsedName<_>>>().find_map(Result::ok).ok_or(Verdict::Malformed)?;
     let soa = record.data();
     let timers = [soa.refresh(), soa.retry(), soa.expire(), soa.minimum()].map(|timer| timer.as_secs().to_be_bytes());
-    Some(SoaParts {
+    Ok(SoaParts {
         ttl_s: record.ttl().as_secs(),
         names: [soa.mname().to_vec().as_slice(), soa.rname().to_vec().as_slice()].concat(),
         serial: Serial::into_int(soa.serial()),
@@ -176,7 +195,7 @@ mod tests {
     fn an_update_keeps_the_soa_but_for_its_serial() {
         let name = Name::<Vec<u8>>::from_str("z.example").unwrap();
         let name = Name::from_slice(name.as_slice()).unwrap();
-        let known = read_soa(&answer(), name).unwrap();
+        let known = read_soa(&answer(), name).ok().unwrap();
         assert_eq!((known.serial, known.ttl_s), (7, 60));
         let address = "127.0.0.1:53".parse().unwrap();
         let mut primary = Primary { address, key: None, zones: vec![known], verifiers: HashMap::new() };
@@ -193,6 +212,7 @@ mod tests {
         let name = Name::<Vec<u8>>::from_str("z.example").unwrap();
         let mut bytes = answer();
         bytes[2] = 0x80;
-        assert!(read_soa(&bytes, Name::from_slice(name.as_slice()).unwrap()).is_none());
+        let name = Name::from_slice(name.as_slice()).unwrap();
+        assert_eq!(read_soa(&bytes, name).err(), Some(Verdict::NotAuthoritative));
     }
 }
