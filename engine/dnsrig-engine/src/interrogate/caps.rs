@@ -41,11 +41,14 @@ pub const DIGEST_BYTES_MAX: usize = 128 << 20;
 /// Connecting takes at most so long, and so does each handshake.
 pub const CONNECT_MAX: Duration = Duration::from_secs(2);
 
-/// An exchange without a message for so long is given up.
+/// An exchange without a record for so long is given up.
 pub const QUIET_MAX: Duration = Duration::from_secs(2);
 
 /// No exchange lasts longer.
 pub const EXCHANGE_MAX: Duration = Duration::from_secs(10);
+
+/// No exchange takes more messages: enough for the largest zone that is not cut, with a record in each.
+pub const MESSAGES_MAX: usize = 200_000;
 
 /// An idle connection is watched for so long.
 pub const IDLE_MAX: Duration = Duration::from_secs(12);

@@ -38,6 +38,8 @@ pub enum CloseReason {
     Tls(String),
     /// More came than we want of it.
     Enough,
+    /// So many messages came in the time that it had, and no record of what was asked for.
+    Fruitless(usize),
 }
 
 impl fmt::Display for CloseReason {
@@ -50,6 +52,10 @@ impl fmt::Display for CloseReason {
             CloseReason::Network(reason) => formatter.write_str(reason),
             CloseReason::Tls(reason) => write!(formatter, "TLS failed: {reason}"),
             CloseReason::Enough => formatter.write_str("there was more than an interrogation takes"),
+            CloseReason::Fruitless(1) => formatter.write_str("a message came that answers nothing, and no other in time"),
+            CloseReason::Fruitless(count) => {
+                write!(formatter, "{count} messages came that bring no record of what was asked for, and no other in time")
+            }
         }
     }
 }
@@ -186,9 +192,12 @@ impl Connection {
         Ok(self.socket.write_all(&wire)?)
     }
 
-    /// The next message, without its length.
+    /// The next message, without its length. None is given after `deadline`, also where there are more.
     pub fn receive(&mut self, deadline: Instant) -> Result<Vec<u8>, CloseReason> {
         loop {
+            if Instant::now() >= deadline {
+                return Err(CloseReason::TimedOut);
+            }
             if let Some(message) = self.messages.pop_front() {
                 return Ok(message);
             }

@@ -38,6 +38,11 @@ pub struct Exchange {
     pub close_reason: Option<CloseReason>,
     /// Whether zones are held against their ZONEMD records.
     pub checks_digests: bool,
+    /// When the last query was written, a record came for one, or one ended.
+    pub progress_at: Duration,
+    /// How many messages came since, none of which brought anything.
+    pub fruitless: usize,
+    bytes: u64,
 }
 
 impl Exchange {
@@ -48,7 +53,7 @@ impl Exchange {
         let signer = signer.filter(|_| ask != Ask::Soa);
         let verifier = signer.map(|signer| Verifier::sign(signer, &mut query, 0, now.wall_s));
         let transfer = Transfer::new(zone.clone(), ask, verifier, now.at, self.checks_digests);
-        self.transfers.push(transfer);
+        self.add(transfer, now);
         framed(&query)
     }
 
@@ -56,8 +61,17 @@ impl Exchange {
     pub fn ask_keepalive(&mut self, zone: &ZoneName, now: Now) -> Vec<u8> {
         let mut query = self.draft(zone, Ask::Soa);
         add_keepalive(&mut query);
-        self.transfers.push(Transfer::new(zone.clone(), Ask::Soa, None, now.at, false));
+        self.add(Transfer::new(zone.clone(), Ask::Soa, None, now.at, false), now);
         framed(&query)
+    }
+
+    fn add(&mut self, transfer: Transfer, now: Now) {
+        self.transfers.push(transfer);
+        self.note_progress(now);
+    }
+
+    fn note_progress(&mut self, now: Now) {
+        (self.progress_at, self.fruitless) = (now.at, 0);
     }
 
     fn draft(&self, zone: &ZoneName, ask: Ask) -> Vec<u8> {
@@ -72,8 +86,14 @@ impl Exchange {
         let open = |number: &usize| self.transfers.get(*number).is_some_and(Transfer::is_open);
         let number = id(message).map(usize::from).filter(open);
         self.arrivals.push(Arrival { at: now.at, transfer: number, bytes: message.len() });
-        if let Some(number) = number {
-            self.transfers[number].take(now.at, now.wall_s, message);
+        self.bytes += message.len() as u64;
+        self.fruitless += 1;
+        if let Some(transfer) = number.map(|number| &mut self.transfers[number]) {
+            let records = transfer.counts().records;
+            transfer.take(now.at, now.wall_s, message);
+            if !transfer.is_open() || transfer.counts().records > records {
+                self.note_progress(now);
+            }
         }
     }
 
@@ -92,7 +112,7 @@ impl Exchange {
     }
 
     pub fn bytes(&self) -> u64 {
-        self.arrivals.iter().map(|arrival| arrival.bytes as u64).sum()
+        self.bytes
     }
 
     pub fn count(&self, is_counted: impl Fn(&Transfer) -> bool) -> usize {

@@ -182,6 +182,21 @@ fn an_id_that_nobody_waits_for_ends_nothing() {
 }
 
 #[test]
+fn only_records_and_ends_are_progress() {
+    let after = |script: Script| {
+        let exchange = script.exchange();
+        (exchange.progress_at.as_millis(), exchange.fruitless)
+    };
+    assert_eq!(after(Script::asked(2).first(0)), (1, 0));
+    // Without a record, and for an id that nobody has.
+    let empty = || Script::asked(2).first(0).records(0, &[]).records(0, &[]);
+    assert_eq!(after(empty()), (1, 2));
+    assert_eq!(after(empty().message(&[9; 12])), (1, 3));
+    assert_eq!(after(empty().last(0)), (4, 0));
+    assert_eq!(after(empty().refused(1)), (4, 0));
+}
+
+#[test]
 fn order_is_that_of_the_ends() {
     assert_eq!(Script::asked(3).whole(0).whole(1).whole(2).exchange().out_of_order(), 0);
     assert_eq!(Script::asked(3).whole(2).whole(0).whole(1).exchange().out_of_order(), 1);

@@ -134,7 +134,7 @@ fn zones(arguments: &Arguments, server: &Server) -> Result<Vec<ZoneName>, Failur
     let zones = arguments.zones.zones(|named, members| {
         let name = catalog.insert(named.wire(0).to_vec());
         let transport = reach(server)?;
-        Ok(server.transfer_to(members, transport, name))
+        Ok(server.transfer_catalog(members, transport, name))
     })?;
     let mut sampled = survey::sample((0..zones.count()).map(|zone| zones.wire(zone).to_vec()));
     if let Some(catalog) = catalog {

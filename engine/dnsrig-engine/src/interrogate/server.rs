@@ -4,20 +4,15 @@ use std::{net::SocketAddr, sync::Arc, time::Instant};
 
 use super::{
     answer::Transport,
-    caps::{EXCHANGE_MAX, LARGE_BYTES_MAX, QUIET_MAX, SURVEY_BYTES_MAX},
+    caps::{EXCHANGE_MAX, LARGE_BYTES_MAX, MESSAGES_MAX, QUIET_MAX, SURVEY_BYTES_MAX},
     connection::{CloseReason, Connection, Records},
     exchange::{Exchange, Now},
-    message::{ZoneName, framed},
+    message::ZoneName,
     tls::{Sessions, Tls},
-    transfer::NO_LIMITS,
 };
 use crate::{
     base::clock,
-    dns::{
-        query::{Ask, write_query},
-        tsig::{sign::Signer, verify::Verifier},
-        xfr::{Incoming, Limits, Outcome, Sink, Step},
-    },
+    dns::{catalog::Members, query::Ask, tsig::sign::Signer},
 };
 
 /// The protocol that a client names for DNS over TLS and for XoT (RFC 7858, RFC 9103 §7.1).
@@ -70,25 +65,15 @@ impl Server {
         talk.exchange
     }
 
-    /// Transfers a zone on a new connection and gives its records to `sink`; errors are sentences.
-    pub fn transfer_to(&self, mut sink: impl Sink, transport: Transport, zone: &ZoneName) -> Result<(), String> {
-        let limits = Limits { bytes_max: SURVEY_BYTES_MAX, ..NO_LIMITS };
+    /// Transfers a catalog on a new connection, for its members; errors are sentences.
+    pub fn transfer_catalog(&self, members: Members, transport: Transport, zone: &ZoneName) -> Result<(), String> {
         let mut connection = self.open(transport).map_err(|close_reason| close_reason.to_string())?;
-        let mut query = Vec::new();
-        write_query(&mut query, 0, zone, Ask::Axfr);
-        let signed = |signer| Box::new(Verifier::sign(signer, &mut query, 0, clock::wall_time_s()));
-        let verifier = self.signer.as_ref().map(signed);
-        connection.send(&[framed(&query)], Records::OneEach).map_err(|close_reason| close_reason.to_string())?;
-        let mut incoming = Incoming::new(Ask::Axfr, verifier);
-        loop {
-            let message =
-                connection.receive(Instant::now() + EXCHANGE_MAX).map_err(|close_reason| close_reason.to_string())?;
-            match incoming.take(&message, zone, clock::wall_time_s(), &limits, &mut sink) {
-                Step::More => {}
-                Step::Done(Outcome::Done) => return Ok(()),
-                Step::Done(outcome) => return Err(outcome.word().to_owned()),
-            }
-        }
+        let mut talk = Talk::new(self.signer.clone()).at_most(SURVEY_BYTES_MAX);
+        let query = talk.draft(zone, Ask::Axfr);
+        talk.exchange.transfers[0].keep_members(members);
+        talk.note(connection.send(&[query], Records::OneEach));
+        talk.listen(&mut connection);
+        if talk.exchange.done() == 1 { Ok(()) } else { Err(talk.exchange.complaint()) }
     }
 
     /// Asks one thing on a new connection.
@@ -159,14 +144,16 @@ impl Talk {
     pub fn listen_until(&mut self, connection: &mut Connection, is_enough: impl Fn(&Exchange) -> bool) {
         let end = Instant::now() + EXCHANGE_MAX;
         while self.exchange.open() > 0 && self.exchange.close_reason.is_none() && !is_enough(&self.exchange) {
-            match connection.receive(end.min(Instant::now() + QUIET_MAX)) {
-                Ok(message) => {
+            let quiet = self.start + self.exchange.progress_at + QUIET_MAX;
+            match (connection.receive(end.min(quiet)), self.exchange.fruitless) {
+                (Ok(message), _) => {
                     let now = self.now();
                     self.exchange.take(now, &message);
                 }
-                Err(close_reason) => self.exchange.close_reason = Some(close_reason),
+                (Err(CloseReason::TimedOut), count @ 1..) => self.note(Err(CloseReason::Fruitless(count))),
+                (Err(close_reason), _) => self.note(Err(close_reason)),
             }
-            if self.exchange.bytes() > self.bytes_max {
+            if self.exchange.bytes() > self.bytes_max || self.exchange.arrivals.len() > MESSAGES_MAX {
                 self.note(Err(CloseReason::Enough));
             }
         }

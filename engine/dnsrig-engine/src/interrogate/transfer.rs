@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::{caps::DIGEST_BYTES_MAX, message::ZoneName};
 use crate::dns::{
+    catalog::Members,
     query::Ask,
     tsig::verify::Verifier,
     xfr::{Answered, Counts, Incoming, Limits, Outcome, Step},
@@ -11,7 +12,7 @@ use crate::dns::{
 };
 
 /// What no transfer takes, because the exchange ends earlier.
-pub const NO_LIMITS: Limits = Limits { bytes_max: u64::MAX, records_max: u64::MAX, messages_max: u32::MAX };
+const NO_LIMITS: Limits = Limits { bytes_max: u64::MAX, records_max: u64::MAX, messages_max: u32::MAX };
 
 /// An answer in progress, or ended.
 pub struct Transfer {
@@ -29,7 +30,8 @@ pub struct Transfer {
     pub zonemd: Option<Outcome>,
     zone: ZoneName,
     incoming: Incoming,
-    digest: Option<Digest>,
+    /// What is wanted of the records: a digest, the members of a catalog.
+    sinks: (Option<Digest>, Option<Members>),
     unsigned_run: u32,
 }
 
@@ -46,9 +48,14 @@ impl Transfer {
             zonemd: None,
             zone,
             incoming: Incoming::new(ask, verifier.map(Box::new)),
-            digest: checks_digest.then(|| Digest::new(DIGEST_BYTES_MAX)),
+            sinks: (checks_digest.then(|| Digest::new(DIGEST_BYTES_MAX)), None),
             unsigned_run: 0,
         }
+    }
+
+    /// Has the members of the zone, a catalog, kept in `members`.
+    pub fn keep_members(&mut self, members: Members) {
+        self.sinks.1 = Some(members);
     }
 
     /// Takes in the next message; `now_s` is wall time in seconds since 1970.
@@ -57,7 +64,7 @@ impl Transfer {
         self.last_at = Some(at);
         self.keepalive = super::message::keepalive(message);
         let signed = self.counts().signed;
-        let step = self.incoming.take(message, &self.zone, now_s, &NO_LIMITS, &mut self.digest);
+        let step = self.incoming.take(message, &self.zone, now_s, &NO_LIMITS, &mut self.sinks);
         self.note_signature(self.counts().signed > signed);
         self.outcome = match step {
             Step::More => None,
@@ -67,7 +74,7 @@ impl Transfer {
                 Some(Outcome::Done)
             }
             Step::Done(outcome) => {
-                self.zonemd = self.digest.is_some().then_some(outcome);
+                self.zonemd = self.sinks.0.is_some().then_some(outcome);
                 Some(outcome)
             }
         };
