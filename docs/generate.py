@@ -272,7 +272,7 @@ PAGES = {
     "world.md": world,
 }
 
-WRITTEN_BY_HAND = ("stream.md",)
+WRITTEN_BY_HAND = ("stream.md", "catalog-zones.md")
 """Pages of the reference that are not generated."""
 
 

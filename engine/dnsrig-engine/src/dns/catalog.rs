@@ -1,11 +1,15 @@
 //! Catalog zones (RFC 9432): what those who make them, change them and read them have to agree on, and their members as
 //! a transfer brings them.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use domain::base::Rtype;
 
 use super::{
+    name::whole,
     record::Record,
     xfr::{Answered, Change, Outcome, Sink},
     zone_list::Zones,
@@ -15,6 +19,9 @@ use super::{
 /// (RFC 9432 §4.2.1, §4.1).
 pub const VERSION: &[u8] = b"\x07version";
 pub const ZONES: &[u8] = b"\x05zones";
+
+/// The label before a member's, of the record with the catalog that the member changes to (RFC 9432 §4.3.1).
+const COO: &[u8] = b"\x03coo";
 
 /// The version of a catalog's schema. They differ, for what is listed here, in one record only; yet a server that knows
 /// one of them refuses the other.
@@ -44,28 +51,84 @@ pub fn member_label(number: u64) -> String {
     format!("m{number:06}")
 }
 
+/// Why a catalog has no members to work with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CatalogError {
+    /// It breaks this rule of RFC 9432 and must not be processed (§5.1).
+    Broken(String),
+    /// It lists nothing.
+    Empty,
+}
+
 /// What a catalog says.
 #[derive(Default)]
 pub struct Catalog {
-    pub zones: Zones,
-    /// What the schema's version is said to be, once it is said.
-    pub version: Option<Vec<u8>>,
-    /// Why the list is not whole.
-    pub error: Option<String>,
+    /// The zone of each member record, and its label: a name of this one label.
+    zones: Zones,
+    labels: Zones,
+    /// The data of `version`, once there is some.
+    version: Option<Vec<u8>>,
+    /// The catalog that a member is handed over to, by the member's label (RFC 9432 §4.3.1).
+    handed_over: HashMap<Vec<u8>, Vec<u8>>,
+    has_name_server: bool,
+    /// The first rule that a record breaks by itself, or beside those before it.
+    broken: Option<String>,
 }
 
 impl Catalog {
-    /// The members, if it is one that is known; errors are sentences.
-    pub fn members(self) -> Result<Zones, String> {
-        let Catalog { zones, version, error } = self;
-        match version.as_deref() {
-            _ if error.is_some() => Err(error.unwrap_or_default()),
-            // Version 1 is the schema before the RFC, which lists members in the same way.
-            Some(b"1" | b"2") if zones.count() > 0 => Ok(zones),
-            Some(b"1" | b"2") => Err("it has no members".into()),
-            _ => Err("it says of no schema version that is known (RFC 9432 §4.2.1)".into()),
-        }
+    /// The members in the order in which they are listed, if the catalog may be processed.
+    pub fn members(mut self) -> Result<Zones, CatalogError> {
+        let repeated = self.check().map_err(CatalogError::Broken)?;
+        let mut members = Zones::default();
+        (0..self.zones.count())
+            .filter(|record| !repeated.contains(record))
+            .try_for_each(|record| members.add(self.zones.wire(record)))
+            .map_err(CatalogError::Broken)?;
+        if members.count() == 0 { Err(CatalogError::Empty) } else { Ok(members) }
     }
+
+    /// Whether it keeps the rules; returns the records that repeat another one, which an RRset has once all the same.
+    fn check(&mut self) -> Result<HashSet<u32>, String> {
+        self.broken.take().map_or(Ok(()), Err)?;
+        if !self.has_name_server {
+            return Err("it has no NS record at its apex (RFC 9432 §4)".into());
+        }
+        match self.version.as_deref() {
+            None => return Err("it has no version (RFC 9432 §4.2.1)".into()),
+            // Version 1 is the schema before the RFC, which lists members in the same way.
+            Some(b"\x011" | b"\x012") => {}
+            Some(data) => return Err(format!("its version is {}, not \"2\" (RFC 9432 §4.2.1)", text(data))),
+        }
+        let Catalog { zones, labels, .. } = &*self;
+        let mut repeated = HashSet::new();
+        for (one, other) in neighbours(labels, zones) {
+            if zones.wire(one) != zones.wire(other) {
+                let [label, one, other] = [labels.name(one), zones.name(one), zones.name(other)];
+                return Err(format!("the label {label} lists two zones, {one} and {other} (RFC 9432 §4.1)"));
+            }
+            repeated.insert(other);
+        }
+        for (one, other) in neighbours(zones, labels) {
+            if labels.wire(one) != labels.wire(other) {
+                let [zone, one, other] = [zones.name(one), labels.name(one), labels.name(other)];
+                return Err(format!("the zone {zone} is listed twice, as {one} and {other} (RFC 9432 §4.1)"));
+            }
+        }
+        Ok(repeated)
+    }
+}
+
+/// Pairs of records with the same `keys`: each with the next in the order of keys, then of `others`, then of listing.
+fn neighbours(keys: &Zones, others: &Zones) -> impl Iterator<Item = (u32, u32)> {
+    let mut order: Vec<u32> = (0..keys.count()).collect();
+    order.sort_unstable_by_key(|record| (keys.wire(*record), others.wire(*record), *record));
+    let pairs: Vec<_> = order.windows(2).map(|pair| (pair[0], pair[1])).collect();
+    pairs.into_iter().filter(|(one, other)| keys.wire(*one) == keys.wire(*other))
+}
+
+/// The data of a TXT record as text.
+fn text(data: &[u8]) -> String {
+    format!("\"{}\"", data.get(1..).unwrap_or_default().escape_ascii())
 }
 
 /// Gathers the members of the catalog with one name.
@@ -101,16 +164,66 @@ impl Members {
     fn note(&self, owner: &[u8], rtype: Rtype, data: &[u8], target: impl FnOnce() -> Option<Vec<u8>>) {
         let Some(labels) = owner.strip_suffix(&*self.catalog) else { return };
         let mut found = self.lock();
-        if rtype == Rtype::TXT && labels == VERSION {
-            found.version = data.split_first().map(|(_, text)| text.to_vec());
+        found.has_name_server |= rtype == Rtype::NS && labels.is_empty();
+        let noted = match rtype {
+            Rtype::TXT if labels == VERSION => found.note_version(data),
+            Rtype::PTR => self.note_pointer(&mut found, labels, target),
+            _ => Ok(()),
+        };
+        if let Err(sentence) = noted {
+            found.broken.get_or_insert(sentence);
         }
-        if rtype == Rtype::PTR && is_member(labels) {
-            let added =
-                target().ok_or_else(|| "a name that is none".to_owned()).and_then(|name| found.zones.add(&name));
-            if let Err(error) = added {
-                found.error = Some(error);
+    }
+
+    fn note_pointer(
+        &self,
+        found: &mut Catalog,
+        labels: &[u8],
+        target: impl FnOnce() -> Option<Vec<u8>>,
+    ) -> Result<(), String> {
+        let (label, is_property) = match labels.strip_prefix(COO) {
+            Some(labels) => (member(labels), true),
+            None => (member(labels), false),
+        };
+        let Some(label) = label else { return Ok(()) };
+        let name = target().ok_or("a PTR record has no valid name")?.to_ascii_lowercase();
+        match is_property {
+            true => found.note_handing_over(label, name),
+            // A zone that is there already keeps its place (RFC 9432 §5.2), and the catalog is such a zone.
+            false if *name == *self.catalog => Ok(()),
+            false => found.list(label, &name),
+        }
+    }
+}
+
+impl Catalog {
+    /// A record of the version: there is one (RFC 9432 §4.2.1).
+    fn note_version(&mut self, data: &[u8]) -> Result<(), String> {
+        match self.version.replace(data.to_vec()) {
+            Some(before) if before != data => {
+                Err(format!("it has two versions, {} and {} (RFC 9432 §4.2.1)", text(&before), text(data)))
             }
+            _ => Ok(()),
         }
+    }
+
+    /// A record of the property `coo`: a member has one (RFC 9432 §4.3.1).
+    fn note_handing_over(&mut self, label: &[u8], to: Vec<u8>) -> Result<(), String> {
+        match self.handed_over.insert(label.to_vec(), to.clone()) {
+            Some(before) if before != to => {
+                let label = String::from_utf8_lossy(&label[1..]).into_owned();
+                let [one, other] = [&before, &to].map(|name| whole(name));
+                Err(format!(
+                    "the label {label} hands its zone over to two catalogs, {one} and {other} (RFC 9432 §4.3.1)"
+                ))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn list(&mut self, label: &[u8], zone: &[u8]) -> Result<(), String> {
+        self.labels.add(&[label, &[0]].concat())?;
+        self.zones.add(zone)
     }
 }
 
@@ -140,31 +253,14 @@ impl Sink for Members {
     }
 }
 
-/// Whether the labels before the catalog's name are one of a member and `zones`.
-fn is_member(labels: &[u8]) -> bool {
-    let member = labels.strip_suffix(ZONES);
-    member.and_then(<[u8]>::split_first).is_some_and(|(length, label)| usize::from(*length) == label.len())
+/// The label of a member, with its length before it, if `labels`, which stand before the catalog's name, are that and
+/// `zones`.
+fn member(labels: &[u8]) -> Option<&[u8]> {
+    let label = labels.strip_suffix(ZONES)?;
+    let (length, rest) = label.split_first()?;
+    (usize::from(*length) == rest.len()).then_some(label)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn members_are_what_stands_below_zones() {
-        let members = Members::new(b"\x03cat\0");
-        let name = |text: &'static [u8]| move || Some(text.to_vec());
-        members.note(b"\x01a\x05zones\x03cat\0", Rtype::PTR, &[], name(b"\x01x\0"));
-        members.note(b"\x01b\x05zones\x03cat\0", Rtype::PTR, &[], name(b"\x01y\0"));
-        members.note(b"\x05group\x01b\x05zones\x03cat\0", Rtype::PTR, &[], name(b"\x01n\0"));
-        members.note(b"\x05zones\x03cat\0", Rtype::PTR, &[], name(b"\x01n\0"));
-        members.note(b"\x01c\x05zones\x03dog\0", Rtype::PTR, &[], name(b"\x01n\0"));
-        members.note(b"\x01a\x05zones\x03cat\0", Rtype::TXT, b"\x01n", name(b"\x01n\0"));
-        members.note(b"\x07version\x03cat\0", Rtype::TXT, b"\x012", name(b"\x01n\0"));
-        let found = members.take();
-        let names: Vec<_> = (0..found.zones.count()).map(|zone| found.zones.wire(zone).to_vec()).collect();
-        assert_eq!(names, [b"\x01x\0", b"\x01y\0"]);
-        assert_eq!(found.version.as_deref(), Some(&b"2"[..]));
-        assert!(members.again().take().zones.count() == 0);
-    }
-}
+#[path = "catalog_tests.rs"]
+mod tests;

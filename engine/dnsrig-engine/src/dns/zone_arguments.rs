@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::{
-    catalog::Members,
+    catalog::{CatalogError, Members},
     zone_list::{Zones, ZonesError},
 };
 use crate::base::failure::Failure;
@@ -46,8 +46,11 @@ impl ZoneArguments {
             let named = Zones::named(std::slice::from_ref(name)).map_err(|error| wrong("--catalog", error))?;
             let catalog = named.lower_case();
             let members = Members::new(catalog.wire(0));
-            let found = transfer(catalog, members.clone())?.and_then(|()| members.take().members());
-            found.map_err(|why| ZonesError::Catalog(name.clone(), why))?
+            transfer(catalog, members.clone())?.map_err(|why| ZonesError::Catalog(name.clone(), why))?;
+            members.take().members().map_err(|error| match error {
+                CatalogError::Broken(why) => ZonesError::BrokenCatalog(name.clone(), why),
+                CatalogError::Empty => ZonesError::EmptyCatalog(name.clone()),
+            })?
         } else if self.names.is_empty() {
             return Err(ZonesError::Unnamed.into());
         } else {

@@ -43,6 +43,11 @@ pub enum ZonesError {
     /// The members of a catalog are not known.
     #[error("the catalog zone {0} did not come: {1}")]
     Catalog(String, String),
+    /// A catalog breaks this rule, so its members are nobody's.
+    #[error("the catalog zone {0} is broken and must not be processed (RFC 9432 §5.1): {1}")]
+    BrokenCatalog(String, String),
+    #[error("the catalog zone {0} lists no member")]
+    EmptyCatalog(String),
     /// There is nothing to look for.
     #[error("{} names no zone", .0.display())]
     Empty(PathBuf),
@@ -55,6 +60,9 @@ impl Advice for ZonesError {
             ZonesError::Catalog(..) => {
                 "ask for it with `dnsrig-engine transfer PRIMARY --zone CATALOG`, which says more".into()
             }
+            ZonesError::BrokenCatalog(..) | ZonesError::EmptyCatalog(_) => {
+                "see its records with `dnsrig-engine transfer PRIMARY --zone CATALOG --write DIR`".into()
+            }
             _ => {
                 "--zones takes a file with one zone a line, such as the zones.list that `dnsrig-engine generate` makes"
                     .into()
@@ -63,7 +71,8 @@ impl Advice for ZonesError {
     }
 
     fn exit_code(&self) -> u8 {
-        if matches!(self, ZonesError::Catalog(..)) { 1 } else { 2 }
+        use ZonesError::{BrokenCatalog, Catalog, EmptyCatalog};
+        if matches!(self, Catalog(..) | BrokenCatalog(..) | EmptyCatalog(_)) { 1 } else { 2 }
     }
 }
 

@@ -9,6 +9,7 @@ use proptest::prelude::*;
 
 use crate::{
     dns::{
+        catalog::Members,
         churn::Churn,
         header::HEADER_BYTES,
         query::Ask,
@@ -117,6 +118,14 @@ proptest! {
         check_changes(&old_zone, &changes, &new_zone, 1 + old)?;
         let listed = new_zone.iter().filter(|(_, kind, _)| kind == "PTR").collect::<BTreeSet<_>>();
         prop_assert_eq!(listed.len(), new_zone.len() - 4, "no member twice");
+        let (members, mut incoming) = (Members::new(&name), Incoming::new(Ask::Axfr, None));
+        let mut sink = members.clone();
+        let steps: Vec<_> = ask(&primary, &name, Ask::Axfr)
+            .iter()
+            .map(|message| incoming.take(message, &name, 0, &LIMITS, &mut sink))
+            .collect();
+        prop_assert_eq!(steps.last(), Some(&Step::Done(Outcome::Done)));
+        prop_assert_eq!(members.take().members().map(|zones| zones.count() as usize), Ok(listed.len()), "RFC 9432 §4");
         let missing = (first + count) as usize - listed.len();
         prop_assert!(missing <= absent.min(count / 2) as usize);
     }
