@@ -33,6 +33,11 @@ impl Asking {
         self.survey.small()
     }
 
+    /// Any zone: best one that can be transferred, and a small one.
+    pub fn any(&self) -> Option<&Known> {
+        self.survey.any()
+    }
+
     /// So many queries for small zones, round and round.
     pub fn small_zones(&self, count: usize) -> Vec<(&ZoneName, Ask)> {
         self.survey.small_zones().map(|known| (&known.name, Ask::Axfr)).cycle().take(count).collect()

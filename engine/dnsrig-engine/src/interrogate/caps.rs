@@ -8,8 +8,13 @@ pub const ZONES_MAX: usize = 300;
 /// For so long zones are looked at, one after another on one connection.
 pub const SURVEY_MAX: Duration = Duration::from_secs(8);
 
-/// So many connections are opened in that time: each further one after the server closed the one before.
-pub const SURVEY_CONNECTIONS_MAX: u32 = 20;
+/// A zone that has not come after so long, or after as long as connecting takes several times, is asked for again when
+/// all others have been asked for.
+pub const FIRST_LOOK_MAX: Duration = Duration::from_millis(500);
+pub const CONNECTINGS_A_LOOK: u32 = 4;
+
+/// Connections that are opened in that time, at most: each further one after the one before was closed.
+pub const SURVEY_CONNECTIONS_MAX: u32 = 64;
 
 /// So many bytes of zones are taken while zones are looked at.
 pub const SURVEY_BYTES_MAX: u64 = 64 << 20;
@@ -41,7 +46,7 @@ pub const DIGEST_BYTES_MAX: usize = 128 << 20;
 /// Connecting takes at most so long, and so does each handshake.
 pub const CONNECT_MAX: Duration = Duration::from_secs(2);
 
-/// An exchange without a record for so long is given up.
+/// An exchange is given up if no record comes for this time.
 pub const QUIET_MAX: Duration = Duration::from_secs(2);
 
 /// No exchange lasts longer.

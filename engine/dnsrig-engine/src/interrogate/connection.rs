@@ -27,6 +27,8 @@ const READ_BYTES: usize = 16_384;
 pub enum CloseReason {
     /// In the time that it had.
     TimedOut,
+    /// Records came until the time was over.
+    Unfinished,
     /// The server ended the connection in order.
     Closed,
     Reset,
@@ -38,7 +40,7 @@ pub enum CloseReason {
     Tls(String),
     /// More came than we want of it.
     Enough,
-    /// So many messages came in the time that it had, and no record of what was asked for.
+    /// This number of messages came in time, and no record of what was asked for.
     Fruitless(usize),
 }
 
@@ -46,15 +48,21 @@ impl fmt::Display for CloseReason {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             CloseReason::TimedOut => formatter.write_str("nothing came in time"),
+            CloseReason::Unfinished => formatter.write_str("it was not through in time"),
             CloseReason::Closed => formatter.write_str("the server closed the connection"),
             CloseReason::Reset => formatter.write_str("the server reset the connection"),
             CloseReason::Refused => formatter.write_str("nothing listens there"),
             CloseReason::Network(reason) => formatter.write_str(reason),
             CloseReason::Tls(reason) => write!(formatter, "TLS failed: {reason}"),
             CloseReason::Enough => formatter.write_str("there was more than an interrogation takes"),
-            CloseReason::Fruitless(1) => formatter.write_str("a message came that answers nothing, and no other in time"),
+            CloseReason::Fruitless(1) => {
+                formatter.write_str("a message came that answers nothing, and no other in time")
+            }
             CloseReason::Fruitless(count) => {
-                write!(formatter, "{count} messages came that bring no record of what was asked for, and no other in time")
+                write!(
+                    formatter,
+                    "{count} messages came that bring no record of what was asked for, and no other in time"
+                )
             }
         }
     }

@@ -97,6 +97,17 @@ impl Exchange {
         }
     }
 
+    /// Whether a transfer has begun and not ended.
+    pub fn goes_on(&self) -> bool {
+        self.transfers.iter().any(|transfer| transfer.is_open() && transfer.counts().records > 0)
+    }
+
+    /// Whether a transfer came, or as much of one as is taken in.
+    pub fn is_served(&self) -> bool {
+        let is_cut = matches!(self.close_reason, Some(CloseReason::Enough | CloseReason::Unfinished));
+        self.done() > 0 || (is_cut && self.goes_on())
+    }
+
     /// How many queries have no complete answer.
     pub fn open(&self) -> usize {
         self.count(Transfer::is_open)
@@ -156,7 +167,10 @@ impl Exchange {
         let refusals = self.refusals().into_iter().map(|(refusal, count)| format!("{} {count}", upper(refusal)));
         let broken = self.transfers.iter().filter(|it| !it.is_open() && !it.is_done() && it.refusal().is_none());
         let broken = broken.filter_map(|transfer| transfer.outcome).take(1).map(|outcome| outcome.word().to_owned());
-        let close_reason = self.close_reason.iter().map(ToString::to_string);
+        let close_reason = self.close_reason.iter().map(|close_reason| match close_reason {
+            CloseReason::TimedOut if !self.arrivals.is_empty() => "nothing more came in time".to_owned(),
+            other => other.to_string(),
+        });
         refusals.chain(broken).chain(close_reason).collect::<Vec<_>>().join(", ")
     }
 }

@@ -85,6 +85,17 @@ impl Script {
         self.records(number, &[Some(SERIAL), None])
     }
 
+    /// A whole zone with a record of another zone in it.
+    pub fn with_record_outside(self, number: usize) -> Self {
+        let mut message = answer(number, self.asks[number], &[Some(SERIAL), None, Some(SERIAL)], None);
+        // The NS record's owner, behind the SOA: z.example, compressed or not, becomes y.example.
+        let ns = message.windows(4).position(|bytes| bytes == [0, 2, 0, 1]).unwrap();
+        let owner = ns - ZONE.len();
+        assert_eq!(&message[owner..ns], ZONE, "names are not compressed");
+        message[owner + 1] = b'y';
+        self.message(&message)
+    }
+
     /// And its last.
     pub fn last(self, number: usize) -> Self {
         self.records(number, &[None, Some(SERIAL)])
@@ -123,9 +134,16 @@ impl Script {
 
     /// As if zones had been looked at that way.
     pub fn survey(self) -> Survey {
-        let known = |transfer| Known { name: ZONE.to_vec(), transfer, message_bytes: Vec::new() };
-        let zones = self.exchange.transfers.into_iter().map(known).collect();
-        Survey { zones, ..Survey::new(Transport::Tcp) }
+        let close_reason = self.exchange.close_reason;
+        let known = |transfer: Transfer| Known {
+            name: ZONE.to_vec(),
+            message_bytes: vec![100; transfer.counts().messages as usize],
+            close_reason: close_reason.clone().filter(|_| transfer.is_open()),
+            transfer,
+        };
+        let zones: Vec<_> = self.exchange.transfers.into_iter().map(known).collect();
+        let given = zones.len();
+        Survey { zones, ..Survey::new(Transport::Tcp, given) }
     }
 }
 

@@ -51,7 +51,7 @@ use server::Server;
 /// An interrogation could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum InterrogateError {
-    #[error("nothing answers at {0}: {1}; and on port {2}: {3}")]
+    #[error("no connection to {0}: {1}; and none on port {2}: {3}")]
     Nobody(SocketAddr, CloseReason, u16, CloseReason),
     #[error("--tsig: {0}")]
     Tsig(&'static str),
@@ -152,11 +152,8 @@ fn reach(server: &Server) -> Result<Transport, InterrogateError> {
     Err(InterrogateError::Nobody(server.tcp, over_tcp, server.xot.port(), over_tls))
 }
 
-/// Looks at the zones, while idle connections are watched from now on.
+/// Looks at the zones; from then on idle connections are watched.
 fn begin(server: Server, first: Transport, names: &[ZoneName]) -> Asking {
-    let root = vec![0];
-    let any = names.first().unwrap_or(&root);
-    let idle = [Transport::Tcp, Transport::Xot].map(|transport| Idle::watch(&server, transport, any));
     let mut survey = survey::look(&server, first, names);
     if survey.done().next().is_none() && first == Transport::Tcp {
         // Some serve zones over TLS only.
@@ -165,6 +162,9 @@ fn begin(server: Server, first: Transport, names: &[ZoneName]) -> Asking {
             survey = over_tls;
         }
     }
+    let root = vec![0];
+    let any = survey.any().map_or(&root, |known| &known.name);
+    let idle = [Transport::Tcp, Transport::Xot].map(|transport| Idle::watch(&server, transport, any));
     Asking::new(server, survey, idle)
 }
 

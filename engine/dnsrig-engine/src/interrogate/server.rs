@@ -1,6 +1,10 @@
 //! The server: connections to it, and exchanges on them.
 
-use std::{net::SocketAddr, sync::Arc, time::Instant};
+use std::{
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use super::{
     answer::Transport,
@@ -88,6 +92,7 @@ pub struct Talk {
     signer: Option<Arc<Signer>>,
     start: Instant,
     bytes_max: u64,
+    time_max: Duration,
 }
 
 impl Talk {
@@ -97,12 +102,19 @@ impl Talk {
 
     /// With a beginning that several share.
     pub fn since(signer: Option<Arc<Signer>>, start: Instant) -> Self {
-        Talk { exchange: Exchange::default(), signer, start, bytes_max: 4 * LARGE_BYTES_MAX }
+        let exchange = Exchange::default();
+        Talk { exchange, signer, start, bytes_max: 4 * LARGE_BYTES_MAX, time_max: EXCHANGE_MAX }
     }
 
     /// Gives up when more bytes came.
     pub fn at_most(mut self, bytes_max: u64) -> Self {
         self.bytes_max = bytes_max;
+        self
+    }
+
+    /// Gives up after so long.
+    pub fn within(mut self, time_max: Duration) -> Self {
+        self.time_max = time_max;
         self
     }
 
@@ -142,7 +154,7 @@ impl Talk {
 
     /// Likewise, or until it is enough; asked again after each message.
     pub fn listen_until(&mut self, connection: &mut Connection, is_enough: impl Fn(&Exchange) -> bool) {
-        let end = Instant::now() + EXCHANGE_MAX;
+        let end = Instant::now() + self.time_max;
         while self.exchange.open() > 0 && self.exchange.close_reason.is_none() && !is_enough(&self.exchange) {
             let quiet = self.start + self.exchange.progress_at + QUIET_MAX;
             match (connection.receive(end.min(quiet)), self.exchange.fruitless) {
@@ -151,6 +163,9 @@ impl Talk {
                     self.exchange.take(now, &message);
                 }
                 (Err(CloseReason::TimedOut), count @ 1..) => self.note(Err(CloseReason::Fruitless(count))),
+                (Err(CloseReason::TimedOut), _) if self.exchange.goes_on() && Instant::now() >= end => {
+                    self.note(Err(CloseReason::Unfinished));
+                }
                 (Err(close_reason), _) => self.note(Err(close_reason)),
             }
             if self.exchange.bytes() > self.bytes_max || self.exchange.arrivals.len() > MESSAGES_MAX {

@@ -47,7 +47,8 @@ impl Transfer {
             outcome: None,
             zonemd: None,
             zone,
-            incoming: Incoming::new(ask, verifier.map(Box::new)),
+            // Secondaries do so, too. The check of AXFR reports zones with such records.
+            incoming: Incoming::new(ask, verifier.map(Box::new)).passing_over_outside(),
             sinks: (checks_digest.then(|| Digest::new(DIGEST_BYTES_MAX)), None),
             unsigned_run: 0,
         }

@@ -98,6 +98,10 @@ fn advice(outcome: &str) -> &'static str {
         "timed-out" => "nothing came for as long as --timeout says: see the primary's log, or raise it",
         "no-progress" => "messages or parts of one came, but no record for as long as --timeout says: see the primary's log",
         "too-long" => "records came for as long as --time-max-s says: the zone has no end, or raise it",
+        "out-of-zone" => {
+            "a record lies outside of the zone: BIND, Knot and NSD skip it and take the zone, which is counted as wrong here"
+        }
+        "wrong-class" => "a record is of another class than IN",
         "tsig-missing" | "tsig-wrong" | "tsig-error" => "key, secret or clock differ from the primary's",
         "limit-exceeded" => "the zone is larger than --bytes-max or --records-max allow",
         "wrong-count" => "the zone has another number of records than --expect-records says",

@@ -31,6 +31,8 @@ pub struct Counts {
     pub bytes: u64,
     /// Records of the answer, without the SOA that ends it: for an AXFR the records of the zone.
     pub records: u64,
+    /// Records outside of the zone that were passed over.
+    pub outside: u64,
     /// The serial of the server's newest version.
     pub serial: Option<u32>,
     /// What kind of answer it is.
@@ -74,13 +76,19 @@ pub struct Incoming {
     newest: Soa,
     counts: Counts,
     verifier: Option<Box<Verifier>>,
+    passes_over_outside: bool,
 }
 
 impl Incoming {
     /// A transfer that was asked for; `verifier` is there if the query was signed.
     pub fn new(ask: Ask, verifier: Option<Box<Verifier>>) -> Self {
         let newest = Soa { serial: 0, fingerprint: 0 };
-        Incoming { ask, state: State::Start, newest, counts: Counts::default(), verifier }
+        Incoming { ask, state: State::Start, newest, counts: Counts::default(), verifier, passes_over_outside: false }
+    }
+
+    /// Passes over records outside of the zone, as secondaries do, where they would end a transfer otherwise.
+    pub fn passing_over_outside(self) -> Self {
+        Incoming { passes_over_outside: true, ..self }
     }
 
     /// Takes in one message whose id was already matched.
@@ -174,7 +182,14 @@ impl Incoming {
     ) -> Result<(), Outcome> {
         for _ in 0..answers {
             let (record, place) = walk.record(owners)?;
-            if place == Place::Outside || record.class != Class::IN {
+            if record.class != Class::IN {
+                return Err(Outcome::WrongClass);
+            }
+            if place == Place::Outside {
+                if self.passes_over_outside && self.state != State::Ended {
+                    self.counts.outside += 1;
+                    continue;
+                }
                 return Err(Outcome::OutOfZone);
             }
             let soa = Soa::read(&record)?;

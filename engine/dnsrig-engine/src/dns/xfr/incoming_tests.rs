@@ -266,7 +266,8 @@ fn every_record_lies_in_the_zone() {
     assert_eq!(with(a(&[0xc0, 17], 1)), Outcome::OutOfZone);
     assert_eq!(with(a(b"\x05other\xc0\x11", 1)), Outcome::OutOfZone);
     assert_eq!(with(a(b"\x04zone\xc0\x11", 1)), Outcome::Done);
-    assert_eq!(with(Rr { class: 3, ..a(QUESTION, 1) }), Outcome::OutOfZone, "of another class");
+    assert_eq!(with(Rr { class: 3, ..a(QUESTION, 1) }), Outcome::WrongClass);
+    assert_eq!(with(Rr { class: 3, ..a(&name("example"), 1) }), Outcome::WrongClass, "wherever it lies");
     // In every place.
     let records = whole();
     for place in 0..records.len() {
@@ -274,6 +275,24 @@ fn every_record_lies_in_the_zone() {
         records[place].owner = name("www.other.example");
         assert_eq!(axfr(&records), Outcome::OutOfZone, "record {place}");
     }
+}
+
+#[test]
+fn records_outside_of_the_zone_can_be_passed_over() {
+    let outside = [a(&name("www.other.example"), 1), soa(&name("other.example"), 9)];
+    for place in 0..whole().len() {
+        let mut records = whole();
+        records.splice(place..place, outside.clone());
+        let (mut incoming, mut kept) = (Incoming::new(Ask::Axfr, None).passing_over_outside(), Kept::default());
+        let step = incoming.take(&one(Ask::Axfr, &records)[0], &zone(), 0, &NO_LIMITS, &mut kept);
+        assert_eq!((step, incoming.counts().outside), (Step::Done(Outcome::Done), 2), "before record {place}");
+        assert_eq!((incoming.counts().records, kept.records.len()), (6, 6));
+    }
+    let mut records = whole();
+    records.extend(outside);
+    let mut incoming = Incoming::new(Ask::Axfr, None).passing_over_outside();
+    let step = incoming.take(&one(Ask::Axfr, &records)[0], &zone(), 0, &NO_LIMITS, &mut ());
+    assert_eq!(step, Step::Done(Outcome::OutOfZone), "behind the end");
 }
 
 #[test]

@@ -41,8 +41,10 @@ pub enum Outcome {
     SoaMissing,
     /// The SOA at the end is another than the one at the beginning, or the serials of an IXFR make no chain.
     SoaDifferent,
-    /// A record whose owner does not lie in the zone, or of another class.
+    /// A record whose owner does not lie in the zone.
     OutOfZone,
+    /// A record of another class than IN.
+    WrongClass,
     /// The server's serial is older than the one asked from, or a change leads to an older one (RFC 1982).
     SerialBackwards,
     /// No DNS message of length, no response, bytes missing or too many, records behind the last.
@@ -71,7 +73,7 @@ pub enum Outcome {
 
 impl Outcome {
     /// Every outcome, in the order of declaration: `ALL[outcome as usize] == outcome`.
-    pub const ALL: [Outcome; 30] = [
+    pub const ALL: [Outcome; 31] = [
         Outcome::Done,
         Outcome::UpToDate,
         Outcome::Servfail,
@@ -90,6 +92,7 @@ impl Outcome {
         Outcome::SoaMissing,
         Outcome::SoaDifferent,
         Outcome::OutOfZone,
+        Outcome::WrongClass,
         Outcome::SerialBackwards,
         Outcome::BadMessage,
         Outcome::CompressionLoop,
@@ -125,6 +128,7 @@ impl Outcome {
             Outcome::SoaMissing => "soa-missing",
             Outcome::SoaDifferent => "soa-different",
             Outcome::OutOfZone => "out-of-zone",
+            Outcome::WrongClass => "wrong-class",
             Outcome::SerialBackwards => "serial-backwards",
             Outcome::BadMessage => "bad-message",
             Outcome::CompressionLoop => "compression-loop",

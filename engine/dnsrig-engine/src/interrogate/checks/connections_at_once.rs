@@ -18,7 +18,7 @@ use crate::{
 pub const CHECK: Check = Check { name: "connections-at-once-limit", transports: TCP, ask };
 
 fn ask(asking: &Asking, transport: Transport) -> Answer {
-    match asking.survey.zones.first() {
+    match asking.any() {
         Some(known) => judge(&open_all(&asking.server, transport, &known.name)),
         None => no_small_zone(),
     }

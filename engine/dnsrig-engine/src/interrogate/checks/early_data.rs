@@ -38,7 +38,7 @@ struct Early {
 const ATTEMPTS: usize = 3;
 
 fn ask(asking: &Asking, transport: Transport) -> Answer {
-    let Some(zone) = asking.small().or(asking.survey.zones.first()) else { return no_small_zone() };
+    let Some(zone) = asking.any() else { return no_small_zone() };
     let mut attempts = 0;
     loop {
         attempts += 1;

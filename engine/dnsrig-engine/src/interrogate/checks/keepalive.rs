@@ -14,7 +14,7 @@ use crate::interrogate::{
 pub const CHECK: Check = Check { name: "keepalive", transports: BOTH, ask };
 
 fn ask(asking: &Asking, transport: Transport) -> Answer {
-    let Some(zone) = asking.small().or(asking.survey.zones.first()) else { return no_small_zone() };
+    let Some(zone) = asking.any() else { return no_small_zone() };
     match asking.server.open(transport) {
         Ok(mut connection) => {
             let mut talk = Talk::new(None);

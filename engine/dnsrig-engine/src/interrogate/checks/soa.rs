@@ -13,7 +13,7 @@ use crate::{
 pub const CHECK: Check = Check { name: "soa-over-tcp", transports: TCP, ask };
 
 fn ask(asking: &Asking, transport: Transport) -> Answer {
-    let Some(zone) = asking.small().or(asking.survey.zones.first()) else { return no_small_zone() };
+    let Some(zone) = asking.any() else { return no_small_zone() };
     let asks = [(&zone.name, Ask::Soa), (&zone.name, Ask::Axfr)];
     match asking.server.open(transport) {
         Ok(mut connection) => judge(&asking.server.ask_in_turn(&mut connection, &asks)),
@@ -22,7 +22,9 @@ fn ask(asking: &Asking, transport: Transport) -> Answer {
 }
 
 fn judge(exchange: &Exchange) -> Answer {
-    let [is_answered, is_followed] = [0, 1].map(|number| exchange.transfers.get(number).is_some_and(|it| it.is_done()));
+    let is_answered = exchange.transfers.first().is_some_and(|soa| soa.is_done());
+    let is_followed =
+        exchange.done() == 2 || (exchange.transfers.len() == 2 && exchange.is_served() && exchange.goes_on());
     let answer = match (is_answered, is_followed) {
         (true, true) => Answer::yes("answers, and transfers the zone on the same connection"),
         (true, false) => Answer::partly(format!("answers, but no transfer behind it: {}", exchange.complaint())),

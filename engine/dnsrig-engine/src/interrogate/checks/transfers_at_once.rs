@@ -84,6 +84,14 @@ fn judge(connections: &[Result<Exchange, CloseReason>], many: &Exchange) -> Answ
         Answer::cannot_tell("no transfer came")
     } else if served < asked {
         Answer::partly(format!("of {asked} at a time {served} were served; the others had no answer in time"))
+    } else if many.done() < many.transfers.len() {
+        Answer::partly(format!(
+            "none up to {asked} at a time on as many connections; of {} in one write {} came: {}",
+            many.transfers.len(),
+            many.done(),
+            many.complaint()
+        ))
+        .value(format!("none up to {asked} connections"))
     } else {
         Answer::no(format!(
             "none up to {asked} at a time on as many connections, and {} in one write",
@@ -142,6 +150,10 @@ mod tests {
         let met = judge(&connections(10, 22), &many);
         assert_eq!((met.verdict, met.value.as_deref()), (Verdict::Yes, Some("about 10")));
         assert_eq!(judge(&connections(32, 0), &many).verdict, Verdict::No);
+        let one_came = Script::asked(2).whole(0).lost(CloseReason::Closed).exchange();
+        let partly = judge(&connections(32, 0), &one_came);
+        assert_eq!((partly.verdict, partly.value.as_deref()), (Verdict::Partly, Some("none up to 32 connections")));
+        assert!(partly.detail.ends_with("of 2 in one write 1 came: the server closed the connection"));
         let some_refused = Script::asked(2).whole(0).refused(1).exchange();
         assert_eq!(judge(&connections(32, 0), &some_refused).verdict, Verdict::Yes);
         let unanswered = connections(3, 0).into_iter().chain([Err(CloseReason::TimedOut)]).collect::<Vec<_>>();

@@ -17,7 +17,7 @@ fn ask(asking: &Asking, transport: Transport) -> Answer {
     if asking.server.signer.is_none() {
         return Answer::cannot_tell("no key was given (--tsig)");
     }
-    let Some(zone) = asking.small().or(asking.survey.zones.first()) else { return no_small_zone() };
+    let Some(zone) = asking.any() else { return no_small_zone() };
     let unsigned = Server { signer: None, ..asking.server.clone() };
     match (
         asking.server.ask_once(transport, &zone.name, Ask::Axfr),
@@ -29,11 +29,11 @@ fn ask(asking: &Asking, transport: Transport) -> Answer {
 }
 
 fn judge(signed: &Exchange, unsigned: &Exchange) -> Answer {
-    let word = |exchange: &Exchange| match exchange.done() {
-        0 => exchange.complaint(),
-        _ => "served".to_owned(),
+    let word = |exchange: &Exchange| match exchange.is_served() {
+        false => exchange.complaint(),
+        true => "served".to_owned(),
     };
-    let answer = match (signed.done() > 0, unsigned.done() > 0) {
+    let answer = match (signed.is_served(), unsigned.is_served()) {
         (true, false) => Answer::yes(format!("signed, and every signature right; unsigned: {}", word(unsigned))),
         (true, true) => Answer::yes("signed, and every signature right; unsigned transfers are served as well"),
         (false, _) => Answer::no(format!("the answer to a signed query is no good: {}", word(signed))),
