@@ -32,7 +32,9 @@ TRANSFERS = RowFile(
 )
 """One row an attempt to transfer a zone. ``attempt``: from 1; ``asked``: soa, axfr, ixfr; ``answered``: none, soa,
 axfr, ixfr, up-to-date; ``pause_max_ns``: longest between two of its messages; ``foreign_messages``: of other transfers
-between its first and its last; ``outcome``: done, up-to-date or a failure."""
+between its first and its last; ``outcome``: done, up-to-date or a failure. Among failures are: timed-out (nothing
+came), stalled (records, and then nothing), no-progress (messages, but no record), too-long (records to the end of its
+time), abandoned (its connection was closed because of another transfer)."""
 CONNECTIONS = RowFile(
     "connections.arrow",
     {

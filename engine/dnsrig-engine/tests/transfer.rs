@@ -80,7 +80,7 @@ fn each_fault_has_its_name_and_takes_no_other_zone_with_it() {
         ("out-of-zone", "", "out-of-zone 10"),
         ("compression-loop", "", "compression-loop 10"),
         ("truncated", "", "bad-message 10"),
-        ("length-zero", "", "bad-message 10"),
+        ("length-zero", "", "no-header 10"),
         ("endless", "--records-max 2000", "limit-exceeded 10"),
         ("cut-after=2", "--retries 0", "cut 10"),
     ] {
@@ -118,6 +118,21 @@ fn a_primary_that_never_ends_is_given_up() {
         let (summary, good) = Process::start(&format!("transfer {address} --zone example {limits}")).end();
         assert!(!good && outcomes(&summary) == outcome, "{outcome}: {summary}");
     }
+}
+
+#[test]
+fn what_begins_and_stops_is_told_from_what_never_came() {
+    let address = primary::start(|mut to| {
+        let soa = to.answer(1, &primary::soa(8));
+        to.send(&soa);
+        while to.next_query() {}
+    });
+    let limits = "--timeout 50ms --retries 0";
+    let (summary, _) = Process::start(&format!("transfer {address} --zone example --ixfr 7 {limits}")).end();
+    assert_eq!(outcomes(&summary), "stalled 1");
+    let silent = primary::start(|mut to| while to.next_query() {});
+    let (summary, _) = Process::start(&format!("transfer {silent} --zone example --ixfr 7 {limits}")).end();
+    assert_eq!(outcomes(&summary), "timed-out 1");
 }
 
 #[test]
@@ -172,7 +187,7 @@ fn over_tls_sessions_are_resumed_and_certificates_checked() {
     let pin = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
     let (summary, good) = xot(&format!("--retries 0 --verify pin --pin {pin}"));
     assert!(!good && summary["tls_fault"] == "tls-pin", "{summary}");
-    assert_eq!(outcomes(&summary), "no-connection 20");
+    assert_eq!(outcomes(&summary), "tls-failed 20");
 }
 
 #[test]

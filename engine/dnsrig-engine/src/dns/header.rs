@@ -62,6 +62,12 @@ impl Header {
         self.flags & (QR | OPCODE | TC) == QR
     }
 
+    /// Whether the message is a response to a query.
+    #[inline]
+    pub fn is_response(&self) -> bool {
+        self.flags & (QR | OPCODE) == QR
+    }
+
     /// How many records stand behind the questions.
     #[inline]
     pub fn records(&self) -> u32 {

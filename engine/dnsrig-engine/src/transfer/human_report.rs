@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use super::{arguments::TransportKind, schedule::Policy, summary::Summary};
+use super::{arguments::TransportKind, counters::Connections, schedule::Policy, summary::Summary};
 use crate::stats::format::{NOTHING, grouped, milliseconds};
 
 /// The summary for people.
@@ -55,7 +55,10 @@ pub fn text(summary: &Summary, server: SocketAddr) -> String {
     for (name, count) in &summary.attempt_outcomes {
         if !matches!(*name, "done" | "up-to-date") {
             let ended = summary.outcomes.get(name).copied().unwrap_or(0);
-            row(name, format!("{} attempts, {} zones for good: {}", grouped(*count), grouped(ended), advice(name)));
+            row(
+                name,
+                format!("{} attempts, {} zones for good: {}", grouped(*count), grouped(ended), advice(name, summary)),
+            );
         }
     }
     lines.extend(verdicts(summary).into_iter().map(|verdict| format!("  note: {verdict}")));
@@ -81,9 +84,9 @@ fn headline(summary: &Summary, server: SocketAddr) -> String {
     )
 }
 
-/// What an outcome means, and what to do about it.
-fn advice(outcome: &str) -> &'static str {
-    match outcome {
+/// What an outcome means, and what to do about it. What was seen besides decides the words.
+fn advice(outcome: &str, summary: &Summary) -> String {
+    let sentence = match outcome {
         "servfail" => {
             "the primary met its limit of transfers at a time (BIND: transfers-out), or has not loaded the zone: lower \
              --window or raise the limit"
@@ -94,29 +97,72 @@ fn advice(outcome: &str) -> &'static str {
         "closed" => "the primary closed the connection before it answered: see its limits of connections and queries",
         "cut" => "the primary closed the connection in the middle of the zone",
         "reset" => "the connection was reset: see the primary's log and limits",
-        "no-connection" => "nobody answered there: is the primary running, and on this port?",
-        "timed-out" => "nothing came for as long as --timeout says: see the primary's log, or raise it",
-        "no-progress" => "messages or parts of one came, but no record for as long as --timeout says: see the primary's log",
+        "no-connection" => return no_connection(&summary.connections).to_owned(),
+        "tls-failed" => {
+            let fault = summary.tls_sentence.unwrap_or("see the primary's log");
+            return format!("the connection was there, and TLS failed on it: {fault}");
+        }
+        "abandoned" => "this side closed the connection, as another transfer on it did not end",
+        "timed-out" => return timed_out(summary.totals.unmatched),
+        "stalled" => {
+            "the zone began, with an IXFR perhaps with its SOA alone, and then nothing came for as long as --timeout says"
+        }
+        "no-progress" => {
+            "messages or parts of one came, but no record for as long as --timeout says: see the primary's log"
+        }
         "too-long" => "records came for as long as --time-max-s says: the zone has no end, or raise it",
+        "soa-missing" => "the answer does not begin with the SOA of the zone",
+        "soa-different" => "the answer ends with another SOA than it begins with, or its serials make no chain",
         "out-of-zone" => {
             "a record lies outside of the zone: BIND, Knot and NSD skip it and take the zone, which is counted as wrong here"
         }
         "wrong-class" => "a record is of another class than IN",
-        "tsig-missing" | "tsig-wrong" | "tsig-error" => "key, secret or clock differ from the primary's",
-        "limit-exceeded" => "the zone is larger than --bytes-max or --records-max allow",
+        "serial-backwards" => "the primary's serial is older than --ixfr, or a change leads to an older serial",
+        "bad-message" => "a message cannot be read: bytes are missing, or too many",
+        "no-header" => "a message was shorter than a header, such as one of length 0",
+        "not-a-response" => "a message was no response to a query",
+        "tc-set" => "a response was marked as cut (TC), which none has to be over TCP",
+        "behind-the-end" => "records came behind the SOA that ends the zone",
+        "compression-loop" => "a name is compressed by a pointer that does not lead backwards",
+        "wrong-question" => "the answer repeats another question than was asked, or none",
+        "tsig-missing" => "a message that has to be signed was not, or too many in a row were not",
+        "tsig-wrong" => "a signature does not fit: key, secret or clock differ from the primary's",
+        "tsig-error" => "the primary does not take the signature: key, secret or clock differ from its own",
+        "limit-exceeded" => {
+            "the zone has more than --bytes-max or --records-max allow, or, with --zonemd, than fits into 4 GB"
+        }
         "wrong-count" => "the zone has another number of records than --expect-records says",
         "zonemd-missing" => "the zone has no ZONEMD record of a kind that can be checked",
         "zonemd-wrong" => "what came is not what the zone's ZONEMD record says",
         "not-written" => "a file could not be written: see --write, and the room that is left (df)",
-        _ => "the answer is no zone transfer as the RFCs have it",
+        other => other,
+    };
+    sentence.to_owned()
+}
+
+fn no_connection(connections: &Connections) -> &'static str {
+    match connections {
+        Connections { no_port: 1.., .. } => "this host had no port left",
+        Connections { refused: 1.., .. } => "nothing listens there: is the primary running, and on this port?",
+        _ => "no connection was made within --timeout: is the primary running, and what listens on this port?",
+    }
+}
+
+fn timed_out(unmatched: u64) -> String {
+    match unmatched {
+        0 => "nothing came for as long as --timeout says: see the primary's log, or raise it".into(),
+        _ => format!(
+            "no answer came for as long as --timeout says, but {} messages with ids that nobody waited for",
+            grouped(unmatched)
+        ),
     }
 }
 
 /// What a reader must know before using the numbers.
 fn verdicts(summary: &Summary) -> Vec<String> {
     let mut found = Vec::new();
-    if let Some(sentence) = summary.tls_sentence {
-        found.push(format!("TLS failed: {sentence}"));
+    if let Some(sentence) = summary.tls_sentence.filter(|_| !summary.attempt_outcomes.contains_key("tls-failed")) {
+        found.push(format!("TLS failed on a connection: {sentence}"));
     }
     if summary.busy_share > 0.98 {
         found.push("the instrument had no idle time: the primary may be faster than this".into());
@@ -138,7 +184,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::dns::xfr::Outcome;
+    use crate::{dns::xfr::Outcome, transfer::counters::Totals};
 
     fn told(summary: &Summary) -> String {
         text(summary, "127.0.0.1:5300".parse().unwrap())
@@ -150,8 +196,30 @@ mod tests {
         let text = told(&Summary { attempt_outcomes: outcomes, ..Summary::default() });
         for outcome in Outcome::ALL.into_iter().filter(|outcome| !outcome.is_good()) {
             assert!(text.contains(&format!("\n  {:<24}3 attempts", outcome.word())), "{outcome} in {text}");
+            assert!(!text.contains(&format!(": {}\n", outcome.word())), "{outcome} has a sentence");
         }
         assert!(text.contains("transfers-out"));
+    }
+
+    #[test]
+    fn no_sentence_contradicts_what_was_counted() {
+        let of = |outcome: &'static str, summary: Summary| {
+            told(&Summary { attempt_outcomes: BTreeMap::from([(outcome, 1)]), ..summary })
+        };
+        let unmatched = Summary { totals: Totals { unmatched: 5, ..Totals::default() }, ..Summary::default() };
+        assert!(!of("timed-out", unmatched).contains("nothing came"));
+        assert!(of("timed-out", Summary::default()).contains("nothing came"));
+        assert!(!of("stalled", Summary::default()).contains(": nothing came"));
+        let alpn = Summary { tls_sentence: Some("no `dot`"), ..Summary::default() };
+        let text = of("tls-failed", alpn);
+        assert!(text.contains("TLS failed on it: no `dot`") && !text.contains("nobody"), "{text}");
+        let connections = |refused, no_port| Summary {
+            connections: Connections { refused, no_port, ..Connections::default() },
+            ..Summary::default()
+        };
+        assert!(of("no-connection", connections(1, 0)).contains("nothing listens there"));
+        assert!(of("no-connection", connections(0, 1)).contains("no port left"));
+        assert!(!of("no-connection", connections(0, 0)).contains("nothing listens"));
     }
 
     #[test]

@@ -127,11 +127,11 @@ impl Incoming {
             return Err(Outcome::LimitExceeded);
         }
         if self.state == State::Ended {
-            return Err(Outcome::BadMessage);
+            return Err(Outcome::BehindTheEnd);
         }
-        let header = Header::read(message)?;
+        let header = Header::read(message).map_err(|_| Outcome::NoHeader)?;
         if !header.is_answer() {
-            return Err(Outcome::BadMessage);
+            return Err(if header.is_response() { Outcome::TcSet } else { Outcome::NotAResponse });
         }
         self.verify(message, &header, now_s)?;
 
@@ -205,7 +205,7 @@ impl Incoming {
                 }
                 (_, Some(soa)) if place == Place::Apex => self.take_soa(&record, soa, sink)?,
                 (State::Start, _) => return Err(Outcome::SoaMissing),
-                (State::Ended, _) => return Err(Outcome::BadMessage),
+                (State::Ended, _) => return Err(Outcome::BehindTheEnd),
                 (_, Some(_)) => return Err(Outcome::SoaDifferent),
             }
         }
@@ -243,7 +243,7 @@ impl Incoming {
             State::Adding { to } if to == self.newest.serial => self.take_last(soa),
             State::Adding { to } if to == soa.serial => self.begin_step(record, soa, sink),
             State::Adding { .. } => Err(Outcome::SoaDifferent),
-            State::Soa | State::Ended => Err(Outcome::BadMessage),
+            State::Soa | State::Ended => Err(Outcome::BehindTheEnd),
         }
     }
 
@@ -318,6 +318,7 @@ impl Incoming {
     pub fn cut(&self, how: Cut) -> Outcome {
         match how {
             Cut::Closed if self.counts.messages > 0 => Outcome::Cut,
+            Cut::TimedOut if self.counts.messages > 0 => Outcome::Stalled,
             _ => how.outcome(),
         }
     }

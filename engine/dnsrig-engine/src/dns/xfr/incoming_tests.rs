@@ -1,7 +1,7 @@
 //! Transfers message by message, right and wrong.
 
 use super::*;
-use crate::dns::testing::*;
+use crate::dns::{header::HEADER_BYTES, testing::*};
 
 const NO_LIMITS: Limits = Limits { bytes_max: u64::MAX, records_max: u64::MAX, messages_max: u32::MAX };
 
@@ -197,7 +197,7 @@ fn a_serial_is_asked_for_alone() {
     let more = [soa(QUESTION, 7), Rr::new(QUESTION, 46, &[0; 30])];
     assert_eq!(outcome(Ask::Soa, &one(Ask::Soa, &more)), Outcome::Done);
     assert_eq!(outcome(Ask::Soa, &one(Ask::Soa, &[])), Outcome::SoaMissing);
-    assert_eq!(outcome(Ask::Soa, &one(Ask::Soa, &[soa(QUESTION, 7), soa(QUESTION, 7)])), Outcome::BadMessage);
+    assert_eq!(outcome(Ask::Soa, &one(Ask::Soa, &[soa(QUESTION, 7), soa(QUESTION, 7)])), Outcome::BehindTheEnd);
 }
 
 #[test]
@@ -328,12 +328,13 @@ fn a_message_is_well_formed() {
     };
     assert_eq!(with(&|_| ()), Outcome::Done);
     for length in 0..good.len() {
-        assert_eq!(with(&|message| message.truncate(length)), Outcome::BadMessage, "{length} bytes");
+        let expected = if length < HEADER_BYTES { Outcome::NoHeader } else { Outcome::BadMessage };
+        assert_eq!(with(&|message| message.truncate(length)), expected, "{length} bytes");
     }
     assert_eq!(with(&|message| message.push(0)), Outcome::BadMessage, "a byte behind the last record");
-    assert_eq!(with(&|message| message[2] &= 0x7f), Outcome::BadMessage, "a query");
-    assert_eq!(with(&|message| message[2] |= 4 << 3), Outcome::BadMessage, "a NOTIFY");
-    assert_eq!(with(&|message| message[2] |= 2), Outcome::BadMessage, "truncated");
+    assert_eq!(with(&|message| message[2] &= 0x7f), Outcome::NotAResponse, "a query");
+    assert_eq!(with(&|message| message[2] |= 4 << 3), Outcome::NotAResponse, "a NOTIFY");
+    assert_eq!(with(&|message| message[2] |= 2), Outcome::TcSet, "truncated");
     assert_eq!(with(&|message| message[7] += 1), Outcome::BadMessage, "more answers than there are");
     assert_eq!(with(&|message| message[11] += 1), Outcome::BadMessage, "more records than there are");
     let rdlength = 12 + zone().len() + 4 + 2 + 8;
@@ -342,10 +343,10 @@ fn a_message_is_well_formed() {
     // A record behind the end, in the answer; what an additional section holds is another matter.
     let mut records = whole();
     records.push(a(QUESTION, 1));
-    assert_eq!(axfr(&records), Outcome::BadMessage);
+    assert_eq!(axfr(&records), Outcome::BehindTheEnd);
     records.pop();
     records.push(records[0].clone());
-    assert_eq!(axfr(&records), Outcome::BadMessage);
+    assert_eq!(axfr(&records), Outcome::BehindTheEnd);
     let question = zone();
     let opt = Rr { class: 1232, ..Rr::new(&[0], 41, &[]) };
     let message = response_with(Some((&question, Ask::Axfr)), &whole(), &[opt], 0);
@@ -407,7 +408,7 @@ fn what_comes_behind_the_end_changes_nothing() {
     let message = &one(Ask::Axfr, &whole())[0];
     assert_eq!(incoming.take(message, &zone(), 0, &NO_LIMITS, &mut kept), Step::Done(Outcome::Done));
     let before = kept.clone();
-    assert_eq!(incoming.take(message, &zone(), 0, &NO_LIMITS, &mut kept), Step::Done(Outcome::BadMessage));
+    assert_eq!(incoming.take(message, &zone(), 0, &NO_LIMITS, &mut kept), Step::Done(Outcome::BehindTheEnd));
     assert_eq!(kept, before);
 }
 
@@ -420,7 +421,8 @@ fn an_end_from_outside_depends_on_what_came_before() {
     assert_eq!(incoming.cut(Cut::Closed), Outcome::Cut);
     assert_eq!(incoming.cut(Cut::Reset), Outcome::Reset);
     assert_eq!(incoming.cut(Cut::NoConnection), Outcome::NoConnection);
-    assert_eq!(incoming.cut(Cut::TimedOut), Outcome::TimedOut);
+    assert_eq!(incoming.cut(Cut::TimedOut), Outcome::Stalled);
+    assert_eq!(Incoming::new(Ask::Axfr, None).cut(Cut::TimedOut), Outcome::TimedOut);
 }
 
 #[test]

@@ -31,8 +31,14 @@ pub enum Outcome {
     Reset,
     /// There was no connection to ask on.
     NoConnection,
+    /// TLS failed: in the handshake, or on a connection that was open.
+    TlsFailed,
+    /// We closed the connection, because another transfer on it had no end.
+    Abandoned,
     /// Nothing came for too long.
     TimedOut,
+    /// Records came, and then nothing for too long.
+    Stalled,
     /// Messages without a record, or bytes that complete no message, came for too long.
     NoProgress,
     /// Records came, but not the last one in the time that a transfer has.
@@ -47,8 +53,16 @@ pub enum Outcome {
     WrongClass,
     /// The server's serial is older than the one asked from, or a change leads to an older one (RFC 1982).
     SerialBackwards,
-    /// No DNS message of length, no response, bytes missing or too many, records behind the last.
+    /// A message that cannot be read: bytes are missing, are too many, or mean nothing.
     BadMessage,
+    /// A message that is shorter than a header.
+    NoHeader,
+    /// A message that is no response to a query.
+    NotAResponse,
+    /// A response that was cut (TC), which none has to be over TCP (RFC 5936 §2.2).
+    TcSet,
+    /// Records behind the SOA that ends the answer.
+    BehindTheEnd,
     /// A compression pointer that does not lead backwards.
     CompressionLoop,
     /// The question is another than the one asked, or the first message has none.
@@ -73,7 +87,7 @@ pub enum Outcome {
 
 impl Outcome {
     /// Every outcome, in the order of declaration: `ALL[outcome as usize] == outcome`.
-    pub const ALL: [Outcome; 31] = [
+    pub const ALL: [Outcome; 38] = [
         Outcome::Done,
         Outcome::UpToDate,
         Outcome::Servfail,
@@ -86,7 +100,10 @@ impl Outcome {
         Outcome::Cut,
         Outcome::Reset,
         Outcome::NoConnection,
+        Outcome::TlsFailed,
+        Outcome::Abandoned,
         Outcome::TimedOut,
+        Outcome::Stalled,
         Outcome::NoProgress,
         Outcome::TooLong,
         Outcome::SoaMissing,
@@ -95,6 +112,10 @@ impl Outcome {
         Outcome::WrongClass,
         Outcome::SerialBackwards,
         Outcome::BadMessage,
+        Outcome::NoHeader,
+        Outcome::NotAResponse,
+        Outcome::TcSet,
+        Outcome::BehindTheEnd,
         Outcome::CompressionLoop,
         Outcome::WrongQuestion,
         Outcome::TsigMissing,
@@ -122,7 +143,10 @@ impl Outcome {
             Outcome::Cut => "cut",
             Outcome::Reset => "reset",
             Outcome::NoConnection => "no-connection",
+            Outcome::TlsFailed => "tls-failed",
+            Outcome::Abandoned => "abandoned",
             Outcome::TimedOut => "timed-out",
+            Outcome::Stalled => "stalled",
             Outcome::NoProgress => "no-progress",
             Outcome::TooLong => "too-long",
             Outcome::SoaMissing => "soa-missing",
@@ -131,6 +155,10 @@ impl Outcome {
             Outcome::WrongClass => "wrong-class",
             Outcome::SerialBackwards => "serial-backwards",
             Outcome::BadMessage => "bad-message",
+            Outcome::NoHeader => "no-header",
+            Outcome::NotAResponse => "not-a-response",
+            Outcome::TcSet => "tc-set",
+            Outcome::BehindTheEnd => "behind-the-end",
             Outcome::CompressionLoop => "compression-loop",
             Outcome::WrongQuestion => "wrong-question",
             Outcome::TsigMissing => "tsig-missing",
@@ -197,6 +225,10 @@ pub enum Cut {
     Reset,
     /// There was none.
     NoConnection,
+    /// TLS failed on it, or before it was open.
+    Tls,
+    /// We closed it.
+    Ours,
     /// Nothing came for too long.
     TimedOut,
     /// What came for too long was no record.
@@ -212,6 +244,8 @@ impl Cut {
             Cut::Closed => Outcome::Closed,
             Cut::Reset => Outcome::Reset,
             Cut::NoConnection => Outcome::NoConnection,
+            Cut::Tls => Outcome::TlsFailed,
+            Cut::Ours => Outcome::Abandoned,
             Cut::TimedOut => Outcome::TimedOut,
             Cut::NoProgress => Outcome::NoProgress,
             Cut::TooLong => Outcome::TooLong,

@@ -3,17 +3,17 @@
 use crate::interrogate::{
     answer::{Answer, Transport},
     asking::Asking,
-    check::{BOTH, Check, no_connection},
+    check::{BOTH, Check},
     idle::Idleness,
 };
 
 pub const CHECK: Check = Check { name: "idle-timeout", transports: BOTH, ask };
 
 fn ask(asking: &Asking, transport: Transport) -> Answer {
-    judge(transport, &asking.idle[transport as usize].outcome())
+    judge(&asking.idle[transport as usize].outcome())
 }
 
-fn judge(transport: Transport, idleness: &Idleness) -> Answer {
+fn judge(idleness: &Idleness) -> Answer {
     match idleness {
         Idleness::Ended(after) => {
             let after_s = after.as_secs_f64();
@@ -27,7 +27,7 @@ fn judge(transport: Transport, idleness: &Idleness) -> Answer {
                 .value(format!("> {watched_s} s"))
                 .with("watched_s", watched_s)
         }
-        Idleness::Lost(close_reason) => no_connection(transport, close_reason),
+        Idleness::Lost(close_reason) => Answer::cannot_tell(format!("no idle connection to watch: {close_reason}")),
     }
 }
 
@@ -40,9 +40,9 @@ mod tests {
 
     #[test]
     fn an_end_has_a_time() {
-        let ended = judge(Transport::Tcp, &Idleness::Ended(Duration::from_millis(5_040)));
+        let ended = judge(&Idleness::Ended(Duration::from_millis(5_040)));
         assert_eq!((ended.verdict, ended.value.as_deref()), (Verdict::Yes, Some("5.0 s")));
-        assert_eq!(judge(Transport::Tcp, &Idleness::Stayed(Duration::from_secs(12))).verdict, Verdict::No);
-        assert_eq!(judge(Transport::Xot, &Idleness::Lost(CloseReason::Refused)).verdict, Verdict::CannotTell);
+        assert_eq!(judge(&Idleness::Stayed(Duration::from_secs(12))).verdict, Verdict::No);
+        assert_eq!(judge(&Idleness::Lost(CloseReason::Refused)).verdict, Verdict::CannotTell);
     }
 }

@@ -63,9 +63,11 @@ impl Schedule {
         let was_open = place.state == State::Open;
         let has_failed = !was_open || (!place.has_brought && ended != Ended::Ours);
         let cut = match ended {
+            Ended::Tls => Cut::Tls,
             _ if !was_open => Cut::NoConnection,
-            Ended::Ours | Ended::Closed => Cut::Closed,
-            Ended::Reset | Ended::Tls | Ended::Refused | Ended::NoPort => Cut::Reset,
+            Ended::Ours => Cut::Ours,
+            Ended::Closed => Cut::Closed,
+            Ended::Reset | Ended::Refused | Ended::NoPort => Cut::Reset,
             Ended::TimedOut => Cut::TimedOut,
         };
         self.release(slot, cut, ended, now_ns);

@@ -72,7 +72,7 @@ impl Settings {
 ///
 /// What may go better next time is tried again: SERVFAIL and REFUSED (with which servers answer when they are at a
 /// limit), connections that ended, and silence. The n-th time comes `after_ns` · 2ⁿ⁻¹ later, at most a minute. An
-/// answer that is wrong in itself is a result, and so are NOTAUTH, FORMERR and NOTIMP.
+/// answer that is wrong in itself is a result, and so are one that goes on without end, NOTAUTH, FORMERR and NOTIMP.
 ///
 /// When a connection ends with transfers outstanding, those that stood in the middle have failed. If there were none,
 /// and nothing had come on that connection at all, the one that was asked for first has. All others are asked for again
@@ -100,8 +100,11 @@ impl Retry {
 
 /// Whether the same question may be answered better another time.
 fn is_worth_it(outcome: Outcome) -> bool {
-    use Outcome::{Closed, Cut, NoConnection, Refused, Reset, Servfail, TimedOut};
-    matches!(outcome, Servfail | Refused | Closed | Cut | Reset | NoConnection | TimedOut)
+    use Outcome::{Abandoned, Closed, Cut, NoConnection, Refused, Reset, Servfail, Stalled, TimedOut, TlsFailed};
+    matches!(
+        outcome,
+        Servfail | Refused | Closed | Cut | Reset | NoConnection | TlsFailed | Abandoned | TimedOut | Stalled
+    )
 }
 
 #[cfg(test)]
