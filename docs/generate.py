@@ -272,8 +272,8 @@ PAGES = {
     "world.md": world,
 }
 
-WRITTEN_BY_HAND = ("stream.md", "catalog-zones.md")
-"""Pages of the reference that are not generated."""
+WRITTEN_BY_HAND = ("stream.md", "catalog-zones.md", "primary-faults.md")
+"""Pages of the reference that are not generated from the code."""
 
 
 def pages() -> dict[str, str]:
