@@ -16,6 +16,11 @@ pub fn grouped(number: u64) -> String {
 /// Stands where nothing was measured.
 pub const NOTHING: &str = "–";
 
+/// A latency in milliseconds; without any query there is none.
+pub fn latency(time_ns: u64, limit_ns: Option<u64>) -> String {
+    if time_ns == 0 { NOTHING.into() } else { milliseconds(time_ns, limit_ns) }
+}
+
 /// Milliseconds with three significant digits; at or beyond a limit `≥ limit`.
 pub fn milliseconds(time_ns: u64, limit_ns: Option<u64>) -> String {
     let limit_ns = limit_ns.unwrap_or(u64::MAX);
