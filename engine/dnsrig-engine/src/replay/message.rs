@@ -137,7 +137,7 @@ mod tests {
         query_of(&bare, &mut query).unwrap();
         assert_eq!(query, [&[0, 7, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0][..], &QUESTION].concat());
         for other in [&bare[..18], &query, &[0, 7, 0x80, 1, 0, 0, 0, 0, 0, 0, 0, 0]] {
-            assert_eq!(query_of(&other.to_vec(), &mut Vec::new()), None);
+            assert_eq!(query_of(other, &mut Vec::new()), None);
         }
     }
 

@@ -394,7 +394,7 @@ impl Queries {
             }
             // A record may not say which server it is.
             Servers::Known(servers) if servers.contains(&query.destination) || query.destination.is_unspecified() => {
-                return self.to_server(query, flags);
+                return self.addressed(query, flags);
             }
             // An answer of a server whose queries are not kept.
             Servers::Known(_) if flags & (ANSWER | FROM_ANSWER) != 0 => (),
@@ -410,7 +410,7 @@ impl Queries {
     }
 
     /// A query to a server whose queries are kept, or an answer of it, turned round.
-    fn to_server(&mut self, query: Message, flags: u8) -> io::Result<()> {
+    fn addressed(&mut self, query: Message, flags: u8) -> io::Result<()> {
         let (is_query, is_kept) = (flags & (ANSWER | FROM_ANSWER) == 0, self.share.has(query.source));
         // A server may ask itself, for instance over loopback.
         let from_server = query.source != query.destination && self.is_server(query.source);
