@@ -236,9 +236,9 @@ def wrapped(packet: bytes) -> dict[str, Packet]:
         "VXLAN in IPv6": outer_v6 / UDP(sport=1, dport=8472) / Raw(b"\x08" + bytes(7) + packet),
         "Geneve with an option": outer / UDP(sport=1, dport=6081) / Raw(b"\x02\0\x65\x58" + bytes(4 + 8) + packet),
     }
-    for name in made:
+    for name, packet_made in made.items():
         if name.startswith(("GRE", "ERSPAN")):
-            made[name].proto = 47
+            packet_made.proto = 47
     made["VXLAN in GRE"] = gre(0, 0x0800, bytes(made["VXLAN"]))
     made["VXLAN in GRE"].proto = 47
     return made

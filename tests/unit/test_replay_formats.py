@@ -375,7 +375,9 @@ def test_a_clock_that_was_set_back_is_not_a_packet_out_of_order(tmp_path: Path) 
     found = [replace(queries()[0], time_ns=START_NS + at, port=port) for port, at in enumerate(times, 1000)]
     _, summary, said = prepare(tmp_path, write(tmp_path / "capture", frames(found)))
     assert (summary["times_backwards"], summary["back_max_ns"]) == (1, 3600 * 10**9 + 1000)
-    assert "1 packets are earlier than the one before, by at most 3600.000001 s" in said and "a clock was set back" in said
+    assert (
+        "1 packets are earlier than the one before, by at most 3600.000001 s" in said and "a clock was set back" in said
+    )
     # Captures may be given in any order.
     captured = [write(tmp_path / name, frames(part)) for name, part in (("b", found[:2]), ("a", found[2:3]))]
     _, summary, said = prepare(tmp_path, *captured)
