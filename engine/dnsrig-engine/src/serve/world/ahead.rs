@@ -54,8 +54,8 @@ fn below_arpa(world: &World) -> Vec<(Labels, Rtype)> {
         if apex.ends_with(b"\x04arpa\0") {
             found.extend(Labels::read(&apex).map(|name| (name, Rtype::SOA)));
             world.names(zone, &mut |relative, _| {
-                let name = [b"\x010", relative.strip_prefix(b"\x01*").unwrap_or(relative), &apex].concat();
-                found.extend(Labels::read(&name).map(|name| (name, Rtype::PTR)));
+                let below = relative.strip_prefix(b"\x01*").map(|below| [b"\x010", below, &apex].concat());
+                found.extend(below.and_then(|name| Some((Labels::read(&name)?, Rtype::PTR))));
             });
         }
     }
