@@ -16,7 +16,6 @@ import shutil
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,7 +39,7 @@ from dnsrig.procedures.context import TrialContext
 from dnsrig.rundir import TrialSpec
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "docs"))
-from generate import table
+from generate import table  # type: ignore[import-not-found]
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/reference/primary-faults.md"
@@ -197,14 +196,13 @@ def page(found: dict[str, dict[str, dict[str, Any]]]) -> str:
     for fault in FAULTS:
         cells = [cell(found[secondary].get(fault.words, {"none": "not asked"}), fault) for secondary in SECONDARIES]
         rows.append([f"`{fault.words}`", *cells])
-    return HEAD + table(["fault", *SECONDARIES.values()], rows) + TAIL
+    return f"{HEAD}{table(['fault', *SECONDARIES.values()], rows)}{TAIL}"
 
 
 def cell(result: dict[str, Any], fault: Fault) -> str:
     """The words of the table for one trial."""
     if "outcomes" in result:
-        others = Counter(result["outcomes"])
-        return ", ".join(f"`{outcome}` {count}" for outcome, count in sorted(others.items()))
+        return ", ".join(f"`{outcome}` {count}" for outcome, count in sorted(result["outcomes"].items()))
     if "zones" not in result:
         return str(result.get("none") or result["error"])
     zones = result["zones"]

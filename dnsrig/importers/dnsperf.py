@@ -286,7 +286,7 @@ def _of_bins(block: _Block, timeout_ns: int) -> Iterator[Bucket]:
 
 
 def _without_answer(block: _Block, timeout_ns: int) -> list[Bucket]:
-    """Queries that timed out; and queries that the end of dnsperf interrupted, which took any time up to the timeout."""
+    """Queries that timed out; and those that the end of dnsperf interrupted, which took any time up to the timeout."""
     return [*unanswered(block.lost, timeout_ns), Bucket(0, timeout_ns, block.interrupted)]
 
 
