@@ -3,6 +3,8 @@ than in `make test-full`; the closing lines say how many could not be judged bec
 
 from __future__ import annotations
 
+import signal
+
 import others
 import pytest
 from hypothesis import HealthCheck, settings
@@ -10,6 +12,10 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("thorough", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("quick", settings.get_profile("thorough"), max_examples=40)
 settings.load_profile("quick")
+
+# A shell ignores SIGINT for what it starts in the background (POSIX, XCU 2.9.3.1), and programs that tests start and
+# interrupt would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

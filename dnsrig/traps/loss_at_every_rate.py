@@ -10,6 +10,7 @@ not.
 from __future__ import annotations
 
 from dnsrig.analysis.read import Trial
+from dnsrig.text import digits
 from dnsrig.traps import CLEAR, JUDGED, Conclusion
 
 ORDER = 56
@@ -26,7 +27,7 @@ def after(trial: Trial) -> Conclusion | None:
     percent = 100 * ramp.base_loss_share
     return Conclusion(
         "found",
-        summary=f"{percent:.3g} % of the queries had no answer at every rate up to {ramp.capacity_qps or 0:,.0f} a second, which is more than "
+        summary=f"{digits(percent)} % of the queries had no answer at every rate up to {ramp.capacity_qps or 0:,.0f} a second, which is more than "
         "the ramp's limit: a rate held if it lost no more than both together.",
         evidence={"base_loss_percent": round(percent, 4), "capacity_qps": ramp.capacity_qps},
         metrics=("capacity_qps",),

@@ -286,14 +286,17 @@ def test_one_repeat_has_no_range() -> None:
 
 
 def test_every_trap_says_something_of_every_trial(tmp_path: Path) -> None:
-    """Those of query load of trials that have some, those of the instrument's transfers, of replays, of resolvers,
-    of far paths, of a zone's cycle and of several machines likewise, the others of servers' transfers."""
+    """Each on trials that it is for: query load, ramps, the instrument's transfers, replays, resolvers, far paths, a
+    zone's cycle, several machines, imported results, and transfers by servers."""
     run = Run.open(synthetic.build(tmp_path / "run", synthetic.Plan(stacks={"main;connect": 500})))
     loaded = Run.open(synthetic.build(tmp_path / "loaded", synthetic.Plan(servers=["knot@system"], zones=[100])))
     for trial in run.trials:
         trial.record.spec.options["cycle_s"] = 60.0
     for trial in loaded.trials:
         load_rows.load(trial, load_rows.Asked(), load_rows.log_normal(0.2, 0.4))
+    climbed = Run.open(synthetic.build(tmp_path / "climbed", synthetic.Plan(servers=["knot@system"], zones=[100])))
+    for trial in climbed.trials:
+        load_rows.ramp(trial, [{"rate_qps": 10_000, "holds": True}], 10_000)
     pulled = Run.open(synthetic.build(tmp_path / "pulled", synthetic.Plan(servers=["knot@system"], zones=[100])))
     for trial in pulled.trials:
         connections = [transfer_rows.Connection(0, 0, 1, 9, "full")]
@@ -321,7 +324,7 @@ def test_every_trap_says_something_of_every_trial(tmp_path: Path) -> None:
     for trial in apart.trials:
         elsewhere_data.put(trial, "primary", "rack-1")
     imported = test_importers.made(tmp_path, "dnsperf")
-    judged = (run, loaded, pulled, sites, far, narrow, replayed, resolved, spread, apart, imported)
+    judged = (run, loaded, climbed, pulled, sites, far, narrow, replayed, resolved, spread, apart, imported)
     findings = [finding for some in judged for finding in examine(some)]
     for trap in all_traps().values():
         mine = [f for f in findings if f.trap == trap.id]

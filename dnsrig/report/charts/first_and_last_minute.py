@@ -22,6 +22,7 @@ from dnsrig.report import figures
 from dnsrig.report.charts import Drawing, _latency, _look, _split
 from dnsrig.report.charts.slowest_percentile import grid
 from dnsrig.rundir import Variant
+from dnsrig.text import digits
 
 TITLE = "Latency in the first minute and in the last"
 ORDER = 6
@@ -80,7 +81,7 @@ def _stretch(trials: Sequence[Trial], which: Which) -> str:
     """``first minute``, or ``first 10 s`` where the halves of a replay stand for its minutes."""
     found = [stretch for trial in trials if (stretch := minutes.stretch(trial, which))]
     length_ns = min(end_ns - begun_ns for begun_ns, end_ns in found)
-    return f"{which} minute" if length_ns == minutes.MINUTE_NS else f"{which} {length_ns / 1e9:.3g} s"
+    return f"{which} minute" if length_ns == minutes.MINUTE_NS else f"{which} {digits(length_ns / 1e9)} s"
 
 
 def _rows(trials: Sequence[Trial], which: Which) -> pl.DataFrame:

@@ -1,22 +1,9 @@
 //! What bounds a closed loop whose queries are lost. No clock, no socket.
 
-use super::summary::Summary;
+use super::summary::{LoopBound, Summary};
 
 /// A loss that keeps less than this share of the loop waiting is not worth a word.
 const WAITING_SHARE_MIN: f64 = 0.1;
-
-/// A closed loop that waits for queries without an answer.
-///
-/// The number of outstanding queries is the rate times the mean time for which each is outstanding (J. Little, A Proof
-/// for the Queuing Formula L = λW, 1961). A query without an answer is outstanding for the whole timeout, so a small
-/// loss makes the mean time long and the rate low.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
-pub struct LoopBound {
-    /// The part of the time of all outstanding queries that queries without an answer took.
-    pub waiting_share: f64,
-    /// The rate without that loss, if answers had come as fast as they did.
-    pub qps_without_loss: f64,
-}
 
 impl LoopBound {
     /// What bounded a closed loop, if lost queries did.

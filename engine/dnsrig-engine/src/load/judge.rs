@@ -3,8 +3,7 @@
 use super::{
     arrivals::Period,
     interval_stats::Losses,
-    led::Try,
-    ramp::{Limits, Loss},
+    ramp::{Limits, Loss, Try},
     summary::Step,
     team::Outcome,
 };

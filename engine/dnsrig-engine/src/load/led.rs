@@ -10,7 +10,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 use serde::{Deserialize, Serialize};
 
-use super::{interval_stats::Losses, judge::Measured, segment::Segment};
+use super::{interval_stats::Losses, judge::Measured, ramp::Try, segment::Segment};
 use crate::{
     base::failure::Advice,
     stats::histogram::{DIGITS, TIME_MAX_NS, Times, times},
@@ -93,13 +93,6 @@ impl Start {
             _ => Ok(self),
         }
     }
-}
-
-/// The event of generator 1 that wants a rate to be tried.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Try {
-    pub rate_qps: f64,
-    pub repeat: u32,
 }
 
 /// The event of another one that has tried its part of a rate.

@@ -2,8 +2,12 @@
 //! clock, no socket.
 
 use super::{
-    arguments::TransportKind, closed_loop::LoopBound, id_rest::rest_ns_min, in_flight::TABLE_MAX,
-    interval_stats::UnmatchedResponses, summary::Summary, unequal_clients::UnequalClients,
+    arguments::TransportKind,
+    id_rest::rest_ns_min,
+    in_flight::TABLE_MAX,
+    interval_stats::UnmatchedResponses,
+    summary::{LoopBound, Summary},
+    unequal_clients::UnequalClients,
 };
 use crate::stats::format::{grouped, milliseconds};
 

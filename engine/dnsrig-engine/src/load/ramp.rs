@@ -8,6 +8,15 @@
 //! Otherwise the loss does not depend on the rate: it says nothing of the capacity, and the search goes on for the rate
 //! at which it grows.
 
+use serde::{Deserialize, Serialize};
+
+/// One try of a rate; also the event of generator 1 that wants it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Try {
+    pub rate_qps: f64,
+    pub repeat: u32,
+}
+
 /// What a server must do at a rate to hold it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {

@@ -7,7 +7,8 @@ use std::{
 
 use super::{
     arrivals::Period,
-    led::{LedError, Line, Start, Try},
+    led::{LedError, Line, Start},
+    ramp::Try,
     segment::Segment,
     team::{HEAD_START_NS, LOOK_INTERVAL, Team},
 };

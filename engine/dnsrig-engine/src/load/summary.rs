@@ -8,7 +8,6 @@ use super::{
     arguments::{Arguments, TransportKind},
     arrivals::{Model, Period},
     client_totals::ClassTotal,
-    closed_loop::LoopBound,
     interval_stats::{Counts, Losses, RCODES, Series, UnmatchedResponses},
     play::{Class, TransportChoice},
     priority::Priority,
@@ -37,6 +36,19 @@ const RCODE_NAMES: [&str; RCODES] = [
     "RCODE14",
     "RCODE15",
 ];
+
+/// A closed loop that waits for queries without an answer.
+///
+/// The number of outstanding queries is the rate times the mean time for which each is outstanding (J. Little, A Proof
+/// for the Queuing Formula L = λW, 1961). A query without an answer is outstanding for the whole timeout, so a small
+/// loss makes the mean time long and the rate low.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct LoopBound {
+    /// The part of the time of all outstanding queries that queries without an answer took.
+    pub waiting_share: f64,
+    /// The rate without that loss, if answers had come as fast as they did.
+    pub qps_without_loss: f64,
+}
 
 /// One rate of a ramp.
 #[derive(Clone, Copy, Debug, Serialize)]

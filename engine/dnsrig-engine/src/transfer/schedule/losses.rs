@@ -5,7 +5,7 @@ use super::{
     secondaries::{Job, Standing},
     slots::{Ended, Handshake, State},
     timers::Timer,
-    transfers::Patience,
+    transfers::TimeLimits,
 };
 use crate::{
     dns::{
@@ -367,9 +367,9 @@ impl Schedule {
 
     /// Gives up the transfers of a slot that have had enough time; returns when the next may be.
     fn expire(&mut self, slot: u32, now_ns: i64) -> i64 {
-        let patience = Patience { timeout_ns: self.timeout_of(slot), time_ns_max: self.settings.time_ns_max };
+        let time_limits = TimeLimits { timeout_ns: self.timeout_of(slot), time_ns_max: self.settings.time_ns_max };
         let place = &self.slots[slot as usize];
-        let (expired, due_ns) = self.transfers.expired(place.line, place.partial_ns, patience, now_ns);
+        let (expired, due_ns) = self.transfers.expired(place.line, place.partial_ns, time_limits, now_ns);
         let mut is_busy = false;
         for (at, cut) in expired {
             let place = &mut self.slots[slot as usize];

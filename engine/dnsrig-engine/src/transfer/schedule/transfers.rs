@@ -44,7 +44,7 @@ pub struct Transfer {
 
 /// How long transfers are waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Patience {
+pub struct TimeLimits {
     /// A transfer is given up after so long without a record.
     pub timeout_ns: i64,
     /// A transfer is given up so long after its first message.
@@ -172,7 +172,7 @@ impl Transfers {
         &self,
         line: InFlightList,
         partial_ns: i64,
-        patience: Patience,
+        time_limits: TimeLimits,
         now_ns: i64,
     ) -> (Vec<(u32, Cut)>, i64) {
         let (mut found, mut floor_ns, mut due_ns) = (Vec::new(), 0, i64::MAX);
@@ -182,9 +182,9 @@ impl Transfers {
             let waiting_ns = if has_begun { 0 } else { floor_ns };
             let record_ns = transfer.record_ns.max(transfer.asked_ns).max(waiting_ns);
             let partial_ns = if has_begun || is_head { partial_ns } else { 0 };
-            let counted_ns = partial_ns.min(record_ns + PARTIAL_TIMEOUTS * patience.timeout_ns);
-            let silent_ns = record_ns.max(counted_ns) + patience.timeout_ns;
-            let over_ns = if has_begun { transfer.first_ns.saturating_add(patience.time_ns_max) } else { i64::MAX };
+            let counted_ns = partial_ns.min(record_ns + PARTIAL_TIMEOUTS * time_limits.timeout_ns);
+            let silent_ns = record_ns.max(counted_ns) + time_limits.timeout_ns;
+            let over_ns = if has_begun { transfer.first_ns.saturating_add(time_limits.time_ns_max) } else { i64::MAX };
             if over_ns <= now_ns {
                 found.push((place, Cut::TooLong));
             } else if silent_ns <= now_ns {

@@ -1,7 +1,7 @@
 use super::*;
 use crate::dns::query::Ask;
 
-const PATIENCE: Patience = Patience { timeout_ns: 500, time_ns_max: 10_000 };
+const TIME_LIMITS: TimeLimits = TimeLimits { timeout_ns: 500, time_ns_max: 10_000 };
 
 /// A message came that brought a record.
 fn touch(transfers: &mut Transfers, place: u32, now_ns: i64) {
@@ -46,14 +46,18 @@ fn who_waits_behind_another_is_not_given_up_while_that_one_goes_on() {
     let (mut transfers, mut line) = (Transfers::default(), InFlightList::default());
     let [large, small] = [0, 1].map(|zone| asked(&mut transfers, &mut line, zone, 100));
     touch(&mut transfers, large, 900);
-    assert_eq!(transfers.expired(line, 0, PATIENCE, 1_000), (vec![], 1_400));
+    assert_eq!(transfers.expired(line, 0, TIME_LIMITS, 1_000), (vec![], 1_400));
     // Its own silence counts for the one that has begun, and then for the one behind it.
     let both = [large, small].map(|place| (place, Cut::TimedOut));
-    assert_eq!(transfers.expired(line, 0, PATIENCE, 1_400), (both.to_vec(), i64::MAX));
-    assert_eq!(transfers.expired(line, 1_200, PATIENCE, 1_400).0, both[1..], "a part of a message is a sign of life");
+    assert_eq!(transfers.expired(line, 0, TIME_LIMITS, 1_400), (both.to_vec(), i64::MAX));
+    assert_eq!(
+        transfers.expired(line, 1_200, TIME_LIMITS, 1_400).0,
+        both[1..],
+        "a part of a message is a sign of life"
+    );
     transfers.leave(large, &mut line, 1_300);
-    assert_eq!(transfers.expired(line, 0, PATIENCE, 1_400), (vec![], 1_800));
-    assert_eq!(transfers.expired(line, 0, PATIENCE, 1_800).0, both[1..]);
+    assert_eq!(transfers.expired(line, 0, TIME_LIMITS, 1_400), (vec![], 1_800));
+    assert_eq!(transfers.expired(line, 0, TIME_LIMITS, 1_800).0, both[1..]);
 }
 
 #[test]
@@ -61,7 +65,7 @@ fn who_is_passed_over_is_given_up() {
     let (mut transfers, mut line) = (Transfers::default(), InFlightList::default());
     let [forgotten, answered] = [0, 1].map(|zone| asked(&mut transfers, &mut line, zone, 100));
     touch(&mut transfers, answered, 590);
-    assert_eq!(transfers.expired(line, 0, PATIENCE, 600), (vec![(forgotten, Cut::TimedOut)], 1_090));
+    assert_eq!(transfers.expired(line, 0, TIME_LIMITS, 600), (vec![(forgotten, Cut::TimedOut)], 1_090));
 }
 
 #[test]
@@ -73,17 +77,17 @@ fn only_records_are_progress() {
         transfers.get_mut(empty).touch(now_ns, 1);
     }
     // The one behind may come when the first has been given up.
-    assert_eq!(transfers.expired(line, 0, PATIENCE, 700), (vec![(empty, Cut::NoProgress)], 1_190));
+    assert_eq!(transfers.expired(line, 0, TIME_LIMITS, 700), (vec![(empty, Cut::NoProgress)], 1_190));
     transfers.leave(empty, &mut line, 700);
-    assert_eq!(transfers.expired(line, 0, PATIENCE, 1_200).0, [(behind, Cut::TimedOut)]);
+    assert_eq!(transfers.expired(line, 0, TIME_LIMITS, 1_200).0, [(behind, Cut::TimedOut)]);
 }
 
 #[test]
 fn parts_of_a_message_are_waited_for_but_not_for_ever() {
     let (mut transfers, mut line) = (Transfers::default(), InFlightList::default());
     let slow = asked(&mut transfers, &mut line, 0, 100);
-    assert_eq!(transfers.expired(line, 3_000, PATIENCE, 3_000), (vec![], 3_100));
-    assert_eq!(transfers.expired(line, 3_099, PATIENCE, 3_100).0, [(slow, Cut::NoProgress)]);
+    assert_eq!(transfers.expired(line, 3_000, TIME_LIMITS, 3_000), (vec![], 3_100));
+    assert_eq!(transfers.expired(line, 3_099, TIME_LIMITS, 3_100).0, [(slow, Cut::NoProgress)]);
 }
 
 #[test]
@@ -93,6 +97,6 @@ fn a_transfer_ends_however_many_records_come() {
     for now_ns in (200..=10_200).step_by(100) {
         touch(&mut transfers, endless, now_ns);
     }
-    assert_eq!(transfers.expired(line, 0, PATIENCE, 10_199), (vec![], 10_200));
-    assert_eq!(transfers.expired(line, 0, PATIENCE, 10_200).0, [(endless, Cut::TooLong)]);
+    assert_eq!(transfers.expired(line, 0, TIME_LIMITS, 10_199), (vec![], 10_200));
+    assert_eq!(transfers.expired(line, 0, TIME_LIMITS, 10_200).0, [(endless, Cut::TooLong)]);
 }
