@@ -98,7 +98,7 @@ TABLES: dict[type[model.Part], str] = {
     model.PathDocument: "Of an emulated path, under `[path]`: in the direction in which zones go.",
     model.DirectionDocument: "Of the direction back, under `[path.reverse]`, where it differs:",
 }
-"""The tables of an experiment -> what is said above their keys."""
+"""The tables of an experiment, and the sentence above the keys of each."""
 
 
 def experiments() -> str:

@@ -14,7 +14,7 @@ EXIT_REGRESSION = 1
 """A rule or a limit is broken. A command that has one never ends with 1 because of an error (`failing_as`)."""
 EXIT_USAGE = 2
 EXIT_UNDECIDED = 3
-"""What was asked could not be told from what was measured, or could not be measured."""
+"""The measurement does not answer the question, or there could be none."""
 EXIT_INCOMPLETE = 4
 """There is a result, but not all of it: something failed or was damaged, and is said to be missing."""
 EXIT_NO_DIFFERENCE = 5
@@ -86,7 +86,7 @@ STATUS: dict[str, dict[int, str]] = {
     "bisect": {
         0: "one commit",
         EXIT_UNDECIDED: "undecided: a limit was reached before the answer was sure enough",
-        EXIT_INCOMPLETE: "a range of commits that cannot be told apart",
+        EXIT_INCOMPLETE: "a range of commits that look alike",
         EXIT_NO_DIFFERENCE: "the ends do not differ as the criterion says",
     },
     "plan": {

@@ -23,7 +23,7 @@ class More:
     """What is asked for beside the trials that the run lacks."""
 
     repeats: int | None
-    """Of each variant, in all."""
+    """Number of repeats of each variant."""
     seed: int | None
     max_trials: int
     redo_invalid: bool

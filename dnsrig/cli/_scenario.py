@@ -198,7 +198,7 @@ def _as_server(found: Scenario, kind: str, server: AsSecondary, asked: Asked) ->
 
 
 def _policies(kind: str, server: AsSecondary, given: Mapping[str, Scalar], transport: Transport) -> frozenset[Policy]:
-    """Those that this server can have, with these settings or others."""
+    """The policies that this server can have, with these settings or others."""
     found: set[Policy] = {server.policy(given, transport)}
     if server.connections_setting:
         found |= {server.policy({server.connections_setting: keep}, transport) for keep in (0, 1)}
@@ -323,7 +323,7 @@ def _machines_congestion() -> str:
         f"no law for this machine's default congestion control, {found}"
         if found
         else f"this machine has no {CONGESTION}",
-        hint=f"name that of the sender: --congestion with one of {', '.join(congestion.ALGORITHMS)}",
+        hint=f"name the sender's: --congestion with one of {', '.join(congestion.ALGORITHMS)}",
     )
 
 

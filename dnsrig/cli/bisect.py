@@ -91,7 +91,7 @@ def command(
     decided are stepped around. How sure the answer is stands with it: docs/explanation/bisect.md. The search is a run
     directory, which `dnsrig report` draws; it goes on with --resume after it was interrupted or killed.
 
-    Exit status: 0 one commit, 4 a range of commits that cannot be told apart, 3 undecided, 5 the ends do not differ as
+    Exit status: 0 one commit, 4 a range of commits that look alike, 3 undecided, 5 the ends do not differ as
     the criterion says. 2 for bad input, before anything is measured where that can be known.
 
     Examples: dnsrig bisect catalog-churn --set server=bind@forky --set changes=catalog --good v9.18.10 --bad v9.18.11

@@ -84,7 +84,7 @@ def command(
     Variants are matched by their values on the matrix; where each run has a single server, these two are compared. Runs
     over several machines are compared within those that both have, and repeats on others are left out. Whatever else
     differs in what the trials were asked to do (path, hosts, settings, dataset, options), in the machine, its kernel or
-    dnsrig's version is told on standard error, with --json and --markdown as well.
+    dnsrig's version is reported on standard error, with --json and --markdown as well.
 
     A rule is a regression where the 95 % interval of the ratio of medians lies wholly beyond its limit and the rank
     test agrees, or where some repeats of NEW did not finish and all of BASE did. It passes where the interval lies

@@ -89,7 +89,7 @@ class DirectionDocument(Part):
     """What an experiment says of one direction of an emulated path. By default the site's values, or none."""
 
     rate_mbit: float | None = Field(
-        None, ge=0.001, le=100_000, description="rate in Mbit/s; by default that of the machine"
+        None, ge=0.001, le=100_000, description="rate in Mbit/s; default: the rate of the machine"
     )
     delay_ms: float | None = Field(None, ge=0, le=10_000, description="one way")
     jitter_ms: float | None = Field(None, ge=0, le=10_000, description="each packet takes the delay ± this, uniform")
@@ -104,10 +104,10 @@ class DirectionDocument(Part):
         None, ge=1, le=1_000_000, description="packets that may wait; by default 1000, more if rate and delay need it"
     )
     mtu_bytes: int | None = Field(
-        None, ge=68, le=65_535, description="MTU of the path, where it is below that of the interfaces"
+        None, ge=68, le=65_535, description="MTU of the path, if it is smaller than the MTU of the interfaces"
     )
     icmp: bool | None = Field(
-        None, description="whether the sender of a packet above the path's MTU is told so; by default it is"
+        None, description="whether the sender of a packet above the path's MTU gets an ICMP error; default: yes"
     )
 
 
