@@ -9,35 +9,29 @@ into docs/reference/catalog-zones.md.
 
 from __future__ import annotations
 
-import contextlib
-import json
 import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from primary_faults import SUITE, served
-from smoke import parser, sized
+from primary_faults import ROOT, SECONDARIES, SUITE, results, served, started
+from smoke import sized
 
 from dnsrig import datasets
 from dnsrig.errors import DnsrigError
 from dnsrig.experiment import preparation
 from dnsrig.lab.host import inside
-from dnsrig.lab.network import Network
 from dnsrig.procedures.context import TrialContext
 from dnsrig.rundir import TrialSpec
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "docs"))
 from generate import table  # type: ignore[import-not-found]
 
-ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/reference/catalog-zones.md"
 MARKS = ("<!-- servers: written by benches/catalog_rules.py -->\n", "<!-- end of servers -->\n")
-SECONDARIES = {"transfer": "`transfer`", "bind": "BIND", "knot": "Knot DNS", "nsd": "NSD", "powerdns": "PowerDNS"}
 ZONES = 6
 WATCHED_S = sized(8.0, smoke=1.0)
 RIGHT_LIMIT_S = 30.0
@@ -75,17 +69,8 @@ ASKED = sized(RULES, smoke=RULES[:1])
 
 
 def main() -> int:
-    asking = parser(__doc__)
-    asking.add_argument("secondaries", nargs="*", choices=[*SECONDARIES, []], default=[], metavar="SECONDARY")
-    asking.add_argument("--results", type=Path, default=Path(tempfile.gettempdir()) / "dnsrig-catalog-rules")
-    asking.add_argument("--write", action="store_true", help=f"write the table in {PAGE.relative_to(ROOT)}")
-    told = asking.parse_args()
-    told.results.mkdir(exist_ok=True)
-    for secondary in told.secondaries or ([] if told.write else SECONDARIES):
-        found = {rule.words: of(secondary, rule) for rule in ASKED}
-        (told.results / f"{secondary}.json").write_text(json.dumps(found, indent=1) + "\n")
-    if told.write:
-        write({name: json.loads((told.results / f"{name}.json").read_text()) for name in SECONDARIES})
+    if found := results(__doc__, PAGE, lambda secondary: {rule.words: of(secondary, rule) for rule in ASKED}):
+        write(found)
     return 0
 
 
@@ -102,7 +87,9 @@ def of(secondary: str, rule: Rule) -> dict[str, Any]:
 def attempt(secondary: str, rule: Rule, look: Any) -> Any:
     folder = Path(tempfile.mkdtemp(prefix="dnsrig-catalog-rules-"))
     try:
-        with started(secondary, rule, folder, is_broken=look is not stay) as context:
+        spec = specified(secondary, rule, folder, is_broken=look is not stay)
+        (folder / "trial").mkdir()
+        with started(spec, folder / "trial") as context:
             return look(context, rule)
     except DnsrigError as error:
         return error.message
@@ -110,35 +97,17 @@ def attempt(secondary: str, rule: Rule, look: Any) -> Any:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-@contextlib.contextmanager
-def started(secondary: str, rule: Rule, folder: Path, *, is_broken: bool) -> Iterator[TrialContext]:
-    """A trial in which the primary answers and the secondary has just been started."""
-    spec = specified(secondary)
+def specified(secondary: str, rule: Rule, folder: Path, *, is_broken: bool) -> TrialSpec:
+    source = "transfer@engine" if secondary == "transfer" else f"{secondary}@{SUITE}"
+    settings = [f"server={source}", f"zones={ZONES}", "transfer.provisioning=catalog", "transfer.notify=true"]
+    manifest = preparation.prepare(preparation.Request("tour", settings=settings), lambda text: None)
+    (spec,) = manifest.specs.values()
     # A copy of its own: the catalog is changed, and others use the dataset.
     dataset = shutil.copytree(datasets.folder(spec.dataset.key), folder / "dataset")
     catalog = dataset / datasets.CATALOG_FILE
     if is_broken:
         catalog.write_text(broken(catalog.read_text(), rule))
-    spec = spec.model_copy(update={"dataset": spec.dataset.model_copy(update={"key": str(dataset)})})
-    with Network(spec.hosts, spec.links) as lab:
-        context = TrialContext(spec, folder / "trial", lab, lambda event: None)
-        (folder / "trial").mkdir()
-        try:
-            context.start_watch()
-            context.start_ready("primary", limit_s=60)
-            context.servers.prepare("secondary")
-            context.servers.start("secondary")
-            yield context
-        finally:
-            context.close()
-
-
-def specified(secondary: str) -> TrialSpec:
-    source = "transfer@engine" if secondary == "transfer" else f"{secondary}@{SUITE}"
-    settings = [f"server={source}", f"zones={ZONES}", "transfer.provisioning=catalog", "transfer.notify=true"]
-    manifest = preparation.prepare(preparation.Request("tour", settings=settings), lambda text: None)
-    (spec,) = manifest.specs.values()
-    return spec.model_copy(update={"repeat": 1})
+    return spec.model_copy(update={"repeat": 1, "dataset": spec.dataset.model_copy(update={"key": str(dataset)})})
 
 
 def broken(text: str, rule: Rule) -> str:

@@ -195,7 +195,7 @@ def copy_of_last_commit() -> Iterator[Path]:
 
 @contextmanager
 def replaced(path: Path, text: str) -> Iterator[None]:
-    """``text`` stands in the file ``path`` meanwhile."""
+    """Replace the content of the file ``path`` by ``text`` within the context."""
     whole = path.read_text()
     path.write_text(text)
     try:

@@ -16,7 +16,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,9 +26,6 @@ import dns.flags
 import dns.message
 import dns.query
 import dns.rcode
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests/integration"))
-
 from smoke import parser, sized
 
 from dnsrig.errors import DnsrigError
@@ -90,18 +87,26 @@ NO_XOT = ("powerdns",)
 
 
 def main() -> int:
-    asking = parser(__doc__)
-    asking.add_argument("secondaries", nargs="*", choices=[*SECONDARIES, []], default=[], metavar="SECONDARY")
-    asking.add_argument("--results", type=Path, default=Path(tempfile.gettempdir()) / "dnsrig-primary-faults")
-    asking.add_argument("--write", action="store_true", help=f"write {PAGE.relative_to(ROOT)}")
-    told = asking.parse_args()
-    told.results.mkdir(exist_ok=True)
-    for secondary in told.secondaries or ([] if told.write else SECONDARIES):
-        found = {fault.words: of(secondary, fault) for fault in ASKED}
-        (told.results / f"{secondary}.json").write_text(json.dumps(found, indent=1) + "\n")
-    if told.write:
-        PAGE.write_text(page({name: json.loads((told.results / f"{name}.json").read_text()) for name in SECONDARIES}))
+    if found := results(__doc__, PAGE, lambda secondary: {fault.words: of(secondary, fault) for fault in ASKED}):
+        PAGE.write_text(page(found))
     return 0
+
+
+def results(
+    description: str | None, to: Path, ask: Callable[[str], dict[str, dict[str, Any]]]
+) -> dict[str, dict[str, dict[str, Any]]]:
+    """Ask the secondaries that the command line names, and keep the answers of each in a file. With `--write`: the
+    answers in all files, by secondary; else nothing."""
+    asking = parser(description)
+    asking.add_argument("secondaries", nargs="*", choices=[*SECONDARIES, []], default=[], metavar="SECONDARY")
+    asking.add_argument("--results", type=Path, default=Path(tempfile.gettempdir()) / f"dnsrig-{to.stem}")
+    asking.add_argument("--write", action="store_true", help=f"write the table in {to.relative_to(ROOT)}")
+    options = asking.parse_args()
+    options.results.mkdir(exist_ok=True)
+    files = {secondary: options.results / f"{secondary}.json" for secondary in SECONDARIES}
+    for secondary in options.secondaries or ([] if options.write else SECONDARIES):
+        files[secondary].write_text(json.dumps(ask(secondary), indent=1) + "\n")
+    return {secondary: json.loads(file.read_text()) for secondary, file in files.items()} if options.write else {}
 
 
 def of(secondary: str, fault: Fault) -> dict[str, Any]:
@@ -110,7 +115,7 @@ def of(secondary: str, fault: Fault) -> dict[str, Any]:
         return {"none": "no XoT"}
     folder = Path(tempfile.mkdtemp(prefix="dnsrig-primary-faults-"))
     try:
-        with started(secondary, fault, folder) as context:
+        with started(specified(secondary, fault), folder) as context:
             found = transferred(context) if secondary == "transfer" else watched(context, fault)
     except DnsrigError as error:
         found = {"error": error.message}
@@ -120,9 +125,8 @@ def of(secondary: str, fault: Fault) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def started(secondary: str, fault: Fault, folder: Path) -> Iterator[TrialContext]:
+def started(spec: TrialSpec, folder: Path) -> Iterator[TrialContext]:
     """A trial in which the primary answers and the secondary has just been started."""
-    spec = specified(secondary, fault)
     with Network(spec.hosts, spec.links) as lab:
         context = TrialContext(spec, folder, lab, lambda event: None)
         try:

@@ -204,7 +204,7 @@ def cdns_answers(found: list[Query]) -> bytes:
     """C-DNS of answers whose queries were not seen."""
     block = _block(found)
     for signature in block[2][3]:
-        # A response with or without EDNS, and RD of the response in the place of that of the query.
+        # A response with or without EDNS, and the response's RD in the place of the query's.
         signature[4] = 2 | (8 if signature[4] & 4 else 0)
         signature[6] = 1 << 12
     return cbor2.dumps(["C-DNS", {0: 1, 1: 0, 3: [{0: {0: 10**6, 1: 5000, 2: {}, 3: [0], 4: [1]}}]}, [block]])

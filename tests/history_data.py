@@ -24,7 +24,7 @@ def measured(
     drift: float = 1.0,
 ) -> Run:
     """A run of the versions of ``factors``, each so many times as slow as they are made up to be. ``outcomes``: by
-    version and repeat. ``drift``: each round takes so many times as long as the one before it."""
+    version and repeat. ``drift``: the factor by which each round takes longer than the round before."""
     plan = Plan(
         servers=[f"bind@{version}" for version in factors],
         zones=zones,

@@ -65,8 +65,7 @@ class TwoRuns:
     """By metric, then by variant in the order of the new run's matrix."""
     verdicts: list[Verdict]
     within: dict[str, Scalar] = field(default_factory=dict)
-    """Of one run, whose variants are compared with each other: what the base has on these axes. Both manifests are
-    this run's."""
+    """The base's values on its axes, if the variants of one run are compared. Both manifests are then this run's."""
 
     @property
     def decision(self) -> Decision | None:

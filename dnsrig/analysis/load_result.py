@@ -74,9 +74,9 @@ class LoadResult(_Said):
     unsent: int = 0
     """Those that were due and never sent."""
     waited_for_id: int = 0
-    """Those that had to wait for a free message id, or were never sent for lack of one."""
+    """Queries that had to wait for a free message id, or were never sent for lack of one."""
     wrong_matches_max: int = 0
-    """At most so many answers belong to an earlier query with the same message id."""
+    """The largest possible number of answers that belong to an earlier query with the same message id."""
     answered: int = 0
     timeouts: int = 0
     lost: dict[str, int] = Field(default_factory=dict)

@@ -79,8 +79,8 @@ class VariantRow:
     """Whether a trial hit its limit or failed, so that those of its repeats that have a figure are a biased choice."""
     comparison: Comparison | None = None
     bound: tuple[Bound, float] | None = None
-    """Of the ratio of medians, where repeats did not finish and so are not compared. What holds them to be at least
-    their limit bounds it, or leaves it as it is."""
+    """A bound of the ratio of medians, if repeats did not finish and so are not compared: each of them took at least
+    its limit."""
 
     @property
     def against(self) -> Variant | None:
@@ -94,7 +94,7 @@ class VariantRow:
 
     @property
     def median_known(self) -> bool:
-        """Whether the median is that of ``spread``: those that are larger are the fewer."""
+        """Whether ``spread`` has the median: fewer than half of the repeats are known to be larger only."""
         return self.ends.has_median
 
     @property
@@ -317,7 +317,7 @@ def percent_of(row: VariantRow, baseline: VariantRow) -> tuple[Bound, PercentSpr
 
 
 def _bound(row: VariantRow, baseline: VariantRow) -> tuple[Bound, float] | None:
-    """Of a server that failed nothing is known."""
+    """The bound of the ratio of medians; None if a server failed: its time has no bound."""
     if not (row.unfinished or baseline.unfinished) or "server-failed" in row.outcomes + baseline.outcomes:
         return None
     found = ends.compare(row.ends, baseline.ends, row.metric.better, machines.pair(row.machines, baseline.machines))

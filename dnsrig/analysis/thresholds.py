@@ -70,7 +70,7 @@ class Repeats:
     machines: tuple[str, ...] = ()
     """Where ``values`` were measured, of runs that share machines."""
     rounds: tuple[int, ...] = ()
-    """In which ``values`` were measured, of two variants of one run."""
+    """The round of each of ``values``, if both variants are of one run."""
 
     @property
     def ends(self) -> Ends:
@@ -101,7 +101,7 @@ class Judgement:
     decision: Decision
     reason: str
     interval: Interval | None = None
-    """Of the ratio of medians, or of that within rounds, in percent."""
+    """Interval of the ratio of medians, or of the ratio within rounds, in percent."""
     p: float | None = None
     """Of the rank test against the limit; None where there is nothing to test."""
     p_corrected: float | None = None
@@ -214,7 +214,7 @@ def _percent_interval(new: Repeats, base: Repeats, ours: Sequence[float], theirs
 
 
 def _interval_of_rounds(ours: Sequence[float], theirs: Sequence[float]) -> Interval | None:
-    """Of the typical ratio within a round, in percent."""
+    """Interval of the typical ratio within a round, in percent."""
     typical = rounds.typical_ratio(list(zip(ours, theirs, strict=True)))
     return None if typical is None else Interval(100 * typical[1].low, 100 * typical[1].high, typical[1].confidence)
 

@@ -93,7 +93,7 @@ def command(
     undecided, too, where the runs differ in more than the server under test: the cause may be there. Name with
     --may-differ what is meant to differ; a verdict is then about all that differs together.
 
-    Exit status: 0 if every rule passes (or there is none), 1 for a regression, 3 for undecided. 2 for bad input: runs
+    Exit status: 0 if every rule passes or no rule is given, 1 for a regression, 3 for undecided. 2 for bad input: runs
     that cannot be compared (one is missing or was written by a newer dnsrig), an invalid rule, an unknown metric;
     with a sentence on standard error and nothing on standard output. 6 without a rule, if no trial of some variant is
     valid. With --bisect: 0 good, 1 bad, 125 skip, 128 stop.

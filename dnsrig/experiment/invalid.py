@@ -21,16 +21,14 @@ def invalid(manifest: Manifest, directory: Path) -> list[TrialKey]:
     return [key for key in manifest.order if _outcome(directory, key) == "invalid"]
 
 
-def set_aside(manifest: Manifest, directory: Path) -> int:
-    """Make room for the invalid trials to be measured again; returns how many there are."""
+def set_aside(manifest: Manifest, directory: Path) -> None:
+    """Make room for the invalid trials to be measured again. What an older one left is replaced."""
     with cached.only_one(directory, "somebody else is executing this run"):
-        found = invalid(manifest, directory)
-        for key in found:
+        for key in invalid(manifest, directory):
             target = trial_dir(directory, key.variant, key.repeat)
             aside = target.with_name(f"{target.name}{ASIDE}")
             shutil.rmtree(aside, ignore_errors=True)
             target.rename(aside)
-    return len(found)
 
 
 def _outcome(directory: Path, key: TrialKey) -> str:

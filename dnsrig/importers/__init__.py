@@ -41,7 +41,7 @@ MOST_QUOTED, LONGEST_QUOTED = 3, 60
 TAGS: dict[ClockBasis, tuple[str, str]] = {"due": ("due", "lower"), "sending": ("sent", "sent-lower")}
 """Where the upper and the lower ends of latencies lie in latency.hlog."""
 DNSRIG_LOAD = "dnsrig load"
-"""As a tool: our own."""
+"""Name of our own load generator among the tools."""
 Counted = dict[int, int]
 """Value in ns -> how many."""
 

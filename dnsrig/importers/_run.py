@@ -48,16 +48,16 @@ from dnsrig.rundir import (
 
 EXPERIMENT = PROCEDURE = "imported"
 AXIS = RESULT
-"""Its values are the names that the user gave. Others are what the files or the user say of what was asked for."""
+"""The axis of the names that the user gave. The values of other axes come from the files or from `--axis`."""
 LATENCIES = ("p99_ms", "sent_p99_ms")
 MAIN = ("capacity_qps", "answered_qps")
-"""What a run's main metric is: that of `LATENCIES` which most variants have, the first of `MAIN` if that is fewer than
-half."""
+"""The main metric of a run is the one of `LATENCIES` that most variants have; if fewer than half have it, the first of
+`MAIN`."""
 NOT_TOLD = "not told"
-"""Of an axis that a result does not have, and another result of the run does."""
+"""Value on an axis that other results of the run have, and this one lacks."""
 LARGEST_FILE = 1 << 30
 LONGEST_S = 1 << 32
-"""Of a run: a century."""
+"""Longest duration of a run: a century."""
 PERCENTS = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "p99_9": 99.9, "p99_99": 99.99}
 UNREADABLE = (ValueError, KeyError, TypeError, IndexError, OverflowError, AttributeError, RecursionError)
 """What an importer raises of a file that is not as it should be."""
@@ -100,7 +100,7 @@ def read(tool: str, paths: Sequence[Path], asked: Asked) -> list[Source]:
 
 
 def _check(result: Result) -> None:
-    """Refuse times that are none: a damaged file can have any number."""
+    """Refuse impossible times: a damaged file can have any number."""
     times = [result.duration_s, *(time for part in result.stretches for time in (part.start_s, part.duration_s))]
     if not all(math.isfinite(time) and 0 <= time <= LONGEST_S for time in times):
         raise ValueError(f"a time that is below zero or above {LONGEST_S:,} s")
@@ -119,8 +119,8 @@ def _outside(result: Result) -> list[str]:
 def write(
     tool: str, name: str, sources: Sequence[Source], directory: Path, axes: Mapping[str, Scalar] | None = None
 ) -> Manifest:
-    """Make the run at ``directory``, or add a variant to the one that is there. ``axes``: what the user says of the
-    result, before what its files say."""
+    """Make the run at ``directory``, or add a variant to the one that is there. ``axes``: values that
+    the user gave; they override the values in the files."""
     known = read_json(directory / "manifest.json", Manifest) if directory.exists() else None
     if known is not None and known.procedure != PROCEDURE:
         raise UsageError(f"{directory} is a run that was measured here", hint="name another directory with --to")
@@ -229,7 +229,7 @@ def _with_axes(variant: Variant, axes: Sequence[str]) -> Variant:
 
 
 def _title(specs: Iterable[TrialSpec]) -> tuple[str, str]:
-    """Title and question: nobody is to take our own results for those of other tools."""
+    """Title and question. They distinguish our own results from the results of other tools."""
     tools = {spec.imported.tool for spec in specs if spec.imported is not None}
     if tools == {DNSRIG_LOAD}:
         return f"Results of {DNSRIG_LOAD}", f"What did {DNSRIG_LOAD} measure by hand?"

@@ -70,7 +70,7 @@ def queries(options: Options, zones: Path, *, seed: int, recursive: bool) -> lis
 
 
 def clients(options: Options) -> list[str]:
-    """Who asks, and over what. `load` refuses options that change nothing with the transport."""
+    """Options of clients and transport. `load` refuses options that the transport does not have."""
     transport = options["transport"]
     words = [
         f"--transport={transport}",

@@ -18,7 +18,7 @@ from dnsrig.text import digits
 
 BUSY_SHARE_MAX = 0.98
 WRONG_SHARE_MAX = 0.001
-"""Of the answers: so many may belong to earlier queries. That moves no percentile up to the 99th by much."""
+"""Largest share of answers that may belong to earlier queries: it hardly moves any percentile up to the 99th."""
 BUSY_FROM_S = 0.2
 """A transfer that is over sooner says nothing of how busy its instrument was: starting is part of it."""
 

@@ -182,8 +182,8 @@ def _percent(line: Line) -> list[str]:
 
 
 def _change(line: Line) -> str:
-    """As `statistics.Comparison.change`; where some repeats did not finish, none has a figure, or the medians of both
-    sides reached the ceiling, there is none."""
+    """As `statistics.Comparison.change`; ``not compared`` if repeats did not finish, no repeat has a figure, or the
+    medians of both sides reached the ceiling."""
     without = not (line.base.values and line.new.values) or line.base.unfinished or line.new.unfinished
     at_ceiling = not (line.base.ends.has_median or line.new.ends.has_median)
     return "not compared" if without or at_ceiling else line.comparison.change

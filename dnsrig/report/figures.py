@@ -86,11 +86,11 @@ def median_and_range(
 ) -> tuple[str, str]:
     """``2.54 s`` and ``[2.26..2.81]``, both with the digits that the median bears; no range of a single value.
 
-    ``[±0]``: exactly the same in every repeat. ``censored``: trials that hit their limit are in it, so median and
-    largest are at least what is said, the median unless it is ``median_known``, because fewer than half hit it; of
-    values that are all at the limit there is no range. ``lower``: of the lower
-    ends of values that are known between two ends; where that is to be seen, the median is ``0.20..0.31 ms``, and the
-    range is from the lowest lower end to the highest upper end.
+    ``[±0]``: exactly the same in every repeat. ``censored``: some trials hit their limit, so the largest value is a
+    lower bound, and so is the median unless it is ``median_known`` (fewer than half hit the limit); if all values are
+    at the limit, there is no range. ``lower``: the spread of the lower ends, if values are known between two ends; if
+    the difference is visible, the median is ``0.20..0.31 ms``, and the range is from the lowest lower end to the
+    highest upper end.
     """
     if spread is None:
         return NONE, ""

@@ -80,7 +80,7 @@ def test_dnsperf(tool: Tool, tmp_path: Path) -> None:
     # It prints figures of what was answered; the others took the timeout of a second, at least.
     mean = (mean * trial.load.answered + 1e9 * trial.load.timeouts) / trial.load.sent
     assert largest <= 1e9 and (told["mean"], told["min"], told["max"]) == pytest.approx((mean, least, 1e9))
-    # The mean lies between those of the lower and of the upper ends of its buckets.
+    # The mean lies between the means of the lower and of the upper ends of its buckets.
     lower, upper = (trial.latency.total(tag).mean_ns or 0.0 for tag in (trial.latency.lower, "sent"))
     assert lower * 0.998 <= mean + 500 and mean - 500 <= upper * 1.002
 

@@ -168,7 +168,7 @@ def test_a_baseline_of_invalid_trials_does_not_empty_the_table(tmp_path: Path) -
 
 
 def test_one_repeat_at_its_ceiling_leaves_the_median_as_it_is() -> None:
-    """Four of five are known, and the fifth is larger than all: the ratio of medians is exact, and no mean is told."""
+    """Four of five are known, and the fifth is larger than all: the ratio of medians is exact, and there is no mean."""
     base = Ends([10.0, 11.0, 12.0, 13.0, 1000.0], [10.0, 11.0, 12.0, 13.0, math.inf])
     ours = [value / 2 for value in (10.0, 11.0, 12.0, 13.0, 14.0)]
     found = ends.compare(Ends(ours, ours), base, "lower")
@@ -228,7 +228,7 @@ def test_where_means_and_medians_agree_nothing_is_said(tmp_path: Path) -> None:
 
 
 def test_a_repeat_at_the_timeout_is_a_repeat(tmp_path: Path) -> None:
-    """Every row has five, so nothing is said of four."""
+    """Every row has five repeats, so no sentence mentions four."""
     run = with_times(tmp_path, [1.0, 1.01, 1.02, 1.03, 1000.0], [0.9, 0.91, 0.92, 0.93, 0.94])
     rows = rows_of(run)
     assert len(rows[BIND].values) == 4 and rows[BIND].outcomes.total() == 5

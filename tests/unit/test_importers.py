@@ -210,7 +210,7 @@ def dnsperf_json() -> bytes:
 
 
 ASKED = Asked(timeout_ns=2 * S)
-"""What the user says of the files that do not say it."""
+"""What the user adds for files that do not state it."""
 FILES = {
     "dnsperf": dnsperf(),
     "dnsperf-json": dnsperf_json(),
@@ -311,7 +311,7 @@ def test_dnspyre() -> None:
 
 
 def test_a_bucket_of_dnspyre_is_as_wide_as_its_histogram_may_have_it() -> None:
-    """Its JSON has middles of buckets of one digit, rounded: 70 ms stands for 68 to 72 ms, as HDR histograms count."""
+    """Its JSON has middles of buckets of one digit, rounded: 70 ms means 68 to 72 ms, as HDR histograms count."""
     told = DNSPYRE_JSON | {"latencyDistribution": [{"latencyMs": 70, "count": 4}]}
     result = read("dnspyre-json", json.dumps(told).encode())
     (low, of_low), (end, of_end) = counted(result, "sent-lower").items()

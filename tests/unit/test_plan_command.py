@@ -18,7 +18,7 @@ CUBIC = ["--congestion", "cubic"]
 S3 += CUBIC
 POOLED = ["--secondary", "knot", "--set", "server.background-workers=50", "--set", "server.remote-pool-limit=100"]
 DEFAULT_CONGESTION = "bbr"
-"""Of the machine, as it is said to be."""
+"""The machine's congestion control, as these tests pretend."""
 GOLDEN = Path(__file__).parent / "golden/plan.txt"
 
 

@@ -1,4 +1,4 @@
-"""Why a server ended, by its log. The logs are those of Debian's builds with a setting that they do not know."""
+"""Why a server ended, by its log. The logs are of Debian's builds, with a setting that they do not know."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class Scenario:
     bytes_per_record: float = volume.BYTES_PER_RECORD
     secondary: str = "a secondary"
     policies: frozenset[Policy] | None = None
-    """Those that this secondary can have; None: no server is named, so any."""
+    """Policies that this secondary can have; None: any, because no server is named."""
     workers_setting: str = "here: --workers"
     time_wait: bool = True
     """Whether a connection a zone leaves a port in TIME_WAIT on the secondary."""

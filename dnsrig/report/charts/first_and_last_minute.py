@@ -78,7 +78,7 @@ def _curves(run: Run, variant: Variant) -> list[Curve]:
 
 
 def _stretch(trials: Sequence[Trial], which: Which) -> str:
-    """``first minute``, or ``first 10 s`` where the halves of a replay stand for its minutes."""
+    """``first minute``, or ``first 10 s`` if the halves of a short replay are drawn instead."""
     found = [stretch for trial in trials if (stretch := minutes.stretch(trial, which))]
     length_ns = min(end_ns - begun_ns for begun_ns, end_ns in found)
     return f"{which} minute" if length_ns == minutes.MINUTE_NS else f"{which} {digits(length_ns / 1e9)} s"

@@ -47,7 +47,7 @@ def sentence(change: Change) -> str:
 
 def chance(history: History) -> str:
     """How far the whole is to be trusted."""
-    whole = f"chance: a change that is none is told with at most {digits(100 * history.alpha * len(history.series))} %"
+    whole = f"chance: a false change is reported with at most {digits(100 * history.alpha * len(history.series))} %"
     each = f", over {len(history.series)} series" if len(history.series) > 1 else ""
     return f"{whole}{each}, where nothing but chance differs (docs/explanation/history.md)"
 

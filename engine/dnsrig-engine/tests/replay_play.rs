@@ -317,7 +317,7 @@ fn a_client_begins_a_connection_where_it_did() {
     let client = IpAddr::from([127, 1, 0, 1]);
     assert_eq!(served, [(client, 2); 5], "{summary}");
     assert_eq!((count(&summary, "answered"), count(&summary["connections"], "attempted")), (10, 5));
-    // Over another transport than they came, clients keep their connections as they are told.
+    // If --transport differs from the capture, connections follow the options.
     let (served, _) = play_over_tcp(&path, &[&clients_from[..], &["--transport", "tcp"]].concat());
     assert_eq!(served, [(client, 10)]);
 }

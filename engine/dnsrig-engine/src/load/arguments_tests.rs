@@ -34,7 +34,7 @@ fn every_source_is_used_or_the_load_is_refused() {
         refused,
         "16 clients are too few for the addresses of --source: use --clients 200 or more, or leave addresses out"
     );
-    // Of two generators each has addresses of its own.
+    // Each of two generators has addresses of its own.
     assert_eq!(clients(&(sources(20) + "--segment 2/2")), Ok(vec![20]));
     assert!(clients(&(sources(20) + "--segment 2/2 --clients 39")).unwrap_err().contains("--clients 40"));
 }

@@ -44,7 +44,7 @@ pub struct ClientCounts {
     pub unanswered: u32,
     pub sum_ns: i64,
     pub max_ns: i64,
-    /// Of answers, from the sending; meaningless without one.
+    /// The shortest time from sending to an answer; meaningless without an answer.
     pub fastest_ns: i64,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Each client (a source address and port, or a connection) has handles of its own, handed out in turn, and a table of
 //! its queries by handle. A handle keeps its meaning until the table has gone round once, so late answers and
-//! duplicates are told from messages that nobody asked for. Handles of queries that are outstanding are left out, and
+//! duplicates differ from messages that nobody asked for. Handles of queries that are outstanding are left out, and
 //! so are those that [rest](id_rest): the answer to their query may still come. Over UDP, TCP and DoT the handle is the
 //! id of query and answer; a transport whose messages all have the id 0 remembers which stream a handle belongs to.
 
@@ -23,8 +23,8 @@ use crate::{dns::tsig::sign::Signer, net::connection::CloseReason};
 /// A client's table has at most so many places: an id has 16 bits (RFC 1035 §4.1.1).
 pub const TABLE_MAX: usize = 1 << 16;
 
-/// Of the sequence numbers of a client so many may lie between its oldest outstanding query and the next one: a query
-/// keeps the low 24 bits of its own.
+/// The largest distance between the sequence numbers of a client's oldest outstanding query and its next one: a query
+/// keeps the low 24 bits of its number.
 const NUMBERS_OPEN_MAX: u64 = 1 << 24;
 
 /// The table of a connection that one of many clients uses for a while.
@@ -141,8 +141,8 @@ impl Client {
         query.state == State::Outstanding && query.has_number(number)
     }
 
-    /// The sequence number of the next draft; none if there is no place for it or no id. Those of drafts follow each
-    /// other: where one between them would have to be left out, there is none until the drafts are sent.
+    /// The sequence number of the next draft; None if there is no place for it or no id. Drafts have consecutive
+    /// numbers: if the next number is in use, a draft has to wait until the drafts before it are sent.
     fn free_number(&mut self) -> Option<u64> {
         let first = self.next + self.drafts;
         let used = self.outstanding as usize + self.drafts as usize;

@@ -161,7 +161,7 @@ fn a_full_table_takes_no_more_until_one_has_ended() {
 fn a_query_without_an_answer_keeps_one_place_and_no_other_query_waits_for_it() {
     let mut in_flight = in_flight(1, 256);
     send(&mut in_flight, 0, 0, 0);
-    // Ids go round, and that of the first query is left out.
+    // Ids go round, and the first query keeps its id.
     for number in 0..100_000 {
         let query = send(&mut in_flight, 0, 0, number);
         assert_ne!(query[..2], [0, 0]);

@@ -96,7 +96,7 @@ pub struct Counts {
     pub unreachable: u64,
     /// Queries that had to wait until their client had an id or a place for them, or were never sent.
     pub waited_for_id: u64,
-    /// Of the answers at most so many belong to an earlier query with the same id: see [`super::id_rest`].
+    /// The largest possible number of answers that belong to an earlier query with the same id: see [`super::id_rest`].
     pub wrong_matches_max: u64,
 }
 

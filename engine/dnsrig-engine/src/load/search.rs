@@ -55,7 +55,7 @@ pub fn lead(arguments: &Arguments, team: &mut Team, limits: Limits, settings: Se
     summary.capacity_is_lower_bound = search.is_lower_bound();
     summary.base_loss_share = search.base_loss_share();
     if let (Some(capacity_qps), Some(_)) = (summary.capacity_qps, summary.base_loss_share) {
-        // Some were tried before it was known that their loss is that of every rate.
+        // Some were tried before the loss was known to be the same at every rate.
         steps.iter_mut().for_each(|step| step.holds |= step.holds_but_for_loss && step.rate_qps <= capacity_qps);
     }
     summary.steps = steps;

@@ -130,7 +130,7 @@ pub struct Summary {
     pub unsent: u64,
     /// Queries that had to wait until a message id was free, or were never sent for lack of one.
     pub waited_for_id: u64,
-    /// At most so many answers belong to an earlier query with the same id that had no answer before.
+    /// The largest possible number of answers that belong to an earlier query with the same id.
     pub wrong_matches_max: u64,
     /// From the start to the last sending, in nanoseconds.
     pub sending_ns: i64,
@@ -159,7 +159,7 @@ pub struct Summary {
     pub lag_ns: Distribution,
     pub handshake_ns: Option<Distribution>,
     pub busy_share: f64,
-    /// The time in which a thread was to run and another program had its CPU: that of the thread with the longest.
+    /// The longest time that a thread was ready to run while another program had its CPU.
     pub cpu_wait_ns: i64,
     /// Complete intervals that had no room where they are written and told: their queries are counted here only.
     pub intervals_lost: u64,

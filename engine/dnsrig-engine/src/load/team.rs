@@ -110,7 +110,7 @@ pub struct Outcome {
     pub intervals_lost: u64,
     /// Which of the clients of intervals are not served alike.
     pub unequal_clients: Option<UnequalClients>,
-    /// Of all threads the longest time in which one was to run and had no CPU.
+    /// The longest time that a thread was ready to run and had no CPU.
     pub cpu_wait_ns: i64,
     /// What clients saw, where intervals do not say it.
     pub clients: Option<ClientTotals>,

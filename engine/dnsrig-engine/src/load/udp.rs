@@ -325,7 +325,7 @@ fn socket(server: SocketAddr, source: Option<IpAddr>) -> io::Result<UdpSocket> {
 /// A socket that is not connected, as the kernel then has answers to one address of this host come to it only.
 fn shared_socket(server: SocketAddr) -> io::Result<UdpSocket> {
     let socket = bind(target::unspecified(server))?;
-    // The kernel keeps ICMP errors of sockets that are not connected only for who asks for them (ip(7), ipv6(7)).
+    // The kernel keeps ICMP errors of unconnected sockets only if asked to (ip(7), ipv6(7)).
     if server.is_ipv6() {
         setsockopt(&socket, sockopt::Ipv6RecvErr, &true)?;
         // An address that this host has by a local route alone (`ip route add local`) is none of its own for IPv6.

@@ -13,10 +13,10 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
-/// Stands where nothing was measured.
+/// Written where nothing was measured.
 pub const NOTHING: &str = "–";
 
-/// A latency in milliseconds; without any query there is none.
+/// A latency in milliseconds; [`NOTHING`] if no query was measured.
 pub fn latency(time_ns: u64, limit_ns: Option<u64>) -> String {
     if time_ns == 0 { NOTHING.into() } else { milliseconds(time_ns, limit_ns) }
 }

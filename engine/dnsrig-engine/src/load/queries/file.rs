@@ -89,7 +89,7 @@ fn parse_line(builder: &mut Builder, types: &mut Types, line: &[u8]) -> Result<(
     pushed.map(|_| ()).map_err(|reason| format!("`{}`: {reason}", text::show(name)))
 }
 
-/// What stands for the flags that kxdpgun reads after the type (kxdpgun(8)).
+/// The options that replace the flags that kxdpgun reads after the type (kxdpgun(8)).
 fn flag(behind: &[u8]) -> &'static str {
     match behind {
         b"D" | b"d" => ". To ask for DNSSEC records use --dnssec-ok, which is for all queries",

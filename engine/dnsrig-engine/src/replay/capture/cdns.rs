@@ -35,7 +35,7 @@ const ANSWER_HAS_OPT: u64 = 8;
 const HAS_NO_QUESTION: u64 = 16;
 const ANSWER_HAS_NO_QUESTION: u64 = 32;
 
-/// Flags of queries, and those of answers.
+/// Flags of queries and of answers.
 const QUERY_CD: u64 = 1;
 const QUERY_RD: u64 = 1 << 4;
 const ANSWER_CD: u64 = 1 << 8;

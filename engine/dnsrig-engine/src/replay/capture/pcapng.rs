@@ -53,7 +53,7 @@ pub struct Pcapng {
     interfaces: Vec<Interface>,
     /// The time of the packet before: simple packets have none of their own.
     time_ns: i64,
-    /// Of the sections before: packets that were dropped.
+    /// Packets that were dropped in the sections before.
     dropped_before: u64,
     has_statistics: bool,
 }

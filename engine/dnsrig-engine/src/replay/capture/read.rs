@@ -33,7 +33,7 @@ pub struct CaptureReport {
     pub items: u64,
     /// Without compression.
     pub bytes: u64,
-    /// Packets that the capturing program dropped, if the file tells of them.
+    /// Packets that the capturing program dropped, if the file has their number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dropped: Option<u64>,
     /// Why its end was not read, if it was not.

@@ -25,8 +25,8 @@ pub enum Item<'c> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'c> {
     pub role: Role,
-    /// Of a query to the server, or of its answer, in which the client is the source as well; an address or a port that
-    /// was not written down is 0.
+    /// A query to the server, or its answer. The client is the source of both; an address or a port that is not in the
+    /// file is 0.
     pub message: Message<'c>,
     /// What an answer tells of its query.
     pub asked: Option<Asked<'c>>,

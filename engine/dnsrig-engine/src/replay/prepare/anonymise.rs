@@ -49,7 +49,7 @@ impl Anonymiser {
         // A query for a cookie alone has no question (RFC 7873 §5.4).
         let has_question = header.questions > 0;
         self.message.clear();
-        // As many additional records as are left are counted below.
+        // The additional records that are left are counted below.
         self.message.extend_from_slice(&message[..4]);
         self.message.extend_from_slice(&[0, u8::from(has_question), 0, 0, 0, 0, 0, 0]);
         let mut behind = HEADER_BYTES;

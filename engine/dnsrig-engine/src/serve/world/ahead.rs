@@ -45,8 +45,8 @@ pub fn sign(world: &World, stream: &Path, signatures: &mut Signatures) -> Result
     Ok(Ahead { questions, signatures: signatures.take_counts().made })
 }
 
-/// What every world has below `arpa`: who looks whether a resolver validates asks there, whatever clients ask. A name
-/// stands for each wildcard.
+/// What every world has below `arpa`: the check that a resolver validates asks there, whatever clients ask. One name
+/// is asked for each wildcard.
 fn below_arpa(world: &World) -> Vec<(Labels, Rtype)> {
     let mut found = Vec::new();
     for zone in world.zones().filter(|zone| zone.depth() == 2) {
