@@ -3,7 +3,8 @@
 //! If an id were used again too soon, the late answer would count for the new query, as soon as both ask the same. So
 //! the id of a query without an answer rests for [`REST_NS`], or for [`rest_ns_min`] if more than half of the ids of
 //! its client rest. If an id rested for the shorter time only, answers to its later queries are *unsure*: the number of
-//! wrong matches is at most theirs, however late answers come.
+//! wrong matches is at most theirs, if no answer comes later than `REST_NS`. Second answers to a query that had one are
+//! not covered.
 
 use std::collections::VecDeque;
 

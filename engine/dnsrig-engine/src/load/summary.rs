@@ -130,7 +130,7 @@ pub struct Summary {
     pub unsent: u64,
     /// Queries that had to wait until a message id was free, or were never sent for lack of one.
     pub waited_for_id: u64,
-    /// The largest possible number of answers that belong to an earlier query with the same id.
+    /// The largest possible number of answers that belong to an earlier query with the same id that had no answer.
     pub wrong_matches_max: u64,
     /// From the start to the last sending, in nanoseconds.
     pub sending_ns: i64,
