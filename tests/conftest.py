@@ -17,6 +17,15 @@ settings.load_profile("quick")
 # interrupt would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+FULL_LIMIT_S = 900
+"""For a test that only `make test-full` runs, and that names no limit of its own: some wait minutes for resolvers."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("full") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(FULL_LIMIT_S))
+
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for line in others.closing_lines(terminalreporter.stats.get("skipped", [])):

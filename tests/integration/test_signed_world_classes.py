@@ -21,7 +21,6 @@ from dnsrig.servers.resolving import ANCHOR_FILE, HINTS_FILE
 
 CPUS = sorted(os.sched_getaffinity(0))
 INTERNET = "198.18.0.3"
-MANY = [pytest.mark.full, pytest.mark.timeout(900)]
 KINDS = ["bind", "knot-resolver", "powerdns-recursor", "unbound"]
 QUICK = ["unbound"]
 LEVELS: list[Literal["do-unvalidated", "validating"]] = ["do-unvalidated", "validating"]
@@ -38,7 +37,7 @@ def expected(explained: dict[str, Any], *, validates: bool) -> Outcome:
     ("kind", "count"),
     [
         *(pytest.param(kind, 2, id=f"{kind}-few", marks=[] if kind in QUICK else pytest.mark.full) for kind in KINDS),
-        *(pytest.param(kind, 1000, id=f"{kind}-many", marks=MANY) for kind in KINDS),
+        *(pytest.param(kind, 1000, id=f"{kind}-many", marks=pytest.mark.full) for kind in KINDS),
     ],
 )
 def test_a_resolver_answers_for_signed_zones_as_explained(

@@ -93,7 +93,7 @@ def ask(client: Host, root: Path, folder: Path, name: str) -> Found:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("count", [pytest.param(30, marks=pytest.mark.timeout(900))])
+@pytest.mark.parametrize("count", [30])
 def test_delv_finds_of_each_class_what_is_explained(tmp_path: Path, count: int) -> None:
     """Takes minutes: `delv` is started for each name, and resolves each from the root."""
     words = [word for setting in world_classes.SETTINGS for word in ("--set", setting)]

@@ -21,7 +21,6 @@ from dnsrig.servers.resolving import HINTS_FILE
 
 CPUS = sorted(os.sched_getaffinity(0))
 INTERNET = "198.18.0.3"
-MANY = [pytest.mark.full, pytest.mark.timeout(900)]
 KINDS = ["bind", "knot-resolver", "powerdns-recursor", "unbound"]
 QUICK = ["powerdns-recursor"]
 FAULTS = ["lame", "refused", "servfail", "silent", "slow", "truncated", "loop", "oversized"]
@@ -63,7 +62,7 @@ def expected(kind: str, explained: dict[str, Any]) -> Outcome:
     ("kind", "count"),
     [
         *(pytest.param(kind, 2, id=f"{kind}-few", marks=[] if kind in QUICK else pytest.mark.full) for kind in KINDS),
-        *(pytest.param(kind, 1000, id=f"{kind}-many", marks=MANY) for kind in KINDS),
+        *(pytest.param(kind, 1000, id=f"{kind}-many", marks=pytest.mark.full) for kind in KINDS),
     ],
 )
 def test_a_resolver_answers_as_explained(tmp_path: Path, kind: str, count: int) -> None:
