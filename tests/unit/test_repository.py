@@ -210,3 +210,52 @@ def test_the_places_that_are_broken_to_see_whether_tests_notice_are_there() -> N
     """benches/mutations.py runs seldom, and code moves."""
     for place in _module("benches/mutations.py").PLACES:
         assert (ROOT / place.file).read_text().count(place.old) == 1, f"{place.file}: {place.old}"
+
+
+FIGURES = ROOT / "docs/reference/figures.md"
+RESULTS = sorted((ROOT / "docs/explanation").glob("*-results.md"))
+DAY = re.compile(r"\b2\d{3}-[01]\d-[0-3]\d\b")
+
+
+def slug(heading: str) -> str:
+    """The anchor that a heading has on a forge."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def sections(page: Path) -> Iterator[tuple[str, list[str]]]:
+    """Anchor and lines of each section."""
+    for section in re.split(r"^#+ ", page.read_text(), flags=re.MULTILINE)[1:]:
+        heading, *lines = section.splitlines()
+        yield slug(heading), lines
+
+
+def figure_rows() -> list[list[str]]:
+    """What, date, commit, made by, still holds."""
+    lines = [line for line in FIGURES.read_text().splitlines() if line.startswith("| ")]
+    return [line.strip("| ").split(" | ") for line in lines if not line.startswith(("| what", "| ---"))]
+
+
+def test_every_picture_has_a_row_in_the_list_of_figures() -> None:
+    shown = {Path(target).name for row in figure_rows() for target in re.findall(r"\]\((\S+)\)", row[0])}
+    assert {path.name for path in (ROOT / "docs/pictures").iterdir()} <= shown
+
+
+@pytest.mark.parametrize("page", RESULTS, ids=lambda page: page.name)
+def test_every_table_of_results_has_a_row_in_the_list_of_figures(page: Path) -> None:
+    listed = set(re.findall(rf"{re.escape(page.name)}#(\S+?)\)", FIGURES.read_text()))
+    tables = [anchor for anchor, lines in sections(page) if any(line.startswith("| ---") for line in lines)]
+    assert [anchor for anchor in tables if anchor not in listed] == []
+
+
+@pytest.mark.parametrize("page", RESULTS, ids=lambda page: page.name)
+def test_a_page_of_results_begins_with_its_date_and_version(page: Path) -> None:
+    begin = "\n".join(page.read_text().splitlines()[:12])
+    assert DAY.search(begin) and "dnsrig 0." in begin and "reference/figures.md" in begin
+
+
+def test_rows_of_figures_have_a_date_a_commit_an_answer_and_a_place_that_is_there() -> None:
+    for what, day, commit, _, holds in figure_rows():
+        assert DAY.fullmatch(day) and re.fullmatch(r"[0-9a-f]{8}", commit), what
+        assert re.match(r"yes$|yes \(|not measured again: |withdrawn: ", holds), what
+        for target, anchor in re.findall(r"\]\(([^)#\s]+)#(\S+?)\)", what):
+            assert anchor in dict(sections((FIGURES.parent / target).resolve())), f"{target}#{anchor}"
