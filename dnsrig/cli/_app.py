@@ -14,7 +14,7 @@ from typing import NoReturn
 import typer
 from rich.text import Text
 
-from dnsrig import discovery
+from dnsrig import discovery, interruption
 from dnsrig.cli import _console
 from dnsrig.cli._exits import EXIT_BROKEN_PIPE, EXIT_ERROR, EXIT_INTERRUPTED
 from dnsrig.errors import DnsrigError
@@ -93,9 +93,15 @@ def _explain(error: Exception) -> NoReturn:
     sys.exit(getattr(error, "exit_code", EXIT_ERROR))
 
 
+@interruption.caught()
 def main() -> None:
     try:
         _command()(standalone_mode=True)
+    except SystemExit as ended:
+        # Typer makes an exit status of an interrupt, without a word.
+        if isinstance(getattr(ended.__context__, "__cause__", None), KeyboardInterrupt):
+            complain("interrupted")
+        raise
     except DnsrigError as error:
         complain(error.message, error.hint)
         sys.exit(error.exit_code)

@@ -25,7 +25,7 @@ EXIT_SKIP = 125
 EXIT_STOP = 128
 """`git bisect run` ends at it, as at all above 127."""
 EXIT_INTERRUPTED = 130
-"""128 and the number of SIGINT, as a shell has it."""
+"""128 and the number of SIGINT, as a shell has it; also after SIGTERM, SIGHUP and SIGQUIT."""
 EXIT_BROKEN_PIPE = 141
 """128 and the number of SIGPIPE: who read standard output went away."""
 
@@ -38,7 +38,7 @@ STATUS: dict[str, dict[int, str]] = {
         0: "it did what was asked. A server that failed, or a trial that reached its limit, is a result",
         EXIT_ERROR: "an error, with one sentence on standard error",
         EXIT_USAGE: "bad input: an unknown option, name, key or value",
-        EXIT_INTERRUPTED: "interrupted; what was finished is kept",
+        EXIT_INTERRUPTED: "interrupted by SIGINT, SIGTERM, SIGHUP or SIGQUIT; what was finished is kept",
         EXIT_BROKEN_PIPE: "the reader of standard output went away",
     },
     "check": {EXIT_ERROR: "something is missing without which dnsrig cannot work"},

@@ -30,6 +30,7 @@ def command(
     under another kernel, in User-mode Linux. Reads nothing but SPEC. Phases and progress go to standard output as JSON
     lines. Exit status 0 for every result, `timeout` and `server-failed` among them.
     """
+    from dnsrig import interruption
     from dnsrig.experiment import trial
     from dnsrig.experiment.executors import executor
     from dnsrig.lab import removal
@@ -41,7 +42,7 @@ def command(
     wanted = read_json(spec, TrialSpec)
     try:
         record = executor(wanted.kernel).run_trial(wanted, directory, _print_event)
-    except trial.Interrupted:
+    except interruption.Interrupted:
         complain("interrupted; everything that this trial made was removed")
         sys.exit(EXIT_INTERRUPTED)
     _print_event({"event": "ended", "outcome": record.outcome, "reason": record.reason})

@@ -76,6 +76,7 @@ class Child:
         self._popen.send_signal(signal.SIGTERM)
         deadline = time.monotonic() + TEARDOWN_LIMIT_S
         while self._popen.poll() is None and time.monotonic() < deadline:
+        self._popen.send_signal(signal.SIGCONT)  # one that is stopped (SIGSTOP) hears nothing until it goes on
             try:
                 self._popen.wait(1)
             except (subprocess.TimeoutExpired, KeyboardInterrupt):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import dnsrig
-from dnsrig import datasets, paths, streams
+from dnsrig import datasets, interruption, paths, streams
 from dnsrig.errors import UsageError
 from dnsrig.experiment import builds, certificates, model, path, plan
 from dnsrig.experiment import versions as versions_of_server
@@ -92,6 +92,7 @@ def check_name(experiment: str) -> None:
         )
 
 
+@interruption.caught()
 def prepare(request: Request, note: Note) -> Manifest:
     """Everything up to the first trial."""
     document, points, repeats = draft(request)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import dnsrig
-from dnsrig import cached, datasets, paths, streams
+from dnsrig import cached, datasets, interruption, paths, streams
 from dnsrig.analysis.read import Trial
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import children
@@ -209,6 +209,7 @@ def _execute(manifest: Manifest, directory: Path, progress: Progress, lanes: Seq
     started = len(manifest.order) - len(waiting)
     running: dict[Running, Lane] = {}
     events: children.Events = queue.SimpleQueue()
+@interruption.caught()
     errors, in_a_row = 0, Counter[Lane]()
     try:
         while waiting or running:
@@ -236,6 +237,9 @@ def _execute(manifest: Manifest, directory: Path, progress: Progress, lanes: Seq
     return errors
 
 
+    except KeyboardInterrupt:
+        progress.note("interrupted: each trial that runs now removes what it made; that may take a minute")
+        raise
 def _end(running: Iterable[Running]) -> None:
     """Side by side, as each may take its time; whoever is in a hurry does not stop what removes things."""
     threads = [threading.Thread(target=trial.end) for trial in running]

@@ -13,12 +13,11 @@ import traceback
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import polars as pl
 
-from dnsrig import checksums, datasets, paths
+from dnsrig import cached, checksums, datasets, interruption, paths
 from dnsrig.analysis import checks, failures
 from dnsrig.analysis.read import Trial
 from dnsrig.errors import DnsrigError
@@ -44,17 +43,13 @@ MISSED_TICKS_ALLOWED = 0.1
 """Share of its ticks that `watch` may miss before the trial counts as badly observed."""
 
 
-class Interrupted(BaseException):
-    """SIGINT or SIGTERM: not an error, so that nothing that handles errors stops it."""
-
-
+@interruption.caught()
 def run_trial(spec: TrialSpec, directory: Path, report: Report) -> TrialRecord:
     """Execute ``spec``; ``directory`` appears by rename when all is written, or not at all.
 
     A trial that fails by our own fault leaves ``<directory>.aborted`` and raises.
     """
     check_new(directory)
-    catch_signals()
     working = directory.with_name(f"{directory.name}.running")
     set_aside(working)
     working.mkdir(parents=True)
@@ -282,22 +277,6 @@ def _compress(path: Path) -> None:
     with path.open("rb") as plain, gzip.open(f"{path}.gz", "wb", compresslevel=4) as packed:
         shutil.copyfileobj(plain, packed, 1 << 20)
     path.unlink()
-
-
-def catch_signals() -> None:
-    """From now on SIGINT and SIGTERM raise ``Interrupted`` once, and are ignored afterwards."""
-    owner = os.getpid()
-
-    def interrupt(number: int, _frame: FrameType | None) -> None:
-        if os.getpid() != owner:
-            os._exit(EXIT_OF_CHILD)  # a forked helper of a library: it must not unwind our stack
-        # One interruption is enough: the removal that follows must not be cut short.
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        raise Interrupted(signal.Signals(number).name)
-
-    signal.signal(signal.SIGTERM, interrupt)
-    signal.signal(signal.SIGINT, interrupt)
 
 
 def end_with_stdin() -> None:

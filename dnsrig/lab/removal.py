@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import signal
 from pathlib import Path
 
 from pyroute2 import netns
 from pyroute2.netlink.exceptions import NetlinkError
 
+from dnsrig import interruption
 from dnsrig.lab import cgroup, ledger, nic
 from dnsrig.lab.ledger import Ledger
 
@@ -20,11 +20,8 @@ def remove(made: Ledger) -> list[str]:
 
     A signal that comes meanwhile waits: a removal is never cut short.
     """
-    waiting = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
-    try:
+    with interruption.deferred():
         return _remove(made)
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, waiting)
 
 
 def _remove(made: Ledger) -> list[str]:

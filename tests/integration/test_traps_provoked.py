@@ -50,14 +50,11 @@ def eventually(trap: str, verdict: str, measure: Measure, *settings: str) -> Con
 
 def executed_here(spec: TrialSpec, directory: Path, report: Report) -> Trial:
     """A trial in this process, which is then as it was before."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     affinity = os.sched_getaffinity(0)
     try:
         return Trial(directory, run_trial(spec, directory, report))
     finally:
         os.sched_setaffinity(0, affinity)
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def finding(trap: str, trial: Trial) -> Conclusion:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from dnsrig import paths
+from dnsrig import interruption, paths
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import trial
 from dnsrig.experiment.needed import data
@@ -34,12 +34,12 @@ OVERHEAD_S = 19.0
 """As measured: under the running kernel it is 4 s; its boot is added, and programs start ten times as slowly."""
 
 
+@interruption.caught()
 def run_trial(spec: TrialSpec, directory: Path, report: Report) -> TrialRecord:
     """As `trial.run_trial`, under User-mode Linux; inside, simply that. Raises what the trial inside complained of."""
     if uml.inside():
         return trial.run_trial(spec, directory, report)
     trial.check_new(directory)
-    trial.catch_signals()
     kernel = uml.install()
     directory.parent.mkdir(parents=True, exist_ok=True)
     with _job() as (job, ledger_handle):
