@@ -1,37 +1,94 @@
-"""Things in the cache appear whole or not at all, made by one process at a time."""
+"""Folders that one process at a time makes or fills: the cache, in which things appear whole or not at all, and runs."""
 
 from __future__ import annotations
 
 import fcntl
+import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from dnsrig.errors import DnsrigError
 
 UNFINISHED = ".unfinished-"
+ENDING_LIMIT_S = 90.0
+"""How long what a dead owner of a folder started may take to end."""
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """One process at a time in ``folder``; others wait."""
+def locked(folder: Path) -> Iterator[int]:
+    """One process at a time in ``folder``; others wait. Gives the lock's descriptor, as `only_one` does."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+        yield lock.fileno()
 
 
 @contextmanager
-def only_one(folder: Path, otherwise: str) -> Iterator[None]:
-    """One process in ``folder``; another is told ``otherwise``."""
-    with (folder / ".lock").open("w") as lock:
+def only_one(folder: Path, otherwise: str, note: Callable[[str], None] = lambda text: None) -> Iterator[int]:
+    """One process in ``folder``; for another, ``otherwise`` is the error.
+
+    Gives the lock's descriptor: a child that inherits it has the folder, too, until it ends (flock(2)). If the owner
+    died and only such a child is left, it is waited for, and ``note`` is called.
+    """
+    with (folder / ".lock").open("a+") as lock:
+        _take(lock, otherwise, note)
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
+        lock.flush()
+        yield lock.fileno()
+
+
+def _take(lock: IO[str], otherwise: str, note: Callable[[str], None]) -> None:
+    deadline = None
+    while True:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            lock.seek(0)
+            if not _has_died(lock.read()) or (deadline is not None and time.monotonic() > deadline):
+                raise DnsrigError(otherwise, hint="wait until it ends") from error
+        if deadline is None:
+            note("waiting for the end of what an earlier process started here")
+            deadline = time.monotonic() + ENDING_LIMIT_S
+        time.sleep(0.05)
+
+
+def _has_died(owner: str) -> bool:
+    """Whether there is no such process any more, or its parent has yet to learn of its end (proc_pid_stat(5))."""
+    if not owner.isdecimal():
+        return False
+    try:
+        return Path("/proc", owner, "stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+@contextmanager
+def held(folder: Path, otherwise: str) -> Iterator[Callable[[], bool]]:
+    """``folder`` itself, which is there, is this process's; for another process, ``otherwise`` is the error.
+
+    Gives a function: whether what has that name is still this folder.
+    """
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+    def is_ours() -> bool:
+        return folder.exists() and os.path.samestat(os.fstat(handle), folder.stat())
+
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise DnsrigError(otherwise, hint="wait until it ends") from error
-        yield
+        if not is_ours():  # somebody renamed it just before
+            raise DnsrigError(otherwise, hint="wait until it ends")
+        yield is_ours
+    finally:
+        os.close(handle)
 
 
 @contextmanager

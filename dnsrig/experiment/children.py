@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import queue
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
 from dnsrig.experiment.trial import set_aside
+from dnsrig.lab import removal
 from dnsrig.lab.process import on_cpu
 from dnsrig.rundir import TrialRecord, TrialSpec, read_json
 
@@ -44,22 +47,21 @@ Events = queue.SimpleQueue[tuple[Running, dict[str, Any] | None]]
 class Child:
     """One trial as a child process of its own session; it ends when we do."""
 
-    def __init__(self, spec: TrialSpec, target: Path, events: Events, cpu: int | None = None) -> None:
-        """Starts it; ``cpu``: the only one that it may use, None: all that we may."""
+    def __init__(self, spec: TrialSpec, target: Path, events: Events, lock: int, cpu: int | None = None) -> None:
+        """Starts it. ``lock``: what holds the folder of ``target``, until the trial has ended, too (`dnsrig.cached`).
+        ``cpu``: the only one that it may use, None: all that we may."""
         self.spec, self.target = spec, target
         self._errors: list[str] = []
         set_aside(target.with_name(f"{target.name}.running"))
-        self._file = tempfile.NamedTemporaryFile("w", suffix=".json")  # noqa: SIM115 (it lives as long as the child)
-        self._file.write(spec.model_dump_json())
-        self._file.flush()
-        with on_cpu(cpu):
+        with _without_name(spec.model_dump_json()) as (handle, name), on_cpu(cpu):
             self._popen = subprocess.Popen(
-                [*TRIAL_COMMAND, self._file.name, str(target)],
+                [*TRIAL_COMMAND, name, str(target)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 text=True,
                 start_new_session=True,
+                pass_fds=(handle, lock),
             )
         self._errors_reader = threading.Thread(target=self._collect, daemon=True)
         self._errors_reader.start()
@@ -67,16 +69,16 @@ class Child:
 
     def result(self) -> tuple[TrialRecord | None, str]:
         self._errors_reader.join(5)
-        self._file.close()
         if (self.target / "trial.json").exists():
             return read_json(self.target / "trial.json", TrialRecord), ""
-        return None, _reason(self._errors)
+        removal.clean()  # one that was killed has removed nothing
+        return None, _reason(self._errors, self._popen.returncode)
 
     def end(self) -> None:
         self._popen.send_signal(signal.SIGTERM)
+        self._popen.send_signal(signal.SIGCONT)  # one that is stopped (SIGSTOP) hears nothing until it goes on
         deadline = time.monotonic() + TEARDOWN_LIMIT_S
         while self._popen.poll() is None and time.monotonic() < deadline:
-        self._popen.send_signal(signal.SIGCONT)  # one that is stopped (SIGSTOP) hears nothing until it goes on
             try:
                 self._popen.wait(1)
             except (subprocess.TimeoutExpired, KeyboardInterrupt):
@@ -84,7 +86,7 @@ class Child:
         if self._popen.poll() is None:
             self._popen.kill()
             self._popen.wait()
-        self._file.close()
+            removal.clean()
 
     def _listen(self, events: Events) -> None:
         assert self._popen.stdout is not None
@@ -100,6 +102,18 @@ class Child:
                 self._errors.append(line.rstrip())
 
 
+@contextlib.contextmanager
+def _without_name(content: str) -> Iterator[tuple[int, str]]:
+    """A file in memory for a child that inherits its descriptor, and the name by which the child opens it. It is gone
+    with the last process that has it, however that ends."""
+    handle = os.memfd_create("spec.json")
+    try:
+        os.write(handle, content.encode())
+        yield handle, f"/dev/fd/{handle}"
+    finally:
+        os.close(handle)
+
+
 def _event(line: str) -> dict[str, Any]:
     """An event of the trial; whatever else a program may print there counts as none."""
     try:
@@ -109,8 +123,9 @@ def _event(line: str) -> dict[str, Any]:
     return event if isinstance(event, dict) and "event" in event else {"event": "noise"}
 
 
-def _reason(errors: list[str]) -> str:
-    """The sentence among what a failed trial wrote to standard error."""
+def _reason(errors: list[str], status: int) -> str:
+    """The sentence among what a failed trial wrote to standard error, or which signal ended it."""
     lines = [line for line in errors if line.strip()]
     ours = [line.removeprefix("dnsrig: ") for line in lines if line.startswith("dnsrig: ")]
-    return (ours or lines[-1:] or ["it ended at once"])[0]
+    killed = [f"its process was ended by {signal.Signals(-status).name}"] if status < 0 else []
+    return (ours or killed or lines[-1:] or ["it ended at once"])[0]

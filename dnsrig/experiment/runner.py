@@ -9,6 +9,7 @@ import shutil
 import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -40,10 +41,10 @@ class Lane(Protocol):
 
 
 class Here:
-    """This machine; ``cpu``: the only one that the trial may use."""
+    """This machine; ``lock``: what holds the run (`dnsrig.cached`), ``cpu``: the only one that the trial may use."""
 
-    def __init__(self, cpu: int | None) -> None:
-        self._cpu = cpu
+    def __init__(self, lock: int, cpu: int | None) -> None:
+        self._lock, self._cpu = lock, cpu
 
     def takes(self, key: TrialKey) -> bool:
         return True
@@ -52,7 +53,7 @@ class Here:
         if self._cpu is None:
             # Drawing progress must not take time of a server under test.
             move_to(set(spec.hosts[OBSERVER].cpus))
-        return Child(spec, target, events, self._cpu)
+        return Child(spec, target, events, self._lock, self._cpu)
 
 
 class Progress(Protocol):
@@ -185,31 +186,35 @@ class Local:
 def execute(manifest: Manifest, directory: Path, progress: Progress, *, at_once: int = 1) -> int:
     """Run every trial that is not finished here, ``at_once`` at a time. Returns how many failed by our own fault."""
     check_at_once(manifest, at_once)
-    with _own_cpus_kept():
-        return execute_on(_here(manifest, at_once), manifest, directory, progress)
+    with _own_cpus_kept(), _held(directory, progress) as lock:
+        return _execute(manifest, directory, progress, _here(manifest, at_once, lock))
 
 
 def execute_on(lanes: Sequence[Lane], manifest: Manifest, directory: Path, progress: Progress) -> int:
     """Run every trial that is not finished on one of ``lanes``. Returns how many failed by our own fault."""
-    with cached.only_one(directory, "somebody else is executing this run already"):
+    with _held(directory, progress):
         return _execute(manifest, directory, progress, lanes)
 
 
-def _here(manifest: Manifest, at_once: int) -> list[Lane]:
+def _held(directory: Path, progress: Progress) -> AbstractContextManager[int]:
+    return cached.only_one(directory, "somebody else is executing this run already", progress.note)
+
+
+def _here(manifest: Manifest, at_once: int, lock: int) -> list[Lane]:
     """Lanes of this machine: each with a CPU of its own, or one in which hosts have the CPUs of their specs."""
-    return [Here(cpu) for cpu in own_cpus()[-at_once:]] if _apart(manifest) else [Here(None)]
+    return [Here(lock, cpu) for cpu in own_cpus()[-at_once:]] if _apart(manifest) else [Here(lock, None)]
 
 
 def _apart(manifest: Manifest) -> bool:
     return all(executor(spec.kernel).APART for spec in manifest.specs.values())
 
 
+@interruption.caught()
 def _execute(manifest: Manifest, directory: Path, progress: Progress, lanes: Sequence[Lane]) -> int:
     waiting = missing(manifest, directory)
     started = len(manifest.order) - len(waiting)
     running: dict[Running, Lane] = {}
     events: children.Events = queue.SimpleQueue()
-@interruption.caught()
     errors, in_a_row = 0, Counter[Lane]()
     try:
         while waiting or running:
@@ -232,14 +237,14 @@ def _execute(manifest: Manifest, directory: Path, progress: Progress, lanes: Seq
             in_a_row[lane] = in_a_row[lane] + 1 if record is None else 0
             if in_a_row[lane] == ERRORS_IN_A_ROW:
                 raise _too_many(directory, ERRORS_IN_A_ROW, reason)
+    except KeyboardInterrupt:
+        progress.note("interrupted: each trial that runs now removes what it made; that may take a minute")
+        raise
     finally:
         _end(running)
     return errors
 
 
-    except KeyboardInterrupt:
-        progress.note("interrupted: each trial that runs now removes what it made; that may take a minute")
-        raise
 def _end(running: Iterable[Running]) -> None:
     """Side by side, as each may take its time; whoever is in a hurry does not stop what removes things."""
     threads = [threading.Thread(target=trial.end) for trial in running]

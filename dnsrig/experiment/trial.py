@@ -36,7 +36,7 @@ from dnsrig.rundir import OBSERVER, LogDrilldown, PathSpec, TrialRecord, TrialSp
 from dnsrig.servers import driver
 
 COMPRESS_FROM_BYTES = 1 << 20
-EXIT_OF_CHILD = 128 + signal.SIGTERM
+TAKEN = "another process is executing this trial"
 MOST_LOG_EVENTS = 100_000
 """Of one log, that are kept as rows."""
 MISSED_TICKS_ALLOWED = 0.1
@@ -53,17 +53,20 @@ def run_trial(spec: TrialSpec, directory: Path, report: Report) -> TrialRecord:
     working = directory.with_name(f"{directory.name}.running")
     set_aside(working)
     working.mkdir(parents=True)
-    try:
-        record = _execute(spec, working, report)
-        _conclude(record, working)
-        working.rename(directory)
-        return record
-    except BaseException:
-        if working.exists():
-            with contextlib.suppress(OSError):  # the disk may be full
-                (working / "error.txt").write_text(traceback.format_exc())
-            set_aside(working)
-        raise
+    with cached.held(working, TAKEN) as is_ours:
+        try:
+            record = _execute(spec, working, report)
+            _conclude(record, working)
+            if not is_ours():
+                raise DnsrigError(f"{working} was removed or renamed while this trial ran")
+            working.rename(directory)
+            return record
+        except BaseException:
+            if is_ours():
+                with contextlib.suppress(OSError):  # the disk may be full
+                    (working / "error.txt").write_text(traceback.format_exc())
+                _rename_aside(working)
+            raise
 
 
 def check_new(directory: Path) -> None:
@@ -74,12 +77,18 @@ def check_new(directory: Path) -> None:
 
 
 def set_aside(working: Path) -> None:
-    """Rename what an interrupted trial left to ``….aborted``, replacing an older one."""
+    """Rename what an interrupted trial left to ``….aborted``, replacing an older one. One that is still executed is
+    left alone: that is an error."""
     if working.exists():
-        aside = working.with_name(working.name.removesuffix(".running") + ".aborted")
-        shutil.rmtree(aside, ignore_errors=True)
-        shutil.rmtree(working / "state", ignore_errors=True)
-        working.rename(aside)
+        with cached.held(working, TAKEN):
+            _rename_aside(working)
+
+
+def _rename_aside(working: Path) -> None:
+    aside = working.with_name(working.name.removesuffix(".running") + ".aborted")
+    shutil.rmtree(aside, ignore_errors=True)
+    shutil.rmtree(working / "state", ignore_errors=True)
+    working.rename(aside)
 
 
 def _execute(spec: TrialSpec, working: Path, report: Report) -> TrialRecord:

@@ -73,8 +73,8 @@ def install(archive: str, size_bytes: int, sha256: str, folder: str) -> None:
 def execute(spec_json: str, lease: str, report: Report) -> dict[str, Any]:
     """Execute one trial; returns its archive, or that of its logs with the reason why it failed."""
     # One that was lost with its worker may still be removing what it made.
-    with _executing, cached.locked(paths.cache() / "trial"):
-        return _execute(TrialSpec.model_validate_json(spec_json), lease, report)
+    with _executing, cached.locked(paths.cache() / "trial") as lock:
+        return _execute(TrialSpec.model_validate_json(spec_json), lease, report, lock)
 
 
 def end(limit_s: float) -> None:
@@ -84,14 +84,14 @@ def end(limit_s: float) -> None:
         _executing.release()
 
 
-def _execute(spec: TrialSpec, lease: str, report: Report) -> dict[str, Any]:
+def _execute(spec: TrialSpec, lease: str, report: Report, lock: int) -> dict[str, Any]:
     move_to(set(spec.hosts[OBSERVER].cpus))
     target = _results(spec.run) / spec.variant.id / f"{spec.repeat:02d}"
     _remove(target)
     target.parent.mkdir(parents=True, exist_ok=True)
     events: children.Events = queue.SimpleQueue()
     try:
-        reason = _follow(Child(spec, target, events), events, lease, report)
+        reason = _follow(Child(spec, target, events, lock), events, lease, report)
         return _packed(target, reason)
     finally:
         _remove(target)
