@@ -47,7 +47,8 @@ def _take(lock: IO[str], otherwise: str, note: Callable[[str], None]) -> None:
     deadline = None
     while True:
         try:
-            return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
         except BlockingIOError as error:
             lock.seek(0)
             if not _has_died(lock.read()) or (deadline is not None and time.monotonic() > deadline):

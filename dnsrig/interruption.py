@@ -33,7 +33,8 @@ def caught() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread may set handlers, and it has
         return
-    owner, came = os.getpid(), []
+    owner = os.getpid()
+    came: list[int] = []
 
     def interrupt(number: int, _frame: FrameType | None) -> None:
         if os.getpid() != owner:

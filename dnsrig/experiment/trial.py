@@ -24,7 +24,7 @@ from dnsrig.errors import DnsrigError
 from dnsrig.experiment import needed
 from dnsrig.experiment.elsewhere import gathered, remote
 from dnsrig.experiment.elsewhere.remote import Remote
-from dnsrig.lab import conditions, idle
+from dnsrig.lab import conditions, idle, stopped
 from dnsrig.lab.elsewhere import end
 from dnsrig.lab.links import selftest
 from dnsrig.lab.network import Network
@@ -96,20 +96,26 @@ def _execute(spec: TrialSpec, working: Path, report: Report) -> TrialRecord:
     os.sched_setaffinity(0, observer.cpus)
     with (
         idle.awake(not spec.cpus_sleep),
+        stopped.noticed() as was_stopped,
         remote.opened(spec.machines, working, spec.run) as machines,
         Network(spec.hosts, spec.links, directory=working, repeat=spec.repeat, machines=_ready(spec, machines)) as lab,
     ):
         before = conditions.moment(working, lab.tag)
         link_checks = lab.check_links()
-        context = TrialContext(spec, working, lab, report)
+        context = TrialContext(spec, working, lab, report, [*needed.data(spec), paths.engine()])
         try:
             result = _unfit(link_checks) or _measure(context)
             if any(phase.name == "measure" for phase in context.phases.ended):
                 _at_end.look(context)
+            context.faults.check()
+            was_stopped.check()
             if "watch" in context.instruments.started:
                 context.clocks.finish()
                 context.instruments.stop("watch")
             seen = gathered.gather(context, machines)
+        except Exception:
+            context.faults.check()  # it may be why, and is then what is told
+            raise
         finally:
             context.close()
         links = lab.finish_links()
@@ -158,6 +164,7 @@ def _measure(context: TrialContext) -> Result:
     try:
         return procedure(context.spec.procedure).measure(context)  # type: ignore[no-any-return]
     except ServerFailed as failure:
+        context.faults.check()
         return Result("server-failed", str(failure))
 
 
@@ -185,10 +192,7 @@ def _validated(record: TrialRecord) -> TrialRecord:
     if record.outcome in ("done", "timeout") and (why := next(_late_links(record), "")):
         record.outcome, record.reason = "invalid", why
         return record
-    watch = record.instruments.get("watch")
-    if watch is None:
-        record.outcome, record.reason = "invalid", "watch ended before the trial did: its samples are cut short"
-        return record
+    watch = record.instruments.get("watch", {})
     listed = watch.get("sockets") or {}
     if dropped := watch.get("rows_dropped", 0) + listed.get("rows_dropped", 0):
         record.outcome, record.reason = "invalid", f"watch dropped {dropped:,} samples"

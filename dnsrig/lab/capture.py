@@ -56,6 +56,10 @@ def capturing(host: Host, interface: str, expression: str, file: Path) -> Iterat
             _await_start(tcpdump, errors)
             yield capture
             time.sleep(HELD_BACK_S)
+            if not tcpdump.running:
+                raise DnsrigError(
+                    f"tcpdump {tcpdump.how_it_ended()}: {errors.read_text(errors='replace')[-300:].strip()}"
+                )
         finally:
             tcpdump.stop()
     said = DROPPED.search(errors.read_text(errors="replace"))

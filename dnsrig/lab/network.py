@@ -90,6 +90,11 @@ class Network:
                 found.append(selftest.check(left, right, spec, link.began_s))
         return found
 
+    def check_running(self) -> None:
+        """Raise DnsrigError if a program that makes a link has ended."""
+        for _, link in self.made:
+            link.check()
+
     def finish_links(self) -> dict[str, dict[str, Any]]:
         """End the emulated links and take what each says of itself; by ``link``, or with more than one
         ``link-LEFT-RIGHT``.

@@ -132,7 +132,7 @@ def _concluded(context: TrialContext) -> Result:
     path = context.directory / "transfers.arrow"
     rows = pl.read_ipc_stream(path) if path.exists() else pl.DataFrame(schema=TRANSFERS.schema)
     seen = spread(rows, zones=context.spec.dataset.zones, serial=_next_serial(context), since_ns=started.monotonic_ns)
-    summary = context.instruments.started[INSTRUMENT].summary
+    summary = context.instruments.started[INSTRUMENT].summary or {}
     return concluded(seen, summary, secondaries=int(context.option("secondaries")), limit_s=context.spec.limit_s)
 
 
@@ -140,10 +140,8 @@ def _next_serial(context: TrialContext) -> int:
     return (context.spec.next_dataset or context.spec.dataset).serial
 
 
-def concluded(seen: Spread, summary: Mapping[str, Any] | None, *, secondaries: int, limit_s: float) -> Result:
+def concluded(seen: Spread, summary: Mapping[str, Any], *, secondaries: int, limit_s: float) -> Result:
     """What was ``seen``, and the ``summary`` of the instrument, mean for a trial of so many ``secondaries``."""
-    if summary is None:
-        return Result("invalid", "the instrument ended without saying what it saw")
     if not seen.asked_ns:
         return Result("timeout", f"no NOTIFY came within {limit_s:g} s")
     if reason := _kept_up.why_transfer_did_not(summary):

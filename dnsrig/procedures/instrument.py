@@ -21,6 +21,8 @@ from dnsrig.lab.process import Process
 START_LIMIT_S = 10.0
 STOP_LIMIT_S = 10.0
 HINT = "hint: "
+ENDLESS = ("clock", "watch")
+"""Subcommands of the engine that observe a trial until its end."""
 
 
 class Overdue(DnsrigError):
@@ -83,16 +85,27 @@ class Instrument:
         return DnsrigError(f"the instrument {self.name} {how}{sentence}", hint=hint)
 
     def take(self, event: dict[str, Any]) -> bool:
-        """Take in an event; whether it was the summary, after which the process is stopped. Its early end raises."""
+        """Take in an event; whether it was the summary, after which the process is stopped. Raises DnsrigError if it
+        ended before it was done, by itself or because somebody else ended it."""
         if event["event"] == "ended":
             with contextlib.suppress(subprocess.TimeoutExpired):  # its output ends a moment before it does
                 self.process.popen.wait(STOP_LIMIT_S)
             raise self._failed(self.process.how_it_ended())
         if event["event"] != "summary":
             return False
+        if not self.process.stopped_by_us and (event.get("interrupted") or event.get("outcome") == "interrupted"):
+            raise DnsrigError(f"the instrument {self.name} was interrupted by a signal before it was done")
         self.summary = event
         self.process.stop(limit_s=STOP_LIMIT_S)
         return True
+
+    def check(self) -> None:
+        """Raise DnsrigError if it has ended without a summary, or at all if it is to run until it is stopped."""
+        untaken = [event["event"] for event in list(self.events.queue)]
+        if self.process.stopped_by_us or self.summary is not None or "ended" not in untaken:
+            return
+        if "summary" not in untaken or self.process.command[1] in ENDLESS:
+            self.take({"event": "ended"})
 
     def say(self, **what: Any) -> None:
         """A line on its standard input, of one that is led."""
@@ -112,21 +125,15 @@ class Instrument:
         return event
 
     def stop(self) -> None:
-        """End an instrument that runs until told, and take its summary if it says one."""
+        """End an instrument that runs until told, and take its summary. Raises DnsrigError if there is none."""
+        self.process.stopped_by_us = True
         self.process.popen.terminate()
         try:
             self.process.popen.wait(STOP_LIMIT_S)
         except subprocess.TimeoutExpired:
             self.process.stop(limit_s=0)
         while self.summary is None:
-            try:
-                event = self.events.get(timeout=STOP_LIMIT_S)
-            except queue.Empty:
-                return
-            if event["event"] == "summary":
-                self.summary = event
-            if event["event"] == "ended":
-                return
+            self.next_event(STOP_LIMIT_S)
 
 
 def read_events(stream: IO[str], events: queue.Queue[dict[str, Any]]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,12 +22,12 @@ Start = Callable[..., Instrument]
 def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Start:
     """Start an instrument whose engine is a shell script."""
 
-    def started(script: str) -> Instrument:
+    def started(script: str, name: str = "load") -> Instrument:
         engine = tmp_path / "dnsrig-engine"
         engine.write_text(f"#!/bin/sh\n{script}\n")
         engine.chmod(0o755)
         monkeypatch.setenv("DNSRIG_ENGINE", str(engine))
-        return Instrument.start("load", HOST, ["load"], tmp_path / "instruments" / "load.stderr")
+        return Instrument.start(name, HOST, [name], tmp_path / "instruments" / f"{name}.stderr")
 
     return started
 
@@ -75,3 +76,56 @@ def test_one_that_must_be_on_time_goes_first_where_it_may(start: Start) -> None:
     got = instrument.process.go_first()
     assert got == (os.sched_getscheduler(instrument.process.pid) == os.SCHED_FIFO)
     instrument.process.stop()
+
+
+SUMMARY = """echo '{"event":"started"}'; echo '{"event":"summary",%s}'; exit %d"""
+
+
+@pytest.mark.parametrize("told", ['"interrupted":true', '"outcome":"interrupted"'])
+def test_one_that_somebody_else_interrupted_is_no_result(start: Start, told: str) -> None:
+    instrument = start(SUMMARY % (told, 130))
+    with pytest.raises(DnsrigError, match="the instrument load was interrupted by a signal before it was done"):
+        instrument.take(instrument.events.get(timeout=10))
+
+
+def test_one_that_we_stop_may_say_that_it_was_interrupted(start: Start) -> None:
+    instrument = start("""trap 'echo "{\\"event\\":\\"summary\\",\\"interrupted\\":true}"; exit 130' TERM
+echo '{"event":"started"}'
+while :; do sleep 0.05; done""")
+    instrument.stop()
+    assert instrument.summary is not None and instrument.summary["interrupted"]
+
+
+def test_one_that_is_stopped_and_has_no_summary_is_an_error(start: Start) -> None:
+    instrument = start("""echo '{"event":"started"}'; echo 'no space' >&2; exec sleep 60""")
+    with pytest.raises(DnsrigError, match="the instrument load was ended by SIGTERM: no space"):
+        instrument.stop()
+
+
+def ended(start: Start, script: str, name: str = "load") -> Instrument:
+    """An instrument whose end nobody has heard yet."""
+    instrument = start(script, name)
+    instrument.process.popen.wait(10)
+    while [event["event"] for event in list(instrument.events.queue)][-1:] != ["ended"]:
+        time.sleep(0.01)
+    return instrument
+
+
+def test_an_end_that_nobody_waits_for_is_noticed(start: Start) -> None:
+    killed = ended(start, """echo '{"event":"started"}'; kill -KILL $$""", "watch")
+    with pytest.raises(DnsrigError, match="the instrument watch was ended by SIGKILL"):
+        killed.check()
+    in_order = ended(start, SUMMARY % ('"samples":3', 0), "watch")
+    with pytest.raises(DnsrigError, match="the instrument watch exited with status 0"):
+        in_order.check()
+
+
+def test_an_end_that_was_due_is_no_fault(start: Start) -> None:
+    done = ended(start, SUMMARY % ('"sent":3', 0))
+    done.check()
+    assert done.take(done.events.get(timeout=10)), "its summary is still to be taken"
+    done.check()
+    running = start("""echo '{"event":"started"}'; cat""")
+    running.check()
+    running.process.stop()
+    running.check()

@@ -167,6 +167,8 @@ def test_an_interrupt_while_links_end_leaves_nothing(ledgers: Path) -> None:
     class Slow:
         began_s = 0.0
 
+        def check(self) -> None: ...
+
         def finish(self) -> None:
             raise KeyboardInterrupt
 

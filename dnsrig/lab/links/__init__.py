@@ -44,6 +44,9 @@ class Link(Protocol):
     def began_s(self) -> float:
         """CLOCK_REALTIME from which changes of its loss count."""
 
+    def check(self) -> None:
+        """Raise DnsrigError if a program that makes it has ended."""
+
     def finish(self) -> dict[str, Any] | None:
         """End it, if it is not ended, and take what it says of itself; None where it says nothing. Safe to call
         twice."""
@@ -54,6 +57,8 @@ class Plain:
     """A link with no life of its own."""
 
     began_s: float = field(default_factory=lambda: time.clock_gettime(time.CLOCK_REALTIME))
+
+    def check(self) -> None: ...
 
     def finish(self) -> dict[str, Any] | None:
         return None

@@ -116,6 +116,9 @@ class NetemLink:
                 self.is_as_asked = False
                 return
 
+    def check(self) -> None:
+        """The kernel makes it."""
+
     def finish(self) -> dict[str, Any] | None:
         """The kernel's count of what left the router: packets, bytes of IP, and drops of any kind. None if its loss did
         not change when it was to, as of a link that ended too early."""

@@ -41,6 +41,10 @@ class TunLink:
     ended_early: bool = False
     began_s: float = 0.0
 
+    def check(self) -> None:
+        if not self.process.running and not self.process.stopped_by_us:
+            raise self._failed()
+
     def finish(self) -> dict[str, Any] | None:
         if not self.process.stopped_by_us and not self.ended_early:
             self.ended_early = not self.process.running

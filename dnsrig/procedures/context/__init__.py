@@ -9,7 +9,7 @@ from __future__ import annotations
 import queue
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +19,7 @@ from dnsrig.lab.host import Host
 from dnsrig.lab.network import Network
 from dnsrig.procedures.context.clocks import Clocks
 from dnsrig.procedures.context.counting import Counting
+from dnsrig.procedures.context.faults import Faults
 from dnsrig.procedures.context.instruments import Instruments
 from dnsrig.procedures.context.phases import PhaseName, Phases, Report
 from dnsrig.procedures.context.profiling import Profiling
@@ -44,7 +45,9 @@ class Result:
 class TrialContext:
     """One trial in progress. The caller owns ``network``; `close` ends every process started here."""
 
-    def __init__(self, spec: TrialSpec, directory: Path, network: Network, report: Report) -> None:
+    def __init__(
+        self, spec: TrialSpec, directory: Path, network: Network, report: Report, needed: Sequence[Path] = ()
+    ) -> None:
         self.spec, self.directory, self.report = spec, directory, report
         self.workspace = Workspace(spec, directory, network)
         self.phases = Phases(report)
@@ -54,6 +57,7 @@ class TrialContext:
         self.instruments = Instruments(self.workspace, self.servers)
         self.clocks = Clocks(self.workspace, self.instruments)
         self.changes = ZoneChanges(self.servers)
+        self.faults = Faults(self.workspace, self.instruments, self.servers, [path for path in needed if path.exists()])
         self.summaries: dict[str, dict[str, Any]] = {}
         """Beside those of its instruments, by name: of servers that are instruments, of what the rig looked at, and of
         what a primary changed by itself."""
@@ -169,6 +173,7 @@ class TrialContext:
             shutil.rmtree(self.workspace.state, ignore_errors=True)
 
     def _look(self) -> None:
-        """Note what changes while a trial waits."""
+        """Note what changes while a trial waits. Raises DnsrigError if the machine has a fault (`faults`)."""
         self.phases.take_anchor()
         self.profiling.note_pids()
+        self.faults.look()
