@@ -5,14 +5,15 @@ use std::{
     io::Read,
     path::Path,
     process::{Child, Command, ExitStatus, Stdio},
+    sync::mpsc,
     thread,
     time::{Duration, Instant},
 };
 
-use crate::process::{ENGINE, PATIENCE, Server, stalled::full_pipe};
+use crate::process::{ENGINE, PATIENCE, Process, Server, primary, stalled::full_pipe};
 use nix::{
     sys::{
-        signal::{Signal, kill},
+        signal::{SigHandler, Signal, kill},
         stat::Mode,
     },
     unistd::{Pid, mkfifo},
@@ -108,6 +109,60 @@ fn a_panic_of_any_thread_ends_the_program() {
         assert_eq!(status.code(), Some(101), "{thread}: {errors}");
         assert!(errors.contains(&format!("the thread {thread} panicked: as DNSRIG_TEST_PANIC says")), "{errors}");
         assert!(errors.contains("hint: this is a fault of dnsrig"), "{errors}");
+    }
+}
+
+/// A primary that takes connections and never answers: the process of `transfer`, which waits for it.
+fn waiting_transfer(zones: &str) -> Process {
+    let (connected, is_connected) = mpsc::channel();
+    let silent = primary::start(move |to| {
+        connected.send(()).unwrap();
+        while to.stream.peek(&mut [0; 1]).is_ok_and(|bytes| bytes > 0) {}
+    });
+    let transfer = Process::start(&format!("transfer {silent} {zones} --timeout 60s"));
+    is_connected.recv_timeout(PATIENCE).unwrap();
+    transfer
+}
+
+/// What is started afterwards ignores no signal, even if these tests run in the background of a shell or under nohup(1).
+fn ignore_nothing() {
+    for signal in [Signal::SIGHUP, Signal::SIGQUIT] {
+        // SAFETY: no handler is installed.
+        unsafe { nix::sys::signal::signal(signal, SigHandler::SigDfl) }.unwrap();
+    }
+}
+
+#[test]
+fn each_signal_that_asks_for_the_end_is_heard_while_a_primary_is_silent() {
+    ignore_nothing();
+    for wish in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT] {
+        let mut transfer = waiting_transfer("--zone example");
+        kill(Pid::from_raw(transfer.id().cast_signed()), wish).unwrap();
+        assert_eq!(transfer.event("summary")["interrupted"], true, "{wish}");
+        assert_eq!(transfer.failure().1, Some(130), "{wish}");
+    }
+    let catalog = waiting_transfer("--catalog catalog.example");
+    kill(Pid::from_raw(catalog.id().cast_signed()), Signal::SIGINT).unwrap();
+    let (errors, status) = catalog.failure();
+    assert!(status == Some(130) && errors.contains("interrupted while the catalog"), "{status:?} {errors}");
+}
+
+#[test]
+fn a_hangup_that_is_ignored_is_not_waited_for() {
+    ignore_nothing();
+    let folder = tempfile::tempdir().unwrap();
+    for (trap, waits) in [("", true), ("trap '' HUP QUIT;", false)] {
+        // As nohup(1) does it.
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("{trap} exec \"$@\""), "sh", ENGINE, "watch", "--until-eof", "--out"]);
+        let mut watch = Process::spawn(command.arg(folder.path().join("samples.arrow")));
+        watch.event("started");
+        let status = std::fs::read_to_string(format!("/proc/{}/status", watch.id())).unwrap();
+        let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:")).unwrap();
+        let blocked = u64::from_str_radix(blocked.trim(), 16).unwrap();
+        let is_blocked = |signal: Signal| blocked & 1 << (signal as u32 - 1) != 0;
+        assert!(is_blocked(Signal::SIGTERM) && is_blocked(Signal::SIGINT));
+        assert_eq!([is_blocked(Signal::SIGHUP), is_blocked(Signal::SIGQUIT)], [waits; 2], "{trap}");
     }
 }
 

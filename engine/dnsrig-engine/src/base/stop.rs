@@ -1,12 +1,14 @@
-//! When to stop early: SIGTERM, SIGINT, and the end of standard input if asked. And how it ended.
+//! When to stop early: SIGTERM, SIGINT, SIGHUP, SIGQUIT, and the end of standard input if asked. And how it ended.
 //!
 //! A thread of its own waits for the signals, so they are heard whatever the others do. The first is a wish, which the
 //! program fulfils in order. One that comes more than a second later ends the process at once: then something did not.
 
 use std::{
     io::{self, Read},
+    mem::MaybeUninit,
     os::fd::{AsFd, BorrowedFd},
     process::ExitCode,
+    ptr,
     sync::Arc,
     thread,
     time::Duration,
@@ -95,7 +97,7 @@ impl Asker {
 }
 
 impl Stop {
-    /// Starts to look for SIGTERM and SIGINT and, with `until_eof`, for the end of standard input.
+    /// Starts to look for the [signals](ends) and, with `until_eof`, for the end of standard input.
     pub fn new(until_eof: bool) -> Result<Self, StopError> {
         ends().thread_block().map_err(io::Error::from)?;
         let asked = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK).map_err(io::Error::from)?;
@@ -136,9 +138,20 @@ impl Stop {
     }
 }
 
-/// The signals that ask a program to end.
+/// The signals that ask a program to end. Those of a terminal that was closed and of Ctrl-\ only if the program was not
+/// started to ignore them, as by nohup(1): a signal that is waited for arrives even if it is ignored.
 fn ends() -> SigSet {
-    [Signal::SIGTERM, Signal::SIGINT].into_iter().collect()
+    let of_terminals = [Signal::SIGHUP, Signal::SIGQUIT].into_iter().filter(|signal| !is_ignored(*signal));
+    [Signal::SIGTERM, Signal::SIGINT].into_iter().chain(of_terminals).collect()
+}
+
+fn is_ignored(signal: Signal) -> bool {
+    let mut action = MaybeUninit::<libc::sigaction>::uninit();
+    // SAFETY: without a new action the call changes nothing; it fills in `action`, or fails.
+    unsafe {
+        libc::sigaction(signal as libc::c_int, ptr::null(), action.as_mut_ptr()) == 0
+            && action.assume_init().sa_sigaction == libc::SIG_IGN
+    }
 }
 
 /// Waits for the first signal and passes it on. After that the next one ends the process, whatever it does.

@@ -62,8 +62,8 @@ pub struct End {
 /// stays awake only when the next is due within 5 µs. How late packets left is told in the summary, as `late_ns`;
 /// `missed` are packets that the kernel dropped because they were not read in time.
 ///
-/// Events: `started`, `ready`, `anchor` every ten seconds, `progress` every second, `summary`. It ends by SIGTERM or
-/// SIGINT or, with --until-eof, when standard input ends; what is under way then is not delivered.
+/// Events: `started`, `ready`, `anchor` every ten seconds, `progress` every second, `summary`. It ends by a signal
+/// (SIGTERM, SIGINT, SIGHUP, SIGQUIT) or, with --until-eof, when standard input ends; what is under way then is not delivered.
 ///
 /// Exit codes: 0 ended as asked, 2 bad input, 1 other errors.
 #[derive(Debug, clap::Args)]

@@ -26,7 +26,7 @@ pub mod zonefile;
 use std::{io, net::SocketAddr};
 
 pub use self::{arguments::Arguments, run::run};
-use crate::base::failure::Advice;
+use crate::base::{failure::Advice, stop::INTERRUPTED};
 
 /// Zones could not be transferred, by a fault that is not the primary's.
 #[derive(Debug, thiserror::Error)]
@@ -37,6 +37,8 @@ pub enum TransferError {
     Sockets(SocketAddr, io::Error),
     #[error("cannot wait for NOTIFY on port {0}: {1}")]
     Notify(u16, io::Error),
+    #[error("interrupted while the catalog was transferred: no zone was asked for")]
+    Interrupted,
 }
 
 impl Advice for TransferError {
@@ -50,10 +52,15 @@ impl Advice for TransferError {
             TransferError::Notify(..) => {
                 "run it as root on a host where no DNS server listens (ss -lpn), or take another --notify-port".into()
             }
+            TransferError::Interrupted => "start it again, or name the zones with --zones".into(),
         }
     }
 
     fn exit_code(&self) -> u8 {
-        if matches!(self, TransferError::Arguments(_)) { 2 } else { 1 }
+        match self {
+            TransferError::Arguments(_) => 2,
+            TransferError::Interrupted => INTERRUPTED,
+            TransferError::Sockets(..) | TransferError::Notify(..) => 1,
+        }
     }
 }

@@ -31,7 +31,7 @@ use crate::{
         events::{Anchors, ProgressTimer},
         failure::Failure,
         open_files,
-        stop::Stop,
+        stop::{INTERRUPTED, Stop, Wake},
         target::{self, Authority},
         threads::{self, Threads},
         units::nanoseconds,
@@ -52,7 +52,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     arguments.check(0)?;
     arguments.socket_options().check(arguments.server())?;
     let stop = Stop::new(arguments.instrument.until_eof)?;
-    let zones = Arc::new(zones(arguments, authority)?);
+    let zones = Arc::new(zones(arguments, authority, &stop)?);
     arguments.check(zones.count())?;
     let reporter = Reporter::find(arguments.instrument.json);
     let anchors = if reporter.program { Some(Anchors::start()?) } else { None };
@@ -77,25 +77,30 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     team.finish(arguments, &stop, reporter, anchors, files, &mut summary)?;
     summary.cpu_ns = clock::process_cpu_ns() - cpu_ns;
     reporter.summary(&summary, arguments.server())?;
-    Ok(if summary.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(match summary.interrupted {
+        true => ExitCode::from(INTERRUPTED),
+        false if summary.is_good() => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    })
 }
 
 /// The zones of the command line; a catalog is transferred for it.
-fn zones(arguments: &Arguments, authority: Authority) -> Result<Zones, Failure> {
+fn zones(arguments: &Arguments, authority: Authority, stop: &Stop) -> Result<Zones, Failure> {
     arguments.zones.zones(|catalog, members| {
         let sink_factory = SinkFactory { members: Some(members), ..SinkFactory::default() };
-        let summary = run_one(arguments, authority, &Arc::new(catalog), &sink_factory)?;
+        let summary = run_one(arguments, authority, &Arc::new(catalog), &sink_factory, stop)?;
         let failed = summary.outcomes.keys().find(|outcome| **outcome != "done");
         Ok(failed.map_or(Ok(()), |outcome| Err((*outcome).to_owned())))
     })
 }
 
-/// Transfers one zone, by the same arguments otherwise, and returns how that went.
+/// Transfers one zone, by the same arguments otherwise, and returns how that went. A wish to end is an error.
 fn run_one(
     arguments: &Arguments,
     authority: Authority,
     zones: &Arc<Zones>,
     sink_factory: &SinkFactory,
+    stop: &Stop,
 ) -> Result<Summary, Failure> {
     let settings = Settings {
         serial: None,
@@ -108,10 +113,20 @@ fn run_one(
     let part = Part { share, settings, clients: arguments.clients()?, keeps_rows: false, deadline_ns: i64::MAX };
     let mut summary = Summary::new(arguments, 1, clock::monotonic_ns());
     let (batches, _) = Batches::new();
-    let shared = Shared { stop: Arc::default(), progress: Arc::default(), batches };
+    let stopping = Arc::new(AtomicBool::new(false));
+    let shared = Shared { stop: stopping.clone(), progress: Arc::default(), batches };
     let worker = part.worker(arguments, zones, sink_factory, shared)?;
-    let failed = |error| TransferError::Sockets(arguments.server(), error);
-    let remains = worker.run().map_err(failed)?;
+    let server = arguments.server();
+    let mut team = Threads::new()?;
+    team.spawn("catalog", move |_| worker.run().map_err(|error| TransferError::Sockets(server, error)))?;
+    while team.look()? > 0 {
+        if stop.wait(None, nanoseconds(LOOK_INTERVAL))? == Wake::Stop {
+            stopping.store(true, Ordering::Relaxed);
+            team.end()?;
+            return Err(TransferError::Interrupted.into());
+        }
+    }
+    let remains = team.end()?.remove(0);
     summary.fill(&remains.schedule.counters, remains.end_ns);
     Ok(summary)
 }
@@ -234,7 +249,7 @@ impl Team {
         };
         let mut beat = ProgressDue::new(anchors, self.start_ns);
         while self.threads.look()? > 0 {
-            if !summary.interrupted && stop.wait(None, nanoseconds(LOOK_INTERVAL))? == crate::base::stop::Wake::Stop {
+            if !summary.interrupted && stop.wait(None, nanoseconds(LOOK_INTERVAL))? == Wake::Stop {
                 summary.interrupted = true;
                 self.stopping.store(true, Ordering::Relaxed);
             } else if summary.interrupted {

@@ -41,8 +41,8 @@ const FLUSH_INTERVAL_NS: i64 = 1_000_000_000;
 /// 256 of them, each with what TCP_INFO (tcp(7)) says of it.
 ///
 /// Rows are host, source, metric, time_ns, value; counters are written as the kernel counts them. A namespace stays
-/// alive until `watch` ends, even if it is deleted. It ends after --duration-s, by SIGTERM or SIGINT, or, with
-/// --until-eof, when standard input ends.
+/// alive until `watch` ends, even if it is deleted. It ends after --duration-s, by
+/// a signal (SIGTERM, SIGINT, SIGHUP, SIGQUIT), or, with --until-eof, when standard input ends.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: ten seconds of a secondary on a machine with both versions of cgroups:\n  \
     dnsrig-engine watch --duration-s 10 --out samples.arrow --host \\\n    \

@@ -47,8 +47,8 @@ impl Transport {
 /// blocked: what came meanwhile is answered at its end. Stalls end --stall-every after the start_ns of the `ready`
 /// event, and then again and again.
 ///
-/// Events: `started`, `ready` (all sockets are bound), `anchor` every ten seconds, `summary`. It ends by SIGTERM or
-/// SIGINT or, with --until-eof, when standard input ends.
+/// Events: `started`, `ready` (all sockets are bound), `anchor` every ten seconds, `summary`. It ends by a signal
+/// (SIGTERM, SIGINT, SIGHUP, SIGQUIT) or, with --until-eof, when standard input ends.
 ///
 /// Exit codes: 0 ended as asked, 2 bad input, 1 other errors.
 #[derive(Debug, clap::Args)]

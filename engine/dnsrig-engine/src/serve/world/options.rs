@@ -31,7 +31,8 @@ pub enum Family {
 /// most 10,000 a thread).
 ///
 /// Events: `started`, `ready` (all sockets are bound), `anchor` every ten seconds, `summary`; with --explain only
-/// `explained`, one for each name. It ends by SIGTERM or SIGINT or, with --until-eof, when standard input ends.
+/// `explained`, one for each name. It ends by a signal (SIGTERM, SIGINT, SIGHUP, SIGQUIT) or, with
+/// --until-eof, when standard input ends.
 ///
 /// Exit codes: 0 ended as asked, 2 bad input, 1 other errors.
 #[derive(Debug, clap::Args)]

@@ -70,8 +70,8 @@ pub enum Transport {
 /// socket. --concurrent-max counts a transfer from when its query is read until its last message is written.
 ///
 /// Events: `started`, `ready` (all sockets are bound), `anchor` every ten seconds, `changes-begun`, `changes-ended`
-/// (the rows are written), `summary`. It ends by SIGTERM or
-/// SIGINT or, with --until-eof, when standard input ends.
+/// (the rows are written), `summary`. It ends by a signal
+/// (SIGTERM, SIGINT, SIGHUP, SIGQUIT) or, with --until-eof, when standard input ends.
 ///
 /// Exit codes: 0 ended as asked, 2 bad input, 1 other errors.
 #[derive(Debug, clap::Args)]
