@@ -13,9 +13,12 @@ settings.register_profile("thorough", deadline=None, suppress_health_check=[Heal
 settings.register_profile("quick", settings.get_profile("thorough"), max_examples=40)
 settings.load_profile("quick")
 
-# A shell ignores SIGINT for what it starts in the background (POSIX, XCU 2.9.3.1), and programs that tests start and
-# interrupt would inherit that.
+# A shell ignores SIGINT and SIGQUIT for what it starts in the background (POSIX, XCU 2.9.3.1), and nohup(1) SIGHUP.
+# Programs that tests start and interrupt would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+for number in (signal.SIGHUP, signal.SIGQUIT):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, signal.SIG_DFL)
 
 FULL_LIMIT_S = 900
 """For a test that only `make test-full` runs, and that names no limit of its own: some wait minutes for resolvers."""

@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -55,11 +55,12 @@ def test_kill_the_rig_and_resume(tmp_path: Path, somebody_elses: str) -> None:
     wait_until(lambda: len(trials(tmp_path)) >= 1 and secondary_runs(tmp_path / "runs"))
     first.kill()
     first.communicate()
-    wait_until(lambda: not left_behind())
     before = {path: path.stat().st_mtime_ns for path in trials(tmp_path)}
     assert len(before) == 1
     (run,) = tmp_path.glob("runs/*/*")
-    subprocess.run([*DNSRIG, "run", "--resume", str(run)], cwd=tmp_path, check=True, capture_output=True, timeout=120)
+    resume = [*DNSRIG, "run", "--resume", str(run)]
+    told = subprocess.run(resume, cwd=tmp_path, check=True, capture_output=True, text=True, timeout=120).stderr
+    assert "waiting for the end of what an earlier process started" in told, "the trial of the first still ended"
     assert len(trials(tmp_path)) == 2
     assert {path: path.stat().st_mtime_ns for path in before} == before, "finished trials are not touched"
 
@@ -81,10 +82,20 @@ def test_kill_the_trial_too_and_clean(tmp_path: Path, somebody_elses: str) -> No
     assert left_behind() == []
 
 
-@pytest.mark.parametrize("storage", [pytest.param((), marks=pytest.mark.full), IN_MEMORY], ids=["disk", "memory"])
-def test_interrupt(tmp_path: Path, storage: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("storage", "number"),
+    [
+        pytest.param((), signal.SIGINT, marks=pytest.mark.full, id="disk"),
+        pytest.param(IN_MEMORY, signal.SIGINT, id="memory"),
+        *(
+            pytest.param((), number, marks=pytest.mark.full, id=number.name)
+            for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+        ),
+    ],
+)
+def test_interrupt(tmp_path: Path, storage: tuple[str, ...], number: signal.Signals) -> None:
     rig = start_run(tmp_path, *SLOW, *storage, "--repeats", "1")
-    rig.send_signal(signal.SIGINT)
+    rig.send_signal(number)
     _, errors = rig.communicate(timeout=60)
     assert rig.returncode == 130
     assert "--resume" in errors
@@ -110,6 +121,44 @@ def test_server_that_dies_is_a_result(tmp_path: Path) -> None:
     assert ended.record.outcome == "server-failed"
     assert "on host secondary was ended by SIGKILL" in ended.record.reason
     assert ended.metrics["transfer_time_s"] is None
+
+
+def trial_in_progress(folder: Path) -> subprocess.Popen[str]:
+    """A trial whose secondary runs."""
+    (spec,) = specs("tour", "server=bind@forky", "zones=300")
+    (folder / "spec.json").write_text(spec.model_dump_json())
+    trial = subprocess.Popen([*DNSRIG, "trial", "spec.json", "trial"], cwd=folder, stderr=subprocess.PIPE, text=True)
+    wait_until((folder / "trial.running/servers/secondary/exec.json").exists)
+    return trial
+
+
+def kill_watch(trial: subprocess.Popen[str], folder: Path) -> None:
+    (made,) = map(json.loads, (path.read_text() for path in own_ledgers()))
+    (observer, *_) = (Path(cgroup) for cgroup in made["cgroups"] if cgroup.endswith("/observer"))
+    for pid in (observer / "cgroup.procs").read_text().split():
+        if b"\0watch\0" in Path("/proc", pid, "cmdline").read_bytes():
+            os.kill(int(pid), signal.SIGTERM)
+
+
+def stop_for_a_while(trial: subprocess.Popen[str], folder: Path) -> None:
+    trial.send_signal(signal.SIGSTOP)
+    time.sleep(2)
+    trial.send_signal(signal.SIGCONT)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("happens", "sentence"),
+    [(kill_watch, "the instrument watch exited"), (stop_for_a_while, "was stopped for")],
+)
+def test_a_fault_of_the_machine_is_no_result(
+    tmp_path: Path, happens: Callable[[subprocess.Popen[str], Path], None], sentence: str
+) -> None:
+    trial = trial_in_progress(tmp_path)
+    happens(trial, tmp_path)
+    _, errors = trial.communicate(timeout=60)
+    assert trial.returncode == 1 and sentence in errors
+    assert (tmp_path / "trial.aborted").exists() and not (tmp_path / "trial").exists()
 
 
 @pytest.mark.full
