@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
 
+from dnsrig import files
 from dnsrig.errors import DnsrigError
 
 UNFINISHED = ".unfinished-"
@@ -23,9 +23,9 @@ ENDING_LIMIT_S = 90.0
 def locked(folder: Path) -> Iterator[int]:
     """One process at a time in ``folder``; others wait. Gives the lock's descriptor, as `only_one` does."""
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("w") as lock:
+    with files.lock_file(folder) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        yield lock.fileno()
+        yield lock
 
 
 @contextmanager
@@ -35,23 +35,22 @@ def only_one(folder: Path, otherwise: str, note: Callable[[str], None] = lambda 
     Gives the lock's descriptor: a child that inherits it has the folder, too, until it ends (flock(2)). If the owner
     died and only such a child is left, it is waited for, and ``note`` is called.
     """
-    with (folder / ".lock").open("a+") as lock:
+    with files.lock_file(folder) as lock:
         _take(lock, otherwise, note)
-        lock.truncate(0)
-        lock.write(str(os.getpid()))
-        lock.flush()
-        yield lock.fileno()
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, str(os.getpid()).encode(), 0)
+        yield lock
 
 
-def _take(lock: IO[str], otherwise: str, note: Callable[[str], None]) -> None:
+def _take(lock: int, otherwise: str, note: Callable[[str], None]) -> None:
     deadline = None
     while True:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return
         except BlockingIOError as error:
-            lock.seek(0)
-            if not _has_died(lock.read()) or (deadline is not None and time.monotonic() > deadline):
+            owner = os.pread(lock, 20, 0).decode("ascii", "replace")
+            if not _has_died(owner) or (deadline is not None and time.monotonic() > deadline):
                 raise DnsrigError(otherwise, hint="wait until it ends") from error
         if deadline is None:
             note("waiting for the end of what an earlier process started here")

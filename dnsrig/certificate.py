@@ -213,7 +213,7 @@ class Cited(Record):
 def read(path: Path) -> Certificate:
     """The certificate at ``path``: the file, or its folder. Raises DnsrigError."""
     return read_json(
-        path / FILE if path.is_dir() else path,
+        path / FILE if path.is_dir() else path.resolve(),
         Certificate,
         version=("certificate_version", CERTIFICATE_VERSION),
         where_from="`dnsrig calibrate` makes one",

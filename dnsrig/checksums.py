@@ -7,14 +7,19 @@ A file of a trial has a CRC-32 for each piece of it, so that of a damaged file t
 from __future__ import annotations
 
 import hashlib
+import os
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
+from dnsrig import files
 from dnsrig.rundir import FileRecord
 
 LEAST_CHUNK_BYTES = 1 << 12
 MOST_CHUNKS = 2048
 """Of a file: its checksums take at most 16 kB of trial.json."""
+MOST_READ_BYTES = 1 << 20
 _DIGITS = 8
 """Of a checksum in hexadecimal."""
 PATTERNS = ("*.arrow", "*.hlog", "*.folded")
@@ -23,7 +28,11 @@ PATTERNS = ("*.arrow", "*.hlog", "*.folded")
 
 def of_trial(directory: Path) -> dict[str, FileRecord]:
     """File name -> size and checksums."""
-    return {name: of((directory / name).read_bytes()) for name in names(directory)}
+    found = {}
+    for name in names(directory):
+        with files.opened(directory / name) as file:
+            found[name] = of(file)
+    return found
 
 
 def names(directory: Path) -> list[str]:
@@ -31,18 +40,25 @@ def names(directory: Path) -> list[str]:
     return sorted(path.name for pattern in PATTERNS for path in directory.glob(pattern))
 
 
-def of(data: bytes) -> FileRecord:
+def of(file: BinaryIO) -> FileRecord:
     """Pieces as small as the number of checksums allows."""
-    chunk = LEAST_CHUNK_BYTES
-    while len(data) > chunk * MOST_CHUNKS:
+    size, chunk = file.seek(0, os.SEEK_END), LEAST_CHUNK_BYTES
+    while size > chunk * MOST_CHUNKS:
         chunk *= 2
-    return FileRecord(bytes=len(data), chunk_bytes=chunk, crc32=_sums(data, chunk))
+    sums = "".join(found for _, found in _sums(file, chunk))
+    return FileRecord(bytes=size, chunk_bytes=chunk, crc32=sums)
 
 
-def _sums(data: bytes, chunk: int) -> str:
-    view = memoryview(data)
-    sums = (zlib.crc32(view[start : start + chunk]) for start in range(0, len(data), chunk))
-    return "".join(f"{value:0{_DIGITS}x}" for value in sums)
+def _sums(file: BinaryIO, chunk: int) -> Iterator[tuple[int, str]]:
+    """Length and checksum of each piece; a piece is not kept in memory, because anybody can have written its length."""
+    file.seek(0)
+    while True:
+        value, length = 0, 0
+        while part := file.read(min(MOST_READ_BYTES, chunk - length)):
+            value, length = zlib.crc32(part, value), length + len(part)
+        if not length:
+            return
+        yield length, f"{value:0{_DIGITS}x}"
 
 
 def sha256(path: Path) -> str:
@@ -51,16 +67,12 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(content, "sha256").hexdigest()
 
 
-def whole_bytes(data: bytes, recorded: FileRecord) -> int:
-    """How many bytes from the beginning of ``data`` are known to be as they were when the trial ended."""
-    found = _sums(data, recorded.chunk_bytes)
-    if found == recorded.crc32 and len(data) == recorded.bytes:
-        return len(data)
-    pairs = zip(_each(found), _each(recorded.crc32), strict=False)
-    alike = next((number for number, (one, other) in enumerate(pairs) if one != other), None)
-    alike = min(len(found), len(recorded.crc32)) // _DIGITS if alike is None else alike
-    return min(alike * recorded.chunk_bytes, len(data), recorded.bytes)
-
-
-def _each(sums: str) -> list[str]:
-    return [sums[start : start + _DIGITS] for start in range(0, len(sums), _DIGITS)]
+def whole_bytes(file: BinaryIO, recorded: FileRecord) -> int:
+    """How many bytes from the beginning of ``file`` are known to be as they were when the trial ended."""
+    whole, sums = 0, recorded.crc32
+    wanted = (sums[start : start + _DIGITS] for start in range(0, len(sums), _DIGITS))
+    for (length, found), expected in zip(_sums(file, recorded.chunk_bytes), wanted, strict=False):
+        if found != expected:
+            break
+        whole += length
+    return min(whole, recorded.bytes)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
+from dnsrig import files
 from dnsrig.errors import UsageError
 
 
@@ -28,15 +28,5 @@ def write(path: Path, content: bytes) -> None:
     """Write ``content`` beside ``path`` and rename it: whole or not at all. A pipe or a device is written directly."""
     if path.exists() and not path.is_file():
         path.write_bytes(content)
-        return
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    else:
+        files.write(path, content)

@@ -32,7 +32,13 @@
 Times are CLOCK_MONOTONIC nanoseconds of the machine that measured, unless a name says otherwise. What was seen on
 other machines is moved to that clock (`ClockRecord` says how well); in samples.arrow `machine@<name>` is another
 machine as a whole.
-JSON files are written whole or not at all: to a temporary name, synced, then renamed.
+Files are written whole or not at all: to a temporary name, synced, then renamed.
+
+A run may come from somebody else. Links lead to a run, but none is followed inside it, and only regular files are read:
+a link, a FIFO or a device in the place of a file is damage. A JSON document that is larger than 64 MiB or nested deeply,
+a number beyond all counters, and a row file whose lengths contradict each other are damage, too. Nothing is written into
+a run that belongs to another user: `dnsrig report` and `export` write to the cache or to `--out`, and `--resume`,
+`import --to` and the notes of `dnsrig browse` refuse it.
 
 Metrics are derived: `dnsrig report`, `compare`, `plan --from` and `export` compute them from what a trial recorded, so
 that a new metric has a value in old runs as well. Earlier versions wrote `metrics` into trial.json: what stands there
@@ -46,16 +52,16 @@ the line that did.
 
 from __future__ import annotations
 
-import json
 import re
+import shlex
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from dnsrig import old_names, outputs
-from dnsrig.errors import DnsrigError
+from dnsrig import files, old_names
+from dnsrig.errors import DnsrigError, UsageError
 
 SCHEMA_VERSION = 3
 """Raised by one whenever an older dnsrig would misread a newer run directory."""
@@ -839,7 +845,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 def write_json(path: Path, record: BaseModel) -> None:
     """Write ``record`` to ``path``: whole or not at all."""
-    outputs.write(path, f"{record.model_dump_json(indent=2)}\n".encode())
+    files.write(path, f"{record.model_dump_json(indent=2)}\n".encode())
 
 
 class NewerSchema(DnsrigError):
@@ -852,17 +858,20 @@ def read_json(
     *,
     version: tuple[str, int] = ("schema_version", SCHEMA_VERSION),
     where_from: str = "is this a run directory of dnsrig?",
+    inside: Path | None = None,
 ) -> Model:
     """Read ``path`` as ``model``; a newer version or a damaged file is one clear sentence.
 
-    ``version``: the key that has it, and the newest that is known; ``where_from``: a hint where there is no such file.
+    ``version``: the key that has it, and the newest that is known; ``where_from``: a hint where there is no such file;
+    ``inside``: the folder below which no link is followed, by default the one that has the file.
     """
     try:
-        data = json.loads(path.read_bytes())
+        data = files.document(path, inside)
     except FileNotFoundError as error:
         raise DnsrigError(f"{path} does not exist", hint=where_from) from error
     except (OSError, ValueError) as error:
-        raise DnsrigError(f"{path} cannot be read: {error}") from error
+        why = error.strerror if isinstance(error, OSError) else error
+        raise DnsrigError(f"{path} cannot be read: {why}") from error
     key, newest = version
     found = data.get(key) if isinstance(data, dict) else None
     if isinstance(found, int) and found > newest:
@@ -880,6 +889,22 @@ def read_json(
 
 def trial_dir(run_dir: Path, variant: str, repeat: int) -> Path:
     return run_dir / "trials" / variant / f"{repeat:02d}"
+
+
+def check_ours(run_dir: Path) -> None:
+    """Refuse to write into a run that is somebody else's, or of which a folder of trials is a link."""
+    if owner := files.other_owner(run_dir):
+        raise UsageError(
+            f"{run_dir} belongs to {owner}: dnsrig writes nothing into it",
+            hint=f"copy it first: cp -r {shlex.quote(str(run_dir))} COPY",
+        )
+    trials = run_dir / "trials"
+    for folder in (trials, *trials.glob("*")):
+        if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or files.other_owner(folder))):
+            raise UsageError(
+                f"{folder} is a link, no folder, or somebody else's: dnsrig writes nothing into it",
+                hint="put the folder itself there",
+            )
 
 
 def resume_command(run_dir: Path) -> str:

@@ -132,11 +132,13 @@ class Interval:
 class Latency:
     """latency.hlog of one trial; a tag is decoded when it is first asked for."""
 
-    def __init__(self, path: Path, timeout_ns: int | None, recorded: FileRecord | None = None) -> None:
-        """``recorded``: the file as it was when the trial ended."""
+    def __init__(
+        self, path: Path, timeout_ns: int | None, recorded: FileRecord | None = None, inside: Path | None = None
+    ) -> None:
+        """``recorded``: the file as it was when the trial ended; ``inside``: as in `dnsrig.files`."""
         self.timeout_ns = timeout_ns
         """After which the client gave up; None where the summary does not say."""
-        found = rows.content(path, recorded)
+        found = rows.content(path, recorded, inside)
         self._lines, wrong = _by_tag(found.data)
         self.damage = found.damage or (f"{path.name} is damaged at line {wrong}" if wrong else "")
         """What is wrong with the file; intervals are those before it."""

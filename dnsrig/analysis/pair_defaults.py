@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from dnsrig import files
 from dnsrig.analysis.pairs import VersionPair
 from dnsrig.analysis.read import Run
 from dnsrig.rundir import DEFAULTS_FILE, ServerSource, Variant
@@ -16,6 +16,8 @@ from dnsrig.servers import all_drivers
 CONFIGURATIONS = ("*.conf", "*.conf.gz", "*.yml", "*.yml.gz")
 CONFIGURATION_BYTES = 1 << 18
 """Of a configuration so much is searched for settings: they stand before its zones."""
+DEFAULTS_BYTES = 1 << 22
+"""Of the defaults that a server prints; BIND prints some 10 kB."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ def _printed(run: Run, variant: Variant, server: ServerSource) -> dict[str, str]
     known = all_drivers()[server.kind]
     for folder in _folders(run, variant):
         if (path := folder / DEFAULTS_FILE).is_file():
-            return known.read_defaults(path.read_text(errors="replace"))
+            return known.read_defaults(_beginning(run, path, DEFAULTS_BYTES))
     return {}
 
 
@@ -77,15 +79,13 @@ def _configuration(run: Run, variant: Variant) -> str:
     for folder in _folders(run, variant):
         found = sorted(path for pattern in CONFIGURATIONS for path in folder.glob(pattern))
         if found:
-            return "\n".join(map(_beginning, found))
+            return "\n".join(_beginning(run, path, CONFIGURATION_BYTES) for path in found)
     return ""
 
 
-def _beginning(path: Path) -> str:
-    """A large file was compressed when its trial ended."""
-    opened = gzip.open(path, "rt", errors="replace") if path.suffix == ".gz" else path.open(errors="replace")  # noqa: SIM115 (closed below)
-    with opened as text:
-        return text.read(CONFIGURATION_BYTES)
+def _beginning(run: Run, path: Path, most_bytes: int) -> str:
+    data, _ = files.beginning(path, most_bytes, run.directory)
+    return data.decode(errors="replace")
 
 
 def _folders(run: Run, variant: Variant) -> list[Path]:

@@ -11,6 +11,7 @@ charts look at `Run.as_far_as_whole`, which has what lies before the damage.
 from __future__ import annotations
 
 import copy
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -58,6 +59,8 @@ class Trial:
     """Of a trial that is read as far as its files are whole: the one that is not, from which metrics are computed."""
     machine: str = ""
     """Where it ran, of a run that names its machines."""
+    run_dir: Path | None = None
+    """The run that it is part of, below which no link is followed; None of a trial alone, which is its own folder."""
     _values: dict[str, float | None] = field(default_factory=dict, repr=False, compare=False)
 
     def value(self, metric: str) -> float | None:
@@ -107,14 +110,15 @@ class Trial:
     def _damage_of(self, name: str) -> str:
         path, recorded = self.directory / name, self.record.files.get(name)
         if path.suffix == ".arrow":
-            return rows.read(path, recorded, {}).damage
+            return rows.read(path, recorded, {}, inside=self.run_dir).damage
         if path.suffix == ".hlog":
-            return Latency(path, None, recorded).damage
-        return self._folded(name)[1] if path.suffix == ".folded" else rows.content(path, recorded).damage
+            return Latency(path, None, recorded, self.run_dir).damage
+        return self._folded(name)[1] if path.suffix == ".folded" else rows.content(path, recorded, self.run_dir).damage
 
     def rows(self, file: RowFile) -> pl.DataFrame:
         """What an instrument left in ``file``; nothing where there is no such file. Raises `DamagedFile`."""
-        found = rows.read(self.directory / file.name, self.record.files.get(file.name), file.schema, file.later)
+        recorded = self.record.files.get(file.name)
+        found = rows.read(self.directory / file.name, recorded, file.schema, file.later, self.run_dir)
         self._refuse(found.damage)
         return found.frame
 
@@ -176,7 +180,7 @@ class Trial:
         path, recorded = self.directory / "latency.hlog", self.record.files.get("latency.hlog")
         if recorded is None and not path.exists():
             return None
-        found = Latency(path, self.load.timeout_ns, recorded)
+        found = Latency(path, self.load.timeout_ns, recorded, self.run_dir)
         if self.strict is None:
             self._refuse(found.damage)
         return found
@@ -328,7 +332,7 @@ class Trial:
 
     def _folded(self, name: str) -> tuple[dict[str, int], str]:
         """The stacks in a file, and what is wrong with it."""
-        found = rows.content(self.directory / name, self.record.files.get(name))
+        found = rows.content(self.directory / name, self.record.files.get(name), self.run_dir)
         split = (line.rpartition(" ") for line in found.data.decode(errors="replace").splitlines())
         stacks = {stack: int(count) for stack, _, count in split if stack and count.isascii() and count.isdecimal()}
         cut = found.data and not found.data.endswith(b"\n")
@@ -435,16 +439,17 @@ class Run:
     def _trial(self, key: TrialKey) -> Trial | str | None:
         """None of one that is not finished, a sentence of one that cannot be read."""
         path = trial_dir(self.directory, key.variant, key.repeat)
-        if not (path / "trial.json").exists():
+        if not os.path.lexists(path / "trial.json"):
             return None
         try:
-            record = read_json(path / "trial.json", TrialRecord)
+            record = read_json(path / "trial.json", TrialRecord, inside=self.directory)
         except NewerSchema:
             raise
         except DnsrigError as error:
             return error.message
         machine = self.manifest.machine_of(key.repeat)
-        found = Trial(path, self._sharing(record), self.failures, machine=machine.name if machine else "")
+        name = machine.name if machine else ""
+        found = Trial(path, self._sharing(record), self.failures, machine=name, run_dir=self.directory)
         return found if found.key == key else f"{path / 'trial.json'} is of another trial"
 
     def _sharing(self, record: TrialRecord) -> TrialRecord:

@@ -8,20 +8,25 @@ whole up to the end of some message.
 from __future__ import annotations
 
 import io
+import os
 import struct
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import polars as pl
 
-from dnsrig import checksums, old_names
+from dnsrig import checksums, files, old_names
 from dnsrig.analysis.row_files import Schema
 from dnsrig.errors import DnsrigError
 from dnsrig.rundir import FileRecord
 
+MOST_LINE_BYTES = 1 << 24
+"""Of a line of latency.hlog or of folded stacks; the longest that were seen have some 10 kB."""
+MOST_HEAD_BYTES = 1 << 24
+"""Of what comes before the rows of a message: it has some hundred bytes a column."""
 _CONTINUES = 0xFFFFFFFF
 _BODY_LENGTH_FIELD = 3
 """Number of the field of a Message that says how long its body is (Message.fbs)."""
@@ -35,28 +40,58 @@ class DamagedFile(DnsrigError):
 
 @dataclass(frozen=True)
 class Content:
-    """The bytes of a file that are whole, as far as checksums tell."""
+    """The bytes of a file that are whole, as far as checksums and the form of the file tell."""
 
     data: bytes
     damage: str = ""
     """What is wrong with the file; empty of one that is as it was written, or of which no checksums were recorded."""
 
 
-def content(path: Path, recorded: FileRecord | None) -> Content:
-    """Of ``path``; empty where it is not there, which is a damage only where it was ``recorded``."""
+Form = Callable[[BinaryIO, int], int]
+"""Of the first so many bytes of a file, how many have the form of such a file: what lies behind is not read."""
+
+
+def whole_lines(file: BinaryIO, size: int) -> int:
+    """A form: lines, none longer than those that are written."""
+    whole = 0
+    while whole < size:
+        part = file.read(min(MOST_LINE_BYTES, size - whole))
+        end = whole + len(part) == size or not part
+        line = len(part) if end else part.rfind(b"\n") + 1
+        if not line:
+            return whole
+        whole += line
+        file.seek(whole)
+        if end:
+            return whole
+    return whole
+
+
+def content(path: Path, recorded: FileRecord | None, inside: Path | None = None, form: Form = whole_lines) -> Content:
+    """Of ``path``; empty where it is not there, which is a damage only where it was ``recorded``. ``inside``: as in
+    `dnsrig.files`."""
     try:
-        data = path.read_bytes()
+        with files.opened(path, inside) as file:
+            return _content(file, path.name, recorded, form)
     except FileNotFoundError:
         return Content(b"", f"{path.name} is gone: it had {recorded.bytes:,} bytes" if recorded else "")
     except OSError as error:
         return Content(b"", f"{path.name} cannot be read: {error.strerror}")
-    whole = checksums.whole_bytes(data, recorded) if recorded else len(data)
-    if recorded is None or whole == len(data) == recorded.bytes:
-        return Content(data)
-    was = f"{recorded.bytes:,} bytes" if len(data) != recorded.bytes else "others"
-    return Content(
-        data[:whole], f"{path.name} was changed since the trial: whole up to byte {whole:,} of {len(data):,}, had {was}"
-    )
+
+
+def _content(file: BinaryIO, name: str, recorded: FileRecord | None, form: Form) -> Content:
+    size = file.seek(0, os.SEEK_END)
+    if size > files.MOST_BYTES:
+        return Content(b"", f"{name} is larger than {files.MOST_BYTES:,} bytes, and is not read")
+    whole = checksums.whole_bytes(file, recorded) if recorded else size
+    file.seek(0)
+    usable = form(file, whole)
+    file.seek(0)
+    data = file.read(usable)
+    if recorded is not None and not whole == size == recorded.bytes:
+        was = f"{recorded.bytes:,} bytes" if size != recorded.bytes else "others"
+        return Content(data, f"{name} was changed since the trial: whole up to byte {whole:,} of {size:,}, had {was}")
+    return Content(data, f"{name} is damaged: whole up to byte {usable:,} of {size:,}" if usable < whole else "")
 
 
 @dataclass(frozen=True)
@@ -66,10 +101,16 @@ class Rows:
     """What is wrong with the file; ``frame`` then has the rows before that."""
 
 
-def read(path: Path, recorded: FileRecord | None, schema: Schema, later: Collection[str] = ()) -> Rows:
+def read(
+    path: Path,
+    recorded: FileRecord | None,
+    schema: Schema,
+    later: Collection[str] = (),
+    inside: Path | None = None,
+) -> Rows:
     """Rows of an Arrow IPC stream; none where the file is missing. ``later``: columns that are 0 where the file does
-    not have them."""
-    found = content(path, recorded)
+    not have them; ``inside``: as in `dnsrig.files`."""
+    found = content(path, recorded, inside, whole_messages)
     frame, rows_damage = whole_batches(found.data)
     damage = found.damage or (f"{path.name} {rows_damage}" if rows_damage else "")
     if frame is None:
@@ -95,7 +136,7 @@ def whole_batches(data: bytes) -> tuple[pl.DataFrame | None, str]:
     schema is whole."""
     if not data:
         return None, ""
-    ends = message_ends(data)
+    ends = message_ends(io.BytesIO(data), len(data))
     frame = _parsed(data) if ends and ends[-1] == len(data) else None
     if frame is not None:
         return frame, ""
@@ -110,19 +151,26 @@ def whole_batches(data: bytes) -> tuple[pl.DataFrame | None, str]:
     return _parsed(data[:whole]) if whole else None, f"is damaged: whole up to byte {whole:,} of {len(data):,}"
 
 
-def message_ends(data: bytes) -> list[int]:
-    """Where each message ends that lies wholly within ``data``; the mark of the end counts as one."""
+def whole_messages(file: BinaryIO, size: int) -> int:
+    """A form: messages of an Arrow IPC stream."""
+    return max(message_ends(file, size), default=0)
+
+
+def message_ends(file: BinaryIO, size: int) -> list[int]:
+    """Where each message ends that lies wholly within the first ``size`` bytes; the mark of the end counts as one. Of a
+    message only the head is read."""
     ends: list[int] = []
     at = 0
-    while at < len(data):
+    while at < size:
+        file.seek(at)
         try:
-            continues, length = struct.unpack_from("<Ii", data, at)
-            if continues != _CONTINUES or length < 0:
+            continues, length = struct.unpack("<Ii", file.read(8))
+            if continues != _CONTINUES or not 0 <= length <= MOST_HEAD_BYTES:
                 break
-            at += 8 + length + (_body_bytes(data[at + 8 : at + 8 + length]) if length else 0)
+            at += 8 + length + (_body_bytes(file.read(length)) if length else 0)
         except struct.error:
             break
-        if at > len(data):
+        if at > size:
             break
         ends.append(at)
         if not length:

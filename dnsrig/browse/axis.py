@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
 import altair as alt
 import polars as pl
 
+from dnsrig import files
 from dnsrig.analysis.read import Trial
 from dnsrig.browse import panels_of, stream
 from dnsrig.browse.panels_of import Range
@@ -67,11 +69,9 @@ def _sampled(trial: Trial, within: Range, wanted: dict[str, list[Series]], alway
     """Panels of samples.arrow, read piece by piece; the first so many ``always``, others unless they are nothing but
     zero."""
     samples = Samples(wanted, within.start_ns, within.end_ns)
-    path = trial.directory / "samples.arrow"
-    if path.is_file() and not path.is_symlink():
-        with path.open("rb") as file:
-            for rows in stream.chunks(file):
-                samples.add(rows)
+    with contextlib.suppress(OSError), files.opened(trial.directory / "samples.arrow", trial.run_dir) as file:
+        for rows in stream.chunks(file):
+            samples.add(rows)
     for title, rows in samples.panels().items():
         if title in list(wanted)[:always] or rows["value"].cast(pl.Boolean).any():
             yield Panel(title, within.seconds(rows).with_columns(pl.col("value").round_sig_figs(5)))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from dnsrig import files
 from dnsrig.analysis.read import Trial
 
 MOST_BYTES = 1 << 20
@@ -33,8 +33,9 @@ def logs(trial: Trial, words: str = "") -> Iterator[Log]:
     wanted = words.casefold().split()
     for host in trial.record.spec.hosts:
         for path in _files(trial.directory / "servers" / host):
-            text, cut = _beginning(path)
-            found = [line for line in text.splitlines() if all(word in line.casefold() for word in wanted)]
+            data, cut = files.beginning(path, MOST_BYTES, trial.run_dir)
+            lines = data.decode(errors="replace").splitlines()
+            found = [line for line in lines if all(word in line.casefold() for word in wanted)]
             if found or not wanted:
                 yield Log(host, path.name, found[:MOST_LINES], len(found), cut)
 
@@ -46,12 +47,3 @@ def _files(folder: Path) -> list[Path]:
     with os.scandir(folder) as entries:
         names = [each.name for each in entries if each.is_file(follow_symlinks=False)]
     return [folder / name for name in sorted(names) if name.endswith(ENDINGS)]
-
-
-def _beginning(path: Path) -> tuple[str, bool]:
-    try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
-    except (OSError, EOFError):
-        return "", False
-    return data[:MOST_BYTES].decode(errors="replace"), len(data) > MOST_BYTES

@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field, StringConstraints
 
 from dnsrig.errors import DnsrigError, UsageError
-from dnsrig.rundir import SCHEMA_VERSION, Record, read_json, write_json
+from dnsrig.rundir import SCHEMA_VERSION, Record, check_ours, read_json, write_json
 
 FILE = "notes.json"
 MOST_CHARACTERS = 4_000
@@ -34,7 +34,7 @@ def read(run_dir: Path) -> Notes:
     """Those of a run; empty where there are none, or where the file is not what `write` leaves."""
     path = run_dir / FILE
     try:
-        if path.is_symlink() or path.stat().st_size > MOST_BYTES:
+        if path.stat().st_size > MOST_BYTES:
             return Notes()
         return read_json(path, Notes)
     except (OSError, DnsrigError):
@@ -54,7 +54,9 @@ def made(note: str, tags: str, baseline: bool) -> Notes:
 
 
 def write(run_dir: Path, notes: Notes) -> None:
-    """Whole or not at all; of empty notes nothing is left. Raises OSError where the folder cannot be written to."""
+    """Whole or not at all; of empty notes nothing is left. Raises OSError where the folder cannot be written to, and
+    UsageError where the run is somebody else's."""
+    check_ours(run_dir)
     if notes == Notes():
         (run_dir / FILE).unlink(missing_ok=True)
     else:

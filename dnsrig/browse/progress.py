@@ -97,7 +97,7 @@ def is_executing(directory: Path, locks: Path = LOCKS) -> bool:
     """Whether a process on this machine holds the run's lock. It is looked up (proc_locks(5)) and never taken: who
     wants to execute the run must find it free."""
     try:
-        held, told = (directory / ".lock").stat(), locks.read_text()
+        held, told = (directory / ".lock").lstat(), locks.read_text()
     except OSError:
         return False
     file = f"{os.major(held.st_dev):02x}:{os.minor(held.st_dev):02x}:{held.st_ino}"

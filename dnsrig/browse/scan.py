@@ -11,6 +11,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+from dnsrig import files
 from dnsrig.browse import notes
 from dnsrig.rundir import NAME
 
@@ -19,8 +20,6 @@ DEEPEST = 4
 MOST_RUNS = 20_000
 MOST_FOLDERS = 200_000
 """That are looked into: somebody may browse `/`."""
-MOST_BYTES = 64 << 20
-"""Of a manifest that is read here; one of 10,000 variants has some 30 MB."""
 STAMPED = ("manifest.json", notes.FILE, "findings.json", "trials")
 
 
@@ -128,20 +127,14 @@ def entry(root: Path, directory: Path) -> Entry:
     said = notes.read(directory)
     told = {"note": said.note, "tags": tuple(said.tags), "baseline": said.baseline}
     try:
-        manifest = _json(directory / "manifest.json")
+        manifest = files.document(directory / "manifest.json")
         told |= _of_manifest(manifest)
         finished, damage = _trials(directory, manifest["order"])
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         what = f"{error.strerror}" if isinstance(error, OSError) else "it is not what dnsrig writes"
         return Entry(**asdict(found) | told | {"damage": f"manifest.json cannot be read: {what}"})
     traps, lost = _findings(directory)
     return Entry(**asdict(found) | told | {"finished": finished, "found": traps, "damage": damage or lost})
-
-
-def _json(path: Path) -> Any:
-    if path.stat().st_size > MOST_BYTES:
-        raise ValueError("it is too large")
-    return json.loads(path.read_bytes())
 
 
 def _of_manifest(manifest: dict[str, Any]) -> dict[str, Any]:
@@ -163,11 +156,14 @@ def _trials(directory: Path, order: list[dict[str, Any]]) -> tuple[int, str]:
             raise ValueError("a variant has no name")
         path = directory / "trials" / variant / f"{repeat:02d}" / "trial.json"
         try:
-            with path.open("rb") as file:
+            with files.opened(path, directory) as file:
                 size = file.seek(0, os.SEEK_END)
                 file.seek(max(0, size - 8))
                 end = file.read().rstrip()
-        except OSError:
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            finished, damage = finished + 1, damage or f"the record of {variant} repeat {repeat}: {error.strerror}"
             continue
         finished += 1
         if not end.endswith(b"}"):
@@ -178,7 +174,7 @@ def _trials(directory: Path, order: list[dict[str, Any]]) -> tuple[int, str]:
 def _findings(directory: Path) -> tuple[int, str]:
     """How many traps found something, and whether one of them was that files are damaged."""
     try:
-        told = _json(directory / "findings.json")["findings"]
+        told = files.document(directory / "findings.json")["findings"]
         traps = {str(finding["trap"]) for finding in told if finding["verdict"] == "found"}
     except (OSError, ValueError, KeyError, TypeError):
         return 0, ""

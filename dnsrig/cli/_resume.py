@@ -11,7 +11,7 @@ from dnsrig.cli import _console, _dry_run
 from dnsrig.errors import UsageError
 from dnsrig.experiment import extend, invalid, plan, runner
 from dnsrig.experiment.runner import Executing
-from dnsrig.rundir import Manifest, read_json
+from dnsrig.rundir import Manifest, check_ours, read_json
 from dnsrig.text import visible
 
 _OF_THE_EXPERIMENT = {"settings": "--set", "scale": "--scale", "debug": "--debug", "repositories": "--repository"}
@@ -63,6 +63,7 @@ def read(directory: Path) -> Manifest:
 def prepare(manifest: Manifest, directory: Path, more: More, executing: Executing) -> Manifest:
     """``manifest`` of the run that is to go on, with more repeats where they are asked for. Invalid trials are set
     aside, or reported."""
+    check_ours(directory)
     executing.check_unchanged(manifest)
     if more.repeats is not None:
         plan.check_size(len(manifest.variants) * more.repeats, more.max_trials)
@@ -101,6 +102,7 @@ def show(manifest: Manifest, directory: Path, more: More, executing: Executing) 
         console.print(f"repeats from {extension.first_repeat} on: order from seed {extension.order_seed}")
     _dry_run.show_order(console, missing, manifest.variants)
     _dry_run.show_time(console, [manifest.specs[key.variant] for key in missing])
+    check_ours(directory)
     executing.check_unchanged(manifest)
 
 

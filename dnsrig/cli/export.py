@@ -24,7 +24,12 @@ def command(
             "experiment; perfetto: each trial as a trace; speedscope: each trial's CPU profiles"
         ),
     ],
-    out: Annotated[Path | None, typer.Option(help="folder to write to; by default RUN/export")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="folder to write to; by default RUN/export, or one of the cache if RUN belongs to another user"
+        ),
+    ] = None,
     trial: Annotated[
         str | None, typer.Option(metavar="VARIANT/REPEAT", help="of one trial only, e.g. `v03/2`; by default of all")
     ] = None,
@@ -34,11 +39,12 @@ def command(
     Exit status 4 if something of it failed, and the rest was written.
     """
     from dnsrig.analysis.read import Run
-    from dnsrig.cli.report import end
-    from dnsrig.report import export
+    from dnsrig.cli.report import end, tell_owner
+    from dnsrig.report import export, place
 
     opened = Run.open(run)
-    to = out or run / "export"
+    tell_owner(run, out)
+    to = out or place(run) / "export"
     if run.resolve() == to.resolve() or (run / "trials").resolve() in (to.resolve(), *to.resolve().parents):
         raise UsageError(f"{to} has files of the run itself", hint="without --out they are written to RUN/export")
     if trial is not None:

@@ -167,7 +167,7 @@ def _show(found: History, out: Path, exports: list[str]) -> None:
     console = _console.out()
     console.print(as_text(found))
     console.print(f"history: {written[1]}", soft_wrap=True)
-    for path in [path for format in exports for path in export(found, format, out / "export" / format)]:
+    for path in [path for format in exports for path in export(found, format, out / "export" / format, out)]:
         console.print(str(path), soft_wrap=True)
 
 

@@ -39,7 +39,7 @@ def command(
     removal.clean()
     if until_eof:
         trial.end_with_stdin()
-    wanted = read_json(spec, TrialSpec)
+    wanted = read_json(spec.resolve(), TrialSpec)
     try:
         record = executor(wanted.kernel).run_trial(wanted, directory, _print_event)
     except interruption.Interrupted:

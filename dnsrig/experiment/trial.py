@@ -17,7 +17,7 @@ from typing import Any
 
 import polars as pl
 
-from dnsrig import cached, checksums, datasets, interruption, paths
+from dnsrig import cached, checksums, datasets, files, interruption, paths
 from dnsrig.analysis import checks, failures
 from dnsrig.analysis.read import Trial
 from dnsrig.errors import DnsrigError
@@ -225,7 +225,7 @@ def _conclude(record: TrialRecord, working: Path) -> None:
     _check_manipulations(Trial(working, record))
     record.files = checksums.of_trial(working)
     for path in (working / "servers").rglob("*"):
-        if path.is_file() and path.stat().st_size > COMPRESS_FROM_BYTES:
+        if path.is_file() and not path.is_symlink() and path.stat().st_size > COMPRESS_FROM_BYTES:
             _compress(path)
     write_json(working / "trial.json", record)
 
@@ -287,7 +287,11 @@ def _catalog(spec: TrialSpec) -> str:
 
 
 def _compress(path: Path) -> None:
-    with path.open("rb") as plain, gzip.open(f"{path}.gz", "wb", compresslevel=4) as packed:
+    with (
+        files.opened(path) as plain,
+        files.writing(path.with_name(f"{path.name}.gz")) as file,
+        gzip.GzipFile(path.name, "wb", compresslevel=4, fileobj=file) as packed,
+    ):
         shutil.copyfileobj(plain, packed, 1 << 20)
     path.unlink()
 

@@ -41,6 +41,7 @@ from dnsrig.rundir import (
     TrialRecord,
     TrialSpec,
     Variant,
+    check_ours,
     read_json,
     trial_dir,
     write_json,
@@ -122,6 +123,8 @@ def write(
     """Make the run at ``directory``, or add a variant to the one that is there. ``axes``: values that
     the user gave; they override the values in the files."""
     known = read_json(directory / "manifest.json", Manifest) if directory.exists() else None
+    if known is not None:
+        check_ours(directory)
     if known is not None and known.procedure != PROCEDURE:
         raise UsageError(f"{directory} is a run that was measured here", hint="name another directory with --to")
     parameters = {AXIS: name, **_axes(sources), **(axes or {})}

@@ -6,9 +6,10 @@ What lives here reads run directories and nothing else, so that a report can be 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
 
-from dnsrig import traps
+from dnsrig import files, paths, traps
 from dnsrig.analysis.read import Run
 from dnsrig.analysis.summary import summarise
 from dnsrig.report import page
@@ -18,7 +19,7 @@ from dnsrig.report.gather import gather
 from dnsrig.report.terminal import terminal_failures, terminal_findings, terminal_table
 from dnsrig.rundir import Finding, Findings, write_json
 
-__all__ = ["export", "terminal_failures", "terminal_findings", "terminal_table", "write_report"]
+__all__ = ["export", "place", "terminal_failures", "terminal_findings", "terminal_table", "write_report"]
 
 
 @dataclass(frozen=True)
@@ -30,16 +31,26 @@ class Written:
     findings: list[Finding]
 
 
-def write_report(run_dir: Path) -> Written:
-    """Write what is derived from a run: findings.json, summary.parquet, report.html.
+def place(run_dir: Path, out: Path | None = None) -> Path:
+    """Where what is derived from a run is written: ``out``, or else the run itself; if the run is somebody else's, a
+    folder of the cache."""
+    if out is not None or not files.other_owner(run_dir):
+        return out or run_dir
+    digest = blake2b(bytes(run_dir.resolve()), digest_size=4).hexdigest()
+    return paths.cache() / "reports" / f"{run_dir.resolve().name}-{digest}"
+
+
+def write_report(run_dir: Path, out: Path | None = None) -> Written:
+    """Write what is derived from a run into ``out``, by default `place`: findings.json, summary.parquet, report.html.
 
     What fails on the way is left out, noted in ``run.failures``, and said in the page and in findings.json.
     """
     run = Run.open(run_dir)
     findings = traps.examine(run)
-    with run.failures.isolate("export", "summary.parquet"):
-        summarise(run).write_parquet(run_dir / "summary.parquet")
-    path = run_dir / "report.html"
-    path.write_text(page.render(run, gather(run, findings), draw_all(run, findings)), encoding="utf-8")
-    write_json(run_dir / "findings.json", Findings(findings=findings, failures=list(run.failures)))
+    folder = place(run_dir, out)
+    with run.failures.isolate("export", "summary.parquet"), files.writing(folder / "summary.parquet") as file:
+        summarise(run).write_parquet(file)
+    path = folder / "report.html"
+    files.write(path, page.render(run, gather(run, findings), draw_all(run, findings)).encode())
+    write_json(folder / "findings.json", Findings(findings=findings, failures=list(run.failures)))
     return Written(path, run, findings)

@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from dnsrig import certificate
+from dnsrig import certificate, files
 from dnsrig.analysis import calibration, statistics
 from dnsrig.analysis.statistics import Spread
 from dnsrig.certificate import (
@@ -42,7 +42,7 @@ Row = list[str]
 def write(folder: Path) -> Certificate:
     """Draw the page beside the certificate in ``folder``, and return it."""
     found = certificate.read(folder)
-    (folder / PAGE).write_text(render(found), encoding="utf-8")
+    files.write(folder / PAGE, render(found).encode())
     return found
 
 

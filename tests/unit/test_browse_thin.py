@@ -83,7 +83,7 @@ def stream_of(*batches: pl.DataFrame) -> bytes:
         written = io.BytesIO()
         rows.write_ipc_stream(written)
         data = written.getvalue()
-        ends = message_ends(data)
+        ends = message_ends(io.BytesIO(data), len(data))
         found += data[ends[0] if number else 0 : ends[-2]]
     return found
 

@@ -14,7 +14,7 @@ from dnsrig.analysis.read import Run
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import runner
 from dnsrig.experiment.bisection import manifest as growing
-from dnsrig.rundir import Manifest, read_json, write_json
+from dnsrig.rundir import Manifest, check_ours, read_json, write_json
 from dnsrig.servers.builds.errors import BuildFailed
 
 ATTEMPTS = 3
@@ -39,6 +39,7 @@ class Hunt:
 
     def run(self, progress: Progress) -> Answer:
         """Measure until there is an answer. One process at a time."""
+        check_ours(self.directory)
         folder = self.directory / "trials"
         folder.mkdir(exist_ok=True)
         with cached.only_one(folder, "somebody else is executing this search already"):

@@ -1,7 +1,7 @@
 """A run for other programs: one file a format.
 
 A format is a module of this folder, or of another package (`dnsrig.discovery`), with ``write(run, out) -> list[Path]``.
-``out`` is a folder that exists.
+``out`` is an empty folder; what is written there is moved to where the user wants it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-from dnsrig import discovery
+from dnsrig import discovery, files
 from dnsrig.analysis.read import Run
 from dnsrig.errors import UsageError
 
@@ -26,8 +26,8 @@ def export(run: Run, format: str, out: Path) -> list[Path]:
     module = formats().get(format)
     if module is None:
         raise UsageError(f"there is no export format {format!r}", hint=f"choose one of {', '.join(formats())}")
-    out.mkdir(parents=True, exist_ok=True)
     paths: list[Path] = []
-    with run.failures.isolate("export", format):
-        paths += module.write(run, out)
+    inside = run.directory if run.directory in out.parents else out
+    with run.failures.isolate("export", format), files.filling(out, inside) as made:
+        paths += [out / path.relative_to(made) for path in module.write(run, made)]
     return paths

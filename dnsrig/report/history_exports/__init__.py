@@ -1,7 +1,7 @@
 """A history for other programs that follow benchmarks over time: one file a format.
 
 A format is a module of this folder, or of another package (`dnsrig.discovery`), with ``write(history, out) ->
-list[Path]``. ``out`` is a folder that exists.
+list[Path]``. ``out`` is an empty folder; what is written there is moved to where the user wants it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from dnsrig import discovery
+from dnsrig import discovery, files
 from dnsrig.analysis.history import History, Point, Series
 from dnsrig.errors import UsageError
 from dnsrig.text import visible
@@ -30,12 +30,12 @@ def check(format: str) -> None:
         raise UsageError(f"there is no format {format!r} of a history", hint=f"choose one of {', '.join(formats())}")
 
 
-def export(history: History, format: str, out: Path) -> list[Path]:
-    """Write ``history`` as ``format`` into the folder ``out``, made if need be; returns what was written."""
+def export(history: History, format: str, out: Path, inside: Path | None = None) -> list[Path]:
+    """Write ``history`` as ``format`` into the folder ``out``, made if need be; returns what was written. ``inside``: as
+    in `dnsrig.files.filling`."""
     check(format)
-    out.mkdir(parents=True, exist_ok=True)
-    written: list[Path] = formats()[format].write(history, out)
-    return written
+    with files.filling(out, inside) as made:
+        return [out / path.relative_to(made) for path in formats()[format].write(history, made)]
 
 
 def benchmark(history: History, series: Series) -> str:
