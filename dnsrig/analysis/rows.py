@@ -19,6 +19,7 @@ from typing import Any, BinaryIO
 import polars as pl
 
 from dnsrig import checksums, files, old_names
+from dnsrig.analysis import arrow_heads
 from dnsrig.analysis.row_files import Schema
 from dnsrig.errors import DnsrigError
 from dnsrig.rundir import FileRecord
@@ -28,8 +29,6 @@ MOST_LINE_BYTES = 1 << 24
 MOST_HEAD_BYTES = 1 << 24
 """Of what comes before the rows of a message: it has some hundred bytes a column."""
 _CONTINUES = 0xFFFFFFFF
-_BODY_LENGTH_FIELD = 3
-"""Number of the field of a Message that says how long its body is (Message.fbs)."""
 _UNREADABLE = (Exception, pl.exceptions.PanicException)
 """What polars raises at damaged data; a panic of its is no Exception."""
 
@@ -167,7 +166,7 @@ def message_ends(file: BinaryIO, size: int) -> list[int]:
             continues, length = struct.unpack("<Ii", file.read(8))
             if continues != _CONTINUES or not 0 <= length <= MOST_HEAD_BYTES:
                 break
-            at += 8 + length + (_body_bytes(file.read(length)) if length else 0)
+            at += 8 + length + (arrow_heads.read(file.read(length)).body_bytes if length else 0)
         except struct.error:
             break
         if at > size:
@@ -176,21 +175,6 @@ def message_ends(file: BinaryIO, size: int) -> list[int]:
         if not length:
             break
     return ends
-
-
-def _body_bytes(message: bytes) -> int:
-    """The length of the body that follows ``message``, a FlatBuffers table (its internals: offsets from the table back
-    to a list of fields)."""
-    (table,) = struct.unpack_from("<I", message)
-    (back,) = struct.unpack_from("<i", message, table)
-    fields = table - back
-    (size,) = struct.unpack_from("<H", message, fields)
-    entry = 4 + 2 * _BODY_LENGTH_FIELD
-    (offset,) = struct.unpack_from("<H", message, fields + entry) if entry < size else (0,)
-    body = struct.unpack_from("<q", message, table + offset)[0] if offset else 0
-    if fields < 0 or body < 0:
-        raise struct.error("out of bounds")
-    return int(body)
 
 
 def _parsed(data: bytes) -> pl.DataFrame | None:

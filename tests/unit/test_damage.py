@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import random
 import shutil
+import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -166,6 +167,19 @@ def test_what_lies_before_the_damage_is_read(tmp_path: Path) -> None:
     path.unlink()
     assert rows.read(path, None, schema).damage == ""
     assert "is gone" in rows.read(path, checksums.of(io.BytesIO(data)), schema).damage
+
+
+def test_no_length_beyond_the_file_reaches_polars(tmp_path: Path) -> None:
+    """It asked for as many bytes, and the whole process ended: "memory allocation of 915118214923421558 bytes failed"."""
+    path, schema = tmp_path / "rows.arrow", {"text": pl.String, "value": pl.Int64}
+    data = stream(pl.DataFrame({"text": ["longer than twelve"] * 9, "value": range(9)}, schema=schema))
+    start = rows.message_ends(io.BytesIO(data), len(data))[0] + 8
+    (head,) = struct.unpack_from("<i", data, start - 4)
+    heights = set()
+    for at in range(start, start + head, 4):
+        path.write_bytes(data[:at] + struct.pack("<I", 0x0CB3272B) + data[at + 4 :])
+        heights.add(rows.read(path, None, schema).frame.height)
+    assert heights == {0, 9}, "some words mean nothing"
 
 
 def stream(frame: pl.DataFrame) -> bytes:
