@@ -9,6 +9,7 @@ from starlette.requests import HTTPConnection, Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from dnsrig.browse.connections import KNOWN
 from dnsrig.browse.security import HEADERS, MOST_BODY_BYTES, Access
 
 OPEN = ("/static/",)
@@ -52,6 +53,7 @@ class Guard:
             return None
         if not self._access.is_token(request.cookies.get(self._access.cookie, "")):
             return _who()
+        request.scope.setdefault("state", {})[KNOWN] = True
         if request.method == "POST":
             return self._refused_form(request)
         return None

@@ -11,11 +11,10 @@ import uvicorn
 
 from dnsrig.browse import security, vega
 from dnsrig.browse.app import application
+from dnsrig.browse.connections import MOST_AT_ONCE, Connection
 from dnsrig.browse.security import Access
 from dnsrig.errors import DnsrigError
 
-MOST_AT_ONCE = 64
-"""Requests; a browser has six connections to one server."""
 END_LIMIT_S = 2
 
 
@@ -28,6 +27,7 @@ def serve(root: Path, host: str, port: int, tell: Callable[[str], None]) -> None
     app = application(root, access)
     config = uvicorn.Config(
         app,
+        http=Connection,
         log_level="warning",
         access_log=False,
         server_header=False,

@@ -99,6 +99,7 @@ def test_a_note_is_kept_and_shown_as_text(entered: TestClient, root: Path) -> No
         ({"origin": ADDRESS}, {"form_token": "wrong"}, 403),
         ({"origin": ADDRESS}, {"note": "n" * 4_001}, 422),
         ({"origin": ADDRESS}, {"note": "n" * 40_000}, 413),
+        ({"origin": ADDRESS}, {f"field{number}": "x" for number in range(9)}, 400),
     ],
 )
 def test_other_forms_are_refused(

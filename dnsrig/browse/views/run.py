@@ -20,6 +20,9 @@ from dnsrig.errors import UsageError
 from dnsrig.report import conditions, page
 from dnsrig.report.charts import Chart
 
+MOST_FIELDS = 10
+"""Of a form; that of a note has four."""
+
 
 def run(request: Request) -> Response:
     shelf = shelf_of(request)
@@ -74,7 +77,10 @@ def chart(request: Request) -> Response:
 async def note(request: Request) -> Response:
     """Takes the form with note, tags and mark; all that this program writes."""
     body = await _body(request)
-    form = {name: values[0] for name, values in parse_qs(body, max_num_fields=10).items()}
+    try:
+        form = {name: values[0] for name, values in parse_qs(body, max_num_fields=MOST_FIELDS).items()}
+    except ValueError as error:
+        raise HTTPException(400, f"more than {MOST_FIELDS} fields: this form is not ours") from error
     if not access_of(request).is_form_token(form.get("form_token", "")):
         raise HTTPException(403, "this form is not ours: load the page again")
     shelf = shelf_of(request)
