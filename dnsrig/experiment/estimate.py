@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dnsrig.errors import DnsrigError
 from dnsrig.experiment.executors import executor
 from dnsrig.procedures import procedure
 from dnsrig.rundir import TrialSpec
@@ -30,13 +31,21 @@ def of_trial(spec: TrialSpec) -> Estimate:
     work_s = zones / ZONES_PER_S + records / RECORDS_PER_S
     for limit in _limits(spec):
         work_s = max(work_s, zones / limit)
-    expected_s = getattr(procedure(spec.procedure), "expected_s", None)
-    measured_s = expected_s(spec.options) if expected_s else 0.0
+    measured_s = _measured_s(spec)
     overhead_s = executor(spec.kernel).OVERHEAD_S
     overhead_s += WORLD_S if spec.world else 0.0
     overhead_s += PATH_S if any(link.emulated for link in spec.links) else 0.0
     at_most_s = overhead_s + 2 * work_s + measured_s + spec.limit_s
     return Estimate(overhead_s + min(2 * work_s, spec.limit_s) + measured_s, at_most_s)
+
+
+def _measured_s(spec: TrialSpec) -> float:
+    """By the options, which may be those of a manifest that somebody else wrote."""
+    expected_s = getattr(procedure(spec.procedure), "expected_s", None)
+    try:
+        return expected_s(spec.options) if expected_s else 0.0
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        raise DnsrigError(f"the options of {spec.variant.id} are not those of {spec.procedure}: {error}") from error
 
 
 def of_run(specs: list[TrialSpec]) -> Estimate:
