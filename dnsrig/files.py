@@ -24,13 +24,13 @@ from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
 MOST_BYTES = 1 << 31
-"""Of a file of rows, which is read as a whole: a reader needs as much memory and more."""
+"""Largest file of rows. Such a file is read as a whole: a reader needs as much memory and more."""
 MOST_DOCUMENT_BYTES = 64 << 20
-"""Of a JSON document; the manifest of 10,000 variants has some 30 MB."""
+"""Largest JSON document; the manifest of 10,000 variants has some 30 MB."""
 MOST_VALUES = 2_000_000
-"""Of a JSON document: each takes up to 100 bytes of memory. A manifest of 10,000 variants has half as many."""
+"""Values of a JSON document: each takes up to 100 bytes of memory. A manifest of 10,000 variants has half as many."""
 DEEPEST = 50
-"""Of a JSON document; ours have 12 levels at most, and an experiment's own tables few more."""
+"""Levels of a JSON document; ours have 12 at most, and an experiment's own tables have few more."""
 LARGEST = 1 << 64
 """Above every whole number that dnsrig or its engine writes."""
 _OF_OTHERS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -70,8 +70,8 @@ def read(path: Path, inside: Path | None = None, most_bytes: int = MOST_BYTES) -
 
 
 def beginning(path: Path, most_bytes: int, inside: Path | None = None) -> tuple[bytes, bool]:
-    """At most so much of a text, and whether there is more; a large one was compressed when its trial ended. Empty of a
-    file that cannot be read."""
+    """The first ``most_bytes`` of a text, which was compressed if it was large when its trial ended, and whether there is
+    more. Nothing if the file cannot be read."""
     try:
         with opened(path, inside) as file:
             data = (gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else file).read(most_bytes + 1)

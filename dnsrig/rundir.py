@@ -786,6 +786,21 @@ class Manifest(Record):
     """What it is spread over, a round (all trials of one repeat) on one of them; empty: all of it ran where it was
     started."""
 
+    @model_validator(mode="after")
+    def _refers_to_what_it_has(self) -> Manifest:
+        """Every reader looks up axes in variants, and variants and specs by the ids of trials."""
+        variants = {variant.id: variant for variant in self.variants}
+        for variant in self.variants:
+            if lost := next((axis for axis in self.axes if axis not in variant.parameters), None):
+                raise ValueError(f"variant {variant.id} has no value of the axis {lost!r}")
+        if lost := next(
+            (name for name in (*variants, *(k.variant for k in self.order)) if name not in self.specs), None
+        ):
+            raise ValueError(f"variant {lost} has no spec")
+        if lost := next((key.variant for key in self.order if key.variant not in variants), None):
+            raise ValueError(f"a trial is of the variant {lost}, which there is not")
+        return self
+
     @property
     def is_imported(self) -> bool:
         """Whether other tools measured it."""
@@ -899,7 +914,7 @@ def check_ours(run_dir: Path) -> None:
             hint=f"copy it first: cp -r {shlex.quote(str(run_dir))} COPY",
         )
     trials = run_dir / "trials"
-    for folder in (trials, *trials.glob("*")):
+    for folder in (trials, *trials.glob("*"), *trials.glob("*/*")):
         if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or files.other_owner(folder))):
             raise UsageError(
                 f"{folder} is a link, no folder, or somebody else's: dnsrig writes nothing into it",

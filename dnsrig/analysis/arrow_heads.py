@@ -12,7 +12,7 @@ from dataclasses import dataclass
 SCHEMA, DICTIONARY, BATCH = 1, 2, 3
 """Kinds of a message (Message.fbs, union MessageHeader)."""
 ROWS_A_BYTE = 8
-"""Of a body at most: a column of bools takes a bit a row."""
+"""At most: a column of bools takes a bit a row."""
 _INT64 = struct.Struct("<q")
 
 
@@ -87,7 +87,7 @@ def read(data: bytes) -> Head:
 
 
 def _check(batch: Table, body_bytes: int) -> None:
-    """Of a record batch: rows, columns and buffers lie within the body, and nothing is compressed."""
+    """Refuse a record batch whose rows, columns or buffers go beyond the body, or which is compressed."""
     most_rows = ROWS_A_BYTE * body_bytes
     rows, nodes, buffers = batch.number(0), batch.numbers(1, 2), batch.numbers(2, 2)
     counts = batch.numbers(4)

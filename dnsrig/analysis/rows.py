@@ -25,9 +25,9 @@ from dnsrig.errors import DnsrigError
 from dnsrig.rundir import FileRecord
 
 MOST_LINE_BYTES = 1 << 24
-"""Of a line of latency.hlog or of folded stacks; the longest that were seen have some 10 kB."""
+"""Longest line of latency.hlog and of folded stacks; the longest that were seen have some 10 kB."""
 MOST_HEAD_BYTES = 1 << 24
-"""Of what comes before the rows of a message: it has some hundred bytes a column."""
+"""Largest head of a message: it has some hundred bytes a column."""
 _CONTINUES = 0xFFFFFFFF
 _UNREADABLE = (Exception, pl.exceptions.PanicException)
 """What polars raises at damaged data; a panic of its is no Exception."""
@@ -39,7 +39,7 @@ class DamagedFile(DnsrigError):
 
 @dataclass(frozen=True)
 class Content:
-    """The bytes of a file that are whole, as far as checksums and the form of the file tell."""
+    """The bytes of a file that are whole, as far as checksums and the form of the file show."""
 
     data: bytes
     damage: str = ""
@@ -47,11 +47,11 @@ class Content:
 
 
 Form = Callable[[BinaryIO, int], int]
-"""Of the first so many bytes of a file, how many have the form of such a file: what lies behind is not read."""
+"""Takes a file and a number of bytes, and returns how many of these have the right form: the rest is not read."""
 
 
 def whole_lines(file: BinaryIO, size: int) -> int:
-    """A form: lines, none longer than those that are written."""
+    """The form of lines, none of which is longer than `MOST_LINE_BYTES`."""
     whole = 0
     while whole < size:
         part = file.read(min(MOST_LINE_BYTES, size - whole))
@@ -151,7 +151,7 @@ def whole_batches(data: bytes) -> tuple[pl.DataFrame | None, str]:
 
 
 def whole_messages(file: BinaryIO, size: int) -> int:
-    """A form: messages of an Arrow IPC stream."""
+    """The form of an Arrow IPC stream: messages."""
     return max(message_ends(file, size), default=0)
 
 

@@ -33,4 +33,4 @@ def set_aside(manifest: Manifest, directory: Path) -> None:
 
 def _outcome(directory: Path, key: TrialKey) -> str:
     path = trial_dir(directory, key.variant, key.repeat) / "trial.json"
-    return read_json(path, TrialRecord).outcome if path.exists() else ""
+    return read_json(path, TrialRecord, inside=directory).outcome if path.exists() else ""

@@ -244,7 +244,8 @@ def _title(specs: Iterable[TrialSpec]) -> tuple[str, str]:
 def _main_metric(directory: Path, specs: Iterable[str]) -> str:
     """By the first repeat of each variant."""
     folders = [trial_dir(directory, variant, 1) for variant in specs]
-    trials = [Trial(folder, read_json(folder / "trial.json", TrialRecord)) for folder in folders]
+    records = [read_json(folder / "trial.json", TrialRecord, inside=directory) for folder in folders]
+    trials = [Trial(folder, record, run_dir=directory) for folder, record in zip(folders, records)]
     known = {name: sum(trial.value(name) is not None for trial in trials) for name in (*LATENCIES, *MAIN)}
     of_most = max(LATENCIES, key=lambda name: known[name])
     return next((name for name in (of_most, *MAIN) if 2 * known[name] >= len(trials)), MAIN[-1])

@@ -105,6 +105,22 @@ def test_whole_documents_are_read(run: Path) -> None:
         assert files.document(path) == value
 
 
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"axes": {"server": [], "size": []}}, "variant v00 has no value of the axis 'size'"),
+        ({"specs": {}}, "variant v00 has no spec"),
+        ({"variants": []}, "a trial is of the variant v00, which there is not"),
+    ],
+)
+def test_a_manifest_refers_to_what_it_has(run: Path, change: dict[str, object], why: str) -> None:
+    """Commands looked these up, and ended as KeyError."""
+    path = run / "manifest.json"
+    path.write_text(json.dumps(json.loads(path.read_bytes()) | change))
+    with pytest.raises(DnsrigError, match=f"is not what dnsrig writes: .*{why}"):
+        Run.open(run)
+
+
 def test_a_large_file_is_not_read(run: Path) -> None:
     path = run / "manifest.json"
     os.truncate(path, 1 << 30)
