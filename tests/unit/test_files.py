@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import shutil
@@ -17,7 +18,7 @@ from command_line import output
 from dnsrig import cached, files
 from dnsrig.analysis import rows
 from dnsrig.analysis.read import Run
-from dnsrig.browse import logs, notes, scan
+from dnsrig.browse import notes, scan
 from dnsrig.browse.logs import logs as shown_logs
 from dnsrig.cli import _resume
 from dnsrig.errors import DnsrigError, UsageError
@@ -164,10 +165,14 @@ def test_logs_lead_nowhere(outside: Path, run: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "server.log").unlink(missing_ok=True)
     (folder / "server.log").symlink_to(outside)
-    (folder / "bomb.log.gz").write_bytes(b"\x1f\x8b")
+    (folder / "cut.log.gz").write_bytes(b"\x1f\x8b")
+    (folder / "zeros.log.gz").write_bytes(gzip.compress(b"a line\n"))
+    os.truncate(folder / "zeros.log.gz", 1 << 30)
+    (folder / "bomb.log.gz").write_bytes(gzip.compress(bytes(1 << 24)))
     trial = Run.open(run).trials[0]
     assert all(SECRET not in "".join(log.lines) for log in shown_logs(trial))
-    assert files.beginning(folder / "bomb.log.gz", logs.MOST_BYTES) == (b"", False)
+    beginnings = [files.beginning(folder / f"{name}.log.gz", 1_000) for name in ("cut", "zeros", "bomb")]
+    assert beginnings == [(b"", False), (b"a line\n", False), (bytes(1_000), True)]
 
 
 DERIVED = ("report.html", "summary.parquet", "findings.json")
