@@ -29,7 +29,7 @@ from dnsrig.lab.elsewhere import end
 from dnsrig.lab.links import selftest
 from dnsrig.lab.network import Network
 from dnsrig.procedures import _at_end, _checks, _kept_up, procedure
-from dnsrig.procedures.context import Result, TrialContext
+from dnsrig.procedures.context import Result, TrialContext, faults
 from dnsrig.procedures.context.phases import Report
 from dnsrig.procedures.context.workspace import ServerFailed
 from dnsrig.rundir import OBSERVER, LogDrilldown, PathSpec, TrialRecord, TrialSpec, write_json
@@ -55,8 +55,9 @@ def run_trial(spec: TrialSpec, directory: Path, report: Report) -> TrialRecord:
     working.mkdir(parents=True)
     with cached.held(working, TAKEN) as is_ours:
         try:
-            record = _execute(spec, working, report)
-            _conclude(record, working)
+            with faults.full_disk_named(working):
+                record = _execute(spec, working, report)
+                _conclude(record, working)
             if not is_ours():
                 raise DnsrigError(f"{working} was removed or renamed while this trial ran")
             working.rename(directory)

@@ -71,6 +71,14 @@ def test_a_full_disk_is_named(healthy: Trial, monkeypatch: pytest.MonkeyPatch, s
     assert "--resume" in raised.value.hint
 
 
+def test_whatever_fails_on_a_full_disk_names_the_disk(healthy: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ValueError, match="no rows"), faults.full_disk_named(healthy.directory):
+        raise ValueError("no rows")
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: Usage(0, 0, 0))
+    with pytest.raises(DnsrigError, match="the disk is full"), faults.full_disk_named(healthy.directory):
+        raise ValueError("no rows")
+
+
 def test_a_disk_that_was_full_for_a_moment_is_known_from_the_servers_log(healthy: Trial) -> None:
     log = healthy.directory / "servers/secondary/server.log"
     log.write_text("x" * 100_000 + "\nerror: write example.zone: No space left on device\nclosing\n")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,8 +56,7 @@ class Faults:
     def _check_disks(self) -> None:
         in_memory = [ledger.MEMORY] if self.workspace.spec.storage == "memory" else []
         for folder in (self.workspace.directory, *in_memory):
-            if (free := shutil.disk_usage(folder).free) < DISK_FREE_LEAST_BYTES:
-                raise full_disk(folder, f"{free / 1e6:,.1f} MB are free")
+            check_disk(folder)
 
     def _check_logs(self) -> None:
         for name in self.servers.placements:
@@ -71,6 +71,22 @@ class Faults:
                     f"{path}, which this trial reads, was removed while it ran",
                     hint="what was measured is kept; start the run anew, which fills the cache again",
                 )
+
+
+@contextlib.contextmanager
+def full_disk_named(folder: Path) -> Iterator[None]:
+    """An error within names the disk of ``folder`` if it is full, because it is probably why."""
+    try:
+        yield
+    except Exception:
+        check_disk(folder)
+        raise
+
+
+def check_disk(folder: Path) -> None:
+    """Raise DnsrigError if the disk of ``folder`` is full."""
+    if (free := shutil.disk_usage(folder).free) < DISK_FREE_LEAST_BYTES:
+        raise full_disk(folder, f"{free / 1e6:,.1f} MB are free")
 
 
 def full_disk(folder: Path, how: str) -> DnsrigError:
