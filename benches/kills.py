@@ -223,7 +223,7 @@ def fill(run: Run, chance: random.Random) -> dict[str, Any]:
 
 
 def bench(kind: str, folder: Path, seed: int, number: int, count: int) -> Iterator[dict[str, Any]]:
-    """The outcomes of ``kind`` from ``number`` to ``count``. A run takes kills until it is complete, and one full disk."""
+    """The outcomes of ``kind`` from ``number`` to ``count``. A run takes kills until it is complete, or a full disk."""
     act: Callable[[Run, random.Random], dict[str, Any]] = kill if kind == "kills" else fill
     while number < count:
         with contextlib.ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""Folders that one process at a time makes or fills: the cache, in which things appear whole or not at all, and runs."""
+"""Folders that one process at a time fills: runs, and the cache, in which things appear whole or not at all."""
 
 from __future__ import annotations
 

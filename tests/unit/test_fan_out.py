@@ -103,11 +103,10 @@ TWO = spread(rows(row(0, 1, 5), row(1, 1, 3), row(2, 2, 4, outcome="servfail")))
         (TWO, summary(2), 3, "timeout", "2 of 3 secondaries after 30 s; attempts that failed: 1 servfail"),
         (spread(rows()), summary(0), 3, "timeout", "no NOTIFY came within 30 s"),
         (TWO, summary(2, rows_lost=4), 3, "invalid", "lost 4 rows"),
-        (TWO, None, 2, "invalid", "without saying"),
     ],
 )
 def test_how_a_trial_is_concluded(
-    seen: spreading.Spread, told: dict[str, Any] | None, secondaries: int, outcome: str, words: str
+    seen: spreading.Spread, told: dict[str, Any], secondaries: int, outcome: str, words: str
 ) -> None:
     result = fan_out.concluded(seen, told, secondaries=secondaries, limit_s=30)
     assert result.outcome == outcome and words in result.reason

@@ -124,7 +124,7 @@ fn waiting_transfer(zones: &str) -> Process {
     transfer
 }
 
-/// What is started afterwards ignores no signal, even if these tests run in the background of a shell or under nohup(1).
+/// What is started afterwards ignores no signal, even if tests run in the background of a shell or under nohup(1).
 fn ignore_nothing() {
     for signal in [Signal::SIGHUP, Signal::SIGQUIT] {
         // SAFETY: no handler is installed.

@@ -63,7 +63,8 @@ pub struct End {
 /// `missed` are packets that the kernel dropped because they were not read in time.
 ///
 /// Events: `started`, `ready`, `anchor` every ten seconds, `progress` every second, `summary`. It ends by a signal
-/// (SIGTERM, SIGINT, SIGHUP, SIGQUIT) or, with --until-eof, when standard input ends; what is under way then is not delivered.
+/// (SIGTERM, SIGINT, SIGHUP, SIGQUIT) or, with --until-eof, when standard input ends; what is under way then is not
+/// delivered.
 ///
 /// Exit codes: 0 ended as asked, 2 bad input, 1 other errors.
 #[derive(Debug, clap::Args)]

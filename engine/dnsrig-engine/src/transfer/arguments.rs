@@ -65,7 +65,8 @@ pub enum TransportKind {
 ///
 /// On a terminal progress and a summary for people are shown; into a pipe go JSON lines, one a second and a summary.
 ///
-/// Exit codes: 0 every zone is done or up to date, 1 otherwise, 130 interrupted (all three with a summary), 2 bad input.
+/// Exit codes: 0 every zone is done or up to date, 1 otherwise, 130 interrupted (all three with a summary), 2 bad
+/// input.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     dnsrig-engine transfer 198.18.0.2 --zones zones.list\n  \
