@@ -317,7 +317,8 @@ def why_no_transfers(context: TrialContext) -> str:
     load, too."""
     if context.option("transfers") == "none":
         return ""
-    summary = context.instruments.started["transfer"].summary or {}
+    summary = context.instruments.started["transfer"].summary
+    assert summary is not None, "an instrument that is stopped without a summary is an error"
     failures = _transfer_result.outcomes(summary)
     return "" if summary["done"] or not failures else f"no zone was transferred meanwhile: {failures}"
 

@@ -132,7 +132,8 @@ def _concluded(context: TrialContext) -> Result:
     path = context.directory / "transfers.arrow"
     rows = pl.read_ipc_stream(path) if path.exists() else pl.DataFrame(schema=TRANSFERS.schema)
     seen = spread(rows, zones=context.spec.dataset.zones, serial=_next_serial(context), since_ns=started.monotonic_ns)
-    summary = context.instruments.started[INSTRUMENT].summary or {}
+    summary = context.instruments.started[INSTRUMENT].summary
+    assert summary is not None, "an instrument that is stopped without a summary is an error"
     return concluded(seen, summary, secondaries=int(context.option("secondaries")), limit_s=context.spec.limit_s)
 
 

@@ -38,7 +38,9 @@ class Pretended:
     fail: frozenset[int] = frozenset()
     """Rates at which trials fail."""
 
-    def __init__(self, spec: TrialSpec, target: Path, events: children.Events, cpu: int | None = None) -> None:
+    def __init__(
+        self, spec: TrialSpec, target: Path, events: children.Events, lock: int, cpu: int | None = None
+    ) -> None:
         self.spec, self.target, self.cpu = spec, target, cpu
         events.put((self, None))  # type: ignore[arg-type]
 
