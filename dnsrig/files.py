@@ -71,8 +71,8 @@ def read(path: Path, inside: Path | None = None, most_bytes: int = MOST_BYTES) -
 
 
 def beginning(path: Path, most_bytes: int, inside: Path | None = None) -> tuple[bytes, bool]:
-    """The first ``most_bytes`` of a text, which was compressed if it was large when its trial ended, and whether there is
-    more. Nothing if the file cannot be read."""
+    """The first ``most_bytes`` of a text, which was compressed if it was large when its trial ended, and whether there
+    is more. Nothing if the file cannot be read."""
     try:
         with opened(path, inside) as file:
             data = file.read(most_bytes + 1)

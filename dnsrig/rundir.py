@@ -34,11 +34,11 @@ other machines is moved to that clock (`ClockRecord` says how well); in samples.
 machine as a whole.
 Files are written whole or not at all: to a temporary name, synced, then renamed.
 
-A run may come from somebody else. Links lead to a run, but none is followed inside it, and only regular files are read:
-a link, a FIFO or a device in the place of a file is damage. A JSON document that is larger than 64 MiB or nested deeply,
-a number beyond all counters, and a row file whose lengths contradict each other are damage, too. Nothing is written into
-a run that belongs to another user: `dnsrig report` and `export` write to the cache or to `--out`, and `--resume`,
-`import --to` and the notes of `dnsrig browse` refuse it.
+A run may come from somebody else. Links lead to a run, but none is followed inside it, and only regular files are
+read: a link, a FIFO or a device in the place of a file is damage. A JSON document that is larger than 64 MiB or
+nested deeply, a number beyond all counters, and a row file whose lengths contradict each other are damage, too.
+Nothing is written into a run that belongs to another user: `dnsrig report` and `export` write to the cache or to
+`--out`, and `--resume`, `import --to` and the notes of `dnsrig browse` refuse it.
 
 Metrics are derived: `dnsrig report`, `compare`, `plan --from` and `export` compute them from what a trial recorded, so
 that a new metric has a value in old runs as well. Earlier versions wrote `metrics` into trial.json: what stands there

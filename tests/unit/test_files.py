@@ -218,7 +218,7 @@ def test_an_export_replaces_links_and_enters_none(outside: Path, run: Path, monk
         shutil.rmtree(linked)
         linked.symlink_to(outside.parent)
         assert export(opened, "json", to) == []
-        assert [failure.name for failure in opened.failures] == ["json"]
+        assert {failure.name for failure in opened.failures} == {"json"}
         linked.unlink()
         linked.mkdir()
     assert not (outside.parent / "one").exists() and not (outside.parent / "two").exists()

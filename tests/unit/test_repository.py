@@ -180,7 +180,7 @@ def test_browse_stands_on_the_report_and_only_its_command_knows_of_it() -> None:
 
 
 def test_cores_of_browse_know_nothing_of_http() -> None:
-    shells = {"app.py", "guard.py", "shared.py", "serve.py"}
+    shells = {"app.py", "connections.py", "guard.py", "shared.py", "serve.py"}
     for path in (ROOT / "dnsrig/browse").glob("*.py"):
         if path.name not in shells:
             assert not re.search(r"^\s*(from|import) (starlette|uvicorn)", path.read_text(), re.MULTILINE), path

@@ -28,6 +28,8 @@ def export(run: Run, format: str, out: Path) -> list[Path]:
         raise UsageError(f"there is no export format {format!r}", hint=f"choose one of {', '.join(formats())}")
     paths: list[Path] = []
     inside = run.directory if run.directory in out.parents else out
-    with run.failures.isolate("export", format), files.filling(out, inside) as made:
-        paths += [out / path.relative_to(made) for path in module.write(run, made)]
+    with run.failures.isolate("export", format):
+        with files.filling(out, inside) as made:
+            written = [out / path.relative_to(made) for path in module.write(run, made)]
+        paths += written
     return paths

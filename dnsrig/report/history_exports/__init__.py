@@ -31,8 +31,8 @@ def check(format: str) -> None:
 
 
 def export(history: History, format: str, out: Path, inside: Path | None = None) -> list[Path]:
-    """Write ``history`` as ``format`` into the folder ``out``, made if need be; returns what was written. ``inside``: as
-    in `dnsrig.files.filling`."""
+    """Write ``history`` as ``format`` into the folder ``out``, made if need be; returns what was written. ``inside``:
+    as in `dnsrig.files.filling`."""
     check(format)
     with files.filling(out, inside) as made:
         return [out / path.relative_to(made) for path in formats()[format].write(history, made)]
