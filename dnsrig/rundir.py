@@ -914,7 +914,7 @@ def check_ours(run_dir: Path) -> None:
             hint=f"copy it first: cp -r {shlex.quote(str(run_dir))} COPY",
         )
     trials = run_dir / "trials"
-    for folder in (trials, *trials.glob("*"), *trials.glob("*/*")):
+    for folder in (trials, *trials.glob("[!.]*"), *trials.glob("[!.]*/*")):
         if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or files.other_owner(folder))):
             raise UsageError(
                 f"{folder} is a link, no folder, or somebody else's: dnsrig writes nothing into it",

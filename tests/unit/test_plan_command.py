@@ -341,7 +341,8 @@ def test_a_chart_where_few_zones_meet_no_limit(
 def test_a_chart_that_cannot_be_written(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    code, _, err = plan(monkeypatch, capsys, *S3, "--svg", str(tmp_path / "none" / "x.svg"))
+    (tmp_path / "file").touch()
+    code, _, err = plan(monkeypatch, capsys, *S3, "--svg", str(tmp_path / "file" / "x.svg"))
     assert code == 2 and "cannot write" in err and "Traceback" not in err
 
 
