@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import io
+import os
 import random
 import shutil
 import struct
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -120,7 +123,7 @@ def of_trap(findings: list[Finding], verdict: str = "found") -> list[Finding]:
 
 
 @pytest.mark.parametrize("name", FILES)
-@settings(max_examples=examples(6, full=12), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(3, full=12), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(damage=DAMAGES, recorded=st.booleans())
 def test_no_damage_ends_the_examination(
     runs: dict[str, Path], tmp_path: Path, name: str, damage: Damage, recorded: bool
@@ -170,7 +173,7 @@ def test_what_lies_before_the_damage_is_read(tmp_path: Path) -> None:
 
 
 def test_no_length_beyond_the_file_reaches_polars(tmp_path: Path) -> None:
-    """It asked for as many bytes, and the whole process ended: "memory allocation of 915118214923421558 bytes failed"."""
+    """It asked for as many bytes, and the process ended: "memory allocation of 915118214923421558 bytes failed"."""
     path, schema = tmp_path / "rows.arrow", {"text": pl.String, "value": pl.Int64}
     data = stream(pl.DataFrame({"text": ["longer than twelve"] * 9, "value": range(9)}, schema=schema))
     start = rows.message_ends(io.BytesIO(data), len(data))[0] + 8
@@ -270,3 +273,14 @@ def test_a_trial_of_a_newer_dnsrig_is_still_refused(damaged: Path) -> None:
     path.write_text('{"schema_version": 1000}')
     with pytest.raises(rows.DnsrigError, match="newer dnsrig"):
         Run.open(damaged).trials  # noqa: B018
+
+
+def test_a_sample_of_damaged_runs(tmp_path: Path) -> None:
+    """Every command, with files that are links, FIFOs and folders, too. The bench has thousands of them."""
+    bench = Path(__file__).parents[2] / "benches/damaged_runs.py"
+    words = [sys.executable, str(bench), "--smoke", "--cases", "8", "--seed", "2"]
+    done = subprocess.run(
+        words, env=os.environ | {"TMPDIR": str(tmp_path)}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "faults: 0" in done.stdout, done.stdout
