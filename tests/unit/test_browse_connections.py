@@ -114,9 +114,9 @@ def test_a_connection_without_a_whole_request_is_closed(sent: bytes) -> None:
         browser.loop.pass_s(REQUEST_S / 10)
         if sent == REQUEST[:9]:
             connection.data_received(bytes([byte]))
-    assert not transport.closed
+    assert not transport.is_closing()
     browser.loop.pass_s(REQUEST_S / 4)
-    assert transport.closed and connection not in browser.state.connections
+    assert transport.is_closing() and connection not in browser.state.connections
     for task in browser.loop.tasks:
         task.close()
 
@@ -125,10 +125,10 @@ def test_an_answer_may_take_its_time() -> None:
     browser = Browser()
     _, transport = browser.connect(REQUEST)
     browser.loop.pass_s(100 * REQUEST_S)
-    assert not transport.closed
+    assert not transport.is_closing()
     browser.answer_all()
     browser.loop.pass_s(REQUEST_S)
-    assert transport.closed, "and after it the next request must come"
+    assert transport.is_closing(), "and after it the next request must come"
 
 
 def test_strangers_give_way() -> None:

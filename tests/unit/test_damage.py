@@ -29,6 +29,7 @@ from dnsrig.analysis.read import Run, Trial
 from dnsrig.analysis.rows import DamagedFile
 from dnsrig.analysis.summary import summarise
 from dnsrig.cli._exits import EXIT_INCOMPLETE
+from dnsrig.errors import DnsrigError
 from dnsrig.rundir import Finding, Findings, TrialRecord, read_json, write_json
 
 FILES = {
@@ -271,7 +272,7 @@ def test_the_report_is_drawn_and_says_what_is_damaged(
 def test_a_trial_of_a_newer_dnsrig_is_still_refused(damaged: Path) -> None:
     (path,) = damaged.glob("trials/*/02/trial.json")
     path.write_text('{"schema_version": 1000}')
-    with pytest.raises(rows.DnsrigError, match="newer dnsrig"):
+    with pytest.raises(DnsrigError, match="newer dnsrig"):
         Run.open(damaged).trials  # noqa: B018
 
 

@@ -101,7 +101,8 @@ def test_documents_are_what_dnsrig_writes(run: Path, what: str) -> None:
 
 def test_whole_documents_are_read(run: Path) -> None:
     path = run / "x.json"
-    for value in ({"a": [1.5, -(1 << 63), (1 << 64) - 1, "\U0001f600", "\\ud"]}, [[[[]]]], None):
+    values: list[object] = [{"a": [1.5, -(1 << 63), (1 << 64) - 1, "\U0001f600", "\\ud"]}, [[[[]]]], None]
+    for value in values:
         path.write_text(json.dumps(value))
         assert files.document(path) == value
 
