@@ -65,6 +65,8 @@ class Run:
     folder: Path
     runs: Path
     process: subprocess.Popen[bytes] | None = None
+    said_from: int = 0
+    """Where the words of ``process`` begin in the log."""
     seen: dict[Path, str] = field(default_factory=dict)
     """Finished trial -> its digest when it was first seen."""
 
@@ -81,6 +83,7 @@ class Run:
         if self.process is None or self.process.poll() is not None:
             words = ["--resume", str(self.directory)] if self.directory else [*EXPERIMENT, "--runs", str(self.runs)]
             with self.log.open("ab") as log:
+                self.said_from = log.tell()
                 self.process = subprocess.Popen(
                     [*DNSRIG, "run", *words], stdout=log, stderr=log, env=self._environment()
                 )
@@ -90,6 +93,10 @@ class Run:
         temporary = self.folder / "tmp"
         temporary.mkdir(exist_ok=True)
         return {**os.environ, ledger.TAG_START: TAG_START, "TMPDIR": str(temporary)}
+
+    def said(self) -> bytes:
+        """What its process has printed."""
+        return self.log.read_bytes()[self.said_from :]
 
     def await_end(self) -> int:
         """The exit status of its process."""
@@ -179,11 +186,11 @@ def kill(run: Run, chance: random.Random) -> dict[str, Any]:
             os.kill(pid, number)
     finished = len(run.seen)
     if part == "runner":
-        said_from = run.log.stat().st_size
         ended = run.await_end()
         if number != signal.SIGKILL and ended not in (0, INTERRUPTED):
             raise Wrong(f"the runner ended with {ended}")
-        if ended == INTERRUPTED and run.directory and b"--resume" not in run.log.read_bytes()[said_from:]:
+        said = run.said()
+        if ended == INTERRUPTED and (b"--resume" if f"/{REPEATS}]".encode() in said else b"interrupted") not in said:
             raise Wrong("no word of how to go on")
         if ended == INTERRUPTED and (left := left_behind()):
             raise Wrong(f"left behind: {', '.join(left)}")
@@ -208,13 +215,13 @@ def fill(run: Run, chance: random.Random) -> dict[str, Any]:
     while run.directory is None and process.poll() is None:
         time.sleep(0.05)
     time.sleep(chance.uniform(0, DELAY_MAX_S))
-    filler, said_from = run.runs / "filler", run.log.stat().st_size
+    filler = run.runs / "filler"
     with filler.open("wb") as file:
         while (free := shutil.disk_usage(run.runs).free) >= FULL_BYTES:
             with contextlib.suppress(OSError):  # the run took some of it meanwhile
                 os.posix_fallocate(file.fileno(), os.fstat(file.fileno()).st_size, free)
     ended = run.await_end()
-    said = run.log.read_bytes()[said_from:]
+    said = run.said()
     filler.unlink()
     if ended and not (b"disk is full" in said or b"disk is nearly full" in said):
         raise Wrong(f"it ended with {ended} and did not name the disk")

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import secrets
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dnsrig.cli import _console, _repository
-from dnsrig.cli._app import complain
-from dnsrig.cli._exits import EXIT_INCOMPLETE, EXIT_INTERRUPTED, EXIT_NO_DIFFERENCE, EXIT_UNDECIDED
-from dnsrig.cli.run import clean_machine, need_root
+from dnsrig.cli._exits import EXIT_INCOMPLETE, EXIT_NO_DIFFERENCE, EXIT_UNDECIDED
+from dnsrig.cli.run import clean_machine, need_root, resumable
 from dnsrig.errors import UsageError
 from dnsrig.text import visible
 
@@ -221,19 +219,14 @@ def _execute(directory: Path, as_json: bool) -> None:
     from dnsrig.experiment import runner
     from dnsrig.experiment.bisection.hunt import Hunt
     from dnsrig.report import bisection, write_report
-    from dnsrig.rundir import resume_command
 
     need_root()
     found = Hunt(directory)
     runner.check_unchanged(found.manifest)
     console = _console.err()
     clean_machine(console)
-    try:
-        with Watch(console) as watch:
-            answer = found.run(watch)
-    except KeyboardInterrupt:
-        complain("interrupted; finished trials are kept", f"go on with `{resume_command(directory)}`")
-        sys.exit(EXIT_INTERRUPTED)
+    with resumable(directory), Watch(console) as watch:
+        answer = found.run(watch)
     state, out = found.state(), _console.out()
     if as_json:
         print(_bisect_text.as_json(found.search, answer, state), flush=True)

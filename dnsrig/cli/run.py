@@ -18,7 +18,7 @@ from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from dnsrig.analysis.read import Run
     from dnsrig.analysis.thresholds import Rule
@@ -119,7 +119,7 @@ def command(
 
         _resume.check_options(context, resume)
         more = _resume.More(repeats, seed, max_trials, redo_invalid)
-        with _judging(rules), _on.executing(on, at_once) as executing:
+        with _judging(rules), resumable(resume), _on.executing(on, at_once) as executing:
             manifest = _resume.read(resume)
             _check_rules(rules, manifest.baseline)
             if dry_run:
@@ -184,7 +184,8 @@ def _start(request: Request, runs: Path, console: Console, executing: Executing,
     executing.check(manifest)
     directory = runner.create(manifest, runs)
     console.print(f"run {directory}")
-    _execute(manifest, directory, console, executing, rules)
+    with resumable(directory):
+        _execute(manifest, directory, console, executing, rules)
 
 
 def need_root() -> None:
@@ -233,15 +234,22 @@ def measure(manifest: Manifest, directory: Path, console: Console, executing: Ex
     """
     from dnsrig.cli._progress import LiveProgress, PlainProgress
     from dnsrig.experiment import runner
+
+    with resumable(directory), contextlib.ExitStack() as stack:
+        if not manifest.machines:
+            clean_machine(console)
+        live = console.is_terminal
+        progress = stack.enter_context(LiveProgress(console)) if live else PlainProgress(console)
+        return (executing or runner.Local()).execute(manifest, directory, progress)
+
+
+@contextlib.contextmanager
+def resumable(directory: Path) -> Iterator[None]:
+    """If it is interrupted within, the command ends, and says how the run in ``directory`` goes on."""
     from dnsrig.rundir import resume_command
 
-    if not manifest.machines:
-        clean_machine(console)
     try:
-        with contextlib.ExitStack() as stack:
-            live = console.is_terminal
-            progress = stack.enter_context(LiveProgress(console)) if live else PlainProgress(console)
-            return (executing or runner.Local()).execute(manifest, directory, progress)
+        yield
     except KeyboardInterrupt:
         complain("interrupted; finished trials are kept", f"go on with `{resume_command(directory)}`")
         sys.exit(EXIT_INTERRUPTED)

@@ -17,7 +17,7 @@ import pytest
 import typer
 
 from dnsrig import interruption
-from dnsrig.cli import _app
+from dnsrig.cli import _app, run
 
 LIMIT_S = 60.0
 """For what ends at once, on however busy a machine."""
@@ -172,3 +172,11 @@ def test_the_end_is_as_clean_when_the_terminal_is_gone(tmp_path: Path) -> None:
     os.close(ours)
     assert process.wait(LIMIT_S) == 0
     assert written.read_text() == "SIGHUP"
+
+
+def test_an_interrupted_run_says_how_it_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever it does then: it reads the run, waits for somebody else, measures, or draws the report."""
+    with pytest.raises(SystemExit) as ended, run.resumable(tmp_path):
+        raise interruption.Interrupted("SIGHUP")
+    assert ended.value.code == 130
+    assert f"go on with `dnsrig run --resume {tmp_path}`" in capsys.readouterr().err.replace("\n", "")
