@@ -189,6 +189,7 @@ def machines(kind: str, folder: Path) -> Iterator[tuple[Lab | Cluster, dict[str,
             left = [path for machine in lab.machines.values() for path in machine.left_behind()]
     else:
         cluster = Cluster(folder, NAMES, preload)
+        os.environ |= cluster.environment("client")
         try:
             yield cluster, {name: cluster.cache(name) for name in NAMES}, dask_cluster.VICTIMS
         finally:

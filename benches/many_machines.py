@@ -134,7 +134,7 @@ def start(folder: Path, log: Path, *words: str) -> subprocess.Popen[bytes]:
 
 
 def measure(folder: Path, cluster: Cluster, total: int) -> None:
-    on = ("--on", cluster.address)
+    on = ("--on", cluster.on)
     watched = Watched(folder, psutil.Process(cluster.scheduler.pid))
     before = loopback_bytes()
     first, second = folder / "first.log", folder / "second.log"
@@ -178,6 +178,7 @@ def main() -> None:
     (folder / "pretend.toml").write_text(EXPERIMENT.format(machines=asked.machines, rates=rates))
     os.environ["COLUMNS"] = "200"
     cluster = Cluster(folder, [f"m{number:03}" for number in range(asked.machines)], preload, nanny=False)
+    os.environ |= cluster.environment("client")
     try:
         measure(folder, cluster, asked.machines * asked.variants)
     finally:

@@ -1,4 +1,4 @@
-"""Files that a command makes: none replaces a file that it reads, and each appears whole."""
+"""Files that a command makes: no file replaces one that is read, and secrets are for their owner alone."""
 
 from __future__ import annotations
 
@@ -30,3 +30,10 @@ def write(path: Path, content: bytes) -> None:
         path.write_bytes(content)
     else:
         files.write(path, content)
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Write a secret to a new file at ``path``, which only its owner can read. Raises FileExistsError."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(content)

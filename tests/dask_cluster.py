@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -15,13 +17,13 @@ from pathlib import Path
 
 import psutil
 
-ALONE = {
-    "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
-    "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0",
-    "DASK_DISTRIBUTED__ADMIN__LOW_LEVEL_LOG_LENGTH": "10",
-    "DASK_DISTRIBUTED__ADMIN__SYSTEM_MONITOR__LOG_LENGTH": "10",
-}
-"""What docs/how-to/machines.md says a cluster needs."""
+from dnsrig.cli.machines import certificates
+
+PAGE = Path(__file__).parents[1] / "docs/how-to/machines.md"
+SCHEDULER, WORKER, *_ = re.findall(
+    r"^\$ env \S+ (?:\S+ )?dask ((?:scheduler|worker) .*) &$", PAGE.read_text(), re.MULTILINE
+)
+"""The words with which the page starts them, for the port 8786 and the worker rack-1."""
 START_LIMIT_S = 120
 VICTIMS = ("runner", "worker", "scheduler", "network")
 
@@ -31,7 +33,9 @@ class Cluster:
         self._folder, self._names, self._preload, self._nanny = folder, names, preload, nanny
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
-            self.address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
+            self._port = str(free.getsockname()[1])
+        self._certificates = folder / "certificates"
+        certificates(self._certificates)
         self.start()
 
     def start(self) -> None:
@@ -52,9 +56,20 @@ class Cluster:
         nanny = psutil.Process(self.workers[name].pid)
         return [nanny, *nanny.children(recursive=True)]
 
+    def listeners(self) -> set[str]:
+        """Where the processes of the cluster listen on addresses other than 127.0.0.1."""
+        processes = [psutil.Process(self.scheduler.pid)]
+        processes += [process for name in self._names for process in self.every_process(name)]
+        found = {one.laddr for process in processes for one in process.net_connections("tcp") if one.status == "LISTEN"}
+        return {f"[{at.ip}]:{at.port}" for at in found if at.ip != "127.0.0.1"}
+
     @property
     def on(self) -> str:
-        return self.address
+        return f"tls://127.0.0.1:{self._port}"
+
+    def environment(self, role: str) -> dict[str, str]:
+        """The environment in which a process has a role of the cluster; a command that uses it is a ``client``."""
+        return {**os.environ, "DASK_CONFIG": str(self._certificates / f"{role}.json")}
 
     def lose(self, victim: str, runner: subprocess.Popen[str], chance: random.Random) -> Callable[[], None]:
         """What brings it back is returned."""
@@ -87,25 +102,22 @@ class Cluster:
             process.wait(30)
 
     def _start_scheduler(self) -> subprocess.Popen[bytes]:
-        host, port = self.address.removeprefix("tcp://").split(":")
-        return self._start("scheduler", "scheduler", "--host", host, "--port", port)
+        environment = {**self.environment("scheduler"), "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0"}
+        return self._start("scheduler", SCHEDULER, environment)
 
     def _start_worker(self, name: str) -> subprocess.Popen[bytes]:
-        words = [self.address, "--nthreads", "1", "--resources", "machine=1", "--name", name]
-        words += ["--local-directory", str(self._folder / f"work-{name}")]
-        words += ["--preload", str(self._preload)] if self._preload else []
-        words += [] if self._nanny else ["--no-nanny"]
-        return self._start("worker", name, *words, cache=self.cache(name))
+        words = WORKER.replace("rack-1", name).replace("work-1", shlex.quote(str(self._folder / f"work-{name}")))
+        words += f" --preload {shlex.quote(str(self._preload))}" if self._preload else ""
+        words += "" if self._nanny else " --no-nanny"
+        return self._start(name, words, {**self.environment("worker"), "DNSRIG_CACHE": str(self.cache(name))})
 
-    def _start(self, what: str, name: str, *words: str, cache: Path | None = None) -> subprocess.Popen[bytes]:
-        environment = {**os.environ, **ALONE, **({"DNSRIG_CACHE": str(cache)} if cache else {})}
+    def _start(self, name: str, words: str, environment: dict[str, str]) -> subprocess.Popen[bytes]:
+        what, *others = shlex.split(words.replace("8786", self._port))
         with (self._folder / f"{name}.log").open("wb") as log:
             return subprocess.Popen(
-                [sys.executable, "-P", "-m", f"distributed.cli.dask_{what}", "--no-dashboard", *words],
-                env=environment,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-            )
+                [sys.executable, "-P", "-m", f"distributed.cli.dask_{what}", *others],
+                env=environment, stdout=log, stderr=subprocess.STDOUT,
+            )  # fmt: skip
 
     def _wait(self, name: str) -> None:
         """Until the worker is known to the scheduler."""

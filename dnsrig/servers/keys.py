@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import datetime
 import hashlib
-import os
 import secrets
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+
+from dnsrig import outputs
 
 TSIG_NAME = "dnsrig-transfer"
 TSIG_ALGORITHM = "hmac-sha256"
@@ -45,9 +46,7 @@ class TransferKeys:
         read."""
         (folder / CERTIFICATE_FILE).write_bytes(self.certificate_pem)
         if private:
-            key = os.open(folder / PRIVATE_KEY_FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(key, "wb") as file:
-                file.write(self.private_key_pem)
+            outputs.write_private(folder / PRIVATE_KEY_FILE, self.private_key_pem)
 
 
 def make() -> TransferKeys:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import json
 import random
 import subprocess
 import time
@@ -12,11 +14,16 @@ from pathlib import Path
 
 import pytest
 from conftest import DNSRIG, left_behind, wait_until
-from dask_cluster import VICTIMS, Cluster
+from dask_cluster import START_LIMIT_S, VICTIMS, Cluster
+from distributed import Security
+from distributed.comm import connect
 from machine_runs import IMPATIENT, LEASE_S, PRETEND_S, finished, manifest_of, preload, pretending_trials
 from suites import quick
 
+from dnsrig.cli.machines import certificates
+
 NAMES = ("rack-1", "rack-2", "rack-3")
+CONNECT_LIMIT_S = 5
 
 
 @contextlib.contextmanager
@@ -28,13 +35,50 @@ def cluster(folder: Path, names: Sequence[str], *, pretending: bool) -> Iterator
         made.end()
 
 
+async def nobody_connects_without_a_certificate(machines: Cluster, folder: Path) -> None:
+    """Only a client with a certificate of the cluster is let in, wherever other machines could connect."""
+    files = {"ours": machines.environment("client")["DASK_CONFIG"], "other": str(folder / "other/client.json")}
+    certificates(folder / "other")
+    with_tls = {name: Security(**arguments(Path(path))) for name, path in files.items()}
+    listeners = machines.listeners()
+    assert len(listeners) >= 1 + len(machines.workers)
+
+    async def are_let_in(scheme: str, security: Security) -> list[bool]:
+        return await asyncio.gather(*(is_let_in(f"{scheme}://{address}", security) for address in listeners))
+
+    assert all(await are_let_in("tls", with_tls["ours"])), listeners
+    assert not any(await are_let_in("tls", with_tls["other"])), listeners
+    assert not any(await are_let_in("tcp", Security())), listeners
+
+
+async def is_let_in(address: str, security: Security) -> bool:
+    try:
+        comm = await connect(address, timeout=CONNECT_LIMIT_S, **security.get_connection_args("client"))
+    except OSError:
+        return False
+    comm.abort()
+    return True
+
+
+def arguments(path: Path) -> dict[str, str]:
+    tls = json.loads(path.read_text())["distributed"]["comm"]["tls"]
+    return {
+        "tls_ca_file": tls["ca-file"],
+        "tls_client_cert": tls["client"]["cert"],
+        "tls_client_key": tls["client"]["key"],
+    }
+
+
 @pytest.mark.full
 def test_real_trials_on_two_machines(tmp_path: Path, nothing_left: None) -> None:
     """Takes a minute: Python starts anew on each machine, and two CPUs do the work of all machines."""
     settings = ("--set", "server=nsd@forky", "--set", "zones=20", "--repeats", "2")
     with cluster(tmp_path, NAMES[:2], pretending=False) as machines:
         command = [*DNSRIG, "run", "tour", *settings, "--on", machines.on]
-        result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+        result = subprocess.run(
+            command, cwd=tmp_path, env=machines.environment("client"),
+            capture_output=True, text=True, timeout=300, check=False,
+        )  # fmt: skip
     assert result.returncode == 0, result.stderr
     assert len(finished(tmp_path)) == 2
     assert [machine.name for machine in manifest_of(tmp_path).machines] == ["rack-1", "rack-2"]
@@ -60,8 +104,16 @@ def test_whatever_is_lost_the_run_is_completed(
     with cluster(tmp_path, names, pretending=True) as machines:
         words = ["run", "echo-baseline", "--repeats", str(2 * len(names)), "--on", machines.on]
         with (tmp_path / "runner.log").open("w") as log:
-            runner = subprocess.Popen([*IMPATIENT, *words], cwd=tmp_path, stdout=log, stderr=log, text=True)
-        wait_until(lambda: bool(finished(tmp_path)) or runner.poll() is not None)
+            runner = subprocess.Popen(
+                [*IMPATIENT, *words],
+                cwd=tmp_path,
+                env=machines.environment("client"),
+                stdout=log,
+                stderr=log,
+                text=True,
+            )
+        asyncio.run(nobody_connects_without_a_certificate(machines, tmp_path))
+        wait_until(lambda: bool(finished(tmp_path)) or runner.poll() is not None, START_LIMIT_S)
         time.sleep(chance.uniform(0, 4))
         before = finished(tmp_path)
         bring_back = machines.lose(victim, runner, chance)
@@ -71,7 +123,8 @@ def test_whatever_is_lost_the_run_is_completed(
         wait_until(lambda: not pretending_trials(tmp_path), LEASE_S + 20)
         again = subprocess.run(
             [*IMPATIENT, "run", "--resume", str(directory), "--on", machines.on],
-            cwd=tmp_path, capture_output=True, text=True, timeout=180, check=False,
+            cwd=tmp_path, env=machines.environment("client"),
+            capture_output=True, text=True, timeout=180, check=False,
         )  # fmt: skip
         assert again.returncode == 0, again.stderr + (tmp_path / "runner.log").read_text()
     after, manifest = finished(tmp_path), manifest_of(tmp_path)

@@ -71,11 +71,12 @@ assert "<title>" in urllib.request.urlopen(address, timeout=30).read().decode()
 PYTHON
 kill $browse
 step dnsrig run --on a Dask cluster
-dask scheduler --host 127.0.0.1 --port $PORT --no-dashboard &
+dnsrig machines certificates /keys
+env DASK_CONFIG=/keys/scheduler.json dask scheduler --protocol tls --host 127.0.0.1 --port $PORT --no-dashboard --dashboard-address 127.0.0.1:0 &
 scheduler=$!
-dask worker tcp://127.0.0.1:$PORT --host 127.0.0.1 --nthreads 1 --resources machine=1 --name rack --no-dashboard --local-directory /tmp/work &
+env DASK_CONFIG=/keys/worker.json dask worker tls://127.0.0.1:$PORT --host 127.0.0.1 --nthreads 1 --resources machine=1 --name rack --no-dashboard --dashboard-address 127.0.0.1:0 --local-directory /tmp/work &
 worker=$!
-dnsrig run tour --set zones=20 --set server=nsd@forky --repeats 1 --runs /spread --on tcp://127.0.0.1:$PORT
+env DASK_CONFIG=/keys/client.json dnsrig run tour --set zones=20 --set server=nsd@forky --repeats 1 --runs /spread --on tls://127.0.0.1:$PORT
 test -s /spread/tour/*/report.html
 kill $worker $scheduler
 step done

@@ -23,10 +23,13 @@ import dnsrig
 from dnsrig import paths
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import runner
-from dnsrig.experiment.machines import arrival, closure, connection, dask, document, ssh, there
+from dnsrig.experiment.machines import arrival, closure, connection, dask, document, ssh, there, tls
 from dnsrig.experiment.machines.connection import Connection
 from dnsrig.experiment.machines.document import MachineDocument
-from dnsrig.experiment.machines.ssh import Keys, Link
+from dnsrig.experiment.machines.ssh import Link
+from dnsrig.experiment.machines.tls import Keys
+
+NOBODY = Keys("", "", "")
 
 
 def file(folder: Path, text: str) -> Path:
@@ -121,7 +124,7 @@ class TestWhy:
         program.chmod(0o755)
         monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
         with pytest.raises(DnsrigError) as told:
-            Link("a", MachineDocument(ssh="a"), "", "tls://127.0.0.1:1", Keys()).start([])
+            Link("a", MachineDocument(ssh="a"), "", "tls://127.0.0.1:1", NOBODY).start([])
         assert says in told.value.message and told.value.hint
 
     @pytest.mark.parametrize(("said", "times"), [("Address already in use", 3), ("No route to host", 1)])
@@ -132,7 +135,7 @@ class TestWhy:
         (tmp_path / "ssh").chmod(0o755)
         monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
         with pytest.raises(DnsrigError):
-            Link("a", MachineDocument(ssh="a"), "", "tls://127.0.0.1:1", Keys()).start([])
+            Link("a", MachineDocument(ssh="a"), "", "tls://127.0.0.1:1", NOBODY).start([])
         calls = (tmp_path / "calls").read_text().splitlines()
         assert len(calls) == len({*calls}) == times
 
@@ -142,7 +145,7 @@ class TestWhy:
         (tmp_path / "ssh").chmod(0o755)
         monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
         with pytest.raises(DnsrigError, match="a does not answer within 0 s"):
-            Link("a", MachineDocument(ssh="a"), "", "tls://127.0.0.1:1", Keys()).start([])
+            Link("a", MachineDocument(ssh="a"), "", "tls://127.0.0.1:1", NOBODY).start([])
 
 
 class TestClosure:
@@ -266,21 +269,13 @@ def send(monkeypatch: pytest.MonkeyPatch, data: bytes) -> None:
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(data)))
 
 
-def test_every_side_shows_one_certificate_that_no_clock_ends() -> None:
-    keys = Keys()
-    certificate, _ = keys.pem
-    told = keys.security.get_connection_args("client")
-    assert told["require_encryption"] and told["ssl_context"] is not None
-    assert keys.security.tls_scheduler_cert == keys.security.tls_client_cert == certificate
-
-
 def test_only_who_has_the_key_of_the_run_reaches_its_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dask, "CONNECT_LIMIT_S", 2.0)
-    keys = Keys()
-    with ssh._scheduler(keys.security) as address:
-        with pytest.raises(UsageError, match="no worker"), dask.workers(address, keys.security):
+    ours, other = (ssh.own_security(tls.make(tls.ALWAYS)) for _ in range(2))
+    with ssh._scheduler(ours) as address:
+        with pytest.raises(UsageError, match="no worker"), dask.workers(address, ours):
             pass
-        with pytest.raises(DnsrigError, match="no scheduler answers"), dask.workers(address, Keys().security):
+        with pytest.raises(DnsrigError, match="certificate verify failed"), dask.workers(address, other):
             pass
 
 

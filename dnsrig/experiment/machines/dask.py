@@ -6,19 +6,21 @@ Tasks are pinned to their worker: nothing is moved, and nothing is executed a se
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.util
-import ipaddress
 import re
+import ssl
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import CancelledError, Future
 from typing import Any
 from urllib.parse import urlsplit
 
 from dnsrig import archives
 from dnsrig.errors import DnsrigError, UsageError
-from dnsrig.experiment.machines import there
+from dnsrig.experiment.machines import listeners, there
 from dnsrig.experiment.machines.place import Lost
+from dnsrig.experiment.machines.tls import Keys, Role
 from dnsrig.rundir import NAME
 
 RESOURCE = "machine"
@@ -29,14 +31,20 @@ LARGE_BYTES = 2 * archives.PART_BYTES
 ERROR_LENGTH_MAX = 1000
 SHORT_LOGS = {"distributed.admin.low-level-log-length": 10, "distributed.admin.system-monitor.log-length": 10}
 """Dask keeps its last 1,000 messages of each connection, events of each topic, and two hours of samples."""
+PROFILER_OFF = {"distributed.worker.profile.enabled": False}
+"""It looks at the threads of a worker a hundred times a second."""
+CERTIFICATES = "`dnsrig machines certificates` makes them, and `--help` shows how they are used"
+ONE_FOLDER = "all files of a cluster are made by one call of `dnsrig machines certificates`, and valid for a year"
 HOW = "start one on each machine: dask worker SCHEDULER --nthreads 1 --resources machine=1 --name NAME"
 
 
 class Worker:
     """A machine, as `Place` says. It is known by its name: after a restart it has another address."""
 
-    def __init__(self, client: Any, name: str) -> None:
+    def __init__(self, client: Any, name: str, checked: Collection[str]) -> None:
         self._client, self._name = client, name
+        self._checked = {*checked}
+        """Addresses of workers without open listeners."""
 
     @property
     def name(self) -> str:
@@ -72,7 +80,20 @@ class Worker:
         found = _able(self._client).get(self._name)
         if found is None:
             raise Lost(self._name)
-        return found[0]
+        address, told = found
+        if address not in self._checked:
+            self._check(address, told)
+        return address
+
+    def _check(self, address: str, told: dict[str, Any]) -> None:
+        """Look at the listeners of a worker that was started again, perhaps in another way."""
+        try:
+            listeners.check(self._client, {address: told})
+        except listeners.NotKnown as error:
+            if isinstance(error.__cause__, OSError):
+                raise Lost(self._name) from error
+            raise
+        self._checked.add(address)
 
 
 def execute(spec_json: str, lease: str, topic: str) -> dict[str, Any]:
@@ -128,11 +149,27 @@ def _translated(asked: Future[Any], name: str) -> Future[Any]:
     return answered
 
 
+def settings(role: Role, keys: Keys) -> dict[str, Any]:
+    """The settings of Dask with which a process has ``role`` in a cluster that measures, as a file of Dask has them."""
+    own = {
+        "distributed.comm.require-encryption": True,
+        "distributed.comm.tls.ca-file": keys.authority,
+        f"distributed.comm.tls.{role}.cert": keys.certificate,
+        f"distributed.comm.tls.{role}.key": keys.private_key,
+    }
+    nested = dict[str, Any]()
+    for name, value in {**own, **SHORT_LOGS, **PROFILER_OFF}.items():
+        *parents, last = name.split(".")
+        functools.reduce(lambda inner, parent: inner.setdefault(parent, {}), parents, nested)[last] = value
+    return nested
+
+
 @contextlib.contextmanager
 def workers(address: str, security: Any = None) -> Iterator[list[Worker]]:
     """Those of the scheduler at ``address``, by name; ``security``: keys for it other than those of Dask's settings."""
     check_installed()
     check_address(address)
+    check_certificate(address, security)
     from dask import config
     from distributed import Client
 
@@ -140,10 +177,14 @@ def workers(address: str, security: Any = None) -> Iterator[list[Worker]]:
         with config.set(SHORT_LOGS):
             client = Client(address, timeout=CONNECT_LIMIT_S, set_as_default=False, security=security)
     except (OSError, TimeoutError) as error:
+        if isinstance(error.__cause__, ssl.SSLError):
+            raise DnsrigError(f"{address}: {error.__cause__}", hint=ONE_FOLDER) from error
         raise DnsrigError(f"no scheduler answers at {address}", hint="start one: dask scheduler") from error
     try:
+        known = _identity(client)
+        listeners.check(client, known["workers"], known["address"])
         with config.set({"distributed.admin.large-graph-warning-threshold": LARGE_BYTES}):
-            yield _named(client)
+            yield _named(client, known["workers"])
     finally:
         client.close()
 
@@ -156,24 +197,26 @@ def check_installed() -> None:
 def check_address(address: str) -> None:
     """Refuse what would let anybody on the way execute code on the machines."""
     parts = urlsplit(address)
-    if parts.scheme == "tls" or (parts.scheme == "tcp" and _is_loopback(parts.hostname or "")):
+    if parts.scheme == "tls" or (parts.scheme == "tcp" and listeners.is_loopback(parts.hostname or "")):
         return
     if parts.scheme != "tcp":
         raise UsageError(f"{address!r} is no address of a scheduler", hint="e.g. tls://scheduler.example:8786")
     raise UsageError(
         f"{address}: whoever reaches this scheduler can execute anything on its machines",
-        hint="give scheduler and workers certificates, and use tls://: https://distributed.dask.org/en/stable/tls.html",
+        hint=f"give scheduler and workers certificates, and use tls://: {CERTIFICATES}",
     )
 
 
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+def check_certificate(address: str, security: Any) -> None:
+    """Refuse to connect with TLS if Dask's settings name no certificate: Dask would raise a TypeError."""
+    from distributed import Security
+
+    own = (security or Security()).get_tls_config_for_role("client")
+    if urlsplit(address).scheme == "tls" and not (own["ca_file"] and own["cert"]):
+        raise UsageError(f"{address}: there is no certificate to connect with", hint=f"set DASK_CONFIG: {CERTIFICATES}")
 
 
-def _named(client: Any) -> list[Worker]:
+def _named(client: Any, checked: Collection[str]) -> list[Worker]:
     able = _able(client)
     if not able:
         raise UsageError(f"the cluster has no worker with the resource {RESOURCE!r}", hint=HOW)
@@ -184,14 +227,20 @@ def _named(client: Any) -> list[Worker]:
             raise UsageError(
                 f"the worker {name} has {told['nthreads']} threads: trials would measure each other", hint=HOW
             )
-    return [Worker(client, name) for name in sorted(able)]
+    return [Worker(client, name, checked) for name in sorted(able)]
 
 
 def _able(client: Any) -> dict[str, tuple[str, dict[str, Any]]]:
     """Of each worker that is a machine, by its name: its address, and what the scheduler tells of it."""
+    found = _identity(client)["workers"]
+    return {str(told["name"]): (place, told) for place, told in found.items() if RESOURCE in told.get("resources", {})}
+
+
+def _identity(client: Any) -> dict[str, Any]:
+    """What the scheduler knows about itself and all workers."""
     # Its own `scheduler_info` keeps what it was told last, which other threads ask for fewer workers.
     try:
-        found = client.sync(client.scheduler.identity, n_workers=-1)["workers"]
+        found: dict[str, Any] = client.sync(client.scheduler.identity, n_workers=-1)
     except OSError as error:
         raise DnsrigError("the scheduler does not answer", hint="start it again; then go on with --resume") from error
-    return {str(told["name"]): (place, told) for place, told in found.items() if RESOURCE in told.get("resources", {})}
+    return found

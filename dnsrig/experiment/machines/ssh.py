@@ -7,7 +7,6 @@ key of this run, because a machine may have users who should not become root by 
 from __future__ import annotations
 
 import contextlib
-import datetime
 import logging
 import random
 import shutil
@@ -15,18 +14,19 @@ import socket
 import threading
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from functools import cached_property
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dnsrig.errors import DnsrigError
-from dnsrig.experiment.machines import closure, dask, document, leases, worker
+from dnsrig.experiment.machines import closure, dask, document, leases, tls, worker
 from dnsrig.experiment.machines.closure import Part
 from dnsrig.experiment.machines.connection import END_LIMIT_S, Connection
 from dnsrig.experiment.machines.dask import Worker
 from dnsrig.experiment.machines.document import MachineDocument
+from dnsrig.experiment.machines.tls import Keys, Role
 
 if TYPE_CHECKING:
     from distributed import Security
@@ -41,8 +41,8 @@ LOOK_S = 1.0
 """How often it is looked whether a connection is lost."""
 PAUSE_LIMIT_S = 30.0
 """Each failed attempt to make it again doubles the pause before the next one, up to this."""
-ROLES = ("client", "scheduler")
-"""That this process has in Dask."""
+OWN_ROLES: tuple[Role, ...] = ("client", "scheduler")
+"""The roles that this process has in Dask."""
 QUIET = {
     "distributed.scheduler.work-stealing": False,
     "distributed.scheduler.allowed-failures": 0,
@@ -57,27 +57,28 @@ def workers(path: Path) -> Iterator[list[Worker]]:
     told = document.read(path)
     if shutil.which("ssh") is None:
         raise DnsrigError("the program ssh is missing", hint="install OpenSSH's client (openssh-client)")
-    keys = Keys()
     dask.check_installed()
-    with _scheduler(keys.security) as address:
-        links = [Link(name, one, told.config, address, keys) for name, one in told.machines.items()]
+    keys = tls.make(tls.ALWAYS)
+    security = own_security(keys)
+    with _scheduler(security) as address:
+        links = [Link(name, one, told.config, address, keys["worker"]) for name, one in told.machines.items()]
         try:
             start(links, closure.parts())
-            with _cluster(address, keys) as places:
+            with _cluster(address, security) as places:
                 yield places
         finally:
             end(links)
 
 
 @contextlib.contextmanager
-def _cluster(address: str, keys: Keys) -> Iterator[list[Worker]]:
+def _cluster(address: str, security: Security) -> Iterator[list[Worker]]:
     from distributed.versions import VersionMismatchWarning
 
     with contextlib.ExitStack() as stack:
         with warnings.catch_warnings():
             # Of packages that nobody needs: what is needed was brought from here.
             warnings.simplefilter("ignore", VersionMismatchWarning)
-            places = stack.enter_context(dask.workers(address, keys.security))
+            places = stack.enter_context(dask.workers(address, security))
         yield places
 
 
@@ -106,40 +107,8 @@ def _scheduler(security: Security) -> Iterator[str]:
         yield cluster.scheduler_address
 
 
-class Keys:
-    """What all sides of one run show each other."""
-
-    @cached_property
-    def pem(self) -> tuple[str, str]:
-        """A certificate and its key. It never ends: machines' clocks may be wrong, and nobody keeps it."""
-        from cryptography import x509
-        from cryptography.hazmat.primitives import hashes, serialization
-        from cryptography.hazmat.primitives.asymmetric import ec
-
-        key = ec.generate_private_key(ec.SECP256R1())
-        name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "dnsrig")])
-        certificate = (
-            x509.CertificateBuilder()
-            .subject_name(name)
-            .issuer_name(name)
-            .public_key(key.public_key())
-            .serial_number(x509.random_serial_number())
-            .not_valid_before(datetime.datetime(2000, 1, 1))
-            .not_valid_after(datetime.datetime(9999, 12, 31))
-            .sign(key, hashes.SHA256())
-        )
-        private = key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
-        return certificate.public_bytes(serialization.Encoding.PEM).decode(), private.decode()
-
-    @cached_property
-    def security(self) -> Security:
-        from distributed import Security
-
-        certificate, key = self.pem
-        own = {f"tls_{role}_cert": certificate for role in ROLES} | {f"tls_{role}_key": key for role in ROLES}
-        return Security(require_encryption=True, tls_ca_file=certificate, **own)
+def own_security(keys: Mapping[Role, Keys]) -> Security:
+    return tls.security({role: keys[role] for role in OWN_ROLES})
 
 
 def start(links: Sequence[Link], parts: Sequence[Part]) -> None:
@@ -206,10 +175,9 @@ class Link:
             try:
                 self._connection.dial(forwards)
                 self._connection.greet(parts)
-                certificate, key = self._keys.pem
                 self._connection.ask(
                     START_LIMIT_S, becomes=worker.__name__, name=self.name, scheduler=f"tls://127.0.0.1:{there[0]}",
-                    port=there[1], contact=f"tls://127.0.0.1:{contact}", certificate=certificate, key=key,
+                    port=there[1], contact=f"tls://127.0.0.1:{contact}", keys=asdict(self._keys),
                 )  # fmt: skip
                 return
             except DnsrigError:

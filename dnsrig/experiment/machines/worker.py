@@ -12,8 +12,8 @@ from typing import Any
 
 from dnsrig import paths
 from dnsrig.experiment.children import TEARDOWN_LIMIT_S
-from dnsrig.experiment.machines import there
-from dnsrig.experiment.machines.dask import RESOURCE, SHORT_LOGS
+from dnsrig.experiment.machines import there, tls
+from dnsrig.experiment.machines.dask import PROFILER_OFF, RESOURCE, SHORT_LOGS
 
 SILENCE_LIMIT_S = 30.0
 """As while it arrived: without a byte for so long, the network is gone."""
@@ -21,8 +21,8 @@ CLOSE_LIMIT_S = 10.0
 ALONE = {
     "distributed.admin.tick.interval": "1s",
     "distributed.admin.system-monitor.interval": "5s",
-    "distributed.worker.profile.enabled": False,
     "distributed.worker.http.routes": [],
+    **PROFILER_OFF,
     **SHORT_LOGS,
 }
 """It wakes as seldom as Dask lets it: a trial is measured beside it."""
@@ -42,15 +42,9 @@ def main(asked: dict[str, Any], is_ready: Callable[[], None]) -> None:
 
 async def _work(asked: dict[str, Any], is_ready: Callable[[], None]) -> None:
     import dask
-    from distributed import Security, Worker
+    from distributed import Worker
 
     dask.config.set(ALONE)
-    security = Security(
-        require_encryption=True,
-        tls_ca_file=asked["certificate"],
-        tls_worker_cert=asked["certificate"],
-        tls_worker_key=asked["key"],
-    )
     loop, gone = asyncio.get_running_loop(), asyncio.Event()
     threading.Thread(target=_listen, args=(lambda: loop.call_soon_threadsafe(gone.set),), daemon=True).start()
     worker = Worker(
@@ -62,7 +56,7 @@ async def _work(asked: dict[str, Any], is_ready: Callable[[], None]) -> None:
         host="127.0.0.1",
         port=asked["port"],
         contact_address=asked["contact"],
-        security=security,
+        security=tls.security({"worker": tls.Keys(**asked["keys"])}),
         memory_limit=0,
         dashboard=False,
         dashboard_address="127.0.0.1:0",

@@ -1,0 +1,50 @@
+"""`dnsrig machines`: what machines need so that runs can be spread over them."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dnsrig import outputs
+from dnsrig.errors import UsageError
+
+VALID = datetime.timedelta(days=365)
+CLOCKS_APART = datetime.timedelta(days=1)
+"""The clock of a machine may be behind ours by so much."""
+
+
+def add(app: typer.Typer) -> None:
+    group = typer.Typer(no_args_is_help=True, help="Prepare machines for runs that are spread over them.")
+    group.command("certificates")(certificates)
+    app.add_typer(group, name="machines")
+
+
+def certificates(
+    folder: Annotated[Path, typer.Argument(help="new folder for the files")] = Path("certificates"),
+) -> None:
+    """Make the certificates of a Dask cluster: a file for the scheduler, one for the workers, one for the client.
+
+    Each file has the settings with which Dask, started with DASK_CONFIG=FILE, encrypts its connections and accepts only
+    those that have another of these files. So whoever can read one can execute anything on the machines as root: only
+    the owner may read them. They are valid for a year. To replace them, make a new folder, and start the cluster again.
+
+    Example: dnsrig machines certificates; DASK_CONFIG=certificates/client.json dnsrig check --on tls://rack-1:8786
+    """
+    from dnsrig.experiment.machines import dask, tls
+
+    now = datetime.datetime.now(datetime.UTC)
+    made = tls.make((now - CLOCKS_APART, now + VALID))
+    try:
+        folder.mkdir(mode=0o700)
+    except FileExistsError as error:
+        raise UsageError(
+            f"{folder} exists", hint="name a new folder: certificates of two folders do not accept each other"
+        ) from error
+    for role, keys in made.items():
+        path = folder / f"{role}.json"
+        outputs.write_private(path, json.dumps(dask.settings(role, keys), indent=2).encode())
+        print(path)
