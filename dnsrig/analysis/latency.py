@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import base64
 import math
-import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -30,6 +29,7 @@ from pathlib import Path
 
 from hdrh.histogram import HdrHistogram
 
+from dnsrig import foreign
 from dnsrig.analysis import rows
 from dnsrig.errors import DnsrigError
 from dnsrig.rundir import FileRecord
@@ -220,20 +220,34 @@ def _by_tag(data: bytes) -> tuple[dict[str, list[_Line]], int]:
 
 
 def _is_whole(payload: str) -> bool:
-    """Whether the checksum in a compressed histogram (zlib, after eight bytes of its own) holds."""
+    """Whether the checksum in a compressed histogram holds."""
     try:
-        zlib.decompress(base64.b64decode(payload, validate=True)[8:])
-    except (ValueError, zlib.error):
+        _inflated(payload)
+    except ValueError:
         return False
     return True
+
+
+def _inflated(payload: str) -> bytes:
+    """What zlib compressed, after eight bytes of the format's own. Raises ValueError."""
+    return foreign.inflated(base64.b64decode(payload, validate=True)[8:])
+
+
+def decode(payload: str) -> HdrHistogram:
+    """The histogram in a line of a log. Raises ValueError."""
+    _inflated(payload)  # the library inflates without a limit
+    try:
+        return HdrHistogram.decode(payload)
+    except Exception as error:  # the library lets through whatever base64, zlib, struct and its own checks raise
+        raise ValueError("it is no histogram") from error
 
 
 def _decoded(lines: Iterable[_Line], first_s: float) -> Iterator[Interval]:
     known: dict[int, int] = {}
     for line in lines:
         try:
-            histogram = HdrHistogram.decode(line.payload)
-        except Exception:  # the library lets through whatever base64, zlib, struct and its own checks raise
+            histogram = decode(line.payload)
+        except ValueError:
             return
         if (histogram.significant_figures, histogram.lowest_trackable_value) != (DIGITS, 1):
             raise DnsrigError(
@@ -245,9 +259,14 @@ def _decoded(lines: Iterable[_Line], first_s: float) -> Iterator[Interval]:
 
 def _counted(histogram: HdrHistogram, known: dict[int, int]) -> Histogram:
     """Its values and counts; ``known``, index -> value, saves working each out again for every interval."""
-    counts = memoryview(histogram.encoder.get_counts()).cast("B").cast("q").tolist()
-    present = [index for index, count in enumerate(counts) if count > 0]
+    present = counts(histogram)
     for index in present:
         if index not in known:
             known[index] = histogram.get_highest_equivalent_value(histogram.get_value_from_index(index))
-    return Histogram([known[index] for index in present], [counts[index] for index in present])
+    return Histogram([known[index] for index in present], list(present.values()))
+
+
+def counts(histogram: HdrHistogram) -> dict[int, int]:
+    """Index of a count in ``histogram`` -> the count, where it is above zero."""
+    found = memoryview(histogram.encoder.get_counts()).cast("B").cast("q").tolist()
+    return {index: count for index, count in enumerate(found) if count > 0}

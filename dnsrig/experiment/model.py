@@ -29,7 +29,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from dnsrig import old_names, paths
+from dnsrig import foreign, old_names, paths
 from dnsrig.errors import UsageError
 from dnsrig.rundir import FORMER_PROCEDURES, Family, HostOptions, ProcedureName, Resolving, Scalar, TransferSpec
 
@@ -218,9 +218,11 @@ def load(path: Path, scale: str, settings: list[str]) -> Document:
     if scale not in SCALES:
         raise UsageError(f"there is no scale {scale!r}", hint=f"scales are {', '.join(SCALES)}")
     try:
-        raw = old_names.experiment(tomllib.loads(path.read_text(encoding="utf-8")))
+        raw = old_names.experiment(foreign.toml(foreign.text(path)))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} is not TOML: {error}") from error
+    except foreign.Refused as error:
+        raise UsageError(f"{path} is no experiment: {error}") from error
     scales = raw.pop("scale", {})
     if not isinstance(scales, dict) or not all(isinstance(overlay, dict) for overlay in scales.values()):
         raise UsageError(f"{path}: a scale is a table", hint="write [scale.quick] and its keys below")
@@ -331,10 +333,10 @@ def _choices(label: str, name: str, values: list[Scalar] | dict[str, Raw]) -> It
 def axis_path(text: str) -> tuple[str, ...]:
     """A dotted path with TOML's rules, so that a part with dots in it can be quoted."""
     try:
-        table: Any = tomllib.loads(f"{text} = 0")
-    except tomllib.TOMLDecodeError as error:
+        table: Any = foreign.toml(f"{text} = 0")
+    except (tomllib.TOMLDecodeError, foreign.Refused) as error:
         raise UsageError(
-            f"{text!r} is not a path into an experiment", hint='e.g. hosts.secondary.settings."serial-query-rate"'
+            f"{text[:100]!r} is not a path into an experiment", hint='e.g. hosts.secondary.settings."serial-query-rate"'
         ) from error
     found = []
     while isinstance(table, dict):
@@ -388,9 +390,11 @@ def _overlays(known: Mapping[str, Raw], chosen: list[Any]) -> Raw:
 
 def _value(text: str) -> Any:
     try:
-        return tomllib.loads(f"value = {text}")["value"]
+        return foreign.toml(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text
+    except foreign.Refused as error:
+        raise UsageError(f"--set {text[:100]!r}: {error}") from error
 
 
 UNITS = {"_s": "seconds", "_ms": "milliseconds", "_bytes": "bytes", "_mbit": "Mbit/s"}

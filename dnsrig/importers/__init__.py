@@ -16,15 +16,14 @@ reported (`NotUnderstood`), because a distribution may be in it.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from types import ModuleType
 from typing import Any, Literal, NamedTuple
 
-from dnsrig import discovery
+from dnsrig import discovery, foreign
 from dnsrig.analysis.load_result import Figures
 from dnsrig.errors import UsageError
 from dnsrig.rundir import ClockBasis, Scalar
@@ -33,9 +32,10 @@ S, MS, US = 1_000_000_000, 1_000_000, 1_000
 """In ns."""
 LONGEST_NS = 3_600 * S
 """A latency above is no latency, but a damaged file."""
-MOST_STRETCHES = 1_000_000
-MOST_BUCKETS = 10_000_000
-"""Of one file."""
+MOST_BUCKETS = 2_000_000
+"""Of different bounds, in one stretch of time."""
+MOST_BUCKETS_OF_ALL = 8_000_000
+"""Of all stretches together; each takes some 100 bytes of memory."""
 MOST_QUOTED, LONGEST_QUOTED = 3, 60
 """Lines or fields that are quoted of those that are not understood, and their characters."""
 TAGS: dict[ClockBasis, tuple[str, str]] = {"due": ("due", "lower"), "sending": ("sent", "sent-lower")}
@@ -44,6 +44,8 @@ DNSRIG_LOAD = "dnsrig load"
 """Name of our own load generator among the tools."""
 Counted = dict[int, int]
 """Value in ns -> how many."""
+lines, number, seconds = foreign.lines, foreign.count, foreign.nanoseconds
+"""Of a text, of a count, and of a time in seconds, which becomes ns: within the limits of all files that others made."""
 
 
 class Bucket(NamedTuple):
@@ -158,12 +160,14 @@ def importer(tool: str) -> ModuleType:
 def ends(basis: ClockBasis, buckets: Iterable[Bucket]) -> dict[str, Counted]:
     """``buckets`` by tag: their upper ends, and their lower ends where any is wider than nothing."""
     upper, lower = Counter[int](), Counter[int]()
-    for number, bucket in enumerate(buckets):
-        if number >= MOST_BUCKETS or not 0 <= bucket.low_ns <= bucket.high_ns <= LONGEST_NS or bucket.queries < 0:
+    for bucket in buckets:
+        if not 0 <= bucket.low_ns <= bucket.high_ns <= LONGEST_NS or bucket.queries < 0:
             raise ValueError(f"no bucket of latencies: {bucket.low_ns} to {bucket.high_ns} ns, {bucket.queries} times")
         if bucket.queries:
             upper[bucket.high_ns] += bucket.queries
             lower[bucket.low_ns] += bucket.queries
+            if max(len(upper), len(lower)) > MOST_BUCKETS:
+                raise foreign.Refused(f"it has more than {MOST_BUCKETS:,} different latencies")
     tags = TAGS[basis]
     return {tags[0]: dict(upper)} | ({tags[1]: dict(lower)} if lower != upper else {}) if upper else {}
 
@@ -187,24 +191,3 @@ def of_all(told: Figures, answered: int, lost: int, timeout_ns: int | None) -> F
     if timeout_ns is not None and "max" in told:
         found["max"] = float(timeout_ns)
     return found
-
-
-def seconds(text: Any) -> int:
-    """Seconds as ns."""
-    value = float(text)
-    if not math.isfinite(value) or abs(value) > 1e10:
-        raise ValueError(f"{str(text)[:40]!r} is no time")
-    return round(value * S)
-
-
-def number(value: Any) -> int:
-    """A count: not below zero."""
-    found = int(value)
-    if not 0 <= found < 1 << 62:
-        raise ValueError(f"{str(value)[:40]!r} is no count")
-    return found
-
-
-def lines(data: bytes) -> Iterator[str]:
-    """Of a text file; what is no UTF-8 is shown as such."""
-    yield from data.decode(errors="replace").splitlines()

@@ -6,10 +6,10 @@ server, and nothing is made up for them.
 
 from __future__ import annotations
 
-import math
+import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -20,7 +20,7 @@ import polars as pl
 from hdrh.histogram import HdrHistogram
 
 import dnsrig
-from dnsrig import checksums
+from dnsrig import checksums, foreign
 from dnsrig.analysis.compare import RESULT
 from dnsrig.analysis.latency import Histogram, Latency
 from dnsrig.analysis.load_result import Figures
@@ -56,9 +56,13 @@ MAIN = ("capacity_qps", "answered_qps")
 `MAIN`."""
 NOT_TOLD = "not told"
 """Value on an axis that other results of the run have, and this one lacks."""
-LARGEST_FILE = 1 << 30
-LONGEST_S = 1 << 32
-"""Longest duration of a run: a century."""
+LONGEST_S = foreign.LONGEST_S
+MOST_QUERIES = 10**15
+"""A million a second, for thirty years."""
+MOST_RCODES = 5_000
+"""More than a message has numbers for (RFC 6895, 2.3)."""
+LONGEST_NAME = 100
+"""Characters of an rcode, and of a value on an axis."""
 PERCENTS = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "p99_9": 99.9, "p99_99": 99.99}
 UNREADABLE = (ValueError, KeyError, TypeError, IndexError, OverflowError, AttributeError, RecursionError)
 """What an importer raises of a file that is not as it should be."""
@@ -79,19 +83,16 @@ def read(tool: str, paths: Sequence[Path], asked: Asked) -> list[Source]:
     sources = []
     for path in paths:
         try:
-            size = path.stat().st_size
-            if size > LARGEST_FILE:
-                raise ValueError(f"{size:,} bytes, where at most {LARGEST_FILE:,} are read")
-            data = path.read_bytes()
+            data = foreign.content(path)
             result: Result = found.read(data, asked)
-            _check(result)
+            check(result)
         except OSError as error:
             raise DnsrigError(f"{path} cannot be read: {error.strerror}") from error
         except UNREADABLE as error:
-            why = str(error) if type(error) is ValueError else f"{type(error).__name__}: {error}"
+            why = str(error) if type(error) in (ValueError, foreign.Refused) else f"{type(error).__name__}: {error}"
             raise UsageError(f"{path} is not what {tool} writes: {why[:200]}", hint=f"{tool}: {found.FILES}") from error
         told = ImportedRecord(
-            file=path.name[:200],
+            file=os.fsencode(path.name).decode(errors="replace")[:200],
             sha256=sha256(data).hexdigest(),
             command=result.command[:2000],
             missing=[*result.missing, *_outside(result)],
@@ -100,11 +101,40 @@ def read(tool: str, paths: Sequence[Path], asked: Asked) -> list[Source]:
     return sources
 
 
-def _check(result: Result) -> None:
-    """Refuse impossible times: a damaged file can have any number."""
+def check(result: Result) -> None:
+    """Refuse impossible times, counts and names: a damaged file can have any."""
     times = [result.duration_s, *(time for part in result.stretches for time in (part.start_s, part.duration_s))]
-    if not all(math.isfinite(time) and 0 <= time <= LONGEST_S for time in times):
+    if not all(0 <= time <= LONGEST_S for time in times):
         raise ValueError(f"a time that is below zero or above {LONGEST_S:,} s")
+    if not 0 <= result.started_ns < foreign.LARGEST or not 0 <= (result.timeout_ns or 0) <= LONGEST_NS:
+        raise ValueError("a moment or a timeout that is impossible")
+    if not all(_is_possible(counts) for counts in _counts(result)):
+        raise ValueError(f"counts below zero, or together above {MOST_QUERIES:,}")
+    told = [
+        result.asked_qps,
+        result.capacity_qps,
+        *(v for f in (result.told, *result.figures.values()) for v in f.values()),
+    ]
+    if not all(value is None or 0 <= value < foreign.LARGEST for value in told):
+        raise ValueError("a rate or a latency that is impossible")
+    names = [*result.rcodes, *(str(value) for value in result.axes.values())]
+    if len(names) > MOST_RCODES or any(len(name) > LONGEST_NAME for name in names):
+        raise ValueError("more response codes than there are, or one that is no name")
+
+
+def _counts(result: Result) -> Iterator[Collection[int]]:
+    yield [result.sent]
+    yield [result.answered]
+    yield [result.timeouts]
+    yield result.rcodes.values()
+    for name in ("sent", "answered", "timeouts"):
+        yield [getattr(part, name) for part in result.stretches]
+    for tag in {tag for part in result.stretches for tag in part.tags}:
+        yield [sum(part.tags.get(tag, {}).values()) for part in result.stretches]
+
+
+def _is_possible(counts: Collection[int]) -> bool:
+    return all(0 <= count <= MOST_QUERIES for count in counts) and sum(counts) <= MOST_QUERIES
 
 
 def _outside(result: Result) -> list[str]:
@@ -308,14 +338,16 @@ def _encoded(counted: Counted) -> str:
 
 
 def _intervals(result: Result) -> pl.DataFrame:
-    names = load.INTERVALS.schema
-    rows = [
-        dict.fromkeys(names, 0)
-        | {"start_ns": round(part.start_s * S), "duration_ns": round(part.duration_s * S), "due": part.sent}
-        | {"sent": part.sent, "answered": part.answered, "timeouts": part.timeouts}
-        for part in result.stretches
-    ]
-    return pl.DataFrame(rows, schema=names)
+    schema, parts = load.INTERVALS.schema, result.stretches
+    known = {
+        "start_ns": [round(part.start_s * S) for part in parts],
+        "duration_ns": [round(part.duration_s * S) for part in parts],
+        "due": [part.sent for part in parts],
+        "sent": [part.sent for part in parts],
+        "answered": [part.answered for part in parts],
+        "timeouts": [part.timeouts for part in parts],
+    }
+    return pl.DataFrame({name: known.get(name, [0] * len(parts)) for name in schema}, schema=schema)
 
 
 def _summary(path: Path, result: Result, end_ns: int) -> dict[str, Any]:

@@ -13,15 +13,14 @@ When the clock of a tool starts, the format does not say: for kxdpgun, Shotgun a
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from dnsrig import foreign
 from dnsrig.analysis.load_result import Figures
 from dnsrig.importers import (
     DNSRIG_LOAD,
-    MOST_STRETCHES,
     MS,
     Asked,
     Bucket,
@@ -69,7 +68,7 @@ SPECIFIED_UNITS = S
 
 
 def read(data: bytes, asked: Asked) -> Result:
-    told = list(objects(data.decode(errors="replace")))
+    told = list(foreign.json_objects(data.decode(errors="replace")))
     header = next((each for each in told if each.get("type") == "header"), None)
     sums = [each for each in told if each.get("type") == "stats_sum"]
     if header is None or not sums:
@@ -94,21 +93,6 @@ def _not_understood(told: Iterable[dict[str, Any]]) -> list[str]:
         elif kind not in LEFT_OUT:
             unknown.add(f"type {kind}")
     return unknown.sentences
-
-
-def objects(text: str) -> Iterator[dict[str, Any]]:
-    """One after the other, whether in an array, as lines, or over several lines."""
-    decoder, at = json.JSONDecoder(), 0
-    for _ in range(MOST_STRETCHES):
-        while at < len(text) and text[at] in " \t\r\n,[]":
-            at += 1
-        if at == len(text):
-            return
-        found, at = decoder.raw_decode(text, at)
-        if not isinstance(found, dict):
-            raise ValueError("a value that is no object")
-        yield found
-    raise ValueError(f"more than {MOST_STRETCHES:,} objects")
 
 
 class _Reader:

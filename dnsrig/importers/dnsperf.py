@@ -13,7 +13,6 @@ without any there are mean, least and largest.
 from __future__ import annotations
 
 import calendar
-import json
 import re
 import time
 from collections import Counter
@@ -21,6 +20,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from dnsrig import foreign
 from dnsrig.importers import (
     LONGEST_QUOTED,
     MS,
@@ -175,7 +175,7 @@ def _figure(block: _Block, line: str) -> bool:
 def _from_json(data: bytes) -> _Seen:
     """Warnings of time-outs stand between its lines where both went to one file."""
     seen = _Seen(unknown=NotUnderstood("field"))
-    for event in map(json.loads, (line for line in lines(data) if line.startswith("{"))):
+    for event in map(foreign.json_value, (line for line in lines(data) if line.startswith("{"))):
         seen.unknown.fields(event, ("start", "statistics", "rate"))
         if "start" in event:
             start = event["start"]

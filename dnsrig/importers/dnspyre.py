@@ -9,10 +9,25 @@ came.
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterator
 from typing import Any
 
-from dnsrig.importers import MS, US, Asked, Bucket, NotUnderstood, Result, Stretch, ends, lines, number, unanswered
+from dnsrig import foreign
+from dnsrig.importers import (
+    LONGEST_QUOTED,
+    MS,
+    TAGS,
+    US,
+    Asked,
+    Bucket,
+    NotUnderstood,
+    Result,
+    Stretch,
+    ends,
+    lines,
+    number,
+    unanswered,
+)
 
 FILES = "the file that `--csv` writes, or what `--json` prints"
 FIELDS = (
@@ -29,18 +44,15 @@ HEADING = "From (ns), To (ns), Count"
 
 
 def read(data: bytes, asked: Asked) -> Result:
-    return _json(json.loads(data), asked.timeout_ns) if data.lstrip().startswith(b"{") else _csv(data)
+    return _json(foreign.json_value(data), asked.timeout_ns) if data.lstrip().startswith(b"{") else _csv(data)
 
 
 def _csv(data: bytes) -> Result:
-    heading, *rows = lines(data)
-    if heading.strip() != HEADING:
+    rows = lines(data)
+    if next(rows, "").strip() != HEADING:
         raise ValueError(f"its first line is not {HEADING!r}")
-    entries = [[number(cell) for cell in row.split(",")] for row in rows if row.strip()]
-    if any(len(entry) != 3 for entry in entries):
-        raise ValueError("a line has not three numbers")
-    buckets = [Bucket(*entry) for entry in entries if entry[2]]
-    answered = sum(bucket.queries for bucket in buckets)
+    tags = ends("sending", _buckets(rows))
+    answered = sum(tags.get(TAGS["sending"][0], {}).values())
     missing = [
         "How many queries were sent, how long it took and what was not answered: `--json` says it, in whole milliseconds.",
         "Queries without an answer are not among its latencies, and their number is not in the file.",
@@ -52,9 +64,18 @@ def _csv(data: bytes) -> Result:
         duration_s=0.0,
         resolution_ns=1,
         answered=answered,
-        stretches=[Stretch(0.0, 0.0, answered=answered, tags=ends("sending", buckets))],
+        stretches=[Stretch(0.0, 0.0, answered=answered, tags=tags)],
         missing=missing,
     )
+
+
+def _buckets(rows: Iterator[str]) -> Iterator[Bucket]:
+    for row in rows:
+        cells = row.split(",")
+        if len(cells) == 3:
+            yield Bucket(*map(number, cells))
+        elif row.strip():
+            raise ValueError(f"{row[:LONGEST_QUOTED]!r} is not three numbers")
 
 
 def _json(told: Any, timeout_ns: int | None) -> Result:

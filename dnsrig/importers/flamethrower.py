@@ -7,13 +7,13 @@ header. Its clock starts when a query is handed to the socket (``flame/trafgen.c
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
+from dnsrig import foreign
 from dnsrig.analysis.load_result import Figures
 from dnsrig.importers import MS, Asked, NotUnderstood, Result, S, Stretch, lines, number, of_all
 
@@ -33,11 +33,7 @@ DEFAULT_TIMEOUT_S = 3
 
 
 def read(data: bytes, asked: Asked) -> Result:
-    events = [json.loads(line) for line in lines(data) if line.strip()]
-    headers = [number for number, event in enumerate(events) if "cmdline" in event]
-    if not headers:
-        raise ValueError("it has no header with a `cmdline`")
-    header, *rest = events[headers[-1] :]
+    header, *rest = _last_run(foreign.json_value(line) for line in lines(data) if line.strip())
     totals = [event for event in rest if "total_s_count" in event]
     if not totals:
         raise ValueError("there are no totals at its end: was flamethrower interrupted?")
@@ -69,6 +65,21 @@ def read(data: bytes, asked: Asked) -> Result:
             *_not_understood(header, rest),
         ],
     )
+
+
+def _last_run(events: Iterator[Any]) -> list[Any]:
+    """What follows the last header, which is the first of them."""
+    found: list[Any] = []
+    for event in events:
+        if "cmdline" in event:
+            found = [event]
+        elif found:
+            found.append(event)
+        if len(found) > foreign.MOST_ROWS:
+            raise foreign.Refused(f"it has more than {foreign.MOST_ROWS:,} periods")
+    if not found:
+        raise ValueError("it has no header with a `cmdline`")
+    return found
 
 
 def _not_understood(header: Any, rest: Iterable[Any]) -> list[str]:

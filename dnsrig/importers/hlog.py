@@ -12,12 +12,14 @@ from collections.abc import Iterable, Iterator
 
 from hdrh.histogram import HdrHistogram
 
+from dnsrig import foreign
+from dnsrig.analysis import latency
 from dnsrig.importers import (
     DNSRIG_LOAD,
     LONGEST_NS,
     LONGEST_QUOTED,
+    MOST_BUCKETS_OF_ALL,
     MOST_QUOTED,
-    MOST_STRETCHES,
     Asked,
     Bucket,
     Counted,
@@ -27,29 +29,35 @@ from dnsrig.importers import (
     Stretch,
     ends,
     lines,
+    seconds,
 )
 
 FILES = "an HdrHistogram interval log; of another program than dnsrig with `--counted-from` and `--unit`"
 OURS = ("due", "sent", "lower", "sent-lower", "lag", "handshake")
 """Tags (`dnsrig.analysis.latency`)."""
 _TIME = re.compile(r"#\[(StartTime|BaseTime): ([\d.]+)")
-Line = tuple[str, float, float, HdrHistogram]
+Line = tuple[int, str, float, float, str]
+"""Number, tag, start and length in seconds, payload."""
 
 
 def read(data: bytes, asked: Asked) -> Result:
     found = list(_lines(data))
     if not found:
         raise ValueError("it has no line of an interval log")
-    tags = {tag for tag, *_ in found}
+    tags = {tag for _, tag, *_ in found}
     ours = "due" in tags
     if not ours and asked.basis is None:
         raise ValueError("when its clock started is not in it: say it with --counted-from")
     basis = "due" if ours else asked.basis or "sending"
-    begun_s = min(start_s for _, start_s, _, _ in found)
+    begun_s = min(start_s for _, _, start_s, _, _ in found)
     stretches: dict[tuple[float, float], dict[str, Counted]] = {}
-    for tag, start_s, length_s, histogram in found:
+    total = 0
+    for number, tag, start_s, length_s, payload in found:
         part = stretches.setdefault((start_s - begun_s, length_s), {})
-        buckets = list(_buckets(histogram, asked.unit_ns))
+        buckets = list(_buckets(_histogram(number, payload), asked.unit_ns))
+        total += len(buckets)
+        if total > MOST_BUCKETS_OF_ALL:
+            raise foreign.Refused(f"it has more than {MOST_BUCKETS_OF_ALL:,} buckets of latencies")
         for name, counted in ({tag: _upper(buckets)} if ours else ends(basis, buckets)).items():
             known = part.setdefault(name, {})
             for value, count in counted.items():
@@ -87,8 +95,8 @@ def _not_understood(tags: Iterable[str]) -> list[str]:
 
 def _lines(data: bytes) -> Iterator[Line]:
     for number, line in enumerate(lines(data), 1):
-        if number > MOST_STRETCHES:
-            raise ValueError(f"more than {MOST_STRETCHES:,} lines")
+        if number > foreign.MOST_ROWS:
+            raise foreign.Refused(f"it has more than {foreign.MOST_ROWS:,} lines")
         if not line or line.startswith(("#", '"')):
             continue
         first, _, rest = line.partition(",")
@@ -96,20 +104,24 @@ def _lines(data: bytes) -> Iterator[Line]:
         fields = (rest if tag else line).split(",")
         if len(fields) != 4:
             raise ValueError(f"line {number} is none of an interval log")
-        try:
-            histogram = HdrHistogram.decode(fields[3])
-        except Exception as error:  # the library lets through whatever base64, zlib, struct and its own checks raise
-            raise ValueError(f"line {number} is damaged") from error
-        yield tag, float(fields[0]), float(fields[1]), histogram
+        start_s, length_s = (seconds(time) / S for time in fields[:2])
+        yield number, tag, start_s, length_s, fields[3]
+
+
+def _histogram(line: int, payload: str) -> HdrHistogram:
+    try:
+        return latency.decode(payload)
+    except ValueError as error:
+        raise ValueError(f"line {line} is damaged: {error}") from error
 
 
 def _buckets(histogram: HdrHistogram, unit_ns: int) -> Iterator[Bucket]:
     """A value stands for those from its lowest to its highest equivalent; the last is whole."""
-    for item in histogram.get_recorded_iterator():
-        high = histogram.get_highest_equivalent_value(item.value_iterated_to)
-        low = histogram.get_lowest_equivalent_value(item.value_iterated_to)
+    for index, count in latency.counts(histogram).items():
+        low = histogram.get_value_from_index(index)
+        high = histogram.get_highest_equivalent_value(low)
         low_ns, high_ns = (min(end, LONGEST_NS) for end in (low * unit_ns, (high + 1) * unit_ns - 1))
-        yield Bucket(low_ns, high_ns, item.count_at_value_iterated_to)
+        yield Bucket(low_ns, high_ns, count)
 
 
 def _upper(buckets: list[Bucket]) -> Counted:
@@ -118,4 +130,4 @@ def _upper(buckets: list[Bucket]) -> Counted:
 
 def _started(data: bytes) -> int:
     times = dict(_TIME.findall(data[:4096].decode(errors="replace")))
-    return round(float(times.get("StartTime") or times.get("BaseTime") or 0) * S)
+    return seconds(times.get("StartTime") or times.get("BaseTime") or 0)

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from dnsrig import foreign
 from dnsrig.analysis.load_result import Figures, LoadResult
-from dnsrig.importers import DNSRIG_LOAD, Asked, Result, Stretch, dns_metrics
+from dnsrig.importers import DNSRIG_LOAD, Asked, Result, Stretch
 from dnsrig.rundir import Scalar
 
 FILES = "what `dnsrig load` writes into a file (`dnsrig load … > load.jsonl`), or `summary.json` of its `--out`"
@@ -21,7 +22,7 @@ MODELS = {"closed": "closed loop", "ramp": "ramp", "stream": "stream"}
 
 
 def read(data: bytes, asked: Asked) -> Result:
-    events = list(dns_metrics.objects(data.decode(errors="replace")))
+    events = list(foreign.json_objects(data.decode(errors="replace")))
     told = next((event for event in reversed(events) if event.get("event", "summary") == "summary"), None)
     if told is None:
         raise ValueError("it has no `summary`: was `load` interrupted?")

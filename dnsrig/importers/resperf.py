@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from dnsrig import foreign
 from dnsrig.importers import US, Asked, NotUnderstood, Result, Stretch, lines
 
 FILES = "the file that `-P` writes (by default `resperf.gnuplot`)"
@@ -27,6 +28,8 @@ def read(data: bytes, asked: Asked) -> Result:
             unknown.fields(dict.fromkeys(names), (*COLUMNS, *LEFT_OUT))
         elif line.strip():
             rows.append(dict(zip(names, map(float, line.split()), strict=True)))
+            if len(rows) > foreign.MOST_ROWS:
+                raise foreign.Refused(f"it has more than {foreign.MOST_ROWS:,} rows")
     if not rows or not {*COLUMNS} <= rows[0].keys() or len({len(row) for row in rows}) > 1:
         raise ValueError(f"it has no columns {', '.join(COLUMNS)}: is it the file that `-P` names?")
     width_s = next((later["time"] - first["time"] for first, later in pairwise(rows)), DEFAULT_BIN_S)

@@ -8,11 +8,11 @@ its connection is there: what the replay itself is late is not in it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from dnsrig import foreign
 from dnsrig.importers import MS, Asked, Bucket, NotUnderstood, Result, S, Stretch, dns_metrics, ends, number
 
 FILES = "`data/<sender>.json`, or a stream of DNS metrics"
@@ -32,7 +32,7 @@ def read(data: bytes, asked: Asked) -> Result:
     if b'"stats_sum":' not in data[:100_000] or b'"schema_version"' in data[:10_000]:
         found = dns_metrics.read(data, asked)
         return replace(found, missing=[LATE, *found.missing])
-    told = json.loads(data)
+    told = foreign.json_value(data)
     if told.get("version") != VERSION:
         raise ValueError(f"a file of version {told.get('version')}, where {VERSION} is known")
     whole, timeout_ms = told["stats_sum"], number(told["timeout_ms"])

@@ -5,8 +5,11 @@ Files that the tools themselves wrote are read in tests/integration/test_import.
 
 from __future__ import annotations
 
+import base64
 import json
 import re
+import tracemalloc
+import zlib
 from pathlib import Path
 
 import load_data
@@ -455,6 +458,82 @@ def test_times_that_are_none_are_refused(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(lines([*FLAMETHROWER[:-1], total]))
     with pytest.raises(UsageError, match="is not what flamethrower writes"):
         runs.read("flamethrower", [tmp_path / "x"], ASKED)
+
+
+def hlog(payload: str, start: str = "0.0") -> bytes:
+    return f"Tag=due,{start},1.0,1.0,{payload}\n".encode()
+
+
+def inflating() -> str:
+    """A histogram of 33 kB that becomes 32 MB."""
+    return base64.b64encode(bytes(8) + zlib.compress(bytes(1 << 25), 9)).decode()
+
+
+MOST = str((1 << 62) - 1)
+PERIODS = [part for part in FLAMETHROWER if "period_number" in part]
+HOSTILE: list[tuple[str, bytes, str]] = [
+    ("dnsperf", dnsperf().replace(b"sent:         10", f"sent:         {MOST}".encode()), "counts"),
+    ("dnsperf", dnsperf(HISTOGRAM.replace("  6\n", f"  {MOST}\n")), "counts"),
+    ("dnsperf-json", dnsperf_json().replace(b'"qps": 3.2', b'"qps": 1e-300'), "a time"),
+    ("dnsperf-json", dnsperf_json().replace(b'"2.16.0"', rb'"\ud800"'), "surrogate"),
+    ("resperf", RESPERF.replace("0.750", "1e300").encode(), "a time"),
+    ("resperf", RESPERF.replace("  900.00", "  1e300").encode(), "no count|counts|impossible"),
+    ("flamethrower", lines([*FLAMETHROWER[:2], {**PERIODS[0], "runtime_s": 1e15}, FLAMETHROWER[-1]]), "a time"),
+    ("flamethrower", lines([*FLAMETHROWER[:-1], FLAMETHROWER[-1] | {"total_response_avg_ms": 1e15}]), "impossible"),
+    ("flamethrower", lines([FLAMETHROWER[1] | {"start_timestamp": "1900-01-01"}, FLAMETHROWER[-1]]), "impossible"),
+    ("kxdpgun", lines([*KXDPGUN[:-1], KXDPGUN[-1] | {"response_rcodes": {"\ud800": 1}}]), "surrogate"),
+    ("dns-metrics", lines([KXDPGUN[0] | {"time_units_per_sec": 1}, *KXDPGUN[1:]]), "impossible"),
+    ("dns-metrics", lines([*KXDPGUN[:-1], KXDPGUN[-1] | {"queries": int(MOST)}]), "counts"),
+    ("dns-metrics", lines([*KXDPGUN[:-1], KXDPGUN[-1] | {"queries": float("nan")}]), "beyond all limits"),
+    ("dns-metrics", b'{"type":' * 100_000, "nested"),
+    ("shotgun", json.dumps(SHOTGUN | {"discarded": float("nan")}).encode(), "beyond all limits"),
+    ("dnspyre", b"From (ns), To (ns), Count\n" + f"1, 2, {MOST}\n".encode() * 3, "counts"),
+    ("dnspyre", b"From (ns), To (ns), Count\n1, 2\n", "'1, 2' is not three numbers"),
+    ("dnspyre-json", json.dumps(DNSPYRE_JSON | {"benchmarkDurationSeconds": 1e15}).encode(), "a time"),
+    ("load", lines([LOAD | {"transport": "u" * 1_000}]), "no name"),
+    ("load", lines([LOAD | {"asked_qps": 1e300}]), "beyond all limits"),
+    ("load", lines([LOAD | {"sent": 10**19}]), "counts"),
+    ("hlog", hlog(inflating()), "line 1 is damaged: it has more than"),
+    ("hlog", hlog("AAAA"), "line 1 is damaged"),
+    ("hlog", hlog("AAAA", start="nan"), "no time"),
+]
+"""Files that would take very much memory, or have numbers and texts that no run can hold."""
+
+
+@pytest.mark.parametrize(("name", "data", "says"), HOSTILE)
+def test_a_hostile_file_is_refused_with_a_sentence_before_a_run_is_made(
+    tmp_path: Path, name: str, data: bytes, says: str
+) -> None:
+    (tmp_path / "x").write_bytes(data)
+    with pytest.raises(UsageError, match=says) as caught:
+        runs.write(tool_of(name), "x", runs.read(tool_of(name), [tmp_path / "x"], ASKED), tmp_path / "run")
+    assert f"is not what {tool_of(name)} writes: " in caught.value.message
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_file_has_a_limited_number_of_latencies(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dnsrig.importers.MOST_BUCKETS", 100)
+    rows = "".join(f"{number}, {number}, 1\n" for number in range(101))
+    with pytest.raises(ValueError, match="more than 100 different latencies"):
+        read("dnspyre", f"From (ns), To (ns), Count\n{rows}".encode())
+
+
+def test_rows_are_read_one_after_the_other() -> None:
+    """A file of very many rows takes no more memory than its latencies."""
+    rows = b"1, 2, 1\n" * 200_000
+    tracemalloc.start()
+    result = read("dnspyre", b"From (ns), To (ns), Count\n" + rows)
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert result.answered == 200_000 and peak_bytes < 3 * len(rows)
+
+
+def test_a_file_whose_name_is_not_text_is_imported(tmp_path: Path) -> None:
+    path = tmp_path / "\udcff.txt"
+    path.write_bytes(FILES["dnsperf"])
+    runs.write("dnsperf", "x", runs.read("dnsperf", [path], ASKED), tmp_path / "run")
+    (trial,) = Run.open(tmp_path / "run").trials
+    assert trial.record.imported is not None and trial.record.imported.file == "\ufffd.txt"
 
 
 def test_buckets_out_of_all_bounds_are_refused() -> None:

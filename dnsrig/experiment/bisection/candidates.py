@@ -8,12 +8,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from dnsrig import foreign
 from dnsrig.analysis.bisection.record import Candidate
 from dnsrig.errors import UsageError
 from dnsrig.experiment import model, path, plan, preparation
 from dnsrig.rundir import Scalar
 
 MOST_CANDIDATES = 100_000
+MOST_LIST_BYTES = 1 << 25
+"""Of a list of them: a line takes 300 bytes at most."""
 SHORT_HASH = 12
 
 
@@ -21,8 +24,8 @@ def listed(text: str) -> list[Candidate]:
     """``bind@bullseye,bind@bookworm,bind@forky``, or ``@FILE`` with one a line, from the good end to the bad one."""
     if text.startswith("@"):
         try:
-            lines = Path(text[1:]).read_text(encoding="utf-8").splitlines()
-        except (OSError, UnicodeDecodeError) as error:
+            lines = foreign.text(Path(text[1:]), MOST_LIST_BYTES).splitlines()
+        except (OSError, UnicodeDecodeError, foreign.Refused) as error:
             raise UsageError(f"{text[1:]} cannot be read: {error}", hint="a file with one candidate a line") from error
         words = [line.partition("#")[0].strip() for line in lines]
     else:
@@ -124,8 +127,8 @@ def _apart(points: list[model.Point], axis: str) -> list[model.Point]:
 def _at(axis: str, value: object) -> dict[str, Any]:
     """``value`` at the path ``axis`` of an experiment, which has TOML's rules."""
     try:
-        whole: dict[str, Any] = tomllib.loads(f"{axis} = 0")
-    except tomllib.TOMLDecodeError as error:
+        whole = foreign.toml(f"{axis} = 0")
+    except (tomllib.TOMLDecodeError, foreign.Refused) as error:
         raise UsageError(f"{axis!r} is not a path into an experiment", hint="e.g. --axis options.rate_qps") from error
     table = whole
     while isinstance(inner := table[next(iter(table))], dict):
@@ -159,7 +162,7 @@ def point(document: model.Document, axis: str, candidate: Candidate) -> model.Po
 def _scalar(word: str) -> Scalar:
     """A number, or true or false, where it is one; else text."""
     try:
-        value = tomllib.loads(f"value = {word}")["value"]
-    except tomllib.TOMLDecodeError:
+        value = foreign.toml(f"value = {word}")["value"]
+    except (tomllib.TOMLDecodeError, foreign.Refused):
         return word
     return value if isinstance(value, int | float | bool) else word

@@ -9,6 +9,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from dnsrig import foreign
 from dnsrig.errors import UsageError
 from dnsrig.rundir import NAME
 
@@ -53,11 +54,13 @@ class Document(BaseModel):
 def read(path: Path) -> Document:
     """Raises UsageError where it is no such file."""
     try:
-        document = Document.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+        document = Document.model_validate(foreign.toml(foreign.text(path)))
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}", hint="--on takes a file of machines") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} is not TOML: {error}") from error
+    except foreign.Refused as error:
+        raise UsageError(f"{path} is no file of machines: {error}") from error
     except ValidationError as error:
         raise _explained(error, path) from error
     names = dict[MachineDocument, str]()
