@@ -5,6 +5,7 @@ A kind is a module with ``DESCRIPTION``, ``DEFAULTS`` (parameter -> default, uni
 ``arguments(parameters) -> list[str]``, the arguments of ``dnsrig-engine generate``, and
 ``size(parameters) -> (zones, records)``, approximately, for an estimate of the time. It may have
 
+- ``RANGES`` (by default those of `dnsrig.ranges`): parameter -> least and most that it may be,
 - ``output(folder, parameters) -> list[str]`` (``--out FOLDER`` by default): the arguments that say where the engine
   writes,
 - ``finish(folder, version)`` (nothing by default): writes ``zones.list`` and ``dataset.json``, where the engine does
@@ -28,10 +29,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from dnsrig import cached, checksums, discovery, paths
+from dnsrig import cached, checksums, discovery, paths, ranges
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.rundir import DatasetSpec, Scalar
 
+MOST_RECORDS = 1_000_000_000
 FORMAT_VERSION = 2
 """Raised with the version that the engine's generator writes into dataset.json: older datasets are then made anew."""
 
@@ -55,12 +57,18 @@ def parameters(kind: str, chosen: Mapping[str, Scalar]) -> dict[str, Scalar]:
         if type(value) is not type(defaults[name]):
             wanted = {bool: "true or false", int: "a whole number"}.get(type(defaults[name]), "a text")
             raise UsageError(f"dataset.{name} must be {wanted}, not {value!r}")
+        ranges.check("dataset", name, value, getattr(kinds()[kind], "RANGES", {}))
     return {**defaults, **chosen}
 
 
 def size(kind: str, values: Mapping[str, Scalar]) -> tuple[int, int]:
     """(zones, records) without making the dataset; records are approximate."""
     zones, records = kinds()[kind].size(values)
+    if records > MOST_RECORDS:
+        raise UsageError(
+            f"the dataset {kind} would have {records:,} records, more than {MOST_RECORDS:,}",
+            hint="make it smaller: a record takes 50 bytes of the disk and more",
+        )
     return int(zones), int(records)
 
 

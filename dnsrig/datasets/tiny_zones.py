@@ -15,6 +15,13 @@ DEFAULTS: dict[str, Scalar] = {
     "refresh_s": 3600,
     "catalog_schema": 2,
 }
+RANGES = {
+    "zones": (1, 10_000_000),
+    "records_per_zone": (2, 1_000_000),
+    "serial": (1, (1 << 31) - 1),
+    "refresh_s": (1, 86_400),
+    "catalog_schema": (1, 2),
+}
 
 
 def arguments(parameters: Mapping[str, Scalar]) -> list[str]:

@@ -19,6 +19,7 @@ DEFAULTS: dict[str, Scalar] = {
     "records_changed": 0,
     "denial": "nsec",
 }
+RANGES = {"delegations": (1, 50_000_000), "serial": (1, (1 << 31) - 1), "catalog_schema": (1, 2)}
 
 
 def arguments(parameters: Mapping[str, Scalar]) -> list[str]:

@@ -25,6 +25,7 @@ DEFAULTS: dict[str, Scalar] = {
     "from_stream": False,
     "faulty_apart": False,
 }
+RANGES = {"zones": (1, 10_000_000)}
 SPECIFICATION_FILE, NAMES_FILE, FAULTY_NAMES_FILE = "world.toml", "names", "faulty.names"
 ANSWERED_BY_ITSELF = "127.in-addr.arpa"
 """Resolvers answer for it without asking anybody (RFC 6303 §4.2)."""

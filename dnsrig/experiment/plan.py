@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from types import ModuleType
 
-from dnsrig import datasets, streams
+from dnsrig import datasets, ranges, streams
 from dnsrig.errors import UsageError
 from dnsrig.experiment import builds, hosts, path
 from dnsrig.experiment.elsewhere import Elsewhere
@@ -261,5 +261,7 @@ def _check_options(document: Document, kind: ModuleType) -> None:
             )
     for name, value in document.options.items():
         default = kind.OPTIONS[name]
-        if not isinstance(value, int | float if isinstance(default, float) else type(default)):
+        wanted = (int, float) if isinstance(default, float) else (type(default),)
+        if type(value) not in wanted:
             raise UsageError(f"options.{name} = {value!r} is of the wrong type", hint=f"its default is {default!r}")
+        ranges.check("options", name, value, getattr(kind, "RANGES", {}))

@@ -33,6 +33,8 @@ OPTIONS: dict[str, int | float | str | bool] = {
 }
 """Shared by the procedures that put queries on a server; `latency` says what each one means."""
 
+RANGES = {"timeout_s": (0.001, 60)}
+"""Of `load`: it waits no longer."""
 SHARES = ("queried_share", "missing_share")
 
 

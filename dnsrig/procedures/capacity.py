@@ -24,6 +24,7 @@ OPTIONS: dict[str, int | float | str | bool] = {
     "ramp_repeats": 3,
     "ramp_precision_percent": 3.0,
 }
+RANGES = _asking.RANGES
 GRACE_S = 30.0
 hosts, links, check, checks = _serving.hosts, _serving.links, _serving.check, _serving.checks
 

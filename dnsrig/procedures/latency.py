@@ -43,6 +43,7 @@ OPTIONS: dict[str, int | float | str | bool] = {
     "interval_s": 1.0,
     "warmup_s": 1.0,
 }
+RANGES = _asking.RANGES
 GRACE_S = 30.0
 """How long `load` may take beyond its duration and the last timeout."""
 hosts, links, check, checks = _serving.hosts, _serving.links, _serving.check, _serving.checks

@@ -41,6 +41,7 @@ OPTIONS: dict[str, int | float | str | bool] = {
     "flood_after_s": 3.0,
     "flood_s": 3.0,
 }
+RANGES = _asking.RANGES
 FLOOD_NAMES = ("missing", "faulty")
 GRACE_S = 30.0
 SEED = 21

@@ -51,6 +51,7 @@ from dnsrig.lab import addresses
 from dnsrig.procedures import (
     HostRole,
     _arrival,
+    _asking,
     _client_classes,
     _generators,
     _level,
@@ -99,6 +100,7 @@ OPTIONS: dict[str, int | float | str | bool] = {
     "ready_limit_s": 900,
     "drain_s": 0.3,
 }
+RANGES = _asking.RANGES
 CHOICES = {
     "resolve_from": ("primaries", "internet"),
     "transport": ("as-captured", "udp", "tcp", "dot"),

@@ -7,6 +7,7 @@ folder of the zones that are asked for. It may have
 
 - ``files(parameters) -> list[Path]`` (none by default): what the stream is made of beside the dataset; a stream is
   keyed by what they contain,
+- ``RANGES`` (by default those of `dnsrig.ranges`): parameter -> least and most that it may be,
 - ``OF_DATASET`` (False by default): whether the stream is another one for another dataset,
 - ``check(parameters)`` (nothing by default): raises ``UsageError``.
 """
@@ -22,7 +23,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from dnsrig import cached, checksums, datasets, discovery, paths
+from dnsrig import cached, checksums, datasets, discovery, paths, ranges
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.rundir import Scalar, StreamSpec
 
@@ -62,6 +63,7 @@ def _typed(kind: str, defaults: Mapping[str, Scalar], chosen: Mapping[str, Scala
             raise UsageError(
                 f"stream.{name} = {value!r} is of the wrong type", hint=f"its default is {defaults[name]!r}"
             )
+        ranges.check("stream", name, found[name], getattr(kinds()[kind], "RANGES", {}))
     return found
 
 

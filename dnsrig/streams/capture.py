@@ -22,6 +22,7 @@ DEFAULTS: dict[str, Scalar] = {
     "gap_s": 3600,
     "seed": 1,
 }
+RANGES = {"multiply": (1, 1000), "gap_s": (1, 10_000_000)}
 NOT_CHANGED = ("cut", "edns", "do_share")
 """Where they are empty, the queries are as they were captured."""
 

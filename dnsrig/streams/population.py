@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dnsrig import datasets
+from dnsrig.errors import UsageError
 from dnsrig.rundir import Scalar
 
 DESCRIPTION = "clients with unequal rates, pages and popular names, who ask for the zones or delegations of the dataset"
@@ -32,6 +33,28 @@ DEFAULTS: dict[str, Scalar] = {
     "recursion_desired": True,
 }
 """Those of `dnsrig generate clients`, whose help says where each comes from."""
+RANGES = {
+    "clients": (1, 16_000_000),
+    "qps": (0.001, 10_000_000),
+    "exponent": (0, 5),
+    "once": (0, 1),
+    "missing": (0, 1),
+    "missing_once": (0, 1),
+    "missing_names": (1, 10_000_000),
+    "spread": (0, 5),
+    "repeats": (0, 1),
+    "keep_queries": (0, 1),
+}
+MOST_QUERIES = 1_000_000_000
+
+
+def check(parameters: Mapping[str, Scalar]) -> None:
+    queries = float(parameters["qps"]) * float(parameters["duration_s"])
+    if queries > MOST_QUERIES:
+        raise UsageError(
+            f"the stream would have {queries:,.0f} queries, more than {MOST_QUERIES:,}",
+            hint="lower stream.qps or stream.duration_s",
+        )
 
 
 def arguments(parameters: Mapping[str, Scalar], dataset: Path) -> list[str]:
