@@ -149,6 +149,7 @@ fn wrong_answers_are_counted_by_kind_and_end_no_query() {
         ("mismatched", |message| message[13] ^= 1),
         ("malformed", |message| message.truncate(7)),
         ("malformed", |message| message[2] &= 0x7f),
+        ("incomplete", |message| message[6] = 0xff),
     ] {
         let server = Server::start(move |socket, peer, query| {
             let mut message = answer(query);

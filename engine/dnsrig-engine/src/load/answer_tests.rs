@@ -94,7 +94,7 @@ fn a_question_that_is_cut_short_is_not_ours() {
     for length in HEADER_BYTES..query.len() {
         assert_eq!(verdict(&whole[..length], &query), Verdict::Mismatched, "{length} bytes");
     }
-    assert_eq!(verdict(&whole[..query.len()], &query), answered(0), "the records are not read");
+    assert_eq!(verdict(&whole[..query.len()], &query), Verdict::Incomplete, "its record is missing");
 }
 
 #[test]
@@ -135,6 +135,47 @@ fn only_an_error_may_stand_without_its_question() {
     assert_eq!(verdict(&two, &query), Verdict::Mismatched);
     two[4..6].copy_from_slice(&[1, 0]);
     assert_eq!(verdict(&two, &query), Verdict::Mismatched, "256 questions");
+}
+
+/// Whether a parser finds as many records as the header of `answer` counts.
+fn has_its_records(answer: &[u8]) -> bool {
+    domain::base::Message::from_octets(answer).is_ok_and(|message| message.iter().all(|record| record.is_ok()))
+}
+
+#[test]
+fn an_answer_has_room_for_its_records() {
+    let query = a_query();
+    let whole = answer(&query, AUTHORITATIVE);
+    let counting = |counts: [u8; 6], bytes: usize| {
+        let mut answer = whole[..bytes].to_vec();
+        answer[6..12].copy_from_slice(&counts);
+        answer
+    };
+    // The record has 16 bytes, and room for one of the shortest, which have 11.
+    for fitting in [[0; 6], [0, 1, 0, 0, 0, 0], [0, 0, 0, 1, 0, 0], [0, 0, 0, 0, 0, 1]] {
+        assert_eq!(verdict(&counting(fitting, whole.len()), &query), answered(0), "{fitting:?}");
+    }
+    for many in [[0, 1, 0, 0, 0, 1], [0, 2, 0, 0, 0, 0], [1, 0, 0, 0, 0, 0], [0xff; 6]] {
+        assert_eq!(verdict(&counting(many, whole.len()), &query), Verdict::Incomplete, "{many:?}");
+    }
+    let shortest = query.len() + RECORD_BYTES_MIN;
+    assert_eq!(verdict(&counting([0, 1, 0, 0, 0, 0], shortest), &query), answered(0));
+    assert_eq!(verdict(&counting([0, 1, 0, 0, 0, 0], shortest - 1), &query), Verdict::Incomplete);
+    // An error without its question, and an answer that says it is truncated.
+    assert_eq!(verdict(&[0, 0, 0x80, 5, 0, 0, 0, 1, 0, 0, 0, 0], &query), Verdict::Incomplete);
+    let mut truncated = counting([0, 9, 0, 0, 0, 0], query.len());
+    truncated[2] |= TC;
+    let expected = Verdict::Answer { rcode: 0, truncated: true, authenticated: false };
+    assert_eq!(verdict(&truncated, &query), expected);
+}
+
+#[test]
+fn a_long_answer_is_judged_by_its_length_on_the_wire() {
+    let query = a_query();
+    let mut beginning = answer(&query, AUTHORITATIVE);
+    beginning[6..8].copy_from_slice(&[0, 100]);
+    assert_eq!(check(&beginning, query.len() + 1_100, &query), answered(0));
+    assert_eq!(check(&beginning, query.len() + 1_099, &query), Verdict::Incomplete);
 }
 
 /// The same judgement, made with a parser of whole messages.
@@ -202,8 +243,11 @@ proptest! {
         if cut {
             bytes.truncate(length.index(bytes.len()));
         }
-        if let Some(expected) = check_by_parser(&bytes, &query) {
-            prop_assert_eq!(verdict(&bytes, &query), expected);
+        let found = verdict(&bytes, &query);
+        if found == Verdict::Incomplete {
+            prop_assert!(!has_its_records(&bytes));
+        } else if let Some(expected) = check_by_parser(&bytes, &query) {
+            prop_assert_eq!(found, expected);
         }
     }
 }

@@ -190,6 +190,7 @@ fn oddities(summary: &Summary) -> Vec<(&'static str, u64)> {
         ("unknown id", unmatched.unexpected),
         ("other question", unmatched.mismatched),
         ("malformed", unmatched.malformed),
+        ("too short for records", unmatched.incomplete),
         ("never sent", summary.unsent),
         ("ICMP unreachable", summary.unreachable),
     ]

@@ -391,12 +391,13 @@ impl InFlight {
             // It has ended long ago: its id alone tells whose answer this is.
             None => Verdict::Answer { rcode: 0, truncated: false, authenticated: false },
         };
-        if matches!(verdict, Verdict::Answer { .. }) {
+        if matches!(verdict, Verdict::Answer { .. } | Verdict::Incomplete) {
             self.interval_stats.heard(received_ns);
         }
         match (verdict, query.state) {
             (Verdict::Malformed, _) => self.unmatched(received_ns).malformed += 1,
             (Verdict::Mismatched, _) => self.unmatched(received_ns).mismatched += 1,
+            (Verdict::Incomplete, _) => self.unmatched(received_ns).incomplete += 1,
             (_, State::Answered) => self.unmatched(received_ns).duplicates += 1,
             (Verdict::Answer { rcode, truncated, authenticated }, State::Outstanding)
                 if received_ns < query.sent_ns + self.timeout_ns =>

@@ -135,6 +135,21 @@ fn each_message_that_ends_no_query_is_counted_by_kind() {
 }
 
 #[test]
+fn an_answer_that_cannot_hold_its_records_ends_no_query() {
+    let mut in_flight = in_flight(1, 4);
+    let query = send(&mut in_flight, 0, 0, 0);
+    let whole = [&answer_to(&query)[..], &[0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4, 192, 0, 2, 1]].concat();
+    let counting = |records: [u8; 2]| [&whole[..6], &records, &whole[8..]].concat();
+    let cut = &counting([0, 1])[..query.len()];
+    for broken in [cut, &counting([0xff, 0xff]), &counting([0, 2])] {
+        assert!(!in_flight.answer_by_id(0, broken, broken.len(), MS), "{broken:?}");
+    }
+    assert_eq!((counts(&mut in_flight).answered, in_flight.outstanding()), (0, 1));
+    assert!(in_flight.answer_by_id(0, &counting([0, 1]), whole.len(), MS));
+    assert_eq!(counts(&mut in_flight).unmatched.incomplete, 3);
+}
+
+#[test]
 fn an_answer_at_the_timeout_is_late_even_if_it_is_seen_first() {
     let mut in_flight = in_flight(1, 4);
     let query = send(&mut in_flight, 0, 0, 0);

@@ -63,6 +63,8 @@ pub struct UnmatchedResponses {
     pub mismatched: u64,
     /// Bytes that are no DNS response.
     pub malformed: u64,
+    /// Answers that are too short for the records that their header counts.
+    pub incomplete: u64,
 }
 
 impl UnmatchedResponses {
@@ -72,6 +74,7 @@ impl UnmatchedResponses {
         self.unexpected += other.unexpected;
         self.mismatched += other.mismatched;
         self.malformed += other.malformed;
+        self.incomplete += other.incomplete;
     }
 }
 

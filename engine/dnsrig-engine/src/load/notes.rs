@@ -27,6 +27,7 @@ pub fn notes(summary: &Summary) -> Vec<String> {
         lost_in_loop,
         lost_at_every_rate,
         wrong_matches,
+        incomplete_answers,
         intervals_lost,
         no_cpu,
         one_flow,
@@ -52,8 +53,8 @@ fn silence(summary: &Summary) -> Option<String> {
         return None;
     }
     let refused = summary.lost.refused;
-    let UnmatchedResponses { late, duplicates, unexpected, mismatched, malformed } = summary.unmatched;
-    let foreign = duplicates + unexpected + mismatched + malformed;
+    let UnmatchedResponses { late, duplicates, unexpected, mismatched, malformed, incomplete } = summary.unmatched;
+    let foreign = duplicates + unexpected + mismatched + malformed + incomplete;
     Some(if summary.truncated > 0 {
         format!(
             "no query was answered in full: {} answers over UDP were truncated, and over TCP {}: does the server answer \
@@ -166,6 +167,17 @@ fn wrong_matches(summary: &Summary) -> Option<String> {
             grouped(summary.wrong_matches_max),
             rest_ns_min(summary.timeout_ns) as f64 / 1e9,
             if summary.replayed.is_some() { "ports" } else { "clients" },
+        )
+    })
+}
+
+fn incomplete_answers(summary: &Summary) -> Option<String> {
+    let count = summary.unmatched.incomplete;
+    (count > 0).then(|| {
+        format!(
+            "{} answers were too short for the records that they count, and their queries had no answer. What is in \
+             records is not read",
+            grouped(count)
         )
     })
 }

@@ -8,7 +8,7 @@ use crate::stats::histogram::{Distribution, Times};
 type Object = Map<String, Value>;
 
 /// What is counted, in the summary, and of each class.
-const ADDED: [&str; 26] = [
+const ADDED: [&str; 27] = [
     "answered",
     "authenticated",
     "bytes_received",
@@ -18,6 +18,7 @@ const ADDED: [&str; 26] = [
     "cpu_ns",
     "due",
     "duplicates",
+    "incomplete",
     "intervals_lost",
     "late",
     "lost",
