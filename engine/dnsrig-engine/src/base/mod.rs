@@ -21,4 +21,5 @@ pub mod target;
 pub mod testing;
 pub mod threads;
 pub mod units;
+pub mod whole_file;
 pub mod writer;

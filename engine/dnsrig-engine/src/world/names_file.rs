@@ -1,6 +1,6 @@
 //! The table of names that a specification refers to: a file beside it, and its SHA-256.
 
-use std::{fs, path::Path};
+use std::path::Path;
 
 use ring::digest::{SHA256, digest};
 
@@ -9,7 +9,7 @@ use super::{
     servers::Prefixes,
     spec::{Spec, SpecError},
 };
-use crate::dns::name_table::NameTable;
+use crate::{base::whole_file, dns::name_table::NameTable};
 
 /// A larger file holds more names than a world has zones.
 const FILE_BYTES_MAX: u64 = 1 << 30;
@@ -26,10 +26,7 @@ pub fn read(spec: &Spec, path: &Path) -> Result<Option<NameTable>, SpecError> {
     }
     let file = path.with_file_name(&spec.names.file);
     let reading = |error| SpecError::Read(file.clone(), error);
-    if fs::metadata(&file).map_err(reading)?.len() > FILE_BYTES_MAX {
-        return Err(Spec::wrong(&file, format!("it is longer than {FILE_BYTES_MAX} bytes")));
-    }
-    let bytes = fs::read(&file).map_err(reading)?;
+    let bytes = whole_file::read(&file, FILE_BYTES_MAX).map_err(reading)?;
     let found = sha256(&bytes);
     if found != spec.names.sha256 {
         let reason = format!("its SHA-256 is {found}, and names.sha256 of {} is another", path.display());

@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    fs, io,
+    io,
     path::{Path, PathBuf},
 };
 
@@ -11,7 +11,7 @@ use toml_edit::{DocumentMut, Item, Table, TableLike};
 
 use super::{fault::Fault, servers};
 use crate::{
-    base::failure::Advice,
+    base::{failure::Advice, whole_file},
     dns::{dataset::parse_name, dnssec::pool::KEYS_MAX},
 };
 
@@ -22,7 +22,7 @@ pub const DEFAULTS: &str = include_str!("defaults.toml");
 const VERSION: u32 = 1;
 
 /// A longer file is none that was written by hand or by `generate world`.
-const FILE_BYTES_MAX: u64 = 1 << 20;
+pub const FILE_BYTES_MAX: u64 = 1 << 20;
 
 pub const ZONES_MAX: u32 = 10_000_000;
 const TLDS_MAX: u32 = 10_000;
@@ -170,12 +170,8 @@ pub struct SignedZones {
 impl Spec {
     /// Reads the file at `path`; what it leaves out has its default.
     pub fn read(path: &Path) -> Result<Self, SpecError> {
-        let reading = |error| SpecError::Read(path.into(), error);
-        if fs::metadata(path).map_err(reading)?.len() > FILE_BYTES_MAX {
-            let reason = format!("it is longer than {FILE_BYTES_MAX} bytes");
-            return Err(Spec::wrong(path, reason));
-        }
-        Spec::parse(&fs::read_to_string(path).map_err(reading)?).map_err(|reason| Spec::wrong(path, reason))
+        let text = whole_file::read_text(path, FILE_BYTES_MAX).map_err(|error| SpecError::Read(path.into(), error))?;
+        Spec::parse(&text).map_err(|reason| Spec::wrong(path, reason))
     }
 
     /// An error of the specification at `path`.

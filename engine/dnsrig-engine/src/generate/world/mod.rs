@@ -17,7 +17,7 @@ use toml_edit::{DocumentMut, value};
 use self::{asked::Asking, names::Which};
 use super::error::{DatasetError, writing};
 use crate::{
-    base::output,
+    base::{output, whole_file},
     net::prefix::Prefix,
     world::{
         World, names_file,
@@ -173,5 +173,6 @@ fn document(arguments: &Arguments) -> Result<DocumentMut, DatasetError> {
 }
 
 fn read(path: &Path) -> Result<String, DatasetError> {
-    fs::read_to_string(path).map_err(|error| spec::SpecError::Read(path.into(), error).into())
+    let text = whole_file::read_text(path, spec::FILE_BYTES_MAX);
+    text.map_err(|error| spec::SpecError::Read(path.into(), error).into())
 }

@@ -1,16 +1,22 @@
 //! What is known about the zones of a list: `dataset.json` beside it tells which names stand in them.
 
-use std::{fs, io, path::Path};
+use std::{io, path::Path};
 
 use domain::base::iana::Rtype;
 
 use super::QueryError;
-use crate::dns::dataset::{DESCRIPTION, Known};
+use crate::{
+    base::whole_file,
+    dns::dataset::{DESCRIPTION, Known},
+};
+
+/// `generate` writes some hundred bytes.
+const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// What lies beside `list`.
 pub fn beside(list: &Path) -> Result<Known, QueryError> {
     let path = list.with_file_name(DESCRIPTION);
-    match fs::read(&path) {
+    match whole_file::read(&path, FILE_BYTES_MAX) {
         Ok(text) => Known::parse(&text).map_err(|reason| QueryError::Dataset { path, reason }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Known::Apex),
         Err(error) => Err(QueryError::Read(path, error)),
