@@ -21,6 +21,9 @@ from dnsrig.rundir import Address, HostSpec
 SYSCTL_NAME = re.compile(r"net(\.[a-z0-9_-]+)+")
 LOOPBACK = 1
 """Index of the interface lo, the first of every namespace."""
+ALIAS = "dnsrig"
+"""Alias of that interface (ip-link(8)), by which the engine sees that it is on a host of the rig: there it may send to
+any address that is kept for benchmarks (``base/route.rs``)."""
 LOCAL_TABLE, HOST_SCOPE = 255, 254
 """RT_TABLE_LOCAL and RT_SCOPE_HOST (rtnetlink(7))."""
 TELLING_SYSCTLS = (
@@ -125,7 +128,7 @@ def make(made: Ledger, name: str, spec: HostSpec) -> Host:
             set_sysctl(key, value)
         read_back = {key: read_sysctl(key) for key in sorted({*BASE_SYSCTLS, *spec.sysctls, *TELLING_SYSCTLS})}
     with NetNS(namespace) as route:
-        route.link("set", index=LOOPBACK, state="up")
+        route.link("set", index=LOOPBACK, state="up", ifalias=ALIAS)
         for address in addresses.both(spec.address):
             if address.version == 6:  # whatever the MTU of its links, it is there
                 add_address(route, str(address))

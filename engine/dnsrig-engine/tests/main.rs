@@ -25,5 +25,6 @@ mod serve_world;
 mod serve_zones;
 mod stream_speed;
 mod supervision;
+mod targets;
 mod transfer;
 mod watch;

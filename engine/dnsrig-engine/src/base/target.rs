@@ -1,8 +1,14 @@
-//! Whom we may send traffic to: hosts of the rig, loopback, and what the user vouches for.
+//! Whom we may send traffic to: loopback, hosts of the rig, and what the user vouches for.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::{
+    io,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+};
 
-use super::failure::Advice;
+use super::{
+    failure::Advice,
+    route::{self, Way},
+};
 
 /// The port of DNS (RFC 1035 §4.2).
 pub const DNS_PORT: u16 = 53;
@@ -10,22 +16,30 @@ pub const DNS_PORT: u16 = 53;
 /// What we may do to a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Authority {
-    /// It is loopback or in a range reserved for benchmarks: no cap.
+    /// It is loopback, or in a range reserved for benchmarks and within this machine: no cap.
     Rig,
     /// It is a foreign address that the user vouched for: capped unless the user sets a rate.
     Vouched,
 }
 
 /// We must not send to this target.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{address} is neither loopback nor in the ranges kept for benchmarks (198.18.0.0/15, 2001:2::/48)")]
-pub struct TargetError {
-    address: IpAddr,
+#[derive(Debug, thiserror::Error)]
+pub enum TargetError {
+    /// It is nobody's but its owner's.
+    #[error("{0} is neither loopback nor in the ranges kept for benchmarks (198.18.0.0/15, 2001:2::/48)")]
+    Foreign(IpAddr),
+    /// It is in such a range, and not within this machine.
+    #[error("{0} is in a range kept for benchmarks, but packets to it leave this machine by {1}")]
+    Leaves(IpAddr, String),
+    /// It is in such a range, and nobody knows where packets to it go.
+    #[error("{0} is in a range kept for benchmarks, but the kernel does not report its route: {1}")]
+    Unknown(IpAddr, io::Error),
 }
 
 impl Advice for TargetError {
     fn hint(&self) -> String {
-        format!("if that server is yours to load, say so with --i-am-authorized {}", self.address)
+        let (TargetError::Foreign(address) | TargetError::Leaves(address, _) | TargetError::Unknown(address, _)) = self;
+        format!("if that server is yours to load, say so with --i-am-authorized {address}")
     }
 
     fn exit_code(&self) -> u8 {
@@ -35,14 +49,33 @@ impl Advice for TargetError {
 
 /// Whether we may send to `address`; `vouched` is what the user named with `--i-am-authorized`.
 pub fn authorise(address: IpAddr, vouched: Option<IpAddr>) -> Result<Authority, TargetError> {
+    judge(address, vouched, route::way_to)
+}
+
+/// Whether we may serve on `address`: whatever is asked there, we send only answers.
+pub fn authorise_own(address: IpAddr, vouched: Option<IpAddr>) -> Result<Authority, TargetError> {
+    judge(address, vouched, |_| Ok(Way::Within))
+}
+
+fn judge(
+    address: IpAddr,
+    vouched: Option<IpAddr>,
+    way_to: impl FnOnce(IpAddr) -> io::Result<Way>,
+) -> Result<Authority, TargetError> {
     let address = address.to_canonical();
-    if address.is_loopback() || is_benchmark(address) {
-        Ok(Authority::Rig)
-    } else if vouched.map(|vouched| vouched.to_canonical()) == Some(address) {
-        Ok(Authority::Vouched)
-    } else {
-        Err(TargetError { address })
+    if address.is_loopback() {
+        return Ok(Authority::Rig);
     }
+    let why_not = if is_benchmark(address) {
+        match way_to(address) {
+            Ok(Way::Within) => return Ok(Authority::Rig),
+            Ok(Way::Out(interface)) => TargetError::Leaves(address, interface),
+            Err(error) => TargetError::Unknown(address, error),
+        }
+    } else {
+        TargetError::Foreign(address)
+    };
+    if vouched.map(|vouched| vouched.to_canonical()) == Some(address) { Ok(Authority::Vouched) } else { Err(why_not) }
 }
 
 /// 198.18.0.0/15 (RFC 2544 appendix C.2.2, RFC 6890) and 2001:2::/48 (RFC 5180 §8).
@@ -131,27 +164,46 @@ pub fn parse(text: &str) -> Result<SocketAddr, String> {
 mod tests {
     use super::*;
 
+    /// The judgement, if packets go `way`; what is refused is a sentence.
+    fn judged(address: &str, vouched: Option<&str>, way: Way) -> Result<Authority, String> {
+        let vouched = vouched.map(|text| text.parse().unwrap());
+        judge(address.parse().unwrap(), vouched, |_| Ok(way)).map_err(|error| error.to_string())
+    }
+
     #[test]
     fn only_the_rigs_own_ranges_are_free() {
         for free in ["127.0.0.1", "127.9.9.9", "198.18.0.0", "198.19.255.255", "::1", "2001:2::", "2001:2:0:ffff::1"] {
-            assert_eq!(authorise(free.parse().unwrap(), None), Ok(Authority::Rig), "{free}");
+            assert_eq!(judged(free, None, Way::Within), Ok(Authority::Rig), "{free}");
         }
         for foreign in ["198.17.255.255", "198.20.0.0", "192.0.2.1", "0.0.0.0", "2001:2:1::", "2001:1::", "::"] {
-            assert!(authorise(foreign.parse().unwrap(), None).is_err(), "{foreign}");
+            assert!(judged(foreign, None, Way::Within).is_err(), "{foreign}");
         }
+    }
+
+    #[test]
+    fn a_benchmark_address_that_leaves_this_machine_is_as_any() {
+        let out = || Way::Out("eth0".into());
+        for address in ["198.18.0.2", "2001:2::2", "::ffff:198.18.0.2"] {
+            let refusal = judged(address, None, out()).unwrap_err();
+            assert!(refusal.ends_with("packets to it leave this machine by eth0"), "{refusal}");
+            assert_eq!(judged(address, Some(address), out()), Ok(Authority::Vouched));
+            assert_eq!(authorise_own(address.parse().unwrap(), None).unwrap(), Authority::Rig, "to serve there");
+        }
+        assert_eq!(judged("127.0.0.1", None, out()), Ok(Authority::Rig));
+        let unknown = judge("198.18.0.2".parse().unwrap(), None, |_| Err(io::ErrorKind::Unsupported.into()));
+        assert!(matches!(unknown, Err(TargetError::Unknown(..))));
     }
 
     #[test]
     fn a_user_vouches_for_exactly_one_address() {
-        let [one, other] = ["192.0.2.1", "192.0.2.2"].map(|text| text.parse().unwrap());
-        assert_eq!(authorise(one, Some(one)), Ok(Authority::Vouched));
-        assert_eq!(authorise(one, Some(other)), Err(TargetError { address: one }));
+        assert_eq!(judged("192.0.2.1", Some("192.0.2.1"), Way::Within), Ok(Authority::Vouched));
+        assert!(judged("192.0.2.1", Some("192.0.2.2"), Way::Within).is_err());
     }
 
     #[test]
     fn an_ipv4_address_in_ipv6_clothes_is_judged_as_ipv4() {
-        assert!(authorise("::ffff:192.0.2.1".parse().unwrap(), None).is_err());
-        assert_eq!(authorise("::ffff:198.18.0.1".parse().unwrap(), None), Ok(Authority::Rig));
+        assert!(judged("::ffff:192.0.2.1", None, Way::Within).is_err());
+        assert_eq!(judged("::ffff:198.18.0.1", None, Way::Within), Ok(Authority::Rig));
     }
 
     #[test]

@@ -12,6 +12,7 @@ use std::{
 
 use nix::{
     errno::Errno,
+    net::if_::if_nametoindex,
     sys::socket::{AddressFamily, SockFlag, SockType, socket},
 };
 
@@ -20,7 +21,10 @@ use super::{
     options::End,
 };
 use crate::{
-    base::kernel_text::{Column, content, lines, locate, words},
+    base::{
+        kernel_text::{Column, content, lines, locate, words},
+        route,
+    },
     net::namespace::inside,
 };
 
@@ -105,6 +109,8 @@ fn create_here(interface: &str, mtu_bytes: u16, queue_packets: u32) -> Step<Tun>
     // The same place of the request holds the length of the queue (netdevice(7)).
     request.ifr_ifru.ifru_mtu = queue_packets.cast_signed();
     ioctl(&control, libc::SIOCSIFTXQLEN, &mut request).map_err(at("set the queue of"))?;
+    let marked = if_nametoindex(interface).map_err(io::Error::from).and_then(route::mark_as_ours);
+    marked.map_err(at("mark"))?;
     let statistics = File::open("/proc/thread-self/net/dev").map_err(at("open the statistics of"))?;
     Ok(Tun { name: interface.to_owned(), file, statistics })
 }

@@ -63,7 +63,8 @@ pub struct Arguments {
     /// End when standard input ends
     #[arg(long)]
     until_eof: bool,
-    /// Confirm that this address, neither loopback nor in 198.18.0.0/15 or 2001:2::/48, is yours to load
+    /// Confirm that this address is yours to load; not needed for loopback, and for 198.18.0.0/15 and 2001:2::/48 within
+    /// this machine
     #[arg(long, value_name = "ADDRESS")]
     i_am_authorized: Option<IpAddr>,
 }

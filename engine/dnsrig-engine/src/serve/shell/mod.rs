@@ -63,7 +63,7 @@ pub struct Server<C> {
 impl<C: Send + 'static> Server<C> {
     /// A server without threads. Printed: `started`.
     pub fn new(address: IpAddr, options: &Options) -> Result<Self, Failure> {
-        target::authorise(address, options.i_am_authorized)?;
+        target::authorise_own(address, options.i_am_authorized)?;
         let stop = Stop::new(options.until_eof)?;
         Ok(Server { stop, anchors: Anchors::start()?, threads: Threads::new()? })
     }

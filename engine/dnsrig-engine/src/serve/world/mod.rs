@@ -84,7 +84,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 
 fn serve(arguments: &Arguments, world: Arc<World>, out: &Path) -> Result<ExitCode, Failure> {
     let shell = &arguments.shell;
-    target::authorise(arguments.ipv6.base, shell.i_am_authorized)?;
+    target::authorise_own(arguments.ipv6.base, shell.i_am_authorized)?;
     let mut server = Server::new(arguments.ipv4.base, shell)?;
     world.prepare_signing();
     files::write(&world, &arguments.specification, out)?;

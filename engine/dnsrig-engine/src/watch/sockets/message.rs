@@ -9,7 +9,10 @@ use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
 };
 
-use crate::net::tcp_info::{self, TcpInfo};
+use crate::{
+    base::netlink::{self, HEADER_BYTES, NLMSG_DONE, NLMSG_ERROR, array, error, message},
+    net::tcp_info::{self, TcpInfo},
+};
 
 /// The length of [`request`]: header and `struct inet_diag_req_v2`.
 pub const REQUEST_BYTES: usize = HEADER_BYTES + 56;
@@ -17,11 +20,8 @@ pub const REQUEST_BYTES: usize = HEADER_BYTES + 56;
 /// The longest name of a congestion control, with its terminating zero (TCP_CA_NAME_MAX).
 const CONGESTION_BYTES: usize = 16;
 
-const HEADER_BYTES: usize = 16;
 const DIAG_BYTES: usize = 72;
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
-const NLMSG_ERROR: u16 = 2;
-const NLMSG_DONE: u16 = 3;
 /// NLM_F_REQUEST and NLM_F_DUMP: all that there are.
 const REQUEST_DUMP: u16 = 0x301;
 /// Attributes.
@@ -192,20 +192,6 @@ pub fn read(datagram: &[u8], sequence: u32, mut found: impl FnMut(Socket)) -> Re
     Ok(false)
 }
 
-/// The first message: its kind, its sequence number, what is in it, and what comes behind it.
-fn message(bytes: &[u8]) -> Option<(u16, u32, &[u8], &[u8])> {
-    let length = u32::from_ne_bytes(array(bytes, 0)?) as usize;
-    let payload = bytes.get(HEADER_BYTES..length)?;
-    let kind = u16::from_ne_bytes(array(bytes, 4)?);
-    let sequence = u32::from_ne_bytes(array(bytes, 8)?);
-    Some((kind, sequence, payload, bytes.get(aligned(length)..).unwrap_or_default()))
-}
-
-/// The number of errno(3) at the beginning of what is in a message, where it stands negated.
-fn error(payload: &[u8]) -> i32 {
-    i32::from_ne_bytes(array(payload, 0).unwrap_or_default()).wrapping_neg()
-}
-
 /// Reads a `struct inet_diag_msg` and its attributes; numbers are their places in it.
 fn socket(message: &[u8]) -> Option<Socket> {
     let (head, attributes) = message.split_at_checked(DIAG_BYTES)?;
@@ -220,8 +206,7 @@ fn socket(message: &[u8]) -> Option<Socket> {
         receive_buffer_bytes: 0,
         info: TcpInfo::default(),
     };
-    let mut rest = attributes;
-    while let Some((kind, value, behind)) = attribute(rest) {
+    for (kind, value) in netlink::attributes(attributes) {
         match kind {
             INET_DIAG_INFO => socket.info = tcp_info::parse(value),
             INET_DIAG_CONG => socket.congestion = Congestion::of(value),
@@ -232,16 +217,8 @@ fn socket(message: &[u8]) -> Option<Socket> {
             }
             _ => {}
         }
-        rest = behind;
     }
     Some(socket)
-}
-
-/// The first `struct rtattr`: its kind, its value, and what comes behind it.
-fn attribute(bytes: &[u8]) -> Option<(u16, &[u8], &[u8])> {
-    let length = usize::from(u16::from_ne_bytes(array(bytes, 0)?));
-    let value = bytes.get(4..length)?;
-    Some((u16::from_ne_bytes(array(bytes, 2)?), value, bytes.get(aligned(length)..).unwrap_or_default()))
 }
 
 fn address(family: u8, head: &[u8], place: usize) -> Option<IpAddr> {
@@ -250,14 +227,6 @@ fn address(family: u8, head: &[u8], place: usize) -> Option<IpAddr> {
     }
     (family == Family::V6.number()).then_some(())?;
     Some(IpAddr::from(Ipv6Addr::from(array::<16>(head, place)?)).to_canonical())
-}
-
-fn array<const N: usize>(bytes: &[u8], place: usize) -> Option<[u8; N]> {
-    bytes.get(place..)?.first_chunk().copied()
-}
-
-fn aligned(length: usize) -> usize {
-    length.saturating_add(3) & !3
 }
 
 #[cfg(test)]

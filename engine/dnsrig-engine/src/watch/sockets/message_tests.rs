@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::base::netlink::aligned;
 
 const SEQUENCE: u32 = 7;
 
