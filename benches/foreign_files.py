@@ -1,4 +1,4 @@
-"""Do readers of files that others made refuse whatever is damaged? Results of other tools, experiments, files of machines
+"""Do readers of foreign files refuse whatever is damaged? Results of other tools, experiments, files of machines
 
     .venv/bin/python benches/foreign_files.py [PART ...] [--inputs 200000] [--seed 1]
 

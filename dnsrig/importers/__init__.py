@@ -45,7 +45,7 @@ DNSRIG_LOAD = "dnsrig load"
 Counted = dict[int, int]
 """Value in ns -> how many."""
 lines, number, seconds = foreign.lines, foreign.count, foreign.nanoseconds
-"""Of a text, of a count, and of a time in seconds, which becomes ns: within the limits of all files that others made."""
+"""Readers of a text, of a count, and of a time in seconds, which becomes ns: within the limits of all foreign files."""
 
 
 class Bucket(NamedTuple):

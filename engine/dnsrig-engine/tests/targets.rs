@@ -1,4 +1,5 @@
-//! Which targets need a promise, by the kernel's routes: in a namespace of its own, with root; set `DNSRIG_ROOT_TESTS=1`.
+//! Which targets need a promise, by the kernel's routes. In a namespace of its own, with root: set
+//! `DNSRIG_ROOT_TESTS=1`.
 
 use std::process::Command;
 

@@ -85,8 +85,8 @@ pub struct Arguments {
     /// End when standard input ends
     #[arg(long)]
     pub until_eof: bool,
-    /// Confirm that this address is yours to change; not needed for loopback, and for 198.18.0.0/15 and 2001:2::/48 within
-    /// this machine
+    /// Confirm that this address is yours to change; not needed for loopback, nor for 198.18.0.0/15 and 2001:2::/48
+    /// where packets stay on this machine
     #[arg(long, value_name = "ADDRESS")]
     pub i_am_authorized: Option<IpAddr>,
 }

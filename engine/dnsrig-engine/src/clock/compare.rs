@@ -77,8 +77,8 @@ pub struct Arguments {
     /// Print JSON lines on a terminal too
     #[arg(long)]
     json: bool,
-    /// Confirm that this address is yours to ask; not needed for loopback, and for 198.18.0.0/15 and 2001:2::/48 within
-    /// this machine; may be given several times
+    /// Confirm that this address is yours to ask; not needed for loopback, nor for 198.18.0.0/15 and 2001:2::/48 where
+    /// packets stay on this machine; may be given several times
     #[arg(long, value_name = "ADDRESS")]
     i_am_authorized: Vec<IpAddr>,
 }

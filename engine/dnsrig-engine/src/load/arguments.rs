@@ -197,8 +197,8 @@ pub struct Instrument {
     /// End when standard input ends
     #[arg(long, help_heading = "Instrument")]
     pub until_eof: bool,
-    /// Confirm that this address is yours to load; not needed for loopback, and for 198.18.0.0/15 and 2001:2::/48 within
-    /// this machine
+    /// Confirm that this address is yours to load; not needed for loopback, nor for 198.18.0.0/15 and 2001:2::/48 where
+    /// packets stay on this machine
     #[arg(long, value_name = "ADDRESS", help_heading = "Instrument")]
     pub i_am_authorized: Option<IpAddr>,
 }

@@ -63,8 +63,8 @@ pub struct Arguments {
     /// End when standard input ends
     #[arg(long)]
     until_eof: bool,
-    /// Confirm that this address is yours to load; not needed for loopback, and for 198.18.0.0/15 and 2001:2::/48 within
-    /// this machine
+    /// Confirm that this address is yours to load; not needed for loopback, nor for 198.18.0.0/15 and 2001:2::/48 where
+    /// packets stay on this machine
     #[arg(long, value_name = "ADDRESS")]
     i_am_authorized: Option<IpAddr>,
 }
