@@ -6,6 +6,8 @@ pub mod clock;
 pub mod draw;
 pub mod events;
 pub mod failure;
+#[cfg(test)]
+pub mod fuzz;
 pub mod hash;
 pub mod kernel_text;
 pub mod netlink;

@@ -172,3 +172,26 @@ fn words(text: &str) -> Vec<String> {
     words.extend(word);
     words
 }
+
+/// Messages of every kind: queries with and without EDNS, a cookie alone, answers, NOTIFY, and messages of transfers.
+pub fn messages() -> Vec<Vec<u8>> {
+    let (zone, www) = (name("zone.example"), name("www.Zone.example"));
+    let opt =
+        Rr { owner: vec![0], class: 1232, ttl_s: 0x8000, ..Rr::new(&[], 41, &[0, 10, 0, 8, 1, 2, 3, 4, 5, 6, 7, 8]) };
+    let bare_opt = Rr { ttl_s: 0, data: Vec::new(), ..opt.clone() };
+    let as_query = |message: Vec<u8>, flags: [u8; 2]| [&message[..2], &flags, &message[4..]].concat();
+    let [soa, host] = [soa(QUESTION, 7), a(&below("www"), 1)];
+    let axfr =
+        response(Some((&zone, Ask::Axfr)), &[soa.clone(), Rr::new(QUESTION, NS, QUESTION), host.clone(), soa.clone()]);
+    vec![
+        as_query(response(Some((&www, Ask::Soa)), &[]), [1, 0]),
+        as_query(response_with(Some((&www, Ask::Soa)), &[], &[opt.clone()], 0), [1, 0x10]),
+        as_query(response_with(Some((&[0], Ask::Soa)), &[], &[bare_opt], 0), [0, 0x20]),
+        as_query(response_with(None, &[], &[opt.clone()], 0), [0, 0]),
+        as_query(response(Some((&zone, Ask::Soa)), &[soa.clone()]), [0x24, 0]),
+        response_with(Some((&www, Ask::Soa)), &[host], &[opt], 3),
+        response(Some((&zone, Ask::Soa)), &[soa]),
+        response_with(None, &[], &[], 5),
+        axfr,
+    ]
+}

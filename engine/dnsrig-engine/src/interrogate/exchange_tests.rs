@@ -1,20 +1,24 @@
+use super::*;
+use crate::{
+    base::fuzz::fuzz,
+    dns::{
+        testing::messages,
+        tsig::sign::parse_key,
+        xfr::{Incoming, Step},
+    },
+    interrogate::{
+        answer::Transport,
+        survey::{Known, Survey},
+        transfer::NO_LIMITS,
+    },
+};
 use domain::{
     base::{
-        Message, MessageBuilder, Name, Serial, Ttl,
+        MessageBuilder, Name, Serial, Ttl,
         iana::{Class, Rcode},
         opt::TcpKeepalive,
     },
     rdata::{Ns, Soa},
-};
-use proptest::prelude::*;
-
-use super::*;
-use crate::{
-    dns::tsig::sign::parse_key,
-    interrogate::{
-        answer::Transport,
-        survey::{Known, Survey},
-    },
 };
 
 /// The serial of every zone in a script.
@@ -244,21 +248,39 @@ fn a_zone_without_a_digest_is_done_all_the_same() {
     assert_eq!((exchange.done(), exchange.transfers[0].zonemd), (1, Some(Outcome::ZonemdMissing)));
 }
 
-proptest! {
-    #[test]
-    fn whatever_comes_does_no_harm(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-        let mut exchange = Script::asked(1).exchange();
-        exchange.take(now(Duration::ZERO), &bytes);
-        prop_assert_eq!(exchange.arrivals.len(), 1);
-    }
-
-    #[test]
-    fn a_damaged_message_does_no_harm(place: usize, value: u8) {
-        let mut bytes = answer(0, Ask::Axfr, &[Some(SERIAL), None, Some(SERIAL)], Some(Duration::from_secs(1)));
-        let place = place % bytes.len();
-        bytes[place] = value;
-        let mut exchange = Script::asked(1).exchange();
-        exchange.take(now(Duration::ZERO), &bytes);
-        prop_assert!(Message::from_octets(bytes).is_ok());
-    }
+/// Whatever comes: what is counted adds up, and a transfer ends as it would by itself.
+#[test]
+fn harmed_messages_end_a_transfer_as_they_would_alone() {
+    let serials: [&[Option<u32>]; 4] =
+        [&[Some(SERIAL), None, Some(SERIAL)], &[Some(SERIAL), None], &[None, Some(SERIAL)], &[]];
+    let of = |serials: &[Option<u32>]| answer(0, Ask::Axfr, serials, Some(Duration::from_secs(1)));
+    let mut corpus: Vec<_> = serials.map(of).into();
+    corpus.extend(messages());
+    fuzz(2_000, &corpus, |bytes, random| {
+        let mut exchange = Script::asked(2).exchange();
+        let mut alone = [(); 2].map(|()| Incoming::new(Ask::Axfr, None).passing_over_outside());
+        let mut ended = [None; 2];
+        let parts = if random.chance(50) { vec![of(serials[1]), bytes.to_vec()] } else { vec![bytes.to_vec()] };
+        let parts = [&parts[..], &[of(serials[2])]].concat();
+        for (number, part) in parts.iter().enumerate() {
+            exchange.take(now(Duration::from_millis(number as u64)), part);
+            let id = part.first_chunk().map_or(9, |id| usize::from(u16::from_be_bytes(*id)));
+            if id < 2
+                && part.len() >= 12
+                && ended[id].is_none()
+                && let Step::Done(outcome) = alone[id].take(part, ZONE, 0, &NO_LIMITS, &mut ())
+            {
+                ended[id] = Some(outcome);
+            }
+        }
+        assert_eq!(
+            (exchange.arrivals.len(), exchange.bytes()),
+            (parts.len(), parts.iter().map(|it| it.len() as u64).sum())
+        );
+        for (transfer, ended) in exchange.transfers.iter().zip(ended) {
+            assert_eq!(transfer.outcome, ended);
+        }
+        assert!(exchange.open() + exchange.done() + exchange.refused() <= 2 && exchange.fruitless <= parts.len());
+        assert_eq!(exchange.complaint().is_empty(), ended.iter().flatten().all(|outcome| outcome.is_good()));
+    });
 }

@@ -12,7 +12,7 @@ use crate::dns::{
 };
 
 /// What no transfer takes, because the exchange ends earlier.
-const NO_LIMITS: Limits = Limits { bytes_max: u64::MAX, records_max: u64::MAX, messages_max: u32::MAX };
+pub const NO_LIMITS: Limits = Limits { bytes_max: u64::MAX, records_max: u64::MAX, messages_max: u32::MAX };
 
 /// An answer in progress, or ended.
 pub struct Transfer {

@@ -5,8 +5,11 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    base::testing::{any_bytes, inputs},
-    dns::query::QUERY_BYTES_MAX,
+    base::{
+        fuzz::fuzz,
+        testing::{any_bytes, inputs},
+    },
+    dns::{query::QUERY_BYTES_MAX, testing::messages},
 };
 
 /// Flags of a response that is authoritative: QR and AA; without an error.
@@ -250,4 +253,26 @@ proptest! {
             prop_assert_eq!(found, expected);
         }
     }
+}
+
+/// Answers, queries and others: judged as a parser of messages does, and of a part of an answer never more is said than
+/// of all of it.
+#[test]
+fn harmed_messages_are_judged_as_a_parser_does() {
+    let query = query("www.Zone.example", Rtype::SOA);
+    let mut corpus = messages();
+    corpus.extend([answer(&query, AUTHORITATIVE), answer(&a_query(), AUTHORITATIVE), answer(&query, [0x86, 5])]);
+    fuzz(10_000, &corpus, |bytes, random| {
+        let found = verdict(bytes, &query);
+        if let Some(expected) = check_by_parser(bytes, &query) {
+            assert_eq!(found, expected);
+        }
+        let part = &bytes[..random.below(bytes.len() as u64 + 1) as usize];
+        let of_part = check(part, bytes.len(), &query);
+        assert!(
+            of_part == found || of_part == Verdict::Malformed || found == Verdict::Mismatched,
+            "{of_part:?} of {found:?}"
+        );
+        check(bytes, bytes.len(), part);
+    });
 }

@@ -100,9 +100,8 @@ pub fn each_frame(mut frames: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 #[cfg(test)]
 mod tests {
-    use proptest::{collection::vec, prelude::*};
-
     use super::*;
+    use crate::base::fuzz::fuzz;
 
     fn stream(messages: &[Vec<u8>]) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -182,19 +181,21 @@ mod tests {
         assert!(frames.partial.capacity() <= KEPT_BYTES_MAX);
     }
 
-    proptest! {
-        #[test]
-        fn any_bytes_cut_anywhere_give_the_same_messages(
-            bytes in vec(prop_oneof![3 => 0..4_u8, 1 => any::<u8>()], 0..200),
-            mut cuts in vec(0..200_usize, 0..20),
-        ) {
-            cuts.iter_mut().for_each(|cut| *cut = (*cut).min(bytes.len()));
+    #[test]
+    fn any_octets_cut_anywhere_give_the_same_messages() {
+        let corpus =
+            [stream(&[vec![1; 3], vec![], vec![2; 40], vec![3]]), stream(&[vec![7; 300], vec![8; 2]]), vec![0; 9]];
+        fuzz(2_000, &corpus, |bytes, random| {
+            let mut cuts: Vec<_> =
+                (0..random.below(20)).map(|_| random.below(bytes.len() as u64 + 1) as usize).collect();
             cuts.sort_unstable();
-            let (in_one, rest) = found(&bytes, &[]);
-            let (in_parts, rest_of_parts) = found(&bytes, &cuts);
-            prop_assert_eq!(&in_one, &in_parts);
-            prop_assert_eq!(&rest.partial, &rest_of_parts.partial);
-            prop_assert_eq!([stream(&in_one), rest.partial].concat(), bytes);
-        }
+            let (in_one, rest) = found(bytes, &[]);
+            let (in_parts, rest_of_parts) = found(bytes, &cuts);
+            assert_eq!((&in_one, &rest.partial), (&in_parts, &rest_of_parts.partial));
+            assert!(rest.partial.capacity() <= PREFIX_BYTES + 65_535);
+            let framed = stream(&in_one);
+            assert_eq!(each_frame(&framed).collect::<Vec<_>>().concat(), framed);
+            assert_eq!([framed, rest.partial].concat(), bytes);
+        });
     }
 }

@@ -103,10 +103,13 @@ pub fn query_of(answer: &[u8], into: &mut Vec<u8>) -> Option<()> {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
+    use domain::base::ToName;
 
     use super::*;
-    use crate::base::testing::any_bytes;
+    use crate::{
+        base::fuzz::fuzz,
+        dns::{self, asked::Asked},
+    };
 
     const QUESTION: [u8; 7] = [1, b'a', 0, 0, 28, 0, 1];
 
@@ -141,14 +144,54 @@ mod tests {
         }
     }
 
-    proptest! {
-        #[test]
-        fn any_bytes_are_of_some_kind_and_tell_of_a_query_or_not(bytes in any_bytes(600)) {
-            let mut query = Vec::new();
-            let _ = kind(&bytes);
-            if query_of(&bytes, &mut query).is_some() {
-                prop_assert!(query.len() <= bytes.len() + 11 && kind(&query) != Kind::Malformed);
+    /// As another library reads it: the name and the type of its one question, and, if its records are whole, whether it
+    /// has EDNS, and DO.
+    fn read(bytes: &[u8]) -> Option<(Vec<u8>, u16, Option<Option<bool>>)> {
+        let message = domain::base::Message::from_octets(bytes).ok()?;
+        let question = message.sole_question().ok()?;
+        let name = question.qname().to_vec().as_slice().to_vec();
+        // A question has nothing before it that a pointer could lead to: that library follows one into the header.
+        let is_plain = bytes[HEADER_BYTES..].starts_with(&name);
+        let records: Vec<_> = message.iter().collect();
+        // That library also follows pointers into the very name that they end.
+        let mut walk = Walk::new(bytes);
+        let is_walked = walk.skip_question().is_ok() && records.iter().all(|_| walk.any_record().is_ok());
+        let opts: Vec<_> = records.iter().flatten().filter(|(record, _)| record.rtype() == Rtype::OPT).collect();
+        let edns = match opts[..] {
+            _ if !is_walked || records.iter().any(Result::is_err) => None,
+            [] => Some(None),
+            [(opt, _)] => Some(Some(opt.ttl().as_secs() & 0x8000 != 0)),
+            _ => None,
+        };
+        is_plain.then_some((name, question.qtype().to_int(), edns))
+    }
+
+    #[test]
+    fn harmed_messages_are_read_as_another_library_reads_them() {
+        let mut query = Vec::new();
+        fuzz(5_000, &dns::testing::messages(), |bytes, _| {
+            let (kind, other) = (kind(bytes), read(bytes));
+            let is_query = bytes.len() >= HEADER_BYTES && bytes[2] & (QR | OPCODE) == 0;
+            let questions = bytes.get(4..6).map_or(0, |it| u16::from_be_bytes([it[0], it[1]]));
+            if is_query && questions == 1 {
+                assert_eq!(kind == Kind::Query, other.is_some());
             }
-        }
+            let asked = Asked::read(bytes);
+            if let (Some((name, rtype, edns)), Some(asked)) = (&other, &asked) {
+                assert_eq!((name.to_ascii_lowercase(), *rtype), (asked.name.clone(), asked.rtype));
+                let dnssec_ok = asked.edns.map(|edns| edns.dnssec_ok);
+                assert!(dnssec_ok.is_none() || edns.is_none() || *edns == Some(dnssec_ok));
+            }
+            assert!(asked.is_some() || other.is_none());
+            let found = query_of(bytes, &mut query);
+            assert_eq!(found.is_some(), bytes.len() > 3 && bytes[2] & QR != 0 && other.is_some());
+            if let (Some((name, rtype, edns)), Some(())) = (other, found) {
+                let of_query = read(&query).unwrap();
+                assert_eq!((&of_query.0, of_query.1), (&name, rtype));
+                assert!(edns.is_none() || of_query.2 == edns, "{edns:?} in the answer, {:?} in the query", of_query.2);
+                assert_eq!((&query[..2], query[2], query[3]), (&bytes[..2], bytes[2] & (OPCODE | RD), bytes[3] & CD));
+                assert!(matches!(super::kind(&query), Kind::Query | Kind::OtherOperation));
+            }
+        });
     }
 }

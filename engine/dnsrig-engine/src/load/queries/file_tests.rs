@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    base::{failure::Advice, testing::inputs},
+    base::{failure::Advice, fuzz::fuzz, testing::inputs},
     dns::{query, query_options::Edns},
     load::queries::asked,
 };
@@ -166,4 +166,16 @@ proptest! {
         let question = message.sole_question().unwrap();
         prop_assert_eq!((question.qname().to_string(), question.qtype().to_int()), (name, number));
     }
+}
+
+/// Lines that are right, with harm done to them.
+#[test]
+fn harmed_lists_are_queries_or_name_a_line() {
+    let corpus = [
+        &b"; comment\n\nwww.example A\n  b.example.\taaaa \r\n. NS\n\\035x TYPE65\na\\ b any"[..],
+        b"\xef\xbb\xbfwww.example A\nw\\.w.example. TYPE65535\n*.a HTTPS\n",
+        b"1,a.example A\n",
+        b"a.example A D\nupdate x\nadd www 300 A 192.0.2.1\nsend\n",
+    ];
+    fuzz(2_000, &corpus.map(<[u8]>::to_vec), |bytes, _| any_bytes_are_queries_or_an_error(bytes).unwrap());
 }

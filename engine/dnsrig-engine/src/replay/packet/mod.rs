@@ -13,6 +13,6 @@ pub mod tunnel;
 pub mod udp;
 
 #[cfg(test)]
-mod packet_tests;
+pub mod packet_tests;
 #[cfg(test)]
 mod streams_tests;

@@ -8,7 +8,7 @@ use super::{
     streams::{Counts, Streams},
     tcp::Segment,
 };
-use crate::base::testing::inputs;
+use crate::base::{fuzz::fuzz, testing::inputs};
 
 /// A query for the root, numbered.
 fn query(number: u8) -> Vec<u8> {
@@ -264,22 +264,81 @@ proptest! {
         let whole: Vec<u8> = (0..9).filter(is_whole).collect();
         prop_assert_eq!(found(&pieces).0.into_iter().map(|(number, _)| number).collect::<Vec<_>>(), whole);
     }
+}
 
-    /// Any segments: no panic, the counts add up, and no more messages than bytes allow.
-    #[test]
-    fn any_segments_are_survived(
-        segments in prop::collection::vec(
-            (0u32..80, prop::collection::vec(0u8..20, 0..40), prop::sample::select(vec![0u8, 0, 0, 0, 1, 2]), 0u16..2), 0..40,
-        ),
-    ) {
-        let segments: Vec<_> = segments
-            .iter()
-            .map(|(sequence, payload, flags, port)| Segment {
-                source_port: *port, is_syn: flags & 2 != 0, is_end: flags & 1 != 0, ..segment(*sequence, payload)
-            })
-            .collect();
-        let given: usize = segments.iter().map(|segment| segment.payload.len()).sum();
-        let (numbers, _) = found(&segments);
-        prop_assert!(numbers.len() * 14 <= given);
+/// The messages of a whole stream, up to what is no message.
+fn messages(mut bytes: &[u8]) -> Vec<Vec<u8>> {
+    let mut found = Vec::new();
+    while let Some((length, rest)) = bytes.split_first_chunk() {
+        let Some((message, rest)) = rest.split_at_checked(usize::from(u16::from_be_bytes(*length))) else { break };
+        if message.len() < 12 {
+            break;
+        }
+        found.push(message.to_vec());
+        bytes = rest;
     }
+    found
+}
+
+/// Whatever clients sent, in segments of any lengths, of which some come twice, or late, or not at all.
+#[test]
+fn harmed_streams_give_the_messages_that_are_there() {
+    let long = [&[1, 44], &[7; 300][..]].concat();
+    let corpus = [three(), [query(1), long, query(2)].concat(), (0..9).flat_map(query).collect()];
+    fuzz(3_000, &corpus, |bytes, random| {
+        let (start, lost) = (random.bits() as u32, random.chance(50));
+        let longest = 1 + random.below((bytes.len() as u64).max(30) / 2);
+        let (mut pieces, mut at, mut first_lost) = (Vec::new(), 0, bytes.len());
+        while at < bytes.len() {
+            let end = bytes.len().min(at + bytes.len() / 24 + 1 + random.below(longest) as usize);
+            let times = if lost && random.chance(10) { 0 } else { 1 + u64::from(random.chance(20)) };
+            first_lost = if times == 0 { first_lost.min(at) } else { first_lost };
+            (0..times).for_each(|_| pieces.push(segment(start.wrapping_add(at as u32), &bytes[at..end])));
+            at = end;
+        }
+        for at in (1..pieces.len()).rev() {
+            pieces.swap(at, at - random.below(at.min(6) as u64 + 1) as usize);
+        }
+        let all: Vec<_> = [syn(start)].into_iter().chain(pieces).collect();
+        let (mut streams, mut found) = (Streams::default(), Vec::new());
+        for (at, segment) in all.iter().enumerate() {
+            let (client, server) = (Ipv6Addr::LOCALHOST, Ipv6Addr::UNSPECIFIED);
+            streams.add(at as i64 * 1_000_000, client, server, segment, |m| found.push(m.bytes.to_vec()));
+        }
+        let counts = streams.finish(|m| found.push(m.bytes.to_vec()));
+        assert!(counts.is_balanced() && counts.read == all.len() as u64, "{counts:?}");
+        assert!(found.iter().map(|message| message.len() + 2).sum::<usize>() <= bytes.len());
+        let before = messages(&bytes[..first_lost]);
+        assert!(found.starts_with(&before), "{found:02x?} and {before:02x?}");
+        assert!(first_lost < bytes.len() || found == before, "{found:02x?} and {before:02x?}");
+    });
+}
+
+/// Segments with any numbers and flags, of few connections: the counts add up, memory is bounded, and no more messages
+/// come out than have room in them.
+#[test]
+fn any_segments_are_survived() {
+    fuzz(3_000, &[three()], |bytes, random| {
+        let (mut streams, mut given, mut taken, mut time_ns) = (Streams::default(), 0, 0, 0_i64);
+        let count = random.below(40);
+        for _ in 0..count {
+            let [from, to] = [(); 2].map(|()| random.below(bytes.len() as u64 + 1) as usize);
+            let payload = &bytes[from.min(to)..from.max(to)];
+            // Most are near the byte that they are a copy of, a few anywhere.
+            let sequence = if random.chance(95) { from.min(to) as u64 + random.below(2) } else { random.bits() };
+            let segment = Segment {
+                source_port: random.below(2) as u16,
+                is_syn: random.chance(5),
+                is_end: random.chance(5),
+                ..segment(sequence as u32, payload)
+            };
+            given += payload.len();
+            time_ns = time_ns.wrapping_add(if random.chance(95) { 1_000_000 } else { random.bits() as i64 });
+            streams.add(time_ns, Ipv6Addr::LOCALHOST, Ipv6Addr::LOCALHOST, &segment, |m| taken += m.bytes.len() + 2);
+            // Of each, what was given, and at most a message around a hole.
+            assert!(streams.bytes_held() <= 4 * given + 2 * (2 * 65_537 + 4096), "{}", streams.bytes_held());
+        }
+        let counts = streams.finish(|m| taken += m.bytes.len() + 2);
+        assert!(counts.is_balanced() && counts.read == count && taken <= given, "{counts:?}, {taken} of {given}");
+    });
 }
