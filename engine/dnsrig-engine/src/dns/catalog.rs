@@ -181,11 +181,11 @@ impl Members {
         labels: &[u8],
         target: impl FnOnce() -> Option<Vec<u8>>,
     ) -> Result<(), String> {
-        let (label, is_property) = match labels.strip_prefix(COO) {
-            Some(labels) => (member(labels), true),
-            None => (member(labels), false),
+        // The label of a member may be that of a property.
+        let property = || labels.strip_prefix(COO).and_then(member).map(|label| (label, true));
+        let Some((label, is_property)) = member(labels).map(|label| (label, false)).or_else(property) else {
+            return Ok(());
         };
-        let Some(label) = label else { return Ok(()) };
         let name = target().ok_or("a PTR record has no valid name")?.to_ascii_lowercase();
         match is_property {
             true => found.note_handing_over(label, name),
@@ -241,7 +241,7 @@ impl Sink for Members {
         owner.make_ascii_lowercase();
         let target = || {
             let mut name = Vec::new();
-            record.data_name_into(&mut name).ok().map(|()| name)
+            (record.data_name_into(&mut name) == Ok(0)).then_some(name)
         };
         self.note(&owner, record.rtype, record.data(), target);
         self.owner = owner;

@@ -64,10 +64,11 @@ impl<'m> Record<'m> {
         Ok(())
     }
 
-    /// Appends the name that the data begins with, such as a PTR's, in wire format and not compressed.
-    pub fn data_name_into(&self, to: &mut Vec<u8>) -> Result<(), Wrong> {
-        name::expand(self.message, self.data, to)?;
-        Ok(())
+    /// Appends the name that the data begins with, such as a PTR's, in wire format and not compressed. Returns the
+    /// number of octets behind it in the data.
+    pub fn data_name_into(&self, to: &mut Vec<u8>) -> Result<usize, Wrong> {
+        let (message, data) = self.context();
+        Ok(message.len() - name::expand(message, data, to)?)
     }
 
     /// The serial, in the data of an SOA record (RFC 1035 §3.3.13).
