@@ -12,7 +12,7 @@ use domain::base::Name;
 use super::{
     dataset::zone_name,
     name::whole,
-    text_file::{MARK, refuse_rank, refuse_words},
+    text_file::{next_line, refuse_rank, refuse_words},
 };
 use crate::base::failure::Advice;
 
@@ -21,9 +21,6 @@ const ZONES_MAX: usize = 10_000_000;
 
 /// At most this many bytes of names, so that a place among them fits 32 bits.
 const NAME_BYTES_MAX: usize = u32::MAX as usize;
-
-/// A line longer than a name can be written, even with every byte as \DDD (RFC 1035 §5.1) and a path behind it.
-const LINE_BYTES_MAX: u64 = 8192;
 
 /// A list of zones could not be used.
 #[derive(Debug, thiserror::Error)]
@@ -102,12 +99,9 @@ impl Zones {
         let mut zones = Zones::default();
         let mut line = String::new();
         for number in 1.. {
-            line.clear();
-            let read = io::Read::take(&mut input, LINE_BYTES_MAX).read_line(&mut line);
-            if read.map_err(|error| ZonesError::Read(path.into(), error))? == 0 {
+            if !next_line(&mut input, number, &mut line).map_err(|error| ZonesError::Read(path.into(), error))? {
                 break;
             }
-            let line = if number == 1 { line.trim_start_matches(MARK) } else { &line };
             let text = line.split('\t').next().unwrap_or_default().trim();
             if !text.is_empty() && !text.starts_with('#') {
                 let added = refuse_rank(text).and_then(|()| refuse_words(text)).and_then(|()| zones.push(text));
@@ -168,6 +162,7 @@ impl Zones {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{base::fuzz::fuzz, dns::text_file::MARK};
 
     fn parse(text: &str) -> Result<Vec<String>, String> {
         let zones = Zones::parse(text.as_bytes(), Path::new("list")).map_err(|error| error.to_string())?;
@@ -197,5 +192,40 @@ mod tests {
     #[test]
     fn an_empty_list_is_an_error() {
         assert_eq!(parse("# nothing\n").unwrap_err(), "list names no zone");
+    }
+
+    /// Held against lines as the standard library cuts them.
+    #[test]
+    fn harmed_lists_have_the_names_of_their_lines() {
+        let corpus = [
+            "a.example\tzones/a.example.zone\n\n# no zone\nb.example.\n.\nlast",
+            "\u{feff}a\\ b.example\r\n1,b.example\nc.example A\n",
+            "\\097.example\n \txn--a.example \n",
+        ];
+        let long = format!("a.example\t{}b.example\n", " ".repeat(8180));
+        let corpus = corpus.iter().map(|text| text.as_bytes().to_vec()).chain([long.into_bytes()]).collect::<Vec<_>>();
+        fuzz(2_000, &corpus, |bytes, _| {
+            let found = Zones::parse(bytes, Path::new("list"));
+            // The name of a line, or none; an error where the line cannot be read.
+            let name = |(number, line): (usize, &[u8])| {
+                let text = std::str::from_utf8(line).ok().filter(|_| line.len() <= 8192)?;
+                let text = text.strip_prefix(MARK).filter(|_| number == 0).unwrap_or(text);
+                let text = text.split('\t').next()?.trim();
+                let is_name = !text.is_empty() && !text.starts_with('#');
+                if is_name { Name::<Vec<u8>>::from_str(text).ok().map(Some) } else { Some(None) }
+            };
+            let lines = bytes.split_inclusive(|byte| *byte == b'\n').enumerate();
+            let names = lines.map(name).collect::<Option<Vec<_>>>();
+            let names: Option<Vec<_>> = names.map(|names| names.iter().flatten().map(ToString::to_string).collect());
+            match found {
+                Ok(zones) => {
+                    let found: Vec<_> = (0..zones.count()).map(|zone| zones.name(zone).to_string()).collect();
+                    assert_eq!(Some(found), names);
+                }
+                // Ranks and words would be taken for names.
+                Err(ZonesError::Line { reason, .. }) if names.is_some() => assert!(reason.contains("name"), "{reason}"),
+                Err(_) => assert!(names.is_none_or(|names| names.is_empty())),
+            }
+        });
     }
 }

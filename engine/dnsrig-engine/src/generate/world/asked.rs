@@ -6,7 +6,9 @@ use domain::base::Rtype;
 
 use crate::{
     base::output,
-    dns::{asked::Asked, dataset::is_missing, name::whole, name_table::ttl_of_s, stream::StreamReader},
+    dns::{
+        asked::Asked, dataset::is_missing, name::whole, name_table::ttl_of_s, stream::StreamReader, text_file::written,
+    },
     generate::error::{DatasetError, writing},
     world::{labels::Labels, names_file::sha256, types::Types},
 };
@@ -45,8 +47,7 @@ pub fn write(stream: &Path, path: &Path) -> Result<(Asking, String), DatasetErro
         // What a world cannot give is answered with no data: the name is there all the same.
         let types = if types.is_empty() { Types::of(&[Rtype::A]) } else { *types };
         let types: Vec<_> = types.iter().map(|rtype| rtype.to_string()).collect();
-        let name_shown = whole(name).fmt_with_dot();
-        writeln!(text, "{name_shown}\t{}\t{}", ttl_of_s(name), types.join(",")).map_err(writing(path))?;
+        writeln!(text, "{}\t{}\t{}", written(whole(name)), ttl_of_s(name), types.join(",")).map_err(writing(path))?;
     }
     output::write(path, &text).map_err(writing(path))?;
     Ok((asking, sha256(&text)))

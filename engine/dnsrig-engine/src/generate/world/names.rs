@@ -6,7 +6,7 @@ use domain::base::Rtype;
 
 use crate::{
     base::output::OutputFile,
-    dns::name::whole,
+    dns::{name::whole, text_file::written},
     generate::error::{DatasetError, writing},
     world::{Node, World, Zone, records::Records},
 };
@@ -54,7 +54,7 @@ pub fn write(world: &World, which: Which, path: &Path) -> Result<u64, DatasetErr
                 types.iter().filter(asked).map(|rtype| rtype.to_string()).collect()
             };
             for set in records.iter() {
-                let owner = whole(set.owner).fmt_with_dot();
+                let owner = written(whole(set.owner));
                 writeln!(output, "{owner}\t{}\t{}", set.ttl_s, types.join(",")).map_err(writing(path))?;
                 count += 1;
             }
