@@ -52,7 +52,9 @@ impl Exchanges {
             return Place::Answer;
         }
         let soon = |before_ns: Option<i64>| {
-            before_ns.map(|before_ns| entry.time_ns - before_ns).filter(|since_ns| *since_ns <= PATIENCE_NS)
+            before_ns
+                .map(|before_ns| entry.time_ns.saturating_sub(before_ns))
+                .filter(|since_ns| *since_ns <= PATIENCE_NS)
         };
         if !is_udp {
             let is_retry = entry.transport == Transport::Tcp && soon(self.truncated.remove(asked(entry))).is_some();
@@ -126,6 +128,13 @@ mod tests {
     /// A query for the name a, or A.
     fn query(id: u8, letter: u8) -> Vec<u8> {
         vec![0, id, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1, letter, 0, 0, 1, 0, 1]
+    }
+
+    #[test]
+    fn the_times_of_a_capture_may_be_centuries_apart() {
+        let (mut exchanges, query) = (Exchanges::default(), query(7, b'a'));
+        let mut place = |time_ns| exchanges.place(&entry(time_ns, 4000, &query, Transport::Udp, 0));
+        assert_eq!([i64::MIN, 0, i64::MAX].map(&mut place), [Place::New; 3]);
     }
 
     #[test]
