@@ -2,12 +2,13 @@
 
 use std::io::{Cursor, Write};
 
-use proptest::prelude::*;
+use super::*;
+use crate::{
+    base::fuzz::fuzz,
+    replay::{error::ReplayError, message::Message},
+};
 
-use super::{read::read_source, *};
-use crate::{base::testing::inputs, replay::error::ReplayError};
-
-const LIMITS: Limits = Limits { decompressed_bytes_max: 1 << 20 };
+pub const LIMITS: Limits = Limits { decompressed_bytes_max: 1 << 20 };
 
 fn pcap(big: bool, magic: u32, packets: &[(u32, u32, &[u8])]) -> Vec<u8> {
     let four = |number: u32| if big { number.to_be_bytes() } else { number.to_le_bytes() };
@@ -77,7 +78,7 @@ fn an_impossible_length_ends_the_capture() {
 }
 
 /// Blocks with their lengths at both ends.
-fn pcapng(blocks: &[(u32, Vec<u8>)]) -> Vec<u8> {
+pub fn pcapng(blocks: &[(u32, Vec<u8>)]) -> Vec<u8> {
     let block = |(kind, body): &(u32, Vec<u8>)| {
         let length = (12 + body.len() as u32).to_le_bytes();
         [&kind.to_le_bytes()[..], &length, body, &length].concat()
@@ -85,16 +86,16 @@ fn pcapng(blocks: &[(u32, Vec<u8>)]) -> Vec<u8> {
     blocks.iter().flat_map(block).collect()
 }
 
-fn section() -> (u32, Vec<u8>) {
+pub fn section() -> (u32, Vec<u8>) {
     (0x0a0d_0d0a, [&0x1a2b_3c4du32.to_le_bytes()[..], &[1, 0, 0, 0], &[0xff; 8]].concat())
 }
 
 /// An interface of Ethernet with options.
-fn interface(options: &[u8]) -> (u32, Vec<u8>) {
+pub fn interface(options: &[u8]) -> (u32, Vec<u8>) {
     (1, [&[1, 0, 0, 0, 0, 0, 0, 0], options].concat())
 }
 
-fn packet(interface: u32, units: u64, bytes: &[u8]) -> (u32, Vec<u8>) {
+pub fn packet(interface: u32, units: u64, bytes: &[u8]) -> (u32, Vec<u8>) {
     let length = bytes.len() as u32;
     let mut body: Vec<u8> =
         [interface, (units >> 32) as u32, units as u32, length, length].map(u32::to_le_bytes).concat();
@@ -168,49 +169,8 @@ fn the_last_statistics_of_each_interface_count() {
     assert_eq!(dropped(&none), Some(0));
 }
 
-proptest! {
-    #![proptest_config(inputs(5_000))]
-
-    #[test]
-    fn no_bytes_hurt(
-        start in prop::sample::select(vec![vec![], pcap(true, 0xa1b2_3c4d, &[(1, 2, b"one")]), pcap(false, 0xa1b2_cd34, &[]),
-            pcapng(&[section(), interface(&[]), packet(0, 7, b"one")]), pcapng(&[section()]),
-            vec![0x1f, 0x8b, 8, 0], vec![0xfd, b'7', b'z', b'X', b'Z', 0], vec![0x28, 0xb5, 0x2f, 0xfd],
-            vec![4, 0x22, 0x4d, 0x18]]),
-        rest in prop::collection::vec(any::<u8>(), 0..300),
-    ) {
-        let bytes = [start, rest].concat();
-        if let Ok((found, _)) = packets(&bytes) {
-            prop_assert!(found.iter().map(|(_, packet)| packet.len()).sum::<usize>() <= bytes.len());
-        }
-    }
-}
-
-proptest! {
-    #![proptest_config(inputs(5_000))]
-
-    /// Blocks of every kind with any bodies, one of them perhaps changed.
-    #[test]
-    fn no_blocks_hurt(
-        blocks in prop::collection::vec((0u32..8, prop::collection::vec(any::<u8>(), 0..60)), 0..8),
-        change in any::<(u16, u8)>(),
-    ) {
-        let padded = |(kind, mut body): (u32, Vec<u8>)| {
-            body.resize(body.len().next_multiple_of(4), 0);
-            (kind, body)
-        };
-        let all: Vec<_> = [section(), interface(&[])].into_iter().chain(blocks.into_iter().map(padded)).collect();
-        let mut bytes = pcapng(&all);
-        let at = usize::from(change.0) % bytes.len();
-        bytes[at] ^= change.1;
-        if let Ok((found, _)) = packets(&bytes) {
-            prop_assert!(found.iter().map(|(_, packet)| packet.len()).sum::<usize>() <= bytes.len());
-        }
-    }
-}
-
 /// A frame stream with its control frame, and frames behind it.
-fn dnstap(frames: &[Vec<u8>]) -> Vec<u8> {
+pub fn dnstap(frames: &[Vec<u8>]) -> Vec<u8> {
     let mut bytes = [0u32, 34, 2, 1, 22].map(u32::to_be_bytes).concat();
     bytes.extend(b"protobuf:dnstap.Dnstap");
     for frame in frames {
@@ -222,7 +182,7 @@ fn dnstap(frames: &[Vec<u8>]) -> Vec<u8> {
 }
 
 /// A frame with a message of a kind.
-fn frame(kind: u8, rest: &[u8]) -> Vec<u8> {
+pub fn frame(kind: u8, rest: &[u8]) -> Vec<u8> {
     let message = [&[8, kind, 0x18, 1, 0x40, 7][..], rest].concat();
     [&[0x78, 1, 0x72, message.len() as u8], &message[..]].concat()
 }
@@ -250,8 +210,23 @@ fn dnstap_tells_who_asked_whom() {
     assert_eq!((found[3].0, found[4].0, found.len()), (Role::Unreadable, Role::Unreadable, 5));
 }
 
+#[test]
+fn a_dnstap_message_without_a_type_is_no_answer() {
+    let mut roles = Vec::new();
+    let kinds = [0, 4, 8, 9, 10, 12, 15, 16];
+    let bytes = dnstap(&kinds.map(|kind| frame(kind, &[])));
+    read_source(Cursor::new(bytes), "capture".as_ref(), LIMITS, |item| {
+        let Item::Record(record) = item else { panic!("a packet") };
+        roles.push(record.role);
+        Ok(())
+    })
+    .unwrap();
+    let answers = roles.iter().zip(kinds).filter(|(role, _)| **role == Role::UpstreamAnswer).map(|(_, kind)| kind);
+    assert_eq!(answers.collect::<Vec<_>>(), [4, 8, 10, 12]);
+}
+
 /// A C-DNS file with one query, as CBOR.
-const CDNS: &[u8] = b"\x83\x65C-DNS\xa2\x00\x01\x03\x81\xa1\x00\xa1\x00\x19\x03\xe8\x9f\
+pub const CDNS: &[u8] = b"\x83\x65C-DNS\xa2\x00\x01\x03\x81\xa1\x00\xa1\x00\x19\x03\xe8\x9f\
     \xa3\x00\xa1\x00\x82\x07\x05\
     \x02\xa4\x00\x81\x44\xc0\x00\x02\x01\x01\x81\xa2\x00\x01\x01\x01\x02\x81\x43\x01a\x00\
     \x03\x81\xa4\x02\x00\x04\x05\x06\x18\x90\x08\x00\
@@ -269,25 +244,104 @@ fn cdns_is_put_together_again() {
     }
 }
 
-proptest! {
-    #![proptest_config(inputs(5_000))]
+#[test]
+fn a_draft_of_cdns_is_named() {
+    // As dns-stats' compactor wrote it before the RFC: version 0.5, and parameters that are no array.
+    let draft = b"\x83\x65C-DNS\xbf\x00\x00\x01\x05\x03\xbf\x00\x05\xff\xff\x9f\xff";
+    let ended = packets(draft).unwrap().1.unwrap();
+    assert_eq!(ended, "damaged at byte 0: C-DNS of another version than that of RFC 8618");
+}
 
-    #[test]
-    fn no_records_hurt(
-        changes in prop::collection::vec(any::<(u16, u8)>(), 0..5),
-        is_cdns in any::<bool>(),
-        rest in prop::collection::vec(any::<u8>(), 0..60),
-    ) {
-        let mut bytes = if is_cdns {
-            CDNS.to_vec()
-        } else {
-            let answer = [0x62, 3, b'a', b'b', b'c'];
-            dnstap(&[frame(5, &[0x52, 3, b'a', b'b', b'c']), frame(6, &answer), frame(2, &rest), frame(1, &rest), rest])
-        };
-        let length = bytes.len();
-        changes.iter().for_each(|(at, change)| bytes[usize::from(*at) % length] ^= change);
-        if let Ok((found, _)) = packets(&bytes) {
-            prop_assert!(found.len() <= bytes.len());
+#[test]
+fn what_is_behind_the_end_of_a_cdns_file_is_named() {
+    let twice = packets(&[CDNS, CDNS].concat()).unwrap();
+    assert_eq!(
+        (twice.0.len(), twice.1.unwrap()),
+        (1, format!("damaged at byte {}: more behind the end of a C-DNS file", CDNS.len()))
+    );
+    // The array that is the file, and the one of the blocks, each with its length told or with a break.
+    let open = [b"\x9f", &CDNS[1..], b"\xff"].concat();
+    assert_eq!(packets(&open).unwrap(), packets(CDNS).unwrap());
+    let blocks = CDNS.iter().position(|byte| *byte == 0x9f).unwrap();
+    let told = [&CDNS[..blocks], b"\x81", &CDNS[blocks + 1..CDNS.len() - 1]].concat();
+    assert_eq!(packets(&told).unwrap(), packets(CDNS).unwrap());
+    assert_eq!(packets(&[&told[..], b"\xff"].concat()).unwrap().0.len(), 1);
+}
+
+/// What an item has, its messages and what they belong to included.
+fn kept(item: &Item) -> (String, Vec<u8>) {
+    match item {
+        Item::Packet(Captured { time_ns, link, bytes }) => (format!("{time_ns} {link}"), bytes.to_vec()),
+        Item::Record(Record { role, message, asked }) => {
+            let Message { time_ns, source, source_port, destination, destination_port, transport, bytes, .. } = message;
+            let who = (role, time_ns, source, source_port, destination, destination_port, transport);
+            let asked = asked.map(|asked| (asked.time_ns, asked.bytes.to_vec()));
+            (format!("{who:?} {asked:?}"), bytes.to_vec())
         }
     }
+}
+
+/// All items, and the report.
+fn items(bytes: &[u8]) -> Option<(Vec<(String, Vec<u8>)>, CaptureReport)> {
+    let mut found = Vec::new();
+    let read = read_source(Cursor::new(bytes.to_vec()), "capture".as_ref(), LIMITS, |item| {
+        found.push(kept(&item));
+        Ok(())
+    });
+    read.ok().map(|report| (found, report))
+}
+
+/// Whatever a file has: no more comes out of it than is in it, and what is cut off takes nothing from what is before.
+fn harmed_captures_are_read_as_far_as_they_are_whole(corpus: &[Vec<u8>], is_of_packets: bool) {
+    fuzz(2_000, corpus, |bytes, random| {
+        let Some((whole, report)) = items(bytes) else { return };
+        let size = if report.compression.is_none() { bytes.len() as u64 } else { LIMITS.decompressed_bytes_max };
+        assert_eq!(report.items, whole.len() as u64);
+        assert!(report.items <= report.bytes && report.bytes <= size);
+        assert!(!is_of_packets || whole.iter().map(|(_, bytes)| bytes.len() as u64).sum::<u64>() <= report.bytes);
+        assert!(
+            report.ended.is_some() || report.compression.is_some() || report.bytes == size,
+            "not all of it was read"
+        );
+        let cut = random.below(bytes.len() as u64 + 1) as usize;
+        let (before, _) = items(&bytes[..cut]).unwrap_or_default();
+        assert!(whole.starts_with(&before), "{cut}: {before:?}, {whole:?}");
+    });
+}
+
+#[test]
+fn harmed_files_of_pcap_are_read() {
+    let two: [(u32, u32, &[u8]); 2] = [(1, 2, b"one"), (3, 4, &[7; 60])];
+    let magics = [0xa1b2_c3d4, 0xa1b2_3c4d, 0xa1b2_cd34];
+    let mut corpus: Vec<_> = [true, false].iter().flat_map(|big| magics.map(|magic| pcap(*big, magic, &two))).collect();
+    let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packer.write_all(&corpus[0]).unwrap();
+    corpus.push(packer.finish().unwrap());
+    harmed_captures_are_read_as_far_as_they_are_whole(&corpus, true);
+}
+
+#[test]
+fn harmed_files_of_pcapng_are_read() {
+    let blocks = [
+        &[section(), interface(&[9, 0, 1, 0, 0x8a, 0, 0, 0, 14, 0, 8, 0, 3, 0, 0, 0, 0, 0, 0, 0])][..],
+        &[packet(0, 7, b"one"), statistics(0, [3, 4]), (3, vec![3, 0, 0, 0, b'a', b'b', b'c', 0])],
+        &[(2, packet(0, 9, b"old").1), interface(&[]), packet(1, 8, &[7; 60]), section(), interface(&[])],
+        &[packet(0, 512, b"two"), statistics(0, [0, 500])],
+    ];
+    let corpus = [pcapng(&blocks.concat()), pcapng(&blocks[..2].concat())];
+    harmed_captures_are_read_as_far_as_they_are_whole(&corpus, true);
+}
+
+#[test]
+fn harmed_files_of_dnstap_are_read() {
+    let addresses = [0x22, 4, 192, 0, 2, 1, 0x2a, 4, 192, 0, 2, 2, 0x30, 0xd2, 9, 0x38, 53, 0x4d, 5, 0, 0, 0];
+    let (query, answer) = ([0x52, 3, b'a', b'b', b'c'], [0x60, 8, 0x6d, 1, 0, 0, 0, 0x72, 3, b'd', b'e', b'f']);
+    let frames = [5, 6, 3, 2, 13].map(|kind| frame(kind, &[&addresses[..], &query, &answer].concat()));
+    let corpus = [dnstap(&frames), dnstap(&frames[..1]), dnstap(&[frame(1, &query), vec![0xff; 5], vec![]])];
+    harmed_captures_are_read_as_far_as_they_are_whole(&corpus, false);
+}
+
+#[test]
+fn harmed_files_of_cdns_are_read() {
+    harmed_captures_are_read_as_far_as_they_are_whole(&[CDNS.to_vec()], false);
 }

@@ -22,6 +22,12 @@ use crate::{
 /// What a file begins with: an array of three, or of a length that is not told, and the name of the format.
 const BEGINS: [&[u8]; 2] = [b"\x83\x65C-DNS", b"\x9f\x65C-DNS"];
 
+/// The drafts before the RFC had other versions, and other preambles.
+const VERSION: u64 = 1;
+
+/// Ends what has no length (RFC 8949 §3.2.1).
+const BREAK: u8 = 0xff;
+
 /// Bytes are looked at in pieces of so many, and of twice as many as long as a part is not whole.
 const LOOK_BYTES: usize = 1 << 16;
 
@@ -48,6 +54,10 @@ pub struct Cdns {
     ticks_per_s: Vec<u64>,
     /// Blocks still to come; none if their number is not told.
     blocks: Option<u64>,
+    /// Whether the array that is the whole file ends with a break.
+    ends_with_break: bool,
+    /// The major version of the format (RFC 8618 §7.3.1).
+    version: Option<u64>,
     is_open: bool,
 }
 
@@ -114,7 +124,7 @@ impl Cdns {
     pub fn next(&mut self, input: &mut Input, mut each: impl FnMut(Item)) -> Step {
         let offset = input.offset();
         if self.is_open && self.blocks == Some(0) {
-            return Step::End(End::Whole);
+            return Step::End(self.end(input));
         }
         let mut bytes = LOOK_BYTES;
         loop {
@@ -123,7 +133,10 @@ impl Cdns {
                 Ok(found) => found,
             };
             match self.part(found) {
-                Ok(Part::End) => return Step::End(End::Whole),
+                Ok(Part::End) => {
+                    input.pass(1);
+                    return Step::End(self.end(input));
+                }
                 Ok(Part::Head(length)) => {
                     input.pass(length);
                     return Step::More;
@@ -139,6 +152,9 @@ impl Cdns {
                 }
                 Err(error) if error.is_end_of_input() && found.len() < bytes => return Step::End(End::Cut(offset)),
                 Err(error) if error.is_end_of_input() && bytes < LOOK_BYTES_MAX => bytes *= 2,
+                Err(_) if self.version.is_some_and(|version| version != VERSION) => {
+                    return Step::End(End::Damaged(offset, "C-DNS of another version than that of RFC 8618"));
+                }
                 Err(_) => return Step::End(End::Damaged(offset, "what is no C-DNS")),
             }
         }
@@ -154,12 +170,24 @@ impl Cdns {
             decoder.skip()?;
             return Ok(Part::Block(decoder.position()));
         }
-        decoder.array()?;
+        self.ends_with_break = decoder.array()?.is_none();
         decoder.str()?;
-        let ticks_per_s = preamble(&mut decoder)?;
+        let ticks_per_s = preamble(&mut decoder, &mut self.version)?;
         self.blocks = decoder.array()?;
         (self.ticks_per_s, self.is_open) = (ticks_per_s, true);
         Ok(Part::Head(decoder.position()))
+    }
+
+    /// How a file ends behind its last block: what follows, such as a second file, is no part of it.
+    fn end(&self, input: &mut Input) -> End {
+        if self.ends_with_break && input.look(1).is_ok_and(|bytes| bytes == [BREAK]) {
+            input.pass(1);
+        }
+        match input.look(1) {
+            Ok([]) => End::Whole,
+            Ok(_) => End::Damaged(input.offset(), "more behind the end of a C-DNS file"),
+            Err(error) => End::Unread(error),
+        }
     }
 }
 
@@ -169,10 +197,15 @@ enum Part {
     End,
 }
 
-/// The units of time of each set of parameters.
-fn preamble(decoder: &mut Decoder) -> Result<Vec<u64>, Error> {
+/// The units of time of each set of parameters, and the version of the format, beside which nothing else is known of
+/// others.
+fn preamble(decoder: &mut Decoder, version: &mut Option<u64>) -> Result<Vec<u64>, Error> {
     let mut found = Vec::new();
     map(decoder, |key, decoder| match key {
+        0 => match *version.insert(decoder.u64()?) {
+            VERSION => Ok(()),
+            _ => Err(Error::message("another version")),
+        },
         3 => array(decoder, |decoder| {
             let mut ticks_per_s = 1_000_000;
             map(decoder, |key, decoder| match key {

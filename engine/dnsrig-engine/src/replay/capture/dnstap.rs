@@ -98,7 +98,7 @@ fn record(frame: &[u8]) -> Option<Record<'_>> {
         3 | 7 => Role::Upstream,
         // Of each kind the response has the next number.
         2 | 6 | 14 => return Some(answer_record(query, answer, asked, answered)),
-        even if even % 2 == 0 => Role::UpstreamAnswer,
+        4 | 8 | 10 | 12 => Role::UpstreamAnswer,
         _ => Role::Other,
     };
     Some(Record { role, message: query, asked: None })

@@ -16,4 +16,7 @@ pub use self::{
 };
 
 #[cfg(test)]
-mod capture_tests;
+pub use self::read::read_source;
+
+#[cfg(test)]
+pub mod capture_tests;

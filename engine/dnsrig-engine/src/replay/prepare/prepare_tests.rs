@@ -1,15 +1,29 @@
 //! Sorting in bounded memory, and a ledger that balances whatever comes.
 
-use std::net::Ipv6Addr;
+use std::{io::Cursor, net::Ipv6Addr, path::Path};
 
 use proptest::prelude::*;
 
 use super::{
-    operations::Share,
+    operations::{Share, Timeline},
     packets::{Packets, Wanted},
+    report::{Summary, empty_hint},
+    run::{LeftOut, Selection},
     sort::{Entry, MEMORY_BYTES_MIN, Sorted, Sorter},
 };
-use crate::{base::testing::inputs, dns::stream::Transport, replay::capture::Captured};
+use crate::{
+    base::{fuzz::fuzz, testing::inputs},
+    dns::stream::{KNOWN_FLAGS, Transport},
+    replay::{
+        capture::{
+            CaptureReport, Captured, Item,
+            capture_tests::{CDNS, LIMITS, dnstap, frame, packet, pcapng, section},
+            read_source,
+        },
+        message::{Kind, kind},
+        packet::packet_tests,
+    },
+};
 
 fn entry(time_ns: i64, port: u16, message: &[u8]) -> Entry<'_> {
     let client = Ipv6Addr::LOCALHOST;
@@ -86,4 +100,83 @@ proptest! {
         prop_assert_eq!(ledger.packets.read, packets.len() as u64);
         prop_assert!(ledger.is_balanced(), "{:?}", ledger);
     }
+}
+
+#[test]
+fn what_could_not_be_read_is_why_there_is_no_query() {
+    let ended = CaptureReport { ended: Some("cut at byte 0".into()), ..CaptureReport::default() };
+    let summary = Summary { captures: vec![ended], ..Summary::default() };
+    assert!(empty_hint(&summary).contains("nothing of the capture could be read"));
+    assert!(empty_hint(&Summary::default()).contains("tcpdump"));
+}
+
+/// Captures of each kind, with harm done to them: every packet is accounted for, and every query that is kept comes out
+/// once, in the order of times.
+#[test]
+fn harmed_captures_are_accounted_for() {
+    let links = [0_u16, 1, 9, 104, 113, 239, 276, 101];
+    let interfaces = links.map(|link| (1, [link.to_le_bytes(), [0; 2], [0; 2], [0; 2]].concat()));
+    let place = |packet: &[u8]| {
+        let number = u16::from_le_bytes([packet[0], packet[1]]);
+        links.iter().position(|link| *link == number).unwrap() as u32
+    };
+    let query = [0, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 1];
+    let datagram = |flags: u8, ports: [u8; 4]| {
+        let mut packet = vec![0x45, 0, 0, 45, 0, 0, 0, 0, 64, 17, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2];
+        if ports[1] == 53 {
+            packet[12..20].rotate_left(4);
+        }
+        packet.extend(ports);
+        packet.extend([0, 25, 0, 0]);
+        packet.extend(query);
+        packet[30] |= flags;
+        packet
+    };
+    let all: Vec<_> = packet_tests::packets().iter().map(|it| packet(place(it), 7, &it[2..])).collect();
+    let raw = |units: u64, bytes: &[u8]| packet(7, units, bytes);
+    let (asks, answers) = (datagram(0, [9, 9, 0, 53]), datagram(0x82, [0, 53, 9, 9]));
+    let tcp = packet_tests::packets().swap_remove(11);
+    let exchange =
+        [raw(1, &asks), raw(2_000_000, &asks), raw(3_000_000, &answers), raw(3_500_000, &tcp[2..]), raw(0, &asks)];
+    let of = |packets: &[(u32, Vec<u8>)]| pcapng(&[&[section()][..], &interfaces, packets].concat());
+    let told = [&[0x52, 17][..], &query].concat();
+    let mut answered = [&[0x60, 8, 0x72, 17][..], &query].concat();
+    answered[6] |= 0x82;
+    let both = [frame(5, &told), frame(6, &[&told[..], &answered].concat()), frame(6, &answered), frame(3, &told)];
+    let corpus = [
+        of(&exchange),
+        of(&all),
+        of(&[&exchange[..], &all].concat()),
+        dnstap(&both),
+        dnstap(&both[1..]),
+        CDNS.to_vec(),
+    ];
+    fuzz(1_000, &corpus, |bytes, random| {
+        let share = Share { share: if random.chance(80) { 1.0 } else { 0.5 }, seed: 1 };
+        let wanted = Wanted { servers: Default::default(), ports: vec![53], share };
+        let mut taking = Packets::new(wanted, Sorter::new(Path::new("/nowhere"), 0));
+        taking.begin_capture();
+        let read = read_source(Cursor::new(bytes.to_vec()), Path::new("capture"), LIMITS, |item| {
+            match item {
+                Item::Packet(packet) => taking.packet(packet).unwrap(),
+                Item::Record(record) => taking.record(&record).unwrap(),
+            }
+            Ok(())
+        });
+        let mut found = taking.finish().unwrap();
+        assert!(found.ledger.is_balanced(), "{:?}", found.ledger);
+        assert!(read.is_err() || found.ledger.packets.read + found.ledger.messages.records == read.unwrap().items);
+        let gap_ns = if random.chance(50) { 3_600_000_000_000 } else { 0 };
+        let cut_ns = if random.chance(80) { (0, i64::MAX) } else { (1, 2_000_000_000) };
+        let mut selection = Selection::new(found.from_answers > 0, Timeline::new(gap_ns, cut_ns));
+        let (mut count, mut before_ns) = (0, 0);
+        while let Some(entry) = found.sorted.next().unwrap() {
+            let Some(entry) = selection.due(entry) else { continue };
+            assert!(entry.time_ns >= before_ns && entry.flags & !KNOWN_FLAGS == 0);
+            assert_eq!(kind(entry.message), Kind::Query);
+            (count, before_ns) = (count + 1, entry.time_ns);
+        }
+        let LeftOut { outside_cut, after_truncation } = selection.left_out;
+        assert_eq!(count + outside_cut + after_truncation, found.ledger.messages.kept);
+    });
 }

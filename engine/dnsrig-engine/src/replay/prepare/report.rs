@@ -256,7 +256,9 @@ fn notes(summary: &Summary) -> Vec<String> {
 pub fn empty_hint(summary: &Summary) -> String {
     let Accounting { packets, datagrams, messages, .. } = &summary.ledger;
     let dns_ports = summary.unread.dns_text();
-    if packets.read + messages.records == 0 {
+    if packets.read + messages.records == 0 && summary.captures.iter().any(|capture| capture.ended.is_some()) {
+        "nothing of the capture could be read: the note above says where it ends, and why".into()
+    } else if packets.read + messages.records == 0 {
         "the capture has no packet: tcpdump says at its end how many it captured".into()
     } else if messages.outside_cut > 0 {
         "--cut has no query: name seconds from the first query on".into()

@@ -135,24 +135,29 @@ fn prepare(arguments: &Arguments, writer: StreamWriter) -> Result<Summary, Repla
 
 /// Queries that were kept and are not written.
 #[derive(Clone, Copy, Debug, Default)]
-struct LeftOut {
-    outside_cut: u64,
-    after_truncation: u64,
+pub struct LeftOut {
+    pub outside_cut: u64,
+    pub after_truncation: u64,
 }
 
 /// Which of the queries are written, and when they are due.
-struct Selection {
+pub struct Selection {
     /// Whether queries are taken that only answers tell of.
     takes_answers: bool,
     exchanges: Exchanges,
     timeline: Timeline,
-    left_out: LeftOut,
+    pub left_out: LeftOut,
     repeated_at_once: u64,
 }
 
 impl Selection {
+    pub fn new(takes_answers: bool, timeline: Timeline) -> Self {
+        let (exchanges, left_out) = (Exchanges::default(), LeftOut::default());
+        Selection { takes_answers, exchanges, timeline, left_out, repeated_at_once: 0 }
+    }
+
     /// The query as it is due, unless it is left out; answers only tell of queries.
-    fn due<'m>(&mut self, entry: Entry<'m>) -> Option<Entry<'m>> {
+    pub fn due<'m>(&mut self, entry: Entry<'m>) -> Option<Entry<'m>> {
         if entry.flags & FROM_ANSWER != 0 && !self.takes_answers {
             return None;
         }
@@ -196,8 +201,7 @@ fn write(
     let anonymiser = arguments.anonymise.then(|| Anonymiser::new(arguments.keep_tld)).transpose();
     let mut finisher = Finisher::new(options, anonymiser.map_err(|_| ReplayError::Random)?, writer)?;
     let timeline = Timeline::new((arguments.gap_s * 1e9) as i64, arguments.cut.unwrap_or((0, i64::MAX)));
-    let (exchanges, left_out) = (Exchanges::default(), LeftOut::default());
-    let mut selection = Selection { takes_answers, exchanges, timeline, left_out, repeated_at_once: 0 };
+    let mut selection = Selection::new(takes_answers, timeline);
     let mut duration_ns = 0;
     let mut once = (arguments.multiply > 1).then(|| Sorter::new(directory, memory_bytes / 4));
     while let Some(entry) = sorted.next().map_err(&sorting)? {
