@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from statistics import median
+from typing import Literal
 
 from dnsrig.analysis import significance, statistics
 from dnsrig.analysis.metrics import Metric
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.analysis.statistics import Comparison
 from dnsrig.analysis.summary import VariantRow, comparisons_planned, describe, main_metric, variant_row
+from dnsrig.importers import DNSRIG_LOAD
 from dnsrig.report import figures
 from dnsrig.rundir import Outcome, Scalar, Variant
+
+Cause = Literal["lateness", "buckets"]
+"""Why a latency is known between two ends."""
 
 OF_MEDIANS = "ratio of medians"
 OF_ROUNDS = "typical ratio within a round"
@@ -21,10 +26,25 @@ OF_MACHINES = "typical ratio to a repeat of the same machine's baseline"
 machines. Its interval is of the same."""
 
 
+def causes_of_ends(run: Run) -> set[Cause]:
+    """Why latencies of ``run`` are known between two ends: of those variants that have lower ends, or of all where none
+    has a distribution. Our own `load` has them where it was late, also if its results were imported."""
+    with_ends = [
+        variant.id
+        for variant in run.manifest.variants
+        if any((known := trial.latency) and known.lower != known.result for trial in run.done(variant.id))
+    ]
+    specs = run.manifest.specs
+    found = (specs[variant].imported for variant in with_ends or specs)
+    return {"lateness" if tool is None or tool.tool == DNSRIG_LOAD else "buckets" for tool in found}
+
+
 def both_ends(run: Run) -> str:
     """What ``0.20..0.31 ms`` is."""
-    specs = run.manifest.specs.values()
-    if any(spec.imported is not None and spec.imported.basis == "sending" for spec in specs):
+    causes = causes_of_ends(run)
+    if len(causes) > 1:
+        return "a tool counts in buckets, or an instrument was late by a known amount, and the truth lies between"
+    if causes == {"buckets"}:
         return "the tool counts in buckets, and the truth lies between their ends"
     return "the instrument was late by a known amount, and the truth lies between"
 

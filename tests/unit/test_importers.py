@@ -26,7 +26,7 @@ from dnsrig.cli._app import application
 from dnsrig.errors import UsageError
 from dnsrig.importers import MS, US, Asked, Bucket, Result, S, ends, importer, importers
 from dnsrig.importers import _run as runs
-from dnsrig.report import write_report
+from dnsrig.report import wording, write_report
 from dnsrig.report.draw import draw_all
 from dnsrig.report.exports import dns_metrics as dns_metrics_export
 from dnsrig.report.exports import export
@@ -579,6 +579,25 @@ def test_a_bucket_is_drawn_as_wide_as_it_is(tmp_path: Path) -> None:
     # Half of all are within 1 to 10 ms: the band there is as wide.
     middle = min(rows, key=lambda row: abs(row["percent"] - 50))
     assert (middle["low"], middle["high"]) == pytest.approx((1.0, 10.0), rel=2e-3)
+
+
+def test_captions_give_the_cause_of_two_ends_that_the_data_has(tmp_path: Path) -> None:
+    """Our own `load` has them where it was late, also if its results were imported; tools with buckets always."""
+    plan = load_data.LoadPlan(servers=["knot@system"], repeats=1, seconds=2, late_us={"knot@system": 300})
+    (trial,) = Run.open(load_data.build(tmp_path / "late", plan)).trials
+    directory = tmp_path / "runs" / "both"
+    runs.write("hlog", "ours", runs.read("hlog", [trial.directory / "latency.hlog"], ASKED), directory)
+
+    def caption(run: Run) -> str:
+        return next(each.caption for each in draw_all(run) if each.chart.id == "slowest-percentile")
+
+    ours = Run.open(directory)
+    assert wording.causes_of_ends(ours) == {"lateness"} and "Where the instrument was late the truth" in caption(ours)
+    both = made(tmp_path, "shotgun-stream", repeats=1, to=directory)
+    assert wording.causes_of_ends(both) == {"lateness", "buckets"}
+    assert "Where a tool counts in buckets, or an instrument was late, the truth" in caption(both)
+    alone = made(tmp_path, "shotgun-stream", repeats=1)
+    assert wording.causes_of_ends(alone) == {"buckets"} and wording.both_ends(alone).startswith("the tool counts")
 
 
 def test_a_mean_is_never_drawn_as_a_percentile(tmp_path: Path) -> None:

@@ -194,15 +194,22 @@ def _slowest(trial: Trial) -> Histogram:
 
 def why_between(run: Run) -> str:
     """Why a latency is known between two ends, at the beginning of a sentence."""
-    return "Where a tool counts in buckets" if run.manifest.is_imported else "Where the instrument was late"
+    causes = wording.causes_of_ends(run)
+    if len(causes) > 1:
+        return "Where a tool counts in buckets, or an instrument was late,"
+    return "Where a tool counts in buckets" if causes == {"buckets"} else "Where the instrument was late"
 
 
 def between(run: Run, drawn: str) -> str:
     """What the caption of pictures over time says of ends, where any are apart; ``drawn``: how the lower ends are."""
     if not any(intervals(trial)[1] for trial in over_time(run)):
         return ""
-    upper = "their upper ends" if run.manifest.is_imported else "what counts from the due time"
-    lower = "their lower ends" if run.manifest.is_imported else "what the server took at least"
+    ends = {
+        "lateness": ("what counts from the due time", "what the server took at least"),
+        "buckets": ("their upper ends", "their lower ends"),
+    }
+    causes = wording.causes_of_ends(run)
+    upper, lower = ends[causes.pop()] if len(causes) == 1 else ("the upper end", "the lower one")
     return f" {why_between(run)} the truth lies between {upper} and {lower}: {drawn}."
 
 

@@ -19,7 +19,7 @@ from dnsrig.analysis.latency import Histogram
 from dnsrig.analysis.metrics.latency import timeout_ms
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.analysis.summary import baseline_of
-from dnsrig.report import figures
+from dnsrig.report import figures, wording
 from dnsrig.report.charts import Drawing, _latency, _look, _split
 from dnsrig.rundir import Variant
 
@@ -69,7 +69,7 @@ def caption(run: Run) -> str:
 def _counted(run: Run) -> str:
     """From which moment."""
     unanswered = "a query without an answer counts as the client's timeout"
-    if not run.manifest.is_imported:
+    if not any(_latency.from_sending(run, variant) for variant in run.manifest.variants):
         return f" Times count from the moment at which a query was due, and {unanswered}."
     return (
         " Times count from the moment at which a query was due, but for those that say “from sending”: what such a tool made"
@@ -82,7 +82,7 @@ def _between(run: Run) -> str:
     curves = (curve(_latency.with_latency(run, variant)) for variant in run.manifest.variants)
     if not any(map(_visibly_between, curves)):
         return ""
-    if run.manifest.is_imported:
+    if wording.causes_of_ends(run) == {"buckets"}:
         return f" {_latency.why_between(run)}, the band is as wide as they are: from the thin line to the other."
     return (
         f" {_latency.why_between(run)} the truth lies between two ends: the line counts from the due time, the thin line"
@@ -92,8 +92,8 @@ def _between(run: Run) -> str:
 
 def _left_out(run: Run) -> str:
     """Results of tools that have no distribution: a mean is no percentile."""
-    without = [v.label for v in run.manifest.variants if not _latency.with_latency(run, v)]
-    if not run.manifest.is_imported or not without:
+    without = [v.label for v in run.manifest.variants if run.done(v.id) and not _latency.with_latency(run, v)]
+    if not without:
         return ""
     return f" Not drawn, as they have no distribution of latency: {', '.join(map(figures.visible, without))}."
 
