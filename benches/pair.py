@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 from smoke import SMOKE, sized
@@ -105,6 +106,9 @@ class Pair:
             for line in started.popen.stdout:
                 if json.loads(line)["event"] == "ready":
                     break
+            # What it prints at its end may not fit into the pipe.
+            reader = Thread(target=started.popen.stdout.read, daemon=True)
+            reader.start()
             yield started
         finally:
             started.stop()

@@ -10,14 +10,13 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from suites import in_turn
-
-from dnsrig.lab import ledger
 
 ROOT = Path(__file__).parents[2]
 FIRST = ["README.md"]
@@ -58,16 +57,52 @@ END_LIMIT_S = 10
 BLOCK = re.compile(r"^```(?P<kind>\w+)(?: file=(?P<file>\S+))?\n(?P<text>.*?)^```", re.MULTILINE | re.DOTALL)
 
 
+DIES_WITH_US = ["setpriv", "--pdeathsig=KILL"]
+"""Before a command (setpriv(1)): it ends with the process that started it, however that ends."""
+
+
+@contextmanager
+def namespace() -> Iterator[list[str]]:
+    """What enters a network namespace with ports of its own. It has no name, so that nothing is left of it when the
+    process ends that holds it, which ends with this one."""
+    script = "ip link set lo up && echo && exec sleep infinity"
+    command = [*DIES_WITH_US, "unshare", "--net", "sh", "-c", script]
+    holder = subprocess.Popen(command, stdout=subprocess.PIPE)
+    try:
+        assert holder.stdout is not None and holder.stdout.readline(), "it is there"
+        yield ["nsenter", f"--net=/proc/{holder.pid}/ns/net"]
+    finally:
+        holder.kill()
+        holder.wait()
+
+
 @pytest.fixture
 def own_loopback() -> Iterator[list[str]]:
-    """What enters a network namespace with ports of its own, for pages that listen: others run at the same time."""
-    name = f"docs-{os.environ[ledger.TAG_START]}"
-    subprocess.run(["ip", "netns", "add", name], check=True)
-    try:
-        subprocess.run(["ip", "-n", name, "link", "set", "lo", "up"], check=True)
-        yield ["nsenter", f"--net=/run/netns/{name}"]
-    finally:
-        subprocess.run(["ip", "netns", "del", name], check=True)
+    """A network namespace for pages that listen: others run at the same time."""
+    with namespace() as enter:
+        yield enter
+
+
+def test_nothing_is_left_of_the_namespace_when_pytest_is_killed() -> None:
+    """Its holder and what a page started in it end with the process."""
+    program = (
+        "from pathlib import Path; import os, signal, test_doc_commands as tested\n"
+        "with tested.namespace() as enter, tested.background(Path('/'), os.environ) as servers:\n"
+        "    servers.start([*enter, 'bash', '-c', 'echo $$ $PPID; exec sleep infinity'])\n"
+        "    print(enter[1].split('/')[2], flush=True)\n"
+        "    signal.pause()\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, str(Path(__file__).parent)])}
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, env=environment
+    ) as killed:
+        assert killed.stdout is not None
+        told = [int(killed.stdout.readline().split()[0]) for _ in range(2)]
+        killed.kill()
+    deadline_s = time.monotonic() + END_LIMIT_S
+    while any(Path(f"/proc/{pid}/ns/net").exists() for pid in told):
+        assert time.monotonic() < deadline_s, f"{told} are left"
+        time.sleep(0.01)
 
 
 @pytest.mark.timeout(LIMIT_S)
@@ -121,7 +156,7 @@ class Servers:
 
     def start(self, command: list[str]) -> None:
         """With exec in it, so the process that is ended later is the command itself and not its shell."""
-        self.running[command[-1]] = subprocess.Popen(command, cwd=self.folder, env=self.environment)
+        self.running[command[-1]] = subprocess.Popen([*DIES_WITH_US, *command], cwd=self.folder, env=self.environment)
 
 
 @contextmanager
