@@ -24,6 +24,14 @@ def check(output: Path, inputs: Iterable[Path]) -> None:
             )
 
 
+def check_folder(folder: Path, inputs: Iterable[Path]) -> None:
+    """Refuse ``folder`` if a file in it is the same as one of ``inputs``: an output may get its name."""
+    there = [path for path in folder.iterdir() if path.is_file()] if folder.is_dir() else []
+    read = list(inputs) if there else []
+    for path in there:
+        check(path, read)
+
+
 def write(path: Path, content: bytes) -> None:
     """Write ``content`` beside ``path`` and rename it: whole or not at all. A pipe or a device is written directly."""
     if path.exists() and not path.is_file():

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from dnsrig import outputs
 from dnsrig.errors import UsageError
 
 
@@ -47,6 +48,7 @@ def command(
     to = out or place(run) / "export"
     if run.resolve() == to.resolve() or (run / "trials").resolve() in (to.resolve(), *to.resolve().parents):
         raise UsageError(f"{to} has files of the run itself", hint="without --out they are written to RUN/export")
+    outputs.check_folder(to, (path for path in run.resolve().rglob("*") if to.resolve() not in path.parents))
     if trial is not None:
         opened = opened.only(trial)
     for path in export(opened, format, to):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -52,3 +53,23 @@ def test_an_export_is_not_written_among_the_files_of_its_run(
     before = contents(run)
     code, _, err = output(monkeypatch, capsys, "export", str(run), "--format", "json", "--out", str(run / place))
     assert code == 2 and "files of the run itself" in err and contents(run) == before
+
+
+@pytest.mark.parametrize("link", [Path.symlink_to, Path.hardlink_to])
+def test_an_export_replaces_no_file_of_its_run_by_a_link(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    run: Path,
+    tmp_path: Path,
+    link: Callable[..., None],
+) -> None:
+    before = contents(run)
+    out = tmp_path / "out"
+    out.mkdir()
+    export = ("export", str(run), "--format", "json", "--out", str(out))
+    (name,) = (Path(line).name for line in output(monkeypatch, capsys, *export)[1].splitlines())
+    assert output(monkeypatch, capsys, *export)[0] == 0, "a second time replaces the first"
+    (out / name).unlink()
+    link(out / name, run / "manifest.json")
+    code, _, err = output(monkeypatch, capsys, *export)
+    assert code == 2 and "is the same file as" in err and contents(run) == before
