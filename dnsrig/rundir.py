@@ -397,6 +397,10 @@ ClockBasis = Literal["due", "sending"]
 """When the clock of a latency starts: when a query was due, or when it was sent."""
 
 
+DNSRIG_LOAD = "dnsrig load"
+"""Name of our own load generator among the tools of imported results."""
+
+
 class ImportedSpec(Record):
     """Of results that another tool measured."""
 

@@ -40,8 +40,6 @@ MOST_QUOTED, LONGEST_QUOTED = 3, 60
 """Lines or fields that are quoted of those that are not understood, and their characters."""
 TAGS: dict[ClockBasis, tuple[str, str]] = {"due": ("due", "lower"), "sending": ("sent", "sent-lower")}
 """Where the upper and the lower ends of latencies lie in latency.hlog."""
-DNSRIG_LOAD = "dnsrig load"
-"""Name of our own load generator among the tools."""
 Counted = dict[int, int]
 """Value in ns -> how many."""
 lines, number, seconds = foreign.lines, foreign.count, foreign.nanoseconds

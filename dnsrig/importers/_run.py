@@ -27,8 +27,9 @@ from dnsrig.analysis.load_result import Figures
 from dnsrig.analysis.read import Trial
 from dnsrig.analysis.row_files import load
 from dnsrig.errors import DnsrigError, UsageError
-from dnsrig.importers import DNSRIG_LOAD, LONGEST_NS, TAGS, Asked, Counted, Result, S, importer
+from dnsrig.importers import LONGEST_NS, TAGS, Asked, Counted, Result, S, importer
 from dnsrig.rundir import (
+    DNSRIG_LOAD,
     Anchor,
     DatasetSpec,
     HostSpec,

@@ -20,7 +20,6 @@ from typing import Any
 from dnsrig import foreign
 from dnsrig.analysis.load_result import Figures
 from dnsrig.importers import (
-    DNSRIG_LOAD,
     MS,
     Asked,
     Bucket,
@@ -34,7 +33,7 @@ from dnsrig.importers import (
     seconds,
     unanswered,
 )
-from dnsrig.rundir import ClockBasis
+from dnsrig.rundir import DNSRIG_LOAD, ClockBasis
 
 FILES = "JSON lines of any tool that writes the format"
 KNOWN: dict[str, ClockBasis] = {"kxdpgun": "sending", "shotgun": "sending", "dnsperf": "sending", "dnsrig": "due"}

@@ -15,7 +15,6 @@ from hdrh.histogram import HdrHistogram
 from dnsrig import foreign
 from dnsrig.analysis import latency
 from dnsrig.importers import (
-    DNSRIG_LOAD,
     LONGEST_NS,
     LONGEST_QUOTED,
     MOST_BUCKETS_OF_ALL,
@@ -31,6 +30,7 @@ from dnsrig.importers import (
     lines,
     seconds,
 )
+from dnsrig.rundir import DNSRIG_LOAD
 
 FILES = "an HdrHistogram interval log; of another program than dnsrig with `--counted-from` and `--unit`"
 OURS = ("due", "sent", "lower", "sent-lower", "lag", "handshake")

@@ -12,9 +12,8 @@ from dnsrig.analysis.metrics import Metric
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.analysis.statistics import Comparison
 from dnsrig.analysis.summary import VariantRow, comparisons_planned, describe, main_metric, variant_row
-from dnsrig.importers import DNSRIG_LOAD
 from dnsrig.report import figures
-from dnsrig.rundir import Outcome, Scalar, Variant
+from dnsrig.rundir import DNSRIG_LOAD, Outcome, Scalar, Variant
 
 Cause = Literal["lateness", "buckets"]
 """Why a latency is known between two ends."""
