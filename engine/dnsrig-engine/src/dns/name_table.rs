@@ -11,7 +11,7 @@ use domain::base::{Name, iana::Rtype};
 
 use super::{
     dataset::{DESCRIPTION, Known},
-    text_file::{next_line, refuse_rank, written},
+    text_file::{LineError, Lines, refuse_other_lists, written},
     tld_names::Names,
     zone_list::Zones,
 };
@@ -106,25 +106,21 @@ impl NameTable {
     }
 
     /// The same, of what was opened.
-    pub fn parse(mut input: impl BufRead, path: &Path, is_list: bool) -> Result<Self, NameTableError> {
-        let mut table = NameTable::default();
-        let mut line = String::new();
-        for number in 1.. {
-            if !next_line(&mut input, number, &mut line).map_err(|error| NameTableError::Read(path.into(), error))? {
-                break;
-            }
-            let text = line.trim();
-            if text.is_empty() || text.starts_with('#') {
-                continue;
-            }
+    pub fn parse(input: impl BufRead, path: &Path, is_list: bool) -> Result<Self, NameTableError> {
+        let (mut table, mut lines) = (NameTable::default(), Lines::new(input));
+        let reading = |error| match error {
+            LineError::Read(error) => NameTableError::Read(path.into(), error),
+            LineError::Line { line, reason } => NameTableError::Line { path: path.into(), line, reason },
+        };
+        while let Some((line, text)) = lines.next_line().map_err(reading)? {
             let mut columns = text.split('\t').map(str::trim);
             let name = columns.next().unwrap_or_default();
             let mut next = || if is_list { "" } else { columns.next().unwrap_or_default() };
             let (ttl, types) = (next(), next());
-            // A name with a TTL may begin so: this table was written from what clients asked for.
-            let named = if ttl.is_empty() { refuse_rank(name) } else { Ok(()) };
+            // A name with a TTL may look so: this table was written from what clients asked for.
+            let named = if ttl.is_empty() { refuse_other_lists(name) } else { Ok(()) };
             let added = named.and_then(|()| parse_ttl(ttl)).and_then(|ttl_s| table.push(name, ttl_s, types));
-            added.map_err(|reason| NameTableError::Line { path: path.into(), line: number, reason })?;
+            added.map_err(|reason| NameTableError::Line { path: path.into(), line, reason })?;
         }
         Ok(table)
     }

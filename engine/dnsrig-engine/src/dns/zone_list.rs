@@ -12,7 +12,7 @@ use domain::base::Name;
 use super::{
     dataset::zone_name,
     name::whole,
-    text_file::{next_line, refuse_rank, refuse_words},
+    text_file::{LineError, Lines, refuse_other_lists, refuse_words},
 };
 use crate::base::failure::Advice;
 
@@ -94,19 +94,17 @@ impl Zones {
         Ok(zones)
     }
 
-    /// Reads a list: a zone a line; whatever stands behind a TAB, empty lines and lines that begin with # are ignored.
-    fn parse(mut input: impl BufRead, path: &Path) -> Result<Self, ZonesError> {
-        let mut zones = Zones::default();
-        let mut line = String::new();
-        for number in 1.. {
-            if !next_line(&mut input, number, &mut line).map_err(|error| ZonesError::Read(path.into(), error))? {
-                break;
-            }
-            let text = line.split('\t').next().unwrap_or_default().trim();
-            if !text.is_empty() && !text.starts_with('#') {
-                let added = refuse_rank(text).and_then(|()| refuse_words(text)).and_then(|()| zones.push(text));
-                added.map_err(|reason| ZonesError::Line { path: path.into(), line: number, reason })?;
-            }
+    /// Reads a list: a zone a line; whatever stands behind a TAB, empty lines and comments are ignored.
+    fn parse(input: impl BufRead, path: &Path) -> Result<Self, ZonesError> {
+        let (mut zones, mut lines) = (Zones::default(), Lines::new(input));
+        let reading = |error| match error {
+            LineError::Read(error) => ZonesError::Read(path.into(), error),
+            LineError::Line { line, reason } => ZonesError::Line { path: path.into(), line, reason },
+        };
+        while let Some((line, text)) = lines.next_line().map_err(reading)? {
+            let name = text.split('\t').next().unwrap_or_default().trim();
+            let added = refuse_other_lists(name).and_then(|()| refuse_words(name)).and_then(|()| zones.push(name));
+            added.map_err(|reason| ZonesError::Line { path: path.into(), line, reason })?;
         }
         if zones.ends.is_empty() { Err(ZonesError::Empty(path.into())) } else { Ok(zones) }
     }

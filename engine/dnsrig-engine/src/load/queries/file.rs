@@ -11,7 +11,7 @@ use domain::base::iana::Rtype;
 use super::{Builder, Queries, QueryError, text};
 use crate::dns::{
     query_options::Options,
-    text_file::{after_mark, refuse_rank},
+    text_file::{after_mark, refuse_other_lists},
 };
 
 /// A line is at most so long, its end included: dnsperf's own limit is the same.
@@ -47,12 +47,9 @@ pub fn parse(mut input: impl BufRead, path: &Path, options: Options) -> Result<Q
         if limited.map_err(|error| QueryError::Read(path.into(), error))? == 0 {
             break;
         }
-        let text = if number == 1 { after_mark(&line) } else { Ok(&line[..]) };
-        text.and_then(|text| parse_line(&mut builder, &mut types, text)).map_err(|reason| QueryError::Line {
-            path: PathBuf::from(path),
-            line: number,
-            reason,
-        })?;
+        after_mark(&line)
+            .and_then(|text| parse_line(&mut builder, &mut types, text))
+            .map_err(|reason| QueryError::Line { path: PathBuf::from(path), line: number, reason })?;
     }
     builder.finish_in_order().ok_or_else(|| QueryError::Empty(path.into()))
 }
@@ -74,17 +71,17 @@ fn parse_line(builder: &mut Builder, types: &mut Types, line: &[u8]) -> Result<(
         let command = text::show(name);
         return Err(format!("`{command}` belongs to a dynamic update (dnsperf -u): only queries are read"));
     }
-    refuse_rank(&text::show(name))?;
+    refuse_other_lists(&text::show(name))?;
     if qtype.is_empty() {
         return Err(format!(
             "no type after the name `{}`: a line is a name and a type. A list of names alone is for --zones",
             text::show(name)
         ));
     }
+    let qtype = types.parse(qtype)?;
     if !behind.is_empty() {
         return Err(format!("`{}` after the type: a line is a name and a type{}", text::show(behind), flag(behind)));
     }
-    let qtype = types.parse(qtype)?;
     let pushed = builder.push(qtype, |bytes| text::push_name(bytes, name));
     pushed.map(|_| ()).map_err(|reason| format!("`{}`: {reason}", text::show(name)))
 }

@@ -50,7 +50,8 @@ fn an_unreadable_line_is_named() {
     assert_eq!(fault(b"\n\na B"), "file, line 3: `B` is no type, such as A, HTTPS or TYPE65");
     assert_eq!(fault(b"a A IN"), "file, line 1: `IN` after the type: a line is a name and a type");
     assert_eq!(fault(b"a..b A"), "file, line 1: `a..b`: an empty label: a dot where none may stand");
-    assert!(fault(b"a AXFR").contains("a transfer"));
+    assert_eq!(fault(b"a IN A"), "file, line 1: `IN` is no type, such as A, HTTPS or TYPE65");
+    assert!(fault(b"a AXFR").contains("use `dnsrig-engine transfer`"));
     assert!(parse_bytes(b"a B").unwrap_err().hint().contains("www.example A"));
 }
 
@@ -58,6 +59,9 @@ fn an_unreadable_line_is_named() {
 fn what_other_tools_read_is_refused_with_what_does_it_here() {
     assert!(fault(b"a A D\n").ends_with("To ask for DNSSEC records use --dnssec-ok, which is for all queries"));
     assert!(fault(b"a A E\n").contains("unless --edns is 0"));
+    for decorated in ["http://a.example/ A\n", "a.example, A\n", "\"a.example\" A\n"] {
+        assert!(fault(decorated.as_bytes()).contains("such as with `"), "{decorated}");
+    }
     for ranked in ["1,a.example\n", "1,a.example A\n"] {
         assert!(fault(ranked.as_bytes()).contains("`1,a.example` is a rank and a name"), "{ranked}");
     }
@@ -65,8 +69,10 @@ fn what_other_tools_read_is_refused_with_what_does_it_here() {
 }
 
 #[test]
-fn a_mark_at_the_beginning_is_no_part_of_the_first_name() {
+fn a_mark_at_the_beginning_of_a_line_is_no_part_of_its_name() {
     assert_eq!(questions("\u{feff}www.example A\n"), ["www.example A"]);
+    // Two files, one behind the other.
+    assert_eq!(questions("\u{feff}a A\n\u{feff}b A\n"), ["a A", "b A"]);
     assert_eq!(questions("\u{feff}; comment\nwww.example A\n"), ["www.example A"]);
     assert!(fault(b"\xff\xfew\0").contains("iconv -f UTF-16"));
 }

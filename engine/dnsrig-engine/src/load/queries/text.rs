@@ -84,7 +84,9 @@ fn push_escaped<'a>(bytes: &mut Vec<u8>, text: &'a [u8]) -> Result<&'a [u8], Str
 /// Reads a type: its mnemonic, or TYPE and a number (RFC 3597 §5). Types of transfers have no single answer.
 pub fn parse_type(text: &[u8]) -> Result<Rtype, String> {
     match Rtype::from_bytes(text) {
-        Some(Rtype::AXFR | Rtype::IXFR) => Err(format!("`{}` is a transfer, not a query with one answer", show(text))),
+        Some(Rtype::AXFR | Rtype::IXFR) => {
+            Err(format!("`{}` is a transfer, which has no single answer: use `dnsrig-engine transfer`", show(text)))
+        }
         Some(rtype) => Ok(rtype),
         None => Err(format!("`{}` is no type, such as A, HTTPS or TYPE65", show(text))),
     }
