@@ -32,7 +32,7 @@ pub fn notes(summary: &Summary) -> Vec<String> {
         no_cpu,
         one_flow,
         unequal_clients,
-        rate_limit,
+        truncated,
         refusals,
     ];
     all.iter().filter_map(|note| note(summary)).collect()
@@ -52,7 +52,7 @@ fn silence(summary: &Summary) -> Option<String> {
     if summary.answered > 0 || summary.sent == 0 {
         return None;
     }
-    let refused = summary.lost.refused;
+    let (refused, ended) = (summary.lost.refused, summary.lost.closed + summary.lost.reset);
     let UnmatchedResponses { late, duplicates, unexpected, mismatched, malformed, incomplete } = summary.unmatched;
     let foreign = duplicates + unexpected + mismatched + malformed + incomplete;
     Some(if summary.truncated > 0 {
@@ -60,7 +60,13 @@ fn silence(summary: &Summary) -> Option<String> {
             "no query was answered in full: {} answers over UDP were truncated, and over TCP {}: does the server answer \
              over TCP, on this port?",
             grouped(summary.truncated),
-            if refused > 0 { "the connection was refused" } else { "nothing came" },
+            if refused > 0 {
+                "the connection was refused"
+            } else if ended > 0 {
+                "the server ended the connection"
+            } else {
+                "nothing came"
+            },
         )
     } else if late > 0 {
         format!(
@@ -76,11 +82,23 @@ fn silence(summary: &Summary) -> Option<String> {
         )
     } else if let Some(sentence) = summary.tls_sentence {
         format!("nothing was answered, as TLS failed: {sentence}. Is this the server's port for DNS over TLS?")
-    } else if summary.unreachable > 0 || refused > 0 {
-        "nothing was answered, and the network said that nothing is there: is the server running, and on this port?"
-            .into()
-    } else if summary.transport == TransportKind::Dot && summary.connections.established == 0 {
-        "no TLS connection was established: is this the server's port for DNS over TLS?".into()
+    } else if ended > refused {
+        format!(
+            "nothing was answered: the server ended connections before it had answered {} queries. Does it answer over \
+             TCP, on this port and to this address?",
+            grouped(ended)
+        )
+    } else if summary.unreachable + refused > 0 {
+        format!(
+            "nothing was answered, and {} times the network said that nothing is there: is the server running, and on this \
+             port?",
+            grouped(summary.unreachable + refused)
+        )
+    } else if summary.connections.attempted > 0 && summary.connections.established == 0 {
+        let is_dot = summary.transport == TransportKind::Dot;
+        let (kind, what) =
+            if is_dot { ("TLS ", "for DNS over TLS") } else { ("", "for TCP, or for TLS where it was asked for") };
+        format!("no {kind}connection was established: is this the server's port {what}?")
     } else {
         "nothing was answered: is a DNS server listening there, and is nothing between that drops queries?".into()
     })
@@ -224,29 +242,43 @@ fn unequal_clients(summary: &Summary) -> Option<String> {
     ))
 }
 
-fn rate_limit(summary: &Summary) -> Option<String> {
+fn truncated(summary: &Summary) -> Option<String> {
     let Summary { answered, sent, truncated, .. } = *summary;
-    let unanswered = sent.saturating_sub(answered);
-    (answered > 0 && truncated * 2 > answered && unanswered * 10 > sent).then(|| {
-        format!(
-            "{:.0} % of the answers are truncated, and {:.0} % of the queries have none: the server seems to limit what \
-             one client gets (BIND rate-limit, Knot DNS mod-rrl, NSD rrl-ratelimit). Set the limit off, or send from \
+    if truncated * 2 <= answered || answered == 0 {
+        return None;
+    }
+    let (unanswered, percent) = (sent.saturating_sub(answered), 100.0 * truncated as f64 / answered as f64);
+    if unanswered * 10 > sent {
+        return Some(format!(
+            "{percent:.0} % of the answers are truncated, and {:.0} % of the queries have none: the server seems to limit \
+             what one client gets (BIND rate-limit, Knot DNS mod-rrl, NSD rrl-ratelimit). Set the limit off, or send from \
              addresses in several networks (--source)",
-            100.0 * truncated as f64 / answered as f64,
             100.0 * unanswered as f64 / sent as f64,
+        ));
+    }
+    // A replay asks again over TCP, and measures that.
+    let is_asked_again = summary.replayed.is_some() || summary.transport != TransportKind::Udp;
+    (!is_asked_again).then(|| {
+        format!(
+            "{percent:.0} % of the answers are truncated: clients ask again over TCP then, which was not measured. Use a \
+             larger --edns, or --transport tcp",
         )
     })
 }
 
+/// What to ask oneself where most answers have one RCODE.
+const RCODE_NOTES: [(&str, &str); 5] = [
+    ("REFUSED", "does the server serve the names that are asked for, and this address?"),
+    ("NOTAUTH", "with --tsig, does the server know that key, and allow it to ask?"),
+    ("SERVFAIL", "the result says how fast the server fails. Has it loaded its zones, and does it reach whom it asks?"),
+    ("FORMERR", "the server does not understand the queries: see --edns"),
+    ("NOTIMP", "the server does not take such queries: see the types that are asked for"),
+];
+
 fn refusals(summary: &Summary) -> Option<String> {
-    let most = |name| summary.rcodes.get(name).is_some_and(|count| *count * 2 > summary.answered);
-    if most("REFUSED") {
-        Some("most answers are REFUSED: does the server serve the names that are asked for?".into())
-    } else if most("NOTAUTH") {
-        Some("most answers are NOTAUTH: with --tsig, does the server know that key, and allow it to ask?".into())
-    } else {
-        None
-    }
+    let has_most = |name| summary.rcodes.get(name).is_some_and(|count| *count * 2 > summary.answered);
+    let (name, note) = RCODE_NOTES.iter().find(|(name, _)| has_most(name))?;
+    Some(format!("most answers are {name}: {note}"))
 }
 
 #[cfg(test)]
@@ -266,11 +298,25 @@ mod tests {
     fn silence_is_told_by_what_came_first_and_then_by_what_did_not() {
         let unmatched = |late, mismatched| UnmatchedResponses { late, mismatched, ..UnmatchedResponses::default() };
         let refused = Losses { refused: 100, ..Losses::default() };
+        let begun = Connections { attempted: 9, ..Connections::default() };
         let tls_sentence = Some("the server did not agree on the protocol `dot` (ALPN)");
         for (summary, part) in [
             (of_a_rate(), "drops queries"),
-            (Summary { unreachable: 900, ..of_a_rate() }, "nothing is there"),
-            (Summary { transport: TransportKind::Dot, ..of_a_rate() }, "port for DNS over TLS"),
+            (Summary { unreachable: 900, ..of_a_rate() }, "900 times the network said that nothing is there"),
+            (
+                Summary { lost: Losses { refused: 6, closed: 90, reset: 4, tls: 0 }, ..of_a_rate() },
+                "answered 94 queries",
+            ),
+            (
+                Summary { lost: Losses { refused: 94, closed: 6, ..Losses::default() }, ..of_a_rate() },
+                "nothing is there",
+            ),
+            (
+                Summary { truncated: 9, lost: Losses { closed: 9, ..Losses::default() }, ..of_a_rate() },
+                "over TCP the server ended the connection",
+            ),
+            (Summary { connections: begun, ..of_a_rate() }, "no connection was established"),
+            (Summary { transport: TransportKind::Dot, connections: begun, ..of_a_rate() }, "port for DNS over TLS"),
             (Summary { transport: TransportKind::Dot, tls_sentence, ..of_a_rate() }, "`dot` (ALPN)"),
             (
                 Summary { truncated: 100, lost: refused, ..of_a_rate() },
@@ -284,7 +330,7 @@ mod tests {
         ] {
             let told = told(&summary);
             assert!(told.contains(part), "{part}: {told}");
-            assert_eq!(told.contains("nothing is there"), part == "nothing is there");
+            assert_eq!(told.contains("nothing is there"), part.ends_with("nothing is there"));
         }
         let answered = Summary { answered: 1, unreachable: 900, tls_sentence, ..of_a_rate() };
         assert!(!told(&answered).contains("nothing") && told(&answered).contains("on some connections"));
@@ -316,6 +362,13 @@ mod tests {
         let unequal = UnequalClients { near: 6, near_ns: 1_000_000, far: 10, far_ns: 50_000_000, unanswered: 2 };
         for (summary, part) in [
             (Summary { truncated: 490, answered: 500, ..clean() }, "98 % of the answers are truncated, and 50 %"),
+            (Summary { truncated: 990, ..clean() }, "99 % of the answers are truncated: clients ask again over TCP"),
+            (
+                Summary { rcodes: [("SERVFAIL", 990)].into(), ..clean() },
+                "most answers are SERVFAIL: the result says how",
+            ),
+            (Summary { rcodes: [("REFUSED", 990)].into(), ..clean() }, "most answers are REFUSED"),
+            (Summary { rcodes: [("FORMERR", 990)].into(), ..clean() }, "see --edns"),
             (Summary { cpu_wait_ns: 430_000_000, ..clean() }, "had no CPU, for 43 %"),
             (Summary { clients: 1, model: "closed", ..clean() }, "one of them (SO_REUSEPORT)"),
             (
