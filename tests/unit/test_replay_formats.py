@@ -465,19 +465,24 @@ def test_addresses_are_stored_if_asked_for(tmp_path: Path) -> None:
     ("make", "arguments", "hint"),
     [
         (lambda: pcap([]), [], "the capture has no packet"),
+        (lambda: pcap([])[:20], [], "ends or is damaged before its first packet"),
+        (lambda: captures.dnstap([]), [], "the file has no record"),
+        (lambda: captures.dnstap(queries(), kind=9), [], "the records are of other kinds"),
+        (lambda: pcap(frames([Query(0, "203.0.113.1", 1024, b"garbage")])), [], "cannot be read as DNS"),
         (lambda: captures.dnstap(queries(), kind=3), [], "there are only queries of the server itself"),
         (lambda: pcap(frames(queries())), ["--server", "192.0.2.99"], "queries went to other servers"),
         (lambda: pcap(frames(queries())), ["--cut", "100..200"], "--cut has no query"),
         (lambda: pcap(frames(queries())), ["--port", "99"], "name one with --port (UDP port 53 5)"),
         (lambda: pcap([(when_ns, packet[:60]) for when_ns, packet in frames(queries()[:1])]), [], "tcpdump -s 0"),
     ],
-    ids=["empty", "of a resolver", "server", "cut", "port", "snapped"],
+    ids=["empty", "cut", "no record", "of a stub", "garbage", "of a resolver", "server", "--cut", "port", "snapped"],
 )
 def test_where_no_query_is_the_hint_says_why(
     tmp_path: Path, make: Callable[[], bytes], arguments: list[str], hint: str
 ) -> None:
     (tmp_path / "capture").write_bytes(make())
     said = prepare(tmp_path, tmp_path / "capture", *arguments, status=2)[2]
+    assert said.startswith("no query in ") and " 0.000 s" not in said
     assert hint in said.partition("hint: ")[2] and ("tcpdump -s 0" in said) == ("tcpdump -s 0" in hint)
 
 
@@ -487,9 +492,16 @@ def test_a_capture_that_is_given_twice_is_refused(tmp_path: Path) -> None:
     assert "is given twice" in prepare(tmp_path, captured, tmp_path / "link", status=2)[2]
 
 
-@pytest.mark.parametrize("content", [b"", b"\0" * 100, b"DNSRSTRM" + bytes(56)])
-def test_what_is_no_capture_is_refused(tmp_path: Path, content: bytes) -> None:
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "it is empty"),
+        (b"\0" * 100, "its first bytes are of no format that is known"),
+        (b"DNSRSTRM" + bytes(56), "it is a stream already"),
+    ],
+)
+def test_what_is_no_capture_is_refused(tmp_path: Path, content: bytes, reason: str) -> None:
     (tmp_path / "capture").write_bytes(content)
     stream, _, said = prepare(tmp_path, tmp_path / "capture", status=2)
-    assert stream == b"" and "is no capture" in said and "hint: " in said
+    assert stream == b"" and f"is no capture: {reason}" in said and "hint: " in said
     assert [path.name for path in tmp_path.iterdir()] == ["capture"]

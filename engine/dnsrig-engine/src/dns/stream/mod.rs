@@ -8,6 +8,7 @@ mod layout;
 mod reader;
 mod writer;
 
+pub use self::layout::MAGIC;
 pub use self::{
     error::StreamError,
     layout::{Header, KNOWN_FLAGS, NEW_CONNECTION, RETRANSMISSION, Record, Transport},

@@ -155,7 +155,7 @@ impl Cdns {
                 Err(_) if self.version.is_some_and(|version| version != VERSION) => {
                     return Step::End(End::Damaged(offset, "C-DNS of another version than that of RFC 8618"));
                 }
-                Err(_) => return Step::End(End::Damaged(offset, "what is no C-DNS")),
+                Err(_) => return Step::End(End::Damaged(offset, "bytes that are no C-DNS")),
             }
         }
     }

@@ -17,7 +17,7 @@ use super::{
     pcapng::Pcapng,
     step::{End, Item, Step},
 };
-use crate::replay::error::ReplayError;
+use crate::{dns::stream::MAGIC, replay::error::ReplayError};
 
 /// By so many bytes the formats are told apart.
 const BEGINS_BYTES: usize = 12;
@@ -61,7 +61,7 @@ impl Format {
         let begins = input.look(BEGINS_BYTES).map_err(ReplayError::read(path))?;
         let wrong = |reason: &str| Err(ReplayError::Format { path: path.into(), reason: reason.into() });
         let Some(&magic) = begins.first_chunk() else {
-            return wrong("it has less than four bytes");
+            return wrong(if begins.is_empty() { "it is empty" } else { "it has less than four bytes" });
         };
         if Dnstap::is(begins) {
             return Ok(Ok(Format::Dnstap));
@@ -75,7 +75,10 @@ impl Format {
         if Pcapng::is(magic) {
             return Ok(Ok(Format::Pcapng(Pcapng::default())));
         }
-        wrong("it begins as none that is known")
+        if begins.starts_with(MAGIC) {
+            return wrong("it is a stream already, which `replay describe` and `replay play` read");
+        }
+        wrong("its first bytes are of no format that is known")
     }
 
     fn name(&self) -> &'static str {

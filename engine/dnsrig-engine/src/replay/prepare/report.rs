@@ -1,5 +1,7 @@
 //! What `replay prepare` says in the end.
 
+use std::net::Ipv6Addr;
+
 use serde::Serialize;
 
 use super::{
@@ -10,6 +12,9 @@ use super::{
 };
 
 use crate::{replay::capture::CaptureReport, stats::format::grouped};
+
+/// Where a record has no address.
+const NO_ADDRESS: Ipv6Addr = Ipv6Addr::UNSPECIFIED;
 
 /// Packets that come by several ways are out of order by less.
 const CLOCK_SET_NS: i64 = 60_000_000_000;
@@ -135,22 +140,30 @@ pub fn text(summary: &Summary) -> String {
 }
 
 fn headline(summary: &Summary) -> String {
-    let servers = if summary.servers.is_empty() { "no server".into() } else { summary.servers.join(", ") };
+    let servers = summary.servers.join(", ");
     let seconds = summary.stream.duration_ns as f64 / 1e9;
     let items: u64 = summary.captures.iter().map(|capture| capture.items).sum();
     let items_per_s = items as f64 / (summary.elapsed_ns.max(1) as f64 / 1e9);
+    let (items, items_per_s) = (grouped(items), grouped(items_per_s as u64));
+    if summary.stream.queries == 0 {
+        return format!("no query in {items} packets or records");
+    }
     format!(
-        "{} queries to {servers} in {seconds:.3} s, from {} packets or records ({}/s)",
+        "{} queries to {servers} in {seconds:.3} s, from {items} packets or records ({items_per_s}/s)",
         grouped(summary.stream.queries),
-        grouped(items),
-        grouped(items_per_s as u64)
     )
 }
 
 /// What a reader must know before using the stream.
 fn notes(summary: &Summary) -> Vec<String> {
     let mut found = Vec::new();
-    if let [busiest, others @ ..] = summary.servers_seen.as_slice() {
+    if summary.servers.iter().any(|server| *server == NO_ADDRESS.to_string()) {
+        found.push(
+            "the capture does not say which server was asked: queries of all servers in it may be together; have the program \
+             that wrote it write addresses"
+                .into(),
+        );
+    } else if let [busiest, others @ ..] = summary.servers_seen.as_slice() {
         let share = 100.0 * busiest.queries as f64 / summary.queries_first.max(1) as f64;
         let others: Vec<_> =
             others.iter().take(3).map(|seen| format!("{} {}", seen.address, grouped(seen.queries))).collect();
@@ -256,10 +269,8 @@ fn notes(summary: &Summary) -> Vec<String> {
 pub fn empty_hint(summary: &Summary) -> String {
     let Accounting { packets, datagrams, messages, .. } = &summary.ledger;
     let dns_ports = summary.unread.dns_text();
-    if packets.read + messages.records == 0 && summary.captures.iter().any(|capture| capture.ended.is_some()) {
-        "nothing of the capture could be read: the note above says where it ends, and why".into()
-    } else if packets.read + messages.records == 0 {
-        "the capture has no packet: tcpdump says at its end how many it captured".into()
+    if packets.read + messages.records == 0 {
+        no_item(summary).into()
     } else if messages.outside_cut > 0 {
         "--cut has no query: name seconds from the first query on".into()
     } else if messages.not_in_share > 0 {
@@ -273,12 +284,51 @@ pub fn empty_hint(summary: &Summary) -> String {
         format!("messages look like DNS on other ports: name one with --port ({dns_ports})")
     } else if datagrams.cut > 0 {
         "datagrams were cut by the capture: take it with tcpdump -s 0".into()
-    } else if messages.answers > 0 {
+    } else if messages.answers > messages.other_record {
         "there are only answers: capture both directions".into()
-    } else if packets.unknown_link + packets.not_ip + datagrams.other_protocol + datagrams.other_port > 0 {
-        format!("packets of other kinds were not read: {}", summary.unread.text())
     } else {
-        "the summary above says what there was instead: give a capture of what clients ask the server".into()
+        no_message(&summary.ledger, &summary.unread.text())
+    }
+}
+
+/// Where nothing could be read at all.
+fn no_item(summary: &Summary) -> &'static str {
+    let is = |format: &str| summary.captures.iter().all(|capture| capture.format == format);
+    if summary.captures.iter().any(|capture| capture.ended.is_some()) {
+        "the file ends or is damaged before its first packet or record: the note above says where, and why"
+    } else if is("dnstap") || is("C-DNS") {
+        "the file has no record: has the server been asked since it writes there, and does it write client queries?"
+    } else {
+        "the capture has no packet: tcpdump says at its end how many it captured"
+    }
+}
+
+/// Where packets or records were read, and none was a message that could be kept.
+fn no_message(
+    Accounting { packets, fragments, datagrams, tcp_segments, messages, .. }: &Accounting,
+    unread: &str,
+) -> String {
+    let other = packets.unknown_link + packets.not_ip + datagrams.other_protocol + datagrams.other_port;
+    let most = [
+        (messages.malformed, "what was there cannot be read as DNS: is it whole, and is it DNS on this --port?"),
+        (messages.other_operation, "there are only messages such as NOTIFY and UPDATE: capture what clients ask"),
+        (
+            messages.other_record,
+            "the records are of other kinds than client or auth queries: have the server write these",
+        ),
+        (tcp_segments.without_begin, "the connections began before the capture: begin it before clients connect"),
+        (
+            fragments.incomplete,
+            "datagrams are incomplete, as fragments are missing: capture without a filter for ports",
+        ),
+    ];
+    match most.into_iter().max_by_key(|(count, _)| *count) {
+        Some((count, sentence)) if count > 0 && count >= other => sentence.into(),
+        _ if other > 0 => format!(
+            "packets of other kinds were not read ({unread}): capture DNS over UDP and TCP, or have the server write \
+             dnstap, which also has what is encrypted"
+        ),
+        _ => "the summary above says what there was instead: give a capture of what clients ask the server".into(),
     }
 }
 

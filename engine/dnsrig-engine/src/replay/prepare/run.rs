@@ -45,7 +45,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     output::check(&[Some(&arguments.out)], &read)?;
     let captures: Vec<_> = arguments.captures.iter().map(PathBuf::as_path).collect();
     if let Some(capture) = output::given_twice(&captures) {
-        let reason = format!("{} is given twice, and every query in it would be", capture.display());
+        let reason = format!("{} is given twice, and so would be every query in it: name it once", capture.display());
         return Err(ReplayError::Arguments(reason).into());
     }
     // First, so that nothing is read in vain.
@@ -77,12 +77,16 @@ fn end_when_asked(stop: Stop, part: PathBuf) -> Result<(), Failure> {
 
 fn prepare(arguments: &Arguments, writer: StreamWriter) -> Result<Summary, ReplayError> {
     if arguments.transports.iter().map(|(_, share)| share).sum::<f64>() > 1.0 + 1e-9 {
-        return Err(ReplayError::Arguments("the shares of --transport are together more than all clients".into()));
+        return Err(ReplayError::Arguments(
+            "the shares of --transport are together more than all clients: lower them to 100 % at most".into(),
+        ));
     }
     if let (Some(edns), Some(dnssec_ok)) = (arguments.edns, arguments.do_share)
         && dnssec_ok > edns
     {
-        return Err(ReplayError::Arguments("--do-share is above --edns, and DO is a flag of EDNS".into()));
+        return Err(ReplayError::Arguments(
+            "--do-share is above --edns, and DO is a flag of EDNS: lower it, or raise --edns".into(),
+        ));
     }
     let directory = match arguments.out.parent() {
         Some(parent) if parent != Path::new("") => parent,
