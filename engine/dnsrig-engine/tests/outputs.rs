@@ -60,7 +60,46 @@ fn an_output_that_is_an_input_is_refused_and_stays_as_it_is() {
         let (code, errors) = run(folder, command, Stdio::null());
         assert!(code == Some(2) && errors.contains("two outputs"), "{command}: {errors}");
     }
+    for (command, name) in [
+        (format!("load {server} --zones out/NAME --rate 1 --duration-s 0.1 --out out"), "summary.json"),
+        (format!("load {server} --queries out/NAME --rate 1 --duration-s 0.1 --out out"), "latency.hlog"),
+        (format!("replay play out/NAME --server {server} --out out"), "queries.arrow"),
+        (format!("transfer {server} --zones out/NAME --out out"), "transfers.arrow"),
+        (format!("transfer {server} --zones out/NAME --write out"), "a.example.zone"),
+        ("serve world out/NAME --port 0 --out out".into(), "manifest.json"),
+    ] {
+        let read = folder.join("out").join(name);
+        fs::create_dir(folder.join("out")).unwrap();
+        let content = if command.starts_with("serve") { "seed = 1\n" } else { "a.example\n" };
+        fs::write(&read, content).unwrap();
+        let (code, errors) = run(folder, &command.replace("NAME", name), Stdio::null());
+        assert!(code == Some(2) && errors.contains("is the same file as"), "{command}: {code:?}: {errors}");
+        assert_eq!(fs::read_to_string(&read).unwrap(), content, "{command}");
+        fs::remove_dir_all(folder.join("out")).unwrap();
+    }
     let mut left: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     left.sort();
     assert_eq!(left, ["hard", "in", "link"]);
+}
+
+#[test]
+fn an_output_without_a_folder_is_refused_before_the_work() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    fs::write(folder.join("in"), "a.example\n").unwrap();
+    let server = nobody();
+    for command in [
+        format!("probe {server} --zones in --limit-s 0.1 --out none/out"),
+        format!("propagation --primary {server} --secondary {server} --zones in --changes 1 --out none/out"),
+        format!("change {server} --zones in --changes-per-s 9 --duration-s 0.1 --timeout-s 0.1 --out none/out"),
+        format!("interrogate {server} --zones in --out none/out"),
+        format!("load {server} --zones in --rate 1 --duration-s 0.1 --out none"),
+        format!("transfer {server} --zones in --retries 0 --timeout 10ms --write none"),
+        format!("transfer {server} --zones in --retries 0 --timeout 10ms --out in"),
+    ] {
+        let (code, errors) = run(folder, &command, Stdio::null());
+        assert!(code == Some(1) && errors.contains("cannot write to the folder"), "{command}: {code:?}: {errors}");
+    }
+    let (code, errors) = run(folder, &format!("probe {server} --zones in --limit-s 0.1 --out ."), Stdio::null());
+    assert!(code == Some(2) && errors.contains(". is a folder, and a file is to be written"), "{code:?}: {errors}");
 }

@@ -1,4 +1,4 @@
-//! Files that are made: none replaces a file that is read, and each appears whole.
+//! Files that are made: none replaces a file that is read, each has a folder to be in, and each appears whole.
 
 use std::{
     collections::HashSet,
@@ -9,6 +9,8 @@ use std::{
     path::{Path, PathBuf, absolute},
 };
 
+use nix::unistd::{AccessFlags, access};
+
 use super::failure::Advice;
 
 /// Bytes are written in pieces of this length.
@@ -17,39 +19,80 @@ const WRITE_BYTES: usize = 1 << 20;
 /// The name of standard input, for commands that read it.
 const STANDARD_INPUT: &str = "-";
 
-/// A file would be replaced that is needed.
+/// An output cannot be at its path.
 #[derive(Debug, thiserror::Error)]
-pub enum Replacing {
+pub enum OutputError {
     #[error("{} is the same file as {}, which is read", output.display(), input.display())]
     Input { output: PathBuf, input: PathBuf },
     #[error("two outputs have the path {}", .0.display())]
     Output(PathBuf),
+    #[error("{} is a folder, and a file is to be written", .0.display())]
+    Folder(PathBuf),
+    #[error("cannot write to the folder {}: {reason}", folder.display())]
+    Place { folder: PathBuf, reason: io::Error },
 }
 
-impl Advice for Replacing {
+impl Advice for OutputError {
     fn hint(&self) -> String {
-        "nothing was changed: give every output a path of its own".into()
+        match self {
+            OutputError::Input { .. } | OutputError::Output(_) => {
+                "nothing was changed: give every output a path of its own".into()
+            }
+            OutputError::Folder(folder) => format!("name a file in it, such as {}", folder.join("NAME").display()),
+            OutputError::Place { .. } => {
+                "name a directory that exists, with room left (df), and writable for you".into()
+            }
+        }
     }
 
     fn exit_code(&self) -> u8 {
-        2
+        if matches!(self, OutputError::Place { .. }) { 1 } else { 2 }
     }
+}
+
+/// Refuses outputs that [replace an input](refuse_inputs), and those that cannot be written at their paths: before the
+/// work, not behind it.
+pub fn check(outputs: &[Option<&Path>], inputs: &[Option<&Path>]) -> Result<(), OutputError> {
+    refuse_inputs(outputs, inputs)?;
+    for output in outputs.iter().copied().flatten() {
+        match output.parent() {
+            _ if output.is_dir() => return Err(OutputError::Folder(output.into())),
+            // What is there may be writable in a folder that is not.
+            _ if is_device(output) || access(output, AccessFlags::W_OK).is_ok() => (),
+            Some(folder) if folder != Path::new("") => check_place(folder)?,
+            _ => check_place(Path::new("."))?,
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a folder that cannot be written to, or whose files with these names [replace an input](refuse_inputs).
+pub fn check_folder(folder: &Path, names: &[&str], inputs: &[Option<&Path>]) -> Result<(), OutputError> {
+    let outputs: Vec<_> = names.iter().map(|name| folder.join(name)).collect();
+    refuse_inputs(&outputs.iter().map(|output| Some(output.as_path())).collect::<Vec<_>>(), inputs)?;
+    check_place(folder)
+}
+
+fn check_place(folder: &Path) -> Result<(), OutputError> {
+    // With a slash behind it, a file is no folder.
+    let found = access(&folder.join(""), AccessFlags::W_OK | AccessFlags::X_OK);
+    found.map_err(|error| OutputError::Place { folder: folder.into(), reason: error.into() })
 }
 
 /// Refuses outputs that are the same file as an input, by whatever path or link, or that have the same path. An
 /// output is written beside its path first, so that place is an output as well.
-pub fn check(outputs: &[Option<&Path>], inputs: &[Option<&Path>]) -> Result<(), Replacing> {
+pub fn refuse_inputs(outputs: &[Option<&Path>], inputs: &[Option<&Path>]) -> Result<(), OutputError> {
     let outputs: Vec<_> = outputs.iter().flatten().copied().collect();
     let mut places: Vec<_> = outputs.iter().filter_map(|output| absolute(output).ok()).collect();
     places.sort_unstable();
     if let Some(pair) = places.windows(2).find(|pair| pair[0] == pair[1] && !is_device(&pair[0])) {
-        return Err(Replacing::Output(pair[0].clone()));
+        return Err(OutputError::Output(pair[0].clone()));
     }
     for input in inputs.iter().flatten() {
         let Some(read) = identity(input) else { continue };
         for output in outputs.iter().flat_map(|output| [output.to_path_buf(), beside(output)]) {
             if identity(&output) == Some(read) {
-                return Err(Replacing::Input { output, input: input.to_path_buf() });
+                return Err(OutputError::Input { output, input: input.to_path_buf() });
             }
         }
     }
@@ -158,19 +201,37 @@ mod tests {
         let roundabout = folder.path().join("./in");
         for output in [&input, &link, &hard, &roundabout] {
             assert!(
-                matches!(check(&[Some(output)], &[None, Some(&input)]), Err(Replacing::Input { .. })),
+                matches!(check(&[Some(output)], &[None, Some(&input)]), Err(OutputError::Input { .. })),
                 "{output:?}"
             );
         }
         assert!(check(&[Some(&other), None], &[Some(&input)]).is_ok());
         // An output is written beside its path first.
         fs::hard_link(&input, folder.path().join("out.part")).unwrap();
-        assert!(matches!(check(&[Some(&other)], &[Some(&input)]), Err(Replacing::Input { .. })));
-        assert!(matches!(check(&[Some(&other), Some(&other)], &[]), Err(Replacing::Output(_))));
+        assert!(matches!(check(&[Some(&other)], &[Some(&input)]), Err(OutputError::Input { .. })));
+        assert!(matches!(check(&[Some(&other), Some(&other)], &[]), Err(OutputError::Output(_))));
         assert_eq!(given_twice(&[&input, &other, &link]), Some(link.as_path()));
         assert_eq!(given_twice(&[&input, &other]), None);
         let null = Path::new("/dev/null");
         assert!(check(&[Some(null), Some(null)], &[Some(null)]).is_ok());
+    }
+
+    #[test]
+    fn a_place_that_cannot_be_written_to_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let [file, missing] = ["file", "missing"].map(|name| folder.path().join(name));
+        fs::write(&file, "read").unwrap();
+        assert!(check(&[Some(&file), Some(&missing), Some(Path::new("relative"))], &[]).is_ok());
+        assert!(matches!(check(&[Some(folder.path())], &[]), Err(OutputError::Folder(_))));
+        for wrong in [&missing, &file] {
+            assert!(matches!(check(&[Some(&wrong.join("out"))], &[]), Err(OutputError::Place { .. })), "{wrong:?}");
+            assert!(matches!(check_folder(wrong, &["out"], &[]), Err(OutputError::Place { .. })), "{wrong:?}");
+        }
+        assert!(check_folder(folder.path(), &["out"], &[Some(&file)]).is_ok());
+        assert!(matches!(
+            check_folder(folder.path(), &["out", "file"], &[Some(&file)]),
+            Err(OutputError::Input { .. })
+        ));
     }
 
     #[test]

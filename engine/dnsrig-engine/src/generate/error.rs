@@ -7,7 +7,7 @@ use std::{
 
 use super::clients::like::LikeError;
 use crate::{
-    base::{failure::Advice, output::Replacing},
+    base::{failure::Advice, output::OutputError},
     dns::{name_table::NameTableError, stream::StreamError},
     world::spec::SpecError,
 };
@@ -32,7 +32,7 @@ pub enum DatasetError {
     Arguments(String),
     /// A file would be replaced that is read.
     #[error(transparent)]
-    Replacing(#[from] Replacing),
+    OutputError(#[from] OutputError),
     /// The clients' stream could not be written.
     #[error(transparent)]
     Stream(#[from] StreamError),
@@ -61,7 +61,7 @@ impl Advice for DatasetError {
             }
             DatasetError::Write(..) => "choose an --out where you may write".into(),
             DatasetError::Arguments(_) => "see `dnsrig-engine generate --help`".into(),
-            DatasetError::Replacing(error) => error.hint(),
+            DatasetError::OutputError(error) => error.hint(),
             DatasetError::Stream(error) => error.hint(),
             DatasetError::Like(error) => error.hint(),
             DatasetError::Names(error) => error.hint(),

@@ -70,8 +70,6 @@ pub enum LoadError {
     Receive(SocketAddr, io::Error),
     #[error("cannot wait for answers: {0}")]
     Wait(io::Error),
-    #[error("this host does not have the address {0} of --source")]
-    Source(IpAddr),
     #[error("this host does not have {address}, which a client of --clients-from {prefix} sends from")]
     NotLocal { address: IpAddr, prefix: Prefix },
     #[error(transparent)]
@@ -92,23 +90,18 @@ impl Advice for LoadError {
             LoadError::Send(..) | LoadError::Receive(..) | LoadError::Wait(_) => {
                 "check the link of this host (ip link, ip route)".into()
             }
-            LoadError::Source(address) => {
-                format!(
-                    "name an address of this host (ip address), or add it as root: `ip address add {address} dev lo`"
-                )
-            }
             LoadError::NotLocal { prefix, .. } => format!(
                 "as root, on the host that replays: `ip route add local {prefix} dev lo`; and the server must send there"
             ),
             LoadError::Stream(error) => error.hint(),
-            LoadError::Arguments(_) => "see --help".into(),
+            LoadError::Arguments(_) => "see the `--help` of this command".into(),
             LoadError::Thread => "this is a fault of dnsrig: report it, please".into(),
         }
     }
 
     fn exit_code(&self) -> u8 {
         match self {
-            LoadError::Arguments(_) | LoadError::Source(_) => 2,
+            LoadError::Arguments(_) => 2,
             LoadError::Stream(error) => error.exit_code(),
             _ => 1,
         }

@@ -1,4 +1,4 @@
-//! The files of a measurement: `latency.hlog`, `intervals.arrow`, `clients.arrow`, `answers.arrow`.
+//! The files of a measurement, and their names.
 
 use std::{
     fs::File,
@@ -27,6 +27,16 @@ use crate::{
     },
     stats::histogram::Times,
 };
+
+const LATENCY: &str = "latency.hlog";
+const INTERVALS: &str = "intervals.arrow";
+const CLIENTS: &str = "clients.arrow";
+const ANSWERS: &str = "answers.arrow";
+pub const QUERIES: &str = "queries.arrow";
+pub const SUMMARY: &str = "summary.json";
+
+/// All files that `--out` may get.
+pub const FILES: [&str; 6] = [LATENCY, INTERVALS, CLIENTS, ANSWERS, QUERIES, SUMMARY];
 
 /// A file could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -72,7 +82,7 @@ impl Record {
         interval_ns: i64,
         first_client: u32,
     ) -> Result<Self, RecordError> {
-        let log_path = folder.join("latency.hlog");
+        let log_path = folder.join(LATENCY);
         let log = File::create(&log_path).map_err(|error| RecordError::Log(log_path.clone(), error))?;
         let wall_ns = anchor.realtime_ns + (start_ns - anchor.monotonic_ns);
         Ok(Record {
@@ -85,9 +95,9 @@ impl Record {
             first_client,
             wall_start: Duration::from_nanos(wall_ns.max(0).unsigned_abs()),
             begun: false,
-            intervals: RowFile::create(&folder.join("intervals.arrow"), interval_columns())?,
-            clients: RowFile::create(&folder.join("clients.arrow"), client_columns())?,
-            answers: RowFile::create(&folder.join("answers.arrow"), answer_columns())?,
+            intervals: RowFile::create(&folder.join(INTERVALS), interval_columns())?,
+            clients: RowFile::create(&folder.join(CLIENTS), client_columns())?,
+            answers: RowFile::create(&folder.join(ANSWERS), answer_columns())?,
         })
     }
 
@@ -126,7 +136,7 @@ impl Record {
         self.clients.finish()?;
         self.answers.finish()?;
         match clients {
-            Some(clients) => write_totals(&self.folder.join("clients.arrow"), self.start_ns, clients),
+            Some(clients) => write_totals(&self.folder.join(CLIENTS), self.start_ns, clients),
             None => Ok(()),
         }
     }

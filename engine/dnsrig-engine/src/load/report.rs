@@ -13,7 +13,7 @@ use super::{
     human_report::text,
     interval_stats::Interval,
     notes::without_real_time,
-    record::RecordError,
+    record::{self, RecordError},
     summary::{Step, Summary},
 };
 use crate::{
@@ -130,7 +130,7 @@ impl Reporter {
             events::say(format!("note: {}\n", without_real_time(why)));
         }
         let line = events::summary_line(clock::monotonic_ns(), summary)?;
-        if let Some(path) = folder.map(|folder| folder.join("summary.json")) {
+        if let Some(path) = folder.map(|folder| folder.join(record::SUMMARY)) {
             fs::write(&path, &line).map_err(|error| RecordError::Log(path, error))?;
         }
         if self.program {

@@ -1,11 +1,6 @@
 //! Gives the threads one period to work through, or periods of a ramp.
 
-use std::{
-    io,
-    net::{IpAddr, UdpSocket},
-    process::ExitCode,
-    sync::Arc,
-};
+use std::{net::IpAddr, process::ExitCode, sync::Arc};
 
 use super::{
     Arguments, LoadError,
@@ -14,6 +9,8 @@ use super::{
     human_report::opening,
     in_flight::{self, InFlight, MessageId},
     interval_stats::IntervalStats,
+    queries::QueryArguments,
+    record::FILES,
     search,
     segment::Part,
     source::Source,
@@ -24,15 +21,19 @@ use super::{
     udp::Udp,
 };
 use crate::{
-    base::{clock, failure::Failure, open_files, stop::INTERRUPTED, target, units::nanoseconds},
-    net::tls::DOT,
+    base::{clock, failure::Failure, open_files, output, stop::INTERRUPTED, target, units::nanoseconds},
+    net::{source, tls::DOT},
 };
 
 /// Puts the load on the server.
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let authority = target::authorise(arguments.server().ip(), arguments.instrument.i_am_authorized)?;
     arguments.check()?;
-    check_sources(&arguments.sources)?;
+    if let Some(folder) = &arguments.out {
+        let QueryArguments { queries, zones, .. } = &arguments.queries;
+        output::check_folder(folder, &FILES, &[queries.as_deref(), zones.as_deref()])?;
+    }
+    source::check(arguments.sources.iter().copied())?;
     let plan = arguments.plan(authority)?;
     let supervision = Supervision::start(&arguments.instrument, arguments.timeout_s)?;
     let reporter = supervision.reporter;
@@ -52,14 +53,6 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     summary.threads = team.clients.len();
     reporter.summary(&summary, arguments.server(), arguments.out.as_deref())?;
     Ok(if summary.interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
-}
-
-/// Whether this host has all addresses: over TCP one that it does not have looks like one without a free port.
-fn check_sources(sources: &[IpAddr]) -> Result<(), LoadError> {
-    let is_missing = |source: &&IpAddr| {
-        UdpSocket::bind((**source, 0)).is_err_and(|error| error.kind() == io::ErrorKind::AddrNotAvailable)
-    };
-    sources.iter().find(is_missing).map_or(Ok(()), |source| Err(LoadError::Source(*source)))
 }
 
 /// The threads, each with its part of the clients.
@@ -130,18 +123,5 @@ fn open(
             Ok(Box::new(Udp::open(server, sources, clients, bytes_max, segmentation, burst)?))
         }
         TransportKind::Tcp | TransportKind::Dot => stream::open(server, sources, clients, settings),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_address_that_this_host_does_not_have_is_named() {
-        let addresses = ["127.0.0.1", "203.0.113.7"].map(|address| address.parse().unwrap());
-        assert!(check_sources(&addresses[..1]).is_ok());
-        let refused = check_sources(&addresses).unwrap_err();
-        assert_eq!(refused.to_string(), "this host does not have the address 203.0.113.7 of --source");
     }
 }

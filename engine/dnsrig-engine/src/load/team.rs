@@ -23,7 +23,7 @@ use super::{
     interval_stats::{Counts, Interval, Series},
     lines::Lines,
     priority::Priority,
-    record::Record,
+    record::{self, Record},
     report::Reporter,
     rows::{self, Rows},
     segment::{Part, Segment},
@@ -287,7 +287,7 @@ impl Team {
             record.finish(outcome.clients.as_ref(), self.settings.segment)?;
         }
         if let Some(folder) = folder.filter(|_| !outcome.rows.is_empty()) {
-            summary.rows_dropped = Some(rows::write(&folder.join("queries.arrow"), &outcome.rows)?);
+            summary.rows_dropped = Some(rows::write(&folder.join(record::QUERIES), &outcome.rows)?);
         }
         // A stream may be found damaged behind its last query.
         self.supervision.readers.look()?;

@@ -23,7 +23,7 @@ use serde_json::Value;
 use crate::base::{
     clock, events,
     failure::Failure,
-    output::{self, Replacing},
+    output::{self, OutputError},
 };
 use error::MergeError;
 use generator::Generator;
@@ -99,7 +99,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 }
 
 /// The directories differ, but links in them may lead to the same file.
-fn refuse_same_files(dirs: &[PathBuf], out: &Path) -> Result<(), Replacing> {
+fn refuse_same_files(dirs: &[PathBuf], out: &Path) -> Result<(), OutputError> {
     let names = rows::ADDED.iter().chain([&rows::QUERIES, &latency_log::NAME, &SUMMARY]);
     names.copied().try_for_each(|name| {
         let read: Vec<_> = dirs.iter().map(|dir| dir.join(name)).collect();

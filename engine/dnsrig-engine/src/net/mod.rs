@@ -9,6 +9,7 @@ pub mod ipv6;
 pub mod namespace;
 pub mod poller;
 pub mod prefix;
+pub mod source;
 pub mod tcp_info;
 pub mod tls;
 pub mod udp_batch;

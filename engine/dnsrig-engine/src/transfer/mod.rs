@@ -45,10 +45,7 @@ impl Advice for TransferError {
     fn hint(&self) -> String {
         match self {
             TransferError::Arguments(_) => "see `dnsrig-engine transfer --help`".into(),
-            TransferError::Sockets(server, _) => format!(
-                "see `ip route get {}`, whether this host has all addresses of --source, and `ulimit -n`",
-                server.ip()
-            ),
+            TransferError::Sockets(server, _) => format!("see `ip route get {}`, and `ulimit -n`", server.ip()),
             TransferError::Notify(..) => {
                 "run it as root on a host where no DNS server listens (ss -lpn), or take another --notify-port".into()
             }

@@ -18,6 +18,13 @@ use crate::{
     },
 };
 
+const TRANSFERS: &str = "transfers.arrow";
+const CONNECTIONS: &str = "connections.arrow";
+const INFO: &str = "tcp-info.arrow";
+
+/// All files that `--out` gets.
+pub const FILES: [&str; 3] = [TRANSFERS, CONNECTIONS, INFO];
+
 /// The three open files.
 pub struct Files {
     transfers: RowFile<'static, TransferRow>,
@@ -35,9 +42,9 @@ impl Files {
         unspecified: IpAddr,
     ) -> Result<Self, RowsError> {
         Ok(Files {
-            transfers: RowFile::create(&folder.join("transfers.arrow"), transfers(zones))?,
-            connections: RowFile::create(&folder.join("connections.arrow"), connections(sources, unspecified))?,
-            info: RowFile::create(&folder.join("tcp-info.arrow"), info())?,
+            transfers: RowFile::create(&folder.join(TRANSFERS), transfers(zones))?,
+            connections: RowFile::create(&folder.join(CONNECTIONS), connections(sources, unspecified))?,
+            info: RowFile::create(&folder.join(INFO), info())?,
         })
     }
 

@@ -19,9 +19,9 @@ use super::{
     notify::Listeners,
     report::Reporter,
     row_buffer::RowBuffer,
-    rows::Files,
+    rows::{FILES, Files},
     schedule::{Schedule, Settings, Share},
-    sinks::SinkFactory,
+    sinks::{SinkFactory, ZONE_SUFFIX},
     summary::Summary,
     worker::{Progress, Shared, Worker, WorkerResult},
 };
@@ -31,13 +31,18 @@ use crate::{
         events::{Anchors, ProgressTimer},
         failure::Failure,
         open_files,
+        output::{self, OutputError},
         stop::{INTERRUPTED, Stop, Wake},
         target::{self, Authority},
         threads::{self, Threads},
         units::nanoseconds,
     },
     dns::{tsig::sign::parse_key, zone_list::Zones},
-    net::{poller::Poller, tls::Client},
+    net::{
+        poller::Poller,
+        source,
+        tls::{Client, arguments::TlsArguments},
+    },
 };
 
 /// Progress is told this often.
@@ -51,6 +56,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let authority = target::authorise(arguments.server().ip(), arguments.instrument.i_am_authorized)?;
     arguments.check(0)?;
     arguments.socket_options().check(arguments.server())?;
+    check_outputs(arguments)?;
+    source::check(arguments.sources().into_iter().flatten())?;
     let stop = Stop::new(arguments.instrument.until_eof)?;
     let zones = Arc::new(zones(arguments, authority, &stop)?);
     arguments.check(zones.count())?;
@@ -82,6 +89,20 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         false if summary.is_good() => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
     })
+}
+
+/// Refuses folders of outputs that cannot be written to, or whose files would replace one that is read.
+fn check_outputs(arguments: &Arguments) -> Result<(), OutputError> {
+    let TlsArguments { ca, certificate, key, .. } = &arguments.tls;
+    let read = [&arguments.zones.zones, ca, certificate, key].map(Option::as_deref);
+    if let Some(folder) = &arguments.instrument.out {
+        output::check_folder(folder, &FILES, &read)?;
+    }
+    let Some(folder) = &arguments.checks.write else { return Ok(()) };
+    // Only files with such names are written there.
+    let zone_files = read.map(|path| path.filter(|path| path.extension().is_some_and(|suffix| suffix == ZONE_SUFFIX)));
+    let names: Vec<_> = zone_files.iter().flatten().filter_map(|path| path.file_name()?.to_str()).collect();
+    output::check_folder(folder, &names, &read)
 }
 
 /// The zones of the command line; a catalog is transferred for it.

@@ -48,6 +48,9 @@ impl Sink for Sinks {
     }
 }
 
+/// What the name of each zone's file ends with.
+pub const ZONE_SUFFIX: &str = "zone";
+
 /// Gives each transfer its sinks.
 #[derive(Clone, Default)]
 pub struct SinkFactory {
@@ -81,7 +84,7 @@ fn file_name(zone: &[u8]) -> String {
         label.as_slice().iter().map(byte).collect::<String>()
     });
     let labels: Vec<_> = labels.collect();
-    format!("{}.zone", if labels.is_empty() { "%".to_owned() } else { labels.join(".") })
+    format!("{}.{ZONE_SUFFIX}", if labels.is_empty() { "%".to_owned() } else { labels.join(".") })
 }
 
 /// A file that has its name only when it is complete.

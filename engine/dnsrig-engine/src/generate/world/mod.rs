@@ -105,6 +105,8 @@ pub fn generate(arguments: &Arguments) -> Result<Made, DatasetError> {
     let source = beside.with_file_name(&spec.names.file);
     let copy = arguments.out.with_file_name(&spec.names.file);
     if table.is_some() {
+        let names = [&arguments.names_out, &arguments.faulty_names_out].map(Option::as_deref);
+        output::refuse_inputs(&names, &[Some(&source)])?;
         fs::read(&source).and_then(|content| output::write(&copy, content)).map_err(writing(&copy))?;
     }
     let prefixes = Prefixes { ipv4: arguments.ipv4, ipv6: arguments.ipv6 };

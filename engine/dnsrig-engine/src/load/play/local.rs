@@ -1,11 +1,14 @@
 //! Whether this host receives what is sent to the addresses of clients.
 
 use std::{
-    fs, io,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket},
+    fs,
+    net::{IpAddr, Ipv6Addr},
 };
 
-use crate::{load::LoadError, net::prefix::Prefix};
+use crate::{
+    load::LoadError,
+    net::{prefix::Prefix, source},
+};
 
 /// All IPv6 routes, those of addresses among them. Without IPv6 there is no such file.
 const IPV6_ROUTES: &str = "/proc/net/ipv6_route";
@@ -18,7 +21,7 @@ pub fn check(prefix: Prefix, clients: u64) -> Result<(), LoadError> {
     for number in [0, clients.saturating_sub(1) as u32] {
         let Some(address) = prefix.client(number) else { continue };
         let is_local = match address {
-            IpAddr::V4(address) => is_local_v4(address),
+            IpAddr::V4(address) => !source::is_missing(address.into()),
             // A socket can be bound to addresses of devices only, not to those of local routes.
             IpAddr::V6(address) => fs::read_to_string(IPV6_ROUTES).map_or(true, |routes| is_local_v6(&routes, address)),
         };
@@ -27,11 +30,6 @@ pub fn check(prefix: Prefix, clients: u64) -> Result<(), LoadError> {
         }
     }
     Ok(())
-}
-
-/// What else may be wrong shows when packets are sent.
-fn is_local_v4(address: Ipv4Addr) -> bool {
-    !UdpSocket::bind((address, 0)).is_err_and(|error| error.kind() == io::ErrorKind::AddrNotAvailable)
 }
 
 /// Whether a local route leads to `address`, whatever its table.

@@ -14,7 +14,7 @@ use super::{
     transports::Transports,
 };
 use crate::{
-    base::{clock, failure::Failure, open_files, stop::INTERRUPTED, target, units::nanoseconds},
+    base::{clock, failure::Failure, open_files, output, stop::INTERRUPTED, target, units::nanoseconds},
     dns::stream::{Header, StreamReader},
     load::{
         LoadError,
@@ -24,6 +24,7 @@ use crate::{
         client_totals::ClientTotals,
         in_flight::{self, InFlight, MessageId},
         interval_stats::IntervalStats,
+        record::FILES,
         segment::{ClientAddresses, Part},
         source::Source,
         start::say_ready,
@@ -40,6 +41,9 @@ use crate::{
 /// Replays the stream.
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let authority = target::authorise(arguments.server().ip(), arguments.instrument.i_am_authorized)?;
+    if let Some(folder) = &arguments.out {
+        output::check_folder(folder, &FILES, &[Some(&arguments.stream)])?;
+    }
     let header = *StreamReader::open(&arguments.stream)?.header();
     arguments.check(&header, authority)?;
     if let Some(prefix) = arguments.clients_from {
@@ -186,15 +190,22 @@ fn opening(arguments: &Arguments, header: &Header) -> String {
         Some(prefix) => format!("addresses of {prefix}"),
         None => "this host's address, all the same one: name --clients-from for one each".into(),
     };
+    let [whole_s, sent_s] = [header.duration_ns as f64 / arguments.speed(), arguments.sending_ns(header) as f64]
+        .map(|ns| (ns / 1e8).round() / 10.0);
+    let mut pace = format!("{whole_s} s");
+    if whole_s >= 1.0 {
+        pace += &format!(", {} a second on average", grouped(arguments.mean_qps(header) as u64));
+    }
+    if sent_s < whole_s {
+        pace += &format!(", of which the first {sent_s} s are sent");
+    }
     format!(
-        "{}: {} queries of {} clients in {:.1} s, {} a second on average; Ctrl-C ends it early\n\
+        "{}: {} queries of {} clients in {pace}; Ctrl-C ends it early\n\
          Clients send from {from}; ports: {}\n\
          A line an interval, as soon as each of its queries is answered or given up after {} s:\n",
         arguments.server(),
         grouped(header.queries),
         grouped(header.clients),
-        arguments.sending_ns(header) as f64 / 1e9,
-        grouped(arguments.mean_qps(header) as u64),
         arguments.ports,
         arguments.timeout_s.as_secs_f64(),
     )

@@ -24,10 +24,10 @@ pub struct Options {
     pub idle_timeout: i64,
     /// The certificates for TLS, the server's own first; without, one is made (ECDSA P-256)
     #[arg(long, value_name = "PEM", requires = "key")]
-    certificate: Option<PathBuf>,
+    pub certificate: Option<PathBuf>,
     /// The certificate's key
     #[arg(long, value_name = "PEM", requires = "certificate")]
-    key: Option<PathBuf>,
+    pub key: Option<PathBuf>,
     /// End when standard input ends
     #[arg(long)]
     pub until_eof: bool,

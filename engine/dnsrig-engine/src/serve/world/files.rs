@@ -18,6 +18,10 @@ use crate::{
     world::{World, Zone, servers::Server},
 };
 
+pub const HINTS: &str = "root.hints";
+pub const ANCHOR: &str = "root.anchor";
+pub const MANIFEST: &str = "manifest.json";
+
 /// The TTL of hints, as in those of the real root: 1,000 hours.
 const HINTS_TTL_S: u32 = 3_600_000;
 
@@ -58,8 +62,8 @@ pub fn write(world: &World, specification: &Path, directory: &Path) -> Result<()
         let path = directory.join(name);
         fs::write(&path, text).map_err(failed(path))
     };
-    put("root.hints", hints(world))?;
-    put("root.anchor", anchor(world))?;
+    put(HINTS, hints(world))?;
+    put(ANCHOR, anchor(world))?;
     let count = |depth| world.zones().filter(|zone| zone.depth() == depth).count();
     let signed = |depth| world.zones().filter(|zone| zone.depth() == depth && world.signing(*zone).is_some()).count();
     let Validity { inception_s, expiration_s } = world.validity();
@@ -78,7 +82,7 @@ pub fn write(world: &World, specification: &Path, directory: &Path) -> Result<()
         expiration_s,
     };
     let text = serde_json::to_string_pretty(&manifest).map_err(|error| failed(directory.into())(error.into()))?;
-    put("manifest.json", text + "\n")
+    put(MANIFEST, text + "\n")
 }
 
 /// The root's servers, as resolvers read them.

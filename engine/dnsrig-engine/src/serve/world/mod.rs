@@ -37,6 +37,7 @@ use crate::{
         clock,
         events::{self, emit, emit_patiently},
         failure::Failure,
+        output::{self, OutputError},
         target,
     },
     dns::dnssec::secret::Nonces,
@@ -86,9 +87,10 @@ fn serve(arguments: &Arguments, world: Arc<World>, out: &Path) -> Result<ExitCod
     let shell = &arguments.shell;
     target::authorise_own(arguments.ipv6.base, shell.i_am_authorized)?;
     let mut server = Server::new(arguments.ipv4.base, shell)?;
+    refuse_inputs(arguments, &world, out)?;
     world.prepare_signing();
     files::write(&world, &arguments.specification, out)?;
-    let (writer, seconds) = Writer::start(&out.join("queries.arrow"))?;
+    let (writer, seconds) = Writer::start(&out.join(rows::SECONDS))?;
     let nonces = if arguments.reproducible { Nonces::Reproducible } else { Nonces::Random };
     let cache_bytes = (arguments.signature_cache_mib << 20) / shell.threads().max(1);
     let mut signatures = Signatures::new(nonces, cache_bytes);
@@ -103,15 +105,24 @@ fn serve(arguments: &Arguments, world: Arc<World>, out: &Path) -> Result<ExitCod
     })?;
     drop(seconds);
     let root = SocketAddr::new(world.prefixes.ipv4(0), port);
-    let hints = out.join("root.hints").display().to_string();
+    let hints = out.join(files::HINTS).display().to_string();
     let (threads, zones) = (shell.threads(), world.zones().count());
     emit("ready", clock::monotonic_ns(), &Ready { threads, port, root, zones, hints, ahead })?;
     let (now_ns, threads) = server.serve()?;
     writer.finish()?;
     let summary = Summary::new(now_ns - start_ns, threads);
-    rows::write_unknown(&out.join("not-in-world.arrow"), &summary.total)?;
+    rows::write_unknown(&out.join(rows::UNKNOWN), &summary.total)?;
     events::summary(now_ns, &summary)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Refuses a folder whose files would replace one that is read.
+fn refuse_inputs(arguments: &Arguments, world: &World, out: &Path) -> Result<(), OutputError> {
+    let written =
+        [files::HINTS, files::ANCHOR, files::MANIFEST, rows::SECONDS, rows::UNKNOWN].map(|name| out.join(name));
+    let names = arguments.specification.with_file_name(&world.spec.names.file);
+    let read = [Some(arguments.specification.as_path()), Some(&names), arguments.sign_ahead.as_deref()];
+    output::refuse_inputs(&written.each_ref().map(|path| Some(path.as_path())), &read)
 }
 
 /// The sockets of each thread, of all families; they have one port.

@@ -16,6 +16,9 @@ use crate::{
     world::fault::Fault,
 };
 
+pub const SECONDS: &str = "queries.arrow";
+pub const UNKNOWN: &str = "not-in-world.arrow";
+
 /// So many seconds' counts may wait for the disk.
 const WAITING_MAX: usize = 256;
 

@@ -42,6 +42,7 @@ use crate::{
         clock,
         events::{self, emit},
         failure::Failure,
+        output,
     },
     net::tls::{self, identity},
     serve::{
@@ -100,6 +101,8 @@ struct SecondarySummary {
 /// Serves until someone ends it.
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let Arguments { address, shell, .. } = arguments;
+    let read = [&shell.certificate, &shell.key, &arguments.client_ca].map(Option::as_deref);
+    output::check(&[arguments.out.as_deref()], &read)?;
     let notified = arguments.notified()?;
     let mut server = Server::new(address.ip(), shell)?;
     let start_ns = clock::monotonic_ns();
