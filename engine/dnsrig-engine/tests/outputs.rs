@@ -103,3 +103,28 @@ fn an_output_without_a_folder_is_refused_before_the_work() {
     let (code, errors) = run(folder, &format!("probe {server} --zones in --limit-s 0.1 --out ."), Stdio::null());
     assert!(code == Some(2) && errors.contains(". is a folder, and a file is to be written"), "{code:?}: {errors}");
 }
+
+#[test]
+fn a_secret_is_not_repeated() {
+    let (folder, server) = (tempfile::tempdir().unwrap(), nobody());
+    fs::write(folder.path().join("in"), "a.example\n").unwrap();
+    for command in [
+        format!("propagation --primary {server} --secondary {server} --zones in --changes 1"),
+        format!("change {server} --zones in --changes-per-s 9"),
+        format!("interrogate {server} --zones in"),
+        format!("transfer {server} --zones in"),
+        format!("load {server} --zones in"),
+        format!("serve zones {server} --count 1"),
+    ] {
+        let (code, errors) = run(folder.path(), &format!("{command} --tsig hmac-md5:key:c2VjcmV0"), Stdio::null());
+        assert!(
+            code == Some(2) && errors.contains("--tsig: the algorithm is none of"),
+            "{command}: {code:?}: {errors}"
+        );
+        assert!(
+            errors.contains("hint: give --tsig ALGORITHM:NAME:SECRET") && !errors.contains("c2VjcmV0\n"),
+            "{errors}"
+        );
+        assert!(!errors.contains("key:c2VjcmV0"), "{command}: {errors}");
+    }
+}

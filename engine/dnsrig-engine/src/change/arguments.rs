@@ -3,7 +3,6 @@
 use std::{
     net::{IpAddr, SocketAddr},
     path::PathBuf,
-    sync::Arc,
     time::Duration,
 };
 
@@ -13,10 +12,7 @@ use crate::{
         target,
         units::{parse_changes_per_s, parse_seconds},
     },
-    dns::{
-        tsig::sign::{Signer, parse_key},
-        update::TooLong,
-    },
+    dns::update::TooLong,
 };
 
 /// Changes a second that a foreign target gets at most.
@@ -77,8 +73,8 @@ pub struct Arguments {
     #[arg(long, value_name = "S", default_value = "5", value_parser = parse_seconds)]
     pub timeout_s: Duration,
     /// Sign updates with this key
-    #[arg(long, value_name = "ALGORITHM:NAME:SECRET", value_parser = parse_key)]
-    pub tsig: Option<Arc<Signer>>,
+    #[arg(long, value_name = "ALGORITHM:NAME:SECRET")]
+    pub tsig: Option<String>,
     /// Write a row for each change to this file (Arrow IPC stream)
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,

@@ -35,7 +35,10 @@ use crate::{
             Churn,
             rows::{self, Row},
         },
-        tsig::{sign::Signer, verify::Verifier},
+        tsig::{
+            sign::{Signer, parse_key},
+            verify::Verifier,
+        },
         update,
         zone_list::Zones,
     },
@@ -52,6 +55,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if authority == Authority::Vouched && arguments.changes_per_s > RATE_VOUCHED_MAX {
         return Err(ChangeError::TooFast.into());
     }
+    let key = arguments.tsig.as_deref().map(parse_key).transpose()?;
     output::check(&[arguments.out.as_deref()], &[arguments.zones.as_deref(), arguments.members.as_deref()])?;
     let plan = plan(arguments)?;
     let stop = Stop::new(arguments.until_eof)?;
@@ -59,7 +63,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let anchors = Anchors::start()?;
     let start_ns = clock::monotonic_ns();
     let mut stream = Stream {
-        key: arguments.tsig.clone(),
+        key,
         verifiers: HashMap::new(),
         core: Core::new(settings(arguments, start_ns)?, start_ns),
         report: Report::new(start_ns, anchors),

@@ -2,7 +2,7 @@
 
 use std::{net::IpAddr, path::PathBuf};
 
-use super::{InterrogateError, server::Server, tls::Tls};
+use super::{server::Server, tls::Tls};
 use crate::{
     base::{
         failure::Failure,
@@ -57,7 +57,7 @@ pub struct Arguments {
 impl Arguments {
     /// Whom to ask, and with which key.
     pub fn server(&self) -> Result<Server, Failure> {
-        let signer = self.tsig.as_deref().map(parse_key).transpose().map_err(InterrogateError::Tsig)?;
+        let signer = self.tsig.as_deref().map(parse_key).transpose()?;
         let make = self.tls.clients(self.primary.address, DOT, false, SESSIONS_MAX)?;
         Ok(Server {
             tcp: self.primary.or_port(target::DNS_PORT),

@@ -53,8 +53,6 @@ use server::Server;
 pub enum InterrogateError {
     #[error("no connection to {0}: {1}; and none on port {2}: {3}")]
     Nobody(SocketAddr, CloseReason, u16, CloseReason),
-    #[error("--tsig: {0}")]
-    Tsig(&'static str),
     #[error("cannot write {}: {}", .0.display(), .1)]
     Write(PathBuf, io::Error),
 }
@@ -65,13 +63,8 @@ impl Advice for InterrogateError {
             InterrogateError::Nobody(tcp, ..) => {
                 format!("is a server running there? See `ip route get {}`, and --xot-port for TLS", tcp.ip())
             }
-            InterrogateError::Tsig(_) => "see `dnsrig-engine interrogate --help`".into(),
             InterrogateError::Write(..) => "choose another file with --out".into(),
         }
-    }
-
-    fn exit_code(&self) -> u8 {
-        if matches!(self, InterrogateError::Tsig(_)) { 2 } else { 1 }
     }
 }
 

@@ -3,17 +3,13 @@
 use std::{
     net::{IpAddr, SocketAddr},
     path::PathBuf,
-    sync::Arc,
     time::Duration,
 };
 
-use crate::{
-    base::{
-        failure::Advice,
-        target,
-        units::{parse_changes_per_s, parse_seconds},
-    },
-    dns::tsig::sign::{Signer, parse_key},
+use crate::base::{
+    failure::Advice,
+    target,
+    units::{parse_changes_per_s, parse_seconds},
 };
 
 /// Measure how long a change on a primary takes to each of its secondaries.
@@ -76,8 +72,8 @@ pub struct Arguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub poll_rate_per_s: Option<u32>,
     /// Sign updates with this key
-    #[arg(long, value_name = "ALGORITHM:NAME:SECRET", value_parser = parse_key)]
-    pub tsig: Option<Arc<Signer>>,
+    #[arg(long, value_name = "ALGORITHM:NAME:SECRET")]
+    pub tsig: Option<String>,
     /// Write a row for each change and secondary to this file (Arrow IPC stream)
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,

@@ -31,6 +31,7 @@ use crate::{
     dns::{
         query::soa_query,
         soa::{self, Verdict},
+        tsig::sign::parse_key,
         update,
         zone_list::{Zones, ZonesError},
     },
@@ -59,6 +60,7 @@ const ANSWERS_WAITING: u32 = 2048;
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let authority = authorise(arguments)?;
     check(arguments)?;
+    let key = arguments.tsig.as_deref().map(parse_key).transpose()?;
     output::check(&[arguments.out.as_deref()], &[arguments.zones.as_deref()])?;
     let zones = zones(arguments)?;
     let stop = Stop::new(arguments.until_eof)?;
@@ -68,7 +70,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     // One socket for all servers: one descriptor to wait for, and whoever answers is told by the address.
     let socket = udp_client::bind(arguments.primary, Some(ANSWERS_WAITING)).map_err(failed)?;
     socket.set_nonblocking(true).map_err(failed)?;
-    let learnt = Primary::learn(&socket, arguments.primary, &zones, arguments.tsig.clone(), &stop)?;
+    let learnt = Primary::learn(&socket, arguments.primary, &zones, key, &stop)?;
     let Some(primary) = learnt else { return Ok(Outcome::Interrupted.exit_code()) };
     let anchors = Anchors::start()?;
     let start_ns = first_change_ns(arguments, clock::monotonic_ns())?;

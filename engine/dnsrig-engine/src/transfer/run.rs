@@ -184,8 +184,7 @@ impl Part {
             }
             false => None,
         };
-        let signer = arguments.connections.tsig.as_deref().map(parse_key).transpose();
-        let signer = signer.map_err(|error| TransferError::Arguments(format!("--tsig: {error}")))?;
+        let signer = arguments.connections.tsig.as_deref().map(parse_key).transpose()?;
         let dial = Dial {
             server: arguments.server(),
             server_udp: arguments.server_udp(),

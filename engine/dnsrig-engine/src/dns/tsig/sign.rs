@@ -13,7 +13,7 @@ use domain::{
 use ring::hmac;
 
 use super::key;
-use crate::dns::header;
+use crate::{base::failure::Advice, dns::header};
 
 /// By how much the clocks of client and server may differ, in seconds: the recommended value (RFC 8945 §10).
 pub const FUDGE_S: u16 = 300;
@@ -37,6 +37,22 @@ impl Variables<'_> {
     pub fn at(time_s: u64) -> Self {
         let [_, _, time @ ..] = time_s.to_be_bytes();
         Variables { time, fudge: FUDGE_S.to_be_bytes(), error: [0; 2], other: &[] }
+    }
+}
+
+/// What a command line has as a key is none. The secret is not repeated.
+#[derive(Debug, thiserror::Error)]
+#[error("--tsig: {0}")]
+pub struct KeyError(&'static str);
+
+impl Advice for KeyError {
+    fn hint(&self) -> String {
+        "give --tsig ALGORITHM:NAME:SECRET, such as hmac-sha256:key.example:c2VjcmV0IG9mIGEga2V5, the secret in base64"
+            .into()
+    }
+
+    fn exit_code(&self) -> u8 {
+        2
     }
 }
 
@@ -64,8 +80,8 @@ impl fmt::Debug for Signer {
 
 impl Signer {
     /// Prepares a key from its text, see [`key::read`].
-    pub fn parse(text: &str) -> Result<Self, &'static str> {
-        key::read(text).map(|parts| Self::new(&parts))
+    pub fn parse(text: &str) -> Result<Self, KeyError> {
+        key::read(text).map(|parts| Self::new(&parts)).map_err(KeyError)
     }
 
     fn new(parts: &key::Parts) -> Self {
@@ -157,7 +173,7 @@ impl Signer {
 }
 
 /// Reads a key that may be shared, as a command line gives it.
-pub fn parse_key(text: &str) -> Result<Arc<Signer>, &'static str> {
+pub fn parse_key(text: &str) -> Result<Arc<Signer>, KeyError> {
     Signer::parse(text).map(Arc::new)
 }
 

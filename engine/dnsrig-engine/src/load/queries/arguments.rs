@@ -10,7 +10,7 @@ use crate::{
     base::{popularity::Popularity, units::parse_share},
     dns::{
         query_options::{Edns, Options, UDP_PAYLOAD_BYTES_MIN},
-        tsig::sign::Signer,
+        tsig::sign::{KeyError, Signer},
     },
 };
 
@@ -102,8 +102,8 @@ impl QueryArguments {
     }
 
     /// What signs the queries, if anything.
-    pub fn signer(&self) -> Result<Option<Signer>, QueryError> {
-        self.tsig.as_ref().map(|KeyText(text)| Signer::parse(text)).transpose().map_err(QueryError::Tsig)
+    pub fn signer(&self) -> Result<Option<Signer>, KeyError> {
+        self.tsig.as_ref().map(|KeyText(text)| Signer::parse(text)).transpose()
     }
 
     fn options(&self) -> Result<Options, QueryError> {

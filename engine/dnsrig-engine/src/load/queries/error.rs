@@ -25,9 +25,6 @@ pub enum QueryError {
     /// No query can be made of a zone.
     #[error("{}: {reason}", path.display())]
     Zone { path: PathBuf, reason: String },
-    /// A key of TSIG is none. The secret is not repeated.
-    #[error("--tsig: {0}")]
-    Tsig(&'static str),
     /// The arguments contradict each other.
     #[error("{0}")]
     Arguments(&'static str),
@@ -49,12 +46,7 @@ impl Advice for QueryError {
                     .into()
             }
             QueryError::Zone { .. } => "leave that zone out of the list, or lower --missing or --sequence".into(),
-            QueryError::Tsig(_) => {
-                "give --tsig ALGORITHM:NAME:SECRET, such as hmac-sha256:key.example:c2VjcmV0IG9mIGEga2V5, the secret in \
-                 base64"
-                    .into()
-            }
-            QueryError::Arguments(_) => "see --help".into(),
+            QueryError::Arguments(_) => "see `dnsrig-engine load --help`".into(),
         }
     }
 

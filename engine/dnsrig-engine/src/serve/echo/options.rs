@@ -106,12 +106,14 @@ impl Arguments {
     pub fn faults(&self) -> Result<Settings, ServeError> {
         if self.jitter > self.delay {
             return Err(ServeError::Arguments(
-                "--jitter is more than --delay: answers would be due before their queries",
+                "--jitter is more than --delay, so answers would be due before their queries: raise --delay",
             ));
         }
         let (stall_ns, stall_every_ns) = (self.stall.unwrap_or(0), self.stall_every.unwrap_or(0));
         if stall_ns > 0 && stall_ns >= stall_every_ns {
-            return Err(ServeError::Arguments("--stall is not less than --stall-every: nothing would be answered"));
+            return Err(ServeError::Arguments(
+                "--stall is not less than --stall-every, so nothing would be answered: lower it",
+            ));
         }
         let Arguments { delay: delay_ns, jitter: jitter_ns, loss, seed, .. } = *self;
         Ok(Settings { delay_ns, jitter_ns, loss, stall_ns, stall_every_ns, seed })

@@ -193,8 +193,14 @@ impl Arguments {
     }
 
     /// The server's nature; changes begin at `start_ns`.
-    pub fn primary(&self, start_ns: i64) -> Result<Primary, ServeError> {
-        let key = self.tsig.as_deref().map(Signer::parse).transpose().map_err(ServeError::Arguments)?;
+    pub fn primary(&self, start_ns: i64) -> Result<Primary, Failure> {
+        let key = self.tsig.as_deref().map(Signer::parse).transpose()?;
+        if key.is_none() && self.fault.iter().any(|fault| matches!(fault, Fault::TsigMissing | Fault::TsigWrong)) {
+            return Err(ServeError::Arguments(
+                "faults of signatures need a key, by --tsig: without one nothing is signed",
+            )
+            .into());
+        }
         let cut = Cut {
             bytes_max: self.message_bytes.into(),
             records_max: self.records_per_message.unwrap_or(u16::MAX),
@@ -223,10 +229,13 @@ impl Arguments {
             }
         }
         if all.len() > NOTIFIED_MAX {
-            return Err(ServeError::Arguments("--notify names more than 65,536 addresses").into());
+            return Err(ServeError::Arguments("--notify names more than 65,536 addresses: name fewer").into());
         }
         if all.iter().any(|one| one.is_ipv4() != self.address.is_ipv4()) {
-            return Err(ServeError::Arguments("--notify names an address of another family than the server's").into());
+            return Err(ServeError::Arguments(
+                "--notify names an address of another family than the server's: use a server for each family",
+            )
+            .into());
         }
         for address in &all {
             target::authorise(address.ip(), self.shell.i_am_authorized)?;
@@ -238,12 +247,12 @@ impl Arguments {
         let catalog = self.catalog.clone().unwrap_or_else(|| format!("catalog.{}", self.suffix));
         let (suffix, catalog) = (names::wire(&self.suffix), names::wire(&catalog));
         if names::zone_number(&catalog, &suffix).is_some() {
-            return Err(ServeError::Arguments("--catalog is the name of one of the zones"));
+            return Err(ServeError::Arguments("--catalog is the name of one of the zones: give it another one"));
         }
         let churn = match self.changes_of {
             ChangesOf::Zones => None,
             ChangesOf::Catalog => Some(Churn::new(self.count, self.first_member, self.absent).ok_or(
-                ServeError::Arguments("--first-member leaves fewer than two members that could leave and come back"),
+                ServeError::Arguments("--first-member leaves fewer than two members that could leave and come back: lower it, or raise --count"),
             )?),
         };
         let kept = self.changes_kept.unwrap_or(if churn.is_some() { CATALOG_CHANGES_KEPT } else { ZONE_CHANGES_KEPT });
