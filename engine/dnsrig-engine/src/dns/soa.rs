@@ -34,20 +34,22 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// What came, in words for people.
-    pub fn words(self) -> &'static str {
+    /// What `message` was, of which this is the verdict, in words for people.
+    pub fn words(self, message: &[u8]) -> String {
+        let header = Message::from_octets(message).map(|message| message.header()).unwrap_or_default();
         match self {
             Verdict::Seen { .. } => "the awaited serial",
             Verdict::Newer { .. } => "a newer serial",
             Verdict::Older => "an older serial",
-            Verdict::ServFail => "SERVFAIL",
-            Verdict::Refused => "REFUSED",
-            Verdict::NxDomain => "NXDOMAIN",
             Verdict::NotAuthoritative => "an answer that is not authoritative",
-            Verdict::Other => "an answer without the SOA",
             Verdict::Malformed => "a message that cannot be read",
+            Verdict::Mismatched if !header.qr() => "a message that is no response",
             Verdict::Mismatched => "the answer to another question",
+            _ if header.rcode() != Rcode::NOERROR => return header.rcode().to_string(),
+            _ if header.tc() => "a truncated answer",
+            _ => "an answer without the SOA",
         }
+        .into()
     }
 }
 

@@ -24,6 +24,8 @@ use crate::base::{
 /// For each change and secondary two times bracket the moment of arrival: last_unseen_ns, when the latest poll was sent
 /// that still showed an older serial, and seen_ns, when the answer came that showed the new one.
 ///
+/// Before the first change the primary is asked for the SOA of each zone, one after the other.
+///
 /// Exit codes: 0 all changes were seen everywhere, 3 not all within --limit-s or not all accepted, 130 interrupted,
 /// 2 bad input, 1 other errors.
 #[derive(Debug, clap::Args)]
@@ -65,6 +67,9 @@ pub struct Arguments {
     /// Give up a change that is not everywhere after this long
     #[arg(long, value_name = "S", default_value = "30", value_parser = parse_seconds)]
     pub limit_s: Duration,
+    /// Give up before the first change if the primary has not shown the SOA of every zone after this long (exit code 1)
+    #[arg(long, value_name = "S", default_value = "600", value_parser = parse_seconds)]
+    pub learn_limit_s: Duration,
     /// Make no more changes after this long, however few were made; those made before are still waited for
     #[arg(long, value_name = "S", value_parser = parse_seconds)]
     pub stop_after_s: Option<Duration>,

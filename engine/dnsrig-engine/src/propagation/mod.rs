@@ -70,7 +70,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     // One socket for all servers: one descriptor to wait for, and whoever answers is told by the address.
     let socket = udp_client::bind(arguments.primary, Some(ANSWERS_WAITING)).map_err(failed)?;
     socket.set_nonblocking(true).map_err(failed)?;
-    let learnt = Primary::learn(&socket, arguments.primary, &zones, key, &stop)?;
+    let limit = arguments.learn_limit_s;
+    let learnt = Primary::learn(&socket, arguments.primary, &zones, key, limit, &stop)?;
     let Some(primary) = learnt else { return Ok(Outcome::Interrupted.exit_code()) };
     let anchors = Anchors::start()?;
     let start_ns = first_change_ns(arguments, clock::monotonic_ns())?;

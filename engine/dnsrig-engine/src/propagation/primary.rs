@@ -9,6 +9,7 @@ use std::{
     net::{SocketAddr, UdpSocket},
     os::fd::AsFd,
     sync::Arc,
+    time::Duration,
 };
 
 use domain::{
@@ -21,6 +22,7 @@ use crate::{
         clock,
         failure::{Advice, Failure},
         stop::{Stop, Wake},
+        units::nanoseconds,
     },
     dns::{
         header::{RCODE, UDP_BYTES_MAX},
@@ -32,7 +34,7 @@ use crate::{
     },
 };
 
-/// The primary is asked for each SOA so often, and each time waited for so long.
+/// The primary is asked for each SOA at most so many times, and each time waited for so long.
 const TRIES: u16 = 8;
 const TRY_NS: i64 = 500_000_000;
 
@@ -48,8 +50,14 @@ pub enum LearnError {
         primary: SocketAddr,
         zone: String,
         /// What came last in its place.
-        came: &'static str,
+        came: String,
     },
+    /// There is a limit for all zones together.
+    #[error(
+        "not all zones were learnt from the primary {primary} within {} s: {known} of {zones} were ({zone}: {came})",
+        limit.as_secs_f64()
+    )]
+    TooLong { primary: SocketAddr, zone: String, known: u32, zones: u32, limit: Duration, came: String },
 }
 
 impl Advice for LearnError {
@@ -58,6 +66,9 @@ impl Advice for LearnError {
             LearnError::Socket(primary, _) => format!("see `ip route get {}`", primary.ip()),
             LearnError::NoAnswer { primary, zone, .. } => {
                 format!("see `dig +norecurse @{} -p {} {zone} SOA`", primary.ip(), primary.port())
+            }
+            LearnError::TooLong { .. } => {
+                "raise --learn-limit-s, or change fewer zones: they are asked for one after the other".into()
             }
         }
     }
@@ -81,18 +92,34 @@ pub struct Primary {
 }
 
 impl Primary {
-    /// Asks `address` for the SOA of every zone, one after the other, on a socket that does not block. None: someone
-    /// asked us to end.
+    /// Asks `address` for the SOA of every zone, one after the other, on a socket that does not block, and gives up
+    /// after `limit`. None: someone asked us to end.
     pub fn learn(
         socket: &UdpSocket,
         address: SocketAddr,
         zones: &Zones,
         key: Option<Arc<Signer>>,
+        limit: Duration,
         stop: &Stop,
     ) -> Result<Option<Self>, Failure> {
-        let known = (0..zones.count()).map(|zone| ask(socket, address, zones.name(zone), stop));
-        let known = known.collect::<Result<Option<_>, _>>()?;
-        Ok(known.map(|zones| Primary { address, key, zones, verifiers: HashMap::new() }))
+        let end_ns = clock::monotonic_ns().saturating_add(nanoseconds(limit));
+        let mut known = Vec::new();
+        for zone in 0..zones.count() {
+            let name = zones.name(zone);
+            match ask(socket, address, name, end_ns, stop)? {
+                Asked::Known(soa) => known.push(soa),
+                Asked::Stopped => return Ok(None),
+                Asked::Nothing { came, in_time } => {
+                    let (primary, zone, zones) = (address, name.to_string(), zones.count());
+                    return Err(match in_time {
+                        true => LearnError::NoAnswer { primary, zone, came },
+                        false => LearnError::TooLong { primary, zone, known: known.len() as u32, zones, limit, came },
+                    }
+                    .into());
+                }
+            }
+        }
+        Ok(Some(Primary { address, key, zones: known, verifiers: HashMap::new() }))
     }
 
     /// Where it is.
@@ -128,44 +155,63 @@ impl Primary {
     }
 }
 
-fn ask(socket: &UdpSocket, address: SocketAddr, name: &Name<[u8]>, stop: &Stop) -> Result<Option<SoaParts>, Failure> {
+/// What came of asking for a zone.
+enum Asked {
+    Known(SoaParts),
+    /// Nothing that teaches, in all tries or until the time of all zones was over, and what came last.
+    Nothing {
+        came: String,
+        in_time: bool,
+    },
+    /// Someone asked us to end.
+    Stopped,
+}
+
+fn ask(socket: &UdpSocket, address: SocketAddr, name: &Name<[u8]>, end_ns: i64, stop: &Stop) -> Result<Asked, Failure> {
     let failed = |error| LearnError::Socket(address, error);
     let mut buffer = [0; UDP_BYTES_MAX + 1];
-    let mut came = "nothing came";
+    let mut came = "nothing came".to_owned();
     for id in 0..TRIES {
         socket.send_to(&soa_query(id, name.as_slice()), address).map_err(failed)?;
-        let give_up_ns = clock::monotonic_ns() + TRY_NS;
+        let give_up_ns = end_ns.min(clock::monotonic_ns() + TRY_NS);
         loop {
             let rest_ns = give_up_ns - clock::monotonic_ns();
             if rest_ns <= 0 {
                 break;
             }
             if stop.wait(Some(socket.as_fd()), rest_ns)? == Wake::Stop {
-                return Ok(None);
+                return Ok(Asked::Stopped);
             }
             match socket.recv_from(&mut buffer) {
-                Ok((length, from)) if from == address => match read_soa(&buffer[..length], name) {
-                    Ok(parts) => return Ok(Some(parts)),
-                    Err(verdict) => came = verdict.words(),
+                Ok((length, from)) if from == address => match read_soa(&buffer[..length], name, id) {
+                    Ok(soa) => return Ok(Asked::Known(soa)),
+                    Err(what) => came = what,
                 },
                 Ok(_) => {}
                 Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
                 Err(error) => return Err(failed(error).into()),
             }
         }
+        if clock::monotonic_ns() >= end_ns {
+            return Ok(Asked::Nothing { came, in_time: false });
+        }
     }
-    Err(LearnError::NoAnswer { primary: address, zone: name.to_string(), came }.into())
+    Ok(Asked::Nothing { came, in_time: true })
 }
 
-/// The SOA of `name` in an authoritative answer, or what came in its place.
-fn read_soa(bytes: &[u8], name: &Name<[u8]>) -> Result<SoaParts, Verdict> {
+/// The SOA of `name` in an authoritative answer to a query with an id of at most `id_max`, or what came in its place.
+fn read_soa(bytes: &[u8], name: &Name<[u8]>, id_max: u16) -> Result<SoaParts, String> {
     let verdict = read_answer(bytes, name, None);
     if !matches!(verdict, Verdict::Seen { .. }) {
-        return Err(verdict);
+        return Err(verdict.words(bytes));
     }
-    let message = Message::from_octets(bytes).map_err(|_| Verdict::Malformed)?;
-    let answer = message.answer().map_err(|_| Verdict::Malformed)?;
-    let record = answer.limit_to_in::<Soa<ParsedName<_>>>().find_map(Result::ok).ok_or(Verdict::Malformed)?;
+    let malformed = || Verdict::Malformed.words(bytes);
+    let message = Message::from_octets(bytes).map_err(|_| malformed())?;
+    if message.header().id() > id_max {
+        return Err("an answer with an id that was not asked with".into());
+    }
+    let answer = message.answer().map_err(|_| malformed())?;
+    let record = answer.limit_to_in::<Soa<ParsedName<_>>>().find_map(Result::ok).ok_or_else(malformed)?;
     let soa = record.data();
     let timers = [soa.refresh(), soa.retry(), soa.expire(), soa.minimum()].map(|timer| timer.as_secs().to_be_bytes());
     Ok(SoaParts {
@@ -195,7 +241,7 @@ mod tests {
     fn an_update_keeps_the_soa_but_for_its_serial() {
         let name = Name::<Vec<u8>>::from_str("z.example").unwrap();
         let name = Name::from_slice(name.as_slice()).unwrap();
-        let known = read_soa(&answer(), name).ok().unwrap();
+        let known = read_soa(&answer(), name, 7).ok().unwrap();
         assert_eq!((known.serial, known.ttl_s), (7, 60));
         let address = "127.0.0.1:53".parse().unwrap();
         let mut primary = Primary { address, key: None, zones: vec![known], verifiers: HashMap::new() };
@@ -208,11 +254,33 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_authoritative_teaches_nothing() {
+    fn what_teaches_nothing_is_named() {
         let name = Name::<Vec<u8>>::from_str("z.example").unwrap();
-        let mut bytes = answer();
-        bytes[2] = 0x80;
         let name = Name::from_slice(name.as_slice()).unwrap();
-        assert_eq!(read_soa(&bytes, name).err(), Some(Verdict::NotAuthoritative));
+        for (flags, rcode, named) in [
+            (0x80, 0, "not authoritative"),
+            (0x86, 0, "a truncated answer"),
+            (0x84, 9, "NOTAUTH"),
+            (0x84, 5, "REFUSED"),
+            (0x04, 0, "no response"),
+        ] {
+            let mut bytes = answer();
+            (bytes[2], bytes[3]) = (flags, rcode);
+            let came = read_soa(&bytes, name, 7).err().unwrap();
+            assert!(came.contains(named), "{flags:x} {rcode}: {came}");
+        }
+        assert!(read_soa(&answer(), name, 6).err().unwrap().contains("an id that was not asked with"));
+    }
+
+    #[test]
+    fn learning_has_a_limit_for_all_zones_together() {
+        let [silent, socket] = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
+        socket.set_nonblocking(true).unwrap();
+        let zones = Zones::named(&["a.example".into(), "b.example".into()]).unwrap();
+        let (address, limit) = (silent.local_addr().unwrap(), Duration::from_millis(5));
+        let learnt = Primary::learn(&socket, address, &zones, None, limit, &Stop::new(false).unwrap());
+        let error = learnt.err().unwrap();
+        assert!(error.sentence.contains("within 0.005 s: 0 of 2 were (a.example: nothing came)"), "{}", error.sentence);
+        assert!(error.hint.contains("--learn-limit-s"));
     }
 }
