@@ -224,7 +224,7 @@ fn what_cannot_be_played_is_told_with_what_to_do() {
         (&["--clients-from", "127.0.0.0/16"], "is within"),
         (&["--clients-from", "2001:2::/64"], "different families"),
         (&["--server", "192.0.2.1"], "--i-am-authorized 192.0.2.1"),
-        (&["--ports", "1", "--threads", "2"], "name at least --ports 2"),
+        (&["--ports", "1", "--threads", "2"], "--threads, each of which needs one: use --ports 2 or more"),
         (&["--server", "192.0.2.1", "--i-am-authorized", "192.0.2.1"], "name --speed"),
     ] {
         let mut command = Command::new(ENGINE);

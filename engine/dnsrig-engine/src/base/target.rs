@@ -39,7 +39,7 @@ pub enum TargetError {
 impl Advice for TargetError {
     fn hint(&self) -> String {
         let (TargetError::Foreign(address) | TargetError::Leaves(address, _) | TargetError::Unknown(address, _)) = self;
-        format!("if that server is yours to load, say so with --i-am-authorized {address}")
+        format!("if you may use that address, confirm it with --i-am-authorized {address}")
     }
 
     fn exit_code(&self) -> u8 {

@@ -308,7 +308,7 @@ impl Arguments {
         }
         let table = in_flight::table_for(outstanding, clients).ok_or_else(|| {
             LoadError::Arguments(format!(
-                "--clients {clients} have too few message ids for {outstanding:.0} outstanding queries: use at least {}",
+                "{clients} clients have too few message ids for {outstanding:.0} queries at a time: use --clients {} or more",
                 fitting.max(clients + 1)
             ))
         })?;
@@ -345,7 +345,9 @@ impl Arguments {
         let Instrument { until_eof, led, segment, .. } = self.instrument;
         let wrong = |text: &str| Err(LoadError::Arguments(text.into()));
         if self.queries.reads_standard_input() && (until_eof || led) {
-            return wrong("--until-eof or --led and queries from standard input exclude each other");
+            return wrong(
+                "--until-eof and --led read standard input, so queries cannot come from there: give --queries a file",
+            );
         }
         if self.ramp && !led && segment.of > 1 {
             return wrong("a ramp of several generators needs --led: the first one leads the others");
@@ -361,7 +363,9 @@ impl Arguments {
         }
         if let Some(source) = self.sources.iter().find(|source| source.is_ipv4() != self.server.address.is_ipv4()) {
             let server = self.server.address;
-            return Err(LoadError::Arguments(format!("--source {source} and {server} are of different families")));
+            return Err(LoadError::Arguments(format!(
+                "--source {source} and {server} are of different families: name addresses of the server's family"
+            )));
         }
         Ok(())
     }

@@ -95,7 +95,7 @@ pub fn parse(text: &str) -> Result<Prefix, String> {
         return Err(format!("`{text}` is within {prefix}: name that, or a longer one"));
     }
     if prefix.clients() == 0 {
-        return Err("a prefix has room for clients from /30 on, or /126".into());
+        return Err("a prefix with room for clients is a /30 or shorter, of IPv6 a /126 or shorter".into());
     }
     Ok(prefix)
 }

@@ -333,7 +333,10 @@ impl Arguments {
         let address = self.primary.address;
         let of_family = |source: &&target::Range| source.first.is_ipv4() != address.is_ipv4();
         if let Some(source) = self.connections.sources.iter().find(of_family) {
-            return wrong(format!("--source {} and {address} are of different families", source.first));
+            return wrong(format!(
+                "--source {} and {address} are of different families: name addresses of the primary's family",
+                source.first
+            ));
         }
         let secondaries = u64::from(self.connections.secondaries);
         let slots = secondaries * (u64::from(self.connections.count) + 1);

@@ -174,7 +174,10 @@ fn verdicts(summary: &Summary) -> Vec<String> {
         found.push("this host ran out of ports: use --close rst, several --source, or connections that stay".into());
     }
     if summary.totals.unmatched > 0 {
-        found.push(format!("{} messages answered nothing that was asked", grouped(summary.totals.unmatched)));
+        found.push(format!(
+            "{} messages had ids that no transfer waited for, or waited for no longer",
+            grouped(summary.totals.unmatched)
+        ));
     }
     found
 }

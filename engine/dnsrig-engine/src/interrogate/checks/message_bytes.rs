@@ -13,8 +13,10 @@ const FEW_BYTES: usize = 8_192;
 
 fn ask(asking: &Asking, _: Transport) -> Answer {
     match asking.survey.most_messages() {
-        Some(known) => judge(&known.message_bytes, known.transfer.counts().records),
-        None => Answer::cannot_tell("no zone could be transferred"),
+        Some(known) if known.message_bytes.len() > 1 || asking.survey.done().next().is_some() => {
+            judge(&known.message_bytes, known.transfer.counts().records)
+        }
+        _ => Answer::cannot_tell("no zone could be transferred"),
     }
 }
 

@@ -184,11 +184,10 @@ impl Arguments {
         let least = if ports == 0 { None } else { in_flight::table_for(outstanding, ports) };
         let table = least.map(|_| in_flight::table_for(outstanding * PEAK, ports).unwrap_or(in_flight::TABLE_MAX));
         let table = table.ok_or_else(|| {
-            LoadError::Arguments(format!(
-                "{} ports have too few message ids: name at least --ports {}",
-                self.ports,
-                (fitting.ceil() as u32).max(self.threads)
-            ))
+            let enough = (fitting.ceil() as u32).max(self.threads);
+            let why =
+                if ports == 0 { "--threads, each of which needs one" } else { "the queries outstanding at a time" };
+            LoadError::Arguments(format!("{} ports are too few for {why}: use --ports {enough} or more", self.ports))
         })?;
         Ok((ports, table))
     }
@@ -210,7 +209,9 @@ impl Arguments {
         let Some(prefix) = self.clients_from else { return Ok(()) };
         let (server, clients) = (self.server.address, self.instrument.segment.clients(header.clients));
         if !prefix.is_family_of(server) {
-            return wrong(format!("--clients-from {prefix} and {server} are of different families"));
+            return wrong(format!(
+                "--clients-from {prefix} and {server} are of different families: name a prefix of the server's family"
+            ));
         }
         if prefix.contains(server) {
             return wrong(format!(

@@ -91,8 +91,8 @@ pub fn all(asked: &[Asked], rest: &Class) -> Result<Vec<Class>, LoadError> {
     // Such as 0.1 + 0.2 + 0.7, which floating point makes a little more than 1.
     if taken > 1.0 + 1e-9 {
         return Err(LoadError::Arguments(format!(
-            "the shares of --class are {:.6} % of the clients together: lower them to 100 % at most",
-            taken * 100.0
+            "the shares of --class are {} % of the clients together: lower them to 100 % at most",
+            (taken * 1e6).round() / 1e4
         )));
     }
     let rest = Class { share: (1.0 - taken).max(0.0), ..*rest };
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn shares_are_all_clients_at_most() {
         assert_eq!(classes(&["share=10%", "share=20%", "share=70%"]).unwrap()[0].share, 0.0);
-        assert!(classes(&["share=60%", "share=41%"]).unwrap_err().to_string().contains("101.000000 %"));
+        assert!(classes(&["share=60%", "share=41%"]).unwrap_err().to_string().contains("are 101 % of"));
         assert!(classes(&["share=1%"; CLASSES_MAX]).unwrap_err().to_string().contains("15 times"));
     }
 

@@ -57,10 +57,7 @@ impl Advice for TlsError {
     fn hint(&self) -> String {
         match self {
             TlsError::Make(_) => "give one with --certificate and --key".into(),
-            _ => {
-                "give PEM files that belong together, the server's own certificate first, or neither: then one is made"
-                    .into()
-            }
+            _ => "give PEM files that belong together, and the certificate itself before those above it".into(),
         }
     }
 

@@ -64,7 +64,8 @@ impl Schedule {
         let has_failed = !was_open || (!place.has_brought && ended != Ended::Ours);
         let cut = match ended {
             Ended::Tls => Cut::Tls,
-            _ if !was_open => Cut::NoConnection,
+            // Over UDP a port that is closed shows only once it was asked.
+            _ if !was_open || ended == Ended::Refused => Cut::NoConnection,
             Ended::Ours => Cut::Ours,
             Ended::Closed => Cut::Closed,
             Ended::Reset | Ended::Refused | Ended::NoPort => Cut::Reset,
@@ -280,6 +281,8 @@ impl Schedule {
                 bytes: place.bytes,
                 messages: place.messages,
             });
+        } else if ended == Ended::Refused {
+            self.counters.ended(ended);
         }
         (place.state, place.port) = (State::Idle, 0);
         place.ids.clear();

@@ -195,6 +195,15 @@ fn nobody_there_is_an_outcome_of_every_zone() {
 }
 
 #[test]
+fn a_port_that_is_closed_for_udp_was_no_connection() {
+    let manner = Manner { has_no_udp: true, ..Manner::default() };
+    let mut world = World::new(Settings { soa: SoaFirst::Udp, ..settings() }, 1, 10, manner);
+    world.run(1_000 * S);
+    assert_eq!((count(&world, Outcome::NoConnection), count(&world, Outcome::Reset)), (10, 0));
+    assert!(world.schedule.counters.connections.refused > 0);
+}
+
+#[test]
 fn a_primary_that_comes_late_is_waited_for() {
     let mut world = World::new(settings(), 1, 10, Manner { refuses: 3, ..Manner::default() });
     world.run(100 * S);
@@ -316,6 +325,7 @@ fn manners() -> impl Strategy<Value = Manner> {
                     endless,
                     refuses,
                     is_dead: false,
+                    has_no_udp: false,
                 }
             },
         )

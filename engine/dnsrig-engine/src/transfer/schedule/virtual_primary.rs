@@ -55,6 +55,8 @@ pub struct Manner {
     pub refuses: usize,
     /// Connections that nobody answers.
     pub is_dead: bool,
+    /// Nothing listens for queries over UDP.
+    pub has_no_udp: bool,
 }
 
 impl Default for Manner {
@@ -75,6 +77,7 @@ impl Default for Manner {
             poison: None,
             refuses: 0,
             is_dead: false,
+            has_no_udp: false,
         }
     }
 }
@@ -235,6 +238,10 @@ impl World {
         assert!(self.sides.iter().filter(is_open).count() <= self.connections_max, "more connections than allowed");
         if self.schedule.is_udp(slot) {
             self.schedule.opened(slot, Handshake::None, self.now_ns);
+            if self.manner.has_no_udp {
+                self.sides.insert(slot, Side { generation, is_over: true, ..Side::default() });
+                self.schedule.lost(slot, Ended::Refused, self.now_ns);
+            }
         } else if !self.manner.is_dead {
             self.later(slot, self.manner.delay_ns, Event::Opened);
         }
