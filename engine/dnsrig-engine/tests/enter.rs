@@ -43,6 +43,7 @@ fn exit_codes_are_those_of_chroot() {
     assert_eq!(enter(&["--cgroup", "/nowhere", "--", "true"]).status.code(), Some(125));
     assert_eq!(enter(&["--", "sh", "-c", "exit 42"]).status.code(), Some(42));
     assert_eq!(enter(&["--bind", "nonsense", "--", "true"]).status.code(), Some(2));
+    assert_eq!(enter(&["--capability", "CAP_NET_ADMIN", "--", "true"]).status.code(), Some(2), "whose?");
 }
 
 #[test]
@@ -115,6 +116,36 @@ fn a_root_is_read_only_and_has_fresh_places() {
     // Of all that was mounted, nothing is left, and the root is as it was.
     assert!(fs::read_dir(root.join("dev")).unwrap().next().is_none());
     assert!(!fs::read_to_string("/proc/self/mounts").unwrap().contains(root.to_str().unwrap()));
+}
+
+#[test]
+fn a_user_has_no_rights_and_gets_none() {
+    if !may_run() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("given"), "given").unwrap();
+    let bind = format!("{}:/mnt/w:ro", directory.path().display());
+    let script = "grep -E '^(Uid|Gid|Groups|Cap|NoNewPrivs)' /proc/self/status; cat /mnt/w/given; echo; \
+        for path in /no /usr/no /home/no /root/no /mnt/no /mnt/w/no; do (echo x > $path) 2> /dev/null && echo wrong; done; \
+        ls -A /home /root /run | grep -v -e : -e mnt; tail -n +3 /proc/net/dev; echo x > /tmp/yes || echo wrong";
+    let given = ["--root", "/", "--bind", &bind, "--no-network", "--user", "65534"];
+    let kept = ["--capability", "CAP_NET_BIND_SERVICE", "--capability", "CAP_NET_ADMIN", "--", "sh", "-c", script];
+    let output = enter(&[&given[..], &kept[..]].concat());
+    let said = text(&output.stdout);
+    let lines = said.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
+    let mut lines = lines.filter(|line| !line.is_empty());
+    let mut next = || lines.next().unwrap_or_default();
+    assert_eq!(next(), "Uid: 65534 65534 65534 65534", "{}", text(&output.stderr));
+    assert_eq!(next(), "Gid: 65534 65534 65534 65534");
+    assert_eq!(next(), "Groups:");
+    for set in ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"] {
+        assert_eq!(next(), format!("{set}: 0000000000001400"));
+    }
+    assert_eq!(next(), "NoNewPrivs: 1");
+    assert_eq!(next(), "given");
+    assert!(next().starts_with("lo: 0 0"), "{said}");
+    assert_eq!(next(), "", "{said}");
 }
 
 #[test]

@@ -38,6 +38,9 @@ impl Advice for EnterError {
     fn hint(&self) -> String {
         match self {
             EnterError::Orphan => "start it again from a process that stays".into(),
+            EnterError::Step { step: START, source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+                "the user that it runs as must be able to execute it, and to pass the directories above it".into()
+            }
             EnterError::Step { source, .. } => match source.kind() {
                 io::ErrorKind::PermissionDenied => "run as root, with CAP_SYS_ADMIN".into(),
                 io::ErrorKind::NotFound => "check the path: namespace, cgroup and root are made before".into(),

@@ -4,13 +4,13 @@
 //! view of the file system, and then *becomes* the command: there is no fork, so the process id that the rig knows is
 //! the server's, and the time of `execve` is known to the microsecond.
 //!
-//! Two things to know. PR_SET_PDEATHSIG (prctl(2)) is about the parent *thread*: whoever starts us must keep that
-//! thread alive. And the kernel forgets it when the command changes its user (as `named -u` does): such a server is
-//! left to the rig's cleaning.
+//! One thing to know: PR_SET_PDEATHSIG (prctl(2)) is about the parent *thread*: whoever starts us must keep that thread
+//! alive.
 
 mod error;
 mod mounts;
 mod path;
+mod privileges;
 mod process;
 mod root;
 
@@ -25,9 +25,14 @@ use path::Bind;
 /// Start a command on a host (what the rig does for every server).
 ///
 /// In this order: die with the parent, join the cgroups, join the network namespace, make a private view of the file
-/// system, change the root, choose CPUs, raise the limit of open files, write the stamp, become the command. The
-/// process id stays the same. With --root, the root file system is read-only and /run, /tmp, /mnt, /var/tmp and /dev
-/// are fresh and empty: whatever the command is to keep must be a --bind under /mnt or /run.
+/// system, change the root, choose CPUs, raise the limit of open files, give the rights away, write the stamp, become
+/// the command. The process id stays the same. With --root, the root file system is read-only and /run, /tmp, /mnt,
+/// /var/tmp, /home, /root and /dev are fresh and empty: whatever the command is to keep must be a --bind under /mnt or
+/// /run. Of --root / that holds as well: it is this machine's own root file system, read-only.
+///
+/// With --user, the command has no capability but those of --capability, can never get another (no_new_privs,
+/// prctl(2)), and has IPC and UTS namespaces of its own. A PID namespace is for whoever starts us to enter: its /proc
+/// is then that of --root.
 ///
 /// Exit codes: 125 a step failed (it is named), 126 the command cannot be started, 127 it is not there; otherwise the
 /// command's own.
@@ -35,22 +40,25 @@ use path::Bind;
 #[command(after_help = "Example: BIND from a root file system, on CPU 1 of host `secondary`:\n  \
     dnsrig-engine enter --netns /run/netns/secondary --cgroup /sys/fs/cgroup/secondary --cpus 1 \\\n    \
     --root /var/cache/forky --bind /srv/trial:/mnt/trial --workdir /mnt/trial --stamp exec.json \\\n    \
-    -- named -f -n 1 -c /mnt/trial/named.conf")]
+    --user 65534 --capability CAP_NET_BIND_SERVICE -- named -f -n 1 -c /mnt/trial/named.conf")]
 pub struct Arguments {
     /// Join the network namespace of this file, such as /run/netns/NAME
     #[arg(long, value_name = "PATH")]
     netns: Option<PathBuf>,
+    /// Have a network namespace of its own, in which there is nothing
+    #[arg(long, conflicts_with = "netns")]
+    no_network: bool,
     /// Join the cgroup of this directory; give it once for each hierarchy
     #[arg(long, value_name = "DIR")]
     cgroup: Vec<PathBuf>,
     /// Run on these CPUs only: 1, or 0,1, or 0-3
     #[arg(long, value_name = "LIST", value_parser = process::parse_cpus)]
     cpus: Option<process::Cpus>,
-    /// Change the root to this directory, which stays unaltered
+    /// Change the root to this directory, which stays unaltered; / is this machine's own
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
-    /// Show SRC of this machine at DST to the command; `:ro` makes it read-only. With --root, DST is created under
-    /// /mnt and /run, elsewhere it must exist
+    /// Show SRC of this machine at DST to the command; `:ro` makes it read-only. With --root, DST is created in
+    /// what is fresh, elsewhere it must exist
     #[arg(long, value_name = "SRC:DST[:ro]", value_parser = path::parse_bind)]
     bind: Vec<Bind>,
     /// Start in this directory (default: / with --root, else the current one)
@@ -62,6 +70,12 @@ pub struct Arguments {
     /// Allow this many open files, at most the hard limit (default: the hard limit)
     #[arg(long, value_name = "N")]
     nofile: Option<u64>,
+    /// Run as the user and the group of this number, without rights (default: as we are)
+    #[arg(long, value_name = "UID")]
+    user: Option<u32>,
+    /// Let the user of --user keep this capability, such as CAP_NET_BIND_SERVICE
+    #[arg(long, value_name = "NAME", requires = "user", value_parser = privileges::parse_capability)]
+    capability: Vec<privileges::Capability>,
     /// Write the time of the start, as JSON: exec_monotonic_ns, exec_realtime_ns, anchor_error_ns
     #[arg(long, value_name = "FILE")]
     stamp: Option<PathBuf>,
@@ -85,6 +99,7 @@ fn enter(arguments: &Arguments) -> Result<Infallible, EnterError> {
     if let Some(path) = &arguments.netns {
         process::join_network(path)?;
     }
+    process::leave_namespaces(arguments.no_network, arguments.user.is_some())?;
     if arguments.root.is_some() || !arguments.bind.is_empty() {
         mounts::make_private()?;
     }
@@ -102,5 +117,8 @@ fn enter(arguments: &Arguments) -> Result<Infallible, EnterError> {
     process::raise_open_files(arguments.nofile)?;
     process::reset_signals()?;
     process::close_on_exec()?;
+    if let Some(user) = arguments.user {
+        privileges::drop_all_but(&arguments.capability, user)?;
+    }
     process::become_command(&arguments.command, &arguments.env, stamp)
 }

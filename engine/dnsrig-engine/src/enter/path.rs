@@ -7,8 +7,18 @@ use std::{
 
 use super::error::{EnterError, step};
 
-/// The directories of a new root that are ours: fresh memory, where a destination may be created.
-const CREATABLE: [&str; 2] = ["/mnt", "/run"];
+/// The directories of a new root that are ours, fresh memory, where a destination may be created; and their modes.
+///
+/// A root may lack those that it need not have: all but the first two. People's files are below /home and /root, and
+/// whatever others left or share below the rest.
+pub const FRESH: [(&str, &str); 6] = [
+    ("/run", "mode=755"),
+    ("/mnt", "mode=755"),
+    ("/tmp", "mode=1777"),
+    ("/var/tmp", "mode=1777"),
+    ("/home", "mode=755"),
+    ("/root", "mode=755"),
+];
 
 /// A `--bind`: show a place of this machine to the command.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,7 +64,7 @@ pub fn prepare(root: Option<&Path>, bind: &Bind) -> Result<PathBuf, EnterError> 
     if place.exists() {
         return Ok(place);
     }
-    if root.is_none() || !CREATABLE.iter().any(|directory| bind.destination.starts_with(directory)) {
+    if root.is_none() || !FRESH.iter().any(|(directory, _)| bind.destination.starts_with(directory)) {
         return Err(EnterError::NoDestination { path: bind.destination.clone() });
     }
     let made = match (bind.source.is_dir(), place.parent()) {

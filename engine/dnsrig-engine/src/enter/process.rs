@@ -13,7 +13,7 @@ use std::{
 use nix::{
     errno::Errno,
     libc,
-    sched::{CloneFlags, CpuSet, sched_setaffinity, setns},
+    sched::{CloneFlags, CpuSet, sched_setaffinity, setns, unshare},
     sys::{
         prctl,
         resource::{Resource, getrlimit, setrlimit},
@@ -77,6 +77,14 @@ pub fn join_cgroup(directory: &Path) -> Result<(), EnterError> {
 pub fn join_network(path: &Path) -> Result<(), EnterError> {
     let namespace = File::open(path).map_err(step("open network namespace", path))?;
     setns(namespace, CloneFlags::CLONE_NEWNET).map_err(step("join network namespace", path))
+}
+
+/// Leaves the network for an empty one, and what processes share beside files (ipc_namespaces(7), uts_namespaces(7)).
+pub fn leave_namespaces(network: bool, shared: bool) -> Result<(), EnterError> {
+    let mut left = CloneFlags::empty();
+    left.set(CloneFlags::CLONE_NEWNET, network);
+    left.set(CloneFlags::CLONE_NEWIPC | CloneFlags::CLONE_NEWUTS, shared);
+    unshare(left).map_err(step("leave", "namespaces"))
 }
 
 /// Binds this process to `cpus`.

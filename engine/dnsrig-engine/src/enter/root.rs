@@ -7,7 +7,7 @@ use nix::{mount::MsFlags, unistd};
 use super::{
     error::{EnterError, step},
     mounts,
-    path::{Bind, inside},
+    path::{Bind, FRESH, inside},
 };
 
 /// The harmless devices: all that a DNS server needs.
@@ -21,19 +21,29 @@ const DEVICE_LINKS: [(&str, &str); 4] = [
     ("stderr", "/proc/self/fd/2"),
 ];
 
+/// Where the machine's own root file system is shown again, because nothing can be mounted over / itself. No file that
+/// a bind names is there.
+const STAGE: &str = "/proc";
+
 /// Makes `root` the root directory, with `binds` mounted below it, and goes to its /.
 ///
 /// The root file system is a cache shared with other trials, hence read-only; everything that can be written is in
 /// memory (tmpfs, at most half of the machine's, the kernel's default) or bound.
 pub fn change(root: &Path, binds: &[Bind]) -> Result<(), EnterError> {
     let root = &root.canonicalize().map_err(step("find the root", root))?;
-    mounts::bind(root, root, true)?;
-    for (directory, options) in [("/run", "mode=755"), ("/mnt", "mode=755"), ("/tmp", "mode=1777")] {
-        mounts::fresh("tmpfs", &inside(root, Path::new(directory))?, MsFlags::MS_NODEV, Some(options))?;
-    }
-    let var_tmp = inside(root, Path::new("/var/tmp"))?;
-    if var_tmp.is_dir() {
-        mounts::fresh("tmpfs", &var_tmp, MsFlags::MS_NODEV, Some("mode=1777"))?;
+    let root = if root == Path::new("/") {
+        mounts::bind_tree(root, Path::new(STAGE))?;
+        Path::new(STAGE)
+    } else {
+        mounts::bind(root, root, true)?;
+        root
+    };
+    for (directory, options) in FRESH {
+        let place = root.join(&directory[1..]);
+        if place.is_symlink() || !place.is_dir() {
+            continue; // a link may lead out of the root
+        }
+        mounts::fresh("tmpfs", &place, MsFlags::MS_NODEV, Some(options))?;
     }
     let flags = MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
     mounts::fresh("proc", &inside(root, Path::new("/proc"))?, flags, None)?;
