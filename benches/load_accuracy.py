@@ -19,6 +19,7 @@ from pair import Pair, pair, spread
 from smoke import parts, sized
 
 from dnsrig.bind_mounts import BindMount
+from dnsrig.confinement import Confinement
 from dnsrig.lab import process
 from dnsrig.lab.process import Process
 
@@ -80,7 +81,7 @@ def against_capture(hosts: Pair) -> None:
                    "--time-stamp-precision=nano", "-Z", "root", f"udp port {PORT}"]  # fmt: skip
         errors = hosts.folder / "tcpdump.log"
         with errors.open("w") as log:
-            sniffer = process.start("tcpdump", hosts.instrument, command, root=hosts.root, binds=[BindMount(hosts.folder, "/mnt")], stderr=log)  # fmt: skip
+            sniffer = process.start("tcpdump", hosts.instrument, command, confined=Confinement(hosts.root, [BindMount(hosts.folder, "/mnt")], as_root=True), stderr=log)  # fmt: skip
             time.sleep(1.5)
             summary = hosts.load(f"--rate={CAPTURE_QPS}", f"--duration-s={DURATION_S}", "--segmentation=off")
             time.sleep(1.5)

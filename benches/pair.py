@@ -26,6 +26,7 @@ from smoke import SMOKE, sized
 
 from dnsrig import paths
 from dnsrig.bind_mounts import BindMount
+from dnsrig.confinement import Confinement
 from dnsrig.lab import process
 from dnsrig.lab.host import Host
 from dnsrig.lab.network import Network
@@ -137,7 +138,12 @@ class Pair:
         """iperf3 in the reflector's place."""
         command = ["iperf3", "--server", "--forceflush", *options]
         started = process.start(
-            "iperf3", self.reflector, command, root=self.root, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            "iperf3",
+            self.reflector,
+            command,
+            confined=Confinement(self.root, as_root=True),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
         )
         try:
             assert started.popen.stdout is not None
@@ -155,7 +161,7 @@ class Pair:
     def _run(self, command: list[str], root: bool = False, meanwhile: Callable[[Process], None] | None = None) -> str:
         view: dict[str, Any] = {}
         if root:
-            view = {"root": self.root, "binds": [BindMount(self.folder, "/mnt")]}
+            view = {"confined": Confinement(self.root, [BindMount(self.folder, "/mnt")], as_root=True)}
         with tempfile.TemporaryFile("w+") as output:
             started = process.start(command[0], self.instrument, command, stdout=output, stderr=output, **view)
             if meanwhile is not None:

@@ -23,6 +23,7 @@ from pair import Pair, pair, spread
 from smoke import parts, sized
 
 from dnsrig.bind_mounts import BindMount
+from dnsrig.confinement import Confinement
 from dnsrig.lab import process
 
 ROUNDS = sized(3, smoke=1)
@@ -85,7 +86,7 @@ def on_the_wire(hosts: Pair, stream: Path, dues: list[int]) -> tuple[list[int], 
     tcpdump = ["tcpdump", "-i", "reflector", "-n", "-s", "80", "-B", str(CAPTURE_BUFFER_KIB), "-w", "/mnt/capture.pcap",
                "--time-stamp-precision=nano", "-Z", "root", "udp dst port 53"]  # fmt: skip
     with errors.open("w") as log:
-        sniffer = process.start("tcpdump", hosts.instrument, tcpdump, root=hosts.root, binds=[BindMount(hosts.folder, "/mnt")], stderr=log)  # fmt: skip
+        sniffer = process.start("tcpdump", hosts.instrument, tcpdump, confined=Confinement(hosts.root, [BindMount(hosts.folder, "/mnt")], as_root=True), stderr=log)  # fmt: skip
         time.sleep(1.5)
         events = play(hosts, stream, "--real-time")
         time.sleep(1.5)

@@ -44,6 +44,7 @@ from smoke import parser, scratch, sized
 
 from dnsrig import paths
 from dnsrig.bind_mounts import BindMount
+from dnsrig.confinement import Confinement
 from dnsrig.errors import DnsrigError
 from dnsrig.lab import process
 
@@ -149,9 +150,11 @@ def deviations_ns(hosts: Pair, roots: dict[str, Path | None], dues: Sequence[int
     else:
         command = [word.replace("SERVER", server) for word in COMMANDS[tool]]
     with log.open("w") as output:
-        sniffer = process.start("tcpdump", hosts.reflector, tcpdump, root=hosts.root, binds=binds, stderr=output)
+        sniffer = process.start(
+            "tcpdump", hosts.reflector, tcpdump, confined=Confinement(hosts.root, binds, as_root=True), stderr=output
+        )
         time.sleep(1.5)
-        view: dict[str, Any] = {"root": root, "binds": binds} if root else {}
+        view: dict[str, Any] = {"confined": Confinement(root, binds, as_root=True)} if root else {}
         started = process.start("replay", hosts.instrument, command, stdout=output, stderr=output, **view)
         try:
             started.popen.wait(LIMIT_S)

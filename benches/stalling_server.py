@@ -28,6 +28,7 @@ from smoke import SMOKE, parser, scratch, sized
 from dnsrig import paths
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.bind_mounts import BindMount
+from dnsrig.confinement import Confinement
 from dnsrig.importers import MS, Asked, S, _run
 from dnsrig.lab import process
 from dnsrig.report import svg, write_report
@@ -94,7 +95,9 @@ def trial(name: str, results: Path, duration_s: int, peers: Path) -> None:
     with pair() as hosts, hosts.echo(*options, "--receive-buffer-bytes", str(BUFFER_BYTES)):
         (hosts.folder / "long.txt").write_text(hosts.queries.read_text() * (QPS * (duration_s + 10) // NAMES))
         debian = not TOOLS[name].program and name != "dnsrig"
-        view: dict[str, Any] = {"root": hosts.root, "binds": [BindMount(hosts.folder, "/mnt")]} if debian else {}
+        view: dict[str, Any] = (
+            {"confined": Confinement(hosts.root, [BindMount(hosts.folder, "/mnt")], as_root=True)} if debian else {}
+        )
         folder, out = Path("/mnt") if debian else hosts.folder, hosts.folder / f"out/{repeat}"
         Path(f"{out}.dnsrig" if name == "dnsrig" else out.parent).mkdir(parents=True)
         line = command(name, str(hosts.reflector.address), folder, f"{folder}/out/{repeat}", duration_s, peers)

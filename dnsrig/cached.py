@@ -17,6 +17,10 @@ from dnsrig.errors import DnsrigError
 UNFINISHED = ".unfinished-"
 ENDING_LIMIT_S = 90.0
 """How long what a dead owner of a folder started may take to end."""
+READABLE = 0o022
+"""The umask (umask(2)) of files that everybody may read.
+
+The folders above them decide who comes so far."""
 
 
 @contextmanager
@@ -95,13 +99,18 @@ def held(folder: Path, otherwise: str) -> Iterator[Callable[[], bool]]:
 def making(target: Path) -> Iterator[Path]:
     """A folder to build in, inside a ``locked`` parent; what is built there becomes ``target``.
 
+    Servers, which have no rights, must be able to read it, whatever the umask of the user who runs us is.
     What an interrupted process left behind is removed first.
     """
     for leftover in target.parent.glob(f"{UNFINISHED}*"):
         shutil.rmtree(leftover, ignore_errors=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=UNFINISHED) as temporary:
         made = Path(temporary, "made")
-        yield made
+        before = os.umask(READABLE)
+        try:
+            yield made
+        finally:
+            os.umask(before)
         if target.exists():
             shutil.rmtree(target)
         made.rename(target)

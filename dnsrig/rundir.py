@@ -564,6 +564,17 @@ class ServerLimit(Record):
     remedy: str
 
 
+class Privileges(Record):
+    """What a server may do, as the kernel states it of the server's first process (proc_pid_status(5))."""
+
+    user: int
+    capabilities: list[str]
+    """The effective ones."""
+    no_new_privileges: bool
+    own_pid_namespace: bool
+    """Whether it sees no processes but those of its host."""
+
+
 class ServerRecord(Record):
     """What is known of a server that ran in a trial."""
 
@@ -578,6 +589,8 @@ class ServerRecord(Record):
     """As asked for by the experiment."""
     threads: int | None
     """Counted while it served, from /proc."""
+    privileges: Privileges | None = None
+    """None: not known, as in trials of earlier versions, where servers were root."""
     limits: list[ServerLimit] = Field(default_factory=list)
     log_clock_resolution_ns: int
     exit_status: int | None = None

@@ -16,7 +16,7 @@ from typing import Any, get_args
 import picture
 import typer
 
-from dnsrig import datasets, paths, procedures, streams
+from dnsrig import confinement, datasets, paths, procedures, streams
 from dnsrig.analysis.checks import all_checks
 from dnsrig.analysis.metrics import all_metrics
 from dnsrig.cli._app import application
@@ -101,6 +101,24 @@ TABLES: dict[type[model.Part], str] = {
 """The tables of an experiment, and the sentence above the keys of each."""
 
 
+TRUST = """\
+An experiment may come from somebody else. `--dry-run` executes nothing that the file names. `dnsrig run` needs root, and
+a file decides this much:
+
+- **Servers** run with the settings of the file. Of `KIND@/path`, `KIND@system` and `KIND@git:REF`, programs run that the
+  file chooses, and scripts that build them. All are confined ([how](servers.md#what-they-may-do)): they can write only in
+  folders of their trial and in memory. They can read what the user nobody can read on this machine, except in `/home`,
+  `/root`, `/tmp`, `/var/tmp`, `/mnt` and `/run`. They can use CPU time and memory as long as the trial lasts, and send
+  packets only to hosts of the trial.
+- **Hosts** get addresses, links, and sysctls below `net.` in network namespaces of their own. With `nic`, a host takes an
+  interface of the machine away until the trial ends, and its programs reach whatever is behind it.
+- **A stream** of kind `capture` names a file, which dnsrig reads as root.
+
+You trust the kernel, Debian's signed packages, the repositories that builds are fetched from, and dnsrig. Look at `nic`
+and at captures in a file before you run it.
+"""
+
+
 def experiments() -> str:
     text = "# Experiments\n\nThe built-in ones:\n\n"
     rows = []
@@ -113,7 +131,7 @@ def experiments() -> str:
         ]
         rows.append([f"`{name}`", raw["question"], "; ".join(sizes)])
     text += table(["name", "question", "size"], rows)
-    text += "\n## Keys\n"
+    text += f"\n## What a file may do\n\n{in_paragraphs(TRUST)}\n## Keys\n"
     for part, heading in TABLES.items():
         text += f"\n{heading}\n\n" if heading else "\n"
         text += table(["key", "default", "meaning"], _fields(part))
@@ -152,6 +170,7 @@ def servers() -> str:
     for kind, driver in all_drivers().items():
         for role, clash in driver.never_together.items():
             text += f"\n{kind} as {role} does not have {' and '.join(sorted(clash))} together.\n"
+    text += _privileges()
     text += _resolvers()
     for kind, driver in all_drivers().items():
         text += f"\n## {kind}: {driver.title}\n\n{(sys.modules[type(driver).__module__].__doc__ or '').strip()}\n\n"
@@ -178,6 +197,19 @@ def servers() -> str:
             else:
                 text += "keeps it silent until all zones are there.\n"
     return text
+
+
+def _privileges() -> str:
+    """What confines servers, and which capabilities each keeps."""
+    text = f"\n## What they may do\n\n{in_paragraphs(confinement.__doc__ or '').strip()}\n\n"
+    text += "Each keeps these capabilities. A trial records those that the kernel states of the server.\n\n"
+    return text + table(
+        ["capability", "servers"],
+        [
+            [f"`{name}`", ", ".join(kind for kind, driver in all_drivers().items() if name in driver.capabilities)]
+            for name in sorted({name for driver in all_drivers().values() for name in driver.capabilities})
+        ],
+    )
 
 
 def _resolvers() -> str:
@@ -281,6 +313,11 @@ def pages() -> dict[str, str]:
     names = (*PAGES, *WRITTEN_BY_HAND)
     index = "# Reference\n\n" + "".join(f"- [{name.removesuffix('.md').replace('-', ' ')}]({name})\n" for name in names)
     return {"README.md": HEAD + index} | {name: HEAD + in_short_lines(write()) for name, write in PAGES.items()}
+
+
+def in_paragraphs(text: str) -> str:
+    """``text`` with each paragraph, and each entry of a list, in one line: `in_short_lines` then breaks it anew."""
+    return re.sub(r"(?<=\S)\n +(?=\S)|(?<=\S)\n(?=[^\s-])", " ", text)
 
 
 def in_short_lines(text: str) -> str:

@@ -15,11 +15,11 @@ import dns.query
 import world_server
 from placement_data import changed, placed
 
-from dnsrig.bind_mounts import BindMount
 from dnsrig.lab import host as lab_host
 from dnsrig.lab import process
 from dnsrig.lab.host import Host
 from dnsrig.lab.network import Network
+from dnsrig.procedures.context import placing
 from dnsrig.rundir import HostSpec, LinkSpec, ResolvingSpec
 from dnsrig.servers import driver, sources
 from dnsrig.servers.driver import Placement
@@ -65,20 +65,14 @@ def server(host: Host, placement: Placement) -> Iterator[Path]:
     """It starts, and writes the log that is yielded."""
     kind = driver(placement.source.kind)
     kind.configure(placement)
+    placement.dataset.mkdir(parents=True, exist_ok=True)
     log = placement.directory / "server.log"
-    binds = [
-        BindMount(placement.directory, placement.seen_directory, read_only=True),
-        BindMount(placement.state, placement.seen_state),
-    ]
-    if placement.dataset.exists():
-        binds.append(BindMount(placement.dataset, placement.seen_dataset, read_only=True))
     with log.open("w") as output:
         started = process.start(
             kind.kind,
             host,
             kind.command(placement),
-            root=placement.root,
-            binds=binds,
+            confined=placing.confinement(placement),
             workdir=kind.workdir(placement),
             stdout=output,
             stderr=subprocess.STDOUT,

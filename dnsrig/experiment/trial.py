@@ -50,6 +50,7 @@ def run_trial(spec: TrialSpec, directory: Path, report: Report) -> TrialRecord:
     A trial that fails by our own fault leaves ``<directory>.aborted`` and raises.
     """
     check_new(directory)
+    os.umask(cached.READABLE)  # servers, which have no rights, read their configuration
     working = directory.with_name(f"{directory.name}.running")
     set_aside(working)
     working.mkdir(parents=True)

@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from dnsrig.confinement import ENVIRONMENT
 from dnsrig.errors import DnsrigError
 from dnsrig.lab import process
 from dnsrig.lab.host import Host
-from dnsrig.lab.process import ENVIRONMENT
 
 START_LIMIT_S = 10.0
 HELD_BACK_S = 1.5

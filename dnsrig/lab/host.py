@@ -13,6 +13,7 @@ from typing import Any
 
 from pyroute2 import NetNS, netns
 
+from dnsrig.confinement import PidNamespace
 from dnsrig.errors import UsageError
 from dnsrig.lab import addresses, cgroup, elsewhere, ledger, nic, nics
 from dnsrig.lab.ledger import Ledger
@@ -72,6 +73,8 @@ class Host:
     """The other machine that it is on; None: this one."""
     nic_address: str = ""
     """Hardware address of the interface that it took from its machine; empty: it took none."""
+    pid_namespace: PidNamespace = field(default_factory=PidNamespace, compare=False)
+    """Of its programs that are confined; the others see the machine's processes."""
     nic_facts: dict[str, Any] = field(default_factory=dict)
     """What is known of that interface."""
 

@@ -114,6 +114,8 @@ class Network:
                 link.finish()
         finally:
             left = removal.remove(self.ledger) if self.ledger is not None else []
+            for host in self.hosts.values():
+                host.pid_namespace.close()
         return left
 
     @property

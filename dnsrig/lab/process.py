@@ -1,7 +1,7 @@
 """Starts programs on hosts, through the engine's `enter`, and stops them.
 
-`enter` joins the host's cgroup and network namespace, enters the root file system if there is one, takes its CPUs and
-then becomes the program: no process stays in between, and the moment of execve is recorded.
+`enter` joins the host's cgroup and network namespace, confines the program if it is not ours, takes its CPUs and then
+becomes the program: no process stays in between, and the moment of execve is recorded.
 """
 
 from __future__ import annotations
@@ -16,20 +16,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from dnsrig import paths
-from dnsrig.bind_mounts import BindMount
+from dnsrig import confinement, paths
+from dnsrig.confinement import Confinement
 from dnsrig.lab.elsewhere import RemotePopen
 from dnsrig.lab.host import Host
+from dnsrig.rundir import Privileges
 
 STOP_LIMIT_S = 10.0
 FIRST = 2
 """In real time; that of `load` is 1."""
-ENVIRONMENT = {
-    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-    "LANG": "C.UTF-8",
-    "TZ": "UTC",
-    "HOME": "/root",
-}
 
 
 @dataclass
@@ -106,8 +101,7 @@ def start(
     host: Host,
     command: Sequence[str],
     *,
-    root: Path | None = None,
-    binds: Sequence[BindMount] = (),
+    confined: Confinement | None = None,
     workdir: str | None = None,
     environment: dict[str, str] | None = None,
     stamp_file: Path | None = None,
@@ -115,11 +109,13 @@ def start(
     stdout: IO[str] | IO[bytes] | int | None = None,
     stderr: IO[str] | IO[bytes] | int | None = None,
 ) -> Process:
-    """Start ``command`` on ``host``. It dies with the calling process (PR_SET_PDEATHSIG)."""
+    """Start ``command`` on ``host``. It dies with the calling process (PR_SET_PDEATHSIG).
+
+    Without ``confined`` it is a program of ours: it runs as root and sees the machine.
+    """
     if host.machine is not None:
         how = {
-            "root": root and str(root),
-            "binds": [(str(bind.machine), bind.seen, bind.read_only) for bind in binds],
+            "confined": confined and confined.as_json(),
             "workdir": workdir,
             "environment": environment,
             "stamp_file": stamp_file and str(stamp_file),
@@ -131,25 +127,28 @@ def start(
     for folder in host.cgroups:
         arguments += ["--cgroup", str(folder)]
     arguments += ["--cpus", ",".join(map(str, host.spec.cpus))]
-    if root is not None:
-        arguments += ["--root", str(root)]
-    for bind in binds:
-        arguments += bind.arguments()
+    unprivileged = confined is not None and not confined.as_root
+    if confined is not None:
+        arguments += confined.arguments()
+    if confined is not None and unprivileged:
+        confined.give()
+        environment = {"HOME": confinement.HOME, **(environment or {})}
     if workdir is not None:
         arguments += ["--workdir", workdir]
     for key, value in (environment or {}).items():
         arguments += ["--env", f"{key}={value}"]
     if stamp_file is not None:
         arguments += ["--stamp", str(stamp_file)]
-    popen = subprocess.Popen(
-        [*arguments, "--", *command],
-        stdin=stdin,
-        stdout=stdout,
-        stderr=stderr,
-        env=ENVIRONMENT,
-        start_new_session=True,
-        text=True,
-    )
+    with host.pid_namespace.inside() if unprivileged else contextlib.nullcontext():
+        popen = subprocess.Popen(
+            [*arguments, "--", *command],
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            env=confinement.ENVIRONMENT,
+            start_new_session=True,
+            text=True,
+        )
     return Process(name, host.name, list(command), popen, stamp_file)
 
 
@@ -160,6 +159,23 @@ def threads(pid: int) -> int:
     except OSError:
         return 0
     return next((int(line.split()[1]) for line in status.splitlines() if line.startswith("Threads:")), 0)
+
+
+def privileges(pid: int) -> Privileges | None:
+    """Of a process of this machine; None of one that has ended."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return None
+    status = dict(line.split(":", 1) for line in lines)
+    if "Uid" not in status or "CapEff" not in status:
+        return None
+    return Privileges(
+        user=int(status["Uid"].split()[1]),
+        capabilities=confinement.capabilities(int(status["CapEff"], 16)),
+        no_new_privileges=status.get("NoNewPrivs", "").strip() == "1",
+        own_pid_namespace=len(status.get("NSpid", "").split()) > 1,
+    )
 
 
 @contextlib.contextmanager

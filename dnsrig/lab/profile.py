@@ -34,7 +34,7 @@ from typing import NamedTuple
 import polars as pl
 
 from dnsrig import paths
-from dnsrig.lab.process import ENVIRONMENT
+from dnsrig.confinement import ENVIRONMENT
 from dnsrig.rundir import ProfileRecord
 
 RATE_HZ = 199

@@ -8,7 +8,6 @@ from dnsrig.procedures.context import TrialContext
 from dnsrig.procedures.context.workspace import ServerFailed
 from dnsrig.rundir import DEFAULTS_FILE
 from dnsrig.servers import driver
-from dnsrig.servers.driver import Preparation
 
 PRINT_LIMIT_S = 10.0
 
@@ -21,8 +20,7 @@ def keep(context: TrialContext) -> None:
     if not command:
         return
     try:
-        context.servers.run(name, Preparation([*command], DEFAULTS_FILE), limit_s=PRINT_LIMIT_S)
-        text = (placement.state / DEFAULTS_FILE).read_text(errors="replace")
+        text = context.servers.printed(name, command, limit_s=PRINT_LIMIT_S)
         (placement.directory / DEFAULTS_FILE).write_text(text)
     except (ServerFailed, TimeoutExpired, OSError):
         return

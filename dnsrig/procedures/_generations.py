@@ -13,6 +13,7 @@ from pathlib import Path
 
 import polars as pl
 
+from dnsrig.confinement import as_user
 from dnsrig.errors import DnsrigError
 from dnsrig.procedures.context import TrialContext
 from dnsrig.procedures.context.zone_changes import NEXT
@@ -32,9 +33,10 @@ def lay_out(context: TrialContext, name: str, number: int) -> None:
     workspace, placement = context.workspace, context.servers.placements[name]
     source = workspace.next_dataset if number % 2 else workspace.dataset
     assert source is not None
-    for zone in placement.zones:
-        target = placement.dataset / zone.file
-        copy_with_serial(source / zone.file, target.with_name(target.name + NEXT), serial(context, number))
+    with as_user(source) as old, as_user(placement.dataset) as new:
+        for zone in placement.zones:
+            target = new / zone.file
+            copy_with_serial(old / zone.file, target.with_name(target.name + NEXT), serial(context, number))
 
 
 def copy_with_serial(source: Path, target: Path, serial: int) -> None:

@@ -9,11 +9,9 @@ from subprocess import TimeoutExpired
 from dnsrig.procedures.context import TrialContext
 from dnsrig.procedures.context.workspace import ServerFailed
 from dnsrig.servers import driver
-from dnsrig.servers.driver import Preparation
 
 SHOW_LIMIT_S = 60.0
 """A configuration of 100,000 zones is read in seconds."""
-OUTPUT = "settings-in-force"
 LINE = re.compile(r"(?:^|[{};])\s*([\w.-]+)(?:\[default\])?([\w.-]*)[ \t]*[ \t:=][ \t]*([^{};\n]*)", re.MULTILINE)
 
 
@@ -27,8 +25,7 @@ def look(context: TrialContext) -> dict[str, str]:
         return {}
     words = [word.format(directory=placement.seen_directory, state=placement.seen_state) for word in command]
     try:
-        context.servers.run(name, Preparation(words, OUTPUT), limit_s=SHOW_LIMIT_S)
-        return shown((placement.state / OUTPUT).read_text(errors="replace"), placement.settings)
+        return shown(context.servers.printed(name, words, limit_s=SHOW_LIMIT_S), placement.settings)
     except (ServerFailed, TimeoutExpired, OSError):
         return {}
 

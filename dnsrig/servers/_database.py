@@ -48,6 +48,7 @@ class Database(Driver):
     """A kind of database."""
 
     roles: ClassVar[tuple[Role, ...]] = ("database",)
+    capabilities = ()
     answers = False
     answers_zones = False
     port: ClassVar[int]

@@ -21,6 +21,7 @@ class EngineDriver(Driver):
     executable = "dnsrig-engine"
     packages = ()
     only_source = "engine"
+    writes_kept = True
     version_arguments = ("--version",)
     version_pattern = r"dnsrig-engine (\d\S*)"
     log_clock_resolution_ns = 1

@@ -15,6 +15,7 @@ from typing import ClassVar, Literal
 
 import jinja2
 
+from dnsrig.confinement import NET_BIND_SERVICE
 from dnsrig.errors import DnsrigError
 from dnsrig.rundir import Address, HostSpec, Resolving, Role, Scalar, ServerLimit, ServerSource, TransferSpec
 from dnsrig.servers import defaults
@@ -102,8 +103,8 @@ class Placement:
 
     host: HostSpec
     """With a server and its role."""
-    root: Path | None
-    """The root file system that its programs are run in; None: that of the machine."""
+    root: Path
+    """The root file system that its programs are run in; /: the machine's own."""
     zones: Sequence[Zone]
     routes: Sequence[Route]
     """Of a secondary: zone n of ``zones`` takes route n, round and round; a catalog zone and its members take the
@@ -123,7 +124,8 @@ class Placement:
     dataset: Path
     seen_dataset: str
     shown: Mapping[str, Path] = field(default_factory=dict)
-    """Folders of the machine that its programs see beside ``root``: a build of its source, where there is one."""
+    """Folders and files of the machine that its programs see beside ``root``: a build of its source, where there is
+    one."""
     other_address: Address | None = None
     """The host's in the other family."""
     over_tls: bool = False
@@ -136,6 +138,7 @@ class Placement:
     """Of a primary that can (`Driver.changes_itself`)."""
     stream: Path | None = None
     """What clients will ask, in a trial that replays."""
+    seen_stream: str = "/mnt/stream"
     from_hints: bool = False
     """Whether a resolver resolves from the hints in ``directory``, and validates by the trust anchor there; else it
     asks the primaries by ``routes``."""
@@ -183,6 +186,11 @@ class Placement:
         return read_anchor(self.directory / ANCHOR_FILE)
 
     @property
+    def may_change_zones(self) -> bool:
+        """Whether the dataset is a copy of the server's own."""
+        return self.dataset.is_relative_to(self.state.resolve())
+
+    @property
     def suffix(self) -> str:
         """The longest name at or below which all its zones lie; the root where they share nothing."""
         labels = [zone.name.rstrip(".").split(".")[::-1] for zone in self.zones]
@@ -193,12 +201,12 @@ class Placement:
     def tree(self) -> Path:
         """Below which the files of its source lie, as the rig sees them: a build, a root file system, the prefix of the
         user's own build, or /."""
-        return next(iter(self.shown.values()), None) or self.root or Path(self.source.prefix or "/")
+        return next(iter(self.shown.values()), Path(self.source.prefix or self.root))
 
     @property
     def seen_tree(self) -> str:
         """`tree` as its programs see it; no slash at the end."""
-        return next(iter(self.shown), "" if self.root else self.source.prefix or "")
+        return next(iter(self.shown), self.source.prefix or "")
 
     def shipped(self, names: Sequence[str], what: str, package: str) -> str:
         """The first of the paths ``names`` below `tree` that its source has.
@@ -312,6 +320,11 @@ class Driver(ABC):
     """How it is built from its repository; None: there is no such source."""
     version_package: ClassVar[str] = ""
     """Matches the name of the package whose version is the server's, where that is not the first of ``packages``."""
+    capabilities: ClassVar[tuple[str, ...]] = (NET_BIND_SERVICE,)
+    """What its user may do beside what everybody may (capabilities(7)): listen on port 53, and what the unit of its
+    distribution leaves it and it makes use of."""
+    writes_kept: ClassVar[bool] = False
+    """Whether it writes what is kept with the trial, in `Placement.directory`; only a part of dnsrig may."""
     roles: ClassVar[tuple[Role, ...]] = ("primary", "secondary")
     only_source: ClassVar[str] = ""
     """The one source that there is of it, where Debian's suites and builds of the user's own make no sense."""

@@ -29,7 +29,7 @@ from dnsrig.servers.recipes.knot import RECIPE
 CONFIGURATION = template("""\
 server:
     rundir: {{ p.seen_state }}
-    user: root:root
+    user: nobody
     listen: [{% for address in p.addresses %}{{ address }}@{{ port }}{{ ", " if not loop.last }}{% endfor %}]
 {% if p.answers_over_tls %}
     listen-tls: [{% for address in p.addresses %}{{ address }}@{{ keys.XOT_PORT }}{{ ", " if not loop.last }}{% endfor %}]

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import ClassVar
 
+from dnsrig.confinement import NET_ADMIN, NET_BIND_SERVICE
 from dnsrig.rundir import Role, Scalar, ServerLimit
 from dnsrig.servers import keys
 from dnsrig.servers.behaviour import AsPrimary, AsSecondary, Settings, count
@@ -137,6 +138,8 @@ class Nsd(Driver):
     packages = ("nsd",)
     version_arguments = ("-v",)
     version_pattern = r"NSD version (\S+)"
+    # nsd.service of Debian leaves it this one: its sockets get larger buffers than the machine's limit.
+    capabilities = (NET_BIND_SERVICE, NET_ADMIN)
     settings = (
         Setting("xfrd-tcp-max", "128", "TCP connections that the transfer daemon opens at once"),
         Setting("xfrd-tcp-pipeline", "128", "transfers at once on one of these connections"),

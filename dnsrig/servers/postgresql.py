@@ -1,25 +1,21 @@
 """PostgreSQL, which carries what a DNS server keeps in its tables, by streaming replication.
 
 One that replicates another begins with a copy of it (``pg_basebackup``) and then follows what is written; both are its
-start. It refuses to run as root, so its programs run as nobody. Settings are those of postgresql.conf, e.g.
-``wal_compression``.
+start. Settings are those of postgresql.conf, e.g. ``wal_compression``.
 """
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import signal
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dnsrig.errors import DnsrigError
 from dnsrig.rundir import Address, Scalar
 from dnsrig.servers._database import CONSOLE_LIMIT_S, Console, Database, Refused
 from dnsrig.servers.driver import Placement, Preparation, Setting, numbers, template, utc_ns
-from dnsrig.servers.keys import PRIVATE_KEY_FILE
 
 if TYPE_CHECKING:
     import psycopg
@@ -27,9 +23,6 @@ if TYPE_CHECKING:
 USER, DATABASE = "dnsrig", "postgres"
 CHECK_EVERY_S = 0.1
 """Between two looks of the waiting client at whether it was interrupted, in seconds."""
-NOBODY = 65_534
-AS_NOBODY = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--pdeathsig=KILL"]
-"""The kernel forgets that a program is to die with the rig when it changes its user; setpriv says it again."""
 
 CONFIGURATION = template("""\
 listen_addresses = '{{ p.addresses | join(",") }},127.0.0.1'
@@ -60,7 +53,7 @@ class PostgreSql(Database):
     kind = "postgresql"
     title = "PostgreSQL"
     executable = "postgres"
-    packages = ("postgresql", "util-linux", "dash")
+    packages = ("postgresql", "dash")
     version_package = r"postgresql-\d+"
     version_arguments = ("--version",)
     version_pattern = r"postgres \(PostgreSQL\) (\d\S*)"
@@ -81,11 +74,7 @@ class PostgreSql(Database):
     }
 
     def configure(self, placement: Placement) -> None:
-        data = placement.state / "data"
-        data.mkdir(mode=0o700)
-        owned = [data, placement.state / PRIVATE_KEY_FILE] if placement.over_tls else [data]
-        for path in owned:
-            os.chown(path, NOBODY, NOBODY)
+        (placement.state / "data").mkdir(mode=0o700)
         text = CONFIGURATION.render(p=placement, port=self.port, settings=_written(placement.settings))
         (placement.directory / "postgresql.conf").write_text(text)
         (placement.directory / "pg_hba.conf").write_text(ACCESS)
@@ -94,14 +83,14 @@ class PostgreSql(Database):
         if placement.database is not None:
             return []  # what a replica begins with comes over the network, and is a part of its start
         words = ["-D", f"{placement.seen_state}/data", "-U", USER, "--auth=trust", "--no-locale", "-E", "UTF8", "-N"]
-        return [Preparation([*AS_NOBODY, f"{programs(placement)}/initdb", *words])]
+        return [Preparation([f"{programs(placement)}/initdb", *words])]
 
     def command(self, placement: Placement) -> list[str]:
         here = placement.seen_directory
         server = [f"{programs(placement)}/postgres", "-D", f"{placement.seen_state}/data"]
         server += ["-c", f"config_file={here}/postgresql.conf", "-c", f"hba_file={here}/pg_hba.conf"]
         if placement.database is None:
-            return [*AS_NOBODY, *server]
+            return server
         copy = [
             f"{programs(placement)}/pg_basebackup",
             "-d",
@@ -110,8 +99,7 @@ class PostgreSql(Database):
             f"{placement.seen_state}/data",
         ]
         copy += ["-R", "-X", "stream", "--checkpoint=fast", "--no-sync"]
-        # libpq looks for a client's certificate at home, and nobody may not look into root's.
-        return [*AS_NOBODY, "sh", "-c", f"export HOME=/tmp; {shlex.join(copy)} && exec {shlex.join(server)}"]
+        return ["sh", "-c", f"{shlex.join(copy)} && exec {shlex.join(server)}"]
 
     def console(self, address: Address) -> Console:
         return PostgreSqlConsole(_connect(str(address), self.port))
@@ -200,10 +188,9 @@ def security(placement: Placement) -> str:
 def programs(placement: Placement) -> str:
     """The folder of PostgreSQL's programs, as they see it: of the user's own build, or Debian's, which are off the path
     by major version."""
-    source = placement.source
+    source, tree = placement.source, placement.root
     if source.prefix and (placement.tree / "bin/psql").is_file():
         return f"{source.prefix}/bin"
-    tree = placement.root or Path("/")
     found = sorted(tree.glob("usr/lib/postgresql/*/bin"), key=lambda path: numbers(path.parent.name))
     if not found:
         raise DnsrigError(

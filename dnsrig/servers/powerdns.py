@@ -14,6 +14,7 @@ from contextlib import closing
 from datetime import UTC, datetime
 from typing import ClassVar
 
+from dnsrig.confinement import as_user
 from dnsrig.rundir import Role, Scalar, ServerLimit
 from dnsrig.servers import _powerdns_postgresql as through_postgresql
 from dnsrig.servers import _powerdns_signed as signed
@@ -196,16 +197,17 @@ class PowerDns(Driver):
         the zones are signed got 34 % of a zone's bytes under the new serial (5.1.5; NOTIFY that no answer came to at
         start is sent again 3 s later).
         """
-        here, aside = placement.seen_state, placement.state / "next.sqlite3"
-        aside.unlink(missing_ok=True)
-        with closing(sqlite3.connect(aside)) as connection:
-            connection.executescript(_schema(placement))
+        here, schema = placement.seen_state, _schema(placement)
+        with as_user(placement.state) as state:
+            (state / "next.sqlite3").unlink(missing_ok=True)
+            (state / "schema.sql").write_text(schema)
+            (state / "replace.sql").write_text(REPLACE.format(aside=f"{here}/next.sqlite3"))
         (placement.directory / "pdns-next.conf").write_text(
             f"launch=gsqlite3\ngsqlite3-database={here}/next.sqlite3\ngsqlite3-dnssec=yes\n"
         )
-        (placement.state / "replace.sql").write_text(REPLACE.format(aside=f"{here}/next.sqlite3"))
         control = ["pdns_control", f"--socket-dir={here}"]
         steps = [
+            _run_sql(placement, "next", "schema"),
             *_import(placement, "next"),
             _run_sql(placement, "zones", "replace"),
             Preparation([*control, "rediscover"]),
@@ -216,7 +218,7 @@ class PowerDns(Driver):
     def configured(self, placement: Placement) -> set[str] | None:
         """Its zones are in its database, the members of a catalog with its name beside them."""
         database = placement.state / "zones.sqlite3"
-        if not database.exists():
+        if database.is_symlink() or not database.is_file():
             return None
         try:
             with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:

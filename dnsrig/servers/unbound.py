@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import ClassVar
 
+from dnsrig.confinement import NET_ADMIN, NET_BIND_SERVICE
 from dnsrig.rundir import Scalar
 from dnsrig.servers import keys
 from dnsrig.servers.counters import Channel, Counters, of_lines
@@ -92,6 +93,8 @@ class Unbound(Driver):
     packages = ("unbound",)
     version_arguments = ("-V",)
     version_pattern = r"Version (\d+\.\d+\S*)"
+    # unbound.service of Debian takes none away, and its sockets get larger buffers than the machine's limit.
+    capabilities = (NET_BIND_SERVICE, NET_ADMIN)
     roles = ("resolver",)
     answers_zones = False
     settings = (

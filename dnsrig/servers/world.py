@@ -48,6 +48,6 @@ class World(EngineDriver):
             **placement.settings,
         }
         if placement.stream is not None:
-            options = {"sign-ahead": str(placement.stream), **options}
+            options = {"sign-ahead": placement.seen_stream, **options}
         specification = f"{placement.seen_dataset}/{SPECIFICATION_FILE}"
         return [self.executable, "serve", "world", specification, *self.words(options)]

@@ -13,11 +13,12 @@ import pytest
 from conftest import DNSRIG
 from repository_data import Tiny, commit, releases
 
-from dnsrig import paths
+from dnsrig import confinement, paths
 from dnsrig.analysis.read import Trial
 from dnsrig.bind_mounts import BindMount
+from dnsrig.confinement import Confinement
 from dnsrig.servers import sources
-from dnsrig.servers.builds import isolated, kept, repository
+from dnsrig.servers.builds import kept, repository
 from dnsrig.servers.builds.errors import BuildFailed
 from dnsrig.servers.sources import git as source
 
@@ -86,13 +87,11 @@ def test_a_build_is_alone(origin: Path, tmp_path: Path) -> None:
     found = source.install(TINY, "git:v1.9.0")
     work = tmp_path / "work"
     work.mkdir()
-    os.chown(work, isolated.USER, isolated.USER)
+    os.chown(work, confinement.USER, confinement.USER)
     with (tmp_path / "log").open("wb") as log:
-        status = isolated.run(
+        status = confinement.run(
             ["sh", "-c", LOOK],
-            root=source.root(found),
-            binds=[BindMount(work, "/mnt/build")],
-            workdir="/",
+            confinement=Confinement(source.root(found), [BindMount(work, "/mnt/build")]),
             environment={"PATH": "/usr/bin"},
             output=log,
             limit_s=20,

@@ -14,6 +14,7 @@ from conftest import DNSRIG
 from dnsrig import paths
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.bind_mounts import BindMount
+from dnsrig.confinement import Confinement
 from dnsrig.lab import process
 from dnsrig.lab.network import Network
 from dnsrig.report.draw import draw_all
@@ -38,10 +39,10 @@ def tool(tmp_path: Path) -> Iterator[Tool]:
         server = process.start("serve", network.hosts["server"], serve, stdout=subprocess.PIPE)
 
         def execute(*command: str) -> str:
-            binds = [BindMount(tmp_path, "/mnt/files", read_only=False)]
+            confined = Confinement(root.path, [BindMount(tmp_path, "/mnt/files")], as_root=True)
             client = network.hosts["client"]
             with (tmp_path / "output").open("wb") as output:
-                started = process.start(command[0], client, command, root=root.path, binds=binds, stdout=output)
+                started = process.start(command[0], client, command, confined=confined, stdout=output)
                 try:
                     assert started.popen.wait(LIMIT_S) == 0, (tmp_path / "output").read_text()
                 finally:

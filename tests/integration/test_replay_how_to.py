@@ -21,11 +21,13 @@ import pytest
 from test_replay import TCP, UDP, play
 
 from dnsrig.bind_mounts import BindMount
+from dnsrig.confinement import MACHINE, Confinement
 from dnsrig.lab import process
 from dnsrig.lab.host import Host
 from dnsrig.lab.network import Network
 from dnsrig.rundir import HostSpec, LinkSpec
 from dnsrig.servers import debian, keys, sources
+from dnsrig.servers.unbound import Unbound
 
 pytestmark = pytest.mark.servers
 
@@ -103,8 +105,8 @@ def unbound(host: Host, folder: Path) -> Iterator[None]:
     (folder / f"{host.name}.conf").write_text(UNBOUND.replace("ADDRESS", str(host.address)))
     command = ["unbound", "-d", "-p", "-c", f"/mnt/{host.name}.conf"]
     with (folder / f"{host.name}.log").open("w") as log:
-        binds = [BindMount(folder, "/mnt")]
-        started = process.start("unbound", host, command, root=sources.root(source), binds=binds, stderr=log)
+        confined = Confinement(sources.root(source) or MACHINE, [BindMount(folder, "/mnt")], Unbound.capabilities)
+        started = process.start("unbound", host, command, confined=confined, stderr=log)
         try:
             until = time.monotonic() + START_LIMIT_S
             while "start of service" not in (folder / f"{host.name}.log").read_text():

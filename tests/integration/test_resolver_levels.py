@@ -21,6 +21,7 @@ from dnsrig.analysis.checks import resolver_level
 from dnsrig.analysis.metrics import all_metrics
 from dnsrig.analysis.read import Trial
 from dnsrig.bind_mounts import BindMount
+from dnsrig.confinement import MACHINE, NET_BIND_SERVICE, Confinement
 from dnsrig.lab import process
 from dnsrig.lab.host import Host
 from dnsrig.lab.network import Network
@@ -54,9 +55,8 @@ def internet(host: Host, folder: Path) -> Iterator[Path]:
     with log.open("w") as output:
         command = ["named", "-f", "-n", "1", "-c", "/mnt/tree/named.conf"]
         binds = [BindMount(folder, "/mnt/tree")]
-        started = process.start(
-            "bind", host, command, root=sources.root(source), binds=binds, stdout=output, stderr=subprocess.STDOUT
-        )
+        confined = Confinement(sources.root(source) or MACHINE, binds, [NET_BIND_SERVICE])
+        started = process.start("bind", host, command, confined=confined, stdout=output, stderr=subprocess.STDOUT)
         try:
             wait_for(host, signed_tree.ADDRESSES["root"], ".", "SOA", log)
             yield log

@@ -12,10 +12,11 @@ from typing import IO
 import pytest
 from repository_data import SCRIPT, SUITE, Tiny, commit, git, releases, tiny
 
-from dnsrig.bind_mounts import BindMount
+from dnsrig import confinement
+from dnsrig.confinement import Confinement
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.servers import debian
-from dnsrig.servers.builds import build, errors, isolated, kept, repository, toolchain
+from dnsrig.servers.builds import build, errors, kept, repository, toolchain
 from dnsrig.servers.builds.build import Plan
 from dnsrig.servers.builds.errors import BuildFailed
 from dnsrig.servers.builds.recipe import Method
@@ -27,7 +28,7 @@ TINY = Tiny()
 
 
 class Script:
-    """Plays `isolated.run`: what a build's script leaves behind."""
+    """Plays `confinement.run`: what a build's script leaves behind."""
 
     def __init__(self, status: int = 0, says: str = "", program: str = "tiny") -> None:
         self.status, self.says, self.program = status, says, program
@@ -36,8 +37,8 @@ class Script:
         self.environment: Mapping[str, str] = {}
         self.arguments: Sequence[str] = ()
 
-    def __call__(self, command: Sequence[str], *, binds: Sequence[BindMount], output: IO[bytes], **how: object) -> int:
-        folders = {one.seen: one.machine for one in binds}
+    def __call__(self, command: Sequence[str], *, confinement: Confinement, output: IO[bytes], **how: object) -> int:
+        folders = {one.seen: one.machine for one in confinement.binds}
         if build.WORK_SEEN not in folders:  # the program, asked for its version
             output.write(b"tiny 1.9.0\n")
             return 0
@@ -59,8 +60,8 @@ def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Script:
     monkeypatch.setenv("DNSRIG_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(repository, "_chosen", {})
     played = Script()
-    monkeypatch.setattr(isolated, "run", played)
-    monkeypatch.setattr(build, "_own", lambda folder, user: None)
+    monkeypatch.setattr(confinement, "run", played)
+    monkeypatch.setattr(confinement, "own", lambda folder, user: None)
     monkeypatch.setattr(os, "chown", lambda *_, **__: None)
     monkeypatch.setattr(debian, "build", provided)
     return played
@@ -381,4 +382,4 @@ def test_a_root_that_went_is_made_again(script: Script) -> None:
 def test_without_root_nothing_is_built(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with (tmp_path / "log").open("wb") as log, pytest.raises(DnsrigError, match="needs root"):
-        isolated.run(["true"], root=tmp_path, binds=[], workdir="/", environment={}, output=log, limit_s=1)
+        confinement.run(["true"], confinement=Confinement(tmp_path), environment={}, output=log, limit_s=1)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from placement_data import changed
 
+from dnsrig.confinement import MACHINE
 from dnsrig.errors import UsageError
 from dnsrig.rundir import HostSpec, ServerSource, TransferSpec
 from dnsrig.servers import driver, keys
@@ -42,7 +43,7 @@ def place(tmp_path: Path) -> Place:
                 server=ServerSource(kind=kind, source="engine", version="1.0"),
                 role="primary" if primary else "secondary",
             ),
-            root=None,
+            root=MACHINE,
             zones=[],
             routes=[] if primary else [Route(1, IPv4Address("198.18.0.9"), None)],
             secondaries=[IPv4Address("198.18.0.2")] if primary else [],

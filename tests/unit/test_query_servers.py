@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from placement_data import changed, placed
 
-from dnsrig import paths
 from dnsrig.errors import UsageError
 from dnsrig.rundir import ServerSource, TransferSpec
 from dnsrig.servers import driver, keys, sources
 from dnsrig.servers.driver import Zone, wanted_features
+from dnsrig.servers.sources import engine
 
 
 @pytest.mark.parametrize(("kind", "file"), [("bind", "named.conf"), ("knot", "knot.conf"), ("nsd", "nsd.conf")])
@@ -78,7 +78,8 @@ def test_echo_comes_from_the_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("DNSRIG_ENGINE", str(program))
     one = sources.find("echo")
     assert one is not None and one.name == "echo@engine" and sources.root(one) is None
-    assert sources.executable(one, ["dnsrig-engine", "serve"]) == [str(paths.engine()), "serve"]
+    assert sources.executable(one, ["dnsrig-engine", "serve"]) == [engine.SEEN, "serve"]
+    assert sources.shown(one) == {engine.SEEN: program}
     program.write_text("another build")
     assert sources.find("echo@engine") != one, "two builds are two servers"
     assert one in [one, *sources.installed()["echo"]]

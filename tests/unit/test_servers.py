@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sqlite3
 import stat
@@ -15,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from placement_data import KEYS, ZONES, changed, placed
 
+from dnsrig import confinement
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.rundir import ServerSource, TransferSpec
 from dnsrig.servers import all_drivers, debian, driver, feature_table, keys, sources
@@ -260,6 +262,8 @@ def test_powerdns_gets_a_new_version_in_one_transaction(tmp_path: Path) -> None:
     """A secondary that asks meanwhile must get the old zone or the new, whole."""
     place = placement(tmp_path, "powerdns", "primary", transfer=TransferSpec(notify=True))
     configuration(place)
+    if os.geteuid() == 0:
+        confinement.own(place.state, confinement.USER)
     steps = [step.command for step in driver("powerdns").load_changes(place)]
     live = f"{place.seen_state}/zones.sqlite3"
     assert [command[-1] for command in steps if live in command] == [f".read {place.seen_state}/replace.sql"]
@@ -391,13 +395,20 @@ def test_a_root_file_system_is_where_the_cache_is(tmp_path: Path, monkeypatch: p
 
 
 def test_build_of_the_users_own(tmp_path: Path) -> None:
-    (tmp_path / "sbin").mkdir()
-    program = tmp_path / "sbin" / "nsd"
-    program.write_text("#!/bin/sh\necho NSD version 4.99.1\n")
+    """Its version is asked for where servers run: without what others have in /tmp, and without rights."""
+    prefix = tmp_path / "built"
+    (prefix / "sbin").mkdir(parents=True)
+    program = prefix / "sbin" / "nsd"
+    program.write_text(f"#!/bin/sh\necho NSD version 4.99.1\ntouch {tmp_path}/executed {prefix}/executed\n")
     program.chmod(0o755)
-    found = sources.find(f"nsd@{tmp_path}")
-    assert found is not None and (found.version, found.prefix) == ("4.99.1", str(tmp_path))
+    found = sources.find(f"nsd@{prefix}")
+    assert found is not None and (found.version, found.prefix) == ("4.99.1", str(prefix))
     assert sources.executable(found, ["nsd", "-d"]) == [str(program), "-d"]
+    assert sources.shown(found) == {str(prefix): prefix}
+    if os.geteuid() == 0:
+        assert not [*tmp_path.rglob("executed")]
+    seen = sources.look(f"nsd@{prefix}")
+    assert seen is not None and (seen.version, seen.fingerprint) == ("", found.fingerprint), "nothing was executed"
 
 
 def test_missing_build_says_what_to_give(tmp_path: Path) -> None:

@@ -181,6 +181,8 @@ class Remote:
             return self.there(value)
         if isinstance(value, list | tuple):
             return [self._there(one) for one in value]
+        if isinstance(value, dict):
+            return {name: self._there(one) for name, one in value.items()}
         return value
 
     def _send(self, **what: Any) -> None:

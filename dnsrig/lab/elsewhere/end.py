@@ -21,7 +21,7 @@ from typing import IO, Any
 
 from dnsrig import archives, paths
 from dnsrig.archives import Archive
-from dnsrig.bind_mounts import BindMount
+from dnsrig.confinement import Confinement
 from dnsrig.errors import DnsrigError
 from dnsrig.lab import conditions, host, idle, ledger, links, process, removal, tcp
 from dnsrig.lab.host import Host
@@ -69,6 +69,8 @@ def end() -> None:
         lab = _labs.pop()
         for started in lab.processes.values():
             started.stop(limit_s=END_LIMIT_S)
+        for one in lab.hosts.values():
+            one.pid_namespace.close()
         lab.held.close()
         left = removal.remove(lab.ledger)
         shutil.rmtree(lab.folder, ignore_errors=True)
@@ -139,8 +141,7 @@ def start(number: int, name: str, command: list[str], how: dict[str, Any], reads
         Path(command[0]).name,
         lab.hosts[name],
         command,
-        root=Path(how["root"]) if how.get("root") else None,
-        binds=[BindMount(Path(there), seen, read_only) for there, seen, read_only in how.get("binds", ())],
+        confined=Confinement.of_json(how["confined"]) if how.get("confined") else None,
         workdir=how.get("workdir"),
         environment=how.get("environment"),
         stamp_file=Path(how["stamp_file"]) if how.get("stamp_file") else None,
@@ -191,6 +192,11 @@ def pids(name: str) -> list[int]:
 
 def threads(of: list[int]) -> int:
     return sum(process.threads(pid) for pid in of)
+
+
+def privileges(of: int) -> dict[str, Any] | None:
+    found = process.privileges(of)
+    return found.model_dump() if found else None
 
 
 def make_folder(path: str) -> None:

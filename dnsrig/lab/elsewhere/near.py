@@ -8,7 +8,7 @@ from typing import Any
 
 from dnsrig.lab.elsewhere import Machine, end
 from dnsrig.lab.host import Host
-from dnsrig.rundir import HostSpec, LinkSpec
+from dnsrig.rundir import HostSpec, LinkSpec, Privileges
 
 
 def make_host(machine: Machine, name: str, spec: HostSpec) -> Host:
@@ -41,6 +41,11 @@ def pids(machine: Machine, name: str) -> set[int]:
 
 def threads(machine: Machine, pids: Sequence[int]) -> int:
     return int(machine.call(end.threads, list(pids)))
+
+
+def privileges(machine: Machine, pid: int) -> Privileges | None:
+    found = machine.call(end.privileges, pid)
+    return Privileges.model_validate(found) if found else None
 
 
 def _told(host: Host) -> dict[str, Any]:

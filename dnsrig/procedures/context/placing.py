@@ -6,10 +6,10 @@ import itertools
 import shutil
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any
 
 from dnsrig import datasets, paths, streams
 from dnsrig.bind_mounts import BindMount
+from dnsrig.confinement import MACHINE, Confinement
 from dnsrig.errors import DnsrigError
 from dnsrig.lab import addresses
 from dnsrig.procedures.context.workspace import Workspace
@@ -34,13 +34,12 @@ def place(workspace: Workspace, name: str) -> Placement:
     over_tls = _listens_for_tls(spec, name)
     if spec.transfer.tls or over_tls:
         keys.write(stored, private=host.role == "primary" or over_tls)
-    root = sources.root(host.server)
     if _changes(spec, host.role):
         dataset = shutil.copytree(dataset, stored.resolve() / "dataset")
     catalog = Zone(*datasets.catalog_of(dataset)) if spec.transfer.provisioning == "catalog" else None
     return Placement(
         host=host,
-        root=root,
+        root=sources.root(host.server) or MACHINE,
         zones=read_zones(dataset / "zones.list"),
         routes=[] if host.role == "primary" or host.database else _routes(spec, host),
         secondaries=secondaries(spec) if host.role == "primary" else [],
@@ -48,11 +47,11 @@ def place(workspace: Workspace, name: str) -> Placement:
         keys=keys,
         catalog=catalog,
         directory=folder,
-        seen_directory="/mnt/server" if root else str(folder.resolve()),
+        seen_directory="/mnt/server",
         state=stored,
-        seen_state="/mnt/state" if root else str(stored.resolve()),
+        seen_state="/mnt/state",
         dataset=dataset,
-        seen_dataset="/mnt/dataset" if root else str(dataset),
+        seen_dataset="/mnt/dataset",
         shown=sources.shown(host.server),
         other_address=next(iter(addresses.both(host.address)[1:]), None),
         over_tls=over_tls,
@@ -109,19 +108,17 @@ def changes_itself(spec: TrialSpec) -> bool:
     return server is not None and driver(server.kind).changes_itself
 
 
-def view(spec: TrialSpec, placement: Placement) -> dict[str, Any]:
-    """Root file system and binds of a server's programs, as `lab.process.start` takes them."""
-    if placement.root is None:
-        return {}
-    return {
-        "root": placement.root,
-        "binds": [
-            BindMount(placement.directory.resolve(), placement.seen_directory, read_only=True),
-            BindMount(placement.state.resolve(), placement.seen_state),
-            BindMount(placement.dataset, placement.seen_dataset, read_only=not _changes(spec, placement.role)),
-            *(BindMount(folder, seen, read_only=True) for seen, folder in placement.shown.items()),
-        ],
-    }
+def confinement(placement: Placement) -> Confinement:
+    """What a server's programs see and may do."""
+    kind = driver(placement.source.kind)
+    shown = {**placement.shown, **({placement.seen_stream: placement.stream} if placement.stream else {})}
+    binds = [
+        BindMount(placement.directory.resolve(), placement.seen_directory, read_only=not kind.writes_kept),
+        BindMount(placement.state.resolve(), placement.seen_state),
+        BindMount(placement.dataset, placement.seen_dataset, read_only=not placement.may_change_zones),
+        *(BindMount(place, seen, read_only=True) for seen, place in shown.items()),
+    ]
+    return Confinement(placement.root, binds, kind.capabilities)
 
 
 def read_zones(path: Path) -> list[Zone]:

@@ -6,9 +6,13 @@ import contextlib
 import re
 import signal
 import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import IO
 
+from dnsrig import confinement
 from dnsrig.errors import DnsrigError
 from dnsrig.lab import process
 from dnsrig.lab.elsewhere import near
@@ -16,11 +20,13 @@ from dnsrig.lab.process import Process
 from dnsrig.procedures.context import placing
 from dnsrig.procedures.context.workspace import ServerFailed, Workspace
 from dnsrig.procedures.instrument import last_words
-from dnsrig.rundir import ServerRecord
+from dnsrig.rundir import Privileges, ServerRecord
 from dnsrig.servers import driver, sources
 from dnsrig.servers.driver import Changes, Placement, Preparation
 
 PREPARATION_LIMIT_S = 1800.0
+PRINTED_MOST_BYTES = 1 << 26
+"""Of the settings of a server with 100,000 zones, some ten MB."""
 SHOWN_MAX = 300
 """Characters of a line of a log."""
 
@@ -31,6 +37,7 @@ class Server:
     process: Process
     log: Path
     threads: int | None = None
+    privileges: Privileges | None = None
 
 
 @dataclass
@@ -49,6 +56,7 @@ class Servers:
         self.placements[name] = placement
         kind = driver(placement.source.kind)
         kind.configure(placement)
+        placing.confinement(placement).give()
         if (machine := self.workspace.host(name).machine) is not None:
             for folder in (placement.directory, placement.state):
                 machine.bring_folder(folder)
@@ -69,7 +77,7 @@ class Servers:
                 stamp_file=placement.directory / "exec.json",
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                **placing.view(self.workspace.spec, placement),
+                confined=placing.confinement(placement),
             )
         started.stop_signal = kind.stop_signal
         self.started[name] = Server(placement, started, log)
@@ -95,20 +103,27 @@ class Servers:
     def signal(self, name: str, number: signal.Signals) -> None:
         self.started[name].process.popen.send_signal(number)
 
-    def run(self, name: str, step: Preparation, *, limit_s: float = PREPARATION_LIMIT_S) -> None:
-        """Run a program of the server of host ``name`` on that host, until it ends."""
+    def run(
+        self,
+        name: str,
+        step: Preparation,
+        *,
+        limit_s: float = PREPARATION_LIMIT_S,
+        output: IO[bytes] | None = None,
+    ) -> None:
+        """Run a program of the server of host ``name`` on that host, until it ends. ``output`` takes what it prints, if
+        the step names no file."""
         placement = self.placements[name]
         log = placement.directory / "prepare.log"
-        output = placement.state / step.stdout if step.stdout else log
-        with output.open("wb" if step.stdout else "ab") as out, log.open("ab") as errors:
+        with log.open("ab") as errors, _taking(placement, step) as out:
             started = process.start(
                 step.command[0],
                 self.workspace.host(name),
                 sources.executable(placement.source, step.command),
                 workdir=placement.seen_state,
-                stdout=out,
+                stdout=out or output or errors,
                 stderr=errors,
-                **placing.view(self.workspace.spec, placement),
+                confined=placing.confinement(placement),
             )
             try:
                 started.popen.wait(limit_s)
@@ -116,6 +131,13 @@ class Servers:
                 started.stop()
         if started.popen.returncode != 0:
             raise ServerFailed(f"{step.command[0]} on host {name} {started.how_it_ended()}{why_it_ended(log)}")
+
+    def printed(self, name: str, command: Sequence[str], *, limit_s: float) -> str:
+        """What a program of the server of host ``name`` prints on that host. Raises as `run` does."""
+        with tempfile.TemporaryFile() as output:
+            self.run(name, Preparation([*command]), limit_s=limit_s, output=output)
+            output.seek(0)
+            return output.read(PRINTED_MOST_BYTES).decode(errors="replace")
 
     def take_rows(self, name: str) -> None:
         """Rows that the server of host ``name`` wrote join those of the trial."""
@@ -135,11 +157,13 @@ class Servers:
                 )
 
     def count_threads(self) -> None:
-        """Note how many threads each server runs now."""
+        """Note how many threads each server runs now, and what it may do."""
         for name, server in self.started.items():
             pids, machine = sorted(self.workspace.pids(name)), self.workspace.host(name).machine
             counted = near.threads(machine, pids) if machine else sum(map(process.threads, pids))
             server.threads = counted or None
+            pid = server.process.pid
+            server.privileges = near.privileges(machine, pid) if machine else process.privileges(pid)
 
     def records(self) -> dict[str, ServerRecord]:
         records = {}
@@ -155,6 +179,7 @@ class Servers:
                 exec_ns=self._exec_ns(server),
                 settings=dict(place.settings),
                 threads=server.threads,
+                privileges=server.privileges,
                 limits=kind.limits(place.role, place.settings),
                 log_clock_resolution_ns=kind.log_clock_resolution_ns,
                 exit_status=None if by_us else server.process.popen.poll(),
@@ -180,6 +205,18 @@ class Servers:
         if (machine := self.workspace.host(name).machine) is not None:
             with contextlib.suppress(DnsrigError):  # a machine that is gone has ended the trial already
                 machine.fetch(self.placements[name].directory.resolve())
+
+
+@contextlib.contextmanager
+def _taking(placement: Placement, step: Preparation) -> Iterator[IO[bytes] | None]:
+    """The file that takes the output of a step, where the step names one."""
+    if step.stdout is None:
+        yield None
+        return
+    with contextlib.ExitStack() as opened:
+        with confinement.as_user(placement.state) as state:
+            file = opened.enter_context((state / step.stdout).open("wb"))
+        yield file
 
 
 def why_it_ended(log: Path) -> str:

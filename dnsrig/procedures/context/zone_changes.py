@@ -8,6 +8,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
+from dnsrig.confinement import as_user
 from dnsrig.errors import DnsrigError
 from dnsrig.procedures.context.servers import Servers
 from dnsrig.procedures.instrument import START_LIMIT_S, last_event
@@ -25,15 +26,17 @@ class ZoneChanges:
         """Copy the next version of the zones beside those of the primary of host ``name``, without a change yet."""
         source, target = self.servers.workspace.next_dataset, self.servers.placements[name].dataset
         assert source is not None
-        for path in (path for path in source.rglob("*") if path.is_file()):
-            made = target / path.relative_to(source)
-            shutil.copyfile(path, made.with_name(made.name + NEXT))
+        with as_user(source) as old, as_user(target) as new:
+            for path in (path for path in old.rglob("*") if path.is_file()):
+                made = new / path.relative_to(old)
+                shutil.copyfile(path, made.with_name(made.name + NEXT))
 
     def load(self, name: str) -> None:
         """Put what was laid out in the place of the old version, by renaming, and tell the primary to load it."""
         placement = self.servers.placements[name]
-        for path in placement.dataset.rglob(f"*{NEXT}"):
-            path.replace(path.with_name(path.name.removesuffix(NEXT)))
+        with as_user(placement.dataset) as dataset:
+            for path in dataset.rglob(f"*{NEXT}"):
+                path.replace(path.with_name(path.name.removesuffix(NEXT)))
         steps = driver(placement.source.kind).load_changes(placement)
         for step in steps:
             self.servers.run(name, step)

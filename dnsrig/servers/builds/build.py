@@ -17,10 +17,11 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from dnsrig import cached, checksums
+from dnsrig import cached, checksums, confinement
 from dnsrig.bind_mounts import BindMount
+from dnsrig.confinement import Confinement
 from dnsrig.errors import DnsrigError, UsageError
-from dnsrig.servers.builds import isolated, kept, repository, toolchain
+from dnsrig.servers.builds import kept, repository, toolchain
 from dnsrig.servers.builds.errors import BuildFailed, explain
 from dnsrig.servers.builds.kept import BuildRecord
 from dnsrig.servers.builds.recipe import Method, Recipe, Tree
@@ -160,8 +161,8 @@ def _lay_out(plan: Plan, work: Path) -> None:
     toolchain.lay_out_tools(plan.root.path, work)
     (work / "script").write_text(plan.method.script)
     kept.ccache().mkdir(parents=True, exist_ok=True)
-    _give(work)
-    os.chown(kept.ccache(), isolated.USER, isolated.USER)
+    confinement.own(work, confinement.USER)
+    os.chown(kept.ccache(), confinement.USER, confinement.USER)
 
 
 def _submodule(url: str, commit: str, folder: Path) -> None:
@@ -177,7 +178,7 @@ def _submodule(url: str, commit: str, folder: Path) -> None:
 
 
 def _run_script(plan: Plan, made: Path, work: Path, log: Path) -> int:
-    _give(made)
+    confinement.own(made, confinement.USER)
     environment = {
         "PATH": f"{WORK_SEEN}/ccache:{WORK_SEEN}/alternatives:/usr/sbin:/usr/bin",
         "HOME": f"{WORK_SEEN}/tmp",
@@ -198,10 +199,9 @@ def _run_script(plan: Plan, made: Path, work: Path, log: Path) -> int:
     }
     binds = [BindMount(work, WORK_SEEN), BindMount(made, SEEN), BindMount(kept.ccache(), CCACHE_SEEN)]
     with log.open("wb") as output:
-        return isolated.run(
+        return confinement.run(
             ["sh", "-eu", f"{WORK_SEEN}/script", *plan.reference.options],
-            root=plan.root.path,
-            binds=binds,
+            confinement=Confinement(plan.root.path, binds),
             workdir=f"{WORK_SEEN}/source",
             environment=environment,
             output=output,
@@ -212,11 +212,9 @@ def _run_script(plan: Plan, made: Path, work: Path, log: Path) -> int:
 def _said(plan: Plan, program: str, made: Path, work: Path) -> str:
     """What the program answers when it is asked for its version, run where it will be run."""
     with tempfile.TemporaryFile(dir=work) as output:
-        isolated.run(
+        confinement.run(
             [program, *plan.server.version_arguments],
-            root=plan.root.path,
-            binds=[BindMount(made, SEEN, read_only=True)],
-            workdir="/",
+            confinement=Confinement(plan.root.path, [BindMount(made, SEEN, read_only=True)]),
             environment={"PATH": "/usr/sbin:/usr/bin", "LC_ALL": "C"},
             output=output,
             limit_s=VERSION_LIMIT_S,
@@ -241,21 +239,10 @@ def program_in(built: Path, name: str) -> Path | None:
     return next((place for place in places if place.is_file() and place.resolve().is_relative_to(inside)), None)
 
 
-def _give(folder: Path) -> None:
-    """Everything below to the user who builds, before the script runs."""
-    _own(folder, isolated.USER)
-
-
 def _take_over(folder: Path) -> None:
     """Everything below to us, when every process of the script has ended. A file that is another one's would stay
     writable for it."""
-    _own(folder, os.geteuid())
-
-
-def _own(folder: Path, user: int) -> None:
-    for here, folders, files in os.walk(folder):
-        for name in (".", *folders, *files):
-            os.chown(Path(here, name), user, user, follow_symlinks=False)
+    confinement.own(folder, os.geteuid())
 
 
 def _keep(log: Path, kept_at: Path) -> Path:

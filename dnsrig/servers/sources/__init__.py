@@ -35,6 +35,9 @@ class Source(Protocol):
         Raises DnsrigError where there is none and nothing can be fetched.
         """
 
+    def look(self, server: Driver, source: str) -> ServerSource | None:
+        """As `find`, but executes nothing of it: the version may be empty."""
+
     def install(self, server: Driver, source: str) -> ServerSource:
         """Fetch or build the newest version, if it is not there."""
 
@@ -42,10 +45,10 @@ class Source(Protocol):
         """All that `find` would find, as far as they can be listed."""
 
     def root(self, found: ServerSource) -> Path | None:
-        """The root file system that its programs are run in; None: that of the machine."""
+        """The root file system that its programs are run in; None: the machine's own."""
 
     def shown(self, found: ServerSource) -> dict[str, Path]:
-        """Folders of the machine that its programs see beside that: where they see one -> where it is."""
+        """Folders and files of the machine that its programs see beside that: where they see one -> where it is."""
 
     def program(self, found: ServerSource, name: str) -> str:
         """What starts the program ``name``: its path, or its name where PATH leads to it."""
@@ -54,7 +57,7 @@ class Source(Protocol):
 _: tuple[Source, ...] = (engine, git, prefix, suite, system)  # for mypy: a module has what the protocol says
 
 
-_PARTS = ("HOW", "takes", "find", "install", "installed", "root", "shown", "program")
+_PARTS = ("HOW", "takes", "find", "look", "install", "installed", "root", "shown", "program")
 
 
 @cache
@@ -81,6 +84,12 @@ def find(name: str) -> ServerSource | None:
     """What is there already, without asking any mirror; None for a server that is not installed yet."""
     server, source = parse(name)
     return _kind(source).find(server, source)
+
+
+def look(name: str) -> ServerSource | None:
+    """As `find`, but executes nothing of it: the version may be empty."""
+    server, source = parse(name)
+    return _kind(source).look(server, source)
 
 
 def install(name: str) -> ServerSource:
@@ -139,12 +148,12 @@ def unchanged(found: ServerSource) -> bool:
 
 
 def root(found: ServerSource) -> Path | None:
-    """The root file system that its programs are run in; None: that of the machine."""
+    """The root file system that its programs are run in; None: the machine's own."""
     return _kind(found.source).root(found)
 
 
 def shown(found: ServerSource) -> dict[str, Path]:
-    """Folders of the machine that its programs see beside that root file system: where they see one -> where it is."""
+    """Folders and files that its programs see beside that root file system: where they see one -> where it is."""
     return _kind(found.source).shown(found)
 
 

@@ -1,30 +1,65 @@
-"""A program of a server: its version as it says itself, and what tells two builds apart."""
+"""What programs of a source outside of the cache tell: which version they are, and which build."""
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
+import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from typing import IO
 
-from dnsrig import checksums
+from dnsrig import checksums, confinement
+from dnsrig.bind_mounts import BindMount
+from dnsrig.confinement import ENVIRONMENT, MACHINE, Confinement
 from dnsrig.errors import DnsrigError
 from dnsrig.servers.driver import Driver
 
 VERSION_LIMIT_S = 20
+READ_MOST_BYTES = 1 << 16
 
 
-def version(server: Driver, path: Path) -> str:
-    """As the program at ``path`` says. Raises DnsrigError where it does not start or says nothing of the kind."""
-    try:
-        result = subprocess.run(
-            [str(path), *server.version_arguments], capture_output=True, text=True, timeout=VERSION_LIMIT_S, check=False
+def version(server: Driver, program: str, shown: Mapping[str, Path]) -> str:
+    """The version that ``program`` prints; of the machine it sees what servers see, and ``shown``.
+
+    Raises DnsrigError where it does not start, or prints no version.
+    """
+    binds = [BindMount(place, seen, read_only=True) for seen, place in shown.items()]
+    with tempfile.TemporaryFile() as output:
+        try:
+            _run([program, *server.version_arguments], binds, output)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise DnsrigError(
+                f"{program} does not start: {error}", hint="does it run on this machine by hand?"
+            ) from error
+        output.seek(0)
+        printed = output.read(READ_MOST_BYTES).decode(errors="replace")
+    if (match := re.search(server.version_pattern, printed)) is None:
+        first = printed.partition("\n")[0] or "nothing"
+        raise DnsrigError(
+            f"{program} does not print its version as {server.title} does, but {first!r:.200}",
+            hint=f"servers run as the user {confinement.USER}: can that user read and execute it?",
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise DnsrigError(f"{path} does not start: {error}", hint="does it run on this machine by hand?") from error
-    match = re.search(server.version_pattern, result.stdout + result.stderr)
-    if match is None:
-        raise DnsrigError(f"{path} does not tell its version as {server.title} does")
     return match[1]
+
+
+def _run(command: list[str], binds: list[BindMount], output: IO[bytes]) -> None:
+    """As root, confined as a server is; else as who runs us, who cannot confine anything."""
+    environment = {**ENVIRONMENT, "HOME": confinement.HOME, "LC_ALL": "C"}
+    if os.geteuid() == 0:
+        confined = Confinement(MACHINE, binds)
+        confinement.run(command, confinement=confined, environment=environment, output=output, limit_s=VERSION_LIMIT_S)
+        return
+    subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=subprocess.STDOUT,
+        env=environment,
+        timeout=VERSION_LIMIT_S,
+        check=False,
+    )
 
 
 def fingerprint(path: Path) -> str:

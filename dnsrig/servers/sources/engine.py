@@ -11,6 +11,8 @@ from dnsrig.servers.driver import Driver
 from dnsrig.servers.sources._program import fingerprint
 
 NAME = "engine"
+SEEN = "/mnt/dnsrig-engine"
+"""Where its programs see the engine."""
 
 HOW = "it is a part of dnsrig"
 
@@ -25,7 +27,7 @@ def find(server: Driver, source: str) -> ServerSource:
     )
 
 
-install = find
+install = look = find
 
 
 def installed(server: Driver) -> list[ServerSource]:
@@ -37,8 +39,8 @@ def root(found: ServerSource) -> None:
 
 
 def shown(found: ServerSource) -> dict[str, Path]:
-    return {}
+    return {SEEN: paths.engine()}
 
 
 def program(found: ServerSource, name: str) -> str:
-    return str(paths.engine())
+    return SEEN

@@ -47,6 +47,9 @@ def find(server: Driver, source: str) -> ServerSource | None:
     return _kept(Plan(server, recipe, wanted, origin, found, method, root).key, wanted)
 
 
+look = find
+
+
 def install(server: Driver, source: str) -> ServerSource:
     wanted, recipe = _single(server, source), _recipe(server)
     origin = _fetched(server, wanted.ref)

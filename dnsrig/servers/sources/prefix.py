@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from dnsrig.confinement import FRESH
 from dnsrig.errors import UsageError
 from dnsrig.rundir import ServerSource
 from dnsrig.servers.driver import Driver
@@ -19,15 +20,18 @@ def takes(source: str) -> bool:
 
 
 def find(server: Driver, source: str) -> ServerSource:
+    found = look(server, source)
+    return found.model_copy(update={"version": version(server, program(found, server.executable), shown(found))})
+
+
+def look(server: Driver, source: str) -> ServerSource:
     prefix = Path(source).expanduser().resolve()
     if (path := _program(prefix, server.executable)) is None:
         raise UsageError(
             f"there is no {server.executable} under {prefix}",
             hint=f"give the prefix of the build, the folder that holds sbin/{server.executable}",
         )
-    return ServerSource(
-        kind=server.kind, source=str(prefix), version=version(server, path), fingerprint=fingerprint(path)
-    )
+    return ServerSource(kind=server.kind, source=str(prefix), version="", fingerprint=fingerprint(path))
 
 
 install = find
@@ -43,7 +47,8 @@ def root(found: ServerSource) -> None:
 
 
 def shown(found: ServerSource) -> dict[str, Path]:
-    return {}
+    prefix = Path(found.source)
+    return {found.source: prefix} if any(map(prefix.is_relative_to, FRESH)) else {}
 
 
 def program(found: ServerSource, name: str) -> str:

@@ -23,6 +23,9 @@ def find(server: Driver, source: str) -> ServerSource | None:
     return _from_root(server, built[-1]) if built else None
 
 
+look = find
+
+
 def install(server: Driver, source: str) -> ServerSource:
     return _from_root(server, debian.build(source, server.kind, server.packages))
 

@@ -21,11 +21,18 @@ def takes(source: str) -> bool:
 
 
 def find(server: Driver, source: str) -> ServerSource:
+    found = look(server, source)
+    return found.model_copy(update={"version": version(server, _program(server), {})})
+
+
+def look(server: Driver, source: str) -> ServerSource:
+    return ServerSource(kind=server.kind, source=NAME, version="", fingerprint=fingerprint(Path(_program(server))))
+
+
+def _program(server: Driver) -> str:
     for folder in FOLDERS:
         if (path := Path(folder, server.executable)).exists():
-            return ServerSource(
-                kind=server.kind, source=NAME, version=version(server, path), fingerprint=fingerprint(path)
-            )
+            return str(path)
     raise DnsrigError(
         f"{server.title} ({server.executable}) is not installed on this machine",
         hint=f"use {server.kind}@forky, which dnsrig installs by itself, or KIND@/path/to/your/build",
