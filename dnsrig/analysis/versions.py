@@ -26,9 +26,9 @@ class Version:
 
     @property
     def id(self) -> tuple[str, ...]:
-        """What was made in the cache has a key; of another the program's fingerprint counts."""
+        """What was made in the cache has a key; of another the program's fingerprint counts, and pins its version."""
         server = self.server
-        return (server.kind, server.key) if server.key else (server.name, server.version, server.fingerprint)
+        return (server.kind, server.key) if server.key else (server.name, server.fingerprint or server.version)
 
     @property
     def commit(self) -> str:

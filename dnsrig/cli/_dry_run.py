@@ -53,7 +53,7 @@ def show(request: preparation.Request) -> None:
             "settings of servers are read when the servers start: the first trial shows whether they are right"
         )
     for name in plan.wanted_servers(points):
-        if sources.find(name) is None:
+        if sources.look(name) is None:
             console.print(f"{name} is not installed yet: {sources.how(name)}")
 
 

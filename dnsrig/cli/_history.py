@@ -30,7 +30,7 @@ ANOTHER = "give another folder with --out, or the values that it has"
 def show_lacking(request: Request, out: Path) -> None:
     """What would be measured; nothing is made or installed."""
     _, points, repeats = preparation.draft(request)
-    found = {name: sources.find(name) for name in request.versions}
+    found = {name: sources.look(name) for name in request.versions}
     wanted = {name: versions.of(server) if server else None for name, server in found.items()}
     todo = lacking(runs_in(out / "runs"), wanted, cases(points, request.versions), repeats)
     for more, names in todo.items():

@@ -25,7 +25,7 @@ def order(name: str, named: Sequence[str] = ()) -> Order:
     from dnsrig.servers import sources
 
     if name == "given":
-        known = [versions.of(server).id for text in named if (server := sources.find(text)) is not None]
+        known = [versions.of(server).id for text in named if (server := sources.look(text)) is not None]
         places = {identity: place for place, identity in enumerate(known)}
         return lambda found: sorted(found, key=lambda version: places.get(version.id, len(places)))
     return _by_commit_or_number if name == "auto" else versions.by_number

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
 from command_line import output
 
 from dnsrig.cli import _dry_run
+from dnsrig.servers.sources import system
 
 
 @pytest.mark.parametrize(
@@ -67,6 +69,35 @@ def test_dry_run_needs_neither_root_nor_servers(
     assert "order (seed 7)" in out and "time: about" in out
     assert "bind@forky is not installed yet" in out
     assert not (tmp_path / "empty").exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("run", "startup", "--dry-run", "--set", "server={}"),
+        ("history", "startup", "--dry-run", "--versions", "{}"),
+    ],
+)
+@pytest.mark.parametrize("where", ["prefix", "system"])
+def test_a_dry_run_executes_no_program_of_a_server(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, words: list[str], where: str
+) -> None:
+    """Where a server's programs are is written in an experiment, and that may be somebody else's."""
+    (tmp_path / "sbin").mkdir()
+    program = tmp_path / "sbin/named"
+    program.write_text(f"#!/bin/sh\ntouch {tmp_path}/executed\necho BIND 9.18.1\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(system, "FOLDERS", (str(tmp_path / "sbin"),))
+    name = f"bind@{tmp_path if where == 'prefix' else 'system'}"
+
+    def refuse(*arguments: object, **_: object) -> None:
+        raise AssertionError(f"{arguments} was executed")
+
+    monkeypatch.setattr(subprocess, "Popen", refuse)
+    said = [word.format(name) for word in words]
+    code, out, err = output(monkeypatch, capsys, *said, *(["--out", tmp_path] if words[0] == "history" else []))
+    assert (code, err) == (0, "") and "time: about" in out
+    assert not (tmp_path / "executed").exists()
 
 
 @pytest.mark.parametrize(("settings", "said"), [([], False), (["hosts.secondary.settings.nsd.misspelt=1"], True)])
