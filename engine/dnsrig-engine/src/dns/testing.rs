@@ -1,6 +1,6 @@
 //! Messages for tests, byte by byte, so that they can be wrong in every way.
 
-use std::sync::Arc;
+use std::{slice::from_ref, sync::Arc};
 
 use domain::{
     base::{Name, Rtype, rdata::ComposeRecordData, scan::IterScanner},
@@ -185,10 +185,10 @@ pub fn messages() -> Vec<Vec<u8>> {
         response(Some((&zone, Ask::Axfr)), &[soa.clone(), Rr::new(QUESTION, NS, QUESTION), host.clone(), soa.clone()]);
     vec![
         as_query(response(Some((&www, Ask::Soa)), &[]), [1, 0]),
-        as_query(response_with(Some((&www, Ask::Soa)), &[], &[opt.clone()], 0), [1, 0x10]),
+        as_query(response_with(Some((&www, Ask::Soa)), &[], from_ref(&opt), 0), [1, 0x10]),
         as_query(response_with(Some((&[0], Ask::Soa)), &[], &[bare_opt], 0), [0, 0x20]),
-        as_query(response_with(None, &[], &[opt.clone()], 0), [0, 0]),
-        as_query(response(Some((&zone, Ask::Soa)), &[soa.clone()]), [0x24, 0]),
+        as_query(response_with(None, &[], from_ref(&opt), 0), [0, 0]),
+        as_query(response(Some((&zone, Ask::Soa)), from_ref(&soa)), [0x24, 0]),
         response_with(Some((&www, Ask::Soa)), &[host], &[opt], 3),
         response(Some((&zone, Ask::Soa)), &[soa]),
         response_with(None, &[], &[], 5),

@@ -268,8 +268,11 @@ fn what_is_behind_the_end_of_a_cdns_file_is_named() {
     assert_eq!(packets(&[&told[..], b"\xff"].concat()).unwrap().0.len(), 1);
 }
 
+/// What an item has beside its bytes, and these.
+type Kept = (String, Vec<u8>);
+
 /// What an item has, its messages and what they belong to included.
-fn kept(item: &Item) -> (String, Vec<u8>) {
+fn kept(item: &Item) -> Kept {
     match item {
         Item::Packet(Captured { time_ns, link, bytes }) => (format!("{time_ns} {link}"), bytes.to_vec()),
         Item::Record(Record { role, message, asked }) => {
@@ -282,7 +285,7 @@ fn kept(item: &Item) -> (String, Vec<u8>) {
 }
 
 /// All items, and the report.
-fn items(bytes: &[u8]) -> Option<(Vec<(String, Vec<u8>)>, CaptureReport)> {
+fn items(bytes: &[u8]) -> Option<(Vec<Kept>, CaptureReport)> {
     let mut found = Vec::new();
     let read = read_source(Cursor::new(bytes.to_vec()), "capture".as_ref(), LIMITS, |item| {
         found.push(kept(&item));
