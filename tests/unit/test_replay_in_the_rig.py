@@ -149,7 +149,7 @@ def test_classes_become_arguments_and_are_looked_at() -> None:
     ("options", "says"),
     [
         ({"transport": "doh"}, "options.transport"),
-        ({"speed": 0.0}, "above 0"),
+        ({"speed": 0.0}, "options.speed = 0.0: a number from 0.001"),
         ({"port": "any"}, "fresh, kept"),
         ({"classes": "share=60%; share=50%"}, "110 %"),
         ({"classes": "transport=dot"}, "needs a share"),
