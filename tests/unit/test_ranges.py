@@ -9,7 +9,7 @@ import pytest
 
 from dnsrig import datasets, ranges, streams
 from dnsrig.errors import UsageError
-from dnsrig.experiment import preparation
+from dnsrig.experiment import model, preparation
 from dnsrig.procedures import all_procedures
 
 TABLES: dict[str, tuple[Mapping[str, Any], Mapping[str, ranges.Range]]] = {
@@ -63,3 +63,8 @@ def test_a_number_out_of_its_range_is_refused_before_the_run(experiment: str, se
 def test_numbers_that_are_too_many_together_are_refused(experiment: str, settings: list[str], says: str) -> None:
     with pytest.raises(UsageError, match=says):
         preparation.draft(preparation.Request(experiment, settings=settings))
+
+
+@pytest.mark.parametrize("experiment", model.builtin())
+def test_published_numbers_are_within_their_ranges(experiment: str) -> None:
+    preparation.draft(preparation.Request(experiment, scale="published", max_trials=1_000_000_000))
