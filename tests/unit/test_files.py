@@ -74,7 +74,7 @@ def test_links_are_followed_to_the_folder_and_not_below_it(tmp_path: Path, run: 
     (run / "trials").symlink_to(tmp_path / "moved")
     first, _ = Run.open(run).unreadable
     assert "one of its folders is a link" in first[1]
-    with pytest.raises(UsageError, match="is a link, no folder"):
+    with pytest.raises(UsageError, match="is a link, or belongs to another user"):
         check_ours(run)
 
 

@@ -85,8 +85,8 @@ pub fn refuse_other_lists(name: &str) -> Result<(), String> {
     let is_rank = |field: &&str| !field.is_empty() && field.bytes().all(|byte| byte.is_ascii_digit());
     let is_name = |field: &&str| !field.is_empty() && !is_rank(field);
     let quotes = if name.contains('"') { r#" | tr -d '"'"# } else { "" };
-    if fields.iter().any(|field| is_rank(&field))
-        && let Some(place) = fields.iter().position(|field| is_name(&field))
+    if fields.iter().any(is_rank)
+        && let Some(place) = fields.iter().position(is_name)
     {
         let place = place + 1;
         return Err(format!(

@@ -160,7 +160,7 @@ impl Zones {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{base::fuzz::fuzz, dns::text_file::MARK};
+    use crate::base::fuzz::fuzz;
 
     fn parse(text: &str) -> Result<Vec<String>, String> {
         let zones = Zones::parse(text.as_bytes(), Path::new("list")).map_err(|error| error.to_string())?;
@@ -205,14 +205,16 @@ mod tests {
         fuzz(2_000, &corpus, |bytes, _| {
             let found = Zones::parse(bytes, Path::new("list"));
             // The name of a line, or none; an error where the line cannot be read.
-            let name = |(number, line): (usize, &[u8])| {
-                let text = std::str::from_utf8(line).ok().filter(|_| line.len() <= 8192)?;
-                let text = text.strip_prefix(MARK).filter(|_| number == 0).unwrap_or(text);
+            let name = |line: &[u8]| {
+                let text = std::str::from_utf8(line).ok().filter(|text| line.len() <= 8192 && !text.contains('\0'))?;
+                let text = text.strip_prefix('\u{feff}').unwrap_or(text).trim();
+                if text.starts_with(['#', ';']) {
+                    return Some(None);
+                }
                 let text = text.split('\t').next()?.trim();
-                let is_name = !text.is_empty() && !text.starts_with('#');
-                if is_name { Name::<Vec<u8>>::from_str(text).ok().map(Some) } else { Some(None) }
+                if !text.is_empty() { Name::<Vec<u8>>::from_str(text).ok().map(Some) } else { Some(None) }
             };
-            let lines = bytes.split_inclusive(|byte| *byte == b'\n').enumerate();
+            let lines = bytes.split_inclusive(|byte| *byte == b'\n');
             let names = lines.map(name).collect::<Option<Vec<_>>>();
             let names: Option<Vec<_>> = names.map(|names| names.iter().flatten().map(ToString::to_string).collect());
             match found {
