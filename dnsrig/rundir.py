@@ -931,13 +931,8 @@ def check_ours(run_dir: Path) -> None:
             hint=f"copy it first: cp -r {shlex.quote(str(run_dir))} COPY",
         )
     trials = run_dir / "trials"
-<<<<<<< HEAD
-    for folder in (trials, *trials.glob("[!.]*"), *trials.glob("[!.]*/*")):
-        if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or files.other_owner(folder))):
-=======
     for folder in (trials, *trials.glob("*"), *trials.glob("*/*")):
         if folder.is_symlink() or (folder.is_dir() and files.other_owner(folder)):
->>>>>>> 31b5bf21 (A search's lock below trials is no folder of trials)
             raise UsageError(
                 f"{folder} is a link, or belongs to another user: dnsrig writes nothing into it",
                 hint="put a folder of your own there",
