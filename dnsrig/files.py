@@ -101,7 +101,7 @@ def document(path: Path, inside: Path | None = None, most_bytes: int = MOST_DOCU
 
 @contextlib.contextmanager
 def writing(path: Path, inside: Path | None = None) -> Iterator[BinaryIO]:
-    """A new file that replaces ``path`` at the end: whole or not at all. Folders that are missing are made."""
+    """A new file that replaces ``path`` at the end: whole or not at all. Folders below ``inside`` are made."""
     with _folder(path, inside, make=True) as folder, _raised_for(path):
         temporary = f".{path.name}.{secrets.token_hex(4)}"
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666, dir_fd=folder)
@@ -127,6 +127,7 @@ def filling(folder: Path, inside: Path | None = None) -> Iterator[Path]:
     """An empty folder; each file that is written to it replaces the one of its name in ``folder`` at the end. Here
     ``inside`` is by default ``folder`` itself."""
     root = inside or folder
+    root.mkdir(parents=True, exist_ok=True)
     with _folder(folder / "any", root, make=True):
         pass  # what cannot be written is refused first
     with tempfile.TemporaryDirectory(dir=root, prefix=".unfinished-") as temporary:
@@ -153,10 +154,8 @@ def lock_file(folder: Path) -> Iterator[int]:
 
 @contextlib.contextmanager
 def _folder(path: Path, inside: Path | None, *, make: bool = False) -> Iterator[int]:
-    """A descriptor of the folder of ``path``; with ``make``, folders that are missing are made."""
+    """A descriptor of the folder of ``path``; with ``make``, folders below ``inside`` that are missing are made."""
     root = path.parent if inside is None else inside
-    if make:
-        root.mkdir(parents=True, exist_ok=True)
     handle = os.open(root, _FOLDER)
     try:
         for part in path.parent.relative_to(root).parts:

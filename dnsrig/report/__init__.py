@@ -48,6 +48,7 @@ def write_report(run_dir: Path, out: Path | None = None) -> Written:
     run = Run.open(run_dir)
     findings = traps.examine(run)
     folder = place(run_dir, out)
+    folder.mkdir(parents=True, exist_ok=True)
     with run.failures.isolate("export", "summary.parquet"), files.writing(folder / "summary.parquet") as file:
         summarise(run).write_parquet(file)
     path = folder / "report.html"

@@ -21,7 +21,7 @@ from dnsrig.experiment import model
 from dnsrig.report import export, latex
 from dnsrig.report.exports import paper
 from dnsrig.report.setting import setting
-from dnsrig.rundir import Manifest, read_json, write_json
+from dnsrig.rundir import Manifest, read_json
 
 GOLDEN = Path(__file__).parent / "golden/exports"
 HOSTILE = f"{string.printable}\\input{{/etc/passwd}}^^41$x$%c\u202e中é≥"
@@ -129,9 +129,8 @@ def test_the_document_is_the_manifests(exported: Path) -> None:
 def test_a_document_that_is_no_toml_costs_that_file_only(tmp_path: Path) -> None:
     folder = synthetic.build(tmp_path / "run", synthetic.Plan(zones=[100], repeats=1, samples=False))
     manifest = read_json(folder / "manifest.json", Manifest)
-    manifest.document = {"title": None}
-    write_json(folder / "manifest.json", manifest)
-    run = Run.open(folder)
+    manifest.document = {"title": None, "seed": 10**400}
+    run = Run(folder, manifest)
     paths = export(run, "paper", tmp_path)
     assert "README.md" in {path.name for path in paths}
     assert not [failure for failure in run.failures if failure.name != "paper experiment.toml"]

@@ -16,6 +16,7 @@ as_text = table.as_text
 def write_history(history: History, out: Path) -> list[Path]:
     """Write history.json, history.html and a chart a metric, as SVG, into the folder ``out``; returns what was
     written."""
+    out.mkdir(parents=True, exist_ok=True)
     charts = {metric.name: svg.render(chart.draw(series)) for metric, series in history.metrics}
     written = {
         out / "history.json": json.dumps(data.as_json(history, out), indent=2) + "\n",
