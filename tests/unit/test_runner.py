@@ -5,14 +5,18 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import synthetic
 
-from dnsrig import paths
+from dnsrig import cached, interruption, paths
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import children, runner, trial
 from dnsrig.rundir import Manifest, TrialRecord, TrialSpec, read_json, trial_dir
@@ -46,9 +50,11 @@ class Silent:
         self.started: list[tuple[str, int]] = []
         self.numbers: list[int] = []
         self.reasons: list[str] = []
+        self.notes: list[str] = []
         self.events = 0
 
-    def note(self, text: str) -> None: ...
+    def note(self, text: str) -> None:
+        self.notes.append(text)
 
     def trial_started(self, number: int, total: int, spec: TrialSpec) -> None:
         self.started.append((spec.variant.id, spec.repeat))
@@ -179,8 +185,8 @@ def test_resume_refuses_what_would_mix_two_machines(
     manifest, _ = run
     now = runner.conditions.snapshot()
     good = manifest.model_copy(update={"conditions": now, "dnsrig_version": runner.dnsrig.__version__, "servers": {}})
-    nothing = {"specs": {}, "variants": [], "order": []}
-    good = good.model_copy(update=nothing | {"engine_fingerprint": sources.fingerprint(paths.engine())})
+    good = good.model_copy(update={"specs": {}, "variants": [], "order": []})
+    good = good.model_copy(update={"engine_fingerprint": sources.fingerprint(paths.engine())})
     runner.check_unchanged(good)
     changed = json.loads(good.model_dump_json())
     for name, value in change.items():
@@ -236,6 +242,116 @@ def test_an_interrupt_ends_all_that_run(
     assert not [line for line in processes() if str(tmp_path / "pretend.py") in line]
 
 
+SILENT = """
+import os, signal, sys, time
+if "PID" in os.environ:
+    open(os.environ["PID"], "w").write(str(os.getpid()))
+signal.sigwait({signal.SIGTERM})
+"""
+
+
+def silent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Trials that say nothing until they are told to end. Returns the file in which each writes its process."""
+    program, pid = tmp_path / "silent.py", tmp_path / "pid"
+    program.write_text("import signal; signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})" + SILENT)
+    monkeypatch.setattr(children, "TRIAL_COMMAND", [sys.executable, str(program)])
+    monkeypatch.setenv("PID", str(pid))
+    return pid
+
+
+@contextlib.contextmanager
+def meanwhile(pid: Path, act: Callable[[int], None]) -> Iterator[None]:
+    """Call ``act`` with the process of the trial when there is one. That must end what is inside."""
+    over, unheard = threading.Event(), []
+
+    def go() -> None:
+        while not (pid.exists() and pid.read_text()):
+            time.sleep(0.01)
+        act(int(pid.read_text()))
+        if not over.wait(20):
+            unheard.append("nothing ended, so the trial was killed")
+            os.kill(int(pid.read_text()), signal.SIGKILL)
+
+    thread = threading.Thread(target=go)
+    thread.start()
+    yield
+    over.set()
+    thread.join()
+    assert unheard == []
+
+
+@pytest.mark.parametrize("number", interruption.SIGNALS)
+def test_each_signal_ends_a_run_whose_trial_is_silent(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, run: tuple[Manifest, Path], number: signal.Signals
+) -> None:
+    pid, progress = silent(monkeypatch, tmp_path), Silent()
+    with meanwhile(pid, lambda trial: os.kill(os.getpid(), number)), pytest.raises(KeyboardInterrupt) as raised:
+        runner.execute(*run, progress)
+    assert str(raised.value) == number.name
+    assert not Path("/proc", pid.read_text()).exists()
+    assert ["interrupted" in note for note in progress.notes] == [True]
+
+
+def test_a_trial_that_is_stopped_ends_too(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, run: tuple[Manifest, Path]
+) -> None:
+    pid = silent(monkeypatch, tmp_path)
+
+    def stop_it(trial: int) -> None:
+        os.kill(trial, signal.SIGSTOP)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(children.removal, "clean", lambda: pytest.fail("it had to be killed"))
+    with meanwhile(pid, stop_it), pytest.raises(KeyboardInterrupt):
+        runner.execute(*run, Silent())
+
+
+def test_what_a_killed_trial_made_is_removed_and_the_signal_is_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, run: tuple[Manifest, Path]
+) -> None:
+    manifest, directory = run
+    pid, progress, cleaned = silent(monkeypatch, tmp_path), Silent(), []
+    monkeypatch.setattr(children.removal, "clean", lambda: cleaned.append(True))
+    one = manifest.model_copy(update={"order": manifest.order[:1]})
+    with meanwhile(pid, lambda trial: os.kill(trial, signal.SIGKILL)):
+        assert runner.execute(one, directory, progress) == 1
+    assert progress.reasons == ["its process was ended by SIGKILL"] and cleaned == [True]
+
+
+def test_a_spec_on_its_way_to_a_trial_has_no_file_that_a_kill_would_leave(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, run: tuple[Manifest, Path]
+) -> None:
+    pretend(monkeypatch, tmp_path)
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    seen: list[str] = []
+
+    class Looking(Silent):
+        def trial_event(self, spec: TrialSpec, event: dict[str, Any]) -> None:
+            seen.extend(path.name for path in temporary.iterdir())
+
+    assert runner.execute(*run, Looking()) == 0 and seen == []
+
+
+def test_the_run_is_its_trials_as_long_as_one_lives(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, run: tuple[Manifest, Path]
+) -> None:
+    """A runner that dies leaves a trial that removes what it made, in the run's folder."""
+    pid, held = silent(monkeypatch, tmp_path), []
+
+    def look(trial: int) -> None:
+        held.append(
+            (run[1] / ".lock").stat().st_ino in {path.stat().st_ino for path in Path(f"/proc/{trial}/fd").iterdir()}
+        )
+        os.kill(trial, signal.SIGTERM)
+
+    one = run[0].model_copy(update={"order": run[0].order[:1]})
+    with meanwhile(pid, look):
+        runner.execute(one, run[1], Silent())
+    assert held == [True]
+
+
 def processes() -> list[str]:
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
@@ -248,3 +364,32 @@ def test_a_finished_trial_is_never_overwritten(tmp_path: Path) -> None:
     with pytest.raises(DnsrigError, match="is there already") as raised:
         trial.check_new(tmp_path)
     assert "never overwritten" in raised.value.hint
+
+
+def test_a_trial_that_is_executed_is_not_set_aside(tmp_path: Path) -> None:
+    working = tmp_path / "01.running"
+    working.mkdir()
+    with cached.held(working, ""), pytest.raises(DnsrigError, match="another process is executing this trial"):
+        trial.set_aside(working)
+    assert [path.name for path in tmp_path.iterdir()] == ["01.running"]
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_a_trial_that_ends_leaves_the_folder_of_its_successor_alone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fails: bool
+) -> None:
+    """The folder of the old trial was set aside, by another dnsrig, and a new trial has made one of that name."""
+
+    def executed(spec: TrialSpec, working: Path, report: object) -> None:
+        working.rename(tmp_path / "01.aborted")
+        working.mkdir()
+        (working / "of the new one").touch()
+        if fails:
+            raise interruption.Interrupted("SIGTERM")
+
+    monkeypatch.setattr(trial, "_execute", executed)
+    monkeypatch.setattr(trial, "_conclude", lambda record, working: None)
+    with pytest.raises((KeyboardInterrupt, DnsrigError)):
+        trial.run_trial(None, tmp_path / "01", lambda event: None)  # type: ignore[arg-type]
+    assert (tmp_path / "01.running/of the new one").exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["01.aborted", "01.running"]
