@@ -1,10 +1,11 @@
 """How programs that are not ours run: as a user without rights, in PID and mount namespaces of their own.
 
 They are servers, the programs that come with servers, and builds. They run as the user and the group nobody, with few
-capabilities or none, and can never get another (no_new_privs, prctl(2)). Each sees a root file system that is read-only,
-even the machine's own, in which `/home`, `/root`, `/tmp`, `/var/tmp`, `/mnt`, `/run` and `/dev` are empty but for what it
-needs. Only what it may write is bound into it writable. In `/proc` it sees the processes of its host. The engine's
-`enter` does this for one program. Whatever the programs of a host leave behind ends with the host's PID namespace.
+capabilities or none, and can never get another (no_new_privs, prctl(2)). Each sees a root file system that is
+read-only, even the machine's own, in which `/home`, `/root`, `/tmp`, `/var/tmp`, `/mnt`, `/run` and `/dev` are empty
+but for what it needs. Only what it may write is bound into it writable. In `/proc` it sees the processes of its host.
+The engine's `enter` does this for one program. Whatever the programs of a host leave behind ends with the host's PID
+namespace.
 """
 
 from __future__ import annotations

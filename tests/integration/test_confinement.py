@@ -1,5 +1,5 @@
-"""Servers have no rights on the machine: what the kernel states of each process of each kind of server, while it serves,
-and of each program of theirs that ends by itself."""
+"""Servers have no rights on the machine: what the kernel states of each process of each kind of server, while it
+serves, and of each program of theirs that ends by itself."""
 
 from __future__ import annotations
 
@@ -167,8 +167,8 @@ kill -ABRT $$
 
 
 def test_a_program_is_alone_with_what_it_may_write(tmp_path: Path) -> None:
-    """In the machine's own root file system, too: its processes are hidden, and it leaves none behind. A signal of its own
-    ends it as that signal."""
+    """In the machine's own root file system, too: its processes are hidden, and it leaves none behind. A signal of its
+    own ends it as that signal."""
     server, state = tmp_path / "server", tmp_path / "state"
     for folder in (server, state):
         folder.mkdir(mode=0o700)

@@ -54,8 +54,8 @@ def check(client: Any, workers: Mapping[str, Mapping[str, Any]], scheduler: str 
 def exposed(process: str, reached: str, answer: list[str] | Exception | None) -> list[str]:
     """The open listeners of a process, each with the name of the process.
 
-    ``answer`` is what `open_here` returns there. ``reached`` is the address that the scheduler knows. It counts, too, if no
-    listener of the process has its port: then something else passes connections on.
+    ``answer`` is what `open_here` returns there. ``reached`` is the address that the scheduler knows. It counts, too,
+    if no listener of the process has its port: then something else passes connections on.
     """
     if not isinstance(answer, list):
         raise NotKnown(

@@ -187,7 +187,7 @@ fn classes_that_make_no_sense_are_told_with_what_to_do() {
     let path = folder.path().join("clients.stream");
     stream(&path, 1, 1);
     for (classes, told) in [
-        (&["share=60%", "share=50%"][..], "110.000000 %"),
+        (&["share=60%", "share=50%"][..], "are 110 % of the clients"),
         (&["share=20%,colour=red"], "share, transport, idle, reuse, resumption, early-data"),
         (&["share=20%,transport=dot,resumption=no,early-data=yes"], "leave out resumption=no"),
         (&["share=20%,transport=tcp,early-data=yes"], "transport=dot"),

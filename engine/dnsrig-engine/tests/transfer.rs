@@ -269,7 +269,7 @@ fn threads_have_a_cpu_each() {
         assert_eq!(cpus.len(), 2, "two CPUs, one each");
     }
     secondary.end_input();
-    assert!(secondary.end().1);
+    assert_eq!(secondary.end().0["interrupted"], true);
 }
 
 #[test]

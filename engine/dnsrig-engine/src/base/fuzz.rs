@@ -1,4 +1,4 @@
-//! Fuzzing: a plain loop over inputs that are real ones, real ones with harm done to them, or any octets.
+//! Fuzzing: a plain loop over inputs that are real ones, real ones with harm done to them, or any bytes.
 //!
 //! An input depends on the seed and its number alone, so that a failure names what repeats it. `FUZZ_INPUTS` is the
 //! number of inputs of a long run, `FUZZ_SEED` another seed, `FUZZ_FROM` the number of the first input, and
@@ -68,7 +68,7 @@ fn files(folder: &std::ffi::OsStr) -> Vec<Vec<u8>> {
     paths.into_iter().map(|path| fs::read(path).unwrap()).collect()
 }
 
-/// Makes an input: one in 16 of any octets, one in 16 a real one as it is, the others with some harm done.
+/// Makes an input: one in 16 of any bytes, one in 16 a real one as it is, the others with some harm done.
 fn fill(input: &mut Vec<u8>, corpus: &[Vec<u8>], random: &mut Random) {
     input.clear();
     let kind = random.below(16);

@@ -89,7 +89,7 @@ fn the_data_of_a_pointer_is_one_name() {
         members.take().members().map(|zones| zones.count())
     };
     assert_eq!(read(b"\x01x\0"), Ok(1));
-    // A name that goes on in the record behind, and one with an octet behind it.
+    // A name that goes on in the record behind, and one with a byte behind it.
     for data in [&b"\x01x"[..], b"\x01x\0\0", b""] {
         assert!(matches!(read(data), Err(CatalogError::Broken(_))), "{data:?}");
     }

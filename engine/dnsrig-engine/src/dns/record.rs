@@ -65,7 +65,7 @@ impl<'m> Record<'m> {
     }
 
     /// Appends the name that the data begins with, such as a PTR's, in wire format and not compressed. Returns the
-    /// number of octets behind it in the data.
+    /// number of bytes behind it in the data.
     pub fn data_name_into(&self, to: &mut Vec<u8>) -> Result<usize, Wrong> {
         let (message, data) = self.context();
         Ok(message.len() - name::expand(message, data, to)?)

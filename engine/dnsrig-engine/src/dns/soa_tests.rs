@@ -121,7 +121,7 @@ fn serial(bytes: &[u8]) -> Option<u32> {
     records.find(of_zone)?.serial().ok()
 }
 
-/// A serial is only read from a message that says so, and its id is the one in its first two octets.
+/// A serial is only read from a message that says so, and its id is the one in its first two bytes.
 #[test]
 fn harmed_answers_have_the_serial_that_is_in_them() {
     let mut corpus = vec![answer("z1.example", "z1.example", AUTHORITATIVE, 5)];

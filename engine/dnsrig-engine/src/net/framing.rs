@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn any_octets_cut_anywhere_give_the_same_messages() {
+    fn any_bytes_cut_anywhere_give_the_same_messages() {
         let corpus =
             [stream(&[vec![1; 3], vec![], vec![2; 40], vec![3]]), stream(&[vec![7; 300], vec![8; 2]]), vec![0; 9]];
         fuzz(2_000, &corpus, |bytes, random| {

@@ -144,8 +144,8 @@ mod tests {
         }
     }
 
-    /// As another library reads it: the name and the type of its one question, and, if its records are whole, whether it
-    /// has EDNS, and DO.
+    /// As another library reads it: the name and the type of its one question, and, if its records are whole, whether
+    /// it has EDNS, and DO.
     fn read(bytes: &[u8]) -> Option<(Vec<u8>, u16, Option<Option<bool>>)> {
         let message = domain::base::Message::from_octets(bytes).ok()?;
         let question = message.sole_question().ok()?;

@@ -312,7 +312,7 @@ proptest! {
     }
 }
 
-/// Streams that are right, or nearly, with harm done to their octets, much faster than properties are.
+/// Streams that are right, or nearly, with harm done to their bytes, much faster than properties are.
 #[test]
 fn harmed_transfers_are_done_exactly_when_they_are_complete() {
     let mut random = Random::new(7, 0);
@@ -349,7 +349,7 @@ fn harmed_transfers_are_done_exactly_when_they_are_complete() {
     fuzz(2_000, &corpus, |bytes, random| {
         let mut messages = Vec::new();
         Frames::default().feed(bytes, |message| messages.push(message.to_vec()));
-        // Those of any octets are often too long to have come.
+        // Those of any bytes are often too long to have come.
         if messages.is_empty() {
             messages.push(bytes.to_vec());
         }

@@ -106,8 +106,9 @@ proptest! {
 fn what_could_not_be_read_is_why_there_is_no_query() {
     let ended = CaptureReport { ended: Some("cut at byte 0".into()), ..CaptureReport::default() };
     let summary = Summary { captures: vec![ended], ..Summary::default() };
-    assert!(empty_hint(&summary).contains("nothing of the capture could be read"));
-    assert!(empty_hint(&Summary::default()).contains("tcpdump"));
+    assert!(empty_hint(&summary).contains("ends or is damaged before its first packet"));
+    let whole = Summary { captures: vec![CaptureReport::default()], ..Summary::default() };
+    assert!(empty_hint(&whole).contains("tcpdump"));
 }
 
 /// Captures of each kind, with harm done to them: every packet is accounted for, and every query that is kept comes out
