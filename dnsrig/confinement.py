@@ -113,14 +113,15 @@ def as_user(folder: Path) -> Iterator[Path]:
     For folders that confined programs have written in: a link that one of them left there leads nowhere that the user
     may not go. What is made inside is the user's. The folders above it need not be open to the user.
     """
-    handle = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    before = _libc.setfsgid(USER), _libc.setfsuid(USER)  # setfsuid(2): of this thread, and with it what root may
-    try:
+    with contextlib.ExitStack() as undoing:
+        before = _libc.setfsgid(0), _libc.setfsuid(0)  # one may be inside another, whose user cannot go to the folder
+        undoing.callback(_libc.setfsgid, before[0])
+        undoing.callback(_libc.setfsuid, before[1])
+        handle = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        undoing.callback(os.close, handle)
+        _libc.setfsgid(USER)
+        _libc.setfsuid(USER)  # setfsuid(2): of this thread, and with it what root may
         yield Path(f"/proc/thread-self/fd/{handle}")
-    finally:
-        _libc.setfsuid(before[1])
-        _libc.setfsgid(before[0])
-        os.close(handle)
 
 
 @dataclass

@@ -32,6 +32,8 @@ DEEPEST = 50
 """Levels of a JSON document; ours have 12 at most, and an experiment's own tables have few more."""
 LARGEST = 1 << 64
 """Above every whole number that dnsrig or its engine writes."""
+DESCRIPTORS = Path("/dev/fd")
+"""Has a name for each file that a process has open (proc_pid_fd(5))."""
 _GZIP = 31
 """For zlib: a header of gzip, and the largest window."""
 _OF_OTHERS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -51,10 +53,13 @@ def other_owner(folder: Path) -> str:
 
 @contextlib.contextmanager
 def opened(path: Path, inside: Path | None = None) -> Iterator[BinaryIO]:
-    """``path``, to be read. Raises OSError."""
-    with _folder(path, inside) as folder, _raised_for(path):
-        _check_regular(path, os.stat(path.name, dir_fd=folder, follow_symlinks=False))
-        handle = os.open(path.name, os.O_RDONLY | _OF_OTHERS, dir_fd=folder)
+    """``path``, to be read. It may be a descriptor that this process inherited. Raises OSError."""
+    if path.parent == DESCRIPTORS:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    else:
+        with _folder(path, inside) as folder, _raised_for(path):
+            _check_regular(path, os.stat(path.name, dir_fd=folder, follow_symlinks=False))
+            handle = os.open(path.name, os.O_RDONLY | _OF_OTHERS, dir_fd=folder)
     with os.fdopen(handle, "rb") as file:
         _check_regular(path, os.fstat(handle))  # it may be another file by now
         yield file

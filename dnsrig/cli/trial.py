@@ -30,7 +30,7 @@ def command(
     under another kernel, in User-mode Linux. Reads nothing but SPEC. Phases and progress go to standard output as JSON
     lines. Exit status 0 for every result, `timeout` and `server-failed` among them.
     """
-    from dnsrig import interruption
+    from dnsrig import files, interruption
     from dnsrig.experiment import trial
     from dnsrig.experiment.executors import executor
     from dnsrig.lab import removal
@@ -39,7 +39,7 @@ def command(
     removal.clean()
     if until_eof:
         trial.end_with_stdin()
-    wanted = read_json(spec.resolve(), TrialSpec)
+    wanted = read_json(spec if spec.parent == files.DESCRIPTORS else spec.resolve(), TrialSpec)
     try:
         record = executor(wanted.kernel).run_trial(wanted, directory, _print_event)
     except interruption.Interrupted:

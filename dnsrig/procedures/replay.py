@@ -43,7 +43,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dnsrig import streams
+from dnsrig import ranges, streams
 from dnsrig.analysis.load_result import LoadResult
 from dnsrig.datasets import world
 from dnsrig.errors import UsageError
@@ -100,7 +100,8 @@ OPTIONS: dict[str, int | float | str | bool] = {
     "ready_limit_s": 900,
     "drain_s": 0.3,
 }
-RANGES = _asking.RANGES
+RANGES = {**_asking.RANGES, "duration_s": (0, ranges.DAY_S)}
+"""Of ``duration_s`` 0 is the whole stream."""
 CHOICES = {
     "resolve_from": ("primaries", "internet"),
     "transport": ("as-captured", "udp", "tcp", "dot"),

@@ -280,3 +280,12 @@ def test_a_run_of_another_user_is_not_added_to(foreign: Path) -> None:
         with pytest.raises(UsageError, match="writes nothing into it"):
             add()
     assert contents(foreign) == before
+
+
+def test_a_descriptor_that_was_inherited_is_read() -> None:
+    handle = os.memfd_create("document")
+    try:
+        os.write(handle, b'{"a": 1}')
+        assert files.document(files.DESCRIPTORS / str(handle)) == {"a": 1}
+    finally:
+        os.close(handle)
