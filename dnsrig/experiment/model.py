@@ -160,7 +160,9 @@ class Document(Part):
     )
     path: PathDocument | None = Field(None, description="an emulated path between the procedure's far hosts")
     storage: Literal["disk", "memory"] = Field(
-        "disk", description="where servers store what they receive: the disk with the run directory, or memory (tmpfs)"
+        "disk",
+        description="where servers store what they receive: the disk with the run directory, or memory (tmpfs), which "
+        '`kernel = "uml"` always takes',
     )
     hosts: dict[str, HostDocument] = Field(default_factory=dict, description="host -> server, settings, sysctls, CPUs")
     dataset: dict[str, Scalar] = Field(description="`kind` and its parameters")
