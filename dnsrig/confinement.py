@@ -114,7 +114,7 @@ def as_user(folder: Path) -> Iterator[Path]:
     may not go. What is made inside is the user's. The folders above it need not be open to the user.
     """
     with contextlib.ExitStack() as undoing:
-        before = _libc.setfsgid(0), _libc.setfsuid(0)  # one may be inside another, whose user cannot go to the folder
+        before = _libc.setfsgid(0), _libc.setfsuid(0)  # inside another, whose user cannot go there
         undoing.callback(_libc.setfsgid, before[0])
         undoing.callback(_libc.setfsuid, before[1])
         handle = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
