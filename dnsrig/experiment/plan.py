@@ -104,8 +104,8 @@ def spec(
         next_dataset=versions[1] if len(versions) > 1 else None,
         stream=stream,
         limit_s=document.limit_s,
-        # The disk is outside of User-mode Linux, where whatever is made belongs to the user of that process (hostfs), so
-        # servers, which have no rights, could not write there.
+        # Outside of User-mode Linux whatever is made belongs to the user of its process (hostfs), so servers, which
+        # have no rights, cannot write to the disk.
         storage="memory" if kernel == "uml" else document.storage,
         transfer=TransferSpec(**document.transfer.model_dump()),
         options=options,
