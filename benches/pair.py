@@ -108,7 +108,7 @@ class Pair:
                 if json.loads(line)["event"] == "ready":
                     break
             # What it prints at its end may not fit into the pipe.
-            reader = Thread(target=started.popen.stdout.read, daemon=True)
+            reader = Thread(target=list, args=(started.popen.stdout,), daemon=True)
             reader.start()
             yield started
         finally:
