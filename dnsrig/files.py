@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
-import math
 import os
 import pwd
 import secrets
@@ -22,16 +20,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
+from dnsrig import foreign
+
 MOST_BYTES = 1 << 31
 """Largest file of rows. Such a file is read as a whole: a reader needs as much memory and more."""
 MOST_DOCUMENT_BYTES = 64 << 20
 """Largest JSON document; the manifest of 10,000 variants has some 30 MB."""
 MOST_VALUES = 2_000_000
 """Values of a JSON document: each takes up to 100 bytes of memory. A manifest of 10,000 variants has half as many."""
-DEEPEST = 50
-"""Levels of a JSON document; ours have 12 at most, and an experiment's own tables have few more."""
-LARGEST = 1 << 64
-"""Above every whole number that dnsrig or its engine writes."""
 DESCRIPTORS = Path("/dev/fd")
 """Has a name for each file that a process has open (proc_pid_fd(5))."""
 _GZIP = 31
@@ -91,17 +87,7 @@ def beginning(path: Path, most_bytes: int, inside: Path | None = None) -> tuple[
 def document(path: Path, inside: Path | None = None, most_bytes: int = MOST_DOCUMENT_BYTES) -> Any:
     """The JSON document in ``path``. Raises OSError, or ValueError of what dnsrig never writes: a document that is
     nested deeply or has very many values, a number beyond all counters, half of a surrogate pair."""
-    data = read(path, inside, most_bytes)
-    if sum(map(data.count, (b",", b"[", b"{"))) > MOST_VALUES:
-        raise ValueError(f"it has more than {MOST_VALUES:,} values")
-    try:
-        found = json.loads(data, parse_int=_whole, parse_float=_finite, parse_constant=_finite)
-    except RecursionError:
-        raise ValueError(f"it is nested more than {DEEPEST} deep") from None
-    _check_depth(found)
-    if b"\\ud" in data or b"\\uD" in data:
-        json.dumps(found, ensure_ascii=False).encode()  # raises where half of a pair is alone
-    return found
+    return foreign.json_value(read(path, inside, most_bytes), MOST_VALUES)
 
 
 @contextlib.contextmanager
@@ -202,26 +188,3 @@ def _check_regular(path: Path, found: os.stat_result) -> None:
     if not stat.S_ISREG(found.st_mode):
         kind = kinds.get(stat.S_IFMT(found.st_mode), "a device")
         _refuse(path, errno.EINVAL, f"it is {kind}, and no regular file")
-
-
-def _whole(text: str) -> int:
-    found = int(text) if len(text) <= 20 else LARGEST
-    if not -LARGEST < found < LARGEST:
-        raise ValueError(f"it has a number of {len(text)} digits")
-    return found
-
-
-def _finite(text: str) -> float:
-    if not math.isfinite(found := float(text)):
-        raise ValueError(f"it has the number {text[:20]}")
-    return found
-
-
-def _check_depth(value: Any) -> None:
-    level, depth = [value], 0
-    while level:
-        depth += 1
-        if depth > DEEPEST:
-            raise ValueError(f"it is nested more than {DEEPEST} deep")
-        inner = (each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list))
-        level = [each for values in inner for each in values if isinstance(each, dict | list)]

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 MOST_BYTES = 1 << 30
-"""Of a file that is read row by row."""
+"""Limit for a file that is read row by row."""
 MOST_JSON_BYTES = 1 << 28
 MOST_VALUES = 1 << 23
-"""Of JSON: each takes up to 60 bytes of memory. An hour of DNS Shotgun has 7 million."""
+"""Values of JSON: each takes up to 60 bytes of memory. An hour of DNS Shotgun has 7 million."""
 MOST_CONTAINERS = 1 << 21
 """Objects and arrays of JSON: each takes up to 240 bytes of memory."""
 MOST_TOML_BYTES = 1 << 20
@@ -28,16 +28,16 @@ MOST_ROWS = 1_000_000
 DEEPEST = 64
 """Levels of tables and arrays; an experiment has eight at most."""
 MOST_INFLATED_BYTES = 1 << 24
-"""Of one histogram: of five digits and up to an hour, all of whose 3 million counts have five bytes."""
+"""Size of one histogram with five digits, up to an hour, if each of its 3 million counts takes five bytes."""
 LARGEST = 1 << 62
 """Counts, and times in ns, fit into 64 bits with a sign, and so does the sum of two."""
 LARGEST_NUMBER = 1 << 64
-"""Of JSON and TOML: no counter of a program has more bits."""
+"""Largest number in JSON and TOML: no counter of a program has more bits."""
 LONGEST_S = 1 << 32
 """A century."""
 _KEY = r"""(?:[\w-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')"""
 _DEEP_KEY = re.compile(rf"(?:^|[\[{{,])[ \t]*(?:{_KEY}[ \t]*\.[ \t]*){{{DEEPEST}}}", re.MULTILINE)
-"""Of a key with very many parts: `tomllib` takes time that grows with the square of their number."""
+"""Matches a key with very many parts: the time of `tomllib` grows with the square of their number."""
 _DECODER = json.JSONDecoder()
 _BETWEEN_OBJECTS = re.compile(r"[ \t\r\n,\[\]]*")
 
@@ -94,10 +94,10 @@ def toml(text: str) -> dict[str, Any]:
     return found
 
 
-def json_value(data: bytes | str) -> Any:
+def json_value(data: bytes | str, most_values: int = MOST_VALUES) -> Any:
     """The value that ``data`` is."""
     text = data if isinstance(data, str) else _limited(data, MOST_JSON_BYTES).decode(json.detect_encoding(data))
-    _limit_json(text)
+    _limit_json(text, most_values)
     try:
         found = json.loads(text)
     except RecursionError:
@@ -151,12 +151,12 @@ def _too_deep() -> Refused:
     return Refused(f"it is nested more than {DEEPEST} deep")
 
 
-def _limit_json(text: str) -> None:
+def _limit_json(text: str, most_values: int = MOST_VALUES) -> None:
     """Before anything is made of it."""
     if len(text) > MOST_JSON_BYTES:
         raise Refused(f"it has more than {MOST_JSON_BYTES:,} characters of JSON")
-    if text.count("[") + text.count("{") > MOST_CONTAINERS or text.count(",") > MOST_VALUES:
-        raise Refused(f"it has more than {MOST_CONTAINERS:,} arrays and objects, or more than {MOST_VALUES:,} values")
+    if text.count("[") + text.count("{") > MOST_CONTAINERS or text.count(",") > most_values:
+        raise Refused(f"it has more than {MOST_CONTAINERS:,} arrays and objects, or more than {most_values:,} values")
 
 
 def _between_objects(text: str, at: int) -> int:

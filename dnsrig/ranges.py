@@ -1,7 +1,7 @@
 """The range of each number that an experiment may have, so that a run is refused before it begins.
 
-The ranges are at least as wide as those of the engine's options: what is beyond makes no sense, or has no room. Options
-of procedures have one by their name, others by their unit.
+The ranges are at least as wide as the ranges of the engine's options: what is beyond makes no sense, or has no room.
+Options of procedures have a range by their name, others by their unit.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ BY_UNIT: Mapping[str, Range] = {
     "_seed": (0, (1 << 63) - 1),
 }
 ANY: Range = (-1e15, 1e15)
-"""Of a number of a plug-in that has no unit in its name."""
+"""Range of a plug-in's number without a unit in its name."""
 
 
 def of(name: str, own: Mapping[str, Range]) -> Range:

@@ -572,7 +572,7 @@ class Privileges(Record):
     """The effective ones."""
     no_new_privileges: bool
     own_pid_namespace: bool
-    """Whether it sees no processes but those of its host."""
+    """Whether it sees only the processes of its host."""
 
 
 class ServerRecord(Record):

@@ -17,7 +17,7 @@ CONFIGURATIONS = ("*.conf", "*.conf.gz", "*.yml", "*.yml.gz")
 CONFIGURATION_BYTES = 1 << 18
 """Of a configuration so much is searched for settings: they stand before its zones."""
 DEFAULTS_BYTES = 1 << 22
-"""Of the defaults that a server prints; BIND prints some 10 kB."""
+"""Limit for the defaults that a server prints; BIND prints some 10 kB."""
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ A kind is a module with ``DESCRIPTION``, ``DEFAULTS`` (parameter -> default, uni
 ``arguments(parameters) -> list[str]``, the arguments of ``dnsrig-engine generate``, and
 ``size(parameters) -> (zones, records)``, approximately, for an estimate of the time. It may have
 
-- ``RANGES`` (by default those of `dnsrig.ranges`): parameter -> least and most that it may be,
+- ``RANGES`` (by default the ranges of `dnsrig.ranges`): parameter -> least and most that it may be,
 - ``output(folder, parameters) -> list[str]`` (``--out FOLDER`` by default): the arguments that say where the engine
   writes,
 - ``finish(folder, version)`` (nothing by default): writes ``zones.list`` and ``dataset.json``, where the engine does

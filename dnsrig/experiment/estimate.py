@@ -40,12 +40,12 @@ def of_trial(spec: TrialSpec) -> Estimate:
 
 
 def _measured_s(spec: TrialSpec) -> float:
-    """By the options, which may be those of a manifest that somebody else wrote."""
+    """How long it measures, by its options, which may come from a manifest that somebody else wrote."""
     expected_s = getattr(procedure(spec.procedure), "expected_s", None)
     try:
         return expected_s(spec.options) if expected_s else 0.0
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
-        raise DnsrigError(f"the options of {spec.variant.id} are not those of {spec.procedure}: {error}") from error
+        raise DnsrigError(f"the options of {spec.variant.id} do not fit {spec.procedure}: {error}") from error
 
 
 def of_run(specs: list[TrialSpec]) -> Estimate:

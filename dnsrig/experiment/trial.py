@@ -116,7 +116,7 @@ def _execute(spec: TrialSpec, working: Path, report: Report) -> TrialRecord:
                 context.instruments.stop("watch")
             seen = gathered.gather(context, machines)
         except Exception:
-            context.faults.check()  # it may be why, and is then what is told
+            context.faults.check()  # a fault of the machine may be the cause, and is then reported instead
             raise
         finally:
             context.close()

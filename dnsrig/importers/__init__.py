@@ -33,9 +33,9 @@ S, MS, US = 1_000_000_000, 1_000_000, 1_000
 LONGEST_NS = 3_600 * S
 """A latency above is no latency, but a damaged file."""
 MOST_BUCKETS = 2_000_000
-"""Of different bounds, in one stretch of time."""
+"""Buckets with different bounds, in one stretch of time."""
 MOST_BUCKETS_OF_ALL = 8_000_000
-"""Of all stretches together; each takes some 100 bytes of memory."""
+"""Buckets of all stretches together; each takes some 100 bytes of memory."""
 MOST_QUOTED, LONGEST_QUOTED = 3, 60
 """Lines or fields that are quoted of those that are not understood, and their characters."""
 TAGS: dict[ClockBasis, tuple[str, str]] = {"due": ("due", "lower"), "sending": ("sent", "sent-lower")}

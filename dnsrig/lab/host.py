@@ -74,7 +74,7 @@ class Host:
     nic_address: str = ""
     """Hardware address of the interface that it took from its machine; empty: it took none."""
     pid_namespace: PidNamespace = field(default_factory=PidNamespace, compare=False)
-    """Of its programs that are confined; the others see the machine's processes."""
+    """Namespace of its confined programs; the others see the machine's processes."""
     nic_facts: dict[str, Any] = field(default_factory=dict)
     """What is known of that interface."""
 

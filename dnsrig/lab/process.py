@@ -162,7 +162,7 @@ def threads(pid: int) -> int:
 
 
 def privileges(pid: int) -> Privileges | None:
-    """Of a process of this machine; None of one that has ended."""
+    """What a process of this machine may do; None if it has ended."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:

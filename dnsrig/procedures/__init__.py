@@ -8,7 +8,7 @@ A procedure is a module of this folder, or of another package (`dnsrig.discovery
 - ``NEXT_VERSION`` (False by default): whether it needs the zones of the dataset in two versions;
   ``next_version(values, options)`` (one serial later by default): the parameters of the second,
 - ``OPTIONS``: name (unit last) -> default,
-- ``RANGES`` (by default those of `dnsrig.ranges`): option -> least and most that it may be,
+- ``RANGES`` (by default the ranges of `dnsrig.ranges`): option -> least and most that it may be,
 - ``REPLAYS`` (False by default): whether it replays a stream,
 - ``SOCKETS`` (False by default): whether the TCP connections of its hosts are listed one by one while it measures, as
   they are where there is an emulated path and no replay,

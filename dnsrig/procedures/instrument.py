@@ -125,7 +125,7 @@ class Instrument:
         return event
 
     def stop(self) -> None:
-        """End an instrument that runs until told, and take its summary. Raises DnsrigError if there is none."""
+        """End an instrument that runs without a limit, and take its summary. Raises DnsrigError if it is missing."""
         self.process.stopped_by_us = True
         self.process.popen.terminate()
         try:

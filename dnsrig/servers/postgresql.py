@@ -1,7 +1,7 @@
 """PostgreSQL, which carries what a DNS server keeps in its tables, by streaming replication.
 
 One that replicates another begins with a copy of it (``pg_basebackup``) and then follows what is written; both are its
-start. Settings are those of postgresql.conf, e.g. ``wal_compression``.
+start. Settings go into postgresql.conf, e.g. ``wal_compression``.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ folder of the zones that are asked for. It may have
 
 - ``files(parameters) -> list[Path]`` (none by default): what the stream is made of beside the dataset; a stream is
   keyed by what they contain,
-- ``RANGES`` (by default those of `dnsrig.ranges`): parameter -> least and most that it may be,
+- ``RANGES`` (by default the ranges of `dnsrig.ranges`): parameter -> least and most that it may be,
 - ``OF_DATASET`` (False by default): whether the stream is another one for another dataset,
 - ``check(parameters)`` (nothing by default): raises ``UsageError``.
 """

@@ -23,6 +23,7 @@ from dnsrig.browse.logs import logs as shown_logs
 from dnsrig.cli import _resume
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment.runner import Local
+from dnsrig.foreign import DEEPEST
 from dnsrig.report import export, write_report
 from dnsrig.report.exports import formats
 from dnsrig.rundir import Manifest, check_ours, read_json
@@ -80,8 +81,8 @@ def test_links_are_followed_to_the_folder_and_not_below_it(tmp_path: Path, run: 
 
 DAMAGED_DOCUMENTS = {
     "nested": b'{"a":' * 200_000 + b"1" + b"}" * 200_000,
-    "nested a little": b"[" * 51 + b"]" * 51,
-    "many values": b"[" + b"1," * 2_000_000 + b"1]",
+    "nested a little": b"[" * (DEEPEST + 2) + b"]" * (DEEPEST + 2),
+    "many values": b"[" + b"1," * (files.MOST_VALUES + 1) + b"1]",
     "infinite": b'{"a": 1e999}',
     "no number": b'{"a": NaN}',
     "a number of many digits": b"1" * 5_000,
@@ -158,7 +159,7 @@ def test_one_bad_trial_is_left_out(run: Path) -> None:
     (run / "trials/v00/01/trial.json").write_bytes(DAMAGED_DOCUMENTS["nested"])
     opened = Run.open(run)
     assert [trial.key.repeat for trial in opened.trials] == [2]
-    assert "nested more than 50 deep" in opened.unreadable[0][1]
+    assert f"nested more than {DEEPEST} deep" in opened.unreadable[0][1]
 
 
 def test_logs_lead_nowhere(outside: Path, run: Path) -> None:
@@ -181,7 +182,7 @@ DERIVED = ("report.html", "summary.parquet", "findings.json")
 
 @pytest.mark.parametrize("lost", [False, True])
 def test_what_is_derived_replaces_links(outside: Path, run: Path, lost: bool) -> None:
-    """As root, a link would lead to any file of the machine."""
+    """For root, a link could lead to any file of the machine."""
     target = outside.parent / "new" if lost else outside
     for name in DERIVED:
         (run / name).unlink(missing_ok=True)

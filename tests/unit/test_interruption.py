@@ -1,4 +1,4 @@
-"""Signals that end dnsrig: each is heard also in a wait without a limit, once, and the end is told."""
+"""Signals that end dnsrig: each is heard also in a wait without a limit, once, and the end is reported."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_each_signal_ends_a_wait_for_a_queue_although_polars_is_imported() -> No
 
 
 def flags(number: int) -> int:
-    """Of the handler that the kernel has (sigaction(2)); on 64-bit Linux they lie behind handler and mask in glibc."""
+    """Flags of the handler that the kernel has (sigaction(2)); 64-bit glibc has them behind handler and mask."""
 
     class Action(ctypes.Structure):
         _fields_ = [

@@ -251,7 +251,7 @@ signal.sigwait({signal.SIGTERM})
 
 
 def silent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """Trials that say nothing until they are told to end. Returns the file in which each writes its process."""
+    """Trials that print nothing until they have to end. Returns the file in which each writes its process."""
     program, pid = tmp_path / "silent.py", tmp_path / "pid"
     program.write_text("import signal; signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})" + SILENT)
     monkeypatch.setattr(children, "TRIAL_COMMAND", [sys.executable, str(program)])

@@ -21,7 +21,7 @@ from dnsrig.report import conditions, page
 from dnsrig.report.charts import Chart
 
 MOST_FIELDS = 10
-"""Of a form; that of a note has four."""
+"""Limit for a form; the form of a note has four."""
 
 
 def run(request: Request) -> Response:

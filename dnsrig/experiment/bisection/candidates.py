@@ -16,7 +16,7 @@ from dnsrig.rundir import Scalar
 
 MOST_CANDIDATES = 100_000
 MOST_LIST_BYTES = 1 << 25
-"""Of a list of them: a line takes 300 bytes at most."""
+"""Limit for a list of candidates: a line takes 300 bytes at most."""
 SHORT_HASH = 12
 
 

@@ -26,7 +26,7 @@ from dnsrig.servers.driver import Changes, Placement, Preparation
 
 PREPARATION_LIMIT_S = 1800.0
 PRINTED_MOST_BYTES = 1 << 26
-"""Of the settings of a server with 100,000 zones, some ten MB."""
+"""Limit for printed settings; a server with 100,000 zones prints some ten MB."""
 SHOWN_MAX = 300
 """Characters of a line of a log."""
 

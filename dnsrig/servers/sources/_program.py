@@ -45,7 +45,7 @@ def version(server: Driver, program: str, shown: Mapping[str, Path]) -> str:
 
 
 def _run(command: list[str], binds: list[BindMount], output: IO[bytes]) -> None:
-    """As root, confined as a server is; else as who runs us, who cannot confine anything."""
+    """Run it, confined like a server if we are root. Any other user cannot confine anything."""
     environment = {**ENVIRONMENT, "HOME": confinement.HOME, "LC_ALL": "C"}
     if os.geteuid() == 0:
         confined = Confinement(MACHINE, binds)

@@ -118,7 +118,7 @@ fn a_secret_is_not_repeated() {
     ] {
         let (code, errors) = run(folder.path(), &format!("{command} --tsig hmac-md5:key:c2VjcmV0"), Stdio::null());
         assert!(
-            code == Some(2) && errors.contains("--tsig: the algorithm is none of"),
+            code == Some(2) && errors.contains("--tsig: the algorithm is not one of"),
             "{command}: {code:?}: {errors}"
         );
         assert!(

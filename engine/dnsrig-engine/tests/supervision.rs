@@ -152,7 +152,7 @@ fn a_hangup_that_is_ignored_is_not_waited_for() {
     ignore_nothing();
     let folder = tempfile::tempdir().unwrap();
     for (trap, waits) in [("", true), ("trap '' HUP QUIT;", false)] {
-        // As nohup(1) does it.
+        // The same trap as nohup(1) sets.
         let mut command = Command::new("sh");
         command.args(["-c", &format!("{trap} exec \"$@\""), "sh", ENGINE, "watch", "--until-eof", "--out"]);
         let mut watch = Process::spawn(command.arg(folder.path().join("samples.arrow")));

@@ -138,8 +138,8 @@ impl Stop {
     }
 }
 
-/// The signals that ask a program to end. Those of a terminal that was closed and of Ctrl-\ only if the program was not
-/// started to ignore them, as by nohup(1): a signal that is waited for arrives even if it is ignored.
+/// The signals that ask a program to end. SIGHUP and SIGQUIT only if the program was not started
+/// to ignore them, as by nohup(1): a signal that is waited for arrives even if it is ignored.
 fn ends() -> SigSet {
     let of_terminals = [Signal::SIGHUP, Signal::SIGQUIT].into_iter().filter(|signal| !is_ignored(*signal));
     [Signal::SIGTERM, Signal::SIGINT].into_iter().chain(of_terminals).collect()

@@ -181,7 +181,7 @@ impl Members {
         labels: &[u8],
         target: impl FnOnce() -> Option<Vec<u8>>,
     ) -> Result<(), String> {
-        // The label of a member may be that of a property.
+        // A member may have the label of a property.
         let property = || labels.strip_prefix(COO).and_then(member).map(|label| (label, true));
         let Some((label, is_property)) = member(labels).map(|label| (label, false)).or_else(property) else {
             return Ok(());

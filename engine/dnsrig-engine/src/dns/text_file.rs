@@ -11,7 +11,7 @@ const MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
 /// A line longer than a name can be written, even with every byte as \DDD (RFC 1035 §5.1) and a path behind it.
 const LINE_BYTES_MAX: u64 = 8192;
 
-/// A line could not be read, or is none that a list has.
+/// A line could not be read, or does not belong into a list.
 #[derive(Debug)]
 pub enum LineError {
     Read(io::Error),

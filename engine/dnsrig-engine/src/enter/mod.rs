@@ -30,9 +30,9 @@ use path::Bind;
 /// /var/tmp, /home, /root and /dev are fresh and empty: whatever the command is to keep must be a --bind under /mnt or
 /// /run. Of --root / that holds as well: it is this machine's own root file system, read-only.
 ///
-/// With --user, the command has no capability but those of --capability, can never get another (no_new_privs,
-/// prctl(2)), and has IPC and UTS namespaces of its own. A PID namespace is for whoever starts us to enter: its /proc
-/// is then that of --root.
+/// With --user, the command has no capability but what --capability names, can never get another (no_new_privs,
+/// prctl(2)), and has IPC and UTS namespaces of its own. Whoever starts us enters the PID namespace first; /proc
+/// of --root then shows it.
 ///
 /// Exit codes: 125 a step failed (it is named), 126 the command cannot be started, 127 it is not there; otherwise the
 /// command's own.

@@ -87,7 +87,7 @@ pub fn drop_all_but(kept: &[Capability], user: u32) -> Result<(), EnterError> {
         ambient(*one)?; // else execve would take it away
     }
     prctl::set_no_new_privs().map_err(step("refuse", "new privileges"))?;
-    // The kernel forgets with whom to die when a process changes its user (PR_SET_PDEATHSIG, prctl(2)).
+    // The kernel clears the death signal when a process changes its user (PR_SET_PDEATHSIG, prctl(2)).
     prctl::set_pdeathsig(Signal::SIGKILL).map_err(step("ask to be killed with", "the parent"))
 }
 

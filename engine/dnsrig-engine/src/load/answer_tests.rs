@@ -255,8 +255,8 @@ proptest! {
     }
 }
 
-/// Answers, queries and others: judged as a parser of messages does, and of a part of an answer never more is said than
-/// of all of it.
+/// Answers, queries and others are judged as a parser judges them. The verdict on a part of an answer never contradicts
+/// the verdict on all of it.
 #[test]
 fn harmed_messages_are_judged_as_a_parser_does() {
     let query = query("www.Zone.example", Rtype::SOA);

@@ -270,7 +270,10 @@ fn truncated(summary: &Summary) -> Option<String> {
 const RCODE_NOTES: [(&str, &str); 5] = [
     ("REFUSED", "does the server serve the names that are asked for, and this address?"),
     ("NOTAUTH", "with --tsig, does the server know that key, and allow it to ask?"),
-    ("SERVFAIL", "the result says how fast the server fails. Has it loaded its zones, and does it reach whom it asks?"),
+    (
+        "SERVFAIL",
+        "the result says how fast the server fails. Has it loaded its zones, and does it reach its upstream servers?",
+    ),
     ("FORMERR", "the server does not understand the queries: see --edns"),
     ("NOTIMP", "the server does not take such queries: see the types that are asked for"),
 ];

@@ -7,7 +7,7 @@ use std::{
 
 use crate::base::failure::Advice;
 
-/// An address is none of this host's.
+/// This host does not have an address.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("this host does not have the address {0} of --source")]
 pub struct MissingSource(IpAddr);

@@ -144,8 +144,8 @@ mod tests {
         }
     }
 
-    /// As another library reads it: the name and the type of its one question, and, if its records are whole, whether
-    /// it has EDNS, and DO.
+    /// Reads it with another library: the name and the type of its one question, and, if its records are whole,
+    /// whether it has EDNS, and DO.
     fn read(bytes: &[u8]) -> Option<(Vec<u8>, u16, Option<Option<bool>>)> {
         let message = domain::base::Message::from_octets(bytes).ok()?;
         let question = message.sole_question().ok()?;
@@ -153,7 +153,7 @@ mod tests {
         // A question has nothing before it that a pointer could lead to: that library follows one into the header.
         let is_plain = bytes[HEADER_BYTES..].starts_with(&name);
         let records: Vec<_> = message.iter().collect();
-        // That library also follows pointers into the very name that they end.
+        // The library also follows pointers into the very name that they end.
         let mut walk = Walk::new(bytes);
         let is_walked = walk.skip_question().is_ok() && records.iter().all(|_| walk.any_record().is_ok());
         let opts: Vec<_> = records.iter().flatten().filter(|(record, _)| record.rtype() == Rtype::OPT).collect();

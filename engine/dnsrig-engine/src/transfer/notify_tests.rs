@@ -97,7 +97,7 @@ fn a_connection_on_which_no_notify_comes_is_closed() {
     assert_eq!((answer.len() > HEADER_BYTES, listeners.connections.idle), (true, 2));
 }
 
-/// What is read as a NOTIFY is one, for the zone that is in it, and has an answer that is none.
+/// What is read as a NOTIFY is a NOTIFY, for the zone in it, and its answer is not.
 #[test]
 fn harmed_notifies_are_read_as_they_are() {
     let mut corpus = vec![notify(None), notify(Some(7))];

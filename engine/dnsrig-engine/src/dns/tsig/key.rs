@@ -26,7 +26,7 @@ pub fn read(text: &str) -> Result<Parts, &'static str> {
         return Err("it has three parts, ALGORITHM:NAME:SECRET");
     };
     let algorithm = Algorithm::from_str(algorithm.to_ascii_lowercase().trim_end_matches('.'))
-        .map_err(|_| "the algorithm is none of hmac-sha256, hmac-sha512, hmac-sha384, hmac-sha1")?;
+        .map_err(|_| "the algorithm is not one of hmac-sha256, hmac-sha512, hmac-sha384, hmac-sha1")?;
     let name = KeyName::from_str(name).map_err(|_| "the key's name is no domain name")?;
     match base64::decode::<Vec<u8>>(secret) {
         Ok(secret) if (1..=SECRET_BYTES_MAX).contains(&secret.len()) => Ok(Parts { algorithm, name, secret }),

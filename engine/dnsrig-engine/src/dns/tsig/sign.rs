@@ -40,7 +40,7 @@ impl Variables<'_> {
     }
 }
 
-/// What a command line has as a key is none. The secret is not repeated.
+/// A key of a command line is not valid. The message does not repeat the secret.
 #[derive(Debug, thiserror::Error)]
 #[error("--tsig: {0}")]
 pub struct KeyError(&'static str);

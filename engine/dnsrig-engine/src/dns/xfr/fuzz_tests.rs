@@ -349,7 +349,7 @@ fn harmed_transfers_are_done_exactly_when_they_are_complete() {
     fuzz(2_000, &corpus, |bytes, random| {
         let mut messages = Vec::new();
         Frames::default().feed(bytes, |message| messages.push(message.to_vec()));
-        // Those of any bytes are often too long to have come.
+        // A random length is often larger than what follows, so no message is complete.
         if messages.is_empty() {
             messages.push(bytes.to_vec());
         }

@@ -246,10 +246,10 @@ fn cdns_is_put_together_again() {
 
 #[test]
 fn a_draft_of_cdns_is_named() {
-    // As dns-stats' compactor wrote it before the RFC: version 0.5, and parameters that are no array.
+    // The compactor of dns-stats wrote this before the RFC: version 0.5, and parameters that are no array.
     let draft = b"\x83\x65C-DNS\xbf\x00\x00\x01\x05\x03\xbf\x00\x05\xff\xff\x9f\xff";
     let ended = packets(draft).unwrap().1.unwrap();
-    assert_eq!(ended, "damaged at byte 0: C-DNS of another version than that of RFC 8618");
+    assert_eq!(ended, "damaged at byte 0: C-DNS of another version than in RFC 8618");
 }
 
 #[test]

@@ -153,7 +153,7 @@ impl Cdns {
                 Err(error) if error.is_end_of_input() && found.len() < bytes => return Step::End(End::Cut(offset)),
                 Err(error) if error.is_end_of_input() && bytes < LOOK_BYTES_MAX => bytes *= 2,
                 Err(_) if self.version.is_some_and(|version| version != VERSION) => {
-                    return Step::End(End::Damaged(offset, "C-DNS of another version than that of RFC 8618"));
+                    return Step::End(End::Damaged(offset, "C-DNS of another version than in RFC 8618"));
                 }
                 Err(_) => return Step::End(End::Damaged(offset, "bytes that are no C-DNS")),
             }

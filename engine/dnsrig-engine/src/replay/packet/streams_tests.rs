@@ -335,7 +335,7 @@ fn any_segments_are_survived() {
             given += payload.len();
             time_ns = time_ns.wrapping_add(if random.chance(95) { 1_000_000 } else { random.bits() as i64 });
             streams.add(time_ns, Ipv6Addr::LOCALHOST, Ipv6Addr::LOCALHOST, &segment, |m| taken += m.bytes.len() + 2);
-            // Of each, what was given, and at most a message around a hole.
+            // For each stream: what was given, and at most a message around a hole.
             assert!(streams.bytes_held() <= 4 * given + 2 * (2 * 65_537 + 4096), "{}", streams.bytes_held());
         }
         let counts = streams.finish(|m| taken += m.bytes.len() + 2);
