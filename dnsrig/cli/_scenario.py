@@ -127,7 +127,7 @@ def build(asked: Asked, kind: str | None, zones: int, records: float | None) -> 
         )
     if tsig:
         notes.append(
-            "TSIG: its bytes are counted, but not the CPU time of signing, which made one large zone take 2 to 12 % longer (docs/explanation/transfer-results.md)"
+            "TSIG: its bytes are counted, but not the CPU time of signing, which made one large zone take 2 to 12 % longer (docs/results/transfers.md)"
         )
     if asked.path.loss > congestion.HELD_LOSS_MAX:
         notes.append(

@@ -10,7 +10,7 @@ any size, that forgets nothing, would have answered of one, two, four, eight and
 several ways give the spread.
 
 Where single queries were left out, nothing tells how much: what a client asks again is gone with the rest
-(docs/explanation/resolver-results.md has what came of it).
+(docs/results/resolvers.md has what came of it).
 """
 
 from __future__ import annotations

@@ -30,9 +30,9 @@ RESOLVING = {kind: ResolvingSpec(query_timeout_ms=5000) for kind in ("bind", "po
 not know 376 ms, needs more than 5 s for some zones whose servers are all slow."""
 SETTINGS: dict[str, dict[str, Scalar]] = {"unbound": {"outgoing-num-tcp": 1000, "wait-limit": 0}}
 """By default it has 10 connections to servers, and answers no client for which 1,000 questions wait: of silent zones
-they wait long (docs/explanation/resolver-results.md)."""
+they wait long (docs/results/resolvers.md)."""
 DIFFERENT = {("unbound", "silent all"): NO_ANSWER}
-"""What a resolver answers instead; docs/explanation/resolver-results.md says why."""
+"""What a resolver answers instead; docs/results/resolvers.md says why."""
 SILENCE_S = 12.0
 """Where no answer is expected, so long is it waited for: longer than any resolver goes on."""
 CLASSES = {GOOD, *(f"{fault} {servers}" for fault in FAULTS for servers in ("all", "first"))} - {"loop first"}

@@ -187,8 +187,8 @@ def test_buffers_and_sharing() -> None:
 
 
 def test_what_primaries_cost_is_as_published_here() -> None:
-    """docs/explanation/primaries-results.md has the table that these are from."""
-    table = (Path(__file__).parents[2] / "docs/explanation/primaries-results.md").read_text()
+    """docs/results/primaries.md has the table that these are from."""
+    table = (Path(__file__).parents[2] / "docs/results/primaries.md").read_text()
     for kind, primary in primaries.known().items():
         for transport, name in (("tcp", "tcp"), ("xot", "xot (resumed)")):
             row = re.search(rf"^\| {primary.title}, {re.escape(name)} \|(.* / .*)\|$", table, re.MULTILINE)

@@ -117,7 +117,7 @@ RESOLVERS = ['server=["bind@forky","unbound@forky"]', 'level=["do-unvalidated","
 def test_an_estimate_is_near_what_such_runs_took(
     experiment: str, settings: list[str], trials: int, took_s: float
 ) -> None:
-    """Runs of resolvers whose times are in docs/explanation: resolvers.md and resolver-results.md."""
+    """Runs of resolvers whose times are in docs/explanation/resolvers.md and docs/results/resolvers.md."""
     points = preparation.draft(preparation.Request(experiment, settings=settings))[1]
     specs = [plan.provisional(experiment, point, [0, 1]) for point in points]
     assert trials % len(specs) == 0

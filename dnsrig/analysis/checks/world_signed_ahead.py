@@ -3,7 +3,7 @@
 A signature that it makes meanwhile takes about a millisecond with RSA (2,048 bits), some 13 µs with P-256, and a
 resolver's client waits for it: then a part of the latency is the world's. With one in a hundred a signature is later by
 at most 0.01 ms on average. A resolver uses 0.2 to 0.5 ms of CPU for a client's query
-(docs/explanation/resolver-results.md), so that is little; with more the world begins to count where authorities have no
+(docs/results/resolvers.md), so that is little; with more the world begins to count where authorities have no
 distance.
 
 The world makes what the questions of the stream do not lead to, and what found no room. For the first it helps to sign

@@ -18,7 +18,7 @@ FACTOR = 1.3
 WINDOW_BYTES = 6_291_456 // 2
 FACTOR_WITH_LOSS = 18.0
 """Upwards, as the slowest that was seen: BBR over 300 ms with 10 % of loss and the kernel's own buffer had 0.6 to 4.5
-MB/s (docs/explanation/long-distance-results.md), where the law says 10.5."""
+MB/s (docs/results/long-distance.md), where the law says 10.5."""
 
 
 def bytes_per_s(rtt_s: float, window_bytes: float = WINDOW_BYTES) -> float:

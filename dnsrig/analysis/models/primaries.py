@@ -1,7 +1,7 @@
 """What a zone costs a primary: CPU time of its host, softirqs included, by how secondaries ask; as the servers' drivers
 declare it.
 
-Medians of docs/explanation/primaries-results.md (`dnsrig run connection-policy --scale standard`: 10,000 zones of four
+Medians of docs/results/primaries.md (`dnsrig run connection-policy --scale standard`: 10,000 zones of four
 records, one client, one CPU for the primary). Neither many clients at the same time nor several CPUs were measured.
 """
 
@@ -10,12 +10,12 @@ from __future__ import annotations
 from dnsrig.servers import all_drivers
 from dnsrig.servers.behaviour import AsPrimary, Policy, Transport
 
-SOURCE = "measured on a virtual machine of 2 CPUs: docs/explanation/primaries-results.md; that all sites share it equally is assumed"
+SOURCE = "measured on a virtual machine of 2 CPUs: docs/results/primaries.md; that all sites share it equally is assumed"
 RECORDS = 4
 """Of a zone there."""
 RECORD_S = 0.17e-6
 """Of each further record: a tenth to a fifth of what a primary's secondaries took for 6.5 million, 6.4 to 9.8 s
-(docs/explanation/transfer-results.md); measured of one server."""
+(docs/results/transfers.md); measured of one server."""
 
 
 def known() -> dict[str, AsPrimary]:

@@ -1,6 +1,6 @@
 """How servers fetch zones as secondaries, as their drivers declare it: policy, workers, SOA, and their work.
 
-The work is of the machine that docs/explanation/transfer-results.md describes (one CPU for the server, storage in
+The work is of the machine that docs/results/transfers.md describes (one CPU for the server, storage in
 memory): on another machine take it from a run of that machine's own (`fit`).
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dnsrig.servers import all_drivers
 from dnsrig.servers.behaviour import AsSecondary, Settings
 
-WORK_SOURCE = "measured on a virtual machine of 2 CPUs: docs/explanation/transfer-results.md"
+WORK_SOURCE = "measured on a virtual machine of 2 CPUs: docs/results/transfers.md"
 WORK_FACTOR = 3.0
 """Assumed: machines differ by so much."""
 RECORDS_MEASURED = 6_500_000

@@ -24,7 +24,7 @@ ways."""
 TSIG_BYTES = 88.0
 """A record of hmac-sha256 (RFC 8945 §4.2), with a key whose name has 15 letters, like dnsrig's own."""
 MESSAGE_BYTES = 16_000
-"""A message of a transfer, as BIND, Knot DNS and NSD fill it (docs/explanation/primaries-results.md)."""
+"""A message of a transfer, as BIND, Knot DNS and NSD fill it (docs/results/primaries.md)."""
 PACKET_BYTES = 1500
 SEGMENT_BYTES = 1448
 """Of an Ethernet packet: 20 for IPv4, 20 for TCP, 12 for timestamps (RFC 7323)."""
