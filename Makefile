@@ -138,6 +138,7 @@ lint: rig-lint engine-lint
 rig-lint: $(VENV)/.packages-of-developers
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	$(BIN)/python docs/check.py
 	$(STAGE) mypy nice $(BIN)/mypy
 	MYPYPATH=tests $(STAGE) 'mypy of benches' nice $(BIN)/mypy --follow-imports silent benches
 

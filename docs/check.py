@@ -18,7 +18,7 @@ LINKS_TO_A_PAGE = 2
 SENTENCES = {".md", ".py", ".rs", ".toml", ".j2"}
 
 TURNS = {
-    r"\b(?:is|are) told\b|\btold (?:here|there)\b": "is described in, is reported",
+    r"\b(?:is|are) told\b": "is described in, is reported",
     r"\b(?:held|hold|holds) (?:\w+ ){0,4}against\b": "compared with",
     r"\bmended\b": "fixed",
     r"\bso (?:many|much) (?:at|as|of)\b": "the number of, how much",
@@ -47,7 +47,9 @@ def anchors(page: Path) -> set[str]:
         words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
         anchor = re.sub(r"[^\w\- ]", "", words.lower()).replace(" ", "-")
         found[anchor] = found.get(anchor, -1) + 1
-    return {anchor if number == 0 else f"{anchor}-{number}" for anchor, last in found.items() for number in range(last + 1)}
+    return {
+        anchor if number == 0 else f"{anchor}-{number}" for anchor, last in found.items() for number in range(last + 1)
+    }
 
 
 def broken_links(pages: Iterable[Path]) -> Iterator[str]:
@@ -65,7 +67,11 @@ def far_pages(first: Path, pages: Iterable[Path]) -> Iterator[str]:
     reached = {first.resolve()}
     for _ in range(LINKS_TO_A_PAGE):
         reached |= {
-            (page.parent / path).resolve() for page in reached if page.suffix == ".md" for path, _ in links(page) if path
+            (page.parent / path).resolve()
+            for page in reached
+            if page.suffix == ".md"
+            for path, _ in links(page)
+            if path
         }
     for page in pages:
         if page.resolve() not in reached:
