@@ -69,7 +69,7 @@ def far_pages(first: Path, pages: Iterable[Path]) -> Iterator[str]:
         reached |= {
             (page.parent / path).resolve()
             for page in reached
-            if page.suffix == ".md"
+            if page.suffix == ".md" and page.is_file()
             for path, _ in links(page)
             if path
         }

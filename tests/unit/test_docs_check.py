@@ -57,9 +57,3 @@ def test_a_turn_of_phrase_is_found(tmp_path: Path, text: str, faults: int) -> No
     page = tmp_path / "page.md"
     page.write_text(f"A line.\n{text}\n")
     assert len(list(check.turns(page))) == faults
-
-
-def test_pages_and_sentences_of_the_repository_are_right() -> None:
-    if not (ROOT / ".git").exists():
-        pytest.skip("not a git checkout")
-    assert check.main() == 0

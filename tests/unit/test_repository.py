@@ -21,13 +21,6 @@ from dnsrig.experiment import model
 from dnsrig.servers import all_drivers
 
 ROOT = Path(__file__).parents[2]
-PAGES = [
-    *sorted(ROOT.glob("*.md")),
-    *(ROOT / folder / "README.md" for folder in ("benches", "engine", "packaging", "tests")),
-    ROOT / "dnsrig/experiment/builtin/README.md",
-    *sorted((ROOT / "docs").rglob("*.md")),
-]
-
 PROSE_COLUMNS = 120
 FOR_TOOLS = ("# type: ignore", "# fmt: skip", "# noqa")
 AT_A_BEGINNING = (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
@@ -61,13 +54,6 @@ def test_every_key_of_an_experiment_is_in_the_reference() -> None:
 def test_package_and_engine_have_one_version() -> None:
     workspace = tomllib.loads((ROOT / "engine/Cargo.toml").read_text())["workspace"]
     assert workspace["package"]["version"] == dnsrig.__version__
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#\s]+)", page.read_text()):
-        if "://" not in target:
-            assert (page.parent / target).exists(), target
 
 
 def tracked() -> list[Path]:
