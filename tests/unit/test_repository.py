@@ -199,7 +199,7 @@ def test_the_places_that_are_broken_to_see_whether_tests_notice_are_there() -> N
 
 
 FIGURES = ROOT / "docs/reference/figures.md"
-RESULTS = sorted((ROOT / "docs/explanation").glob("*-results.md"))
+RESULTS = [path for path in sorted((ROOT / "docs/results").glob("*.md")) if path.name != "README.md"]
 DAY = re.compile(r"\b2\d{3}-[01]\d-[0-3]\d\b")
 
 
