@@ -26,7 +26,7 @@ SHORT = [
     "docs/how-to/latency.md",
     "docs/how-to/load.md",
     "docs/how-to/plan.md",
-    "docs/how-to/transfer.md",
+    "docs/how-to/take-zones.md",
 ]
 MEASURING = [
     "docs/tutorial.md",
@@ -41,8 +41,8 @@ LONG = [
     "docs/how-to/databases.md",
     "docs/how-to/experiment.md",
     "docs/how-to/long-distance.md",
-    "docs/how-to/transfers-of-a-primary.md",
-    "docs/how-to/transfers.md",
+    "docs/how-to/primary-load.md",
+    "docs/how-to/transfer-methods.md",
 ]
 """Pages whose runs take minutes: only `make test-full` executes them. `make test` plans them, each on its day."""
 CASES = [
