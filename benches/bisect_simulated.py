@@ -1,7 +1,7 @@
 """Does noisy bisection find the culprit? Simulated histories of 1,000 commits with real noise, beside `git bisect run`
 
 200 histories have one culprit of an effect between 5 % and ten times, 50 have none. The table is in
-docs/explanation/bisect.md, which describes the simulation. Needs neither root nor servers; some minutes.
+docs/results/bisect.md, which describes the simulation. Needs neither root nor servers; some minutes.
 
     python benches/bisect_simulated.py [HISTORIES WITH A CULPRIT] [HISTORIES WITHOUT]
 """

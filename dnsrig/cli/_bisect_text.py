@@ -16,7 +16,7 @@ from dnsrig.text import visible
 ROUNDS_OF_ENDS = 6
 ROUNDS_A_STEP = 2
 ROUNDS_AFTERWARDS = 3
-"""As simulated histories took them where the ends differ clearly: docs/explanation/bisect.md."""
+"""As simulated histories took them where the ends differ clearly: docs/results/bisect.md."""
 
 
 def steps(candidates: int) -> int:
