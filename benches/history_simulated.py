@@ -1,6 +1,6 @@
 """How often `dnsrig history` reports a change where nothing changed, and which changes it finds: simulated histories
 
-The tables are in docs/explanation/history.md. Three methods get the same histories: E-divisive over ranks, which dnsrig
+The tables are in docs/results/history.md. Three methods get the same histories: E-divisive over ranks, which dnsrig
 uses; E-divisive over the values; and the exact rank test with Holm's correction, which compares each version with the
 version before it. Each history has its own seed, so a part of them can be examined alone.
 

@@ -9,7 +9,7 @@ Differences from the original:
   and a trial that is only known to have taken at least so long has a place all the same.
 
 A change is kept where a test by permutation of the trials says so. What is known of its false alarms and of what it
-finds stands in docs/explanation/history.md (`benches/history_simulated.py`).
+finds stands in docs/results/history.md (`benches/history_simulated.py`).
 """
 
 from __future__ import annotations
