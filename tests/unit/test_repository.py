@@ -200,6 +200,7 @@ def test_the_places_that_are_broken_to_see_whether_tests_notice_are_there() -> N
 
 FIGURES = ROOT / "docs/reference/figures.md"
 RESULTS = [path for path in sorted((ROOT / "docs/results").glob("*.md")) if path.name != "README.md"]
+HEAD = ["Measured", "Servers", "Machine", "Command", "Still holds"]
 DAY = re.compile(r"\b2\d{3}-[01]\d-[0-3]\d\b")
 
 
@@ -234,9 +235,18 @@ def test_every_table_of_results_has_a_row_in_the_list_of_figures(page: Path) -> 
 
 
 @pytest.mark.parametrize("page", RESULTS, ids=lambda page: page.name)
-def test_a_page_of_results_begins_with_its_date_and_version(page: Path) -> None:
-    begin = "\n".join(page.read_text().splitlines()[:12])
-    assert DAY.search(begin) and "dnsrig 0." in begin and "reference/figures.md" in begin
+def test_a_page_of_results_begins_with_what_was_measured_and_whether_it_holds(page: Path) -> None:
+    head = page.read_text().split("\n\n")[1]
+    assert re.findall(r"^- \*\*(.+):\*\*", head, re.MULTILINE) == HEAD
+    assert DAY.search(head) and "dnsrig 0." in head and "reference/figures.md" in head
+    answers = [row[4] for row in figure_rows() if f"results/{page.name}#" in row[0] and "../pictures/" not in row[0]]
+    holding = sum(answer.startswith("yes") for answer in answers)
+    assert f"{holding} of {len(answers)} results" in " ".join(head.split())
+
+
+def test_every_page_of_results_is_in_their_index() -> None:
+    index = (ROOT / "docs/results/README.md").read_text()
+    assert [page.name for page in RESULTS if f"]({page.name}" not in index] == []
 
 
 def test_rows_of_figures_have_a_date_a_commit_an_answer_and_a_place_that_is_there() -> None:
