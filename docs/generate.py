@@ -304,7 +304,7 @@ PAGES = {
     "world.md": world,
 }
 
-WRITTEN_BY_HAND = ("stream.md", "catalog-zones.md", "primary-faults.md", "figures.md")
+WRITTEN_BY_HAND = ("stream.md", "catalog-zones.md", "primary-faults.md", "figures.md", "limits.md", "glossary.md")
 """Pages of the reference that are not generated from the code."""
 
 
