@@ -82,7 +82,7 @@ def colour(run: Run, variant: Variant) -> str:
 
 
 def _dash(run: Run, variant: Variant) -> list[int]:
-    return [1, 2] if is_floor(run, variant) else list(_look.DASHES[_place(run, variant) % len(_look.DASHES)])
+    return _look.FLOOR_DASH if is_floor(run, variant) else list(_look.DASHES[_place(run, variant) % len(_look.DASHES)])
 
 
 def _place(run: Run, variant: Variant) -> int:

@@ -1,10 +1,11 @@
 """How charts look: one palette, one configuration, one width.
 
-Charts are drawn with literal colours. The neutral ones are named in ``NEUTRALS``, and the page maps each to
-a variable of its style sheet, so a chart follows the reader's light or dark mode. Data colours stay as they
-are: they keep a contrast of 3:1 against both backgrounds and differ for colour-blind eyes
-(after Okabe and Ito, Color Universal Design, 2008, darkened where white asks for it). Wherever
-colour tells things apart, a shape or a dash does so too.
+Charts are drawn with literal colours. The neutral colours are named in ``NEUTRALS``, and the page maps each to
+a variable of its style sheet, so a chart follows the reader's light or dark mode. Data colours are the same in both
+modes. They have the hues of Okabe and Ito (Color Universal Design, 2008), and their lightness is chosen so that each
+has a contrast of 3:1 against both backgrounds, any two differ for deuteranopic eyes, and no two are the same grey in
+print: `tests/unit/test_palette.py` computes all three. Wherever colour tells things apart, a shape or a dash does so,
+too.
 """
 
 from __future__ import annotations
@@ -28,9 +29,13 @@ GRID = "#dfe2e7"
 NEUTRALS = {"paper": PAPER, "ink": INK, "muted": MUTED, "grid": GRID}
 """Variable of the style sheet -> the literal that stands for it in a drawing."""
 
-COLOURS = ("#1f7ac0", "#d2601a", "#0f9171", "#b0609f", "#a87b00", "#6f74c9", "#4d8a96", "#c0504d")
+COLOURS = ("#0367b6", "#e06603", "#02895e", "#c65a9d", "#836d15", "#389dc9")
+"""Blue, vermilion, green, purple, ochre, sky blue."""
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-left", "triangle-right")
-DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [4, 4], [1, 3], [10, 3], [3, 1])
+DASHES = ([1, 0], [8, 3], [2, 2], [9, 3, 2, 3], [16, 4], [9, 3, 2, 3, 2, 3], [4, 6])
+"""One more than there are colours: with more names than colours, the same colour has another dash."""
+FLOOR_DASH = [1, 4]
+"""Of what the instrument needs by itself; no server has it."""
 
 LOG_ABOVE = 30
 """Ratio of the largest to the smallest value above which a linear axis hides the small ones."""
@@ -69,7 +74,8 @@ def shapes(names: Sequence[str]) -> alt.Scale:
 
 
 def dashes(names: Sequence[str]) -> alt.Scale:
-    return alt.Scale(domain=list(names), range=[list(DASHES[i % len(DASHES)]) for i in range(len(names))])
+    chosen = [FLOOR_DASH if name.startswith(figures.FLOOR) else DASHES[i % len(DASHES)] for i, name in enumerate(names)]
+    return alt.Scale(domain=list(names), range=list(map(list, chosen)))
 
 
 def extent(values: pl.Series) -> tuple[float, float]:
