@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations, starmap
+from itertools import combinations, pairwise
 from math import dist
 
 import pytest
@@ -71,9 +71,9 @@ def test_any_two_colours_differ_for_deuteranopic_eyes(one: str, other: str) -> N
 
 def test_no_two_colours_are_the_same_grey_in_print() -> None:
     greys = sorted(lab(linear(colour))[0] for colour in _look.COLOURS)
-    assert min(starmap(lambda low, high: high - low, zip(greys, greys[1:]))) > 3
+    assert min(high - low for low, high in pairwise(greys)) > 3
     first = sorted(lab(linear(colour))[0] for colour in _look.COLOURS[:3])
-    assert min(starmap(lambda low, high: high - low, zip(first, first[1:]))) > 6, "of the first three still more"
+    assert min(high - low for low, high in pairwise(first)) > 6, "of the first three still more"
 
 
 def test_no_two_lines_of_a_chart_have_the_same_colour_and_dash() -> None:

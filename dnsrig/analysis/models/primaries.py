@@ -10,7 +10,9 @@ from __future__ import annotations
 from dnsrig.servers import all_drivers
 from dnsrig.servers.behaviour import AsPrimary, Policy, Transport
 
-SOURCE = "measured on a virtual machine of 2 CPUs: docs/results/primaries.md; that all sites share it equally is assumed"
+SOURCE = (
+    "measured on a virtual machine of 2 CPUs: docs/results/primaries.md; that all sites share it equally is assumed"
+)
 RECORDS = 4
 """Of a zone there."""
 RECORD_S = 0.17e-6
