@@ -46,7 +46,7 @@ def test_it_applies_where_workers_vary(law: Run, run: Run) -> None:
 
 def test_the_law_goes_on_from_the_fewest_workers(law: Run) -> None:
     marks = WORKERS.marks(law)
-    assert marks.height == 16 and set(marks["group"]) == {"reused", "one a zone"}
+    assert marks.height == 16 and set(marks["group"]) == {"connections: reused", "connections: one a zone"}
     assert [(point.place, point.value) for point in beside(law)] == [(1, 1.5), (400, 600)]
     (drawing,) = WORKERS.draw(law, [])
     found = read(svg.render(drawing.chart))

@@ -16,8 +16,7 @@ import polars as pl
 
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.analysis.summary import describe, lower_bound, main_metric
-from dnsrig.report.charts import MAIN, Chart, Drawing, _look, _split
-from dnsrig.report.figures import parameter, visible
+from dnsrig.report.charts import MAIN, Chart, Drawing, _look, _split, _words
 from dnsrig.rundir import Finding, TrialSpec, Variant
 
 MEASURED = "measured here"
@@ -131,7 +130,7 @@ class MetricByAxis(Chart):
         if self.number is not None:
             return self.number(spec)
         value = spec.variant.parameters.get(self.axis)
-        return None if value is None else visible(parameter(value))
+        return None if value is None else _words.of(self.axis, value)
 
 
 def _found(trial: Trial, name: str) -> dict[str, object]:
@@ -156,7 +155,7 @@ class _Look:
         self.groups = list(dict.fromkeys(marks["group"]))
         self.lanes = list(dict.fromkeys([*self.groups, *beside["group"]]))
         present = {*marks["place"], *beside["place"]}
-        names = [visible(parameter(value)) for value in run.manifest.axes.get(kind.axis, [])]
+        names = [_words.of(kind.axis, value) for value in run.manifest.axes.get(kind.axis, [])]
         self.places: list[Any] = sorted(present) if self.joined else [name for name in names if name in present]
         place, value, end, offset = (
             (alt.Y, alt.X, alt.X2, alt.YOffset) if kind.across else (alt.X, alt.Y, alt.Y2, alt.XOffset)
@@ -185,7 +184,7 @@ class _Look:
             return {"shorthand": "place:N", "sort": self.places, "title": None, "scale": scale, "axis": axis}
         scale = alt.Scale(type="log", domain=[self.places[0] / 1.15, self.places[-1] * 1.15], nice=False)
         axis = alt.Axis(values=self.places, format=",", grid=False, labelOverlap="greedy")
-        title = f"{self.kind.axis.replace('_', ' ')} (log scale)"
+        title = f"{_words.name(self.kind.axis)} (log scale)"
         return {"shorthand": "place:Q", "title": title, "scale": scale, "axis": axis}
 
     def _value(self, run: Run) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import polars as pl
 from dnsrig.analysis.latency import Histogram, Interval, merge
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.analysis.summary import describe
-from dnsrig.report import figures, wording
+from dnsrig.report import wording
 from dnsrig.report.charts import Drawing, _look, _split
 from dnsrig.rundir import Variant
 
@@ -108,8 +108,7 @@ def panels(run: Run, variants: Iterable[Variant]) -> dict[str, list[Variant]]:
     axes = [axis for axis in _split.varying_axes(run) if axis != _split.colour_axis(run)]
     found: dict[str, list[Variant]] = {}
     for variant in variants:
-        label = " · ".join(f"{axis} {figures.parameter(variant.parameters[axis])}" for axis in axes)
-        found.setdefault(figures.visible(label) or _split.ONLY, []).append(variant)
+        found.setdefault(_split.label(variant, axes), []).append(variant)
     return found
 
 

@@ -9,8 +9,7 @@ import altair as alt
 
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.analysis.summary import describe
-from dnsrig.report.charts import _look
-from dnsrig.report.figures import parameter, visible
+from dnsrig.report.charts import _look, _words
 from dnsrig.rundir import Variant
 
 ZONES = "zones"
@@ -60,8 +59,8 @@ def colour_names(run: Run) -> list[str]:
 
 
 def label(variant: Variant, axes: Sequence[str]) -> str:
-    """The variant's values on ``axes``, made safe to show."""
-    return visible(" · ".join(parameter(variant.parameters[a]) for a in axes if a in variant.parameters)) or ONLY
+    """The variant's values on ``axes`` in words, made safe to show."""
+    return _words.of_variant(variant, axes) or ONLY
 
 
 def machines(run: Run) -> list[str]:

@@ -18,8 +18,7 @@ from dnsrig.analysis import minutes
 from dnsrig.analysis.metrics.latency import timeout_ms
 from dnsrig.analysis.minutes import Which
 from dnsrig.analysis.read import Run, Trial
-from dnsrig.report import figures
-from dnsrig.report.charts import Drawing, _latency, _look, _split
+from dnsrig.report.charts import Drawing, _latency, _look, _split, _words
 from dnsrig.report.charts.slowest_percentile import grid
 from dnsrig.rundir import Variant
 from dnsrig.text import digits
@@ -108,7 +107,7 @@ def _panel(
     run: Run, axis: str | None, label: str, which: Which, group: Sequence[Curve], everything: Sequence[Curve]
 ) -> alt.LayerChart | alt.FacetChart:
     """All panels have the axes of the whole."""
-    names = [figures.parameter(value) for value in run.manifest.axes[axis]] if axis else [_split.ONLY]
+    names = [_words.of(axis, value) for value in run.manifest.axes[axis]] if axis else [_split.ONLY]
     frames = [
         curve.rows.with_columns(colour=pl.lit(_split.label(curve.variant, [axis] if axis else [])))
         for curve in group

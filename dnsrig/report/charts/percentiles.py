@@ -12,7 +12,6 @@ import polars as pl
 from dnsrig.analysis.metrics.fan_out import is_fan_out, spread
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.report.charts import Chart, Drawing, _look, _split
-from dnsrig.report.figures import visible
 from dnsrig.rundir import Finding, TrialSpec, Variant
 
 MOST_POINTS = 60
@@ -69,8 +68,7 @@ class Percentiles(Chart):
     def _rows(self, run: Run) -> Iterable[dict[str, object]]:
         axes = [axis for axis in _split.varying_axes(run) if axis != self.colour_axis(run)]
         for variant in run.manifest.variants:
-            panel = " · ".join(f"{visible(axis)}: {_split.label(variant, [axis])}" for axis in axes) or _split.ONLY
-            of_variant = {"panel": panel, "colour": self.colour(run, variant)}
+            of_variant = {"panel": _split.label(variant, axes), "colour": self.colour(run, variant)}
             for trial in run.of_variant(variant.id):
                 for percent, time_ms in self.arrivals(trial).points():
                     yield of_variant | {

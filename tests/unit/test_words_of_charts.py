@@ -1,0 +1,35 @@
+"""Values of the matrix in the words of a reader."""
+
+from __future__ import annotations
+
+import pytest
+
+from dnsrig.report.charts import _words
+from dnsrig.rundir import Scalar, Variant
+
+
+@pytest.mark.parametrize(
+    ("axis", "value", "words"),
+    [
+        ("changes", "none", "at rest"),
+        ("changes", "catalog", "while the catalog changes"),
+        ("zones", 1000, "1,000 zones"),
+        ("secondaries", 1, "1 secondary"),
+        ("ixfr", True, "IXFR"),
+        ("server", "bind@forky", "bind@forky"),
+        ("resolver_server", "unbound@forky", "unbound@forky"),
+        ("queue_length", 20, "queue length: 20"),
+        ("fast_open", False, "fast open: no"),
+    ],
+)
+def test_a_value_names_the_thing(axis: str, value: Scalar, words: str) -> None:
+    assert _words.of(axis, value) == words
+
+
+def test_what_acts_unseen_is_written_out() -> None:
+    assert "\u202e" not in _words.of("tran\u202esport", "ud\u202ep")
+
+
+def test_a_variant_has_the_words_of_the_axes_that_it_has() -> None:
+    variant = Variant(id="v", parameters={"server": "bind@forky", "changes": "none"})
+    assert _words.of_variant(variant, ["server", "changes", "zones"]) == "bind@forky · at rest"
