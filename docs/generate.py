@@ -10,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 import tomllib
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -22,7 +23,7 @@ from dnsrig.analysis.metrics import all_metrics
 from dnsrig.cli._app import application
 from dnsrig.cli._exits import EVERY, STATUS
 from dnsrig.cli.engine import SUBCOMMANDS
-from dnsrig.experiment import model, plan
+from dnsrig.experiment import estimate, model, plan
 from dnsrig.lab import rtts, sites
 from dnsrig.procedures import _checks, all_procedures
 from dnsrig.rundir import Level, Resolving
@@ -119,18 +120,66 @@ and at captures in a file before you run it.
 """
 
 
+CHOOSE = """\
+# Which experiment answers my question?
+
+The built-in experiments, grouped by the readers who ask their questions. `dnsrig run NAME` runs an experiment at the
+scale `quick`, `dnsrig run NAME --scale standard` with more variants, repeats and data. A quick run shows that
+everything works and what a report looks like; draw conclusions from a standard run.
+
+The times are estimates: they assume that nothing else runs on the machine, and do not include the time to install
+servers and to generate datasets. If trials reach their time limits, a run takes longer: `dnsrig run NAME --dry-run`
+shows the longest possible time. [Experiments](../reference/experiments.md) describes the keys of these files, [write
+your own experiment](experiment.md) how to change them.
+"""
+
+
+def choose() -> str:
+    """The page that leads from a question to an experiment."""
+    text = in_paragraphs(CHOOSE)
+    for audience, found in model.by_audience().items():
+        text += f"\n## {audience[:1].upper()}{audience[1:]}\n\n"
+        text += table(
+            ["question", "experiment", "`quick`", "`standard`"],
+            [
+                [
+                    raw["question"],
+                    f"[{name}](../../{model.builtin()[name].relative_to(ROOT)})",
+                    *map(partial(_size, name), model.SCALES[:2]),
+                ]
+                for name, raw in found.items()
+            ],
+        )
+    return text
+
+
+def _size(name: str, scale: str) -> str:
+    """How many trials a built-in experiment has at ``scale``, and about how long they take."""
+    document = model.load(model.builtin()[name], scale, [])
+    if document.kernel == "auto":  # so that the page does not depend on the kernel of the machine that writes it
+        needs_uml = any(
+            host.congestion not in (None, "cubic", "reno")
+            for p in model.points(document)
+            for host in p.document.hosts.values()
+        )
+        document = document.model_copy(update={"kernel": "uml" if needs_uml else "running"})
+    specs = [plan.provisional(name, point, [0, 1]) for point in model.points(document)]
+    minutes = document.repeats * estimate.of_run(specs).expected_s / 60
+    time = f"{max(1, round(minutes))} min" if minutes < 90 else f"{round(minutes / 60)} h"
+    return f"{len(specs) * document.repeats} trials, {time}"
+
+
 def experiments() -> str:
-    text = "# Experiments\n\nThe built-in ones:\n\n"
+    text = "# Experiments\n\n[Which experiment answers my question?](../how-to/choose-an-experiment.md) lists the built-in "
+    text += "experiments by question. Their variants and repeats at each scale:\n\n"
     rows = []
     for name, path in model.builtin().items():
-        raw = tomllib.loads(path.read_text())
         sizes = [
-            f"{scale}: {len(model.points(document))} variants × {document.repeats}"
-            for scale in model.SCALES
-            for document in [model.load(path, scale, [])]
+            f"{len(model.points(document))} × {document.repeats}"
+            for document in (model.load(path, scale, []) for scale in model.SCALES)
         ]
-        rows.append([f"`{name}`", raw["question"], "; ".join(sizes)])
-    text += table(["name", "question", "size"], rows)
+        rows.append([f"[{name}](../../{path.relative_to(ROOT)})", tomllib.loads(path.read_text())["title"], *sizes])
+    text += table(["name", "title", *(f"`{scale}`" for scale in model.SCALES)], rows)
     text += f"\n## What a file may do\n\n{in_paragraphs(TRUST)}\n## Keys\n"
     for part, heading in TABLES.items():
         text += f"\n{heading}\n\n" if heading else "\n"
@@ -393,6 +442,7 @@ def with_parts(file: str) -> str:
 def files() -> dict[str, str]:
     """Path in the repository -> text, of all that is generated, wholly or in part."""
     written = {f"docs/reference/{name}": text for name, text in pages().items()}
+    written["docs/how-to/choose-an-experiment.md"] = HEAD + in_short_lines(choose())
     return written | {"docs/pictures/architecture.svg": picture.draw()} | {file: with_parts(file) for file in PARTS}
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import textwrap
-import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from types import ModuleType
 from typing import Annotated
@@ -87,8 +86,13 @@ def _headline(module: object) -> str:
 def _experiments(width: int) -> RenderableType:
     from dnsrig.experiment import model
 
-    found = ((name, tomllib.loads(path.read_text())) for name, path in model.builtin().items())
-    return _table((name, raw["procedure"], raw["question"]) for name, raw in found)
+    groups: list[RenderableType] = []
+    for audience, found in model.by_audience().items():
+        groups += [
+            Text(f"{audience[:1].upper()}{audience[1:]}"),
+            _table((f"  {name}", raw["question"]) for name, raw in found.items()),
+        ]
+    return Group(*groups)
 
 
 def _procedures(width: int) -> RenderableType:

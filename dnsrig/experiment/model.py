@@ -25,7 +25,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -133,7 +133,10 @@ class Document(Part):
     """An experiment, with scale and --set applied."""
 
     title: str = Field(description="a few words")
-    question: str = Field(description="what the result is to answer")
+    question: str = Field(description="the question that the result answers")
+    audience: Literal["server developers", "registries and hosters", "resolver operators", "the rig itself", ""] = (
+        Field("", description="the readers who ask this question; lists of experiments are grouped by it")
+    )
     sources: list[str] = Field(default_factory=list, description="where the question comes from")
     procedure: ProcedureName = Field(description="the kind of measurement")
     repeats: int = Field(10, ge=1, le=1000, description="how often each variant is measured")
@@ -198,6 +201,17 @@ class Point:
 def builtin() -> dict[str, Path]:
     """The built-in experiments by name."""
     return {path.stem: path for path in sorted(paths.builtin_experiments().glob("*.toml"))}
+
+
+def by_audience() -> dict[str, dict[str, Raw]]:
+    """Audience -> name -> contents of the built-in experiments, in the order in which `audience` lists its values."""
+    contents = {name: tomllib.loads(path.read_text()) for name, path in builtin().items()}
+    audiences = get_args(Document.model_fields["audience"].annotation)
+    groups = {
+        audience: {n: raw for n, raw in contents.items() if raw.get("audience", "") == audience}
+        for audience in audiences
+    }
+    return {audience: group for audience, group in groups.items() if group}
 
 
 def find(name: str) -> Path:

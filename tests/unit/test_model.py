@@ -186,3 +186,9 @@ def test_excluding_an_unknown_axis_or_everything_is_told(document) -> None:  # t
         model.points(document(AXES + '[[exclude]]\ntransport = "xot"\n'))
     with pytest.raises(UsageError, match="every point of the matrix is excluded"):
         model.points(document(AXES + "[[exclude]]\nzones = [1, 2, 3]\n"))
+
+
+def test_every_builtin_experiment_is_in_the_list_of_its_audience() -> None:
+    listed = [name for group in model.by_audience().values() for name in group]
+    assert sorted(listed) == sorted(model.builtin())
+    assert "" not in model.by_audience(), "a built-in experiment declares its audience"
