@@ -14,14 +14,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
+import manual
 import picture
-import typer
 
+import dnsrig
 from dnsrig import confinement, datasets, paths, procedures, streams
 from dnsrig.analysis.checks import all_checks
 from dnsrig.analysis.metrics import all_metrics
-from dnsrig.cli._app import application
+from dnsrig.cli._app import GROUPS, command_line
 from dnsrig.cli._exits import EVERY, STATUS
+from dnsrig.cli._former import FORMER
 from dnsrig.cli.engine import SUBCOMMANDS
 from dnsrig.experiment import estimate, model, plan
 from dnsrig.lab import rtts, sites
@@ -45,23 +47,46 @@ def table(head: list[str], rows: list[list[object]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 
 
+COMMANDS = """\
+Standard output is data; progress and prose go to standard error. Scripts look at the [exit status](exit-status.md).
+Durations have a unit: `200ms`, `5s`, `2m`, `1h`. `--json` prints [one JSON document](json.md).
+
+`dnsrig --version` prints two lines:
+
+- `dnsrig VERSION`, in a checkout followed by ` (commit COMMIT)`, with `-dirty` after the commit if files are changed;
+- `dnsrig-engine VERSION (profile PROFILE)`; in an engine from a wheel the parentheses also contain the commit.
+
+`dnsrig --install-completion` installs completion for the shell that it is started from, and `dnsrig --show-completion`
+prints the script: bash, zsh, fish or PowerShell. `man -l docs/reference/dnsrig.1` shows this page as a manual page.
+"""
+
+
 def commands() -> str:
-    text = "# Commands\n\nStandard output is data; progress and prose go to standard error. [Exit status](exit-status.md) is what scripts look at.\n"
-    root = typer.main.get_command(application())
-    for name, command in sorted(_leaves(root)):
+    text = f"# Commands\n\n{in_paragraphs(COMMANDS)}"
+    leaves = dict(_leaves(command_line()))
+    order = [name for group in GROUPS.values() for name in group]
+    for name in sorted(
+        leaves, key=lambda name: order.index(name.split()[0]) if name.split()[0] in order else len(order)
+    ):
         if name in SUBCOMMANDS:
             continue
-        text += f"\n## dnsrig {name}\n\n{(command.help or '').strip()}\n\n"
+        text += f"\n## dnsrig {name}\n\n{(leaves[name].help or '').strip()}\n\n"
         rows = []
-        for parameter in command.params:
+        for parameter in leaves[name].params:
             if parameter.param_type_name == "option":
-                rows.append([f"`{'`, `'.join(parameter.opts)}`", parameter.help or ""])
+                value = f" {parameter.metavar}" if parameter.metavar else ""
+                rows.append([f"`{'`, `'.join(parameter.opts)}{value}`", parameter.help or ""])
             else:
                 rows.append(
                     [f"`{(parameter.metavar or parameter.name or '').upper()}`", getattr(parameter, "help", "") or ""]
                 )
         text += table(["argument", "meaning"], rows) if rows else ""
-    text += "\n## Instruments\n\nThe engine's subcommands, passed straight through; each is also a tool of its own.\n"
+    text += "\n## Former names of options\n\nThese names of earlier versions are still read. No help shows them.\n\n"
+    text += table(
+        ["command", "former name", "name"],
+        [[f"`{command}`", f"`{old}`", f"`{new}`"] for command, names in FORMER.items() for old, new in names.items()],
+    )
+    text += "\n## Instruments\n\nThese commands are the engine's. They get all their arguments unchanged.\n"
     for name in SUBCOMMANDS:
         for words in _engine_commands(name):
             help_text = _help(words)
@@ -313,7 +338,7 @@ def exit_status() -> str:
         for command, told in STATUS.items()
         for status, meaning in told.items()
     ]
-    text = "# Exit status\n\nWhat a command does not name is as of every command; instruments, too.\n\n"
+    text = "# Exit status\n\nA status that a command does not list has the meaning that it has for every command, also for the engine's\ncommands.\n\n"
     return text + table(["command", "status", "meaning"], rows)
 
 
@@ -353,7 +378,15 @@ PAGES = {
     "world.md": world,
 }
 
-WRITTEN_BY_HAND = ("stream.md", "catalog-zones.md", "primary-faults.md", "figures.md", "limits.md", "glossary.md")
+WRITTEN_BY_HAND = (
+    "json.md",
+    "stream.md",
+    "catalog-zones.md",
+    "primary-faults.md",
+    "figures.md",
+    "limits.md",
+    "glossary.md",
+)
 """Pages of the reference that are not generated from the code."""
 
 
@@ -386,6 +419,10 @@ def _short(line: str) -> str:
     )
     # A dash at the beginning of a line would make it an item of a list.
     return "\n".join(wrapped).replace(f"\n{indent}- ", f" -\n{indent}")
+
+
+def manual_page() -> str:
+    return manual.page(GROUPS, dict(_leaves(command_line())), SUBCOMMANDS, STATUS, dnsrig.__version__)
 
 
 def subcommands() -> str:
@@ -442,8 +479,9 @@ def with_parts(file: str) -> str:
 def files() -> dict[str, str]:
     """Path in the repository -> text, of all that is generated, wholly or in part."""
     written = {f"docs/reference/{name}": text for name, text in pages().items()}
+    written |= {"docs/reference/dnsrig.1": manual_page(), "docs/pictures/architecture.svg": picture.draw()}
     written["docs/how-to/choose-an-experiment.md"] = HEAD + in_short_lines(choose())
-    return written | {"docs/pictures/architecture.svg": picture.draw()} | {file: with_parts(file) for file in PARTS}
+    return written | {file: with_parts(file) for file in PARTS}
 
 
 if __name__ == "__main__":

@@ -1,10 +1,8 @@
-"""Shows a search to a person: its steps, and the trials of each round as those of any run."""
+"""Shows the progress of a search: its steps, and the trials of each round like those of any run."""
 
 from __future__ import annotations
 
 from typing import Any
-
-from rich.console import Console
 
 from dnsrig.analysis.bisection.record import Search
 from dnsrig.analysis.bisection.search import Measure
@@ -16,32 +14,22 @@ from dnsrig.rundir import TrialSpec
 
 
 class Watch:
-    """Moving bars on a terminal, plain lines otherwise."""
+    """Adds the steps of a search to the progress of its trials."""
 
-    def __init__(self, console: Console) -> None:
-        self._bars = LiveProgress(console) if console.is_terminal else None
-        self._inner = self._bars or PlainProgress(console)
-
-    def __enter__(self) -> Watch:
-        if self._bars:
-            self._bars.__enter__()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._bars:
-            self._bars.__exit__()
+    def __init__(self, trials: LiveProgress | PlainProgress) -> None:
+        self._trials = trials
 
     def step(self, search: Search, state: State, step: Measure) -> None:
         self.note(_bisect_text.step(search, state, step))
 
     def note(self, text: str) -> None:
-        self._inner.note(text)
+        self._trials.note(text)
 
     def trial_started(self, number: int, total: int, spec: TrialSpec) -> None:
-        self._inner.trial_started(number, total, spec)
+        self._trials.trial_started(number, total, spec)
 
     def trial_event(self, spec: TrialSpec, event: dict[str, Any]) -> None:
-        self._inner.trial_event(spec, event)
+        self._trials.trial_event(spec, event)
 
     def trial_ended(self, spec: TrialSpec, trial: Trial | None, reason: str) -> None:
-        self._inner.trial_ended(spec, trial, reason)
+        self._trials.trial_ended(spec, trial, reason)

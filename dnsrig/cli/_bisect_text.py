@@ -1,4 +1,5 @@
-"""What `dnsrig bisect` says on a terminal, and to scripts; the report has the same sentences (`report.bisection`)."""
+"""The output of `dnsrig bisect` for a terminal and for scripts. The report has the same sentences
+(`report.bisection`)."""
 
 from __future__ import annotations
 
@@ -16,16 +17,16 @@ from dnsrig.text import visible
 ROUNDS_OF_ENDS = 6
 ROUNDS_A_STEP = 2
 ROUNDS_AFTERWARDS = 3
-"""As simulated histories took them where the ends differ clearly: docs/results/bisect.md."""
+"""Rounds that simulated histories needed when the ends differed clearly: docs/results/bisect.md."""
 
 
 def steps(candidates: int) -> int:
-    """How many commits are measured between the ends where none has to be stepped around."""
+    """Number of commits that are measured between the ends if none has to be skipped."""
     return max(0, math.ceil(math.log2(candidates - 1)))
 
 
 def trials(candidates: int) -> int:
-    """About so many where the ends differ clearly."""
+    """Approximate number of trials if the ends differ clearly."""
     return 2 * ROUNDS_OF_ENDS + 3 * ROUNDS_A_STEP * steps(candidates) + 4 * ROUNDS_AFTERWARDS
 
 
@@ -33,14 +34,14 @@ def step(search: Search, state: State, wanted: Measure) -> str:
     names = [visible(search.candidates[position].name) for position in wanted.commits[1:-1]]
     what = f"{' and '.join(names)}: {wanted.why}" if names else wanted.why
     if not names and (so_far := percent(state, state.bad, GOOD)):
-        what += f" The bad one is {so_far} of the good one so far; asked: {search.criterion}"
+        what += f" So far the bad one is {so_far} of the good one; the criterion is {search.criterion}"
     return f"round {len(state.rounds) + 1}: {what}"
 
 
 def table(search: Search, state: State) -> FittingTable:
-    """What each measured candidate's trials say."""
+    """The result of each candidate that was measured."""
     return FittingTable(
-        title=f"{search.criterion.metric} of what was measured",
+        title=f"{search.criterion.metric} of the measured candidates",
         columns=["", "candidate", "rounds", "median", "of good end", "is like", "wrong with"],
         axes=2,
         rows=[
@@ -54,7 +55,7 @@ def table(search: Search, state: State) -> FittingTable:
 
 
 def as_json(search: Search, found: Answer, state: State) -> str:
-    """All of it, for scripts."""
+    """The answer and its evidence, for scripts."""
 
     def named(position: int) -> dict[str, Any]:
         return {"position": position, **search.candidates[position].model_dump()}

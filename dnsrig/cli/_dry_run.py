@@ -1,4 +1,4 @@
-"""What `dnsrig run --dry-run` prints: matrix, order of trials, an estimate of the time. Needs neither root nor
+"""The output of `dnsrig run --dry-run`: matrix, order of trials, an estimate of the time. It needs neither root nor
 network."""
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def show(request: preparation.Request) -> None:
     )
     if machines > 1:
         names = ", ".join(machine.name for machine in request.where.machines)
-        console.print(f"rounds are executed by turns on {names}; so the time is that of {repeats // machines} rounds")
+        console.print(f"{names} execute the rounds in turn, so the time is that of {repeats // machines} rounds")
     console.print(f"order (seed {seed}):")
     show_order(console, order, [spec.variant for spec in specs])
     show_time(console, specs * (repeats // machines))
@@ -50,7 +50,7 @@ def show(request: preparation.Request) -> None:
         )
     if any(host.settings for spec in specs for host in spec.hosts.values()):
         console.print(
-            "settings of servers are read when the servers start: the first trial shows whether they are right"
+            "settings of servers are read when the servers start: the first trial shows whether they are correct"
         )
     for name in plan.wanted_servers(points):
         if sources.look(name) is None:
@@ -71,16 +71,16 @@ def show_order(console: Console, order: Sequence[TrialKey], variants: Iterable[V
 
 
 def show_time(console: Console, specs: list[TrialSpec]) -> None:
-    """``specs``: one a trial."""
+    """Print the time that the trials with ``specs`` take."""
     whole = estimate.of_run(specs)
     console.print(
         f"time: about {_time(whole.expected_s)} on a machine that does nothing else; {_time(whole.at_most_s)} if every"
-        " trial hits its limit; what has to be installed, built or made first comes on top"
+        " trial reaches its limit; installing, building and making data first takes extra time"
     )
 
 
 def _time(seconds: float) -> str:
-    """A limit is shown as it was given: in seconds, or with as many digits as minutes and hours need."""
+    """Seconds below 600 s, otherwise minutes or hours with as many digits as they need."""
     if seconds < 600:
         return f"{seconds:.0f} s"
     return f"{digits(seconds / 60)} min" if seconds < 7200 else f"{digits(seconds / 3600)} h"

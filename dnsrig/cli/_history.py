@@ -1,4 +1,4 @@
-"""What `dnsrig history` measures: the trials that its folder lacks."""
+"""What `dnsrig history` measures: the trials that are missing in its folder."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from dnsrig.servers import sources
 from dnsrig.servers.builds.errors import BuildFailed
 from dnsrig.text import visible
 
-ANOTHER = "give another folder with --out, or the values that it has"
+ANOTHER = "name another folder with --out, or give the values of its runs"
 
 
 def show_lacking(request: Request, out: Path) -> None:
-    """What would be measured; nothing is made or installed."""
+    """Print what would be measured; nothing is made or installed."""
     _, points, repeats = preparation.draft(request)
     found = {name: sources.look(name) for name in request.versions}
     wanted = {name: versions.of(server) if server else None for name, server in found.items()}
@@ -36,13 +36,14 @@ def show_lacking(request: Request, out: Path) -> None:
     for more, names in todo.items():
         _dry_run.show(replace(request, versions=names, repeats=more))
     if not todo:
-        _console.out().print("nothing is lacking")
+        _console.out().print("nothing is missing")
 
 
-def measure_lacking(request: Request, out: Path, may_differ: list[str]) -> int:
-    """Measure what the history in ``out`` lacks of ``request``; returns how many trials failed by our own fault."""
-    console = _console.err()
-    document, points, repeats = preparation.draft(request)  # bad input is told before anything is installed or made
+def measure_lacking(request: Request, out: Path, may_differ: list[str], *, quiet: bool = False) -> int:
+    """Measure the trials of ``request`` that the history in ``out`` lacks; returns how many failed because of dnsrig or
+    the machine."""
+    console = _console.progress(quiet)
+    document, points, repeats = preparation.draft(request)  # bad input is reported before anything is installed or made
     runner.check_folders(out / "runs")
     need_root()
     existing = runs_in(out / "runs")
@@ -51,7 +52,7 @@ def measure_lacking(request: Request, out: Path, may_differ: list[str]) -> int:
     wanted = _built(request.versions, console)
     if repeats < FEWEST_REPEATS:
         console.print(
-            f"with {figures.count(repeats, 'repeat')} a change shows only where several neighbouring versions have"
+            f"with {figures.count(repeats, 'repeat')} a change shows only if several neighbouring versions have"
             f" {FEWEST_REPEATS} trials together"
         )
     todo = lacking(runs_in(out / "runs"), wanted, cases(points, request.versions), repeats)
@@ -65,10 +66,10 @@ def measure_lacking(request: Request, out: Path, may_differ: list[str]) -> int:
     return errors
 
 
-def is_confirmed(one: News, request: Request, folder: Path) -> bool:
-    """Whether a regression shows again where both versions are measured in one run, which becomes a part of the
+def is_confirmed(one: News, request: Request, folder: Path, *, quiet: bool = False) -> bool:
+    """Whether a regression shows again when both versions are measured in one run, which becomes a part of the
     history."""
-    console = _console.err()
+    console = _console.progress(quiet)
     servers = [point.version.server.name for point in (one.change.last, one.change.first)]
     manifest = preparation.prepare(replace(request, versions=servers), console.print)
     directory = runner.create(manifest, folder / "runs")
@@ -83,7 +84,7 @@ def is_confirmed(one: News, request: Request, folder: Path) -> bool:
 
 
 def _built(names: list[str], console: Console) -> dict[str, Version]:
-    """What each version is; those that cannot be built are told and left out."""
+    """Name -> version; versions that cannot be built are reported and left out."""
     found = {}
     for name in names:
         try:
@@ -94,26 +95,25 @@ def _built(names: list[str], console: Console) -> dict[str, Version]:
 
 
 def _check_same(request: Request, document: Document, existing: list[Run], may_differ: list[str]) -> None:
-    """Refuse another experiment, and the same with other values: they belong into a history of their own."""
+    """Refuse another experiment, and the same experiment with other values: they need a history of their own."""
     name = Path(request.experiment).stem
     for run in existing:
         if run.manifest.experiment != name:
-            raise UsageError(f"the folder holds the history of {run.manifest.experiment}, not of {name}", hint=ANOTHER)
+            raise UsageError(f"the folder has the history of {run.manifest.experiment}, not of {name}", hint=ANOTHER)
         if other := [key for key in unlike(document, run) if key not in may_differ]:
             raise UsageError(f"{', '.join(other)}: the run {run.manifest.run} had another value", hint=ANOTHER)
 
 
 def _go_on(run: Run, console: Console) -> int:
-    """Finish an interrupted run, where the machine is still as it was; else its versions are measured anew as far as
-    they lack trials."""
+    """Finish an interrupted run if the machine is unchanged. Otherwise another run measures its missing trials."""
     if not runner.missing(run.manifest, run.directory):
         return 0
     try:
         runner.check_unchanged(run.manifest)
     except DnsrigError as error:
-        console.print(visible(f"{run.directory}: {error.message}; what it lacks is measured in another run"))
+        console.print(visible(f"{run.directory}: {error.message}; its missing trials are measured in another run"))
         return 0
-    console.print(visible(f"going on with {run.directory}"))
+    console.print(visible(f"continuing {run.directory}"))
     errors = measure(run.manifest, run.directory, console)
     write_report(run.directory)
     return errors

@@ -1,4 +1,4 @@
-"""`--on MACHINES`: what a run is executed on."""
+"""`--on` and `--machines`: the machines that a run is executed on."""
 
 from __future__ import annotations
 
@@ -20,14 +20,20 @@ Option = Annotated[
     typer.Option(
         "--on",
         metavar="MACHINES",
-        help="machines that are reached over SSH: a TOML file that names them; or those of a Dask cluster: the address of its scheduler",
+        help="machines to spread rounds over: a TOML file of machines reached over SSH, or the address of a Dask scheduler",
+    ),
+]
+Machines = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", help="addresses of the machines that an experiment's hosts or --other-end name: a TOML file"
     ),
 ]
 
 
 @contextmanager
 def places(machines: str) -> Iterator[Sequence[Place]]:
-    """Of a TOML file, or of the Dask cluster at an address."""
+    """The machines in a TOML file, or in the Dask cluster at an address."""
     from dnsrig.experiment.machines import dask, document, ssh
 
     with ssh.workers(Path(machines)) if machines.endswith(document.SUFFIX) else dask.workers(machines) as found:
@@ -36,14 +42,16 @@ def places(machines: str) -> Iterator[Sequence[Place]]:
 
 @contextmanager
 def executing(machines: str, at_once: int) -> Iterator[Executing]:
-    """On ``machines``; empty: this machine, ``at_once`` trials at a time."""
+    """How trials are executed on ``machines``; empty: on this machine, ``at_once`` at a time."""
     from dnsrig.experiment.runner import Local
 
     if not machines:
         yield Local(at_once)
         return
     if at_once != 1:
-        raise UsageError("--at-once is for one machine", hint="each machine of --on executes one trial at a time")
+        raise UsageError(
+            "--at-once works on one machine only", hint="each machine of --on executes one trial at a time"
+        )
     from dnsrig.experiment.machines import spread
 
     with places(machines) as found:

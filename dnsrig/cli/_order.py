@@ -1,4 +1,4 @@
-"""In which order versions of a server stand, as commands ask for it."""
+"""The order of a server's versions, as chosen by an option."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ ORDERS = ("auto", "number", "given")
 
 def check(name: str) -> None:
     if name not in ORDERS:
-        raise UsageError(f"there is no order {name!r}", hint=f"orders are {', '.join(ORDERS)}")
+        raise UsageError(f"there is no order {name!r}", hint=f"use one of {', '.join(ORDERS)}")
 
 
 def order(name: str, named: Sequence[str] = ()) -> Order:
-    """Of the versions of one kind of server. ``named``: as they were given, for the order of that name."""
+    """The function that sorts the versions of one kind of server. ``named``: the versions for the order ``given``."""
     from dnsrig.analysis import versions
     from dnsrig.servers import sources
 

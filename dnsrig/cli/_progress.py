@@ -1,8 +1,10 @@
-"""Shows a run to a person: a moving display on a terminal, plain lines otherwise. All on standard error."""
+"""Shows the progress of a run on standard error: moving bars on a terminal, plain lines otherwise."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
@@ -25,7 +27,7 @@ PLAIN_EVERY_S = 20.0
 WIDE = 110
 """Columns of a terminal that has room for a long bar."""
 COUNTS_WIDTH = 40
-"""What stands beside name and bar, with zones up to 9,999,999 and the spaces between."""
+"""Columns of what is beside name and bar: zones up to 9,999,999, times, and the spaces between."""
 
 
 def result_text(trial: Trial | None, reason: str) -> str:
@@ -50,14 +52,25 @@ def _name(spec: TrialSpec) -> str:
     return visible(f"{spec.variant.label} repeat {spec.repeat}")
 
 
+@contextmanager
+def watching(console: Console) -> Iterator[PlainProgress | LiveProgress]:
+    """Progress in the form that fits ``console``."""
+    if console.is_terminal and not console.quiet:
+        with LiveProgress(console) as live:
+            yield live
+    else:
+        yield PlainProgress(console)
+
+
 class PlainProgress:
-    """A line when a trial ends, and now and then in between. Its number says how many have ended, or will have next."""
+    """A line when a trial ends, and now and then in between. Its number counts the trials that have ended, the next one
+    included."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
         self._next, self._total = 1, 0
         self._last: dict[Key, float] = {}
-        """When something was said of each that runs."""
+        """Trials that run -> when the last line about each was printed."""
 
     def note(self, text: str) -> None:
         # Into a file or a pipe a line is a line, however long.
@@ -82,7 +95,7 @@ class PlainProgress:
 
 
 def fitted(name: str, phase: str, width: int) -> str:
-    """A trial's name and phase in so many columns: the name is cut, because the phase is what changes.
+    """The name and phase of a trial in ``width`` columns: the name is cut, because the phase is what changes.
 
     >>> fitted("server=bind@forky repeat 1", "measure", 20)
     'server=bin…: measure'
@@ -92,7 +105,7 @@ def fitted(name: str, phase: str, width: int) -> str:
 
 
 class LiveProgress:
-    """One bar for the run, one for each trial that runs."""
+    """A bar for the run, and one for each trial that is running."""
 
     def __init__(self, console: Console) -> None:
         self.console = console

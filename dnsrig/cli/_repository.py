@@ -1,4 +1,4 @@
-"""What commands that build servers have in common: another repository, and names for profiles."""
+"""Options of commands that build servers: another repository, and symbols for profiles."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ Option = Annotated[
     typer.Option(
         "--repository",
         metavar="KIND=PLACE",
-        help="take the commits of KIND@git:REF from this clone or URL, not from the public one; repeatable",
+        help="clone or URL to take the commits of KIND@git:REF from, instead of the public repository; repeatable",
     ),
 ]
 Debug = Annotated[
     str,
     typer.Option(
-        metavar="symbols", help="symbols: what is built from a repository has frame pointers and names, for profiles"
+        metavar="symbols", help="symbols: build servers from repositories with frame pointers and names, for profiles"
     ),
 ]
 
@@ -32,13 +32,13 @@ def choose(repositories: list[str] | None) -> None:
         kind, equals, place = text.partition("=")
         if not equals or not place:
             raise UsageError(
-                f"--repository {text!r} is not KIND=PLACE", hint="e.g. --repository bind=/srv/mirrors/bind9"
+                f"--repository {text!r} is not KIND=PLACE", hint="write e.g. --repository bind=/srv/mirrors/bind9"
             )
         repository.choose(driver(kind).kind, place)
 
 
 def settings(debug: str) -> list[str]:
-    """What ``--debug`` means for an experiment."""
+    """The values of an experiment that ``--debug`` changes."""
     if debug not in ("", "symbols"):
-        raise UsageError(f"--debug {debug}: there is only --debug symbols", hint="leave it out, or write symbols")
+        raise UsageError(f"--debug {debug}: the only value is symbols", hint="write --debug symbols, or leave it out")
     return [f"debug={debug}"] if debug else []

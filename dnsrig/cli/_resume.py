@@ -1,4 +1,4 @@
-"""`dnsrig run --resume`: what it obeys, what it refuses, and what it would do."""
+"""`dnsrig run --resume`: which options it accepts, which it refuses, and its dry run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OF_MORE_REPEATS = {"seed": "--seed", "max_trials": "--max-trials"}
 
 @dataclass(frozen=True)
 class More:
-    """What is asked for beside the trials that the run lacks."""
+    """Options that ask for more than the trials that the run lacks."""
 
     repeats: int | None
     """Number of repeats of each variant."""
@@ -30,39 +30,38 @@ class More:
 
 
 def check_options(context: typer.Context, directory: Path) -> None:
-    """Refuse each option that the command line gives and resuming could not obey."""
+    """Refuse options that a resumed run would ignore."""
     given = {name for name in context.params if _is_given(context, name)}
     if "experiment" in given:
         raise UsageError("--resume takes no experiment", hint=f"dnsrig run --resume {directory}")
     for name, option in _OF_THE_EXPERIMENT.items():
         if name in given:
             raise UsageError(
-                f"{option} cannot be obeyed with --resume: the trials of a run are those of its manifest",
-                hint=f"start another run with {option}, and hold the two against each other with `dnsrig compare`",
+                f"{option} has no effect with --resume: the manifest of the run decides its trials",
+                hint=f"start another run with {option}, and compare the two with `dnsrig compare`",
             )
     if "runs" in given:
-        raise UsageError("--runs cannot be obeyed with --resume: the run stays where it is", hint="leave --runs out")
+        raise UsageError("--runs has no effect with --resume: the run stays where it is", hint="leave --runs out")
     for name, option in _OF_MORE_REPEATS.items():
         if name in given and "repeats" not in given:
             raise UsageError(
-                f"{option} cannot be obeyed with --resume: the order of the trials is that of the manifest",
-                hint=f"{option} is for trials that are added, with --repeats",
+                f"{option} has no effect with --resume: the manifest of the run decides the order of its trials",
+                hint=f"{option} applies to trials that --repeats adds",
             )
 
 
 def read(directory: Path) -> Manifest:
-    """The manifest of the run that is to go on."""
+    """The manifest of the run to resume."""
     manifest = read_json(directory / "manifest.json", Manifest)
     if manifest.is_imported:
         raise UsageError(
-            "another tool measured this: there is nothing to execute", hint="import all of its files at once"
+            "another tool measured this run, so it cannot be resumed", hint="import all files of the tool at once"
         )
     return manifest
 
 
 def prepare(manifest: Manifest, directory: Path, more: More, executing: Executing) -> Manifest:
-    """``manifest`` of the run that is to go on, with more repeats where they are asked for. Invalid trials are set
-    aside, or reported."""
+    """The manifest of the run to resume, with the repeats that are added. Invalid trials are set aside, or reported."""
     check_ours(directory)
     executing.check_unchanged(manifest)
     if more.repeats is not None:
@@ -77,12 +76,13 @@ def prepare(manifest: Manifest, directory: Path, more: More, executing: Executin
 
 def _tell_kept(trials: int) -> None:
     if trials:
-        are = "1 trial is invalid and stays so" if trials == 1 else f"{trials} trials are invalid and stay so"
-        _console.err().print(f"{are}: --redo-invalid measures these trials again")
+        are = "1 trial is invalid" if trials == 1 else f"{trials} trials are invalid"
+        _console.err().print(f"{are}: --redo-invalid measures them again")
 
 
 def show(manifest: Manifest, directory: Path, more: More, executing: Executing) -> None:
-    """What would be executed, and how long that would take; raises where the run cannot go on. Nothing is written."""
+    """Print what would be executed, and how long it would take; raises if the run cannot continue. Nothing is
+    written."""
     if more.repeats is not None:
         plan.check_size(len(manifest.variants) * more.repeats, more.max_trials)
         manifest = extend.extended(manifest, more.repeats, more.seed)
@@ -107,6 +107,6 @@ def show(manifest: Manifest, directory: Path, more: More, executing: Executing) 
 
 
 def _is_given(context: typer.Context, name: str) -> bool:
-    """Whether the command line says it, rather than its default."""
+    """Whether the parameter is on the command line, and not a default."""
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"

@@ -1,4 +1,4 @@
-"""From what was typed after `dnsrig plan` to scenarios of the model."""
+"""Makes scenarios of the model from the options of `dnsrig plan`."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from dnsrig.analysis.models.scenario import Path, Scenario
 from dnsrig.analysis.models.secondaries import RECORDS_MEASURED, WORK_FACTOR, WORK_SOURCE
 from dnsrig.errors import UsageError
 from dnsrig.lab import conditions
-from dnsrig.rundir import Scalar
+from dnsrig.rundir import Role, Scalar
 from dnsrig.servers import all_drivers
 from dnsrig.servers.behaviour import AsSecondary, Policy, Transport
 from dnsrig.text import digits
 
 RECORDS = 4.0
-"""Of a tiny zone, as the dataset tiny-zones has them."""
+"""Records of a zone in the dataset tiny-zones."""
 CONGESTION = "net.ipv4.tcp_congestion_control"
 FROM_DISTANCE = 0.5
-"""Round trips a zone that a run must come to at least, for its times to be put down to distance."""
+"""Smallest number of round trips for each zone with which the times of a run are attributed to distance."""
 
 
 @dataclass(frozen=True)
@@ -44,12 +44,12 @@ class Asked:
     settings: Mapping[str, Scalar]
     primary: str | None = None
     primary_zone_s: float | None = None
-    """Not asked but measured, by the run that is taken as the source."""
+    """Measured by the run that is the source, not an option."""
 
 
 def path(site: str | None, measures: Mapping[str, float | None], *, ordered: bool) -> Path:
-    """That of a named site, with what else was said in its place: ``rtt``, ``jitter`` (s), ``loss`` (share), ``rate``
-    (bytes a second)."""
+    """The path to a named site, or none; ``measures`` replace its values: ``rtt``, ``jitter`` (s), ``loss`` (share),
+    ``bandwidth`` (bytes a second)."""
     found = _site(site) if site else Path()
     if (rtt_s := measures["rtt"]) is not None:
         found = Path(rtt_s=rtt_s, loss=found.loss, rate_bytes_per_s=found.rate_bytes_per_s)
@@ -57,13 +57,13 @@ def path(site: str | None, measures: Mapping[str, float | None], *, ordered: boo
         found = replace(found, jitter_s=jitter_s)
     if (loss := measures["loss"]) is not None:
         found = replace(found, loss=loss)
-    if (rate := measures["rate"]) is not None:
-        found = replace(found, rate_bytes_per_s=rate)
+    if (bandwidth := measures["bandwidth"]) is not None:
+        found = replace(found, rate_bytes_per_s=bandwidth)
     return found if ordered else replace(found, ordered=False)
 
 
 def _site(name: str) -> Path:
-    """As the table of sites has it: zones go ``there``."""
+    """The path in the table of sites, in the direction in which zones go."""
     from dnsrig.lab import sites
 
     known = sites.site(name)
@@ -79,21 +79,22 @@ def _site(name: str) -> Path:
 
 
 def settings(given: list[str]) -> dict[str, Scalar]:
-    """``NAME=VALUE`` each; a whole number is one."""
+    """Name -> value, from ``NAME=VALUE`` each; a value of digits is a number."""
     found: dict[str, Scalar] = {}
     for text in given:
         name, equals, value = text.partition("=")
         if not equals or not name:
-            raise UsageError(f"--set {text!r}", hint="NAME=VALUE, e.g. --set serial-query-rate=10000")
+            raise UsageError(f"--setting {text!r}", hint="write NAME=VALUE, e.g. --setting serial-query-rate=10000")
         found[name] = int(value) if value.isascii() and value.isdecimal() and len(value) < 10 else value
     return found
 
 
 def build(asked: Asked, kind: str | None, zones: int, records: float | None) -> tuple[Scenario, list[str]]:
-    """The scenario, and what to say beside its prediction."""
+    """The scenario, and notes to print with its prediction."""
     server = _server(kind)
     transport, tsig = _transport(asked.transport)
     policy = _policy(asked, server, transport)
+    _check_possible(kind, asked.primary, policy, transport)
     notes: list[str] = []
     algorithm = asked.congestion or _machines_congestion()
     default_workers = (
@@ -123,55 +124,55 @@ def build(asked: Asked, kind: str | None, zones: int, records: float | None) -> 
         found, notes = _as_server(found, kind, server, asked)
     if asked.congestion is None and asked.path.loss:
         notes.append(
-            f"congestion control {algorithm} is this machine's default ({CONGESTION}); the sender's counts, so give --congestion if it has another"
+            f"congestion control {algorithm} is the default of this machine ({CONGESTION}); give --congestion if the sender has another"
         )
     if tsig:
         notes.append(
-            "TSIG: its bytes are counted, but not the CPU time of signing, which made one large zone take 2 to 12 % longer (docs/results/transfers.md)"
+            "TSIG: its bytes are counted, but not the CPU time of signing: one large zone took 2 to 12 % longer (docs/results/transfers.md)"
         )
     if asked.path.loss > congestion.HELD_LOSS_MAX:
         notes.append(
-            f"the laws of congestion control were held against measurements up to {congestion.HELD_LOSS_MAX:.0%} of loss: beyond it take "
-            "the answer for an order of magnitude"
+            f"the laws of congestion control were compared with measurements up to {congestion.HELD_LOSS_MAX:.0%} of loss: beyond that, "
+            "the answer is an order of magnitude"
         )
     notes += _of_primary(asked, found)
     if asked.sites > 1:
-        notes.append("many far sites at a time were not measured: that they share the primary equally is assumed")
+        notes.append("many far sites at a time were not measured: it is assumed that they share the primary equally")
     if asked.sites > 1 and asked.uplink_bytes_per_s is None:
         notes.append(
-            "without --uplink each site has its path to itself: what the primary sends to all of them is not counted"
+            "without --uplink each site has a path of its own: the traffic to all sites together is not counted"
         )
     return found, notes
 
 
 def _of_primary(asked: Asked, found: Scenario) -> list[str]:
-    """What to say of the primary's work, where it was not measured by a run."""
+    """Notes on the primary's work, unless a run measured it."""
     if found.primary is None or found.primary_zone_s is not None:
         return []
     if primaries.zone_s(found.primary, found.policy, found.transport) is None:
         return [
-            f"what policy {found.policy} over {found.transport} costs the sending side was not measured: its CPU is not counted"
+            f"the cost of policy {found.policy} over {found.transport} for the sender was not measured: its CPU is not counted"
         ]
     title = primaries.known()[found.primary].title
-    assumed = f"the primary is taken to be {title} with one CPU, which of those known needs least when asked by pipelining: say --primary"
+    assumed = f"the primary is assumed to be {title} with one CPU, which needs the least CPU time with pipelining: give --primary to change that"
     return [] if asked.primary else [assumed]
 
 
 def without_effect(asked: Asked, kind: str, zones: int, records: float | None) -> list[str]:
-    """Notes of the settings that change nothing here: misspelt, without a usable value, or not in the model."""
+    """Notes on settings without effect: misspelt, without a usable value, or not in the model."""
     found, _ = build(asked, kind, zones, records)
     notes = []
     for name in asked.settings:
         others = {other: value for other, value in asked.settings.items() if other != name}
         if build(replace(asked, settings=others), kind, zones, records)[0] == found:
             notes.append(
-                f"the setting {name} = {asked.settings[name]} makes no difference here: is it spelt as {kind} has it?"
+                f"the setting {name} = {asked.settings[name]} makes no difference here: is it a setting of {kind}?"
             )
     return notes
 
 
 def _as_server(found: Scenario, kind: str, server: AsSecondary, asked: Asked) -> tuple[Scenario, list[str]]:
-    """With what that server does by itself: its limits, how it asks for the SOA, its work."""
+    """The scenario with the server's own behaviour: its limits, how it asks for the SOA, its work."""
     limits = tuple(all_drivers()[kind].limits("secondary", asked.settings))
     own = server.policy(asked.settings, found.transport)
     notes = (
@@ -208,7 +209,7 @@ def _policies(kind: str, server: AsSecondary, given: Mapping[str, Scalar], trans
 
 
 def of_row(asked: Asked, row: Row, zones: int, records: float | None) -> tuple[Scenario, list[str]]:
-    """The scenario of a measured series: its server, settings and transport, and the times that its trials took."""
+    """The scenario of a measured series: its server, settings and transport, and the times of its trials."""
     spec = row.example.record.spec
     host = spec.hosts[spec.subject]
     kind = host.server.kind if host.server and host.server.kind in secondaries.known() else None
@@ -223,7 +224,7 @@ def of_row(asked: Asked, row: Row, zones: int, records: float | None) -> tuple[S
         congestion=asked.congestion or _congestion_of(row),
         policy=asked.policy or (None if kind else "pipelined"),
         primary=asked.primary or (_primary_of(row) if asked.sites > 1 else None),
-        # To one site its work is in the times of the run already.
+        # With one site, the times of the run already contain the primary's work.
         primary_zone_s=row.primary_zone_s
         if asked.sites > 1 and row.unit == "zones" and asked.primary is None
         else None,
@@ -234,19 +235,22 @@ def of_row(asked: Asked, row: Row, zones: int, records: float | None) -> tuple[S
     size = zones if row.unit == "zones" else round(zones * of_each)
     seen = fit.forecast(row.fitted, size)
     if seen is None:
-        return found, [*notes, f"{row.label}: too few trials to fit, so what is known of the server in general counts"]
+        return found, [
+            *notes,
+            f"{row.label}: too few trials to fit, so the known figures of this kind of server are used",
+        ]
     if row.off > 1:
         missed = (
-            f"{row.unseen[0].size:,} {row.unit} took {digits(row.measured_s)} s where the fit says {digits(row.forecast.time_s)} s"
+            f"{row.unseen[0].size:,} {row.unit} took {digits(row.measured_s)} s, but the fit predicts {digits(row.forecast.time_s)} s"
             if row.forecast
             else ""
         )
         notes.append(
-            f"{missed}: something else decides there, and beyond it; measure larger sizes and see what the traps say"
+            f"{missed}: something else decides at this size and above; measure larger sizes, and read what the traps report"
         )
     if size > row.unseen[0].size:
         notes.append(
-            f"{size:,} {row.unit} are extrapolated: {row.unseen[0].size:,} are the most that the run has measured"
+            f"{size:,} {row.unit} are extrapolated: the largest size that the run has measured is {row.unseen[0].size:,}"
         )
     if not seen.is_narrow:
         notes.append(f"the interval of the fit is wider than ±{fit.WIDEST:.0%}: more repeats, or larger sizes")
@@ -256,7 +260,7 @@ def of_row(asked: Asked, row: Row, zones: int, records: float | None) -> tuple[S
         counted = replace(found, measured_round_trips=row.round_trips, round_trips_factor=wrong)
         return replace(counted, zone_s=None, record_s=None), notes
     if found.time_wait and row.unit == "zones" and not wall_s(row.example, zones):
-        found = replace(found, time_wait=False)  # it did not open a connection for each zone
+        found = replace(found, time_wait=False)  # the server did not open a connection for each zone
     return replace(
         found,
         start_s=seen.line.start_s,
@@ -268,7 +272,7 @@ def of_row(asked: Asked, row: Row, zones: int, records: float | None) -> tuple[S
 
 
 def _primary_of(row: Row) -> str | None:
-    """The server that the trials' primary was, if its costs are known."""
+    """The kind of the trials' primary, if its costs are known."""
     spec = row.example.record.spec
     servers = [spec.hosts[name].server for name in spec.primaries]
     return next((server.kind for server in servers if server and server.kind in primaries.known()), None)
@@ -285,42 +289,59 @@ def _congestion_of(row: Row) -> str | None:
 
 
 def of_work(found: Scenario, kind: str | None) -> list[str]:
-    """Notes where a secondary's work is not counted, or known of fewer zones or records than are asked about; of a fit
-    see `of_row`."""
+    """Notes if a secondary's work is not counted, or was measured with fewer zones or records; for a fit see
+    `of_row`."""
     if kind is None or found.zone_s is None:
-        return ["no work of a secondary is counted here: the path decides, and what the sending side shares"]
+        return [
+            "the work of a secondary is not counted here: the path decides, and what the sites share at the primary"
+        ]
     server = secondaries.known()[kind]
     zones = found.zones > server.zones_measured
     if not (zones or found.zones * found.records > RECORDS_MEASURED):
         return []
     measured = f"{server.zones_measured:,} zones" if zones else f"{RECORDS_MEASURED:,} records"
     return [
-        f"the work of {server.title} is measured up to {measured}, and extrapolated from there by a straight line: hold it against a run (--from)"
+        f"the work of {server.title} is measured up to {measured}, and extrapolated beyond by a straight line: compare it with a run (--from-run)"
     ]
+
+
+def _check_possible(kind: str | None, primary: str | None, policy: Policy, transport: Transport) -> None:
+    """Refuse what the named servers cannot do in any version."""
+    from_database = policy in ("replica", "remote")
+    if kind and from_database and not all_drivers()[kind].databases:
+        raise UsageError(
+            f"{kind} cannot take zones from a database, so it has no policy {policy}",
+            hint=f"servers that can: {', '.join(name for name in secondaries.known() if all_drivers()[name].databases)}",
+        )
+    if transport == "xot" and not from_database:
+        roles: list[tuple[str | None, Role]] = [(kind, "secondary"), (primary, "primary")]
+        for name, role in roles:
+            if name in all_drivers() and all_drivers()[name].support("XoT").since(role) is None:
+                raise UsageError(f"{name} has no XoT as a {role}", hint="use --transport tcp, or another server")
 
 
 def _server(kind: str | None) -> AsSecondary | None:
     known = secondaries.known()
     if kind is not None and kind not in known:
-        raise UsageError(f"nothing is known of {kind!r} as a secondary", hint=f"one of {', '.join(known)}")
+        raise UsageError(f"no figures are known of {kind!r} as a secondary", hint=f"use one of {', '.join(known)}")
     return known[kind] if kind else None
 
 
 def _transport(name: str | None) -> tuple[Transport, bool]:
-    """What carries the messages, and whether TSIG signs them."""
+    """The carrier of messages, and whether TSIG signs them."""
     if name is not None and name not in get_args(rundir.Transport):
-        raise UsageError(f"there is no transport {name!r} here", hint=f"one of {', '.join(get_args(rundir.Transport))}")
+        raise UsageError(f"there is no transport {name!r}", hint=f"use one of {', '.join(get_args(rundir.Transport))}")
     carrier, _, tsig = (name or "tcp").partition("+")
     return ("xot" if carrier == "xot" else "tcp"), bool(tsig)
 
 
 def _machines_congestion() -> str:
-    """What connections of this machine begin with."""
+    """The default of this machine."""
     found = conditions.sysctl(CONGESTION)
     if found in congestion.ALGORITHMS:
         return found
     raise UsageError(
-        f"no law for this machine's default congestion control, {found}"
+        f"there is no law for this machine's default congestion control, {found}"
         if found
         else f"this machine has no {CONGESTION}",
         hint=f"name the sender's: --congestion with one of {', '.join(congestion.ALGORITHMS)}",
@@ -333,4 +354,4 @@ def _policy(asked: Asked, server: AsSecondary | None, transport: Transport) -> P
     for known in POLICIES:
         if asked.policy == known:
             return known
-    raise UsageError(f"there is no policy {asked.policy!r}", hint=f"one of {', '.join(POLICIES)}")
+    raise UsageError(f"there is no policy {asked.policy!r}", hint=f"use one of {', '.join(POLICIES)}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dnsrig.cli import _console, _repository
+from dnsrig.cli import _console, _options, _repository
 from dnsrig.cli._exits import EXIT_INCOMPLETE, EXIT_NO_DIFFERENCE, EXIT_UNDECIDED
 from dnsrig.cli.run import clean_machine, need_root, resumable
 from dnsrig.errors import UsageError
@@ -34,88 +34,87 @@ def command(
     ] = None,
     good: Annotated[
         str | None,
-        typer.Option(metavar="REF", help="the end before the change: a tag, branch or commit, or KIND@git:REF"),
+        typer.Option(metavar="REF", help="the last good version: a tag, branch or commit, or KIND@git:REF"),
     ] = None,
-    bad: Annotated[str | None, typer.Option(metavar="REF", help="the end after it")] = None,
-    metric: Annotated[
+    bad: Annotated[str | None, typer.Option(metavar="REF", help="the first version known to be bad")] = None,
+    bad_if: Annotated[
         str | None,
         typer.Option(
             metavar="CRITERION",
-            help="METRIC > N % of the good end (or <), or METRIC > N UNIT: what makes the bad end bad",
+            help="what makes a version bad: METRIC > N % of the good one (or <), or METRIC > N UNIT",
         ),
     ] = None,
     candidates: Annotated[
         str | None,
         typer.Option(
-            metavar="LIST", help="instead of commits: KIND@SOURCE,… from good to bad, or @FILE with one a line"
+            metavar="LIST", help="search these instead of commits: KIND@SOURCE,… from good to bad, or @FILE, one a line"
         ),
     ] = None,
-    axis: Annotated[
+    vary: Annotated[
         str | None,
         typer.Option(
-            metavar="PATH", help="candidates are values of this path into the experiment, not of the server under test"
+            metavar="PATH",
+            help="path in the experiment whose values are the candidates; default: the server under test",
         ),
     ] = None,
     repositories: _repository.Option = None,
     first_parent: Annotated[
         bool,
         typer.Option(
-            "--first-parent/--all-commits", help="of a merge only the branch that it was made on: it is one change"
+            "--first-parent/--all-commits", help="treat a merge as one change, or search the merged commits, too"
         ),
     ] = True,
-    scale: Annotated[str, typer.Option(help="quick, standard or published")] = "quick",
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="PATH=VALUE", help="change the experiment, as `dnsrig run` does; repeatable"),
-    ] = None,
-    error: Annotated[
-        float, typer.Option(help="the largest probability, by the model, that the answer is wrong")
-    ] = 0.02,
-    max_rounds: Annotated[int, typer.Option(help="so many rounds at most")] = 300,
-    seed: Annotated[int | None, typer.Option(help="of the order of trials; recorded either way")] = None,
+    scale: _options.Scale = "quick",
+    settings: _options.Settings = None,
+    error: Annotated[float, typer.Option(help="largest probability, by the model, that the answer is wrong")] = 0.02,
+    max_rounds: Annotated[int, typer.Option(help="largest number of rounds")] = 300,
+    seed: _options.Seed = None,
     resume: Annotated[
-        Path | None, typer.Option(metavar="RUN", help="go on with a search; nothing else is needed")
+        Path | None, typer.Option(metavar="RUN", help="continue this search; no other argument is needed")
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="print the candidates, the number of steps and an estimate of the time")
-    ] = False,
-    runs: Annotated[Path, typer.Option(help="folder of the runs")] = Path("runs"),
-    as_json: Annotated[bool, typer.Option("--json", help="print the answer and its evidence as JSON")] = False,
+    dry_run: _options.DryRun = False,
+    runs: _options.Runs = Path("runs"),
+    as_json: _options.Json = False,
+    quiet: _options.Quiet = False,
 ) -> None:
-    """Find the commit that changed METRIC of EXPERIMENT, although every trial is noisy.
+    """Find the commit that changed a metric.
 
-    Each round measures both ends and a commit between them, in random order. Repeats are added until the commit is
-    decided, by a rule that ends, and both sides of the answer are measured again. Commits that cannot be built or
-    decided are stepped around. How sure the answer is stands with it: docs/explanation/bisect.md. The search is a run
-    directory, which `dnsrig report` draws; it goes on with --resume after it was interrupted or killed.
+    Examples:
 
-    Exit status: 0 one commit, 4 a range of commits that look alike, 3 undecided, 5 the ends do not differ as
-    the criterion says. 2 for bad input, before anything is measured where that can be known.
+        dnsrig bisect catalog-churn --set server=bind@forky \\
+            --set changes=catalog --good v9.18.10 --bad v9.18.11 --bad-if 'p99 < 50 %'
+        dnsrig bisect tour --set zones=300 --bad-if 'transfer_time > 110 %' \\
+            --candidates bind@bullseye,bind@bookworm,bind@forky
+        dnsrig bisect --resume runs/tour/20260101T120000Z-abcd
 
-    Examples: dnsrig bisect catalog-churn --set server=bind@forky --set changes=catalog --good v9.18.10 --bad v9.18.11
-    --metric 'p99 < 50 %'; dnsrig bisect tour --set zones=300 --candidates bind@bullseye,bind@bookworm,bind@forky
-    --metric 'transfer_time > 110 %'; dnsrig bisect --resume runs/tour/20260101T120000Z-abcd
+    Each round measures the good end, the bad end and a commit between them, in random order. Rounds are added until a
+    fixed rule decides the commit. Then both sides of the answer are measured again. Commits that cannot be built or
+    decided are skipped. The answer comes with the probability that it is wrong (docs/explanation/bisect.md). A search
+    is a run: `dnsrig report` draws it, and --resume continues it after an interruption.
+
+    Exit status: 0 one commit; 3 undecided; 4 a range of commits that look alike; 5 the ends do not differ as the
+    criterion requires; 2 bad input, found before anything is measured if possible.
     """
     from dnsrig.experiment.preparation import Request
 
     _repository.choose(repositories)
     if resume is not None:
         _check_alone(context, resume)
-        _execute(resume, as_json)
+        _execute(resume, as_json, quiet)
         return
-    if experiment is None or metric is None:
+    if experiment is None or bad_if is None:
         raise UsageError(
-            "which experiment, and what makes a commit bad?",
-            hint="dnsrig bisect EXPERIMENT --good REF --bad REF --metric 'p99 > 110 %'",
+            "the experiment, or what makes a commit bad, is missing",
+            hint="dnsrig bisect EXPERIMENT --good REF --bad REF --bad-if 'p99 > 110 %'",
         )
     request = Request(experiment, scale, settings or [], seed=seed)
-    wanted, limits = _criterion(metric), _limits(error, max_rounds)
-    search = _search(request, _candidates(request, good, bad, candidates, first_parent), wanted, limits, axis)
+    wanted, limits = _criterion(bad_if), _limits(error, max_rounds)
+    search = _search(request, _candidates(request, good, bad, candidates, first_parent), wanted, limits, vary)
     if dry_run:
         _show(request, search)
         return
     need_root()
-    _execute(_start(request, search, runs), as_json)
+    _execute(_start(request, search, runs, quiet), as_json, quiet)
 
 
 def _candidates(
@@ -126,18 +125,19 @@ def _candidates(
     if listed is not None:
         return candidates.narrowed(candidates.listed(listed), good, bad)
     if good is None or bad is None:
-        raise UsageError("a search needs both ends", hint="--good REF --bad REF, or --candidates LIST")
+        raise UsageError("a search needs both ends", hint="give --good REF and --bad REF, or --candidates LIST")
     from dnsrig.experiment.bisection import history
 
     return history.commits(*candidates.ends(request, good, bad), first_parent=first_parent)
 
 
 def _check_alone(context: typer.Context, resume: Path) -> None:
-    """Refuse what a search that goes on could not obey."""
+    """Refuse arguments that a resumed search would ignore."""
     given = {name for name in context.params if (s := context.get_parameter_source(name)) and s.name == "COMMANDLINE"}
-    if given - {"resume", "repositories", "as_json"}:
+    if given - {"resume", "repositories", "as_json", "quiet"}:
         raise UsageError(
-            "--resume takes nothing else: the search says what it looks for", hint=f"dnsrig bisect --resume {resume}"
+            "--resume takes no other argument: the search already contains them",
+            hint=f"dnsrig bisect --resume {resume}",
         )
 
 
@@ -163,7 +163,7 @@ def _limits(error: float, max_rounds: int) -> Limits:
 
 
 def _search(request: Request, found: list[Candidate], wanted: Criterion, limits: Limits, axis: str | None) -> Search:
-    """What is looked for. Raises UsageError on bad input that is known without measuring."""
+    """The search to start. Raises UsageError for bad input that can be found without measuring."""
     from dnsrig.analysis.bisection.record import Search
     from dnsrig.experiment import plan, preparation
     from dnsrig.experiment.bisection import candidates
@@ -197,25 +197,24 @@ def _show(request: Request, search: Search) -> None:
     for line in bisection.listing(search.candidates):
         console.print(line, soft_wrap=True)
     steps, trials = _bisect_text.steps(len(search.candidates)), _bisect_text.trials(len(search.candidates))
-    console.print(
-        f"steps: {steps} between the ends; about {trials} trials where the ends differ clearly, more where not"
-    )
+    console.print(f"steps: {steps} between the ends; about {trials} trials if the ends differ clearly, otherwise more")
     _dry_run.show_time(console, [spec] * trials)
 
 
-def _start(request: Request, search: Search, runs: Path) -> Path:
+def _start(request: Request, search: Search, runs: Path, quiet: bool) -> Path:
     from dnsrig.cli._progress import PlainProgress
     from dnsrig.experiment.bisection import hunt
 
-    console = _console.err()
+    console = _console.progress(quiet)
     directory = hunt.start(search, Path(request.experiment).stem, request.scale, runs, PlainProgress(console))
     console.print(f"run {directory}")
     return directory
 
 
-def _execute(directory: Path, as_json: bool) -> None:
+def _execute(directory: Path, as_json: bool, quiet: bool) -> None:
     from dnsrig.cli import _bisect_text
     from dnsrig.cli._bisect_progress import Watch
+    from dnsrig.cli._progress import watching
     from dnsrig.experiment import runner
     from dnsrig.experiment.bisection.hunt import Hunt
     from dnsrig.report import bisection, write_report
@@ -223,10 +222,10 @@ def _execute(directory: Path, as_json: bool) -> None:
     need_root()
     found = Hunt(directory)
     runner.check_unchanged(found.manifest)
-    console = _console.err()
+    console = _console.progress(quiet)
     clean_machine(console)
-    with resumable(directory), Watch(console) as watch:
-        answer = found.run(watch)
+    with resumable(directory), watching(console) as trials:
+        answer = found.run(Watch(trials))
     state, out = found.state(), _console.out()
     if as_json:
         print(_bisect_text.as_json(found.search, answer, state), flush=True)

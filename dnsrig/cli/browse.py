@@ -17,34 +17,39 @@ def add(app: typer.Typer) -> None:
 
 def command(
     directory: Annotated[
-        Path, typer.Argument(metavar="DIR", help="folder with runs, at whatever depth, or a single run")
+        Path, typer.Argument(metavar="DIR", help="folder with runs, at any depth, or a single run")
     ] = Path("runs"),
-    port: Annotated[int, typer.Option(min=0, max=65535, help="TCP port; 0 takes a free one")] = 8053,
-    host: Annotated[
-        str, typer.Option(help="address to listen on; by default only this machine can reach it")
+    port: Annotated[int, typer.Option(min=0, max=65535, metavar="PORT", help="TCP port; 0: any free port")] = 8053,
+    listen: Annotated[
+        str,
+        typer.Option(metavar="ADDRESS", help="address to listen on; the default is reachable from this machine only"),
     ] = "127.0.0.1",
 ) -> None:
-    """Show the runs in DIR in a browser: all of them, one with its charts and trials, several side by side, and one
-    that is being executed.
+    """Show runs in a web browser.
 
-    Prints the address, with a token in it, and goes on until it is interrupted. It reads runs; all that it writes are
-    notes and tags, to notes.json in a run. It needs the packages of the extra `web`.
+    Examples:
 
-    Examples: dnsrig browse; dnsrig browse history/startup --port 0
+        dnsrig browse
+        dnsrig browse history/startup --port 0
+
+    Shows all runs in DIR, one run with its charts and trials, several runs side by side, and a run that is being
+    executed. Prints the address, which contains a token, and runs until it is interrupted. It only reads runs, except
+    that it writes notes and tags to notes.json in a run. It needs the packages of the extra `web`.
     """
     if not directory.is_dir():
-        raise UsageError(f"there is no folder {directory}", hint="`dnsrig run tour` makes one with a run in it: runs")
+        raise UsageError(f"there is no folder {directory}", hint="`dnsrig run tour` makes the folder runs, with a run")
     try:
         from dnsrig.browse.serve import serve
     except ModuleNotFoundError as error:
         raise DnsrigError(
-            f"a Python package is missing: {error.name}", hint="install dnsrig with its extra: dnsrig[web]"
+            f"a Python package is missing: {error.name}",
+            hint="install the extra `web`: in a checkout, .venv/bin/pip install '.[web]'",
         ) from error
     from dnsrig.browse.security import is_loopback
 
-    if not is_loopback(host):
+    if not is_loopback(listen):
         complain(
-            f"whoever reaches {host} and knows the token can read these runs, over HTTP without TLS",
+            f"anybody who reaches {listen} and knows the token can read these runs, over HTTP without TLS",
             "better forward the port: ssh -L 8053:127.0.0.1:8053 MACHINE",
         )
-    serve(directory, host, port, lambda url: print(url, flush=True))
+    serve(directory, listen, port, lambda url: print(url, flush=True))

@@ -1,4 +1,4 @@
-"""`dnsrig calibrate`: what can this rig tell?"""
+"""`dnsrig calibrate`: how precise are measurements on this machine?"""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from rich.console import Console
 
-from dnsrig.cli import _console
+from dnsrig.cli import _console, _on, _options
 from dnsrig.cli._app import complain
 from dnsrig.cli._exits import EXIT_INTERRUPTED
 
@@ -24,57 +24,62 @@ def add(app: typer.Typer) -> None:
 def command(
     scale: Annotated[
         Literal["quick", "standard"],
-        typer.Option(help="quick: about two minutes, one trial a figure; standard: ten minutes at most"),
+        typer.Option(
+            metavar="SCALE", help="quick: about two minutes, one trial a figure; standard: ten minutes at most"
+        ),
     ] = "standard",
     nic: Annotated[
         str,
-        typer.Option(metavar="NAME", help="a network interface of this machine; with --from it is measured through"),
+        typer.Option(metavar="NAME", help="network interface of this machine to measure through, with --other-end"),
     ] = "",
     other_end: Annotated[
         str,
         typer.Option(
-            "--from",
             metavar="MACHINE:INTERFACE",
-            help="the other end of its cable: the floor is measured from there, too",
+            help="other end of the cable of --nic: the floor is measured from there, too",
         ),
     ] = "",
-    machines: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="where that machine is: a TOML file, as of `dnsrig run --machines`"),
-    ] = None,
-    folder: Annotated[
+    machines: _on.Machines = None,
+    kept: Annotated[
         Path | None,
         typer.Option(
-            metavar="FOLDER",
-            help="where certificates are kept; by default in the cache, where runs find them: elsewhere they are not cited",
+            "--certificates",
+            metavar="DIR",
+            help="folder of the certificates; default: a folder of the cache, the only one where runs look for them",
         ),
     ] = None,
-    shown: Annotated[
-        bool, typer.Option("--list", help="show the certificates that there are, and measure nothing")
-    ] = False,
+    shown: Annotated[bool, typer.Option("--list", help="list the certificates, and measure nothing")] = False,
+    quiet: _options.Quiet = False,
 ) -> None:
-    """Measure what this rig can tell, on this machine, and write a certificate that every later run cites.
+    """Measure how precise measurements on this machine are.
 
-    It tells: the floor under every latency, and how late the instrument sends, by rate and transport; the highest rates
-    of queries, connections and handshakes, and which side bound them; what the clocks resolve; whether links are as
-    asked; by how much trials differ of which nothing differs, and so the smallest difference that 3, 5, 10 and 20
-    repeats would show; and what spoils all this, each with a command that helps.
+    Examples:
 
-    Stop what else runs on the machine before. The certificate is a page (certificate.html) and a file for programs
-    (certificate.json), beside the runs that its figures come from. A run names the newest certificate of its machine,
-    and the trap calibration-stale says when it no longer holds. Interrupted, nothing is left behind: start it again.
+        dnsrig calibrate
+        dnsrig calibrate --scale quick
+        dnsrig calibrate --list
+        dnsrig calibrate --nic eth1 --other-end rack-2:eth1 \\
+            --machines machines.toml
 
-    With --nic and --from, latency and lag are measured over two paths: over veth on this machine, and through the
-    interface from another machine. Side by side they tell what the interface adds. Both interfaces must be unused.
+    Writes a certificate, which every later run cites. It contains: the smallest latency that can be measured, and how
+    late the instrument sends, by rate and transport; the highest rates of queries, connections and handshakes, and
+    which side limits them; the resolution of the clocks; whether links behave as configured; how much identical trials
+    vary, and so the smallest difference that 3, 5, 10 and 20 repeats can show; and what disturbs measurements, each
+    with a command that helps.
 
-    Exit status 1 if something could not be measured: then there is no certificate.
+    Stop everything else on the machine first. The certificate is a page (certificate.html) and a file for programs
+    (certificate.json), beside the runs that its figures come from. A run names the newest certificate of its machine.
+    The trap calibration-stale reports a certificate that is no longer valid. An interrupted calibration leaves nothing
+    behind: start it again.
 
-    Examples: dnsrig calibrate; dnsrig calibrate --scale quick; dnsrig calibrate --list;
-    dnsrig calibrate --nic eth1 --from rack-2:eth1 --machines machines.toml
+    With --nic and --other-end, latency and lag are measured over two paths: over veth on this machine, and through the
+    interface from another machine. The difference is what the interface adds. Both interfaces must be unused.
+
+    Exit status: 1 something could not be measured, and there is no certificate.
     """
     from dnsrig.experiment import certificates
 
-    where = folder or certificates.folder()
+    where = kept or certificates.folder()
     if shown:
         _list(where)
         return
@@ -86,14 +91,14 @@ def command(
     if through is None:
         calibration.check_nic(nic)
     run.need_root()
-    console = _console.err()
+    console = _console.progress(quiet)
     run.clean_machine(console)
     try:
         made = _measure(scale, nic, through, where, console)
     except KeyboardInterrupt:
         complain(
-            "interrupted; nothing is left of it",
-            f"start it again, with the same options (--scale {scale}), as one calibration is of one moment",
+            "interrupted; nothing is left behind",
+            f"start it again with the same options (--scale {scale}): a calibration cannot be continued later",
         )
         sys.exit(EXIT_INTERRUPTED)
     from dnsrig.report import certificate
@@ -104,13 +109,10 @@ def command(
 def _measure(
     scale: Literal["quick", "standard"], nic: str, through: Through | None, folder: Path, console: Console
 ) -> Path:
-    import contextlib
-
-    from dnsrig.cli._progress import LiveProgress, PlainProgress
+    from dnsrig.cli._progress import watching
     from dnsrig.experiment.calibration import calibrate
 
-    with contextlib.ExitStack() as stack:
-        progress = stack.enter_context(LiveProgress(console)) if console.is_terminal else PlainProgress(console)
+    with watching(console) as progress:
         return calibrate(scale, nic, through, folder, progress)
 
 

@@ -1,16 +1,18 @@
-"""`dnsrig check`: is this machine fit to measure on?"""
+"""`dnsrig check`: is this machine ready to measure?"""
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
-from dnsrig.cli import _console, _on
+from dnsrig.cli import _console, _on, _options
 from dnsrig.text import visible
 
 if TYPE_CHECKING:
@@ -23,59 +25,89 @@ def add(app: typer.Typer) -> None:
     app.command("check")(command)
 
 
-def command(on: _on.Option = "") -> None:
-    """Look at this machine: what dnsrig needs, and what results may depend on, each with its remedy.
+def command(on: _on.Option = "", as_json: _options.Json = False) -> None:
+    """Check whether this machine is ready to measure.
 
-    With --on, at all of several machines, and at what differs between them. Leaves nothing behind. Exit status 1 if
-    something is missing without which dnsrig cannot work.
+    Example: dnsrig check
+
+    Prints what dnsrig needs and what may affect results, each with a remedy. With --on it checks several machines, and
+    prints how they differ. It leaves nothing behind.
+
+    Exit status: 1 something is missing that dnsrig cannot work without.
     """
     from dnsrig.lab import check
 
-    grades = _machines(on) if on else _show(list(check.remarks()))
-    sys.exit(1 if "bad" in grades else 0)
+    sys.exit(_machines(on, as_json) if on else _here(list(check.remarks()), as_json))
 
 
-def _show(remarks: Sequence[Remark]) -> set[str]:
-    """Print a table; returns the grades that are in it."""
+def _here(remarks: Sequence[Remark], as_json: bool) -> int:
+    if as_json:
+        print(json.dumps(_document(remarks), indent=2))
+    else:
+        _show(remarks)
+    return _status(remarks)
+
+
+def _status(remarks: Iterable[Remark]) -> int:
+    return 1 if any(remark.grade == "bad" for remark in remarks) else 0
+
+
+def _document(remarks: Sequence[Remark]) -> dict[str, Any]:
+    return {"ready": _status(remarks) == 0, "remarks": [asdict(remark) for remark in remarks]}
+
+
+def _show(remarks: Sequence[Remark]) -> None:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for column in ("what", "", "says"):
+    for column in ("what", "", "finding"):
         table.add_column(column, overflow="fold")
     for remark in remarks:
         says = [remark.says, *([f"remedy: {remark.remedy}"] if remark.remedy else [])]
         table.add_row(remark.what, Text(remark.grade, style=STYLES[remark.grade]), "\n".join(map(visible, says)))
     _console.out().print(table)
-    return {remark.grade for remark in remarks}
 
 
-def _machines(machines: str) -> set[str]:
+def _machines(machines: str, as_json: bool) -> int:
+    """Check each of ``machines``; one that is in use is not touched."""
     from dnsrig.experiment.machines import spread, there
     from dnsrig.lab.remark import Remark
 
-    console, grades = _console.out(), set[str]()
     with _on.places(machines) as places:
         looked = spread.look(places)
         asked = {place.name: place.submit(there.remarks) for place in places if not looked[place.name]["holder"]}
-        for name, told in looked.items():
-            console.print(f"machine {name}", style="bold")
-            if name in asked:
-                grades |= _show([Remark(**one) for one in asked[name].result()])
+        found = {name: [Remark(**one) for one in pending.result()] for name, pending in asked.items()}
+    differing = _differences({name: seen["conditions"] for name, seen in looked.items()})
+    if as_json:
+        of_each = {
+            name: _document(found[name]) if name in found else {"in_use_by": seen["holder"]}
+            for name, seen in looked.items()
+        }
+        print(json.dumps({"machines": of_each, "differences": differing}, indent=2))
+    else:
+        for name, seen in looked.items():
+            _console.out().print(f"machine {name}", style="bold")
+            if name in found:
+                _show(found[name])
             else:
-                console.print(visible(f"in use, so it is not looked at: {told['holder']}"))
-    _show_differences({name: told["conditions"] for name, told in looked.items()})
-    return grades
+                _console.out().print(visible(f"in use, and therefore not checked: {seen['holder']}"))
+        _show_differences(differing)
+    return _status(remark for remarks in found.values() for remark in remarks)
 
 
-def _show_differences(machines: Mapping[str, Mapping[str, Any]]) -> None:
-    """Of their conditions, but for what every boot changes."""
+def _differences(machines: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, str]]:
+    """Condition -> machine -> value, where machines differ, without conditions that change at every boot."""
     from dnsrig.analysis.run_differences import CHANGING
     from dnsrig.certificate import CITED
     from dnsrig.report import conditions
 
-    lasting = {name: {k: v for k, v in told.items() if k not in (*CHANGING, CITED)} for name, told in machines.items()}
-    found, _ = conditions.as_table(conditions.differing({n: conditions.flatten(told) for n, told in lasting.items()}))
+    lasting = {name: {k: v for k, v in seen.items() if k not in (*CHANGING, CITED)} for name, seen in machines.items()}
+    found, _ = conditions.as_table(conditions.differing({n: conditions.flatten(seen) for n, seen in lasting.items()}))
+    return {fact: dict(zip(machines, map(str, cells))) for fact, cells in found.items()}
+
+
+def _show_differences(found: Mapping[str, Mapping[str, str]]) -> None:
     console = _console.out()
-    console.print("what differs between them", style="bold")
-    for fact, cells in found.items():
-        console.print(visible(f"{fact}: {', '.join(f'{name} {cell}' for name, cell in zip(machines, cells))}"))
+    console.print("differences between the machines", style="bold")
+    for fact, values in found.items():
+        console.print(visible(f"{fact}: {', '.join(f'{name} {value}' for name, value in values.items())}"))
     if not found:
-        console.print("nothing that is known of them")
+        console.print("none that is known")

@@ -12,15 +12,18 @@ def add(app: typer.Typer) -> None:
 
 
 def command() -> None:
-    """Remove network namespaces, cgroups and processes of trials that died. Touches only what carries dnsrig's mark.
+    """Remove what interrupted trials left behind.
 
-    Runs by itself at the start of every trial. Trials that are running are left alone.
+    Example: dnsrig clean
+
+    Removes network namespaces, cgroups and processes, but only those with dnsrig's mark. Trials that are running are
+    left alone. Every trial does this before it starts.
     """
     from dnsrig.lab import ledger, removal
 
     removed, left = removal.clean()
     for tag in removed:
-        print(f"removed what trial {tag} had left")
+        print(f"removed what trial {tag} had left behind")
     for tag in ledger.live():
         print(f"trial {tag} is running: left alone")
     if left:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dnsrig.cli import _console
+from dnsrig.cli import _console, _options
 from dnsrig.cli._exits import EXIT_NO_VALID_TRIAL, EXIT_SKIP, EXIT_STOP, EXIT_USAGE, VERDICT, failing_as
 from dnsrig.errors import UsageError
 from dnsrig.text import visible
@@ -29,7 +29,7 @@ def command(
     base: Annotated[
         Path,
         typer.Argument(
-            help="directory of the run to compare with, e.g. of the last release; without NEW: of the run whose variants "
+            help="directory of the run to compare with, e.g. of the last release; without NEW: the run whose variants "
             "are compared with each other"
         ),
     ],
@@ -39,75 +39,68 @@ def command(
         typer.Option(
             "--base",
             metavar="AXIS=VALUE",
-            help="without NEW: variants with this value are the base of those that differ in nothing else; by default the "
-            "experiment's baseline; repeatable",
+            help="without NEW: the variants with this value are the base of the variants that differ in nothing else; "
+            "default: the experiment's baseline; repeatable",
         ),
     ] = None,
     fail_if: Annotated[
         list[str] | None,
         typer.Option(
             metavar="RULE",
-            help="METRIC > N % or METRIC < N %: what of NEW, in percent of BASE, is a regression; repeatable",
+            help="METRIC > N % or METRIC < N %, of NEW in percent of BASE: a regression; repeatable",
         ),
     ] = None,
-    metric: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="one more metric to show (`dnsrig list metrics`; its unit may be left out); repeatable",
-        ),
-    ] = None,
-    may_differ: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="what may differ between the runs beside the server under test, by its name as told or the beginning of it "
-            "(`links`, `machine.kernel`): rules judge all the same; repeatable",
-        ),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="print the whole comparison as JSON")] = False,
+    metric: _options.Metrics = None,
+    may_differ: _options.MayDiffer = None,
+    as_json: _options.Json = False,
     as_markdown: Annotated[
-        bool, typer.Option("--markdown", help="print it as Markdown, to paste into an issue or a pull request")
+        bool, typer.Option("--markdown", help="print Markdown, to paste into an issue or a pull request")
     ] = False,
     bisect: Annotated[
         bool,
         typer.Option(
             "--bisect",
-            help="exit status for `git bisect run`: undecided is 125, which skips the commit; runs that cannot be compared are 128, "
-            "which ends the search",
+            help="exit with the status that `git bisect run` expects: 125 (skip the commit) if undecided, 128 (stop) if "
+            "the runs cannot be compared",
         ),
     ] = False,
 ) -> None:
-    """Compare run NEW with run BASE: each variant that both have, by the main metric and those named. Without NEW,
-    compare the variants of one run with each other: they were interleaved, which is the fairer comparison.
+    """Compare two runs, or the variants of one run.
 
-    Variants are matched by their values on the matrix; where each run has a single server, these two are compared. Runs
-    over several machines are compared within those that both have, and repeats on others are left out. Whatever else
-    differs in what the trials were asked to do (path, hosts, settings, dataset, options), in the machine, its kernel or
-    dnsrig's version is reported on standard error, with --json and --markdown as well.
+    Examples:
 
-    A rule is a regression where the 95 % interval of the ratio of medians lies wholly beyond its limit and the rank
-    test agrees, or where some repeats of NEW did not finish and all of BASE did. It passes where the interval lies
-    wholly on the good side. Otherwise, and always below five repeats, it is undecided; and so is the whole where NEW
-    lacks a variant of BASE. Within one run, the ratio is that within rounds where it has enough of them. It is
-    undecided, too, where the runs differ in more than the server under test: the cause may be there. Name with
-    --may-differ what is meant to differ; a verdict is then about all that differs together.
+        dnsrig compare runs/tour/A runs/tour/B
+        dnsrig compare A B --fail-if 'transfer_time > 110 %' \\
+            --fail-if 'secondary_cpu > 105 %'
+        dnsrig compare A B --metric time_wait_peak --json
+        dnsrig compare A --base server=bind@bookworm --fail-if 'p99 > 110 %'
 
-    Exit status: 0 if every rule passes or no rule is given, 1 for a regression, 3 for undecided. 2 for bad input: runs
-    that cannot be compared (one is missing or was written by a newer dnsrig), an invalid rule, an unknown metric;
-    with a sentence on standard error and nothing on standard output. 6 without a rule, if no trial of some variant is
-    valid. With --bisect: 0 good, 1 bad, 125 skip, 128 stop.
+    Compares each variant that both runs have, by the main metric and the metrics named with --metric. Without NEW it
+    compares the variants of one run with each other. That is the fairer comparison, because they took turns.
 
-    Examples: dnsrig compare runs/tour/A runs/tour/B; dnsrig compare A B --fail-if 'transfer_time > 110 %' --fail-if
-    'secondary_cpu > 105 %'; dnsrig compare A B --metric time_wait_peak --json; dnsrig compare A --base
-    server=bind@bookworm --fail-if 'p99 > 110 %'
+    Variants are matched by their values on the matrix. If each run has a single server, these two are compared. Runs
+    over several machines are compared on the machines that both have; repeats on other machines are left out.
+    Everything else that differs is reported on standard error, also with --json and --markdown: what the trials were
+    asked to do (path, hosts, settings, dataset, options), the machine, its kernel, and dnsrig's version.
+
+    A rule reports a regression if the 95 % interval of the ratio of medians lies wholly beyond its limit and the rank
+    test agrees, or if some repeats of NEW did not finish and all of BASE did. It passes if the interval lies wholly on
+    the good side. Otherwise, and always below five repeats, it is undecided. The whole comparison is undecided if NEW
+    lacks a variant of BASE, or if the runs differ in more than the server under test, because the cause may be there.
+    Name intended differences with --may-differ: the verdict is then about all differences together. Within one run the
+    ratio is computed within rounds, if there are enough of them.
+
+    Exit status: 0 every rule passes, or no rule is given; 1 a regression; 3 undecided; 2 bad input: runs that cannot be
+    compared (one is missing, or a newer dnsrig wrote it), an invalid rule, an unknown metric; then nothing is on
+    standard output; 6 without a rule: no trial of some variant is valid. With --bisect: 0 good, 1 bad, 125 skip, 128
+    stop.
     """
     status = EXIT_STOP if bisect else EXIT_USAGE
-    with failing_as(status, status):  # what an error has by itself would read as a verdict
+    with failing_as(status, status):  # an error must not end with a status that means a verdict
         if bisect and not fail_if:
-            raise UsageError("--bisect without a rule", hint="say what makes a commit bad: --fail-if 'METRIC > N %'")
+            raise UsageError("--bisect without a rule", hint="state what makes a commit bad: --fail-if 'METRIC > N %'")
         if as_json and as_markdown:
-            raise UsageError("--json and --markdown at once", hint="choose one: there is one standard output")
+            raise UsageError("--json and --markdown exclude each other", hint="choose one of them")
         shape = "json" if as_json else "markdown" if as_markdown else "text"
         found = _compared(base, new, _pairs(within or []), fail_if or [], metric or [], may_differ or [])
         _print(found, shape)
@@ -117,26 +110,26 @@ def command(
 
 
 def _pairs(texts: list[str]) -> dict[str, str]:
-    """``AXIS=VALUE`` of each."""
+    """Axis -> value, from ``AXIS=VALUE`` each."""
     found = dict(text.split("=", 1) for text in texts if "=" in text)
     if len(found) != len(texts):
-        raise UsageError("--base takes AXIS=VALUE, each axis once", hint="e.g. --base server=bind@bookworm")
+        raise UsageError("--base takes AXIS=VALUE, and each axis once", hint="e.g. --base server=bind@bookworm")
     return found
 
 
 def _compared(
     base: Path, new: Path | None, within: dict[str, str], fail_if: list[str], metrics: list[str], may_differ: list[str]
 ) -> TwoRuns:
-    """The comparison; what takes no part in it is reported on standard error."""
+    """The comparison; trials that are left out of it are reported on standard error."""
     from dnsrig.analysis import thresholds
     from dnsrig.analysis.compare import compare_runs, compare_within
     from dnsrig.analysis.read import Run
 
     rules = [thresholds.parse(text) for text in fail_if]
     if new is not None and within:
-        raise UsageError("--base beside two runs: BASE is the base", hint="leave --base or NEW out")
+        raise UsageError("--base with two runs: the run BASE is the base", hint="leave --base or NEW out")
     if new is None and may_differ:
-        raise UsageError("--may-differ is about two runs", hint="leave it out: within one run only the matrix differs")
+        raise UsageError("--may-differ needs two runs", hint="leave it out: within one run only the matrix differs")
     runs = [Run.open(path) for path in (base, new) if path is not None]
     if new is None:
         found = compare_within(runs[0], within, metrics, rules)
@@ -163,10 +156,10 @@ def _print(found: TwoRuns, shape: str) -> None:
 
 
 def _missing(run: Run) -> Iterator[str]:
-    """What of the trials of ``run`` takes no part in the comparison."""
+    """Sentences about the trials of ``run`` that are left out of the comparison."""
     for _, wrong in run.unreadable:
         yield f"left out: {wrong}"
     for damage in run.failures.damaged:
-        yield f"damaged, and without the figures that need it: {damage}"
+        yield f"damaged, so figures that need it are missing: {damage}"
     for failure in run.failures:
-        yield f"failed, and without a figure: {failure.part} {failure.name}: {failure.error}"
+        yield f"failed, so its figure is missing: {failure.part} {failure.name}: {failure.error}"

@@ -1,5 +1,5 @@
 """`dnsrig generate`, `watch`, `probe`, `propagation`, `load`, `transfer`, `interrogate`, `serve`, `change`, `replay`,
-`clock`, `merge`: the engine's subcommands, passed straight through."""
+`clock`, `merge`: the engine's subcommands, which get all arguments unchanged."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import typer
 from dnsrig import paths
 
 SUBCOMMANDS = {
-    "generate": "Make zones of any number or size, or clients, from a seed (engine).",
-    "watch": "Sample what the operating system counts (engine).",
-    "probe": "See when a serial becomes visible on a server (engine).",
-    "propagation": "Measure how long a change takes from a primary to its secondaries (engine).",
-    "load": "Put queries on a server and see how it answers (engine).",
-    "replay": "Prepare clients' captured traffic and put it on a server, each client with its own address (engine).",
-    "transfer": "Take zones from a primary as secondaries do, and see how it gives them (engine).",
-    "interrogate": "Ask a primary what it supports of zone transfer (engine).",
-    "serve": "Be a server whose behaviour is known (engine).",
-    "change": "Change zones of a primary at a constant rate, by dynamic updates (engine).",
-    "clock": "Tell how far the clocks of two machines lie apart, and how sure that is (engine).",
-    "merge": "Put together what several generators of one load wrote (engine).",
+    "load": "Send queries to a server and measure its answers.",
+    "transfer": "Transfer zones from a primary and time each of them.",
+    "replay": "Replay captured traffic of clients to a server.",
+    "interrogate": "Ask a primary what it supports of zone transfer.",
+    "probe": "See when a server answers for each of many zones.",
+    "propagation": "Time changes from a primary to its secondaries.",
+    "change": "Change zones of a primary at a constant rate.",
+    "serve": "Run a server whose behaviour is known.",
+    "generate": "Generate zones, clients or a simulated Internet.",
+    "watch": "Record CPU, memory, sockets and links of hosts.",
+    "clock": "Measure how far the clocks of two machines differ.",
+    "merge": "Merge the results of several load generators.",
 }
 PASS_THROUGH = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 

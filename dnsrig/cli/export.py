@@ -20,24 +20,30 @@ def command(
     format: Annotated[
         str,
         typer.Option(
-            help="csv or parquet: one row a trial and metric; json or markdown: the tables; pairs: versions of a server "
-            "beside each other, as JSON; png or svg: every chart; paper: charts, their data and captions, and the "
-            "experiment; perfetto: each trial as a trace; speedscope: each trial's CPU profiles"
+            metavar="FORMAT",
+            help="csv or parquet: a row for each trial and metric; json or markdown: the tables; pairs: versions of a "
+            "server side by side, as JSON; png or svg: every chart; paper: charts, their data and captions, and the "
+            "experiment; perfetto: a trace of each trial; speedscope: the CPU profiles of each trial",
         ),
     ],
     out: Annotated[
         Path | None,
         typer.Option(
-            help="folder to write to; by default RUN/export, or one of the cache if RUN belongs to another user"
+            metavar="DIR",
+            help="folder to write to; default: RUN/export, or a folder of the cache if RUN belongs to another user",
         ),
     ] = None,
     trial: Annotated[
-        str | None, typer.Option(metavar="VARIANT/REPEAT", help="of one trial only, e.g. `v03/2`; by default of all")
+        str | None, typer.Option(metavar="VARIANT/REPEAT", help="export one trial only, e.g. `v03/2`; default: all")
     ] = None,
 ) -> None:
-    """Export RUN. The paths written are printed, one a line.
+    """Export a run's figures, charts and trials.
 
-    Exit status 4 if something of it failed, and the rest was written.
+    Example: dnsrig export runs/tour/20260101T120000Z-abcd --format csv
+
+    Prints the paths that it writes, one a line.
+
+    Exit status: 4 a part failed, and the rest was written.
     """
     from dnsrig.analysis.read import Run
     from dnsrig.cli.report import end, tell_owner
@@ -47,7 +53,7 @@ def command(
     tell_owner(run, out)
     to = out or place(run) / "export"
     if run.resolve() == to.resolve() or (run / "trials").resolve() in (to.resolve(), *to.resolve().parents):
-        raise UsageError(f"{to} has files of the run itself", hint="without --out they are written to RUN/export")
+        raise UsageError(f"{to} contains files of the run itself", hint="leave --out out to write to RUN/export")
     outputs.check_folder(to, (path for path in run.resolve().rglob("*") if to.resolve() not in path.parents))
     if trial is not None:
         opened = opened.only(trial)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dnsrig.cli import _console, _order, _repository
+from dnsrig.cli import _console, _options, _order, _repository
 from dnsrig.errors import UsageError
 from dnsrig.text import visible
 
@@ -26,52 +27,38 @@ def command(
         str | None,
         typer.Argument(help="name of a built-in experiment, or a TOML file; without it nothing is measured"),
     ] = None,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="folder of the history: its runs, and what is drawn")] = Path(
-        "history"
-    ),
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="folder of the history: its runs, its page and its charts")
+    ] = Path("history"),
     versions: Annotated[
         list[str] | None,
         typer.Option(
             metavar="KIND@SOURCE,…",
-            help="the versions, in the place of the servers under test of the experiment; those that DIR has enough "
-            "trials of are not measured again; repeatable",
+            help="versions, which replace the experiment's servers under test; versions with enough trials in DIR are "
+            "not measured again; repeatable",
         ),
     ] = None,
-    scale: Annotated[str, typer.Option(help="quick, standard, or published (the source's own numbers)")] = "quick",
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="PATH=VALUE", help="change one value of the experiment; repeatable"),
-    ] = None,
+    scale: _options.Scale = "quick",
+    settings: _options.Settings = None,
     repeats: Annotated[
-        int | None, typer.Option(min=1, max=1000, help="trials of each version; by default those of the experiment")
+        int | None, typer.Option(min=1, max=1000, help="trials of each version; default: as in the experiment")
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="seed of the order of trials; recorded either way")] = None,
+    seed: _options.Seed = None,
     runs: Annotated[
         list[Path] | None,
-        typer.Option("--with", metavar="RUN", help="a run made elsewhere that belongs to the history; repeatable"),
+        typer.Option("--with", metavar="RUN", help="run from elsewhere to add to the history; repeatable"),
     ] = None,
-    metric: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="a metric (`dnsrig list metrics`; its unit may be left out), by default the main one; repeatable",
-        ),
-    ] = None,
-    order: Annotated[
+    metric: _options.Metrics = None,
+    sort: Annotated[
         str,
         typer.Option(
-            help="auto: commits as their repository has them, else as number; number: by version number, as Debian sorts "
-            "them; given: as --versions, then as measured"
+            metavar="ORDER",
+            help="order of the versions: auto (commits in the order of their repository, otherwise like number), number "
+            "(by version number, like Debian), or given (like --versions, then as measured)",
         ),
     ] = "auto",
     repositories: _repository.Option = None,
-    may_differ: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="what may differ between the runs beside the server under test, as in `dnsrig compare`; repeatable",
-        ),
-    ] = None,
+    may_differ: _options.MayDiffer = None,
     exports: Annotated[
         list[str] | None,
         typer.Option(
@@ -80,36 +67,43 @@ def command(
             help="write DIR/export/FORMAT for another program: bencher, github-action-benchmark, openmetrics or otava; repeatable",
         ),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="print what would be measured, and how long")] = False,
-    max_trials: Annotated[int, typer.Option(help="refuse more of them at once, by mistake")] = 1000,
+    dry_run: _options.DryRun = False,
+    max_trials: _options.MaxTrials = 1000,
+    as_json: _options.Json = False,
+    quiet: _options.Quiet = False,
 ) -> None:
-    """Measure EXPERIMENT with each of the versions, and tell between which of them a metric changed.
+    """Measure versions of a server; find where a metric changed.
 
-    A version that is new to DIR adds its own trials and no others, interleaved with those of the versions that are new
-    with it. What was interrupted goes on. Only trials of one machine, one kernel and one dnsrig that were asked to do
-    the same belong together: anything else is refused by name.
+    Examples:
 
-    Change points are looked for over the trials, with a permutation test (docs/explanation/history.md); from 5 trials
-    on either side. Written into DIR: history.html, history.json and a chart a metric. `dnsrig history --out DIR` draws
-    it again, without measuring.
+        dnsrig history startup --versions bind@bookworm,bind@forky --repeats 10
+        dnsrig history catalog-churn --versions 'bind@git:v9.18.8..v9.18.13' \\
+            --out history/catalog-churn
 
-    Examples: dnsrig history startup --versions bind@bookworm,bind@forky --repeats 10 --out history/startup;
-    dnsrig history catalog-churn --versions 'bind@git:v9.18.8..v9.18.13' --out history/catalog-churn
+    A version that is new in DIR adds its own trials and no others. New versions take turns. An interrupted measurement
+    continues. Only trials of one machine, one kernel and one dnsrig, with the same values of the experiment, belong to
+    one history; any other difference is refused and named.
+
+    Change points are found with a permutation test over the trials (docs/explanation/history.md), from 5 trials on
+    either side. DIR gets history.html, history.json and a chart for each metric. `dnsrig history --out DIR` draws them
+    again, without measuring.
     """
     from dnsrig.analysis.compare import metric_name
 
-    _order.check(order)
+    _order.check(sort)
     _repository.choose(repositories)
     if exports:
         from dnsrig.report.history_exports import check
 
         for format in exports:
             check(format)
+    if as_json and dry_run:
+        raise UsageError("--json with --dry-run: there are no results", hint="leave one of them out")
     named = expanded(split(versions or []))
     if experiment is None and named:
-        raise UsageError("which experiment?", hint="dnsrig history EXPERIMENT --versions …")
+        raise UsageError("no experiment is given", hint="dnsrig history EXPERIMENT --versions …")
     if experiment is not None and not named:
-        raise UsageError("which versions?", hint="e.g. --versions bind@bookworm,bind@forky")
+        raise UsageError("no versions are given", hint="e.g. --versions bind@bookworm,bind@forky")
     if experiment is None and dry_run:
         raise UsageError("without an experiment nothing is measured", hint="leave --dry-run out, or name an experiment")
     errors = 0
@@ -123,9 +117,9 @@ def command(
         if dry_run:
             _history.show_lacking(request, out)
             return
-        errors = _history.measure_lacking(request, out, may_differ or [])
-    found = _history_of(out, runs or [], metric or [], _order.order(order, named), may_differ or [])
-    _show(found, out, exports or [])
+        errors = _history.measure_lacking(request, out, may_differ or [], quiet=quiet)
+    found = _history_of(out, runs or [], metric or [], _order.order(sort, named), may_differ or [])
+    _show(found, out, exports or [], as_json)
     if errors:
         from dnsrig.cli.run import missing
 
@@ -133,13 +127,13 @@ def command(
 
 
 def split(texts: list[str]) -> list[str]:
-    """Versions, each given by itself or several with commas between them; a comma within a build option separates
-    none."""
+    """Single versions, from texts that may contain several with commas between them. A comma within a build option does
+    not separate versions."""
     return [version for text in texts for version in re.split(r",\s*(?=[a-z][a-z-]*@)", text) if version]
 
 
 def expanded(named: list[str]) -> list[str]:
-    """Each range of commits as single versions."""
+    """The same versions, with each range of commits as single versions."""
     from dnsrig.servers import sources
 
     return [single for name in named for single in sources.expand(name)]
@@ -153,25 +147,28 @@ def _history_of(out: Path, elsewhere: list[Path], metrics: list[str], order: Ord
     runs = [*runs_in(out / "runs"), *map(Run.open, elsewhere)]
     if not any(run.trials for run in runs):
         raise UsageError(
-            f"no trial of a history is in {out}", hint="dnsrig history EXPERIMENT --versions … --out DIR measures some"
+            f"{out} has no trial of a history", hint="to measure some: dnsrig history EXPERIMENT --versions … --out DIR"
         )
-    _tell(runs)
+    _complain_of_unreadable(runs)
     return history(runs, metrics=metrics, order=order, may_differ=may_differ)
 
 
-def _show(found: History, out: Path, exports: list[str]) -> None:
-    from dnsrig.report.history import as_text, write_history
+def _show(found: History, out: Path, exports: list[str], as_json: bool) -> None:
+    from dnsrig.report.history import as_text, data, write_history
     from dnsrig.report.history_exports import export
 
     written = write_history(found, out)
-    console = _console.out()
-    console.print(as_text(found))
+    console = _console.prose(as_json)
+    if as_json:
+        print(json.dumps(data.as_json(found, out), indent=2), flush=True)
+    else:
+        console.print(as_text(found))
     console.print(f"history: {written[1]}", soft_wrap=True)
     for path in [path for format in exports for path in export(found, format, out / "export" / format, out)]:
         console.print(str(path), soft_wrap=True)
 
 
-def _tell(runs: list[Run]) -> None:
+def _complain_of_unreadable(runs: list[Run]) -> None:
     complaints = _console.err(soft_wrap=True)
     for run in runs:
         for _, wrong in run.unreadable:

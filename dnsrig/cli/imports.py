@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from dnsrig.cli import _console
+from dnsrig.cli import _console, _units
 from dnsrig.errors import UsageError
 from dnsrig.text import visible
 
@@ -32,57 +32,62 @@ def command(
             help="dnsperf, resperf, flamethrower, shotgun, kxdpgun, dnspyre, load, hlog or dns-metrics (`dnsrig list importers`)"
         ),
     ],
-    files: Annotated[list[Path], typer.Argument(help="what the tool wrote: each file is a repeat")],
-    name: Annotated[str, typer.Option("--as", metavar="NAME", help="what the result is called in tables and charts")],
+    files: Annotated[list[Path], typer.Argument(help="files that the tool wrote, one for each repeat")],
+    name: Annotated[str, typer.Option("--as", metavar="NAME", help="name of the result in tables and charts")],
     to: Annotated[
         Path | None,
         typer.Option(
             metavar="RUN",
-            help="directory of the run to make, or of imported results to add this one to; by default runs/imported/NAME",
+            help="directory of the run to make, or of imported results to add to; default: runs/imported/NAME",
         ),
     ] = None,
     axis: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME=VALUE",
-            help="what the result was asked for, as a value of an axis (`rate=5000`), where its files do not say it; repeatable",
+            help="value of an axis that the files do not contain, e.g. rate=5000; repeatable",
         ),
     ] = None,
     counted_from: Annotated[
         Literal["due", "sending"] | None,
-        typer.Option(help="when the clock of a latency started, for files that do not say it"),
+        typer.Option(help="start of each latency, if the files do not contain it: the due time or the sending time"),
     ] = None,
-    timeout_s: Annotated[
-        float | None,
+    timeout: Annotated[
+        str | None,
         typer.Option(
-            min=0.001,
-            max=3600,
-            help="time after which the tool gave a query up, in seconds, for files that do not say it",
+            metavar="TIME",
+            help="time after which the tool gave up a query, e.g. 5s, if the files do not contain it; 1ms to 1h",
         ),
     ] = None,
     unit: Annotated[
-        Literal["ns", "us", "ms"], typer.Option(help="of values in a .hlog of another program than dnsrig")
+        Literal["ns", "us", "ms"], typer.Option(help="unit of the values in a .hlog of another program than dnsrig")
     ] = "ns",
 ) -> None:
-    """Make a run of what TOOL measured elsewhere, and print its directory.
+    """Turn the results of another tool into a run.
 
-    It holds what the tool tells and nothing else: latencies as exact as they are, whether they count from the moment at
-    which a query was due or from that at which it was sent, and what is missing. Charts draw buckets as wide as they
-    are, and `compare` says where two runs count from different moments. A query without an answer counts as the tool's
-    timeout. Lines and fields that are not understood are reported on standard error, and in the report.
+    Examples:
 
-    Examples: dnsrig import dnsperf before-*.txt --as before; dnsrig import kxdpgun k1.json k2.json --as kxdpgun --to
-    runs/imported/before; dnsrig import hlog other.hlog --as other --counted-from sending --unit us; dnsrig import
-    load 1.jsonl 2.jsonl --as mine; dnsrig import hlog measured/latency.hlog --as mine --axis transport=udp
+        dnsrig import dnsperf before-*.txt --as before
+        dnsrig import kxdpgun k1.json k2.json --as kxdpgun \\
+            --to runs/imported/before
+        dnsrig import hlog other.hlog --as other --counted-from sending --unit us
+        dnsrig import load 1.jsonl 2.jsonl --as mine
+        dnsrig import hlog measured/latency.hlog --as mine --axis transport=udp
+
+    Prints the directory of the run, which `report`, `compare` and `export` read. The run contains what the tool
+    reported and nothing else: latencies with their precision, whether they count from the due time or the sending time
+    of a query, and what is missing. Charts draw buckets as wide as they are, and `compare` reports if two runs count
+    from different moments. A query without an answer counts as the tool's timeout. Lines and fields that are not
+    understood are reported on standard error, and in the report.
     """
     from dnsrig.importers import Asked, S, _run
 
     if not name.strip() or len(name) > 60:
-        raise UsageError("--as needs a name of at most 60 characters")
+        raise UsageError("--as needs a name of 1 to 60 characters", hint="e.g. --as before")
     directory = to or RUNS / (re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip(".-") or "result")
     if to is None and directory.exists():
-        raise UsageError(f"{directory} is there already", hint="choose another name, or add to a run with --to")
-    timeout_ns = None if timeout_s is None else round(timeout_s * S)
+        raise UsageError(f"{directory} exists", hint="choose another name, or add to the run with --to")
+    timeout_ns = None if timeout is None else round(_units.duration_s(timeout, "--timeout", 0.001, 3600) * S)
     sources = _run.read(tool, files, Asked(counted_from, UNITS[unit], timeout_ns))
     _run.write(tool, name, sources, directory, _axes(axis or []))
     complaints = _console.err(soft_wrap=True)
@@ -92,7 +97,7 @@ def command(
 
 
 def _axes(texts: list[str]) -> dict[str, Scalar]:
-    """A number where it is one."""
+    """Name -> value of each axis; a value of digits is a number."""
     found: dict[str, Scalar] = {}
     for text in texts:
         name, separator, value = text.partition("=")
@@ -103,7 +108,7 @@ def _axes(texts: list[str]) -> dict[str, Scalar]:
 
 
 def _by_sentence(sources: Sequence[Source]) -> dict[str, list[str]]:
-    """What files do not tell -> these files."""
+    """Sentence about something missing -> the files that it is missing in."""
     found: dict[str, list[str]] = {}
     for source in sources:
         for text in source.record.missing:

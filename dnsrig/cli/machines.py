@@ -1,4 +1,4 @@
-"""`dnsrig machines`: what machines need so that runs can be spread over them."""
+"""`dnsrig machines`: prepare machines so that runs can be spread over them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from dnsrig.errors import UsageError
 
 VALID = datetime.timedelta(days=365)
 CLOCKS_APART = datetime.timedelta(days=1)
-"""The clock of a machine may be behind ours by so much."""
+"""Largest time by which the clock of a machine may be behind ours."""
 
 
 def add(app: typer.Typer) -> None:
-    group = typer.Typer(no_args_is_help=True, help="Prepare machines for runs that are spread over them.")
+    group = typer.Typer(no_args_is_help=True, help="Prepare other machines for distributed runs.")
     group.command("certificates")(certificates)
     app.add_typer(group, name="machines")
 
@@ -26,13 +26,17 @@ def add(app: typer.Typer) -> None:
 def certificates(
     folder: Annotated[Path, typer.Argument(help="new folder for the files")] = Path("certificates"),
 ) -> None:
-    """Make the certificates of a Dask cluster: a file for the scheduler, one for the workers, one for the client.
+    """Make the certificates of a Dask cluster.
 
-    Each file has the settings with which Dask, started with DASK_CONFIG=FILE, encrypts its connections and accepts only
-    those that have another of these files. So whoever can read one can execute anything on the machines as root: only
-    the owner may read them. They are valid for a year. To replace them, make a new folder, and start the cluster again.
+    Examples:
 
-    Example: dnsrig machines certificates; DASK_CONFIG=certificates/client.json dnsrig check --on tls://rack-1:8786
+        dnsrig machines certificates
+        DASK_CONFIG=certificates/client.json dnsrig check --on tls://rack-1:8786
+
+    Writes a file for the scheduler, a file for the workers and a file for the client. Dask, started with
+    DASK_CONFIG=FILE, then encrypts its connections, and accepts only programs with another of these files. Anybody who
+    can read one of the files can execute anything on the machines as root, so only their owner may read them. They are
+    valid for a year. To replace them, make a new folder, and start the cluster again.
     """
     from dnsrig.experiment.machines import dask, tls
 
@@ -42,7 +46,7 @@ def certificates(
         folder.mkdir(mode=0o700)
     except FileExistsError as error:
         raise UsageError(
-            f"{folder} exists", hint="name a new folder: certificates of two folders do not accept each other"
+            f"{folder} exists", hint="name a new folder: certificates from two folders do not accept each other"
         ) from error
     for role, keys in made.items():
         path = folder / f"{role}.json"

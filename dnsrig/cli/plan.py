@@ -1,4 +1,4 @@
-"""`dnsrig plan`: what would it take? Nothing is run."""
+"""`dnsrig plan`: how long would it take? Nothing is run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dnsrig import outputs
-from dnsrig.cli import _console
+from dnsrig.cli import _console, _options
 from dnsrig.cli._exits import EXIT_REGRESSION, EXIT_UNDECIDED, EXIT_USAGE, failing_as
 from dnsrig.errors import UsageError
 
@@ -23,98 +23,117 @@ def add(app: typer.Typer) -> None:
     app.command("plan")(command)
 
 
-@failing_as(EXIT_USAGE)  # 1 would read as an answer
+@failing_as(EXIT_USAGE)  # 1 is an answer, so no error may end with it
 def command(
-    zones: Annotated[int | None, typer.Option(help="how many zones")] = None,
-    records: Annotated[float | None, typer.Option(help="records of each zone; by default 4, or as in RUN")] = None,
+    zones: Annotated[int | None, typer.Option(help="number of zones")] = None,
+    records: Annotated[float | None, typer.Option(help="records of each zone; default: 4, or as in RUN")] = None,
     nbytes: Annotated[
-        float | None, typer.Option("--bytes", help="bytes of a record in a transfer; by default 49.4, as .ch has")
+        float | None, typer.Option("--bytes", help="bytes of a record in a transfer; default: 49.4, like .ch")
     ] = None,
-    rtt: Annotated[str | None, typer.Option(metavar="TIME", help="round trip of the path, e.g. 250ms")] = None,
+    rtt: Annotated[str | None, typer.Option(metavar="TIME", help="round-trip time of the path, e.g. 250ms")] = None,
     jitter: Annotated[
-        str | None, typer.Option(metavar="TIME", help="of the delay each way, uniform: ± so much")
+        str | None, typer.Option(metavar="TIME", help="largest deviation of the delay each way, uniform, e.g. 50ms")
     ] = None,
     reordering: Annotated[bool, typer.Option("--reordering", help="jitter lets packets overtake each other")] = False,
     loss: Annotated[
         str | None,
-        typer.Option(metavar="PERCENT", help="of packets in the direction of the data, e.g. 0.1%; a ping sees both"),
+        typer.Option(
+            metavar="PERCENT",
+            help="share of packets lost in the direction of the data, e.g. 0.1%; a ping shows the loss of both directions",
+        ),
     ] = None,
-    rate: Annotated[str | None, typer.Option(metavar="RATE", help="of the path, e.g. 20mbit")] = None,
-    site: Annotated[str | None, typer.Option(metavar="NAME", help="a named site instead, e.g. seoul or s3-far")] = None,
+    bandwidth: Annotated[str | None, typer.Option(metavar="RATE", help="rate of the path, e.g. 20mbit")] = None,
+    site: Annotated[
+        str | None, typer.Option(metavar="NAME", help="named site in place of a path, e.g. seoul or s3-far")
+    ] = None,
     policy: Annotated[
         str | None,
         typer.Option(
-            help="one (connection a zone), reused, pipelined; replica or remote: of a database. By default the secondary's"
+            help="one (connection for each zone), reused or pipelined; for a database replica or remote; default: as the "
+            "secondary does it"
         ),
     ] = None,
     transport: Annotated[
-        str | None, typer.Option(help="tcp (default), tcp+tsig, xot or xot+tsig; of a database xot means TLS")
+        str | None, typer.Option(help="tcp (default), tcp+tsig, xot or xot+tsig; for a database xot means TLS")
     ] = None,
     workers: Annotated[
         int | None,
         typer.Option(
-            help="transfers at once; when pipelined zones asked for at once. By default the secondary's, or 100"
+            help="transfers at the same time; with pipelining, zones asked for at the same time; default: as the "
+            "secondary does it, or 100"
         ),
     ] = None,
-    connections: Annotated[int | None, typer.Option(help="when pipelined: so many of them")] = None,
+    connections: Annotated[int | None, typer.Option(help="number of connections, with pipelining")] = None,
     congestion: Annotated[
         str | None,
         typer.Option(
-            help="congestion control of the sender: reno, cubic, illinois, hybla or bbr; by default this machine's, or with --from the run's"
+            help="congestion control of the sender: reno, cubic, illinois, hybla or bbr; default: as on this machine, or "
+            "as in the run of --from-run"
         ),
     ] = None,
     secondary: Annotated[
-        str | None, typer.Option(help="bind, knot, nsd or powerdns, with its default settings")
+        str | None,
+        typer.Option(help="kind of server at the far end, with its default settings: bind, knot, nsd, powerdns"),
     ] = None,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="a setting of the secondary; repeatable")
+    setting: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="setting of the secondary; repeatable")
     ] = None,
     buffer: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="receive window of a connection; by default 3.1MB")
+        str | None, typer.Option(metavar="SIZE", help="receive window of a connection; default: 3.1MB")
     ] = None,
     primary: Annotated[
         str | None,
         typer.Option(
-            help="bind, knot, nsd or powerdns, whose work then counts; by default knot where there are --sites"
+            help="kind of server that sends, to count its work: bind, knot, nsd, powerdns; default with --sites: knot"
         ),
     ] = None,
-    sites: Annotated[int, typer.Option(help="so many such sites at the same time, all from one primary")] = 1,
-    uplink: Annotated[str | None, typer.Option(metavar="RATE", help="of the primary, shared by all sites")] = None,
+    sites: Annotated[int, typer.Option(help="number of equal sites that one primary serves at the same time")] = 1,
+    uplink: Annotated[
+        str | None, typer.Option(metavar="RATE", help="rate of the primary's uplink, shared by all sites, e.g. 10gbit")
+    ] = None,
     within: Annotated[
-        str | None, typer.Option(metavar="TIME", help="how long it may take, e.g. 30min; decides the exit status")
+        str | None, typer.Option(metavar="TIME", help="time allowed, e.g. 30m; it decides the exit status")
     ] = None,
     from_run: Annotated[
         Path | None,
-        typer.Option(
-            "--from", metavar="RUN", help="take the server's own times from this run, and see how well they foretell it"
-        ),
+        typer.Option(metavar="RUN", help="take the server's own times from this run, and test the prediction on it"),
     ] = None,
     only: Annotated[
-        list[str] | None, typer.Option(metavar="AXIS=VALUE", help="with --from: only such variants of RUN; repeatable")
+        list[str] | None,
+        typer.Option(metavar="AXIS=VALUE", help="with --from-run: use only these variants of RUN; repeatable"),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="print everything as JSON")] = False,
-    svg: Annotated[Path | None, typer.Option(metavar="FILE", help="draw time against the number of zones")] = None,
-    png: Annotated[Path | None, typer.Option(metavar="FILE", help="the same as PNG")] = None,
+    as_json: _options.Json = False,
+    svg: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="SVG file for a chart of the time by the number of zones")
+    ] = None,
+    png: Annotated[Path | None, typer.Option(metavar="FILE", help="PNG file for the same chart")] = None,
 ) -> None:
-    """Predict how long transfers to a far secondary take, which limit binds, and what would lift it. Nothing is run.
+    """Predict how long transfers to a far secondary take.
 
-    Limits are laws, each with its source: volume / speed; zones × round trips × RTT / workers; what the congestion
-    control makes of the loss; receive buffers; ephemeral ports in TIME_WAIT; what servers limit by default; their work;
-    the primary's uplink and CPU, shared by all sites. The slowest binds; what one worker waits for one after the other
-    is added up. Each has a factor by which it may be wrong, and the answer is an interval. docs/explanation/model.md
-    explains them.
+    Examples:
 
-    With --from the server's own times come from a measured run: its smaller sizes are fitted and held against the
-    largest, which the fit has not seen; what was predicted, what was measured and the coverage are shown. With --zones
-    that fit then answers for any number of zones, along with the laws. A run over a far path gives its round trips a
-    zone instead.
+        dnsrig plan --zones 100000 --rtt 250ms --loss 0.1% --bandwidth 20mbit \\
+            --secondary knot
+        dnsrig plan --zones 1 --records 8e6 --site s3-far --congestion bbr
+        dnsrig plan --zones 1000000 --site seoul --policy pipelined --sites 1000 \\
+            --uplink 10gbit --within 1h
+        dnsrig plan --from-run runs/many-zones/RUN --only server=knot@forky \\
+            --zones 1000000
 
-    Exit status: 0 an answer, and --within is kept; 1 --within is not kept; 3 undecided: its interval holds that time; 2
-    bad input, or a run that cannot be read.
+    Prints the time, the limit that binds and what lifts it, and then the other limits. Nothing is run.
 
-    Examples: dnsrig plan --zones 100000 --rtt 250ms --loss 0.1% --rate 20mbit --secondary knot; dnsrig plan --zones 1
-    --records 8e6 --site s3-far --congestion bbr; dnsrig plan --zones 1000000 --site seoul --policy pipelined --sites
-    1000 --uplink 10gbit --within 1h; dnsrig plan --from runs/many-zones/RUN --only server=knot@forky --zones 1000000
+    Each limit is a law with a source: volume / speed; zones × round trips × RTT / workers; congestion control under
+    loss; receive buffers; ephemeral ports in TIME_WAIT; default limits of servers; the work of servers; the primary's
+    uplink and CPU, shared by all sites. The slowest limit binds. What one worker waits for in turn is added up. Each
+    law has a factor by which it may be wrong, so the answer is an interval (docs/explanation/model.md).
+
+    With --from-run the server's own times come from a measured run. A line is fitted to its smaller sizes and compared
+    with its largest size, which the fit has not seen. The prediction, the measurement and the coverage are printed.
+    With --zones the fit then answers for any number of zones, together with the laws. A run over a far path provides
+    its round trips for each zone instead.
+
+    Exit status: 0 an answer, and --within is kept; 1 --within is not kept; 3 undecided, because the interval contains
+    the time allowed; 2 bad input, or a run that cannot be read.
     """
     from dnsrig.cli import _scenario, _units
 
@@ -122,7 +141,7 @@ def command(
         rtt=(rtt, _units.duration_s),
         jitter=(jitter, _units.duration_s),
         loss=(loss, _units.share),
-        rate=(rate, _units.rate_bytes_per_s),
+        bandwidth=(bandwidth, _units.rate_bytes_per_s),
         uplink=(uplink, _units.rate_bytes_per_s),
         buffer=(buffer, _units.nbytes),
         within=(within, _units.duration_s),
@@ -138,24 +157,29 @@ def command(
         transport=transport,
         workers=workers,
         connections=connections,
-        settings=_scenario.settings(set_ or []),
+        settings=_scenario.settings(setting or []),
         primary=primary,
     )
     within_s = measures["within"]
     if zones is None and from_run is None:
-        raise UsageError("how many zones?", hint="e.g. dnsrig plan --zones 100000 --rtt 250ms --rate 20mbit")
-    if only and from_run is None:
-        raise UsageError("--only chooses among the variants of a run", hint="say which with --from RUN")
-    if set_ and from_run is None and secondary is None:
         raise UsageError(
-            "--set without --secondary", hint="say whose setting it is: --secondary bind, knot, nsd or powerdns"
+            "the number of zones is missing", hint="e.g. dnsrig plan --zones 100000 --rtt 250ms --bandwidth 20mbit"
+        )
+    if only and from_run is None:
+        raise UsageError("--only chooses among the variants of a run", hint="name the run with --from-run RUN")
+    if setting and from_run is None and secondary is None:
+        raise UsageError(
+            "--setting without --secondary", hint="name the server: --secondary bind, knot, nsd or powerdns"
         )
     if secondary and from_run:
         raise UsageError(
-            "--secondary beside --from: the run says which server it was", hint="choose among its variants by --only"
+            "--secondary with --from-run: the run already names its server",
+            hint="choose among its variants with --only",
         )
     if zones is None and (within or svg or png):
-        raise UsageError("how many zones?", hint="--within, --svg and --png are about a prediction: say --zones")
+        raise UsageError(
+            "the number of zones is missing", hint="--within, --svg and --png need a prediction: give --zones"
+        )
     for file in (svg, png):
         if file is not None:
             outputs.check(file, from_run.rglob("*") if from_run else ())
@@ -185,7 +209,7 @@ def _rows(run: Path, only: list[str]) -> list[Row]:
     rows = held_out.rows(Run.open(run))
     if not rows:
         raise UsageError(
-            f"{run} has no series of sizes that finished", hint="a run of an experiment such as many-zones"
+            f"{run} has no series of sizes that finished", hint="use a run of an experiment such as many-zones"
         )
     chosen = [row for row in rows if all(_matches(row, text) for text in only)]
     if not chosen:
@@ -205,7 +229,7 @@ def _answer(scenario: Scenario, notes: list[str]) -> Answer:
 
     prediction = predict(scenario)
     if not any(limit.time_s > 0 for limit in prediction.limits):
-        raise UsageError("nothing is known that could limit it", hint="say --rtt, --rate, --secondary or --site")
+        raise UsageError("there is no limit to compute", hint="give --rtt, --bandwidth, --secondary or --site")
     title = f"{scenario.secondary}, policy {scenario.policy}, {scenario.carried_by}, {scenario.congestion}"
     return Answer(title, prediction, alternatives(scenario), notes)
 
@@ -218,29 +242,35 @@ def _print(answers: list[Answer], rows: list[Row], run: Path | None, as_json: bo
         print(json.dumps(plan.as_json(answers, rows), indent=2))
         return
     console = _console.out()
-    if rows:
-        console.print(plan.held_out_text(str(run), rows, held_out.coverage(rows)))
-    for number, answer in enumerate(answers):
-        console.print(*([""] if number or rows else []), plan.as_text(answer), sep="\n")
-    if answers:
-        console.print(plan.SAID)
+    for answer in answers:
+        console.print(plan.answer_text(answer, named=len(answers) > 1))
     if within_s is not None:
         console.print(plan.within_sentence(within_s, _status(answers, within_s)))
+    for answer in answers:
+        console.print("", plan.explanation(answer), sep="\n")
+    if answers:
+        console.print("", plan.SAID, sep="\n")
+    if rows:
+        console.print(*([""] if answers else []), plan.held_out_text(str(run), rows, held_out.coverage(rows)), sep="\n")
 
 
 def _draw(scenarios: list[Scenario], file: Path) -> None:
     from dnsrig.report import plan_chart
 
     if len(scenarios) != 1:
-        raise UsageError("a chart is of one prediction", hint="with --from, choose by --only and say --zones")
+        raise UsageError(
+            "a chart shows one prediction", hint="with --from-run, choose one variant with --only, and give --zones"
+        )
     try:
         plan_chart.write(scenarios[0], file)
     except OSError as error:
-        raise UsageError(f"cannot write {file}: {error.strerror}", hint="a file in a folder that exists") from error
+        raise UsageError(
+            f"cannot write {file}: {error.strerror}", hint="name a file in a folder that exists"
+        ) from error
 
 
 def _status(answers: list[Answer], within_s: float | None) -> int:
-    """Of the slowest: all have to keep it."""
+    """The exit status: every answer must keep the time allowed."""
     if within_s is None or not answers:
         return 0
     if any(answer.prediction.low_s > within_s for answer in answers):

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dnsrig import files
-from dnsrig.cli import _console
+from dnsrig.cli import _console, _options
 from dnsrig.cli._app import complain
 from dnsrig.cli._exits import EXIT_INCOMPLETE, EXIT_NO_VALID_TRIAL
 from dnsrig.text import visible
 
 if TYPE_CHECKING:
+    from dnsrig.analysis.compare import TwoRuns
     from dnsrig.analysis.read import Run
+    from dnsrig.report import Written
 
 
 def add(app: typer.Typer) -> None:
@@ -27,50 +30,83 @@ def command(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="folder to write to; by default RUN, or a folder of the cache if RUN belongs to another user",
+            help="folder to write to; default: RUN, or a folder of the cache if RUN belongs to another user",
         ),
     ] = None,
+    as_json: _options.Json = False,
 ) -> None:
-    """Examine RUN with all traps, write findings.json, summary.parquet and report.html, and print the short table.
+    """Write the report of a run again.
 
-    A trial's metrics are computed again, so new ones reach old runs. Exit status 6 if no trial of some variant is
-    valid; 4 if a metric, a trap or a chart raised an exception, or a trial's files are damaged: the rest is there, and
-    what is missing is reported.
+    Example: dnsrig report runs/tour/20260101T120000Z-abcd
+
+    Examines RUN with all traps, writes findings.json, summary.parquet and report.html, and prints a short table. The
+    metrics of each trial are computed again, so that new metrics appear in the report of an old run.
+
+    Exit status: 4 a metric, a trap or a chart raised an exception, or files of a trial are damaged: the rest is
+    written, and what is missing is reported; 6 no trial of some variant is valid.
     """
-    end(show(run, out))
+    written = write(run, out)
+    if as_json:
+        print_json(written)
+    else:
+        show(written)
+    end(written.run)
 
 
-def show(run: Path, out: Path | None = None) -> Run:
-    """Write the report and print it short; returns the run, with what failed."""
-    from dnsrig.report import terminal_failures, terminal_findings, terminal_table, write_report
+def write(run: Path, out: Path | None = None) -> Written:
+    """Write the report."""
+    from dnsrig.report import write_report
 
     tell_owner(run, out)
-    written = write_report(run, out)
+    return write_report(run, out)
+
+
+def show(written: Written) -> None:
+    """Print the report, short."""
+    from dnsrig.report import terminal_failures, terminal_findings, terminal_table
+
     console = _console.out()
     console.print(terminal_table(written.run, written.findings))
     console.print(terminal_findings(written.run, written.findings))
     console.print(terminal_failures(written.run))
     console.print(f"report: {written.path}", soft_wrap=True)
-    return written.run
+
+
+def print_json(written: Written, judged: TwoRuns | None = None) -> None:
+    """Print the report as one JSON document, with the comparison that rules judged if there is one."""
+    from dnsrig.report import comparison
+    from dnsrig.report.exports import json as tables
+    from dnsrig.rundir import Findings
+
+    found = Findings(findings=written.findings, failures=list(written.run.failures)).model_dump(mode="json")
+    told = tables.document(written.run) | {
+        "directory": str(written.run.directory),
+        "report": str(written.path),
+        "findings": found["findings"],
+        "failures": found["failures"],
+    }
+    if judged is not None:
+        told["compared"] = comparison.as_json(judged)
+    print(json.dumps(told, indent=2, allow_nan=False), flush=True)
 
 
 def tell_owner(run: Path, out: Path | None) -> None:
-    """Report that nothing is written into a run of another user, where that is not what was asked for."""
+    """Report that nothing is written into the run of another user, unless ``out`` names a folder."""
     if run.is_dir() and out is None and (owner := files.other_owner(run)):
         _console.err().print(visible(f"{run} belongs to {owner}: nothing is written into it"), soft_wrap=True)
 
 
 def end(run: Run) -> None:
-    """Exit as the invalid trials, failures and damaged files of ``run`` want it."""
+    """Exit with the status that fits the invalid trials, failures and damaged files of ``run``."""
     failed = list(run.failures)
     if failed:
         names = ", ".join(sorted({f"{failure.part} {failure.name}" for failure in failed}))
         complain(f"failed, and left out: {names}", f"{failed[0].error}")
     if nothing := run.without_valid_trial:
         complain(
-            f"no trial is valid of {', '.join(variant.label for variant in nothing)}: nothing can be said of it",
-            "the report has the reasons; after the cause is removed, `dnsrig run --resume RUN --redo-invalid` measures "
-            "these trials again",
+            f"no trial is valid of {', '.join(variant.label for variant in nothing)}: there is no result for it",
+            "the report has the reasons; remove the cause, then repeat these trials with `dnsrig run --resume RUN "
+            "--redo-invalid`",
         )
         raise typer.Exit(EXIT_NO_VALID_TRIAL)
     if failed or run.is_damaged:

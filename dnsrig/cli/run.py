@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from dnsrig.cli import _console, _on, _repository
+from dnsrig.cli import _console, _on, _options, _repository
 from dnsrig.cli._app import complain
 from dnsrig.cli._exits import EXIT_INTERRUPTED, EXIT_UNDECIDED, VERDICT, failing_as
 from dnsrig.errors import DnsrigError, UsageError
@@ -20,7 +20,7 @@ from dnsrig.text import visible
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from dnsrig.analysis.read import Run
+    from dnsrig.analysis.compare import TwoRuns
     from dnsrig.analysis.thresholds import Rule
     from dnsrig.experiment.preparation import Request
     from dnsrig.experiment.runner import Executing
@@ -36,84 +36,82 @@ def command(
     experiment: Annotated[
         str | None, typer.Argument(help="name of a built-in experiment (`dnsrig list experiments`), or a TOML file")
     ] = None,
-    scale: Annotated[str, typer.Option(help="quick, standard, or published (the source's own numbers)")] = "quick",
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="PATH=VALUE",
-            help="change one value of the experiment, or the values of an axis; repeatable",
-        ),
-    ] = None,
+    scale: _options.Scale = "quick",
+    settings: _options.Settings = None,
     repeats: Annotated[
         int | None,
-        typer.Option(min=1, max=1000, help="how often each variant is measured; with --resume: how often in all"),
+        typer.Option(min=1, max=1000, help="trials of each variant; with --resume: the new total"),
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="seed of the order of trials; recorded either way")] = None,
+    seed: _options.Seed = None,
     resume: Annotated[
-        Path | None, typer.Option(metavar="RUN", help="execute what RUN lacks; finished trials are not touched")
+        Path | None, typer.Option(metavar="RUN", help="execute the trials that RUN lacks; finished trials are kept")
     ] = None,
     redo_invalid: Annotated[
         bool,
         typer.Option(
             "--redo-invalid",
-            help="with --resume: measure invalid trials again; what they left is kept beside them as *.invalid",
+            help="with --resume: repeat invalid trials; their files are kept as *.invalid",
         ),
     ] = False,
     fail_if: Annotated[
         list[str] | None,
         typer.Option(
             metavar="RULE",
-            help="METRIC > N % or METRIC < N %: what of a variant, in percent of its baseline in this run, is a regression; "
-            "repeatable",
+            help="METRIC > N % or METRIC < N %, in percent of the variant's baseline in this run: a regression; repeatable",
         ),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="print matrix, order and an estimate of the time")] = False,
-    runs: Annotated[Path, typer.Option(help="folder of the runs")] = Path("runs"),
+    dry_run: _options.DryRun = False,
+    runs: _options.Runs = Path("runs"),
     at_once: Annotated[
         int,
         typer.Option(
-            min=1, metavar="N", help="so many trials at a time, each on a CPU of its own: only under User-mode Linux"
+            min=1, metavar="N", help="number of trials at a time, each on its own CPU; only under User-mode Linux"
         ),
     ] = 1,
     on: _on.Option = "",
-    machines: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="where the machines are that hosts of the experiment name: a TOML file, as of --on"
-        ),
-    ] = None,
-    max_trials: Annotated[int, typer.Option(help="refuse a matrix that is larger, by mistake")] = 1000,
+    machines: _on.Machines = None,
+    max_trials: _options.MaxTrials = 1000,
     repositories: _repository.Option = None,
     debug: _repository.Debug = "",
+    as_json: _options.Json = False,
+    quiet: _options.Quiet = False,
 ) -> None:
-    """Execute EXPERIMENT: every variant of its matrix, repeated and interleaved; then its report.
+    """Run an experiment and print its report.
 
-    A run goes on with --resume; with --repeats as well it gets more of them, in rounds of their own order. Decide on
-    their number before you look at the results: repeating until a difference shows finds one by chance. Its experiment
-    cannot be changed: --set and --scale are refused.
+    Examples:
 
-    --fail-if makes the run a check: each variant is compared with its baseline, as `dnsrig compare RUN` does.
+        dnsrig run tour
+        dnsrig run many-zones --scale standard --repeats 5 \\
+            --set 'zones=[1000,5000]'
+        dnsrig run --resume runs/tour/20260101T120000Z-abcd --repeats 20
 
-    Exit status: 0 if all was measured, whatever came of it; 1 for an error, or if trials are missing; 4 if a part of
-    the report is missing; 6 if no trial of some variant is valid. With --fail-if: 0 if every rule passes, 1 for a
-    regression, 3 if that cannot be decided, or if the run could not be completed.
+    Every variant of the experiment's matrix is measured several times, and the variants take turns.
 
-    With --on, rounds are spread over equal machines, which take turns: each measures every variant equally often. With
-    --machines, hosts of one trial are on several: generators there, the server under test here.
+    --resume continues a run. With --repeats it adds trials, in new rounds with an order of their own. Decide on the
+    number of repeats before you look at the results: if you repeat until a difference shows, you find one by chance.
+    The experiment of a run cannot change, so --set and --scale are refused.
 
-    Examples: dnsrig run tour; dnsrig run many-zones --scale standard --set 'zones=[1000,5000]' --repeats 5;
-    dnsrig run --resume runs/tour/20260101T120000Z-abcd --repeats 20
+    --fail-if makes the run a check: each variant is compared with its baseline, like `dnsrig compare RUN` does.
+
+    With --on, rounds are spread over equal machines, which take turns, so that each measures every variant equally
+    often. With --machines, the hosts of one trial are on several machines: generators there, the server under test
+    here.
+
+    Exit status: 0 everything was measured, whatever the result; 1 an error, or trials are missing; 4 a part of the
+    report is missing; 6 no trial of some variant is valid. With --fail-if: 0 every rule passes; 1 a regression; 3
+    undecided, or the run is incomplete.
     """
     from dnsrig.analysis import thresholds
     from dnsrig.experiment import preparation
     from dnsrig.experiment.preparation import Request
     from dnsrig.experiment.runner import check_folders
 
-    console = _console.err()
+    console = _console.progress(quiet)
     rules = [thresholds.parse(text) for text in fail_if or []]
     if redo_invalid and resume is None:
-        raise UsageError("--redo-invalid is for a run that is there", hint="dnsrig run --resume RUN --redo-invalid")
+        raise UsageError("--redo-invalid needs a run to resume", hint="dnsrig run --resume RUN --redo-invalid")
+    if as_json and dry_run:
+        raise UsageError("--json with --dry-run: there are no results", hint="leave one of them out")
     if resume is not None:
         from dnsrig.cli import _resume
 
@@ -126,11 +124,11 @@ def command(
                 _resume.show(manifest, resume, more, executing)
                 return
             need_root()
-            _execute(_resume.prepare(manifest, resume, more, executing), resume, console, executing, rules)
+            _execute(_resume.prepare(manifest, resume, more, executing), resume, console, executing, rules, as_json)
         return
     if experiment is None:
         raise UsageError(
-            "which experiment?", hint="`dnsrig list experiments` shows them; `dnsrig run tour` is a good first one"
+            "no experiment is given", hint="`dnsrig list experiments` lists them; `dnsrig run tour` is a good start"
         )
     check_folders(runs)
     _repository.choose(repositories)
@@ -144,11 +142,11 @@ def command(
         if dry_run:
             _dry_run(request)
         else:
-            _start(request, runs, console, executing, rules)
+            _start(request, runs, console, executing, rules, as_json)
 
 
 def _judging(rules: list[Rule]) -> contextlib.AbstractContextManager[None]:
-    """With rules, 1 is a regression, and no error may end as that."""
+    """With rules, exit status 1 means a regression, so no error may end with it."""
     return failing_as(EXIT_UNDECIDED) if rules else contextlib.nullcontext()
 
 
@@ -160,8 +158,8 @@ def _check_rules(rules: list[Rule], baseline: Mapping[str, Scalar]) -> None:
         metric_name(rule.metric, [])
     if rules and not baseline:
         raise UsageError(
-            "--fail-if, and the experiment names no baseline",
-            hint="name the variant that others are compared with: --set 'baseline={AXIS=VALUE}'",
+            "--fail-if needs a baseline, and the experiment names none",
+            hint="name the variant that the others are compared with: --set 'baseline={AXIS=VALUE}'",
         )
 
 
@@ -171,107 +169,112 @@ def _dry_run(request: Request) -> None:
     show(request)
 
 
-def _start(request: Request, runs: Path, console: Console, executing: Executing, rules: list[Rule]) -> None:
+def _start(
+    request: Request, runs: Path, console: Console, executing: Executing, rules: list[Rule], as_json: bool
+) -> None:
     from dnsrig.experiment import preparation, runner
 
-    preparation.draft(request)  # bad input is told before anything is installed or made
+    preparation.draft(request)  # bad input is reported before anything is installed or made
     need_root()
     try:
         manifest = preparation.prepare(request, lambda text: console.print(visible(text), soft_wrap=True))
     except KeyboardInterrupt:
-        complain("interrupted before the first trial; what was made for the cache is whole or absent")
+        complain("interrupted before the first trial; the cache has no incomplete files")
         sys.exit(EXIT_INTERRUPTED)
     executing.check(manifest)
     directory = runner.create(manifest, runs)
     console.print(f"run {directory}")
     with resumable(directory):
-        _execute(manifest, directory, console, executing, rules)
+        _execute(manifest, directory, console, executing, rules, as_json)
 
 
 def need_root() -> None:
     if os.geteuid() != 0:
-        raise DnsrigError("making hosts (network namespaces) needs root", hint="run it again with sudo")
+        raise DnsrigError(
+            "making hosts (network namespaces) needs root",
+            hint="run it again as root: sudo .venv/bin/dnsrig …, because sudo does not find a virtual environment's commands",
+        )
 
 
-def _execute(manifest: Manifest, directory: Path, console: Console, executing: Executing, rules: list[Rule]) -> None:
-    from dnsrig.cli.report import end
+def _execute(
+    manifest: Manifest, directory: Path, console: Console, executing: Executing, rules: list[Rule], as_json: bool
+) -> None:
+    from dnsrig.analysis.compare import compare_within
+    from dnsrig.cli import report
 
     errors = measure(manifest, directory, console, executing)
-    concluded = _conclude(directory)
+    written = report.write(directory)
+    judged = compare_within(written.run, {}, [], rules) if rules and not errors else None
+    if as_json:
+        report.print_json(written, judged)
+    else:
+        report.show(written)
     if errors:
         raise missing(errors, directory)
-    if rules and (status := _verdict(concluded, rules)):
+    if judged and (status := _verdict(judged, as_json)):
         raise typer.Exit(status)
-    end(concluded)
+    report.end(written.run)
 
 
-def _verdict(run: Run, rules: list[Rule]) -> int:
+def _verdict(found: TwoRuns, as_json: bool) -> int:
     """Print the verdict of each rule on each variant; returns the exit status."""
-    from dnsrig.analysis.compare import compare_within
     from dnsrig.report import comparison
 
-    found = compare_within(run, {}, [], rules)
-    console = _console.out()
+    console = _console.prose(as_json)
     for line in [*comparison.warnings(found), *comparison.sentences(found), comparison.whole_in_a_line(found)]:
         console.print(visible(line), soft_wrap=True)
     return VERDICT[found.decision]
 
 
 def missing(errors: int, directory: Path) -> DnsrigError:
-    """That trials of the run in ``directory`` are missing from the results."""
+    """The error that reports trials missing from the run in ``directory``."""
     from dnsrig.rundir import resume_command
 
     return DnsrigError(
-        f"{errors} trial(s) failed by a fault of dnsrig or the machine, and are missing from the results",
+        f"{errors} trial(s) failed because of dnsrig or the machine, and are missing from the results",
         hint=f"their logs are in {directory}/trials/*/*.aborted; repeat them with `{resume_command(directory)}`",
     )
 
 
 def measure(manifest: Manifest, directory: Path, console: Console, executing: Executing | None = None) -> int:
-    """Execute what the run lacks, with its progress on ``console``; returns how many trials failed by our own fault.
+    """Execute the trials that the run lacks, with progress on ``console``; returns how many failed because of dnsrig or
+    the machine.
 
-    Here, one trial at a time, where nothing else is said.
+    Without ``executing``: on this machine, one trial at a time.
     """
-    from dnsrig.cli._progress import LiveProgress, PlainProgress
+    from dnsrig.cli._progress import watching
     from dnsrig.experiment import runner
 
-    with resumable(directory), contextlib.ExitStack() as stack:
+    with resumable(directory):
         if not manifest.machines:
             clean_machine(console)
-        live = console.is_terminal
-        progress = stack.enter_context(LiveProgress(console)) if live else PlainProgress(console)
-        return (executing or runner.Local()).execute(manifest, directory, progress)
+        with watching(console) as progress:
+            return (executing or runner.Local()).execute(manifest, directory, progress)
 
 
 @contextlib.contextmanager
 def resumable(directory: Path) -> Iterator[None]:
-    """If it is interrupted within, the command ends, and says how the run in ``directory`` goes on."""
+    """If an interrupt arrives within, the command ends, and prints how to continue the run in ``directory``."""
     from dnsrig.rundir import resume_command
 
     try:
         yield
     except KeyboardInterrupt:
-        complain("interrupted; finished trials are kept", f"go on with `{resume_command(directory)}`")
+        complain("interrupted; finished trials are kept", f"continue with `{resume_command(directory)}`")
         sys.exit(EXIT_INTERRUPTED)
 
 
 def clean_machine(console: Console) -> None:
-    """Remove what interrupted trials left behind, and say what else measures on this machine."""
+    """Remove what interrupted trials left behind, and report other trials that are running on this machine."""
     from dnsrig.lab import ledger, removal
 
     removed, left = removal.clean()
     if removed:
         console.print(f"removed what {len(removed)} interrupted trial(s) had left behind")
     if left:
-        complain(f"cannot remove {', '.join(left)}", "`dnsrig clean` tells more")
+        complain(f"cannot remove {', '.join(left)}", "`dnsrig clean` shows more")
     if others := ledger.live():
         complain(
-            f"another trial of dnsrig is running on this machine ({', '.join(others)}): both measure each other",
-            "the results are marked; better wait for it to end and run this one again",
+            f"another trial of dnsrig is running on this machine ({', '.join(others)}): they disturb each other",
+            "the results are marked; better wait for the other trial to end, and run this one again",
         )
-
-
-def _conclude(directory: Path) -> Run:
-    from dnsrig.cli.report import show
-
-    return show(directory)

@@ -11,7 +11,7 @@ from dnsrig.cli import _console, _repository
 
 
 def add(app: typer.Typer) -> None:
-    group = typer.Typer(no_args_is_help=True, help="Install servers beside each other, out of the system's way.")
+    group = typer.Typer(no_args_is_help=True, help="Install or build DNS servers, outside the system.")
     group.command("install")(install)
     app.add_typer(group, name="servers")
 
@@ -21,20 +21,25 @@ def install(
         list[str], typer.Argument(metavar="KIND@SOURCE…", help="e.g. bind@forky knot@trixie bind@git:v9.18.10")
     ],
     if_missing: Annotated[
-        bool, typer.Option("--if-missing", help="leave what is installed as it is, without asking the mirror")
+        bool, typer.Option("--if-missing", help="keep an installed version, and do not ask the mirror for a newer one")
     ] = False,
     repositories: _repository.Option = None,
     debug: _repository.Debug = "",
     build_options: Annotated[
-        str, typer.Option(metavar="WORDS", help="build options of KIND@git:REF, as in an experiment's build_options")
+        str, typer.Option(metavar="WORDS", help="build options of KIND@git:REF, like build_options of an experiment")
     ] = "",
 ) -> None:
-    """Resolve KIND@SOURCE to the newest versions of its suite and unpack them into the cache, or build a commit.
+    """Install servers from Debian, or build commits.
 
-    A version that is there already stays; runs made with it can still be resumed. FIRST..LAST builds a range.
+    Examples:
 
-    Examples: dnsrig servers install bind@forky; dnsrig servers install bind@git:v9.18.10 --debug symbols;
-    dnsrig servers install nsd@git:NSD_4_8_0_REL..NSD_4_12_0_REL --repository nsd=/srv/mirrors/nsd
+        dnsrig servers install bind@forky
+        dnsrig servers install bind@git:v9.18.10 --debug symbols
+        dnsrig servers install nsd@git:NSD_4_8_0_REL..NSD_4_12_0_REL \\
+            --repository nsd=/srv/mirrors/nsd
+
+    Unpacks the newest version in a Debian suite into the cache, or builds a commit. FIRST..LAST builds a range of
+    commits. Versions that are already installed are kept, so that their runs can be resumed.
     """
     from dnsrig.servers import sources
 

@@ -14,21 +14,23 @@ from dnsrig.cli._exits import EXIT_INTERRUPTED
 
 
 def add(app: typer.Typer) -> None:
-    app.command("trial")(command)
+    app.command("trial", hidden=True)(command)
 
 
 def command(
-    spec: Annotated[
-        Path, typer.Argument(help="spec of the trial; a manifest's `specs` and every trial.json hold them")
-    ],
-    directory: Annotated[Path, typer.Argument(help="where the trial is to appear; must not exist")],
+    spec: Annotated[Path, typer.Argument(help="spec of the trial, from `specs` in manifest.json or from a trial.json")],
+    directory: Annotated[Path, typer.Argument(help="directory of the trial, which must not exist")],
     until_eof: Annotated[bool, typer.Option("--until-eof", help="end when standard input closes")] = False,
 ) -> None:
-    """Execute one trial from SPEC and write it to DIRECTORY.
+    """Execute one trial from its spec.
 
-    Makes the network, starts the servers, measures, and takes everything down; where SPEC says kernel = "uml", all this
-    under another kernel, in User-mode Linux. Reads nothing but SPEC. Phases and progress go to standard output as JSON
-    lines. Exit status 0 for every result, `timeout` and `server-failed` among them.
+    Example: dnsrig trial spec.json trial
+
+    Makes the network, starts the servers, measures, and removes everything again. If SPEC contains kernel = "uml", the
+    trial runs under another kernel, in User-mode Linux. Reads nothing but SPEC. Phases and progress go to standard
+    output as JSON lines.
+
+    Exit status: 0 for every result, also `timeout` and `server-failed`.
     """
     from dnsrig import files, interruption
     from dnsrig.experiment import trial
@@ -43,7 +45,7 @@ def command(
     try:
         record = executor(wanted.kernel).run_trial(wanted, directory, _print_event)
     except interruption.Interrupted:
-        complain("interrupted; everything that this trial made was removed")
+        complain("interrupted; everything that this trial made is removed")
         sys.exit(EXIT_INTERRUPTED)
     _print_event({"event": "ended", "outcome": record.outcome, "reason": record.reason})
 

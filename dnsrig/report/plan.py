@@ -1,5 +1,5 @@
-"""A prediction as a table and a sentence, and as JSON. Every figure here is the model's, none was measured unless it
-says so."""
+"""A prediction as text, its answer first, and as JSON. Every figure is the model's, and none was measured unless the
+text states it."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from dnsrig.analysis.models.law import Limit
 from dnsrig.report import figures
 
 SAID = (
-    "Predicted, nothing was run. `between` is how far off each law was where it was held against figures (of a fit: its interval), and assumed "
-    "of buffers, limits of servers and sharing, which were not; it is no confidence interval. Another policy is judged by the path alone, without a server's work. See docs/explanation/model.md."
+    "This is a prediction; nothing was run. `between` is how far off each law was when it was compared with measurements (of a fit: its interval). For "
+    "buffers, limits of servers and sharing it is an assumption. It is no confidence interval. Another policy is judged by the path alone, without a server's work. See docs/explanation/model.md."
 )
 VERDICTS = {
     0: "yes, the whole interval",
     1: "no, not even the shortest time of the interval",
-    3: "undecided, the interval holds it",
+    3: "undecided, because the interval contains it",
 }
-"""By the exit status of `dnsrig plan`."""
-TOLD = 5
-"""Alternatives that are shown."""
+"""Exit status of `dnsrig plan` -> words."""
+SHOWN = 5
+"""Largest number of alternatives in a table."""
 LEAST_S = 1e-3
-"""What is shorter is not told apart."""
+"""Shorter times are not distinguished."""
 _UNITS = ((2 * 86_400.0, 86_400.0, "d"), (2 * 3600.0, 3600.0, "h"), (120.0, 60.0, "min"))
-"""From so many seconds on: the unit's seconds, the unit."""
+"""Smallest time in seconds for a unit, seconds of the unit, and the unit."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """One prediction, and what would change it."""
+    """A prediction, and changes that would make it shorter."""
 
     title: str
     prediction: Prediction
@@ -60,14 +60,24 @@ def _digits(value: float) -> str:
     return f"{value:,.{max(0, 1 - math.floor(math.log10(value)))}f}"
 
 
-def as_text(answer: Answer) -> RenderableType:
-    """The table of limits, what would lift the one that binds, and the sentence that answers."""
+def answer_text(answer: Answer, *, named: bool) -> RenderableType:
+    """The time, the limit that binds and what lifts it, a line each; ``named``: below the name of the variant."""
+    head = [Text(figures.visible(answer.title), style="bold")] if named else []
+    return Group(*head, *map(Text, sentences(answer.prediction)))
+
+
+def explanation(answer: Answer) -> RenderableType:
+    """The table of limits, changes that lift the limit that binds, notes, and sources.
+
+    Changes that need another secondary have a table of their own.
+    """
     parts: list[RenderableType] = [_limits(answer)]
-    if answer.alternatives:
-        parts.append(_alternatives(answer.alternatives))
-    parts += [Text(f"note: {figures.visible(note)}") for note in answer.notes]
-    parts.append(Text("\n" + sources(answer.prediction)))
-    return Group(*parts, Text("\n" + sentence(answer.prediction)))
+    for elsewhere, title in ((False, "what would lift it"), (True, "what another secondary could do")):
+        if found := [other for other in answer.alternatives if other.another_secondary is elsewhere][:SHOWN]:
+            parts.append(_alternatives(title, found))
+    if answer.notes:
+        parts += [Text(""), *(Text(f"note: {figures.visible(note)}") for note in answer.notes)]
+    return Group(*parts, Text("\n" + sources(answer.prediction)))
 
 
 def within_sentence(within_s: float, status: int) -> str:
@@ -76,15 +86,15 @@ def within_sentence(within_s: float, status: int) -> str:
 
 
 def sources(prediction: Prediction) -> str:
-    """Where each law comes from; limits of one source together."""
+    """The source of each law; limits with the same source together."""
     found: dict[str, list[str]] = {}
     for limit in prediction.limits:
         found.setdefault(limit.source, []).append(limit.name)
     return "sources: " + "; ".join(f"{', '.join(names)}: {source}" for source, names in found.items())
 
 
-def sentence(prediction: Prediction) -> str:
-    """``About 21 min (16 min to 27 min): round trips bind.``"""
+def sentences(prediction: Prediction) -> list[str]:
+    """``100,000 zones of 3 records: about 21 min (16 min to 27 min).``, what binds, and what lifts it."""
     scenario, binding = prediction.scenario, prediction.binding
     what = f"{figures.count(scenario.zones, 'zone')} of {figures.figure(scenario.records)} records"
     sites = f" to each of {scenario.sites:,} sites" if scenario.sites > 1 else ""
@@ -93,14 +103,18 @@ def sentence(prediction: Prediction) -> str:
         reach = f"at least {duration(prediction.low_s)}; how much more is not known"
     if prediction.at_most:
         reach = f"at most {duration(prediction.high_s)}; how much less is not known, but not below {duration(prediction.low_s)}"
-    return f"{what}{sites}: {reach}. What binds: {binding.name}, {binding.says}.{_besides(prediction)} To lift it: {binding.remedy}."
+    return [
+        f"{what}{sites}: {reach}.",
+        f"What binds: {binding.name}, {binding.says}.{_besides(prediction)}",
+        f"To lift it: {binding.remedy}.",
+    ]
 
 
 def _besides(prediction: Prediction) -> str:
     more = prediction.besides
     if more is None:
         return ""
-    return f" On top comes {more.name} with {duration(more.time_s)}: a worker waits for one after the other."
+    return f" {more.name.capitalize()} adds {duration(more.time_s)}, because a worker waits for one after the other."
 
 
 def _table(title: str, *columns: str) -> Table:
@@ -134,24 +148,18 @@ def _between(limit: Limit) -> str:
     return "" if limit.at_least or limit.at_most else f"{duration(limit.low_s)} .. {duration(limit.high_s)}"
 
 
-def _alternatives(alternatives: Sequence[Alternative]) -> Table:
-    table = _table(
-        "\nwhat would lift it",
-        "change",
-        "time",
-        "then binds",
-    )
-    for other in alternatives[:TOLD]:
+def _alternatives(title: str, alternatives: Sequence[Alternative]) -> Table:
+    table = _table(f"\n{title}", "change", "time", "then binds")
+    for other in alternatives:
         binding = other.prediction.binding
-        change = f"another secondary: {other.change}" if other.another_secondary else other.change
-        table.add_row(change, _bounded(binding, other.prediction.time_s), binding.name)
+        table.add_row(other.change, _bounded(binding, other.prediction.time_s), binding.name)
     return table
 
 
 def held_out_text(run: str, rows: Sequence[Row], coverage: Coverage) -> RenderableType:
-    """What a run's smaller sizes said of its largest, and what was measured there."""
+    """The prediction of a run's largest size from its smaller sizes, and what was measured there."""
     table = _table(
-        f"fitted on the smaller sizes of {run}, held against the largest",
+        f"fitted to the smaller sizes of {run}, compared with the largest",
         "variant",
         "start",
         "each",
@@ -185,13 +193,13 @@ def coverage_sentence(coverage: Coverage) -> str:
         f" Not counted: {number} {what}."
         for number, what in (
             (coverage.unfinished, "that did not finish, of any size"),
-            (coverage.behind_wall, "behind the port wall, of which the law says only a least time"),
+            (coverage.behind_wall, "behind the port wall, where the law has only a smallest time"),
             (coverage.unfitted, "of a largest size with too few trials below it"),
         )
         if number
     )
     if not coverage.trials:
-        return f"Coverage: no trial of a largest size stands against an interval.{left_out}"
+        return f"Coverage: no trial of a largest size can be compared with an interval.{left_out}"
     return (
         f"Coverage: {coverage.held} of {coverage.trials} trials that the fit had not seen lie in their {fit.CONFIDENCE:.0%} interval; "
         f"{coverage.narrow} of {coverage.rows} intervals are within ±{fit.WIDEST:.0%}.{left_out}"
@@ -199,7 +207,7 @@ def coverage_sentence(coverage: Coverage) -> str:
 
 
 def as_json(answers: Sequence[Answer], rows: Sequence[Row] = ()) -> dict[str, Any]:
-    """All of it for other programs; times in seconds."""
+    """All predictions for other programs; times in seconds."""
     found: dict[str, Any] = {"predictions": [_answer(answer) for answer in answers]}
     if rows:
         covered = held_out.coverage(list(rows))

@@ -153,8 +153,10 @@ def test_progress_says_how_the_ends_differ_so_far(tmp_path: Path, begin) -> None
     with pytest.raises(KeyboardInterrupt):
         Hunt(directory).run(Quiet(steps=2))
     told = _bisect_text.step(Hunt(directory).search, Hunt(directory).state(), both)
-    found = re.fullmatch(r"round 3: do the ends differ\? The bad one is (\d+) % \(\d+\.\.\d+\) of the good one.*", told)
-    assert found and 150 < int(found[1]) < 260 and told.endswith("; asked: p99_ms > 110 %")
+    found = re.fullmatch(
+        r"round 3: do the ends differ\? So far the bad one is (\d+) % \(\d+\.\.\d+\) of the good one.*", told
+    )
+    assert found and 150 < int(found[1]) < 260 and told.endswith("; the criterion is p99_ms > 110 %")
 
 
 def test_the_report_of_a_search_that_goes_on_says_so(tmp_path: Path, begin) -> None:  # type: ignore[no-untyped-def]
@@ -257,7 +259,7 @@ def test_a_dry_run_shows_candidates_steps_and_time(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     many = ",".join(map(str, RATES))
-    code, out, _ = output(monkeypatch, capsys, *ARGUMENTS[:-1], many, "--metric", "p99 > 110 %", "--dry-run")
+    code, out, _ = output(monkeypatch, capsys, *ARGUMENTS[:-1], many, "--bad-if", "p99 > 110 %", "--dry-run")
     out = " ".join(out.split())
     assert code == 0
     assert "which of 31 makes p99_ms > 110 %?" in out and "… 20 more" in out
@@ -267,31 +269,31 @@ def test_a_dry_run_shows_candidates_steps_and_time(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([*ARGUMENTS, "--metric", "p99 110"], "is no criterion"),
-        ([*ARGUMENTS, "--metric", "p98 > 110 %"], "there is no metric 'p98'"),
-        ([*ARGUMENTS, "--metric", "p99 > 3 qps"], "is no unit"),
-        ([*ARGUMENTS, "--metric", "p99 > 110 %", "--error", "0.7"], "--error"),
-        ([*ARGUMENTS, "--metric", "p99 > 110 %", "--max-rounds", "1"], "--max-rounds"),
-        ([*ARGUMENTS, "--metric", "p99 > 110 %", "--good", "999"], "999 is not among the candidates"),
-        ([*ARGUMENTS, "--metric", "p99 > 110 %", "--good", "1002", "--bad", "1000"], "does not come before"),
-        ([*ARGUMENTS[:-1], "1000", "--metric", "p99 > 110 %"], "two candidates at least"),
-        ([*ARGUMENTS[:-1], "1000,1001,1000", "--metric", "p99 > 110 %"], "twice among"),
-        ([*ARGUMENTS[:-1], "@nowhere", "--metric", "p99 > 110 %"], "cannot be read"),
-        ([*ARGUMENTS[:-1], "fast,faster", "--metric", "p99 > 110 %"], "rate_qps"),
+        ([*ARGUMENTS, "--bad-if", "p99 110"], "is no criterion"),
+        ([*ARGUMENTS, "--bad-if", "p98 > 110 %"], "there is no metric 'p98'"),
+        ([*ARGUMENTS, "--bad-if", "p99 > 3 qps"], "is no unit"),
+        ([*ARGUMENTS, "--bad-if", "p99 > 110 %", "--error", "0.7"], "--error"),
+        ([*ARGUMENTS, "--bad-if", "p99 > 110 %", "--max-rounds", "1"], "--max-rounds"),
+        ([*ARGUMENTS, "--bad-if", "p99 > 110 %", "--good", "999"], "999 is not among the candidates"),
+        ([*ARGUMENTS, "--bad-if", "p99 > 110 %", "--good", "1002", "--bad", "1000"], "does not come before"),
+        ([*ARGUMENTS[:-1], "1000", "--bad-if", "p99 > 110 %"], "two candidates at least"),
+        ([*ARGUMENTS[:-1], "1000,1001,1000", "--bad-if", "p99 > 110 %"], "twice among"),
+        ([*ARGUMENTS[:-1], "@nowhere", "--bad-if", "p99 > 110 %"], "cannot be read"),
+        ([*ARGUMENTS[:-1], "fast,faster", "--bad-if", "p99 > 110 %"], "rate_qps"),
         (
-            ["bisect", "tour", "--candidates", "nsd@forky,nsd@trixie", "--metric", "p99 > 1 s"],
+            ["bisect", "tour", "--candidates", "nsd@forky,nsd@trixie", "--bad-if", "p99 > 1 s"],
             "takes one (zones: 100, 30)",
         ),
         (
-            ["bisect", "tour", "--candidates", "unbound@a,unbound@b", "--metric", "p99 > 1 s"],
+            ["bisect", "tour", "--candidates", "unbound@a,unbound@b", "--bad-if", "p99 > 1 s"],
             "no variant of tour has unbound",
         ),
-        (["bisect", "tour", "--metric", "p99 > 110 %", "--good", "v1"], "needs both ends"),
+        (["bisect", "tour", "--bad-if", "p99 > 110 %", "--good", "v1"], "needs both ends"),
         (["bisect", "tour", "--good", "v1", "--bad", "v2"], "what makes a commit bad"),
-        (["bisect", "tuor", "--metric", "p99 > 110 %", "--candidates", "a,b"], "no experiment 'tuor'"),
-        (["bisect", "tour", "--resume", "runs/x"], "--resume takes nothing else"),
-        (["bisect", "--resume", "runs/x", "--error", "0.1"], "--resume takes nothing else"),
-        ([*ARGUMENTS, "--metric", "p99 > 110 %", "--scale", "huge"], "there is no scale"),
+        (["bisect", "tuor", "--bad-if", "p99 > 110 %", "--candidates", "a,b"], "no experiment 'tuor'"),
+        (["bisect", "tour", "--resume", "runs/x"], "--resume takes no other argument"),
+        (["bisect", "--resume", "runs/x", "--error", "0.1"], "--resume takes no other argument"),
+        ([*ARGUMENTS, "--bad-if", "p99 > 110 %", "--scale", "huge"], "there is no scale"),
     ],
 )
 def test_bad_input_is_told_before_anything_is_measured(

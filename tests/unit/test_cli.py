@@ -16,7 +16,7 @@ from dnsrig.servers.sources import system
     ("arguments", "status", "message", "hint"),
     [
         (["run", "tuor"], 2, "there is no experiment 'tuor'", "did you mean tour?"),
-        (["run"], 2, "which experiment?", "dnsrig list experiments"),
+        (["run"], 2, "no experiment is given", "dnsrig list experiments"),
         (["run", "tour", "--scale", "big"], 2, "there is no scale 'big'", "quick, standard, published"),
         (["history", "tour", "--versions", "bind@forky", "--scale", "big"], 2, "there is no scale 'big'", "standard"),
         (
@@ -106,7 +106,7 @@ def test_a_dry_run_says_that_it_does_not_try_settings_of_servers(
 ) -> None:
     words = [word for setting in settings for word in ("--set", setting)]
     code, out, _ = output(monkeypatch, capsys, "run", "tour", "--dry-run", *words)
-    assert code == 0 and ("the first trial shows whether they are right" in " ".join(out.split())) is said
+    assert code == 0 and ("the first trial shows whether they are correct" in " ".join(out.split())) is said
 
 
 @pytest.mark.parametrize(
@@ -169,9 +169,9 @@ def test_list(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
 
 
 def test_each_folder_to_which_a_file_can_be_added_is_listed() -> None:
-    from dnsrig.cli.list import WHAT
+    from dnsrig.cli.list import PARTS
 
-    assert list(LISTED) == list(WHAT)
+    assert list(LISTED) == list(PARTS)
 
 
 @pytest.mark.parametrize(("limit_s", "shown"), [(60, "60 s"), (150, "150 s"), (750, "12.5 min"), (9000, "2.5 h")])

@@ -289,5 +289,5 @@ def test_the_help_tells_what_the_exit_status_means(
 ) -> None:
     code, out, _ = command(monkeypatch, capsys, "--help")
     assert code == 0
-    assert "1 for a regression, 3 for undecided. 2 for bad input: runs that cannot be compared" in " ".join(out.split())
+    assert "1 a regression; 3 undecided; 2 bad input: runs that cannot be compared" in " ".join(out.split())
     assert "--fail-if" in out

@@ -228,4 +228,4 @@ def test_a_rule_without_a_baseline_is_refused_before_anything_is_measured(
     path = tmp_path / "mine.toml"
     path.write_text(experiment("Mine", "Which?") + '"dataset.zones" = [5, 10]\n')
     assert status(monkeypatch, "run", path, "--dry-run", "--fail-if", "transfer_time > 150 %") == 2
-    assert "names no baseline" in capsys.readouterr().err
+    assert "the experiment names none" in capsys.readouterr().err

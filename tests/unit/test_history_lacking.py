@@ -117,8 +117,8 @@ def test_versions_are_split_at_commas_between_servers(texts: list[str], named: l
     ("words", "complaint"),
     [
         (["startup", "--versions", "bind@forky", "--metric", "redy"], "there is no metric 'redy'"),
-        (["startup"], "which versions?"),
-        (["--versions", "bind@forky"], "which experiment?"),
+        (["startup"], "no versions are given"),
+        (["--versions", "bind@forky"], "no experiment is given"),
         (["--dry-run"], "nothing is measured"),
     ],
 )

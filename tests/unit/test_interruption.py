@@ -133,7 +133,7 @@ def test_an_interrupted_command_says_so_and_ends_with_130(
 ) -> None:
     app = typer.Typer()
     app.command()(lambda: signal.raise_signal(number))
-    monkeypatch.setattr(_app, "_command", lambda: typer.main.get_command(app))
+    monkeypatch.setattr(_app, "command_line", lambda: typer.main.get_command(app))
     monkeypatch.setattr(sys, "argv", ["dnsrig"])
     with pytest.raises(SystemExit) as ended:
         _app.main()
@@ -179,4 +179,4 @@ def test_an_interrupted_run_says_how_it_goes_on(tmp_path: Path, capsys: pytest.C
     with pytest.raises(SystemExit) as ended, run.resumable(tmp_path):
         raise interruption.Interrupted("SIGHUP")
     assert ended.value.code == 130
-    assert f"go on with `dnsrig run --resume {tmp_path}`" in capsys.readouterr().err.replace("\n", "")
+    assert f"continue with `dnsrig run --resume {tmp_path}`" in capsys.readouterr().err.replace("\n", "")

@@ -38,11 +38,11 @@ def command(
 @pytest.mark.parametrize(
     ("options", "message", "hint"),
     [
-        (["--set", "zones=[1]"], "--set cannot be obeyed", "dnsrig compare"),
-        (["--scale", "quick"], "--scale cannot be obeyed", "another run with --scale"),
-        (["--runs", "elsewhere"], "--runs cannot be obeyed", "leave --runs out"),
-        (["--seed", "1"], "--seed cannot be obeyed", "with --repeats"),
-        (["--max-trials", "5"], "--max-trials cannot be obeyed", "with --repeats"),
+        (["--set", "zones=[1]"], "--set has no effect", "dnsrig compare"),
+        (["--scale", "quick"], "--scale has no effect", "another run with --scale"),
+        (["--runs", "elsewhere"], "--runs has no effect", "leave --runs out"),
+        (["--seed", "1"], "--seed has no effect", "that --repeats adds"),
+        (["--max-trials", "5"], "--max-trials has no effect", "that --repeats adds"),
         (["--repeats", "2"], "the run has 3 already", "more than 3"),
         (["--repeats", "3", "--seed", "1"], "--seed 1 cannot be obeyed", "add repeats"),
         (["--repeats", "300"], "1,200 trials", "--max-trials"),
@@ -161,7 +161,7 @@ def test_invalid_trials_are_reported_and_measured_again_where_asked(
     monkeypatch.setattr(runner, "check_unchanged", lambda manifest: None)
     resume = ["--resume", str(run), "--dry-run"]
     code, out, err = command(monkeypatch, capsys, *resume)
-    assert code == 0 and "0 would be executed" in out and "1 trial is invalid and stays so: --redo-invalid" in err
+    assert code == 0 and "0 would be executed" in out and "1 trial is invalid: --redo-invalid" in err
     code, out, err = command(monkeypatch, capsys, *resume, "--redo-invalid")
     assert "5 of 6 trials are finished; 1 would be executed" in out and "repeat 2" in out and not err
     more = _resume.More(None, None, 1000, redo_invalid=True)

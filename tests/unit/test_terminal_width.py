@@ -15,6 +15,8 @@ from dnsrig.lab.remark import Remark
 
 MARGINS = 2
 """Columns that stay empty beside help."""
+EXAMPLE = 5 * " "
+"""Indentation of examples, which are shown as they are written."""
 LONG = "bind@/opt/bind-9.18.33-with-jemalloc"
 EXPERIMENT = f"""{experiment("Long names", "Are they whole?", repeats=5)}
 "hosts.secondary.server" = ["{LONG}", "knot@forky"]
@@ -68,7 +70,7 @@ def test_help_breaks_a_line_only_where_the_next_word_has_no_room(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     _, said, _ = output(monkeypatch, capsys, *command.split(), "--help")
-    prose = [line.strip() for line in said.partition("╭")[0].splitlines()]
+    prose = ["" if line.startswith(EXAMPLE) else line.strip() for line in said.partition("╭")[0].splitlines()]
     pairs = [(line, after) for line, after in itertools.pairwise(prose) if line and after]
     assert len(pairs) > 1
     for line, after in pairs:

@@ -29,12 +29,12 @@ def night(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     nights = iter("abcdefghijkl")
 
     def sleep(factors: dict[str, float], errors: int = 0, confirmed: float = 3.0) -> tuple[int, str, str]:
-        def measure(request: object, folder: Path, may_differ: list[str]) -> int:
+        def measure(request: object, folder: Path, may_differ: list[str], *, quiet: bool) -> int:
             if factors:
                 measured(folder, factors, repeats=10, name=next(nights))
             return errors
 
-        def again(one: News, request: object, folder: Path) -> bool:
+        def again(one: News, request: object, folder: Path, *, quiet: bool) -> bool:
             both = {one.change.last.label: 1.0, one.change.first.label: confirmed}
             return shows_again(one, measured(tmp_path / "again", both, repeats=10, name=next(nights)))
 
@@ -56,13 +56,13 @@ def test_a_regression_is_told_once(night: Any, tmp_path: Path) -> None:
     night(STEADY)
     code, text, _ = night({"9.18.11": 3.0})
     assert code == 1
-    assert text.splitlines()[0] == "bind@git:main as it is now: 1 worse, 0 otherwise changed"
+    assert text.splitlines()[0] == "bind@git:main as it is now: 1 worse, 0 changed otherwise"
     assert "worse: synthetic, bind zones=50, transfer_time_s: from 9.18.10 to 9.18.11" in text
     assert f"page: {tmp_path}/synthetic/history.html" in text
     assert night({"9.18.12": 3.0})[:2] == (0, "")
     code, text, _ = night({"9.18.13": 1.0})
     assert code == 0, "it is mended, which is told and no regression"
-    assert "0 worse, 1 otherwise changed" in text
+    assert "0 worse, 1 changed otherwise" in text
     assert len(Watched.read(tmp_path, BRANCH).told) == 2
 
 
@@ -147,4 +147,4 @@ def test_what_is_no_branch_is_refused(
 ) -> None:
     code, _, said = output(monkeypatch, capsys, "watch-branch", branch, "startup", "--out", tmp_path)
     assert code == 2
-    assert "is no branch" in said
+    assert "is not a branch" in said

@@ -160,7 +160,7 @@ def _changes(scenario: Scenario) -> Iterator[tuple[str, Scenario]]:
         yield f"{workers:,} workers", replace(scenario, workers=workers)
     if any(limit.zones_per_s for limit in scenario.limits):
         settings = ", ".join(limit.setting for limit in scenario.limits if limit.zones_per_s)
-        yield f"without the server's own {settings}", replace(scenario, limits=())
+        yield f"a higher {settings}", replace(scenario, limits=())
 
 
 def _path(scenario: Scenario) -> Iterator[Limit]:
@@ -174,7 +174,7 @@ def _path(scenario: Scenario) -> Iterator[Limit]:
             # What is lost behind the narrowest link took its share of the rate, what is lost before it did not.
             volume.FACTOR * spread / (1 - path.loss),
             f"{_size(nbytes)} at {_size(rate)}/s",
-            "a wider link, or less to send: IXFR" + (", fewer zones" if scenario.zones > 1 else ""),
+            _either("a faster link", *_less_to_send(scenario)),
             volume.SOURCE,
             low_factor=volume.FACTOR * spread,
         )
@@ -208,6 +208,14 @@ def _path(scenario: Scenario) -> Iterator[Limit]:
             buffers.SOURCE,
             low_factor=buffers.FACTOR * spread,
         )
+
+
+def _less_to_send(scenario: Scenario) -> Iterator[str]:
+    """A database sends no IXFR, and some primaries have none."""
+    if scenario.policy not in ("replica", "remote") and primaries.has_ixfr(scenario.primary):
+        yield "IXFR, which sends less"
+    if scenario.zones > 1:
+        yield "fewer zones"
 
 
 def _times(scenario: Scenario) -> str:

@@ -33,6 +33,11 @@ def cheapest() -> str:
     return min(pipelined, key=lambda kind: pipelined[kind])
 
 
+def has_ixfr(kind: str | None) -> bool:
+    """Whether some version of that server sends IXFR; True if no server is named."""
+    return kind is None or all_drivers()[kind].support("IXFR").since("primary") is not None
+
+
 def zone_s(kind: str, policy: Policy, transport: Transport, records: float = RECORDS) -> float | None:
     """CPU time for a zone; None where that was not measured, as of a database."""
     found = known()[kind]
