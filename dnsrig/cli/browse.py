@@ -43,7 +43,7 @@ def command(
     except ModuleNotFoundError as error:
         raise DnsrigError(
             f"a Python package is missing: {error.name}",
-            hint="install the extra `web`: in a checkout, .venv/bin/pip install '.[web]'",
+            hint="docs/how-to/install.md shows how to install the extra web",
         ) from error
     from dnsrig.browse.security import is_loopback
 

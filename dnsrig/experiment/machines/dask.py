@@ -191,7 +191,7 @@ def workers(address: str, security: Any = None) -> Iterator[list[Worker]]:
 
 def check_installed() -> None:
     if importlib.util.find_spec("distributed") is None:
-        raise DnsrigError("Dask is not installed", hint="pip install 'dnsrig[dask]'")
+        raise DnsrigError("Dask is not installed", hint="docs/how-to/install.md shows how to install the extra dask")
 
 
 def check_address(address: str) -> None:
