@@ -96,9 +96,10 @@ def commands() -> str:
 
 def _help(words: list[str]) -> str:
     """The help as on a terminal of 100 columns, whatever this one has."""
-    command = [paths.engine(), *words, "--help"]
+    command = ["dnsrig", *words, "--help"]
     environment = {**os.environ, "COLUMNS": "100"}
-    return subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
+    engine = paths.engine()
+    return subprocess.run(command, executable=engine, capture_output=True, text=True, check=True, env=environment).stdout
 
 
 def _leaves(command: Any, prefix: str = "") -> list[tuple[str, Any]]:

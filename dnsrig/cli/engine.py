@@ -34,6 +34,6 @@ def add(app: typer.Typer) -> None:
 def _passing(name: str):  # type: ignore[no-untyped-def]
     def command(context: typer.Context) -> None:
         engine = str(paths.engine())
-        os.execv(engine, [engine, name, *context.args])
+        os.execv(engine, ["dnsrig", name, *context.args])
 
     return command

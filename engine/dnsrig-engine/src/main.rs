@@ -1,10 +1,10 @@
 //! `dnsrig-engine`: reads the command line and runs one subcommand.
 
-use std::process::ExitCode;
+use std::{env, path::Path, process::ExitCode};
 
 use clap::{Parser, Subcommand};
 use dnsrig_engine::{
-    base::{events, failure::Failure},
+    base::{events, failure::Failure, old_spellings},
     change, clock, enter, generate, interrogate, link, load, merge, probe, propagation, replay, serve, transfer, watch,
 };
 
@@ -56,7 +56,8 @@ enum ReplayStep {
 }
 
 fn main() -> ExitCode {
-    let (name, result) = match CommandLine::parse().command {
+    let arguments = old_spellings::renew(env::args_os());
+    let (name, result) = match CommandLine::parse_from(arguments).command {
         Command::Generate(arguments) => ("generate", generate::run(&arguments)),
         Command::Watch(arguments) => ("watch", watch::run(&arguments)),
         Command::Probe(arguments) => ("probe", probe::run(&arguments)),
@@ -85,9 +86,15 @@ fn main() -> ExitCode {
     result.unwrap_or_else(|failure| report(name, &failure))
 }
 
-/// Tells a person what went wrong and what to do, and gives the exit code for it.
+/// Reports a failure to a person, and returns its exit code.
 fn report(name: &str, failure: &Failure) -> ExitCode {
-    eprintln!("dnsrig-engine {name}: {}", failure.sentence);
+    eprintln!("{} {name}: {}", program(), failure.sentence);
     eprintln!("hint: {}", failure.hint);
     ExitCode::from(failure.exit_code)
+}
+
+/// The name by which the program was started, as clap prints it: the rig starts it as `dnsrig`.
+fn program() -> String {
+    let started = env::args_os().next().unwrap_or_default();
+    Path::new(&started).file_name().unwrap_or("dnsrig-engine".as_ref()).to_string_lossy().into_owned()
 }

@@ -101,7 +101,7 @@ fn members_leave_and_come_back() {
         &members,
         "--absent=3",
         "--members-changed-per-s=100",
-        "--duration-s=0.2",
+        "--duration=0.2s",
         "--out",
         out.to_str().unwrap(),
     ]);
@@ -127,11 +127,11 @@ fn a_primary_that_refuses_and_one_that_is_silent_are_counted() {
         let output = engine(&[
             "change",
             &primary.to_string(),
-            "--zones",
+            "--zone-list",
             &zones,
             "--changes-per-s=100",
-            "--duration-s=0.05",
-            "--timeout-s=0.2",
+            "--duration=0.05s",
+            "--timeout=0.2s",
         ]);
         assert_eq!(output.status.code(), Some(0), "{output:?}");
         let summary = summary(&output);
@@ -146,11 +146,11 @@ fn foreign_servers_and_bad_names_are_refused_with_a_hint() {
     let directory = tempfile::tempdir().unwrap();
     let zones = list(directory.path(), 1);
     for arguments in [
-        vec!["change", "192.0.2.1", "--zones", &zones, "--changes-per-s=1"],
+        vec!["change", "192.0.2.1", "--zone-list", &zones, "--changes-per-s=1"],
         vec!["change", "127.0.0.1:9", "--catalog=a..b", "--members", &zones, "--changes-per-s=1"],
         vec!["change", "127.0.0.1:9", "--catalog=catalog.example", "--members", &zones, "--changes-per-s=1"],
-        vec!["propagation", "--primary=127.0.0.1", "--secondary=192.0.2.1", "--zones", &zones],
-        vec!["propagation", "--primary=127.0.0.1", "--secondary=[::1]", "--zones", &zones],
+        vec!["propagation", "--primary=127.0.0.1", "--secondary=192.0.2.1", "--zone-list", &zones],
+        vec!["propagation", "--primary=127.0.0.1", "--secondary=[::1]", "--zone-list", &zones],
         vec!["propagation", "--primary=127.0.0.1", "--secondary=127.0.0.2", "--zone=a..b"],
     ] {
         let output = engine(&arguments);
@@ -169,7 +169,7 @@ fn a_change_is_seen_on_each_secondary_after_its_lag() {
     let secondaries = lags_ms.map(|ms| serve(&history, Duration::from_millis(ms), Rcode::NOERROR));
     let mut arguments = vec!["propagation".to_owned(), format!("--primary={primary}")];
     arguments.extend(secondaries.iter().map(|secondary| format!("--secondary={secondary}")));
-    arguments.extend(["--zone=a.example", "--zone=b.example", "--changes=6", "--pause-ms=1"].map(String::from));
+    arguments.extend(["--zone=a.example", "--zone=b.example", "--changes=6", "--pause=1ms"].map(String::from));
     arguments.push(format!("--out={}", out.display()));
     let output = engine(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
     assert_eq!(output.status.code(), Some(0), "{output:?}");
@@ -193,7 +193,7 @@ fn a_stream_and_what_never_arrives() {
     let primary = format!("--primary={}", serve(&history, Duration::ZERO, Rcode::NOERROR));
     let near = format!("--secondary={}", serve(&history, Duration::ZERO, Rcode::NOERROR));
     let never = format!("--secondary={}", serve(&history, Duration::from_secs(3600), Rcode::NOERROR));
-    let pace = ["--zone=a.example", "--rate=100", "--duration-s=0.1", "--limit-s=0.3"];
+    let pace = ["--zone=a.example", "--rate=100", "--duration=0.1s", "--limit=0.3s"];
     let output = engine(&[&["propagation", &primary, &near, &never][..], &pace].concat());
     assert_eq!(output.status.code(), Some(3), "{output:?}");
     let summary = summary(&output);

@@ -48,7 +48,7 @@ fn peers_on_one_machine_are_not_apart_and_rows_and_summary_say_how_often_they_we
     let [(mut one, at_one), (two, at_two)] = [serve(), serve()];
     let out = tempfile::NamedTempFile::new().unwrap().into_temp_path();
     let mut compare = Process::start(&format!(
-        "clock compare one={at_one} two={at_two} --interval-s 0.1 --exchanges 5 --out {} --until-eof",
+        "clock compare one={at_one} two={at_two} --interval 0.1s --exchanges 5 --out {} --until-eof",
         out.display()
     ));
     for _ in 0..6 {
@@ -86,7 +86,7 @@ fn peers_on_one_machine_are_not_apart_and_rows_and_summary_say_how_often_they_we
 fn a_peer_that_is_away_is_told_ends_nothing_and_is_found_when_it_is_back() {
     let away = nobody();
     let mut compare =
-        Process::start(&format!("clock compare away={away} --interval-s 0.1 --exchanges 2 --limit-s 1 --until-eof"));
+        Process::start(&format!("clock compare away={away} --interval 0.1s --exchanges 2 --limit 1s --until-eof"));
     let lost = compare.event("lost");
     assert_eq!(lost["peer"], "away");
     assert!(lost["why"].as_str().unwrap().contains("refused"), "{lost}");
@@ -107,7 +107,7 @@ fn a_peer_that_is_silent_or_says_something_else_is_lost() {
     for answer in [&[][..], &[b'x'; 56]] {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let mut compare = Process::start(&format!("clock compare it={address} --limit-s 0.2 --until-eof"));
+        let mut compare = Process::start(&format!("clock compare it={address} --limit 0.2s --until-eof"));
         let mut connection = listener.accept().unwrap().0;
         connection.write_all(answer).unwrap();
         let lost = compare.event("lost");
@@ -184,7 +184,7 @@ fn a_clock_3_7_s_away_is_told_so_within_the_stated_error() {
     for offset_ns in [3_700_000_000, -3_700_000_000] {
         let mut server = Process::spawn(&mut ahead(offset_ns, "clock serve 127.0.0.1:0 --until-eof"));
         let address = address(&server.event("listening"));
-        let arguments = format!("clock compare it={address} --interval-s 0.1 --until-eof");
+        let arguments = format!("clock compare it={address} --interval 0.1s --until-eof");
         let inside = Process::spawn(&mut ahead(offset_ns, &arguments));
         for (mut compare, apart_ns) in [(Process::start(&arguments), offset_ns), (inside, 0)] {
             for _ in 0..3 {

@@ -62,7 +62,7 @@ fn answer(query: &[u8]) -> Vec<u8> {
 }
 
 /// Options of every run that does not choose otherwise.
-const DEFAULTS: [(&str, &str); 3] = [("--timeout-s", "0.2"), ("--duration-s", "0.5"), ("--interval-s", "0.1")];
+const DEFAULTS: [(&str, &str); 3] = [("--timeout", "0.2s"), ("--duration", "0.5s"), ("--interval", "0.1s")];
 
 /// Runs `load`; the summary, and standard error.
 fn load(server: SocketAddr, arguments: &[&str]) -> (Value, String) {
@@ -210,7 +210,7 @@ fn clients_are_as_many_as_the_hard_limit_on_open_files_allows() {
     });
     let queries = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(&queries, "www.example.com A\n").unwrap();
-    let arguments = "--duration-s 0.3 --rate 1000 --clients 300".split(' ');
+    let arguments = "--duration 0.3s --rate 1000 --clients 300".split(' ');
     let output = Command::new("sh")
         .args(["-c", "ulimit -Sn 64; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_dnsrig-engine")])
         .args(["load", &server.address.to_string(), "--queries"])
@@ -279,7 +279,7 @@ fn the_lower_end_leaves_out_what_the_instrument_queued_when_it_stood_still() {
         thread::sleep(Duration::from_micros(50));
         socket.send_to(&answer(query), peer).unwrap();
     });
-    let arguments = ["--rate", "2000", "--duration-s", "1.5", "--timeout-s", "1"];
+    let arguments = ["--rate", "2000", "--duration", "1.5s", "--timeout", "1s"];
     let figures = || {
         let (summary, _) = load_while(server.address, &arguments, |load| {
             for _ in 0..4 {
@@ -307,7 +307,7 @@ fn the_lower_end_keeps_the_servers_own_stall() {
         thread::sleep(Duration::from_millis(if into_ms < 250 { 250 - into_ms as u64 } else { 0 }));
         socket.send_to(&answer(query), peer).unwrap();
     });
-    let (summary, _) = load(server.address, &["--rate", "1000", "--duration-s", "1.5", "--timeout-s", "1"]);
+    let (summary, _) = load(server.address, &["--rate", "1000", "--duration", "1.5s", "--timeout", "1s"]);
     let [due_ms, lower_ms] = ["latency_ns", "lower_latency_ns"].map(|series| latency_ms(&summary, series, "p90"));
     assert!(due_ms > 150.0, "half of the queries wait, 125 ms in the mean: {summary}");
     // A busy machine may keep the instrument itself from its CPU: for as long as it says.
@@ -362,8 +362,8 @@ fn a_ramp_finds_a_rate_and_tells_each_step() {
         "400",
         "--ramp-repeats",
         "1",
-        "--ramp-latency-ms",
-        "150",
+        "--ramp-latency",
+        "150ms",
         "--ramp-loss",
         "50",
     ];

@@ -50,7 +50,7 @@ fn generators(of: u32, folder: &Path, command: &str) -> (Vec<Row>, Vec<Value>) {
     let start = |number| {
         std::fs::create_dir(out(number)).unwrap();
         let command = command.replace("OUT", out(number).to_str().unwrap());
-        Process::start(&format!("{command} --segment {number}/{of} --led --until-eof --timeout-s 20"))
+        Process::start(&format!("{command} --segment {number}/{of} --led --until-eof --timeout 20s"))
     };
     let mut all: Vec<_> = (1..=of).map(start).collect();
     for (number, process) in (1..).zip(&mut all) {
@@ -90,7 +90,7 @@ fn two_generators_send_together_what_one_does_alone() {
     for (model, threads) in [("--rate 400", 1), ("--rate 400 --poisson --seed 5", 2)] {
         let folder = tempfile::tempdir_in(folder.path()).unwrap();
         let command = format!(
-            "load {address} --queries {} {model} --threads {threads} --clients 9 --duration-s 0.5 --rows 1000 --out OUT",
+            "load {address} --queries {} {model} --threads {threads} --clients 9 --duration 0.5s --rows 1000 --out OUT",
             list.display()
         );
         let (one, alone) = generators(1, folder.path(), &command);
@@ -161,7 +161,7 @@ fn a_ramp_is_led_by_one_and_followed_by_all() {
     let start = |number| {
         Process::start(&format!(
             "load {address} --queries {} --ramp --ramp-start 200 --ramp-max 400 --ramp-repeats 1 --ramp-loss 50 \
-             --ramp-latency-ms 5000 --duration-s 0.3 --timeout-s 10 --led --until-eof --segment {number}/2",
+             --ramp-latency 5000ms --duration 0.3s --timeout 10s --led --until-eof --segment {number}/2",
             list.display()
         ))
     };

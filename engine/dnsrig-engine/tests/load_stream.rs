@@ -238,7 +238,7 @@ fn what_the_socket_has_no_room_for_goes_later_and_whole() {
     });
     // A small window makes the sender wait.
     nix::sys::socket::setsockopt(&server.listener, nix::sys::socket::sockopt::RcvBuf, &2_048).unwrap();
-    let summary = load(server.address, "tcp", &["--outstanding", "20000", "--clients", "1", "--timeout-s", "1"]);
+    let summary = load(server.address, "tcp", &["--outstanding", "20000", "--clients", "1", "--timeout", "1s"]);
     assert!(count(&summary, "answered") > 5_000, "{summary}");
     let unmatched = ["malformed", "unexpected", "mismatched", "duplicates"].map(|kind| count(&summary, kind));
     assert_eq!(unmatched, [0; 4], "a frame was torn: {summary}");

@@ -23,7 +23,7 @@ fn load(folder: &Path) -> [Value; 2] {
         let out = folder.join(number.to_string());
         fs::create_dir(&out).unwrap();
         let process = Process::start(&format!(
-            "load {} --queries {} --rate {} --duration-s 0.5 --interval-s 0.1 --timeout-s 5 --clients 3 --out {}",
+            "load {} --queries {} --rate {} --duration 0.5s --interval 0.1s --timeout 5s --clients 3 --out {}",
             server.address("udp"),
             queries.display(),
             200 * number,

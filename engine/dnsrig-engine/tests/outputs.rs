@@ -28,17 +28,17 @@ fn an_output_that_is_an_input_is_refused_and_stays_as_it_is() {
     for command in [
         "replay prepare in --out OUT".to_owned(),
         "replay prepare other in --out OUT".to_owned(),
-        "generate clients --names in --clients 1 --qps 9 --duration-s 1 --out OUT".to_owned(),
-        "generate clients --names in --clients 1 --qps 9 --duration-s 1 --out new --names-out OUT".to_owned(),
+        "generate clients --names in --clients 1 --qps 9 --duration 1s --out OUT".to_owned(),
+        "generate clients --names in --clients 1 --qps 9 --duration 1s --out new --names-out OUT".to_owned(),
         "generate clients --like in --out OUT".to_owned(),
         "generate world --from in --out OUT".to_owned(),
         "generate world --from-stream in --out new --names-out OUT".to_owned(),
-        format!("probe {server} --zones in --limit-s 1 --out OUT"),
-        format!("probe follow {server} --zones in --out OUT"),
-        format!("propagation --primary {server} --secondary {server} --zones in --changes 1 --out OUT"),
-        format!("change {server} --zones in --changes-per-s 1 --duration-s 1 --out OUT"),
-        format!("change {server} --catalog c.example --members in --changes-per-s 1 --duration-s 1 --out OUT"),
-        format!("interrogate {server} --zones in --out OUT"),
+        format!("probe {server} --zone-list in --limit 1s --out OUT"),
+        format!("probe follow {server} --zone-list in --out OUT"),
+        format!("propagation --primary {server} --secondary {server} --zone-list in --changes 1 --out OUT"),
+        format!("change {server} --zone-list in --changes-per-s 1 --duration 1s --out OUT"),
+        format!("change {server} --catalog c.example --members in --changes-per-s 1 --duration 1s --out OUT"),
+        format!("interrogate {server} --zone-list in --out OUT"),
     ] {
         for output in ["in", "./in", "link", "hard"] {
             let (code, errors) = run(folder, &command.replace("OUT", output), Stdio::null());
@@ -54,18 +54,18 @@ fn an_output_that_is_an_input_is_refused_and_stays_as_it_is() {
     assert!(code == Some(2) && errors.contains("is the same file as -"), "{errors}");
     // One path for two outputs loses one of them.
     for command in [
-        "watch --host h,cgroup=/ --out same --sockets-out same --duration-s 1",
-        "generate clients --clients 1 --qps 9 --duration-s 1 --out same --names-out same",
+        "watch --host h,cgroup=/ --out same --sockets-out same --duration 1s",
+        "generate clients --clients 1 --qps 9 --duration 1s --out same --names-out same",
     ] {
         let (code, errors) = run(folder, command, Stdio::null());
         assert!(code == Some(2) && errors.contains("two outputs"), "{command}: {errors}");
     }
     for (command, name) in [
-        (format!("load {server} --zones out/NAME --rate 1 --duration-s 0.1 --out out"), "summary.json"),
-        (format!("load {server} --queries out/NAME --rate 1 --duration-s 0.1 --out out"), "latency.hlog"),
+        (format!("load {server} --zone-list out/NAME --rate 1 --duration 0.1s --out out"), "summary.json"),
+        (format!("load {server} --queries out/NAME --rate 1 --duration 0.1s --out out"), "latency.hlog"),
         (format!("replay play out/NAME --server {server} --out out"), "queries.arrow"),
-        (format!("transfer {server} --zones out/NAME --out out"), "transfers.arrow"),
-        (format!("transfer {server} --zones out/NAME --write out"), "a.example.zone"),
+        (format!("transfer {server} --zone-list out/NAME --out out"), "transfers.arrow"),
+        (format!("transfer {server} --zone-list out/NAME --write out"), "a.example.zone"),
         ("serve world out/NAME --port 0 --out out".into(), "manifest.json"),
     ] {
         let read = folder.join("out").join(name);
@@ -89,18 +89,18 @@ fn an_output_without_a_folder_is_refused_before_the_work() {
     fs::write(folder.join("in"), "a.example\n").unwrap();
     let server = nobody();
     for command in [
-        format!("probe {server} --zones in --limit-s 0.1 --out none/out"),
-        format!("propagation --primary {server} --secondary {server} --zones in --changes 1 --out none/out"),
-        format!("change {server} --zones in --changes-per-s 9 --duration-s 0.1 --timeout-s 0.1 --out none/out"),
-        format!("interrogate {server} --zones in --out none/out"),
-        format!("load {server} --zones in --rate 1 --duration-s 0.1 --out none"),
-        format!("transfer {server} --zones in --retries 0 --timeout 10ms --write none"),
-        format!("transfer {server} --zones in --retries 0 --timeout 10ms --out in"),
+        format!("probe {server} --zone-list in --limit 0.1s --out none/out"),
+        format!("propagation --primary {server} --secondary {server} --zone-list in --changes 1 --out none/out"),
+        format!("change {server} --zone-list in --changes-per-s 9 --duration 0.1s --timeout 0.1s --out none/out"),
+        format!("interrogate {server} --zone-list in --out none/out"),
+        format!("load {server} --zone-list in --rate 1 --duration 0.1s --out none"),
+        format!("transfer {server} --zone-list in --retries 0 --timeout 10ms --write none"),
+        format!("transfer {server} --zone-list in --retries 0 --timeout 10ms --out in"),
     ] {
         let (code, errors) = run(folder, &command, Stdio::null());
         assert!(code == Some(1) && errors.contains("cannot write to the folder"), "{command}: {code:?}: {errors}");
     }
-    let (code, errors) = run(folder, &format!("probe {server} --zones in --limit-s 0.1 --out ."), Stdio::null());
+    let (code, errors) = run(folder, &format!("probe {server} --zone-list in --limit 0.1s --out ."), Stdio::null());
     assert!(code == Some(2) && errors.contains(". is a folder, and a file is to be written"), "{code:?}: {errors}");
 }
 
@@ -109,11 +109,11 @@ fn a_secret_is_not_repeated() {
     let (folder, server) = (tempfile::tempdir().unwrap(), nobody());
     fs::write(folder.path().join("in"), "a.example\n").unwrap();
     for command in [
-        format!("propagation --primary {server} --secondary {server} --zones in --changes 1"),
-        format!("change {server} --zones in --changes-per-s 9"),
-        format!("interrogate {server} --zones in"),
-        format!("transfer {server} --zones in"),
-        format!("load {server} --zones in"),
+        format!("propagation --primary {server} --secondary {server} --zone-list in --changes 1"),
+        format!("change {server} --zone-list in --changes-per-s 9"),
+        format!("interrogate {server} --zone-list in"),
+        format!("transfer {server} --zone-list in"),
+        format!("load {server} --zone-list in"),
         format!("serve zones {server} --count 1"),
     ] {
         let (code, errors) = run(folder.path(), &format!("{command} --tsig hmac-md5:key:c2VjcmV0"), Stdio::null());

@@ -73,7 +73,7 @@ fn zones_that_become_ready_are_seen_with_a_true_bracket() {
         60..120 => soa(query, 6),
         _ => soa(query, 7),
     });
-    let output = probe(server, &["--zones", &zones, "--serial", "7", "--out", out.to_str().unwrap()]);
+    let output = probe(server, &["--zone-list", &zones, "--serial", "7", "--out", out.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let events = events(&output);
     let names: Vec<_> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
@@ -105,7 +105,7 @@ fn what_is_not_seen_in_time_is_a_result() {
         b"\x02z4" => [&[!query[0]], &soa(query, 1)[1..]].concat(),
         _ => refused(query),
     });
-    let output = probe(server, &["--zones", &zones, "--limit-s", "1"]);
+    let output = probe(server, &["--zone-list", &zones, "--limit", "1s"]);
     assert_eq!(output.status.code(), Some(3), "{output:?}");
     let summary = summary(&output);
     assert_eq!((&summary["outcome"], &summary["seen"]), (&"timeout".into(), &1.into()));
@@ -122,7 +122,7 @@ fn a_server_that_is_not_there_is_unreachable_and_a_signal_ends_it() {
     let out = directory.path().join("zones.arrow");
     let nobody = crate::process::nobody();
     let mut child = Command::new(ENGINE)
-        .args(["probe", &nobody.to_string(), "--zones", &zones, "--until-eof", "--out", out.to_str().unwrap()])
+        .args(["probe", &nobody.to_string(), "--zone-list", &zones, "--until-eof", "--out", out.to_str().unwrap()])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -142,11 +142,11 @@ fn a_server_that_is_not_there_is_unreachable_and_a_signal_ends_it() {
 fn bad_input_is_told_with_a_hint() {
     let directory = tempfile::tempdir().unwrap();
     let zones = list(directory.path(), 1);
-    let output = probe("192.0.2.1:53".parse().unwrap(), &["--zones", &zones]);
+    let output = probe("192.0.2.1:53".parse().unwrap(), &["--zone-list", &zones]);
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("\nhint: if you may use that address, confirm it with"));
     fs::write(&zones, "fine.example\nnot..fine\n").unwrap();
-    let output = probe("127.0.0.1:9".parse().unwrap(), &["--zones", &zones]);
+    let output = probe("127.0.0.1:9".parse().unwrap(), &["--zone-list", &zones]);
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("line 2"), "{output:?}");
 }
@@ -161,7 +161,7 @@ fn follow_sees_a_zone_leave_and_come_back() {
         _ => soa(query, 8),
     });
     let mut child = Command::new(ENGINE)
-        .args(["probe", "follow", &server.to_string(), "--zones", &zones, "--rate=200", "--until-eof", "--out"])
+        .args(["probe", "follow", &server.to_string(), "--zone-list", &zones, "--rate=200", "--until-eof", "--out"])
         .arg(&out)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -46,7 +46,7 @@ fn play(path: &Path, arguments: &[&str]) -> Output {
 
 fn summary(path: &Path, arguments: &[&str]) -> Value {
     // Longer than any machine stands still.
-    let output = play(path, &[arguments, &["--timeout-s", "20"]].concat());
+    let output = play(path, &[arguments, &["--timeout", "20s"]].concat());
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let lines = std::str::from_utf8(&output.stdout).unwrap();
     serde_json::from_str(lines.lines().last().unwrap()).unwrap()
@@ -103,7 +103,7 @@ fn each_class_closes_connections_after_an_idle_time_of_its_own() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("clients.stream");
     stream(&path, 3, 1_000);
-    let arguments = ["--transport", "tcp", "--idle-timeout-s", "60", "--class", "share=50%,idle=0.2s"];
+    let arguments = ["--transport", "tcp", "--idle-timeout", "60s", "--class", "share=50%,idle=0.2s"];
     let (summary, _) = summaries(&path, "", &arguments);
     let of = |class: usize| {
         let class = &summary["classes"][class];

@@ -171,7 +171,7 @@ fn answers_are_counted_by_what_they_say_and_silence_is_a_timeout() {
     });
     // Without --clients-from all are this host.
     let out = folder.path().to_str().unwrap();
-    let options = ["--timeout-s", "0.3", "--ports", "1", "--transport", "udp", "--out", out];
+    let options = ["--timeout", "0.3s", "--ports", "1", "--transport", "udp", "--out", out];
     let summary = summary(&play(&path, server.address, &options));
     assert_eq!(count(&summary, "answered") + count(&summary, "timeouts"), 40);
     assert_eq!(["timeouts", "authenticated", "truncated"].map(|name| count(&summary, name)), [10, 10, 10]);
@@ -207,7 +207,7 @@ fn a_stream_is_played_for_as_long_as_is_asked() {
     let path = folder.path().join("clients.stream");
     stream(&path, (0..9_000).map(|number| (number * MS, number as u32 % 4, 0)));
     let server = Server::start(|_| true);
-    let summary = summary(&play(&path, server.address, &["--duration-s", "0.2", "--timeout-s", "0.5"]));
+    let summary = summary(&play(&path, server.address, &["--duration", "0.2s", "--timeout", "0.5s"]));
     assert_eq!(count(&summary, "due"), 200);
     server.end();
 }
@@ -243,7 +243,7 @@ fn what_cannot_be_played_is_told_with_what_to_do() {
     }
     let damaged = std::fs::read(&path).unwrap();
     std::fs::write(&path, &damaged[..damaged.len() - 40]).unwrap();
-    let output = play(&path, process::nobody(), &["--timeout-s", "0.1"]);
+    let output = play(&path, process::nobody(), &["--timeout", "0.1s"]);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.code() == Some(2) && errors.contains("still to come"), "{errors}");
 }
@@ -294,7 +294,7 @@ fn over_tcp_a_client_keeps_its_connection_until_it_is_idle() {
     queries.extend([(10 * MS, 1, 0, Transport::Tcp), (1_500 * MS, 1, 0, Transport::Tcp)]);
     queries.sort_unstable();
     stream_over(&path, queries);
-    let (mut served, summary) = play_over_tcp(&path, &["--clients-from", "127.1.0.0/16", "--idle-timeout-s", "0.7"]);
+    let (mut served, summary) = play_over_tcp(&path, &["--clients-from", "127.1.0.0/16", "--idle-timeout", "0.7s"]);
     served.sort_unstable();
     let [zero, one] = [[127, 1, 0, 1], [127, 1, 0, 2]].map(IpAddr::from);
     assert_eq!(served, [(zero, 5), (one, 1), (one, 1)], "{summary}");
@@ -328,9 +328,9 @@ fn icmp_errors_are_counted_whichever_client_they_come_to() {
     let path = folder.path().join("clients.stream");
     stream(&path, (0..200).map(|number| (number * 5 * MS, number as u32 % 7, 0)));
     for arguments in
-        [&["--clients-from", "127.1.0.0/16"][..], &["--ports", "1", "--port", "kept", "--transport", "udp"]]
+        [&["--clients-from", "127.1.0.0/16"][..], &["--ports", "1", "--source-port", "kept", "--transport", "udp"]]
     {
-        let summary = summary(&play(&path, process::nobody(), &[arguments, &["--timeout-s", "0.2"]].concat()));
+        let summary = summary(&play(&path, process::nobody(), &[arguments, &["--timeout", "0.2s"]].concat()));
         assert_eq!((count(&summary, "sent"), count(&summary, "unreachable")), (200, 200), "{summary}");
     }
 }
@@ -364,7 +364,7 @@ fn a_connection_that_is_not_read_delays_no_other_client() {
             };
         }
     });
-    let summary = summary(&play(&path, address, &["--clients-from", "127.1.0.0/16", "--timeout-s", "20"]));
+    let summary = summary(&play(&path, address, &["--clients-from", "127.1.0.0/16", "--timeout", "20s"]));
     let lost: u64 = summary["lost"].as_object().unwrap().values().map(|count| count.as_u64().unwrap()).sum();
     // What had no room on the first connection goes on the next.
     assert_eq!((count(&summary, "timeouts"), lost, count(&summary, "answered")), (0, 64, 56), "{summary}");
@@ -376,7 +376,7 @@ fn who_waits_for_a_server_that_does_not_read_times_out() {
     let path = folder.path().join("clients.stream");
     stream_over(&path, (0..100).map(|_| (0, 0, 0, Transport::Tcp)));
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
-    let summary = summary(&play(&path, silent.local_addr().unwrap(), &["--timeout-s", "0.3"]));
+    let summary = summary(&play(&path, silent.local_addr().unwrap(), &["--timeout", "0.3s"]));
     assert_eq!(["due", "timeouts", "unsent"].map(|name| count(&summary, name)), [100, 100, 0], "{summary}");
 }
 

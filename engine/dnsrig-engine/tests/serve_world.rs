@@ -251,7 +251,7 @@ fn a_world_has_all_names_of_a_stream() {
     };
     let paths = [&names, &stream, &spec].map(|path| path.display().to_string());
     let [names, stream, spec] = &paths;
-    run(format!("generate clients --names {names} --clients 20 --qps 200 --duration-s 5 --once 0 --out {stream}"));
+    run(format!("generate clients --names {names} --clients 20 --qps 200 --duration 5s --once 0 --out {stream}"));
     let made = run(format!("generate world --zones 50 --set tlds.count=11 --from-stream {stream} --out {spec}"));
     // Beside these clients ask for reverse names of their own.
     assert!(made["asking"]["names"].as_u64().unwrap() >= 4, "{made}");

@@ -353,7 +353,7 @@ fn a_probe_knows_when_each_change_is_made() {
     let begin_ns = zones.event("changes-begun")["begin_ns"].as_i64().unwrap();
     let address = zones.address("udp");
     let output = Command::new(ENGINE)
-        .args(["propagation", "--rate=200", "--changes=60", "--limit-s=5"])
+        .args(["propagation", "--rate=200", "--changes=60", "--limit=5s"])
         .args([format!("--made-from-ns={begin_ns}"), format!("--out={}", out.display())])
         .args([format!("--primary={address}"), format!("--secondary={address}")])
         .args(["--zone=z000000.example", "--zone=z000001.example", "--zone=z000002.example"])

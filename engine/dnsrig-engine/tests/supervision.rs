@@ -68,8 +68,8 @@ fn load_goes_on_and_ends_though_nobody_reads_its_events() {
     let (_read, write) = full_pipe();
     let (address, queries) = (server.address("udp"), queries(folder.path()));
     let mut load = engine(&format!(
-        "load {address} --queries {queries} --rate 1000 --interval-s 0.01 --timeout-s 0.5 --threads 2 --clients 1000 \
-         --duration-s 60"
+        "load {address} --queries {queries} --rate 1000 --interval 0.01s --timeout 0.5s --threads 2 --clients 1000 \
+         --duration 60s"
     ))
     .stdout(write)
     .spawn()
@@ -93,16 +93,16 @@ fn a_panic_of_any_thread_ends_the_program() {
     let folder = tempfile::tempdir().unwrap();
     let (address, queries) = (server.address("udp"), queries(folder.path()));
     for (thread, arguments) in [
-        ("load-1", format!("load {address} --queries {queries} --threads 2 --duration-s 60")),
+        ("load-1", format!("load {address} --queries {queries} --threads 2 --duration 60s")),
         (
             "transfer-1",
             format!(
-                "transfer {address} --count 3 --threads 2 --secondaries 2 --repeat --duration-s 60 --retry-after 1s"
+                "transfer {address} --count 3 --threads 2 --secondaries 2 --repeat --duration 60s --retry-after 1s"
             ),
         ),
         ("echo-1", "serve echo 127.0.0.1:0 --threads 2".into()),
         ("zones-0", "serve zones 127.0.0.1:0 --count 3 --threads 2".into()),
-        ("rows", format!("watch --duration-s 60 --out {}/samples.arrow", folder.path().display())),
+        ("rows", format!("watch --duration 60s --out {}/samples.arrow", folder.path().display())),
     ] {
         let mut child = engine(&arguments).env("DNSRIG_TEST_PANIC", thread).stdout(Stdio::null()).spawn().unwrap();
         let (status, errors) = end(&mut child);
@@ -175,7 +175,7 @@ fn a_second_signal_ends_what_the_first_does_not() {
     // Whoever opens it for writing waits for a reader, who never comes.
     mkfifo(&fifo, Mode::S_IRWXU).unwrap();
     let (address, zones, fifo) = (server.address("udp"), zones.display(), fifo.display());
-    let mut probe = engine(&format!("probe {address} --zones {zones} --limit-s 0.05 --out {fifo}"))
+    let mut probe = engine(&format!("probe {address} --zone-list {zones} --limit 0.05s --out {fifo}"))
         .stdout(File::create("/dev/null").unwrap())
         .spawn()
         .unwrap();

@@ -47,7 +47,7 @@ impl Drop for Namespace {
 #[test]
 fn a_benchmark_address_is_free_only_where_packets_stay_on_this_machine() {
     let Some(namespace) = Namespace::new() else { return };
-    let transfer = |address: &str| namespace.says(&format!("transfer {address} --zones /nowhere"));
+    let transfer = |address: &str| namespace.says(&format!("transfer {address} --zone-list /nowhere"));
     assert!(!transfer("198.18.0.2").contains(REFUSED), "there is no route, so nothing leaves");
     namespace.ip("link set lo up");
     namespace.ip("link add out type veth peer name outside");
@@ -61,17 +61,17 @@ fn a_benchmark_address_is_free_only_where_packets_stay_on_this_machine() {
         let heard = transfer(address);
         assert!(heard.contains(&format!("{REFUSED} out")), "{heard}");
         assert!(heard.contains(&format!("--i-am-authorized {address}")), "{heard}");
-        let vouched = namespace.says(&format!("transfer {address} --zones /nowhere --i-am-authorized {address}"));
+        let vouched = namespace.says(&format!("transfer {address} --zone-list /nowhere --i-am-authorized {address}"));
         assert!(vouched.contains("/nowhere"), "{vouched}");
     }
     for subcommand in [
-        "load 198.18.0.2 --zones /nowhere",
+        "load 198.18.0.2 --zone-list /nowhere",
         "replay play /nowhere --server 198.18.0.2",
-        "probe 198.18.0.2 --zones /nowhere --serial 1",
-        "probe follow 198.18.0.2 --zones /nowhere --rate 1 --out /nowhere/out",
-        "propagation --primary 198.18.0.2 --secondary 127.0.0.1 --zones /nowhere",
-        "interrogate 198.18.0.2 --zones /nowhere",
-        "change 198.18.0.2 --zones /nowhere --changes-per-s 1",
+        "probe 198.18.0.2 --zone-list /nowhere --serial 1",
+        "probe follow 198.18.0.2 --zone-list /nowhere --rate 1 --out /nowhere/out",
+        "propagation --primary 198.18.0.2 --secondary 127.0.0.1 --zone-list /nowhere",
+        "interrogate 198.18.0.2 --zone-list /nowhere",
+        "change 198.18.0.2 --zone-list /nowhere --changes-per-s 1",
     ] {
         let heard = namespace.says(subcommand);
         assert!(heard.contains(REFUSED), "{subcommand}: {heard}");

@@ -114,7 +114,7 @@ fn a_primary_that_never_ends_is_given_up() {
         }
     });
     for (address, outcome) in [(empty, "no-progress 1"), (endless, "too-long 1"), (slow, "no-progress 1")] {
-        let limits = "--timeout 50ms --time-max-s 0.5 --retries 0 --duration-s 10";
+        let limits = "--timeout 50ms --time-max 0.5s --retries 0 --duration 10s";
         let (summary, good) = Process::start(&format!("transfer {address} --zone example {limits}")).end();
         assert!(!good && outcomes(&summary) == outcome, "{outcome}: {summary}");
     }
@@ -247,7 +247,7 @@ fn an_answer_behind_many_others_is_taken_at_once() {
 fn threads_have_a_cpu_each() {
     let primary = Primary::start("--count 3");
     let mut secondary = Process::start(&format!(
-        "transfer {} --count 3 --secondaries 2 --threads 2 --repeat --duration-s 60 --until-eof",
+        "transfer {} --count 3 --secondaries 2 --threads 2 --repeat --duration 60s --until-eof",
         primary.address("tcp")
     ));
     secondary.event("progress");
@@ -334,10 +334,10 @@ fn what_comes_is_written_and_counted() {
 #[test]
 fn time_that_is_over_leaves_zones_neither_done_nor_failed() {
     let primary = Primary::start("--count 1000 --fault slow=10ms");
-    let (summary, good) = primary.transfer("--count 1000 --duration-s 0.5");
+    let (summary, good) = primary.transfer("--count 1000 --duration 0.5s");
     assert!(!good && count(&summary, "done") > 0, "{summary}");
     assert_eq!(count(&summary, "done") + count(&summary, "unfinished"), 1_000);
-    let (summary, good) = primary.transfer("--count 5 --duration-s 0.5 --repeat");
+    let (summary, good) = primary.transfer("--count 5 --duration 0.5s --repeat");
     assert!(good && count(&summary, "done") > 5, "{summary}");
 }
 
@@ -355,7 +355,7 @@ fn nobody_there_is_said_and_bad_input_too() {
         "transfer 127.0.0.1 --zone example --source ::1",
         "transfer 127.0.0.1 --zone example --tsig md9:a:b",
         "transfer 127.0.0.1 --zone example --congestion nosuch",
-        "transfer 127.0.0.1 --zone example --on-notify --repeat --duration-s 1",
+        "transfer 127.0.0.1 --zone example --on-notify --repeat --duration 1s",
         "transfer 127.0.0.1 --zone example --ixfr 1 --write /tmp",
         "transfer 127.0.0.1 --count 100000 --window 0 --secondaries 40000",
     ] {

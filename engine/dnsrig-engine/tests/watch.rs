@@ -32,7 +32,7 @@ fn series(path: &Path) -> (BTreeSet<String>, u64) {
 /// Watches for a second, and gives the summary.
 fn watch(arguments: &[&str], out: &Path) -> Value {
     let output =
-        Command::new(ENGINE).args(["watch", "--duration-s", "1", "--out"]).arg(out).args(arguments).output().unwrap();
+        Command::new(ENGINE).args(["watch", "--duration", "1s", "--out"]).arg(out).args(arguments).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     let lines: Vec<Value> =
         output.stdout.split(|o| *o == b'\n').filter_map(|l| serde_json::from_slice(l).ok()).collect();
@@ -44,7 +44,7 @@ fn watch(arguments: &[&str], out: &Path) -> Value {
 fn the_machine_is_always_watched() {
     let directory = tempfile::tempdir().unwrap();
     let out = directory.path().join("samples.arrow");
-    let summary = watch(&["--interval-ms", "20"], &out);
+    let summary = watch(&["--interval", "20ms"], &out);
     assert_eq!(summary["event"], "summary");
     let (series, rows) = series(&out);
     assert!(series.contains("machine/cpu0/user_us"), "{series:?}");
@@ -136,7 +136,7 @@ fn a_connection_within_a_namespace_is_listed_by_both_its_ends() {
     let directory = tempfile::tempdir().unwrap();
     let [samples, out] = ["samples.arrow", "sockets.arrow"].map(|name| directory.path().join(name));
     let host = format!("h,netns={},sockets", namespace.path());
-    let listing = ["--sockets-interval-ms=100", "--sockets-out", out.to_str().unwrap()];
+    let listing = ["--sockets-interval=100ms", "--sockets-out", out.to_str().unwrap()];
     let summary = watch(&[&["--host", &host][..], &listing].concat(), &samples);
     assert_eq!(missing(&summary), 0, "{summary}");
     let batches = batches(&out);

@@ -11,6 +11,7 @@ pub mod fuzz;
 pub mod hash;
 pub mod kernel_text;
 pub mod netlink;
+pub mod old_spellings;
 pub mod open_files;
 pub mod output;
 pub mod pacer;

@@ -10,7 +10,7 @@ use crate::{
     base::{
         failure::Advice,
         target,
-        units::{parse_changes_per_s, parse_seconds},
+        units::{parse_changes_per_s, parse_duration},
     },
     dns::update::TooLong,
 };
@@ -24,7 +24,7 @@ pub const CHANGES_MAX: u64 = 10_000_000;
 /// Change zones of a primary at a constant rate, by dynamic updates (RFC 2136).
 ///
 /// With --catalog, members leave the catalog zone (RFC 9432) and come back: the first --absent changes are removals,
-/// from then on members come back and leave alternately. With --zones, each zone in turn gets a new text in a TXT
+/// from then on members come back and leave alternately. With --zone-list, each zone in turn gets a new text in a TXT
 /// record of its own (dnsrig.ZONE), and the server raises the serial.
 ///
 /// Updates go over UDP, one change a message of at most 512 bytes. One without an answer is given up, counted, and
@@ -33,8 +33,8 @@ pub const CHANGES_MAX: u64 = 10_000_000;
 /// Exit codes: 0 all changes were sent and ended, 130 interrupted, 2 bad input, 1 other errors.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: ten members of a catalog zone leave or come back each second, for a minute:\n  \
-    dnsrig-engine change 198.18.0.1 --catalog catalog.example --members /tmp/zones-10k/zones.list \\\n    \
-    --changes-per-s 10 --duration-s 60 --out changes.arrow")]
+    dnsrig change 198.18.0.1 --catalog catalog.example --members /tmp/zones-10k/zones.list \\\n    \
+    --changes-per-s 10 --duration 60s --out changes.arrow")]
 pub struct Arguments {
     /// The primary: an IP address and perhaps a port, such as 198.18.0.1 or 127.0.0.1:5300
     #[arg(value_name = "ADDRESS[:PORT]", value_parser = target::parse)]
@@ -48,7 +48,7 @@ pub struct Arguments {
         required_unless_present = "zones"
     )]
     pub catalog: Option<String>,
-    /// All members of the catalog, one a line, as in the zones.list that `dnsrig-engine generate` made with it
+    /// All members of the catalog, one a line, as in the zones.list that `dnsrig generate` made with it
     #[arg(long, value_name = "FILE", requires = "catalog")]
     pub members: Option<PathBuf>,
     /// Leave alone the members before this one, counted from 0, so that they can be asked for meanwhile
@@ -58,20 +58,20 @@ pub struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 100, requires = "catalog", value_parser = clap::value_parser!(u32).range(1..))]
     pub absent: u32,
     /// Change these zones, one a line; what stands behind a TAB is ignored
-    #[arg(long, value_name = "FILE")]
+    #[arg(long = "zone-list", alias = "zones", value_name = "FILE")]
     pub zones: Option<PathBuf>,
     /// Changes a second [aliases: --members-changed-per-s]
     #[arg(long, value_name = "RATE", alias = "members-changed-per-s", value_parser = parse_changes_per_s)]
     pub changes_per_s: f64,
-    /// For how long changes are due; those that had to wait are still sent for --timeout-s after that
-    #[arg(long, value_name = "S", default_value = "10", value_parser = parse_seconds)]
-    pub duration_s: Duration,
+    /// For how long changes are due; those that had to wait are still sent for --timeout after that
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
+    pub duration: Duration,
     /// Changes that may wait for an answer at a time; what is due meanwhile is sent later
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub window: u32,
     /// Give up a change that has no answer after this long
-    #[arg(long, value_name = "S", default_value = "5", value_parser = parse_seconds)]
-    pub timeout_s: Duration,
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_duration)]
+    pub timeout: Duration,
     /// Sign updates with this key
     #[arg(long, value_name = "ALGORITHM:NAME:SECRET")]
     pub tsig: Option<String>,
@@ -112,7 +112,7 @@ impl Advice for ChangeError {
         match self {
             ChangeError::Name(_) => "give the name as in the catalog's zone file, such as catalog.example".into(),
             ChangeError::Members { .. } => "lower --first-member, or take a catalog with more members".into(),
-            ChangeError::TooMany | ChangeError::TooFast => "lower --changes-per-s or --duration-s".into(),
+            ChangeError::TooMany | ChangeError::TooFast => "lower --changes-per-s or --duration".into(),
             ChangeError::TooLong(error) => error.hint(),
         }
     }

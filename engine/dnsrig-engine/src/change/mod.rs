@@ -73,7 +73,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if let Some(path) = &arguments.out {
         rows::write(path, stream.rows())?;
     }
-    let timeout_ns = nanoseconds(arguments.timeout_s);
+    let timeout_ns = nanoseconds(arguments.timeout);
     stream.report.summary(outcome, &stream.core, &stream.plan, arguments.changes_per_s, timeout_ns)?;
     Ok(outcome.exit_code())
 }
@@ -83,7 +83,7 @@ fn plan(arguments: &Arguments) -> Result<Plan, Failure> {
         return Ok(Plan::Zones(Zones::read(path)?));
     }
     let (Some(catalog), Some(members)) = (&arguments.catalog, &arguments.members) else {
-        unreachable!("clap asks for --catalog with --members, or for --zones")
+        unreachable!("clap asks for --catalog with --members, or for --zone-list")
     };
     let catalog = Name::from_str(catalog).map_err(|_| ChangeError::Name(catalog.clone()))?;
     let (members, first) = (Zones::read(members)?, arguments.first_member);
@@ -94,7 +94,7 @@ fn plan(arguments: &Arguments) -> Result<Plan, Failure> {
 }
 
 fn settings(arguments: &Arguments, start_ns: i64) -> Result<Settings, ChangeError> {
-    let changes = (arguments.changes_per_s * arguments.duration_s.as_secs_f64()).ceil();
+    let changes = (arguments.changes_per_s * arguments.duration.as_secs_f64()).ceil();
     if changes > CHANGES_MAX as f64 {
         return Err(ChangeError::TooMany);
     }
@@ -102,8 +102,8 @@ fn settings(arguments: &Arguments, start_ns: i64) -> Result<Settings, ChangeErro
         rate_per_s: arguments.changes_per_s,
         changes: changes as u64,
         window: arguments.window as usize,
-        timeout_ns: nanoseconds(arguments.timeout_s),
-        end_ns: start_ns.saturating_add(nanoseconds(arguments.duration_s + arguments.timeout_s)),
+        timeout_ns: nanoseconds(arguments.timeout),
+        end_ns: start_ns.saturating_add(nanoseconds(arguments.duration + arguments.timeout)),
     })
 }
 

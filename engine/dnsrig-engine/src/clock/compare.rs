@@ -2,6 +2,7 @@
 
 use std::{
     net::{IpAddr, SocketAddr},
+    ops::RangeInclusive,
     path::PathBuf,
     process::ExitCode,
     time::Duration,
@@ -25,7 +26,7 @@ use crate::base::{
     stop::{Stop, Wake},
     target,
     threads::Thread,
-    units::{nanoseconds, parse_number},
+    units::{MINUTE, duration, nanoseconds},
 };
 
 /// As many as `clock serve` has connections for.
@@ -34,14 +35,17 @@ const PEERS_MAX: usize = 64;
 /// The line goes through so many bursts of a peer, 11 days at ten seconds; later ones are told, and not in it.
 const BURSTS_MAX: usize = 100_000;
 
+/// How long a burst and its peer can take.
+const INTERVALS: RangeInclusive<Duration> = Duration::from_millis(100)..=MINUTE;
+
 /// Compare the clocks of other machines with this one's, again and again, until told to end.
 ///
-/// Each peer has a `clock serve`. It is asked --exchanges times at once, at the start, then every --interval-s, and
+/// Each peer has a `clock serve`. It is asked --exchanges times at once, at the start, then every --interval, and
 /// once more at the end. Of such a burst the exchange with the shortest round trip counts: the event `compared` tells
 /// `offset_ns`, their CLOCK_MONOTONIC − ours, at the moment `at_ns` of ours; `error_ns`, half of that round trip
 /// (`rtt_ns`), what clocks with 200 ppm between them run apart meanwhile, and a nanosecond: however unequal both ways
 /// are, the true offset is no further away; and `realtime_offset_ns`, their CLOCK_REALTIME − ours, with
-/// `realtime_error_ns`. A peer that does not answer within --limit-s is told as `lost`, with the cause in `why`, and is
+/// `realtime_error_ns`. A peer that does not answer within --limit is told as `lost`, with the cause in `why`, and is
 /// connected to again at the next interval.
 ///
 /// The `summary` has for each peer the `line` through all bursts: at a moment t of this machine's CLOCK_MONOTONIC the
@@ -54,20 +58,20 @@ const BURSTS_MAX: usize = 100_000;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: a machine whose `clock serve` is behind a port that ssh forwards:\n  \
     ssh -N -L 5399:127.0.0.1:5399 other &\n  \
-    dnsrig-engine clock compare other=127.0.0.1:5399 --out clocks.arrow")]
+    dnsrig clock compare other=127.0.0.1:5399 --out clocks.arrow")]
 pub struct Arguments {
     /// The peers: what to call each, and where its `clock serve` listens
     #[arg(value_name = "NAME=ADDRESS:PORT", required = true, value_parser = parse_peer)]
     peers: Vec<(String, SocketAddr)>,
     /// Seconds from the start of a burst to that of the next
-    #[arg(long, value_name = "S", default_value = "10", value_parser = parse_interval)]
-    interval_s: Duration,
-    /// Exchanges of a burst; fewer where they would take longer than --limit-s
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration(INTERVALS))]
+    interval: Duration,
+    /// Exchanges of a burst; fewer where they would take longer than --limit
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=1024))]
     exchanges: u16,
     /// Wait so long for a connection, and for an answer
-    #[arg(long, value_name = "S", default_value = "5", value_parser = parse_interval)]
-    limit_s: Duration,
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration(INTERVALS))]
+    limit: Duration,
     /// Write a row for each exchange to this file (Arrow IPC stream)
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -87,10 +91,6 @@ fn parse_peer(text: &str) -> Result<(String, SocketAddr), String> {
     let named = text.split_once('=').filter(|(name, _)| !name.is_empty());
     let read = named.and_then(|(name, address)| Some((name.to_owned(), address.parse().ok()?)));
     read.ok_or_else(|| "expected NAME=ADDRESS:PORT, such as berlin=127.0.0.1:5399".into())
-}
-
-fn parse_interval(text: &str) -> Result<Duration, String> {
-    parse_number(text, 0.1..=60.0, "seconds").map(Duration::from_secs_f64)
 }
 
 impl Arguments {
@@ -120,13 +120,13 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     });
     let mut comparison = Comparison {
         count: usize::from(arguments.exchanges),
-        limit: arguments.limit_s,
+        limit: arguments.limit,
         peers: arguments.peers.iter().map(|(name, address)| Compared::new(name, *address)).collect(),
         rows: rows.transpose()?,
         speaks: events::are_wanted(arguments.json),
     };
     let mut anchors = comparison.speaks.then(Anchors::start).transpose()?;
-    let interval_ns = nanoseconds(arguments.interval_s);
+    let interval_ns = nanoseconds(arguments.interval);
     let mut due_ns = clock::monotonic_ns();
     for burst in 0.. {
         comparison.burst(burst)?;

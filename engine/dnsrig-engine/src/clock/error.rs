@@ -16,7 +16,7 @@ pub enum ClockError {
 impl Advice for ClockError {
     fn hint(&self) -> String {
         match self {
-            ClockError::Arguments(_) => "see dnsrig-engine clock compare --help".into(),
+            ClockError::Arguments(_) => "see dnsrig clock compare --help".into(),
             ClockError::Listen(address, error) if error.kind() == io::ErrorKind::AddrInUse => {
                 format!("another program has port {}: give another one, or 0 for any", address.port())
             }

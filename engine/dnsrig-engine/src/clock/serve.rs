@@ -45,7 +45,7 @@ const PAUSE_NS: i64 = 100_000_000;
 /// Exit codes: 0 ended as asked, 2 bad input, 1 other errors.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: on loopback, where a port that ssh forwards ends:\n  \
-    dnsrig-engine clock serve 127.0.0.1:5399 --until-eof")]
+    dnsrig clock serve 127.0.0.1:5399 --until-eof")]
 pub struct Arguments {
     /// Where to listen; port 0: any that is free
     #[arg(value_name = "ADDRESS:PORT")]

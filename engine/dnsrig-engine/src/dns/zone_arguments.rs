@@ -15,9 +15,9 @@ pub struct ZoneArguments {
     /// A zone's name; may be given several times
     #[arg(long = "zone", value_name = "NAME", help_heading = "What")]
     pub names: Vec<String>,
-    /// A file with a zone a line, such as the zones.list of `dnsrig-engine generate`: what stands behind a TAB is
+    /// A file with a zone a line, such as the zones.list of `dnsrig generate`: what stands behind a TAB is
     /// ignored
-    #[arg(long, value_name = "FILE", conflicts_with = "names", help_heading = "What")]
+    #[arg(long = "zone-list", alias = "zones", value_name = "FILE", conflicts_with = "names", help_heading = "What")]
     pub zones: Option<PathBuf>,
     /// The members of a catalog zone (RFC 9432), which is transferred first
     #[arg(long, value_name = "NAME", conflicts_with_all = ["names", "zones"], help_heading = "What")]

@@ -35,7 +35,7 @@ pub enum ZonesError {
     #[error("{0}")]
     Name(String),
     /// The command line names none.
-    #[error("no zone is named: give --zone, --zones, --catalog or --count")]
+    #[error("no zone is named: give --zone, --zone-list, --catalog or --count")]
     Unnamed,
     /// The members of a catalog are not known.
     #[error("the catalog zone {0} did not come: {1}")]
@@ -55,15 +55,13 @@ impl Advice for ZonesError {
         match self {
             ZonesError::Name(_) | ZonesError::Unnamed => "give names such as z000000.example".into(),
             ZonesError::Catalog(..) => {
-                "ask for it with `dnsrig-engine transfer PRIMARY --zone CATALOG`, which says more".into()
+                "ask for it with `dnsrig transfer PRIMARY --zone CATALOG`, which says more".into()
             }
             ZonesError::BrokenCatalog(..) | ZonesError::EmptyCatalog(_) => {
-                "see its records with `dnsrig-engine transfer PRIMARY --zone CATALOG --write DIR`".into()
+                "see its records with `dnsrig transfer PRIMARY --zone CATALOG --write DIR`".into()
             }
-            _ => {
-                "--zones takes a file with one zone a line, such as the zones.list that `dnsrig-engine generate` makes"
-                    .into()
-            }
+            _ => "--zone-list takes a file with one zone a line, such as the zones.list that `dnsrig generate` makes"
+                .into(),
         }
     }
 

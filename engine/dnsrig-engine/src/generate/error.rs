@@ -60,7 +60,7 @@ impl Advice for DatasetError {
                     .into()
             }
             DatasetError::Write(..) => "choose an --out where you may write".into(),
-            DatasetError::Arguments(_) => "see `dnsrig-engine generate --help`".into(),
+            DatasetError::Arguments(_) => "see `dnsrig generate --help`".into(),
             DatasetError::OutputError(error) => error.hint(),
             DatasetError::Stream(error) => error.hint(),
             DatasetError::Like(error) => error.hint(),

@@ -24,7 +24,7 @@ use super::{
     error::{DatasetError, writing},
 };
 use crate::{
-    base::random::Random,
+    base::{random::Random, units::parse_refresh_s},
     dns::dataset::{VERSION, parse_name, zone_name},
 };
 
@@ -35,11 +35,11 @@ const ZONES_PER_DIRECTORY: u64 = 1000;
 ///
 /// Names are z000000.SUFFIX, z000001.SUFFIX and so on. Each zone has, in this order and as far as --records goes: SOA,
 /// two NS (outside the zone), A and AAAA of the apex, A and AAAA of www, MX, A and AAAA of mail, TXT, then A of h0,
-/// h1 … The SOA timers are 3600 900 1209600 300, so nothing is refreshed within a trial, unless --refresh-s says
+/// h1 … The SOA timers are 3600 900 1209600 300, so nothing is refreshed within a trial, unless --refresh says
 /// otherwise.
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = "Example: 10,000 zones of four records, then load them:\n  \
-    dnsrig-engine generate zones --count 10000 --out /tmp/zones-10k\n  \
+    dnsrig generate zones --count 10000 --out /tmp/zones-10k\n  \
     head -1 /tmp/zones-10k/zones.list")]
 pub struct Arguments {
     /// How many zones
@@ -49,7 +49,7 @@ pub struct Arguments {
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
     pub records: u32,
     /// The refresh timer of every SOA, and a quarter of it the retry timer: how often a secondary looks without NOTIFY
-    #[arg(long, value_name = "S", default_value_t = 3600, value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    #[arg(long = "refresh", value_name = "TIME", default_value = "1h", value_parser = parse_refresh_s)]
     pub refresh_s: u32,
     /// The name below which all zones lie
     #[arg(long, default_value = "example", value_parser = parse_name)]

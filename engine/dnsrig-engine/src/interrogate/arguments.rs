@@ -26,7 +26,7 @@ const SESSIONS_MAX: usize = 4;
 /// Exit codes: 0 the primary was asked, 1 otherwise, 2 bad input.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  \
-    dnsrig-engine interrogate 198.18.0.2 --zones zones.list --tsig hmac-sha256:transfer:c2VjcmV0 --out answers.json")]
+    dnsrig interrogate 198.18.0.2 --zone-list zones.list --tsig hmac-sha256:transfer:c2VjcmV0 --out answers.json")]
 pub struct Arguments {
     /// The primary: an IP address and perhaps a port [default port: 53]
     #[arg(value_name = "PRIMARY[:PORT]", value_parser = target::parse_endpoint)]

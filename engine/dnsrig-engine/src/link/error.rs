@@ -36,7 +36,7 @@ pub enum LinkError {
 impl Advice for LinkError {
     fn hint(&self) -> String {
         match self {
-            LinkError::Arguments(_) => "see dnsrig-engine link --help".into(),
+            LinkError::Arguments(_) => "see dnsrig link --help".into(),
             LinkError::Interface { step, netns, reason, .. } => match reason.raw_os_error() {
                 Some(libc::EPERM | libc::EACCES) => "run it as root, with CAP_NET_ADMIN and CAP_SYS_ADMIN".into(),
                 Some(libc::EBUSY) => {

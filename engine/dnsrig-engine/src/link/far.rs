@@ -12,7 +12,7 @@ use serde::{Serialize, Serializer};
 use crate::{
     base::{
         random::split_mix,
-        units::{parse_duration, parse_number},
+        units::{parse_delay, parse_number},
     },
     net::prefix::{self, Prefix},
 };
@@ -105,7 +105,7 @@ fn parse_class(text: &str) -> Result<Class, String> {
     let expected = || format!("`{text}` is not LOW..HIGH:WEIGHT, such as 0.5ms..5ms:76.7");
     let (range, weight) = text.split_once(':').ok_or_else(expected)?;
     let (low, high) = range.split_once("..").ok_or_else(expected)?;
-    let (low_ns, high_ns) = (parse_duration(low)?, parse_duration(high)?);
+    let (low_ns, high_ns) = (parse_delay(low)?, parse_delay(high)?);
     if low_ns < 1 || high_ns < low_ns {
         return Err(format!("`{text}`: a class reaches from above 0 to as much or more"));
     }
@@ -229,7 +229,7 @@ mod tests {
             ("1ms:5", "is not LOW..HIGH:WEIGHT"),
             ("0ms..2ms:1", "from above 0"),
             ("3ms..2ms:1", "from above 0"),
-            ("1ms..61s:1", "expected a duration"),
+            ("1ms..61s:1", "give a duration from 0ns to 60s"),
             ("1ms..2ms:-1", "a weight from 0"),
             ("1ms..2ms:NaN", "a weight from 0"),
         ] {

@@ -9,7 +9,7 @@ use super::{
     slots,
     spec::{self, Spec},
 };
-use crate::base::units::parse_duration;
+use crate::base::units::parse_delay;
 
 /// So many bytes may wait in one direction at most.
 const WAITING_BYTES_MAX: usize = 1 << 32;
@@ -137,7 +137,7 @@ fn parse_end(text: &str) -> Result<End, String> {
 }
 
 fn parse_interval(text: &str) -> Result<i64, String> {
-    let interval_ns = parse_duration(text)?;
+    let interval_ns = parse_delay(text)?;
     if interval_ns < 10_000_000 { Err("at least 10ms".into()) } else { Ok(interval_ns) }
 }
 

@@ -1,9 +1,11 @@
 //! What the packets of one direction meet on their way, as it is asked for. No I/O.
 
+use std::{ops::RangeInclusive, time::Duration};
+
 use serde::Serialize;
 
 use super::far::{self, Far};
-use crate::base::units::{parse_duration, parse_number, parse_share};
+use crate::base::units::{DURATION_MAX, duration, nanoseconds, parse_delay, parse_share};
 
 /// So many packets may wait at most, whatever is asked for.
 pub const LIMIT_PACKETS_MAX: u32 = 1_000_000;
@@ -17,7 +19,7 @@ pub const MTU_BYTES_MIN: u16 = 68;
 const RATE_UNITS: [(&str, f64); 4] = [("kbit", 1e3), ("mbit", 1e6), ("gbit", 1e9), ("bit", 1.0)];
 
 /// From modems to what no user space brings: bits a second.
-const RATES: std::ops::RangeInclusive<f64> = 1e3..=1e11;
+const RATES: RangeInclusive<f64> = 1e3..=1e11;
 
 /// Whether packets may overtake each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -90,8 +92,8 @@ pub fn parse(text: &str) -> Result<Spec, String> {
 fn set(spec: &mut Spec, key: &str, value: &str) -> Result<(), String> {
     match key {
         "rate" => spec.rate_bit_per_s = Some(parse_rate(value)?),
-        "delay" => spec.delay_ns = parse_duration(value)?,
-        "jitter" => spec.jitter_ns = parse_duration(value)?,
+        "delay" => spec.delay_ns = parse_delay(value)?,
+        "jitter" => spec.jitter_ns = parse_delay(value)?,
         "order" => spec.order = choice(value, [("kept", Order::Kept), ("free", Order::Free)])?,
         "loss" => spec.loss[0].1 = parse_share(value)?,
         "loss-at" => spec.loss.push(parse_step(value, &spec.loss)?),
@@ -138,12 +140,9 @@ fn parse_step(text: &str, before: &[(i64, f64)]) -> Result<(i64, f64), String> {
     if before.len() > LOSS_STEPS_MAX { Err(format!("at most {LOSS_STEPS_MAX} steps")) } else { Ok(step) }
 }
 
-/// Reads a time since the link began: a duration, or seconds up to a million.
+/// Reads a time since the link began.
 fn parse_time(text: &str) -> Result<i64, String> {
-    let seconds = || parse_number(text.strip_suffix('s')?, 0.0..=1e6, "seconds").ok();
-    let longer = || seconds().map(|seconds| (seconds * 1e9).round() as i64);
-    let read = parse_duration(text).ok().or_else(longer);
-    read.ok_or_else(|| "expected a time with its unit, such as 60s, at most a million seconds".into())
+    duration(Duration::ZERO..=DURATION_MAX)(text).map(nanoseconds)
 }
 
 fn whole(text: &str, least: u32, most: u32) -> Result<u32, String> {

@@ -2,6 +2,7 @@
 
 use std::{
     net::{IpAddr, SocketAddr},
+    ops::RangeInclusive,
     path::PathBuf,
     time::Duration,
 };
@@ -21,7 +22,7 @@ use super::{
 use crate::{
     base::{
         target::{self, Authority, Endpoint},
-        units::{nanoseconds, parse_number},
+        units::{MINUTE, duration, nanoseconds, parse_number},
     },
     net::{connection::Close, udp_batch::BATCH_MAX},
 };
@@ -38,6 +39,12 @@ pub const RATE_VOUCHED_QPS: f64 = 100.0;
 
 /// Queries in a row from one client over UDP, where each is a packet of its own all the same.
 const BURST_UDP: usize = 16;
+
+/// How long queries can be sent, and how long an interval can be.
+pub const DURATIONS: RangeInclusive<Duration> = Duration::from_millis(10)..=Duration::from_secs(86_400);
+
+/// How long a query can wait for its answer.
+pub const TIMEOUTS: RangeInclusive<Duration> = Duration::from_millis(1)..=MINUTE;
 
 /// Intervals that are open at a time, each of about a megabyte a thread.
 const OPEN_INTERVALS_MAX: i64 = 100;
@@ -68,7 +75,7 @@ pub enum Segmentation {
 /// Every latency is counted from the moment at which the query was due, so that a server that stalls is not excused
 /// from the queries that it kept from being sent; the time from sending, and how late the sending was, are kept beside
 /// it, and the lower end: what the server would have taken at least, had no query been sent late. Queries without an
-/// answer count as well, at the limit of --timeout-s.
+/// answer count as well, at the limit of --timeout.
 ///
 /// On a terminal progress and a summary for people are shown; into a pipe go JSON lines, a line each interval and a
 /// summary. --out keeps histograms of every interval, with the tags due, sent, lower, lag and handshake.
@@ -77,9 +84,9 @@ pub enum Segmentation {
 /// input, 1 other errors.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
-    dnsrig-engine load 127.0.0.1 --queries queries.txt --rate 20000\n  \
-    dnsrig-engine load 198.18.0.2 --zones zones.list --outstanding 100 --duration-s 5\n  \
-    dnsrig-engine load 198.18.0.2 --zones zones.list --ramp --transport tcp --clients 64\n\
+    dnsrig load 127.0.0.1 --queries queries.txt --rate 20000\n  \
+    dnsrig load 198.18.0.2 --zone-list zones.list --outstanding 100 --duration 5s\n  \
+    dnsrig load 198.18.0.2 --zone-list zones.list --ramp --transport tcp --clients 64\n\
     A query file has a line a query, name and type: `www.example.com A` (dnsperf's format).")]
 pub struct Arguments {
     /// The server: an IP address and perhaps a port [default port: 53, with --transport dot 853]
@@ -105,11 +112,11 @@ pub struct Arguments {
     #[arg(long, help_heading = "When")]
     pub ramp: bool,
     /// Send for so long; with --ramp, at each rate
-    #[arg(long, value_name = "S", default_value = "10", value_parser = parse_seconds, help_heading = "When")]
-    pub duration_s: Duration,
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration(DURATIONS), help_heading = "When")]
+    pub duration: Duration,
     /// Give a query up after so long
-    #[arg(long, value_name = "S", default_value = "1", value_parser = parse_timeout, help_heading = "When")]
-    pub timeout_s: Duration,
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration(TIMEOUTS), help_heading = "When")]
+    pub timeout: Duration,
 
     /// The first rate tried
     #[arg(long, value_name = "QPS", default_value = "2000", value_parser = parse_rate, requires = "ramp", help_heading = "Ramp")]
@@ -121,8 +128,8 @@ pub struct Arguments {
     #[arg(long, value_name = "PERCENT", default_value = "0.1", value_parser = parse_percent, requires = "ramp", help_heading = "Ramp")]
     pub ramp_loss: f64,
     /// … and the latency is at most so long …
-    #[arg(long, value_name = "MS", default_value = "10", value_parser = parse_milliseconds, requires = "ramp", help_heading = "Ramp")]
-    pub ramp_latency_ms: f64,
+    #[arg(long, value_name = "TIME", default_value = "10ms", value_parser = duration(Duration::from_micros(1)..=MINUTE), requires = "ramp", help_heading = "Ramp")]
+    pub ramp_latency: Duration,
     /// … at this percentile
     #[arg(long, value_name = "P", default_value = "99", value_parser = parse_percent, requires = "ramp", help_heading = "Ramp")]
     pub ramp_percentile: f64,
@@ -185,8 +192,8 @@ pub struct Instrument {
     #[arg(long, help_heading = "Several generators")]
     pub led: bool,
     /// The length of an interval: histograms and progress are kept for each
-    #[arg(long, value_name = "S", default_value = "1", value_parser = parse_seconds, help_heading = "Instrument")]
-    pub interval_s: Duration,
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration(DURATIONS), help_heading = "Instrument")]
+    pub interval: Duration,
     /// Keep one row a query, of at most so many, and write them to queries.arrow in the folder of --out; takes 48 bytes
     /// a row, shared evenly among threads
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=ROWS_MAX), requires = "out", help_heading = "Instrument")]
@@ -253,7 +260,7 @@ impl Arguments {
             let limits = Limits {
                 loss_share: self.ramp_loss / 100.0,
                 percentile: self.ramp_percentile,
-                latency_ns: (self.ramp_latency_ms * 1e6) as u64,
+                latency_ns: self.ramp_latency.as_nanos() as u64,
             };
             let settings = Settings {
                 start_qps: self.ramp_start,
@@ -277,12 +284,12 @@ impl Arguments {
 
     /// The period that begins then, for as long as is asked.
     pub fn period(&self, model: Model, start_ns: i64) -> Period {
-        Period { model, start_ns, end_ns: start_ns + nanoseconds(self.duration_s), seed: self.queries.seed }
+        Period { model, start_ns, end_ns: start_ns + nanoseconds(self.duration), seed: self.queries.seed }
     }
 
     /// The clients of this generator; where there are several, each has its share.
     pub fn clients(&self, plan: Plan) -> Result<Clients, LoadError> {
-        let (timeout_s, rest_s) = (self.timeout_s.as_secs_f64(), rest_ns_min(nanoseconds(self.timeout_s)) as f64 / 1e9);
+        let (timeout_s, rest_s) = (self.timeout.as_secs_f64(), rest_ns_min(nanoseconds(self.timeout)) as f64 / 1e9);
         let (outstanding, ids) = match plan {
             Plan::Once(Model::Outstanding(count)) => (count as f64, count as f64 * 2.0),
             Plan::Once(Model::Rate { qps, .. } | Model::Stream { qps }) => (qps * timeout_s, qps * rest_s),
@@ -341,7 +348,7 @@ impl Arguments {
 
     /// What cannot be said with single arguments.
     pub fn check(&self) -> Result<(), LoadError> {
-        check_intervals(self.timeout_s, self.instrument.interval_s)?;
+        check_intervals(self.timeout, self.instrument.interval)?;
         let Instrument { until_eof, led, segment, .. } = self.instrument;
         let wrong = |text: &str| Err(LoadError::Arguments(text.into()));
         if self.queries.reads_standard_input() && (until_eof || led) {
@@ -378,12 +385,12 @@ fn parse_repeats(text: &str) -> Result<u32, String> {
 }
 
 /// Whether no more intervals will be open at a time than there is memory for.
-pub fn check_intervals(timeout_s: Duration, interval_s: Duration) -> Result<(), LoadError> {
-    if nanoseconds(timeout_s) / nanoseconds(interval_s).max(1) <= OPEN_INTERVALS_MAX {
+pub fn check_intervals(timeout: Duration, interval: Duration) -> Result<(), LoadError> {
+    if nanoseconds(timeout) / nanoseconds(interval).max(1) <= OPEN_INTERVALS_MAX {
         return Ok(());
     }
     Err(LoadError::Arguments(format!(
-        "--timeout-s spans more than {OPEN_INTERVALS_MAX} intervals: raise --interval-s or lower --timeout-s"
+        "--timeout spans more than {OPEN_INTERVALS_MAX} intervals: raise --interval or lower --timeout"
     )))
 }
 
@@ -393,18 +400,6 @@ fn parse_rate(text: &str) -> Result<f64, String> {
 
 fn parse_percent(text: &str) -> Result<f64, String> {
     parse_number(text, 0.000_1..=100.0, "a percentage")
-}
-
-fn parse_milliseconds(text: &str) -> Result<f64, String> {
-    parse_number(text, 0.001..=60_000.0, "milliseconds")
-}
-
-pub fn parse_seconds(text: &str) -> Result<Duration, String> {
-    parse_number(text, 0.01..=86_400.0, "seconds").map(Duration::from_secs_f64)
-}
-
-pub fn parse_timeout(text: &str) -> Result<Duration, String> {
-    parse_number(text, 0.001..=60.0, "seconds").map(Duration::from_secs_f64)
 }
 
 #[cfg(test)]

@@ -88,7 +88,7 @@ fn a_foreign_server_is_asked_gently_unless_a_rate_is_named() {
 #[test]
 fn clients_have_ids_for_a_server_that_answers_nothing() {
     // 2 s of 600,000 queries a second, with 65,536 ids for each client.
-    assert_eq!(clients("--rate 600000 --timeout-s 0.1").unwrap(), [19]);
+    assert_eq!(clients("--rate 600000 --timeout 0.1s").unwrap(), [19]);
     assert_eq!(clients("--rate 1000").unwrap(), [16]);
     assert!(clients("--rate 60000 --clients 1").unwrap_err().contains("use --clients 2 or more"));
 }

@@ -19,7 +19,7 @@ use crate::stats::{
 /// What is about to happen, for people.
 pub fn opening(arguments: &Arguments, plan: Plan) -> String {
     let (server, transport) = (arguments.server(), transport_name(arguments.transport));
-    let duration_s = arguments.duration_s.as_secs_f64();
+    let duration_s = arguments.duration.as_secs_f64();
     match plan {
         Plan::Once(model) => {
             let load = match model {
@@ -30,7 +30,7 @@ pub fn opening(arguments: &Arguments, plan: Plan) -> String {
             format!(
                 "{server} over {transport}: {load} for {duration_s} s; Ctrl-C ends it early\n\
                  A line an interval, as soon as each of its queries is answered or given up after {} s:\n",
-                arguments.timeout_s.as_secs_f64()
+                arguments.timeout.as_secs_f64()
             )
         }
         Plan::Ramp(limits, settings) => format!(

@@ -70,7 +70,7 @@ fn silence(summary: &Summary) -> Option<String> {
         )
     } else if late > 0 {
         format!(
-            "nothing was answered in time, but {} answers came later than {} s: raise --timeout-s",
+            "nothing was answered in time, but {} answers came later than {} s: raise --timeout",
             grouped(late),
             summary.timeout_ns as f64 / 1e9
         )
@@ -160,7 +160,7 @@ fn lost_in_loop(summary: &Summary) -> Option<String> {
     Some(format!(
         "queries without an answer bound the rate: each stays outstanding for {} s, which was {:.0} % of the time of all \
          outstanding queries. Without that loss the server would have had about {} queries a second, if it answered them \
-         as fast; use --rate, or a shorter --timeout-s",
+         as fast; use --rate, or a shorter --timeout",
         summary.timeout_ns as f64 / 1e9,
         waiting_share * 100.0,
         grouped(qps_without_loss as u64),
@@ -203,7 +203,7 @@ fn incomplete_answers(summary: &Summary) -> Option<String> {
 fn intervals_lost(summary: &Summary) -> Option<String> {
     let lost = grouped(summary.intervals_lost);
     (summary.intervals_lost > 0)
-        .then(|| format!("{lost} intervals are missing from --out: the disk is too slow for --interval-s"))
+        .then(|| format!("{lost} intervals are missing from --out: the disk is too slow for --interval"))
 }
 
 fn no_cpu(summary: &Summary) -> Option<String> {

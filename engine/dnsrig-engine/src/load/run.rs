@@ -35,7 +35,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     }
     source::check(arguments.sources.iter().copied())?;
     let plan = arguments.plan(authority)?;
-    let supervision = Supervision::start(&arguments.instrument, arguments.timeout_s)?;
+    let supervision = Supervision::start(&arguments.instrument, arguments.timeout)?;
     let reporter = supervision.reporter;
     let mut team = equip(arguments, plan, supervision)?;
     reporter.say(|| opening(arguments, plan));
@@ -60,7 +60,7 @@ fn equip(arguments: &Arguments, plan: Plan, supervision: Supervision) -> Result<
     let queries = Arc::new(arguments.queries.prepare()?);
     let Clients { of_threads, first: first_client, table } = arguments.clients(plan)?;
     open_files::allow(of_threads.iter().sum::<usize>() as u64, "--clients")?;
-    let timeout_ns = nanoseconds(arguments.timeout_s);
+    let timeout_ns = nanoseconds(arguments.timeout);
     let tools = |part: Part| {
         let clients = of_threads[part.thread];
         let settings = in_flight::Settings {
@@ -74,7 +74,7 @@ fn equip(arguments: &Arguments, plan: Plan, supervision: Supervision) -> Result<
             asks_again: false,
             table,
         };
-        let interval_stats = IntervalStats::new(0, 1, nanoseconds(arguments.instrument.interval_s), clients);
+        let interval_stats = IntervalStats::new(0, 1, nanoseconds(arguments.instrument.interval), clients);
         let mut in_flight = InFlight::new(settings, interval_stats);
         let before = of_threads[..part.thread].iter().sum::<usize>() as u32;
         in_flight.rows = arguments.instrument.rows(part, first_client + before);
@@ -92,7 +92,7 @@ fn equip(arguments: &Arguments, plan: Plan, supervision: Supervision) -> Result<
 fn once(arguments: &Arguments, team: &mut Team, model: Model) -> Result<Summary, Failure> {
     let period = arguments.period(model, team.only_start_ns()?);
     let summary = Summary::asked(arguments, period);
-    team.measure(period, nanoseconds(arguments.instrument.interval_s), arguments.out.as_deref(), summary)
+    team.measure(period, nanoseconds(arguments.instrument.interval), arguments.out.as_deref(), summary)
 }
 
 /// The transport of a thread, whose clients send from `sources`, or from any address.
@@ -115,7 +115,7 @@ fn open(
         burst,
         close: arguments.close(),
         bytes_max,
-        timeout_ns: nanoseconds(arguments.timeout_s),
+        timeout_ns: nanoseconds(arguments.timeout),
     };
     match arguments.transport {
         TransportKind::Udp => {

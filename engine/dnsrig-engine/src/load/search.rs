@@ -126,7 +126,7 @@ fn add_followers(
 
 /// A line comes within so long.
 fn patience(arguments: &Arguments) -> Duration {
-    arguments.duration_s + arguments.timeout_s + MORE_PATIENCE
+    arguments.duration + arguments.timeout + MORE_PATIENCE
 }
 
 fn rate(qps: f64) -> Model {

@@ -190,8 +190,8 @@ impl Summary {
         let mut summary = Summary {
             transport: arguments.transport,
             segment: arguments.instrument.segment.if_shared(),
-            interval_s: arguments.instrument.interval_s.as_secs_f64(),
-            timeout_ns: nanoseconds(arguments.timeout_s),
+            interval_s: arguments.instrument.interval.as_secs_f64(),
+            timeout_ns: nanoseconds(arguments.timeout),
             ..Summary::default()
         };
         summary.set_period(period);

@@ -52,7 +52,7 @@ const SUMMARY: &str = "summary.json";
 /// Exit codes: 0 put together, 2 bad input: files that are missing, damaged, or do not belong together; 1 other errors.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: two generators that shared a load:\n  \
-    dnsrig-engine merge generator-1 generator-2 --out merged")]
+    dnsrig merge generator-1 generator-2 --out merged")]
 pub struct Arguments {
     /// What generators wrote
     #[arg(value_name = "DIR", required = true)]

@@ -24,7 +24,7 @@ use crate::{
         output,
         stop::{Outcome, Stop},
         target::{self, Authority},
-        units::{nanoseconds, parse_seconds},
+        units::{MINUTE, duration, nanoseconds, parse_duration},
     },
     dns::{
         query::soa_query,
@@ -56,11 +56,11 @@ const RATE_VOUCHED: u32 = 100;
 /// it was sent, and seen_ns, when the answer came that did. The summary's resolution_ns is the width of that bracket
 /// for the whole set.
 ///
-/// Exit codes: 0 all zones seen, 3 not within --limit-s, 130 interrupted, 2 bad input, 1 other errors.
+/// Exit codes: 0 all zones seen, 3 not within --limit, 130 interrupted, 2 bad input, 1 other errors.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_help = "Example: wait until a secondary serves 10,000 zones with serial 7:\n  \
-    dnsrig-engine probe 198.18.0.2 --zones /tmp/zones-10k/zones.list --serial 7 --out zones.arrow")]
+    dnsrig probe 198.18.0.2 --zone-list /tmp/zones-10k/zones.list --serial 7 --out zones.arrow")]
 pub struct Arguments {
     #[command(subcommand)]
     other: Option<Other>,
@@ -81,7 +81,7 @@ pub struct ZonesArguments {
     #[arg(value_name = "ADDRESS[:PORT]", value_parser = target::parse)]
     server: SocketAddr,
     /// The zones: one name a line; what stands behind a TAB is ignored
-    #[arg(long, value_name = "FILE")]
+    #[arg(long = "zone-list", alias = "zones", value_name = "FILE")]
     zones: PathBuf,
     /// Wait for this serial, or a newer one (RFC 1982); without it, any serial will do
     #[arg(long)]
@@ -93,17 +93,17 @@ pub struct ZonesArguments {
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=4096))]
     window: u32,
     /// Give up a poll, and ask again later, after this long; must exceed the round trip time
-    #[arg(long, value_name = "MS", default_value_t = 250, value_parser = clap::value_parser!(u64).range(1..=60_000))]
-    timeout_ms: u64,
+    #[arg(long, value_name = "TIME", default_value = "250ms", value_parser = duration(Duration::from_millis(1)..=MINUTE))]
+    timeout: Duration,
     /// End after this long even if zones are missing (exit code 3)
-    #[arg(long, value_name = "S", default_value = "60", value_parser = parse_seconds)]
-    limit_s: Duration,
+    #[arg(long, value_name = "TIME", default_value = "1m", value_parser = parse_duration)]
+    limit: Duration,
     /// Write a row for each zone to this file (Arrow IPC stream)
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Print progress at most this often, and only when there is any
-    #[arg(long, value_name = "MS", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=60_000))]
-    progress_ms: u64,
+    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = duration(Duration::from_millis(1)..=MINUTE))]
+    progress: Duration,
     /// End when standard input ends
     #[arg(long)]
     until_eof: bool,
@@ -134,8 +134,8 @@ fn run_zones(arguments: &ZonesArguments) -> Result<ExitCode, Failure> {
     let started_ns = clock::monotonic_ns();
     let mut probe = Probe {
         awaited: arguments.serial,
-        limit_ns: started_ns.saturating_add(nanoseconds(arguments.limit_s)),
-        report: Report::new(started_ns, nanoseconds(Duration::from_millis(arguments.progress_ms)), anchors),
+        limit_ns: started_ns.saturating_add(nanoseconds(arguments.limit)),
+        report: Report::new(started_ns, nanoseconds(arguments.progress), anchors),
         core: Core::new(zones.count(), settings),
         zones,
     };
@@ -155,7 +155,7 @@ fn settings(arguments: &ZonesArguments, authority: Authority) -> Settings {
     Settings {
         rate: arguments.rate.unwrap_or(rate),
         window: arguments.window,
-        timeout_ns: nanoseconds(Duration::from_millis(arguments.timeout_ms)),
+        timeout_ns: nanoseconds(arguments.timeout),
         // On a foreign server the rate is a promise about all polls.
         refund: authority == Authority::Rig,
     }

@@ -2,6 +2,7 @@
 
 use std::{
     net::{IpAddr, SocketAddr},
+    ops::RangeInclusive,
     path::PathBuf,
     time::Duration,
 };
@@ -9,8 +10,11 @@ use std::{
 use crate::base::{
     failure::Advice,
     target,
-    units::{parse_changes_per_s, parse_seconds},
+    units::{duration, parse_changes_per_s, parse_duration},
 };
+
+/// How long a change can wait for the next one.
+const PAUSES: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(600);
 
 /// Measure how long a change on a primary takes to each of its secondaries.
 ///
@@ -18,7 +22,7 @@ use crate::base::{
 /// serial. Each secondary is then asked for the SOA, over UDP, until it answers with that serial or a later one; only
 /// while a change is missing there, and at most --poll-rate-per-s times a second. With several zones, changes go round.
 ///
-/// Without --rate, one change is made at a time, and the next one --pause-ms after every secondary had it. With --rate,
+/// Without --rate, one change is made at a time, and the next one --pause after every secondary had it. With --rate,
 /// changes are due at a constant rate.
 ///
 /// For each change and secondary two times bracket the moment of arrival: last_unseen_ns, when the latest poll was sent
@@ -26,11 +30,11 @@ use crate::base::{
 ///
 /// Before the first change the primary is asked for the SOA of each zone, one after the other.
 ///
-/// Exit codes: 0 all changes were seen everywhere, 3 not all within --limit-s or not all accepted, 130 interrupted,
+/// Exit codes: 0 all changes were seen everywhere, 3 not all within --limit or not all accepted, 130 interrupted,
 /// 2 bad input, 1 other errors.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: ten changes, one after the other, seen on two secondaries:\n  \
-    dnsrig-engine propagation --primary 198.18.0.1 --secondary 198.18.0.2 --secondary 198.18.0.3 \\\n    \
+    dnsrig propagation --primary 198.18.0.1 --secondary 198.18.0.2 --secondary 198.18.0.3 \\\n    \
     --zone z000000.example --changes 10 --out propagation.arrow")]
 pub struct Arguments {
     /// The primary, where changes are made: an IP address and perhaps a port
@@ -43,9 +47,9 @@ pub struct Arguments {
     #[arg(long = "zone", value_name = "NAME", required_unless_present = "zones")]
     pub names: Vec<String>,
     /// The zones to change, one a line; what stands behind a TAB is ignored
-    #[arg(long, value_name = "FILE", conflicts_with = "names")]
+    #[arg(long = "zone-list", alias = "zones", value_name = "FILE", conflicts_with = "names")]
     pub zones: Option<PathBuf>,
-    /// So many changes [default: 10, or --rate × --duration-s]
+    /// So many changes [default: 10, or --rate × --duration]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub changes: Option<u32>,
     /// Make changes at this rate a second, whether the earlier ones have arrived or not
@@ -56,23 +60,23 @@ pub struct Arguments {
     #[arg(long, value_name = "NS", requires = "rate", conflicts_with = "tsig")]
     pub made_from_ns: Option<i64>,
     /// For how long to make changes at --rate
-    #[arg(long, value_name = "S", requires = "rate", conflicts_with = "changes", value_parser = parse_seconds)]
-    pub duration_s: Option<Duration>,
+    #[arg(long, value_name = "TIME", requires = "rate", conflicts_with = "changes", value_parser = parse_duration)]
+    pub duration: Option<Duration>,
     /// Without --rate: wait so long between a change that has arrived everywhere and the next one
-    #[arg(long, value_name = "MS", default_value_t = 100, value_parser = clap::value_parser!(u64).range(0..=600_000))]
-    pub pause_ms: u64,
+    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = duration(PAUSES))]
+    pub pause: Duration,
     /// Add up to this much to each pause, spread evenly, so that changes do not fall in step with a server's timers
-    #[arg(long, value_name = "MS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=600_000))]
-    pub pause_spread_ms: u64,
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = duration(PAUSES))]
+    pub pause_spread: Duration,
     /// Give up a change that is not everywhere after this long
-    #[arg(long, value_name = "S", default_value = "30", value_parser = parse_seconds)]
-    pub limit_s: Duration,
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
+    pub limit: Duration,
     /// Give up before the first change if the primary has not shown the SOA of every zone after this long (exit code 1)
-    #[arg(long, value_name = "S", default_value = "600", value_parser = parse_seconds)]
-    pub learn_limit_s: Duration,
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = parse_duration)]
+    pub learn_limit: Duration,
     /// Make no more changes after this long, however few were made; those made before are still waited for
-    #[arg(long, value_name = "S", value_parser = parse_seconds)]
-    pub stop_after_s: Option<Duration>,
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub stop_after: Option<Duration>,
     /// Polls of each secondary a second at most [default: 5000, or 100 with --i-am-authorized]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub poll_rate_per_s: Option<u32>,

@@ -70,7 +70,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     // One socket for all servers: one descriptor to wait for, and whoever answers is told by the address.
     let socket = udp_client::bind(arguments.primary, Some(ANSWERS_WAITING)).map_err(failed)?;
     socket.set_nonblocking(true).map_err(failed)?;
-    let limit = arguments.learn_limit_s;
+    let limit = arguments.learn_limit;
     let learnt = Primary::learn(&socket, arguments.primary, &zones, key, limit, &stop)?;
     let Some(primary) = learnt else { return Ok(Outcome::Interrupted.exit_code()) };
     let anchors = Anchors::start()?;
@@ -134,15 +134,14 @@ fn settings(
     zones: u32,
     start_ns: i64,
 ) -> Result<Settings, PropagationError> {
-    let duration_s = arguments.duration_s.unwrap_or(Duration::from_secs(10)).as_secs_f64();
+    let duration_s = arguments.duration.unwrap_or(Duration::from_secs(10)).as_secs_f64();
     let by_rate = arguments.rate.map_or(10.0, |rate| (rate * duration_s).ceil().max(1.0));
     let changes = arguments.changes.unwrap_or(by_rate.min(1e9) as u32);
     if u64::from(changes) * arguments.secondaries.len() as u64 > SIGHTINGS_MAX {
         return Err(PropagationError::TooMany(format!("more than {SIGHTINGS_MAX} changes times secondaries")));
     }
     let rate = if authority == Authority::Rig { POLL_RATE_DEFAULT } else { POLL_RATE_VOUCHED };
-    let [pause_ns, spread_ns] =
-        [arguments.pause_ms, arguments.pause_spread_ms].map(|ms| nanoseconds(Duration::from_millis(ms)));
+    let [pause_ns, spread_ns] = [arguments.pause, arguments.pause_spread].map(nanoseconds);
     Ok(Settings {
         zones,
         secondaries: arguments.secondaries.len(),
@@ -155,8 +154,8 @@ fn settings(
         poll_rate_per_s: arguments.poll_rate_per_s.unwrap_or(rate),
         poll_timeout_ns: POLL_TIMEOUT_NS,
         accept_timeout_ns: ACCEPT_TIMEOUT_NS,
-        end_ns: arguments.stop_after_s.map_or(i64::MAX, |after| start_ns.saturating_add(nanoseconds(after))),
-        limit_ns: nanoseconds(arguments.limit_s),
+        end_ns: arguments.stop_after.map_or(i64::MAX, |after| start_ns.saturating_add(nanoseconds(after))),
+        limit_ns: nanoseconds(arguments.limit),
     })
 }
 

@@ -68,7 +68,7 @@ impl Advice for LearnError {
                 format!("see `dig +norecurse @{} -p {} {zone} SOA`", primary.ip(), primary.port())
             }
             LearnError::TooLong { .. } => {
-                "raise --learn-limit-s, or change fewer zones: they are asked for one after the other".into()
+                "raise --learn-limit, or change fewer zones: they are asked for one after the other".into()
             }
         }
     }
@@ -281,6 +281,6 @@ mod tests {
         let learnt = Primary::learn(&socket, address, &zones, None, limit, &Stop::new(false).unwrap());
         let error = learnt.err().unwrap();
         assert!(error.sentence.contains("within 0.005 s: 0 of 2 were (a.example: nothing came)"), "{}", error.sentence);
-        assert!(error.hint.contains("--learn-limit-s"));
+        assert!(error.hint.contains("--learn-limit"));
     }
 }

@@ -64,7 +64,7 @@ impl Advice for ReplayError {
             }
             ReplayError::Empty { hint, .. } => hint.clone(),
             ReplayError::Random => "--anonymise needs a key that nobody knows: see getrandom(2)".into(),
-            ReplayError::Arguments(_) => "see the `--help` of this step, such as `dnsrig-engine replay prepare --help`".into(),
+            ReplayError::Arguments(_) => "see the `--help` of this step, such as `dnsrig replay prepare --help`".into(),
             ReplayError::Names(error) => error.hint(),
             ReplayError::Stream(error) => error.hint(),
             ReplayError::Event(error) => error.hint(),

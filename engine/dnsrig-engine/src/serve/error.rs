@@ -42,9 +42,7 @@ impl Advice for ServeError {
     fn hint(&self) -> String {
         use io::ErrorKind::{AddrInUse, PermissionDenied};
         match self {
-            ServeError::Arguments(_) => {
-                "see the `--help` of this server, such as `dnsrig-engine serve zones --help`".into()
-            }
+            ServeError::Arguments(_) => "see the `--help` of this server, such as `dnsrig serve zones --help`".into(),
             ServeError::Bind { address, reason, .. } => match reason.kind() {
                 AddrInUse => "another server has it: end that one, or give another port".into(),
                 PermissionDenied => "ports below 1024 are root's: give others (ADDRESS:PORT, and one for TLS)".into(),

@@ -14,7 +14,7 @@ use crate::{
     base::{
         failure::Failure,
         target::{self, Authority, Endpoint},
-        units::{nanoseconds, parse_duration, parse_number, parse_seconds},
+        units::{nanoseconds, parse_delay, parse_duration, parse_number},
     },
     dns::{xfr::Limits, zone_arguments::ZoneArguments},
     net::{
@@ -69,10 +69,10 @@ pub enum TransportKind {
 /// input.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
-    dnsrig-engine transfer 198.18.0.2 --zones zones.list\n  \
-    dnsrig-engine transfer 198.18.0.2 --zone example --policy one --out /tmp/transfer\n  \
-    dnsrig-engine transfer 198.18.0.2 --catalog catalog.example --transport xot --tsig hmac-sha256:transfer:c2VjcmV0\n  \
-    dnsrig-engine transfer 198.18.0.2 --count 10000 --suffix example --secondaries 100 --source 198.18.1.1-198.18.1.100")]
+    dnsrig transfer 198.18.0.2 --zone-list zones.list\n  \
+    dnsrig transfer 198.18.0.2 --zone example --policy one --out /tmp/transfer\n  \
+    dnsrig transfer 198.18.0.2 --catalog catalog.example --transport xot --tsig hmac-sha256:transfer:c2VjcmV0\n  \
+    dnsrig transfer 198.18.0.2 --count 10000 --suffix example --secondaries 100 --source 198.18.1.1-198.18.1.100")]
 pub struct Arguments {
     /// The primary: an IP address and perhaps a port [default port: 53, with --transport xot 853]
     #[arg(value_name = "PRIMARY[:PORT]", value_parser = target::parse_endpoint)]
@@ -115,8 +115,8 @@ pub struct WantedArguments {
     /// With --on-notify: listen on another port
     #[arg(long, value_name = "PORT", default_value_t = 53, requires = "on_notify", help_heading = "What")]
     pub notify_port: u16,
-    /// Begin again with the first zone when all have ended, until --duration-s is over
-    #[arg(long, requires = "duration_s", help_heading = "What")]
+    /// Begin again with the first zone when all have ended, until --duration is over
+    #[arg(long, requires = "duration", help_heading = "What")]
     pub repeat: bool,
 }
 
@@ -202,8 +202,8 @@ pub struct LimitArguments {
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_positive, help_heading = "Limits")]
     pub timeout: i64,
     /// Give up a transfer so long after its first message; two hours are what BIND has (max-transfer-time-in)
-    #[arg(long, value_name = "S", default_value = "7200", value_parser = parse_seconds, help_heading = "Limits")]
-    pub time_max_s: Duration,
+    #[arg(long, value_name = "TIME", default_value = "2h", value_parser = parse_duration, help_heading = "Limits")]
+    pub time_max: Duration,
     /// A zone has no more bytes than this
     #[arg(long, value_name = "N", default_value_t = 10_000_000_000, value_parser = clap::value_parser!(u64).range(1..), help_heading = "Limits")]
     pub bytes_max: u64,
@@ -214,8 +214,8 @@ pub struct LimitArguments {
     #[arg(long, value_name = "N", value_parser = parse_rate, help_heading = "Limits")]
     pub rate: Option<f64>,
     /// End after so long
-    #[arg(long, value_name = "S", value_parser = parse_seconds, help_heading = "Limits")]
-    pub duration_s: Option<Duration>,
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Limits")]
+    pub duration: Option<Duration>,
 }
 
 /// What is done with what comes.
@@ -244,7 +244,7 @@ pub struct InstrumentArguments {
     #[arg(long, value_name = "DIR", help_heading = "Instrument")]
     pub out: Option<PathBuf>,
     /// With --out: look at the connections (TCP_INFO) this often; 0: never
-    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = parse_duration, help_heading = "Instrument")]
+    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = parse_delay, help_heading = "Instrument")]
     pub info_interval: i64,
     /// Print JSON lines on a terminal too
     #[arg(long, help_heading = "Instrument")]
@@ -286,7 +286,7 @@ impl Arguments {
             serial_before: wanted.serial,
             retry: Retry { times: limits.retries, after_ns: limits.retry_after },
             timeout_ns: limits.timeout,
-            time_ns_max: nanoseconds(limits.time_max_s),
+            time_ns_max: nanoseconds(limits.time_max),
             limits: Limits { bytes_max: limits.bytes_max, records_max: limits.records_max, messages_max: MESSAGES_MAX },
             records_expected: self.checks.expect_records,
             rate: limits.rate.or(vouched).map(|rate| rate * share),
@@ -363,7 +363,7 @@ impl Arguments {
 }
 
 fn parse_positive(text: &str) -> Result<i64, String> {
-    match parse_duration(text)? {
+    match parse_delay(text)? {
         0..1_000_000 => Err("at least 1ms".into()),
         ns => Ok(ns),
     }

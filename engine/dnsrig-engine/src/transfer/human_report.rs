@@ -110,7 +110,7 @@ fn advice(outcome: &str, summary: &Summary) -> String {
         "no-progress" => {
             "messages or parts of one came, but no record for as long as --timeout says: see the primary's log"
         }
-        "too-long" => "records came for as long as --time-max-s says: the zone has no end, or raise it",
+        "too-long" => "records came for as long as --time-max says: the zone has no end, or raise it",
         "soa-missing" => "the answer does not begin with the SOA of the zone",
         "soa-different" => "the answer ends with another SOA than it begins with, or its serials make no chain",
         "out-of-zone" => {

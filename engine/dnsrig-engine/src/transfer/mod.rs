@@ -44,12 +44,12 @@ pub enum TransferError {
 impl Advice for TransferError {
     fn hint(&self) -> String {
         match self {
-            TransferError::Arguments(_) => "see `dnsrig-engine transfer --help`".into(),
+            TransferError::Arguments(_) => "see `dnsrig transfer --help`".into(),
             TransferError::Sockets(server, _) => format!("see `ip route get {}`, and `ulimit -n`", server.ip()),
             TransferError::Notify(..) => {
                 "run it as root on a host where no DNS server listens (ss -lpn), or take another --notify-port".into()
             }
-            TransferError::Interrupted => "start it again, or name the zones with --zones".into(),
+            TransferError::Interrupted => "start it again, or name the zones with --zone-list".into(),
         }
     }
 

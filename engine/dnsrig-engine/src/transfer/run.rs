@@ -228,7 +228,7 @@ impl Team {
         let stopping = Arc::new(AtomicBool::new(false));
         let start_ns = clock::monotonic_ns();
         let deadline_ns =
-            arguments.limits.duration_s.map_or(i64::MAX, |duration| start_ns.saturating_add(nanoseconds(duration)));
+            arguments.limits.duration.map_or(i64::MAX, |duration| start_ns.saturating_add(nanoseconds(duration)));
         let mut workers = Vec::new();
         let mut first = 0;
         for thread in 0..threads {

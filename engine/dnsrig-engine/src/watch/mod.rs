@@ -11,7 +11,7 @@ pub mod schedule;
 pub mod sockets;
 mod source;
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use serde::Serialize;
 
@@ -22,6 +22,7 @@ use crate::base::{
     output,
     row_writer::RowWriter,
     stop::{Stop, Wake},
+    units::{MINUTE, duration, nanoseconds, parse_duration},
 };
 use host::{FILE_BYTES_MAX, HostArgument, Watched};
 use rows::Row;
@@ -41,31 +42,31 @@ const FLUSH_INTERVAL_NS: i64 = 1_000_000_000;
 /// 256 of them, each with what TCP_INFO (tcp(7)) says of it.
 ///
 /// Rows are host, source, metric, time_ns, value; counters are written as the kernel counts them. A namespace stays
-/// alive until `watch` ends, even if it is deleted. It ends after --duration-s, by
+/// alive until `watch` ends, even if it is deleted. It ends after --duration, by
 /// a signal (SIGTERM, SIGINT, SIGHUP, SIGQUIT), or, with --until-eof, when standard input ends.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: ten seconds of a secondary on a machine with both versions of cgroups:\n  \
-    dnsrig-engine watch --duration-s 10 --out samples.arrow --host \\\n    \
+    dnsrig watch --duration 10s --out samples.arrow --host \\\n    \
     secondary,netns=/run/netns/secondary,cgroup=/sys/fs/cgroup/memory/secondary,cgroup=/sys/fs/cgroup/unified/secondary")]
 pub struct Arguments {
     /// A host: its name, its network namespace, its cgroup in each hierarchy that it is in, whether to list its sockets
     #[arg(long, value_name = "NAME[,netns=PATH][,cgroup=DIR]...[,sockets]", value_parser = host::parse_host)]
     host: Vec<HostArgument>,
     /// The time between samples
-    #[arg(long, value_name = "MS", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=60_000))]
-    interval_ms: u64,
+    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = duration(Duration::from_millis(1)..=MINUTE))]
+    interval: Duration,
     /// The file for the rows (Arrow IPC stream)
     #[arg(long, value_name = "FILE", default_value = "samples.arrow")]
     out: PathBuf,
     /// The time between listings of sockets
-    #[arg(long, value_name = "MS", default_value_t = 200, value_parser = clap::value_parser!(u64).range(10..=60_000))]
-    sockets_interval_ms: u64,
+    #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = duration(Duration::from_millis(10)..=MINUTE))]
+    sockets_interval: Duration,
     /// The file for the rows of sockets (Arrow IPC stream), made only if a host has `sockets`
     #[arg(long, value_name = "FILE", default_value = "sockets.arrow")]
     sockets_out: PathBuf,
     /// End after this long
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
-    duration_s: Option<u64>,
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    duration: Option<Duration>,
     /// End when standard input ends
     #[arg(long)]
     until_eof: bool,
@@ -88,9 +89,7 @@ struct Summary {
 
 /// Samples until someone ends it.
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    // The arguments' ranges keep these products far from overflow.
-    let [interval_ns, sockets_interval_ns] =
-        [arguments.interval_ms, arguments.sockets_interval_ms].map(|interval| interval.cast_signed() * 1_000_000);
+    let [interval_ns, sockets_interval_ns] = [arguments.interval, arguments.sockets_interval].map(nanoseconds);
     output::check(&[Some(&arguments.out), Some(&arguments.sockets_out)], &[])?;
     let stop = Stop::new(arguments.until_eof)?;
     let mut watched = Watched::open(&arguments.host)?;
@@ -100,7 +99,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let rows = rows::create(&arguments.out, &watched.series, rows_per_flush)?;
     let mut anchors = Anchors::start()?;
     let started_ns = clock::monotonic_ns();
-    let end_ns = arguments.duration_s.map_or(i64::MAX, |seconds| started_ns + seconds.cast_signed() * 1_000_000_000);
+    let end_ns = arguments.duration.map_or(i64::MAX, |duration| started_ns + nanoseconds(duration));
     let mut sampler = Sampler { watched, rows, sockets, buffer: vec![0; FILE_BYTES_MAX] };
     let mut schedule = Schedule::new(started_ns, interval_ns);
     let mut listing = Schedule::new(started_ns, sockets_interval_ns);

@@ -134,11 +134,11 @@ pub fn load(server: SocketAddr, transport: &str, arguments: &[&str]) -> Value {
     let folder = tempfile::tempdir().unwrap();
     let queries = folder.path().join("queries.txt");
     std::fs::write(&queries, "www.example.com A\nmail.example.com AAAA\n").unwrap();
-    let timeout: &[&str] = if arguments.contains(&"--timeout-s") { &[] } else { &["--timeout-s", "0.2"] };
+    let timeout: &[&str] = if arguments.contains(&"--timeout") { &[] } else { &["--timeout", "0.2s"] };
     let output = Command::new(env!("CARGO_BIN_EXE_dnsrig-engine"))
         .args(["load", &server.to_string(), "--transport", transport, "--queries"])
         .arg(&queries)
-        .args(["--duration-s", "0.5", "--interval-s", "0.1"])
+        .args(["--duration", "0.5s", "--interval", "0.1s"])
         .args(timeout)
         .args(arguments)
         .output()

@@ -48,9 +48,9 @@ impl Advice for StreamError {
             StreamError::Write(..) => {
                 "give a path in a directory that exists, with room left (df), and writable for you"
             }
-            StreamError::Other { .. } => "make a stream of a capture with `dnsrig-engine replay prepare`",
+            StreamError::Other { .. } => "make a stream of a capture with `dnsrig replay prepare`",
             StreamError::Version { .. } => "use the dnsrig that made it, or make it anew with `replay prepare`",
-            StreamError::Damaged { .. } => "copy it again, or make it anew with `dnsrig-engine replay prepare`",
+            StreamError::Damaged { .. } => "copy it again, or make it anew with `dnsrig replay prepare`",
             StreamError::Record { .. } => "this is a fault of dnsrig: please report it",
         }
         .into()

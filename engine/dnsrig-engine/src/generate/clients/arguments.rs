@@ -1,17 +1,20 @@
 //! What `generate clients` is told. Each default has its source.
 
-use std::{collections::BTreeSet, path::PathBuf};
+use std::{collections::BTreeSet, ops::RangeInclusive, path::PathBuf, time::Duration};
 
 use clap::{ArgMatches, Command, parser::ValueSource, value_parser};
 use domain::base::iana::Rtype;
 
 use crate::{
-    base::units::{parse_number, parse_share},
+    base::units::{duration, parse_delay, parse_number, parse_share},
     dns::query_options::UDP_PAYLOAD_BYTES_MIN,
 };
 
 /// The most clients.
 pub const CLIENTS_MAX: u32 = 10_000_000;
+
+/// How long a stream can be.
+const DURATIONS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(10_000_000);
 
 /// Make a stream of a population of clients, where no capture can be had.
 ///
@@ -21,14 +24,14 @@ pub const CLIENTS_MAX: u32 = 10_000_000;
 /// with `-nx`, or it is the reverse name of an address in 10.0.0.0/8. The same arguments give the same bytes.
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = "Example: ten minutes of 9,000 queries a second, and the names for a server:\n  \
-    dnsrig-engine generate clients --clients 100000 --qps 9000 --duration-s 600 \\\n    \
+    dnsrig generate clients --clients 100000 --qps 9000 --duration 600s \\\n    \
     --out clients.stream --names-out names\n  \
-    dnsrig-engine replay describe clients.stream\n\n\
+    dnsrig replay describe clients.stream\n\n\
     Example: clients of a TLD's servers are resolvers, most of which ask with DO and without RD:\n  \
-    dnsrig-engine generate clients --clients 20000 --qps 5000 --duration-s 60 --out tld.stream \\\n    \
+    dnsrig generate clients --clients 20000 --qps 5000 --duration 60s --out tld.stream \\\n    \
     --names tld/zones.list --types A=70,AAAA=20,DS=10 --edns-share 95% --do-share 80% --no-recursion-desired\n\n\
     Example: a population like the clients of a capture, and how well it fits:\n  \
-    dnsrig-engine generate clients --like captured.stream --out population.stream")]
+    dnsrig generate clients --like captured.stream --out population.stream")]
 pub struct Arguments {
     #[command(flatten)]
     pub given: Given,
@@ -46,14 +49,14 @@ pub struct Arguments {
     #[arg(long, value_name = "QPS", required_unless_present = "like", value_parser = parse_qps)]
     pub qps: Option<f64>,
     /// How long the stream is
-    #[arg(long, value_name = "SECONDS", required_unless_present = "like", value_parser = parse_duration_s)]
-    pub duration_s: Option<f64>,
+    #[arg(long, value_name = "TIME", required_unless_present = "like", value_parser = duration(DURATIONS))]
+    pub duration: Option<Duration>,
     /// Fit the population to one half of this stream's clients, and test it on the other half
     ///
     /// A table says what was fitted, and beside each quantity of the other half what came out: inside or outside an
     /// interval, by bootstrap over clients. What a stream cannot tell keeps its default, and that is said;
     /// options that are given stay as given. No name of the stream is asked for, unless --names has it. Without
-    /// --clients, --qps and --duration-s they are the stream's.
+    /// --clients, --qps and --duration they are the stream's.
     #[arg(long, value_name = "STREAM")]
     pub like: Option<PathBuf>,
     #[command(flatten)]
@@ -77,7 +80,7 @@ pub struct Size {
 impl Arguments {
     /// None where a part of it was not said.
     pub fn size(&self) -> Option<Size> {
-        Some(Size { clients: self.clients?, qps: self.qps?, duration_s: self.duration_s? })
+        Some(Size { clients: self.clients?, qps: self.qps?, duration_s: self.duration?.as_secs_f64() })
     }
 }
 
@@ -188,13 +191,13 @@ pub struct Habits {
     #[arg(long, value_name = "N", default_value_t = 397, value_parser = value_parser!(u32).range(1..=10_000))]
     pub page_max: u32,
     /// The mean time between two queries of a page, in milliseconds. No figure is published
-    #[arg(long, value_name = "MS", default_value = "100", value_parser = parse_gap_ms)]
+    #[arg(long = "page-gap", value_name = "TIME", default_value = "100ms", value_parser = parse_gap_ms)]
     pub page_gap_ms: f64,
     /// The share of queries that are sent again, flagged as retransmissions; 0.8 % of a BIND's were duplicates
     #[arg(long, value_name = "SHARE", default_value = "0.8%", value_parser = parse_share)]
     pub repeats: f64,
     /// After so many milliseconds a query is sent again. Stubs wait from 1 s (Windows) to 5 s (glibc)
-    #[arg(long, value_name = "MS", default_value = "1000", value_parser = parse_gap_ms)]
+    #[arg(long = "repeat-after", value_name = "TIME", default_value = "1s", value_parser = parse_gap_ms)]
     pub repeat_after_ms: f64,
 }
 
@@ -253,10 +256,6 @@ fn parse_qps(text: &str) -> Result<f64, String> {
     parse_number(text, 0.001..=1e7, "queries a second")
 }
 
-fn parse_duration_s(text: &str) -> Result<f64, String> {
-    parse_number(text, 0.001..=1e7, "seconds")
-}
-
 fn parse_exponent(text: &str) -> Result<f64, String> {
     parse_number(text, 0.0..=5.0, "an exponent")
 }
@@ -269,8 +268,9 @@ fn parse_page(text: &str) -> Result<f64, String> {
     parse_number(text, 1.0..=1000.0, "queries")
 }
 
+/// Reads a duration of at most a minute, as milliseconds.
 fn parse_gap_ms(text: &str) -> Result<f64, String> {
-    parse_number(text, 0.0..=60_000.0, "milliseconds")
+    parse_delay(text).map(|gap_ns| gap_ns as f64 / 1e6)
 }
 
 /// Reads a type and its weight, such as `A=87.9`.

@@ -51,7 +51,7 @@ proptest! {
     ) {
         let [once, missing, page_share, repeats, edns, tcp] = shares;
         let arguments = arguments(&format!(
-            "--seed {seed} --clients {clients} --qps {qps} --duration-s 1 --spread {spread} --once {once} \
+            "--seed {seed} --clients {clients} --qps {qps} --duration 1s --spread {spread} --once {once} \
              --missing {missing} --page-share {page_share} --repeats {repeats} --edns-share {edns} --do-share 0 \
              --tcp-share {tcp}"
         ));
@@ -81,7 +81,7 @@ fn share<T>(all: &[T], holds: impl Fn(&T) -> bool) -> f64 {
 
 #[test]
 fn the_defaults_are_as_published() {
-    let arguments = arguments("--clients 20000 --qps 2000 --duration-s 100");
+    let arguments = arguments("--clients 20000 --qps 2000 --duration 100s");
     let table = table();
     let all = records(&arguments, &table);
     // 200,000 queries in bursts: their number has a deviation of about 1,400.
@@ -110,7 +110,7 @@ fn the_defaults_are_as_published() {
 
 #[test]
 fn a_sample_is_some_clients_or_some_queries_of_the_same_population() {
-    let words = "--clients 2000 --qps 2000 --duration-s 20";
+    let words = "--clients 2000 --qps 2000 --duration 20s";
     let table = table();
     let messages = |more: &str| {
         let all = records(&arguments(&format!("{words} {more}")), &table);
@@ -141,7 +141,7 @@ fn a_sample_is_some_clients_or_some_queries_of_the_same_population() {
 fn a_page_has_as_many_queries_as_published() {
     // One page at a time: a client that asks again within a second is still on the same one.
     let arguments = arguments(
-        "--clients 1 --qps 0.1 --duration-s 200000 --page-share 1 --repeats 0 --page-gap-ms 1 --names-count 10",
+        "--clients 1 --qps 0.1 --duration 200000s --page-share 1 --repeats 0 --page-gap 1ms --names-count 10",
     );
     let table = table();
     let all = records(&arguments, &table);
@@ -167,7 +167,7 @@ fn names_are_asked_for_types_that_they_have() {
     let table = NameTable::read(&path).unwrap();
     let asked = |words: &str| {
         let plan =
-            format!("--clients 10 --qps 1000 --duration-s 5 --missing 0 --once 0 --types A=5,AAAA=4,DS=1 {words}");
+            format!("--clients 10 --qps 1000 --duration 5s --missing 0 --once 0 --types A=5,AAAA=4,DS=1 {words}");
         let mut asked: HashMap<String, HashMap<Rtype, usize>> = HashMap::new();
         for (_, _, _, _, message) in records(&arguments(&plan), &table) {
             let message = Message::from_octets(message).unwrap();
@@ -190,6 +190,6 @@ fn names_are_asked_for_types_that_they_have() {
 
 #[test]
 fn another_seed_is_another_population() {
-    let of = |seed: u64| records(&arguments(&format!("--clients 50 --qps 100 --duration-s 2 --seed {seed}")), &table());
+    let of = |seed: u64| records(&arguments(&format!("--clients 50 --qps 100 --duration 2s --seed {seed}")), &table());
     assert_ne!(of(1), of(2));
 }

@@ -69,7 +69,7 @@ const WRITE_BYTES: usize = 1 << 20;
 /// for a validator.
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = "Example: a zone of a million delegations, named example:\n  \
-    dnsrig-engine generate tld --delegations 1000000 --out /tmp/tld-1m\n  \
+    dnsrig generate tld --delegations 1000000 --out /tmp/tld-1m\n  \
     cat /tmp/tld-1m/dataset.json")]
 pub struct Arguments {
     /// How many delegations

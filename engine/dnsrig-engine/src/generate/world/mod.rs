@@ -33,8 +33,8 @@ use crate::{
 /// for other worlds, give it the names that --names-out writes.
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = "Example: a million zones, of which all have a wildcard, and clients who ask for them:\n  \
-    dnsrig-engine generate world --zones 1000000 --set zones.wildcard=1.0 --out world.toml --names-out names\n  \
-    dnsrig-engine generate clients --names names --clients 1000 --qps 1000 --duration-s 60 --out clients.stream")]
+    dnsrig generate world --zones 1000000 --set zones.wildcard=1.0 --out world.toml --names-out names\n  \
+    dnsrig generate clients --names names --clients 1000 --qps 1000 --duration 60s --out clients.stream")]
 pub struct Arguments {
     /// The file to make; what stands there is replaced
     #[arg(long, value_name = "FILE")]

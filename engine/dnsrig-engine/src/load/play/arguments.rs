@@ -6,12 +6,12 @@ use super::classes::{self, Class, TransportChoice};
 use crate::{
     base::{
         target::{self, Authority, Endpoint},
-        units::parse_number,
+        units::{duration, nanoseconds, parse_number},
     },
     dns::stream::Header,
     load::{
         LoadError,
-        arguments::{Instrument, RATE_VOUCHED_QPS, check_intervals, parse_seconds, parse_timeout},
+        arguments::{DURATIONS, Instrument, RATE_VOUCHED_QPS, TIMEOUTS, check_intervals},
         in_flight,
     },
     net::prefix::{self, Prefix},
@@ -65,13 +65,13 @@ pub enum Retransmissions {
 /// early-data=yes: with a resumed session, queries go before the handshake is done (0-RTT, RFC 8446 §2.3) if the
 /// server's ticket permits it. What the server does not take so is sent again after the handshake.
 ///
-/// What a class leaves out is as with all other clients, whose settings are --transport and --idle-timeout-s,
+/// What a class leaves out is as with all other clients, whose settings are --transport and --idle-timeout,
 /// connections that are reused, sessions that are resumed, and no early data. The summary tells of each class.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
-    dnsrig-engine replay play clients.stream --server 127.0.0.1:5300 --clients-from 127.1.0.0/16\n  \
-    dnsrig-engine replay play clients.stream --server 198.18.0.2 --clients-from 198.19.0.0/16 --speed 2\n  \
-    dnsrig-engine replay play clients.stream --server 198.18.0.2 --clients-from 198.19.0.0/16 \\\n    \
+    dnsrig replay play clients.stream --server 127.0.0.1:5300 --clients-from 127.1.0.0/16\n  \
+    dnsrig replay play clients.stream --server 198.18.0.2 --clients-from 198.19.0.0/16 --speed 2\n  \
+    dnsrig replay play clients.stream --server 198.18.0.2 --clients-from 198.19.0.0/16 \\\n    \
     --class share=20%,transport=dot,idle=30s,early-data=yes --class share=5%,transport=tcp,reuse=no")]
 pub struct Arguments {
     /// The stream, as `replay prepare` writes it
@@ -91,11 +91,11 @@ pub struct Arguments {
     #[arg(long, value_name = "FACTOR", value_parser = parse_speed, help_heading = "When")]
     speed: Option<f64>,
     /// Send for so long at most [default: the whole stream]
-    #[arg(long, value_name = "S", value_parser = parse_seconds, help_heading = "When")]
-    pub duration_s: Option<Duration>,
+    #[arg(long, value_name = "TIME", value_parser = duration(DURATIONS), help_heading = "When")]
+    pub duration: Option<Duration>,
     /// Give a query up after so long
-    #[arg(long, value_name = "S", default_value = "2", value_parser = parse_timeout, help_heading = "When")]
-    pub timeout_s: Duration,
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = duration(TIMEOUTS), help_heading = "When")]
+    pub timeout: Duration,
     /// Queries that clients had sent again
     #[arg(long, value_enum, default_value = "as-captured", help_heading = "When")]
     pub retransmissions: Retransmissions,
@@ -107,7 +107,7 @@ pub struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=16_384), help_heading = "Clients")]
     pub ports: u32,
     /// Which of these ports a query leaves by
-    #[arg(long, value_enum, default_value = "fresh", help_heading = "Clients")]
+    #[arg(long = "source-port", alias = "port", value_enum, default_value = "fresh", help_heading = "Clients")]
     pub port: PortChoice,
 
     /// So many connections over TCP, and as many over DoT, may be open at a time; one client more closes the one that
@@ -115,8 +115,8 @@ pub struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 2_048, value_parser = clap::value_parser!(u32).range(1..=65_536), help_heading = "Clients")]
     pub connections: u32,
     /// Close a connection after so long without a query
-    #[arg(long, value_name = "S", default_value = "10", value_parser = parse_seconds, help_heading = "Clients")]
-    pub idle_timeout_s: Duration,
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration(DURATIONS), help_heading = "Clients")]
+    pub idle_timeout: Duration,
     /// Give a share of the clients settings of their own, such as share=20%,transport=dot,idle=30s; may be repeated
     #[arg(long = "class", value_name = "SETTINGS", value_parser = classes::parse, help_heading = "Clients")]
     classes: Vec<classes::Asked>,
@@ -149,7 +149,7 @@ impl Arguments {
         let rest = Class {
             share: 1.0,
             transport: self.transport,
-            idle_timeout_s: self.idle_timeout_s.as_secs_f64(),
+            idle_timeout_s: self.idle_timeout.as_secs_f64(),
             reuse: true,
             resumption: true,
             early_data: false,
@@ -166,7 +166,7 @@ impl Arguments {
         let whole_ns = (header.duration_ns as f64 / self.speed()) as i64;
         // The last query is due at the very end.
         let whole_ns = whole_ns.saturating_add(1);
-        self.duration_s.map_or(whole_ns, |longest| whole_ns.min(crate::base::units::nanoseconds(longest)))
+        self.duration.map_or(whole_ns, |longest| whole_ns.min(nanoseconds(longest)))
     }
 
     /// Queries a second on average.
@@ -179,7 +179,7 @@ impl Arguments {
     pub fn ports(&self, header: &Header) -> Result<(usize, usize), LoadError> {
         let ports = (self.ports / self.threads) as usize;
         let parts = f64::from(self.threads * self.instrument.segment.of);
-        let outstanding = self.mean_qps(header) * self.timeout_s.as_secs_f64() / parts;
+        let outstanding = self.mean_qps(header) * self.timeout.as_secs_f64() / parts;
         let fitting = outstanding * 2.0 / in_flight::TABLE_MAX as f64 * f64::from(self.threads);
         let least = if ports == 0 { None } else { in_flight::table_for(outstanding, ports) };
         let table = least.map(|_| in_flight::table_for(outstanding * PEAK, ports).unwrap_or(in_flight::TABLE_MAX));
@@ -195,7 +195,7 @@ impl Arguments {
     /// What does not fit together, or the stream.
     pub fn check(&self, header: &Header, authority: Authority) -> Result<(), LoadError> {
         let wrong = |text| Err(LoadError::Arguments(text));
-        check_intervals(self.timeout_s, self.instrument.interval_s)?;
+        check_intervals(self.timeout, self.instrument.interval)?;
         if header.queries == 0 {
             return wrong(format!("{} has no queries", self.stream.display()));
         }

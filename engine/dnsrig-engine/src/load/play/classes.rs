@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::{
-    base::units::{nanoseconds, parse_seconds, parse_share},
+    base::units::{nanoseconds, parse_duration, parse_share},
     dns::stream::Transport,
     load::{LoadError, classes::CLASSES_MAX, stream::Usage},
 };
@@ -14,7 +14,7 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TransportChoice {
-    /// As they came; those of DoH and DoQ over DoT.
+    /// As captured. Queries over DoH and DoQ are sent over DoT
     AsCaptured,
     Udp,
     Tcp,
@@ -152,10 +152,7 @@ fn parse_transport(text: &str) -> Result<TransportChoice, String> {
 }
 
 fn parse_idle(text: &str) -> Result<f64, String> {
-    let seconds = text.strip_suffix('s').and_then(|number| parse_seconds(number).ok());
-    seconds
-        .map(|seconds| seconds.as_secs_f64())
-        .ok_or_else(|| "expected seconds behind idle=, such as 30s or 0.5s".into())
+    parse_duration(text).map(|idle| idle.as_secs_f64())
 }
 
 fn parse_yes(key: &str, text: &str) -> Result<bool, String> {
@@ -216,8 +213,7 @@ mod tests {
             ("share=101%", "from 0% to 100%"),
             ("share=1%,share=2%", "given twice"),
             ("share=1%,transport=doq", "udp, tcp or dot"),
-            ("share=1%,idle=30", "such as 30s"),
-            ("share=1%,idle=300ms", "such as 30s"),
+            ("share=1%,idle=30", "write 30s or 30ms"),
             ("share=1%,reuse=1", "yes or no behind reuse="),
             ("share=1%,early-data=yes,resumption=no", "resumed session"),
             ("share=1%,early-data=yes,transport=tcp", "transport=dot"),

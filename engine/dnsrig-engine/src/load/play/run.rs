@@ -52,7 +52,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let classes = arguments.classes()?;
     let connections = if has_connections(&classes) { 2 * arguments.connections } else { 0 };
     open_files::allow(u64::from(arguments.ports + connections), "--ports or --connections")?;
-    let supervision = Supervision::start(&arguments.instrument, arguments.timeout_s)?;
+    let supervision = Supervision::start(&arguments.instrument, arguments.timeout)?;
     let (reporter, skipped) = (supervision.reporter, Arc::new(Skipped::default()));
     let mut team = equip(arguments, &classes, &header, &skipped, supervision)?;
     reporter.say(|| opening(arguments, &header));
@@ -63,11 +63,11 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let start_ns = team.only_start_ns()?;
     let model = Model::Stream { qps: arguments.mean_qps(&header) };
     let period = Period { model, start_ns, end_ns: start_ns + arguments.sending_ns(&header), seed: 0 };
-    let interval_ns = nanoseconds(arguments.instrument.interval_s);
+    let interval_ns = nanoseconds(arguments.instrument.interval);
     let summary = Summary {
         segment: arguments.instrument.segment.if_shared(),
-        interval_s: arguments.instrument.interval_s.as_secs_f64(),
-        timeout_ns: nanoseconds(arguments.timeout_s),
+        interval_s: arguments.instrument.interval.as_secs_f64(),
+        timeout_ns: nanoseconds(arguments.timeout),
         clients: arguments.instrument.segment.clients(header.clients) as usize,
         threads: arguments.threads as usize,
         ..Summary::default()
@@ -100,7 +100,7 @@ fn equip(
     let (ports, table) = arguments.ports(header)?;
     let keeps_port = arguments.port == PortChoice::Kept;
     let clients = header.clients as usize;
-    let timeout_ns = nanoseconds(arguments.timeout_s);
+    let timeout_ns = nanoseconds(arguments.timeout);
     let (speed, retransmissions) = (arguments.speed(), arguments.retransmissions == Retransmissions::AsCaptured);
     let shares: Vec<_> = classes[1..].iter().map(|class| class.share).collect();
     let members = Classes::by_shares(clients, &shares, arguments.class_seed);
@@ -132,7 +132,7 @@ fn equip(
             table,
         };
         let totals = ClientTotals::new(clients, arguments.out.is_some()).with_classes(members.clone());
-        let interval_stats = IntervalStats::with_totals(nanoseconds(arguments.instrument.interval_s), totals);
+        let interval_stats = IntervalStats::with_totals(nanoseconds(arguments.instrument.interval), totals);
         let mut in_flight = InFlight::new(settings, interval_stats);
         in_flight.rows = arguments.instrument.rows(part, 0);
         let addresses = ClientAddresses { prefix: arguments.clients_from, segment };
@@ -174,7 +174,7 @@ fn with_connections(
             burst: 1,
             close: Close::Fin,
             bytes_max,
-            timeout_ns: nanoseconds(arguments.timeout_s),
+            timeout_ns: nanoseconds(arguments.timeout),
         };
         stream::Stream::open_many(server, many, connections, settings)
     };
@@ -207,6 +207,6 @@ fn opening(arguments: &Arguments, header: &Header) -> String {
         grouped(header.queries),
         grouped(header.clients),
         arguments.ports,
-        arguments.timeout_s.as_secs_f64(),
+        arguments.timeout.as_secs_f64(),
     )
 }

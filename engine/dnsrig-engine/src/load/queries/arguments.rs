@@ -35,7 +35,7 @@ pub struct QueryArguments {
     /// A zone a line; what stands behind a TAB is ignored. If dataset.json lies beside the list, the names in the zones
     /// are known: those of `generate zones` that have the type, or the delegations of `generate tld`, whose answers are
     /// referrals. Otherwise the apex of each zone is asked for.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long = "zone-list", alias = "zones", value_name = "FILE")]
     pub zones: Option<PathBuf>,
     /// The types to ask for, in turn; one that stands there twice is asked for twice as often
     ///
@@ -92,7 +92,7 @@ impl QueryArguments {
         match (&self.queries, &self.zones) {
             (Some(path), None) => file::read(path, options),
             (None, Some(list)) => generated::prepare(list, &self.plan(), options),
-            _ => Err(QueryError::Arguments("exactly one of --queries and --zones must be given")),
+            _ => Err(QueryError::Arguments("exactly one of --queries and --zone-list must be given")),
         }
     }
 

@@ -33,10 +33,10 @@ fn first(words: &str) -> Message<Vec<u8>> {
 
 #[test]
 fn exactly_one_source_is_given() {
-    assert!(parse("").unwrap_err().contains("<--queries <FILE>|--zones <FILE>>"));
-    assert!(parse("--queries a --zones b").unwrap_err().contains("cannot be used with"));
+    assert!(parse("").unwrap_err().contains("<--queries <FILE>|--zone-list <FILE>>"));
+    assert!(parse("--queries a --zone-list b").unwrap_err().contains("cannot be used with"));
     assert!(parse("--queries a").is_ok());
-    assert!(parse("--zones a --types A,AAAA --popularity zipf:0.9 --missing 10% --sequence 5").is_ok());
+    assert!(parse("--zone-list a --types A,AAAA --popularity zipf:0.9 --missing 10% --sequence 5").is_ok());
     for generated in ["--types A", "--popularity zipf", "--missing 0.1", "--sequence 5"] {
         assert!(parse(&format!("--queries a {generated}")).is_err(), "{generated}");
     }
@@ -57,10 +57,10 @@ fn what_is_out_of_range_is_told() {
         ("--sequence 0", "1..="),
         ("--sequence 16777217", "1..="),
     ] {
-        let sentence = parse(&format!("--zones a {words}")).unwrap_err();
+        let sentence = parse(&format!("--zone-list a {words}")).unwrap_err();
         assert!(sentence.contains(part), "{words}: {sentence}");
     }
-    assert_eq!(parse("--zones a --missing 12.5%").unwrap().missing, 0.125);
+    assert_eq!(parse("--zone-list a --missing 12.5%").unwrap().missing, 0.125);
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn a_list_of_zones_is_asked_with_all_its_arguments() {
     let list = directory.path().join("zones.list");
     fs::write(&list, "a.example\nb.example\n").unwrap();
     let prepare = |words: &str| {
-        let line = format!("--zones {} --sequence 40 --types SOA,NS {words}", list.display());
+        let line = format!("--zone-list {} --sequence 40 --types SOA,NS {words}", list.display());
         asked(&parse(&line).unwrap().prepare().unwrap())
     };
     let queries = prepare("");

@@ -46,7 +46,7 @@ impl Advice for QueryError {
                     .into()
             }
             QueryError::Zone { .. } => "leave that zone out of the list, or lower --missing or --sequence".into(),
-            QueryError::Arguments(_) => "see `dnsrig-engine load --help`".into(),
+            QueryError::Arguments(_) => "see `dnsrig load --help`".into(),
         }
     }
 

@@ -45,13 +45,13 @@ fn equal_lines_stay_apart_and_the_order_begins_anew() {
 fn an_unreadable_line_is_named() {
     assert_eq!(
         fault(b"a A\nb\n"),
-        "file, line 2: no type after the name `b`: a line is a name and a type. A list of names alone is for --zones"
+        "file, line 2: no type after the name `b`: a line is a name and a type. A list of names alone is for --zone-list"
     );
     assert_eq!(fault(b"\n\na B"), "file, line 3: `B` is no type, such as A, HTTPS or TYPE65");
     assert_eq!(fault(b"a A IN"), "file, line 1: `IN` after the type: a line is a name and a type");
     assert_eq!(fault(b"a..b A"), "file, line 1: `a..b`: an empty label: a dot where none may stand");
     assert_eq!(fault(b"a IN A"), "file, line 1: `IN` is no type, such as A, HTTPS or TYPE65");
-    assert!(fault(b"a AXFR").contains("use `dnsrig-engine transfer`"));
+    assert!(fault(b"a AXFR").contains("use `dnsrig transfer`"));
     assert!(parse_bytes(b"a B").unwrap_err().hint().contains("www.example A"));
 }
 

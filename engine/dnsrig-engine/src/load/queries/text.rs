@@ -85,7 +85,7 @@ fn push_escaped<'a>(bytes: &mut Vec<u8>, text: &'a [u8]) -> Result<&'a [u8], Str
 pub fn parse_type(text: &[u8]) -> Result<Rtype, String> {
     match Rtype::from_bytes(text) {
         Some(Rtype::AXFR | Rtype::IXFR) => {
-            Err(format!("`{}` is a transfer, which has no single answer: use `dnsrig-engine transfer`", show(text)))
+            Err(format!("`{}` is a transfer, which has no single answer: use `dnsrig transfer`", show(text)))
         }
         Some(rtype) => Ok(rtype),
         None => Err(format!("`{}` is no type, such as A, HTTPS or TYPE65", show(text))),

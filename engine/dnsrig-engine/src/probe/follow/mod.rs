@@ -46,13 +46,13 @@ const RATE_VOUCHED_MAX: u32 = 100;
 /// Exit codes: 130 ended (it never ends by itself), 2 bad input, 1 other errors.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: members of a catalog zone as they leave a secondary and come back:\n  \
-    dnsrig-engine probe follow 198.18.0.2 --zones members.list --rate 200 --out members.arrow")]
+    dnsrig probe follow 198.18.0.2 --zone-list members.list --rate 200 --out members.arrow")]
 pub struct Arguments {
     /// The server: an IP address and perhaps a port
     #[arg(value_name = "ADDRESS[:PORT]", value_parser = target::parse)]
     server: SocketAddr,
     /// The zones: one name a line; what stands behind a TAB is ignored
-    #[arg(long, value_name = "FILE")]
+    #[arg(long = "zone-list", alias = "zones", value_name = "FILE")]
     zones: PathBuf,
     /// Questions a second, over all zones; at most 100 with --i-am-authorized
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]

@@ -32,8 +32,8 @@ const WINDOW_NS: i64 = 1_000_000_000;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  \
     tcpdump -i eth0 -s 0 -w arrived.pcap dst port 53      # during the replay, at the server\n  \
-    dnsrig-engine replay prepare arrived.pcap --addresses --out arrived.stream\n  \
-    dnsrig-engine replay compare clients.stream arrived.stream --clients-from 198.19.0.0/16")]
+    dnsrig replay prepare arrived.pcap --addresses --out arrived.stream\n  \
+    dnsrig replay compare clients.stream arrived.stream --clients-from 198.19.0.0/16")]
 pub struct Arguments {
     /// The stream that was replayed
     pub stream: PathBuf,
@@ -47,8 +47,8 @@ pub struct Arguments {
     #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = parse_speed)]
     pub speed: f64,
     /// The replay ended after so long [default: the whole stream]
-    #[arg(long, value_name = "S", value_parser = units::parse_seconds)]
-    pub duration_s: Option<Duration>,
+    #[arg(long, value_name = "TIME", value_parser = units::parse_duration)]
+    pub duration: Option<Duration>,
 }
 
 fn parse_speed(text: &str) -> Result<f64, String> {
@@ -106,7 +106,7 @@ fn numbers(arrived: &StreamReader, arguments: &Arguments) -> Result<Vec<Option<u
 fn next_due(sent: &mut StreamReader, arguments: &Arguments) -> Result<Option<Query>, ReplayError> {
     let Some(record) = sent.next()? else { return Ok(None) };
     let due_ns = (record.due_ns as f64 / arguments.speed) as i64;
-    let is_over = arguments.duration_s.is_some_and(|longest| due_ns >= units::nanoseconds(longest));
+    let is_over = arguments.duration.is_some_and(|longest| due_ns >= units::nanoseconds(longest));
     Ok((!is_over).then(|| Query { due_ns, ..query(&record, record.client) }))
 }
 

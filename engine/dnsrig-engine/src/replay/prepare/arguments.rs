@@ -1,14 +1,17 @@
 //! What `replay prepare` is told.
 
-use std::{net::IpAddr, path::PathBuf};
+use std::{net::IpAddr, ops::RangeInclusive, path::PathBuf, time::Duration};
 
 use clap::value_parser;
 
 use super::operations::parse_transport;
 use crate::{
-    base::units::{parse_number, parse_share},
+    base::units::{duration, nanoseconds, parse_number, parse_share},
     dns::stream::Transport,
 };
+
+/// How long a stretch without a query can be.
+const GAPS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(1_000_000_000);
 
 /// Make a stream of captures: the queries of a server's clients, for a replay.
 ///
@@ -40,8 +43,8 @@ pub struct Arguments {
     #[arg(long)]
     pub addresses: bool,
     /// Shorten every stretch without a query to so many seconds: clocks jump, and captures of several days have gaps
-    #[arg(long, value_name = "SECONDS", default_value = "3600", value_parser = parse_gap)]
-    pub gap_s: f64,
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = duration(GAPS))]
+    pub gap: Duration,
     /// Rewrite names label by label, client subnets, cookies and padding, for a stream that is to be given away
     #[arg(long, conflicts_with = "addresses")]
     pub anonymise: bool,
@@ -61,11 +64,11 @@ pub struct Arguments {
     #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = parse_speed, help_heading = OPERATIONS)]
     pub speed: f64,
     /// Let a share of the clients ask over another transport, such as tcp=10%; may be repeated
-    #[arg(long = "transport", value_name = "NAME=SHARE", value_parser = parse_transport, help_heading = OPERATIONS)]
+    #[arg(long = "transport-share", alias = "transport", value_name = "NAME=SHARE", value_parser = parse_transport, help_heading = OPERATIONS)]
     pub transports: Vec<(Transport, f64)>,
     /// Let a share of the clients have EDNS, such as 80%: it is added to queries without, with 1232 bytes of payload,
     /// and taken from those of the other clients
-    #[arg(long, value_name = "SHARE", value_parser = parse_share, help_heading = OPERATIONS)]
+    #[arg(long = "edns-share", alias = "edns", value_name = "SHARE", value_parser = parse_share, help_heading = OPERATIONS)]
     pub edns: Option<f64>,
     /// Let a share of the clients set DO, which needs EDNS: it is set in their queries, and cleared in all others
     #[arg(long, value_name = "SHARE", value_parser = parse_share, help_heading = OPERATIONS)]
@@ -93,14 +96,12 @@ fn parse_speed(text: &str) -> Result<f64, String> {
 
 /// Reads a stretch of time such as `60..120`, in nanoseconds.
 fn parse_cut(text: &str) -> Result<(i64, i64), String> {
-    let seconds = |text: &str| parse_number(text, 0.0..=1e9, "seconds").map(|seconds| (seconds * 1e9) as i64);
-    let (from, to) = text.split_once("..").ok_or("expected seconds from and to, such as 60..120")?;
-    let (from_ns, to_ns) = (seconds(from)?, seconds(to)?);
-    if from_ns < to_ns { Ok((from_ns, to_ns)) } else { Err("the end is not behind the begin".into()) }
-}
-
-fn parse_gap(text: &str) -> Result<f64, String> {
-    parse_number(text, 0.001..=1e9, "seconds")
+    // A bare number is in seconds, as it always was here.
+    let seconds = |text: &str| parse_number(text, 0.0..=1e9, "seconds").map(Duration::from_secs_f64);
+    let time = |text: &str| duration(Duration::ZERO..=*GAPS.end())(text).or_else(|_| seconds(text)).map(nanoseconds);
+    let (from, to) = text.split_once("..").ok_or("write a time from and a time to, such as 60s..120s")?;
+    let (from_ns, to_ns) = (time(from)?, time(to)?);
+    if from_ns < to_ns { Ok((from_ns, to_ns)) } else { Err("the end is not after the start: swap them".into()) }
 }
 
 #[cfg(test)]
@@ -120,6 +121,7 @@ mod tests {
     #[test]
     fn a_cut_has_a_begin_and_an_end() {
         assert_eq!(parse_cut("0.5..2"), Ok((500_000_000, 2_000_000_000)));
+        assert_eq!(parse_cut("500ms..1m"), Ok((500_000_000, 60_000_000_000)));
         for wrong in ["", "1", "..", "2..1", "1..1", "-1..1", "1..NaN"] {
             assert!(parse_cut(wrong).is_err(), "{wrong}");
         }

@@ -41,7 +41,7 @@ pub struct Written {
     pub repeated_at_once: u64,
     /// Queries whose EDNS was left as it was though another was asked for: they have other records, too.
     pub edns_left: u64,
-    /// Stretches without a query that were left out, beyond --gap-s.
+    /// Stretches without a query that were left out, beyond --gap.
     pub gaps: u64,
     pub gaps_ns: i64,
 }

@@ -254,7 +254,7 @@ fn notes(summary: &Summary) -> Vec<String> {
     }
     let counted = [
         (summary.stream.edns_left, "queries have more than EDNS behind their question: they stayed as they were"),
-        (summary.stream.gaps, "stretches without a query were shortened to --gap-s: see `gaps_ns`"),
+        (summary.stream.gaps, "stretches without a query were shortened to --gap: see `gaps_ns`"),
         (summary.ledger.datagrams.cut, "datagrams were cut by the capture: take it with tcpdump -s 0"),
     ];
     for (count, sentence) in counted {

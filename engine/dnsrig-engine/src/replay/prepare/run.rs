@@ -26,6 +26,7 @@ use crate::{
         output,
         stop::{INTERRUPTED, Stop, StopError, Wake},
         threads::Thread,
+        units::nanoseconds,
     },
     dns::stream::{KNOWN_FLAGS, RETRANSMISSION, StreamWriter},
     replay::{
@@ -78,14 +79,14 @@ fn end_when_asked(stop: Stop, part: PathBuf) -> Result<(), Failure> {
 fn prepare(arguments: &Arguments, writer: StreamWriter) -> Result<Summary, ReplayError> {
     if arguments.transports.iter().map(|(_, share)| share).sum::<f64>() > 1.0 + 1e-9 {
         return Err(ReplayError::Arguments(
-            "the shares of --transport are together more than all clients: lower them to 100 % at most".into(),
+            "the shares of --transport-share are together more than all clients: lower them to 100 % at most".into(),
         ));
     }
     if let (Some(edns), Some(dnssec_ok)) = (arguments.edns, arguments.do_share)
         && dnssec_ok > edns
     {
         return Err(ReplayError::Arguments(
-            "--do-share is above --edns, and DO is a flag of EDNS: lower it, or raise --edns".into(),
+            "--do-share is above --edns-share, and DO is a flag of EDNS: lower it, or raise --edns-share".into(),
         ));
     }
     let directory = match arguments.out.parent() {
@@ -204,7 +205,7 @@ fn write(
     };
     let anonymiser = arguments.anonymise.then(|| Anonymiser::new(arguments.keep_tld)).transpose();
     let mut finisher = Finisher::new(options, anonymiser.map_err(|_| ReplayError::Random)?, writer)?;
-    let timeline = Timeline::new((arguments.gap_s * 1e9) as i64, arguments.cut.unwrap_or((0, i64::MAX)));
+    let timeline = Timeline::new(nanoseconds(arguments.gap), arguments.cut.unwrap_or((0, i64::MAX)));
     let mut selection = Selection::new(takes_answers, timeline);
     let mut duration_ns = 0;
     let mut once = (arguments.multiply > 1).then(|| Sorter::new(directory, memory_bytes / 4));

@@ -8,7 +8,7 @@ use super::{answerer::Answerer, faults::Settings};
 use crate::{
     base::{
         target,
-        units::{parse_duration, parse_share},
+        units::{parse_delay, parse_share},
     },
     serve::{error::ServeError, shell},
 };
@@ -53,7 +53,7 @@ impl Transport {
 /// Exit codes: 0 ended as asked, 2 bad input, 1 other errors.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: a server with two threads, of which the first stalls for 200 ms every second:\n  \
-    dnsrig-engine serve echo 127.0.0.1:5300 --threads 2 --stall 200ms --stall-every 1s --stall-threads 1")]
+    dnsrig serve echo 127.0.0.1:5300 --threads 2 --stall 200ms --stall-every 1s --stall-threads 1")]
 pub struct Arguments {
     /// Where to listen: an IP address and perhaps a port, such as 198.18.0.2, 127.0.0.1:5300 or [::1]:53
     #[arg(value_name = "ADDRESS[:PORT]", value_parser = target::parse)]
@@ -68,19 +68,19 @@ pub struct Arguments {
     #[arg(long)]
     pub early_data: bool,
     /// Every answer waits so long, such as 10ms
-    #[arg(long, value_name = "TIME", default_value = "0", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "0", value_parser = parse_delay)]
     delay: i64,
     /// And up to so much more or less, uniformly; at most the delay
-    #[arg(long, value_name = "TIME", default_value = "0", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "0", value_parser = parse_delay)]
     jitter: i64,
     /// This share of the queries has no answer, such as 1%
     #[arg(long, value_name = "SHARE", default_value = "0", value_parser = parse_share)]
     loss: f64,
     /// At the end of every period nothing is done for so long
-    #[arg(long, value_name = "TIME", requires = "stall_every", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", requires = "stall_every", value_parser = parse_delay)]
     stall: Option<i64>,
     /// The period of stalls
-    #[arg(long, value_name = "TIME", requires = "stall", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", requires = "stall", value_parser = parse_delay)]
     stall_every: Option<i64>,
     /// Only the first so many threads stall [default: all]
     #[arg(long, value_name = "N", requires = "stall")]

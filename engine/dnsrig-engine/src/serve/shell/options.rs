@@ -7,7 +7,7 @@ use std::{
 };
 
 use crate::{
-    base::units::parse_duration,
+    base::units::parse_delay,
     net::tls::identity::{self, Identity, TlsError},
 };
 
@@ -20,7 +20,7 @@ pub struct Options {
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub connections_max: u32,
     /// Close a connection on which no query was completed and no answer taken for so long
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_delay)]
     pub idle_timeout: i64,
     /// The certificates for TLS, the server's own first; without, one is made (ECDSA P-256)
     #[arg(long, value_name = "PEM", requires = "key")]

@@ -37,11 +37,11 @@ pub enum Family {
 /// Exit codes: 0 ended as asked, 2 bad input, 1 other errors.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: a world on loopback, and what it is asked by:\n  \
-    dnsrig-engine generate world --zones 1000 --out world.toml\n  \
-    dnsrig-engine serve world world.toml --out world --ipv4 127.64.0.0/18 --family ipv4 --port 5300 &\n  \
+    dnsrig generate world --zones 1000 --out world.toml\n  \
+    dnsrig serve world world.toml --out world --ipv4 127.64.0.0/18 --family ipv4 --port 5300 &\n  \
     dig @127.64.0.1 -p 5300 . NS\n\n\
     Example: what becomes of a name:\n  \
-    dnsrig-engine serve world world.toml --explain www.nic.com")]
+    dnsrig serve world world.toml --explain www.nic.com")]
 pub struct Arguments {
     /// The specification
     #[arg(value_name = "SPEC")]

@@ -1,6 +1,6 @@
 //! What is wrong with a server on purpose. No I/O.
 
-use crate::base::units::parse_duration;
+use crate::base::units::parse_delay;
 
 /// One fault, as asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +81,7 @@ pub fn parse(text: &str) -> Result<Fault, String> {
         return count.map(make).ok_or_else(|| format!("expected {name}=N, such as {name}=10"));
     }
     if name == "slow" {
-        return parse_duration(value.unwrap_or("")).map(Fault::Slow);
+        return parse_delay(value.unwrap_or("")).map(Fault::Slow);
     }
     let names = COUNTED.iter().map(|(name, _)| format!("{name}=N")).chain(["slow=TIME".into()]);
     let names: Vec<_> = names.chain(SIMPLE.iter().map(|(name, _)| (*name).to_owned())).collect();

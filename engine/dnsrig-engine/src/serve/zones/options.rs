@@ -15,7 +15,7 @@ use crate::{
     base::{
         failure::Failure,
         target,
-        units::{parse_duration, parse_number},
+        units::{parse_delay, parse_number, parse_refresh_s},
     },
     dns::{catalog::Schema, churn::Churn, dataset::parse_name, tsig::sign::Signer},
     serve::{error::ServeError, shell},
@@ -76,7 +76,7 @@ pub enum Transport {
 /// Exit codes: 0 ended as asked, 2 bad input, 1 other errors.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: a million tiny zones behind a large one, then fetch that:\n  \
-    dnsrig-engine serve zones 127.0.0.1:5300 --count 1000000 --records 4 --large 1:10000000\n  \
+    dnsrig serve zones 127.0.0.1:5300 --count 1000000 --records 4 --large 1:10000000\n  \
     dig @127.0.0.1 -p 5300 z000000.example axfr | tail")]
 pub struct Arguments {
     /// Where to listen: an IP address and perhaps a port, such as 198.18.0.2, 127.0.0.1:5300 or [::1]:53
@@ -92,7 +92,7 @@ pub struct Arguments {
     #[arg(long, value_name = "N:RECORDS", value_parser = parse_large)]
     large: Option<(u32, u64)>,
     /// The name below which all zones lie
-    #[arg(long, default_value = "example", value_parser = parse_name)]
+    #[arg(long, value_name = "NAME", default_value = "example", value_parser = parse_name)]
     suffix: String,
     /// The name of the catalog zone [default: catalog.SUFFIX]
     #[arg(long, value_name = "NAME", value_parser = parse_name)]
@@ -107,7 +107,7 @@ pub struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 1)]
     serial: u32,
     /// The refresh timer of every SOA, and a quarter of it the retry timer
-    #[arg(long, value_name = "S", default_value_t = 3600, value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    #[arg(long = "refresh", value_name = "TIME", default_value = "1h", value_parser = parse_refresh_s)]
     refresh_s: u32,
     /// What to listen for
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "udp,tcp")]
@@ -120,7 +120,7 @@ pub struct Arguments {
     pub client_ca: Option<PathBuf>,
     /// The key with which transfers have to be signed, and other queries may be: ALGORITHM:NAME:SECRET, such as
     /// hmac-sha256:transfer:c2VjcmV0
-    #[arg(long, value_name = "KEY")]
+    #[arg(long, value_name = "ALGORITHM:NAME:SECRET")]
     tsig: Option<String>,
     /// Sign one message in so many, beside the first and the last of a transfer (RFC 8945 allows up to 100)
     #[arg(long, value_name = "N", default_value_t = 1, requires = "tsig", value_parser = clap::value_parser!(u32).range(1..))]
@@ -135,7 +135,7 @@ pub struct Arguments {
     #[arg(long, value_enum, default_value = "in-order")]
     order: Order,
     /// So many changes a second
-    #[arg(long, value_name = "R", default_value = "0", value_parser = parse_rate)]
+    #[arg(long, value_name = "RATE", default_value = "0", value_parser = parse_rate)]
     changes_per_s: f64,
     /// What changes
     #[arg(long, value_enum, default_value = "zones")]
@@ -150,7 +150,7 @@ pub struct Arguments {
     #[arg(long)]
     changes_on_signal: bool,
     /// Begin them so long after the signal
-    #[arg(long, value_name = "TIME", default_value = "0", value_parser = parse_duration, requires = "changes_on_signal")]
+    #[arg(long, value_name = "TIME", default_value = "0", value_parser = parse_delay, requires = "changes_on_signal")]
     changes_delay: i64,
     /// So many changes of every zone that changes lie behind at the start
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -165,7 +165,7 @@ pub struct Arguments {
     #[arg(long, value_name = "ADDRESS[:PORT]|FIRST-LAST", value_parser = parse_notified)]
     notify: Vec<Notified>,
     /// Tell of the catalog at most once in so long
-    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = parse_delay)]
     pub notify_interval: i64,
     /// Write a row for each change to this file (Arrow IPC stream), as `change` does
     #[arg(long, value_name = "FILE", requires = "changes_per_s")]

@@ -12,7 +12,10 @@ mod parameters;
 mod quantities;
 mod report;
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use self::{
     fit::pages::Visits,
@@ -151,15 +154,20 @@ impl Model {
     /// Puts what was found in the place of what was not given.
     pub fn fit(&self, arguments: &mut Arguments, table: Option<&NameTable>) -> Parameters {
         let mut parameters = Parameters::fit(arguments, &self.fitted, &self.visits, table);
-        let duration_s = self.duration_ns as f64 / 1e9;
+        let duration = Duration::from_nanos(self.duration_ns.unsigned_abs());
         let scale = self.clients as f64 / self.fitted.clients.len() as f64;
         let clients = (parameters.clients * scale).round().clamp(1.0, f64::from(CLIENTS_MAX)) as u32;
         let size = [
             ("clients", arguments.clients.is_some(), f64::from(*arguments.clients.get_or_insert(clients))),
-            ("qps", arguments.qps.is_some(), *arguments.qps.get_or_insert(self.queries as f64 / duration_s)),
-            ("duration-s", arguments.duration_s.is_some(), *arguments.duration_s.get_or_insert(duration_s)),
+            (
+                "qps",
+                arguments.qps.is_some(),
+                *arguments.qps.get_or_insert(self.queries as f64 / duration.as_secs_f64()),
+            ),
+            ("duration", arguments.duration.is_some(), arguments.duration.get_or_insert(duration).as_secs_f64()),
         ];
-        parameters.all.splice(0..0, size.map(|(option, is_given, value)| Parameter::number(option, is_given, value)));
+        let [clients, qps, length] = size.map(|(option, is_given, value)| Parameter::number(option, is_given, value));
+        parameters.all.splice(0..0, [clients, qps, length.with_unit("s")]);
         parameters
     }
 

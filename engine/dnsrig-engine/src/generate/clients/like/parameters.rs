@@ -46,6 +46,11 @@ impl Parameter {
         let origin = if is_given { Origin::Given } else { Origin::Fitted };
         Parameter { option, value: text(value), origin }
     }
+
+    /// The parameter as its option is written.
+    pub fn with_unit(self, unit: &str) -> Self {
+        Parameter { value: self.value + unit, ..self }
+    }
 }
 
 /// Four digits that count.
@@ -94,6 +99,12 @@ impl Parameters {
         self.all.push(Parameter { option, value: text((*place).into()), origin });
     }
 
+    /// Gives the last parameter its unit.
+    fn give_unit(&mut self, unit: &str) {
+        let last = self.all.pop();
+        self.all.extend(last.map(|last| last.with_unit(unit)));
+    }
+
     fn messages(&mut self, arguments: &mut Arguments, half: &Measured) {
         let Arguments { given, messages, clients_habits: habits, .. } = arguments;
         let clients = half.clients.len() as f64;
@@ -117,7 +128,8 @@ impl Parameters {
         let again = again / (1.0 - messages.tcp_share).max(f64::MIN_POSITIVE);
         let repeats = Some((again / (1.0 + again)).min(0.5));
         self.set(("repeats", "repeats"), &mut habits.repeats, repeats, given);
-        self.set(("repeat_after_ms", "repeat-after-ms"), &mut habits.repeat_after_ms, None, given);
+        self.set(("repeat_after_ms", "repeat-after"), &mut habits.repeat_after_ms, None, given);
+        self.give_unit("ms");
         let origin = |field| if given.has(field) { Origin::Given } else { Origin::Fitted };
         messages.no_recursion_desired |= 2 * half.sum(Count::WithoutRd) > half.sum(Count::Queries);
         if messages.no_recursion_desired {
@@ -143,7 +155,8 @@ impl Parameters {
         let mean = page.map(|page| page.mean.clamp(habits.page_median, 1000.0_f64.max(habits.page_median)));
         self.set(("page_mean", "page-mean"), &mut habits.page_mean, mean, given);
         self.set(("page_max", "page-max"), &mut habits.page_max, None, given);
-        self.set(("page_gap_ms", "page-gap-ms"), &mut habits.page_gap_ms, page.map(|page| page.gap_ms), given);
+        self.set(("page_gap_ms", "page-gap"), &mut habits.page_gap_ms, page.map(|page| page.gap_ms), given);
+        self.give_unit("ms");
     }
 
     fn rates(&mut self, arguments: &mut Arguments, half: &Measured) {
