@@ -11,7 +11,7 @@ from itertools import groupby
 
 from dnsrig.analysis.read import Run
 from dnsrig.rundir import Finding, Scalar, Verdict
-from dnsrig.traps import all_traps
+from dnsrig.traps import WEIGHTS, Weight, all_traps
 
 _VERDICTS: tuple[Verdict, ...] = ("found", "cannot-tell", "clear")
 
@@ -63,6 +63,7 @@ class TrapReport:
     source: str
     remedies: list[str]
     entries: list[Entry]
+    weight: Weight = "distorts"
 
     @property
     def anchor(self) -> str:
@@ -103,12 +104,13 @@ class TrapReport:
 
 
 def gather(run: Run, findings: Iterable[Finding]) -> list[TrapReport]:
-    """``findings`` by trap, those with something found first; within a trap by variant, found first."""
+    """``findings`` by trap: those that found something first, the heaviest before the others; within a trap by variant,
+    found first."""
     by_trap: dict[str, list[Finding]] = {}
     for finding in findings:
         by_trap.setdefault(finding.trap, []).append(finding)
     reports = [_report(run, trap, group) for trap, group in by_trap.items()]
-    return sorted(reports, key=lambda report: (not report.found, not report.unsure))
+    return sorted(reports, key=lambda report: (not report.found, not report.unsure, WEIGHTS.index(report.weight)))
 
 
 def _report(run: Run, trap: str, findings: list[Finding]) -> TrapReport:
@@ -121,6 +123,7 @@ def _report(run: Run, trap: str, findings: list[Finding]) -> TrapReport:
         source=next((f.source for f in findings if f.source), known.source if known else ""),
         remedies=list(dict.fromkeys(f.remedy for f in said if f.remedy)),
         entries=_entries(run, findings),
+        weight=known.weight if known else "distorts",
     )
 
 

@@ -5,6 +5,8 @@ A trap is a module of this folder, or of another package (`dnsrig.discovery`), w
 - ``TITLE``: a few words,
 - ``SOURCE``: where the trap is described,
 - ``ORDER`` (50 by default): those that say what decided a result come before those that say what it is worth,
+- ``WEIGHT`` (``distorts`` by default): what a finding does to the result, one of ``WEIGHTS``; a report shows the
+  heaviest findings first,
 - ``OF_IMPORTED = True`` if it also examines what other tools measured: of that there are latencies and counts, and
   nothing else,
 - any of
@@ -24,7 +26,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal, get_args
 
 from dnsrig import discovery
 from dnsrig.analysis.failures import RAISED
@@ -34,6 +36,10 @@ from dnsrig.rundir import Finding, Manifest, Scalar, TrialKey, Verdict
 from dnsrig.servers import all_drivers
 
 FIRST = 50
+Weight = Literal["invalidates", "distorts", "explains"]
+WEIGHTS: tuple[Weight, ...] = get_args(Weight)
+"""Heaviest first. The figure is not the one that was asked for; it is, and another setting or machine would change it;
+it stands, and this is its cause."""
 JUDGED = ("done", "timeout", "invalid")
 """Outcomes of which traps of query load and of paths speak: of an invalid trial they say why it is, and its rows are
 there."""
@@ -78,6 +84,7 @@ class Trap:
     source: str
     description: str
     order: int
+    weight: Weight
     module: ModuleType
 
     @property
@@ -149,7 +156,8 @@ def all_traps() -> dict[str, Trap]:
 
 def _trap(name: str, module: ModuleType) -> Trap:
     description = " ".join((module.__doc__ or "").split())
-    return Trap(name, module.TITLE, module.SOURCE, description, getattr(module, "ORDER", FIRST), module)
+    order, weight = getattr(module, "ORDER", FIRST), getattr(module, "WEIGHT", "distorts")
+    return Trap(name, module.TITLE, module.SOURCE, description, order, weight, module)
 
 
 def examine(run: Run) -> list[Finding]:

@@ -24,6 +24,7 @@ from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell, of_servers
 ORDER = 45
 TITLE = "one blocked thread behind SO_REUSEPORT"
 SOURCE = "S2: P. Spacek, in search of latency, test 3: fixed in BIND 9.18.13 (2023); Linux socket(7), SO_REUSEPORT"
+WEIGHT = "explains"
 ALPHA = 0.001
 """p below which late clients are no longer mixed by chance: a run has dozens of trials."""
 LARGEST_SHARE = 0.75

@@ -20,6 +20,7 @@ from dnsrig.traps._replayed import replayed
 ORDER = 60
 TITLE = "both sides of a resolver were captured"
 SOURCE = "RFC 1034, 5.3.1 and RFC 1035, 4.1.1: stub resolvers ask for recursion, by RD"
+WEIGHT = "invalidates"
 LEAST_SHARE = 0.02
 """Of the queries, by either sign: fewer hardly move a result, and some programs of clients clear RD."""
 

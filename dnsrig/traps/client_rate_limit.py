@@ -23,6 +23,7 @@ TITLE = "a limit of the server for one client"
 SOURCE = (
     "P. Vixie and V. Schryver, DNS Response Rate Limiting (2012); BIND rate-limit, Knot DNS mod-rrl, NSD rrl-ratelimit"
 )
+WEIGHT = "explains"
 HEAVY_SHARE = 0.05
 """Of the clients, or of the prefixes: those that ask most, and at least one."""
 LARGEST_LOSS = 0.02

@@ -18,6 +18,7 @@ from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 ORDER = 20
 TITLE = "the clock is outside the validity of signatures"
 SOURCE = "RFC 4035, 5.3.1: the validator's notion of the current time must be from inception to expiration"
+WEIGHT = "invalidates"
 
 
 def after(trial: Trial) -> Conclusion | None:

@@ -16,6 +16,7 @@ SOURCE = (
     "S1: P. Spacek, 30,000 zones: 64 % of a secondary's CPU time (2024); "
     "Linux Plumbers Conference 2023, connect() - why you so slow?"
 )
+WEIGHT = "explains"
 SMALLEST_SHARE = 0.10
 """Of the samples: from here on the search is worth a remedy."""
 FEWEST_SAMPLES = 100

@@ -15,6 +15,7 @@ ORDER = 51
 OF_IMPORTED = True
 TITLE = "latencies that count from sending"
 SOURCE = "G. Tene, How NOT to Measure Latency (2013); docs/explanation/latency.md"
+WEIGHT = "invalidates"
 METRICS = ("sent_p50_ms", "sent_p99_ms", "sent_p99_9_ms", "sent_max_ms", "sent_mean_ms")
 
 

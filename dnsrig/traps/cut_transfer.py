@@ -19,6 +19,7 @@ from dnsrig.traps import CLEAR, JUDGED, Conclusion
 ORDER = 44
 TITLE = "transfers were cut and begun again"
 SOURCE = "S4: M. Prause: transfers to far sites cancelled and begun again (2015); RFC 5936, 6, zone integrity"
+WEIGHT = "explains"
 
 
 def after(trial: Trial) -> Conclusion | None:

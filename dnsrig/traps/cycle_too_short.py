@@ -15,6 +15,7 @@ from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 
 TITLE = "the transfer takes longer than the zone's generation cycle"
 SOURCE = "S4: M. Prause, transfers to far sites no longer fitted the cycle, IXFR was cancelled and AXFR begun (2015)"
+WEIGHT = "explains"
 OPTION = "cycle_s"
 
 

@@ -23,6 +23,7 @@ ORDER = 1
 OF_IMPORTED = True
 TITLE = "a damaged file"
 SOURCE = "checksums in trial.json; Apache Arrow columnar format, streaming"
+WEIGHT = "invalidates"
 MOST_TOLD = 5
 """Repeats of a variant of which the summary says what is wrong."""
 

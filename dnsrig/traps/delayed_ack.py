@@ -26,6 +26,7 @@ from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 ORDER = 41
 TITLE = "Nagle's algorithm and delayed acknowledgements held transfers back"
 SOURCE = "RFC 896; RFC 9293, 3.7.4 and 3.8.6.3; Linux TCP_DELACK_MIN, 40 ms; measured with PowerDNS 5.1.5, and with NSD 4.15.4 and Knot DNS 3.5.8 over new TLS connections"
+WEIGHT = "explains"
 SHORTEST_MS = 39.0
 LONGEST_MS = 56.0
 """40 ms and a tick of the kernel's timer, which is 1 to 10 ms, and on a busy machine some ticks more; a round trip

@@ -21,6 +21,7 @@ from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell, of_servers
 ORDER = 46
 TITLE = "few bytes a message"
 SOURCE = "RFC 5936, 2.2 and 3.4: as many records as fit in a message; measured: PowerDNS 5.1.5 sends a tiny zone in three messages"
+WEIGHT = "explains"
 LARGE_BYTES = 100 * 1024
 """A transfer from which on full messages are expected."""
 FULL_BYTES = 16 * 1024

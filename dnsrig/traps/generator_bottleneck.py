@@ -23,6 +23,7 @@ from dnsrig.traps.cpu_contention import FOREIGN_SHARE, SHORTEST_S, STEAL_SHARE
 ORDER = 40
 TITLE = "the load generator was the bottleneck"
 SOURCE = "S2: P. Spacek, in search of latency, test 1: the instrument against an echo server (2023)"
+WEIGHT = "invalidates"
 BUSY_SHARE = 0.95
 """Of the time with work for the busiest thread, from which a generator that asks for all it can get has none to
 spare."""

@@ -19,6 +19,7 @@ from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 
 TITLE = "most of the time was spent waiting for a (retry) timer"
 SOURCE = "S1: P. Spacek, 30,000 zones: retry after 30 + 90 s, during which the CPU idles (2024)"
+WEIGHT = "explains"
 SHORTEST_S = 5.0
 """A pause shorter than this is nobody's retry timer, unless a setting of the server's says so."""
 TIMER_SHARES = (0.3, 1.25)

@@ -27,6 +27,7 @@ from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 ORDER = 41
 TITLE = "segments larger than the path's MTU"
 SOURCE = "S4: M. Prause: MTU and MSS (2015); RFC 9293, 3.7.1; RFC 2923, 2.1, black holes; RFC 4821"
+WEIGHT = "explains"
 HEADERS_BYTES: Mapping[Family, int] = {"ipv4": 20 + 20, "ipv6": 40 + 20}
 """Of IP and TCP, without options."""
 Direction = Literal["forward", "reverse"]

@@ -23,6 +23,7 @@ from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 ORDER = 60
 TITLE = "the time does not grow in proportion to the zones"
 SOURCE = "S1: P. Spacek, 1 to 100 thousand zones: do not assume linear behaviour (2024)"
+WEIGHT = "explains"
 LARGEST_RATIO = 1.25
 """Cheapest repeat here to dearest repeat there, per zone. No linear law reaches it while repeats are within 11 % of it:
 1.11 / 0.89 is less."""

@@ -20,6 +20,7 @@ from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 
 TITLE = "all ephemeral ports are taken by TIME_WAIT"
 SOURCE = "S1: P. Spacek, 30,000 zones: address not available after 38 s (2024); Linux ip-sysctl, ip_local_port_range"
+WEIGHT = "explains"
 DEFAULT_RANGE = "32768 60999"
 FAILURE = "no free port"
 """The kind of failure, by whatever words the server logs it."""

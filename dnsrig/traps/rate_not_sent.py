@@ -19,6 +19,7 @@ SOURCE = (
     "G. Tene, How NOT to Measure Latency (2013); dnsperf 2.16 stops at its limit of outstanding queries and begins its schedule anew "
     "each second"
 )
+WEIGHT = "invalidates"
 LARGEST_SHARE = 0.01
 """By which the rate sent may differ from the rate asked for."""
 POISSON_DEVIATIONS = 4

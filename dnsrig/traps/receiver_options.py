@@ -20,6 +20,7 @@ from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 ORDER = 42
 TITLE = "no SACK, timestamps or window scaling over a long path"
 SOURCE = "S4: M. Prause: the receiver needs SACK, timestamps and window scaling (2015); RFC 7323; RFC 2018"
+WEIGHT = "explains"
 LONG_MS = 10.0
 """Round trips from here on: the window without scaling still allows 6.5 MB/s over this one, 52 Mbit/s."""
 SYSCTLS = {

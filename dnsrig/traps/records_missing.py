@@ -16,6 +16,7 @@ from dnsrig.traps import CLEAR, JUDGED, Conclusion
 ORDER = 45
 TITLE = "other records than those of the zones"
 SOURCE = "measured: PowerDNS 5.1.5 sent 91,371 of the 163,271 records of a signed zone; its documentation, domain metadata, PRESIGNED"
+WEIGHT = "invalidates"
 
 
 def after(trial: Trial) -> Conclusion | None:

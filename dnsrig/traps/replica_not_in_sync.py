@@ -15,6 +15,7 @@ from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
 TITLE = "the replica was not in sync yet: SERVFAIL until it was"
 SOURCE = "measured: Knot DNS 3.5.8 with Redis 8.0.6 and Valkey 9.1.2"
+WEIGHT = "explains"
 SHORTEST_S = 0.1
 """Before so long nobody would have sent traffic there."""
 

@@ -11,6 +11,7 @@ from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 
 TITLE = "a limit that the server sets itself decides the result"
 SOURCE = "BIND 9 Administrator Reference Manual, serial-query-rate"
+WEIGHT = "explains"
 RATE_TOLERANCE = 0.15
 """How near the rate must be to what the setting allows."""
 IDLE_BELOW = 0.5

@@ -35,6 +35,7 @@ from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 ORDER = 42
 TITLE = "socket buffers below bandwidth × delay"
 SOURCE = "RFC 7323, 1.1; tcp(7), tcp_rmem and tcp_wmem; S4: M. Prause: network tuning (2015)"
+WEIGHT = "explains"
 SEND_SYSCTL, RECEIVE_SYSCTL = "net.ipv4.tcp_wmem", "net.ipv4.tcp_rmem"
 LEAST_SHARE = 0.2
 """Of the time in which the sender had something to send: from here on buffers decide."""

@@ -27,6 +27,7 @@ from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell, of_servers
 ORDER = 44
 TITLE = "the whole server stood still"
 SOURCE = "S2: P. Spacek, in search of latency, test 3: BIND 9.18.10 while its catalog changes, mended by 9.18.13 (2023)"
+WEIGHT = "explains"
 MOSTLY = 50.0
 """Percent of the time, from which a server did this and nothing else."""
 SAMPLES_OF_WATCH = 2

@@ -22,6 +22,7 @@ from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell, of_servers
 ORDER = 40
 TITLE = "the primary's limit of transfers at a time refused the excess"
 SOURCE = "BIND 9 Administrator Reference Manual, transfers-out; measured with BIND 9.20.30, 10,000 zones pipelined"
+WEIGHT = "explains"
 LEAST_SHARE = 0.01
 """Of the attempts refused: less may be a zone that was not loaded yet."""
 STEADY = 0.5

@@ -15,6 +15,7 @@ from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
 TITLE = "datagrams dropped at a full receive buffer"
 SOURCE = "RFC 4113, udpInErrors; Linux UdpRcvbufErrors; measured with PowerDNS 5.1.5, 1,000 zones"
+WEIGHT = "explains"
 
 LOADING = ("load_time_s", "startup_time_s")
 """Main metrics of trials that ask a server while it loads."""

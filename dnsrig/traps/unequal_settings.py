@@ -24,6 +24,7 @@ from dnsrig.traps import CLEAR, Conclusion
 ORDER = 30
 TITLE = "resolvers are compared with unequal settings"
 SOURCE = "Comparisons of resolvers that were withdrawn, because one had another limit or minimised names"
+WEIGHT = "invalidates"
 CODE = re.compile(r"\x60([^\x60]*)\x60")
 WORD = re.compile(r"[\w.-]+")
 

@@ -21,6 +21,7 @@ from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 ORDER = 40
 TITLE = "the cache was not empty at the start"
 SOURCE = "Knot Resolver, documentation of `cache.open`: the cache is a file that survives restarts"
+WEIGHT = "invalidates"
 FEWEST_QUESTIONS = 100
 WHOLE_SHARE = 0.95
 """Of the stream, that must have been sent: how many different questions a part has is not known."""

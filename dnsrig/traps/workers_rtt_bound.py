@@ -17,6 +17,7 @@ from dnsrig.traps.server_rate_limit import FEWEST_ZONES, IDLE_BELOW, RATE_TOLERA
 
 TITLE = "workers × RTT decide the result"
 SOURCE = "S3: L. Peltan, time ≈ zones × round trips × RTT / workers: doubling the workers halves it (2025)"
+WEIGHT = "explains"
 FAR_S = 5e-3
 """Round trips from here on are waited for; shorter ones are lost in the work."""
 FEWEST_ROUND_TRIPS, MOST_ROUND_TRIPS = 0.8, 10.0
