@@ -25,6 +25,7 @@ from dnsrig.report import (
     elsewhere,
     features,
     figures,
+    first,
     imported,
     published,
     ran,
@@ -103,6 +104,7 @@ def render(run: Run, reports: list[TrapReport], drawings: list[Rendered]) -> str
     return template.render(
         run=run,
         manifest=run.manifest,
+        first=first.first(run, reports, *drawn(drawings)),
         calibrated=known.section("calibration", lambda run: calibrated.line(run.manifest)),
         axes=list(run.manifest.axes),
         neutrals=_look.NEUTRALS,
@@ -144,6 +146,12 @@ def render(run: Run, reports: list[TrapReport], drawings: list[Rendered]) -> str
         signatures=known.section("signatures", ran.signatures),
         failures=list(run.failures),  # last: what failed above is among them
     )
+
+
+def drawn(drawings: list[Rendered]) -> tuple[list[Chart], first.Draw]:
+    """The charts that were drawn, and the first drawing of each."""
+    by_id = {rendered.chart.id: rendered for rendered in reversed(drawings)}
+    return [rendered.chart for rendered in by_id.values()][::-1], lambda chart: by_id[chart.id].drawing
 
 
 def said_of_answer(run: Run) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 from xml.etree import ElementTree
 
 import altair as alt
@@ -23,9 +24,19 @@ def render(chart: alt.TopLevelMixin) -> str:
 
     Tests compare charts with the schema of Vega-Lite; here that would take a fifth of the time.
     """
-    specification = chart.to_dict(validate=False)
+    return render_spec(chart.to_dict(validate=False))
+
+
+def render_spec(specification: dict[str, Any]) -> str:
+    """A specification of Vega-Lite as an SVG document."""
     text: str = vl_convert.vegalite_to_svg(specification, vl_version=VEGA_LITE, allowed_base_urls=[])
     return _NOT_XML.sub("\ufffd", text)
+
+
+def size(svg: str) -> tuple[float, float]:
+    """Width and height of an SVG document, in CSS pixels."""
+    root = ElementTree.fromstring(svg)
+    return float(root.get("width", 0)), float(root.get("height", 0))
 
 
 def png(svg: str) -> bytes:
@@ -40,8 +51,8 @@ def pdf(svg: str) -> bytes:
     return data
 
 
-def embed(svg: str, prefix: str, description: str) -> Markup:
-    """``svg`` for use inside HTML.
+def embed(svg: str, prefix: str, description: str, *, least_width: bool = True) -> Markup:
+    """``svg`` for use inside HTML; with ``least_width`` it does not shrink below the width at which it can be read.
 
     Identifiers get ``prefix``, so that several drawings share a page; coordinates lose the digits that no screen
     shows; what carries no ink goes. Text and attributes are written again by the XML library: what
@@ -53,7 +64,8 @@ def embed(svg: str, prefix: str, description: str) -> Markup:
         _shorten(element, prefix)
     root.set("role", "img")
     root.set("aria-label", description)
-    root.set("style", f"min-width:min({root.get('width', '0')}px, {_look.WIDTH}px)")
+    if least_width:
+        root.set("style", f"min-width:min({root.get('width', '0')}px, {_look.WIDTH}px)")
     # A plain tag for each element: in HTML, <svg> needs no namespace.
     for element in root.iter():
         element.tag = element.tag.removeprefix(f"{{{_NAMESPACE}}}")

@@ -122,7 +122,7 @@ def relative(run: Run, row: VariantRow) -> str:
         return f"{sign} {figures.figure(percent, '%')}{of_what}".lstrip()
     if row.comparison is None or row.comparison.percent is None:
         return why_not_compared(run, row)
-    if _is_told(run, row):
+    if is_told(run, row):
         return figures.percent(row.comparison) + of_what
     return f"no difference above the error of {figures.figure(instrument_error(run, row), row.metric.unit)}"
 
@@ -144,7 +144,7 @@ def _on_axes(run: Run, variant: Variant) -> str:
 
 def beneath(run: Run, row: VariantRow) -> str:
     """What stands beneath ``relative``: its interval, ``[109..116]``."""
-    return figures.interval(row.comparison) if _is_told(run, row) else ""
+    return figures.interval(row.comparison) if is_told(run, row) else ""
 
 
 def disagreement(comparison: Comparison | None) -> str:
@@ -184,7 +184,7 @@ def reach(run: Run, rows: Sequence[VariantRow]) -> str:
     return significance.reach(*most, comparisons, machines=max(1, len(run.manifest.machines)))
 
 
-def _is_told(run: Run, row: VariantRow) -> bool:
+def is_told(run: Run, row: VariantRow) -> bool:
     """Whether there is a percentage of the baseline, and the difference is one that the instrument can see."""
     if row.comparison is None or row.comparison.percent is None:
         return False

@@ -30,10 +30,17 @@ QUIET = (
 MEASURE = """
 <script>
 addEventListener("load", () => {
+  const first = ["h1", "#answer-chart", "#verdicts", "#headlines"].map(name => document.querySelector(name));
+  const bottoms = first.map(e => e && e.getBoundingClientRect().height > 0 ? e.getBoundingClientRect().bottom : 1e6);
+  const legible = [...document.querySelectorAll("#answer-chart svg")].filter(e => e.getBoundingClientRect().height > 0)
+    .map(e => e.getBoundingClientRect().width / e.getAttribute("width"));
+  document.querySelectorAll("details").forEach(folder => { folder.open = true; });
   const wide = [...document.querySelectorAll("body *")].filter(e => !e.closest(".wide") || e.matches(".wide"));
   const drawn = [...document.querySelectorAll(".chart svg")].map(e => e.getBoundingClientRect());
   parent.postMessage(JSON.stringify({
     width: innerWidth,
+    bottoms: bottoms,
+    legible: legible,
     overflow: document.documentElement.scrollWidth - innerWidth,
     outside: wide.filter(e => e.getBoundingClientRect().right > innerWidth + 0.5).map(e => e.tagName + "." + e.className),
     cut: [...document.querySelectorAll("#section-repeats svg")].flatMap(svg => {
@@ -118,6 +125,14 @@ def test_the_page_fits_and_can_be_read(page: Path, tmp_path: Path, width: int, d
     assert contrast(seen["ink"], seen["paper"]) > 7
     assert contrast(seen["label"], seen["paper"]) > 4.5
     assert seen["font"] >= 16
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 844)])
+def test_the_first_screen_has_the_answer(page: Path, tmp_path: Path, width: int, height: int) -> None:
+    seen = measure(tmp_path, page, width, dark=False)
+    assert max(seen["bottoms"]) <= height, "question, chart, verdicts and findings"
+    assert len(seen["legible"]) == 1, "one drawing, made for this width"
+    assert seen["legible"][0] > 0.95, "its letters are not made smaller"
 
 
 @pytest.mark.full

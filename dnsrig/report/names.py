@@ -1,0 +1,62 @@
+"""Names of variants for sentences: ``Knot DNS``, ``100 zones``, ``carrier replica``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dnsrig.analysis.read import Run
+from dnsrig.report import figures
+from dnsrig.report.figures import visible
+from dnsrig.rundir import Scalar, Variant
+from dnsrig.servers import all_drivers
+
+ENGINE = "engine"
+"""Source of the servers that are parts of dnsrig."""
+
+
+def varying_axes(run: Run) -> list[str]:
+    """The axes with more than one value."""
+    return [axis for axis, values in run.manifest.axes.items() if len(values) > 1]
+
+
+def is_servers(run: Run, axis: str) -> bool:
+    """Whether every value of ``axis`` is a server."""
+    return all(str(value) in run.manifest.servers for value in run.manifest.axes.get(axis, [None]))
+
+
+def name(run: Run, variant: Variant, axes: Sequence[str]) -> str:
+    """The values of ``variant`` on ``axes``."""
+    values = [(axis, variant.parameters[axis]) for axis in axes if axis in variant.parameters]
+    return ", ".join(_server(run, axis, value) or _value(axis, value) for axis, value in values)
+
+
+def _server(run: Run, axis: str, value: Scalar) -> str:
+    """The title of a server; with its version, or else the source, where ``axis`` has several of that kind."""
+    if not is_servers(run, axis):
+        return ""
+    server = run.manifest.servers[str(value)]
+    title = _title(server.kind, server.source)
+    same = [other for other in run.manifest.axes[axis] if run.manifest.servers[str(other)].kind == server.kind]
+    if len(same) == 1:
+        return title
+    versions = {run.manifest.servers[str(other)].version for other in same}
+    return f"{title} {visible(server.version)}" if len(versions) == len(same) else figures.parameter(value)
+
+
+def _title(kind: str, source: str) -> str:
+    """``Knot DNS``; what a part of dnsrig stands for: ``the protocol floor``."""
+    known = all_drivers().get(kind)
+    title, _, stands_for = known.title.partition(" (") if known else (visible(kind), "", "")
+    if source != ENGINE or not stands_for:
+        return title
+    short = stands_for.rstrip(")").partition(",")[0]
+    return short if short.startswith(("a ", "the ")) else f"the {short}"
+
+
+def _value(axis: str, value: Scalar) -> str:
+    """``100 zones``, ``carrier replica``; an axis that is on or off is named alone."""
+    words, shown = visible(axis.replace("_", " ")), visible(figures.parameter(value))
+    if isinstance(value, bool):
+        return words if value else f"no {words}"
+    plural = words.endswith("s") and words.isalpha()
+    return f"{shown} {words}" if plural and isinstance(value, int | float) else f"{words} {shown}"

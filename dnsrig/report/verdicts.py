@@ -1,0 +1,314 @@
+"""The answer of a run in sentences: how each variant compares with its baseline, by how much and how surely.
+
+A ratio is written as one: ``0.61 of``, ``1.6 × slower``. Where no difference can be told, the sentence states how large
+a difference would have been seen.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from dnsrig.analysis import significance
+from dnsrig.analysis.ends import Ends
+from dnsrig.analysis.metrics import Metric
+from dnsrig.analysis.read import Run
+from dnsrig.analysis.statistics import Comparison
+from dnsrig.analysis.summary import VariantRow, comparisons_planned, main_metric, variant_table
+from dnsrig.report import figures, names, wording
+from dnsrig.report.charts import _split
+
+MOST = 4
+"""Sentences on the first screen; the table below has every comparison."""
+FACTOR_BELOW = 0.1
+"""A shorter time is written as a factor: ``49 × faster``."""
+PRESENT = {"time": "needs", "higher": "reaches", "else": "has", "is": "is"}
+PAST = {"time": "needed", "higher": "reached", "else": "had", "is": "was"}
+"""Verbs of what holds beyond this run, and of what was only seen in it."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One sentence; ``size`` is the part that is printed bold."""
+
+    lead: str
+    size: str = ""
+    rest: str = ""
+    figures: str = ""
+    """What was measured on both sides."""
+    subject: str = ""
+    effect: float = -1.0
+    """The logarithm of the ratio, without its sign; less than zero where nothing is told."""
+
+    def __str__(self) -> str:
+        return f"{self.lead}{self.size}{self.rest}"
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """What the first screen says, and how many comparisons it leaves to the table."""
+
+    note: str
+    """A sentence that holds for all of them; empty where there is none."""
+    shown: list[Verdict]
+    more: int
+
+
+def verdicts(run: Run, most: int = MOST) -> Verdicts:
+    """The sentences of ``run`` under its main metric: at most ``most``, with each variant's largest difference first
+    chosen, in the order of the matrix."""
+    rows = variant_table(run, main_metric(run))
+    compared = [row for row in rows if row.against is not None]
+    if not compared:
+        return _without_baseline(run, rows, most)
+    by_variant = {row.variant.id: row for row in rows}
+    note = _note(run, compared, by_variant)
+    told = [_verdict(run, row, by_variant[row.against.id], noted=bool(note)) for row in compared if row.against]
+    chosen = _chosen(told, most)
+    return Verdicts(note, [told[index] for index in chosen], len(told) - len(chosen))
+
+
+def _chosen(told: Sequence[Verdict], most: int) -> list[int]:
+    """The indexes of at most ``most`` of ``told``: the largest difference of each subject, then the second largest."""
+    seen, ranked = Counter[str](), []
+    for index in sorted(range(len(told)), key=lambda index: -told[index].effect):
+        ranked.append((seen[told[index].subject], -told[index].effect, index))
+        seen[told[index].subject] += 1
+    return sorted(index for *_, index in sorted(ranked)[:most])
+
+
+def _note(run: Run, compared: Sequence[VariantRow], by_variant: dict[str, VariantRow]) -> str:
+    """Where no difference at all can be told: why, and what would help."""
+    counts = [(len(row.lower), len(by_variant[row.against.id].lower)) for row in compared if row.against]
+    if any(_can_tell(run, *both) for both in counts):
+        return ""
+    ours, theirs = max(counts, key=lambda both: (min(both), max(both)))
+    if not min(ours, theirs):
+        return ""
+    planned = comparisons_planned(run.manifest.variants, run.manifest.baseline)
+    needed = significance.repeats_needed(planned, machines=_machines(run))
+    return (
+        f"With {figures.count(min(ours, theirs), 'repeat')} and {figures.count(planned, 'comparison')} no difference "
+        f"can be told from chance, however large: {needed} repeats are needed. The medians:"
+    )
+
+
+def _can_tell(run: Run, ours: int, theirs: int) -> bool:
+    planned = comparisons_planned(run.manifest.variants, run.manifest.baseline)
+    return significance.can_tell(ours, theirs, planned, machines=_machines(run))
+
+
+def _machines(run: Run) -> int:
+    return max(1, len(run.manifest.machines))
+
+
+@dataclass(frozen=True)
+class _Words:
+    """The parts of a sentence about two variants."""
+
+    context: str
+    """``100 zones: ``, or nothing."""
+    ours: str
+    """``Knot DNS``, ``BIND 9 with level validating``, ``carrier replica``."""
+    theirs: str
+    """``BIND 9``, ``with level none``, ``carrier axfr``."""
+    of: str
+    """What a ratio is a part of: ``BIND 9's time``, ``its time with level none``."""
+    by_name: bool
+    """Whether ours is a server, of which a sentence says what it needs or reaches."""
+
+
+def _words(run: Run, row: VariantRow, baseline: VariantRow) -> _Words:
+    axes = names.varying_axes(run)
+    own = [axis for axis in axes if row.variant.parameters.get(axis) != baseline.variant.parameters.get(axis)]
+    servers = [axis for axis in axes if axis not in own and names.is_servers(run, axis)][:1]
+    compares_servers = all(names.is_servers(run, axis) for axis in own)
+    others = [axis for axis in axes if axis not in own and (compares_servers or axis not in servers)]
+    context, noun = _context(names.name(run, row.variant, others)), _noun(row.metric)
+    ours, theirs = names.name(run, row.variant, own), names.name(run, baseline.variant, own)
+    if compares_servers:
+        return _Words(context, ours, theirs, f"{theirs}'s {noun}", True)
+    if servers:
+        server, other = names.name(run, row.variant, servers), f"with {theirs}"
+        return _Words(context, f"{server} with {ours}", other, f"its {noun} {other}", True)
+    return _Words(context, ours, theirs, f"the {noun} with {theirs}", False)
+
+
+def _context(name: str) -> str:
+    return f"{name}: " if name else ""
+
+
+def _noun(metric: Metric) -> str:
+    """``time``; ``p99 latency`` of a metric titled ``latency, p99``."""
+    if metric.unit == "s":
+        return "time"
+    what, _, which = metric.title.partition(", ")
+    return f"{which} {what}" if which and " " not in which else metric.title
+
+
+def _verdict(run: Run, row: VariantRow, baseline: VariantRow, *, noted: bool) -> Verdict:
+    """``noted``: whether a note says of all comparisons that no difference can be told."""
+    words, found = _words(run, row, baseline), row.comparison
+    shown = f"{_median(row)}, {words.theirs} {_median(baseline)}"
+    if row.bound is not None:
+        return _bounded(row, baseline, words, shown)
+    if found is None or found.percent is None or found.percent <= 0:
+        return Verdict(
+            f"{words.context}{words.ours}: ", "not compared", f" with {words.theirs}{_why(row, baseline, words)}"
+        )
+    can_tell = _can_tell(run, len(row.lower), len(baseline.lower))
+    if not wording.is_told(run, row):
+        error = figures.figure(wording.instrument_error(run, row), row.metric.unit)
+        lead = f"{words.context}{words.ours} and {words.theirs}: no difference above the instrument's error of {error}"
+        return Verdict(lead, "", _reach(row, baseline) if can_tell else "", shown, words.ours)
+    if found.change == "undecided" and can_tell:
+        return _undecided(row, baseline, words, shown)
+    if found.change != "undecided":
+        return _decided(row, words, shown, PRESENT, _means(found))
+    few = "" if noted else "; too few repeats to tell it from chance"
+    return _decided(row, words, shown, PAST, few + _means(found))
+
+
+def _decided(row: VariantRow, words: _Words, shown: str, verbs: dict[str, str], tail: str) -> Verdict:
+    """``Knot DNS needs 0.61 [0.58..0.66] of BIND 9's time``, ``Knot DNS is 1.6 [1.5..1.7] × slower than BIND 9``."""
+    comparison = row.comparison
+    assert comparison is not None and comparison.percent is not None
+    ratio, interval = comparison.percent / 100, comparison.interval
+    ends = (interval.low / 100, interval.high / 100) if interval else None
+    told = {"figures": shown, "subject": words.ours, "effect": abs(math.log(ratio))}
+    bound = {"": "", "≥": "at least ", "≤": "at most "}[comparison.bound]
+    if words.by_name and row.metric.unit == "s" and (ratio > 1 or ratio < FACTOR_BELOW):
+        factor, inverse = (ratio, ends) if ratio > 1 else (1 / ratio, _inverse(ends))
+        bound = bound if ratio > 1 else {"at most ": "at least ", "at least ": "at most "}.get(bound, "")
+        size = f"{bound}{_ratio(factor, inverse)} × {'slower' if ratio > 1 else 'faster'}"
+        return Verdict(f"{words.context}{words.ours} {verbs['is']} ", size, f" than {words.theirs}{tail}", **told)
+    size, rest = f"{bound}{_ratio(ratio, ends)}", f"{_times(ratio)} {words.of}{tail}"
+    return Verdict(_lead(row.metric, words, verbs), size, rest, **told)
+
+
+def _lead(metric: Metric, words: _Words, verbs: dict[str, str]) -> str:
+    """``Knot DNS needs ``, ``With carrier replica the time is ``."""
+    verb = verbs["time" if metric.unit == "s" else "higher" if metric.better == "higher" else "else"]
+    lead = f"{words.ours} {verb} " if words.by_name else f"with {words.ours} the {_noun(metric)} {verbs['is']} "
+    return words.context + lead if words.context else _capital(lead)
+
+
+def _times(ratio: float) -> str:
+    return " ×" if ratio > 1 else " of"
+
+
+def _means(comparison: Comparison) -> str:
+    return f"; {said}" if (said := wording.disagreement(comparison)) else ""
+
+
+def _undecided(row: VariantRow, baseline: VariantRow, words: _Words, shown: str) -> Verdict:
+    comparison = row.comparison
+    assert comparison is not None and comparison.percent is not None
+    interval = comparison.interval
+    ends = (interval.low / 100, interval.high / 100) if interval else None
+    ratio = comparison.percent / 100
+    rest = f"{_times(ratio)} {words.of}{_reach(row, baseline)}"
+    lead = f"{words.context}{words.ours} and {words.theirs} cannot be told apart: "
+    return Verdict(lead, _ratio(ratio, ends), rest, shown, words.ours)
+
+
+def _reach(row: VariantRow, baseline: VariantRow) -> str:
+    seen = visible_difference(row.ends, baseline.ends)
+    return f"; a difference of {_difference(seen)} or more would have been seen" if seen is not None else ""
+
+
+def _difference(percent: float) -> str:
+    """``23 %``; ``2.0 ×`` where it is more than 100 %."""
+    return f"{_ratio(1 + percent / 100)} ×" if percent > 100 else figures.slower(percent)
+
+
+def visible_difference(ours: Ends, theirs: Ends) -> float | None:
+    """The difference, in percent, that would certainly have been told: repeats that vary as these do would no longer
+    overlap. None where it is not known how much they vary."""
+    factors = []
+    for low, high in ((ours.low, theirs.high), (theirs.low, ours.high)):
+        if min(low) <= 0 or math.isinf(max(high)):
+            return None
+        factors.append(median(low) / min(low) * max(high) / median(high))
+    return 100 * (max(factors) - 1)
+
+
+def _bounded(row: VariantRow, baseline: VariantRow, words: _Words, shown: str) -> Verdict:
+    """A side did not finish, so that at most a bound is known."""
+    assert row.bound is not None
+    sign, percent = row.bound
+    ratio, least = percent / 100, {"≥": "at least ", "≤": "at most ", "": ""}[sign]
+    rest = f"{_times(ratio)} {words.of}{_why(row, baseline, words)}"
+    effect = abs(math.log(ratio)) if ratio > 0 else -1.0
+    lead = _lead(row.metric, words, PRESENT if sign else PAST)
+    return Verdict(lead, f"{least}{_ratio(ratio)}", rest, shown, words.ours, effect)
+
+
+def _why(row: VariantRow, baseline: VariantRow, words: _Words) -> str:
+    """Which side has repeats that are not done."""
+    sides = ((words.ours, row), (words.theirs, baseline))
+    odd = [f"{side}: {wording.outcomes(each.outcomes)}" for side, each in sides if set(each.outcomes) - {"done"}]
+    return f" ({'; '.join(odd)})" if odd else ""
+
+
+def _median(row: VariantRow) -> str:
+    return wording.median_and_range(row, row.metric.unit)[0]
+
+
+def _inverse(ends: tuple[float, float] | None) -> tuple[float, float] | None:
+    if ends is None:
+        return None
+    low, high = ends
+    return (0.0 if math.isinf(high) else 1 / high, math.inf if low <= 0 else 1 / low)
+
+
+def _ratio(ratio: float, ends: tuple[float, float] | None = None) -> str:
+    """``0.61 [0.58..0.66]``: with as many digits as tell the ratio from one and from the ends.
+
+    >>> _ratio(0.614, (0.577, 0.662)), _ratio(1.04, (1.02, 1.06)), _ratio(48.7)
+    ('0.61 [0.58..0.66]', '1.04 [1.02..1.06]', '49')
+    """
+    apart = [abs(ratio - 1), *(abs(end - ratio) for end in ends or () if math.isfinite(end))]
+    least = min((each for each in apart if each > 0), default=1.0)
+    usual = 2 if ratio < 1 else 1 if ratio < 10 else 0
+    decimals = min(4, max(usual, math.ceil(-math.log10(min(1.0, least) * (1 + 1e-9)))))
+    shown = [f"{each:,.{decimals}f}" if math.isfinite(each) else "∞" for each in (ratio, *(ends or ()))]
+    return f"{shown[0]} [{shown[1]}..{shown[2]}]" if ends else shown[0]
+
+
+def _without_baseline(run: Run, rows: Sequence[VariantRow], most: int) -> Verdicts:
+    """Nothing is compared: a sentence for each context, with the medians of its variants; servers best first."""
+    axis = _split.colour_axis(run) or next(iter(names.varying_axes(run)), None)
+    others = [other for other in names.varying_axes(run) if other != axis]
+    measured = [row for row in rows if row.spread is not None]
+    if not measured:
+        return Verdicts("", [], 0)
+    if axis is None:
+        return Verdicts("", [Verdict(f"{_capital(_noun(measured[0].metric))}: ", wording.measured(measured[0]))], 0)
+    ranked = _best_first(measured) if names.is_servers(run, axis) else measured
+    by_context: dict[str, list[str]] = {names.name(run, row.variant, others): [] for row in measured}
+    for row in ranked:
+        said = f"{names.name(run, row.variant, [axis])} {wording.measured(row)}"
+        by_context[names.name(run, row.variant, others)].append(said)
+    ordered = ranked is not measured
+    told = [
+        Verdict(_context(context), said[0] if ordered else "", ", ".join(["", *said[1:]] if ordered else said))
+        for context, said in by_context.items()
+    ]
+    order = ", best first" if ordered else ""
+    note = f"{_capital(measured[0].metric.title)}, median [least..most]{order}; there is no baseline."
+    return Verdicts(note, told[-most:], max(0, len(told) - most))
+
+
+def _best_first(rows: Sequence[VariantRow]) -> list[VariantRow]:
+    if rows[0].metric.better == "neither":
+        return list(rows)
+    sign = 1 if rows[0].metric.better == "lower" else -1
+    return sorted(rows, key=lambda row: sign * (row.spread.median if row.spread else 0.0))
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

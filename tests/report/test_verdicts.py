@@ -1,0 +1,98 @@
+"""The sentences of the first screen."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from load_data import LoadPlan
+from load_data import build as build_load
+from made_up import made_up_findings
+from synthetic import Plan, build
+
+from dnsrig.analysis.ends import Ends, compare
+from dnsrig.analysis.read import Run
+from dnsrig.report.gather import gather
+from dnsrig.report.headlines import headlines
+from dnsrig.report.verdicts import verdicts, visible_difference
+from dnsrig.rundir import Finding, Outcome
+
+RATIO = r"\d\.\d+ \[\d\.\d+\.\.\d\.\d+\]"
+
+
+def run_of(folder: Path, **changed: object) -> Run:
+    plan = {"samples": False, "zones": [100], "repeats": 10, **changed}
+    return Run.open(build(folder / "run", Plan(**plan)))  # type: ignore[arg-type]
+
+
+def said(run: Run) -> list[str]:
+    return [str(verdict) for verdict in verdicts(run).shown]
+
+
+def test_a_difference_has_its_interval_and_its_direction(tmp_path: Path) -> None:
+    faster, slower = said(run_of(tmp_path, servers=["bind@system", "knot@system", "nsd@system"]))
+    assert re.fullmatch(rf"Knot DNS needs {RATIO} of BIND 9's time", faster)
+    assert re.fullmatch(rf"NSD is {RATIO} × slower than BIND 9", slower)
+
+
+def test_other_axes_come_first_and_each_variant_is_named(tmp_path: Path) -> None:
+    found = verdicts(run_of(tmp_path, servers=["bind@system", "knot@system", "nsd@system"], zones=[100, 200, 400]))
+    assert len(found.shown) == 4 and found.more == 2
+    assert {str(verdict).partition(" zones: ")[0] for verdict in found.shown} <= {"100", "200", "400"}
+    assert {verdict.subject for verdict in found.shown} == {"Knot DNS", "NSD"}, "no variant is left out for another"
+
+
+def test_without_a_difference_it_is_known_what_would_have_been_seen(tmp_path: Path) -> None:
+    """Both values of the axis follow the same law."""
+    plan = {"servers": ["bind@system"], "extra_axes": {"way": ["a", "b"]}, "baseline": {"way": "a"}, "zones": [1000]}
+    (same,) = said(run_of(tmp_path, **plan))
+    assert re.fullmatch(
+        rf"way b and way a cannot be told apart: {RATIO} (of|×) the time with way a; "
+        r"a difference of [\d.]+ % or more would have been seen",
+        same,
+    )
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_that_difference_is_told(sign: int) -> None:
+    ours, theirs = [0.9, 1.0, 1.0, 1.1, 1.3], [0.8, 0.95, 1.0, 1.05, 1.2]
+    seen = visible_difference(Ends(ours, ours), Ends(theirs, theirs))
+    assert seen is not None
+    moved = [value * (1 + (seen + 0.01) / 100) ** sign for value in ours]
+    found = compare(Ends(moved, moved), Ends(theirs, theirs), "lower")
+    assert found.interval is not None and not found.interval.low <= 100 <= found.interval.high
+    assert found.p == pytest.approx(2 / 252), "all of one are beyond all of the other"
+
+
+def test_too_few_repeats_are_said_once_and_claim_nothing(tmp_path: Path) -> None:
+    found = verdicts(run_of(tmp_path, repeats=2))
+    assert "With 2 repeats and 1 comparison no difference can be told from chance" in found.note
+    assert re.fullmatch(r"Knot DNS needed 0\.\d+ of BIND 9's time", str(found.shown[0]))
+
+
+def test_a_server_at_its_limit_gives_a_bound(tmp_path: Path) -> None:
+    limits: dict[tuple[str, int, int], Outcome] = {("knot@system", 100, repeat): "timeout" for repeat in range(1, 11)}
+    (bound,) = said(run_of(tmp_path, outcomes=limits))
+    assert re.fullmatch(r"Knot DNS needs at least \d+ × BIND 9's time \(Knot DNS: 10 timeout\)", bound)
+
+
+def test_more_is_better_of_a_capacity(tmp_path: Path) -> None:
+    build_load(tmp_path / "run", LoadPlan(servers=("bind@system", "knot@system"), repeats=10, ramp=True))
+    (sentence,) = said(Run.open(tmp_path / "run"))
+    assert re.fullmatch(rf"Knot DNS reaches {RATIO} × BIND 9's capacity", sentence)
+
+
+def test_a_run_without_a_baseline_lists_its_servers(tmp_path: Path) -> None:
+    found = verdicts(run_of(tmp_path, baseline={}))
+    assert found.note.endswith("best first; there is no baseline.")
+    assert re.fullmatch(r"Knot DNS [\d.]+ s \[.*\], BIND 9 [\d.]+ s \[.*\]", str(found.shown[0]))
+
+
+def test_the_heaviest_finding_comes_first(tmp_path: Path) -> None:
+    run = run_of(tmp_path, zones=[50, 100], outcomes={("bind@system", 50, 1): "invalid"})
+    bad = Finding(trap="generator-bottleneck", verdict="found", variant=run.manifest.variants[0].id, summary="x")
+    lines = headlines(run, gather(run, [*made_up_findings(run), bad]))
+    assert [line.weight for line in lines] == ["invalidates", "invalidates", "explains"]
+    assert str(lines[0]) == "1 of 40 trials is invalid (the probe missed its schedule by 1.2 s): BIND 9, 50 zones"
+    assert str(lines[2]) == "All ephemeral ports are taken by TIME_WAIT: BIND 9, 100 zones"
