@@ -40,7 +40,7 @@ nested deeply, a number beyond all counters, and a row file whose lengths contra
 Nothing is written into a run that belongs to another user: `dnsrig report` and `export` write to the cache or to
 `--out`, and `--resume`, `import --to` and the notes of `dnsrig browse` refuse it.
 
-Metrics are derived: `dnsrig report`, `compare`, `plan --from` and `export` compute them from what a trial recorded, so
+Metrics are derived: `dnsrig report`, `compare`, `plan --from-run` and `export` compute them from what a trial recorded, so
 that a new metric has a value in old runs as well. Earlier versions wrote `metrics` into trial.json: what stands there
 counts only where it cannot be computed any more, because rows were deleted or the metric is no longer known.
 

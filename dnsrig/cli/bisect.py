@@ -81,8 +81,8 @@ def command(
 
     Examples:
 
-        dnsrig bisect catalog-churn --set server=bind@forky \\
-            --set changes=catalog --good v9.18.10 --bad v9.18.11 --bad-if 'p99 < 50 %'
+        dnsrig bisect catalog-churn --set server=bind@forky --good v9.18.10 \\
+            --set changes=catalog --bad v9.18.11 --bad-if 'p99 < 50 %'
         dnsrig bisect tour --set zones=300 --bad-if 'transfer_time > 110 %' \\
             --candidates bind@bullseye,bind@bookworm,bind@forky
         dnsrig bisect --resume runs/tour/20260101T120000Z-abcd

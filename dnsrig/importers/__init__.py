@@ -174,7 +174,7 @@ def unanswered(queries: int, timeout_ns: int | None) -> list[Bucket]:
     """Queries without an answer, as latencies: at the time after which the tool gave them up."""
     if queries and timeout_ns is None:
         raise ValueError(
-            f"{queries:,} queries had no answer, and when the tool gave them up is not in it: add --timeout-s"
+            f"{queries:,} queries had no answer, and the file does not contain the tool's timeout: add --timeout, e.g. --timeout 5s"
         )
     return [Bucket(timeout_ns, timeout_ns, queries)] if queries and timeout_ns is not None else []
 

@@ -179,7 +179,7 @@ class _Reader:
         """``lost`` of the queries have the timeout as their latency, and none has more."""
         lows_ns = [edge * self.unit_ns for edge in self.edges]
         if self.timeout_ns is None and counts[-1]:
-            raise ValueError("where its last bucket ends is not in it: add --timeout-s")
+            raise ValueError("the end of its last bucket is not in the file: add --timeout, e.g. --timeout 5s")
         timeout_ns = lows_ns[-1] if self.timeout_ns is None else self.timeout_ns
         with_timeout = max(index for index, low_ns in enumerate(lows_ns) if low_ns <= timeout_ns)
         found = []

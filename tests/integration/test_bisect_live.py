@@ -15,8 +15,8 @@ CULPRIT = 5
 KILL_LIMIT_S = 200
 SEARCH = [
     *("tour", "--set", "zones=60", "--set", "hosts.secondary.server=bind@forky"),
-    *("--axis", 'hosts.secondary.settings."serial-query-rate"', "--candidates", ",".join(map(str, RATES))),
-    *("--metric", "transfer_time > 150 %", "--seed", "3"),
+    *("--vary", 'hosts.secondary.settings."serial-query-rate"', "--candidates", ",".join(map(str, RATES))),
+    *("--bad-if", "transfer_time > 150 %", "--seed", "3"),
 ]
 
 

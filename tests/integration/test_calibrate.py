@@ -23,7 +23,7 @@ LIMIT_S = 900
 @pytest.mark.timeout(LIMIT_S)
 def test_a_quick_calibration(tmp_path: Path) -> None:
     """Takes minutes: a certificate has three transports, two rates, all capacities, each several times."""
-    words = [*DNSRIG, "calibrate", "--scale", "quick", "--folder", str(tmp_path)]
+    words = [*DNSRIG, "calibrate", "--scale", "quick", "--certificates", str(tmp_path)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=LIMIT_S, check=True)
     (folder,) = (path for path in tmp_path.iterdir() if path.is_dir())
     found = certificate.read(folder)
@@ -55,7 +55,7 @@ def test_a_quick_calibration(tmp_path: Path) -> None:
 def test_interrupted_it_leaves_nothing(tmp_path: Path) -> None:
     """That no namespace is left either, every test looks."""
     said = tmp_path / "said"
-    words = [*DNSRIG, "calibrate", "--scale", "quick", "--folder", str(tmp_path / "certificates")]
+    words = [*DNSRIG, "calibrate", "--scale", "quick", "--certificates", str(tmp_path / "certificates")]
     with said.open("w") as stderr:
         running = subprocess.Popen(words, stderr=stderr, stdout=subprocess.DEVNULL)
         try:

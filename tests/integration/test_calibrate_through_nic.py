@@ -27,8 +27,8 @@ def machines(tmp_path: Path) -> Lab:  # type: ignore[misc]
 
 
 def calibrate(machines: Lab, folder: Path) -> subprocess.CompletedProcess[str]:
-    options = ["--scale", "quick", "--folder", str(folder)]
-    path = ["--nic", "nic0", "--from", "rack-1:nic0", "--machines", machines.on]
+    options = ["--scale", "quick", "--certificates", str(folder)]
+    path = ["--nic", "nic0", "--other-end", "rack-1:nic0", "--machines", machines.on]
     words = [*machines.enter, *DNSRIG, "calibrate", *options, *path]
     return subprocess.run(words, capture_output=True, text=True, timeout=LIMIT_S, check=False)
 

@@ -248,7 +248,7 @@ ARGUMENTS = [
     "echo-baseline",
     "--set",
     "transport=udp",
-    "--axis",
+    "--vary",
     "options.rate_qps",
     "--candidates",
     "1000,1001,1002",

@@ -61,7 +61,7 @@ def test_what_is_no_history_is_refused(good: str, bad: str, said: str) -> None:
     assert hints.get((good, bad), "") in error.value.hint
 
 
-TOUR = ("bisect", "tour", "--set", "zones=3", "--metric", "transfer_time > 110 %", "--dry-run")
+TOUR = ("bisect", "tour", "--set", "zones=3", "--bad-if", "transfer_time > 110 %", "--dry-run")
 
 
 def test_a_dry_run_lists_commits(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

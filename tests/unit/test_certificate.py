@@ -250,17 +250,17 @@ def test_an_interface_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPat
         measuring.check_nic("eth7")
     (said,) = measuring._of_nic("eth0")
     assert said.grade == "note" and "nothing is measured through it" in said.says
-    assert "--nic eth0 --from MACHINE:INTERFACE" in said.remedy
+    assert "--nic eth0 --other-end MACHINE:INTERFACE" in said.remedy
 
 
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (("eth1", "rack-2", Path("m.toml")), "names no machine with an interface"),
-        (("eth1", ":eth1", Path("m.toml")), "names no machine with an interface"),
+        (("eth1", "rack-2", Path("m.toml")), "does not name a machine and an interface"),
+        (("eth1", ":eth1", Path("m.toml")), "does not name a machine and an interface"),
         (("", "rack-2:eth1", Path("m.toml")), "without --nic"),
-        (("eth1", "rack-2:eth1", None), "nobody says where the machine rack-2 is"),
-        (("eth1", "", Path("m.toml")), "without --from"),
+        (("eth1", "rack-2:eth1", None), "the address of the machine rack-2 is missing"),
+        (("eth1", "", Path("m.toml")), "without --other-end"),
     ],
 )
 def test_half_a_path_is_refused(options: tuple[str, str, Path | None], told: str) -> None:

@@ -96,7 +96,7 @@ def test_a_fault_of_ours_is_no_verdict(runs: dict[str, Path], monkeypatch: pytes
     assert status(monkeypatch, *arguments) == _exits.EXIT_USAGE
     assert status(monkeypatch, *arguments, "--bisect") == EXIT_STOP
     monkeypatch.setattr("dnsrig.analysis.models.held_out.rows", fault)
-    assert status(monkeypatch, "plan", "--from", runs["good"]) == _exits.EXIT_USAGE
+    assert status(monkeypatch, "plan", "--from-run", runs["good"]) == _exits.EXIT_USAGE
 
 
 def test_what_took_no_part_in_a_comparison_is_told(

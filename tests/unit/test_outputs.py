@@ -41,7 +41,7 @@ def test_a_chart_of_a_plan_replaces_no_file_of_its_run(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], run: Path, option: str
 ) -> None:
     before = contents(run)
-    arguments = ("plan", "--from", str(run), "--zones", "9", option, str(run / "manifest.json"))
+    arguments = ("plan", "--from-run", str(run), "--zones", "9", option, str(run / "manifest.json"))
     code, _, err = output(monkeypatch, capsys, *arguments)
     assert code == 2 and "is the same file as" in err and contents(run) == before
 

@@ -129,7 +129,7 @@ def _at(axis: str, value: object) -> dict[str, Any]:
     try:
         whole = foreign.toml(f"{axis} = 0")
     except (tomllib.TOMLDecodeError, foreign.Refused) as error:
-        raise UsageError(f"{axis!r} is not a path into an experiment", hint="e.g. --axis options.rate_qps") from error
+        raise UsageError(f"{axis!r} is not a path into an experiment", hint="e.g. --vary options.rate_qps") from error
     table = whole
     while isinstance(inner := table[next(iter(table))], dict):
         table = inner

@@ -147,6 +147,6 @@ def _of_nic(name: str) -> list[Remark]:
     says = f"{nic.says}: nothing is measured through it; all latencies, lags and rates here are of veth"
     remedy = (
         "measure what it adds, with a machine at the other end of its cable:"
-        f" `dnsrig calibrate --nic {name} --from MACHINE:INTERFACE --machines machines.toml`"
+        f" `dnsrig calibrate --nic {name} --other-end MACHINE:INTERFACE --machines machines.toml`"
     )
     return [Remark(f"interface {name}", "note", says, remedy)]

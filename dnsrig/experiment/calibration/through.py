@@ -58,24 +58,28 @@ class Through:
 
 
 def wanted(name: str, other_end: str, file: Path | None) -> Through | None:
-    """As the options ``--nic``, ``--from`` and ``--machines`` ask for it; None: nothing through an interface."""
+    """The measurement that the options ``--nic``, ``--other-end`` and ``--machines`` ask for; None: none through an
+    interface."""
     if not other_end:
         if file is not None:
             raise UsageError(
-                "--machines without --from: on which machine is the other end of the cable?",
-                hint="--from MACHINE:INTERFACE",
+                "--machines without --other-end: on which machine is the other end of the cable?",
+                hint="add --other-end MACHINE:INTERFACE",
             )
         return None
     machine, _, machine_nic = other_end.partition(":")
     if not machine or not machine_nic:
         raise UsageError(
-            f"--from {other_end} names no machine with an interface", hint="--from MACHINE:INTERFACE, e.g. rack-2:eth1"
+            f"--other-end {other_end} does not name a machine and an interface",
+            hint="write MACHINE:INTERFACE, e.g. rack-2:eth1",
         )
     if not name:
-        raise UsageError("--from without --nic: which interface of this machine?", hint="--nic NAME, e.g. --nic eth1")
+        raise UsageError(
+            "--other-end without --nic: which interface of this machine?", hint="add --nic NAME, e.g. --nic eth1"
+        )
     if file is None:
         raise UsageError(
-            f"--from {other_end}: nobody says where the machine {machine} is",
+            f"--other-end {other_end}: the address of the machine {machine} is missing",
             hint="name a file of machines: --machines machines.toml",
         )
     return Through(name, machine, machine_nic, file)

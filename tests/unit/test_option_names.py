@@ -1,0 +1,126 @@
+"""The help and the names of options: one screen of commands, and one meaning for each option name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from command_line import output
+
+from dnsrig.cli import _former, _units
+from dnsrig.cli._app import GROUPS, command_line
+from dnsrig.cli.engine import SUBCOMMANDS
+from dnsrig.errors import UsageError
+
+ROWS, COLUMNS, SUMMARY_COLUMNS = 50, 80, 60
+MARGINS = 2
+
+
+def leaves(command: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, inner in command.commands.items():
+        if hasattr(inner, "commands"):
+            yield from leaves(inner, f"{prefix}{name} ")
+        else:
+            yield prefix + name, inner
+
+
+OURS = [(name, command) for name, command in leaves(command_line()) if name not in SUBCOMMANDS]
+
+
+def test_the_help_fits_on_a_screen(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("COLUMNS", str(COLUMNS))
+    _, shown, _ = output(monkeypatch, capsys, "--help")
+    lines = shown.rstrip().splitlines()
+    assert len(lines) <= ROWS and max(map(len, lines)) <= COLUMNS
+    assert [line for line in lines if "trial " in line.partition("  ")[0]] == []
+    for group, names in GROUPS.items():
+        assert f" {group} " in shown and all(f"│ {name} " in shown for name in names)
+
+
+def test_each_command_is_in_one_group_except_the_hidden_one() -> None:
+    grouped = [name for names in GROUPS.values() for name in names]
+    shown = [name for name, command in command_line().commands.items() if not command.hidden]
+    assert sorted(grouped) == sorted(shown)
+    assert {*command_line().commands} - {*shown} == {"trial"}
+
+
+@pytest.mark.parametrize(("name", "command"), OURS, ids=[name for name, _ in OURS])
+def test_the_help_of_a_command_begins_with_a_sentence_and_an_example(name: str, command: Any) -> None:
+    sentence, *more = command.help.split("\n\n")
+    assert len(sentence) <= SUMMARY_COLUMNS and sentence.endswith(".")
+    examples = more[1].splitlines() if more[0] == "Examples:" else [more[0].removeprefix("Example: ")]
+    assert any(f"dnsrig {name}" in line for line in examples)
+    for line in more[1].splitlines() if more[0] == "Examples:" else []:
+        assert len(line) <= COLUMNS - MARGINS, line
+
+
+def test_each_command_of_the_engine_has_a_short_summary() -> None:
+    assert all(len(text) <= SUMMARY_COLUMNS and text.endswith(".") for text in SUBCOMMANDS.values())
+
+
+def kind_of(option: Any) -> tuple[object, ...]:
+    """What can be written after the option, and how often."""
+    flag = option.is_flag
+    return flag, option.multiple, None if flag else option.metavar or option.type_descriptor.annotation
+
+
+def test_an_option_name_takes_the_same_value_in_all_commands() -> None:
+    found: dict[str, dict[tuple[object, ...], list[str]]] = {}
+    for name, command in OURS:
+        for option in command.params:
+            for spelling in option.opts if option.param_type_name == "option" else []:
+                found.setdefault(spelling, {}).setdefault(kind_of(option), []).append(name)
+    assert {spelling: kinds for spelling, kinds in found.items() if len(kinds) > 1} == {}
+
+
+def test_no_option_of_the_rig_has_a_unit_in_its_name() -> None:
+    """A value has its unit: 5s, 200ms."""
+    names = [spelling for _, command in OURS for option in command.params for spelling in option.opts]
+    assert [name for name in names if name.endswith(("-s", "-ms", "-us", "-ns"))] == []
+
+
+@pytest.mark.parametrize("command", _former.FORMER)
+def test_former_names_are_read_and_not_shown(command: str) -> None:
+    """A former name must not be the name of an option today, or one of them could not be given."""
+    (found,) = [inner for name, inner in OURS if name == command]
+    names = {spelling for option in found.params for spelling in option.opts}
+    for former, name in _former.FORMER[command].items():
+        assert name in names and former not in names
+
+
+@pytest.mark.parametrize(
+    ("command", "written", "read"),
+    [
+        ("bisect", ["--metric=p99 > 1 %", "--axis", "zones"], ["--bad-if", "p99 > 1 %", "--vary", "zones"]),
+        ("import", ["dnsperf", "--timeout-s", "0.5"], ["dnsperf", "--timeout", "0.5s"]),
+        ("plan", ["--rate", "1mbit", "--", "--rate"], ["--bandwidth", "1mbit", "--", "--rate"]),
+        ("history", ["--order"], ["--sort"]),
+    ],
+)
+def test_former_names_mean_the_names_of_today(command: str, written: list[str], read: list[str]) -> None:
+    assert list(_former.renamed(written, _former.FORMER[command])) == read
+
+
+def test_a_command_reads_a_former_name(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    far = ["plan", "--zones", "10", "--rtt", "1ms", "--congestion", "reno", "--json"]
+    today, before = (output(monkeypatch, capsys, *far, name, "1mbit") for name in ("--bandwidth", "--rate"))
+    assert today == before and today[0] == 0
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("5s", 5), ("200ms", 0.2), ("2m", 120), ("30min", 1800), ("1h", 3600)])
+def test_durations(text: str, seconds: float) -> None:
+    assert _units.duration_s(text, "--timeout") == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(("text", "hint"), [("5", "write 5s or 5ms"), ("0.5", "write 0.5s or 0.5ms"), ("5x", "5s, 2m")])
+def test_a_duration_needs_a_unit(text: str, hint: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        _units.duration_s(text, "--timeout")
+    assert hint in refused.value.hint and "--timeout" in refused.value.message
+
+
+@pytest.mark.parametrize("text", ["0.1ms", "2h"])
+def test_a_duration_beyond_its_bounds_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match=text):
+        _units.duration_s(text, "--timeout", 0.001, 3600)
