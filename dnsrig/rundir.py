@@ -40,9 +40,9 @@ nested deeply, a number beyond all counters, and a row file whose lengths contra
 Nothing is written into a run that belongs to another user: `dnsrig report` and `export` write to the cache or to
 `--out`, and `--resume`, `import --to` and the notes of `dnsrig browse` refuse it.
 
-Metrics are derived: `dnsrig report`, `compare`, `plan --from-run` and `export` compute them from what a trial recorded, so
-that a new metric has a value in old runs as well. Earlier versions wrote `metrics` into trial.json: what stands there
-counts only where it cannot be computed any more, because rows were deleted or the metric is no longer known.
+Metrics are derived: `dnsrig report`, `compare`, `plan --from-run` and `export` compute them from what a trial recorded,
+so that a new metric has a value in old runs as well. Earlier versions wrote `metrics` into trial.json: what stands
+there counts only where it cannot be computed any more, because rows were deleted or the metric is no longer known.
 
 trial.json has size and checksums of the files of rows, latencies and profiles. Of a file that was cut or damaged since,
 nothing is derived; charts show what lies before the damage, and the trap `damaged-files` says how to measure the trial
