@@ -12,6 +12,7 @@ from command_line import output
 from dnsrig.cli import _units
 from dnsrig.errors import UsageError
 from dnsrig.lab import conditions
+from dnsrig.servers import all_drivers
 
 S3 = [
     "--zones",
@@ -425,3 +426,70 @@ def test_durations(text: str, value: float) -> None:
 def test_what_is_no_duration(text: str) -> None:
     with pytest.raises(UsageError):
         _units.duration_s(text, "--rtt")
+
+
+@pytest.mark.parametrize("secondary", ["bind", "knot", "nsd", "powerdns"])
+@pytest.mark.parametrize("transport", ["tcp", "xot"])
+@pytest.mark.parametrize("zones", ["1", "10000"])
+def test_no_advice_is_beyond_the_server(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], secondary: str, transport: str, zones: str
+) -> None:
+    """Each advice is compared with what the server's driver declares: databases, policies, limits, XoT, IXFR."""
+    driver = all_drivers()[secondary]
+    behaviour = driver.as_secondary
+    assert behaviour is not None
+    far = ["--zones", zones, "--rtt", "250ms", "--loss", "1%", "--bandwidth", "2mbit", *CUBIC, "--transport", transport]
+    code, out, err = plan(monkeypatch, capsys, *far, "--secondary", secondary, "--json")
+    if transport == "xot" and driver.support("XoT").since("secondary") is None:
+        assert code == 2 and f"{secondary} has no XoT as a secondary" in err
+        return
+    (found,) = json.loads(out)["predictions"]
+    advice = [other["change"] for other in found["alternatives"] if not other["another_secondary"]]
+    advice += [limit["remedy"] for limit in found["limits"]]
+    pools = bool(behaviour.connections_setting)
+    pipelines = behaviour.policy({}, "tcp") == "pipelined"
+    for text in advice:
+        assert bool(driver.databases) or "replica" not in text
+        assert pools or not any(
+            words in text for words in ("connections kept", "connections that are kept", "keep conn")
+        )
+        assert pipelines or not any(words in text for words in ("pipelin", "window of"))
+        assert "IXFR" not in text or driver.support("IXFR").since("secondary")
+    for other in found["alternatives"]:
+        if other["change"].startswith("a higher "):
+            assert other["change"].removeprefix("a higher ") in {
+                limit.setting for limit in driver.limits("secondary", {})
+            }
+    shown = plan(monkeypatch, capsys, *far, "--secondary", secondary)[1]
+    possible = shown.partition("what another secondary could do")[0]
+    assert not any(other["change"] in possible for other in found["alternatives"] if other["another_secondary"])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--secondary", "bind", "--policy", "replica"], "bind cannot take zones from a database"),
+        (["--secondary", "nsd", "--policy", "remote"], "nsd cannot take zones from a database"),
+        (["--secondary", "powerdns", "--transport", "xot"], "powerdns has no XoT as a secondary"),
+        (["--primary", "powerdns", "--transport", "xot+tsig"], "powerdns has no XoT as a primary"),
+    ],
+)
+def test_what_a_server_cannot_do_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], options: list[str], message: str
+) -> None:
+    code, out, err = plan(monkeypatch, capsys, "--zones", "10", "--rtt", "1ms", *options)
+    assert (code, out) == (2, "") and message in err
+
+
+@pytest.mark.parametrize(("primary", "has_ixfr"), [("bind", True), ("powerdns", False)])
+def test_ixfr_is_advised_only_with_a_primary_that_has_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], primary: str, has_ixfr: bool
+) -> None:
+    slow = ["--zones", "10", "--records", "1e6", "--rtt", "1ms", "--bandwidth", "1mbit", "--primary", primary]
+    assert ("IXFR" in plan(monkeypatch, capsys, *slow)[1]) is has_ixfr
+
+
+def test_the_answer_comes_first(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = plan(monkeypatch, capsys, *S3, *POOLED, "--within", "30min")[1].splitlines()
+    assert "about 21 min" in lines[0] and lines[1].startswith("What binds: ") and lines[2].startswith("To lift it: ")
+    assert lines[3].startswith("Within 30 min: yes")
