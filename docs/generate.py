@@ -381,6 +381,7 @@ PAGES = {
 
 WRITTEN_BY_HAND = (
     "json.md",
+    "dnsperf.md",
     "stream.md",
     "catalog-zones.md",
     "primary-faults.md",
