@@ -1,4 +1,4 @@
-"""Shows the progress of a search: its steps, and the trials of each round like those of any run."""
+"""Shows the progress of a search: its steps, and the trials of each round as in any run."""
 
 from __future__ import annotations
 

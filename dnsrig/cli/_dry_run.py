@@ -39,7 +39,7 @@ def show(request: preparation.Request) -> None:
     )
     if machines > 1:
         names = ", ".join(machine.name for machine in request.where.machines)
-        console.print(f"{names} execute the rounds in turn, so the time is that of {repeats // machines} rounds")
+        console.print(f"{names} take turns, so that each executes {repeats // machines} rounds")
     console.print(f"order (seed {seed}):")
     show_order(console, order, [spec.variant for spec in specs])
     show_time(console, specs * (repeats // machines))

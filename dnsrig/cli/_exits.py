@@ -71,7 +71,7 @@ STATUS: dict[str, dict[int, str]] = {
     },
     "export": {EXIT_INCOMPLETE: "written, but a part failed and is missing, or a file is damaged"},
     "compare": {
-        0: "every rule passes, or there is none",
+        0: "every rule passes, or no rule is given",
         EXIT_REGRESSION: "a regression",
         EXIT_USAGE: "bad input: runs that cannot be read or compared, an invalid rule; nothing is on standard output",
         EXIT_UNDECIDED: "undecided",

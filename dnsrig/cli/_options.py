@@ -36,3 +36,10 @@ MayDiffer = Annotated[
 DryRun = Annotated[bool, typer.Option("--dry-run", help="print what would be measured, and how long it takes")]
 Json = Annotated[bool, typer.Option("--json", help="print one JSON document (docs/reference/json.md)")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="print no progress")]
+
+
+def experiments(incomplete: str) -> list[str]:
+    """Names that a shell offers for an experiment."""
+    from dnsrig.experiment import model
+
+    return [name for name in model.builtin() if name.startswith(incomplete)]

@@ -30,7 +30,8 @@ def add(app: typer.Typer) -> None:
 def command(
     context: typer.Context,
     experiment: Annotated[
-        str | None, typer.Argument(help="name of a built-in experiment, or path of a TOML file")
+        str | None,
+        typer.Argument(help="name of a built-in experiment, or a TOML file", autocompletion=_options.experiments),
     ] = None,
     good: Annotated[
         str | None,

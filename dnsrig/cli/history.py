@@ -25,7 +25,10 @@ def add(app: typer.Typer) -> None:
 def command(
     experiment: Annotated[
         str | None,
-        typer.Argument(help="name of a built-in experiment, or a TOML file; without it nothing is measured"),
+        typer.Argument(
+            help="name of a built-in experiment, or a TOML file; without it nothing is measured",
+            autocompletion=_options.experiments,
+        ),
     ] = None,
     out: Annotated[
         Path, typer.Option(metavar="DIR", help="folder of the history: its runs, its page and its charts")
@@ -133,7 +136,7 @@ def split(texts: list[str]) -> list[str]:
 
 
 def expanded(named: list[str]) -> list[str]:
-    """The same versions, with each range of commits as single versions."""
+    """Versions, with each range of commits expanded to single versions."""
     from dnsrig.servers import sources
 
     return [single for name in named for single in sources.expand(name)]

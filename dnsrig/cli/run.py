@@ -34,7 +34,11 @@ def add(app: typer.Typer) -> None:
 def command(
     context: typer.Context,
     experiment: Annotated[
-        str | None, typer.Argument(help="name of a built-in experiment (`dnsrig list experiments`), or a TOML file")
+        str | None,
+        typer.Argument(
+            help="name of a built-in experiment (`dnsrig list experiments`), or a TOML file",
+            autocompletion=_options.experiments,
+        ),
     ] = None,
     scale: _options.Scale = "quick",
     settings: _options.Settings = None,
@@ -192,7 +196,7 @@ def need_root() -> None:
     if os.geteuid() != 0:
         raise DnsrigError(
             "making hosts (network namespaces) needs root",
-            hint="run it again as root: sudo .venv/bin/dnsrig …, because sudo does not find a virtual environment's commands",
+            hint="run it again as root: sudo .venv/bin/dnsrig … (sudo does not find commands of a virtual environment by name)",
         )
 
 

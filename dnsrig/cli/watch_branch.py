@@ -32,7 +32,9 @@ def command(
     branch: Annotated[
         str, typer.Argument(metavar="KIND@git:BRANCH", help="branch, e.g. bind@git:main, with build options after it")
     ],
-    experiments: Annotated[list[str], typer.Argument(help="built-in experiments, or TOML files")],
+    experiments: Annotated[
+        list[str], typer.Argument(help="built-in experiments, or TOML files", autocompletion=_options.experiments)
+    ],
     out: Annotated[Path, typer.Option(metavar="DIR", help="folder of the histories, one for each experiment")] = Path(
         "history"
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -177,3 +178,12 @@ def test_each_folder_to_which_a_file_can_be_added_is_listed() -> None:
 @pytest.mark.parametrize(("limit_s", "shown"), [(60, "60 s"), (150, "150 s"), (750, "12.5 min"), (9000, "2.5 h")])
 def test_a_limit_is_shown_as_it_was_given(limit_s: float, shown: str) -> None:
     assert _dry_run._time(limit_s) == shown
+
+
+def test_the_version_names_both_programs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """As docs/reference/commands.md describes it."""
+    code, out, _ = output(monkeypatch, capsys, "--version")
+    package, engine = out.splitlines()
+    assert code == 0
+    assert re.fullmatch(r"dnsrig \d+\.\d+\.\d+( \(commit \S+\))?", package)
+    assert re.fullmatch(r"dnsrig-engine \d+\.\d+\.\d+ \(profile \w+(, commit \S+)?\)", engine)
