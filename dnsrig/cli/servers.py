@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from dnsrig.cli import _console, _repository
+from dnsrig.cli import _console, _options, _repository
 
 
 def add(app: typer.Typer) -> None:
@@ -28,6 +28,7 @@ def install(
     build_options: Annotated[
         str, typer.Option(metavar="WORDS", help="build options of KIND@git:REF, like build_options of an experiment")
     ] = "",
+    quiet: _options.Quiet = False,
 ) -> None:
     """Install servers from Debian, or build commits.
 
@@ -43,7 +44,7 @@ def install(
     """
     from dnsrig.servers import sources
 
-    console = _console.err()
+    console = _console.progress(quiet)
     _repository.choose(repositories)
     for name in names:
         sources.parse(name)

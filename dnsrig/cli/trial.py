@@ -45,7 +45,7 @@ def command(
     try:
         record = executor(wanted.kernel).run_trial(wanted, directory, _print_event)
     except interruption.Interrupted:
-        complain("interrupted; everything that this trial made is removed")
+        complain("interrupted; everything that this trial made was removed")
         sys.exit(EXIT_INTERRUPTED)
     _print_event({"event": "ended", "outcome": record.outcome, "reason": record.reason})
 

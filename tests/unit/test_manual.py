@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -40,7 +41,9 @@ def test_characters_with_a_meaning_in_roff_are_escaped(text: str, roff: str) -> 
 
 @pytest.mark.skipif(shutil.which("man") is None, reason="there is no man")
 def test_the_manual_page_renders_without_warnings() -> None:
-    shown = subprocess.run(["man", "--warnings", "-l", str(PAGE)], capture_output=True, text=True, check=True)
+    command = ["man", "--warnings", "-l", str(PAGE)]
+    locale = {**os.environ, "LC_ALL": "C.UTF-8"}
+    shown = subprocess.run(command, capture_output=True, text=True, check=True, env=locale)
     assert shown.stderr == "" and "--at-once N" in shown.stdout
 
 
