@@ -339,7 +339,7 @@ def exit_status() -> str:
         for command, told in STATUS.items()
         for status, meaning in told.items()
     ]
-    text = "# Exit status\n\nA status that a command does not list has the meaning that it has for every command, also for the engine's\ncommands.\n\n"
+    text = "# Exit status\n\nA status that a command does not list has the meaning that it has for every command. The engine's commands use the same statuses.\n\n"
     return text + table(["command", "status", "meaning"], rows)
 
 
