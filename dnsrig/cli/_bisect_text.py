@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from typing import Any
 
@@ -54,14 +53,14 @@ def table(search: Search, state: State) -> FittingTable:
     )
 
 
-def as_json(search: Search, found: Answer, state: State) -> str:
+def as_json(search: Search, found: Answer, state: State) -> dict[str, Any]:
     """The answer and its evidence, for scripts."""
 
     def named(position: int) -> dict[str, Any]:
         return {"position": position, **search.candidates[position].model_dump()}
 
     several = found.kind in ("commit", "range")
-    told = {
+    return {
         "answer": found.kind,
         "candidates": [named(p) for p in range(found.first, found.last + 1)] if several else [],
         "probability_wrong": found.wrong if several else None,
@@ -76,4 +75,3 @@ def as_json(search: Search, found: Answer, state: State) -> str:
         ],
         "not_measurable": [{**named(p), "why": why} for p, why in sorted(search.failed.items())],
     }
-    return json.dumps(told, indent=2)

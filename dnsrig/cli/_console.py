@@ -6,6 +6,10 @@ own text has no markup either: bold text is a `rich.text.Text` with a style.
 
 from __future__ import annotations
 
+import json
+import math
+from typing import Any
+
 from rich.console import Console
 
 
@@ -27,3 +31,17 @@ def progress(quiet: bool) -> Console:
 def prose(as_json: bool) -> Console:
     """Where sentences and tables go: standard error if standard output is one JSON document."""
     return err() if as_json else out()
+
+
+def print_document(found: Any) -> None:
+    """Print ``found`` on standard output as one JSON document."""
+    print(json.dumps(_finite(found), indent=2, allow_nan=False), flush=True)
+
+
+def _finite(found: Any) -> Any:
+    """The same, with None for infinity and for what is not a number: JSON has neither."""
+    if isinstance(found, dict):
+        return {key: _finite(value) for key, value in found.items()}
+    if isinstance(found, list | tuple):
+        return [_finite(value) for value in found]
+    return None if isinstance(found, float) and not math.isfinite(found) else found

@@ -229,7 +229,7 @@ def _execute(directory: Path, as_json: bool, quiet: bool) -> None:
         answer = found.run(Watch(trials))
     state, out = found.state(), _console.out()
     if as_json:
-        print(_bisect_text.as_json(found.search, answer, state), flush=True)
+        _console.print_document(_bisect_text.as_json(found.search, answer, state))
     else:
         for line in bisection.sentences(found.search, answer):
             out.print(line, soft_wrap=True)

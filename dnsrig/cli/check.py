@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
@@ -42,7 +41,7 @@ def command(on: _on.Option = "", as_json: _options.Json = False) -> None:
 
 def _here(remarks: Sequence[Remark], as_json: bool) -> int:
     if as_json:
-        print(json.dumps(_document(remarks), indent=2))
+        _console.print_document(_document(remarks))
     else:
         _show(remarks)
     return _status(remarks)
@@ -81,7 +80,7 @@ def _machines(machines: str, as_json: bool) -> int:
             name: _document(found[name]) if name in found else {"in_use_by": seen["holder"]}
             for name, seen in looked.items()
         }
-        print(json.dumps({"machines": of_each, "differences": differing}, indent=2))
+        _console.print_document({"machines": of_each, "differences": differing})
     else:
         for name, seen in looked.items():
             _console.out().print(f"machine {name}", style="bold")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -148,7 +147,7 @@ def _print(found: TwoRuns, shape: str) -> None:
     for warning in comparison.warnings(found):
         complaints.print(visible(warning))
     if shape == "json":
-        print(json.dumps(comparison.as_json(found), indent=2))
+        _console.print_document(comparison.as_json(found))
     elif shape == "markdown":
         print(comparison_markdown.as_markdown(found), end="")
     else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -163,7 +162,7 @@ def _show(found: History, out: Path, exports: list[str], as_json: bool) -> None:
     written = write_history(found, out)
     console = _console.prose(as_json)
     if as_json:
-        print(json.dumps(data.as_json(found, out), indent=2), flush=True)
+        _console.print_document(data.as_json(found, out))
     else:
         console.print(as_text(found))
     console.print(f"history: {written[1]}", soft_wrap=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import itertools
-import json
 import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from types import ModuleType
@@ -44,7 +43,7 @@ def command(
         raise UsageError(f"there is nothing called {what!r} to list", hint=f"use one of {', '.join(PARTS)}")
     found = {name: parts() for name, parts in PARTS.items() if what in (None, name)}
     if as_json:
-        print(json.dumps(found, indent=2))
+        _console.print_document(found)
         return
     console = _console.out()
     for number, (name, parts) in enumerate(found.items()):

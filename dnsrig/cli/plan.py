@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -239,7 +238,7 @@ def _print(answers: list[Answer], rows: list[Row], run: Path | None, as_json: bo
     from dnsrig.report import plan
 
     if as_json:
-        print(json.dumps(plan.as_json(answers, rows), indent=2))
+        _console.print_document(plan.as_json(answers, rows))
         return
     console = _console.out()
     for answer in answers:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -87,7 +86,7 @@ def print_json(written: Written, judged: TwoRuns | None = None) -> None:
     }
     if judged is not None:
         told["compared"] = comparison.as_json(judged)
-    print(json.dumps(told, indent=2, allow_nan=False), flush=True)
+    _console.print_document(told)
 
 
 def tell_owner(run: Path, out: Path | None) -> None:

@@ -121,9 +121,7 @@ def test_it_finds_the_candidate_and_measures_few(tmp_path: Path, begin) -> None:
     assert len({tuple(k.variant for k in made.order if k.repeat == n) for n in range(1, 7)}) > 1, "shuffled"
     table = _bisect_text.table(Hunt(directory).search, Hunt(directory).state())
     assert table.rows[0][1] == "1000" and table.rows[-1][1] == "1031"
-    assert (
-        json.loads(_bisect_text.as_json(Hunt(directory).search, answer, Hunt(directory).state()))["answer"] == "commit"
-    )
+    assert _bisect_text.as_json(Hunt(directory).search, answer, Hunt(directory).state())["answer"] == "commit"
 
 
 @pytest.mark.full
@@ -233,7 +231,7 @@ def test_a_candidate_that_cannot_be_built_is_stepped_around(
     assert Hunt(directory).search.failed[16] == "it cannot be built: no header"
     assert "1 cannot be measured" in told(directory, answer)[0]
     assert told(directory, answer)[1].split() == [str(answer.first), str(CULPRIT)]
-    assert json.loads(_bisect_text.as_json(Hunt(directory).search, answer, Hunt(directory).state()))["not_measurable"]
+    assert _bisect_text.as_json(Hunt(directory).search, answer, Hunt(directory).state())["not_measurable"]
 
 
 def test_a_metric_that_the_experiment_lacks_is_bad_input(tmp_path: Path, begin) -> None:  # type: ignore[no-untyped-def]

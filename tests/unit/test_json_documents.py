@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -85,6 +86,11 @@ def test_run_with_rules(
     result = "regression" if expected else "pass"
     assert code == expected and found["compared"]["result"] == result and f"result: {result}" in err
     assert {*found, "machines"} == documented("run, report")
+
+
+def test_infinity_is_null(capsys: pytest.CaptureFixture[str]) -> None:
+    _console.print_document({"a": [1.5, math.inf, (math.nan, -math.inf)], "b": "inf"})
+    assert json.loads(capsys.readouterr().out) == {"a": [1.5, None, [None, None]], "b": "inf"}
 
 
 def test_quiet_shows_no_progress(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
