@@ -32,13 +32,17 @@ def command(
             help="folder to write to; default: RUN, or a folder of the cache if RUN belongs to another user",
         ),
     ] = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="print the table of all variants, every finding and every failed check")
+    ] = False,
     as_json: _options.Json = False,
 ) -> None:
     """Write the report of a run again.
 
     Example: dnsrig report runs/tour/20260101T120000Z-abcd
 
-    Examines RUN with all traps, writes findings.json, summary.parquet and report.html, and prints a short table. The
+    Examines RUN with all traps, writes findings.json, summary.parquet and report.html, and prints the answer: the
+    question, a sentence for each comparison, and the findings that matter most. --full prints tables instead. The
     metrics of each trial are computed again, so that new metrics appear in the report of an old run.
 
     Exit status: 4 a metric, a trap or a chart raised an exception, or files of a trial are damaged: the rest is
@@ -48,7 +52,7 @@ def command(
     if as_json:
         print_json(written)
     else:
-        show(written)
+        show(written, full=full)
     end(written.run)
 
 
@@ -60,33 +64,19 @@ def write(run: Path, out: Path | None = None) -> Written:
     return write_report(run, out)
 
 
-def show(written: Written) -> None:
-    """Print the report, short."""
-    from dnsrig.report import terminal_failures, terminal_findings, terminal_table
+def show(written: Written, *, full: bool = False) -> None:
+    """Print the answer of a report, or with ``full`` its tables."""
+    from dnsrig.report import terminal_failures, terminal_findings, terminal_first, terminal_table
 
     console = _console.out()
-    console.print(terminal_table(written.run, written.findings))
-    console.print(terminal_findings(written.run, written.findings))
-    console.print(terminal_failures(written.run))
-    console.print(f"report: {written.path}", soft_wrap=True)
-
-
-def print_json(written: Written, judged: TwoRuns | None = None) -> None:
-    """Print the report as one JSON document, with the comparison that rules judged if there is one."""
-    from dnsrig.report import comparison
-    from dnsrig.report.exports import json as tables
-    from dnsrig.rundir import Findings
-
-    found = Findings(findings=written.findings, failures=list(written.run.failures)).model_dump(mode="json")
-    told = tables.document(written.run) | {
-        "directory": str(written.run.directory),
-        "report": str(written.path),
-        "findings": found["findings"],
-        "failures": found["failures"],
-    }
-    if judged is not None:
-        told["compared"] = comparison.as_json(judged)
-    _console.print_document(told)
+    if full:
+        console.print(terminal_table(written.run, written.findings))
+        console.print(terminal_findings(written.run, written.findings))
+        console.print(terminal_failures(written.run))
+        console.print(f"report: {written.path}", soft_wrap=True)
+    else:
+        last = f"more: {written.path}, or `dnsrig report {written.run.directory} --full`"
+        console.print(terminal_first(written.run, written.findings, visible(last)), soft_wrap=True)
 
 
 def tell_owner(run: Path, out: Path | None) -> None:

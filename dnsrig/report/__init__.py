@@ -16,10 +16,18 @@ from dnsrig.report import page
 from dnsrig.report.draw import draw_all
 from dnsrig.report.exports import export
 from dnsrig.report.gather import gather
-from dnsrig.report.terminal import terminal_failures, terminal_findings, terminal_table
+from dnsrig.report.terminal import terminal_failures, terminal_findings, terminal_first, terminal_table
 from dnsrig.rundir import Finding, Findings, write_json
 
-__all__ = ["export", "place", "terminal_failures", "terminal_findings", "terminal_table", "write_report"]
+__all__ = [
+    "export",
+    "place",
+    "terminal_failures",
+    "terminal_findings",
+    "terminal_first",
+    "terminal_table",
+    "write_report",
+]
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from dnsrig.text import digits, visible
 SHOWN = 12
 """Candidates of a long list that are shown, at both ends together."""
 IS_LIKE = {"good": "good end", "bad": "bad end", "neither": "neither end", "open": "undecided"}
-"""Of a verdict."""
+"""Verdict -> its words."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Searched:
-    """All that is said of a search."""
+    """What a page shows of a search."""
 
     search: Search
     metric: Metric
@@ -72,7 +72,7 @@ def searched(run: Run) -> Searched | None:
 
 
 def asked(search: Search, state: State) -> list[Asked]:
-    """In the order of the history. Nothing is like an end before the ends are told apart."""
+    """The commits that were measured, in the order of the history. A commit is like an end only once the ends differ."""
     known = evidence(state).commits if difference(state).verdict == "differ" else {}
     found = []
     for position in sorted({position for trials in state.rounds for position in trials}):
@@ -108,7 +108,7 @@ def percent(state: State, position: int, end: int) -> str:
 
 
 def _least(log_ratio: float) -> float:
-    """The smaller of the two probabilities that stand in this ratio."""
+    """The smaller of the two probabilities that have this ratio."""
     return math.exp(-abs(log_ratio)) / (1 + math.exp(-abs(log_ratio)))
 
 
@@ -121,7 +121,7 @@ def _probability(value: float) -> str:
 
 
 def median(state: State, position: int) -> str:
-    """Of the trials of one commit, in the metric's unit, and how many did not finish."""
+    """The median of one commit's trials, in the metric's unit, and how many did not finish."""
     found = [trials.get(position) for trials in state.rounds if position in trials]
     numbers = [value for value in found if isinstance(value, int | float)]
     unfinished = sum(value == "unfinished" for value in found)

@@ -1,4 +1,4 @@
-"""The line of a report that says what the rig could tell, by the certificate that the run cites."""
+"""The line of a report on how small a difference the rig could show, by the certificate that the run cites."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dnsrig.certificate import Cited
 from dnsrig.report import figures
 from dnsrig.rundir import Manifest
 
-NOT_CALIBRATED = "Not calibrated, so what this rig can tell is not known: `dnsrig calibrate`."
-IMPORTED = "It was imported: of the machines on which it was measured nothing is known here."
+NOT_CALIBRATED = "Not calibrated, so how small a difference this rig can show is not known: run `dnsrig calibrate`."
+IMPORTED = "Imported: nothing is known here about the machines on which it was measured."
 SHOWN = (5, 10, 20)
-"""Numbers of repeats of which the smallest difference is told."""
+"""Numbers of repeats for which the line gives the smallest visible difference."""
 CONDITIONS = ("kernel", "cpu_model", "cpus", "clocksource", "governor")
 
 
 def line(manifest: Manifest) -> str:
-    """Of several machines: which are not calibrated; each has its own certificate."""
+    """The line for ``manifest``; with several machines, what each machine's own certificate states."""
     if manifest.is_imported:
         return IMPORTED
     if not manifest.machines:

@@ -115,7 +115,7 @@ def _floor(each: Floor) -> Row:
 
 
 def _side_by_side(found: Certificate) -> list[Floor]:
-    """Those that differ in the path alone are one below the other."""
+    """The floors; floors that differ only in the path are next to each other."""
     order = [each.transport for each in found.floors]
     return sorted(found.floors, key=lambda each: (order.index(each.transport), each.rate_qps))
 
@@ -154,7 +154,7 @@ def _clock(found: Certificate) -> Iterator[Row]:
     error = clock.anchor_error_ns
     yield ["error of an anchor pair", f"± {error.median:,.0f} ns [{error.low:,.0f}..{error.high:,.0f}]"]
     bound = "" if clock.error_bound_us is None else f", wrong by {clock.error_bound_us:,} µs at most"
-    told = {True: f"synchronised{bound}", False: "not synchronised: how wrong it is nobody knows", None: "not known"}
+    told = {True: f"synchronised{bound}", False: "not synchronised: its error is not known", None: "not known"}
     yield ["wall clock", told[clock.synchronised]]
     if found.nic_path is not None:
         yield [f"clock of {found.nic_path.machine}", _other_clock(found.nic_path.clock)]
@@ -179,7 +179,7 @@ def _interfaces(path: NicPath) -> tuple[Row, list[Row]]:
 
 
 def _step(step: Step) -> str:
-    return f"smallest step seen {step.smallest_ns:,} ns, with the time of a reading in it; resolution {step.resolution_ns:,} ns"
+    return f"smallest step seen {step.smallest_ns:,} ns, including the time of a reading; resolution {step.resolution_ns:,} ns"
 
 
 def _link(each: LinkTest) -> Iterator[Row]:
@@ -225,7 +225,7 @@ def _noise(each: Noise) -> Row:
 def smallest(each: Smallest) -> str:
     """``10.0 % [8.6..10.6]``."""
     if each.percent is None:
-        return "none shows"
+        return "none visible"
     ends = "" if each.low is None or each.high is None else f" [{_between(each.low, each.high)}]"
     return f"{figures.slower(each.percent)}{ends}"
 
@@ -254,7 +254,9 @@ def short(found: Certificate) -> list[str]:
             f"{smallest(s).partition(' [')[0]} with {s.repeats}" for s in each_noise.smallest if s.percent is not None
         ]
         if shown:
-            told.append(f"Slower by so much shows in p99 of {each_noise.server}: {', '.join(shown)} repeats a side.")
+            told.append(
+                f"Smallest visible slowdown in p99 of {each_noise.server}: {', '.join(shown)} repeats on each side."
+            )
     return told
 
 
@@ -284,8 +286,8 @@ def terminal(found: Certificate, where: Path) -> RenderableType:
         "capacity": "highest rates against echo@engine",
         "clock": "clocks",
         "links": "links, by their self-test",
-        "noise": "smallest difference that shows: 80 % power at the 5 % level",
-        "disturbances": "what spoils it",
+        "noise": "smallest visible difference: 80 % power at the 5 % level",
+        "disturbances": "disturbances",
     }
     parts: list[RenderableType] = []
     for path in paths(found):

@@ -22,14 +22,14 @@ from dnsrig.report.fitting import FittingTable
 from dnsrig.rundir import Manifest, Variant
 
 SCHEMA_VERSION = 2
-"""Of the JSON; raised by one whenever a reader of the old would misread the new."""
+"""Version of the JSON; raised by one whenever a reader of the old form would misread the new one."""
 COLUMNS = ("base", "new", "of base", "p", "change")
-"""Of a metric's table, beside the axes."""
+"""Columns of a metric's table, after the axes."""
 _ONE_OF_MANY = re.compile(r"^(hosts|links)\.[^.]+\.")
 
 
 def warnings(found: TwoRuns) -> list[str]:
-    """What makes the two runs less alike than one would want, a sentence each."""
+    """What differs between the two runs besides what is compared, a sentence each."""
     if found.within:
         base = " ".join(f"{axis}={value}" for axis, value in found.within.items())
         return [f"not compared: {variant.label}: no variant beside it has {base}" for variant in found.only_in_new]
@@ -41,7 +41,7 @@ def warnings(found: TwoRuns) -> list[str]:
 
 
 def as_text(found: TwoRuns) -> RenderableType:
-    """A table a metric; then what each rule says of each variant, the worst first; then the whole in one line."""
+    """A table for each metric; then the verdict of each rule on each variant, the worst first; then the result in one line."""
     tables: list[RenderableType] = []
     for metric, lines in groupby(found.lines, key=lambda line: line.metric):
         tables += [_table(found.new, metric, lines), Text()]
@@ -51,7 +51,7 @@ def as_text(found: TwoRuns) -> RenderableType:
 
 
 def sentences(found: TwoRuns) -> list[str]:
-    """What is said beneath the tables: machines, chance, and what each rule says of each variant, the worst first."""
+    """The sentences below the tables: machines, chance, and the verdict of each rule on each variant, the worst first."""
     order = ("regression", "undecided", "pass")
     verdicts = [(verdict.judgement.decision, _said(verdict)) for verdict in found.verdicts]
     if found.decision:
@@ -81,9 +81,9 @@ def _machines(found: TwoRuns) -> list[str]:
     """How runs over several machines are compared; nothing of other runs."""
     if found.machines:
         names = ", ".join(found.machines)
-        return [f"machines: {names}; each repeat is held against those of the base on the same machine"]
+        return [f"machines: {names}; each repeat is compared with the repeats of the base on the same machine"]
     if found.base.machines or found.new.machines:
-        return ["machines: the runs share none, so a difference may be theirs"]
+        return ["machines: the runs have no machine in common, so the machines may be the cause of a difference"]
     return []
 
 
@@ -125,7 +125,7 @@ def whole_in_a_line(found: TwoRuns) -> str:
 
 
 def _differences(found: TwoRuns) -> list[str]:
-    """A sentence each; what is the same of many hosts or links is told once."""
+    """A sentence each; what is the same on many hosts or links is reported once."""
     alike: dict[tuple[str, str, str, int], list[Difference]] = {}
     for difference in found.differences:
         kind = _ONE_OF_MANY.sub(r"\1.*.", difference.what)
@@ -157,7 +157,7 @@ def better(metric: Metric) -> str:
 
 
 def cells(manifest: Manifest, metric: Metric, line: Line) -> list[list[str]]:
-    """Of the columns axes, `COLUMNS`: the lines of each."""
+    """The lines of each cell, in the order of the axes and `COLUMNS`."""
     parameters, p = line.pair.new.parameters, figures.p_value(line.comparison.p_corrected)
     axes = [figures.parameter(parameters[axis]) if axis in parameters else figures.NONE for axis in manifest.axes]
     figured = [_measured(line.base, metric), _measured(line.new, metric), _percent(line)]
@@ -205,7 +205,7 @@ def _said(verdict: Verdict) -> str:
 
 
 def _missing(variant: Variant) -> str:
-    return f"undecided: {variant.label}: only in the base, so there is nothing to hold against it"
+    return f"undecided: {variant.label}: only in the base, so there is nothing to compare it with"
 
 
 def run_as_json(manifest: Manifest) -> dict[str, Any]:

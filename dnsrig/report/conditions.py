@@ -15,7 +15,7 @@ MOST_ROWS = 400
 """Lines shown of one table; manifest.json and trial.json hold everything."""
 
 _HIDDEN = {"event", "monotonic_ns", "realtime_ns", "anchor_error_ns"}
-"""Of an instrument's summary: what only links the event to the clock."""
+"""Keys of an instrument's summary that only link the event to the clock."""
 
 
 def flatten(data: Mapping[str, Any]) -> dict[str, str]:
@@ -84,7 +84,7 @@ def _of_itself(told: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def alike(columns: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
-    """Of the machine; of several what is the same on all."""
+    """Conditions of the machine; with several machines, those that are the same on all."""
     first, *others = columns.values()
     return {name: value for name, value in first.items() if all(facts.get(name) == value for facts in others)}
 
@@ -122,7 +122,7 @@ def instruments(run: Run) -> dict[str, dict[str, str]]:
 
 
 def _instruments(trial: Trial) -> list[str]:
-    """But those of which other tables tell: the shares of a load, and the two ends that compare clocks."""
+    """The instruments without those in other tables: the shares of a load, and the two ends that compare clocks."""
     spec = trial.record.spec
     shares = [f"-{host}" for host in spec.generators if f"load-{host}" in trial.record.instruments]
     ends = [*(f"clock-{machine}" for machine in spec.machines), *(f"clocks-{host}" for host in spec.hosts)]

@@ -19,12 +19,12 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 @dataclass(frozen=True)
 class Rendered:
-    """A drawing as SVG text, with what is said of its chart."""
+    """A drawing as SVG text, with the caption of its chart."""
 
     chart: Chart
     caption: str
     metrics: set[str]
-    """Those that the chart shows."""
+    """The metrics that the chart shows."""
     drawing: Drawing
     svg: str
 
@@ -35,7 +35,7 @@ class Rendered:
 
 
 def draw_all(run: Run, findings: Sequence[Finding] | None = None) -> list[Rendered]:
-    """Every drawing of every chart of ``run``, in the order of the page; a chart that raises is left out and told.
+    """Every drawing of every chart of ``run``, in the order of the page; a chart that raises is left out and reported.
 
     Of damaged files they show what lies before the damage. ``findings`` saves examining the run again where they are at
     hand.

@@ -23,14 +23,14 @@ TIMES_FROM_PERCENT = 900
 
 FLOOR = "transfer@engine"
 STANDS_FOR: dict[Scalar, str] = {FLOOR: "protocol floor, not stored", "zones@engine": "synthetic primary"}
-"""Parts of the engine that stand beside servers, and what they are: no reader takes one for a server that keeps its
+"""Parts of the engine that are compared with servers, and what they are: no reader takes one for a server that keeps its
 zones."""
 
 visible = _text.visible
 
 _SCALES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 _TIMES = ((0.1, 1.0, "s"), (1e-4, 1e-3, "ms"), (0.0, 1e-6, "µs"))
-"""From so many seconds on: the unit's seconds, the unit."""
+"""Least number of seconds, the unit in seconds, the unit."""
 _SUFFIXES = (
     ("_per_s", 1.0, "/s"),
     ("_ns", 1e-9, "s"),
@@ -123,7 +123,7 @@ def percent_spread(found: PercentSpread | None) -> str:
 
 
 def interval(comparison: Comparison | None) -> str:
-    """``[86.0..91.1]``, in percent; empty where there is none."""
+    """``[86.0..91.1]``, in percent; empty without an interval."""
     if comparison is None or comparison.percent is None or comparison.interval is None:
         return ""
     decimals = _decimals(comparison.percent, "%")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from markupsafe import Markup
 
@@ -18,21 +19,22 @@ from dnsrig.report.gather import TrapReport
 from dnsrig.report.headlines import Headline
 from dnsrig.report.verdicts import Verdicts, verdicts
 
-Draw = Callable[[Chart], Drawing | None]
+Draw = Callable[[str], Drawing | None]
+"""The first drawing of the chart with this id."""
 BISECTED = "search-by-round"
 """A bisection has a question of its own, whatever it measured."""
 BY_VARIANT = "time-by-variant"
-ROOMS = {"wide": (690, 520), "narrow": (350, 290)}
+ROOMS = {"wide": (690, 520), "narrow": (350, 248)}
 """A laptop's and a phone's room for the chart, in CSS pixels."""
 
 
 @dataclass(frozen=True)
 class Picture:
-    """The chart that answers the question, drawn for each of ``ROOMS``."""
+    """A chart drawn for one of ``ROOMS``."""
 
     id: str
     title: str
-    drawn: dict[str, Markup]
+    svg: Markup
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,8 @@ class First:
     """The first screen."""
 
     question: str
-    picture: Picture | None
+    pictures: dict[str, Picture]
+    """The chart that answers the question, for each of ``ROOMS``; empty if nothing can be drawn yet."""
     verdicts: Verdicts
     headlines: list[Headline]
     more: int
@@ -48,23 +51,34 @@ class First:
 
 
 def first(run: Run, reports: Sequence[TrapReport], charts: Sequence[Chart], draw: Draw) -> First:
-    """The first screen of ``run``; ``charts`` are those of its report, and ``draw`` draws one of them."""
-    lines = headlines.headlines(run, reports)
+    """The first screen of ``run``; ``charts`` are the charts of its report, and ``draw`` draws one of them."""
     said = Verdicts("", [], 0)
     with run.failures.isolate("section", "verdicts"):
         said = verdicts(run)
-    most = headlines.MOST
+    pictures = _pictures(run, candidates(run, charts), cache(draw))
+    lines, most = headlines.headlines(run, reports), headlines.MOST
     question = run.manifest.question or run.manifest.title
-    return First(question, _picture(run, charts, draw), said, lines[:most], len(lines[most:]))
+    return First(question, pictures, said, lines[:most], len(lines[most:]))
 
 
-def _picture(run: Run, charts: Sequence[Chart], draw: Draw) -> Picture | None:
-    """The chart that answers the question of ``run``; None where nothing can be drawn yet."""
-    for chart in candidates(run, charts):
-        with run.failures.isolate("chart", chart.id):
-            if drawing := draw(chart):
-                return _drawn(chart, drawing)
-    return None
+def _pictures(run: Run, charts: Sequence[Chart], draw: Draw) -> dict[str, Picture]:
+    """For each room the first of ``charts`` that fits into it; if none fits, the first one, which scrolls."""
+    found: dict[str, Picture] = {}
+    for room, size in ROOMS.items():
+        for chart in charts:
+            with run.failures.isolate("chart", chart.id):
+                drawing = draw(chart.id)
+                drawn = drawing and fit.fitted(drawing.chart.to_dict(validate=False), *size)
+                if drawing and drawn and (drawn.fits or room not in found):
+                    found[room] = _picture(chart, drawing, drawn.svg, f"first-{room}")
+                if drawn and drawn.fits:
+                    break
+    return found
+
+
+def _picture(chart: Chart, drawing: Drawing, drawn: str, prefix: str) -> Picture:
+    title = visible(": ".join(part for part in (chart.title, drawing.group, drawing.title) if part))
+    return Picture(chart.id, title, svg.embed(drawn, prefix, title, least_width=False))
 
 
 def candidates(run: Run, charts: Sequence[Chart]) -> list[Chart]:
@@ -72,15 +86,5 @@ def candidates(run: Run, charts: Sequence[Chart]) -> list[Chart]:
     procedure = all_procedures().get(run.manifest.procedure)
     wanted = (BISECTED, *getattr(procedure, "ANSWERED_BY", ()), BY_VARIANT)
     by_id = {chart.id: chart for chart in charts}
-    others = [chart.id for chart in charts if main_metric(run) in chart.metrics(run)]
-    return [by_id[name] for name in dict.fromkeys([*wanted, *others]) if name in by_id]
-
-
-def _drawn(chart: Chart, drawing: Drawing) -> Picture:
-    spec = drawing.chart.to_dict(validate=False)
-    title = visible(": ".join(part for part in (chart.title, drawing.group, drawing.title) if part))
-    drawn = {
-        name: svg.embed(fit.fitted(spec, *room), f"first-{name}", title, least_width=False)
-        for name, room in ROOMS.items()
-    }
-    return Picture(chart.id, title, drawn)
+    named = [by_id[name] for name in wanted if name in by_id]
+    return named or [chart for chart in charts if main_metric(run) in chart.metrics(run)]

@@ -1,24 +1,26 @@
-"""Findings for people: what a trap says of every repeat of a variant is one entry, not ten.
+"""Findings for people: what a trap finds in every repeat of a variant is one entry, not ten.
 
 findings.json keeps them all; here they are gathered for the page and the terminal.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 from dnsrig.analysis.read import Run
 from dnsrig.rundir import Finding, Scalar, Verdict
 from dnsrig.traps import WEIGHTS, Weight, all_traps
 
+_FIGURE = re.compile(r"\d[\d.,]*")
 _VERDICTS: tuple[Verdict, ...] = ("found", "cannot-tell", "clear")
 
 
 @dataclass(frozen=True)
 class Entry:
-    """What one trap says of one variant, or of the whole run."""
+    """The findings of one trap about one variant, or about the whole run."""
 
     verdict: Verdict
     variant: str | None
@@ -34,7 +36,7 @@ class Entry:
 
     @property
     def example(self) -> int | None:
-        """The repeat that ``summary`` speaks of, where there are others beside it."""
+        """The repeat that ``summary`` describes, if there are others."""
         return self.findings[0].repeat if len(self.findings) > 1 else None
 
     @property
@@ -55,7 +57,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class TrapReport:
-    """All that one trap says of a run, with what is the same in each entry said once."""
+    """The findings of one trap about a run; what all entries share is stored once."""
 
     id: str
     title: str
@@ -78,12 +80,14 @@ class TrapReport:
         return [entry for entry in self.entries if entry.verdict == "cannot-tell"]
 
     @property
+    def found_alike(self) -> list[list[Entry]]:
+        """``found``, with variants whose summaries differ in figures alone together."""
+        return _alike((_FIGURE.sub("#", entry.summary), entry) for entry in self.found)
+
+    @property
     def unsure_alike(self) -> list[list[Entry]]:
-        """``unsure``, with the variants of which the same is said together."""
-        said: dict[str, list[Entry]] = {}
-        for entry in self.unsure:
-            said.setdefault(entry.summary, []).append(entry)
-        return list(said.values())
+        """``unsure``, with variants that have the same summary together."""
+        return _alike((entry.summary, entry) for entry in self.unsure)
 
     @property
     def is_clear(self) -> bool:
@@ -91,7 +95,7 @@ class TrapReport:
 
     @property
     def remarks(self) -> list[str]:
-        """What is to be said where all is clear, each once."""
+        """Remarks of a trap that found nothing, each once."""
         return list(dict.fromkeys(entry.summary for entry in self.entries if self.is_clear and entry.summary))
 
     @property
@@ -101,6 +105,19 @@ class TrapReport:
     def concerns(self, variant: str | None) -> bool:
         """Whether something was found in ``variant``; None: in the run as a whole."""
         return any(entry.variant == variant for entry in self.found)
+
+
+def _alike(entries: Iterable[tuple[str, Entry]]) -> list[list[Entry]]:
+    by_words: dict[str, list[Entry]] = {}
+    for words, entry in entries:
+        by_words.setdefault(words, []).append(entry)
+    return list(by_words.values())
+
+
+def together(entries: Sequence[Entry]) -> Entry:
+    """Several entries of `found_alike` as one, whose evidence spans them all."""
+    findings = [finding for entry in entries for finding in entry.findings]
+    return replace(entries[0], findings=findings)
 
 
 def gather(run: Run, findings: Iterable[Finding]) -> list[TrapReport]:

@@ -15,7 +15,7 @@ from dnsrig.traps import WEIGHTS, Weight
 
 MOST = 3
 MOST_NAMED = 2
-"""Variants that a line names; of more it gives the number."""
+"""Variants that a line names; of more variants it prints the number."""
 LONGEST_REASON = 60
 """Characters of a reason that a line has room for."""
 OF_OUTCOMES: dict[Outcome, tuple[Weight, str, str]] = {
@@ -24,7 +24,7 @@ OF_OUTCOMES: dict[Outcome, tuple[Weight, str, str]] = {
     "server-failed": ("distorts", "has no result: the server failed", "have no result: the server failed"),
     "timeout": ("distorts", "hit the limit", "hit the limit"),
 }
-"""What trials with this outcome do to the result, and what a line says of one and of several."""
+"""Outcome -> its weight, and the words for one trial and for several."""
 
 
 @dataclass(frozen=True)
@@ -37,9 +37,11 @@ class Headline:
     """The variants; empty for the whole run."""
     anchor: str
     """The part of the page with the evidence."""
+    why: str = ""
 
     def __str__(self) -> str:
-        return f"{self.what}: {self.where}" if self.where else self.what
+        where = f": {self.where}" if self.where else ""
+        return f"{self.what}{where}{f' ({self.why})' if self.why else ''}"
 
 
 def headlines(run: Run, reports: Sequence[TrapReport]) -> list[Headline]:
@@ -87,9 +89,9 @@ def _outcome(run: Run, trials: list[Trial]) -> Headline:
     weight, one, several = OF_OUTCOMES[trials[0].record.outcome]
     reasons = {trial.record.reason for trial in trials}
     reason = reasons.pop() if len(reasons) == 1 else ""
-    why = f" ({reason})" if 0 < len(reason) <= LONGEST_REASON else ""
-    what = f"{len(trials):,} of {figures.count(len(run.trials), 'trial')} {one if len(trials) == 1 else several}{why}"
-    return Headline(weight, what, where_of(run, (t.record.spec.variant.id for t in trials)), "trials")
+    why = reason if len(reason) <= LONGEST_REASON else ""
+    what = f"{len(trials):,} of {figures.count(len(run.trials), 'trial')} {one if len(trials) == 1 else several}"
+    return Headline(weight, what, where_of(run, (t.record.spec.variant.id for t in trials)), "trials", why)
 
 
 def _failures(run: Run) -> list[Headline]:

@@ -45,7 +45,7 @@ LETTERS_BELOW = 0x180
 
 
 def latex(text: str) -> str:
-    """``text`` on one line, fit for the body of a document; what stands in backticks is set as code."""
+    """``text`` on one line, fit for the body of a document; words in backticks are set as code."""
     # A character at a time, because a caption may be longer than one text from outside.
     parts = _CODE.split("".join(map(visible, text)))
     return "".join(rf"\texttt{{{_plain(part)}}}" if number % 2 else _plain(part) for number, part in enumerate(parts))

@@ -1,6 +1,6 @@
 """Markdown to paste into an issue or a pull request (GitHub Flavored Markdown, https://github.github.com/gfm/).
 
-What comes from a run is untrusted: a server, a zone or an error may be called anything. It stands in a code span unless
+What comes from a run is untrusted: a server, a zone or an error may be called anything. It is in a code span unless
 it is words and figures only. In a code span nothing is a link, a mention of somebody, HTML or an emoji.
 """
 

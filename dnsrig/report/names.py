@@ -10,6 +10,8 @@ from dnsrig.report.figures import visible
 from dnsrig.rundir import Scalar, Variant
 from dnsrig.servers import all_drivers
 
+VAGUE = ("all", "none", "no", "yes", "on", "off", "default", "defaults", "small", "large", "few", "many")
+"""Values that say nothing without the name of their axis."""
 ENGINE = "engine"
 """Source of the servers that are parts of dnsrig."""
 
@@ -24,10 +26,22 @@ def is_servers(run: Run, axis: str) -> bool:
     return all(str(value) in run.manifest.servers for value in run.manifest.axes.get(axis, [None]))
 
 
-def name(run: Run, variant: Variant, axes: Sequence[str]) -> str:
-    """The values of ``variant`` on ``axes``."""
-    values = [(axis, variant.parameters[axis]) for axis in axes if axis in variant.parameters]
-    return ", ".join(_server(run, axis, value) or _value(axis, value) for axis, value in values)
+def name(run: Run, variant: Variant, axes: Sequence[str], *, short: bool = False) -> str:
+    """The values of ``variant`` on ``axes``; ``short``: without the name of an axis whose values speak for themselves."""
+    return ", ".join(_on_axis(run, variant, axis, short) for axis in axes if axis in variant.parameters)
+
+
+def _on_axis(run: Run, variant: Variant, axis: str, short: bool) -> str:
+    value = variant.parameters[axis]
+    if short and all(map(_speaks, run.manifest.axes.get(axis, []))):
+        return visible(str(value))
+    return _server(run, axis, value) or _value(axis, value)
+
+
+def _speaks(value: Scalar) -> bool:
+    """Whether ``value`` is understood without its axis: ``one-large-zone`` is, ``none`` and ``90 %`` are not."""
+    words = str(value).replace("-", "").replace(" ", "")
+    return isinstance(value, str) and words.isalpha() and value not in VAGUE
 
 
 def _server(run: Run, axis: str, value: Scalar) -> str:
@@ -44,7 +58,7 @@ def _server(run: Run, axis: str, value: Scalar) -> str:
 
 
 def _title(kind: str, source: str) -> str:
-    """``Knot DNS``; what a part of dnsrig stands for: ``the protocol floor``."""
+    """``Knot DNS``; for a part of dnsrig, its purpose: ``the protocol floor``."""
     known = all_drivers().get(kind)
     title, _, stands_for = known.title.partition(" (") if known else (visible(kind), "", "")
     if source != ENGINE or not stands_for:

@@ -11,7 +11,7 @@ from dnsrig.analysis.summary import describe
 from dnsrig.rundir import Finding, Variant
 
 LEAST = 0.05
-"""Of the middle repeat's value. What is closer lies outside the fences only because its fellows agree so well."""
+"""Share of the middle repeat's value. A closer repeat is outside the fences only because the others agree so well."""
 
 
 @dataclass(frozen=True)
@@ -20,10 +20,10 @@ class Outlier:
 
     trial: Trial
     value: float
-    """Of the main metric, as ``typical_value``."""
+    """Value of the main metric; so is ``typical_value``."""
     typical: Trial
     typical_value: float
-    """The repeat in the middle of its variant: what it can be held against."""
+    """The middle repeat of its variant, which it is compared with."""
     traps: tuple[str, ...]
     """Their ids: found something in this repeat, and not in most of the others."""
     lacks: tuple[str, ...]
@@ -54,7 +54,7 @@ class Outlier:
 
 
 def outliers(run: Run, findings: Iterable[Finding]) -> list[Outlier]:
-    """Of all variants, in the order of the matrix. Only trials that are done are judged."""
+    """The outliers of all variants, in the order of the matrix. Only trials that are done are examined."""
     known = list(findings)
     return [outlier for variant in run.manifest.variants for outlier in _of_variant(run, variant.id, known)]
 

@@ -36,7 +36,7 @@ from dnsrig.report import (
 )
 from dnsrig.report.charts import Chart, _look
 from dnsrig.report.draw import Rendered
-from dnsrig.report.gather import TrapReport
+from dnsrig.report.gather import TrapReport, together
 
 _CODE = re.compile("`([^`]+)`")
 
@@ -52,7 +52,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Folder:
-    """Pictures under one heading, folded away; without a title they are always in sight."""
+    """Pictures under one heading, folded; without a title they are always visible."""
 
     title: str
     open: bool
@@ -65,12 +65,12 @@ class ChartSection:
     caption: str
     folders: list[Folder]
     concerned: list[TrapReport]
-    """What was found about the metrics that this chart shows."""
+    """Findings about the metrics that this chart shows."""
 
 
 @dataclass(frozen=True)
 class AnswerRow:
-    """A line of the short answer."""
+    """A line of the table of all variants."""
 
     row: VariantRow
     outcomes: str
@@ -86,12 +86,12 @@ class AnswerRow:
 
 @dataclass(frozen=True)
 class Sections:
-    """Makes what stands in the sections of the page, each by itself."""
+    """Makes the sections of the page, each by itself."""
 
     run: Run
 
     def section(self, name: str, make: Callable[[Run], Any]) -> Any:
-        """What ``make`` says of the run; None, which leaves the section out, where it fails."""
+        """What ``make`` returns for the run; None, which leaves the section out, if it fails."""
         with self.run.failures.isolate("section", name):
             return make(self.run.as_far_as_whole())
 
@@ -151,17 +151,17 @@ def render(run: Run, reports: list[TrapReport], drawings: list[Rendered]) -> str
 def drawn(drawings: list[Rendered]) -> tuple[list[Chart], first.Draw]:
     """The charts that were drawn, and the first drawing of each."""
     by_id = {rendered.chart.id: rendered for rendered in reversed(drawings)}
-    return [rendered.chart for rendered in by_id.values()][::-1], lambda chart: by_id[chart.id].drawing
+    return [rendered.chart for rendered in by_id.values()][::-1], lambda name: by_id[name].drawing
 
 
 def said_of_answer(run: Run) -> dict[str, str]:
-    """What ``answer.html.j2`` says of its percentages, and of what they can tell apart."""
+    """Explanations in ``answer.html.j2``: what its percentages are, and the least p that they can have."""
     rows = variant_table(run, main_metric(run))
     return {"of_what": wording.of_what(rows), "reach": wording.reach(run, rows)}
 
 
 def answer(run: Run, reports: list[TrapReport]) -> list[AnswerRow]:
-    """The short answer: one line a variant under the main metric."""
+    """The table of all variants: a line each, under the main metric."""
     return [
         AnswerRow(
             row=row,
@@ -216,7 +216,7 @@ def environment() -> Environment:
         finalize=_finalize,
     )
     environment.filters["prose"] = _prose
-    environment.globals.update(figures=figures, wording=wording, conditions=conditions)
+    environment.globals.update(figures=figures, wording=wording, conditions=conditions, together=together)
     return environment
 
 

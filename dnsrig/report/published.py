@@ -1,4 +1,4 @@
-"""Published against measured: what stands in the page's table of the sources' figures."""
+"""The table of published figures and what was measured here."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dnsrig.text import digits
 
 @dataclass(frozen=True)
 class Row:
-    """What one server of this run has of a published figure."""
+    """What was measured of one server, for a published figure."""
 
     subject: str
     measured: str
@@ -23,7 +23,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Held:
-    """One published figure, and all that this run has of it."""
+    """One published figure, and what this run measured for it."""
 
     source: Source
     what: str
@@ -82,11 +82,11 @@ def shown(measured: Measured) -> str:
 def lies(measured: Measured) -> str:
     """Where the measured lies with respect to the published, in one sentence; never that they agree."""
     if measured.values is None:
-        return "There is no figure to hold against it."
+        return "There is no measured figure to compare with it."
     figure = measured.figure
     name, middle = measured.middle
     if not measured.comparable:
-        return "Not held against the published figure, which is of another size or of other conditions."
+        return "Not compared with the published figure, which is for another size or other conditions."
     if figure.kind == "about":
         told = figure.value is not None and min(figure.value, middle) > 0 and not measured.bound
         return (
@@ -105,7 +105,7 @@ def lies(measured: Measured) -> str:
 
 
 def here(run: Run) -> str:
-    """The machine in a few words, to stand beside what a source says of its own."""
+    """The machine in a few words, for comparison with the machine of a source."""
     known = run.manifest.measured_under
     shapes = (
         ("kernel", "kernel {}"),

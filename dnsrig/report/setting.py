@@ -1,4 +1,4 @@
-"""In what setting a run was measured, in one line that stands beside its figures."""
+"""The setting in which a run was measured, in one line for tables and captions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def setting(run: Run) -> str:
 
 
 def _machines(run: Run) -> str:
-    """Of several machines what is the same on all."""
+    """The machine; with several machines, what is the same on all."""
     told = run.manifest.measured_under
     several = f"{len(run.manifest.machines)} machines, each with" if run.manifest.machines else ""
     cpus = f"{told['cpus']} CPUs ({told.get('cpu_model') or 'model not known'})" if "cpus" in told else ""

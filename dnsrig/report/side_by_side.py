@@ -47,7 +47,7 @@ class SideBySide:
     lines: list[Line]
 
     def text(self, row: VariantRow | None) -> str:
-        """``65,900 [61,000..70,200]``: the unit stands above the table."""
+        """``65,900 [61,000..70,200]``: the unit is above the table."""
         if row is None or row.spread is None:
             return figures.NONE
         return " ".join(wording.median_and_range(row, "")).rstrip()

@@ -1,26 +1,97 @@
-"""The end of `dnsrig run`: a table and the findings, readable without colour and at 80 columns."""
+"""The end of `dnsrig run` and `dnsrig report`, readable without colour and at 80 columns: the first screen in ten lines,
+or the whole table and all findings."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
-from rich.console import Group
+from rich.console import Console, ConsoleOptions, Group, RenderResult
 from rich.padding import Padding
 from rich.text import Text
 
 from dnsrig import traps
 from dnsrig.analysis.read import Run
 from dnsrig.analysis.summary import VariantRow, describe, main_metric, variant_table
-from dnsrig.report import calibrated, checks, elsewhere, figures, wording
+from dnsrig.report import calibrated, checks, elsewhere, figures, headlines, wording
 from dnsrig.report.figures import visible
 from dnsrig.report.fitting import FittingTable
 from dnsrig.report.gather import Entry, TrapReport, gather
+from dnsrig.report.headlines import Headline
+from dnsrig.report.verdicts import Verdict, Verdicts, verdicts
 from dnsrig.rundir import Finding
 
 MOST_CHECKS = 6
-"""Checks that did not pass of which the reason is told; the report has them all."""
-MOST_VARIANTS = 4
-"""Variants of which a trap is quoted; the report has them all."""
+"""Checks that did not pass whose reasons are printed; the report has them all."""
+
+
+MOST_LINES = 10
+"""Most lines of the first screen."""
+WIDEST = 120
+"""Most columns of a line of the first screen: longer lines are hard to read."""
+
+
+@dataclass(frozen=True)
+class FirstScreen:
+    """The question, the verdicts and the worst findings, in at most ``MOST_LINES`` lines where the terminal has 80
+    columns: verdicts that do not fit are counted."""
+
+    question: str
+    verdicts: Verdicts
+    findings: list[Headline]
+    more: int
+    """Findings that are left out."""
+    last: str
+    """How to see the rest."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        width = min(WIDEST, options.max_width)
+        head = _wrapped(console, self.question, width)
+        note = _wrapped(console, self.verdicts.note, width) if self.verdicts.note else []
+        worst = [_cut(f"{line.weight}: {line}", width) for line in self.findings] or ["No trap found anything odd."]
+        if self.more:
+            worst[-1] = _cut(worst[-1], width - len(more := f" (+{self.more} more)")) + more
+        room = MOST_LINES - len(head) - len(note) - len(worst) - 1
+        yield Text("\n".join(head), style="bold")
+        yield from map(Text, [*note, *self._verdicts(console, width, room), *worst, self.last])
+
+    def _verdicts(self, console: Console, width: int, room: int) -> list[str]:
+        """The verdicts that fit into ``room`` lines, and the number of the others."""
+        said = [_wrapped(console, _with_figures(verdict, width - 2), width - 2) for verdict in self.verdicts.shown]
+        fits = len(said)
+        while fits > 1 and sum(map(len, said[:fits])) + bool(self._left(fits)) > room:
+            fits -= 1
+        left = self._left(fits)
+        lines = [f"{'  ' if number else '• '}{line}" for each in said[:fits] for number, line in enumerate(each)]
+        if len(lines) > (most := max(1, room - bool(left))):
+            lines = [*lines[: most - 1], f"{lines[most - 1][: width - 1]}…"]
+        return [*lines, *([f"• {left:,} more"] if left else [])]
+
+    def _left(self, fits: int) -> int:
+        return self.verdicts.more + len(self.verdicts.shown) - fits
+
+
+def _with_figures(verdict: Verdict, width: int) -> str:
+    """A verdict, with the figures of both sides if they fit into its line."""
+    text = visible(str(verdict))
+    return whole if verdict.figures and len(whole := f"{text} ({visible(verdict.figures)})") <= width else text
+
+
+def _wrapped(console: Console, text: str, width: int) -> list[str]:
+    return [line.plain.rstrip() for line in Text(visible(text)).wrap(console, width)]
+
+
+def _cut(text: str, width: int) -> str:
+    text = visible(text)
+    return text if len(text) <= width else f"{text[: width - 1].rstrip()}…"
+
+
+def terminal_first(run: Run, findings: Iterable[Finding], last: str) -> FirstScreen:
+    """The answer of a run in ten lines; ``last`` is the last of them."""
+    lines = headlines.headlines(run, gather(run, findings))
+    question = run.manifest.question or run.manifest.title
+    most = headlines.MOST
+    return FirstScreen(question, verdicts(run), lines[:most], len(lines[most:]), last)
 
 
 def terminal_table(run: Run, findings: Iterable[Finding] | None = None) -> FittingTable:
@@ -69,7 +140,7 @@ def _lines(lines: Iterable[str]) -> str:
 
 
 def terminal_findings(run: Run, findings: Iterable[Finding]) -> Group:
-    """What was found, each with its remedy; what could not be told; and what is clear, in one line."""
+    """Findings, each with its remedy; what traps could not judge; and what is clear, in one line."""
     reports = gather(run, findings)
     blocks: list[Text | Padding] = _checks(run)
     for report in reports:
@@ -109,9 +180,9 @@ def _found(report: TrapReport) -> list[Text | Padding]:
     if not report.found:
         return []
     blocks: list[Text | Padding] = [Text(visible(f"found: {report.title} ({report.id})"), style="bold")]
-    blocks += [_indented(f"{_subject(entry)}: {entry.summary}") for entry in report.found[:MOST_VARIANTS]]
-    if (rest := len(report.found) - MOST_VARIANTS) > 0:
-        blocks.append(_indented(f"and of {figures.count(rest, 'variant')} more: see the report"))
+    for alike in report.found_alike:
+        more = f" (and {figures.count(len(alike) - 1, 'variant')} more alike)" if len(alike) > 1 else ""
+        blocks.append(_indented(f"{_subject(alike[0])}: {alike[0].summary}{more}"))
     return blocks + [_indented(f"remedy: {remedy}") for remedy in report.remedies]
 
 

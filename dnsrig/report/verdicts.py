@@ -1,6 +1,6 @@
 """The answer of a run in sentences: how each variant compares with its baseline, by how much and how surely.
 
-A ratio is written as one: ``0.61 of``, ``1.6 × slower``. Where no difference can be told, the sentence states how large
+A ratio is written as one: ``0.61 of``, ``1.6 × slower``. If no difference is visible, the sentence states how large
 a difference would have been seen.
 """
 
@@ -27,7 +27,7 @@ FACTOR_BELOW = 0.1
 """A shorter time is written as a factor: ``49 × faster``."""
 PRESENT = {"time": "needs", "higher": "reaches", "else": "has", "is": "is"}
 PAST = {"time": "needed", "higher": "reached", "else": "had", "is": "was"}
-"""Verbs of what holds beyond this run, and of what was only seen in it."""
+"""Verbs of what holds beyond this run, and verbs of what was only seen in it."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Verdict:
     """What was measured on both sides."""
     subject: str = ""
     effect: float = -1.0
-    """The logarithm of the ratio, without its sign; less than zero where nothing is told."""
+    """The logarithm of the ratio, without its sign; less than zero if there is no ratio."""
 
     def __str__(self) -> str:
         return f"{self.lead}{self.size}{self.rest}"
@@ -52,7 +52,7 @@ class Verdicts:
     """What the first screen says, and how many comparisons it leaves to the table."""
 
     note: str
-    """A sentence that holds for all of them; empty where there is none."""
+    """A sentence that holds for all of them, or nothing."""
     shown: list[Verdict]
     more: int
 
@@ -81,7 +81,7 @@ def _chosen(told: Sequence[Verdict], most: int) -> list[int]:
 
 
 def _note(run: Run, compared: Sequence[VariantRow], by_variant: dict[str, VariantRow]) -> str:
-    """Where no difference at all can be told: why, and what would help."""
+    """Why no difference at all can be seen, and what would help; empty if one can."""
     counts = [(len(row.lower), len(by_variant[row.against.id].lower)) for row in compared if row.against]
     if any(_can_tell(run, *both) for both in counts):
         return ""
@@ -114,11 +114,11 @@ class _Words:
     ours: str
     """``Knot DNS``, ``BIND 9 with level validating``, ``carrier replica``."""
     theirs: str
-    """``BIND 9``, ``with level none``, ``carrier axfr``."""
+    """``BIND 9``, ``with level none``, ``axfr``."""
     of: str
     """What a ratio is a part of: ``BIND 9's time``, ``its time with level none``."""
-    by_name: bool
-    """Whether ours is a server, of which a sentence says what it needs or reaches."""
+    has_server: bool
+    """Whether ours is a server, which is faster or slower."""
 
 
 def _words(run: Run, row: VariantRow, baseline: VariantRow) -> _Words:
@@ -127,14 +127,16 @@ def _words(run: Run, row: VariantRow, baseline: VariantRow) -> _Words:
     servers = [axis for axis in axes if axis not in own and names.is_servers(run, axis)][:1]
     compares_servers = all(names.is_servers(run, axis) for axis in own)
     others = [axis for axis in axes if axis not in own and (compares_servers or axis not in servers)]
-    context, noun = _context(names.name(run, row.variant, others)), _noun(row.metric)
-    ours, theirs = names.name(run, row.variant, own), names.name(run, baseline.variant, own)
+    context, noun = _context(names.name(run, row.variant, others, short=True)), _noun(row.metric)
+    ours, theirs = names.name(run, row.variant, own), names.name(run, baseline.variant, own, short=True)
     if compares_servers:
         return _Words(context, ours, theirs, f"{theirs}'s {noun}", True)
     if servers:
-        server, other = names.name(run, row.variant, servers), f"with {theirs}"
-        return _Words(context, f"{server} with {ours}", other, f"its {noun} {other}", True)
-    return _Words(context, ours, theirs, f"the {noun} with {theirs}", False)
+        other = f"with {theirs}"
+        return _Words(
+            context, f"{names.name(run, row.variant, servers)} with {ours}", other, f"its {noun} {other}", True
+        )
+    return _Words(context, ours, theirs, f"the {noun} of {theirs}", False)
 
 
 def _context(name: str) -> str:
@@ -150,9 +152,9 @@ def _noun(metric: Metric) -> str:
 
 
 def _verdict(run: Run, row: VariantRow, baseline: VariantRow, *, noted: bool) -> Verdict:
-    """``noted``: whether a note says of all comparisons that no difference can be told."""
+    """``noted``: whether a note above all sentences says that no difference can be seen."""
     words, found = _words(run, row, baseline), row.comparison
-    shown = f"{_median(row)}, {words.theirs} {_median(baseline)}"
+    shown = f"{_median(row)} against {_median(baseline)}"
     if row.bound is not None:
         return _bounded(row, baseline, words, shown)
     if found is None or found.percent is None or found.percent <= 0:
@@ -178,26 +180,28 @@ def _decided(row: VariantRow, words: _Words, shown: str, verbs: dict[str, str], 
     assert comparison is not None and comparison.percent is not None
     ratio, interval = comparison.percent / 100, comparison.interval
     ends = (interval.low / 100, interval.high / 100) if interval else None
-    told = {"figures": shown, "subject": words.ours, "effect": abs(math.log(ratio))}
+    told = (shown, words.ours, abs(math.log(ratio)))
     bound = {"": "", "≥": "at least ", "≤": "at most "}[comparison.bound]
-    if words.by_name and row.metric.unit == "s" and (ratio > 1 or ratio < FACTOR_BELOW):
+    if words.has_server and row.metric.unit == "s" and (ratio > 1 or ratio < FACTOR_BELOW):
         factor, inverse = (ratio, ends) if ratio > 1 else (1 / ratio, _inverse(ends))
         bound = bound if ratio > 1 else {"at most ": "at least ", "at least ": "at most "}.get(bound, "")
         size = f"{bound}{_ratio(factor, inverse)} × {'slower' if ratio > 1 else 'faster'}"
-        return Verdict(f"{words.context}{words.ours} {verbs['is']} ", size, f" than {words.theirs}{tail}", **told)
-    size, rest = f"{bound}{_ratio(ratio, ends)}", f"{_times(ratio)} {words.of}{tail}"
-    return Verdict(_lead(row.metric, words, verbs), size, rest, **told)
+        return Verdict(f"{words.context}{words.ours} {verbs['is']} ", size, f" than {words.theirs}{tail}", *told)
+    size, of = _part(ratio, ends)
+    rest = f"{of} {words.of}{tail}"
+    return Verdict(_lead(row.metric, words, verbs), f"{bound}{size}", rest, *told)
 
 
 def _lead(metric: Metric, words: _Words, verbs: dict[str, str]) -> str:
-    """``Knot DNS needs ``, ``With carrier replica the time is ``."""
+    """``Knot DNS needs ``, ``one-large-zone: carrier replica needs ``."""
     verb = verbs["time" if metric.unit == "s" else "higher" if metric.better == "higher" else "else"]
-    lead = f"{words.ours} {verb} " if words.by_name else f"with {words.ours} the {_noun(metric)} {verbs['is']} "
+    lead = f"{words.ours} {verb} "
     return words.context + lead if words.context else _capital(lead)
 
 
-def _times(ratio: float) -> str:
-    return " ×" if ratio > 1 else " of"
+def _part(ratio: float, ends: tuple[float, float] | None = None) -> tuple[str, str]:
+    """``0.61 [0.58..0.66]`` and `` of``, or ``1.6 ×`` and nothing."""
+    return (f"{_ratio(ratio, ends)} ×", "") if ratio > 1 else (_ratio(ratio, ends), " of")
 
 
 def _means(comparison: Comparison) -> str:
@@ -210,9 +214,10 @@ def _undecided(row: VariantRow, baseline: VariantRow, words: _Words, shown: str)
     interval = comparison.interval
     ends = (interval.low / 100, interval.high / 100) if interval else None
     ratio = comparison.percent / 100
-    rest = f"{_times(ratio)} {words.of}{_reach(row, baseline)}"
+    size, of = _part(ratio, ends)
+    rest = f"{of} {words.of}{_reach(row, baseline)}"
     lead = f"{words.context}{words.ours} and {words.theirs} cannot be told apart: "
-    return Verdict(lead, _ratio(ratio, ends), rest, shown, words.ours)
+    return Verdict(lead, size, rest, shown, words.ours)
 
 
 def _reach(row: VariantRow, baseline: VariantRow) -> str:
@@ -226,13 +231,13 @@ def _difference(percent: float) -> str:
 
 
 def visible_difference(ours: Ends, theirs: Ends) -> float | None:
-    """The difference, in percent, that would certainly have been told: repeats that vary as these do would no longer
-    overlap. None where it is not known how much they vary."""
+    """The difference, in percent, that would certainly have been seen: repeats that vary as these do would no longer
+    overlap, at the least favourable of their ends. None if it is not known how much they vary."""
     factors = []
-    for low, high in ((ours.low, theirs.high), (theirs.low, ours.high)):
-        if min(low) <= 0 or math.isinf(max(high)):
+    for slower, faster in ((ours, theirs), (theirs, ours)):
+        if min(slower.low) <= 0 or math.isinf(max(*slower.high, *faster.high)):
             return None
-        factors.append(median(low) / min(low) * max(high) / median(high))
+        factors.append(median(slower.high) / min(slower.low) * max(faster.high) / median(faster.high))
     return 100 * (max(factors) - 1)
 
 
@@ -241,10 +246,11 @@ def _bounded(row: VariantRow, baseline: VariantRow, words: _Words, shown: str) -
     assert row.bound is not None
     sign, percent = row.bound
     ratio, least = percent / 100, {"≥": "at least ", "≤": "at most ", "": ""}[sign]
-    rest = f"{_times(ratio)} {words.of}{_why(row, baseline, words)}"
+    size, of = _part(ratio)
+    rest = f"{of} {words.of}{_why(row, baseline, words)}"
     effect = abs(math.log(ratio)) if ratio > 0 else -1.0
     lead = _lead(row.metric, words, PRESENT if sign else PAST)
-    return Verdict(lead, f"{least}{_ratio(ratio)}", rest, shown, words.ours, effect)
+    return Verdict(lead, f"{least}{size}", rest, shown, words.ours, effect)
 
 
 def _why(row: VariantRow, baseline: VariantRow, words: _Words) -> str:
@@ -266,12 +272,13 @@ def _inverse(ends: tuple[float, float] | None) -> tuple[float, float] | None:
 
 
 def _ratio(ratio: float, ends: tuple[float, float] | None = None) -> str:
-    """``0.61 [0.58..0.66]``: with as many digits as tell the ratio from one and from the ends.
+    """``0.61 [0.58..0.66]``: with as many digits as tell it from one, and its ends from each other.
 
     >>> _ratio(0.614, (0.577, 0.662)), _ratio(1.04, (1.02, 1.06)), _ratio(48.7)
     ('0.61 [0.58..0.66]', '1.04 [1.02..1.06]', '49')
     """
-    apart = [abs(ratio - 1), *(abs(end - ratio) for end in ends or () if math.isfinite(end))]
+    known = [ratio, *(end for end in ends or () if math.isfinite(end))]
+    apart = [*(abs(each - 1) for each in known), max(known) - min(known)]
     least = min((each for each in apart if each > 0), default=1.0)
     usual = 2 if ratio < 1 else 1 if ratio < 10 else 0
     decimals = min(4, max(usual, math.ceil(-math.log10(min(1.0, least) * (1 + 1e-9)))))

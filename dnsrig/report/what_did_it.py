@@ -18,7 +18,7 @@ LONGEST_VALUE = 80
 
 @dataclass(frozen=True)
 class PairReport:
-    """All that is said of one pair."""
+    """What the page shows of one pair."""
 
     pair: VersionPair
     costs: PairCosts
@@ -26,12 +26,12 @@ class PairReport:
 
     @property
     def rows(self) -> list[list[str]]:
-        """Of each cost its name, what it is of both versions, and their ratio."""
+        """For each cost its name, its value in both versions, and their ratio."""
         return [_cells(line) for line in self.costs.lines]
 
     @property
     def changed(self) -> list[list[str]]:
-        """Of each default that changed its name, what it was and is, and whether the trials set it themselves."""
+        """For each changed default its name, its old and new value, and whether the trials set it themselves."""
         return [
             [each.name, _default(each.base), _default(each.new), "set by the trials" if each.configured else ""]
             for each in self.defaults.changed
@@ -50,7 +50,7 @@ def _cells(line: CostRatio) -> list[str]:
 
 
 def _default(value: str | None) -> str:
-    """As much of it as a table bears."""
+    """The beginning of ``value``, as long as fits in a table."""
     if value is None:
         return "no such setting"
     return value if len(value) <= LONGEST_VALUE else f"{value[: LONGEST_VALUE - 1]}…"
@@ -64,7 +64,7 @@ def _percent(ratio: Spread | None) -> Spread | None:
 
 
 def as_json(run: Run) -> list[dict[str, Any]]:
-    """The same for other programs: one entry a pair."""
+    """The pairs for other programs: one entry each."""
     return [
         {
             "kind": report.pair.new_server.kind,

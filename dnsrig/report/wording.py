@@ -1,4 +1,4 @@
-"""What may be said of a figure in words: how many repeats it stands on, and whether a difference is one."""
+"""Words for figures: how many repeats they rest on, and whether a difference is more than chance."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def progress(run: Run, variant: Variant) -> str:
 
 
 def asked(run: Run, row: VariantRow) -> str:
-    """``at 10,000 queries/s [7,600..18,000]``: a latency stands beside its rate, which may be a share of what a server
+    """``at 10,000 queries/s [7,600..18,000]``: a latency has its rate with it, which may be a share of what a server
     can."""
     if row.metric.unit != "ms":
         return ""
@@ -115,7 +115,7 @@ def relative(run: Run, row: VariantRow) -> str:
     if row.is_baseline:
         return "baseline" if row.lower or not row.outcomes else f"baseline, without a figure: {outcomes(row.outcomes)}"
     if row.stand_in is not None and row.against is None:
-        return "stands in for the baseline"
+        return "replaces the baseline"
     of_what = f" of {_on_axes(run, row.stand_in)}" if row.stand_in else ""
     if row.bound is not None:
         sign, percent = row.bound
@@ -128,7 +128,7 @@ def relative(run: Run, row: VariantRow) -> str:
 
 
 def why_not_compared(run: Run, row: VariantRow) -> str:
-    """``not compared``, and ``baseline: 5 invalid`` where that is why; the row's own outcomes stand beside it."""
+    """``not compared``, and ``baseline: 5 invalid`` where that is why; the row's own outcomes are next to it."""
     outcomes_of_baseline = variant_row(run, row.against, row.metric).outcomes if row.against else Counter()
     if row.lower and not row.unfinished and set(outcomes_of_baseline) - {"done"}:
         return f"not compared: baseline {outcomes(outcomes_of_baseline)}"
@@ -148,7 +148,7 @@ def beneath(run: Run, row: VariantRow) -> str:
 
 
 def disagreement(comparison: Comparison | None) -> str:
-    """A sentence where the means say something else than the percentage: they lie outside of its interval, or on the
+    """A sentence if the means differ from the percentage: they lie outside of its interval, or on the
     other side of 100 %. A few repeats far from the others do that, and the percentage does not show them."""
     if comparison is None or comparison.percent is None or comparison.of_mean is None:
         return ""
@@ -193,7 +193,7 @@ def is_told(run: Run, row: VariantRow) -> bool:
 
 
 def judgement(row: VariantRow) -> str:
-    """What the interval and the test allow to say of a comparison, in a few words."""
+    """What follows from the interval and the test of a comparison, in a few words."""
     if row.comparison is None or row.comparison.percent is None:
         return ""
     if row.comparison.interval is None and row.comparison.by_machines:

@@ -3,7 +3,7 @@ from __future__ import annotations
 from made_up import made_up_findings
 
 from dnsrig.analysis.read import Run
-from dnsrig.report.gather import gather
+from dnsrig.report.gather import gather, together
 from dnsrig.rundir import Finding
 
 
@@ -40,3 +40,16 @@ def test_a_finding_about_the_run_names_the_run(run: Run) -> None:
     assert report.found[0].subject == "the whole run"
     assert report.found[0].where == ""
     assert report.concerns(None)
+
+
+def test_variants_that_differ_in_figures_alone_are_one_entry(run: Run) -> None:
+    said = ("full after 3 s", "full after 41.5 s", "not full")
+    findings = [
+        Finding(trap="ports-exhausted", verdict="found", variant=v.id, repeat=1, summary=words, evidence={"s": number})
+        for number, (v, words) in enumerate(zip(run.manifest.variants, said, strict=False))
+    ]
+    (report,) = gather(run, findings)
+    alike, alone = report.found_alike
+    assert [entry.summary for entry in alike] == ["full after 3 s", "full after 41.5 s"]
+    assert [entry.summary for entry in alone] == ["not full"]
+    assert together(alike).evidence == {"s": [0, 1]}

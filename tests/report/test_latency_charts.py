@@ -251,7 +251,7 @@ def test_the_page_tells_of_latency(tmp_path: Path) -> None:
     path = report.write_report(directory).path
     page = read(path.read_text(encoding="utf-8"))
     assert page.unclosed == []
-    answer = page.text.split("Short answer")[1].split("Findings")[0]
+    answer = page.text.split("Every variant in figures")[1].split("Findings")[0]
     assert "≥ 1,000 ms" in answer and "≤ 0.0" in answer
     assert "latency, p99, ms" in page.text, "the axis of the repeats has the metric's unit"
     assert "section-slowest-percentile" in page.values("id")

@@ -196,7 +196,7 @@ def test_a_run_that_loads_a_zone_is_told_of_its_primary(tmp_path: Path) -> None:
     assert "exec of the secondary" not in page.text.replace("exec of the secondary to", "")
     resources = page.text.split("Resources over time")[1].split("What each metric is")[0]
     assert "TIME_WAIT on the" not in resources, "nothing is transferred"
-    answer = page.text.split("Short answer")[1].split("Findings")[0]
+    answer = page.text.split("Every variant in figures")[1].split("Findings")[0]
     assert "0.40" in answer, "load_time_s is the main metric"
     assert "repeat 2 (+300 %)" in page.text
 
@@ -233,7 +233,7 @@ def test_published_figures_stand_beside_measured_ones(tmp_path: Path) -> None:
     (directory / "manifest.json").write_text(json.dumps(manifest))
     page = read(report.write_report(directory).path.read_text(encoding="utf-8"))
     assert page.unclosed == []
-    said = page.text.split("Published against measured")[1].split("Charts")[0]
+    said = page.text.split("Published figures and ours")[1].split("Charts")[0]
     assert "26.5 s [26.34..26.66]" in said
     assert "4 records here, 14,000,000 in the source" in said
     assert "111 ±3 % of tcp" in said

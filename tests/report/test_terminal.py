@@ -9,7 +9,7 @@ from made_up import made_up_findings
 from rich.console import Console, RenderableType
 
 from dnsrig.analysis.read import Run
-from dnsrig.report import terminal_findings, terminal_table
+from dnsrig.report import terminal_findings, terminal_first, terminal_table
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -33,6 +33,18 @@ def test_the_end_of_a_run(run: Run, width: int) -> None:
     assert max(map(len, text.splitlines())) <= width
     for word in ("ports-exhausted", "server-failed", "knot@system"):
         assert word in text, "no word of the table is broken"
+
+
+@pytest.mark.parametrize("width", [60, 80, 140])
+def test_the_first_screen(run: Run, width: int) -> None:
+    first = terminal_first(run, made_up_findings(run), "more: report.html, or `dnsrig report RUN --full`")
+    text = printed(first, width)
+    golden = GOLDEN / f"first_{width}.txt"
+    if os.environ.get("DNSRIG_UPDATE_GOLDEN"):
+        golden.write_text(text, encoding="utf-8")
+    assert text == golden.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 10
+    assert max(map(len, text.splitlines())) <= width
 
 
 def test_markup_of_others_is_only_text(run: Run) -> None:

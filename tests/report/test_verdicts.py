@@ -48,7 +48,7 @@ def test_without_a_difference_it_is_known_what_would_have_been_seen(tmp_path: Pa
     plan = {"servers": ["bind@system"], "extra_axes": {"way": ["a", "b"]}, "baseline": {"way": "a"}, "zones": [1000]}
     (same,) = said(run_of(tmp_path, **plan))
     assert re.fullmatch(
-        rf"way b and way a cannot be told apart: {RATIO} (of|×) the time with way a; "
+        rf"way b and a cannot be told apart: {RATIO} (of|×) the time of a; "
         r"a difference of [\d.]+ % or more would have been seen",
         same,
     )
@@ -94,5 +94,5 @@ def test_the_heaviest_finding_comes_first(tmp_path: Path) -> None:
     bad = Finding(trap="generator-bottleneck", verdict="found", variant=run.manifest.variants[0].id, summary="x")
     lines = headlines(run, gather(run, [*made_up_findings(run), bad]))
     assert [line.weight for line in lines] == ["invalidates", "invalidates", "explains"]
-    assert str(lines[0]) == "1 of 40 trials is invalid (the probe missed its schedule by 1.2 s): BIND 9, 50 zones"
+    assert str(lines[0]) == "1 of 40 trials is invalid: BIND 9, 50 zones (the probe missed its schedule by 1.2 s)"
     assert str(lines[2]) == "All ephemeral ports are taken by TIME_WAIT: BIND 9, 100 zones"

@@ -132,7 +132,7 @@ def test_the_report_shows_the_search_as_evidence(tmp_path: Path, begin) -> None:
     assert not [failure for failure in written.run.failures if failure.name in ("which commit", "search-by-round")]
     facts = read(written.path.read_text(encoding="utf-8"))
     assert {"which-commit", "section-search-by-round"} <= set(facts.values("id")) and not facts.unclosed
-    told = facts.text.partition("Which commit?")[2].partition("Short answer")[0]
+    told = facts.text.partition("Which commit?")[2].partition("Every variant in figures")[0]
     assert f"{CULPRIT} the first that is like the bad end; " in told and "p99_ms > 110 %" in told
     shown = bisection.searched(written.run)
     assert shown is not None and shown.failed[0][0] == 16 and "Not measured 16 1016: its trials failed" in told

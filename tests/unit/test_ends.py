@@ -160,7 +160,7 @@ def test_a_baseline_of_invalid_trials_does_not_empty_the_table(tmp_path: Path) -
     run = Run.open(build(tmp_path / "run", plan))
     rows = rows_of(run)
     assert wording.relative(run, rows[BIND]) == "baseline, without a figure: 5 invalid"
-    assert wording.relative(run, rows[KNOT]) == "stands in for the baseline"
+    assert wording.relative(run, rows[KNOT]) == "replaces the baseline"
     assert wording.relative(run, rows[ECHO]).endswith(f" % of {KNOT}")
     assert rows[ECHO].comparison is not None and rows[ECHO].comparison.change == "better"
     said = " ".join(" ".join(cells) for cells in terminal_table(run).rows)

@@ -296,7 +296,7 @@ def test_two_runs_are_compared_within_the_machines_that_they_share(tmp_path: Pat
     assert {(len(line.base.values), len(line.new.values)) for line in found.lines} == {(4, 4)}
     assert [(d.what, d.asked_for) for d in found.differences] == [("machines", True)]
     assert {v.judgement.decision for v in found.verdicts} == {"undecided"}, "four repeats decide nothing"
-    assert "machines: a, b; each repeat is held against those of the base on the same machine" in said(base, new)
+    assert "machines: a, b; each repeat is compared with the repeats of the base on the same machine" in said(base, new)
 
 
 def test_rules_judge_within_machines(tmp_path: Path) -> None:

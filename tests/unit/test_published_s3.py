@@ -123,7 +123,7 @@ def test_a_cell_of_which_no_repeat_counts_says_that_it_was_asked_for(tmp_path: P
     assert all(m.values is None and not m.comparable and said in m.differs[0] for m in held_against(found))
     rows = [row for cell in held(found) for row in cell.rows]
     assert {(row.measured, row.repeats) for row in rows} == {("–", "0 repeats")}
-    assert all(row.sentence.startswith(f"There is no figure to hold against it. {said}") for row in rows)
+    assert all(row.sentence.startswith(f"There is no measured figure to compare with it. {said}") for row in rows)
 
 
 def test_a_cell_that_was_not_tried_yet_has_no_row(tmp_path: Path) -> None:

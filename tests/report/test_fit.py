@@ -1,0 +1,32 @@
+"""A chart is drawn anew for a phone: its panels are smaller, its letters are not."""
+
+from __future__ import annotations
+
+import re
+
+import altair as alt
+import pytest
+
+from dnsrig.analysis.read import Run
+from dnsrig.report import svg
+from dnsrig.report.charts import time_by_variant
+from dnsrig.report.first import ROOMS
+from dnsrig.report.fit import fitted
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_chart_fits_its_room(small: Run, room: str) -> None:
+    spec = time_by_variant.draw(small)[0].chart.to_dict()
+    width, height = ROOMS[room]
+    found = fitted(spec, width, height)
+    wide, high = svg.size(found.svg)
+    assert found.fits and wide <= width + 12 and high <= height + 12
+    letters = {float(size) for size in re.findall(r'font-size="([\d.]+)px"', found.svg)}
+    assert letters == {float(size) for size in re.findall(r'font-size="([\d.]+)px"', svg.render_spec(spec))}
+
+
+def test_what_lies_side_by_side_or_is_too_high_does_not_fit() -> None:
+    panel = alt.Chart(alt.Data(values=[{"x": 1}])).mark_point().encode(x="x:Q").properties(width=100, height=100)
+    assert fitted(panel.to_dict(), 350, 270).fits
+    assert not fitted(alt.hconcat(panel, panel).to_dict(), 350, 270).fits
+    assert not fitted(alt.vconcat(*[panel] * 12).to_dict(), 350, 270).fits
