@@ -23,7 +23,7 @@ from dnsrig.browse.shared import Shelf, shown, style
 STATIC = Path(__file__).with_name("static")
 SCRIPTS = ("page.js", "charts.js", "live.js")
 KEPT = {"Cache-Control": "public, max-age=31536000, immutable"}
-"""Of what has its version in its name."""
+"""Headers of files that have their version in their name."""
 
 
 def application(root: Path, access: Access, index: Index | None = None) -> Starlette:
@@ -57,7 +57,7 @@ def _error(request: Request, error: Exception) -> Response:
 
 
 def _failure(request: Request, error: Exception) -> Response:
-    """Of our own fault. What it was stands on standard error."""
+    """The page for a fault of dnsrig's own; its traceback is on standard error."""
     return _said(request, 500, f"{type(error).__name__}: this should not happen")
 
 

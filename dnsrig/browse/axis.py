@@ -1,4 +1,4 @@
-"""A trial on one axis of time: the panels that stand below each other, move and zoom together."""
+"""A trial on one axis of time: panels below each other that move and zoom together."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from dnsrig.report.charts._over_time import Panel
 from dnsrig.report.figures import visible
 
 MOST_SERIES = 8
-"""Of those that an address asks for."""
+"""Most series that an address may ask for."""
 AROUND = 0.05
-"""Of its length before and after `measure`, where nothing else is asked."""
+"""Share of the length of `measure` that is shown before and after it, by default."""
 
 
 def of_trial(trial: Trial, from_s: float | None = None, to_s: float | None = None) -> Range | None:
@@ -45,7 +45,7 @@ def of_trial(trial: Trial, from_s: float | None = None, to_s: float | None = Non
 def drawing(
     trial: Trial, within: Range, asked: Sequence[tuple[str, str, str]] = (), *, nothing_else: bool = False
 ) -> Drawing:
-    """All panels of ``trial``; first those of the series ``asked`` for (host, source, metric), and ``nothing_else``."""
+    """All panels of ``trial``; first the panels of the series ``asked`` for (host, source, metric), and ``nothing_else``."""
     if nothing_else:
         panels = list(_sampled(trial, within, _of_address(asked), len(asked)))
         return Drawing("axis", _look.stack(_drawn(trial, within, panels, [panels_of.phases(trial, within)]), 8))

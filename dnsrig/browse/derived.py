@@ -10,11 +10,11 @@ from dnsrig.errors import DnsrigError
 from dnsrig.rundir import Finding, Findings, read_json
 
 MOST_CHECKED_BYTES = 32 << 20
-"""Of a trial's files, and four times as much of a run's: to check them they are read as a whole."""
+"""Most bytes of a trial's files that are checked, and four times as much for a run: they are read as a whole."""
 
 
 def findings(run: Run) -> list[Finding] | None:
-    """Those of findings.json; None where they are older than a trial, or cannot be read: the run is to be examined."""
+    """The findings in findings.json; None if they are older than a trial, or cannot be read: the run has to be examined."""
     path = run.directory / "findings.json"
     try:
         written = path.stat().st_mtime_ns
@@ -25,7 +25,7 @@ def findings(run: Run) -> list[Finding] | None:
 
 
 def damage(trial: Trial, most_bytes: int = MOST_CHECKED_BYTES) -> dict[str, str]:
-    """What is wrong with its files, by name; nothing is said of a trial with more than ``most_bytes`` of them."""
+    """What is wrong with its files, by name; a trial with more than ``most_bytes`` of them is not checked."""
     return trial.damage if _bytes(trial) <= most_bytes else {}
 
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
 from dnsrig.browse import interactive, rescale
 from dnsrig.browse.shared import Opened, url
 from dnsrig.browse.spec import Rows
-from dnsrig.report.charts import Chart, Drawing, chosen
+from dnsrig.report.charts import Chart, Drawing, all_charts, chosen
 from dnsrig.report.figures import visible
 
 SCALES = ("", "linear", "log")
 
 
 def charts(opened: Opened) -> list[Chart]:
-    """Those that the report of the run would have."""
+    """The charts that the report of the run would have."""
     with opened.lock:
         return chosen(opened.run.as_far_as_whole())
 
@@ -50,6 +51,12 @@ def drawn(opened: Opened, chart: Chart, scale: str) -> list[Drawn]:
             opened.specs[key] = [answering(each, scale, url("run", opened.entry.id, "trial")) for each in found]
         specs: list[Drawn] = opened.specs[key]
         return specs
+
+
+def first(opened: Opened, name: str) -> Drawing | None:
+    """The first drawing of the chart ``name``, as the report has it."""
+    drawings = (chart.draw(opened.run.as_far_as_whole(), opened.findings) for chart in all_charts() if chart.id == name)
+    return next(itertools.chain.from_iterable(drawings), None)
 
 
 def answering(drawing: Drawing, scale: str = "", trials_at: str = "") -> Drawn:

@@ -18,7 +18,7 @@ from dnsrig.browse import scan
 from dnsrig.browse.scan import Entry
 
 VERSION = 1
-"""Of what is kept: raised whenever `Entry` means something else."""
+"""Version of the index: raised whenever the meaning of `Entry` changes."""
 FRESH_S = 1.0
 """So long the list is taken as it is: a page asks for it several times."""
 
@@ -66,7 +66,7 @@ class Index:
         return sorted(self._by_id.values(), key=lambda entry: (entry.created, entry.path), reverse=True)
 
     def get(self, run: str) -> Entry | None:
-        """That of an id; None where there is none: nothing else leads from an address to a path."""
+        """The entry with this id, or None. Nothing else leads from an address to a path."""
         self._refresh()
         return self._by_id.get(run)
 

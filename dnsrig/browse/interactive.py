@@ -17,7 +17,7 @@ MOST_HOVER_ROWS = 4_000
 """Points that can be pointed at in one panel: with more, a browser is slow."""
 HOVER_PX2 = 90
 OFF_OPACITY = 0.06
-"""Of what the legend switched off: a trace of it stays, as the axis does."""
+"""Opacity of marks that the legend switched off: a trace of them stays, as the axis does."""
 TELLING = ("color", "shape", "strokeDash")
 ZOOM = {"zoom": "wheel![event.ctrlKey]"}
 """Dragging moves, Ctrl and the wheel zoom, so that a page still scrolls; a double click brings all back."""
@@ -119,7 +119,7 @@ def _switches(panels: list[Spec]) -> Iterator[Spec]:
 
 
 def _told_apart(unit: Spec) -> list[str]:
-    """Columns by whose values colours and shapes are told apart."""
+    """Columns whose values colours and shapes stand for."""
     encoding = unit.get("encoding", {})
     return [encoding[name]["field"] for name in TELLING if "field" in encoding.get(name, {})]
 

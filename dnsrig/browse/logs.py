@@ -29,7 +29,7 @@ class Log:
 
 
 def logs(trial: Trial, words: str = "") -> Iterator[Log]:
-    """Of every server; lines with each of ``words`` in them."""
+    """The logs of every server; only lines with each of ``words`` in them."""
     wanted = words.casefold().split()
     for host in trial.record.spec.hosts:
         for path in _files(trial.directory / "servers" / host):

@@ -1,4 +1,4 @@
-"""What people say of a run: a note, tags, and whether it is a baseline. A small file in the run directory."""
+"""The note and tags of a run, and whether it is a baseline: a small file in the run directory."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from dnsrig.rundir import SCHEMA_VERSION, Record, check_ours, read_json, write_j
 
 FILE = "notes.json"
 MOST_CHARACTERS = 4_000
-"""Of a note: a page of text."""
+"""Longest note: a page of text."""
 MOST_TAGS = 20
 MOST_BYTES = 65_536
-"""Of the file: several times what the other limits allow in UTF-8. A larger one is not ours."""
+"""Largest file: several times what the other limits allow in UTF-8. A larger file is not ours."""
 
 Tag = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=40)]
 
@@ -31,7 +31,7 @@ class Notes(Record):
 
 
 def read(run_dir: Path) -> Notes:
-    """Those of a run; empty where there are none, or where the file is not what `write` leaves."""
+    """The notes of a run; empty if it has no file, or one that `write` did not make."""
     path = run_dir / FILE
     try:
         if path.stat().st_size > MOST_BYTES:
@@ -42,7 +42,7 @@ def read(run_dir: Path) -> Notes:
 
 
 def made(note: str, tags: str, baseline: bool) -> Notes:
-    """From what a form sends; ``tags`` with commas between them. Raises UsageError for what is too long."""
+    """Notes from the fields of a form; ``tags`` with commas between them. Raises UsageError for what is too long."""
     named = list(dict.fromkeys(tag.strip() for tag in tags.split(",") if tag.strip()))
     try:
         return Notes(note=note.replace("\r\n", "\n").strip(), tags=named, baseline=baseline)

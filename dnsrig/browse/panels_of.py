@@ -150,7 +150,7 @@ def events(trial: Trial, within: Range) -> Iterator[alt.Chart]:
         marks = alt.Chart(rows).mark_tick(thickness=1.5, size=12, color=_look.INK, clip=True, tooltip=True)
         y = alt.Y("event:N", title=None, axis=alt.Axis(minExtent=42, grid=False))
         yield marks.encode(_x(within), y).properties(
-            width=_look.WIDTH, height=alt.Step(16), title=_look.heading("As the log of a server tells")
+            width=_look.WIDTH, height=alt.Step(16), title=_look.heading("Events in the log of a server")
         )
 
 

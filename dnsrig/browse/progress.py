@@ -54,7 +54,7 @@ class Progress:
 
 
 def progress(run: Run, finished_at: Sequence[float], now_s: float, executing: bool) -> Progress:
-    """``finished_at``: when each trial of ``run`` was finished, in its order; times are those of the wall clock."""
+    """``finished_at``: when each trial of ``run`` was finished, in its order; times are by the wall clock."""
     labels = {variant.id: variant.label for variant in run.manifest.variants}
     running = [
         Now(key, labels.get(key.variant, key.variant), max(0.0, now_s - began))

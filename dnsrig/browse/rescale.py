@@ -8,7 +8,7 @@ from dnsrig.browse.spec import Spec, all_units, mark_of
 
 Values = Callable[[Spec, str], list[float]]
 ROOM = 1.05
-"""Of an axis beyond its largest value, as in the report."""
+"""Length of an axis, as a multiple of its largest value; as in the report."""
 SAYS_LOG = " (log scale)"
 
 

@@ -19,7 +19,7 @@ DEEPEST = 4
 """Folders between the one that is browsed and a run: `history/NAME/runs/EXPERIMENT/RUN` has as many."""
 MOST_RUNS = 20_000
 MOST_FOLDERS = 200_000
-"""That are looked into: somebody may browse `/`."""
+"""Most folders that are searched: somebody may browse `/`."""
 STAMPED = ("manifest.json", notes.FILE, "findings.json", "trials")
 
 
@@ -100,13 +100,13 @@ def directories(root: Path) -> Iterator[Path]:
 
 
 def run_id(path: str) -> str:
-    """Of a path below the browsed folder: its last part, made fit for an address, and a digest of the whole."""
+    """The id of a path below the browsed folder: its last part, made fit for an address, and a digest of the whole path."""
     last = re.sub(r"[^A-Za-z0-9._-]+", "-", path.rpartition("/")[2])[:80].strip(".-") or "run"
     return f"{last}-{blake2b(path.encode(errors='surrogateescape'), digest_size=4).hexdigest()}"
 
 
 def stamp(directory: Path) -> str:
-    """Changes with the files that `entry` reads, but for those of single trials."""
+    """Changes with the files that `entry` reads, except for the files of single trials."""
     return "/".join(_modified(f"{directory}/{name}") for name in STAMPED)
 
 
@@ -119,7 +119,7 @@ def _modified(path: str) -> str:
 
 
 def entry(root: Path, directory: Path) -> Entry:
-    """What the list says of the run in ``directory``; of one that cannot be read, what is wrong with it."""
+    """The entry of the run in ``directory``; if it cannot be read, with what is wrong."""
     path = directory.relative_to(root).as_posix()
     if path == ".":
         path = directory.name

@@ -25,6 +25,7 @@ from dnsrig.browse.scan import Entry
 from dnsrig.errors import DnsrigError
 from dnsrig.report import page
 from dnsrig.report.charts import _look
+from dnsrig.report.first import First
 from dnsrig.report.gather import TrapReport, gather
 from dnsrig.rundir import Finding
 
@@ -41,6 +42,8 @@ class Opened:
     lock: threading.RLock = field(default_factory=threading.RLock)
     specs: dict[tuple[str, str], Any] = field(default_factory=dict)
     """Drawings of charts, by chart and scale."""
+    first: First | None = None
+    """Its first screen, once it was asked for."""
 
     @cached_property
     def findings(self) -> list[Finding]:
@@ -63,7 +66,7 @@ class Shelf:
     def entry(self, run: str) -> Entry:
         found = self.index.get(run)
         if found is None:
-            raise HTTPException(404, "there is no such run here (any more)")
+            raise HTTPException(404, "there is no such run here")
         return found
 
     def opened(self, run: str) -> Opened:
@@ -101,7 +104,7 @@ def shelf_of(request: Request) -> Shelf:
 
 @cache
 def environment() -> Environment:
-    """Templates of ours, and those of the report beside them: values are made visible and escaped as there."""
+    """The templates of the pages and of the report: values are made visible and escaped as in the report."""
     found = page.environment()
     loaders = [PackageLoader("dnsrig.browse", "templates"), PackageLoader("dnsrig.report", "template")]
     found.loader = ChoiceLoader(loaders)

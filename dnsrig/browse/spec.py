@@ -50,7 +50,7 @@ def panels(spec: Spec) -> Iterator[Spec]:
 
 
 def units(panel: Spec) -> Iterator[Spec]:
-    """Those of a panel."""
+    """The rows of a panel."""
     if "layer" not in panel:
         if "mark" in panel:
             yield panel
@@ -60,7 +60,7 @@ def units(panel: Spec) -> Iterator[Spec]:
 
 
 def all_units(spec: Spec) -> Iterator[Spec]:
-    """Those of all panels."""
+    """The rows of all panels."""
     for panel in panels(spec):
         yield from units(panel)
 

@@ -46,7 +46,7 @@ def chunks(file: BinaryIO, most_bytes: int = CHUNK_BYTES) -> Iterator[pl.DataFra
 
 
 def _parsed(messages: list[bytes]) -> pl.DataFrame | None:
-    """Of messages that are whole; without a damaged one at the end and all after it."""
+    """The rows of whole messages, up to the first damaged one."""
     while len(messages) > 1:
         try:
             return pl.read_ipc_stream(io.BytesIO(b"".join(messages)))

@@ -76,7 +76,7 @@ class Samples:
 
     def add(self, rows: pl.DataFrame) -> None:
         """``rows``: columns host, source, metric, time_ns, value."""
-        # Names are told apart among the few that there are, not in each of millions of rows.
+        # Names are compared among the few that there are, not in each of millions of rows.
         present = rows.select(KEY).unique()
         texts = present.with_columns(pl.col(name).cast(pl.String).alias(f"{name} text") for name in KEY)
         known = texts.join(self._wanted, left_on=[f"{name} text" for name in KEY], right_on=KEY)
@@ -103,7 +103,7 @@ class Samples:
 
 
 def _growth(counters: pl.DataFrame) -> pl.DataFrame:
-    """Of each line the growth a second from one row to its next; the first of a line has none."""
+    """The growth a second of each line from one row to the next; the first row of a line has no growth."""
     rows = counters.sort("line", "time_ns", maintain_order=True)
     same = pl.col("line") == pl.col("line").shift(1)
     seconds = pl.col("time_ns").diff() / 1e9
@@ -112,5 +112,5 @@ def _growth(counters: pl.DataFrame) -> pl.DataFrame:
 
 
 def _after(before: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
-    """``rows`` after those of the piece before, of which there may be none."""
+    """``rows`` after the rows of the piece before, if there are any."""
     return rows if before.is_empty() else pl.concat([before, rows])

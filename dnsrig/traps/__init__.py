@@ -156,7 +156,8 @@ def all_traps() -> dict[str, Trap]:
 
 def _trap(name: str, module: ModuleType) -> Trap:
     description = " ".join((module.__doc__ or "").split())
-    order, weight = getattr(module, "ORDER", FIRST), getattr(module, "WEIGHT", "distorts")
+    order: int = getattr(module, "ORDER", FIRST)
+    weight: Weight = getattr(module, "WEIGHT", "distorts")
     return Trap(name, module.TITLE, module.SOURCE, description, order, weight, module)
 
 

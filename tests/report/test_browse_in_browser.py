@@ -171,6 +171,18 @@ def test_views_fit_a_phone(page: Page, site: Access, view: str) -> None:
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
 
 
+@pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 844)])
+def test_the_first_screen_has_the_answer(page: Page, site: Access, width: int, height: int) -> None:
+    page.set_viewport_size({"width": width, "height": height})
+    page.goto(base(site) + address(FIRST))
+    for name in ("h1", "#answer-chart", "#verdicts", "#headlines"):
+        box = page.locator(name).bounding_box()
+        assert box is not None and box["height"] > 0
+        assert box["y"] + box["height"] <= height, name
+    assert page.locator("#answer-chart svg").filter(visible=True).count() == 1
+    assert not page.locator("textarea").is_visible(), "notes are below, folded"
+
+
 @pytest.mark.full
 def test_values_stand_under_the_pointer_and_a_mark_leads_to_its_trial(page: Page, site: Access) -> None:
     page.goto(base(site) + address(FIRST))
@@ -246,7 +258,7 @@ def test_panels_of_a_trial_zoom_together_and_the_address_has_it(page: Page, site
 @pytest.mark.full
 def test_a_note_is_written_and_found(page: Page, site: Access) -> None:
     page.goto(base(site) + address(SECOND))
-    page.locator(".notes summary").click()
+    page.locator("#notes summary").click()
     page.get_by_label("Note", exact=True).fill("after the fix")
     page.get_by_label("Tags").fill("release, slow")
     page.get_by_role("button", name="Keep").click()

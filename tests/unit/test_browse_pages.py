@@ -34,7 +34,7 @@ def test_all_runs(pages: TestClient) -> None:
 
 def test_a_run(pages: TestClient) -> None:
     page = pages.get(address(FIRST)).text
-    for heading in ("Short answer", "Charts", "Findings", "Every trial"):
+    for heading in ("Every variant in figures", "Charts", "Findings", "Every trial"):
         assert f">{heading}</h2>" in page
     assert page.count('href="' + address(FIRST, "trial")) == 4, "every repeat leads to its trial"
     assert f'data-chart="{address(FIRST, "chart", "time-by-variant")}.json"' in page

@@ -1,4 +1,4 @@
-"""Runs side by side: each held against the first, in figures, in conditions and in charts."""
+"""Runs side by side: each is compared with the first, in figures, conditions and charts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Compared:
-    """A run held against the base."""
+    """A run and its comparison with the base."""
 
     new: Opened
     refused: str = ""

@@ -1,4 +1,4 @@
-"""What traps found, each beside the series that show it; and the conditions of a run."""
+"""Findings, each with the series that show it; and the conditions of a run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dnsrig.report.gather import Entry, TrapReport
 
 @dataclass(frozen=True)
 class Proof:
-    """Where the series of an entry are drawn: of its first repeat, on the axis of that trial."""
+    """Where the series of an entry are drawn: its first repeat, on the time axis of that trial."""
 
     trial: str
     """Address of its page."""
@@ -42,7 +42,7 @@ def findings(request: Request) -> Response:
 
 
 def _proofs(opened: Opened, found: list[TrapReport]) -> Iterator[tuple[int, Proof]]:
-    """Of each entry that names series of a trial."""
+    """The proof of each entry that names series of a trial."""
     for entry in (entry for report in found for entry in report.found):
         repeat = _repeat(opened, entry)
         if entry.series and entry.variant is not None and repeat is not None:
@@ -55,14 +55,14 @@ def _proofs(opened: Opened, found: list[TrapReport]) -> Iterator[tuple[int, Proo
 
 
 def _repeat(opened: Opened, entry: Entry) -> int | None:
-    """The repeat that it speaks of, or else the first that there is."""
+    """The repeat that the entry describes, or else the first one."""
     told = [finding.repeat for finding in entry.findings if finding.repeat is not None]
     there = [trial.record.spec.repeat for trial in opened.run.of_variant(entry.variant or "")]
     return next((repeat for repeat in [*told, *there] if repeat in there), None)
 
 
 def shown_conditions(request: Request) -> Response:
-    """What the trials of a run ran under."""
+    """The conditions under which the trials of a run were measured."""
     opened = shelf_of(request).opened(request.path_params["run"])
     with opened.lock:
         run = opened.run

@@ -1,4 +1,4 @@
-"""A run: the short answer, its charts, findings, and every trial; and what people say of it."""
+"""A run: its first screen, and below that its figures, charts, findings, trials, and people's notes about it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dnsrig.browse.guard import access_of
 from dnsrig.browse.security import MOST_BODY_BYTES
 from dnsrig.browse.shared import Opened, shelf_of, shown, url
 from dnsrig.errors import UsageError
-from dnsrig.report import conditions, page
+from dnsrig.report import conditions, first, page
 from dnsrig.report.charts import Chart
 
 MOST_FIELDS = 10
@@ -37,7 +37,11 @@ def run(request: Request) -> Response:
 
 def _context(opened: Opened) -> dict[str, Any]:
     run, reports = opened.run, opened.reports
+    charts = drawings.charts(opened)
+    if opened.first is None:
+        opened.first = first.first(run, reports, charts, lambda name: drawings.first(opened, name))
     return {
+        "first": opened.first,
         "run": run,
         "manifest": run.manifest,
         "axes": list(run.manifest.axes),
@@ -48,7 +52,7 @@ def _context(opened: Opened) -> dict[str, Any]:
         "found": [report for report in reports if report.found],
         "unsure": [report for report in reports if report.unsure],
         "clear": [report for report in reports if report.is_clear],
-        "charts": drawings.charts(opened),
+        "charts": charts,
         "captions": lambda chart: _caption(opened, chart),
         "trials": run.trials,
         "damage": derived.damage_of(run),
