@@ -30,7 +30,7 @@ from dnsrig.lab import rtts, sites
 from dnsrig.procedures import _checks, all_procedures
 from dnsrig.rundir import Level, Resolving
 from dnsrig.servers import all_drivers, feature_table
-from dnsrig.traps import all_traps
+from dnsrig.traps import GROUPS, all_traps
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs/reference"
@@ -164,7 +164,7 @@ def choose() -> str:
     """The page that leads from a question to an experiment."""
     text = in_paragraphs(CHOOSE)
     for audience, found in model.by_audience().items():
-        text += f"\n## {audience[:1].upper()}{audience[1:]}\n\n"
+        text += f"\n## {_capital(audience)}\n\n"
         text += table(
             ["question", "experiment", "`quick`", "`standard`"],
             [
@@ -309,9 +309,11 @@ def metrics() -> str:
 
 
 def checks() -> str:
-    text = "# Manipulation checks\n\nWhat must be seen on the hosts while a trial measures, for its variant to be what its name says. A trial of which "
-    text += "one fails is `invalid`, with the reason; what nothing tells is `cannot-tell`, and is shown. Each trial keeps its checks, with "
-    text += "the numbers, in trial.json; the report and the end of `dnsrig run` show them.\n\n## Experiments\n\nThose of any of its variants at `quick`:\n\n"
+    text = "# Manipulation checks\n\nA check verifies, from records on the hosts, that a trial measured what its variant's name says. If a check fails, "
+    text += "the trial is `invalid`, with the reason. If data are missing, the verdict is `cannot-tell`, which is shown. trial.json contains the "
+    text += "checks of a trial with their numbers; the report and the end of `dnsrig run` show them.\n\n"
+    text += "".join(f"- [{name}](#{name}): {module.TITLE}\n" for name, module in all_checks().items())
+    text += "\n## Experiments\n\nThe checks of each experiment, for any of its variants at `quick`:\n\n"
     rows = []
     for name, path in model.builtin().items():
         points = model.points(model.load(path, "quick", []))
@@ -321,15 +323,22 @@ def checks() -> str:
     for name, module in all_checks().items():
         unit = getattr(module, "UNIT", "")
         unit = unit if not unit or unit.startswith("for ") else f"in {unit}"
-        text += f"\n## {name}\n\n{module.TITLE[0].upper()}{module.TITLE[1:]}{f', {unit}' if unit else ''}.\n\n{(module.__doc__ or '').strip()}\n"
+        text += f"\n## {name}\n\n{_capital(module.TITLE)}{f', {unit}' if unit else ''}.\n\n{in_paragraphs(module.__doc__ or '').strip()}\n"
     return text
 
 
 def traps() -> str:
-    text = "# Traps\n\nKnown ways for a measurement to lie. Each is looked for in every run; its verdict is `found`, `clear`, or "
-    text += "`cannot-tell` where data are missing.\n"
-    for trap in all_traps().values():
-        text += f"\n## {trap.id}\n\n{(trap.module.__doc__ or '').strip()}\n\nSource: {trap.source}.\n"
+    text = "# Traps\n\nKnown ways in which a measurement can mislead. dnsrig looks for each trap in every run. The verdict is `found`, "
+    text += "`clear`, or `cannot-tell` if data are missing.\n\n"
+    groups = {group: [trap for trap in all_traps().values() if trap.group == group] for group in GROUPS}
+    groups = {_capital(group): sorted(found, key=lambda trap: trap.id) for group, found in groups.items() if found}
+    for group, found in groups.items():
+        text += f"- {group}\n" + "".join(f"  - [{trap.id}](#{trap.id}): {trap.title}\n" for trap in found)
+    for group, found in groups.items():
+        text += f"\n## {group}\n"
+        for trap in found:
+            doc = in_paragraphs(trap.module.__doc__ or "").strip()
+            text += f"\n### {trap.id}\n\n{doc}\n\nSource: {trap.source}.\n"
     return text
 
 
@@ -397,6 +406,10 @@ def pages() -> dict[str, str]:
     names = (*PAGES, *WRITTEN_BY_HAND)
     index = "# Reference\n\n" + "".join(f"- [{name.removesuffix('.md').replace('-', ' ')}]({name})\n" for name in names)
     return {"README.md": HEAD + index} | {name: HEAD + in_short_lines(write()) for name, write in PAGES.items()}
+
+
+def _capital(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}"
 
 
 def in_paragraphs(text: str) -> str:

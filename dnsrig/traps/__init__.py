@@ -3,21 +3,21 @@
 A trap is a module of this folder, or of another package (`dnsrig.discovery`), with
 
 - ``TITLE``: a few words,
+- ``GROUP``: one of `GROUPS`, the kind of cause, for lists of traps,
 - ``SOURCE``: where the trap is described,
-- ``ORDER`` (50 by default): those that say what decided a result come before those that say what it is worth,
+- ``ORDER`` (50 by default): traps that explain what decided a result come before traps that judge how reliable it is,
 - ``WEIGHT`` (``distorts`` by default): what a finding does to the result, one of ``WEIGHTS``; a report shows the
   heaviest findings first,
-- ``OF_IMPORTED = True`` if it also examines what other tools measured: of that there are latencies and counts, and
-  nothing else,
+- ``OF_IMPORTED = True`` if it also examines results of other tools, which have only latencies and counts,
 - any of
 
-  - ``before(manifest, conditions) -> Conclusion``: before anything runs, of each machine that it runs on,
-  - ``after(trial) -> Conclusion | None``: of one finished trial; None where the trap does not apply to it,
-  - ``across(run) -> Iterable[tuple[variant id, Conclusion]]``: of all trials of a run.
+  - ``before(manifest, conditions) -> Conclusion``: about each machine of the run, before anything runs,
+  - ``after(trial) -> Conclusion | None``: about one finished trial; None if the trap does not apply to it,
+  - ``across(run) -> Iterable[tuple[variant id, Conclusion]]``: about all trials of a run.
 
-The trap's id is the plug-in's name. A trap that had the data and saw nothing says `clear`; one that lacks
-data says `cannot-tell`: silence is not an answer. So does one that raises an exception, and one whose data are in a
-damaged file: the other traps go on.
+The trap's id is the plug-in's name. A trap that had the data and found nothing reports `clear`. A trap that lacks data
+reports `cannot-tell`, because silence is not an answer. A trap that raises an exception or needs a damaged file reports
+`cannot-tell`, too; the other traps go on.
 """
 
 from __future__ import annotations
@@ -35,19 +35,31 @@ from dnsrig.analysis.rows import DamagedFile
 from dnsrig.rundir import Finding, Manifest, Scalar, TrialKey, Verdict
 from dnsrig.servers import all_drivers
 
+GROUPS = (
+    "the load generator",
+    "the network and TCP",
+    "limits of servers and hosts",
+    "zone transfers",
+    "stalls and warm-up",
+    "resolvers and replayed traffic",
+    "statistics",
+    "the machine and its clocks",
+    "other",
+)
+"""Kinds of causes, in the order of lists; the last one is for traps that declare none."""
 FIRST = 50
 Weight = Literal["invalidates", "distorts", "explains"]
 WEIGHTS: tuple[Weight, ...] = get_args(Weight)
 """Heaviest first. The figure is not the one that was asked for; it is, and another setting or machine would change it;
 it stands, and this is its cause."""
 JUDGED = ("done", "timeout", "invalid")
-"""Outcomes of which traps of query load and of paths speak: of an invalid trial they say why it is, and its rows are
-there."""
+"""Outcomes of trials that traps about query load and paths examine. They explain why a trial is invalid, and its rows
+exist."""
 
 
 @dataclass(frozen=True)
 class Conclusion:
-    """What a trap says of one subject; the fields are those of ``rundir.Finding``."""
+    """The conclusion of a trap about one subject, with the fields of ``rundir.Finding``."""
 
     verdict: Verdict
     summary: str = ""
@@ -61,12 +73,12 @@ CLEAR = Conclusion("clear")
 
 
 Said = list[tuple[str | None, Conclusion]]
-"""Of which variant, None: of the whole run."""
+"""Conclusions with the variant that each is about; None: the whole run."""
 
 
 def of_servers(trial: Trial, trap: str, hosts: Iterable[str]) -> str:
-    """What helps against ``trap`` with the servers on ``hosts``, as their drivers say: `` (BIND 9: transfers-out)``;
-    empty where they say nothing."""
+    """Remedies against ``trap`` for the servers on ``hosts``, from their drivers: `` (BIND 9: transfers-out)``; empty
+    if there are none."""
     servers = dict.fromkeys(server.kind for name in hosts if (server := trial.record.spec.hosts[name].server))
     drivers = [all_drivers()[kind] for kind in servers if kind in all_drivers()]
     said = [f"{driver.title}: {driver.remedies[trap]}" for driver in drivers if trap in driver.remedies]
@@ -81,6 +93,7 @@ def cannot_tell(why: str) -> Conclusion:
 class Trap:
     id: str
     title: str
+    group: str
     source: str
     description: str
     order: int
@@ -89,11 +102,11 @@ class Trap:
 
     @property
     def of_imported(self) -> bool:
-        """Whether it examines what other tools measured."""
+        """Whether the trap examines results of other tools."""
         return bool(getattr(self.module, "OF_IMPORTED", False))
 
     def examine(self, run: Run) -> Iterable[Finding]:
-        """Everything that this trap has to say of ``run``; where it raises, that it cannot tell."""
+        """All findings of this trap about ``run``; `cannot-tell` if it raises an exception."""
         for look, trial in self._looks(run):
             subject, repeat = (trial.variant, trial.repeat) if trial else (None, None)
             try:
@@ -107,7 +120,7 @@ class Trap:
                 yield self._finding(conclusion, variant, repeat)
 
     def _looks(self, run: Run) -> Iterator[tuple[Callable[[], Said], TrialKey | None]]:
-        """Each of its functions as it applies to ``run``, and the trial that it is about."""
+        """Each of the trap's functions as it applies to ``run``, and the trial that it is about."""
         if before := getattr(self.module, "before", None):
             yield lambda: [(None, said) for said in _of_machines(before, run.manifest)], None
         for trial in run.trials:
@@ -120,7 +133,7 @@ class Trap:
         return [] if conclusion is None else [(trial.key.variant, conclusion)]
 
     def after(self, trial: Trial) -> Conclusion | None:
-        """What it says of one trial."""
+        """The conclusion about one trial."""
         look = getattr(self.module, "after", None)
         return look(trial) if look else None
 
@@ -140,7 +153,8 @@ class Trap:
 
 
 def _of_machines(before: Callable[[Manifest, Mapping[str, Any]], Conclusion], manifest: Manifest) -> list[Conclusion]:
-    """What is the same of all machines once; else what is not clear, with the machine's name."""
+    """A single conclusion if it is the same for all machines; otherwise those that are not clear, with the machine's
+    name."""
     said = {machine.name: before(manifest, machine.conditions) for machine in manifest.machines}
     first, *others = said.values() or [before(manifest, manifest.conditions)]
     if all(other == first for other in others):
@@ -156,12 +170,12 @@ def all_traps() -> dict[str, Trap]:
 
 def _trap(name: str, module: ModuleType) -> Trap:
     description = " ".join((module.__doc__ or "").split())
-    order: int = getattr(module, "ORDER", FIRST)
+    group, order = getattr(module, "GROUP", GROUPS[-1]), getattr(module, "ORDER", FIRST)
     weight: Weight = getattr(module, "WEIGHT", "distorts")
-    return Trap(name, module.TITLE, module.SOURCE, description, order, weight, module)
+    return Trap(name, module.TITLE, group, module.SOURCE, description, order, weight, module)
 
 
 def examine(run: Run) -> list[Finding]:
-    """The findings of all traps; of results of other tools, those of traps that examine them."""
+    """The findings of all traps; for results of other tools, only of traps that examine such results."""
     traps = [trap for trap in all_traps().values() if trap.of_imported or not run.manifest.is_imported]
     return [finding for trap in traps for finding in trap.examine(run)]

@@ -1,4 +1,4 @@
-"""What traps of replays look at."""
+"""The stream of a replay, which several traps examine."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from dnsrig.traps import JUDGED
 
 
 def replayed(trial: Trial) -> Stream | None:
-    """The stream that was replayed; None where nothing was, or the trial ended so that traps do not speak of it."""
+    """The stream that was replayed; None without a replay, or if traps do not examine trials with this outcome."""
     return streamed.of(trial) if trial.record.outcome in JUDGED else None

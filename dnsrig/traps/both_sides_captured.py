@@ -1,14 +1,15 @@
-"""The capture has both sides of a resolver, and what the resolver asked was replayed as if clients had asked it.
+"""The capture contains both sides of a resolver, and the resolver's own queries were replayed as if clients had sent
+them.
 
-Taken on a resolver's host, a capture has its clients' queries and those that it sends itself, both to port 53.
-`replay prepare` tells them apart by the server's address. Where it takes another server for the one whose clients are
-wanted, or is told of both, upstream queries are in the stream: only cache misses, all from the one address of the
-resolver, and for name servers as much as for what clients look for.
+A capture on a resolver's host contains the queries of its clients and those that it sends itself, both to port 53.
+`replay prepare` separates them by the server's address. If it takes the wrong address for the resolver, or is given
+both, the stream contains upstream queries: only cache misses, all from the resolver's one address, and for the names of
+name servers as often as for the names that clients look up.
 
-Two signs. A query is from an address that others ask in the same capture: a server's, not a client's. Or it lacks the
-bit RD, which clients set and a resolver clears when it asks an authority; that one counts where the stream is replayed
-to a resolver, as authorities are asked without it. A resolver that only forwards sets RD, and shows by its address
-alone.
+There are two signs. First, a query comes from an address that others query in the same capture: it is a server's, not a
+client's. Second, a query lacks the RD bit, which clients set and a resolver clears when it queries an authority. The
+second sign counts only if the stream is replayed to a resolver, as queries to authorities lack RD anyway. A resolver
+that only forwards sets RD, so only its address reveals it.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 from dnsrig.traps._replayed import replayed
 
 ORDER = 60
+GROUP = "resolvers and replayed traffic"
 TITLE = "both sides of a resolver were captured"
 SOURCE = "RFC 1034, 5.3.1 and RFC 1035, 4.1.1: stub resolvers ask for recursion, by RD"
 WEIGHT = "invalidates"
 LEAST_SHARE = 0.02
-"""Of the queries, by either sign: fewer hardly move a result, and some programs of clients clear RD."""
+"""Least share of the queries with either sign: fewer hardly change a result, and some client programs clear RD."""
 
 
 def after(trial: Trial) -> Conclusion | None:
@@ -32,21 +34,21 @@ def after(trial: Trial) -> Conclusion | None:
         return CLEAR
     messages = stream.accounting.get("messages", {})
     if "from_servers" not in messages or "recursion_desired" not in stream.holds or not stream.queries:
-        return cannot_tell("It is not known who asked, or whether for recursion.")
-    # What is kept may be cut or multiplied on its way into the stream.
+        return cannot_tell("It is not known which addresses sent the queries, or whether they asked for recursion.")
+    # Kept queries may be cut or multiplied on their way into the stream.
     from_servers, kept = int(messages["from_servers"]), int(messages["kept"]) + int(messages.get("outside_cut", 0))
     to_resolver = trial.record.spec.hosts[trial.subject].role == "resolver"
     without_rd = stream.queries - int(stream.holds["recursion_desired"]) if to_resolver else 0
     told = []
     if from_servers > LEAST_SHARE * kept:
-        told.append(f"{from_servers:,} of {kept:,} queries are from addresses that others ask in the same capture")
+        told.append(f"{from_servers:,} of {kept:,} queries are from addresses that others query in the same capture")
     if without_rd > LEAST_SHARE * stream.queries:
         told.append(f"{without_rd:,} of {stream.queries:,} queries do not ask for recursion")
     if not told:
         return CLEAR
     return Conclusion(
         "found",
-        summary=f"What a resolver asked is replayed as if its clients had: {', and '.join(told)}.",
+        summary=f"Queries of a resolver are replayed as if its clients had sent them: {', and '.join(told)}.",
         evidence={
             "from_servers": from_servers,
             "queries_kept": kept,
@@ -55,6 +57,6 @@ def after(trial: Trial) -> Conclusion | None:
             "servers": ", ".join(stream.made.get("servers") or []),
         },
         metrics=(trial.record.spec.main_metric, "cache_hits_percent", "upstream_a_query"),
-        remedy='Name the address that clients ask, and it alone: `stream.server = "192.0.2.53"`. Or capture on the clients\' side only: '
-        "`tcpdump … 'port 53 and host 192.0.2.53'`, where the resolver asks from another address.",
+        remedy='Set only the address that clients send their queries to: `stream.server = "192.0.2.53"`. Or capture only on the clients\' side: '
+        "`tcpdump … 'port 53 and host 192.0.2.53'`, if the resolver sends its own queries from another address.",
     )

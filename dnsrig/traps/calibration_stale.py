@@ -1,9 +1,9 @@
-"""The certificate that this run cites no longer says what the rig can tell.
+"""The certificate that this run cites no longer describes the rig.
 
-`dnsrig calibrate` measures the floor of latency, the highest rates and the noise from trial to trial under the
-conditions of its day. With another kernel, CPU, clock source, governor, network interface or engine they are other
-figures. A boot alone changes none of them. What changes unseen is not among the conditions: microcode, firmware, the
-hypervisor's host and its other guests. So a certificate counts for 30 days only.
+`dnsrig calibrate` measures the floor of latency, the highest rates, and the noise from trial to trial, under the
+conditions at that time. A different kernel, CPU, clock source, governor, network interface or engine changes these
+figures; a reboot alone does not. Some changes are invisible to dnsrig: microcode, firmware, the hypervisor's host and
+its other guests. So a certificate is valid for only 30 days.
 """
 
 from __future__ import annotations
@@ -18,49 +18,48 @@ from dnsrig.rundir import Manifest, Scalar
 from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 
 ORDER = 85
-TITLE = "the calibration no longer holds"
-SOURCE = "docs/reference/certificate.md: a certificate holds for the conditions of its day"
+GROUP = "the machine and its clocks"
+TITLE = "the calibration is out of date"
+SOURCE = "docs/reference/certificate.md: a certificate is valid for the conditions at the time of the calibration"
 LONGEST = timedelta(days=30)
-"""About as often as distributions and hosting companies bring a new kernel, microcode or host. It is a convention, and
-no measured one: recalibrating takes ten minutes."""
+"""About the interval at which distributions and hosting companies change kernel, microcode or host. This is a
+convention, not a measured value: a calibration takes ten minutes."""
 SHORT = 12
-"""Characters of a fingerprint that are told."""
-REMEDY = (
-    "Stop what else runs on this machine, and `dnsrig calibrate`; runs that begin afterwards cite the new certificate."
-)
+"""Number of characters of a fingerprint that are shown."""
+REMEDY = "Stop everything else on this machine and run `dnsrig calibrate`. Runs that begin afterwards cite the new certificate."
 
 
 def before(manifest: Manifest, conditions: Mapping[str, Any]) -> Conclusion:
     cited = certificate.cited(conditions)
     if cited is None:
         return cannot_tell(
-            "This rig was not calibrated when the run began, so what it can tell is not known: `dnsrig calibrate`."
+            "This rig was not calibrated when the run began, so its limits are not known: run `dnsrig calibrate`."
         )
     changed = {**_of_machine(cited, conditions), **_of_rig(cited, manifest)}
     age = _age(cited, manifest)
     if not changed and (age is None or age <= LONGEST):
-        return CLEAR if age is not None else cannot_tell("When the certificate was made, or the run, cannot be read.")
-    told = [f"{what.replace('_', ' ')} was {then}, and is {now}" for what, (then, now) in changed.items()]
+        return CLEAR if age is not None else cannot_tell("The date of the certificate or of the run cannot be read.")
+    told = [f"{what.replace('_', ' ')} was {then} and is now {now}" for what, (then, now) in changed.items()]
     evidence: dict[str, Scalar | None] = {"certificate": cited.id}
     if age is not None:
         evidence["age_days"] = round(age / timedelta(days=1), 1)
         if age > LONGEST:
-            told.append(f"it was {age.days} days old, where {LONGEST.days} are allowed")
+            told.append(f"it was {age.days} days old; {LONGEST.days} are allowed")
     return Conclusion(
         "found",
-        summary=f"The certificate {cited.id}{_path(cited)} no longer held when this run began: {'; '.join(told)}.",
+        summary=f"The certificate {cited.id}{_path(cited)} was no longer valid when this run began: {'; '.join(told)}.",
         evidence=evidence | {what: f"{then}, {now}" for what, (then, now) in changed.items()},
         remedy=REMEDY,
     )
 
 
 def _path(cited: Cited) -> str:
-    """The interface that was measured through, where one was."""
+    """The network interface that the certificate covers, if any."""
     return f", also of {path}," if (path := cited.figures.get("nic_path")) else ""
 
 
 def _of_machine(cited: Cited, conditions: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
-    """What was another one, of what both tell."""
+    """Conditions that both have recorded and that differ."""
     both = [name for name in LASTING if name in cited.conditions and name in conditions]
     unlike = [name for name in both if cited.conditions[name] != conditions[name]]
     return {name: (_shown(cited.conditions[name]), _shown(conditions[name])) for name in unlike}
@@ -81,7 +80,7 @@ def _shown(value: Any) -> str:
 
 
 def _age(cited: Cited, manifest: Manifest) -> timedelta | None:
-    """When the run began; None where a time cannot be read."""
+    """Age of the certificate when the run began; None if a time cannot be read."""
     try:
         return datetime.fromisoformat(manifest.created) - datetime.fromisoformat(cited.created)
     except (ValueError, TypeError):

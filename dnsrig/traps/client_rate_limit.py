@@ -1,10 +1,11 @@
-"""The server limits what one client gets, and a replay's clients are not who they were.
+"""The server limits each client, and the clients of a replay have other addresses than the original ones.
 
-Response rate limiting drops answers, or truncates them, to a client that asks much. Most servers count by prefix: a /24
-for IPv4, a /56 for IPv6. The addresses of a replay come from one range, so hundreds of its clients are one to the
-server. What is then seen is the limit: low CPU, and answers missing that a server without it would have given.
+Response rate limiting drops or truncates answers to a client that sends many queries. Most servers count by prefix: a
+/24 for IPv4, a /56 for IPv6. The addresses of a replay come from one range, so hundreds of its clients look like one
+client to the server. The result then shows the limit: low CPU use, and missing answers that a server without the limit
+would have given.
 
-It is told by comparing clients: the heaviest, or those of the busiest /24, lack answers or have truncated ones, and the
+How it is detected: the heaviest clients, or the clients of the busiest /24, lack answers or get truncated ones, and the
 others do not.
 """
 
@@ -19,26 +20,27 @@ from dnsrig.analysis.row_files import load
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell, of_servers
 
 ORDER = 45
-TITLE = "a limit of the server for one client"
+GROUP = "limits of servers and hosts"
+TITLE = "the server limits each client"
 SOURCE = (
     "P. Vixie and V. Schryver, DNS Response Rate Limiting (2012); BIND rate-limit, Knot DNS mod-rrl, NSD rrl-ratelimit"
 )
 WEIGHT = "explains"
 HEAVY_SHARE = 0.05
-"""Of the clients, or of the prefixes: those that ask most, and at least one."""
+"""Share of the clients, or of the prefixes, that counts as heavy: the ones with most queries, at least one."""
 LARGEST_LOSS = 0.02
-"""Of the queries of the heavy ones, without answer or truncated."""
+"""Share of the queries of heavy clients without an answer or with a truncated one."""
 TIMES = 5
-"""As many as of the others, in shares."""
+"""Factor by which the share of heavy clients must exceed the share of the others."""
 FEWEST = 20
-"""Answers missing or truncated, of the heavy ones."""
+"""Least number of missing or truncated answers of heavy clients."""
 PREFIX_CLIENTS = 256
-"""Clients of a replay have addresses in the order of their numbers, from the second of the range on."""
+"""Clients of a replay have consecutive addresses, from the second one of the range on."""
 
 
 @dataclass(frozen=True)
 class Halves:
-    """Shares of queries without a good answer: of the heavy ones and of the others."""
+    """Shares of queries without a good answer, for heavy clients and for the others."""
 
     what: str
     heavy_count: int
@@ -66,7 +68,7 @@ def after(trial: Trial) -> Conclusion | None:
     return Conclusion(
         "found",
         summary=f"Of the {worst.heavy_count:,} of {worst.count:,} {worst.what} that ask most, {worst.heavy:.1%} of the queries had no answer or "
-        f"a truncated one, and {worst.others:.2%} of those of the others: the server seems to limit what one gets.",
+        f"a truncated one; of the others' queries {worst.others:.2%}. The server seems to limit each client.",
         evidence={
             "by": worst.what,
             "heavy": worst.heavy_count,
@@ -76,20 +78,20 @@ def after(trial: Trial) -> Conclusion | None:
             "others_limited_percent": round(100 * worst.others, 2),
         },
         metrics=(trial.record.spec.main_metric, "unanswered_share_percent", "answered_qps"),
-        remedy="Set the limit off, or as high as for all clients together, on the server under test"
-        f"{of_servers(trial, 'client-rate-limit', [trial.subject])}, or say that it is what was measured.",
+        remedy="On the server under test, switch the limit off or set it high enough for all clients together"
+        f"{of_servers(trial, 'client-rate-limit', [trial.subject])}; or state that the limit is what was measured.",
     )
 
 
 def by_prefix(rows: pl.DataFrame) -> pl.DataFrame:
-    """The counts of all clients whose addresses have the first 24 bits in common."""
+    """The counts summed over clients whose addresses have the same first 24 bits."""
     prefix = ((pl.col("client") + 1) // PREFIX_CLIENTS).alias("client")
     counts = ("answered", "unanswered", "truncated")
     return rows.group_by(prefix).agg(pl.col(name).cast(pl.UInt64).sum() for name in counts)
 
 
 def halves_of(what: str, rows: pl.DataFrame) -> Halves | None:
-    """None where there are no others."""
+    """None if there are no other clients."""
     counted = rows.select(
         asked=pl.col("answered").cast(pl.Int64) + pl.col("unanswered").cast(pl.Int64),
         limited=pl.col("unanswered").cast(pl.Int64) + pl.col("truncated").cast(pl.Int64),

@@ -1,9 +1,9 @@
 """The wall clock was set while a trial ran.
 
-dnsrig's own times are monotonic and do not see it, but a server's log does: over a step, its times cannot be held
-against any other. Realtime and monotonic clock are read together every 10 s and around each phase. Whatever slews one
-slews the other, so their difference changes by steps only: each change that the error of the readings does not explain
-is one.
+dnsrig's own times are monotonic and not affected, but a server's log is: across a step, times in the log cannot be
+compared with other times. dnsrig reads the realtime and the monotonic clock together every 10 s and around each phase.
+Slewing affects both alike, so only a step changes their difference: each change that is larger than the error of the
+readings is a step.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from dnsrig.rundir import Anchor
 from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 
 ORDER = 80
+GROUP = "the machine and its clocks"
 TITLE = "the wall clock was stepped during a trial"
 SOURCE = (
     "clock_gettime(2): CLOCK_MONOTONIC is slewed by adjtime(3) and NTP as CLOCK_REALTIME is, but does not jump with it"
@@ -49,14 +50,14 @@ def after(trial: Trial) -> Conclusion | None:
     return Conclusion(
         "found",
         summary=f"The wall clock was set by {size_s:+.3f} s between {earliest_s:.2f} and {latest_s:.2f} s after exec{more}: "
-        "times in servers' logs from before and after cannot be held against each other.",
+        "in servers' logs, times before and after the step cannot be compared.",
         evidence={
             "largest_step_s": round(size_s, 6),
             "earliest_s": round(earliest_s, 3),
             "latest_s": round(latest_s, 3),
             "steps": len(found),
         },
-        remedy="Trust probe's times, which are monotonic; let the NTP client slew the clock, or set it before a run.",
+        remedy="Rely on probe's times, which are monotonic. Let the NTP client slew the clock, or set the clock before a run.",
     )
 
 

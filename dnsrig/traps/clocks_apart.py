@@ -1,12 +1,14 @@
-"""Times of two machines stand beside each other, and nobody knows well enough how far their clocks lie apart.
+"""Times from two machines are shown together, and the difference between their clocks is large or not known well
+enough.
 
-A latency is taken by one clock, so it carries none of this, whoever asked. But samples of a host on another machine
-stand beside latencies on a chart, and the start of a server there begins the time of a transfer: these are moved to
-this machine's clock by what exchanges with that machine told, and are known no better than that. More than a hundredth
-of the time between two samples is too much, as is a millisecond at the start of a server.
+A latency is measured with one clock, so it does not have this error. But charts show samples of a host on another
+machine beside latencies, and the time of a transfer begins when a server there starts. dnsrig converts these times to
+this machine's clock by exchanging messages with that machine, so they are only as accurate as these exchanges. The
+error is too large above a hundredth of the time between two samples, or above a millisecond at the start of a server.
 
-Logs have the wall clock of their machine, and signatures of TSIG have that of whoever signs: where wall clocks lie more
-than a second apart, lines of two logs are in the wrong order, and beyond the fudge transfers are refused.
+Logs use the wall clock of their machine, and TSIG signatures the wall clock of the signer. If wall clocks differ by
+more than a second, lines of two logs appear in the wrong order. If they differ by more than the fudge, transfers are
+refused.
 """
 
 from __future__ import annotations
@@ -20,16 +22,17 @@ from dnsrig.text import digits
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
 ORDER = 80
-TITLE = "clocks of machines lie apart, or are not known well enough"
+GROUP = "the machine and its clocks"
+TITLE = "the clocks of machines differ, or by an unknown amount"
 SOURCE = "RFC 5905, section 8: an offset is known to half of the round trip; RFC 8945, section 10: a fudge of 300 s"
 ALLOWED_NS = 1_000_000
 """At the start of a server: `probe` asks a thousand times a second by default."""
 SHARE_OF_INTERVAL = 0.01
-"""Of the time between two samples: a shift that no chart shows."""
+"""Share of the time between two samples: a shift that no chart shows."""
 WALL_ALLOWED_NS = 1_000_000_000
 """The resolution of the coarsest log."""
 FUDGE_NS = 300_000_000_000
-"""What the RFC recommends, and servers have."""
+"""The RFC's recommendation, and the default of servers."""
 
 
 def after(trial: Trial) -> Conclusion | None:
@@ -41,14 +44,12 @@ def after(trial: Trial) -> Conclusion | None:
     blurred = {name: figures for name, clock in found.items() if (figures := [*_blurred(trial, name, clock)])}
     walls = {name: clock for name, clock in found.items() if _apart_ns(clock) > WALL_ALLOWED_NS}
     told = [
-        f"the clock of {name} is known to ± {digits(found[name].error_ns / 1e6)} ms, which {', '.join(figures)} carry"
+        f"the clock of {name} is known to ± {digits(found[name].error_ns / 1e6)} ms, an error that {', '.join(figures)} have"
         for name, figures in blurred.items()
     ]
     told += [_wall_in_words(trial, name, clock) for name, clock in walls.items()]
     if not told and unknown:
-        return cannot_tell(
-            f"Nothing is known of the clock of {', '.join(unknown)}: it was not compared with this one's."
-        )
+        return cannot_tell(f"The clock of {', '.join(unknown)} is unknown: it was not compared with this machine's.")
     if not told:
         return CLEAR
     return Conclusion(
@@ -71,7 +72,7 @@ def _sentence(clauses: list[str]) -> str:
 
 
 def _blurred(trial: Trial, machine: str, clock: ClockRecord) -> Iterator[str]:
-    """What carries more of the error than it may."""
+    """Results in which the error is larger than allowed."""
     for name, host in trial.record.spec.hosts.items():
         if host.machine != machine:
             continue
@@ -83,7 +84,7 @@ def _blurred(trial: Trial, machine: str, clock: ClockRecord) -> Iterator[str]:
 
 
 def _apart_ns(clock: ClockRecord) -> int:
-    """How far the wall clocks lie apart at least."""
+    """Least difference between the wall clocks."""
     return abs(clock.realtime_offset_ns) - clock.realtime_error_ns
 
 
@@ -91,16 +92,16 @@ def _wall_in_words(trial: Trial, machine: str, clock: ClockRecord) -> str:
     which = "ahead of" if clock.realtime_offset_ns > 0 else "behind"
     tsig = ""
     if trial.record.spec.transfer.tsig:
-        is_refused = "is more than" if _apart_ns(clock) > FUDGE_NS else "counts towards"
-        tsig = f", and it {is_refused} the 300 s that TSIG allows"
+        exceeds = "exceeds" if _apart_ns(clock) > FUDGE_NS else "uses up a part of"
+        tsig = f", and this {exceeds} the 300 s that TSIG allows"
     return (
-        f"the wall clock of {machine} is {digits(abs(clock.realtime_offset_ns) / 1e9, 4)} s {which} this machine's: lines of logs "
-        f"there and here are not to be put in order by their times{tsig}"
+        f"the wall clock of {machine} is {digits(abs(clock.realtime_offset_ns) / 1e9, 4)} s {which} this machine's: do not order lines "
+        f"of logs there and here by their times{tsig}"
     )
 
 
 def _concerned(trial: Trial, machines: list[str]) -> tuple[str, ...]:
-    """The main metric, where it begins with the start of a server there."""
+    """The main metric, if its time begins with the start of a server on one of these machines."""
     spec = trial.record.spec
     begins_there = spec.subject in spec.hosts and spec.hosts[spec.subject].machine in machines
     return (spec.main_metric,) if begins_there and trial.started_in_measure else ()
@@ -109,11 +110,11 @@ def _concerned(trial: Trial, machines: list[str]) -> tuple[str, ...]:
 def _remedies(*, blurred: list[str], walls: list[str]) -> Iterator[str]:
     if blurred:
         yield (
-            "Measure longer, so that clocks are compared more often, and let nothing else use the network between the "
-            f"machines and the CPUs of the observer while {', '.join(blurred)} is asked."
+            "Measure longer, so that clocks are compared more often. During these comparisons nothing else should use the network "
+            f"between this machine and {', '.join(blurred)}, or the CPUs of the observer."
         )
     if walls:
         yield (
-            f"Let chrony keep the wall clock of {', '.join(walls)} and of this machine by one source (`chronyc tracking` "
-            "says how far it is off)."
+            f"Let chrony synchronise the wall clocks of {', '.join(walls)} and of this machine with the same source (`chronyc "
+            "tracking` shows the offset)."
         )

@@ -1,12 +1,12 @@
-"""The first interval is slower than all that follow: what was measured is a server that still gets warm.
+"""The first interval is slower than all that follow: the measurement includes the warm-up of the server.
 
-Caches of a resolver, of the CPU and of the kernel's routes are empty at first, connections are yet to be made, and a
-figure over the whole time mixes two states. A percentile is taken that ten queries of each interval lie beyond, so that
-it is not one query's luck.
+Caches of a resolver, of the CPU and of the kernel's routes are empty at first, and connections must be opened. A figure
+over the whole time mixes two states. The trap compares a percentile that at least ten queries of each interval exceed,
+so that it does not depend on the luck of a single query.
 
-A single pause of the machine may fall into the first interval by chance. It makes as many queries late as fall into its
-length, and the longest wait is that length: where this is what was seen, one trial cannot tell; several repeats that
-all begin so can.
+A single pause of the machine may fall into the first interval by chance. The number of late queries then matches the
+length of the pause, and the longest wait is that length. If a trial looks like this, it cannot be decided from one
+trial; it can be from several repeats that all begin so.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ from dnsrig.rundir import Scalar
 from dnsrig.text import digits
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
+GROUP = "stalls and warm-up"
 TITLE = "the first interval was cold"
 SOURCE = "S5: P. Spacek, DNSSEC validation: performance killer?: more than 2 % unanswered in a resolver's first minute (2022)"
 FEWEST_INTERVALS = 5
 LARGEST_RATIO = 2.0
-"""First interval to the median of the others, from which it is called cold; it must be beyond the largest of them,
-too."""
+"""The first interval is cold if it exceeds the median of the others by this factor, and the largest of them too."""
 PERCENTILES = (99.0, 95.0, 90.0, 75.0)
 FEWEST_BEYOND = 10
-"""Queries of an interval beyond the percentile that is compared."""
+"""Least number of queries of an interval beyond the compared percentile."""
 SMALLEST_UNANSWERED_SHARE = 0.001
-"""Of an interval's queries: fewer without an answer are not called many."""
+"""Share of an interval's queries without an answer; a smaller share is not called many."""
 PAUSE_SHARES = (1 / 16, 1.5)
-"""Of the queries that a pause of the whole server would make late, so many: it may block one of several threads
-only."""
+"""Least and largest number of late queries, as shares of those that a pause of the whole server would delay: a pause
+may block only one of several threads."""
 CHANCE_DEVIATIONS = 3
-"""Standard deviations of the number of arrivals by which there may be more."""
+"""Standard deviations of the number of arrivals by which the number of late queries may be larger."""
 ALPHA = 0.01
-"""Probability below which it is no chance that so many repeats have their slowest interval first."""
+"""Largest probability of chance at which repeats with their slowest interval first count as cold."""
 
 
 PAUSE_INTERVALS = 2
-"""A pause shorter than an interval lies in one or, where it crosses a border, in two."""
+"""A pause shorter than an interval affects one interval, or two if it crosses a border."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Cold:
     usual: float
     """The median of the intervals that follow."""
     largest: float
-    """Of those that follow."""
+    """The largest of the intervals that follow."""
 
 
 @dataclass(frozen=True)
@@ -67,17 +67,17 @@ class Look:
     intervals: list[Interval]
     percent: float
     slow: Cold | None
-    """By that percentile, in ns."""
+    """Cold by that percentile, in ns."""
     lost: Cold | None
-    """By the share of queries without an answer."""
+    """Cold by the share of queries without an answer."""
 
     @property
     def like_one_pause(self) -> bool:
         if self.slow is None or self.slow.intervals > PAUSE_INTERVALS or self.lost is not None:
             return False
         first, later = self.intervals[: self.slow.intervals], self.intervals[self.slow.intervals :]
-        # A pause that ends soon after the border leaves most queries of the second interval alone; a cold server does
-        # not.
+        # A pause that ends soon after the border does not delay most queries of the second interval; a cold server
+        # does.
         usual_ns = statistics.median(interval.histogram.percentile(50) or 0 for interval in later)
         alone = all((interval.histogram.percentile(50) or 0) <= LARGEST_RATIO * usual_ns for interval in first[1:])
         return alone and is_like_a_pause(first)
@@ -93,14 +93,14 @@ def after(trial: Trial) -> Conclusion | None:
         return CLEAR
     if look.slow is not None and look.like_one_pause:
         return cannot_tell(
-            f"p{look.percent:g} of the first interval was {digits(look.slow.first / 1e6)} ms, {digits(look.slow.usual / 1e6)} ms after, but "
-            "one pause of the machine would look the same: more repeats tell (`--repeats 5`)."
+            f"p{look.percent:g} of the first interval was {digits(look.slow.first / 1e6)} ms and later {digits(look.slow.usual / 1e6)} ms, but "
+            "one pause of the machine would look the same. More repeats can decide this (`--repeats 5`)."
         )
     return _found(trial, look)
 
 
 def across(run: Run) -> Iterator[tuple[str, Conclusion]]:
-    """Variants whose repeats each may have had a pause in the first interval, but too many of them to believe it."""
+    """Variants in which a pause could explain each cold repeat, but not all of them."""
     for variant in run.manifest.variants:
         measured = [trial for trial in run.of_variant(variant.id) if _applies(trial)]
         looks = {t.record.spec.repeat: look for t in measured if isinstance(look := look_at(t), Look)}
@@ -117,11 +117,11 @@ def _applies(trial: Trial) -> bool:
 
 
 def look_at(trial: Trial) -> Look | Conclusion:
-    """A conclusion where the intervals are too few or have too few queries."""
+    """A conclusion if there are too few intervals, or too few queries in them."""
     intervals = whole_intervals(trial.latency.intervals("due") if trial.latency else [])
     if len(intervals) < FEWEST_INTERVALS:
         return cannot_tell(
-            f"{len(intervals)} intervals: {FEWEST_INTERVALS} or more are needed to call one of them unusual."
+            f"There are {len(intervals)} intervals; at least {FEWEST_INTERVALS} are needed to call one of them unusual."
         )
     percent = percentile_for(min(interval.histogram.total for interval in intervals))
     if percent is None:
@@ -134,10 +134,9 @@ def look_at(trial: Trial) -> Look | Conclusion:
 
 
 def is_like_a_pause(intervals: Sequence[Interval]) -> bool:
-    """Whether one pause would make these queries late: those due in its first half wait for more than half of its
-    length.
+    """Whether one pause explains these late queries: those due in its first half wait longer than half of its length.
 
-    Its length is the longest wait; or the tenth longest, where some of those had another reason.
+    Its length is the longest wait, or the tenth longest, as some of the longer waits may have another cause.
     """
     of = reduce(operator.add, (interval.histogram for interval in intervals))
     rate_qps = of.total / sum(interval.duration_s for interval in intervals)
@@ -152,26 +151,28 @@ def is_like_a_pause(intervals: Sequence[Interval]) -> bool:
 
 
 def chance_of_first(firsts: int, repeats: int, intervals: int) -> float:
-    """P that at least so many repeats have their slowest interval first, where any of the intervals may be it."""
+    """Probability that at least ``firsts`` repeats have their slowest interval first, if each interval is equally
+    likely."""
     p = 1 / intervals
     return math.fsum(math.comb(repeats, n) * p**n * (1 - p) ** (repeats - n) for n in range(firsts, repeats + 1))
 
 
 def whole_intervals(intervals: Sequence[Interval]) -> list[Interval]:
-    """Without a last one that is shorter than the others, and without those in which nothing was due."""
+    """The intervals without a last one that is shorter than the others, and without those in which nothing was due."""
     longest_s = max((interval.duration_s for interval in intervals), default=0.0)
     return [i for i in intervals if i.duration_s > 0.9 * longest_s and i.histogram.total]
 
 
 def percentile_for(queries: int) -> float | None:
-    """The highest percentile that ``FEWEST_BEYOND`` of so many queries lie beyond."""
+    """The highest percentile that ``FEWEST_BEYOND`` of ``queries`` exceed."""
     return next((percent for percent in PERCENTILES if queries * (100 - percent) / 100 >= FEWEST_BEYOND), None)
 
 
 def cold_start(values: Sequence[float]) -> Cold | None:
-    """How many values at the start are larger than all of the rest, and by ``LARGEST_RATIO`` than its median.
+    """The values at the start that exceed all others, and the median of the others by ``LARGEST_RATIO``.
 
-    ``values``: one an interval, in order of time. The second half is what is usual, so at most the first half is cold.
+    ``values``: one for each interval, in order of time. The second half counts as usual, so at most the first half is
+    cold.
     """
     if len(values) < FEWEST_INTERVALS:
         return None
@@ -191,7 +192,7 @@ def _unanswered(trial: Trial) -> list[float]:
 
 
 def _unanswered_count(trial: Trial) -> int:
-    """In the first interval."""
+    """Number of unanswered queries in the first interval."""
     row = trial.load_intervals.row(0, named=True)
     return int(row["timeouts"]) + int(row["lost"])
 
@@ -209,8 +210,8 @@ def _found(trial: Trial, look: Look) -> Conclusion:
     if slow is not None:
         first_ms, usual_ms, largest_ms = (value / 1e6 for value in (slow.first, slow.usual, slow.largest))
         told.append(
-            f"p{look.percent:g} was {digits(first_ms)} ms in the first interval, {digits(usual_ms)} ms in the median one after and never "
-            f"more than {digits(largest_ms)} ms"
+            f"p{look.percent:g} was {digits(first_ms)} ms in the first interval; in later ones {digits(usual_ms)} ms in the median and at most "
+            f"{digits(largest_ms)} ms"
         )
         evidence |= {
             "percentile": look.percent,
@@ -219,7 +220,9 @@ def _found(trial: Trial, look: Look) -> Conclusion:
             "largest_ms": round(largest_ms, 4),
         }
     if lost is not None:
-        told.append(f"{lost.first:.2%} of its queries had no answer, {lost.usual:.2%} of those of the median one after")
+        told.append(
+            f"{lost.first:.2%} of the first interval's queries had no answer; of later ones {lost.usual:.2%} in the median"
+        )
         evidence |= {
             "first_unanswered_percent": round(100 * lost.first, 3),
             "usual_unanswered_percent": round(100 * lost.usual, 3),
@@ -239,8 +242,8 @@ def _found_in_repeats(trial: Trial, first: dict[int, Look], repeats: int, chance
     cold_s = looks[0].intervals[0].duration_s
     return Conclusion(
         "found",
-        summary=f"In {len(looks)} of {repeats} repeats the first interval was the slowest, {digits(ratio)} times the median one after: "
-        f"each might be one pause of the machine, but so many are no chance (p = {chance:.2g}).",
+        summary=f"In {len(looks)} of {repeats} repeats the first interval was the slowest, {digits(ratio)} times the median of later ones. "
+        f"Each might be one pause of the machine, but this number of repeats is not chance (p = {chance:.2g}).",
         evidence={
             "repeats": repeats,
             "repeats_cold": len(looks),
@@ -259,6 +262,6 @@ def _metrics(trial: Trial) -> tuple[str, ...]:
 
 def _remedy(cold_s: float) -> str:
     return (
-        f"Let the server warm up before `measure` begins: `--set options.warmup_s={max(1, round(2 * cold_s))}`; or, where the cold "
+        f"Let the server warm up before `measure` begins: `--set options.warmup_s={max(1, round(2 * cold_s))}`; or, if the cold "
         "start is the question, measure it alone."
     )

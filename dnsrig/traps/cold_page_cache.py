@@ -1,9 +1,9 @@
-"""The server waited for its files to come from the disk: the page cache was cold.
+"""The server waited until its files came from disk: the page cache was cold.
 
-What was read before comes from memory, what was not comes from the disk, so the first repeat may be the slow one. The
-signs: tasks of the server's cgroup waited for I/O (PSI), and file cache grew there, which counts the pages that this
-cgroup was first to touch. Files that are written grow it as well, so of a secondary, which writes what it receives,
-only their absence can be told.
+Files that were read before come from memory, others from disk, so the first repeat may be the slow one. The signs:
+tasks in the server's cgroup waited for I/O (PSI), and the cgroup's file cache grew. It counts the pages that this
+cgroup was first to touch. Written files add to it as well. So for a secondary, which writes what it receives, the trap
+can only rule out a cold page cache.
 """
 
 from __future__ import annotations
@@ -11,16 +11,17 @@ from __future__ import annotations
 from dnsrig.analysis.read import Trial
 from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 
+GROUP = "stalls and warm-up"
 TITLE = "the server waited for reads: a cold page cache"
 SOURCE = (
     "S1: P. Spacek, a primary loads .ch: repeat 0 waited 1 to 5 % of its time for reads (2024); Linux, accounting/psi"
 )
 LARGEST_SHARE = 0.01
-"""Of `measure` with a task waiting for I/O: S1's outlier begins here."""
+"""Share of `measure` with a task waiting for I/O: S1's outlier begins here."""
 SHORTEST_S = 0.01
-"""Of waiting: less is a few pages, such as those of the program itself."""
+"""Shortest wait: less is a few pages, such as the pages of the program itself."""
 LEAST_READ_BYTES = 1 << 20
-"""Growth of the file cache: with less, what was waited for was not the reading of zones."""
+"""Least growth of the file cache: with less, the wait was not for zones."""
 
 
 def after(trial: Trial) -> Conclusion | None:
@@ -36,14 +37,14 @@ def after(trial: Trial) -> Conclusion | None:
     share = waited_s / measured_s
     if share < LARGEST_SHARE or waited_s < SHORTEST_S or grown_bytes < LEAST_READ_BYTES:
         return CLEAR
-    told = f"waited for I/O for {waited_s:.3f} s ({share:.1%} of the time) while {grown_bytes / 1e6:.1f} MB of file cache came"
+    told = f"waited for I/O for {waited_s:.3f} s ({share:.1%} of the time) while its file cache grew by {grown_bytes / 1e6:.1f} MB"
     if host not in trial.hosts_as("primary"):
-        return cannot_tell(f"The {host} {told}: files read and files written look alike.")
+        return cannot_tell(f"The {host} {told}, but files that are read and files that are written look alike.")
     asked = record.spec.options.get("page_cache", "")
     as_asked = " The experiment asked for a cold page cache." if asked == "cold" else ""
     return Conclusion(
         "found",
-        summary=f"The {host} {told} that it had to read.{as_asked}",
+        summary=f"The {host} {told}: it read its files from disk.{as_asked}",
         evidence={
             "io_wait_s": round(waited_s, 4),
             "io_wait_percent": round(100 * share, 2),
@@ -53,5 +54,5 @@ def after(trial: Trial) -> Conclusion | None:
         series=(f"{host}/psi/io_some_us", f"{host}/cgroup/memory_file_bytes"),
         metrics=(record.spec.main_metric, "io_wait_s"),
         remedy='Read the files once before measuring (`options.page_cache = "warm"`), or evict them before '
-        'every repeat ("cold"); compare only repeats of one kind.',
+        'every repeat ("cold"). Compare only repeats of one kind.',
     )

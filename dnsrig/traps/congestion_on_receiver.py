@@ -1,10 +1,11 @@
-"""A congestion control was set on the side that receives, where it changes nothing.
+"""A congestion control was set on the receiving side, where it changes nothing.
 
-It governs what its own side sends (RFC 5681): of a zone transfer that is the primary's side. The secondary, however far
-away it is, sends queries and acknowledgements. Who tunes the far site only measures the primary's default again.
+Congestion control governs what a host sends (RFC 5681): in a zone transfer that is the primary's side. The secondary,
+however far away it is, sends only queries and acknowledgements. If you tune only the far site, you measure the
+primary's default again.
 
-How it is told: a host was given a congestion control, and the connection that carried most was sent by another host,
-whose socket had a different one.
+How it is detected: a host was given a congestion control, but another host sent the data of the largest connection, and
+its socket used a different one.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dnsrig.text import digits
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
 ORDER = 42
+GROUP = "the network and TCP"
 TITLE = "congestion control set on the receiver only"
 SOURCE = "S4: M. Prause: only the sender's algorithm matters (2015); RFC 5681"
 
@@ -26,7 +28,9 @@ def after(trial: Trial) -> Conclusion | None:
         return None
     flow = sockets.largest(trial)
     if flow is None:
-        return cannot_tell("The sockets of this trial were not listed, so nothing tells which side sent, and by what.")
+        return cannot_tell(
+            "The sockets of this trial were not listed, so it is not known which side sent, and with which congestion control."
+        )
     of_receiver = asked.get(flow.receiver)
     if of_receiver is None or flow.congestion == of_receiver:
         return CLEAR
@@ -34,8 +38,8 @@ def after(trial: Trial) -> Conclusion | None:
 
 
 def asked_of(trial: Trial) -> dict[str, str]:
-    """Host -> the congestion control that the experiment gave it, by its routes or, for the client of an instrument, by
-    its sockets."""
+    """Host -> the congestion control that the experiment set, on its routes or, for the client of an instrument, on its
+    sockets."""
     found = {name: host.congestion for name, host in trial.record.spec.hosts.items() if host.congestion}
     of_instrument = trial.record.spec.options.get("congestion")
     return {**found, "client": str(of_instrument)} if of_instrument else found
@@ -44,8 +48,8 @@ def asked_of(trial: Trial) -> dict[str, str]:
 def _found(trial: Trial, flow: Flow, asked: str) -> Conclusion:
     return Conclusion(
         "found",
-        summary=f"The {flow.receiver} was given {asked}, but it received: what brought {digits(flow.nbytes / 1e6)} MB was sent by the "
-        f"{flow.sender}, whose socket had {flow.congestion}.",
+        summary=f"The {flow.receiver} was given {asked}, but it received: the {digits(flow.nbytes / 1e6)} MB of the largest connection came from "
+        f"the {flow.sender}, whose socket used {flow.congestion}.",
         evidence={
             "asked_of_receiver": asked,
             "used_by_sender": flow.congestion,
@@ -53,5 +57,5 @@ def _found(trial: Trial, flow: Flow, asked: str) -> Conclusion:
             "bytes": flow.nbytes,
         },
         metrics=(trial.record.spec.main_metric, "throughput_kbytes_per_s", "transfer_time_s", "cwnd_segments"),
-        remedy=f'Set it where the zone is sent from: hosts.{flow.sender}.congestion = "{asked}" (ip-route(8), congctl).',
+        remedy=f'Set it on the sending side: hosts.{flow.sender}.congestion = "{asked}" (ip-route(8), congctl).',
     )

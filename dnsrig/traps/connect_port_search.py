@@ -1,7 +1,7 @@
 """The kernel spent the server's CPU time searching for a free port.
 
-connect() of a socket without a local port tries one ephemeral port after the other, and has to look at each connection
-in TIME_WAIT on the way. The fuller the range, the longer the search: it eats the CPU long before the range is
+connect() on a socket without a local port tries one ephemeral port after the other, and must check each connection in
+TIME_WAIT on the way. The fuller the range, the longer the search. It uses much CPU time long before the range is
 exhausted.
 """
 
@@ -11,16 +11,17 @@ from dnsrig.analysis.profile import PORT_SEARCH_FRAMES, hottest, share
 from dnsrig.analysis.read import Trial
 from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 
-TITLE = "CPU time went into the search for a free port"
+GROUP = "limits of servers and hosts"
+TITLE = "CPU time was spent searching for a free port"
 SOURCE = (
     "S1: P. Spacek, 30,000 zones: 64 % of a secondary's CPU time (2024); "
     "Linux Plumbers Conference 2023, connect() - why you so slow?"
 )
 WEIGHT = "explains"
 SMALLEST_SHARE = 0.10
-"""Of the samples: from here on the search is worth a remedy."""
+"""Smallest share of the samples that needs a remedy."""
 FEWEST_SAMPLES = 100
-"""With fewer, a share of 10 % is known to no better than ±6 % (two standard errors)."""
+"""With fewer samples, a share of 10 % is only accurate to ±6 % (two standard errors)."""
 
 
 def after(trial: Trial) -> Conclusion | None:
@@ -47,5 +48,5 @@ def after(trial: Trial) -> Conclusion | None:
         },
         series=(f"{host}/sockets/tcp_time_wait",),
         metrics=(record.spec.main_metric, f"{record.spec.hosts[host].role}_cpu_s", "time_wait_peak"),
-        remedy="Reuse connections, or leave the range emptier: widen net.ipv4.ip_local_port_range, use several source addresses.",
+        remedy="Reuse connections, or keep more of the range free: widen net.ipv4.ip_local_port_range, or use several source addresses.",
     )

@@ -1,7 +1,7 @@
-"""Something else ran on the CPUs of the server under test, or the hypervisor took them away.
+"""Other programs ran on the CPUs of the server under test, or the hypervisor took the CPUs away.
 
-Steal is time in which a virtual CPU was ready but not run. Contention is CPU time that neither the server's cgroup nor
-the kernel's interrupt work accounts for: some other program on the same CPU.
+Steal is time in which a virtual CPU was ready but did not run. Contention is CPU time that neither the server's cgroup
+nor the kernel's interrupt work explains: another program on the same CPU used it.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from dnsrig.analysis.cpu_shares import shares_of, steal_series
 from dnsrig.analysis.read import Trial
 from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 
-TITLE = "CPU time went to others: steal or contention"
+GROUP = "the machine and its clocks"
+TITLE = "other programs or the hypervisor took CPU time"
 SOURCE = "Linux proc(5), /proc/stat; cgroup v2, cpu.stat"
 STEAL_SHARE = 0.05
 FOREIGN_SHARE = 0.10
-"""Share of the time of `measure`, on one CPU, from which a result is called disturbed."""
+"""Share of the time of `measure`, on one CPU, above which a result counts as disturbed."""
 SHORTEST_S = 0.5
-"""/proc/stat counts in ticks of 10 ms: a shorter `measure` is not judged by shares."""
+"""/proc/stat counts in ticks of 10 ms, too coarse for the shares of a shorter `measure`."""
 
 
 def after(trial: Trial) -> Conclusion | None:
@@ -31,7 +32,7 @@ def after(trial: Trial) -> Conclusion | None:
     span_s, steal, foreign = shares
     others = max(int(moment.get("other_trials_running", 0)) for moment in _around(trial))
     if span_s < SHORTEST_S and not others:
-        return cannot_tell(f"A measurement of {span_s:.2f} s is too short to judge by ticks of 10 ms.")
+        return cannot_tell(f"A measurement of {span_s:.2f} s is too short for the 10 ms ticks of /proc/stat.")
     if steal <= STEAL_SHARE and foreign <= FOREIGN_SHARE and not others:
         return CLEAR
     machine = record.spec.hosts[trial.subject].machine
@@ -48,12 +49,12 @@ def after(trial: Trial) -> Conclusion | None:
         },
         series=steal_series(trial, trial.subject),
         metrics=(record.spec.main_metric, f"{record.spec.hosts[trial.subject].role}_cpu_s"),
-        remedy=f"Stop what else runs on {where} (`dnsrig check` names it), or measure on one that is not shared.",
+        remedy=f"Stop the other programs on {where} (`dnsrig check` lists them), or measure on a machine that is not shared.",
     )
 
 
 def _around(trial: Trial) -> list[dict[str, Any]]:
-    """Conditions of the machine of the server under test, before the trial and after."""
+    """Conditions of the machine with the server under test, before and after the trial."""
     record, machine = trial.record, trial.record.spec.hosts[trial.subject].machine
     if machine is None:
         return [record.conditions.get(when, {}) for when in ("before", "after")]

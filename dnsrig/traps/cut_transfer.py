@@ -1,10 +1,10 @@
-"""Transfers were cut in the middle and begun again: what they had brought was thrown away.
+"""Transfers broke off and started again: the data received until then was lost.
 
-A transfer has no way to go on where it stopped. A connection that is closed, reset or too slow for a timer in the
-middle of a large zone costs all that had come, and the next attempt begins at the first record. On a lossy way to a far
-site the same zone may never arrive.
+A transfer cannot be continued where it stopped. If a connection is closed, is reset or exceeds a timer in the middle of
+a large zone, all data so far is lost, and the next attempt begins at the first record. Over a lossy path to a far site,
+the zone may never arrive.
 
-How it is told: attempts that had brought records and yet did not end well.
+How it is detected: attempts that received records but did not end well.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from dnsrig.text import digits
 from dnsrig.traps import CLEAR, JUDGED, Conclusion
 
 ORDER = 44
-TITLE = "transfers were cut and begun again"
+GROUP = "zone transfers"
+TITLE = "transfers broke off and started again"
 SOURCE = "S4: M. Prause: transfers to far sites cancelled and begun again (2015); RFC 5936, 6, zone integrity"
 WEIGHT = "explains"
 
@@ -38,11 +39,11 @@ def _found(trial: Trial, vain: pl.DataFrame) -> Conclusion:
     again = transfers.begun_again(rows, vain).height
     of_zone = ["secondary", "zone"]
     never = vain.select(of_zone).unique().join(rows.filter(transfers.good()), on=of_zone, how="anti").height
-    in_the_end = f"; {never:,} of these zones were never done" if never else ""
+    in_the_end = f"; {never:,} of these zones were never completed" if never else ""
     return Conclusion(
         "found",
-        summary=f"{vain.height:,} of {rows.height:,} attempts ended in the middle ({transfers.told(kinds)}), {again:,} were begun again: "
-        f"{digits(nbytes / 1e6)} MB ({share:.1%} of all that came) and {digits(wasted_s)} s of transfers were in vain{in_the_end}.",
+        summary=f"{vain.height:,} of {rows.height:,} attempts broke off ({transfers.told(kinds)}), {again:,} were started again: "
+        f"{digits(nbytes / 1e6)} MB ({share:.1%} of all data received) and {digits(wasted_s)} s of transfers were wasted{in_the_end}.",
         evidence={
             "cut": vain.height,
             "begun_again": again,
@@ -60,6 +61,6 @@ def _found(trial: Trial, vain: pl.DataFrame) -> Conclusion:
             "transfer_retries",
             "transfer_failures",
         ),
-        remedy="Look at the primary's log and limits at that time (idle and total timeouts of transfers, restarts), and at loss on the link; "
-        "IXFR, or smaller zones, make each cut cost less.",
+        remedy="Look at the primary's log and limits at that time (idle and total timeouts of transfers, restarts), and at loss on the link. "
+        "With IXFR or smaller zones each break costs less.",
     )

@@ -1,9 +1,9 @@
-"""The transfer takes longer than the zone's generation cycle.
+"""A transfer takes longer than the zone's generation cycle.
 
-A registry makes its zone anew each so many minutes. A site that needs longer than that for a transfer never catches up:
-the next version is there before this one has arrived, the IXFR is broken off, or its base is gone, and an AXFR is
-begun, which takes longer still. The time itself looks harmless; only beside the cycle (``options.cycle_s``) does it say
-that the site falls behind.
+A registry generates its zone periodically. A site whose transfers take longer than one period never catches up: the
+next version exists before this one has arrived. Then the IXFR is broken off, or its base no longer exists, and an AXFR
+starts, which takes even longer. The transfer time alone looks harmless; only the comparison with the cycle
+(``options.cycle_s``) shows that the site falls behind.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from dnsrig.analysis.read import Trial
 from dnsrig.text import digits
 from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 
-TITLE = "the transfer takes longer than the zone's generation cycle"
+GROUP = "zone transfers"
+TITLE = "a transfer takes longer than the zone's generation cycle"
 SOURCE = "S4: M. Prause, transfers to far sites no longer fitted the cycle, IXFR was cancelled and AXFR begun (2015)"
 WEIGHT = "explains"
 OPTION = "cycle_s"
@@ -23,13 +24,13 @@ def after(trial: Trial) -> Conclusion | None:
     record = trial.record
     cycle_s = record.spec.options.get(OPTION)
     if not isinstance(cycle_s, int | float) or isinstance(cycle_s, bool) or cycle_s <= 0:
-        return None  # nobody said how often the zone is made
+        return None  # the length of the cycle is not known
     if record.outcome not in ("done", "timeout"):
         return None
     took_s, over = _took_s(trial)
     if took_s is None:
         return cannot_tell(
-            f"How long a transfer took is not known, so that nothing stands against the cycle of {cycle_s:g} s."
+            f"The time of a transfer is not known, so it cannot be compared with the cycle of {cycle_s:g} s."
         )
     if took_s <= cycle_s:
         if not over:
@@ -41,9 +42,10 @@ def after(trial: Trial) -> Conclusion | None:
 
 
 def _took_s(trial: Trial) -> tuple[float | None, bool]:
-    """The time of the transfer, and whether it was over: a trial at its limit took at least as long as it was watched.
+    """The time of the transfer, and whether it was finished: a trial at its limit took at least as long as it was
+    watched.
 
-    Where one generation after another is made, that of the slowest.
+    With several generations, the time of the slowest one.
     """
     if generations.of(trial):
         return generations.slowest_s(trial)
@@ -66,8 +68,8 @@ def _found(trial: Trial, took_s: float, cycle_s: float, over: bool) -> Conclusio
     at_least = "" if over else "at least "
     return Conclusion(
         "found",
-        summary=f"A transfer takes {at_least}{digits(took_s, 4)} s, and the zone is made anew each {cycle_s:g} s: {digits(took_s / cycle_s)} cycles. The site falls "
-        "behind; IXFR whose base is gone becomes AXFR.",
+        summary=f"A transfer takes {at_least}{digits(took_s, 4)} s, and a new zone is generated every {cycle_s:g} s: {digits(took_s / cycle_s)} cycles. The site falls "
+        "behind. An IXFR whose base no longer exists becomes an AXFR.",
         evidence={
             "transfer_s": round(took_s, 3),
             "cycle_s": cycle_s,
@@ -75,6 +77,6 @@ def _found(trial: Trial, took_s: float, cycle_s: float, over: bool) -> Conclusio
             "at_limit": not over,
         },
         metrics=(trial.record.spec.main_metric,),
-        remedy="Let the transfer fill the path (congestion control of the primary, see `dnsrig plan`), send less (IXFR, fewer changes a cycle), "
-        "keep the history of more versions on the primary, or lengthen the cycle.",
+        remedy="Let the transfer fill the path (congestion control of the primary, see `dnsrig plan`), send less (IXFR, fewer changes in a "
+        "cycle), keep more versions on the primary, or lengthen the cycle.",
     )

@@ -1,11 +1,12 @@
-"""A file of a trial is cut, damaged or gone: what it would say of the trial is not known.
+"""A file of a trial is cut off, damaged or missing, so its data is unknown.
 
-A full disk, a copy that was interrupted or a faulty medium leaves files of which a part is missing or other. Nothing is
-derived from half a file: metrics that need it have no value, traps that need it cannot tell, and charts show what lies
-before the damage. A trial whose trial.json is damaged is left out as a whole.
+A full disk, an interrupted copy or a faulty medium leaves files that are incomplete or changed. Nothing is derived from
+half a file: metrics that need it have no value, traps that need it report `cannot-tell`, and charts show only the part
+before the damage. A trial whose trial.json is damaged is left out completely.
 
-How it is told: trial.json has the size and the checksums of the trial's files as they were when it ended. Runs of
-earlier versions have none; of theirs a cut is seen, and bytes that changed only where the file cannot be read any more.
+How it is detected: trial.json contains the size and the checksum of each file of the trial, as of the trial's end. Runs
+of earlier versions have none. In these runs a cut is detected; changed bytes are detected only if the file cannot be
+read any more.
 """
 
 from __future__ import annotations
@@ -21,11 +22,12 @@ from dnsrig.traps import CLEAR, Conclusion
 
 ORDER = 1
 OF_IMPORTED = True
-TITLE = "a damaged file"
+GROUP = "the machine and its clocks"
+TITLE = "a file of a trial is damaged"
 SOURCE = "checksums in trial.json; Apache Arrow columnar format, streaming"
 WEIGHT = "invalidates"
 MOST_TOLD = 5
-"""Repeats of a variant of which the summary says what is wrong."""
+"""Number of damaged repeats of a variant that the summary describes."""
 
 
 def across(run: Run) -> Iterator[tuple[str, Conclusion]]:
@@ -47,7 +49,11 @@ def _found(damaged: Mapping[int, str], trials: list[Path], run: Run) -> Conclusi
     return Conclusion(
         "found",
         summary=" ".join(
-            [*told[:MOST_TOLD], *more, "Figures that need these are missing; charts show what lies before the damage."]
+            [
+                *told[:MOST_TOLD],
+                *more,
+                "Figures that need these files are missing; charts show only the part before the damage.",
+            ]
         ),
         evidence={"damaged_repeats": ", ".join(map(str, damaged))},
         metrics=(main_metric(run),),
@@ -56,9 +62,9 @@ def _found(damaged: Mapping[int, str], trials: list[Path], run: Run) -> Conclusi
 
 
 def remedy(trials: list[Path], run: Path) -> str:
-    """How to measure the trials in these directories once more."""
+    """Instructions to measure the trials in these directories again."""
     aside = [f"`{shlex.join(['mv', str(trial), f'{trial}.damaged'])}`" for trial in trials]
     return (
-        f"Copy the files again from where they are whole. Or set the trials aside with {', '.join(aside)}: then `{shlex.join(['dnsrig', 'run', '--resume', str(run)])}` "
-        "measures them again, if the machine was not restarted or changed since the run began."
+        f"Copy the files again from an intact copy. Or set the trials aside with {', '.join(aside)}; then `{shlex.join(['dnsrig', 'run', '--resume', str(run)])}` "
+        "measures them again, unless the machine was restarted or changed since the run began."
     )

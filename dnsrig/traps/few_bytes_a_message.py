@@ -1,10 +1,10 @@
-"""Messages were far smaller than they could be, so that a transfer took many of them.
+"""Messages were far smaller than possible, so a transfer needed many of them.
 
-A message over TCP may have 65,535 bytes, and one of 16 KiB still gains all from name compression, whose pointers reach
-no further. Each message costs its own header, question, writing, reading, perhaps a signature (TSIG) and a segment. So
-does a tiny zone that comes in three messages, SOA, records and SOA, where one would do.
+A message over TCP may have 65,535 bytes. A message of 16 KiB already saves all that name compression can save, because
+its pointers reach no further. Each message costs a header, a question, a write, a read, perhaps a signature (TSIG), and
+a segment. A tiny zone that arrives in three messages (SOA, records, SOA) costs more than one in a single message.
 
-How it is told: large transfers that were done with a few KiB a message, or tiny ones with more than one.
+How it is detected: large transfers with only a few KiB per message, or tiny ones with more than one message.
 """
 
 from __future__ import annotations
@@ -19,32 +19,33 @@ from dnsrig.text import digits
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell, of_servers
 
 ORDER = 46
-TITLE = "few bytes a message"
+GROUP = "zone transfers"
+TITLE = "few bytes in each message"
 SOURCE = "RFC 5936, 2.2 and 3.4: as many records as fit in a message; measured: PowerDNS 5.1.5 sends a tiny zone in three messages"
 WEIGHT = "explains"
 LARGE_BYTES = 100 * 1024
-"""A transfer from which on full messages are expected."""
+"""Size of a transfer above which full messages are expected."""
 FULL_BYTES = 16 * 1024
-"""Of a message: as far as compression pointers reach, and what servers usually fill."""
+"""Size of a full message: the reach of compression pointers, which servers usually fill."""
 SMALL_MEAN_BYTES = 4 * 1024
 TINY_BYTES = 4 * 1024
-"""A transfer that fits in one message of any kind."""
+"""Size of a transfer that fits in one message of any kind."""
 LEAST_PART = 0.5
-"""Of the transfers of a size."""
+"""Least part of the transfers of a size that must be affected."""
 
 
 @dataclass(frozen=True)
 class Messages:
-    """Of the transfers of one size that were done."""
+    """The completed transfers of one size."""
 
     transfers: int
     concerned: int
-    """With few bytes a message, or with several messages where one would do."""
+    """Number of transfers with few bytes in each message, or with several messages instead of one."""
     messages: int
-    """Of those that are concerned, as are the rest."""
+    """Number of messages of the affected transfers; the other fields are about these, too."""
     nbytes: int
     needed: int
-    """Messages of `FULL_BYTES` that would have done."""
+    """Number of messages of `FULL_BYTES` that would have been enough."""
 
     @property
     def mean_bytes(self) -> float:
@@ -61,7 +62,7 @@ def after(trial: Trial) -> Conclusion | None:
         return None
     whole = rows.filter((pl.col("outcome") == "done") & (pl.col("messages") > 0))
     if whole.is_empty():
-        return cannot_tell("No transfer was done.")
+        return cannot_tell("No transfer was completed.")
     large = messages_of(
         whole.filter(pl.col("bytes") >= LARGE_BYTES), pl.col("bytes") < SMALL_MEAN_BYTES * pl.col("messages")
     )
@@ -72,7 +73,7 @@ def after(trial: Trial) -> Conclusion | None:
 
 
 def messages_of(rows: pl.DataFrame, concerned: pl.Expr) -> Messages:
-    """``rows``: transfers that were done, all of one size."""
+    """``rows``: completed transfers, all of one size."""
     of_it = rows.filter(concerned)
     needed = of_it.select(-(-pl.col("bytes").cast(pl.Int64) // FULL_BYTES)).to_series()
     return Messages(
@@ -89,13 +90,13 @@ def _found(trial: Trial, large: Messages, tiny: Messages) -> Conclusion:
     told = []
     if large.stands_out:
         told.append(
-            f"{large.concerned:,} of {large.transfers:,} transfers of {LARGE_BYTES // 1024} KiB and more had {large.mean_bytes:,.0f} bytes a "
-            f"message in the mean, {large.messages:,} messages where {large.needed:,} of 16 KiB would do"
+            f"{large.concerned:,} of {large.transfers:,} transfers of {LARGE_BYTES // 1024} KiB and more had {large.mean_bytes:,.0f} bytes in "
+            f"each message on average: {large.messages:,} messages, while {large.needed:,} of 16 KiB would be enough"
         )
     if tiny.stands_out:
         told.append(
-            f"{tiny.concerned:,} of {tiny.transfers:,} transfers of no more than {TINY_BYTES // 1024} KiB came in "
-            f"{digits(tiny.messages / tiny.concerned)} messages each, where one would do"
+            f"{tiny.concerned:,} of {tiny.transfers:,} transfers of no more than {TINY_BYTES // 1024} KiB arrived in "
+            f"{digits(tiny.messages / tiny.concerned)} messages each, while one would be enough"
         )
     return Conclusion(
         "found",
@@ -109,5 +110,5 @@ def _found(trial: Trial, large: Messages, tiny: Messages) -> Conclusion:
             "tiny_messages_a_transfer": round(tiny.messages / tiny.concerned, 2) if tiny.concerned else None,
         },
         metrics=(trial.record.spec.main_metric, "zones_per_s", "records_per_s", "transferred_mb_per_s"),
-        remedy=f"Let the primary put as many records into a message as fit{setting}, or take the figure as that of this server's way of writing.",
+        remedy=f"Let the primary put as many records into a message as fit{setting}; otherwise the figure includes the cost of small messages.",
     )

@@ -1,10 +1,11 @@
 """The load generator, not the server, decided the result.
 
-A generator without time to spare sends later than it should, and reads answers later than they came: it then measures
-itself. The signs: its busiest thread always had work, queries were sent late or not at all, or its CPU was not its own.
-Of several generators one is enough, and is named: its share of the queries tells of it.
-And where the same run has an echo server: a server cannot be told to be faster than what only reflects queries, so one
-that comes near it has met the generator, or the kernel's network between.
+A generator that is short of time sends queries late and reads answers late, so it measures itself. The signs: its
+busiest thread always had work, queries were sent late or not at all, or other programs used its CPU. If there are
+several generators, one such generator is enough, and the finding names it, because it affects its share of the queries.
+
+If the same run has an echo server, the trap also compares with it. A server cannot be faster than one that only
+reflects queries. So a result near the echo server's shows the limit of the generator, or of the kernel's network stack.
 """
 
 from __future__ import annotations
@@ -21,20 +22,20 @@ from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 from dnsrig.traps.cpu_contention import FOREIGN_SHARE, SHORTEST_S, STEAL_SHARE
 
 ORDER = 40
+GROUP = "the load generator"
 TITLE = "the load generator was the bottleneck"
 SOURCE = "S2: P. Spacek, in search of latency, test 1: the instrument against an echo server (2023)"
 WEIGHT = "invalidates"
 BUSY_SHARE = 0.95
-"""Of the time with work for the busiest thread, from which a generator that asks for all it can get has none to
-spare."""
+"""Share of the time in which the busiest thread has work, above which a generator without a fixed rate is too busy."""
 SENT_SHARE = 0.99
-"""Of the rate of a ramp's step: with less sent, the step tells of the generator."""
+"""Least share of the rate of a ramp's step that must be sent; with less, the generator was the limit."""
 NEAR_ECHO = 0.95
-"""Of what the echo server answered, from which a server is no longer told apart from it."""
+"""Share of the echo server's rate above which a server's rate is not distinguishable from it."""
 FAULTS = ("delay", "jitter", "loss", "stall")
-"""Settings of the echo server with which it is no measure of the instrument."""
+"""Settings of the echo server that make it unusable as a measure of the instrument."""
 MOST_NAMED = 3
-"""Generators of which it is told what was wrong; of the others how many."""
+"""Number of generators whose faults are described; the others are counted."""
 
 
 def after(trial: Trial) -> Conclusion | None:
@@ -59,31 +60,31 @@ def after(trial: Trial) -> Conclusion | None:
             remedy=remedy(blamed[0]),
         )
     if not cpu_evidence and load.model in ("rate", "stream") and not load.lag_ns:
-        return cannot_tell("The summary of the load says nothing of its send lag.")
+        return cannot_tell("The summary of the load has no send lag.")
     return CLEAR
 
 
 def remedy(host: str) -> str:
-    """``host``: the one that asks."""
+    """``host``: the host of the generator."""
     return (
-        f"Give the instrument more CPUs (`--set 'hosts.{host}.cpus=[...]'`), let more hosts ask "
-        "(`--set options.generators=...`), or ask for less (`--set options.rate_qps=...`); `dnsrig run echo-baseline` "
-        "shows what it can do on this machine."
+        f"Give the instrument more CPUs (`--set 'hosts.{host}.cpus=[...]'`), let more hosts send queries "
+        "(`--set options.generators=...`), or lower the rate (`--set options.rate_qps=...`). `dnsrig run echo-baseline` "
+        "shows the limit of the instrument on this machine."
     )
 
 
 def _together(by_host: dict[str, list[str]]) -> list[str]:
-    """Clauses of a sentence, of the first hosts."""
+    """Clauses of a sentence about the first hosts."""
     told = [clause for host in [*by_host][:MOST_NAMED] for clause in by_host[host]]
-    return told + ([f"so it is with {more} others"] if (more := len(by_host) - MOST_NAMED) > 0 else [])
+    return told + ([f"the same is true of {more} others"] if (more := len(by_host) - MOST_NAMED) > 0 else [])
 
 
 def _of_each(trial: Trial) -> dict[str, list[str]]:
-    """What is wrong with single ones of several generators. Steps of a ramp are known of all of them together only."""
+    """What is wrong with single generators, if there are several. Steps of a ramp are known only for all together."""
     if len(trial.loads) < 2 or trial.load.model == "ramp":
         return {}
     found = {host: _of_load(load)[0] for host, load in trial.loads.items() if load.ran}
-    return {host: [f"of {host}, {clause}" for clause in told] for host, told in found.items() if told}
+    return {host: [f"on {host}, {clause}" for clause in told] for host, told in found.items() if told}
 
 
 def _of_load(load: LoadResult) -> tuple[list[str], dict[str, Scalar | None]]:
@@ -92,7 +93,7 @@ def _of_load(load: LoadResult) -> tuple[list[str], dict[str, Scalar | None]]:
     told, closed = [], load.model == "closed"
     if closed and load.busy_share >= BUSY_SHARE:
         told.append(f"its busiest thread had work for {load.busy_share:.0%} of the time")
-    if not closed and (late := lag.why_not(load)):  # there a query is due when an answer makes room for it
+    if not closed and (late := lag.why_not(load)):  # in a closed loop a query is due when an answer makes room for it
         told.append(late)
     if load.unsent:
         told.append(f"{load.unsent:,} of {load.due:,} queries were never sent")
@@ -106,11 +107,11 @@ def _of_load(load: LoadResult) -> tuple[list[str], dict[str, Scalar | None]]:
 
 
 def _of_ramp(load: LoadResult) -> tuple[list[str], dict[str, Scalar | None]]:
-    """The same of a ramp: what counts is why the search could not go higher."""
+    """What is wrong with a ramp, and the numbers: it matters why the search could not go higher."""
     deciding = steps_that_decided(load.steps, load.capacity_qps)
     own = [step for step in deciding if _step_is_own_fault(step)]
     evidence: dict[str, Scalar | None] = {"capacity_qps": load.capacity_qps, "threads": load.threads}
-    # One step at which it could not send ends the engine's search; of the others the majority counts, as it does there.
+    # One step at which it could not send ends the engine's search. For the others the majority counts, as there.
     if not any(step.instrument_failed for step in own) and 2 * len(own) <= len(deciding):
         return [], evidence
     worst = max(own, key=lambda step: (bool(step.instrument_failed), step.busy_share))
@@ -121,21 +122,22 @@ def _of_ramp(load: LoadResult) -> tuple[list[str], dict[str, Scalar | None]]:
         "send_lag_p99_us": round((worst.lag_p99_ns or 0) / 1e3, 1),
     }
     return [
-        f"where the ramp could go no higher, at {worst.rate_qps:,.0f} queries a second, it sent {worst.sent_qps:,.0f}, its "
+        f"at {worst.rate_qps:,.0f} queries a second, where the ramp stopped, it sent {worst.sent_qps:,.0f}, its "
         f"busiest thread had work for {worst.busy_share:.0%} of the time and p99 of its send lag was "
         f"{(worst.lag_p99_ns or 0) / 1e3:,.0f} µs"
     ], evidence
 
 
 def steps_that_decided(steps: Sequence[Try], capacity_qps: float | None) -> list[Try]:
-    """The tries that failed at the lowest rate above the capacity: why they did is what decided it."""
+    """The tries that failed at the lowest rate above the capacity: their failure decided the capacity."""
     failed = [step for step in steps if not step.holds and step.rate_qps > (capacity_qps or 0.0)]
     lowest_qps = min((step.rate_qps for step in failed), default=0.0)
     return [step for step in failed if step.rate_qps == lowest_qps]
 
 
 def _step_is_own_fault(step: Try) -> bool:
-    """A lag counts by its share only: beyond its capacity a server may make a generator late over TCP."""
+    """Whether the generator failed at this step. Lag counts only as a share, because over TCP a server beyond its
+    capacity may delay the generator."""
     return bool(
         step.instrument_failed
         or step.busy_share >= BUSY_SHARE
@@ -145,8 +147,8 @@ def _step_is_own_fault(step: Try) -> bool:
 
 
 def _of_cpus(trial: Trial) -> tuple[dict[str, list[str]], dict[str, Scalar | None]]:
-    """What others took of the CPUs of which generators, and the most that they took of any; no numbers without
-    samples, or where `measure` was too short for ticks."""
+    """CPU time that others took on each generator's CPUs, and the largest shares. There are no numbers without samples,
+    or if `measure` was too short for ticks."""
     known, told = [], {}
     for host in trial.record.spec.generators:
         shares = shares_of(trial, host) if host in trial.record.spec.hosts else None
@@ -175,7 +177,7 @@ def _of_cpu(trial: Trial, host: str, steal: float, foreign: float) -> list[str]:
 
 
 def across(run: Run) -> Iterator[tuple[str, Conclusion]]:
-    """Each server beside the echo server that differs from it in nothing else, where a trial looked for the highest
+    """Compare each server with the echo server of an otherwise identical variant, if a trial looked for the highest
     rate."""
     answered = {variant.id: _highest_qps(run, variant.id) for variant in run.manifest.variants}
     specs = run.manifest.specs
@@ -188,25 +190,25 @@ def across(run: Run) -> Iterator[tuple[str, Conclusion]]:
 
 
 def beside_echo(qps: float, echo_qps: float, metric: str, host: str = OBSERVER) -> Conclusion:
-    """``qps``: what the server answered; ``echo_qps``: what the echo server did, by the same instrument on ``host``."""
+    """``qps``: the server's rate; ``echo_qps``: the echo server's rate, with the same instrument on ``host``."""
     if qps < NEAR_ECHO * echo_qps:
         return CLEAR
     return Conclusion(
         "found",
-        summary=f"It answered {qps:,.0f} queries a second, {qps / echo_qps:.0%} of the {echo_qps:,.0f} of the echo server: the "
-        "generator, or the kernel's network between, decided, and not the server.",
+        summary=f"It answered {qps:,.0f} queries a second, {qps / echo_qps:.0%} of the echo server's {echo_qps:,.0f}: not the "
+        "server was the limit, but the generator or the kernel's network stack.",
         evidence={
             "answered_qps": round(qps, 1),
             "echo_answered_qps": round(echo_qps, 1),
             "of_echo_percent": round(100 * qps / echo_qps, 1),
         },
         metrics=(metric, "answered_qps", "capacity_qps"),
-        remedy=f"Take the figure as a lower limit. {remedy(host)}",
+        remedy=f"Treat the figure as a lower limit. {remedy(host)}",
     )
 
 
 def _highest_qps(run: Run, variant: str) -> float | None:
-    """Median over the repeats of what was answered when the generator asked for all it could get."""
+    """Median over the repeats of the rate of answers when the generator sent as much as it could."""
     found = [trial.load.highest_qps for trial in run.of_variant(variant) if trial.record.outcome in ("done", "timeout")]
     known = [qps for qps in found if qps]
     return statistics.median(known) if known else None
@@ -224,5 +226,5 @@ def _kind(spec: TrialSpec) -> str:
 
 
 def _is_echo(spec: TrialSpec) -> bool:
-    """Whether it only reflects, without a fault that was asked for."""
+    """Whether the server only reflects, without a configured fault."""
     return _kind(spec) == "echo" and not any(spec.hosts[spec.subject].settings.get(fault) for fault in FAULTS)

@@ -1,8 +1,8 @@
-"""For most of the time nothing happened: the secondary waited for a timer, mostly the retry timer.
+"""Most of the time nothing happened: the secondary waited for a timer, usually the retry timer.
 
-What failed is tried again only when a timer says so; until then zones stay where they are and the CPU idles. The time
-that is measured is then the timer's, and says nothing about the server's speed. A zone that the secondary never had has
-no SOA record to take the retry interval from, so the server's own default counts.
+After a failure, the server tries again only when a timer expires. Until then the zones stay as they are and the CPU
+idles. The measured time is then the timer's, and does not show the speed of the server. A zone that the secondary never
+had has no SOA record with a retry interval, so the server's own default applies.
 """
 
 from __future__ import annotations
@@ -17,21 +17,23 @@ from dnsrig.analysis.read import Trial, total
 from dnsrig.rundir import LogDrilldown, ServerLimit, ServerRecord
 from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 
-TITLE = "most of the time was spent waiting for a (retry) timer"
+GROUP = "limits of servers and hosts"
+TITLE = "most of the time the server waited for a (retry) timer"
 SOURCE = "S1: P. Spacek, 30,000 zones: retry after 30 + 90 s, during which the CPU idles (2024)"
 WEIGHT = "explains"
 SHORTEST_S = 5.0
-"""A pause shorter than this is nobody's retry timer, unless a setting of the server's says so."""
+"""Shortest pause that can be a retry timer, unless a setting of the server allows a shorter one."""
 TIMER_SHARES = (0.3, 1.25)
-"""A pause that lasts such a part of a timer of the server's is put down to it: work may fill the rest."""
+"""Least and largest ratio of a pause to a timer of the server that explains it: work may fill the rest."""
 LARGEST_SHARE = 0.3
-"""Of the whole time: from here on the pauses decide the result."""
+"""Share of the whole time above which the pauses decide the result."""
 IDLE_BELOW = 0.35
-"""Share of one CPU during the pauses below which a server was waiting; probe's polls cost some."""
+"""Share of one CPU during the pauses below which a server was waiting; probe's queries use a part of it."""
 QUIET_BELOW = 0.3
-"""Of the links' mean rate: below it no zone was being transferred, though its SOA may be asked for again and again."""
+"""Share of the links' mean rate below which no zone was being transferred; repeated SOA queries may cause some
+traffic."""
 DISK_FROM = 0.5
-"""Share of a pause in which a task waited for I/O, from which it was the disk that was waited for, and no timer."""
+"""Share of a pause with a task waiting for I/O above which the server waited for the disk, not for a timer."""
 
 
 @dataclass(frozen=True)
@@ -48,16 +50,16 @@ class Pause:
 
 @dataclass(frozen=True)
 class Activity:
-    """What went on in a pause, each as a share."""
+    """Activity during a pause, as shares."""
 
     busy: float
-    """Of one CPU, by the server under test."""
+    """Share of one CPU used by the server under test."""
     busiest: float
-    """The same, by it or a primary, whichever did more."""
+    """Share of one CPU used by the server under test or a primary, whichever used more."""
     moved: float
-    """Of the mean rate at which the links moved bytes."""
+    """Rate at which the links moved bytes, as a share of the mean rate."""
     disk: float
-    """Of the time, with a task waiting for I/O."""
+    """Share of the time with a task waiting for I/O."""
 
     @property
     def none(self) -> bool:
@@ -77,7 +79,9 @@ def after(trial: Trial) -> Conclusion | None:
     activities = [_activity(trial, pause, whole_s) for pause in pauses]
     known = [activity for activity in activities if activity is not None]
     if len(known) < len(pauses):
-        return cannot_tell(f"No zone became ready for {longest.length_s:.2f} s, but samples of that time are missing.")
+        return cannot_tell(
+            f"No zone became ready for {longest.length_s:.2f} s, but samples from that time are missing."
+        )
     idle = [(pause, activity) for pause, activity in zip(pauses, known, strict=True) if activity.none]
     waited_s = _length_s([pause for pause, _ in idle])
     if waited_s < LARGEST_SHARE * whole_s:
@@ -87,7 +91,7 @@ def after(trial: Trial) -> Conclusion | None:
 
 
 def gaps_between_zones(trial: Trial, exec_ns: int) -> list[Pause]:
-    """From exec to the first zone, from each zone to the next, and to the limit where that ended the trial."""
+    """The times from exec to the first zone, from each zone to the next, and to the limit if it ended the trial."""
     assert trial.measure is not None
     seen = trial.zones["seen_ns"].drop_nulls().sort().to_list()
     end_ns = seen[-1] if trial.record.outcome == "done" and seen else trial.measure.end.monotonic_ns
@@ -99,7 +103,7 @@ def _length_s(pauses: Sequence[Pause]) -> float:
 
 
 def _timer(server: ServerRecord, pause: Pause) -> ServerLimit | None:
-    """The timer of the server's that explains this pause."""
+    """The server's timer that explains this pause."""
     least, most = TIMER_SHARES
     for limit in server.limits:
         if limit.timer_s and least <= pause.length_s / limit.timer_s <= most:
@@ -108,7 +112,7 @@ def _timer(server: ServerRecord, pause: Pause) -> ServerLimit | None:
 
 
 def _activity(trial: Trial, pause: Pause, whole_s: float) -> Activity | None:
-    """None where samples are missing."""
+    """The activity in a pause; None if samples are missing."""
     spec = trial.record.spec
     links = dict.fromkeys(spec.interface(trial.subject, primary) for primary in spec.primaries)
     busy_us = [_grown(trial, pause, host, "cgroup", "cpu_usage_us") for host in (trial.subject, *spec.primaries)]
@@ -117,13 +121,13 @@ def _activity(trial: Trial, pause: Pause, whole_s: float) -> Activity | None:
     busy = [used_us / 1e6 / pause.length_s for used_us in busy_us if used_us is not None]
     if len(busy) < len(busy_us) or moved is None or all_moved is None:
         return None
-    disk_us = _grown(trial, pause, trial.subject, "psi", "io_some_us") or 0.0  # not every kernel tells
+    disk_us = _grown(trial, pause, trial.subject, "psi", "io_some_us") or 0.0  # not every kernel reports it
     rate = moved / pause.length_s / (all_moved / whole_s) if all_moved else 0.0
     return Activity(busy[0], max(busy), rate, disk_us / 1e6 / pause.length_s)
 
 
 def _grown(trial: Trial, pause: Pause, host: str, source: str, name: str) -> float | None:
-    """How much a counter grew in the pause, by the samples inside it."""
+    """Growth of a counter in the pause, from the samples inside it."""
     inside = pl.col("time_ns").is_between(pause.begin_ns, pause.finish_ns)
     rows = trial.series(host, source, name).filter(inside)
     return None if rows.height < 2 else float(rows["value"][-1] - rows["value"][0])
@@ -147,8 +151,8 @@ def _found(
     first_s = trial.since_exec_s(log.first_failure_realtime_ns.get(first)) if log else None
     return Conclusion(
         "found",
-        summary=f"From {began_s:.2f} s after exec on, with {zones_then:,} of {spec.dataset.zones:,} zones done, no zone became "
-        f"ready for {longest_s:.2f} s of {whole_s:.2f} s{more} and the server was {busy:.0%} busy{cause}{_logged(log, first, first_s)}.",
+        summary=f"Beginning {began_s:.2f} s after exec, with {zones_then:,} of {spec.dataset.zones:,} zones done, no zone became "
+        f"ready for {longest_s:.2f} s of {whole_s:.2f} s{more}, and the server was {busy:.0%} busy{cause}{_logged(log, first, first_s)}.",
         evidence={
             "pause_s": round(longest_s, 3),
             "pauses": len(pauses),
@@ -168,12 +172,12 @@ def _found(
         metrics=(spec.main_metric, "time_per_zone_ms", "zones_per_s"),
         remedy=timer.remedy[0].upper() + timer.remedy[1:] + "."
         if timer
-        else "Find what failed first (the log, and what other traps say); the retry interval only decides how long it shows.",
+        else "Find out what failed first, from the log and other traps. The retry interval only decides how long the failure is visible.",
     )
 
 
 def _first_failure(log: LogDrilldown | None) -> str:
-    """The kind of failure that the log names first; empty where it names none."""
+    """The kind of failure that is the first in the log; empty without failures."""
     if log is None or not log.failures:
         return ""
     return min(log.failures, key=lambda kind: log.first_failure_realtime_ns.get(kind, float("inf")))
@@ -185,4 +189,4 @@ def _logged(log: LogDrilldown | None, first: str, first_s: float | None) -> str:
     kinds = dict(sorted(log.failures.items(), key=lambda item: item[0] != first))
     counted = ", ".join(f"{kind} {count:,} times" for kind, count in kinds.items())
     when = "" if first_s is None else f", first {first_s:.2f} s after exec (±{log.resolution_ns / 1e9:g} s)"
-    return f"; its log tells of {counted}{when}"
+    return f"; its log reports {counted}{when}"

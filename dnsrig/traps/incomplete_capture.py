@@ -1,16 +1,16 @@
-"""The capture that is replayed is not all that clients asked: packets were dropped, cut, or seen in one direction only,
-or those of TCP are missing.
+"""The replayed capture lacks a part of the clients' queries: packets were dropped or cut, only one direction was
+captured, or TCP is missing.
 
-A capture that lost packets lost some in bursts, when the server was busiest: what is replayed is easier than what was
-asked. Packets that were cut (tcpdump without `-s 0`) hold no query that can be sent, and the longest go first: those
-with EDNS, cookies and padding. And without answers nobody knows which query was asked again because it was lost.
+Lost packets are usually lost in bursts, when the server was busiest, so the replay is easier than the original traffic.
+Cut packets (tcpdump without `-s 0`) contain no query that can be sent. The longest are lost first: queries with EDNS,
+cookies and padding. Without answers it is not known which query was repeated because the first was lost.
 
-A capture of UDP alone lacks what clients ask again over TCP after a truncated answer: a replay then spares the server
-its connections.
+A capture of UDP alone lacks the queries that clients repeat over TCP after a truncated answer. The replay then spares
+the server these connections.
 
-It is told by the accounting of `replay prepare`: datagrams that were cut, fragments and segments whose neighbours are
-missing, answers to queries that are not there, queries without answers, and truncated answers after which few ask again
-over TCP. Those who forge addresses do not either.
+How it is detected: from the accounting of `replay prepare`, namely cut datagrams, fragments and segments whose
+neighbours are missing, answers without queries, queries without answers, and truncated answers after which few clients
+repeat the query over TCP. Senders with forged addresses do not repeat it either.
 """
 
 from __future__ import annotations
@@ -23,18 +23,19 @@ from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 from dnsrig.traps._replayed import replayed
 
 ORDER = 60
-TITLE = "a capture with drops, cut packets, one direction only or without TCP"
+GROUP = "resolvers and replayed traffic"
+TITLE = "the capture lacks packets, a direction or TCP"
 SOURCE = "tcpdump(1), -s and `packets dropped by kernel`; S5 replays captures of both directions"
 SHARE = 0.001
-"""Of the packets, from which drops and cuts count."""
+"""Share of the packets above which drops and cuts count."""
 ANSWERED_SHARE = 0.5
-"""Of the queries: a server that answers fewer is hardly one that anybody would capture."""
+"""Least share of queries with an answer: a server that answers fewer is unlikely to be captured."""
 FEWEST = 100
-"""Queries over UDP, from which shares say something."""
+"""Least number of queries over UDP for which shares are meaningful."""
 FOLLOWED_SHARE = 0.5
-"""Of the truncated answers: nearly all clients ask again over TCP (RFC 7766, 5)."""
+"""Least share of truncated answers that clients follow with TCP: nearly all clients do (RFC 7766, 5)."""
 FEWEST_TRUNCATED = 20
-"""Truncated answers, from which that share says something: with fewer, chance alone may leave half of them out."""
+"""Least number of truncated answers for which that share is meaningful: with fewer, half may be missing by chance."""
 
 
 def after(trial: Trial) -> Conclusion | None:
@@ -50,16 +51,16 @@ def after(trial: Trial) -> Conclusion | None:
         told.append(f"the end of {len(ended)} of {len(stream.captures)} captures could not be read ({ended[0]})")
     dropped = sum(capture.get("dropped") or 0 for capture in stream.captures)
     if dropped:
-        told.append(f"the capturing program dropped {dropped:,} packets, as the file says")
+        told.append(f"the capturing program dropped {dropped:,} packets, according to the file")
     if not told:
         return CLEAR
     return Conclusion(
         "found",
-        summary=f"The capture is not all that clients asked: {'; '.join(told)}.",
+        summary=f"The capture lacks a part of the clients' queries: {'; '.join(told)}.",
         evidence=evidence | {"captures_cut": len(ended), "packets_dropped": dropped},
         metrics=(trial.record.spec.main_metric, "answered_qps"),
-        remedy="Capture again, both directions, UDP and TCP, with `tcpdump -s 0 -B 65536 'port 53'`, until tcpdump says at its end "
-        "that the kernel dropped no packet (docs/how-to/replay.md).",
+        remedy="Capture again, both directions, UDP and TCP, with `tcpdump -s 0 -B 65536 'port 53'`, until tcpdump reports at its end "
+        "that the kernel dropped no packets (docs/how-to/replay.md).",
     )
 
 
@@ -71,24 +72,26 @@ def signs(accounting: Mapping[str, Mapping[str, Any]]) -> tuple[list[str], dict[
     of_dns = datagrams["udp"] + datagrams["tcp_segments"] + datagrams["tcp_answers"] + cut
     # Streams of earlier versions have no count of holes.
     missing = segments["behind_hole"] + segments.get("holes", 0) + fragments["incomplete"]
-    # Records of dnstap and C-DNS say by themselves which answers they have.
+    # Records of dnstap and C-DNS contain the information which answers they have.
     over_udp = messages["udp"] if not messages["records"] else 0
     answers = messages["answers"] if over_udp else 0
     truncated = messages.get("truncated", 0)
     asked = over_udp - answers
     told = []
     if of_dns and cut > SHARE * of_dns:
-        told.append(f"{cut:,} of {of_dns:,} datagrams from or to a port of DNS were cut")
+        told.append(f"{cut:,} of {of_dns:,} datagrams from or to a DNS port were cut")
     if missing > SHARE * max(1, datagrams["tcp_segments"] + fragments["read"]):
         told.append(f"{missing:,} segments and fragments lack their neighbours")
     if max(asked, answers) >= FEWEST:
         if answers < ANSWERED_SHARE * asked:
-            told.append(f"of {asked:,} queries over UDP {answers:,} have an answer: it may be one direction only")
+            told.append(
+                f"only {answers:,} of {asked:,} queries over UDP have an answer: perhaps only one direction was captured"
+            )
         elif answers - asked > SHARE * answers:
-            told.append(f"of {answers:,} answers over UDP {answers - asked:,} have no query, which was dropped")
+            told.append(f"{answers - asked:,} of {answers:,} answers over UDP have no query: it was dropped")
     if truncated >= FEWEST_TRUNCATED and messages["tcp"] < FOLLOWED_SHARE * truncated:
         told.append(
-            f"{truncated:,} answers were truncated, and {messages['tcp']:,} queries came over TCP: it may be missing"
+            f"{truncated:,} answers were truncated, and {messages['tcp']:,} queries came over TCP: TCP may be missing from the capture"
         )
     return told, {
         "datagrams": of_dns,

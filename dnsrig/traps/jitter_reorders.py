@@ -1,12 +1,12 @@
-"""The emulated jitter lets packets overtake each other, as most real paths do not.
+"""The emulated jitter lets packets overtake each other, which most real paths do not.
 
-netem gives each packet a delay of its own. With a rate it keeps their order; without, or asked not to, a packet with a
-short delay overtakes those ahead of it. TCP takes what is missing for lost after a few packets, sends it again and
-halves its window: what is measured then is how well the sender tells reordering from loss (RACK, RFC 8985), not how it
-copes with a delay that varies. A source that states jitter together with a rate had its packets in order.
+netem gives each packet its own delay. With a rate it keeps their order. Without a rate, or if so configured, a packet
+with a short delay overtakes the packets before it. After a few packets TCP takes the missing one for lost, sends it
+again and halves its window. So the measurement shows how well the sender distinguishes reordering from loss (RACK, RFC
+8985), not how it copes with a varying delay. If a source states jitter together with a rate, its packets were in order.
 
-How it is told: jitter without order in the document; unless the link's self-test saw nothing overtaken, and no more
-segments were sent again than the link is known to have dropped.
+How it is detected: the experiment has jitter without order. The trap is not found if no packets overtook each other in
+the link's self-test, and no more segments were sent again than the link dropped.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ from dnsrig.text import digits
 from dnsrig.traps import CLEAR, JUDGED, Conclusion
 
 ORDER = 43
-TITLE = "jitter that reorders packets"
+GROUP = "the network and TCP"
+TITLE = "the emulated jitter reorders packets"
 SOURCE = "tc-netem(8), delay and reorder; RFC 4737; RFC 8985, RACK; S3 and S4 state links with jitter"
 
 
 @dataclass(frozen=True)
 class Free:
-    """A direction of a link in which packets may overtake, and what was seen of it; None: not known."""
+    """A direction of a link in which packets may overtake each other, with observations; None: not known."""
 
     sender: str
     receiver: str
@@ -47,7 +48,7 @@ class Free:
 
     @property
     def is_clean(self) -> bool:
-        """Whether the order was kept all the same: jitter below the distance of packets."""
+        """Whether packets stayed in order anyway: the jitter is smaller than the distance between packets."""
         return self.overtaken_percent == 0 and not self.needless
 
 
@@ -72,7 +73,7 @@ def _ways(trial: Trial) -> Iterator[tuple[LinkSpec, str, PathSpec]]:
 
 
 def _overtaken(trial: Trial, link: LinkSpec, direction: str) -> float | None:
-    """Of the packets of the self-test, in percent."""
+    """Percentage of the self-test's packets that were overtaken."""
     for check in trial.record.link_checks:
         if (check.get("from"), check.get("to")) == link.ends:
             found: dict[str, Any] = (check.get(direction) or {}).get("found", {})
@@ -97,12 +98,12 @@ def _found(trial: Trial, met: Free) -> Conclusion:
         else [f"{digits(met.overtaken_percent)} % of the packets of its self-test were overtaken"]
     )
     if met.resent is not None and met.lost is not None:
-        seen.append(f"the {met.sender} sent {met.resent:,} segments again where {met.lost:,} packets were dropped")
+        seen.append(f"the {met.sender} sent {met.resent:,} segments again, while {met.lost:,} packets were dropped")
     detail = f": {', and '.join(seen)}" if seen else ""
     return Conclusion(
         "found",
-        summary=f"Packets from {met.sender} to {met.receiver} have a delay of {met.path.delay_ms:g} ± {met.path.jitter_ms:g} ms each for itself, "
-        f"and overtake each other{detail}. TCP takes such packets for lost.",
+        summary=f"Packets from {met.sender} to {met.receiver} have a delay of {met.path.delay_ms:g} ± {met.path.jitter_ms:g} ms, "
+        f"independent of each other, and overtake each other{detail}. TCP takes such packets for lost.",
         evidence={
             "jitter_ms": met.path.jitter_ms,
             "delay_ms": met.path.delay_ms,
@@ -112,5 +113,5 @@ def _found(trial: Trial, met: Free) -> Conclusion:
             "needless_retransmissions": met.needless if met.lost is not None else None,
         },
         metrics=(trial.record.spec.main_metric, "throughput_kbytes_per_s", "transfer_time_s", "retransmissions"),
-        remedy="Set path.ordered = true, unless the path that is meant does reorder (several ways at a time, some radio links).",
+        remedy="Set path.ordered = true, unless the path that you emulate really reorders packets (parallel paths, some radio links).",
     )

@@ -1,8 +1,9 @@
-"""A host kept fewer sockets in TIME_WAIT than its kernel would, and connections were closed without it.
+"""A host kept fewer sockets in TIME_WAIT than its kernel would by default, and connections were closed without
+TIME_WAIT.
 
-With a low net.ipv4.tcp_max_tw_buckets ports become free at once and many zones come fast. The kernel's documentation
-forbids it: TIME_WAIT keeps late segments of an old connection out of a new one between the same ports, and without it
-nothing does. A result that was reached this way is not to be had in production.
+With a low net.ipv4.tcp_max_tw_buckets, ports become free at once and many zones arrive fast. The kernel's documentation
+forbids this: only TIME_WAIT keeps late segments of an old connection out of a new one between the same ports. A result
+that was reached this way is not possible in production.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from dnsrig.analysis.read import Trial
 from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 
+GROUP = "limits of servers and hosts"
 TITLE = "the result was reached with a lowered tcp_max_tw_buckets"
 SOURCE = (
     "RFC 9293, section 3.6.1 (MUST-13); Linux ip-sysctl, tcp_max_tw_buckets; S1: 9 ±8 % of the time with 1000 (2024)"
@@ -22,7 +24,7 @@ def after(trial: Trial) -> Conclusion | None:
         return None
     buckets, default = _buckets(trial), _default(trial)
     if not buckets or default is None:
-        return cannot_tell(f"{SYSCTL} of the hosts, or a host that was left at the kernel's own, is not known.")
+        return cannot_tell(f"{SYSCTL} of the hosts, or the kernel's default for it, is not known.")
     lowered = {host: count for host, count in buckets.items() if count < default}
     skipped = {host: trial.growth(host, "tcp", "time_wait_overflow") for host in lowered}
     if None in skipped.values():
@@ -35,24 +37,24 @@ def after(trial: Trial) -> Conclusion | None:
     told = " and ".join(f"{count:,} on the {host} (limit {buckets[host]:,})" for host, count in affected.items())
     return Conclusion(
         "found",
-        summary=f"Connections were closed without TIME_WAIT: {told}; this kernel's own limit is {default:,}.",
+        summary=f"Connections were closed without TIME_WAIT: {told}; this kernel's default limit is {default:,}.",
         evidence={"kernel_limit_sockets": default}
         | {f"{host}_limit_sockets": buckets[host] for host in affected}
         | {f"{host}_without_time_wait_sockets": count for host, count in affected.items()},
         series=tuple(f"{host}/tcp/time_wait_overflow" for host in affected),
         metrics=(trial.record.spec.main_metric, "time_wait_peak", "time_wait_overflows"),
-        remedy=f"Leave {SYSCTL} alone, and mend what fills the ports: reuse connections, a wider range, more source addresses.",
+        remedy=f"Do not change {SYSCTL}. Avoid running out of ports instead: reuse connections, widen the range, use more source addresses.",
     )
 
 
 def _buckets(trial: Trial) -> dict[str, int]:
-    """The limit in force on the hosts of servers."""
+    """The effective limit on the hosts of servers."""
     found = {host: _read_back(trial, host) for host in trial.hosts_as("primary", "secondary", "resolver", "world")}
     return {host: count for host, count in found.items() if count is not None}
 
 
 def _default(trial: Trial) -> int | None:
-    """What the kernel gave to hosts that nobody changed; it goes by the machine's memory."""
+    """The limit on hosts with the kernel's default, which depends on the machine's memory."""
     untouched = [name for name, host in trial.record.spec.hosts.items() if SYSCTL not in host.sysctls]
     return max((count for name in untouched if (count := _read_back(trial, name)) is not None), default=None)
 

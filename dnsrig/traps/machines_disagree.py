@@ -1,19 +1,19 @@
-"""On one machine this variant is the faster, on another the other one.
+"""One variant is faster on one machine, another variant on another machine.
 
-Machines of one model differ in what they can, and a ratio to the same machine's baseline leaves that out. But where the
-order of two variants depends on the machine, no ratio holds for all of them: what the run says as a whole depends on
-how many machines of which kind it had.
+Machines of the same model differ in speed; ratios to the baseline on the same machine remove that difference. But if
+the order of two variants depends on the machine, no ratio holds for all machines: the result of the run depends on how
+many machines of each kind it used.
 
-Looked at is the logarithm of the ratio of two variants in each round, for each variant and its baseline, or for all
-pairs where there is none. A pair's order is reversed by as much as the smaller of the largest mean of a machine and the
-negative of the smallest, in units of the spread over all rounds. The largest reversal of all pairs is held against
-those that come about when whole rounds are dealt out to the machines in all other ways, or in many at random: a round
-is a block, so where machines agree, any round could have been measured on any of them.
+How it is detected: for each variant and its baseline (without a baseline, for all pairs) the trap computes the
+logarithm of their ratio in each round, and the mean for each machine. The reversal of a pair is the smaller of the
+largest mean and the negative of the smallest mean, in units of the spread over all rounds. The largest reversal of all
+pairs is compared with the reversals that result when whole rounds are assigned to the machines in all other ways, or in
+many random ways. A round is a block: if machines agree, any round could have been measured on any of them.
 
-A run whose machines agree is found in at most 5 % of cases, and in fewer, as either side must also lie three standard
-errors of its own machine's rounds away from none. Where ratios differ and no order does, that alone holds: a pair that
-is equal on one machine, and is not on the others, is found in about 2 % of cases with five rounds a machine, in 5 %
-with three. It supposes that rounds scatter alike on all machines.
+If machines agree, the trap is found in at most 5 % of runs, and in fewer, because each side must also lie three
+standard errors of its machine's rounds away from no difference. If ratios differ but no order does, only this second
+condition protects: a pair that is equal on one machine but not on the others is found in about 2 % of runs with five
+rounds per machine, in 5 % with three. This assumes that rounds vary alike on all machines.
 """
 
 from __future__ import annotations
@@ -35,26 +35,27 @@ from dnsrig.text import digits
 from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 
 ORDER = 65
+GROUP = "statistics"
 TITLE = "machines disagree on the order of variants"
 SOURCE = "A. Maricq et al., Taming Performance Variability (OSDI 2018): servers of one type differ; Gail and Simon (1985): interactions that reverse"
 MOST_DEALT = 2_000
-"""Ways to deal out the rounds; of more, so many are drawn."""
+"""Largest number of ways to assign the rounds that are all examined; of more, this number is drawn at random."""
 STANDARD_ERRORS = 3
-"""Of the mean of a machine's rounds."""
+"""Least distance from no difference, in standard errors of the mean of a machine's rounds."""
 FEWEST_ROUNDS = 2
-"""On each machine: of one there is no spread."""
+"""Least number of rounds on each machine: a single one has no spread."""
 MOST_PAIRS = 200
-"""Of variants, the first of the matrix: 2,000 ways take 1.5 s."""
+"""Largest number of pairs of variants, the first of the matrix: 2,000 ways take 1.5 s."""
 
 Rounds = dict[int, dict[str, float]]
 """Repeat -> variant -> logarithm of its value."""
 Groups = Sequence[Sequence[int]]
-"""Of each machine its rounds."""
+"""The rounds of each machine."""
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two variants of which the second is the baseline, or comes later in the matrix."""
+    """Two variants; the second is the baseline, or comes later in the matrix."""
 
     variant: Variant
     other: Variant
@@ -75,7 +76,7 @@ class Pair:
 
 
 def across(run: Run) -> Iterator[tuple[str | None, Conclusion]]:
-    """Nothing of a run on one machine, or of a single variant."""
+    """Compare the machines of a run with several machines and several variants."""
     if len(run.manifest.machines) < 2 or len(run.manifest.variants) < 2:
         return
     rounds = _complete(run)
@@ -87,7 +88,7 @@ def across(run: Run) -> Iterator[tuple[str | None, Conclusion]]:
     sizes = [len(found) for found in measured.values()]
     if not pairs or len(sizes) < 2 or least_p(sizes) >= ALPHA:
         counts = ", ".join(f"{len(found)} on {name}" for name, found in by_machine.items())
-        yield None, cannot_tell(f"Too few rounds have a figure of all variants: {counts}.")
+        yield None, cannot_tell(f"Too few rounds have a figure for all variants: {counts}.")
         return
     found = disagreement(pairs, measured)
     if found is None:
@@ -100,7 +101,7 @@ def across(run: Run) -> Iterator[tuple[str | None, Conclusion]]:
 def disagreement(
     pairs: Sequence[Pair], measured: Mapping[str, Sequence[int]]
 ) -> tuple[Pair, tuple[str, str], float] | None:
-    """The pair whose order is reversed the most, the machines with its smallest and its largest mean, and p; None where
+    """The pair whose order is reversed the most, the machines with its smallest and its largest mean, and p; None if
     chance may have reversed it. ``measured``: machine -> its rounds."""
     groups = list(measured.values())
     widest, p = max(pairs, key=lambda pair: _reversal(pair, groups)), p_of(pairs, groups)
@@ -111,14 +112,15 @@ def disagreement(
 
 
 def least_p(sizes: Sequence[int]) -> float:
-    """Of all ways to deal out as many rounds, those that differ from the most telling one in names only."""
+    """The smallest p that this number of rounds can give: the share of assignments that differ from the most extreme
+    one only in the names of machines."""
     alike = math.prod(math.factorial(count) for count in Counter(sizes).values())
     return alike / _ways(sizes)
 
 
 def p_of(pairs: Sequence[Pair], groups: Groups) -> float:
-    """How often the largest reversal of all pairs is as large as that of ``groups``, or larger, when whole rounds are
-    dealt out to as large groups: exactly, or of draws with a seed that is always the same, ``groups`` among them."""
+    """Share of assignments of whole rounds to groups of the same sizes whose largest reversal is at least as large as
+    with ``groups``: exact, or from draws with a fixed seed, ``groups`` among them."""
     seen = max(_reversal(pair, groups) for pair in pairs)
     if seen == 0:
         return 1.0
@@ -131,7 +133,7 @@ def p_of(pairs: Sequence[Pair], groups: Groups) -> float:
 
 
 def _reversal(pair: Pair, groups: Groups) -> float:
-    """Zero where all machines have the same order."""
+    """The reversal of a pair; zero if it has the same order on all machines."""
     means = pair.means(groups)
     return max(0.0, min(max(means), -min(means))) / (pair.spread or 1.0)
 
@@ -158,7 +160,7 @@ def _drawn(rounds: Sequence[int], sizes: Sequence[int]) -> Iterator[Groups]:
 
 
 def _complete(run: Run) -> Rounds:
-    """The rounds in which each variant has a figure, but those variants that have none in any."""
+    """The rounds in which each variant has a figure, not counting variants without any figure."""
     metric, found = describe(main_metric(run)), {}
     for variant in run.manifest.variants:
         done = done_values(run.of_variant(variant.id), metric)
@@ -169,7 +171,7 @@ def _complete(run: Run) -> Rounds:
 
 
 def _pairs(run: Run, rounds: Rounds) -> Iterable[Pair]:
-    """Of variants that have figures."""
+    """The pairs to compare, of variants that have figures."""
     measured = [v for v in run.manifest.variants if any(v.id in logs for logs in rounds.values())]
     with_baseline = [(v, baseline_among(measured, run.manifest.baseline, v)) for v in measured]
     compared = [(v, other) for v, other in with_baseline if other is not None and other.id != v.id]
@@ -185,8 +187,8 @@ def _found(
     on_low, on_high = (f"on {name} ({len(measured[name])} rounds)" for name in ends)
     return Conclusion(
         "found",
-        summary=f"{pair.variant.label} has {digits(low)} % of {pair.other.label} {on_low}, and {digits(high)} % {on_high}: p is {p:.2g} when "
-        "rounds are dealt out to machines by chance.",
+        summary=f"{pair.variant.label} is at {digits(low)} % of {pair.other.label} {on_low}, and at {digits(high)} % {on_high} (p = {p:.2g} that "
+        "this is chance).",
         evidence={
             "other": pair.other.label,
             "lowest_on": ends[0],
@@ -196,6 +198,6 @@ def _found(
             "p": round(p, 4),
         },
         metrics=(metric,),
-        remedy="Compare these variants for each machine by itself. Look under Conditions at what differs between the machines, and "
-        "measure once more without those that production does not have.",
+        remedy="Compare these variants on each machine separately. See under Conditions how the machines differ, and measure again "
+        "without machines of a kind that production does not have.",
     )

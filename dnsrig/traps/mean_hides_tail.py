@@ -1,8 +1,8 @@
-"""The mean looks harmless, and some queries waited ten times as long.
+"""The mean looks harmless, but some queries waited ten times as long.
 
-A mean, and a median even more, tells nothing of one answer in a thousand; at 100,000 queries a second these are a
-hundred users a second. Only the slowest percentiles show them. Ten queries or more must lie beyond a percentile before
-it is believed.
+A mean, and even more a median, does not show one slow answer in a thousand; at 100,000 queries a second these are a
+hundred users a second. Only the slowest percentiles show them. A percentile is reliable only if at least ten queries
+exceed it.
 """
 
 from __future__ import annotations
@@ -16,34 +16,36 @@ from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
 ORDER = 55
 OF_IMPORTED = True
-TITLE = "a mean that hides a tail"
+GROUP = "statistics"
+TITLE = "the mean hides a tail"
 SOURCE = "S2: P. Spacek, in search of latency: means lie, percentiles above 95 matter (2023)"
 PERCENTILES = (99.9, 99.99)
 FEWEST_BEYOND = 10
-"""Queries beyond a percentile: with fewer it is the luck of a handful."""
+"""Least number of queries beyond a percentile: with fewer, it depends on luck."""
 FEWEST_QUERIES = 10_000
-"""So that so many lie beyond the first percentile."""
+"""With this number of queries, `FEWEST_BEYOND` exceed the first percentile."""
 LARGEST_RATIO = 10
-"""Percentile to mean and to median, from which the mean hides it. A log-normal latency reaches it at 99.99 % with a
-sigma of 0.68: its slowest sixth is then twice as slow as its median."""
+"""Ratio of a percentile to mean and median above which the mean hides it. A log-normal latency reaches it at 99.99 %
+with a sigma of 0.68: its slowest sixth is then twice as slow as its median."""
 SMALLEST_TAIL_NS = 1_000_000
-"""What is shorter is the scheduling of a machine that is not set up for real time, and no resolver's user notices."""
+"""Shortest latency of a tail. Shorter ones come from the scheduling of a machine that is not set up for real time, and
+no user of a resolver notices them."""
 
 
 @dataclass(frozen=True)
 class Tail:
     percent: float
-    """The percentile that is hidden: the first of those looked at."""
+    """The hidden percentile: the first one that is examined and hidden."""
     at_ns: int
     """Its value."""
     from_ns: float
-    """Who waited for so long or longer is in the tail."""
+    """Queries that waited at least this long are in the tail."""
     beyond: int
     """Queries in the tail."""
     share: float
-    """They, of all queries."""
+    """Share of queries in the tail."""
     time_share: float
-    """They, of all the time that was waited."""
+    """Share of the total waiting time that belongs to queries in the tail."""
 
 
 def after(trial: Trial) -> Conclusion | None:
@@ -51,15 +53,15 @@ def after(trial: Trial) -> Conclusion | None:
         return None
     whole = trial.latency.total(trial.latency.result) if trial.latency else None
     if whole is None or not whole.total:
-        return cannot_tell("There is no distribution of latency, or no query in it.")
+        return cannot_tell("There is no distribution of latency, or it is empty.")
     if whole.total < FEWEST_QUERIES:
-        return cannot_tell(f"{whole.total:,} queries are too few to tell a tail: {FEWEST_QUERIES:,} are needed.")
+        return cannot_tell(f"{whole.total:,} queries are too few to see a tail; {FEWEST_QUERIES:,} are needed.")
     tail = hidden_tail(whole)
     return CLEAR if tail is None else _found(trial, whole, tail)
 
 
 def hidden_tail(whole: Histogram) -> Tail | None:
-    """All that waits ten times as long as mean and median say, if a percentile that can be believed is among it."""
+    """The queries that wait ten times as long as mean and median, if a reliable percentile is among them."""
     middle_ns = max(whole.mean_ns or 0.0, float(whole.percentile(50) or 0))
     from_ns = max(SMALLEST_TAIL_NS, LARGEST_RATIO * middle_ns)
     slow = [(value, count) for value, count in zip(whole.values_ns, whole.counts) if value >= from_ns]
@@ -80,7 +82,7 @@ def _found(trial: Trial, whole: Histogram, tail: Tail) -> Conclusion:
     return Conclusion(
         "found",
         summary=f"The mean is {digits(mean_ms)} ms and the median {digits(median_ms)} ms, but {tail.beyond:,} of {whole.total:,} queries "
-        f"({tail.share:.2%}) waited {digits(tail.from_ns / 1e6)} ms or longer, and {tail.time_share:.0%} of all the time waited is theirs; "
+        f"({tail.share:.2%}) waited {digits(tail.from_ns / 1e6)} ms or longer: {tail.time_share:.0%} of the total waiting time. "
         f"p{tail.percent:g} is {digits(tail.at_ns / 1e6)} ms, the longest wait {longest} ms.",
         evidence={
             "mean_ms": round(mean_ms, 4),
@@ -95,6 +97,6 @@ def _found(trial: Trial, whole: Histogram, tail: Tail) -> Conclusion:
             "max_ms": round(maximum_ns / 1e6, 3),
         },
         metrics=("mean_ms", "p50_ms", "p99_9_ms", "p99_99_ms", "max_ms"),
-        remedy="Compare by the slowest percentiles and never by the mean (`dnsrig compare A B --fail-if 'p99.9 > 110 %'`); the heat "
-        "map of `dnsrig report` shows when they came, and `blocked-thread` and `cold-first-interval` may know why.",
+        remedy="Compare the slowest percentiles, never the mean (`dnsrig compare A B --fail-if 'p99.9 > 110 %'`). The heat map of "
+        "`dnsrig report` shows when the slow queries occurred; `blocked-thread` and `cold-first-interval` may show why.",
     )

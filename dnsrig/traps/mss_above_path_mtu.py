@@ -1,14 +1,14 @@
-"""TCP segments were larger than the path takes.
+"""TCP segments were larger than the path allows.
 
-A connection agrees on its segments by the MTU of the two interfaces (RFC 9293, 3.7.1); what lies between them has no
-say. Where some part of the path takes less (a tunnel, PPPoE), the first large segments are dropped. Told so by ICMP,
-the sender makes the following ones smaller, and has lost a round trip and part of its window (RFC 1191, 8201). Where a
-firewall drops the ICMP, the same segments are sent again and again: small zones arrive, large ones hang.
+A connection negotiates its segment size from the MTU of the two interfaces (RFC 9293, 3.7.1), not of the path between
+them. If a part of the path has a smaller MTU (a tunnel, PPPoE), the first large segments are dropped. If ICMP reports
+this, the sender makes the next segments smaller, and has lost a round trip and a part of its window (RFC 1191, 8201).
+If a firewall drops the ICMP messages, the sender repeats the same segments: small zones arrive, large ones hang.
 
-How it is told: packets that the emulated link dropped because they were larger than its path MTU, not counting those of
-the self-test; where the link does not count them, sockets whose segments were larger than what fits. These are listed
-every 0.2 s, and over a shorter path a sender may have learnt its lesson by then: without a lower MSS on either host
-small segments prove nothing.
+How it is detected: the emulated link dropped packets because they were larger than its path MTU, not counting the
+packets of the self-test. If the link does not count them: sockets with segments larger than the path allows. Sockets
+are listed every 0.2 s. Over a shorter path a sender may have reduced its segments by then, so small segments prove
+nothing unless one of the hosts has a lower MSS.
 """
 
 from __future__ import annotations
@@ -25,17 +25,18 @@ from dnsrig.rundir import Family, LinkSpec, PathSpec
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
 ORDER = 41
+GROUP = "the network and TCP"
 TITLE = "segments larger than the path's MTU"
 SOURCE = "S4: M. Prause: MTU and MSS (2015); RFC 9293, 3.7.1; RFC 2923, 2.1, black holes; RFC 4821"
 WEIGHT = "explains"
 HEADERS_BYTES: Mapping[Family, int] = {"ipv4": 20 + 20, "ipv6": 40 + 20}
-"""Of IP and TCP, without options."""
+"""Size of the IP and TCP headers, without options."""
 Direction = Literal["forward", "reverse"]
 
 
 @dataclass(frozen=True)
 class Narrow:
-    """A direction of a link whose path takes less than its interfaces, and what was seen of it."""
+    """A direction of a link whose path MTU is smaller than its interface MTU, with observations."""
 
     sender: str
     receiver: str
@@ -45,11 +46,11 @@ class Narrow:
     dropped: int | None
     """Packets that were too large; None: not counted."""
     mss_bytes: int | None
-    """The largest segments of any connection that sent in this direction; None: none was listed."""
+    """The largest segments of any connection in this direction; None: no connection was listed."""
     resent: int
     headers_bytes: int
     agreed_bytes: int | None
-    """What the hosts were told to agree on at most, by their routes or on the way; None: nothing."""
+    """The largest MSS that routes or clamping allow the hosts to negotiate; None: no such limit."""
 
     @property
     def fits_bytes(self) -> int:
@@ -75,7 +76,7 @@ def after(trial: Trial) -> Conclusion | None:
         return _found(trial, max(met, key=lambda one: one.dropped or 0))
     if any(one.is_met is None for one in narrow):
         return cannot_tell(
-            "The path takes less than its interfaces, but what was too large was not counted, and no socket was listed with segments of that size."
+            "The path MTU is smaller than the interface MTU, but packets that were too large were not counted, and no listed socket had such segments."
         )
     return CLEAR
 
@@ -94,7 +95,8 @@ def _narrow(trial: Trial) -> Iterator[Narrow]:
 
 
 def _dropped(trial: Trial, link: LinkSpec, direction: Direction) -> int | None:
-    """Since the first phase began: before that the self-test sends packets that are too large itself."""
+    """Number of packets that were too large since the first phase began; the self-test before it sends such packets
+    itself."""
     rows = trial.links().get(link.name)
     if rows is None or rows.is_empty():
         return None
@@ -104,7 +106,8 @@ def _dropped(trial: Trial, link: LinkSpec, direction: Direction) -> int | None:
 
 
 def _sent(trial: Trial, sender: str, receiver: str) -> tuple[int | None, int]:
-    """The largest segments of the connections from one host to another, and how many were sent again on all of them."""
+    """The largest segments of the connections from one host to another, and the number of segments sent again on
+    them."""
     rows = trial.sockets.filter(pl.col("host") == sender)
     there = [remote for remote in rows["remote"].unique() if sockets.host_of(trial, remote) == receiver]
     rows = rows.filter(pl.col("remote").is_in(there))
@@ -116,18 +119,18 @@ def _sent(trial: Trial, sender: str, receiver: str) -> tuple[int | None, int]:
 
 def _found(trial: Trial, met: Narrow) -> Conclusion:
     told = (
-        f"The {met.sender} was told so by ICMP, which costs a round trip and part of its window on each new path"
+        f"ICMP reported this to the {met.sender}, which costs a round trip and a part of its window on each new path"
         if met.path.icmp
-        else f"ICMP is blocked, so that the {met.sender} does not learn it and sends the same segments again"
+        else f"ICMP is blocked, so the {met.sender} does not learn this and sends the same segments again"
     )
     packets = "Packets" if met.dropped is None else f"{met.dropped:,} packets"
     resent = f" ({met.resent:,} segments were sent again)" if met.resent else ""
     if met.mss_bytes is not None and met.mss_bytes > met.fits_bytes:
-        resent = f" (segments of up to {met.mss_bytes:,} bytes where {met.fits_bytes:,} fit; {met.resent:,} sent again)"
+        resent = f" (segments had up to {met.mss_bytes:,} bytes, but only {met.fits_bytes:,} fit; {met.resent:,} were sent again)"
     return Conclusion(
         "found",
-        summary=f"The path from {met.sender} to {met.receiver} takes packets of {met.path_bytes:,} bytes, the interfaces {met.interface_bytes:,}. {packets} were "
-        f"larger and dropped{resent}. {told}.",
+        summary=f"The path from {met.sender} to {met.receiver} has an MTU of {met.path_bytes:,} bytes, the interfaces {met.interface_bytes:,}. {packets} were "
+        f"too large and were dropped{resent}. {told}.",
         evidence={
             "path_mtu_bytes": met.path_bytes,
             "interface_mtu_bytes": met.interface_bytes,
@@ -138,7 +141,7 @@ def _found(trial: Trial, met: Narrow) -> Conclusion:
             "icmp": met.path.icmp,
         },
         metrics=(trial.record.spec.main_metric, "transfer_time_s", "throughput_kbytes_per_s", "retransmissions"),
-        remedy=f"Let both ends agree on smaller segments: hosts.{met.receiver}.advmss_bytes = {met.fits_bytes}, or clamp the MSS on the way "
+        remedy=f"Let both ends negotiate smaller segments: hosts.{met.receiver}.advmss_bytes = {met.fits_bytes}, or clamp the MSS on the path "
         f"(hosts.{met.receiver}.mss_clamp_bytes), or lower the MTU of the interfaces. Without ICMP, net.ipv4.tcp_mtu_probing = 1 on the "
-        f"{met.sender} finds the size out (RFC 4821), after several retransmissions.",
+        f"{met.sender} finds the right size (RFC 4821), after several retransmissions.",
     )

@@ -1,12 +1,12 @@
 """An address of the stream is not one client but many, behind NAT or a forwarder.
 
-Replayed, all of them are one client: they share one path to the server's threads, one TCP connection, and whatever the
-server allows a client (rate limits, queries at a time). And a share of the clients that has that address has many
-times as many people as one without.
+In a replay they are a single client: they share one path to the server's threads, one TCP connection, and the server's
+limits for each client (rate limits, concurrent queries). And a sample of the clients that contains this address
+represents many times as many people as a sample without it.
 
-The signs: one address asks many times as often as the one in the middle, and asks for as many different names for its
-number of queries as all clients together do. A single program that asks much mostly asks the same again. Clients of a
-population are made one by one, so the trap is for captures.
+The signs: an address sends many times as many queries as the median client, and for its number of queries it asks for
+at least as many different names as all clients do. A single program that sends many queries mostly repeats the same
+ones. The clients of a generated population are single clients, so the trap examines only captures.
 """
 
 from __future__ import annotations
@@ -17,17 +17,18 @@ from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 from dnsrig.traps._replayed import replayed
 
 ORDER = 60
+GROUP = "resolvers and replayed traffic"
 TITLE = "many clients behind one address"
 SOURCE = "S. M. Bellovin, A Technique for Counting NATted Hosts (2002)"
 TIMES = 50
-"""As often as the client in the middle: four of five clients ask less than ten times where the busiest ask some hundred
-times (documentation of DNS Shotgun)."""
+"""Least ratio to the median client: four of five clients send fewer than ten queries while the busiest send some
+hundred (documentation of DNS Shotgun)."""
 FEWEST_QUERIES = 200
-"""Of an address, from which its names say something."""
+"""Least number of queries of an address for which its names are meaningful."""
 LEAST_SHARE = 0.02
-"""Of all queries, by such addresses together: fewer hardly move a result."""
+"""Least share of all queries from such addresses: fewer hardly change a result."""
 FEWEST_CLIENTS = 20
-"""Of fewer the one in the middle says little."""
+"""Least number of clients for which the median client is meaningful."""
 
 
 def after(trial: Trial) -> Conclusion | None:
@@ -38,7 +39,9 @@ def after(trial: Trial) -> Conclusion | None:
     if not stream.heaviest or not stream.queries:
         return cannot_tell("It is not known what the heaviest clients asked for.")
     if stream.clients < FEWEST_CLIENTS:
-        return cannot_tell(f"{stream.clients} clients are too few to tell an unusual one; {FEWEST_CLIENTS} are needed.")
+        return cannot_tell(
+            f"{stream.clients} clients are too few to recognise an unusual one; {FEWEST_CLIENTS} are needed."
+        )
     many = [heavy for heavy in stream.heaviest if is_many(heavy, stream)]
     share = sum(heavy.queries for heavy in many) / stream.queries
     if share < LEAST_SHARE:
@@ -47,9 +50,9 @@ def after(trial: Trial) -> Conclusion | None:
     more = len(many) == len(stream.heaviest)
     return Conclusion(
         "found",
-        summary=f"{'At least ' if more else ''}{len(many)} of {stream.clients:,} addresses ask as many clients do: the busiest "
-        f"{first.queries:,} times, {first.queries / median:,.0f} times as often as the one in the middle, for "
-        f"{first.questions:,} different questions. {'They make' if len(many) > 1 else 'It makes'} {share:.1%} of the queries.",
+        summary=f"{'At least ' if more else ''}{len(many)} of {stream.clients:,} addresses look like many clients each. The busiest sends "
+        f"{first.queries:,} queries, {first.queries / median:,.0f} times as many as the median client, for "
+        f"{first.questions:,} different questions. {'They send' if len(many) > 1 else 'It sends'} {share:.1%} of the queries.",
         evidence={
             "addresses": len(many),
             "queries": first.queries,
@@ -60,14 +63,14 @@ def after(trial: Trial) -> Conclusion | None:
             "share_percent": round(100 * share, 1),
         },
         metrics=(trial.record.spec.main_metric,),
-        remedy="Capture before NAT or the load balancer, or count that address as many: let each of its queries have a port of its own "
-        "(`--set options.port=fresh`, the default), and do not compare with a limit for one client on. It may also be one program "
-        "that asks for random names: look at what it asks.",
+        remedy="Capture before NAT or the load balancer. Or treat that address as many clients: give each of its queries its own port "
+        "(`--set options.port=fresh`, the default), and switch limits for each client off. It may also be one program that asks for "
+        "random names: look at its queries.",
     )
 
 
 def is_many(heavy: Heavy, stream: Stream) -> bool:
-    """The more queries, the fewer of them are for something new; so many people behind one address ask for no fewer
-    different things than all clients do, a query."""
+    """Whether an address looks like many clients. With more queries, a smaller share of them is for something new; so
+    an address with many people behind it has at least the diversity of all clients."""
     often = heavy.queries >= max(FEWEST_QUERIES, TIMES * max(1, stream.spread["median"]))
     return often and heavy.diversity >= stream.diversity

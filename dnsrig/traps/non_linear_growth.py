@@ -1,9 +1,9 @@
-"""With more zones, each zone takes longer: the time stops growing in proportion.
+"""With more zones, each zone takes longer: the time no longer grows in proportion.
 
-Whatever a start costs by itself, twice the zones take at most twice the time; and so the time per zone, all included,
-may fall as the number of zones grows, but never rise. Where it rises, something other than the work has begun to
-decide, and a figure measured with few zones says nothing of many. The other traps that found something there, and not
-before, are named as the reason.
+Whatever a start costs by itself, twice the zones take at most twice the time. So the time per zone, including all
+costs, may fall as the number of zones grows, but never rise. If it rises, something else limits the result, and a
+figure measured with few zones does not hold for many. As the reason the finding names the other traps that are found at
+this size, but not at smaller ones.
 """
 
 from __future__ import annotations
@@ -21,39 +21,41 @@ from dnsrig.text import digits
 from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 
 ORDER = 60
-TITLE = "the time does not grow in proportion to the zones"
+GROUP = "statistics"
+TITLE = "the time grows faster than the number of zones"
 SOURCE = "S1: P. Spacek, 1 to 100 thousand zones: do not assume linear behaviour (2024)"
 WEIGHT = "explains"
 LARGEST_RATIO = 1.25
-"""Cheapest repeat here to dearest repeat there, per zone. No linear law reaches it while repeats are within 11 % of it:
-1.11 / 0.89 is less."""
+"""Ratio of the fastest repeat here to the slowest repeat of a smaller size, for each zone. No linear law reaches it
+while repeats are within 11 % of it: 1.11 / 0.89 is less."""
 SMALLEST_EXCESS_S = 0.5
-"""Beyond what proportion allows: the start of a server may differ by less by chance."""
+"""Least excess over proportional growth: the start of a server may vary by less."""
 FEWEST_REPEATS = 3
-"""Of each size: with fewer there is no spread to hold a difference against."""
+"""Least number of repeats of each size: with fewer, there is no spread to compare a difference with."""
 
 
 @dataclass(frozen=True)
 class Size:
-    """What was measured of one number of zones."""
+    """The measurements with one number of zones."""
 
     variant: str
     zones: int
     trials: list[Trial]
     times_s: list[float]
-    """Of repeats at their limit, for how long they were watched: they took longer."""
+    """Times of the repeats; for repeats that reached their limit, the time until then: they took longer."""
     censored: bool
 
     @property
     def per_zone_s(self) -> tuple[float, float]:
-        """Of the cheapest and of the dearest repeat."""
+        """Time for each zone in the fastest and in the slowest repeat."""
         return min(self.times_s) / self.zones, max(self.times_s) / self.zones
 
 
 def across(run: Run) -> Iterator[tuple[str, Conclusion]]:
-    """One conclusion a row of sizes: of the size at which it stops being linear, or else of the largest that was run.
+    """One conclusion for each row of sizes: about the size at which growth stops being linear, or else about the
+    largest.
 
-    Nothing of a run whose question is not how long something takes.
+    There are no conclusions if the main metric of the run is not a time.
     """
     if describe(main_metric(run)).unit != "s":
         return
@@ -67,10 +69,10 @@ def across(run: Run) -> Iterator[tuple[str, Conclusion]]:
 
 
 def first_rise(sizes: list[Size]) -> tuple[Size, Size] | None:
-    """The first size at which a zone costs more than at a smaller one, that one first. ``sizes``: the smallest
-    first."""
+    """The first size at which a zone takes longer than at a smaller one; the smaller one comes first. ``sizes``: the
+    smallest first."""
     for number, size in enumerate(sizes):
-        # What came to its limit costs at least so much: nothing can be held against it.
+        # Sizes that reached their limit took at least that long: nothing can be compared with them.
         smaller = [other for other in sizes[:number] if not other.censored]
         if not smaller:
             continue
@@ -82,17 +84,17 @@ def first_rise(sizes: list[Size]) -> tuple[Size, Size] | None:
 
 
 def _not_found(largest: Size, measured: list[Size]) -> Conclusion:
-    """Clear where the largest size could be held against a smaller one."""
+    """Clear if the largest size could be compared with a smaller one."""
     if largest not in measured:
-        why = f"Fewer than {FEWEST_REPEATS} repeats with {largest.zones:,} zones finished or came to their limit."
+        why = f"Fewer than {FEWEST_REPEATS} repeats with {largest.zones:,} zones finished or reached their limit."
         return cannot_tell(why)
     if all(size.censored for size in measured[:-1]):
-        return cannot_tell(f"No smaller size has {FEWEST_REPEATS} repeats that all finished, to hold this one against.")
+        return cannot_tell(f"No smaller size has {FEWEST_REPEATS} repeats that all finished, to compare this one with.")
     return CLEAR
 
 
 def _rows(run: Run) -> Iterator[list[Variant]]:
-    """The variants that differ only in their number of zones, where there are two numbers or more."""
+    """The variants that differ only in their number of zones, if there are two numbers or more."""
     zones = {variant.id: run.manifest.specs[variant.id].dataset.zones for variant in run.manifest.variants}
     axes = [a for a in run.manifest.axes if all(v.parameters[a] == zones[v.id] for v in run.manifest.variants)]
     rows: dict[tuple[Scalar, ...], list[Variant]] = {}
@@ -115,7 +117,7 @@ def _size(run: Run, variant: Variant) -> Size:
 
 
 def _watched_s(trial: Trial) -> float | None:
-    """For how long a trial that came to its limit was watched, from where the time of the result begins."""
+    """How long a trial that reached its limit was watched, from the beginning of the measured time."""
     if trial.measure is None or trial.zero_ns is None:
         return None
     return (trial.measure.end.monotonic_ns - trial.zero_ns) / 1e9
@@ -126,11 +128,11 @@ def _found(before: Size, here: Size) -> Conclusion:
     ms_before, ms_here = (1e3 * statistics.median(size.times_s) / size.zones for size in (before, here))
     predicted_s, measured_s = ms_before * here.zones / 1e3, statistics.median(here.times_s)
     at_least = "at least " if here.censored else ""
-    why = f" At this size found as well: {', '.join(reasons)}." if reasons else " No other trap knows why."
+    why = f" Other traps found at this size: {', '.join(reasons)}." if reasons else " No other trap shows a reason."
     return Conclusion(
         "found",
-        summary=f"{here.zones:,} zones took {at_least}{digits(measured_s)} s (median of {len(here.times_s)}), {digits(ms_here)} ms a zone; "
-        f"with {before.zones:,} zones it was {digits(ms_before)} ms, so {digits(predicted_s)} s were to be expected.{why}",
+        summary=f"{here.zones:,} zones took {at_least}{digits(measured_s)} s (median of {len(here.times_s)}), {digits(ms_here)} ms for each zone. "
+        f"With {before.zones:,} zones it was {digits(ms_before)} ms, so {digits(predicted_s)} s were expected.{why}",
         evidence={
             "zones": here.zones,
             "predicted_s": round(predicted_s, 3),
@@ -142,7 +144,7 @@ def _found(before: Size, here: Size) -> Conclusion:
             "why": ", ".join(reasons),
         },
         metrics=(here.trials[0].record.spec.main_metric, "time_per_zone_ms", "zones_per_s"),
-        remedy="Measure with as many zones as production has, and mend what the traps named here say.",
+        remedy="Measure with as many zones as production has, and fix the problems that the traps named here report.",
     )
 
 

@@ -1,11 +1,11 @@
 """All ephemeral ports are taken, most by connections in TIME_WAIT.
 
-A connection that a host closes first keeps its port for 60 s in TIME_WAIT. One connection a zone from one address to
-one server's port 53 therefore cannot go on faster than (ports in ip_local_port_range) / 60 s; beyond it connect() fails
-with EADDRNOTAVAIL, and what failed waits for a retry timer while the CPU idles.
+A connection that a host closes first keeps its port for 60 s in TIME_WAIT. With one connection for each zone, from one
+address to port 53 of one server, the rate cannot stay above (ports in ip_local_port_range) / 60 s. Above it connect()
+fails with EADDRNOTAVAIL, and the failed transfers wait for a retry timer while the CPU idles.
 
-A full range alone is no harm: 995 zones need no more than 1,000 ports. The ports are exhausted where the log tells of
-it, or where connections stopped being opened while more zones were missing than ports were free.
+A full range alone does no harm: 995 zones need no more than 1,000 ports. Ports are exhausted if the log reports it, or
+if no more connections were opened while more zones were missing than ports were free.
 """
 
 from __future__ import annotations
@@ -18,32 +18,33 @@ from dnsrig.analysis.read import Trial
 from dnsrig.rundir import LogDrilldown, TrialRecord
 from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 
+GROUP = "limits of servers and hosts"
 TITLE = "all ephemeral ports are taken by TIME_WAIT"
 SOURCE = "S1: P. Spacek, 30,000 zones: address not available after 38 s (2024); Linux ip-sysctl, ip_local_port_range"
 WEIGHT = "explains"
 DEFAULT_RANGE = "32768 60999"
 FAILURE = "no free port"
-"""The kind of failure, by whatever words the server logs it."""
+"""The kind of failure, whatever words the server uses in its log."""
 NEARLY_ALL = 0.95
-"""Share of the ports in TIME_WAIT from which on the range counts as full: others are in use."""
+"""Share of the ports in TIME_WAIT above which the range counts as full: the others are in use."""
 PLAUSIBLE = 0.5
 """Share of one address's ports in TIME_WAIT below which the failures in the log have another cause."""
 STALL_S = 5.0
-"""How long after the wall is looked at for new connections: retry timers are longer, and TIME_WAIT ends after 60 s."""
+"""Time after the wall in which new connections are counted: retry timers are longer, and TIME_WAIT ends after 60 s."""
 STALL_SHARE = 0.25
-"""Of the rate before: below this no more connections could be opened."""
+"""Share of the earlier rate below which no more connections could be opened."""
 
 
 @dataclass(frozen=True)
 class Wall:
-    """The moment at which the range was full, and how connections went on."""
+    """The moment at which the range was full, and the connections after it."""
 
     time_s: float
-    """From exec to the first sample with nearly as many ports in TIME_WAIT as there were to be."""
+    """Time from exec to the first sample in which the number of ports in TIME_WAIT was near its peak."""
     zones_then: int
     opens_per_s_before: float | None
     opens_per_s_after: float | None
-    """Within STALL_S; None where the trial ended sooner, or samples are missing."""
+    """Rate within STALL_S; None if the trial ended sooner, or samples are missing."""
     missing: int
     """Zones that were not there STALL_S after the wall."""
 
@@ -56,26 +57,26 @@ def after(trial: Trial) -> Conclusion | None:
     if peak is None or log is None:
         return cannot_tell(f"Samples of TIME_WAIT or the log of the {trial.subject} are missing.")
     failures, ports = log.failures.get(FAILURE, 0), port_count(record)
-    # Towards another primary a port can be taken again, unless the server binds its socket first: only the log tells.
+    # Towards another primary a port can be used again, unless the server binds its socket first: only the log shows it.
     full, several = peak >= NEARLY_ALL * ports, len(record.spec.primaries) > 1
     wall = _wall(trial, ports, peak) if full and not several else None
     if failures and peak < PLAUSIBLE * ports / _addresses(record):
         return cannot_tell(
-            f"The log tells of {FAILURE} {failures:,} times, but no sample saw more than {peak:,.0f} of {ports:,} ports in "
-            "TIME_WAIT: is the address there?"
+            f"The log reports {FAILURE} {failures:,} times, but no sample has more than {peak:,.0f} of {ports:,} ports in "
+            "TIME_WAIT: does the source address exist?"
         )
     if not failures and not (wall and _stalled(record, wall, ports - peak)):
         if full and several and record.outcome != "done":
             return cannot_tell(
-                f"{peak:,.0f} of {ports:,} ports were in TIME_WAIT and not all zones came, but the log tells of no failure, and "
-                f"towards another of the {len(record.spec.primaries)} primaries a port may be taken again."
+                f"{peak:,.0f} of {ports:,} ports were in TIME_WAIT and not all zones arrived, but the log reports no failure, and "
+                f"towards another of the {len(record.spec.primaries)} primaries a port may be used again."
             )
         return CLEAR
     return _found(trial, log, int(peak), ports, wall)
 
 
 def port_count(record: TrialRecord) -> int:
-    """How many ephemeral ports the host under test has: both ends of the range counted, on all its addresses."""
+    """Number of ephemeral ports of the host under test: including both ends of the range, on all its addresses."""
     low, high = map(int, _sysctl(record, "net.ipv4.ip_local_port_range", DEFAULT_RANGE).split())
     return (high - low + 1) * _addresses(record)
 
@@ -90,9 +91,9 @@ def _sysctl(record: TrialRecord, name: str, default: str) -> str:
 
 
 def _stalled(record: TrialRecord, wall: Wall, free: float) -> bool:
-    """Whether the full range kept connections from being opened, though no log says so."""
+    """Whether the full range prevented new connections, although the log does not report it."""
     if _sysctl(record, "net.ipv4.tcp_tw_reuse", "2") == "1":
-        return False  # a port in TIME_WAIT can be taken again
+        return False  # a port in TIME_WAIT can be used again
     if wall.opens_per_s_before is None or wall.opens_per_s_after is None or wall.missing <= free:
         return False
     return wall.opens_per_s_after <= STALL_SHARE * wall.opens_per_s_before
@@ -118,7 +119,7 @@ def _wall(trial: Trial, ports: int, peak: float) -> Wall | None:
 
 
 def _opens_per_s(trial: Trial, begin_ns: int, finish_ns: int) -> float | None:
-    """Connections opened a second, by the samples between two moments."""
+    """Connections opened a second, from the samples between two moments."""
     rows = trial.series(trial.subject, "tcp", "active_opens")
     rows = rows.filter(pl.col("time_ns").is_between(begin_ns, finish_ns))
     if rows.height < 2:
@@ -132,14 +133,12 @@ def _found(trial: Trial, log: LogDrilldown, peak: int, ports: int, wall: Wall | 
     first_s = trial.since_exec_s(log.first_failure_realtime_ns.get(FAILURE))
     resolution_s = log.resolution_ns / 1e9
     each = f" (to each of {len(spec.primaries)} primaries)" if len(spec.primaries) > 1 else ""
-    met = f", from {wall.time_s:.1f} s after exec on with {wall.zones_then:,} zones done" if wall else ""
-    logged = f"; the log tells of {FAILURE} {failures:,} times" if failures else ""
+    met = f", {wall.time_s:.1f} s after exec with {wall.zones_then:,} zones done" if wall else ""
+    logged = f"; the log reports {FAILURE} {failures:,} times" if failures else ""
     if failures and first_s is not None:
         logged += f", first {first_s:.2f} s after exec (±{resolution_s:g} s)"
     if not failures and wall:
-        logged = (
-            f"; connections opened a second went from {wall.opens_per_s_before:.0f} to {wall.opens_per_s_after:.0f}"
-        )
+        logged = f"; new connections a second fell from {wall.opens_per_s_before:.0f} to {wall.opens_per_s_after:.0f}"
     return Conclusion(
         "found",
         summary=f"{peak:,} sockets in TIME_WAIT of {ports:,} ephemeral ports{each}{met}{logged}.",

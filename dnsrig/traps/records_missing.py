@@ -1,11 +1,12 @@
-"""What came is not what the primary was given: it left records out, or made some of its own.
+"""The transferred zones differ from the primary's data: the primary left records out, or added some.
 
-A server that answers sooner because it sends less looks fast. PowerDNS, for one, sends no RRSIG and no NSEC of a zone
-that it was not told is signed (metadata PRESIGNED): of a signed zone of a registry nearly half of the records.
+A server that is faster because it sends less looks fast. For example, PowerDNS sends no RRSIG and NSEC records of a
+signed zone unless its metadata marks the zone as signed (PRESIGNED); in a registry's signed zone these are nearly half
+of the records.
 
-How it is told: the instrument counts the records of each transfer; the dataset says how many there are. Not where zones
-changed meanwhile, where differences were sent, or where the primary is one of dnsrig's own, which makes its zones
-itself.
+How it is detected: the instrument counts the records of each transfer and compares them with the dataset. It does not
+examine trials in which zones changed, differences were sent, or the primary is one of dnsrig's own, which generates its
+zones itself.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from dnsrig.analysis.read import Trial
 from dnsrig.traps import CLEAR, JUDGED, Conclusion
 
 ORDER = 45
-TITLE = "other records than those of the zones"
+GROUP = "zone transfers"
+TITLE = "transfers lack records, or have extra ones"
 SOURCE = "measured: PowerDNS 5.1.5 sent 91,371 of the 163,271 records of a signed zone; its documentation, domain metadata, PRESIGNED"
 WEIGHT = "invalidates"
 
@@ -31,11 +33,11 @@ def after(trial: Trial) -> Conclusion | None:
         return CLEAR
     return Conclusion(
         "found",
-        summary=f"{came:,} records came where the zones have {wanted:,}: {came / wanted:.1%}. The figure is that of other zones.",
+        summary=f"{came:,} records arrived, but the zones have {wanted:,}: {came / wanted:.1%}. The figure describes different zones.",
         evidence={"records": came, "records_of_the_zones": wanted, "percent": round(100 * came / wanted, 2)},
         metrics=(trial.record.spec.main_metric, "records_per_s", "transferred_mb_per_s"),
-        remedy="Do not compare it with servers that sent all. Transfer a zone by hand, see which types are missing, and which setting of the primary "
-        "they are for.",
+        remedy="Do not compare it with servers that sent all records. Transfer a zone by hand, and find out which types are missing and which "
+        "setting of the primary controls them.",
     )
 
 

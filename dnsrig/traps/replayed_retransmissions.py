@@ -1,8 +1,8 @@
-"""Queries that clients had sent again were replayed, though this server had answered the first.
+"""Repeated queries of clients were replayed, although this server had answered the first ones.
 
-A client asks again because no answer came in time: a packet was lost, or the captured server was slow. A replay that
-sends these queries as captured asks a server that answers at once for the same twice. It gets a rate that its clients
-would not have made, and answers from its cache that no client would have asked for.
+A client repeats a query when no answer came in time: a packet was lost, or the captured server was slow. A replay that
+sends these queries as captured asks twice, although the server answers at once. The server gets a rate that its clients
+would not have produced, and answers from its cache that no client would have asked for.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 from dnsrig.traps._replayed import replayed
 
 ORDER = 60
-TITLE = "retransmissions replayed although answered"
+GROUP = "resolvers and replayed traffic"
+TITLE = "clients' repeated queries were replayed although answered"
 SOURCE = "RFC 1035 §4.2.1; BIND's own count of duplicate queries in 36.8 G queries of a resolver's clients is 0.8 %"
 SHARE = 0.02
-"""Of the queries: more than twice what is usual."""
+"""Largest share of the queries: more than twice the usual one."""
 ANSWERED_SHARE = 0.9
-"""Of the queries of the replay: a server that answers fewer would have been asked again, too."""
+"""Least share of answered queries of the replay: a server that answers fewer would also get repeated queries."""
 
 
 def after(trial: Trial) -> Conclusion | None:
@@ -26,14 +27,14 @@ def after(trial: Trial) -> Conclusion | None:
     if trial.record.spec.options.get("retransmissions") == "off":
         return CLEAR
     if not stream.queries or not trial.load.sent:
-        return cannot_tell("It is not known how many queries of the stream were sent again.")
+        return cannot_tell("It is not known how many queries of the stream are repeated ones.")
     share, answered = stream.retransmissions / stream.queries, trial.load.answered / trial.load.sent
     if share <= SHARE or answered < ANSWERED_SHARE:
         return CLEAR
     return Conclusion(
         "found",
-        summary=f"{stream.retransmissions:,} of {stream.queries:,} queries of the stream ({share:.1%}) were sent again by their clients. "
-        f"They were replayed, though the server answered {answered:.1%} of what it was asked.",
+        summary=f"{stream.retransmissions:,} of {stream.queries:,} queries of the stream ({share:.1%}) are repeated queries of clients. "
+        f"They were replayed, although the server answered {answered:.1%} of its queries.",
         evidence={
             "retransmissions": stream.retransmissions,
             "queries": stream.queries,

@@ -1,9 +1,9 @@
-"""A secondary answered before its database had the zones, and those who asked got SERVFAIL.
+"""A secondary answered before its database had the zones, and its clients got SERVFAIL.
 
-A replica that starts is empty until it has taken a snapshot of its original, and answers queries meanwhile like any
-database. A secondary that reads from it starts as well, answers every query, and says SERVFAIL for zones that it cannot
-find. A check that asks only whether the server answers calls it ready; resolvers go elsewhere or fail. It recovers by
-itself when it hears of the zones, or when it tries again.
+A new replica is empty until it has copied a snapshot of its original, and meanwhile answers queries like any database.
+A secondary that reads from it starts too, answers every query, and returns SERVFAIL for zones that it cannot find. A
+health check that accepts any answer takes it for ready; resolvers use another server or fail. The secondary recovers by
+itself when it is notified of the zones, or when it tries again.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from dnsrig.analysis.read import Trial
 from dnsrig.text import digits
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
-TITLE = "the replica was not in sync yet: SERVFAIL until it was"
+GROUP = "zone transfers"
+TITLE = "the secondary answered SERVFAIL until its replica was in sync"
 SOURCE = "measured: Knot DNS 3.5.8 with Redis 8.0.6 and Valkey 9.1.2"
 WEIGHT = "explains"
 SHORTEST_S = 0.1
-"""Before so long nobody would have sent traffic there."""
+"""Shorter times do not matter: no traffic would have arrived yet."""
 
 
 def after(trial: Trial) -> Conclusion | None:
@@ -26,7 +27,7 @@ def after(trial: Trial) -> Conclusion | None:
         return None
     told, probe = record.instruments.get(replication.REPLICA), record.instruments.get("probe")
     if told is None or probe is None or probe.get("first_answer_ns") is None or trial.exec_ns is None:
-        return cannot_tell("It is not known when the secondary answered first, or when the replica had everything.")
+        return cannot_tell("It is not known when the secondary answered first, or when the replica had all zones.")
     stored_ns = told.get("stored_ns") or (trial.measure and trial.measure.end.monotonic_ns)
     refused = probe.get("answers", {}).get("servfail", 0)
     too_early_s = ((stored_ns or 0) - probe["first_answer_ns"]) / 1e9
@@ -53,9 +54,9 @@ def _found(trial: Trial, too_early_s: float, refused: int) -> Conclusion:
     return Conclusion(
         "found",
         summary=f"The secondary answered after {digits(since['first_answer_s'] or 0.0)} s, but its database was {in_sync}: for {digits(too_early_s)} s it "
-        f"was asked for zones that it did not all have. {refused:,} of probe's queries were answered SERVFAIL.",
+        f"did not have all zones. It answered {refused:,} of probe's queries with SERVFAIL.",
         evidence={**since, "too_early_s": round(too_early_s, 3), "servfail_answers": refused},
         metrics=(trial.record.spec.main_metric, "first_answer_s", "stored_s"),
-        remedy="Start the secondary, or announce its address, when the replica says `master_link_status:up`; let checks ask for a zone, not for any "
-        "answer.",
+        remedy="Start the secondary, or announce its address, when the replica reports `master_link_status:up`. Let health checks query a zone, "
+        "and not accept any answer.",
     )

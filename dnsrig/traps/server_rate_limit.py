@@ -1,7 +1,7 @@
-"""A server's own limit decides the result, while its CPU idles.
+"""A limit of the server itself decides the result, while its CPU idles.
 
-BIND's secondary sends 20 SOA queries a second (serial-query-rate): 10,000 zones then take 500 s on any machine. The
-signs: zones become ready at the very rate that a setting allows, and the server's CPU is mostly idle.
+As a secondary, BIND sends 20 SOA queries a second (serial-query-rate), so 10,000 zones take 500 s on any machine. The
+signs: zones become ready at exactly the rate that a setting allows, and the server's CPU is mostly idle.
 """
 
 from __future__ import annotations
@@ -9,15 +9,16 @@ from __future__ import annotations
 from dnsrig.analysis.read import Trial
 from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 
-TITLE = "a limit that the server sets itself decides the result"
+GROUP = "limits of servers and hosts"
+TITLE = "a limit of the server decides the result"
 SOURCE = "BIND 9 Administrator Reference Manual, serial-query-rate"
 WEIGHT = "explains"
 RATE_TOLERANCE = 0.15
-"""How near the rate must be to what the setting allows."""
+"""Largest relative difference between the rate and the rate that the setting allows."""
 IDLE_BELOW = 0.5
 """Share of one CPU below which the server was waiting rather than working."""
 FEWEST_ZONES = 50
-"""With fewer zones than this a rate says nothing: BIND, for one, lets go ten zones each half a second."""
+"""Least number of zones for a meaningful rate: BIND, for one, starts ten zones every half second."""
 
 
 def after(trial: Trial) -> Conclusion | None:
@@ -29,10 +30,10 @@ def after(trial: Trial) -> Conclusion | None:
     if not limits:
         return CLEAR
     if record.spec.dataset.zones < FEWEST_ZONES:
-        return cannot_tell(f"With fewer than {FEWEST_ZONES} zones there is no rate to hold against a limit.")
+        return cannot_tell(f"With fewer than {FEWEST_ZONES} zones there is no rate to compare with a limit.")
     rate, busy = steady_rate(trial), cpu_share(trial)
     if rate is None or busy is None:
-        return cannot_tell("No samples of CPU time, or too few zones seen, to hold a rate against.")
+        return cannot_tell("There are no samples of CPU time, or too few zones became ready to compute a rate.")
     for limit in limits:
         assert limit.zones_per_s is not None
         if abs(rate / limit.zones_per_s - 1) <= RATE_TOLERANCE and busy < IDLE_BELOW:
@@ -56,7 +57,7 @@ def after(trial: Trial) -> Conclusion | None:
 
 
 def steady_rate(trial: Trial) -> float | None:
-    """Zones a second between the first and the ninth tenth of the zones seen: without start and tail."""
+    """Zones a second between the first and the last tenth of the zones: without start and tail."""
     seen = trial.zones["seen_ns"].drop_nulls().sort()
     if len(seen) < FEWEST_ZONES:
         return None

@@ -1,8 +1,8 @@
-"""The server answered nothing for nearly the whole time, so the result is the time of its start.
+"""The server gave no answer for most of the time, so the result is its start-up time.
 
-Some servers bind their socket and then leave every query waiting until all zones are loaded, or tried once. The
-transfers may have been finished long before: Knot DNS looks only now and then whether it may begin to answer, and a
-cold start of 100 zones takes 30 ms or 210 ms depending on when it looks.
+Some servers bind their socket but leave every query waiting until all zones are loaded, or tried once. The transfers
+may have finished long before: Knot DNS checks only from time to time whether it may begin to answer, so a cold start of
+100 zones takes 30 ms or 210 ms, depending on the moment of that check.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from dnsrig.analysis.read import Trial
 from dnsrig.rundir import ServerRecord
 from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 
-TITLE = "the server was silent until the end: its start was measured"
+GROUP = "limits of servers and hosts"
+TITLE = "the server gave no answer until the end: its start was measured"
 SOURCE = "Knot DNS, src/utils/knotd/main.c, check_loaded(); measured with Knot DNS 3.5.8"
 LARGEST_SHARE = 0.8
-"""Of the whole time before the first answer: from here on the start decides the result."""
+"""Share of the whole time before the first answer above which the start decides the result."""
 SHORTEST_S = 0.1
 """A start as fast as this is not remarkable."""
 
@@ -24,10 +25,10 @@ def after(trial: Trial) -> Conclusion | None:
     record = trial.record
     server = trial.server
     if record.outcome != "done" or server is None or not trial.is_cold_start or floor_ns(trial) is not None:
-        return None  # of a primary the start is what was asked for, and the instrument answers nobody
+        return None  # for a primary the start is the question, and the instrument gives no answers
     whole_s, first_s = trial.time_s, trial.value("first_answer_s")
     if not whole_s or first_s is None:
-        return cannot_tell("There is no time of the first answer.")
+        return cannot_tell("The time of the first answer is missing.")
     share = first_s / whole_s
     if share < LARGEST_SHARE or first_s < SHORTEST_S:
         return CLEAR
@@ -46,7 +47,7 @@ def after(trial: Trial) -> Conclusion | None:
 
 def _cause(server: ServerRecord) -> str:
     settings = [f"{limit.setting} = {limit.value}" for limit in server.limits if limit.effect == "silent-start"]
-    return f": its setting {settings[0]} keeps it silent until all zones are there" if settings else ""
+    return f": its setting {settings[0]} makes it wait with answers until all zones are there" if settings else ""
 
 
 def _remedy(server: ServerRecord) -> str:
@@ -54,5 +55,5 @@ def _remedy(server: ServerRecord) -> str:
     return (
         known[0]
         if known
-        else "Compare sizes at which the start is a small part of the time, or measure the start by itself."
+        else "Compare sizes at which the start is a small part of the time, or measure the start separately."
     )

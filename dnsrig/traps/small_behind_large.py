@@ -1,12 +1,13 @@
 """A small zone waited for a large one on the same connection.
 
-A primary that answers in order sends the whole of a large zone before the small one that was asked for after it. The
-protocol lets it answer in any order and even mix the messages of several transfers, for each carries the id of its
-query; few do. So a change of a small zone is late by the time that the large one takes, and the time of a transfer says
-nothing of its own zone.
+A primary that answers in order sends the whole of a large zone before a small one that was requested after it. The
+protocol allows answers in any order, and even mixed messages of several transfers, because each message has the id of
+its query; few servers use this. So a change of a small zone is delayed by the time of the large transfer, and its
+transfer time depends on another zone.
 
-How it is told: a transfer was asked for before the last message of another one on its connection, at least twenty times
-as large, its own first message came after that, and most of its wait was while the large one was being sent.
+How it is detected: a transfer was requested before the last message of another transfer on its connection, which is at
+least twenty times as large; its own first message arrived after that; and most of its wait passed while the large zone
+was sent.
 """
 
 from __future__ import annotations
@@ -21,33 +22,34 @@ from dnsrig.text import digits
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
 ORDER = 42
+GROUP = "zone transfers"
 TITLE = "small zones waited behind a large one on the same connection"
 SOURCE = "RFC 5936, 4.1; RFC 9103, 6; measured: BIND interleaves, Knot DNS, NSD and PowerDNS answer in order"
 WEIGHT = "explains"
 TIMES_LARGER = 20
-"""In bytes, from which one zone is large beside another."""
+"""Ratio of sizes in bytes above which one zone is large compared with another."""
 MOST_LARGE = 100
-"""Zones that are looked behind, the largest first."""
+"""Number of large zones that are examined, the largest first."""
 SHORTEST_MS = 10.0
-"""A wait that matters to nobody is no trap."""
+"""Shortest wait that matters."""
 LEAST_PART = 0.5
-"""Of the wait for the first message, in which the large one was being sent."""
+"""Least part of the wait for the first message in which the large zone was being sent."""
 
 
 @dataclass(frozen=True)
 class Queue:
-    """Small transfers that waited, and what they waited for."""
+    """Small transfers that waited, and the large ones before them."""
 
     waits_ns: pl.Series
-    """For the first message, of each."""
+    """The wait of each for its first message."""
     behind: int
-    """Large transfers that were waited for."""
+    """Number of large transfers that others waited for."""
     nbytes: int
-    """Of the largest of these."""
+    """Size of the largest one."""
     zone: str
-    """Its name: untrusted text."""
+    """Name of the largest one: untrusted text."""
     others_ns: float | None
-    """Median wait of the transfers that were behind no large one; None where there is none."""
+    """Median wait of transfers without a large one before them; None if there are no such transfers."""
 
 
 def after(trial: Trial) -> Conclusion | None:
@@ -61,7 +63,7 @@ def after(trial: Trial) -> Conclusion | None:
 
 
 def queue_of(rows: pl.DataFrame) -> Queue | None:
-    """``rows``: those of `Trial.transfers`. None where nothing waited so."""
+    """``rows``: as in `Trial.transfers`. None if no small transfer waited."""
     answered = rows.with_row_index("row").filter(pl.col("first_ns") > 0)
     names = ("row", "zone", "bytes", "asked_ns", "first_ns", "last_ns")
     largest = answered.sort("bytes", descending=True).head(MOST_LARGE)
@@ -100,9 +102,7 @@ def _found(trial: Trial, queue: Queue) -> Conclusion:
     median_ms = transfers.number(queue.waits_ns.median()) / 1e6
     longest_ms = transfers.number(queue.waits_ns.max()) / 1e6
     others_ms = None if queue.others_ns is None else queue.others_ns / 1e6
-    beside = (
-        "" if others_ms is None else f"; behind no such zone a transfer waited {digits(others_ms)} ms in the median"
-    )
+    beside = "" if others_ms is None else f"; other transfers waited {digits(others_ms)} ms in the median"
     large = "a zone" if queue.behind == 1 else f"{queue.behind:,} zones"
     return Conclusion(
         "found",
@@ -118,6 +118,6 @@ def _found(trial: Trial, queue: Queue) -> Conclusion:
             "largest_zone": queue.zone,
         },
         metrics=(trial.record.spec.main_metric, "transfer_p50_ms", "transfer_p99_ms"),
-        remedy="Take large zones on a connection of their own (`--set options.connections=...` spreads them by chance only), or use a primary "
-        "that interleaves; a window helps nothing here.",
+        remedy="Transfer large zones on a separate connection (`--set options.connections=...` spreads them only by chance), or use a primary "
+        "that interleaves. A window does not help here.",
     )

@@ -1,23 +1,22 @@
-"""The buffers of the sockets bound the throughput, not the path and not congestion control.
+"""The socket buffers limited the throughput, not the path and not congestion control.
 
-To fill a path, bandwidth × delay must be under way, and all of it is kept by the sender until it is acknowledged and
-has room at the receiver. Buffers begin with the second number of tcp_wmem and tcp_rmem and grow by themselves up to the
-third; a path that is longer or wider than the third allows for stays half empty, whatever the algorithm. The sender's
-grows with its congestion window, at once. The receiver's follows what its application read in the last round trip
-(tcp(7), tcp_moderate_rcvbuf): over a long path with loss that takes tens of seconds, and until then it is the second
-number that decides, however large the third is. A server that sets a buffer itself (SO_SNDBUF, SO_RCVBUF; socket(7))
-has just that: the kernel lets it grow no more.
+To fill a path, bandwidth × delay bytes must be in flight. The sender keeps all of them until they are acknowledged, and
+the receiver must have room for them. Buffers begin with the second number of tcp_wmem and tcp_rmem, and the kernel lets
+them grow up to the third. A path that needs more than the third number stays partly empty, whatever the algorithm. The
+sender's buffer grows at once, with its congestion window. The receiver's buffer follows the amount that its application
+read in the last round trip (tcp(7), tcp_moderate_rcvbuf). Over a long path with loss that takes tens of seconds; until
+then the second number decides, however large the third is. If a server sets a buffer itself (SO_SNDBUF, SO_RCVBUF;
+socket(7)), the buffer keeps that size: the kernel no longer lets it grow.
 
-How it is told: less than bandwidth × delay was under way, where the rate is known; and the kernel of the sender counts
-the time in which it had something to send, and of it the time in which nothing but the window of the receiver, or the
-room in its own buffer, held it back (TCP_INFO, tcp(7)). It does not always see the second: so a buffer also counts as
-full where most of what it may hold is written, all of it is under way, and the congestion window has room for more. A
-receiving application that does not read closes the window too: then bytes wait at the receiver, and that is another
-story.
+How it is detected: less than bandwidth × delay was in flight (if the rate is known), and the sender's kernel reports
+that the receiver's window, or the room in the sender's own buffer, was the only limit for a large part of the time in
+which the sender had something to send (TCP_INFO, tcp(7)). The kernel does not always notice the latter. So a buffer
+also counts as full if most of its capacity is used, all of it is in flight, and the congestion window has room for
+more. A receiving application that does not read closes the window too; then bytes wait at the receiver, which is not
+this trap.
 
-A resolver is not judged. What it asks and answers over TCP is messages of at most 65,535 bytes, with nothing between
-them to fill a path with; by default a receive buffer begins with twice as much, and a send buffer grows with the
-congestion window.
+A resolver is not examined. Its TCP messages have at most 65,535 bytes each, with nothing between them that could fill a
+path. By default a receive buffer begins with twice that size, and a send buffer grows with the congestion window.
 """
 
 from __future__ import annotations
@@ -33,40 +32,40 @@ from dnsrig.text import digits
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
 ORDER = 42
+GROUP = "the network and TCP"
 TITLE = "socket buffers below bandwidth × delay"
 SOURCE = "RFC 7323, 1.1; tcp(7), tcp_rmem and tcp_wmem; S4: M. Prause: network tuning (2015)"
 WEIGHT = "explains"
 SEND_SYSCTL, RECEIVE_SYSCTL = "net.ipv4.tcp_wmem", "net.ipv4.tcp_rmem"
 LEAST_SHARE = 0.2
-"""Of the time in which the sender had something to send: from here on buffers decide."""
+"""Share of the time in which the sender had something to send above which buffers decide the throughput."""
 LONG_MS = 10.0
-"""Round trips from here on; on a short path a full buffer says only that the application writes faster than the other
-reads."""
+"""Shortest round trip that is examined. On a short path a full buffer shows only that the application writes faster
+than the other one reads."""
 FULL_SHARE = 0.5
-"""Of the largest send buffer: with so much written it is full, for the kernel counts what it needs beside the bytes."""
+"""Share of the largest send buffer above which it is full: the kernel also counts its own overhead."""
 WINDOW_ROOM = 1.1
-"""So many times what is under way is the congestion window, and it is not the window that holds back."""
+"""Least ratio of the congestion window to the bytes in flight at which the window is not the limit."""
 GROWN_SHARE = 0.25
-"""Of the largest receive buffer: where so much was under way, the buffer had grown to its end. About half of it is for
-the bytes themselves (ip-sysctl, tcp_adv_win_scale = 1), and a socket that is listed every 0.2 s is seldom seen at its
-fullest."""
+"""Share of the largest receive buffer in flight above which the buffer had grown to its full size. About half of it is
+for the bytes themselves (ip-sysctl, tcp_adv_win_scale = 1), and a listing every 0.2 s rarely catches the peak."""
 LISTINGS_MIN = 5
-"""A second of them: time for a buffer to grow, were it the kernel's."""
+"""Least number of listings, one second: enough for a buffer to grow if the kernel controls it."""
 UNREAD_SHARE = 0.25
-"""Of what is under way: a receiver with so much waiting to be read is slow itself."""
+"""Share of the bytes in flight above which unread bytes show that the receiver itself is slow."""
 
 
 @dataclass(frozen=True)
 class Bound:
-    """What held a sender back, as shares of the time in which it had something to send."""
+    """The sender's limits, as shares of the time in which it had something to send."""
 
     busy_s: float
     by_receiver: float
     by_sender: float
     in_flight_bytes: float
-    """Most that was under way at a listing."""
+    """Largest number of bytes in flight at a listing."""
     unread_bytes: float
-    """Median of what waited at the receiver."""
+    """Median number of unread bytes at the receiver."""
 
     @property
     def reader_is_slow(self) -> bool:
@@ -83,18 +82,18 @@ def after(trial: Trial) -> Conclusion | None:
     sizes = buffer_bytes(trial, flow.sender, SEND_SYSCTL)
     bound = bound_of(flow, sizes[2] if sizes else None)
     if bound.busy_s <= 0:
-        return cannot_tell("The kernel does not count what held the sender back (Linux 4.10 and later do).")
+        return cannot_tell("The kernel does not count why the sender had to wait (Linux 4.10 and later do).")
     path = sockets.path_of(trial, flow)
     wanted = None if path is None else sockets.in_flight_bytes(path, flow.round_trip_ms)
     if max(bound.by_receiver, bound.by_sender) < LEAST_SHARE or bound.reader_is_slow:
         return CLEAR
     if wanted is not None and bound.in_flight_bytes >= wanted:
-        return CLEAR  # more would only wait in a queue
+        return CLEAR  # more bytes would only wait in a queue
     return _found(trial, flow, bound, flow.round_trip_ms, wanted)
 
 
 def buffer_bytes(trial: Trial, host: str, sysctl: str) -> tuple[int, int, int] | None:
-    """The three numbers of tcp_rmem or tcp_wmem of a host: least, first, largest; None where they are not known."""
+    """The three numbers of tcp_rmem or tcp_wmem of a host: least, first, largest; None if they are not known."""
     words = (sockets.sysctl_of(trial, host, sysctl) or "").split()
     if len(words) != 3 or not all(word.isdecimal() for word in words):
         return None
@@ -103,7 +102,7 @@ def buffer_bytes(trial: Trial, host: str, sysctl: str) -> tuple[int, int, int] |
 
 
 def bound_of(flow: Flow, buffer_bytes: int | None = None) -> Bound:
-    """``buffer_bytes``: the largest send buffer, where it is known."""
+    """``buffer_bytes``: the largest send buffer, if known."""
     busy_us = growth(flow.sent, "busy_us")
     under_way = (pl.col("unacked").cast(pl.Int64) * pl.col("mss_bytes")).alias("bytes")
     unread = flow.received["receive_queue_bytes"].median()
@@ -117,12 +116,12 @@ def bound_of(flow: Flow, buffer_bytes: int | None = None) -> Bound:
 
 
 def _full_share(flow: Flow, buffer_bytes: int | None) -> float:
-    """Of the listings with something to send, those in which a full send buffer alone held the sender back."""
+    """Share of the listings with something to send in which a full send buffer was the only limit."""
     written = pl.col("send_queue_bytes").cast(pl.Int64)
     busy = flow.sent.filter(written > 0)
     if buffer_bytes is None or busy.is_empty():
         return 0.0
-    # What is written and not under way is less than a segment and the one that is being filled.
+    # Bytes that are written but not in flight are fewer than one segment plus the one that is being filled.
     all_under_way = written <= (pl.col("unacked").cast(pl.Int64) + 2) * pl.col("mss_bytes")
     window_has_room = pl.col("cwnd") >= WINDOW_ROOM * pl.col("unacked")
     full = busy.filter(all_under_way & window_has_room & (written >= FULL_SHARE * buffer_bytes))
@@ -134,15 +133,15 @@ def _found(trial: Trial, flow: Flow, bound: Bound, round_trip_ms: float, wanted:
     receiver_binds = bound.by_receiver >= bound.by_sender
     rows = flow.received["receive_buffer_bytes"] if receiver_binds else flow.sent["send_buffer_bytes"]
     what = f"the window of the {flow.receiver}" if receiver_binds else f"the send buffer of the {flow.sender}"
-    beside = "" if wanted is None else f", where the path has room for {digits(wanted / 1e3)} kB"
+    beside = "" if wanted is None else f", while the path has room for {digits(wanted / 1e3)} kB"
     host, sysctl = (flow.receiver, RECEIVE_SYSCTL) if receiver_binds else (flow.sender, SEND_SYSCTL)
     sizes = buffer_bytes(trial, host, sysctl)
     own = set_by_server(rows, sizes)
     still_small = receiver_binds and sizes is not None and bound.in_flight_bytes < GROWN_SHARE * sizes[2]
     return Conclusion(
         "found",
-        summary=f"For {max(bound.by_receiver, bound.by_sender):.0%} of the time in which the {flow.sender} had something to send, only {what} held "
-        f"it back: at most {digits(bound.in_flight_bytes / 1e3)} kB were under way over {digits(round_trip_ms)} ms{beside}.",
+        summary=f"For {max(bound.by_receiver, bound.by_sender):.0%} of the time in which the {flow.sender} had something to send, only {what} limited "
+        f"it: at most {digits(bound.in_flight_bytes / 1e3)} kB were in flight over {digits(round_trip_ms)} ms{beside}.",
         evidence={
             "limited_by_receive_window_percent": round(100 * bound.by_receiver, 1),
             "limited_by_send_buffer_percent": round(100 * bound.by_sender, 1),
@@ -162,11 +161,11 @@ def _found(trial: Trial, flow: Flow, bound: Bound, round_trip_ms: float, wanted:
 
 
 def set_by_server(nbytes: pl.Series, sizes: tuple[int, int, int] | None) -> int | None:
-    """The size of a buffer, from what it was at each listing, if the server set it; None if the kernel let it grow, or
+    """The size of a buffer, from its sizes at each listing, if the server set it; None if the kernel let it grow, or if
     it is not known.
 
-    One that the kernel sees to is not the same throughout while it binds, unless it is as in the beginning or has
-    reached the largest.
+    A buffer that the kernel controls does not keep its size while it is the limit, unless it has its first or its
+    largest size.
     """
     known = nbytes.filter(nbytes > 0)
     if sizes is None or known.len() < LISTINGS_MIN or known.n_unique() != 1:
@@ -177,22 +176,22 @@ def set_by_server(nbytes: pl.Series, sizes: tuple[int, int, int] | None) -> int 
 
 def _give_back(host: str, sysctl: str, own: int) -> str:
     return (
-        f"The server on host {host} set this buffer to {own:,} bytes itself, so the kernel does not let it grow: see whether it has a setting for that. "
-        f"One that raises a default which it takes for too small leaves the buffer to the kernel as soon as the second number of {sysctl} "
-        f'is larger than that (hosts.{host}.sysctls."{sysctl}" = "4096 {own} …").'
+        f"The server on host {host} set this buffer to {own:,} bytes itself, so the kernel does not let it grow: check whether it has a setting for that. "
+        f"A server that only raises small buffers leaves this one to the kernel if the second number of {sysctl} "
+        f'is larger (hosts.{host}.sysctls."{sysctl}" = "4096 {own} …").'
     )
 
 
 def _remedy(host: str, sysctl: str, still_small: tuple[int, int, int] | None, wanted: float | None) -> str:
-    """``still_small``: the sizes of a buffer that had not grown to its end."""
+    """``still_small``: the sizes of a buffer that had not grown to its full size."""
     where = f'of {sysctl} on the {host} to twice bandwidth × delay (hosts.{host}.sysctls."{sysctl}")'
-    own = "see that the server does not set a buffer of its own"
+    own = "check that the server does not set a size of its own"
     if still_small is None:
         return f"Raise the third number {where}, and {own}."
     _, first, largest = still_small
     if wanted is not None and largest < 2 * wanted:
         return f"Raise the second and the third number {where}, and {own}."
     return (
-        f"Raise the second number {where}: the buffer begins with {first:,} bytes and had not grown far when it bound; the third number, {largest:,}, "
-        f"was not what bound. And {own}."
+        f"Raise the second number {where}: the buffer begins with {first:,} bytes and had grown little when it was the limit; the third number, {largest:,}, "
+        f"was not the limit. And {own}."
     )

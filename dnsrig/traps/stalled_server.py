@@ -1,14 +1,14 @@
-"""The whole server stood still: for a while nobody had an answer, whichever client asked.
+"""The whole server stood still: for a while no client got an answer.
 
-Percentiles do not tell this from queries that are slow one by one, and counts of an interval of a second hide what
-lasts 300 ms. Told by the times of the answers: a stall lasts 50 ms and 20 times as long as two answers lie apart in the
-mean, ten queries or more were sent in its first half, and with the share of slow queries that the trial has, a
-thousandth at most is the chance that one such time comes about by itself.
+Percentiles do not distinguish this from single slow queries, and counts for each second hide a stall of 300 ms. So the
+trap examines the times of the answers. A stall lasts at least 50 ms and 20 times the mean distance between two answers,
+at least ten queries were sent in its first half, and the probability that one such time occurs by chance, with the
+trial's share of slow queries, is at most 0.001.
 
-Said is how often and how long; how much CPU the server's host used meanwhile, and whether it waited for I/O or for a
-CPU; what began just before more often than chance lets expect (an update from the catalog, a transfer of it, a reload,
-from the server's log; a change, a transfer of ours); and, where its stacks were sampled (`profile = true`), which
-functions ran during the stalls more than outside.
+The finding contains the number and length of the stalls; how much CPU the server's host used meanwhile, and whether it
+waited for I/O or for a CPU; which events began just before stalls more often than by chance (from the server's log: an
+update from the catalog, a transfer of the catalog, a reload; from dnsrig: a change, a transfer by the instrument); and,
+if stacks were sampled (`profile = true`), which functions ran more during stalls than otherwise.
 """
 
 from __future__ import annotations
@@ -25,28 +25,29 @@ from dnsrig.rundir import Scalar
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell, of_servers
 
 ORDER = 44
+GROUP = "stalls and warm-up"
 TITLE = "the whole server stood still"
-SOURCE = "S2: P. Spacek, in search of latency, test 3: BIND 9.18.10 while its catalog changes, mended by 9.18.13 (2023)"
+SOURCE = "S2: P. Spacek, in search of latency, test 3: BIND 9.18.10 while its catalog changes, fixed by 9.18.13 (2023)"
 WEIGHT = "explains"
 MOSTLY = 50.0
-"""Percent of the time, from which a server did this and nothing else."""
+"""Percentage of the time above which this was the server's only activity."""
 SAMPLES_OF_WATCH = 2
-"""Intervals of `watch` that stalls must last together before its counters are split."""
+"""Least total length of the stalls, in intervals of `watch`, for which its counters are split."""
 FEWEST_STACKS = 20
 LONG_SHARE = 0.1
-"""Of the longest stall, from which one is long, too."""
+"""Share of the longest stall above which a stall is long, too."""
 FUNCTIONS = 3
-"""That are named."""
+"""Number of functions that are named."""
 
 
 def after(trial: Trial) -> Conclusion | None:
     if not trial.load.has_latencies or trial.record.outcome not in JUDGED:
         return None
     if trial.load.model == "closed":
-        return cannot_tell("In a closed loop nobody asks a server that does not answer: give it a rate.")
+        return cannot_tell("In a closed loop no queries are sent while the server does not answer: set a rate.")
     found = stalls_of(trial)
     if found is None:
-        return cannot_tell("There is no answers.arrow (a run of an earlier version), or no answer in it.")
+        return cannot_tell("There is no answers.arrow (a run of an earlier version), or it is empty.")
     return _found(trial, found) if found.found else CLEAR
 
 
@@ -54,7 +55,7 @@ def _found(trial: Trial, found: Stalls) -> Conclusion:
     spent, before, ran = spent_percent(trial, found), what_preceded(trial, found), what_ran(trial, found)
     durations = [stall.duration_ns / 1e6 for stall in found.found]
     asked = sum(stall.asked for stall in found.found)
-    summary = f"{_times(durations)} nobody had an answer, {found.share:.1%} of the time; {asked:,} queries were sent meanwhile. "
+    summary = f"{_times(durations)} no client got an answer: {found.share:.1%} of the time. {asked:,} queries were sent meanwhile. "
     return Conclusion(
         "found",
         summary=summary
@@ -88,7 +89,7 @@ def _times(durations: list[float]) -> str:
 
 
 def spent_percent(trial: Trial, found: Stalls) -> dict[str, Scalar | None]:
-    """CPU of the server's host in percent of a core, and the share of the time in which it waited; None where it is not
+    """CPU time of the server's host in percent of a core, and the share of the time in which it waited; None if not
     known."""
     counters = {
         "cpu": ("cgroup", "cpu_usage_us"),
@@ -111,7 +112,7 @@ def spent_percent(trial: Trial, found: Stalls) -> dict[str, Scalar | None]:
 def _spent_in_words(trial: Trial, spent: Mapping[str, Scalar | None]) -> str:
     cpu, io_wait, cpu_wait = (spent.get(f"{name}_percent") for name in ("cpu", "io_wait", "cpu_wait"))
     if not isinstance(cpu, int | float):
-        return "How much CPU it used meanwhile is not known: there are no samples, or too few."
+        return "Its CPU use meanwhile is not known: there are no samples, or too few."
     waited = [(io_wait, "I/O"), (cpu_wait, "a CPU")]
     told = [
         f"waited for {what} {share:.0f} % of the time"
@@ -126,23 +127,23 @@ def _spent_in_words(trial: Trial, spent: Mapping[str, Scalar | None]) -> str:
         return f"{sentence}: it was computing."
     if any(isinstance(share, int | float) and share >= MOSTLY for share, _ in waited):
         return f"{sentence}."
-    return f"{sentence}: it waited for something else, as a lock, a timer or another host."
+    return f"{sentence}: it waited for something else, such as a lock, a timer or another host."
 
 
 # What came before
 
 
 def what_preceded(trial: Trial, found: Stalls) -> Preceding | None:
-    """Of the long stalls: a short one may have another cause."""
+    """Events just before long stalls; short ones may have another cause."""
     long = [stall.start_ns for stall in found.found if stall.duration_ns >= LONG_SHARE * found.longest_ns]
     return preceding(long, events_of(trial), found.others)
 
 
 def events_of(trial: Trial) -> dict[str, list[int]]:
-    """When what may hold a server up began, by kind; monotonic ns."""
+    """Start times of events that may delay a server, by kind; monotonic ns."""
     rows = {
         "change accepted by the primary": trial.changes["accepted_ns"],
-        "transfer asked for by us": trial.transfers["asked_ns"],
+        "transfer requested by the instrument": trial.transfers["asked_ns"],
     }
     events = {kind: column.drop_nulls().to_list() for kind, column in rows.items()}
     if trial.anchors:
@@ -153,11 +154,11 @@ def events_of(trial: Trial) -> dict[str, list[int]]:
 
 def _before_in_words(before: Preceding | None) -> str:
     if before is None:
-        return "Nothing that was recorded comes just before them more often than by chance."
+        return "No recorded event comes just before them more often than by chance."
     each = f"{before.before} of {before.moments} long ones" if before.moments > 1 else "The longest"
     when = f"{before.delay_ns / 1e6:,.0f} ms after" if before.delay_ns > 0 else "with"
     chance = "p < 0.0001" if before.p < 0.0001 else f"p = {before.p:.4f}"
-    return f"{each} began {when} {_article(before.kind)} ({chance} that it is chance)."
+    return f"{each} began {when} {_article(before.kind)} ({chance} that this is chance)."
 
 
 def _article(kind: str) -> str:
@@ -181,7 +182,8 @@ def _before_as_evidence(before: Preceding | None) -> dict[str, Scalar | None]:
 
 
 def what_ran(trial: Trial, found: Stalls) -> list[Difference]:
-    """The functions that ran more during the stalls, by their own share; empty without enough samples of both."""
+    """The functions that ran more during the stalls, by their own share; empty without enough samples inside and
+    outside."""
     inside, rest = stacks_of(trial, found)
     if min(inside.total(), rest.total()) < FEWEST_STACKS:
         return []
@@ -193,7 +195,7 @@ def _ran_in_words(ran: list[Difference]) -> str:
         return ""
     first = ran[0]
     named = ", ".join(f"{each.name} in {each.share:.0%} (otherwise {each.other_share:.0%})" for each in ran[:FUNCTIONS])
-    return f"Of {first.samples:,} CPU samples meanwhile (otherwise {first.other_samples:,}) it ran {named}."
+    return f"Among {first.samples:,} CPU samples meanwhile (otherwise {first.other_samples:,}) it ran {named}."
 
 
 def _ran_as_evidence(ran: list[Difference]) -> dict[str, Scalar | None]:
@@ -209,9 +211,7 @@ def _ran_as_evidence(ran: list[Difference]) -> dict[str, Scalar | None]:
 
 def _remedy(trial: Trial, ran: list[Difference]) -> str:
     version = of_servers(trial, "stalled-server", [trial.subject])
-    compare = f"compare with another version{version}, or do what precedes them less often"
+    compare = f"compare with another version{version}, or make the events before them rarer"
     if ran:
-        return f"See the flame graph of the stalls: what stands on the coloured frames is what held the answers up; {compare}."
-    return (
-        f"Sample what runs meanwhile (`--set hosts.{trial.subject}.profile=true`): the report then draws it; {compare}."
-    )
+        return f"See the flame graph of the stalls: the functions above the coloured frames delayed the answers. Then {compare}."
+    return f"Sample the stacks (`--set hosts.{trial.subject}.profile=true`): the report then has a flame graph. Or {compare}."

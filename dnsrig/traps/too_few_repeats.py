@@ -1,8 +1,8 @@
 """There are too few repeats for the spread, so a difference may be chance.
 
-With fewer than five repeats no interval and no test mean anything: the smallest p that an exact rank test of 3 against
-3 can give is 0.1. With more, p is still corrected for the number of comparisons, and must be able to show a difference
-at all; and the interval of the median must be narrow enough to tell the differences that matter.
+With fewer than five repeats, intervals and tests mean nothing: the smallest p of an exact rank test of 3 against 3
+repeats is 0.1. With more repeats, p is still corrected for the number of comparisons, and must be able to show a
+difference at all. And the interval of the median must be narrow enough to show the differences that matter.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 
 ORDER = 90
 OF_IMPORTED = True
+GROUP = "statistics"
 TITLE = "too few repeats for the spread"
 SOURCE = "S1: 30,000 zones took 66 to 181 s over 10 repeats; intervals and tests begin at 5 repeats here"
 WIDEST_HALF_WIDTH = 0.10
@@ -46,16 +47,17 @@ def across(run: Run) -> Iterator[tuple[str, Conclusion]]:
 
 
 def judge(values: list[float], within: list[float], metric: str, comparisons: int = 0, machines: int = 1) -> Conclusion:
-    """``values``: of ``metric`` and in its unit, one a repeat. ``within``: the same, without what differs between
-    machines. ``comparisons``: with a baseline, in the whole run. ``machines``: that it is spread over."""
+    """``values``: values of ``metric`` in its unit, one for each repeat. ``within``: the same without the differences
+    between machines. ``comparisons``: number of comparisons with a baseline in the run. ``machines``: number of
+    machines."""
     repeats, unit, ending = len(values), describe(metric).unit, metric.rpartition("_")[2]
     metrics = (metric, "time_per_zone_ms") if unit == "s" else (metric,)
     if repeats < FEWEST_REPEATS:
         return Conclusion(
             "found",
-            summary=f"{repeats} repeats: points and range only, from {_figure(min(values))} to {_figure(max(values))} {unit}."
+            summary=f"With only {repeats} repeats there is no interval, only a range from {_figure(min(values))} to {_figure(max(values))} {unit}."
             if repeats > 1
-            else f"1 repeat: {_figure(values[0])} {unit}.",
+            else f"There is only 1 repeat: {_figure(values[0])} {unit}.",
             evidence={
                 "repeats": repeats,
                 f"lowest_{ending}": round(min(values), 4),
@@ -81,7 +83,7 @@ def judge(values: list[float], within: list[float], metric: str, comparisons: in
     half_width = (high - low) / 2 / middle if middle else 0.0
     if half_width <= WIDEST_HALF_WIDTH:
         return CLEAR
-    # Without what differs between machines, values are none that were measured: their width can be told, no end of it.
+    # Without the differences between machines, values are not measured ones: the width is meaningful, its ends are not.
     ends = {f"low_{ending}": round(low, 4), f"high_{ending}": round(high, 4)} if machines == 1 else {}
     shown = f" ({_figure(low)} to {_figure(high)} {unit})" if ends else " within machines"
     return Conclusion(
@@ -89,12 +91,12 @@ def judge(values: list[float], within: list[float], metric: str, comparisons: in
         summary=f"The 95 % interval of the median of {repeats} repeats is ±{half_width:.0%} wide{shown}.",
         evidence={"repeats": repeats, **ends, "half_width_percent": round(100 * half_width, 1)},
         metrics=metrics,
-        remedy="Repeat more often, and look at what the other traps say of the slow repeats.",
+        remedy="Repeat more often, and see what other traps report about the slow repeats.",
     )
 
 
 def _of_another_tool(said: Conclusion) -> Conclusion:
-    """No run of ours adds repeats to it."""
+    """``said`` with a remedy for imported results, to which dnsrig cannot add repeats."""
     remedy = f"Measure it {FEWEST_REPEATS} times or more, and import all files at once." if said.remedy else ""
     return replace(said, remedy=remedy)
 

@@ -1,12 +1,11 @@
-"""A primary refused transfers because too many were running: its own limit, and not its speed, decided.
+"""A primary refused transfers because too many were running: its limit, not its speed, decided the result.
 
-A primary that serves so many transfers at a time answers SERVFAIL or REFUSED to the excess, also on a single
-connection: BIND's transfers-out is 10. A secondary then waits for its retry timer, and the time that is measured is
-mostly that wait.
+A primary with a limit on concurrent transfers answers SERVFAIL or REFUSED to any more, even on a single connection: in
+BIND, transfers-out is 10. A secondary then waits for its retry timer, and the measured time is mostly this wait.
 
-How it is told: with several outstanding some were refused and others done, in between and not before or after, and the
-refused ones were done at another moment; or, where they were not tried again, always about as many were at work when
-one was refused. Zones that are refused whatever else goes on are no sign of a limit.
+How it is detected: of several outstanding transfers some were refused and others done, mixed and not before or after
+them, and the refused ones were done later. Or, if they were not tried again, about the same number was always in
+progress when one was refused. Zones that are refused in any case are not a sign of a limit.
 """
 
 from __future__ import annotations
@@ -20,42 +19,44 @@ from dnsrig.analysis.read import Trial
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell, of_servers
 
 ORDER = 40
-TITLE = "the primary's limit of transfers at a time refused the excess"
+GROUP = "limits of servers and hosts"
+TITLE = "the primary's limit on concurrent transfers refused some"
 SOURCE = "BIND 9 Administrator Reference Manual, transfers-out; measured with BIND 9.20.30, 10,000 zones pipelined"
 WEIGHT = "explains"
 LEAST_SHARE = 0.01
-"""Of the attempts refused: less may be a zone that was not loaded yet."""
+"""Least share of refused attempts: fewer may be zones that were not loaded yet."""
 STEADY = 0.5
-"""Nine tenths of the counts at work are within so much of their median: a limit, even where nothing was tried again."""
+"""Largest relative deviation of nine tenths of the counts in progress from their median: then there is a limit, even if
+no refused zone was tried again."""
 MOST_SAMPLES = 300
-"""Refusals looked at, evenly chosen."""
+"""Number of refusals that are examined, evenly chosen."""
 
 
 @dataclass(frozen=True)
 class Limit:
-    """What refusals say of how many transfers a primary does at a time."""
+    """The primary's limit on concurrent transfers, estimated from refusals."""
 
     refused: int
-    """Attempts."""
+    """Number of refused attempts."""
     attempts: int
     outstanding: int
-    """How many were outstanding when one was refused, in the median, itself among them."""
+    """Median number of outstanding transfers when one was refused, including that one."""
     at_work: int
-    """How many of those were asked for before it and done after it, in the median."""
+    """Median number of these that were requested before it and done after it."""
     is_steady: bool
     """Whether that was always about the same number."""
     in_a_row: int
-    """How many were done on a connection between one that was refused and the next, in the median; 0 where none was
-    refused after one was done."""
+    """Median number of transfers done on a connection between two refusals; 0 if no refusal follows a completed
+    transfer."""
     zones: int
-    """How many zones, of each secondary, were refused at least once."""
+    """Number of zones, counted for each secondary, that were refused at least once."""
     recovered: int
-    """How many of those were done in another attempt."""
+    """Number of these that were done in another attempt."""
 
     @property
     def at_a_time(self) -> int:
-        """How many the primary does at a time, about: it takes the queries of a connection in their order, and so
-        tells."""
+        """Approximate number of concurrent transfers of the primary, which takes the queries of a connection in their
+        order."""
         return self.at_work or self.in_a_row
 
     @property
@@ -76,12 +77,12 @@ def after(trial: Trial) -> Conclusion | None:
         return _found(trial, limit)
     return cannot_tell(
         f"{limit.refused:,} of {limit.attempts:,} attempts were refused, with {limit.outstanding:,} outstanding, and {limit.recovered:,} of these "
-        f"{limit.zones:,} zones were done at another moment: a limit of transfers at a time does not show. The primary's log says what it is."
+        f"{limit.zones:,} zones were done at another time. This does not look like a limit on concurrent transfers; see the primary's log."
     )
 
 
 def limit_of(rows: pl.DataFrame) -> Limit | None:
-    """``rows``: those of `Trial.transfers`. None where none was refused."""
+    """``rows``: as in `Trial.transfers`. None if no transfer was refused."""
     refused = rows.filter(transfers.refused())
     if refused.is_empty():
         return None
@@ -103,11 +104,11 @@ def limit_of(rows: pl.DataFrame) -> Limit | None:
 
 
 def _at_work(refused: pl.DataFrame, whole: pl.DataFrame) -> pl.Series:
-    """How many transfers were under way at the primary when it refused each of ``refused``.
+    """Number of transfers in progress at the primary when it refused each of ``refused``.
 
-    On a connection it takes queries in their order, so what had been asked for before, and ended later, was under way.
-    Queries of one write have the same time: they are taken to be in the order of their names, as zones mostly are asked
-    for.
+    It takes the queries of a connection in their order, so transfers that were requested before and ended later were in
+    progress. Queries of one write have the same time; they are assumed to be in the order of their names, as zones
+    usually are.
     """
     asked, zone = pl.col("asked_ns"), pl.col("zone")
     counts = [
@@ -118,7 +119,7 @@ def _at_work(refused: pl.DataFrame, whole: pl.DataFrame) -> pl.Series:
 
 
 def _in_a_row(rows: pl.DataFrame) -> int:
-    """``rows`` stand in the order in which attempts ended."""
+    """``rows``: in the order in which attempts ended."""
     runs = (
         rows.select("connection", refused=transfers.refused())
         .group_by("connection", maintain_order=True)
@@ -134,11 +135,11 @@ def _found(trial: Trial, limit: Limit) -> Conclusion:
     rows = transfers.of(trial)
     kinds = transfers.counted(rows.filter(transfers.refused())["outcome"])
     lost = limit.zones - limit.recovered
-    in_the_end = f"; {lost:,} of these zones were never done" if lost else "; all of these zones were done later"
+    in_the_end = f"; {lost:,} of these zones were never completed" if lost else "; all of these zones were done later"
     return Conclusion(
         "found",
         summary=f"{limit.refused:,} of {rows.height:,} attempts were refused ({transfers.told(kinds)}), with {limit.outstanding:,} outstanding in the "
-        f"median: about {limit.at_a_time:,} at a time were not{in_the_end}.",
+        f"median. The primary accepted about {limit.at_a_time:,} at a time{in_the_end}.",
         evidence={
             "refused": limit.refused,
             "attempts": rows.height,
@@ -156,6 +157,6 @@ def _found(trial: Trial, limit: Limit) -> Conclusion:
 def _remedy(trial: Trial, limit: Limit) -> str:
     setting = of_servers(trial, "transfer-limit", trial.hosts_as("primary"))
     return (
-        f"On the primary, raise its limit of transfers at a time{setting}; or ask for no more than {limit.at_a_time} at once "
+        f"Raise the primary's limit on concurrent transfers{setting}, or request at most {limit.at_a_time} at once "
         "(`--set options.window=...`)."
     )

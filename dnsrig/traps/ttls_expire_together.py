@@ -1,11 +1,12 @@
-"""Records expire together, and the resolver asks for all of them again at once, again and again.
+"""Records expire together, and the resolver requests all of them again at once, over and over.
 
-What came into an empty cache in its first second leaves it one TTL later, where all have the same TTL. So upstream
-queries have a peak with that period, latency too, and a mean over it is that of two states. On the Internet TTLs differ
-and clients have asked for hours: such peaks are made by the experiment.
+Records that enter an empty cache in the first second leave it one TTL later, if all have the same TTL. So upstream
+queries and latency have peaks with that period, and a mean over both mixes two states. On the Internet TTLs differ and
+clients have been asking for hours: such peaks are an effect of the experiment.
 
-Told from the upstream queries of each second: a period of which the same second stands out each time, over all whole
-periods but the first, in which an empty cache fills. At least three more are needed.
+How it is detected: from the upstream queries of each second. The trap looks for a period in which the same second
+stands out each time, in all whole periods except the first, in which an empty cache fills. At least three more periods
+are needed.
 """
 
 from __future__ import annotations
@@ -24,25 +25,26 @@ from dnsrig.text import digits
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
 ORDER = 62
-TITLE = "TTLs that expire together"
+GROUP = "resolvers and replayed traffic"
+TITLE = "TTLs expire together"
 SOURCE = "RFC 2181, 8: a TTL is how long a record may be kept; RFC 1034, 3.6: it is the same for all who ask"
 SHORTEST_S = 4
-"""Shorter periods have too few seconds beside the peak to compare it with."""
+"""Shortest period: shorter ones have too few seconds to compare the peak with."""
 PERIODS = 3
-"""Whole ones beside the first."""
+"""Least number of whole periods besides the first."""
 TIMES = 2.0
-"""As many queries in the peak as in the median second of its period, at least."""
+"""Least ratio of the queries in the peak to the median second of its period."""
 DEVIATIONS = 5
-"""Of the number of queries in all peaks together, if chance alone made it (Poisson), by which it is larger."""
+"""Standard deviations (Poisson) by which the number of queries in all peaks must exceed its expected value."""
 
 
 @dataclass(frozen=True)
 class Peaks:
     period_s: int
     times: float
-    """Of the lowest peak, to the median second of its period."""
+    """Ratio of the lowest peak to the median second of its period."""
     share: float
-    """Of all queries, those in the peaks."""
+    """Share of all queries that are in the peaks."""
     count: int
 
 
@@ -60,7 +62,7 @@ def after(trial: Trial) -> Conclusion | None:
         return CLEAR
     return Conclusion(
         "found",
-        summary=f"Each {peaks.period_s} s the resolver sends {digits(peaks.times, 2)} times as many queries as in between, or more: {peaks.share:.0%} of "
+        summary=f"Every {peaks.period_s} s the resolver sends at least {digits(peaks.times, 2)} times as many queries as in between: {peaks.share:.0%} of "
         f"them in {peaks.count} single seconds. Records seem to expire together.",
         evidence={
             "period_s": peaks.period_s,
@@ -70,12 +72,12 @@ def after(trial: Trial) -> Conclusion | None:
         },
         series=(QUERIES.name,),
         metrics=(spec.main_metric, "upstream_a_query", "p99_ms"),
-        remedy="Leave the TTLs as they are drawn (no `ttls.hosts_s` in `dataset.set`), or measure for many TTLs after a warm-up of several.",
+        remedy="Keep the random TTLs (no `ttls.hosts_s` in `dataset.set`), or measure for many TTLs after a warm-up of several TTLs.",
     )
 
 
 def seconds_of(trial: Trial) -> list[int]:
-    """Upstream queries of each whole second of `measure` but the first, in which an empty cache fills."""
+    """Upstream queries in each whole second of `measure` except the first, in which an empty cache fills."""
     rows = upstream.queries(trial).group_by("time_ns").agg(pl.col("queries").sum())
     if rows.is_empty():
         return []
@@ -85,7 +87,7 @@ def seconds_of(trial: Trial) -> list[int]:
 
 
 def peaks_of(seconds: Sequence[int]) -> Peaks | None:
-    """The shortest period of which one second stands out each time."""
+    """The shortest period in which the same second stands out each time."""
     for period in range(SHORTEST_S, len(seconds) // (PERIODS + 1) + 1):
         for phase in range(period):
             if (peaks := peaks_at(seconds, period, phase)) is not None:
@@ -94,7 +96,7 @@ def peaks_of(seconds: Sequence[int]) -> Peaks | None:
 
 
 def peaks_at(seconds: Sequence[int], period: int, phase: int) -> Peaks | None:
-    """Where the second ``phase`` is the peak of every whole period but the first, counted from the end."""
+    """The peaks, if the second ``phase`` is the peak of every whole period but the first, counted from the end."""
     starts = range(len(seconds) % period + period, len(seconds), period)
     whole = [seconds[start : start + period] for start in starts]
     peaks = [one[phase] for one in whole]

@@ -1,9 +1,9 @@
-"""Datagrams were dropped because a socket's receive buffer was full, on the side of the server or of the instrument.
+"""Datagrams were dropped because a socket's receive buffer was full, on the server's or on the instrument's side.
 
-The kernel drops what finds no room in the buffer and only counts it. For a secondary that asks for the SOA of a
-thousand zones at once, each dropped answer looks like a dead primary: PowerDNS then leaves that zone alone for a
-minute. Of queries that a server had no room for, the client sees nothing but a timeout. And an answer that the
-instrument had no room for was given: that is no fault of the server's, though it counts as unanswered.
+The kernel drops datagrams that find no room in the buffer, and only counts them. To a secondary that requests the SOA
+of a thousand zones at once, each dropped answer looks like a dead primary: PowerDNS then does not try that zone again
+for a minute. If a server had no room for a query, the client sees only a timeout. And if the instrument had no room for
+an answer, the answer counts as missing, although the server gave it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dnsrig.analysis.read import Trial
 from dnsrig.analysis.stalls import stalls_of
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
+GROUP = "limits of servers and hosts"
 TITLE = "datagrams dropped at a full receive buffer"
 SOURCE = "RFC 4113, udpInErrors; Linux UdpRcvbufErrors; measured with PowerDNS 5.1.5, 1,000 zones"
 WEIGHT = "explains"
@@ -21,15 +22,15 @@ LOADING = ("load_time_s", "startup_time_s")
 """Main metrics of trials that ask a server while it loads."""
 SERVER_REMEDY = (
     "Raise the server's own receive buffer if it has a setting, or net.core.rmem_default of the machine; or let "
-    "the secondary ask for fewer SOA records at once."
+    "the secondary request fewer SOA records at once."
 )
 LOADED_SERVER_REMEDY = (
-    "Raise the server's own receive buffer if it has a setting, or net.core.rmem_default of the machine; or ask for less "
+    "Raise the server's own receive buffer if it has a setting, or net.core.rmem_default of the machine; or lower the rate "
     "(`--set options.rate_qps=...`)."
 )
 INSTRUMENT_REMEDY = (
-    "The instrument lost answers that were given: raise net.core.rmem_max of {machine}, give {host} more CPUs "
-    "(`--set 'hosts.{name}.cpus=[...]'`), or ask for less (`--set options.rate_qps=...`)."
+    "The instrument lost answers that the server gave: raise net.core.rmem_max of {machine}, give {host} more CPUs "
+    "(`--set 'hosts.{name}.cpus=[...]'`), or lower the rate (`--set options.rate_qps=...`)."
 )
 
 
@@ -41,8 +42,8 @@ def after(trial: Trial) -> Conclusion | None:
     drops = {host: trial.udp_growth(host, "rcvbuf_errors") for host in watched}
     if None in drops.values():
         return cannot_tell("No samples of UDP errors.")
-    # A ramp goes on until the server loses queries: that is its result, and no trap. And a server that still loads its
-    # zones need not read what `probe` asks it a thousand times a second.
+    # A ramp goes on until the server loses queries: that is its result, not a trap. And a server that still loads its
+    # zones need not read the thousand queries a second of `probe`.
     is_expected = trial.load.model == "ramp" or trial.record.spec.main_metric in LOADING
     expected = {trial.subject} if is_expected else set()
     lossy = {host: int(count) for host, count in drops.items() if count and host not in expected}
@@ -50,7 +51,7 @@ def after(trial: Trial) -> Conclusion | None:
         return CLEAR
     told = " and ".join(f"{count:,} on {_named(host)}" for host, count in lossy.items())
     ours = " and ".join(_named(host) for host in lossy if host in instruments)
-    fault = f" Those on {ours} are the instrument's fault: these answers were given." if ours else ""
+    fault = f" The drops on {ours} are the instrument's fault: the server gave these answers." if ours else ""
     stalled = _in_stalls(trial, lossy)
     return Conclusion(
         "found",
@@ -66,12 +67,11 @@ def after(trial: Trial) -> Conclusion | None:
 
 
 def _in_stalls(trial: Trial, lossy: dict[str, int]) -> float | None:
-    """Of the server's drops, the share while the whole server stood still; None where it did not, or that is not
-    known."""
+    """Share of the server's drops while the whole server stood still; None if it never did, or if that is not known."""
     found = stalls_of(trial) if trial.load.ran and trial.subject in lossy else None
     if found is None or not found.found:
         return None
-    # A stall that goes on is told only until the last query was sent; and a counter is known to an interval of `watch`.
+    # A stall at the end is known only until the last query was sent, and a counter only for each interval of `watch`.
     each = [during.growth_in(trial, (trial.subject, s, "rcvbuf_errors"), found.stretches) for s in ("udp", "udp6")]
     return None if each[0] is None else min(1.0, sum(grown or 0 for grown in each) / lossy[trial.subject])
 
@@ -79,7 +79,7 @@ def _in_stalls(trial: Trial, lossy: dict[str, int]) -> float | None:
 def _stalled_in_words(trial: Trial, share: float | None) -> str:
     if share is None:
         return ""
-    return f" {share:.0%} of those on the {trial.subject} were dropped while the whole server stood still (`stalled-server`)."
+    return f" {share:.0%} of the drops on the {trial.subject} happened while the whole server stood still (`stalled-server`)."
 
 
 def _concerned(trial: Trial) -> tuple[str, ...]:

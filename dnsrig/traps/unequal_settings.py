@@ -1,12 +1,12 @@
-"""Resolvers are compared that differ in more than what they are: one minimises names, the other does not.
+"""The compared resolvers have different settings, for example only one uses QNAME minimisation.
 
 QNAME minimisation, prefetching, answers with stale data, aggressive use of NSEC, the size of the cache, limits and
-time-outs each move hit ratio, latency and upstream queries by as much as resolvers differ. By default all have the same
-here; an experiment that changes them for one resolver alone compares its settings, not resolvers.
+timeouts: each of these changes hit ratio, latency and upstream queries as much as the choice of resolver. By default
+all resolvers have the same settings here. An experiment that changes them for only one resolver compares its settings,
+not the resolvers.
 
-Two resolvers are comparable where some variant of the one has the same settings as some variant of the other. A
-server's own setting that stands for one of these counts as a value of its own: words of different servers are not
-comparable.
+Two resolvers are comparable if a variant of one has the same settings as a variant of the other. If a server's own
+setting replaces one of these, it counts as a separate value, because settings of different servers are not comparable.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from dnsrig.servers import all_drivers
 from dnsrig.traps import CLEAR, Conclusion
 
 ORDER = 30
-TITLE = "resolvers are compared with unequal settings"
-SOURCE = "Comparisons of resolvers that were withdrawn, because one had another limit or minimised names"
+GROUP = "resolvers and replayed traffic"
+TITLE = "compared resolvers have different settings"
+SOURCE = "Comparisons of resolvers that were withdrawn, because one had a different limit or used QNAME minimisation"
 WEIGHT = "invalidates"
 CODE = re.compile(r"\x60([^\x60]*)\x60")
 WORD = re.compile(r"[\w.-]+")
@@ -36,7 +37,7 @@ def before(manifest: Manifest, conditions: Mapping[str, Any]) -> Conclusion:
 
 
 def look(specs: Iterable[TrialSpec]) -> Conclusion:
-    """Of all variants."""
+    """The conclusion about all variants."""
     of: dict[str, list[Settings]] = defaultdict(list)
     for spec in specs:
         server = spec.server
@@ -50,7 +51,7 @@ def look(specs: Iterable[TrialSpec]) -> Conclusion:
 
 
 def settings_of(spec: TrialSpec) -> Settings | None:
-    """What the resolver under test has, by the names that are the same for all; None of another server."""
+    """Settings of the resolver under test, by their common names; None for other servers."""
     host = spec.hosts[spec.subject]
     if host.resolving is None or host.server is None or (driver := all_drivers().get(host.server.kind)) is None:
         return None
@@ -64,7 +65,7 @@ def settings_of(spec: TrialSpec) -> Settings | None:
 
 
 def stands_for(said: Mapping[str, str], own: str) -> list[str]:
-    """The settings of all resolvers that one of a server's own sets, from what its driver says of each."""
+    """The common settings that a server's own setting changes, according to its driver."""
     last = own.rpartition(".")[2]
     words = {name: {word for code in CODE.findall(text) for word in WORD.findall(code)} for name, text in said.items()}
     return [name for name, known in words.items() if own in known or last in known]
@@ -78,9 +79,9 @@ def _found(one: str, other: str, differing: Mapping[str, tuple[str, str]]) -> Co
     told = [f"{name} is {mine} and {theirs}" for name, (mine, theirs) in differing.items()]
     return Conclusion(
         "found",
-        summary=f"No variant of {one} has the settings of one of {other}: {', '.join(told)}.",
+        summary=f"No variant of {one} has the same settings as a variant of {other}: {', '.join(told)}.",
         evidence={"server": one, "other": other}
         | {name: f"{mine}, {theirs}" for name, (mine, theirs) in differing.items()},
         metrics=("cache_hits_percent", "upstream_a_query"),
-        remedy="Give all resolvers the same under `hosts.resolver.resolving`, or make the setting an axis of the matrix.",
+        remedy="Give all resolvers the same settings under `hosts.resolver.resolving`, or make the setting an axis of the matrix.",
     )

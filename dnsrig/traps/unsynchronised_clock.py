@@ -1,8 +1,8 @@
-"""Nothing keeps the wall clock right.
+"""Nothing synchronises the wall clock.
 
-Of no consequence for dnsrig's own times, which are monotonic and of one machine, nor for a log that is held against
-them: the monotonic clock drifts as the wall clock does. So an unsynchronised clock is told, and never found. It
-misleads where times are held against another machine's; a step during a trial is for the trap clock-steps to find.
+This does not affect dnsrig's own times, which are monotonic and from one machine, or a log that is compared with them,
+because the monotonic clock drifts like the wall clock. So the trap reports an unsynchronised clock as `cannot-tell`,
+never as found. It misleads if times are compared with another machine's. For a step during a trial see `clock-steps`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dnsrig.rundir import Manifest
 from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 
 ORDER = 80
+GROUP = "the machine and its clocks"
 TITLE = "the wall clock is not synchronised"
 SOURCE = "adjtimex(2): STA_UNSYNC; clock_gettime(2): NTP and adjtime(3) slew CLOCK_MONOTONIC too"
 
@@ -23,8 +24,8 @@ def before(manifest: Manifest, conditions: Mapping[str, Any]) -> Conclusion:
     if synchronised:
         return CLEAR
     if synchronised is None:
-        return cannot_tell("The kernel did not say whether its clock is synchronised.")
+        return cannot_tell("The kernel did not report whether its clock is synchronised.")
     return cannot_tell(
-        "The kernel says that its clock is not synchronised (adjtimex: STA_UNSYNC), so how wrong it is nobody knows. Times within "
-        "this run are monotonic and unaffected; do not hold its wall-clock times against another machine's."
+        "The kernel reports that its clock is not synchronised (adjtimex: STA_UNSYNC), so its error is unknown. Times within "
+        "this run are monotonic and not affected. Do not compare its wall-clock times with another machine's."
     )

@@ -1,13 +1,13 @@
-"""The cache of a resolver was not empty at the start, though nobody warmed it up.
+"""A resolver's cache was not empty at the start, although the experiment did not warm it up.
 
-Knot Resolver keeps its cache in a file, which outlives the process; a resolver that was asked before `measure` has
-answers as well. The first minute then looks like any other, and whoever reads it as that of an empty cache is told that
-a start costs nothing.
+Knot Resolver keeps its cache in a file that outlives the process. A resolver that was queried before `measure` has
+answers in its cache, too. The first minute then looks like any other, and a reader who takes it for the first minute of
+an empty cache concludes that a start costs nothing.
 
-An empty cache has to ask for each different question once, and for delegations beside. So a resolver that counts fewer
-misses than there are different questions, or sends fewer queries, had answers. Records that expire meanwhile cost more
-queries, never fewer: little of what was in the cache may go unseen. One that validates may deny names by what it knows
-of others (RFC 8198), so there NXDOMAIN is not counted.
+With an empty cache, a resolver must ask upstream once for each different question, and also for delegations. So a
+resolver had answers in its cache if it counts fewer misses, or sends fewer queries, than there are different questions.
+Records that expire meanwhile cause more queries, never fewer, so only a small cache content may go unnoticed. A
+validating resolver may deny names from what it knows of others (RFC 8198), so there NXDOMAIN answers are not counted.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ from dnsrig.analysis.row_files.statistics import STATISTICS
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
 ORDER = 40
+GROUP = "resolvers and replayed traffic"
 TITLE = "the cache was not empty at the start"
 SOURCE = "Knot Resolver, documentation of `cache.open`: the cache is a file that survives restarts"
 WEIGHT = "invalidates"
 FEWEST_QUESTIONS = 100
 WHOLE_SHARE = 0.95
-"""Of the stream, that must have been sent: how many different questions a part has is not known."""
+"""Least share of the stream that must have been sent: the number of different questions in a part is not known."""
 LEAST_SHARE = 0.75
-"""Of the different questions: with fewer misses the cache had the others. A name may be known to be missing by another
-one (RFC 8020), so some are fewer anyway."""
+"""Least ratio of misses to different questions: with fewer misses, the others were in the cache. Some are always fewer,
+because a name may be known to be missing from another one (RFC 8020)."""
 
 
 def after(trial: Trial) -> Conclusion | None:
@@ -37,9 +38,9 @@ def after(trial: Trial) -> Conclusion | None:
         return None
     counted = {name: found[0] for name in ("cache_misses", "upstream_queries") if (found := growth(trial, name))}
     if len(counted) < 2:
-        return cannot_tell("The resolver did not tell its counters.")
+        return cannot_tell("The resolver did not report its counters.")
     if trial.load.sent < WHOLE_SHARE * stream.queries or not stream.queries:
-        return cannot_tell("How many different questions were sent is not known: not all of the stream was.")
+        return cannot_tell("The number of different questions is not known: not all of the stream was sent.")
     synthesised = trial.load.rcodes.get("NXDOMAIN", 0) if asked.level == "validating" else 0
     questions = int(stream.holds.get("distinct_questions", 0)) - synthesised
     if questions < FEWEST_QUESTIONS:
@@ -49,8 +50,8 @@ def after(trial: Trial) -> Conclusion | None:
     misses, upstream = (int(counted[name]) for name in ("cache_misses", "upstream_queries"))
     return Conclusion(
         "found",
-        summary=f"Clients asked {questions:,} different questions or more, and the resolver counted {misses:,} misses and sent {upstream:,} queries: "
-        "an empty cache needs one for each.",
+        summary=f"Clients asked at least {questions:,} different questions, but the resolver counted only {misses:,} misses and sent {upstream:,} "
+        "queries. With an empty cache it needs at least one for each.",
         evidence={
             "different_questions": questions,
             "cache_misses": misses,
@@ -58,6 +59,6 @@ def after(trial: Trial) -> Conclusion | None:
         },
         series=(STATISTICS.name,),
         metrics=(spec.main_metric, "cache_hits_percent", "upstream_a_query"),
-        remedy="Let each trial have a resolver whose state is empty, and let nobody ask it before `measure`; or say that it was warm: "
+        remedy="Start each trial with an empty cache, and send the resolver no queries before `measure`. Or declare a warm cache: "
         "`--set options.warmup_s=10`.",
     )

@@ -1,9 +1,9 @@
 """Zones wait for round trips: workers × RTT decide the result, while the CPU idles.
 
-A secondary that fetches a few zones at a time over a far path does nothing but wait: zones × round trips a zone × RTT /
-workers. The signs: zones become ready at such a rate that each costs a worker one to ten round trips, which is what
-handshakes and questions come to, and the CPU is mostly idle. What is measured is then the path and a setting, and says
-nothing about how fast the server is.
+A secondary that transfers only a few zones at a time over a long path mostly waits: the time is zones × round trips a
+zone × RTT / workers. The signs: zones become ready at a rate at which each costs a worker one to ten round trips, as
+many as handshakes and questions take, and the CPU is mostly idle. The result then shows the path and a setting, not the
+speed of the server.
 """
 
 from __future__ import annotations
@@ -15,13 +15,15 @@ from dnsrig.analysis.read import Trial
 from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 from dnsrig.traps.server_rate_limit import FEWEST_ZONES, IDLE_BELOW, RATE_TOLERANCE, cpu_share, steady_rate
 
+GROUP = "the network and TCP"
 TITLE = "workers × RTT decide the result"
 SOURCE = "S3: L. Peltan, time ≈ zones × round trips × RTT / workers: doubling the workers halves it (2025)"
 WEIGHT = "explains"
 FAR_S = 5e-3
-"""Round trips from here on are waited for; shorter ones are lost in the work."""
+"""Shortest round trip that matters; shorter ones are hidden by work."""
 FEWEST_ROUND_TRIPS, MOST_ROUND_TRIPS = 0.8, 10.0
-"""A zone that costs fewer was not waited for; S3's dearest, over TLS, cost 8.7."""
+"""Range of round trips for each zone: with fewer, workers did not wait; S3's most expensive case, over TLS, took
+8.7."""
 POLICIES_THAT_WAIT = ("one", "reused")
 
 
@@ -31,15 +33,17 @@ def after(trial: Trial) -> Conclusion | None:
         return None
     rtt_s = path.rtt_s(trial)
     if rtt_s is None:
-        return cannot_tell("The round trip between the primary and who takes its zones was not measured.")
+        return cannot_tell("The round trip between the primary and the secondary was not measured.")
     if rtt_s < FAR_S or record.spec.dataset.zones < FEWEST_ZONES:
         return CLEAR
     workers = _workers(trial)
     if workers is None:
-        return cannot_tell("How many zones are fetched at a time is not known of this server and these settings.")
+        return cannot_tell("The number of concurrent transfers of this server with these settings is not known.")
     rate, busy = _rate(trial), cpu_share(trial)
     if rate is None or busy is None:
-        return cannot_tell("No samples of CPU time, or too few zones seen, to hold a rate against round trips.")
+        return cannot_tell(
+            "There are no samples of CPU time, or too few zones became ready to compare a rate with round trips."
+        )
     rtt_s = path.rtt_s(trial, path.PACKETS_A_ZONE * rate) or rtt_s
     each = round_trips.implied(1 / rate, 1, rtt_s, workers)
     waits = FEWEST_ROUND_TRIPS <= each <= MOST_ROUND_TRIPS and busy < IDLE_BELOW
@@ -49,7 +53,7 @@ def after(trial: Trial) -> Conclusion | None:
 
 
 def _is_by_instrument(trial: Trial) -> bool:
-    """Whether the instrument `transfer` took the zones, by a policy under which it waits."""
+    """Whether the instrument `transfer` was the secondary, with a policy under which it waits."""
     return is_transfer_load(trial) and trial.record.spec.options.get("policy") in POLICIES_THAT_WAIT
 
 
@@ -70,7 +74,7 @@ def _rate(trial: Trial) -> float | None:
 
 
 def _has_own_limit(trial: Trial, rate: float) -> bool:
-    """Whether a setting allows this very rate: then `server-rate-limit` tells of it."""
+    """Whether a setting allows exactly this rate: then `server-rate-limit` reports it."""
     limits = trial.server.limits if trial.server else []
     return any(limit.zones_per_s and abs(rate / limit.zones_per_s - 1) <= RATE_TOLERANCE for limit in limits)
 
@@ -78,8 +82,8 @@ def _has_own_limit(trial: Trial, rate: float) -> bool:
 def _found(trial: Trial, rate: float, busy: float, rtt_s: float, workers: int, each: float) -> Conclusion:
     return Conclusion(
         "found",
-        summary=f"{rate:.1f} zones a second by {workers:,} at a time over {1e3 * rtt_s:.1f} ms come to {each:.1f} round trips a zone, with the "
-        f"CPU {busy:.0%} busy: zones × round trips × RTT / workers, and not the server's speed.",
+        summary=f"{rate:.1f} zones a second with {workers:,} workers and a round trip of {1e3 * rtt_s:.1f} ms are {each:.1f} round trips for each zone, "
+        f"with the CPU {busy:.0%} busy. The time is zones × round trips × RTT / workers, not the server's speed.",
         evidence={
             "zones_per_s": round(rate, 2),
             "workers": workers,
@@ -95,8 +99,8 @@ def _found(trial: Trial, rate: float, busy: float, rtt_s: float, workers: int, e
 
 def _remedy(trial: Trial) -> str:
     if _is_by_instrument(trial):
-        return "Pipeline the queries (options.policy = pipelined), or take more connections (options.connections)."
+        return "Pipeline the queries (options.policy = pipelined), or use more connections (options.connections)."
     server = trial.server
     secondary = secondaries.known().get(server.server.kind) if server else None
     setting = secondary.workers_setting if secondary else "the number of transfers at once"
-    return f"Raise {setting}: twice as many take half the time; or take a secondary that pipelines."
+    return f"Raise {setting}: twice as many take half the time. Or use a secondary that pipelines."

@@ -152,4 +152,4 @@ def test_a_trial_shows_the_level_on_a_twin_and_on_the_server(measure: Callable[.
 def test_a_level_that_another_setting_takes_away_makes_the_trial_invalid(measure: Callable[..., Trial]) -> None:
     trial = measure(*SHORT, 'hosts.resolver.settings={ "disable-edns-do" = true }', experiment="resolver-cache")
     assert trial.record.outcome == "invalid"
-    assert "level of DNSSEC: no-do, and it must be do-unvalidated" in level_of(trial).reason
+    assert "DNSSEC level: no-do, required: do-unvalidated" in level_of(trial).reason

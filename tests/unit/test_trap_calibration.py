@@ -44,16 +44,16 @@ def manifest(name: str, value: str) -> Change:
     [
         (conditions(), "clear", ""),
         (conditions(boot_id="second", clock_synchronised=False), "clear", ""),
-        (conditions(kernel="6.2.0"), "found", "kernel was 6.1.0-synthetic, and is 6.2.0"),
+        (conditions(kernel="6.2.0"), "found", "kernel was 6.1.0-synthetic and is now 6.2.0"),
         (conditions(cpu_model="Other CPU"), "found", "cpu model was Synthetic CPU"),
-        (conditions(cpus=4), "found", "cpus was 2, and is 4"),
+        (conditions(cpus=4), "found", "cpus was 2 and is now 4"),
         (conditions(clocksource="hpet"), "found", "clocksource was tsc"),
-        (conditions(governor="powersave"), "found", "governor was not known, and is powersave"),
-        (conditions(nics={}), "found", "nics was eth0 virtio_net 10,000 Mbit/s, and is none"),
-        (manifest("engine_fingerprint", "bbbb"), "found", "engine was aaaa, and is bbbb"),
+        (conditions(governor="powersave"), "found", "governor was not known and is now powersave"),
+        (conditions(nics={}), "found", "nics was eth0 virtio_net 10,000 Mbit/s and is now none"),
+        (manifest("engine_fingerprint", "bbbb"), "found", "engine was aaaa and is now bbbb"),
         (manifest("dnsrig_version", "0.1.0"), "found", "dnsrig version was 0.0.0"),
         (manifest("created", "2025-01-31T11:59:00+00:00"), "clear", ""),
-        (manifest("created", "2025-02-01T12:00:00+00:00"), "found", "it was 31 days old, where 30 are allowed"),
+        (manifest("created", "2025-02-01T12:00:00+00:00"), "found", "it was 31 days old; 30 are allowed"),
         (manifest("created", "2025-01-01T13:00:00"), "cannot-tell", "cannot be read"),
         (manifest("created", "then"), "cannot-tell", "cannot be read"),
         (conditions(calibration=None), "cannot-tell", "not calibrated"),
@@ -79,7 +79,7 @@ def test_everything_that_changed_is_told(tmp_path: Path) -> None:
 def test_the_interface_that_was_measured_through_is_named(tmp_path: Path) -> None:
     run = run_of(tmp_path, found=through_nic())
     run.manifest.conditions["kernel"] = "6.2.0"
-    assert "20250101T120000Z-test, also of eth1 – rack-2:eth1, no longer held" in finding(run).summary
+    assert "20250101T120000Z-test, also of eth1 – rack-2:eth1, was no longer valid" in finding(run).summary
 
 
 def test_what_only_one_side_tells_is_not_held_against_it(tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ def test_a_reason_that_was_there_before_is_none(tmp_path: Path) -> None:
     run = series_of(tmp_path, {150: 1.0, 300: 66.0})
     ((_, finding),) = across(run)
     assert (finding.verdict, finding.evidence["why"]) == ("found", "")
-    assert "No other trap knows why" in finding.summary
+    assert "No other trap shows a reason" in finding.summary
 
 
 def test_a_trial_at_its_limit_took_longer_still(tmp_path: Path) -> None:

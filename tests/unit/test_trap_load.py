@@ -329,7 +329,7 @@ def test_a_ramp_that_the_generator_ended(trial: Trial, fault: dict[str, Any]) ->
     ramp(trial, [*STEPS[:3], STEPS[3] | fault], 20_000)
     found = judge("generator-bottleneck", trial)
     assert (found.verdict, found.evidence["rate_qps"]) == ("found", 25_000)
-    assert "could go no higher, at 25,000" in found.summary
+    assert "at 25,000 queries a second, where the ramp stopped" in found.summary
 
 
 def test_a_lag_beside_a_far_longer_latency_is_the_servers_doing(trial: Trial) -> None:

@@ -118,7 +118,7 @@ def test_idle_wait_after_failed_connects(trial: Trial) -> None:
     assert finding.evidence["first_pause_begins_s"] == pytest.approx(0.2)
     assert (finding.evidence["zones_then"], finding.evidence["failed_lines"]) == (2, 100)
     assert finding.evidence["first_failure_s"] == pytest.approx(0.25)
-    assert "its log tells of no free port 98 times, transfer failed 2 times, first 0.25 s after exec" in finding.summary
+    assert "its log reports no free port 98 times, transfer failed 2 times, first 0.25 s after exec" in finding.summary
     assert finding.evidence["log_line"] == "a line that says no free port"
 
 
@@ -278,10 +278,10 @@ def test_too_few_repeats(values: list[float], verdict: str) -> None:
 
 def test_one_repeat_has_no_range() -> None:
     judge_values = all_traps()["too-few-repeats"].module.judge
-    assert judge_values([60.21], [60.21], "transfer_time_s").summary == "1 repeat: 60.2 s."
+    assert judge_values([60.21], [60.21], "transfer_time_s").summary == "There is only 1 repeat: 60.2 s."
     assert (
         judge_values([60.21, 61.0], [60.21, 61.0], "transfer_time_s").summary
-        == "2 repeats: points and range only, from 60.2 to 61 s."
+        == "With only 2 repeats there is no interval, only a range from 60.2 to 61 s."
     )
 
 

@@ -52,7 +52,7 @@ def test_an_order_that_is_reversed_is_found(tmp_path: Path) -> None:
     assert found.evidence["lowest_percent"] == pytest.approx(90, abs=1)
     assert found.evidence["highest_percent"] == pytest.approx(120, abs=1)
     assert found.evidence["p"] == round(2 / math.comb(10, 5), 4), "no other way to deal out rounds reverses it as much"
-    assert f"server={KNOT} zones=100 has" in found.summary and "(5 rounds)" in found.summary
+    assert f"server={KNOT} zones=100 is at" in found.summary and "(5 rounds)" in found.summary
 
 
 def test_one_of_three_machines_is_found_with_drawn_ways(tmp_path: Path) -> None:

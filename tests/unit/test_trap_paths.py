@@ -34,7 +34,7 @@ def test_they_say_nothing_without_such_a_path(trial: Trial, trap: str) -> None:
     assert all_traps()[trap].after(trial) is None
 
 
-@pytest.mark.parametrize(("icmp", "words"), [(True, "was told so by ICMP"), (False, "ICMP is blocked")])
+@pytest.mark.parametrize(("icmp", "words"), [(True, "ICMP reported this"), (False, "ICMP is blocked")])
 def test_packets_that_were_too_large(trial: Trial, icmp: bool, words: str) -> None:
     over_path(trial, NARROW.model_copy(update={"icmp": icmp}))
     link_rows(trial, too_big=23)

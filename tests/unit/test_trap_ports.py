@@ -61,7 +61,7 @@ def test_the_wall(thousand_ports: Trial) -> None:
     assert (evidence["ports_full_s"], evidence["zones_then"]) == (3, 1000)
     assert evidence["first_failure_s"] == pytest.approx(2.6)
     assert evidence["log_resolution_s"] == 0.001
-    assert "the log tells of no free port 2,000 times, first 2.60 s after exec (±0.001 s)" in finding.summary
+    assert "the log reports no free port 2,000 times, first 2.60 s after exec (±0.001 s)" in finding.summary
     assert evidence["log_line"] == f"a line that says {FAILURE}"
 
 
@@ -155,7 +155,7 @@ def test_several_primaries_and_a_log_that_says_nothing(
 def test_failures_with_ports_to_spare_have_another_cause(thousand_ports: Trial) -> None:
     finding = wall(thousand_ports, 3000, [0, *[100] * 20], [0, *[100] * 20], failures=3)
     assert finding.verdict == "cannot-tell"
-    assert "tells of no free port 3 times" in finding.summary and "100 of 1,000" in finding.summary
+    assert "reports no free port 3 times" in finding.summary and "100 of 1,000" in finding.summary
 
 
 def test_ports_exhausted_without_data(trial: Trial) -> None:

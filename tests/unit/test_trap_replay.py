@@ -72,9 +72,9 @@ def said(found: Conclusion, says: str) -> None:
     [
         ({"cut": 100}, "100 of 21,100 datagrams"),
         ({"cut": 5}, ""),
-        ({"udp": 10_000, "answers": 0}, "of 10,000 queries over UDP 0 have an answer"),
+        ({"udp": 10_000, "answers": 0}, "only 0 of 10,000 queries over UDP have an answer"),
         ({"udp": 15_000, "answers": 5_000}, ""),
-        ({"udp": 20_000, "answers": 10_100}, "200 have no query"),
+        ({"udp": 20_000, "answers": 10_100}, "200 of 10,100 answers over UDP have no query"),
         ({"behind_hole": 30}, "30 segments and fragments"),
         ({"incomplete": 12}, "12 segments and fragments"),
         ({"udp": 100, "answers": 0, "records": 50}, ""),
@@ -107,7 +107,7 @@ def test_what_was_not_captured_has_no_drops(trial: Trial) -> None:
 @pytest.mark.parametrize(
     ("from_servers", "with_rd", "role", "says"),
     [
-        (201, 10_000, "secondary", "201 of 10,000 queries are from addresses that others ask"),
+        (201, 10_000, "secondary", "201 of 10,000 queries are from addresses that others query"),
         (200, 10_000, "resolver", ""),
         (0, 9_799, "resolver", "201 of 10,000 queries do not ask for recursion"),
         (0, 9_800, "resolver", ""),
@@ -134,8 +134,8 @@ def test_of_an_earlier_engine_it_is_not_known_who_asked(trial: Trial) -> None:
 @pytest.mark.parametrize(
     ("clients", "largest", "heaviest", "says"),
     [
-        (1_000, 1_100, 2_000, "One of 1,000 clients makes 11.0%"),
-        (1_000, 900, 5_100, "the heaviest 1 % make 51.0%"),
+        (1_000, 1_100, 2_000, "One of 1,000 clients sends 11.0%"),
+        (1_000, 900, 5_100, "The heaviest 1 % of 1,000 clients send 51.0%"),
         (1_000, 900, 4_900, ""),
         (50, 900, 9_000, ""),
     ],
@@ -194,10 +194,10 @@ def test_replayed_retransmissions(trial: Trial, retransmissions: int, answered: 
 @pytest.mark.parametrize(
     ("counts", "port", "threads", "says"),
     [
-        ([10] * 8, "kept", 4, "those of 8.0 flows: the load of one of the server's 4 threads misses its mean by 61%"),
+        ([10] * 8, "kept", 4, "as 8.0 flows: the load of one of the server's 4 threads deviates from its mean by 61%"),
         ([10] * 8, "kept", 1, ""),
         ([10] * 500, "kept", 4, ""),
-        ([1000, *[1] * 500], "kept", 2, "those of 2.2 flows"),
+        ([1000, *[1] * 500], "kept", 2, "as 2.2 flows"),
         ([1000, *[1] * 500], "fresh", 2, ""),
     ],
 )
@@ -246,8 +246,8 @@ def test_one_client_has_nobody_to_be_compared_with(trial: Trial) -> None:
 @pytest.mark.parametrize(
     ("half", "whole", "kept", "says"),
     [
-        (0.80, 0.85, 0.1, "it may be up to 15.0 points more"),
-        (0.80, 0.85, 0.5, "it may be up to 5.0 points more"),
+        (0.80, 0.85, 0.1, "ratio may be up to 15.0 points higher"),
+        (0.80, 0.85, 0.5, "ratio may be up to 5.0 points higher"),
         (0.80, 0.85, 1.0, ""),
         (0.897, 0.9, 0.25, ""),
     ],

@@ -81,16 +81,16 @@ def test_receiver_options(trial: Trial, option: str) -> None:
     found = judge("receiver-options", trial)
     assert found.verdict == "found"
     assert found.evidence[f"agreed_{option}"] is False and found.evidence[f"net.ipv4.{sysctl}"] == "client"
-    assert "The client had turned it off" in found.summary and f"net.ipv4.{sysctl} = 1" in found.remedy
+    assert "The client had switched it off" in found.summary and f"net.ipv4.{sysctl} = 1" in found.remedy
     assert ("218 kB/s" in found.summary) == (option == "window_scaling")
 
 
 def test_what_was_read_back_counts_for_more_than_what_was_asked(trial: Trial) -> None:
     bulk(trial, sacks=False).record.conditions["hosts"] = {"primary": {"sysctls": {"net.ipv4.tcp_sack": "0"}}}
-    assert "The primary had turned it off" in judge("receiver-options", trial).summary
+    assert "The primary had switched it off" in judge("receiver-options", trial).summary
     trial.record.conditions = {}
     found = judge("receiver-options", trial)
-    assert found.verdict == "found" and "turned it off" not in found.summary, "a firewall, perhaps"
+    assert found.verdict == "found" and "switched it off" not in found.summary, "a firewall, perhaps"
 
 
 def test_on_a_short_path_options_hardly_matter(trial: Trial) -> None:

@@ -1,18 +1,18 @@
-"""Manipulation checks: was the stimulus there? One file each, pure functions over a finished trial.
+"""Manipulation checks: was the trial what its variant's name says? One file each, pure functions over a finished trial.
 
-A result says something of its variant only where the variant was what its name says: the catalog changed and the
-secondary followed, the transfers were over TLS, the cache was cold. Each check looks for one such thing in what the
-instruments recorded on the hosts while the trial measured. A procedure declares by name which checks apply to a spec
-(its ``checks``, and `dnsrig.procedures._checks`); a trial of which one fails is `invalid`.
+A result describes its variant only if the variant was real: the catalog changed and the secondary followed, the
+transfers were over TLS, the cache was cold. Each check verifies one such fact from the instruments' records on the
+hosts during the measurement. A procedure declares which checks apply to a spec (its ``checks``, and
+`dnsrig.procedures._checks`). If a check fails, the trial is `invalid`.
 
 A check is a module of this folder, or of another package (`dnsrig.discovery`), with
 
-- ``TITLE``: what is looked at, in a few words,
-- ``UNIT`` ("" by default): of what is seen,
-- ``look(trial) -> Seen``: what was seen, and within which limits it must be.
+- ``TITLE``: the checked quantity, in a few words,
+- ``UNIT`` ("" by default): its unit,
+- ``look(trial) -> Seen``: the observed value and its limits.
 
-Its docstring says why the limits are what they are. The name of a check is the plug-in's. What nothing tells is
-`cannot-tell`: that is shown, and a trial is not `invalid` for it.
+Its docstring explains the limits. The name of a check is the plug-in's. If data are missing, the verdict is
+`cannot-tell`: it is shown, but does not make a trial `invalid`.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from dnsrig.text import digits
 
 @dataclass(frozen=True)
 class Seen:
-    """What a check saw."""
+    """An observed value and its limits."""
 
     value: Scalar | None
-    """None: nothing tells, and ``why`` says what is missing."""
+    """None: unknown, and ``why`` states what is missing."""
     least: float | None = None
     most: float | None = None
-    """Without both, ``value`` must be what was ``asked``."""
+    """Without both limits, ``value`` must equal ``asked``."""
     asked: Scalar | None = None
     why: str = ""
-    """A few words that go with the value where it is not as it must be."""
+    """A few words to show with a value outside its limits."""
     series: tuple[str, ...] = ()
 
     @property
@@ -62,17 +62,17 @@ def all_checks() -> dict[str, ModuleType]:
 
 
 def look(trial: Trial, names: Iterable[str]) -> list[Check]:
-    """What the checks of these ``names`` say of ``trial``. One that fails by its own fault cannot tell, and says so."""
+    """The verdicts of the named checks about ``trial``. A check that raises an exception reports `cannot-tell`."""
     return [_check(name, all_checks()[name], trial) for name in dict.fromkeys(names)]
 
 
 def why_invalid(checks: Iterable[Check]) -> str:
-    """A sentence where a check failed; empty otherwise."""
+    """A clause if a check failed; otherwise empty."""
     failed = [check.reason for check in checks if check.verdict == "failed"]
     if not failed:
         return ""
     more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
-    return f"not what its variant says: {failed[0]}{more}"
+    return f"it does not match its variant: {failed[0]}{more}"
 
 
 def _check(name: str, module: ModuleType, trial: Trial) -> Check:
@@ -95,13 +95,13 @@ def _check(name: str, module: ModuleType, trial: Trial) -> Check:
     if found.verdict == "cannot-tell":
         found.reason = f"{module.TITLE}: {seen.why}"
     if found.verdict == "failed":
-        found.reason = f"{module.TITLE}: {amount(found.seen, unit)}, and it must be {wanted(found)}"
+        found.reason = f"{module.TITLE}: {amount(found.seen, unit)}, required: {wanted(found)}"
         found.reason += f"; {seen.why}" if seen.why else ""
     return found
 
 
 def amount(value: Scalar | None, unit: str) -> str:
-    """``97.4 %``; text as it is."""
+    """``97.4 %``; text is unchanged."""
     if value is None:
         return "unknown"
     if isinstance(value, bool | str):
@@ -110,7 +110,7 @@ def amount(value: Scalar | None, unit: str) -> str:
 
 
 def wanted(check: Check) -> str:
-    """``at least 80 %``, ``0.9 to 1.1``, or what was asked for."""
+    """``at least 80 %``, ``0.9 to 1.1``, or the requested value."""
     least, most = check.least, check.most
     if least is not None and most is not None:
         return f"{amount(least, '')} to {amount(most, check.unit)}"

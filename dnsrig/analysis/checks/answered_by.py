@@ -1,6 +1,6 @@
-"""Of the transfers that were done, how many were answered the way that was asked for: IXFR (RFC 1995), or AXFR.
+"""Share of completed transfers that were answered as requested: with IXFR (RFC 1995) or AXFR.
 
-A primary may answer IXFR with the whole zone; nine in ten must not have been.
+A primary may answer IXFR with the whole zone; at least 90 % must be answered as requested.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from dnsrig.analysis import transfers
 from dnsrig.analysis.checks import Seen, cannot_tell
 from dnsrig.analysis.read import Trial
 
-TITLE = "transfers answered as asked"
-UNIT = "% of those done"
+TITLE = "transfers answered as requested"
+UNIT = "% of completed transfers"
 LEAST_PERCENT = 90.0
 
 
 def look(trial: Trial) -> Seen:
     done = transfers.of(trial).filter(pl.col("outcome") == "done")
     if done.is_empty():
-        return cannot_tell("no transfer was done, or there are no rows of them (transfers.arrow)")
+        return cannot_tell("no transfer was completed, or transfers.arrow has no rows")
     asked = "ixfr" if trial.record.spec.transfer.ixfr else "axfr"
     seen = 100 * done.filter(pl.col("answered") == asked).height / done.height
     return Seen(seen, least=LEAST_PERCENT, asked=asked.upper(), series=("transfers.arrow/answered",))

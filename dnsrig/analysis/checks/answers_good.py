@@ -1,7 +1,6 @@
-"""Of the answers that the load got, how many were the ones that it asked for: NOERROR, or NXDOMAIN for a name that does
-not exist.
+"""Share of the load's answers that were as expected: NOERROR, or NXDOMAIN for a name that does not exist.
 
-A server that refuses is fast. One in a hundred may fail: more would be the latency of something else.
+A server that refuses is fast. 1 % may fail; with more, the latency would be the latency of something else.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 from dnsrig.analysis.checks import Seen, cannot_tell
 from dnsrig.analysis.read import Trial
 
-TITLE = "answers with what was asked for"
+TITLE = "answers with NOERROR or NXDOMAIN"
 UNIT = "% of the answers"
 LEAST_PERCENT = 99.0
 GOOD = ("NOERROR", "NXDOMAIN")

@@ -1,8 +1,8 @@
-"""Without NOTIFY: how many questions the server under test asked its primary unprompted, for each change that it then
+"""Without NOTIFY: number of unprompted questions of the server under test to its primary, for each change that it then
 served.
 
-Queries over UDP and what it sent over TCP, before which no NOTIFY came, as a packet socket on its host saw them. It
-finds a change by asking, so there is at least one for each.
+A packet socket on its host sees its queries over UDP and its packets over TCP that no NOTIFY preceded. Without NOTIFY a
+server finds a change only by asking, so there is at least one question for each change.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from dnsrig.analysis import sockets
 from dnsrig.analysis.checks import Seen, cannot_tell
 from dnsrig.analysis.read import Trial
 
-TITLE = "questions by the refresh timer"
-UNIT = "for a change that was served"
+TITLE = "questions to the primary by the refresh timer"
+UNIT = "for each served change"
 
 
 def look(trial: Trial) -> Seen:
@@ -22,5 +22,5 @@ def look(trial: Trial) -> Seen:
     seen = trial.propagation.filter(pl.col("seen_ns").is_not_null())
     served = sum(sockets.host_of(trial, secondary) == trial.subject for secondary in seen["secondary"])
     if told is None or not served:
-        return cannot_tell("it served no change, or nothing watched its packets")
+        return cannot_tell("it served no change, or its packets were not recorded")
     return Seen(told["unprompted"] / served, least=1.0, why=f"{told['unprompted']:,} for {served:,} changes")

@@ -1,9 +1,9 @@
-"""How many packets a resolver sent to the authority for each of its answers: none where names are in its cache, one and
-more where they are not.
+"""Number of packets that a resolver sent to the authority for each of its answers: none if names are in its cache, at
+least one if they are not.
 
-``options.missing_share`` of the names were never asked for before. A cache that is called warm may send one packet for
-twenty answers: a record expires, a server is asked for its keys. One that is called cold must send nine for ten answers
-that cannot be in it.
+The share ``options.missing_share`` of the names was never asked for before. With a warm cache, one packet for twenty
+answers is allowed: a record expires, or the resolver requests keys. With a cold cache, there must be at least nine
+packets for ten answers that cannot be in the cache.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from dnsrig.analysis.checks import Seen, cannot_tell
 from dnsrig.analysis.read import Trial
 
-TITLE = "packets to the authority for an answer"
+TITLE = "packets to the authority for each answer"
 WARM_MOST = 0.05
 COLD_LEAST = 0.9
 

@@ -1,9 +1,8 @@
-"""How busy the CPUs of the server under test were at rates that did not hold, when its capacity was searched.
+"""CPU use of the server under test at rates that failed, in the search for its capacity.
 
-Where it did not use its CPUs and did not wait for them either (PSI), something else lost the queries: a simulated
-Internet that did not answer, or a path. Then the capacity is not the server's. A server that is at its limit uses all
-of them; starting and the last time-outs are not in the time that is looked at, but queries that wait for others are, so
-a fifth is left.
+If the server did not use its CPUs and did not wait for them either (PSI), something else lost the queries: a simulated
+Internet that did not answer, or a path. Then the measured capacity is not the server's. At its limit a server uses all
+its CPUs. The check does not count the start and the last timeouts, but queries that wait for others, so 80 % is enough.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from dnsrig.analysis.checks import Seen, cannot_tell
 from dnsrig.analysis.during import work_percent, work_series
 from dnsrig.analysis.read import Trial
 
-TITLE = "time in which the server had work at rates that did not hold"
+TITLE = "time in which the server was busy at rates that failed"
 UNIT = "%"
 LEAST_PERCENT = 80.0
 
@@ -24,7 +23,7 @@ def look(trial: Trial) -> Seen:
         if not step["holds"] and not step["instrument_failed"]
     ]
     if not failed:
-        return cannot_tell("every rate held")
+        return cannot_tell("no rate failed")
     share = work_percent(trial, trial.subject, sorted(failed))
     if share is None:
         return cannot_tell("there are no samples of its CPU time")

@@ -1,8 +1,8 @@
-"""How many bytes came over the link between the sites, for each record of the zones that arrived: by whatever carries
-them they must have come this way.
+"""Bytes on the link between the sites, for each record of the zones that arrived: whatever carries the zones must use
+this link.
 
-A database may compress, and keeps an address in few bytes: four for a record are what no carrier was seen to stay
-below.
+A database may compress, and stores an address in few bytes. No carrier was observed to need fewer than four bytes for a
+record.
 """
 
 from __future__ import annotations
@@ -20,6 +20,6 @@ def look(trial: Trial) -> Seen:
     rows, spec, told = replication.arrived(trial), trial.record.spec, trial.record.instruments
     zones = told.get("probe", {}).get("seen", told.get("transfer", {}).get("done"))
     if rows.is_empty() or not zones:
-        return cannot_tell("nothing is known of the link, or no zone arrived")
+        return cannot_tell("there are no samples of the link, or no zone arrived")
     records = spec.dataset.records * zones / max(1, spec.dataset.zones)
     return Seen(int(rows["bytes"][-1]) / max(1.0, records), least=LEAST, asked=str(spec.options["carrier"]))

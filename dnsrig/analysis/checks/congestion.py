@@ -1,7 +1,8 @@
-"""The congestion control of the socket that sent most, as the kernel says of it (TCP_INFO): it must be what its host
-was given.
+"""Congestion control of the socket that sent most, as reported by the kernel (TCP_INFO). It must be the one that the
+experiment set for its host.
 
-Of connections over the emulated path where there is one. What another side was given governs nothing that is sent here.
+If there is an emulated path, only connections over it count. The congestion control of the other side does not affect
+what this side sends.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ TITLE = "congestion control of the sender"
 def look(trial: Trial) -> Seen:
     flow = sockets.largest(trial)
     if flow is None:
-        return cannot_tell("no socket was listed that sent anything (sockets.arrow)")
+        return cannot_tell("no listed socket sent anything (sockets.arrow)")
     asked = trial.record.spec.hosts[flow.sender].congestion
     if asked is None:
-        return cannot_tell(f"most was sent by {flow.sender}, which was given none")
+        return cannot_tell(f"{flow.sender} sent most, and the experiment sets no congestion control for it")
     return Seen(flow.congestion, asked=asked, series=(f"{flow.sender}/sockets/congestion",))

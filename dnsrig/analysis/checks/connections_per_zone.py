@@ -1,8 +1,8 @@
-"""How many connections were established for each zone that arrived: about one by the policy ``one``, few by ``reused``
-and ``pipelined``.
+"""Number of connections for each zone that arrived: about one with the policy ``one``, few with ``reused`` and
+``pipelined``.
 
-As the instrument `transfer` counts them, or, for a real secondary, as the kernel of its host does. With ``one``, a zone
-that is tried again takes another; reused connections that the other side closes again and again are none.
+The instrument `transfer` counts them; for a real secondary, the kernel of its host does. With ``one``, a zone that is
+tried again needs another connection. Reused connections that the other side closes all the time are not reused.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from dnsrig.analysis.models import secondaries
 from dnsrig.analysis.read import Trial
 from dnsrig.rundir import TrialSpec
 
-TITLE = "connections for a zone that arrived"
+TITLE = "connections for each zone that arrived"
 ONE_LEAST = 0.9
 REUSED_MOST = 0.5
 FEWEST = 10
-"""Zones, below which a connection or two say nothing."""
+"""Least number of zones: with fewer, single connections would matter."""
 
 
 def look(trial: Trial) -> Seen:
@@ -28,14 +28,14 @@ def look(trial: Trial) -> Seen:
         done, policy = trial.record.instruments.get("probe", {}).get("seen", 0), _policy(spec)
         opened = trial.growth(trial.subject, "tcp", "active_opens")
     if opened is None or done < FEWEST:
-        return cannot_tell(f"{done} zones arrived, too few to judge by")
+        return cannot_tell(f"{done} zones arrived, which is too few")
     if policy == "one":
         return Seen(opened / done, least=ONE_LEAST, asked=policy)
     return Seen(opened / done, most=REUSED_MOST, asked=policy)
 
 
 def _policy(spec: TrialSpec) -> str:
-    """Of a secondary with its settings."""
+    """The policy of a secondary with its settings."""
     host = spec.hosts[spec.subject]
     known = secondaries.known().get(host.server.kind) if host.server else None
     return known.policy(host.settings, "xot" if spec.transfer.tls else "tcp") if known else "one"

@@ -1,5 +1,6 @@
-"""Of the connections that the instrument `transfer` established, how many had a TLS handshake: all with XoT (RFC 9103),
-none without."""
+"""Share of the established connections of the instrument `transfer` that had a TLS handshake: all with XoT (RFC 9103),
+no connection without it.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from dnsrig.analysis.checks import Seen, cannot_tell
 from dnsrig.analysis.read import Trial
 
 TITLE = "connections with TLS"
-UNIT = "% of those established"
+UNIT = "% of established connections"
 
 
 def look(trial: Trial) -> Seen:
@@ -19,7 +20,7 @@ def look(trial: Trial) -> Seen:
         else trial.connections
     )
     if made.is_empty():
-        return cannot_tell("no connection was established, or there are no rows of them (connections.arrow)")
+        return cannot_tell("no connection was established, or connections.arrow has no rows")
     seen = 100 * made.filter(pl.col("handshake") != "none").height / made.height
     asked = trial.record.spec.transfer.transport
     series = ("connections.arrow/handshake",)

@@ -1,7 +1,7 @@
-"""Of the queries of the flood, how many left: it is what the server is to be overloaded with.
+"""Share of the flood's queries that were sent: they are the load that should overload the server.
 
-A tenth less is still a flood, and who sends it competes for a CPU with others. Where its names do not exist the answers
-show it. In a simulated Internet a tenth of the zones has a wildcard, so some are NOERROR; more than half are not.
+With 10 % less it is still a flood, and its sender shares a CPU with others. If its names do not exist, the answers show
+that. In a simulated Internet 10 % of the zones have a wildcard, so some answers are NOERROR, but not more than half.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dnsrig.analysis.checks import Seen, cannot_tell
 from dnsrig.analysis.read import Trial
 
 TITLE = "queries of the flood sent"
-UNIT = "% of those due"
+UNIT = "% of queries due"
 LEAST_PERCENT = 90.0
 EXISTING_SHARE_MAX = 0.5
 
@@ -23,5 +23,5 @@ def look(trial: Trial) -> Seen:
     existing = load.rcodes.get("NOERROR", 0)
     is_missing = trial.record.spec.options.get("flood_names", "missing") == "missing"
     if is_missing and existing > EXISTING_SHARE_MAX * load.answered:
-        return Seen(0.0, least=LEAST_PERCENT, why=f"{existing:,} answers were NOERROR: their names exist")
+        return Seen(0.0, least=LEAST_PERCENT, why=f"{existing:,} answers were NOERROR, so their names exist")
     return Seen(100 * load.sent / load.due, least=LEAST_PERCENT, asked=load.asked_qps)

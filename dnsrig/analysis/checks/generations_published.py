@@ -1,5 +1,5 @@
-"""Of the generations that the primary was told to load, how many it answered with, as an observer near it saw: those
-that it did not have nobody could fetch.
+"""Share of the loaded generations with which the primary answered, as seen by an observer near it. A secondary cannot
+transfer a generation that the primary does not have.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from dnsrig.analysis.generations import INSTRUMENT
 from dnsrig.analysis.read import Trial
 
 TITLE = "generations published by the primary"
-UNIT = "% of those made"
+UNIT = "% of generations"
 
 
 def look(trial: Trial) -> Seen:

@@ -1,8 +1,8 @@
-"""How much the change took over the link, of what the whole zones took when the secondary first fetched them: little by
-IXFR (RFC 1995), as much by AXFR.
+"""Bytes on the link for the change, compared with the bytes of the first transfer of the whole zones: few with IXFR
+(RFC 1995), as many with AXFR.
 
-A half parts the two: the changes here are of one record in thousands. A primary may answer IXFR with the whole zone;
-the variant is then not the one that its name says.
+50 % separates the two, because only one record in thousands changes here. A primary may answer IXFR with the whole
+zone; then the trial is not what its variant's name says.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dnsrig.analysis.checks import Seen, cannot_tell
 from dnsrig.analysis.read import Trial
 
 TITLE = "bytes of the change"
-UNIT = "% of those of the whole zones"
+UNIT = "% of the bytes of the whole zones"
 HALF_PERCENT = 50.0
 
 
@@ -27,7 +27,7 @@ def look(trial: Trial) -> Seen:
     changed = trial.growth(trial.subject, interface, "rx_bytes")
     whole = 0 if rows.height < 2 else int(rows["value"][-1]) - int(rows["value"][0])
     if changed is None or whole <= 0:
-        return cannot_tell("there are no samples of the link from before")
+        return cannot_tell("there are no samples of the link from before the change")
     series = (f"{trial.subject}/{interface}/rx_bytes",)
     if spec.transfer.ixfr:
         return Seen(100 * changed / whole, most=HALF_PERCENT, asked="IXFR", series=series)

@@ -1,4 +1,4 @@
-"""The kernel under which the trial ran: that of the machine, or a stock one in User-mode Linux."""
+"""Kernel of the trial: the machine's own, or a stock kernel in User-mode Linux."""
 
 from __future__ import annotations
 
@@ -10,4 +10,4 @@ TITLE = "kernel of the trial"
 
 def look(trial: Trial) -> Seen:
     kind = trial.record.conditions.get("kernel", {}).get("kind")
-    return Seen(kind, asked=trial.record.spec.kernel) if kind else cannot_tell("it was not noted")
+    return Seen(kind, asked=trial.record.spec.kernel) if kind else cannot_tell("it was not recorded")

@@ -1,13 +1,13 @@
-"""Whether the links between a resolver, those whom it asks and those who ask it lost nothing, and had room.
+"""Whether a resolver's links to authorities and clients lost nothing and had spare capacity.
 
-What a full link drops is asked for again, and what waits in its queue comes late: then the link is what is measured. Of
-an emulated link each direction's busiest second is held against its rate: an empty cache asks most at first, so a mean
-over the trial would hide that. Up to 70 % of the rate a packet waits for somewhat more than two others on average
-(M/M/1: share / (1 - share)); above that it grows fast.
+Packets that a full link drops are repeated, and packets in its queue are late: then the link limits the result. For an
+emulated link, the busiest second of each direction is compared with its rate. An empty cache causes most queries at the
+start, so a mean over the trial would hide this. Up to 70 % of the rate, a packet waits for slightly more than two
+others on average (M/M/1: share / (1 - share)); above that the wait grows fast.
 
-What found no room is counted by the engine's `link`, and by the interfaces where nothing is emulated. netem does not
-tell when it dropped a packet, so of it only the rate is looked at. Interfaces may drop what a search of the capacity
-sends beyond it. Whatever floods the resolver may fill its own link.
+The engine's `link` counts packets that found no room; without emulation the interfaces count them. netem does not
+report when it dropped a packet, so for netem only the rate is checked. Interfaces may drop the excess of a search for
+the capacity. The source of a flood may fill its own link.
 """
 
 from __future__ import annotations
@@ -51,27 +51,27 @@ class Way:
 def look(trial: Trial) -> Seen:
     phase, ways = trial.measure, list(_ways(trial))
     if phase is None or not ways:
-        return cannot_tell("there is no link of a resolver")
+        return cannot_tell("there is no link to a resolver")
     lost = {str(way): _lost(trial, way) for way in ways}
     if told := [f"{packets:,} packets found no room {way}" for way, packets in lost.items() if packets]:
         return Seen(", ".join(told), asked=NOTHING_LOST)
     shares = [(_busiest_percent(trial, way, phase), way) for way in ways if way.rate_mbit]
     unknown = [way for way, packets in lost.items() if packets is None]
     if unknown := unknown + [str(way) for share, way in shares if share is None]:
-        return cannot_tell(f"nothing is known of the link {unknown[0]}")
+        return cannot_tell(f"there are no samples of the link {unknown[0]}")
     if not shares:
         return Seen(NOTHING_LOST, asked=NOTHING_LOST)
     share, way = max(shares, key=lambda found: found[0] or 0.0)
     return Seen(
         share,
         most=MOST_PERCENT,
-        why=f"that was its busiest second, of {way.rate_mbit:g} Mbit/s {way}: raise path.rate_mbit, or ask for less",
+        why=f"this was the busiest second of the link with {way.rate_mbit:g} Mbit/s {way}: raise path.rate_mbit, or lower the load",
         series=(f"{way.receiver}/{trial.record.spec.interface(way.receiver, way.sender)}/rx_bytes",),
     )
 
 
 def _ways(trial: Trial) -> Iterator[Way]:
-    """Both directions of the subject's links but those of a flood, which alone comes from a host without a duty."""
+    """Both directions of the subject's links, except a flood's; only a flood comes from a host without a duty."""
     spec = trial.record.spec
     for link in spec.links:
         left, right = link.ends
@@ -84,7 +84,7 @@ def _ways(trial: Trial) -> Iterator[Way]:
 
 
 def _lost(trial: Trial, way: Way) -> int | None:
-    """Packets that found no room in `measure`; None where nothing tells."""
+    """Packets that found no room during `measure`; None if not known."""
     if way.link.kind == "netem":
         return 0
     if way.link.kind == "tun":
@@ -92,7 +92,7 @@ def _lost(trial: Trial, way: Way) -> int | None:
         return None if rows.is_empty() else int(rows.filter(pl.col("direction") == way.direction)["overflowed"].sum())
     if trial.load.model == "ramp":
         return 0
-    # Of one packet both ends may say that it was dropped.
+    # Both ends may count the same dropped packet.
     ends = (way.sender, way.receiver, "tx_dropped"), (way.receiver, way.sender, "rx_dropped")
     spec = trial.record.spec
     counted = [trial.growth(host, spec.interface(host, other), name) for host, other, name in ends]
@@ -100,7 +100,7 @@ def _lost(trial: Trial, way: Way) -> int | None:
 
 
 def _busiest_percent(trial: Trial, way: Way, phase: Phase) -> float | None:
-    """Of the rate, by the bytes of IP that arrived in each whole second of `measure`."""
+    """Busiest second in percent of the rate, from the IP bytes that arrived in each whole second of `measure`."""
     assert way.rate_mbit is not None
     seconds = _seconds(phase)
     source = trial.record.spec.interface(way.receiver, way.sender)
@@ -117,7 +117,7 @@ def _busiest_percent(trial: Trial, way: Way, phase: Phase) -> float | None:
 
 
 def _seconds(phase: Phase) -> list[Stretch]:
-    """The whole ones, or all of a shorter phase."""
+    """The whole seconds of a phase, or a shorter phase as a whole."""
     start_ns, end_ns = phase.start.monotonic_ns, phase.end.monotonic_ns
     whole = range(start_ns, end_ns - SECOND_NS + 1, SECOND_NS)
     return [(at, at + SECOND_NS) for at in whole] or [(start_ns, end_ns)]

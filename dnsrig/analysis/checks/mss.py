@@ -1,9 +1,9 @@
-"""The largest segment that the sender of most used (TCP_INFO): at most what a host asked for or a router on the way
+"""Largest segment of the main sender (TCP_INFO): at most the size that a host requested or that a router on the path
 allows.
 
-The kernel counts a segment without its options, so that it may be some bytes less. What a host asks for goes for what
-is sent to it. A short transfer may be listed when only its question was acknowledged: then most was sent the other way,
-and nothing is told.
+The kernel counts a segment without its options, so it may be some bytes smaller. The size that a host requests applies
+to data sent to it. A short transfer may be listed when only its question was acknowledged; then the other side sent
+most, and the check cannot decide.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ UNIT = "bytes"
 def look(trial: Trial) -> Seen:
     flow = sockets.largest(trial)
     if flow is None:
-        return cannot_tell("no socket was listed that sent anything (sockets.arrow)")
+        return cannot_tell("no listed socket sent anything (sockets.arrow)")
     seen = flow.sent["mss_bytes"].max()
     if not isinstance(seen, int) or not seen:
-        return cannot_tell("the kernel did not say")
+        return cannot_tell("the kernel did not report it")
     limit = sockets.agreed_mss(trial, flow.sender, flow.receiver)
     if limit is None:
-        return cannot_tell(f"most was sent by {flow.sender}, whose segments nothing limits")
+        return cannot_tell(f"{flow.sender} sent most, and nothing limits its segments")
     return Seen(seen, most=limit, asked=limit, series=(f"{flow.sender}/sockets/mss_bytes",))

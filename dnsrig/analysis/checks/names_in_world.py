@@ -1,8 +1,9 @@
-"""How many queries were for names that the world does not have, but for those that clients make not to exist.
+"""Number of queries for names that the world does not have, not counting names that clients invent so that they do not
+exist.
 
-None must be. An answer for a name that the world does not cover is NXDOMAIN, which is another answer than the client
-had on the Internet: with a capture, or with names that are asked for once in zones without wildcard, hits, answers and
-upstream queries are those of another traffic.
+There must be none. The answer for a name that the world lacks is NXDOMAIN, which differs from the answer on the
+Internet. With a capture, or with names that are asked for once in zones without a wildcard, cache hits, answers and
+upstream queries would belong to different traffic.
 """
 
 from __future__ import annotations
@@ -19,6 +20,6 @@ SHOWN = 3
 def look(trial: Trial) -> Seen:
     told = trial.record.instruments.get("world", {})
     if "not_in_world" not in told:
-        return cannot_tell("the world said no summary")
+        return cannot_tell("the world wrote no summary")
     names = trial.rows(NOT_IN_WORLD).sort("queries", descending=True)["name"].head(SHOWN).to_list()
     return Seen(told["not_in_world"], most=0, why=f"e.g. {', '.join(map(visible, names))}", series=(NOT_IN_WORLD.name,))

@@ -1,7 +1,6 @@
-"""Of the answers, how many said that the name does not exist: ``options.missing_share`` of the queries ask for such
-names.
+"""Share of the answers that deny the name: ``options.missing_share`` of the queries ask for such names.
 
-To two percent of the answers: names are drawn at random, and those of queries without an answer are not counted.
+A difference of 2 % of the answers is allowed: names are random, and names of queries without an answer do not count.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 from dnsrig.analysis.checks import Seen, cannot_tell
 from dnsrig.analysis.read import Trial
 
-TITLE = "answers that the name does not exist"
+TITLE = "answers that deny the name"
 UNIT = "% of the answers"
 MARGIN_PERCENT = 2.0
 

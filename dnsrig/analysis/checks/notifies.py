@@ -1,5 +1,6 @@
-"""How many NOTIFYs (RFC 1996) reached the secondaries, for each of them: without one, a secondary does not know of the
-change."""
+"""Number of NOTIFYs (RFC 1996) that reached the secondaries, for each secondary. Without one, a secondary does not know
+of the change.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +8,11 @@ from dnsrig.analysis.checks import Seen, cannot_tell
 from dnsrig.analysis.read import Trial
 
 TITLE = "NOTIFYs received"
-UNIT = "for a secondary"
+UNIT = "for each secondary"
 
 
 def look(trial: Trial) -> Seen:
     notifies = trial.transfer.get("notifies")
     if notifies is None:
-        return cannot_tell("the instrument in the secondaries' place said no summary")
+        return cannot_tell("the instrument that plays the secondaries wrote no summary")
     return Seen(notifies / int(trial.record.spec.options["secondaries"]), least=1.0)

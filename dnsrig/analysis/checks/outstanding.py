@@ -1,7 +1,6 @@
-"""How many transfers were asked for at once and not over, in the median of the moments at which one was asked for.
+"""Median number of outstanding transfers at the moments at which a transfer was requested.
 
-With ``pipelined`` at least two: a primary on whose connections there never is more than one was not asked in a
-pipeline.
+With ``pipelined`` at least two: if there is never more than one on a connection, there was no pipeline.
 """
 
 from __future__ import annotations
@@ -18,6 +17,6 @@ FEWEST = 10
 def look(trial: Trial) -> Seen:
     rows = transfers.of(trial)
     if rows.height < FEWEST:
-        return cannot_tell(f"there are {rows.height} transfers, too few to judge by")
+        return cannot_tell(f"there are {rows.height} transfers, which is too few")
     seen = transfers.number(transfers.outstanding(rows).median())
     return Seen(seen, least=LEAST, asked="pipelined", series=("transfers.arrow/asked_ns",))

@@ -1,13 +1,14 @@
-"""How much came from the primary of which least came, of its fair share: zones are divided evenly among several
-primaries."""
+"""Bytes from the primary that sent least, as a share of an even distribution: zones are divided evenly among several
+primaries.
+"""
 
 from __future__ import annotations
 
 from dnsrig.analysis.checks import Seen, cannot_tell
 from dnsrig.analysis.read import Trial
 
-TITLE = "bytes from the primary that gave least"
-UNIT = "% of a fair share"
+TITLE = "bytes from the primary that sent least"
+UNIT = "% of an even share"
 LEAST_PERCENT = 50.0
 
 

@@ -1,8 +1,8 @@
-"""Of the zones that the server under test served, how many its own configuration does not name: all where a catalog
-zone (RFC 9432) provisions them, and none where they are static.
+"""Share of the served zones that the configuration of the server under test does not contain: all with a catalog zone
+(RFC 9432), no zone with static provisioning.
 
-A member that is served and not configured can only have come by the catalog zone, which was then transferred. What is
-configured is counted in the server's configuration, or in its database, when the trial has measured.
+A member zone that is served but not configured can only come from the catalog zone, so the catalog zone was
+transferred. Configured zones are counted in the server's configuration, or in its database, after the measurement.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dnsrig.analysis.checks import Seen, cannot_tell
 from dnsrig.analysis.read import Trial
 
 TITLE = "zones provisioned by the catalog"
-UNIT = "% of those served"
+UNIT = "% of served zones"
 
 
 def look(trial: Trial) -> Seen:
@@ -19,9 +19,9 @@ def look(trial: Trial) -> Seen:
     served = told.get("probe", told.get(f"probe-{trial.subject}", {})).get("seen")
     configured = told.get("configured", {}).get("zones")
     if configured is None or not served:
-        return cannot_tell("no zone was seen on it, or nothing says what its configuration names")
+        return cannot_tell("it served no zone, or the zones in its configuration are not known")
     asked = trial.record.spec.transfer.provisioning
-    share, why = 100 * max(0, served - configured) / served, f"{configured:,} zones stand in its configuration"
+    share, why = 100 * max(0, served - configured) / served, f"its configuration contains {configured:,} zones"
     if asked == "catalog":
         return Seen(share, least=100.0, asked=asked, why=why)
     return Seen(share, most=0.0, asked=asked, why=why)

@@ -1,9 +1,9 @@
-"""How many connections the server under test accepted while it was asked: none over UDP, over TCP and TLS at least one
-a client.
+"""Number of connections that the server under test accepted during the load: none over UDP, at least one for each
+client over TCP and TLS.
 
-As the kernel of its host counts them (`PassiveOpens` of RFC 1213), so it does not hang on what the load says of itself.
-Of a secondary or a primary that transfers meanwhile only the lower limit holds. Connections by which the rig asked a
-resolver for its counters are left out.
+The kernel of its host counts them (`PassiveOpens` of RFC 1213), so the check does not depend on the load's own report.
+For a secondary or a primary that also transfers zones, only the lower limit applies. Connections with which dnsrig
+reads a resolver's counters do not count.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Of the questions that the primary was asked, how many it answered so that something can be told."""
+"""Share of the questions to the primary whose answer allowed a conclusion."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ LEAST_PERCENT = 50.0
 def look(trial: Trial) -> Seen:
     features = trial.record.instruments.get("interrogate", {}).get("features") or []
     if not features:
-        return cannot_tell("nothing was asked")
+        return cannot_tell("no question was asked")
     told = sum(feature["verdict"] != "cannot-tell" for feature in features)
     return Seen(100 * told / len(features), least=LEAST_PERCENT)

@@ -1,5 +1,6 @@
-"""Of the queries that were due, how many left: the rate is what the variant is called by, or a share of the capacity.
-Of a stream nearly all must leave, or what the server answers is not what clients ask."""
+"""Share of the due queries that were sent. The variant's name contains the rate, or a share of the capacity. Of a
+stream nearly all queries must be sent, or the server does not get the clients' traffic.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from dnsrig.analysis.checks import Seen, cannot_tell
 from dnsrig.analysis.read import Trial
 
 TITLE = "queries sent"
-UNIT = "% of those due"
+UNIT = "% of queries due"
 LEAST_PERCENT = 99.0
 
 

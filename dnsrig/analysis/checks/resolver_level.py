@@ -1,9 +1,9 @@
-"""What a resolver does about DNSSEC, as its twin showed before it was measured, and as it did itself afterwards.
+"""The resolver's DNSSEC level: as its twin showed before the measurement, and as the server itself showed after it.
 
-It asks for signatures if its queries to authorities have DO. It validates if a good name has AD in its answer, and a
-broken one gets SERVFAIL; AD alone proves nothing. It does not validate if it answers both, without AD. What it shows
-must be the level that was asked for, and it must be the same on both: anything else is another measurement. Where the
-zones are those of primaries there is no broken name, and no resolver validates.
+A resolver requests signatures if its queries to authorities have DO. It validates if the answer for a good name has AD
+and a broken name gets SERVFAIL; AD alone proves nothing. It does not validate if it answers both without AD. The level
+must be the configured one, and the same on both; otherwise the trial measures something else. If the zones belong to
+primaries, there is no broken name, and no resolver validates.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from dnsrig.analysis.checks import Seen, cannot_tell
 from dnsrig.analysis.read import Trial
 
-TITLE = "level of DNSSEC"
+TITLE = "DNSSEC level"
 NOERROR, SERVFAIL = 0, 2
 
 
@@ -21,9 +21,9 @@ def look(trial: Trial) -> Seen:
     told = trial.record.instruments.get("level", {})
     asked = trial.record.spec.hosts[trial.subject].resolving
     if asked is None or not told.get("twin"):
-        return cannot_tell("no twin was asked")
+        return cannot_tell("the resolver's twin was not tested")
     if "queries" not in told["twin"]:
-        return cannot_tell("the kernel has no packet sockets, so nothing tells what the twin asked for")
+        return cannot_tell("the kernel has no packet sockets, so the twin's queries are not known")
     twin = shown(told["twin"], told["twin"])
     itself = shown(told.get("server", {}), told["twin"])
     if twin != itself:
@@ -32,7 +32,7 @@ def look(trial: Trial) -> Seen:
 
 
 def shown(answers: dict[str, Any], upstream: dict[str, Any]) -> str:
-    """The level that ``answers`` tell, and what was seen ``upstream``; a few words where they tell none."""
+    """The level that ``answers`` and ``upstream`` queries show; a few words if they show none."""
     good, broken = answers.get("good"), answers.get("broken")
     if not good or (broken is not None and not broken):
         return "no answer"
@@ -46,7 +46,7 @@ def shown(answers: dict[str, Any], upstream: dict[str, Any]) -> str:
     if broken is not None and not _has_data(broken):
         return "no data for the broken name, and no SERVFAIL"
     if not upstream["queries"]:
-        return "asked nobody"
+        return "no upstream queries"
     return "do-unvalidated" if upstream["do"] else "no-do"
 
 

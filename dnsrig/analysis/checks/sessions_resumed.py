@@ -1,8 +1,9 @@
-"""Of the TLS handshakes that could resume a session (RFC 8446, 2.2), how many did: at least half where sessions are to
-be resumed, none where not.
+"""Share of the TLS handshakes that could have resumed a session (RFC 8446, 2.2) and did: at least half if sessions
+should be resumed, no session otherwise.
 
-One could, if the same secondary, or client of a replay, had a connection established when it began. A server that gives
-no tickets makes the resumed case the same as the new one, and a comparison of the two one of a thing with itself.
+A handshake could resume if the same secondary, or the same client of a replay, already had an established connection.
+If a server issues no tickets, the resumed case is the same as the new one, and the experiment would compare a thing
+with itself.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dnsrig.analysis.load_result import ClassConnections
 from dnsrig.analysis.read import Trial
 
 TITLE = "TLS sessions resumed"
-UNIT = "% of the handshakes that could"
+UNIT = "% of handshakes that could resume"
 LEAST_PERCENT = 50.0
 
 
@@ -21,7 +22,7 @@ def look(trial: Trial) -> Seen:
     if classes := trial.load.classes:
         return _replayed([one.connections for one in classes if one.resumption])
     if trial.connections.is_empty():
-        return cannot_tell("there are no rows of connections (connections.arrow)")
+        return cannot_tell("connections.arrow has no rows")
     found = handshakes_of(trial.connections)
     if found.could_resume < FEWEST:
         return cannot_tell(f"{found.could_resume} handshakes could have resumed a session, too few to judge by")

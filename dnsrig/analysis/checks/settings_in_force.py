@@ -1,8 +1,8 @@
-"""Of the settings that a variant names for the server under test, how many the server then showed as in force.
+"""Share of the variant's settings for the server under test that the server then reported as effective.
 
-A running Knot DNS or PowerDNS is asked when the trial has measured; for BIND and NSD their own `named-checkconf` and
-`nsd-checkconf` say how they read the configuration. What they do not show, or show in another notation, does not count;
-a variant that names no settings has those of the server and no such check.
+A running Knot DNS or PowerDNS is asked after the measurement. For BIND and NSD, their own `named-checkconf` and
+`nsd-checkconf` show how they read the configuration. Settings that they do not show, or show in a different notation,
+do not count. A variant without settings has no such check.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from dnsrig.analysis.checks import Seen, cannot_tell
 from dnsrig.analysis.read import Trial
 from dnsrig.rundir import Scalar
 
-TITLE = "settings in force on the server under test"
-UNIT = "% of those named and shown"
+TITLE = "settings effective on the server under test"
+UNIT = "% of reported settings"
 WORDS = {"true": "yes", "on": "yes", "false": "no", "off": "no"}
 UNITS = {
     "": [1],
@@ -26,7 +26,7 @@ UNITS = {
     "k": [1 << 10],
     "g": [1 << 30],
 }
-"""Of times and of sizes: `m` may be either."""
+"""Factors of units of times and sizes: `m` may be either."""
 
 
 def look(trial: Trial) -> Seen:
@@ -35,13 +35,13 @@ def look(trial: Trial) -> Seen:
     compared = {name: same(value, str(shown[name])) for name, value in named.items() if name in shown}
     told = [name for name, value in compared.items() if value is not None]
     if not told:
-        return cannot_tell("the server did not show them")
+        return cannot_tell("the server did not report them")
     others = [f"{name} is {shown[name]}, not {named[name]}" for name in told if not compared[name]]
     return Seen(100 * (len(told) - len(others)) / len(told), least=100.0, why="; ".join(others))
 
 
 def same(named: Scalar, shown: str) -> bool | None:
-    """Whether both are the same value; None where one is a number and the other is not.
+    """Whether both are the same value; None if only one is a number.
 
     >>> same(True, "on"), same("2w", "1209600"), same("4m", "4194304"), same(1, "PT1S"), same("none", "all")
     (True, True, True, None, False)

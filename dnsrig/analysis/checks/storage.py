@@ -1,5 +1,4 @@
-"""Where servers stored what they had: on a tmpfs where it is to be memory, on another file system where it is to be the
-disk."""
+"""Storage of the servers: a tmpfs for memory, another file system for disk."""
 
 from __future__ import annotations
 
@@ -12,5 +11,5 @@ TITLE = "storage of the servers"
 def look(trial: Trial) -> Seen:
     system = trial.record.instruments.get("storage", {}).get("file_system")
     if not system:
-        return cannot_tell("nobody looked")
+        return cannot_tell("the file system was not examined")
     return Seen("memory" if system == "tmpfs" else "disk", asked=trial.record.spec.storage, why=f"it is {system}")

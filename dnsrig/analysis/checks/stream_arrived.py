@@ -1,5 +1,6 @@
-"""Of the queries of a replayed stream, how many came to the server as they are in it: from the address of their client,
-and the same message but for its id. A capture tells, in which encrypted queries do not show."""
+"""Share of a replayed stream's queries that reached the server unchanged: from their client's address, and identical
+except for the message id. A capture shows this, except for encrypted queries.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +8,17 @@ from dnsrig.analysis.checks import Seen, cannot_tell
 from dnsrig.analysis.metrics.replay import arrival
 from dnsrig.analysis.read import Trial
 
-TITLE = "queries that arrived byte by byte"
-UNIT = "% of the stream's"
+TITLE = "queries that arrived unchanged"
+UNIT = "% of the stream's queries"
 LEAST_PERCENT = 99.0
-"""As many as must be sent at all (`rate`)."""
+"""Equal to the share that must be sent (`rate`)."""
 
 
 def look(trial: Trial) -> Seen:
     found = arrival(trial)
     if found is None or not found.visible:
-        return cannot_tell("what arrived was not captured, or nothing of it can be seen")
+        return cannot_tell("arriving queries were not captured, or are encrypted")
     if found.dropped != 0:
-        return cannot_tell("tcpdump missed packets, or did not say how many")
-    why = f"{found.missing:,} did not arrive, {found.unknown:,} others did"
+        return cannot_tell("tcpdump missed packets, or did not report how many")
+    why = f"{found.missing:,} did not arrive, {found.unknown:,} unknown ones did"
     return Seen(100 * (1 - found.missing / found.visible), least=LEAST_PERCENT, why=why)

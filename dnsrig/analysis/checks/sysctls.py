@@ -1,4 +1,4 @@
-"""Of the sysctls that hosts were given, how many were read back as asked."""
+"""Share of the hosts' configured sysctls that had the configured value when read back."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from dnsrig.analysis import sockets
 from dnsrig.analysis.checks import Seen, cannot_tell
 from dnsrig.analysis.read import Trial
 
-TITLE = "sysctls in force"
-UNIT = "% of those asked for"
+TITLE = "effective sysctls"
+UNIT = "% of configured sysctls"
 
 
 def look(trial: Trial) -> Seen:

@@ -1,7 +1,8 @@
-"""For how much of the time that the load lasted zones came from the server under test, while it was asked.
+"""Share of the load's duration in which zones were transferred from the server under test.
 
-Of the samples of the link, a fifth of a second apart, those in which a kilobyte and more came. Half of them must: the
-transfers are the load that the variant is called by, and one that ended early left the server at rest.
+The check counts samples of the link, a fifth of a second apart, in which at least a kilobyte arrived. At least half of
+them must be such samples: the transfers are the load that the variant is named after, and transfers that ended early
+leave the server at rest.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import polars as pl
 from dnsrig.analysis.checks import Seen, cannot_tell
 from dnsrig.analysis.read import Trial
 
-TITLE = "time in which zones were transferred meanwhile"
+TITLE = "time with zone transfers during the load"
 UNIT = "% of the samples"
 LEAST_PERCENT = 50.0
 BYTES_LEAST = 1_000

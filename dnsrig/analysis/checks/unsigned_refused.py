@@ -1,7 +1,7 @@
-"""What a primary answers to an AXFR that is not signed, where transfers are to be signed (TSIG, RFC 8945): it must not
-give the zone.
+"""The primary's answer to an unsigned AXFR when transfers must be signed (TSIG, RFC 8945): it must not send the zone.
 
-Asked once, over TCP, after the trial has measured. What the secondary has it then got with a signature.
+The check asks once, over TCP, after the measurement. If the primary refuses, the secondary got its zones with a
+signature.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 from dnsrig.analysis.checks import Seen, cannot_tell
 from dnsrig.analysis.read import Trial
 
-TITLE = "a transfer that is not signed"
+TITLE = "unsigned transfer"
 
 
 def look(trial: Trial) -> Seen:
     told = trial.record.instruments.get("unsigned", {})
     if not (answer := told.get("answer")):
-        return cannot_tell("nobody asked")
-    return Seen("given" if answer == "NOERROR" else "refused", asked="refused", why=f"the primary answered {answer}")
+        return cannot_tell("no unsigned transfer was requested")
+    return Seen("sent" if answer == "NOERROR" else "refused", asked="refused", why=f"the primary answered {answer}")

@@ -1,5 +1,6 @@
-"""Of the changes that were sent to the primary as dynamic updates (RFC 2136), how many it accepted: all must be, for
-each is one to be waited for."""
+"""Share of the changes sent as dynamic updates (RFC 2136) that the primary accepted. It must accept all, because the
+trial waits for each.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from dnsrig.analysis.checks import Seen, cannot_tell
 from dnsrig.analysis.read import Trial
 
 TITLE = "updates accepted by the primary"
-UNIT = "% of those sent"
+UNIT = "% of updates sent"
 
 
 def look(trial: Trial) -> Seen:
@@ -15,4 +16,4 @@ def look(trial: Trial) -> Seen:
     if not (changes := told.get("changes")):
         return cannot_tell("no change was sent")
     lost = told.get("refused", 0) + told.get("accept_timeouts", 0)
-    return Seen(100 * (changes - lost) / changes, least=100.0, why=f"{lost} were not")
+    return Seen(100 * (changes - lost) / changes, least=100.0, why=f"{lost} were not accepted")

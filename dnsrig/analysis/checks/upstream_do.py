@@ -1,8 +1,7 @@
-"""The share of the resolver's queries to authorities that asked for signatures (DO, RFC 3225), as the world counted
-them.
+"""Share of the resolver's queries to authorities that requested signatures (DO, RFC 3225), as counted by the world.
 
-A level without DO has none. The others set it in all, but a query without EDNS may follow where one with it was not
-answered in time: so a tenth may lack it.
+At the level without DO no query has it. At the other levels all queries have it, except that a query without EDNS may
+follow one that got no answer in time; so 10 % may lack it.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ def look(trial: Trial) -> Seen:
     asked = trial.record.spec.hosts[trial.subject].resolving
     seen = upstream.percent(upstream.queries(trial), pl.col("dnssec_ok"))
     if asked is None or seen is None:
-        return cannot_tell("the world counted no query")
+        return cannot_tell("the world counted no queries")
     if asked.level == "no-do":
         return Seen(seen, most=MOST_PERCENT, asked=asked.level, series=(QUERIES.name,))
     return Seen(seen, least=LEAST_PERCENT, asked=asked.level, series=(QUERIES.name,))

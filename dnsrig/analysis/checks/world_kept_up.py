@@ -1,9 +1,9 @@
-"""Whether the simulated Internet lost nothing, and how much of the time it had work while the resolver was measured.
+"""Whether the simulated Internet lost nothing, and how much of the time it was busy during the measurement.
 
-What it does not answer in time the resolver asks again, or answers with SERVFAIL: then the world is what is measured.
-It has work while it uses a CPU, and while it waits for one that others use (PSI), as they may on two CPUs. With work
-for 70 % of the time a query waits for somewhat more than two others on average (M/M/1: share / (1 - share)), or some
-0.1 ms, which is little beside a network; above that it grows fast.
+If the world does not answer in time, the resolver repeats its query or answers SERVFAIL: then the world limits the
+result. The world is busy while it uses a CPU, and while it waits for one that others use (PSI), as may happen on two
+CPUs. If it is busy for 70 % of the time, a query waits for slightly more than two others on average (M/M/1: share / (1
+- share)), or about 0.1 ms, which is little compared with a network; above that the wait grows fast.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dnsrig.analysis.checks import Seen, cannot_tell
 from dnsrig.analysis.during import work_percent, work_series
 from dnsrig.analysis.read import Trial
 
-TITLE = "time in which the world had work"
+TITLE = "time in which the world was busy"
 UNIT = "%"
 MOST_PERCENT = 70.0
 LOST = {
@@ -25,7 +25,7 @@ LOST = {
 def look(trial: Trial) -> Seen:
     told, name, phase = trial.record.instruments.get("world", {}), trial.record.spec.world, trial.measure
     if not told or name is None or phase is None:
-        return cannot_tell("the world said no summary")
+        return cannot_tell("the world wrote no summary")
     lost = [f"{told[key]:,} {what}" for key, what in LOST.items() if told.get(key)]
     if lost:
         return Seen(", ".join(lost), asked="nothing lost")

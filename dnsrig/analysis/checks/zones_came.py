@@ -1,8 +1,7 @@
-"""How many bytes came from the primaries while the trial measured, for each record of the zones that were seen to
-arrive.
+"""Bytes from the primaries during the measurement, for each record of the zones that arrived.
 
-A record takes sixteen bytes and more in a transfer, with its name compressed, and much more where every zone is a
-transfer of its own. Less than eight did not come over these links in this time: the secondary had them before.
+A record takes at least sixteen bytes in a transfer with name compression, and much more if every zone is a separate
+transfer. With fewer than eight bytes, the data did not come over these links in this time: the secondary had it before.
 """
 
 from __future__ import annotations
@@ -21,7 +20,9 @@ def look(trial: Trial) -> Seen:
     probe, transfer = told.get("probe", {}), told.get("transfer", {})
     zones = probe.get("seen", transfer.get("done"))
     if zones is None or came is None:
-        return cannot_tell("there are no samples of the links to the primaries, or nobody saw the zones arrive")
+        return cannot_tell(
+            "there are no samples of the links to the primaries, or the arrival of zones was not observed"
+        )
     if not zones:
         return cannot_tell("no zone arrived")
     records = spec.dataset.records * zones / max(1, spec.dataset.zones)

@@ -1,8 +1,7 @@
 """The registry of metrics: a metric is a function over a trial, in a module of this folder or of another package.
 
-Each says its unit, whether lower or higher is better, and exactly from which moment to which.
-To add one, add a function with ``@metric`` in a new file here, or in a plug-in (`dnsrig.discovery`); nothing else needs
-to know.
+Each states its unit, whether lower or higher is better, and the exact start and end of what it measures. To add one,
+add a function with ``@metric`` in a new file here, or in a plug-in (`dnsrig.discovery`). No other change is needed.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ Figure = TypeVar("Figure", bound=Callable[..., float | None])
 
 
 class Trial(Protocol):
-    """All that the registry has to know of `dnsrig.analysis.read.Trial`, which reads it."""
+    """The part of `dnsrig.analysis.read.Trial` that the registry uses."""
 
     @property
     def record(self) -> TrialRecord: ...
@@ -30,7 +29,7 @@ class Trial(Protocol):
 
 @dataclass(frozen=True)
 class Metric:
-    """A named figure of a trial. ``name`` ends in its unit where it has one."""
+    """A named figure of a trial. ``name`` ends in its unit, if it has one."""
 
     name: str
     title: str
@@ -39,45 +38,45 @@ class Metric:
     definition: str
     order: int
     compute: Callable[[Any], float | None]
-    """Over a `dnsrig.analysis.read.Trial`, as the next three. None where the trial lacks the data; never a guess."""
+    """Computes the value from a `dnsrig.analysis.read.Trial`, like the next three. None if the trial lacks the data;
+    never a guess."""
     ceiling: Callable[[Any], float | None] | None = None
-    """The largest value that could be told in a trial: one that reaches it is at least this. None where there is no
-    such bound."""
+    """The largest value that a trial can show: a value that reaches it is at least this. None without such a bound."""
 
     at_limit: Callable[[Any], bool] | None = None
-    """Whether a trial that reached its limit has a value as good as one that is done: a rate of what was done until
-    then. None: never."""
+    """Whether the value of a trial that reached its limit is as good as the value of a completed one, for example a
+    rate until then. None: never."""
 
     lower: Callable[[Any], float | None] | None = None
-    """The least that the value can have been in a trial, where the instrument adds to it by a known amount; the value
-    is the most. None: it is exact, or nothing is known of the least."""
+    """The lower end of the value, if the instrument adds a known amount to it; the value itself is the upper end. None:
+    the value is exact, or its lower end is not known."""
 
     def of(self, trial: Trial) -> float | None:
-        """The value of ``trial``. Raises what any of the metric's functions raises, so that one that fails has no value
-        at all."""
+        """The value of ``trial``. Raises whatever any of the metric's functions raises, so a metric that fails has no
+        value."""
         for also in (self.at_limit, self.ceiling, self.lower):
             if also is not None:
                 also(trial)
         return self.compute(trial)
 
     def counts(self, trial: Trial) -> bool:
-        """Whether ``trial`` ended in a way that makes its value one of the variant's: `done`, or at a limit that this
-        metric does not mind."""
+        """Whether the value of ``trial`` counts for its variant: the trial is `done`, or reached a limit that does not
+        affect this metric."""
         if trial.record.outcome != "timeout" or self.at_limit is None:
             return trial.record.outcome == "done"
-        with contextlib.suppress(*RAISED):  # `of` raised it as well, and it is told there
+        with contextlib.suppress(*RAISED):  # `of` raised it as well, and reports it
             return self.at_limit(trial)
         return False
 
     def lower_end(self, trial: Trial, value: float) -> float:
-        """The least that ``value`` of ``trial`` can have been."""
+        """The lower end of ``value`` of ``trial``."""
         least = None
         with contextlib.suppress(*RAISED):
             least = None if self.lower is None else self.lower(trial)
         return value if least is None else min(value, least)
 
     def at_ceiling(self, trial: Trial, value: float) -> bool:
-        """Whether ``value`` of ``trial`` is only known to be at least this."""
+        """Whether ``value`` of ``trial`` is only a lower bound."""
         most = None
         with contextlib.suppress(*RAISED):
             most = None if self.ceiling is None else self.ceiling(trial)
@@ -113,6 +112,6 @@ def metric(
 
 @cache
 def all_metrics() -> dict[str, Metric]:
-    """Every metric by name, the most telling first."""
+    """Every metric by name, the most important first."""
     discovery.plugins(__name__, discovery.having())
     return dict(sorted(_registry.items(), key=lambda item: (item[1].order, item[0])))

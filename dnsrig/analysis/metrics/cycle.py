@@ -1,4 +1,4 @@
-"""Whether a far secondary had each generation of a zone before the next was made, and what came over the link for
+"""Whether a far secondary had each generation of a zone before the next one existed, and the bytes on the link for
 it."""
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from dnsrig.analysis.read import Trial
 
 
 def _times_s(trial: Trial) -> list[float]:
-    """Of all generations; empty unless every one was served."""
+    """Times of all generations; empty unless every one was served."""
     times = [each.time_s for each in generations.of(trial)]
     known = [time_s for time_s in times if time_s is not None]
     return known if len(known) == len(times) else []
 
 
-@metric(title="slowest generation, of its cycle", unit="%", better="lower", order=10)
+@metric(title="slowest generation, relative to its cycle", unit="%", better="lower", order=10)
 def cycle_share_percent(trial: Trial) -> float | None:
     """The longest time that a generation of the zone took from the primary's first answer with its serial or a later
-    one to the secondary's, in percent of the time between two generations. Above 100 the secondary is late. None where
-    one never arrived."""
+    one to the secondary's, in percent of the time between two generations. Above 100 the secondary is late. None if a
+    generation never arrived."""
     slowest_s = generation_max_s(trial)
     return None if slowest_s is None else 100 * slowest_s / float(trial.record.spec.options["cycle_s"])
 
@@ -57,25 +57,24 @@ def generations_skipped(trial: Trial) -> float | None:
 
 @metric(title="arrivals as large as the whole zone", unit="transfers", better="lower", order=15)
 def generations_whole(trial: Trial) -> float | None:
-    """New serials on the secondary for which at least 90 % as many bytes came from the primary, since the serial
-    before, as for the whole zone when the secondary had nothing: AXFR in place of IXFR, or after an IXFR that failed,
-    or one that saved nothing. By the interface's bytes, to within 0.2 s."""
+    """Number of new serials on the secondary for which the primary sent, since the previous serial, at least 90 % of
+    the bytes of the first transfer of the whole zone: AXFR instead of IXFR, AXFR after a failed IXFR, or an IXFR that
+    saved nothing. Counted from the interface's bytes, to within 0.2 s."""
     arrivals = generations.arrivals(trial)
     return float(sum(each.whole for each in arrivals)) if arrivals else None
 
 
-@metric(title="bytes of an arrival, of the whole zone's", unit="%", better="lower", order=16)
+@metric(title="bytes of an arrival, relative to the whole zone", unit="%", better="lower", order=16)
 def generation_bytes_percent(trial: Trial) -> float | None:
-    """Median over new serials on the secondary of the bytes that came from the primary since the serial before, in
-    percent of those that brought the whole zone when the secondary had nothing, headers and what was sent again
-    included."""
+    """Bytes that the primary sent since the previous serial, in percent of the bytes of the first transfer of the whole
+    zone, including headers and retransmissions: median over new serials on the secondary."""
     arrivals = generations.arrivals(trial)
     return 100 * statistics.median(each.share for each in arrivals) if arrivals else None
 
 
 @metric(title="time to publish, longest", unit="s", better="neither", order=17)
 def publication_max_s(trial: Trial) -> float | None:
-    """The longest time from telling the primary to load a generation to its first answer with that serial or a later
+    """The longest time from the command to load a generation to the primary's first answer with that serial or a later
     one."""
     times = [
         (each.published_ns - each.told_ns) / 1e9 for each in generations.of(trial) if each.published_ns is not None

@@ -1,4 +1,4 @@
-"""How long one change on a primary took to very many secondaries, which the instrument `transfer` played."""
+"""Time that one change on a primary takes to reach very many secondaries, which the instrument `transfer` plays."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def _since_zero_s(seen: fan_out.Spread | None, when_ns: float | None) -> float |
 
 @metric(title="first NOTIFY to last secondary", unit="s", better="lower", order=10)
 def last_done_s(trial: Trial) -> float | None:
-    """From the first NOTIFY of a change, as the first secondary asked upon it, to the last message of the last transfer
-    by which every secondary has all its zones in the new version. None where one of them never had."""
+    """Time from the first NOTIFY of a change (the first secondary's query after it) to the last message of the last
+    transfer, after which every secondary has all its zones in the new version. None if one of them never had."""
     seen = spread(trial)
     complete = seen is not None and len(seen.arrived_ns) >= _secondaries(trial)
     return _since_zero_s(seen, seen.arrived_ns[-1]) if seen is not None and complete else None
@@ -44,8 +44,8 @@ def last_done_s(trial: Trial) -> float | None:
 
 @metric(title="first NOTIFY to half of the secondaries", unit="s", better="lower", order=11)
 def half_done_s(trial: Trial) -> float | None:
-    """Median over the secondaries of the time from the first NOTIFY until each had the new version. None where one of
-    them never had."""
+    """Median over the secondaries of the time from the first NOTIFY until each had the new version. None if one of them
+    never had."""
     seen = spread(trial)
     complete = seen is not None and len(seen.arrived_ns) >= _secondaries(trial)
     return _since_zero_s(seen, median(seen.arrived_ns)) if seen is not None and complete else None
@@ -53,23 +53,22 @@ def half_done_s(trial: Trial) -> float | None:
 
 @metric(title="first NOTIFY to first secondary", unit="s", better="lower", order=12)
 def first_done_s(trial: Trial) -> float | None:
-    """From the first NOTIFY until the first secondary had the new version."""
+    """Time from the first NOTIFY until the first secondary had the new version."""
     seen = spread(trial)
     return _since_zero_s(seen, seen.arrived_ns[0]) if seen is not None and seen.arrived_ns else None
 
 
 @metric(title="first NOTIFY to last NOTIFY", unit="s", better="lower", order=13)
 def notify_spread_s(trial: Trial) -> float | None:
-    """From the first secondary that asked for the new version, upon its NOTIFY, to the last that did."""
+    """Time from the first to the last secondary that requested the new version after its NOTIFY."""
     seen = spread(trial)
     return _since_zero_s(seen, seen.asked_ns[-1]) if seen is not None and seen.asked_ns else None
 
 
 @metric(title="change to first NOTIFY", unit="s", better="lower", order=14)
 def change_to_notify_s(trial: Trial) -> float | None:
-    """From the moment at which the primary was told to load the change to the first NOTIFY of it: loading, and any rest
-    that the primary takes before it tells others. A primary that makes changes by itself is told nothing, and this is
-    how long one was waited for."""
+    """Time from the command to load the change to its first NOTIFY: loading, and any delay of the primary before
+    NOTIFY. For a primary that makes changes by itself, the time that the instrument waited for a change."""
     seen, measure = spread(trial), trial.measure
     if seen is None or seen.zero_ns is None or measure is None:
         return None
@@ -78,15 +77,15 @@ def change_to_notify_s(trial: Trial) -> float | None:
 
 @metric(title="secondaries that have the change", unit="secondaries", better="higher", order=15, at_limit=is_fan_out)
 def secondaries_done(trial: Trial) -> float | None:
-    """Secondaries that had the new version until the trial ended."""
+    """Number of secondaries that had the new version before the trial ended."""
     seen = spread(trial)
     return None if seen is None else float(len(seen.arrived_ns))
 
 
 @metric(title="secondaries fed a second", unit="secondaries/s", better="higher", order=15, at_limit=is_fan_out)
 def secondaries_per_s(trial: Trial) -> float | None:
-    """Secondaries that had the new version, divided by the time from the first NOTIFY to the last of them. None of a
-    single one."""
+    """Number of secondaries that had the new version, divided by the time from the first NOTIFY to the last of them.
+    None for a single one."""
     seen = spread(trial)
     if seen is None or len(seen.arrived_ns) < 2:
         return None

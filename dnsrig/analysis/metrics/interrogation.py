@@ -1,4 +1,4 @@
-"""How much an interrogation found out."""
+"""Number of conclusions of an interrogation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dnsrig.analysis.read import Trial
 
 @metric(title="questions answered", unit="questions", better="neither", order=10)
 def checks_answered(trial: Trial) -> float | None:
-    """Questions of an interrogation to which the primary's behaviour gave an answer: yes, no or partly. What the
-    answers are stands in a table of its own."""
+    """Number of questions of an interrogation that the primary's behaviour answers: yes, no or partly. A separate table
+    shows the answers."""
     features = trial.record.instruments.get("interrogate", {}).get("features")
     return None if features is None else float(sum(feature["verdict"] != "cannot-tell" for feature in features))

@@ -1,9 +1,9 @@
-"""How long answers took, how many never came, and how many a second a server can give; all as `load` counted them.
+"""Latency of answers, missing answers, and the rate that a server can answer, all as counted by `load`.
 
-A latency counts from the moment at which its query was due, not from that at which the instrument found time to send
-it. A query without an answer counts as the client's timeout and its lag. What reaches the timeout is at least that.
-That is the upper end of what the server took; the lower end is what it would have taken at least, had the instrument
-been in time (docs/explanation/latency.md).
+A latency counts from the moment at which its query was due, not from the moment at which the instrument sent it. A
+query without an answer counts as the client's timeout plus its lag. A latency that reaches the timeout is at least the
+timeout. This is the upper end of the server's time; the lower end is the least time that it would have taken if the
+instrument had been in time (docs/explanation/latency.md).
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from dnsrig.analysis.read import Trial
 
 
 def timeout_ms(trial: Trial) -> float | None:
-    """After which the client gave up: no latency is known beyond it."""
+    """Time after which the client gives up: no latency is known beyond it."""
     timeout_ns = trial.load.timeout_ns
     return None if timeout_ns is None else timeout_ns / 1e6
 
 
 def _value(trial: Trial, series: str, key: str) -> float | None:
-    """In ns. A ramp's latencies are of many rates at once, and no figure."""
+    """A figure in ns; None for a ramp, whose latencies belong to many rates."""
     if not trial.load.has_latencies:
         return None
     figures: Figures = getattr(trial.load, series)
@@ -37,7 +37,7 @@ def _capped_ms(trial: Trial, series: str, key: str) -> float | None:
 
 
 def _lower(key: str) -> Callable[[Trial], float | None]:
-    """What the server would have taken at least, had the instrument been in time; older runs do not tell."""
+    """The least time that the server would have taken if the instrument had been in time; not in older runs."""
     return lambda trial: _capped_ms(trial, "lower_latency_ns", key)
 
 
@@ -86,15 +86,15 @@ def max_ms(trial: Trial) -> float | None:
 @metric(title="latency, mean", unit="ms", better="lower", order=14, lower=_lower("mean"))
 def mean_ms(trial: Trial) -> float | None:
     """The mean latency, counted from the moment at which each query was due; a query without an answer counts as the
-    client's timeout and its lag. It says nothing of the slow ones."""
+    client's timeout plus its lag. It does not show slow queries."""
     value = _value(trial, "latency_ns", "mean")
     return None if value is None else value / 1e6
 
 
 @metric(title="queries without an answer", unit="%", better="lower", order=15)
 def unanswered_share_percent(trial: Trial) -> float | None:
-    """Of the queries sent, those that the client gave up after its timeout, or whose connection was lost. None of a
-    ramp, which goes on until answers are missing."""
+    """Share of the sent queries that timed out at the client, or whose connection was lost. None for a ramp, which goes
+    on until answers are missing."""
     load = trial.load
     if not load.sent or not load.has_latencies:
         return None
@@ -103,7 +103,7 @@ def unanswered_share_percent(trial: Trial) -> float | None:
 
 @metric(title="clients without an answer", unit="%", better="lower", order=15)
 def silent_clients_percent(trial: Trial) -> float | None:
-    """Of the clients that asked in a replay, those none of whose queries was answered in time."""
+    """Share of a replay's clients whose queries all had no answer in time."""
     if trial.load.model != "stream" or trial.clients.is_empty():
         return None
     answered = trial.clients.group_by("client").agg(pl.col("answered").sum())["answered"]
@@ -112,37 +112,37 @@ def silent_clients_percent(trial: Trial) -> float | None:
 
 @metric(title="answers a second", unit="queries/s", better="higher", order=16)
 def answered_qps(trial: Trial) -> float | None:
-    """Queries answered within the client's timeout, divided by the time in which queries were due. None of a ramp."""
+    """Queries answered within the client's timeout, divided by the time in which queries were due. None for a ramp."""
     return trial.load.answered_qps
 
 
-@metric(title="queries asked for", unit="queries/s", better="neither", order=17)
+@metric(title="requested rate", unit="queries/s", better="neither", order=17)
 def asked_qps(trial: Trial) -> float | None:
     """The rate at which queries were due; None in a closed loop, where an answer makes the next one due."""
     return trial.load.asked_qps
 
 
 def _highest_tried_qps(trial: Trial) -> float | None:
-    """Where even the highest rate of the ramp held: the capacity is at least that."""
+    """The highest rate of the ramp, if even that passed: the capacity is at least that."""
     return trial.ramp.capacity_qps if trial.ramp.capacity_is_lower_bound else None
 
 
 @metric(title="capacity", unit="queries/s", better="higher", order=10, ceiling=_highest_tried_qps)
 def capacity_qps(trial: Trial) -> float | None:
-    """The highest rate tried at which the share of lost queries and the latency stayed within the limits of the ramp.
-    In a trial of latency that of the short ramp before it. “≥”: even the highest rate tried. None where not even the
-    lowest held."""
+    """The highest rate at which the share of lost queries and the latency stayed within the limits of the ramp. In a
+    trial of latency, the result of the short ramp before it. “≥”: even the highest rate passed. None if not even the
+    lowest rate passed."""
     return trial.ramp.capacity_qps
 
 
 def _of_other_tools(trial: Trial, key: str) -> float | None:
-    """In ms. What was measured here has its latencies from due, and p99 from sending to be held against others: more of
-    the same would make every comparison of metrics weaker (Holm)."""
+    """A latency from sending in ms, for imported results. dnsrig's own results have latencies from due time, and p99
+    from sending for comparison with other tools; more metrics would weaken every comparison (Holm)."""
     return _capped_ms(trial, "sent_latency_ns", key) if trial.record.spec.imported else None
 
 
 def _sent_lower(key: str) -> Callable[[Trial], float | None]:
-    """The least that it can have been, of a tool that counts in wide buckets."""
+    """The lower end, for a tool that counts in wide buckets."""
     return lambda trial: _capped_ms(trial, "lower_sent_latency_ns", key)
 
 
@@ -155,8 +155,8 @@ def _sent_lower(key: str) -> Callable[[Trial], float | None]:
     lower=_sent_lower("p99"),
 )
 def sent_p99_ms(trial: Trial) -> float | None:
-    """99 % of the queries were answered within this time from the moment at which each was sent: p99_ms without the lag
-    of the instrument, and without the time for which a query had to wait for its turn. “≥”: the client's timeout."""
+    """99 % of the queries were answered within this time after each was sent: p99_ms without the lag of the instrument
+    and without the time that a query waited before it was sent. “≥”: the client's timeout."""
     return _capped_ms(trial, "sent_latency_ns", "p99")
 
 
@@ -169,8 +169,8 @@ def sent_p99_ms(trial: Trial) -> float | None:
     lower=_sent_lower("p50"),
 )
 def sent_p50_ms(trial: Trial) -> float | None:
-    """Of results of other tools: half of the queries were answered within this time from the moment at which each was
-    sent. “≥”: the client's timeout."""
+    """For results of other tools: half of the queries were answered within this time after each was sent. “≥”: the
+    client's timeout."""
     return _of_other_tools(trial, "p50")
 
 
@@ -183,8 +183,8 @@ def sent_p50_ms(trial: Trial) -> float | None:
     lower=_sent_lower("p99_9"),
 )
 def sent_p99_9_ms(trial: Trial) -> float | None:
-    """Of results of other tools: 99.9 % of the queries were answered within this time from the moment at which each was
-    sent. “≥”: the client's timeout."""
+    """For results of other tools: 99.9 % of the queries were answered within this time after each was sent. “≥”: the
+    client's timeout."""
     return _of_other_tools(trial, "p99_9")
 
 
@@ -197,15 +197,13 @@ def sent_p99_9_ms(trial: Trial) -> float | None:
     lower=_sent_lower("max"),
 )
 def sent_max_ms(trial: Trial) -> float | None:
-    """Of results of other tools: the latency of the slowest query from the moment at which it was sent. “≥”: the
-    client's timeout."""
+    """For results of other tools: the latency of the slowest query after it was sent. “≥”: the client's timeout."""
     return _of_other_tools(trial, "max")
 
 
 @metric(title="latency from sending, mean", unit="ms", better="lower", order=91, lower=_sent_lower("mean"))
 def sent_mean_ms(trial: Trial) -> float | None:
-    """Of results of other tools: the mean latency from the moment at which each query was sent. It says nothing of the
-    slow ones."""
+    """For results of other tools: the mean latency after each query was sent. It does not show slow queries."""
     return _of_other_tools(trial, "mean")
 
 

@@ -1,4 +1,4 @@
-"""What went over the emulated links during `measure`: by the rows of `link`, or by the interfaces' counters where the
+"""Traffic on the emulated links during `measure`, from the rows of `link`, or from the interfaces' counters if the
 kernel emulates."""
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def _bytes(trial: Trial, link: LinkSpec, direction: str, *, delivered: bool) -> 
 
 @metric(title="volume over the path", unit="MB", better="lower", order=32)
 def link_mb(trial: Trial) -> float | None:
-    """Bytes of the IP packets that hosts sent into emulated links, both directions, during `measure`, also those that
-    were lost on the way; to within 0.2 s at either end. None without an emulated link."""
+    """Bytes of the IP packets that hosts sent into emulated links, both directions, during `measure`, including lost
+    ones; to within 0.2 s at either end. None without an emulated link."""
     sent = [
         _bytes(trial, link, direction, delivered=False)
         for link in _emulated(trial)
@@ -56,8 +56,8 @@ def link_mb(trial: Trial) -> float | None:
 
 @metric(title="share of the path's rate", unit="%", better="higher", order=33)
 def link_share_percent(trial: Trial) -> float | None:
-    """Bytes of the IP packets that arrived over emulated links in the direction that zones take, as a share of what
-    their rate allows in the time of `measure`. None where a link has no rate."""
+    """Bytes of the IP packets that arrived over emulated links in the direction of the zones, as a share of what the
+    rate of the links allows during `measure`. None if a link has no rate."""
     links, phase = _emulated(trial), trial.measure
     rates = [link.forward.rate_mbit if link.forward else None for link in links]
     arrived = [_bytes(trial, link, "forward", delivered=True) for link in links]

@@ -1,5 +1,5 @@
-"""The first and the last minute of a replay on a resolver, its halves where it is shorter than two minutes: what S5
-compares."""
+"""The first and the last minute of a replay on a resolver, as compared by S5, or its halves if it is shorter than two
+minutes."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def first_minute_p99_ms(trial: Trial) -> float | None:
 
 @metric(title="latency in the last minute or half, p99", unit="ms", better="lower", order=11, ceiling=timeout_ms)
 def last_minute_p99_ms(trial: Trial) -> float | None:
-    """As `first_minute_p99_ms`, of the last minute (or half)."""
+    """Like `first_minute_p99_ms`, for the last minute (or half)."""
     return _p99_ms(trial, "last")
 
 
 @metric(title="cache hits in the first minute or half", unit="%", better="higher", order=16)
 def first_minute_hits_percent(trial: Trial) -> float | None:
-    """As `cache_hits_percent`, from the resolver's first counters to those nearest to the end of the first minute (or
+    """Like `cache_hits_percent`, from the resolver's first counters to those nearest to the end of the first minute (or
     half) of the replay."""
     found = minutes.stretch(trial, "first")
     rows = trial.rows(STATISTICS)
@@ -68,7 +68,7 @@ def first_minute_cpu_percent(trial: Trial) -> float | None:
 
 @metric(title="CPU in the last minute or half", unit="% of a core", better="lower", order=21)
 def last_minute_cpu_percent(trial: Trial) -> float | None:
-    """As `first_minute_cpu_percent`, of the last minute (or half)."""
+    """Like `first_minute_cpu_percent`, for the last minute (or half)."""
     return _cpu_percent(trial, "last")
 
 

@@ -1,4 +1,4 @@
-"""What went over the links between primaries and secondary, during `measure`, to within 0.2 s at either end."""
+"""Traffic between primaries and secondary during `measure`, to within 0.2 s at either end."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def connections_opened(trial: Trial) -> float | None:
 
 @metric(title="TIME_WAIT, peak", unit="sockets", better="lower", order=31)
 def time_wait_peak(trial: Trial) -> float | None:
-    """Most sockets in TIME_WAIT on the host under test at any sample during `measure`, to within 0.2 s."""
+    """Largest number of sockets in TIME_WAIT on the host under test at any sample during `measure`, to within 0.2 s."""
     return trial.peak(trial.subject, "sockets", "tcp_time_wait")
 
 
 @metric(title="TIME_WAIT skipped", unit="sockets", better="neither", order=31)
 def time_wait_overflows(trial: Trial) -> float | None:
-    """Sockets of the host under test that were closed without TIME_WAIT because tcp_max_tw_buckets were taken (Linux,
-    TCPTimeWaitOverflow), during `measure`, to within 0.2 s at either end."""
+    """Sockets of the host under test that were closed without TIME_WAIT because the limit tcp_max_tw_buckets was
+    reached (Linux, TCPTimeWaitOverflow), during `measure`, to within 0.2 s at either end."""
     return trial.growth(trial.subject, "tcp", "time_wait_overflow")
 
 
@@ -54,8 +54,8 @@ def retransmissions(trial: Trial) -> float | None:
 
 @metric(title="UDP receive buffer errors", unit="datagrams", better="lower", order=35)
 def udp_buffer_errors(trial: Trial) -> float | None:
-    """Datagrams that the hosts of primaries, secondary and resolver dropped for a full socket buffer during `measure`,
-    to within 0.2 s at either end."""
+    """Datagrams that the hosts of primaries, secondary and resolver dropped because of a full socket buffer during
+    `measure`, to within 0.2 s at either end."""
     return total(trial.udp_growth(host, "rcvbuf_errors") for host in trial.hosts_as("primary", "secondary", "resolver"))
 
 

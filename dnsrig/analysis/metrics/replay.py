@@ -1,4 +1,4 @@
-"""How a replayed stream arrived, by a capture at the server (the option `capture` of the procedure `replay`)."""
+"""Arrival of a replayed stream, from a capture at the server (the option `capture` of the procedure `replay`)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dnsrig.analysis.read import Trial
 
 
 class Arrival(BaseModel):
-    """What `replay compare` says, and how many packets tcpdump missed (None: it did not say)."""
+    """The result of `replay compare`, and the number of packets that tcpdump missed (None: not reported)."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -32,7 +32,7 @@ class Arrival(BaseModel):
 
 
 def arrival(trial: Trial) -> Arrival | None:
-    """None where nothing was captured."""
+    """The arrival of the stream; None without a capture."""
     try:
         return Arrival.model_validate(trial.record.instruments.get("arrival"))
     except ValidationError:
@@ -47,29 +47,28 @@ def _deviation_us(trial: Trial, percentile: str) -> float | None:
 
 @metric(title="deviation of intervals, median", unit="µs", better="lower", order=93)
 def interval_deviation_p50_us(trial: Trial) -> float | None:
-    """How much longer or shorter the interval between two queries that follow each other in the stream is where they
-    arrive at the server, by the times that the kernel gives a capture; the median of the absolute values."""
+    """Difference between the interval of two consecutive queries in the stream and their interval at the server, from
+    the kernel's times in a capture: median of the absolute values."""
     return _deviation_us(trial, "p50")
 
 
 @metric(title="deviation of intervals, p99", unit="µs", better="lower", order=93)
 def interval_deviation_p99_us(trial: Trial) -> float | None:
-    """As `interval_deviation_p50_us`, the 99th percentile."""
+    """Like `interval_deviation_p50_us`, the 99th percentile."""
     return _deviation_us(trial, "p99")
 
 
 @metric(title="queries out of order", unit="%", better="lower", order=94)
 def out_of_order_percent(trial: Trial) -> float | None:
-    """Of the queries that arrived at the server, those that one behind them in the stream had overtaken (RFC 4737,
-    3.3)."""
+    """Share of the queries at the server that a later query of the stream had overtaken (RFC 4737, 3.3)."""
     found = arrival(trial)
     paired = found.visible - found.missing if found else 0
     return 100 * found.out_of_order / paired if found and paired else None
 
 
-@metric(title="queries that did not arrive as they were", unit="%", better="lower", order=94)
+@metric(title="queries that did not arrive unchanged", unit="%", better="lower", order=94)
 def changed_percent(trial: Trial) -> float | None:
-    """Of the stream's queries that a capture can show, those that did not come to the server from the address of their
-    client with the same bytes but for the id."""
+    """Share of the stream's queries, as far as a capture can show them, that did not reach the server from their
+    client's address with identical bytes except for the message id."""
     found = arrival(trial)
     return 100 * found.missing / found.visible if found and found.visible else None

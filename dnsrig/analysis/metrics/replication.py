@@ -1,6 +1,6 @@
-"""What a database or a transfer brought to a far site, and when: received, stored, served.
+"""Times until a far site has received, stored and served the data of a database or a transfer.
 
-All from the first exec at the far site.
+All times begin with the first exec at the far site.
 """
 
 from __future__ import annotations
@@ -23,31 +23,31 @@ def _since_exec_s(trial: Trial, when_ns: int | None) -> float | None:
 
 @metric(title="time until received", unit="s", better="lower", order=16)
 def received_s(trial: Trial) -> float | None:
-    """From the first exec at the far site to all bytes that came over the link between the sites, but the last
-    thousandth or 2,000 of them: signs of life never end. Known to the interval of their count: 0.1 s on an emulated
-    link, else 0.2 s. None where there are no two sites."""
+    """Time from the first exec at the far site until all bytes arrived over the link between the sites, except the last
+    thousandth or 2,000 of them, because keepalives never end. Resolution: 0.1 s on an emulated link, otherwise 0.2 s.
+    None without two sites."""
     return _since_exec_s(trial, replication.received_ns(trial)) if _is_of_sites(trial) else None
 
 
 @metric(title="time until stored", unit="s", better="lower", order=17)
 def stored_s(trial: Trial) -> float | None:
-    """From the first exec at the far site to its database being connected and having all that the near one had, as the
-    database says; it is asked every 20 ms, and answers late while it loads. None without a replica: a secondary does
-    not say when it has stored."""
+    """Time from the first exec at the far site until its database is connected and has all data of the near one, as the
+    database reports it. dnsrig asks it every 20 ms; it answers late while it loads. None without a replica: a secondary
+    does not report when it has stored its zones."""
     return _since_exec_s(trial, trial.record.instruments.get(replication.REPLICA, {}).get("stored_ns"))
 
 
 @metric(title="time until served", unit="s", better="lower", order=18)
 def served_s(trial: Trial) -> float | None:
-    """From the first exec at the far site to the last zone answered with the expected serial, as seen by probe:
-    transfer_time_s. None where nothing answers, and where there are no two sites."""
+    """Time from the first exec at the far site until the last zone is answered with the expected serial, as seen by
+    probe: transfer_time_s. None without answers, or without two sites."""
     return transfer_time_s(trial) if _is_of_sites(trial) and "probe" in trial.record.instruments else None
 
 
 @metric(title="time to publish", unit="s", better="lower", order=92)
 def publish_s(trial: Trial) -> float | None:
-    """From exec of the primary to its database having all zones: before `measure`, and no part of the other times. None
-    without a database."""
+    """Time from exec of the primary until its database has all zones: before `measure`, and not part of the other
+    times. None without a database."""
     told, primary = trial.record.instruments.get(replication.DATABASE, {}), trial.record.servers.get("primary")
     return None if primary is None or "filled_ns" not in told else (told["filled_ns"] - primary.exec_ns) / 1e9
 
@@ -62,6 +62,6 @@ def replica_cpu_s(trial: Trial) -> float | None:
 
 @metric(title="anonymous memory, replica, peak", unit="B", better="lower", order=94)
 def replica_memory_peak_bytes(trial: Trial) -> float | None:
-    """Most anonymous memory of the cgroup of the database at the far site at any sample during `measure`, to within 0.2
-    s; no file cache, no kernel memory. None without a replica."""
+    """Largest anonymous memory of the cgroup of the database at the far site at any sample during `measure`, to within
+    0.2 s; no file cache, no kernel memory. None without a replica."""
     return trial.peak(replication.REPLICA, "cgroup", "memory_anonymous_bytes")

@@ -1,4 +1,4 @@
-"""What a resolver counted of itself during `measure`."""
+"""A resolver's own counters during `measure`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dnsrig.analysis.row_files.statistics import STATISTICS
 
 
 def growth(trial: Trial, counter: str) -> tuple[float, float] | None:
-    """By how much a counter grew from the first sample to the last, and in how many seconds; None without two of
-    them, or where the server was started anew between."""
+    """Growth of a counter from the first sample to the last, and the seconds between them; None without two samples, or
+    if the server was restarted between them."""
     rows = trial.rows(STATISTICS)
     rows = rows.filter(rows["counter"] == counter).sort("time_ns")
     if rows.height < 2:
@@ -28,31 +28,31 @@ def _share(trial: Trial, part: str, *whole: str) -> float | None:
 
 @metric(title="cache hits", unit="%", better="higher", order=16)
 def cache_hits_percent(trial: Trial) -> float | None:
-    """Queries of clients that the resolver answered without asking anybody, of all, as it counted them itself from just
-    before `measure` to just after."""
+    """Share of the clients' queries that the resolver answered without an upstream query, from its own counters, from
+    just before `measure` to just after it."""
     share = _share(trial, "cache_hits", "cache_hits", "cache_misses")
     return None if share is None else 100 * share
 
 
-@metric(title="upstream queries a client query", unit="", better="lower", order=16)
+@metric(title="upstream queries per client query", unit="", better="lower", order=16)
 def upstream_a_query(trial: Trial) -> float | None:
-    """Queries that the resolver sent to authorities, divided by those of clients, as it counted both itself from just
-    before `measure` to just after."""
+    """Number of queries that the resolver sent to authorities, divided by the number of client queries, from its own
+    counters, from just before `measure` to just after it."""
     return _share(trial, "upstream_queries", "client_queries")
 
 
-@metric(title="upstream time-outs", unit="%", better="lower", order=17)
+@metric(title="upstream timeouts", unit="%", better="lower", order=17)
 def upstream_timeouts_percent(trial: Trial) -> float | None:
-    """Queries to authorities that had no answer in time, of all that the resolver sent, as it counted both itself.
-    Unbound does not count them."""
+    """Share of the resolver's queries to authorities that had no answer in time, from its own counters. Unbound does
+    not count them."""
     share = _share(trial, "upstream_timeouts", "upstream_queries")
     return None if share is None else 100 * share
 
 
 @metric(title="validations", unit="1/s", better="neither", order=17)
 def validations_per_s(trial: Trial) -> float | None:
-    """Checks by DNSSEC a second, as the resolver counted them from just before `measure` to just after, in its own
-    unit: BIND `ValAttempt`, Unbound `num.valops`, PowerDNS `dnssec-validations`. Not to be compared between kinds; Knot
-    Resolver has none."""
+    """DNSSEC validations a second, from the resolver's own counters, from just before `measure` to just after it. Units
+    differ, so do not compare kinds of resolvers: BIND `ValAttempt`, Unbound `num.valops`, PowerDNS
+    `dnssec-validations`. Knot Resolver has no such counter."""
     grown = growth(trial, "validations")
     return None if grown is None or not grown[1] else grown[0] / grown[1]

@@ -1,6 +1,6 @@
 """CPU, memory and waiting of the servers' hosts, from their cgroups, during `measure`.
 
-Where there are several primaries, the primary's figures are their sum.
+With several primaries, the primary's figures are sums.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ def resolver_cpu_s(trial: Trial) -> float | None:
     return _cpu_s(trial, "resolver")
 
 
-@metric(title="CPU time a query", unit="µs", better="lower", order=21)
+@metric(title="CPU time per query", unit="µs", better="lower", order=21)
 def cpu_a_query_us(trial: Trial) -> float | None:
     """CPU time of the cgroup of the server under test during `measure`, to within 0.2 s at either end, divided by the
-    queries sent to it. None of a ramp, which sends at many rates."""
+    queries sent to it. None for a ramp, which sends at many rates."""
     grown_us = trial.growth(trial.subject, "cgroup", "cpu_usage_us")
     if grown_us is None or not trial.load.has_latencies or not trial.load.sent:
         return None

@@ -1,8 +1,8 @@
-"""What the instrument `transfer` counted: zones, records and bytes a second, connections, and what failed.
+"""Counts of the instrument `transfer`: zones, records and bytes a second, connections, and failures.
 
-These say how fast a primary gives zones away, for nothing is stored at the receiving end. Rates divide by the time from
-the instrument's start to its end: the last zone's last message, or the limit of the trial, so that a trial that reached
-its limit has them as well as one that is done.
+They show how fast a primary sends zones, because the receiver stores nothing. Rates divide by the time from the
+instrument's start to its end: the last zone's last message, or the limit of the trial. So a trial that reached its
+limit has rates, too.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from dnsrig.analysis.read import Trial
 
 
 def is_transfer_load(trial: Trial) -> bool:
-    """Whether the instrument `transfer` took zones, one after another, until there were none left or its time was
-    over."""
+    """Whether the instrument `transfer` transferred zones until all were done or its time was over."""
     return trial.record.spec.main_metric == "zones_per_s" and bool(trial.transfer)
 
 
@@ -30,7 +29,7 @@ def _count(trial: Trial, name: str) -> float | None:
 
 
 def _time_ms(trial: Trial, name: str) -> float | None:
-    """Of the transfers that ended well; None where there was none."""
+    """A time of the transfers that ended well; None without such transfers."""
     value = (trial.transfer.get("transfer_ns") or {}).get(name)
     return None if value is None or not trial.transfer.get("done") else value / 1e6
 
@@ -46,10 +45,10 @@ def records_per_s(trial: Trial) -> float | None:
     return per_second(trial, "records")
 
 
-@metric(title="transferred a second", unit="MB/s", better="higher", order=16, at_limit=is_transfer_load)
+@metric(title="data transferred a second", unit="MB/s", better="higher", order=16, at_limit=is_transfer_load)
 def transferred_mb_per_s(trial: Trial) -> float | None:
-    """Bytes of DNS messages that the instrument `transfer` received (10^6 a MB; no TCP or TLS headers), divided by its
-    time from start to end."""
+    """Bytes of DNS messages that the instrument `transfer` received (10^6 to a MB; no TCP or TLS headers), divided by
+    its time from start to end."""
     bytes_per_s = per_second(trial, "bytes")
     return None if bytes_per_s is None else bytes_per_s / 1e6
 
@@ -57,13 +56,13 @@ def transferred_mb_per_s(trial: Trial) -> float | None:
 @metric(title="time of a transfer, median", unit="ms", better="lower", order=17, at_limit=is_transfer_load)
 def transfer_p50_ms(trial: Trial) -> float | None:
     """Median over the zones transferred of the time from the query to the last message of its answer, as the instrument
-    `transfer` saw it. Where many are asked for at once, they wait for each other, and this says how many there were."""
+    `transfer` saw it. If many are requested at once, they wait for each other, so the time depends on their number."""
     return _time_ms(trial, "p50")
 
 
 @metric(title="time of a transfer, p99", unit="ms", better="lower", order=17, at_limit=is_transfer_load)
 def transfer_p99_ms(trial: Trial) -> float | None:
-    """The same at the 99th percentile."""
+    """Like `transfer_p50_ms`, the 99th percentile."""
     return _time_ms(trial, "p99")
 
 
@@ -81,27 +80,27 @@ def full_handshakes(trial: Trial) -> float | None:
 
 @metric(title="zones not transferred", unit="zones", better="lower", order=19, at_limit=is_transfer_load)
 def transfer_failures(trial: Trial) -> float | None:
-    """Zones whose last attempt failed, of those that the instrument `transfer` was done with: refused, cut, wrong, or
-    too late."""
+    """Number of zones whose last attempt by the instrument `transfer` failed: refused, broken off, wrong, or too
+    late."""
     return _count(trial, "failed")
 
 
 @metric(title="transfers tried again", unit="transfers", better="lower", order=19, at_limit=is_transfer_load)
 def transfer_retries(trial: Trial) -> float | None:
-    """Attempts of the instrument `transfer` after the first one, of all zones."""
+    """Number of attempts of the instrument `transfer` after the first one, over all zones."""
     return _count(trial, "retries")
 
 
-@metric(title="CPU a zone, primary", unit="µs", better="lower", order=21, at_limit=is_transfer_load)
+@metric(title="CPU per zone, primary", unit="µs", better="lower", order=21, at_limit=is_transfer_load)
 def primary_cpu_us_per_zone(trial: Trial) -> float | None:
     """CPU time of the primary's cgroup during `measure`, to within 0.2 s at either end, divided by the zones that the
-    instrument `transfer` received whole."""
+    instrument `transfer` received completely."""
     return _cpu_us_per_zone(trial, "primary")
 
 
-@metric(title="CPU a zone, instrument", unit="µs", better="lower", order=21, at_limit=is_transfer_load)
+@metric(title="CPU per zone, instrument", unit="µs", better="lower", order=21, at_limit=is_transfer_load)
 def client_cpu_us_per_zone(trial: Trial) -> float | None:
-    """CPU time of the instrument `transfer`, as it counts itself, divided by the zones that it received whole."""
+    """CPU time of the instrument `transfer`, as it counts itself, divided by the zones that it received completely."""
     cpu_ns, done = trial.transfer.get("cpu_ns"), trial.transfer.get("done")
     return float(cpu_ns / done / 1e3) if is_transfer_load(trial) and cpu_ns is not None and done else None
 
@@ -114,8 +113,8 @@ def client_cpu_us_per_zone(trial: Trial) -> float | None:
     at_limit=is_transfer_load,
 )
 def client_time_wait_peak(trial: Trial) -> float | None:
-    """Most sockets in TIME_WAIT on the host of the instrument `transfer` at any sample during `measure`, to within 0.2
-    s."""
+    """Largest number of sockets in TIME_WAIT on the host of the instrument `transfer` at any sample during `measure`,
+    to within 0.2 s."""
     return trial.peak("client", "sockets", "tcp_time_wait") if "client" in trial.record.spec.hosts else None
 
 

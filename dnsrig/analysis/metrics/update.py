@@ -1,4 +1,4 @@
-"""How long a new version of the zones takes to reach the secondary."""
+"""Time that a new version of the zones takes to reach the secondary."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dnsrig.analysis.read import Trial
 
 @metric(title="time to the new version", unit="s", better="lower", order=10)
 def update_time_s(trial: Trial) -> float | None:
-    """From the moment at which the primary was told to load the new version of its zones to the last zone that the
-    secondary answered with the new serial, as seen by probe."""
+    """Time from the command to load the new version of the zones until the secondary answered for the last zone with
+    the new serial, as seen by probe."""
     record, phase = trial.record, trial.measure
     seen = record.instruments.get("probe", {}).get("last_seen_ns")
     if record.spec.main_metric != "update_time_s" or record.outcome not in ("done", "invalid"):

@@ -1,4 +1,4 @@
-"""What a resolver exchanged with the authorities that it asks: a world, or primaries."""
+"""Traffic between a resolver and its authorities: a world, or primaries."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dnsrig.analysis.read import Trial
 
 
 def _authorities(trial: Trial) -> list[str]:
-    """The hosts that a resolver under test asks; none where the trial is of another server."""
+    """The hosts that a resolver under test asks; empty for other servers."""
     spec = trial.record.spec
     is_resolver = spec.hosts[trial.subject].role == "resolver"
     return [*spec.primaries, *([spec.world] if spec.world else [])] if is_resolver else []
@@ -32,5 +32,6 @@ def upstream_bytes(trial: Trial) -> float | None:
 
 @metric(title="upstream queries over TCP", unit="%", better="neither", order=34)
 def upstream_tcp_percent(trial: Trial) -> float | None:
-    """Of the queries that a world answered during `measure`, those over TCP, to within a second at either end."""
+    """Share of the queries answered by a world during `measure` that were over TCP, to within a second at either
+    end."""
     return upstream.percent(upstream.queries(trial), pl.col("transport") == "tcp")
