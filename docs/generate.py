@@ -99,7 +99,9 @@ def _help(words: list[str]) -> str:
     command = ["dnsrig", *words, "--help"]
     environment = {**os.environ, "COLUMNS": "100"}
     engine = paths.engine()
-    return subprocess.run(command, executable=engine, capture_output=True, text=True, check=True, env=environment).stdout
+    return subprocess.run(
+        command, executable=engine, capture_output=True, text=True, check=True, env=environment
+    ).stdout
 
 
 def _leaves(command: Any, prefix: str = "") -> list[tuple[str, Any]]:

@@ -70,7 +70,14 @@ def test_the_page_has_everything_and_runs_nothing(tmp_path: Path) -> None:
     text = (tmp_path / file.PAGE).read_text()
     assert text.count("<svg") == 3 and "http://" not in text.replace("http://www.w3.org", "")
     assert "<script" not in text and "&lt;script&gt;" in text and "&lt;b&gt;" in text
-    for told in ("61.0 µs [54.9..73.2]", "240,000/s", "none visible", "42 % [42..42 %]", "lost 9 of 1,000", "not known"):
+    for told in (
+        "61.0 µs [54.9..73.2]",
+        "240,000/s",
+        "none visible",
+        "42 % [42..42 %]",
+        "lost 9 of 1,000",
+        "not known",
+    ):
         assert told in text
 
 
