@@ -20,7 +20,7 @@ AT_ONCE = $(MAKE) --no-print-directory --jobs 4 --output-sync=line
 # Trials and commands start Python hundreds of times: what it has compiled is kept.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: help demo setup prerequisites demo-servers servers browser observers test test-full engine-tests many-queries unit python-unit-tests lint rig-lint engine-lint format docs bench wheel clean
+.PHONY: help demo setup prerequisites demo-servers servers browser observers test test-full engine-tests many-queries unit python-unit-tests lint rig-lint engine-lint format docs pictures bench wheel clean
 
 help:
 	@echo 'make demo        set up, run the experiment "tour" and draw its report: a few minutes'
@@ -29,6 +29,7 @@ help:
 	@echo 'make unit        only the tests that need neither root nor network: some minutes'
 	@echo 'make lint        ruff, mypy, clippy, rustfmt'
 	@echo 'make docs        write the generated part of the reference again'
+	@echo 'make pictures    take the pictures of the docs again, from the runs in docs/runs'
 	@echo 'make bench       measure the instruments'
 	@echo 'make wheel       build the wheel, with the engine of the profile "dist" in it'
 
@@ -153,6 +154,10 @@ format: $(VENV)/.packages-of-developers
 
 docs: setup
 	$(BIN)/python docs/generate.py
+
+# A browser shows the pages, through a package of developers.
+pictures: setup browser $(VENV)/.packages-of-developers
+	$(BIN)/python docs/pictures.py
 
 # browse.py looks at pages in a browser, with a package of developers.
 bench: setup observers $(VENV)/.packages-of-developers

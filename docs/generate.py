@@ -21,7 +21,7 @@ import dnsrig
 from dnsrig import confinement, datasets, paths, procedures, streams
 from dnsrig.analysis.checks import all_checks
 from dnsrig.analysis.metrics import all_metrics
-from dnsrig.cli._app import GROUPS, command_line
+from dnsrig.cli import _app
 from dnsrig.cli._exits import EVERY, STATUS
 from dnsrig.cli._former import FORMER
 from dnsrig.cli.engine import SUBCOMMANDS
@@ -63,8 +63,8 @@ prints the script: bash, zsh, fish or PowerShell. `man -l docs/reference/dnsrig.
 
 def commands() -> str:
     text = f"# Commands\n\n{in_paragraphs(COMMANDS)}"
-    leaves = dict(_leaves(command_line()))
-    order = [name for group in GROUPS.values() for name in group]
+    leaves = dict(_leaves(_app.command_line()))
+    order = [name for group in _app.GROUPS.values() for name in group]
     for name in sorted(
         leaves, key=lambda name: order.index(name.split()[0]) if name.split()[0] in order else len(order)
     ):
@@ -439,7 +439,7 @@ def _short(line: str) -> str:
 
 
 def manual_page() -> str:
-    return manual.page(GROUPS, dict(_leaves(command_line())), SUBCOMMANDS, STATUS, dnsrig.__version__)
+    return manual.page(_app.GROUPS, dict(_leaves(_app.command_line())), SUBCOMMANDS, STATUS, dnsrig.__version__)
 
 
 def subcommands() -> str:

@@ -79,6 +79,24 @@ def show(written: Written, *, full: bool = False) -> None:
         console.print(terminal_first(written.run, written.findings, visible(last)), soft_wrap=True)
 
 
+def print_json(written: Written, judged: TwoRuns | None = None) -> None:
+    """Print the report as one JSON document, with the comparison that rules judged if there is one."""
+    from dnsrig.report import comparison
+    from dnsrig.report.exports import json as tables
+    from dnsrig.rundir import Findings
+
+    found = Findings(findings=written.findings, failures=list(written.run.failures)).model_dump(mode="json")
+    told = tables.document(written.run) | {
+        "directory": str(written.run.directory),
+        "report": str(written.path),
+        "findings": found["findings"],
+        "failures": found["failures"],
+    }
+    if judged is not None:
+        told["compared"] = comparison.as_json(judged)
+    _console.print_document(told)
+
+
 def tell_owner(run: Path, out: Path | None) -> None:
     """Report that nothing is written into the run of another user, unless ``out`` names a folder."""
     if run.is_dir() and out is None and (owner := files.other_owner(run)):

@@ -8,12 +8,14 @@ import io
 import re
 import subprocess
 import sys
+import tarfile
 import tokenize
 import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 
+import pictures
 import pytest
 
 import dnsrig
@@ -220,6 +222,24 @@ def figure_rows() -> list[list[str]]:
     """What, date, commit, made by, still holds."""
     lines = [line for line in FIGURES.read_text().splitlines() if line.startswith("| ")]
     return [line.strip("| ").split(" | ") for line in lines if not line.startswith(("| what", "| ---"))]
+
+
+def test_every_picture_is_made_by_the_script_and_shown_on_a_page() -> None:
+    there = {path.name for path in (ROOT / "docs/pictures").iterdir()}
+    assert there == set(pictures.PICTURES)
+    pages = "".join(page.read_text() for page in tracked() if page.suffix == ".md" and page != FIGURES)
+    assert [name for name in sorted(there) if f"pictures/{name})" not in pages] == []
+
+
+def test_runs_that_pictures_show_are_stored_and_small() -> None:
+    needed = {each.run for each in pictures.PICTURES.values() if isinstance(each, pictures.View)}
+    stored = {path.name.removesuffix(".tar.xz"): path for path in (ROOT / "docs/runs").iterdir()}
+    assert set(stored) == needed
+    for path in stored.values():
+        assert path.stat().st_size < 500_000
+        with tarfile.open(path) as run:
+            names = run.getnames()
+        assert f"{names[0]}/manifest.json" in names and not any(name.endswith(pictures.DERIVED) for name in names)
 
 
 def test_every_picture_has_a_row_in_the_list_of_figures() -> None:
