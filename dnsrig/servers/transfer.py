@@ -44,7 +44,7 @@ class Transfer(EngineDriver):
     )
     features: ClassVar[Mapping[Feature, Support]] = {
         name: Support(None, "0.0")
-        for name in ("TSIG", "XoT", "catalog zones", "IXFR", "NOTIFY", "several source addresses")
+        for name in ("TSIG", "XoT", "catalog zones", "IXFR", "NOTIFY")
     }
 
     def configure(self, placement: Placement) -> None:
@@ -65,5 +65,6 @@ class Transfer(EngineDriver):
             else f"--zones={placement.seen_dataset}/zones.list"
         )
         words = [self.executable, "transfer", str(route.primary), what, f"--out={placement.seen_directory}"]
-        words += [f"--source={route.source}" for route in placement.routes if route.source]
+        if route.source:
+            words.append(f"--source={route.source}")
         return [*words, *self.words({**DEFAULTS, **options, **placement.settings})]

@@ -133,11 +133,11 @@ def test_the_instrument_as_a_secondary_follows_transport_catalog_and_source_addr
         "transfer",
         transfer=TransferSpec(transport="xot+tsig", provisioning="catalog"),
         catalog=Zone("catalog.example", "catalog.zone"),
-        routes=[Route(n, IPv4Address("198.18.0.9"), IPv4Address(f"198.18.0.{n}")) for n in (1, 2)],
+        routes=[Route(1, IPv4Address("198.18.0.9"), IPv4Address("198.18.0.1"))],
     )
     words = command(placement)
     assert {"--catalog=catalog.example", "--verify=ca", "--server-name=primary.dnsrig.example"} <= set(words)
-    assert {"--source=198.18.0.1", "--source=198.18.0.2"} <= set(words)
+    assert "--source=198.18.0.1" in words
     routes = [Route(1, IPv4Address("198.18.0.9"), None), Route(2, IPv4Address("198.18.0.8"), None)]
     with pytest.raises(UsageError, match="from one primary"):
         command(place("transfer", routes=routes))
