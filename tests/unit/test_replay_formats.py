@@ -467,12 +467,12 @@ def test_addresses_are_stored_if_asked_for(tmp_path: Path) -> None:
         (lambda: pcap([]), [], "the capture has no packet"),
         (lambda: pcap([])[:20], [], "ends or is damaged before its first packet"),
         (lambda: captures.dnstap([]), [], "the file has no record"),
-        (lambda: captures.dnstap(queries(), kind=9), [], "the records are of other kinds"),
+        (lambda: captures.dnstap(queries(), kind=9), [], "the records are neither client queries"),
         (lambda: pcap(frames([Query(0, "203.0.113.1", 1024, b"garbage")])), [], "cannot be read as DNS"),
         (lambda: captures.dnstap(queries(), kind=3), [], "there are only queries of the server itself"),
         (lambda: pcap(frames(queries())), ["--server", "192.0.2.99"], "queries went to other servers"),
-        (lambda: pcap(frames(queries())), ["--cut", "100..200"], "--cut has no query"),
-        (lambda: pcap(frames(queries())), ["--port", "99"], "name one with --port (UDP port 53 5)"),
+        (lambda: pcap(frames(queries())), ["--cut", "100..200"], "--cut contains no query"),
+        (lambda: pcap(frames(queries())), ["--port", "99"], "give --port (UDP port 53 5)"),
         (lambda: pcap([(when_ns, packet[:60]) for when_ns, packet in frames(queries()[:1])]), [], "tcpdump -s 0"),
     ],
     ids=["empty", "cut", "no record", "of a stub", "garbage", "of a resolver", "server", "--cut", "port", "snapped"],
@@ -503,5 +503,5 @@ def test_a_capture_that_is_given_twice_is_refused(tmp_path: Path) -> None:
 def test_what_is_no_capture_is_refused(tmp_path: Path, content: bytes, reason: str) -> None:
     (tmp_path / "capture").write_bytes(content)
     stream, _, said = prepare(tmp_path, tmp_path / "capture", status=2)
-    assert stream == b"" and f"is no capture: {reason}" in said and "hint: " in said
+    assert stream == b"" and f"is not a capture: {reason}" in said and "hint: " in said
     assert [path.name for path in tmp_path.iterdir()] == ["capture"]

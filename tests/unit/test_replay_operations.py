@@ -116,7 +116,7 @@ def test_transports_are_changed_by_client(capture: Path, tmp_path: Path) -> None
     _, said = run(
         "prepare", capture, "--out", tmp_path / "x", "--transport", "dot=60%", "--transport", "tcp=60%", status=2
     )
-    assert "more than all clients" in said
+    assert "more than 100 % together" in said
 
 
 def test_edns_and_do_are_those_of_clients(capture: Path, tmp_path: Path) -> None:
@@ -180,7 +180,7 @@ def test_a_stream_is_described(capture: Path, tmp_path: Path) -> None:
     clients = {"median": 5, "largest": 5, "heaviest_1_percent": 10, "heaviest_10_percent": 100}
     assert summary["clients"] == clients | {"below_10": 200, "above_100": 0}
     assert sum(summary["intervals"]) == 1000 and len(summary["intervals"]) == 60
-    assert "1,000 queries of 200 clients in 99.900 s: 10 a second" in said and "█" in said
+    assert "1,000 queries from 200 clients in 99.900 s: 10 per second" in said and "█" in said
 
 
 def test_a_cache_answers_what_was_asked_before(capture: Path, tmp_path: Path) -> None:
@@ -199,7 +199,7 @@ def test_what_is_no_stream_is_refused(capture: Path, tmp_path: Path) -> None:
     whole = (tmp_path / "stream").read_bytes()
     (tmp_path / "cut").write_bytes(whole[:-1])
     for path, sentence in (
-        (capture, "is no stream"),
+        (capture, "is not a stream"),
         (tmp_path / "cut", "still to come"),
         (tmp_path / "none", "cannot read"),
     ):

@@ -8,10 +8,10 @@ use dnsrig_engine::{
     change, clock, enter, generate, interrogate, link, load, merge, probe, propagation, replay, serve, transfer, watch,
 };
 
-/// The instruments of dnsrig, a test rig for DNS.
+/// The measuring tools of dnsrig, a test rig for DNS.
 ///
-/// Standard output is data: JSON lines, one event a line. Everything meant for people goes to standard error.
-/// Timestamps are CLOCK_MONOTONIC, in nanoseconds; the `started` and `anchor` events relate them to wall time.
+/// Standard output is data: JSON lines, one event per line. Everything for people goes to standard error. Timestamps
+/// are CLOCK_MONOTONIC, in nanoseconds; the `started` and `anchor` events relate them to wall time.
 #[derive(Parser)]
 #[command(name = "dnsrig-engine", version = env!("DNSRIG_VERSION"), max_term_width = 100)]
 struct CommandLine {
@@ -39,7 +39,7 @@ enum Command {
     Enter(enter::Arguments),
 }
 
-/// Put clients' traffic, as it was captured, on a server.
+/// Replay the captured traffic of clients against a server.
 #[derive(clap::Args)]
 struct Replay {
     #[command(subcommand)]

@@ -338,7 +338,7 @@ fn wrong_input_is_one_sentence_and_a_hint() {
         lines[0].starts_with("dnsrig-engine link: cannot open the network namespace for a in /nowhere: "),
         "{text}"
     );
-    assert!(lines[1].starts_with("hint: make the namespace before"), "{text}");
+    assert!(lines[1].starts_with("hint: make the namespace first"), "{text}");
     assert!(fs::metadata("/nowhere").is_err());
     assert_eq!(link("/nowhere", "/nowhere,b").status.code(), Some(2));
 }

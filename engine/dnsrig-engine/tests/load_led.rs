@@ -210,8 +210,8 @@ fn lines_that_make_no_sense_are_told_with_what_to_do() {
     for (options, line, code, told) in [
         ("", past.as_str(), 1, "in the past"),
         ("", &ahead, 1, "more than 60 s"),
-        ("", "hello", 2, "says nothing that is known"),
-        ("", "{\"end\": true}", 2, "where a start is to come"),
+        ("", "hello", 2, "cannot understand a line"),
+        ("", "{\"end\": true}", 2, "but a start must come here"),
         ("", "{\"start_ns\": 1, \"rate_qps\": 5}", 1, "in the past"),
         ("--ramp --segment 2/2", "{\"start_ns\": 1}", 1, "in the past"),
         ("--ramp", "{\"event\": \"tried\"}", 2, "missing field"),

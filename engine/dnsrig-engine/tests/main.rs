@@ -8,6 +8,7 @@ mod streams;
 
 mod change;
 mod clock;
+mod command_line;
 mod enter;
 mod generate;
 mod link;

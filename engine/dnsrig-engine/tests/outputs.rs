@@ -101,7 +101,7 @@ fn an_output_without_a_folder_is_refused_before_the_work() {
         assert!(code == Some(1) && errors.contains("cannot write to the folder"), "{command}: {code:?}: {errors}");
     }
     let (code, errors) = run(folder, &format!("probe {server} --zone-list in --limit 0.1s --out ."), Stdio::null());
-    assert!(code == Some(2) && errors.contains(". is a folder, and a file is to be written"), "{code:?}: {errors}");
+    assert!(code == Some(2) && errors.contains(". is a folder, but a file is needed"), "{code:?}: {errors}");
 }
 
 #[test]

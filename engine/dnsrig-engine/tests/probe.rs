@@ -144,7 +144,7 @@ fn bad_input_is_told_with_a_hint() {
     let zones = list(directory.path(), 1);
     let output = probe("192.0.2.1:53".parse().unwrap(), &["--zone-list", &zones]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("\nhint: if you may use that address, confirm it with"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("\nhint: if you may use that address, confirm it: "));
     fs::write(&zones, "fine.example\nnot..fine\n").unwrap();
     let output = probe("127.0.0.1:9".parse().unwrap(), &["--zone-list", &zones]);
     assert_eq!(output.status.code(), Some(2));

@@ -189,7 +189,7 @@ fn classes_that_make_no_sense_are_told_with_what_to_do() {
     for (classes, told) in [
         (&["share=60%", "share=50%"][..], "are 110 % of the clients"),
         (&["share=20%,colour=red"], "share, transport, idle, reuse, resumption, early-data"),
-        (&["share=20%,transport=dot,resumption=no,early-data=yes"], "leave out resumption=no"),
+        (&["share=20%,transport=dot,resumption=no,early-data=yes"], "leave resumption=no out"),
         (&["share=20%,transport=tcp,early-data=yes"], "transport=dot"),
     ] {
         let classes: Vec<_> = classes.iter().flat_map(|class| ["--class", class]).collect();

@@ -220,12 +220,12 @@ fn what_cannot_be_played_is_told_with_what_to_do() {
     let server: SocketAddr = "127.0.0.1:53".parse().unwrap();
     for (arguments, told) in [
         (&["--clients-from", "198.19.0.0/16"][..], "`ip route add local 198.19.0.0/16 dev lo`"),
-        (&["--clients-from", "127.1.0.0/26"], "name a /25"),
+        (&["--clients-from", "127.1.0.0/26"], "give a /25"),
         (&["--clients-from", "127.0.0.0/16"], "is within"),
-        (&["--clients-from", "2001:2::/64"], "different families"),
+        (&["--clients-from", "2001:2::/64"], "different address families"),
         (&["--server", "192.0.2.1"], "--i-am-authorized 192.0.2.1"),
         (&["--ports", "1", "--threads", "2"], "--threads, each of which needs one: use --ports 2 or more"),
-        (&["--server", "192.0.2.1", "--i-am-authorized", "192.0.2.1"], "name --speed"),
+        (&["--server", "192.0.2.1", "--i-am-authorized", "192.0.2.1"], "give --speed"),
     ] {
         let mut command = Command::new(ENGINE);
         command.args(["replay", "play"]).arg(&path);

@@ -466,7 +466,7 @@ fn an_address_that_another_echo_has_is_not_shared_in_silence() {
     let echo = Echo::start("--transport udp,tcp");
     for transport in ["udp", "tcp"] {
         let output = fails(&[&echo.address(transport).to_string(), "--transport", transport, "--until-eof"]);
-        assert!(String::from_utf8_lossy(&output.stderr).contains("another server has it"), "{output:?}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains("another server uses this address"), "{output:?}");
     }
     echo.end();
 }

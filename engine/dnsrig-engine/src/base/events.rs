@@ -39,7 +39,7 @@ static TEXT: OnceLock<io::Result<Writer>> = OnceLock::new();
 pub enum EventError {
     #[error("cannot write an event to standard output: {0}")]
     Write(#[from] io::Error),
-    #[error("the summary is lost: standard output took nothing for {} s", SUMMARY_PATIENCE.as_secs())]
+    #[error("the summary is lost: nothing was read from standard output for {} s", SUMMARY_PATIENCE.as_secs())]
     Stalled,
 }
 
@@ -47,9 +47,10 @@ impl Advice for EventError {
     fn hint(&self) -> String {
         match self {
             EventError::Write(_) => {
-                "whoever reads the events has gone away: keep the pipe open until the summary has come".into()
+                "the program that reads the events has closed the pipe: keep it open until the summary has appeared"
+                    .into()
             }
-            EventError::Stalled => "read the events as they come, also those that are of no use to you".into(),
+            EventError::Stalled => "read all events as they come, even those that you do not use".into(),
         }
     }
 }

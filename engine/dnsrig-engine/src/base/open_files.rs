@@ -12,7 +12,7 @@ const FILES_A_THREAD: u64 = 4;
 
 /// There may not be as many open files as are needed.
 #[derive(Debug, thiserror::Error)]
-#[error("{needed} open files are needed, and the hard limit is {limit}")]
+#[error("{needed} open files are needed, but the hard limit is {limit}")]
 pub struct FilesError {
     needed: u64,
     limit: u64,

@@ -26,7 +26,7 @@ pub enum OutputError {
     Input { output: PathBuf, input: PathBuf },
     #[error("two outputs have the path {}", .0.display())]
     Output(PathBuf),
-    #[error("{} is a folder, and a file is to be written", .0.display())]
+    #[error("{} is a folder, but a file is needed", .0.display())]
     Folder(PathBuf),
     #[error("cannot write to the folder {}: {reason}", folder.display())]
     Place { folder: PathBuf, reason: io::Error },
@@ -36,12 +36,10 @@ impl Advice for OutputError {
     fn hint(&self) -> String {
         match self {
             OutputError::Input { .. } | OutputError::Output(_) => {
-                "nothing was changed: give every output a path of its own".into()
+                "nothing was changed: give every output its own path".into()
             }
-            OutputError::Folder(folder) => format!("name a file in it, such as {}", folder.join("NAME").display()),
-            OutputError::Place { .. } => {
-                "name a directory that exists, with room left (df), and writable for you".into()
-            }
+            OutputError::Folder(folder) => format!("give a file in it, such as {}", folder.join("NAME").display()),
+            OutputError::Place { .. } => "give an existing folder that you may write to, with free space (df)".into(),
         }
     }
 

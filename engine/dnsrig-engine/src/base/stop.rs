@@ -48,6 +48,16 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// What a sentence about the result adds if the measurement did not end by itself; `limit` is the option that
+    /// ended it.
+    pub fn remark(self, limit: &str) -> String {
+        match self {
+            Outcome::Done => String::new(),
+            Outcome::Timeout => format!("; not all within {limit}"),
+            Outcome::Interrupted => "; interrupted".into(),
+        }
+    }
+
     pub fn exit_code(self) -> ExitCode {
         ExitCode::from(match self {
             Outcome::Done => 0,

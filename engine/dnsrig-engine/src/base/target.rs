@@ -39,7 +39,7 @@ pub enum TargetError {
 impl Advice for TargetError {
     fn hint(&self) -> String {
         let (TargetError::Foreign(address) | TargetError::Leaves(address, _) | TargetError::Unknown(address, _)) = self;
-        format!("if you may use that address, confirm it with --i-am-authorized {address}")
+        format!("if you may use that address, confirm it: --i-am-authorized {address}")
     }
 
     fn exit_code(&self) -> u8 {
@@ -138,7 +138,7 @@ impl Range {
 
 /// Reads `FIRST-LAST`, or one address.
 pub fn parse_range(text: &str) -> Result<Range, String> {
-    let read = |text: &str| text.trim().parse::<IpAddr>().map_err(|_| format!("`{text}` is no IP address"));
+    let read = |text: &str| text.trim().parse::<IpAddr>().map_err(|_| format!("`{text}` is not an IP address"));
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     let bits = |address| match address {
         IpAddr::V4(address) => u128::from(address.to_bits()),
@@ -157,7 +157,7 @@ pub fn parse(text: &str) -> Result<SocketAddr, String> {
     let address = text.trim_start_matches('[').trim_end_matches(']');
     text.parse()
         .or_else(|_| address.parse().map(|address: IpAddr| SocketAddr::new(address, DNS_PORT)))
-        .map_err(|_| "expected an IP address, with :PORT behind it or not, such as 198.18.0.2 or [::1]:5300".to_owned())
+        .map_err(|_| "expected an IP address, optionally with :PORT, such as 198.18.0.2 or [::1]:5300".to_owned())
 }
 
 #[cfg(test)]

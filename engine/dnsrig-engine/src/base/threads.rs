@@ -45,7 +45,7 @@ impl<E: Advice> Advice for ThreadError<E> {
         match self {
             ThreadError::Start(..) => "check memory, and the limit on processes (ulimit -u)".into(),
             ThreadError::Event(_) => "check that open files are not at their limit (ulimit -n)".into(),
-            ThreadError::Panicked(..) => "this is a fault of dnsrig: report it with the lines above, please".into(),
+            ThreadError::Panicked(..) => "this is a bug in dnsrig: please report it with the lines above".into(),
             ThreadError::Failed(error) => error.hint(),
         }
     }

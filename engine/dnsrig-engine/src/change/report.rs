@@ -14,6 +14,7 @@ use crate::{
     },
     dns::churn::Kind,
     stats::{
+        format::{grouped, milliseconds},
         rcodes::{Rcodes, count_rcode},
         spread::Spread,
     },
@@ -159,8 +160,27 @@ impl Report {
             lag_ns: Spread::of(core.sent().iter().map(|sent| sent.sent_ns - sent.due_ns)),
             cpu_ns: clock::process_cpu_ns(),
         };
+        events::say(sentence(&summary));
         events::summary(now_ns, &summary)
     }
+}
+
+/// The result for people.
+fn sentence(summary: &Summary<'_>) -> String {
+    let Summary { sent, unsent, accepted, timeouts, accept_ns, outcome, .. } = *summary;
+    let mut parts = vec![format!("{} changes sent", grouped(sent)), format!("{} accepted", grouped(accepted))];
+    let others = [
+        (sent.saturating_sub(accepted + timeouts), "refused or still open"),
+        (timeouts, "without an answer within --timeout"),
+        (unsent, "due and not sent"),
+    ];
+    parts.extend(
+        others.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{} {what}", grouped(*count))),
+    );
+    parts.extend(
+        accept_ns.map(|times| format!("median time to the answer {}", milliseconds(times.p50.max(0) as u64, None))),
+    );
+    format!("{}{}\n", parts.join(", "), outcome.remark("--duration"))
 }
 
 fn accept_ns(sent: &Sent, timeout_ns: i64) -> Option<i64> {
@@ -168,5 +188,47 @@ fn accept_ns(sent: &Sent, timeout_ns: i64) -> Option<i64> {
         End::Answered { answered_ns, rcode: 0 } => Some(answered_ns - sent.sent_ns),
         End::Timeout => Some(timeout_ns),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sentence_counts_changes_by_what_became_of_them() {
+        let rcodes = Rcodes::new();
+        let of = |accepted, timeouts, outcome| {
+            sentence(&Summary {
+                outcome,
+                start_ns: 0,
+                rate_per_s: 1.0,
+                timeout_ns: 0,
+                due: 1_000,
+                sent: 1_000,
+                unsent: 0,
+                accepted,
+                rcodes: &rcodes,
+                timeouts,
+                send_errors: 0,
+                late: 0,
+                unexpected: 0,
+                unsigned: 0,
+                unreachable: 0,
+                removed: 0,
+                added: 0,
+                touched: 0,
+                accept_ns: Spread::of([1_200_000]),
+                lag_ns: None,
+                cpu_ns: 0,
+            })
+        };
+        assert_eq!(
+            of(1_000, 0, Outcome::Done),
+            "1,000 changes sent, 1,000 accepted, median time to the answer 1.20 ms\n"
+        );
+        let some = of(900, 60, Outcome::Interrupted);
+        assert!(some.contains("40 refused or still open, 60 without an answer within --timeout, "), "{some}");
+        assert!(some.ends_with("; interrupted\n"), "{some}");
     }
 }

@@ -38,51 +38,51 @@ const BURSTS_MAX: usize = 100_000;
 /// How long a burst and its peer can take.
 const INTERVALS: RangeInclusive<Duration> = Duration::from_millis(100)..=MINUTE;
 
-/// Compare the clocks of other machines with this one's, again and again, until told to end.
+/// Compare the clocks of other machines with the clock of this one, again and again, until stopped.
 ///
-/// Each peer has a `clock serve`. It is asked --exchanges times at once, at the start, then every --interval, and
-/// once more at the end. Of such a burst the exchange with the shortest round trip counts: the event `compared` tells
-/// `offset_ns`, their CLOCK_MONOTONIC − ours, at the moment `at_ns` of ours; `error_ns`, half of that round trip
-/// (`rtt_ns`), what clocks with 200 ppm between them run apart meanwhile, and a nanosecond: however unequal both ways
-/// are, the true offset is no further away; and `realtime_offset_ns`, their CLOCK_REALTIME − ours, with
-/// `realtime_error_ns`. A peer that does not answer within --limit is told as `lost`, with the cause in `why`, and is
-/// connected to again at the next interval.
+/// Each peer runs `clock serve`. It gets a burst of --exchanges questions at the start, then every --interval, and once
+/// more at the end. In a burst, the exchange with the shortest round trip counts. The event `compared` contains
+/// `offset_ns`, their CLOCK_MONOTONIC − ours, at the moment `at_ns` of our clock, and `error_ns`: half of that round
+/// trip (`rtt_ns`), plus what clocks that differ by 200 ppm drift apart in that time, plus a nanosecond. However
+/// unequal the two ways are, the true offset is no further away. It also contains `realtime_offset_ns`, their
+/// CLOCK_REALTIME − ours, with `realtime_error_ns`. A peer that does not answer within --limit is reported as `lost`,
+/// with the cause in `why`, and is connected to again at the next interval.
 ///
-/// The `summary` has for each peer the `line` through all bursts: at a moment t of this machine's CLOCK_MONOTONIC the
-/// offset is offset_ns + drift_ppb × (t − at_ns) / 10⁹. At each burst the true offset is at most its error_ns away from
-/// it; between bursts that holds where the drift is steady. realtime_offset_ns is that of the last burst.
+/// In the `summary`, each peer has the `line` through all bursts: at a moment t of the CLOCK_MONOTONIC of this machine,
+/// the offset is offset_ns + drift_ppb × (t − at_ns) / 10⁹. At each burst, the true offset is at most error_ns away
+/// from the line; between bursts, this holds if the drift is steady. realtime_offset_ns is the value of the last burst.
 ///
-/// Rows of --out, one an exchange: time_ns (its middle, by our clock), peer, offset_ns, rtt_ns, burst (from 0).
+/// A row of --out is an exchange: time_ns (its middle, by our clock), peer, offset_ns, rtt_ns, burst (from 0).
 ///
 /// Exit codes: 0 ended as asked, 2 bad input, 1 other errors.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example: a machine whose `clock serve` is behind a port that ssh forwards:\n  \
+#[command(after_help = "Example: a machine whose `clock serve` is reached by a port that ssh forwards:\n  \
     ssh -N -L 5399:127.0.0.1:5399 other &\n  \
     dnsrig clock compare other=127.0.0.1:5399 --out clocks.arrow")]
 pub struct Arguments {
-    /// The peers: what to call each, and where its `clock serve` listens
+    /// Peers: a name for each, and the address of its `clock serve`
     #[arg(value_name = "NAME=ADDRESS:PORT", required = true, value_parser = parse_peer)]
     peers: Vec<(String, SocketAddr)>,
-    /// Seconds from the start of a burst to that of the next
+    /// Time from the start of a burst to the start of the next
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration(INTERVALS))]
     interval: Duration,
-    /// Exchanges of a burst; fewer where they would take longer than --limit
+    /// Number of exchanges in a burst, fewer if they would take longer than --limit
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=1024))]
     exchanges: u16,
-    /// Wait so long for a connection, and for an answer
+    /// Time to wait for a connection, and for an answer
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration(INTERVALS))]
     limit: Duration,
-    /// Write a row for each exchange to this file (Arrow IPC stream)
+    /// File for the rows, one for each exchange (Arrow IPC stream)
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// End when standard input ends
+    /// Stop when standard input ends
     #[arg(long)]
     until_eof: bool,
-    /// Print JSON lines on a terminal too
+    /// Print JSON lines even on a terminal
     #[arg(long)]
     json: bool,
-    /// Confirm that this address is yours to ask; not needed for loopback, nor for 198.18.0.0/15 and 2001:2::/48 where
-    /// packets stay on this machine; may be given several times
+    /// IP address that you are allowed to ask. Not needed for loopback, nor for 198.18.0.0/15 and 2001:2::/48 if
+    /// packets stay on this machine. May be repeated
     #[arg(long, value_name = "ADDRESS")]
     i_am_authorized: Vec<IpAddr>,
 }
@@ -97,11 +97,11 @@ impl Arguments {
     fn check(&self) -> Result<(), Failure> {
         let failed = |sentence| Err(ClockError::Arguments(sentence).into());
         if self.peers.len() > PEERS_MAX {
-            return failed(format!("{} peers are named, and at most {PEERS_MAX} may be", self.peers.len()));
+            return failed(format!("{} peers are given, but at most {PEERS_MAX} are possible", self.peers.len()));
         }
         for (number, (name, address)) in self.peers.iter().enumerate() {
             if self.peers[..number].iter().any(|(other, _)| other == name) {
-                return failed(format!("two peers are called {name}"));
+                return failed(format!("two peers have the name {name}: give each peer its own name"));
             }
             let vouched = self.i_am_authorized.iter().copied().find(|vouched| *vouched == address.ip());
             target::authorise(address.ip(), vouched)?;
@@ -323,7 +323,7 @@ impl Compared {
 impl PeerSummary<'_> {
     fn text(&self) -> String {
         let PeerSummary { peer, bursts, lost, .. } = self;
-        let line = self.line.map_or("nothing is known of its clock".into(), |line| {
+        let line = self.line.map_or("its clock is unknown".into(), |line| {
             format!("drift {:+.3} ppm, error of the line {:.3} ms", line.drift_ppb / 1e3, line.error_ns as f64 / 1e6)
         });
         format!("{peer}: {bursts} bursts, {lost} lost; {line}\n")

@@ -16,11 +16,11 @@ pub enum ClockError {
 impl Advice for ClockError {
     fn hint(&self) -> String {
         match self {
-            ClockError::Arguments(_) => "see dnsrig clock compare --help".into(),
+            ClockError::Arguments(_) => "see `dnsrig clock compare --help`".into(),
             ClockError::Listen(address, error) if error.kind() == io::ErrorKind::AddrInUse => {
-                format!("another program has port {}: give another one, or 0 for any", address.port())
+                format!("another program uses port {}: give another port, or 0 for any free port", address.port())
             }
-            ClockError::Listen(address, _) => format!("see `ip address`: run it on a host that has {}", address.ip()),
+            ClockError::Listen(address, _) => format!("see `ip address`: run this on a host that has {}", address.ip()),
         }
     }
 

@@ -18,7 +18,7 @@ use clap::Subcommand;
 
 use crate::base::failure::Failure;
 
-/// Tell how far the clocks of two machines lie apart, and how sure that is.
+/// Measure the offset between the clocks of two machines, and its error
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     #[command(subcommand)]

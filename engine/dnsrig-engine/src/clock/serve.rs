@@ -36,24 +36,24 @@ const IDLE: Duration = Duration::from_secs(120);
 /// After a connection that could not be accepted, for want of descriptors, the next one waits so long.
 const PAUSE_NS: i64 = 100_000_000;
 
-/// Answer what `clock compare` asks, until told to end.
+/// Answer the questions of `clock compare` until stopped.
 ///
-/// Events: `started`, `listening` with `address` and `port`, `anchor` every ten seconds, `summary`. At most 64
-/// connections at a time; what is no question of `clock compare` closes its connection, and so do two minutes without
-/// any.
+/// Events: `started`, `listening` with `address` and `port`, `anchor` every ten seconds, `summary`. It accepts at most
+/// 64 connections at a time. A connection is closed if it sends anything but a question of `clock compare`, or nothing
+/// for two minutes.
 ///
 /// Exit codes: 0 ended as asked, 2 bad input, 1 other errors.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example: on loopback, where a port that ssh forwards ends:\n  \
+#[command(after_help = "Example: on loopback, for a port that ssh forwards:\n  \
     dnsrig clock serve 127.0.0.1:5399 --until-eof")]
 pub struct Arguments {
-    /// Where to listen; port 0: any that is free
+    /// Address to listen on. Port 0 chooses a free port
     #[arg(value_name = "ADDRESS:PORT")]
     address: SocketAddr,
-    /// End when standard input ends
+    /// Stop when standard input ends
     #[arg(long)]
     until_eof: bool,
-    /// Print JSON lines on a terminal too
+    /// Print JSON lines even on a terminal
     #[arg(long)]
     json: bool,
 }
@@ -83,7 +83,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Some(_) => {
             events::emit("listening", clock::monotonic_ns(), &Listening { address: local.ip(), port: local.port() })?
         }
-        None => events::say(format!("{local}: answers `clock compare`; Ctrl-C ends it\n")),
+        None => events::say(format!("{local}: answering `clock compare`; Ctrl-C ends it\n")),
     }
     let exchanges = Arc::new(AtomicU64::new(0));
     let mut summary = Summary { exchanges: 0, connections: 0, connections_refused: 0 };

@@ -51,7 +51,7 @@ pub enum NameTableError {
 impl Advice for NameTableError {
     fn hint(&self) -> String {
         match self {
-            NameTableError::Write(..) => "give a path in a directory that exists, with room left, and writable for you",
+            NameTableError::Write(..) => "give a path in an existing folder that you may write to, with free space (df)",
             _ => {
                 "a table of names has a name a line, perhaps a TAB and a TTL in seconds, and perhaps a TAB and types, such as \
                  A,AAAA; or it is the zones.list of a dataset"

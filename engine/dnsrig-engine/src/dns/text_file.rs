@@ -79,7 +79,7 @@ pub fn written(name: &Name<[u8]>) -> String {
 /// ranks, and what has quotes or a comma around the name.
 pub fn refuse_other_lists(name: &str) -> Result<(), String> {
     if name.contains("://") {
-        return Err(format!("`{name}` is a URL: keep the names of hosts alone, such as with `cut -d/ -f3`"));
+        return Err(format!("`{name}` is a URL: keep only the host names, for example with `cut -d/ -f3`"));
     }
     let fields: Vec<_> = name.split(',').map(|field| field.trim_matches('"')).collect();
     let is_rank = |field: &&str| !field.is_empty() && field.bytes().all(|byte| byte.is_ascii_digit());
@@ -90,11 +90,11 @@ pub fn refuse_other_lists(name: &str) -> Result<(), String> {
     {
         let place = place + 1;
         return Err(format!(
-            "`{name}` is a rank and a name: keep the names alone, such as with `cut -d, -f{place}{quotes}`"
+            "`{name}` is a rank and a name: keep only the names, for example with `cut -d, -f{place}{quotes}`"
         ));
     }
     if name.starts_with('"') || name.ends_with([',', '"']) {
-        return Err(format!("`{name}` has more than the name: keep the names alone, such as with `tr -d '\",'`"));
+        return Err(format!("`{name}` contains more than a name: keep only the names, for example with `tr -d '\",'`"));
     }
     Ok(())
 }
@@ -104,7 +104,9 @@ pub fn refuse_words(name: &str) -> Result<(), String> {
     if !name.replace("\\ ", "").contains(' ') {
         return Ok(());
     }
-    Err(format!("`{name}` is more than a name: a line is one name, and names with types are for `load --queries`"))
+    Err(format!(
+        "`{name}` contains more than a name: write one name per line. Names with types are for `load --queries`"
+    ))
 }
 
 #[cfg(test)]

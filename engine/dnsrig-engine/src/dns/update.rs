@@ -37,7 +37,7 @@ pub struct TooLong(pub String);
 
 impl Advice for TooLong {
     fn hint(&self) -> String {
-        "leave out zones with such long names".into()
+        "leave out zones with names of this length".into()
     }
 
     fn exit_code(&self) -> u8 {

@@ -12,21 +12,20 @@ use crate::base::failure::Failure;
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub struct ZoneArguments {
-    /// A zone's name; may be given several times
+    /// Zone to transfer. May be repeated
     #[arg(long = "zone", value_name = "NAME", help_heading = "What")]
     pub names: Vec<String>,
-    /// A file with a zone a line, such as the zones.list of `dnsrig generate`: what stands behind a TAB is
-    /// ignored
+    /// File with the zones, one per line, such as the zones.list of `dnsrig generate`. Text after a TAB is ignored
     #[arg(long = "zone-list", alias = "zones", value_name = "FILE", conflicts_with = "names", help_heading = "What")]
     pub zones: Option<PathBuf>,
-    /// The members of a catalog zone (RFC 9432), which is transferred first
+    /// Catalog zone (RFC 9432), which is transferred first, and whose members are the zones
     #[arg(long, value_name = "NAME", conflicts_with_all = ["names", "zones"], help_heading = "What")]
     pub catalog: Option<String>,
-    /// So many zones, z000000.SUFFIX and on, as `generate zones` and `serve zones` name them
+    /// Number of zones, named z000000.SUFFIX and so on, as `generate zones` and `serve zones` name them
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000_000), conflicts_with_all = ["names", "zones", "catalog"], help_heading = "What")]
     pub count: Option<u32>,
-    /// With --count: the name below which all zones lie
-    #[arg(long, value_name = "NAME", default_value = "example", help_heading = "What")]
+    /// With --count: domain name that all zones are below
+    #[arg(long, value_name = "NAME", default_value = "example", conflicts_with_all = ["names", "zones", "catalog"], help_heading = "What")]
     pub suffix: String,
 }
 

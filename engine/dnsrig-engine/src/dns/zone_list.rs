@@ -35,32 +35,32 @@ pub enum ZonesError {
     #[error("{0}")]
     Name(String),
     /// The command line names none.
-    #[error("no zone is named: give --zone, --zone-list, --catalog or --count")]
+    #[error("no zone is given: use --zone, --zone-list, --catalog or --count")]
     Unnamed,
     /// The members of a catalog are not known.
-    #[error("the catalog zone {0} did not come: {1}")]
+    #[error("the catalog zone {0} could not be transferred: {1}")]
     Catalog(String, String),
     /// A catalog breaks this rule, so its members are nobody's.
     #[error("the catalog zone {0} is broken and must not be processed (RFC 9432 §5.1): {1}")]
     BrokenCatalog(String, String),
-    #[error("the catalog zone {0} lists no member")]
+    #[error("the catalog zone {0} has no members")]
     EmptyCatalog(String),
     /// There is nothing to look for.
-    #[error("{} names no zone", .0.display())]
+    #[error("{} lists no zone", .0.display())]
     Empty(PathBuf),
 }
 
 impl Advice for ZonesError {
     fn hint(&self) -> String {
         match self {
-            ZonesError::Name(_) | ZonesError::Unnamed => "give names such as z000000.example".into(),
+            ZonesError::Name(_) | ZonesError::Unnamed => "give domain names such as z000000.example".into(),
             ZonesError::Catalog(..) => {
-                "ask for it with `dnsrig transfer PRIMARY --zone CATALOG`, which says more".into()
+                "transfer it with `dnsrig transfer PRIMARY --zone CATALOG`, which reports more".into()
             }
             ZonesError::BrokenCatalog(..) | ZonesError::EmptyCatalog(_) => {
-                "see its records with `dnsrig transfer PRIMARY --zone CATALOG --write DIR`".into()
+                "write its records to a file with `dnsrig transfer PRIMARY --zone CATALOG --write DIR`".into()
             }
-            _ => "--zone-list takes a file with one zone a line, such as the zones.list that `dnsrig generate` makes"
+            _ => "give --zone-list a file with one zone per line, such as the zones.list that `dnsrig generate` makes"
                 .into(),
         }
     }
@@ -182,12 +182,12 @@ mod tests {
     fn a_list_may_begin_with_a_mark_and_has_no_ranks() {
         assert_eq!(parse("\u{feff}a.example\nb.example\n").unwrap(), ["a.example", "b.example"]);
         assert!(parse("1,a.example\n").unwrap_err().contains("line 1: `1,a.example` is a rank and a name"));
-        assert!(parse("a.example A\n").unwrap_err().contains("names with types are for `load --queries`"));
+        assert!(parse("a.example A\n").unwrap_err().contains("Names with types are for `load --queries`"));
     }
 
     #[test]
     fn an_empty_list_is_an_error() {
-        assert_eq!(parse("# nothing\n").unwrap_err(), "list names no zone");
+        assert_eq!(parse("# nothing\n").unwrap_err(), "list lists no zone");
     }
 
     /// Held against lines as the standard library cuts them.

@@ -18,7 +18,7 @@ const EXIT_NOT_FOUND: u8 = 127;
 #[derive(Debug, thiserror::Error)]
 pub enum EnterError {
     /// The parent was gone before we had asked to die with it.
-    #[error("the process that started us has ended")]
+    #[error("the process that started this one has ended")]
     Orphan,
     /// A system call failed.
     #[error("cannot {step} {}: {source}", path.display())]
@@ -27,26 +27,28 @@ pub enum EnterError {
     #[error("{} passes through a symbolic link, which may lead out of the root", path.display())]
     Link { path: PathBuf },
     /// A path that we must not create does not exist.
-    #[error("{} does not exist for the command, and is not ours to create", path.display())]
+    #[error("{} does not exist for the command, and `enter` may not create it", path.display())]
     NoDestination { path: PathBuf },
     /// The command is nowhere in the search path.
-    #[error("there is no command {}", command.display())]
+    #[error("the command {} does not exist", command.display())]
     NotFound { command: OsString },
 }
 
 impl Advice for EnterError {
     fn hint(&self) -> String {
         match self {
-            EnterError::Orphan => "start it again from a process that stays".into(),
+            EnterError::Orphan => "start it again from a process that keeps running".into(),
             EnterError::Step { step: START, source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
-                "the user that it runs as must be able to execute it, and to pass the directories above it".into()
+                "allow the user that it runs as to execute it, and to enter the folders above it".into()
             }
             EnterError::Step { source, .. } => match source.kind() {
                 io::ErrorKind::PermissionDenied => "run as root, with CAP_SYS_ADMIN".into(),
-                io::ErrorKind::NotFound => "check the path: namespace, cgroup and root are made before".into(),
+                io::ErrorKind::NotFound => {
+                    "check the path: the namespace, the cgroup and the root must already exist".into()
+                }
                 _ => "see `dnsrig-engine enter --help` for what each step needs; dmesg may say more".into(),
             },
-            EnterError::Link { .. } => "name the place that the link leads to".into(),
+            EnterError::Link { .. } => "give the path that the link points to".into(),
             EnterError::NoDestination { .. } => {
                 "bind to a path under /mnt or /run (with --root), or one that exists".into()
             }

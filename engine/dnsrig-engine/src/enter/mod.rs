@@ -24,62 +24,62 @@ use path::Bind;
 
 /// Start a command on a host (what the rig does for every server).
 ///
-/// In this order: die with the parent, join the cgroups, join the network namespace, make a private view of the file
-/// system, change the root, choose CPUs, raise the limit of open files, give the rights away, write the stamp, become
-/// the command. The process id stays the same. With --root, the root file system is read-only and /run, /tmp, /mnt,
-/// /var/tmp, /home, /root and /dev are fresh and empty: whatever the command is to keep must be a --bind under /mnt or
-/// /run. Of --root / that holds as well: it is this machine's own root file system, read-only.
+/// The steps, in this order: die with the parent, join the cgroups, join the network namespace, make a private view of
+/// the file system, change the root, choose CPUs, raise the limit of open files, give up rights, write the stamp,
+/// become the command. The process id stays the same. With --root, the root file system is read-only, and /run, /tmp,
+/// /mnt, /var/tmp, /home, /root and /dev are fresh and empty: whatever the command must keep needs a --bind under /mnt
+/// or /run. The same holds for --root /, which is the root file system of this machine, read-only.
 ///
-/// With --user, the command has no capability but what --capability names, can never get another (no_new_privs,
-/// prctl(2)), and has IPC and UTS namespaces of its own. Whoever starts us enters the PID namespace first; /proc
-/// of --root then shows it.
+/// With --user, the command has no capability except those that --capability names, can never get another
+/// (no_new_privs, prctl(2)), and has its own IPC and UTS namespaces. The program that starts `enter` must enter the PID
+/// namespace first; /proc of --root then shows it.
 ///
-/// Exit codes: 125 a step failed (it is named), 126 the command cannot be started, 127 it is not there; otherwise the
-/// command's own.
+/// Exit codes: 125 a step failed (the message names it), 126 the command cannot be started, 127 the command does not
+/// exist; otherwise the exit code of the command.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example: BIND from a root file system, on CPU 1 of host `secondary`:\n  \
+#[command(after_help = "Example: run BIND from a root file system, on CPU 1 of host `secondary`:\n  \
     dnsrig-engine enter --netns /run/netns/secondary --cgroup /sys/fs/cgroup/secondary --cpus 1 \\\n    \
     --root /var/cache/forky --bind /srv/trial:/mnt/trial --workdir /mnt/trial --stamp exec.json \\\n    \
     --user 65534 --capability CAP_NET_BIND_SERVICE -- named -f -n 1 -c /mnt/trial/named.conf")]
 pub struct Arguments {
-    /// Join the network namespace of this file, such as /run/netns/NAME
+    /// Network namespace to join, as a file such as /run/netns/NAME
     #[arg(long, value_name = "PATH")]
     netns: Option<PathBuf>,
-    /// Have a network namespace of its own, in which there is nothing
+    /// Give the command its own, empty network namespace
     #[arg(long, conflicts_with = "netns")]
     no_network: bool,
-    /// Join the cgroup of this directory; give it once for each hierarchy
+    /// Folder of a cgroup to join. Give it once for each hierarchy
     #[arg(long, value_name = "DIR")]
     cgroup: Vec<PathBuf>,
-    /// Run on these CPUs only: 1, or 0,1, or 0-3
+    /// CPUs to run on: 1, or 0,1, or 0-3
     #[arg(long, value_name = "LIST", value_parser = process::parse_cpus)]
     cpus: Option<process::Cpus>,
-    /// Change the root to this directory, which stays unaltered; / is this machine's own
+    /// Folder that becomes the root, and stays unchanged. / is the root of this machine
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
-    /// Show SRC of this machine at DST to the command; `:ro` makes it read-only. With --root, DST is created in
-    /// what is fresh, elsewhere it must exist
+    /// Path SRC of this machine that the command sees at DST; `:ro` makes it read-only. With --root, DST is created in
+    /// the fresh folders; elsewhere it must exist
     #[arg(long, value_name = "SRC:DST[:ro]", value_parser = path::parse_bind)]
     bind: Vec<Bind>,
-    /// Start in this directory (default: / with --root, else the current one)
+    /// Folder to start in [default: / with --root, else the current one]
     #[arg(long, value_name = "DIR")]
     workdir: Option<PathBuf>,
-    /// Set a variable of the command's environment
+    /// Variable for the environment of the command
     #[arg(long, value_name = "NAME=VALUE", value_parser = process::parse_variable)]
     env: Vec<process::Variable>,
-    /// Allow this many open files, at most the hard limit (default: the hard limit)
+    /// Limit on open files, at most the hard limit [default: the hard limit]
     #[arg(long, value_name = "N")]
     nofile: Option<u64>,
-    /// Run as the user and the group of this number, without rights (default: as we are)
+    /// Number of the user and group to run as, without rights [default: the current user]
     #[arg(long, value_name = "UID")]
     user: Option<u32>,
-    /// Let the user of --user keep this capability, such as CAP_NET_BIND_SERVICE
+    /// Capability that the user of --user keeps, such as CAP_NET_BIND_SERVICE
     #[arg(long, value_name = "NAME", requires = "user", value_parser = privileges::parse_capability)]
     capability: Vec<privileges::Capability>,
-    /// Write the time of the start, as JSON: exec_monotonic_ns, exec_realtime_ns, anchor_error_ns
+    /// File for the time of the start, as JSON: exec_monotonic_ns, exec_realtime_ns, anchor_error_ns
     #[arg(long, value_name = "FILE")]
     stamp: Option<PathBuf>,
-    /// The command and its arguments
+    /// Command and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }

@@ -18,16 +18,16 @@ use crate::dns::{catalog::Schema, dataset::DESCRIPTION};
 /// Where to, and from which seed: what all kinds share.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Common {
-    /// The directory to make; it must not exist, or be empty
+    /// Folder to make. It must not exist yet, or be empty
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
-    /// Another seed gives other names and addresses of the same kind
-    #[arg(long, default_value_t = 1)]
+    /// Seed of the random numbers. Another seed gives other names and addresses of the same kind
+    #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// The serial of every zone's SOA record, the catalog's included
-    #[arg(long, default_value_t = 1)]
+    /// Serial in the SOA record of every zone, including the catalog
+    #[arg(long, value_name = "SERIAL", default_value_t = 1)]
     pub serial: u32,
-    /// The version of the catalog zone's schema: 2 is RFC 9432, 1 what BIND before 9.18.3 follows
+    /// Schema version of the catalog zone: 2 for RFC 9432, 1 for BIND before 9.18.3
     #[arg(long, value_enum, default_value_t)]
     pub catalog_schema: Schema,
 }

@@ -16,10 +16,10 @@ use crate::{
 #[derive(Debug, thiserror::Error)]
 pub enum DatasetError {
     /// There is a complete dataset already.
-    #[error("{} holds a complete dataset already", .0.display())]
+    #[error("{} already contains a complete dataset", .0.display())]
     Complete(PathBuf),
     /// There are files that make no dataset.
-    #[error("{} is not empty and holds no complete dataset", .0.display())]
+    #[error("{} is not empty, and contains no complete dataset", .0.display())]
     Occupied(PathBuf),
     /// The file system is full.
     #[error("no space is left for {}", .0.display())]
@@ -50,16 +50,16 @@ pub enum DatasetError {
 impl Advice for DatasetError {
     fn hint(&self) -> String {
         match self {
-            DatasetError::Complete(_) => "use it as it is, or choose another --out".into(),
+            DatasetError::Complete(_) => "use it, or choose another --out".into(),
             DatasetError::Occupied(_) => {
-                "choose another --out, or remove that directory if it is left from a `generate` that was cut short".into()
+                "choose another --out, or remove the folder if it is left over from an interrupted `generate`".into()
             }
             DatasetError::NoSpace(_) => {
                 "make room (a tiny zone takes a block of the file system and an inode: df, df -i), remove the unfinished \
                  directory and start again"
                     .into()
             }
-            DatasetError::Write(..) => "choose an --out where you may write".into(),
+            DatasetError::Write(..) => "choose an --out that you may write to".into(),
             DatasetError::Arguments(_) => "see `dnsrig generate --help`".into(),
             DatasetError::OutputError(error) => error.hint(),
             DatasetError::Stream(error) => error.hint(),

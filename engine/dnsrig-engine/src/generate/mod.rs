@@ -18,11 +18,11 @@ use serde::Serialize;
 
 use crate::base::{clock, events, failure::Failure};
 
-/// Make the data of an experiment: zones of any number or size, clients, or a world, from a seed.
+/// Make the data of an experiment from a seed: zones of any number or size, clients, or a world.
 ///
-/// A dataset is a directory: zones.list (a zone a line: name, TAB, path of its file), the zone files below zones/,
-/// catalog.zone (a catalog zone after RFC 9432 that lists them all, for servers that learn their zones by transfer),
-/// and dataset.json, which is written last: where it stands, the dataset is complete.
+/// A dataset is a folder: zones.list (one zone per line: name, TAB, path of its file), the zone files below zones/,
+/// catalog.zone (a catalog zone as in RFC 9432 that lists all zones, for servers that learn their zones by transfer),
+/// and dataset.json, which is written last: if it is there, the dataset is complete.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     #[command(subcommand)]

@@ -31,28 +31,29 @@ use crate::{
 /// So many zone files share a directory: few enough to be listed quickly, and directories stay few as well.
 const ZONES_PER_DIRECTORY: u64 = 1000;
 
-/// Make many tiny zones, as a DNS hoster has them.
+/// Make many tiny zones, like those of a DNS hoster.
 ///
-/// Names are z000000.SUFFIX, z000001.SUFFIX and so on. Each zone has, in this order and as far as --records goes: SOA,
-/// two NS (outside the zone), A and AAAA of the apex, A and AAAA of www, MX, A and AAAA of mail, TXT, then A of h0,
-/// h1 … The SOA timers are 3600 900 1209600 300, so nothing is refreshed within a trial, unless --refresh says
-/// otherwise.
+/// The names are z000000.SUFFIX, z000001.SUFFIX and so on. Each zone has its records in this order, up to --records:
+/// SOA, two NS (outside the zone), A and AAAA of the apex, A and AAAA of www, MX, A and AAAA of mail, TXT, then A of
+/// h0, h1 … The SOA timers are 3600, 900, 1209600 and 300 seconds, so that no zone is refreshed during a trial.
+/// --refresh changes them.
 #[derive(Debug, Clone, clap::Args)]
-#[command(after_help = "Example: 10,000 zones of four records, then load them:\n  \
+#[command(after_help = "Example: make 10,000 zones with four records each, and show the first:\n  \
     dnsrig generate zones --count 10000 --out /tmp/zones-10k\n  \
     head -1 /tmp/zones-10k/zones.list")]
 pub struct Arguments {
-    /// How many zones
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    /// Number of zones
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     pub count: u64,
-    /// How many records a zone, SOA included: 2 is the smallest zone there is
-    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
+    /// Number of records in each zone, including the SOA record. The smallest zone has 2
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
     pub records: u32,
-    /// The refresh timer of every SOA, and a quarter of it the retry timer: how often a secondary looks without NOTIFY
+    /// Refresh timer in every SOA record: how often a secondary checks a zone without NOTIFY. The retry timer is a
+    /// quarter of it
     #[arg(long = "refresh", value_name = "TIME", default_value = "1h", value_parser = parse_refresh_s)]
     pub refresh_s: u32,
-    /// The name below which all zones lie
-    #[arg(long, default_value = "example", value_parser = parse_name)]
+    /// Domain name that all zones are below
+    #[arg(long, value_name = "NAME", default_value = "example", value_parser = parse_name)]
     pub suffix: String,
     #[command(flatten)]
     pub common: Common,

@@ -15,36 +15,36 @@ use crate::{
 /// So many sessions of TLS are kept to be resumed by checks that do not look at them.
 const SESSIONS_MAX: usize = 4;
 
-/// Find out what a primary supports of zone transfer, by asking it, and print a table.
+/// Ask a primary which features of zone transfer it supports, and print a table.
 ///
-/// It takes less than a minute, and at most 300 of the zones (the first, the last, others between; 64 MB of them, and
-/// of one zone 8 MB), 200 transfers in one write, 64 connections at a time. Best given a large zone (128 kB and more)
-/// and some small ones, and --tsig if the primary has a key.
+/// It takes less than a minute. It asks for at most 300 of the zones (the first, the last, and others between; up to 64
+/// MB of them, and up to 8 MB of one zone), sends up to 200 transfers in one write, and opens up to 64 connections at a
+/// time. Give it a large zone (128 kB or more) and some small ones, and --tsig if the primary has a key.
 ///
-/// The table goes to standard error; into a pipe goes a summary, too (JSON).
+/// The table goes to standard error. Into a pipe, a summary goes too (JSON).
 ///
 /// Exit codes: 0 the primary was asked, 1 otherwise, 2 bad input.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  \
     dnsrig interrogate 198.18.0.2 --zone-list zones.list --tsig hmac-sha256:transfer:c2VjcmV0 --out answers.json")]
 pub struct Arguments {
-    /// The primary: an IP address and perhaps a port [default port: 53]
+    /// Primary to ask: an IP address and optionally a port [default port: 53]
     #[arg(value_name = "PRIMARY[:PORT]", value_parser = target::parse_endpoint)]
     pub primary: Endpoint,
-    /// The port of XoT
+    /// Port for zone transfer over TLS
     #[arg(long, value_name = "PORT", default_value_t = 853)]
     pub xot_port: u16,
-    /// Sign queries for transfers and check all answers (RFC 8945): hmac-sha256, -sha512 … : the key's name : its
-    /// secret in base64
+    /// TSIG key that queries for transfers are signed with and all answers are checked with (RFC 8945): the algorithm
+    /// (hmac-sha256, -sha512 …), then the name, then the secret in base64
     #[arg(long, value_name = "ALGORITHM:NAME:SECRET")]
     pub tsig: Option<String>,
-    /// Write the summary to this file (JSON)
+    /// File for the summary (JSON)
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
-    /// Print JSON lines on a terminal too
+    /// Print JSON lines even on a terminal
     #[arg(long)]
     pub json: bool,
-    /// Confirm that this address is yours to load; not needed for loopback, nor for 198.18.0.0/15 and 2001:2::/48 where
+    /// IP address that you are allowed to load. Not needed for loopback, nor for 198.18.0.0/15 and 2001:2::/48 if
     /// packets stay on this machine
     #[arg(long, value_name = "ADDRESS")]
     pub i_am_authorized: Option<IpAddr>,

@@ -48,7 +48,7 @@ impl fmt::Display for CloseReason {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             CloseReason::TimedOut => formatter.write_str("nothing came in time"),
-            CloseReason::Unfinished => formatter.write_str("it was not through in time"),
+            CloseReason::Unfinished => formatter.write_str("it did not finish in time"),
             CloseReason::Closed => formatter.write_str("the server closed the connection"),
             CloseReason::Reset => formatter.write_str("the server reset the connection"),
             CloseReason::Refused => formatter.write_str("nothing listens there"),

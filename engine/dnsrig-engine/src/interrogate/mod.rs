@@ -61,7 +61,7 @@ impl Advice for InterrogateError {
     fn hint(&self) -> String {
         match self {
             InterrogateError::Nobody(tcp, ..) => {
-                format!("is a server running there? See `ip route get {}`, and --xot-port for TLS", tcp.ip())
+                format!("check that a server is running there (`ip route get {}`), and --xot-port for TLS", tcp.ip())
             }
             InterrogateError::Write(..) => "choose another file with --out".into(),
         }

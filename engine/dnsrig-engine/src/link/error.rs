@@ -26,7 +26,7 @@ pub enum LinkError {
         reason: io::Error,
     },
     /// An interface went away while it was in use.
-    #[error("interface {0} is gone")]
+    #[error("the interface {0} no longer exists")]
     Gone(String),
     /// Something that the kernel should always do.
     #[error("cannot {0}: {1}")]
@@ -36,21 +36,21 @@ pub enum LinkError {
 impl Advice for LinkError {
     fn hint(&self) -> String {
         match self {
-            LinkError::Arguments(_) => "see dnsrig link --help".into(),
+            LinkError::Arguments(_) => "see `dnsrig-engine link --help`".into(),
             LinkError::Interface { step, netns, reason, .. } => match reason.raw_os_error() {
-                Some(libc::EPERM | libc::EACCES) => "run it as root, with CAP_NET_ADMIN and CAP_SYS_ADMIN".into(),
+                Some(libc::EPERM | libc::EACCES) => "run this as root, with CAP_NET_ADMIN and CAP_SYS_ADMIN".into(),
                 Some(libc::EBUSY) => {
-                    "the interface is there already: take it away (ip link delete), or give another name".into()
+                    "the interface already exists: delete it (ip link delete), or give another name".into()
                 }
                 Some(libc::ENOENT) if *step == OPEN_NETNS => {
-                    format!("make the namespace before (ip netns add), {} is where `ip` keeps it", netns.display())
+                    format!("make the namespace first (ip netns add); `ip` keeps it at {}", netns.display())
                 }
                 Some(libc::ENOENT | libc::ENODEV | libc::ENXIO) => {
-                    "this kernel has no TUN: `modprobe tun`, or build it with CONFIG_TUN".into()
+                    "this kernel has no TUN: run `modprobe tun`, or build the kernel with CONFIG_TUN".into()
                 }
                 _ => "dmesg may say more".into(),
             },
-            LinkError::Gone(_) => "end `link` before its namespaces and interfaces are taken away".into(),
+            LinkError::Gone(_) => "stop `link` before you delete its namespaces and interfaces".into(),
             LinkError::System(..) => "check memory, and that open files are not at their limit (ulimit -n)".into(),
         }
     }

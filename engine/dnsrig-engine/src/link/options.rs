@@ -25,52 +25,52 @@ pub struct End {
 
 /// Emulate a path between two network namespaces: delay, jitter, loss, rate, a queue and a path MTU.
 ///
-/// It makes a TUN interface in each namespace, says `ready`, and carries IP packets between them. Addresses, routes
-/// and `up` are yours to set; the interfaces go when it ends. Give each direction as
-/// --forward (from left to right) and --reverse a SPEC, KEY=VALUE separated by commas; what is not given is as fast, as
-/// near and as good as the machine:
+/// It makes a TUN interface in each namespace, prints `ready`, and carries IP packets between them. You set addresses,
+/// routes and `up`; the interfaces disappear when it ends. --forward (from left to right) and --reverse each take a
+/// SPEC, which is KEY=VALUE separated by commas. What is not given is as fast, near and good as the machine:
 ///
-///   rate=20mbit   bits a second (kbit, mbit, gbit), counting the bytes of IP packets, no Ethernet header
+///   rate=20mbit   bits per second (kbit, mbit, gbit), counting the bytes of IP packets without Ethernet headers
 ///   delay=125ms   one way
-///   jitter=50ms   uniformly so much more or less; at most the delay
-///   order=kept    packets do not overtake each other (free: they do, each has a delay of its own)
-///   loss=0.1%     of packets, each by itself
-///   loss-at=60s:5%   from 60 s after `ready` on; may be given several times, in order
-///   limit=5000    packets that wait, for the wire or for their time; more are dropped [1000]
+///   jitter=50ms   random addition, up or down, uniform, at most the delay
+///   order=kept    packets do not overtake each other (free: they do, each has its own delay)
+///   loss=0.1%     share of packets that are lost, independently
+///   loss-at=60s:5%   loss from 60 s after `ready`; may be repeated, in order
+///   limit=5000    number of packets that can wait, for the wire or for their time; others are dropped [1000]
 ///   mtu=1400      larger packets are dropped, and counted, with DF set or not
-///   icmp=sent     who sent one over IPv6, or over IPv4 with DF set, is told, by a message from the packet's
-///                 destination (RFC 4443, RFC 1191; blocked: is not). Over IPv6 nobody is told of an mtu below its
-///                 least, 1280
-///   far=198.18.64.0/18   packets from and to these addresses have a delay more, each address its own and always the
-///                 same; may be given several times
-///   far-delay=1ms..5ms:80+5ms..50ms:20   which: classes LOW..HIGH:WEIGHT. A hash of the address draws one by its
-///                 weight, and a delay within it, whose logarithm is uniform
-///   far-seed=1    another one gives the addresses other delays [0]
+///   icmp=sent     the sender of such a packet over IPv6, or over IPv4 with DF set, gets a message from the packet's
+///                 destination (RFC 4443, RFC 1191; blocked: no message). Over IPv6 there is no message for an mtu
+///                 below the minimum, 1280
+///   far=198.18.64.0/18   packets from and to these addresses have a further delay, which is fixed for each address;
+///                 may be repeated
+///   far-delay=1ms..5ms:80+5ms..50ms:20   the further delays: classes LOW..HIGH:WEIGHT. A hash of the address draws
+///                 a class by its weight, and a delay within it, whose logarithm is uniform
+///   far-seed=1    seed of these delays; another seed gives other delays [0]
 ///
 /// A packet meets loss, MTU, limit and delay in this order. With a rate and order=kept it is due at max(due time of
 /// the packet ahead, now + its delay) + its time on the wire, as in netem: then jitter raises the typical delay. With
-/// a rate and order=free it first waits for the wire, then takes a delay of its own. Without a rate, order=kept lets
-/// it be due no earlier than the packet ahead. The far end's own delay comes after that, so that packets of different
-/// far ends overtake each other, whatever the order, and those of one do not. The limit has to exceed rate × (delay +
-/// jitter), in packets, or it and not the rate is what limits: 20 Mbit/s × 175 ms are 292 packets of 1,500 bytes.
+/// a rate and order=free, it first waits for the wire and then takes its own delay. Without a rate, order=kept means
+/// that it is due no earlier than the packet ahead. The delay of the far end comes after that, so that packets of
+/// different far ends overtake each other, whatever the order, and packets of one far end do not. The limit must
+/// exceed rate × (delay + jitter), in packets; otherwise the limit bounds the throughput, not the rate: 20 Mbit/s ×
+/// 175 ms are 292 packets of 1,500 bytes.
 ///
-/// Set --interval to see more of it in --out FILE, a row a direction and interval: time_ns, direction, packets, bytes,
+/// --out FILE gets a row for each direction and --interval: time_ns, direction, packets, bytes,
 /// delivered_packets, delivered_bytes, lost, overflowed, too_big, refused (the interface was down), queue_packets,
-/// queue_bytes, late_ns_max; the queue is that at the end of the interval.
+/// queue_bytes, late_ns_max. The queue is as it was at the end of the interval.
 ///
-/// One thread does everything. It sleeps until the next packet comes or is due, to the nanosecond that it asks for, and
-/// stays awake only when the next is due within 5 µs. How late packets left is told in the summary, as `late_ns`;
-/// `missed` are packets that the kernel dropped because they were not read in time.
+/// One thread does everything. It sleeps until the next packet comes or is due, with a timer of nanoseconds, and stays
+/// awake only if the next packet is due within 5 µs. In the summary, `late_ns` is how late packets left, and `missed`
+/// is the number of packets that the kernel dropped because they were not read in time.
 ///
-/// Events: `started`, `ready`, `anchor` every ten seconds, `progress` every second, `summary`. It ends by a signal
-/// (SIGTERM, SIGINT, SIGHUP, SIGQUIT) or, with --until-eof, when standard input ends; what is under way then is not
+/// Events: `started`, `ready`, `anchor` every ten seconds, `progress` every second, `summary`. It ends on a signal
+/// (SIGTERM, SIGINT, SIGHUP, SIGQUIT) or, with --until-eof, when standard input ends; packets on their way are then not
 /// delivered.
 ///
 /// Exit codes: 0 ended as asked, 2 bad input, 1 other errors.
 #[derive(Debug, clap::Args)]
 #[command(
     verbatim_doc_comment,
-    after_help = "Example: the far side of the world between two namespaces:\n  \
+    after_help = "Example: a path around the world between two namespaces:\n  \
     dnsrig-engine link --left /run/netns/a,far --right /run/netns/b,far --until-eof \\\n    \
     --forward rate=20mbit,delay=125ms,jitter=50ms,loss=0.1%,limit=5000 --reverse delay=125ms &\n  \
     ip -n a address add 198.18.0.1 peer 198.18.0.2 dev far && ip -n a link set far up\n  \
@@ -78,31 +78,31 @@ pub struct End {
     ip netns exec a ping 198.18.0.2"
 )]
 pub struct Arguments {
-    /// The network namespace of the left end, as a file, and the name of the interface to make there
+    /// Left end: network namespace, as a file, and name of the interface to make there
     #[arg(long, value_name = "NETNS-PATH,IFNAME", value_parser = parse_end)]
     pub left: End,
-    /// The same of the right end
+    /// Right end: network namespace, as a file, and name of the interface to make there
     #[arg(long, value_name = "NETNS-PATH,IFNAME", value_parser = parse_end)]
     pub right: End,
-    /// What packets from left to right meet
+    /// Path from left to right
     #[arg(long, value_name = "SPEC", default_value = "", hide_default_value = true, value_parser = spec::parse)]
     pub forward: Spec,
-    /// What packets from right to left meet
+    /// Path from right to left
     #[arg(long, value_name = "SPEC", default_value = "", hide_default_value = true, value_parser = spec::parse)]
     pub reverse: Spec,
-    /// The MTU of both interfaces, in bytes; do not raise it while the link works
+    /// MTU of both interfaces, in bytes. Do not raise it while the link works
     #[arg(long, value_name = "BYTES", default_value = "1500", value_parser = spec::parse_mtu)]
     pub mtu: u16,
-    /// Another seed loses other packets and gives them other delays
+    /// Seed of the random numbers. Another seed loses other packets and gives them other delays
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// A file for rows (Arrow IPC stream)
+    /// File for the rows (Arrow IPC stream)
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
-    /// The time between rows, at least 10ms
+    /// Time between rows, at least 10ms
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = parse_interval)]
     pub interval: i64,
-    /// End when standard input ends
+    /// Stop when standard input ends
     #[arg(long)]
     pub until_eof: bool,
 }

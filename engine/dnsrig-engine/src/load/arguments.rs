@@ -33,7 +33,7 @@ const RATE_DEFAULT_QPS: f64 = 1_000.0;
 /// The highest rate that a ramp tries, unless asked otherwise.
 const RAMP_MAX_QPS: f64 = 1e7;
 
-/// The most queries a second on a foreign target that the user vouches for, unless --rate or --ramp-max
+/// The most queries per second on a foreign target that the user vouches for, unless --rate or --ramp-max
 /// names another rate.
 pub const RATE_VOUCHED_QPS: f64 = 100.0;
 
@@ -56,7 +56,7 @@ pub enum TransportKind {
     #[default]
     Udp,
     Tcp,
-    /// DNS over TLS (RFC 7858).
+    /// DNS over TLS (RFC 7858)
     Dot,
 }
 
@@ -67,109 +67,112 @@ pub enum Segmentation {
     Off,
 }
 
-/// Put queries on a server, and see how it answers: how many, how fast, which not.
+/// Send queries to a server and measure the answers: how many, how fast, which not.
 ///
-/// Three ways to decide when a query is sent: --rate (whatever the server does: most like many independent clients),
-/// --outstanding (so many at a time: as fast as the server answers) and --ramp (search the highest rate that holds).
+/// There are three ways to decide when a query is sent. --rate sends at a fixed rate, whatever the server does, which
+/// is most like many independent clients. --outstanding keeps a number of queries unanswered, and so sends as fast as
+/// the server answers. --ramp searches for the highest rate that the server holds.
 ///
-/// Every latency is counted from the moment at which the query was due, so that a server that stalls is not excused
-/// from the queries that it kept from being sent; the time from sending, and how late the sending was, are kept beside
-/// it, and the lower end: what the server would have taken at least, had no query been sent late. Queries without an
-/// answer count as well, at the limit of --timeout.
+/// Every latency counts from the moment when the query was due, so that a server that stalls also pays for the queries
+/// that it delayed. The output also has the time from sending, how late the sending was, and a lower bound
+/// for the server alone: the shortest time that it would have taken if no query had been sent late. A query without an
+/// answer counts with the time of --timeout.
 ///
-/// On a terminal progress and a summary for people are shown; into a pipe go JSON lines, a line each interval and a
-/// summary. --out keeps histograms of every interval, with the tags due, sent, lower, lag and handshake.
+/// RD is not set unless you ask for it: use --recursion-desired for a resolver, and leave it out for an authoritative
+/// server.
 ///
-/// Exit codes: 0 measured, whatever the server did: one that is not there is a result, too; 130 interrupted, 2 bad
-/// input, 1 other errors.
+/// On a terminal, `load` shows progress and a summary for people. Into a pipe, it writes JSON lines: one for each
+/// interval, and a summary. --out keeps histograms of every interval, with the tags due, sent, lower, lag and
+/// handshake.
+///
+/// Exit codes: 0 the measurement finished, even if the server never answered; 130 interrupted, 2 bad input, 1 other
+/// errors.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     dnsrig load 127.0.0.1 --queries queries.txt --rate 20000\n  \
     dnsrig load 198.18.0.2 --zone-list zones.list --outstanding 100 --duration 5s\n  \
     dnsrig load 198.18.0.2 --zone-list zones.list --ramp --transport tcp --clients 64\n\
-    A query file has a line a query, name and type: `www.example.com A` (dnsperf's format).")]
+    A query file has one query per line, a name and a type: `www.example.com A` (dnsperf's format).")]
 pub struct Arguments {
-    /// The server: an IP address and perhaps a port [default port: 53, with --transport dot 853]
+    /// Server to load: an IP address and optionally a port [default port: 53; 853 with --transport dot]
     #[arg(value_name = "ADDRESS[:PORT]", value_parser = target::parse_endpoint)]
     server: Endpoint,
-    /// How queries travel
+    /// Transport of the queries
     #[arg(long, value_enum, default_value = "udp")]
     pub transport: TransportKind,
 
     #[command(flatten)]
     pub queries: QueryArguments,
 
-    /// Send so many queries a second, whatever the server does [default: 1000; 100 with --i-am-authorized]
+    /// Queries per second, whatever the server does [default: 1000; 100 with --i-am-authorized]
     #[arg(long, value_name = "QPS", value_parser = parse_rate, conflicts_with_all = ["outstanding", "ramp"], help_heading = "When")]
     pub rate: Option<f64>,
-    /// With --rate: at random moments (a Poisson process) instead of even ones
+    /// With --rate: send at random moments (a Poisson process) instead of regular ones
     #[arg(long, conflicts_with_all = ["outstanding", "ramp"], help_heading = "When")]
     pub poisson: bool,
-    /// Keep so many queries outstanding: the next is sent when one is answered or given up
+    /// Number of queries to keep outstanding. The next query is sent when one is answered or given up
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000), conflicts_with = "ramp", help_heading = "When")]
     pub outstanding: Option<u32>,
-    /// Search the highest rate that holds
+    /// Search for the highest rate that holds
     #[arg(long, help_heading = "When")]
     pub ramp: bool,
-    /// Send for so long; with --ramp, at each rate
+    /// Duration of the sending. With --ramp: at each rate
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration(DURATIONS), help_heading = "When")]
     pub duration: Duration,
-    /// Give a query up after so long
+    /// Time after which a query without an answer is given up
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration(TIMEOUTS), help_heading = "When")]
     pub timeout: Duration,
 
-    /// The first rate tried
+    /// First rate to try, in queries per second
     #[arg(long, value_name = "QPS", default_value = "2000", value_parser = parse_rate, requires = "ramp", help_heading = "Ramp")]
     pub ramp_start: f64,
-    /// The highest rate tried [default: 10000000; 100 with --i-am-authorized]
+    /// Highest rate to try, in queries per second [default: 10000000; 100 with --i-am-authorized]
     #[arg(long, value_name = "QPS", value_parser = parse_rate, requires = "ramp", help_heading = "Ramp")]
     pub ramp_max: Option<f64>,
-    /// A rate holds if at most this share of the queries stays without an answer …
+    /// Highest share of unanswered queries, in percent, at which a rate holds
     #[arg(long, value_name = "PERCENT", default_value = "0.1", value_parser = parse_percent, requires = "ramp", help_heading = "Ramp")]
     pub ramp_loss: f64,
-    /// … and the latency is at most so long …
+    /// Highest latency, at --ramp-percentile, at which a rate holds
     #[arg(long, value_name = "TIME", default_value = "10ms", value_parser = duration(Duration::from_micros(1)..=MINUTE), requires = "ramp", help_heading = "Ramp")]
     pub ramp_latency: Duration,
-    /// … at this percentile
+    /// Percentile of the latency that --ramp-latency limits
     #[arg(long, value_name = "P", default_value = "99", value_parser = parse_percent, requires = "ramp", help_heading = "Ramp")]
     pub ramp_percentile: f64,
-    /// Try each rate so often, an odd number of times, and go by the majority
+    /// Number of times that each rate is tried, an odd number. The majority decides
     #[arg(long, value_name = "N", default_value = "3", value_parser = parse_repeats, requires = "ramp", help_heading = "Ramp")]
     pub ramp_repeats: u32,
-    /// Search until the capacity is known to this
+    /// Precision of the capacity at which the search ends, in percent
     #[arg(long, value_name = "PERCENT", default_value = "3", value_parser = parse_percent, requires = "ramp", help_heading = "Ramp")]
     pub ramp_precision: f64,
 
-    /// Clients: sockets of their own, or connections
-    /// [default: 16; more if there are more --source, or if a server that answers nothing would leave too few message
-    /// ids at that rate]
+    /// Number of clients: each has its own socket or connection [default: 16; more if there are more --source
+    /// addresses, or if a server that answers nothing would leave too few message ids at that rate]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536), help_heading = "Clients")]
     pub clients: Option<u32>,
-    /// An address of this host from which clients send; several are used in turn
+    /// Address of this host that clients send from. May be repeated; the addresses are used in turn
     #[arg(long = "source", value_name = "ADDRESS", help_heading = "Clients")]
     pub sources: Vec<IpAddr>,
-    /// Send at most so many queries in a row from one client
-    /// [default: 16 over UDP; 1 over TCP and DoT, where a row shares packets and costs both sides less than queries of
-    /// independent clients do]
+    /// Highest number of queries in a row from one client [default: 16 over UDP; 1 over TCP and DoT, where queries in a
+    /// row share packets and so cost both sides less than queries of independent clients]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64), help_heading = "Clients")]
     burst: Option<u32>,
-    /// Over TCP and DoT: close a connection after so many queries and open a new one; 0: never
+    /// Over TCP and DoT: number of queries after which a connection is closed and a new one opened, or 0 for never
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Clients")]
     pub queries_per_connection: u32,
-    /// Over DoT: a full handshake for every connection, never a resumed session
+    /// Over DoT: do a full handshake for every connection, and resume no session
     #[arg(long, help_heading = "Clients")]
     pub no_resumption: bool,
     /// Over TCP and DoT: how a connection is closed [default: rst]
     #[arg(long, value_enum, help_heading = "Clients")]
     close: Option<Close>,
 
-    /// Threads, each on a CPU of its own if there are as many; clients and rate are shared among them
+    /// Number of threads, each on its own CPU if there are enough. Clients and rate are shared among them
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64), help_heading = "Instrument")]
     pub threads: u32,
-    /// Over UDP: let the kernel cut large buffers into datagrams (UDP_SEGMENT), which costs less CPU
+    /// Over UDP: whether the kernel cuts large buffers into datagrams (UDP_SEGMENT), which costs less CPU time
     #[arg(long, value_enum, default_value = "auto", help_heading = "Instrument")]
     pub segmentation: Segmentation,
-    /// Write latency.hlog, intervals.arrow, clients.arrow, answers.arrow and summary.json to this folder
+    /// Existing folder for latency.hlog, intervals.arrow, clients.arrow, answers.arrow and summary.json
     #[arg(long, value_name = "DIR", conflicts_with = "ramp", help_heading = "Instrument")]
     pub out: Option<PathBuf>,
     #[command(flatten)]
@@ -179,32 +182,33 @@ pub struct Arguments {
 /// How the instrument works, whatever it sends.
 #[derive(Debug, clap::Args)]
 pub struct Instrument {
-    /// Go before every other program on the CPU while the rate leaves time to sleep between queries (SCHED_FIFO; for
-    /// root)
+    /// Run before every other program on the CPU (SCHED_FIFO; needs root), while the rate leaves time to sleep between
+    /// queries
     #[arg(long, help_heading = "Instrument")]
     pub real_time: bool,
-    /// Be the I-th of N generators that share one schedule, each on its own machine: rate, clients, outstanding queries
-    /// or stream are those of all together; give each generator the same options and --threads otherwise
+    /// Position of this generator among N that share one schedule, each on its own machine. Rate, clients, outstanding
+    /// queries or the stream count for all together. Give all generators the same options; only --threads may differ
     #[arg(long, value_name = "I/N", default_value = "1/1", value_parser = segment::parse, help_heading = "Several generators")]
     pub segment: Segment,
-    /// Begin when a line on standard input says so: say `ready`, then wait for {"start_ns": T}, CLOCK_MONOTONIC of this
-    /// machine and at most 60 s ahead; with --ramp the first generator leads the others (docs/how-to/load.md)
+    /// Start when a line on standard input says when: `load` prints `ready`, then waits for {"start_ns": T}, a time of
+    /// CLOCK_MONOTONIC of this machine, at most 60 s ahead. With --ramp, the first generator leads the others
+    /// (docs/how-to/load.md)
     #[arg(long, help_heading = "Several generators")]
     pub led: bool,
-    /// The length of an interval: histograms and progress are kept for each
+    /// Length of an interval. Histograms and progress are kept for each interval
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration(DURATIONS), help_heading = "Instrument")]
     pub interval: Duration,
-    /// Keep one row a query, of at most so many, and write them to queries.arrow in the folder of --out; takes 48 bytes
-    /// a row, shared evenly among threads
+    /// Highest number of queries to write one by one to queries.arrow in the folder of --out. A row takes 48 bytes of
+    /// memory, and the rows are shared evenly among threads
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=ROWS_MAX), requires = "out", help_heading = "Instrument")]
     rows: Option<u64>,
-    /// Print JSON lines on a terminal too
+    /// Print JSON lines even on a terminal
     #[arg(long, help_heading = "Instrument")]
     pub json: bool,
-    /// End when standard input ends
+    /// Stop when standard input ends
     #[arg(long, help_heading = "Instrument")]
     pub until_eof: bool,
-    /// Confirm that this address is yours to load; not needed for loopback, nor for 198.18.0.0/15 and 2001:2::/48 where
+    /// IP address that you are allowed to load. Not needed for loopback, nor for 198.18.0.0/15 and 2001:2::/48 if
     /// packets stay on this machine
     #[arg(long, value_name = "ADDRESS", help_heading = "Instrument")]
     pub i_am_authorized: Option<IpAddr>,
@@ -272,7 +276,8 @@ impl Arguments {
         }
         match self.outstanding {
             Some(_) if vouched => Err(LoadError::Arguments(
-                "--outstanding loads a server as fast as it answers; on a foreign one, name a --rate".into(),
+                "--outstanding loads a server as fast as it answers: for a server outside the rig, give a --rate"
+                    .into(),
             )),
             Some(count) => Ok(Plan::Once(Model::Outstanding(count as usize))),
             None => {
@@ -353,25 +358,27 @@ impl Arguments {
         let wrong = |text: &str| Err(LoadError::Arguments(text.into()));
         if self.queries.reads_standard_input() && (until_eof || led) {
             return wrong(
-                "--until-eof and --led read standard input, so queries cannot come from there: give --queries a file",
+                "--until-eof and --led read standard input, so queries cannot come from it: give --queries a file",
             );
         }
         if self.ramp && !led && segment.of > 1 {
-            return wrong("a ramp of several generators needs --led: the first one leads the others");
+            return wrong(
+                "--ramp with several generators needs --led: add it, and the first generator leads the others",
+            );
         }
         if self.ramp && self.ramp_max.is_some_and(|max_qps| max_qps < self.ramp_start) {
             return wrong("--ramp-max is below --ramp-start: raise it, or lower --ramp-start");
         }
         if let Some(option) = self.idle_option() {
             return Err(LoadError::Arguments(format!(
-                "{option} changes nothing with --transport {}: leave it out",
+                "{option} has no effect with --transport {}: leave it out",
                 self.transport.to_possible_value().expect("no transport is hidden").get_name()
             )));
         }
         if let Some(source) = self.sources.iter().find(|source| source.is_ipv4() != self.server.address.is_ipv4()) {
             let server = self.server.address;
             return Err(LoadError::Arguments(format!(
-                "--source {source} and {server} are of different families: name addresses of the server's family"
+                "--source {source} and {server} are of different address families: give addresses of the server's family"
             )));
         }
         Ok(())
@@ -381,7 +388,7 @@ impl Arguments {
 /// Reads an odd number, so that there is a majority.
 fn parse_repeats(text: &str) -> Result<u32, String> {
     let repeats = text.parse().ok().filter(|repeats: &u32| (1..=99).contains(repeats) && repeats % 2 == 1);
-    repeats.ok_or_else(|| "expected an odd number from 1 to 99, so that there is a majority".into())
+    repeats.ok_or_else(|| "give an odd number from 1 to 99, so that there is a majority".into())
 }
 
 /// Whether no more intervals will be open at a time than there is memory for.
@@ -395,7 +402,7 @@ pub fn check_intervals(timeout: Duration, interval: Duration) -> Result<(), Load
 }
 
 fn parse_rate(text: &str) -> Result<f64, String> {
-    parse_number(text, 0.01..=1e8, "queries a second")
+    parse_number(text, 0.01..=1e8, "queries per second")
 }
 
 fn parse_percent(text: &str) -> Result<f64, String> {

@@ -53,10 +53,10 @@ fn threads_share_the_sources_among_their_clients() {
 #[test]
 fn what_would_be_ignored_is_refused() {
     for (words, part) in [
-        ("--queries-per-connection 1", "--queries-per-connection changes nothing with --transport udp: leave it out"),
-        ("--close fin", "--close changes nothing with --transport udp"),
-        ("--no-resumption --transport tcp", "--no-resumption changes nothing with --transport tcp"),
-        ("--segmentation off --transport dot", "--segmentation off changes nothing"),
+        ("--queries-per-connection 1", "--queries-per-connection has no effect with --transport udp: leave it out"),
+        ("--close fin", "--close has no effect with --transport udp"),
+        ("--no-resumption --transport tcp", "--no-resumption has no effect with --transport tcp"),
+        ("--segmentation off --transport dot", "--segmentation off has no effect"),
         ("--threads 4 --clients 2", "2 clients are too few for --threads: use --clients 4 or more"),
         ("--ramp-max 5000", "--ramp"),
         ("--ramp-repeats 3", "--ramp"),
@@ -87,7 +87,7 @@ fn a_foreign_server_is_asked_gently_unless_a_rate_is_named() {
 
 #[test]
 fn clients_have_ids_for_a_server_that_answers_nothing() {
-    // 2 s of 600,000 queries a second, with 65,536 ids for each client.
+    // 2 s of 600,000 queries per second, with 65,536 ids for each client.
     assert_eq!(clients("--rate 600000 --timeout 0.1s").unwrap(), [19]);
     assert_eq!(clients("--rate 1000").unwrap(), [16]);
     assert!(clients("--rate 60000 --clients 1").unwrap_err().contains("use --clients 2 or more"));

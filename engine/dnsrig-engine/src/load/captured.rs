@@ -17,7 +17,7 @@ pub const CHUNK_QUERIES: usize = 2_048;
 /// … and no query is added to one that has so many bytes of messages.
 pub const CHUNK_BYTES: usize = 128 << 10;
 
-/// So many chunks are read ahead: at 150,000 queries a second that is a tenth of a second.
+/// So many chunks are read ahead: at 150,000 queries per second that is a tenth of a second.
 const CHUNKS_AHEAD: usize = 8;
 
 /// So many chunks may lie unused: with queries that have 2 s to be answered about as many go round at that rate.

@@ -18,29 +18,30 @@ use crate::stats::{
 
 /// What is about to happen, for people.
 pub fn opening(arguments: &Arguments, plan: Plan) -> String {
-    let (server, transport) = (arguments.server(), transport_name(arguments.transport));
+    let server = arguments.server();
+    let way = way(arguments.transport, Some(arguments.queries.recursion_desired));
     let duration_s = arguments.duration.as_secs_f64();
     match plan {
         Plan::Once(model) => {
             let load = match model {
-                Model::Rate { qps, .. } => format!("{} queries a second", grouped(qps as u64)),
+                Model::Rate { qps, .. } => format!("{} queries per second", grouped(qps as u64)),
                 Model::Outstanding(count) => format!("{} queries outstanding", grouped(count as u64)),
-                Model::Stream { qps } => format!("a stream of {} queries a second", grouped(qps as u64)),
+                Model::Stream { qps } => format!("a stream of {} queries per second", grouped(qps as u64)),
             };
             format!(
-                "{server} over {transport}: {load} for {duration_s} s; Ctrl-C ends it early\n\
-                 A line an interval, as soon as each of its queries is answered or given up after {} s:\n",
+                "{server} {way}: {load} for {duration_s} s; Ctrl-C ends it early\n\
+                 A line appears for each interval when all its queries are answered or, after {} s, given up:\n",
                 arguments.timeout.as_secs_f64()
             )
         }
         Plan::Ramp(limits, settings) => format!(
-            "{server} over {transport}: searching the highest rate that holds: at most {} % of the queries unanswered, and \
-             {} % of them within {} ms\nEach rate is tried for {duration_s} s{}; Ctrl-C ends it early\n",
+            "{server} {way}: searching for the highest rate that holds: at most {} % of the queries unanswered, and \
+             {} % of them answered within {} ms\nEach rate is tried for {duration_s} s{}; Ctrl-C ends it early\n",
             limits.loss_share * 100.0,
             limits.percentile,
             limits.latency_ns as f64 / 1e6,
             if settings.repeats > 1 {
-                format!(", {} times at most, and the majority decides", settings.repeats)
+                format!(", at most {} times, and the majority decides", settings.repeats)
             } else {
                 String::new()
             },
@@ -141,7 +142,7 @@ fn class_text(class: &ClassResult, limit_ns: u64) -> String {
 }
 
 fn headline(summary: &Summary, server: SocketAddr) -> String {
-    let transport = transport_name(summary.transport);
+    let way = way(summary.transport, summary.recursion_desired);
     let answered_qps = summary.answered as f64 / summary.duration_s;
     let duration = format!("{} s", (summary.duration_s * 1e3).round() / 1e3);
     let duration = if summary.interrupted { format!("{duration}, then interrupted") } else { duration };
@@ -151,19 +152,19 @@ fn headline(summary: &Summary, server: SocketAddr) -> String {
     }
     match (summary.asked_qps, summary.outstanding, summary.capacity_qps) {
         (Some(qps), ..) => {
-            format!("{server} over {transport}: {} queries a second for {duration}", grouped(qps as u64))
+            format!("{server} {way}: {} queries per second for {duration}", grouped(qps as u64))
         }
         (_, Some(count), _) => format!(
-            "{server} over {transport}: {} queries outstanding for {duration}: {} answers a second",
+            "{server} {way}: {} queries outstanding for {duration}: {} answers per second",
             grouped(count as u64),
             grouped(answered_qps as u64)
         ),
         (_, _, Some(qps)) => {
             let bound = if summary.capacity_is_lower_bound { "at least " } else { "" };
-            format!("{server} over {transport}: holds {bound}{} queries a second", grouped(qps as u64))
+            format!("{server} {way}: holds {bound}{} queries per second", grouped(qps as u64))
         }
-        _ if summary.interrupted => format!("{server} over {transport}: interrupted before any rate was known to hold"),
-        _ => format!("{server} over {transport}: no rate held; try a lower --ramp-start, or is the server there?"),
+        _ if summary.interrupted => format!("{server} {way}: interrupted before any rate was known to hold"),
+        _ => format!("{server} {way}: no rate held: try a lower --ramp-start, and check that the server is running"),
     }
 }
 
@@ -199,6 +200,16 @@ fn oddities(summary: &Summary) -> Vec<(&'static str, u64)> {
     .collect()
 }
 
+/// How queries go to the server. Whether RD is set decides what a resolver does with them.
+fn way(transport: TransportKind, recursion_desired: Option<bool>) -> String {
+    let flag = match recursion_desired {
+        Some(true) => ", RD set",
+        Some(false) => ", RD not set",
+        None => "",
+    };
+    format!("over {}{flag}", transport_name(transport))
+}
+
 fn transport_name(transport: TransportKind) -> &'static str {
     match transport {
         TransportKind::Udp => "UDP",
@@ -225,6 +236,16 @@ mod tests {
 
     fn of_a_rate() -> Summary {
         Summary { model: "rate", asked_qps: Some(1_000.0), duration_s: 1.0, sent: 1_000, ..Summary::default() }
+    }
+
+    #[test]
+    fn the_first_line_shows_whether_recursion_is_asked_for() {
+        for (recursion_desired, way) in
+            [(Some(false), "over UDP, RD not set: "), (Some(true), "over UDP, RD set: "), (None, "over UDP: ")]
+        {
+            let told = told(&Summary { recursion_desired, ..of_a_rate() });
+            assert!(told.trim_start().starts_with(&format!("127.0.0.1:5300 {way}")), "{told}");
+        }
     }
 
     #[test]

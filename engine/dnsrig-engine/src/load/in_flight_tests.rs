@@ -202,7 +202,7 @@ fn drafts_follow_each_other_up_to_an_id_that_is_left_out() {
     assert_eq!([ids(), ids(), ids()], [vec![4, 5], vec![7], vec![]]);
 }
 
-/// A server that answers each of 55,000 queries a second after 1.2 s, and one client, which waits for 100 ms: its ids
+/// A server that answers each of 55,000 queries per second after 1.2 s, and one client, which waits for 100 ms: its ids
 /// have gone round by then. Returns the times of the queries, by id, in the order of sending.
 fn ask_a_slow_server(in_flight: &mut InFlight, queries: i64) -> Vec<(u16, i64)> {
     const DELAY_NS: i64 = 1_200 * MS;

@@ -19,17 +19,17 @@ use crate::{
 /// A start is at most so far ahead.
 const AHEAD_NS_MAX: i64 = 60_000_000_000;
 
-/// The rates that may be tried, in queries a second.
+/// The rates that may be tried, in queries per second.
 const RATES_QPS: std::ops::RangeInclusive<f64> = 0.01..=1e8;
 
 /// The lines do not make sense.
 #[derive(Debug, thiserror::Error)]
 pub enum LedError {
-    #[error("a line on standard input says nothing that is known: {0}")]
+    #[error("cannot understand a line on standard input: {0}")]
     Line(serde_json::Error),
     #[error("a histogram of generator {0} cannot be read: {1}")]
     Histogram(Segment, String),
-    #[error("a line on standard input is {got} where {wanted} is to come")]
+    #[error("a line on standard input is {got}, but {wanted} must come here")]
     Other { got: &'static str, wanted: &'static str },
     #[error("`start_ns` is {} ms in the past", .0.div_euclid(1_000_000))]
     Past(i64),
@@ -41,13 +41,13 @@ pub enum LedError {
         RATES_QPS.end()
     )]
     Rate,
-    #[error("a start has the rate {0} where {1} is to be tried")]
+    #[error("a start has the rate {0}, but the rate to try is {1}")]
     OtherRate(f64, f64),
-    #[error("generator {0} tried another rate, or did so twice, or is none of those that follow")]
+    #[error("generator {0} tried another rate, tried twice, or is not one of the followers")]
     Foreign(Segment),
     #[error("no line came on standard input within {} s", .0.as_secs())]
     Silent(Duration),
-    #[error("generator {segment} did not say what it tried within {} s", limit.as_secs())]
+    #[error("generator {segment} did not report its result within {} s", limit.as_secs())]
     Missing { segment: Segment, limit: Duration },
 }
 
@@ -58,8 +58,8 @@ impl Advice for LedError {
                 "give CLOCK_MONOTONIC of the machine of this generator, in nanoseconds, and some time to write it"
                     .into()
             }
-            LedError::Foreign(_) => "write each `tried` of the others once, to generator 1 alone".into(),
-            LedError::Missing { .. } => "see how that generator ended, and whether its lines are passed on".into(),
+            LedError::Foreign(_) => "pass each `tried` line of the others on once, and only to generator 1".into(),
+            LedError::Missing { .. } => "check how that generator ended, and that its lines are passed on".into(),
             _ => "write {\"start_ns\": T}, in a ramp with \"rate_qps\": R, or {\"end\": true}; to generator 1 also \
                   the `tried` of the others, as they are"
                 .into(),

@@ -29,15 +29,15 @@ pub enum LineError {
     NotText,
     #[error("cannot read standard input: {0}")]
     Read(io::Error),
-    #[error("standard input ended where a line was to come")]
+    #[error("standard input ended before a line that was due")]
     Ended,
 }
 
 impl Advice for LineError {
     fn hint(&self) -> String {
         match self {
-            LineError::TooLong | LineError::NotText => "write one JSON object a line, and nothing else".into(),
-            LineError::Read(_) | LineError::Ended => "keep standard input open until the summary has come".into(),
+            LineError::TooLong | LineError::NotText => "write one JSON object per line, and nothing else".into(),
+            LineError::Read(_) | LineError::Ended => "keep standard input open until the summary has appeared".into(),
         }
     }
 

@@ -70,13 +70,13 @@ pub enum LoadError {
     Receive(SocketAddr, io::Error),
     #[error("cannot wait for answers: {0}")]
     Wait(io::Error),
-    #[error("this host does not have {address}, which a client of --clients-from {prefix} sends from")]
+    #[error("this host does not have {address}, from which a client of --clients-from {prefix} sends")]
     NotLocal { address: IpAddr, prefix: Prefix },
     #[error(transparent)]
     Stream(#[from] StreamError),
     #[error("{0}")]
     Arguments(String),
-    #[error("a thread ended before its time")]
+    #[error("a thread ended early")]
     Thread,
 }
 
@@ -84,18 +84,18 @@ impl Advice for LoadError {
     fn hint(&self) -> String {
         match self {
             LoadError::Open(server, _) => format!(
-                "see `ip route get {}`, and `ulimit -n` if there are many clients; run it on a host that has a route there",
+                "see `ip route get {}`, and `ulimit -n` if there are many clients; run this on a host that has a route there",
                 server.ip()
             ),
             LoadError::Send(..) | LoadError::Receive(..) | LoadError::Wait(_) => {
                 "check the link of this host (ip link, ip route)".into()
             }
             LoadError::NotLocal { prefix, .. } => format!(
-                "as root, on the host that replays: `ip route add local {prefix} dev lo`; and the server must send there"
+                "run, as root on the host that replays: `ip route add local {prefix} dev lo`. The server must have a route there"
             ),
             LoadError::Stream(error) => error.hint(),
             LoadError::Arguments(_) => "see the `--help` of this command".into(),
-            LoadError::Thread => "this is a fault of dnsrig: report it, please".into(),
+            LoadError::Thread => "this is a bug in dnsrig: please report it".into(),
         }
     }
 

@@ -57,8 +57,8 @@ fn silence(summary: &Summary) -> Option<String> {
     let foreign = duplicates + unexpected + mismatched + malformed + incomplete;
     Some(if summary.truncated > 0 {
         format!(
-            "no query was answered in full: {} answers over UDP were truncated, and over TCP {}: does the server answer \
-             over TCP, on this port?",
+            "no query was answered in full: {} answers over UDP were truncated, and over TCP {}: check that the server \
+             answers over TCP, on this port",
             grouped(summary.truncated),
             if refused > 0 {
                 "the connection was refused"
@@ -77,30 +77,32 @@ fn silence(summary: &Summary) -> Option<String> {
     } else if foreign > 0 {
         format!(
             "nothing was answered, though {} messages came that answer no query: the lines above name what was wrong with \
-             them. Is this a DNS server, and does it get the queries as they were sent?",
+             them. Check that this is a DNS server, and that it gets the queries unchanged",
             grouped(foreign)
         )
     } else if let Some(sentence) = summary.tls_sentence {
-        format!("nothing was answered, as TLS failed: {sentence}. Is this the server's port for DNS over TLS?")
+        format!(
+            "nothing was answered, because TLS failed: {sentence}. Check that this is the server's port for DNS over TLS"
+        )
     } else if ended > refused {
         format!(
-            "nothing was answered: the server ended connections before it had answered {} queries. Does it answer over \
-             TCP, on this port and to this address?",
+            "nothing was answered: the server ended connections before it had answered {} queries. Check that it answers \
+             over TCP, on this port and to this address",
             grouped(ended)
         )
     } else if summary.unreachable + refused > 0 {
         format!(
-            "nothing was answered, and {} times the network said that nothing is there: is the server running, and on this \
-             port?",
+            "nothing was answered, and {} times the network reported that nothing is there: check that the server is \
+             running, and its port",
             grouped(summary.unreachable + refused)
         )
     } else if summary.connections.attempted > 0 && summary.connections.established == 0 {
         let is_dot = summary.transport == TransportKind::Dot;
         let (kind, what) =
             if is_dot { ("TLS ", "for DNS over TLS") } else { ("", "for TCP, or for TLS where it was asked for") };
-        format!("no {kind}connection was established: is this the server's port {what}?")
+        format!("no {kind}connection was established: check that this is the server's port {what}")
     } else {
-        "nothing was answered: is a DNS server listening there, and is nothing between that drops queries?".into()
+        "nothing was answered: check that a DNS server listens there, and that nothing on the path drops queries".into()
     })
 }
 
@@ -115,14 +117,14 @@ fn too_slow(summary: &Summary) -> Option<String> {
         Some(too_few_ids(summary))
     } else if summary.unsent > 0 && summary.connections.no_port > 0 {
         Some(
-            "not all queries could be sent, as this host had no free port for a connection: use --close rst, several \
-             --source, or more queries on a connection"
+            "not all queries could be sent, because this host had no free port for a connection: use --close rst, several \
+             --source addresses, or more queries per connection"
                 .into(),
         )
     } else if summary.unsent > 0 && !summary.interrupted {
         // What falls due at the moment of an interruption is not sent, and that is nobody's fault.
         Some(
-            "not all queries could be sent: the instrument was too slow, and the result says little of the server"
+            "not all queries could be sent: the instrument was too slow, and the result says little about the server"
                 .into(),
         )
     } else if matches!(summary.model, "rate" | "stream") && summary.lag_ns.p99 > LAG_NS_MAX {
@@ -150,17 +152,17 @@ fn too_few_ids(summary: &Summary) -> String {
         (None, None) => format!("--clients {}", summary.clients * 2),
     };
     format!(
-        "queries waited for a free message id, or were not sent for lack of one: the id of a query without an answer is \
-         not used again for {rest_s} s, as its answer may come late; use {enough}"
+        "queries waited for a free message id, or were not sent because there was none: the id of a query without an \
+         answer is not used again for {rest_s} s, because its answer may come late. Use {enough}"
     )
 }
 
 fn lost_in_loop(summary: &Summary) -> Option<String> {
     let LoopBound { waiting_share, qps_without_loss } = summary.loop_bound?;
     Some(format!(
-        "queries without an answer bound the rate: each stays outstanding for {} s, which was {:.0} % of the time of all \
-         outstanding queries. Without that loss the server would have had about {} queries a second, if it answered them \
-         as fast; use --rate, or a shorter --timeout",
+        "queries without an answer limited the rate: each stays outstanding for {} s, which was {:.0} % of the time of all \
+         outstanding queries. Without that loss the server would have had about {} queries per second, if it had answered \
+         them as fast. Use --rate, or a shorter --timeout",
         summary.timeout_ns as f64 / 1e9,
         waiting_share * 100.0,
         grouped(qps_without_loss as u64),
@@ -170,8 +172,8 @@ fn lost_in_loop(summary: &Summary) -> Option<String> {
 fn lost_at_every_rate(summary: &Summary) -> Option<String> {
     let share = summary.base_loss_share?;
     Some(format!(
-        "{} % of the queries had no answer whatever the rate: a rate holds here if no more than that and --ramp-loss have \
-         none. Look for what loses them on the way to the server: a link, a full buffer (nstat -az UdpRcvbufErrors), a \
+        "{} % of the queries had no answer whatever the rate: a rate holds here if the loss is at most that share plus \
+         --ramp-loss. Find what loses queries on the way to the server: a link, a full buffer (nstat -az UdpRcvbufErrors), a \
          rate limit",
         (share * 1e5).round() / 1e3,
     ))
@@ -180,8 +182,8 @@ fn lost_at_every_rate(summary: &Summary) -> Option<String> {
 fn wrong_matches(summary: &Summary) -> Option<String> {
     (summary.wrong_matches_max > 0).then(|| {
         format!(
-            "at most {} answers belong to an earlier query with the same id, which had no answer for {} s or more: to \
-             rule that out, use more --{}",
+            "at most {} answers belong to an earlier query with the same id, which had no answer for {} s or more. To \
+             rule this out, raise --{}",
             grouped(summary.wrong_matches_max),
             rest_ns_min(summary.timeout_ns) as f64 / 1e9,
             if summary.replayed.is_some() { "ports" } else { "clients" },
@@ -193,8 +195,8 @@ fn incomplete_answers(summary: &Summary) -> Option<String> {
     let count = summary.unmatched.incomplete;
     (count > 0).then(|| {
         format!(
-            "{} answers were too short for the records that they count, and their queries had no answer. What is in \
-             records is not read",
+            "{} answers were too short for the number of records in their header, and their queries count as unanswered. \
+             The records themselves are not read",
             grouped(count)
         )
     })
@@ -210,8 +212,8 @@ fn no_cpu(summary: &Summary) -> Option<String> {
     let share = summary.cpu_wait_ns as f64 / summary.sending_ns.max(1) as f64;
     (share > CPU_WAIT_SHARE).then(|| {
         format!(
-            "the instrument was to run, and had no CPU, for {:.0} % of the time: another program has the same CPU, perhaps \
-             the server, which then competes with it. Give each a CPU of its own (taskset)",
+            "the instrument was ready to run, but had no CPU, for {:.0} % of the time: another program uses the same CPU, \
+             perhaps the server. Give each its own CPU (taskset)",
             100.0 * share,
         )
     })
@@ -220,7 +222,7 @@ fn no_cpu(summary: &Summary) -> Option<String> {
 fn one_flow(summary: &Summary) -> Option<String> {
     (summary.clients == 1 && matches!(summary.model, "closed" | "ramp")).then(|| {
         "all queries came from one client, and a server with several threads answers one flow with one of them \
-         (SO_REUSEPORT): for the rate of all its threads use more --clients"
+         (SO_REUSEPORT): to measure all its threads, raise --clients"
             .into()
     })
 }
@@ -236,8 +238,8 @@ fn unequal_clients(summary: &Summary) -> Option<String> {
         found.push(format!("{unanswered} had no answer at all"));
     }
     Some(format!(
-        "clients were not served alike: {}. A client is one flow: several servers may have this address, or a thread of the \
-         server answers some clients otherwise (clients.arrow of --out has each client)",
+        "clients were not served alike: {}. A client is one flow: perhaps several servers have this address, or a thread of \
+         the server answers some clients differently (clients.arrow in --out has each client)",
         found.join("; ")
     ))
 }
@@ -251,7 +253,7 @@ fn truncated(summary: &Summary) -> Option<String> {
     if unanswered * 10 > sent {
         return Some(format!(
             "{percent:.0} % of the answers are truncated, and {:.0} % of the queries have none: the server seems to limit \
-             what one client gets (BIND rate-limit, Knot DNS mod-rrl, NSD rrl-ratelimit). Set the limit off, or send from \
+             what one client gets (BIND rate-limit, Knot DNS mod-rrl, NSD rrl-ratelimit). Switch the limit off, or send from \
              addresses in several networks (--source)",
             100.0 * unanswered as f64 / sent as f64,
         ));
@@ -260,28 +262,31 @@ fn truncated(summary: &Summary) -> Option<String> {
     let is_asked_again = summary.replayed.is_some() || summary.transport != TransportKind::Udp;
     (!is_asked_again).then(|| {
         format!(
-            "{percent:.0} % of the answers are truncated: clients ask again over TCP then, which was not measured. Use a \
+            "{percent:.0} % of the answers are truncated: clients then ask again over TCP, which was not measured. Use a \
              larger --edns, or --transport tcp",
         )
     })
 }
 
-/// What to ask oneself where most answers have one RCODE.
+/// What to check if most answers have one RCODE.
 const RCODE_NOTES: [(&str, &str); 5] = [
-    ("REFUSED", "does the server serve the names that are asked for, and this address?"),
-    ("NOTAUTH", "with --tsig, does the server know that key, and allow it to ask?"),
+    ("REFUSED", "check that the server has the names that are asked for, and answers this address."),
+    ("NOTAUTH", "with --tsig, check that the server knows that key, and lets it ask"),
     (
         "SERVFAIL",
-        "the result says how fast the server fails. Has it loaded its zones, and does it reach its upstream servers?",
+        "the result shows how fast the server fails. Check that it has loaded its zones, and reaches its upstream servers",
     ),
     ("FORMERR", "the server does not understand the queries: see --edns"),
-    ("NOTIMP", "the server does not take such queries: see the types that are asked for"),
+    ("NOTIMP", "the server does not support such queries: see the types that are asked for"),
 ];
 
 fn refusals(summary: &Summary) -> Option<String> {
     let has_most = |name| summary.rcodes.get(name).is_some_and(|count| *count * 2 > summary.answered);
     let (name, note) = RCODE_NOTES.iter().find(|(name, _)| has_most(name))?;
-    Some(format!("most answers are {name}: {note}"))
+    let is_without_rd = *name == "REFUSED" && summary.recursion_desired == Some(false);
+    let more =
+        if is_without_rd { " A resolver can refuse queries without RD: for one, use --recursion-desired" } else { "" };
+    Some(format!("most answers are {name}: {note}{more}"))
 }
 
 #[cfg(test)]
@@ -305,7 +310,7 @@ mod tests {
         let tls_sentence = Some("the server did not agree on the protocol `dot` (ALPN)");
         for (summary, part) in [
             (of_a_rate(), "drops queries"),
-            (Summary { unreachable: 900, ..of_a_rate() }, "900 times the network said that nothing is there"),
+            (Summary { unreachable: 900, ..of_a_rate() }, "900 times the network reported that nothing is there"),
             (
                 Summary { lost: Losses { refused: 6, closed: 90, reset: 4, tls: 0 }, ..of_a_rate() },
                 "answered 94 queries",
@@ -353,9 +358,9 @@ mod tests {
     fn too_few_ids_name_enough_clients() {
         let short = Summary { waited_for_id: 1, unsent: 9, clients: 1, answered: 1, ..of_a_rate() };
         let fast = Summary { asked_qps: Some(55_000.0), ..short };
-        assert!(told(&fast).contains("use --clients 2") && !told(&fast).contains("too slow"), "{}", told(&fast));
+        assert!(told(&fast).contains("Use --clients 2") && !told(&fast).contains("too slow"), "{}", told(&fast));
         let closed = Summary { waited_for_id: 1, clients: 16, model: "closed", answered: 1, ..Summary::default() };
-        assert!(told(&closed).contains("use --clients 32"));
+        assert!(told(&closed).contains("Use --clients 32"));
     }
 
     #[test]
@@ -365,12 +370,19 @@ mod tests {
         let unequal = UnequalClients { near: 6, near_ns: 1_000_000, far: 10, far_ns: 50_000_000, unanswered: 2 };
         for (summary, part) in [
             (Summary { truncated: 490, answered: 500, ..clean() }, "98 % of the answers are truncated, and 50 %"),
-            (Summary { truncated: 990, ..clean() }, "99 % of the answers are truncated: clients ask again over TCP"),
+            (
+                Summary { truncated: 990, ..clean() },
+                "99 % of the answers are truncated: clients then ask again over TCP",
+            ),
             (
                 Summary { rcodes: [("SERVFAIL", 990)].into(), ..clean() },
-                "most answers are SERVFAIL: the result says how",
+                "most answers are SERVFAIL: the result shows how",
             ),
             (Summary { rcodes: [("REFUSED", 990)].into(), ..clean() }, "most answers are REFUSED"),
+            (
+                Summary { rcodes: [("REFUSED", 990)].into(), recursion_desired: Some(false), ..clean() },
+                "queries without RD: for one, use --recursion-desired",
+            ),
             (Summary { rcodes: [("FORMERR", 990)].into(), ..clean() }, "see --edns"),
             (Summary { cpu_wait_ns: 430_000_000, ..clean() }, "had no CPU, for 43 %"),
             (Summary { clients: 1, model: "closed", ..clean() }, "one of them (SO_REUSEPORT)"),

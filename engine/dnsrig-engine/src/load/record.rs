@@ -49,7 +49,7 @@ pub enum RecordError {
 
 impl Advice for RecordError {
     fn hint(&self) -> String {
-        "give --out a directory that exists, with room left (df), and writable for you".into()
+        "give --out an existing folder that you may write to, with free space (df)".into()
     }
 }
 

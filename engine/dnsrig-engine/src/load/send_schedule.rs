@@ -214,7 +214,7 @@ mod tests {
     const MS: i64 = 1_000_000;
     const SECOND: i64 = 1_000 * MS;
 
-    /// A rate of 100 queries a second for a minute, and a timeout of a second.
+    /// A rate of 100 queries per second for a minute, and a timeout of a second.
     fn schedule() -> (SendSchedule, InFlight) {
         let query = vec![0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1, b'a', 0, 0, 1, 0, 1];
         let mut in_flight = InFlight::of([query], 1, 256, SECOND);

@@ -108,6 +108,9 @@ pub struct Summary {
     pub asked_qps: Option<f64>,
     pub poisson: bool,
     pub outstanding: Option<usize>,
+    /// Whether queries ask for recursion (RD); none for a stream, whose queries each have their own flag.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recursion_desired: Option<bool>,
     /// Of several generators that share a schedule, whose rate, outstanding queries and stream are told here; counts
     /// and clients are those of this one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -190,6 +193,7 @@ impl Summary {
         let mut summary = Summary {
             transport: arguments.transport,
             segment: arguments.instrument.segment.if_shared(),
+            recursion_desired: Some(arguments.queries.recursion_desired),
             interval_s: arguments.instrument.interval.as_secs_f64(),
             timeout_ns: nanoseconds(arguments.timeout),
             ..Summary::default()

@@ -7,9 +7,9 @@ use crate::base::{failure::Advice, rows::RowsError};
 /// Files could not be put together.
 #[derive(Debug, thiserror::Error)]
 pub enum MergeError {
-    #[error("{0} directories are named, and at most {1} may be")]
+    #[error("{0} folders are given, but at most {1} are possible")]
     Many(usize, usize),
-    #[error("--out is {}, which is one of those that are put together", .0.display())]
+    #[error("--out is {}, which is also an input", .0.display())]
     Over(PathBuf),
     #[error("cannot read {}: {}", .0.display(), .1)]
     Read(PathBuf, String),
@@ -24,14 +24,16 @@ pub enum MergeError {
 impl Advice for MergeError {
     fn hint(&self) -> String {
         match self {
-            MergeError::Many(..) => "put together some of them first".into(),
-            MergeError::Over(_) => "give --out a directory of its own".into(),
+            MergeError::Many(..) => "merge some of them first".into(),
+            MergeError::Over(_) => "give --out another folder".into(),
             MergeError::Read(..) => {
-                "give directories that `load --out` or `replay play --out` of this version wrote".into()
+                "give folders that `load --out` or `replay play --out` of this version wrote".into()
             }
-            MergeError::Differ { .. } => "give what generators of one load wrote, started with equal options".into(),
+            MergeError::Differ { .. } => {
+                "give folders of generators that shared one load and were started with equal options".into()
+            }
             MergeError::Write(..) | MergeError::Rows(_) => {
-                "give --out a directory that exists, with room left (df), and writable for you".into()
+                "give --out an existing folder that you may write to, with free space (df)".into()
             }
         }
     }

@@ -34,36 +34,38 @@ const GENERATORS_MAX: usize = 64;
 /// The name of a summary in a directory.
 const SUMMARY: &str = "summary.json";
 
-/// Put together what several generators of one load wrote, as if one had.
+/// Merge what several generators of one load wrote, as if there had been one.
 ///
-/// Each DIR is what `load --out` or `replay play --out` wrote, with its summary.json. They began at one agreed moment,
-/// each by its own clock: all times become those of the clock of the first DIR, or of that by which they began at
-/// --start-ns, by the starts that they tell. Intervals, time-out, transport and model must be the same.
+/// Each DIR is a folder that `load --out` or `replay play --out` wrote, with its summary.json. The generators started
+/// at one agreed moment, each by its own clock. All times become times of the clock of the first DIR or, with
+/// --start-ns, of the clock by which they started then; the start times in the folders connect the clocks. Intervals,
+/// timeout, transport and model must be the same.
 ///
 /// Histograms are added, interval by interval and bin by bin (latency.hlog). Counts of intervals and of bins of answers
-/// add; busy_ns is that of the busiest. Rows of clients are joined; of a client that several generators had, counts
-/// add, and p50_ns and p99_ns are the larger ones. Rows of queries, where all have them, are sorted by due_ns. The
-/// summary, an event and summary.json, is that of `load`: counts add, distributions are those of the added histograms,
-/// and busy_share, sending_ns are the largest. Its `generators` tell of each dir, sent, answered, unsent, busy_share,
-/// lag_p99_ns and real_time.
+/// are added; busy_ns is the busiest generator's. Rows of clients are joined; for a client that several generators had,
+/// counts are added, and p50_ns and p99_ns are the larger values. Rows of queries, if all folders have them, are sorted
+/// by due_ns. The summary, as an event and in summary.json, is like that of `load`: counts are added, distributions
+/// come from the added histograms, and busy_share and sending_ns are the largest values. Its `generators` list the dir,
+/// sent, answered, unsent, busy_share, lag_p99_ns and real_time of each.
 ///
-/// A file may have 4 GB, and all rows of queries are held in memory.
+/// A file can have up to 4 GB, and all rows of queries are held in memory.
 ///
-/// Exit codes: 0 put together, 2 bad input: files that are missing, damaged, or do not belong together; 1 other errors.
+/// Exit codes: 0 merged, 2 bad input: files are missing, damaged, or do not belong together; 1 other errors.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example: two generators that shared a load:\n  \
+#[command(after_help = "Example: merge two generators that shared a load:\n  \
     dnsrig merge generator-1 generator-2 --out merged")]
 pub struct Arguments {
-    /// What generators wrote
+    /// Folders that the generators wrote
     #[arg(value_name = "DIR", required = true)]
     dirs: Vec<PathBuf>,
-    /// A directory that exists, for what is put together
+    /// Existing folder for the merged files
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// When they began, by the clock that all times are to be of [default: the start that the first DIR tells]
+    /// Start time of the generators, in nanoseconds of the clock that all times become [default: the start time in the
+    /// first DIR]
     #[arg(long, value_name = "NS", value_parser = clap::value_parser!(i64).range(0..generator::TIME_NS_MAX))]
     start_ns: Option<i64>,
-    /// Print JSON lines on a terminal too
+    /// Print JSON lines even on a terminal
     #[arg(long)]
     json: bool,
 }
@@ -89,7 +91,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if events::are_wanted(*json) {
         events::summary(clock::monotonic_ns(), &summary)?;
     } else {
-        events::say(format!("{} generators put together in {}\n", generators.len(), out.display()));
+        events::say(format!("{} generators merged into {}\n", generators.len(), out.display()));
     }
     summary.insert("event".into(), "summary".into());
     let path = out.join(SUMMARY);

@@ -26,11 +26,11 @@ const DUE: &str = "due_ns";
 enum RowError {
     #[error(transparent)]
     Read(#[from] ReadError),
-    #[error("it has other columns than that of the first directory")]
+    #[error("its columns differ from those in the first folder")]
     OtherColumns,
-    #[error("a column has something else than whole numbers")]
+    #[error("a column contains something other than whole numbers")]
     NotWhole,
-    #[error("a {0} in it cannot be")]
+    #[error("it contains an impossible {0}")]
     Moment(String),
     #[error("queries have no due_ns")]
     NoDue,
@@ -334,7 +334,7 @@ mod tests {
     fn a_file_of_other_columns_or_without_its_end_is_an_error() {
         let whole = file(&[(1, 1, 1, 1, 1, 1)]);
         let other = generator_file_of_one_column();
-        assert!(added([(whole.clone(), 0), (other, 0)]).unwrap_err().to_string().contains("other columns"));
+        assert!(added([(whole.clone(), 0), (other, 0)]).unwrap_err().to_string().contains("its columns differ"));
         assert!(added([(whole[..whole.len() - 20].to_vec(), 0)]).is_err());
         assert!(added([(Vec::new(), 0)]).is_err());
     }

@@ -15,7 +15,7 @@ pub struct MissingSource(IpAddr);
 impl Advice for MissingSource {
     fn hint(&self) -> String {
         let MissingSource(address) = self;
-        format!("name an address of this host (ip address), or add it as root: `ip address add {address} dev lo`")
+        format!("give an address of this host (see `ip address`), or add it as root: `ip address add {address} dev lo`")
     }
 
     fn exit_code(&self) -> u8 {

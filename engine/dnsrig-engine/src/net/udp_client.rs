@@ -51,7 +51,7 @@ impl Advice for UdpError {
     fn hint(&self) -> String {
         match self {
             UdpError::Connect(server, _) => {
-                format!("see `ip route get {}`: run it on a host that has a route there", server.ip())
+                format!("see `ip route get {}`: run this on a host that has a route there", server.ip())
             }
             UdpError::Receive(..) => "check the link of this host (ip link, ip route)".into(),
         }

@@ -45,18 +45,18 @@ const RATE_DEFAULT: u32 = 2000;
 /// Polls a second on a foreign target that the user vouches for, unless asked otherwise.
 const RATE_VOUCHED: u32 = 100;
 
-/// See when a server answers for each of many zones: readiness, progress, propagation.
+/// Measure when a server answers for each of many zones: readiness, progress, propagation.
 ///
-/// Asks for the SOA of each zone over UDP until the server answers authoritatively and, with --serial, with that serial
-/// or a newer one. Zones already seen are not asked for again, and a poll that finds its zone does not count against
-/// --rate: the load on the server is at most zones + rate × time + a burst of 10 ms, and zones that are ready are seen
-/// as fast as the server answers.
+/// `probe` asks for the SOA record of each zone over UDP until the server answers authoritatively and, with --serial,
+/// with that serial or a newer one. Zones that were seen are not asked for again. A poll that finds its zone does not
+/// count towards --rate, so the load on the server is at most zones + rate × time + a burst of 10 ms, and zones that
+/// are ready are found as fast as the server answers.
 ///
-/// For each zone two times bracket the moment of becoming ready: last_unseen_ns, when the last poll that did not find
-/// it was sent, and seen_ns, when the answer came that did. The summary's resolution_ns is the width of that bracket
-/// for the whole set.
+/// For each zone, two times bracket the moment when it became ready: last_unseen_ns is when the last poll that did not
+/// find it was sent, and seen_ns is when the answer came that found it. In the summary, resolution_ns is the width of
+/// this bracket for the whole set.
 ///
-/// Exit codes: 0 all zones seen, 3 not within --limit, 130 interrupted, 2 bad input, 1 other errors.
+/// Exit codes: 0 all zones were seen, 3 not all within --limit, 130 interrupted, 2 bad input, 1 other errors.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_help = "Example: wait until a secondary serves 10,000 zones with serial 7:\n  \
@@ -77,37 +77,38 @@ enum Other {
 /// How to see when a server answers for each of many zones.
 #[derive(Debug, clap::Args)]
 pub struct ZonesArguments {
-    /// The server: an IP address and perhaps a port, such as 198.18.0.2, 127.0.0.1:5300 or [::1]:53
+    /// Server to ask: an IP address and optionally a port, such as 198.18.0.2, 127.0.0.1:5300 or [::1]:53
     #[arg(value_name = "ADDRESS[:PORT]", value_parser = target::parse)]
     server: SocketAddr,
-    /// The zones: one name a line; what stands behind a TAB is ignored
+    /// File with the zones, one name per line. Text after a TAB is ignored
     #[arg(long = "zone-list", alias = "zones", value_name = "FILE")]
     zones: PathBuf,
-    /// Wait for this serial, or a newer one (RFC 1982); without it, any serial will do
-    #[arg(long)]
+    /// Serial to wait for, or a newer one (RFC 1982) [default: any serial]
+    #[arg(long, value_name = "SERIAL")]
     serial: Option<u32>,
-    /// Polls a second, not counting those that find their zone [default: 2000, or 100 with --i-am-authorized]
+    /// Polls per second, not counting polls that find their zone [default: 2000, or 100 with --i-am-authorized]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     rate: Option<u32>,
-    /// Polls that may wait for an answer at a time: on a far link, no more zones are seen in a round trip time
+    /// Number of polls that can wait for an answer at a time. On a long path, at most that many zones are found per
+    /// round trip
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=4096))]
     window: u32,
-    /// Give up a poll, and ask again later, after this long; must exceed the round trip time
+    /// Time after which a poll is given up and its zone asked for again later. It must exceed the round trip time
     #[arg(long, value_name = "TIME", default_value = "250ms", value_parser = duration(Duration::from_millis(1)..=MINUTE))]
     timeout: Duration,
-    /// End after this long even if zones are missing (exit code 3)
+    /// Time after which the measurement ends even if zones are missing (exit code 3)
     #[arg(long, value_name = "TIME", default_value = "1m", value_parser = parse_duration)]
     limit: Duration,
-    /// Write a row for each zone to this file (Arrow IPC stream)
+    /// File for the rows, one for each zone (Arrow IPC stream)
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Print progress at most this often, and only when there is any
+    /// Shortest time between two progress events
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = duration(Duration::from_millis(1)..=MINUTE))]
     progress: Duration,
-    /// End when standard input ends
+    /// Stop when standard input ends
     #[arg(long)]
     until_eof: bool,
-    /// Confirm that this address is yours to load; not needed for loopback, nor for 198.18.0.0/15 and 2001:2::/48 where
+    /// IP address that you are allowed to load. Not needed for loopback, nor for 198.18.0.0/15 and 2001:2::/48 if
     /// packets stay on this machine
     #[arg(long, value_name = "ADDRESS")]
     i_am_authorized: Option<IpAddr>,

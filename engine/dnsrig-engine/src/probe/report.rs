@@ -10,6 +10,7 @@ use crate::{
         stop::Outcome,
     },
     dns::soa::{Verdict, Verdicts},
+    stats::format::{grouped, milliseconds},
 };
 
 #[derive(Serialize)]
@@ -160,6 +161,51 @@ impl Report {
             rate: settings.rate,
             window: settings.window,
         };
+        events::say(sentence(&summary));
         events::summary(now_ns, &summary)
+    }
+}
+
+/// The result for people.
+fn sentence(summary: &Summary<'_>) -> String {
+    let Summary { seen, zones, last_seen_ns, started_ns, outcome, .. } = *summary;
+    let when = last_seen_ns.map_or(String::new(), |last_ns| {
+        format!(" within {}", milliseconds((last_ns - started_ns).max(0) as u64, None))
+    });
+    format!("{} of {} zones seen{when}{}\n", grouped(seen), grouped(zones), outcome.remark("--limit"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sentence_names_what_is_missing() {
+        let answers = Verdicts::default();
+        let summary = |outcome, last_seen_ns| Summary {
+            outcome,
+            zones: 10_000,
+            seen: 9_990,
+            started_ns: 1_000_000,
+            first_answer_ns: None,
+            first_seen_ns: None,
+            last_seen_ns,
+            last_unseen_ns: None,
+            resolution_ns: None,
+            polls: 0,
+            answers: &answers,
+            timeouts: 0,
+            unreachable: 0,
+            late: 0,
+            send_errors: 0,
+            cpu_ns: 0,
+            rate: 0,
+            window: 0,
+        };
+        assert_eq!(
+            sentence(&summary(Outcome::Timeout, Some(151_000_000))),
+            "9,990 of 10,000 zones seen within 150 ms; not all within --limit\n"
+        );
+        assert_eq!(sentence(&summary(Outcome::Interrupted, None)), "9,990 of 10,000 zones seen; interrupted\n");
     }
 }

@@ -12,6 +12,7 @@ use crate::{
         stop::Outcome,
     },
     stats::{
+        format::{grouped, milliseconds},
         rcodes::{Rcodes, count_rcode},
         spread::Spread,
     },
@@ -161,8 +162,26 @@ impl Report {
             send_errors: self.send_errors,
             cpu_ns: clock::process_cpu_ns(),
         };
+        events::say(sentence(&summary));
         events::summary(clock::monotonic_ns(), &summary)
     }
+}
+
+/// The result for people.
+fn sentence(summary: &Summary<'_>) -> String {
+    let Arrivals { seen, unseen, propagation_ns, .. } = summary.all;
+    let times = propagation_ns.map_or(String::new(), |times| {
+        let [median, longest] = [times.p50, times.max].map(|ns| milliseconds(ns.max(0) as u64, None));
+        format!("; median {median}, longest {longest}")
+    });
+    format!(
+        "{} of {} changes accepted, {} of {} arrivals on secondaries seen{times}{}\n",
+        grouped(summary.accepted),
+        grouped(summary.wanted),
+        grouped(seen),
+        grouped(seen + unseen),
+        summary.outcome.remark("--limit")
+    )
 }
 
 /// How a measurement ended: a change that was not made, was refused, or was not seen everywhere makes it a `timeout`.

@@ -16,7 +16,7 @@ pub enum ReplayError {
     #[error("cannot read {}: {}", .0.display(), .1)]
     Read(PathBuf, io::Error),
     /// It is nothing that is known.
-    #[error("{} is no capture: {reason}", path.display())]
+    #[error("{} is not a capture: {reason}", path.display())]
     Format { path: PathBuf, reason: String },
     /// What waits for being sorted could not be kept.
     #[error("cannot sort in {}: {}", .0.display(), .1)]
@@ -24,7 +24,7 @@ pub enum ReplayError {
     /// There is nothing to replay.
     #[error("no query was found in {items} packets or records")]
     Empty { items: u64, hint: String },
-    #[error("the system gives no random numbers")]
+    #[error("the system provides no random numbers")]
     Random,
     /// The arguments contradict each other.
     #[error("{0}")]
@@ -54,16 +54,16 @@ impl ReplayError {
 impl Advice for ReplayError {
     fn hint(&self) -> String {
         match self {
-            ReplayError::Read(..) => "give the paths of captures that you may read, or - for standard input".into(),
+            ReplayError::Read(..) => "give captures that you may read, or - for standard input".into(),
             ReplayError::Format { .. } => {
                 "pcap, pcapng, dnstap and C-DNS are read, plain or compressed; convert what else you have, for example with \
                  editcap".into()
             }
             ReplayError::Sort(..) => {
-                "what has no room in --memory waits beside --out: choose an --out with room (df), or more --memory".into()
+                "data beyond --memory is kept in files beside --out: choose an --out with free space (df), or raise --memory".into()
             }
             ReplayError::Empty { hint, .. } => hint.clone(),
-            ReplayError::Random => "--anonymise needs a key that nobody knows: see getrandom(2)".into(),
+            ReplayError::Random => "--anonymise needs a secret random key: see getrandom(2)".into(),
             ReplayError::Arguments(_) => "see the `--help` of this step, such as `dnsrig replay prepare --help`".into(),
             ReplayError::Names(error) => error.hint(),
             ReplayError::Stream(error) => error.hint(),

@@ -44,11 +44,13 @@ impl Advice for ServeError {
         match self {
             ServeError::Arguments(_) => "see the `--help` of this server, such as `dnsrig serve zones --help`".into(),
             ServeError::Bind { address, reason, .. } => match reason.kind() {
-                AddrInUse => "another server has it: end that one, or give another port".into(),
-                PermissionDenied => "ports below 1024 are root's: give others (ADDRESS:PORT, and one for TLS)".into(),
-                _ => format!("see `ip address`: run it on a host that has {}", address.ip()),
+                AddrInUse => "another server uses this address: stop it, or give another port".into(),
+                PermissionDenied => {
+                    "only root may use ports below 1024: give other ports (ADDRESS:PORT, and a port for TLS)".into()
+                }
+                _ => format!("see `ip address`: run this on a host that has {}", address.ip()),
             },
-            ServeError::Write(..) => "give an --out where you may write, with room left (df)".into(),
+            ServeError::Write(..) => "give --out a folder that you may write to, with free space (df)".into(),
             ServeError::Rows(error) => error.hint(),
             ServeError::System(..) => "check memory, and that open files are not at their limit (ulimit -n)".into(),
         }

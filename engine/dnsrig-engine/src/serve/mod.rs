@@ -14,7 +14,7 @@ use clap::Subcommand;
 
 use crate::base::failure::Failure;
 
-/// Be a server whose behaviour is known: what an instrument is tested against.
+/// Run a server with known behaviour, to test instruments against
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     #[command(subcommand)]

@@ -19,7 +19,10 @@ use crate::{
     dns::{xfr::Limits, zone_arguments::ZoneArguments},
     net::{
         connection::{Close, SocketOptions},
-        tls::{Client, XOT, arguments::TlsArguments},
+        tls::{
+            Client, XOT,
+            arguments::{TlsArguments, Verify},
+        },
     },
 };
 
@@ -51,19 +54,20 @@ pub enum TransportKind {
     Xot,
 }
 
-/// Transfer zones from a primary as one or many secondaries do, keep nothing, and see how fast and in what order they
-/// come.
+/// Transfer zones from a primary like one or many secondaries, keep nothing, and measure how fast and in what order
+/// they come.
 ///
-/// It asks for every zone of a list by AXFR or IXFR (RFC 5936, RFC 1995) over TCP or TLS (RFC 9103). How connections
-/// are used is chosen by --policy. Messages are told apart by their ids, so answers may come interleaved and in any
+/// `transfer` asks for every zone of a list by AXFR or IXFR (RFC 5936, RFC 1995) over TCP or TLS (RFC 9103). --policy
+/// decides how connections are used. Messages are matched by their ids, so answers may come interleaved and in any
 /// order.
 ///
-/// What may go better next time is asked for again (--retries, --retry-after, doubled each time): SERVFAIL, REFUSED,
-/// ends of connections and silence. Zones whose answer is wrong in itself are not. When a connection ends, only
-/// transfers in the middle, or the first if nothing came at all, use up a retry; the others are asked for again at
+/// What can succeed later is asked for again (--retries, --retry-after, doubled each time): SERVFAIL, REFUSED, ends of
+/// connections and silence. Zones with a wrong answer are not asked for again. When a connection ends, only transfers
+/// that were in the middle use up a retry, or the first one if nothing came at all; the others are asked for again at
 /// once.
 ///
-/// On a terminal progress and a summary for people are shown; into a pipe go JSON lines, one a second and a summary.
+/// On a terminal, `transfer` shows progress and a summary for people. Into a pipe, it writes JSON lines: one per
+/// second, and a summary.
 ///
 /// Exit codes: 0 every zone is done or up to date, 1 otherwise, 130 interrupted (all three with a summary), 2 bad
 /// input.
@@ -74,7 +78,7 @@ pub enum TransportKind {
     dnsrig transfer 198.18.0.2 --catalog catalog.example --transport xot --tsig hmac-sha256:transfer:c2VjcmV0\n  \
     dnsrig transfer 198.18.0.2 --count 10000 --suffix example --secondaries 100 --source 198.18.1.1-198.18.1.100")]
 pub struct Arguments {
-    /// The primary: an IP address and perhaps a port [default port: 53, with --transport xot 853]
+    /// Primary to ask: an IP address and optionally a port [default port: 53; 853 with --transport xot]
     #[arg(value_name = "PRIMARY[:PORT]", value_parser = target::parse_endpoint)]
     pub primary: Endpoint,
 
@@ -103,53 +107,57 @@ pub struct Arguments {
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub struct WantedArguments {
-    /// Ask for what changed since this serial (RFC 1995), not for whole zones
+    /// Serial from which to ask for changes (RFC 1995), instead of for whole zones
     #[arg(long, value_name = "SERIAL", help_heading = "What")]
     pub ixfr: Option<u32>,
-    /// Stay, answer NOTIFY (RFC 1996; UDP and TCP, port 53), and ask for a zone each time that one comes for it
+    /// Keep running, answer NOTIFY (RFC 1996; UDP and TCP, port 53), and ask for a zone each time that a NOTIFY for it
+    /// comes
     #[arg(long, conflicts_with = "repeat", help_heading = "What")]
     pub on_notify: bool,
-    /// With --on-notify: the serial that all secondaries have; a NOTIFY whose SOA is not newer begins no transfer
+    /// With --on-notify: serial that all secondaries have. A NOTIFY whose SOA record is not newer starts no transfer
     #[arg(long, value_name = "SERIAL", requires = "on_notify", help_heading = "What")]
     pub serial: Option<u32>,
-    /// With --on-notify: listen on another port
+    /// With --on-notify: port to listen on
     #[arg(long, value_name = "PORT", default_value_t = 53, requires = "on_notify", help_heading = "What")]
     pub notify_port: u16,
-    /// Begin again with the first zone when all have ended, until --duration is over
+    /// Start again with the first zone after the last, until --duration is over
     #[arg(long, requires = "duration", help_heading = "What")]
     pub repeat: bool,
 }
 
-/// Who asks, and how connections are used.
+/// The secondaries, and how they use connections.
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub struct ConnectionArguments {
-    /// How zones travel
+    /// Transport of the zones
     #[arg(long, value_enum, default_value = "tcp", help_heading = "Connections")]
     pub transport: TransportKind,
-    /// Sign queries and check all answers (RFC 8945): hmac-sha256, -sha512 … : the key's name : its secret in base64
+    /// TSIG key that queries are signed with and all answers are checked with (RFC 8945): the algorithm (hmac-sha256,
+    /// -sha512 …), then the name, then the secret in base64
     #[arg(long, value_name = "ALGORITHM:NAME:SECRET", help_heading = "Connections")]
     pub tsig: Option<String>,
     /// How connections are used
     #[arg(long, value_enum, default_value = "pipelined", help_heading = "Connections")]
     pub policy: Policy,
-    /// With --policy pipelined: so many zones at a time on a connection; 0: all, as far as there are message ids. All
-    /// connections together may need 4 GB of memory
+    /// With --policy pipelined: number of zones at a time on a connection, or 0 for all, as far as there are message
+    /// ids. All connections together can need 4 GB of memory
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(0..=65_535), help_heading = "Connections")]
     pub window: u32,
-    /// So many connections at a time, of each secondary
+    /// Number of connections at a time, of each secondary
     #[arg(id = "connections", long = "connections", value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=65_536), help_heading = "Connections")]
     pub count: u32,
     /// How a connection is closed
     #[arg(long, value_enum, default_value = "fin", help_heading = "Connections")]
     pub close: Close,
-    /// Ask for the SOA before the zone; with --ixfr a zone whose serial is not newer is not asked for
+    /// Whether the SOA record is asked for before the zone. With --ixfr, a zone whose serial is not newer is then not
+    /// asked for
     #[arg(long, value_enum, default_value = "none", help_heading = "Connections")]
     pub soa: SoaFirst,
-    /// Play so many secondaries, each of which transfers all zones by itself
+    /// Number of secondaries to play. Each transfers all zones on its own
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=65_536), help_heading = "Connections")]
     pub secondaries: u32,
-    /// Addresses of this host, FIRST-LAST or one; may be given several times: the secondaries have them in turn
+    /// Address of this host that secondaries use, or a range FIRST-LAST. May be repeated; the secondaries use the
+    /// addresses in turn
     #[arg(long = "source", value_name = "ADDRESS", value_parser = target::parse_range, help_heading = "Connections")]
     pub sources: Vec<target::Range>,
 }
@@ -158,10 +166,10 @@ pub struct ConnectionArguments {
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub struct SessionArguments {
-    /// A full handshake for every connection, never a resumed session
+    /// Do a full handshake for every connection, and resume no session
     #[arg(long, help_heading = "TLS")]
     pub no_resumption: bool,
-    /// No connection where the primary does not agree on the protocol `dot` (ALPN), as RFC 9103 §7.1 has it
+    /// Refuse connections on which the primary does not agree to the protocol `dot` (ALPN), as RFC 9103 §7.1 requires
     #[arg(long, help_heading = "TLS")]
     pub require_alpn: bool,
 }
@@ -176,13 +184,13 @@ pub struct SocketArguments {
     /// Let queries wait for acknowledgements (no TCP_NODELAY)
     #[arg(long, help_heading = "Socket")]
     pub nagle: bool,
-    /// The congestion control of this side
+    /// Congestion control of this side [default: the system's]
     #[arg(long, value_name = "NAME", help_heading = "Socket")]
     pub congestion: Option<String>,
-    /// The longest segment, in bytes (TCP_MAXSEG)
+    /// Longest TCP segment, in bytes (TCP_MAXSEG) [default: the system's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(88..=32_767), help_heading = "Socket")]
     pub mss: Option<u32>,
-    /// The receive buffer, which then does not grow (SO_RCVBUF)
+    /// Size of the receive buffer, in bytes, which then does not grow (SO_RCVBUF) [default: the system's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(4_096..=1 << 30), help_heading = "Socket")]
     pub receive_buffer_bytes: Option<u32>,
 }
@@ -191,29 +199,30 @@ pub struct SocketArguments {
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub struct LimitArguments {
-    /// Ask for a zone again so often, and make so many connections more in a row that bring nothing
+    /// Number of times that a zone is asked for again. Also the number of further connections in a row that may bring
+    /// nothing
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(0..=1_000), help_heading = "Limits")]
     pub retries: u16,
-    /// Ask again after this, then after twice as long, and so on up to a minute
+    /// Time after which a zone is asked for again. It doubles each time, up to a minute
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_positive, help_heading = "Limits")]
     pub retry_after: i64,
-    /// Give up a transfer after so long without a record, and a connection after so long without a sign of life. While
-    /// parts of a message come, a transfer has six times as long
+    /// Time without a record after which a transfer is given up, and without any sign of life after which a connection
+    /// is. While parts of a message come, a transfer has six times as long
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_positive, help_heading = "Limits")]
     pub timeout: i64,
-    /// Give up a transfer so long after its first message; two hours are what BIND has (max-transfer-time-in)
+    /// Time after its first message at which a transfer is given up. BIND has the same default (max-transfer-time-in)
     #[arg(long, value_name = "TIME", default_value = "2h", value_parser = parse_duration, help_heading = "Limits")]
     pub time_max: Duration,
-    /// A zone has no more bytes than this
+    /// Largest size of a zone, in bytes
     #[arg(long, value_name = "N", default_value_t = 10_000_000_000, value_parser = clap::value_parser!(u64).range(1..), help_heading = "Limits")]
     pub bytes_max: u64,
-    /// A zone has no more records than this
+    /// Largest size of a zone, in records
     #[arg(long, value_name = "N", default_value_t = 1_000_000_000, value_parser = clap::value_parser!(u64).range(1..), help_heading = "Limits")]
     pub records_max: u64,
-    /// Ask for so many zones a second at most [default: no limit; 100 with --i-am-authorized]
+    /// Highest number of zones to ask for per second [default: no limit; 100 with --i-am-authorized]
     #[arg(long, value_name = "N", value_parser = parse_rate, help_heading = "Limits")]
     pub rate: Option<f64>,
-    /// End after so long
+    /// Duration of the whole measurement [default: until all zones have ended]
     #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Limits")]
     pub duration: Option<Duration>,
 }
@@ -222,13 +231,13 @@ pub struct LimitArguments {
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub struct CheckArguments {
-    /// Write each zone to a file in this folder, ZONE.zone
+    /// Existing folder in which each zone is written to ZONE.zone
     #[arg(long, value_name = "DIR", conflicts_with_all = ["ixfr", "on_notify", "repeat"], help_heading = "Checks")]
     pub write: Option<PathBuf>,
-    /// A zone with another number of records is not done
+    /// Number of records that a zone must have to be done
     #[arg(long, value_name = "N", conflicts_with = "ixfr", help_heading = "Checks")]
     pub expect_records: Option<u64>,
-    /// A zone whose ZONEMD record (RFC 8976) does not fit it is not done
+    /// Check the ZONEMD record (RFC 8976): a zone that does not match it is not done
     #[arg(long, conflicts_with = "ixfr", help_heading = "Checks")]
     pub zonemd: bool,
 }
@@ -237,22 +246,22 @@ pub struct CheckArguments {
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub struct InstrumentArguments {
-    /// Threads, each on a CPU of its own if there are as many; the secondaries are shared among them
+    /// Number of threads, each on its own CPU if there are enough. Secondaries are shared among them
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64), help_heading = "Instrument")]
     pub threads: u32,
-    /// Write transfers.arrow, connections.arrow and tcp-info.arrow to this folder
+    /// Existing folder for transfers.arrow, connections.arrow and tcp-info.arrow
     #[arg(long, value_name = "DIR", help_heading = "Instrument")]
     pub out: Option<PathBuf>,
-    /// With --out: look at the connections (TCP_INFO) this often; 0: never
-    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = parse_delay, help_heading = "Instrument")]
+    /// With --out: time between two looks at the connections (TCP_INFO), or 0 for never
+    #[arg(long, value_name = "TIME", default_value = "100ms", requires = "out", value_parser = parse_delay, help_heading = "Instrument")]
     pub info_interval: i64,
-    /// Print JSON lines on a terminal too
+    /// Print JSON lines even on a terminal
     #[arg(long, help_heading = "Instrument")]
     pub json: bool,
-    /// End when standard input ends
+    /// Stop when standard input ends
     #[arg(long, help_heading = "Instrument")]
     pub until_eof: bool,
-    /// Confirm that this address is yours to load; not needed for loopback, nor for 198.18.0.0/15 and 2001:2::/48 where
+    /// IP address that you are allowed to load. Not needed for loopback, nor for 198.18.0.0/15 and 2001:2::/48 if
     /// packets stay on this machine
     #[arg(long, value_name = "ADDRESS", help_heading = "Instrument")]
     pub i_am_authorized: Option<IpAddr>,
@@ -327,36 +336,64 @@ impl Arguments {
         (0..self.connections.secondaries as usize).map(address).collect()
     }
 
-    /// What cannot be said with single arguments.
+    /// An option that has no effect, and what it needs for one.
+    fn idle_option(&self) -> Option<(&'static str, &'static str)> {
+        let Arguments { tls, sessions, .. } = self;
+        let is_tcp = self.connections.transport == TransportKind::Tcp;
+        [
+            ("--verify", "--transport xot", is_tcp && tls.verify != Verify::None),
+            ("--server-name", "--transport xot", is_tcp && tls.server_name.is_some()),
+            ("--certificate", "--transport xot", is_tcp && tls.certificate.is_some()),
+            ("--no-resumption", "--transport xot", is_tcp && sessions.no_resumption),
+            ("--require-alpn", "--transport xot", is_tcp && sessions.require_alpn),
+            ("--ca", "--verify ca", tls.verify != Verify::Ca && tls.ca.is_some()),
+            ("--pin", "--verify pin", tls.verify != Verify::Pin && !tls.pins.is_empty()),
+        ]
+        .into_iter()
+        .find_map(|(option, needed, is_idle)| is_idle.then_some((option, needed)))
+    }
+
+    /// What cannot be checked for each argument alone.
     pub fn check(&self, zones: u32) -> Result<(), TransferError> {
         let wrong = |sentence: String| Err(TransferError::Arguments(sentence));
         let address = self.primary.address;
         let of_family = |source: &&target::Range| source.first.is_ipv4() != address.is_ipv4();
         if let Some(source) = self.connections.sources.iter().find(of_family) {
             return wrong(format!(
-                "--source {} and {address} are of different families: name addresses of the primary's family",
+                "--source {} and {address} are of different address families: give addresses of the primary's family",
                 source.first
             ));
         }
+        if let Some((option, needed)) = self.idle_option() {
+            return wrong(format!("{option} has no effect without {needed}: add that, or leave {option} out"));
+        }
         let secondaries = u64::from(self.connections.secondaries);
+        let addresses: u64 = self.connections.sources.iter().map(|range| range.addresses().count() as u64).sum();
+        if addresses > secondaries {
+            return wrong(format!(
+                "--source has {addresses} addresses for {secondaries} secondaries: raise --secondaries, or leave addresses out"
+            ));
+        }
         let slots = secondaries * (u64::from(self.connections.count) + 1);
         if slots > SLOTS_MAX {
-            return wrong(format!("--secondaries times --connections are more than {SLOTS_MAX}"));
+            return wrong(format!("--secondaries × --connections is more than {SLOTS_MAX}: lower one of them"));
         }
         // As in the rig: who vouches for a foreign server gets another rate, and no other memory.
         let bytes = memory::bytes(&self.settings(Authority::Rig, 1.0), self.connections.secondaries, zones);
         if bytes > memory::BYTES_MAX {
             let [needed, limit] = [bytes, memory::BYTES_MAX].map(|bytes| bytes / 1_000_000_000);
             return wrong(format!(
-                "so many zones at a time on so many connections may need {needed} GB of memory, more than {limit} GB: \
+                "this number of zones at a time on all connections can need {needed} GB of memory, more than {limit} GB: \
                 lower --window, --connections or --secondaries"
             ));
         }
         if self.wanted.on_notify && self.instrument.threads > 1 {
-            return wrong("--on-notify works with one thread: leave --threads away".into());
+            return wrong("--on-notify works with one thread: leave --threads out".into());
         }
         if self.wanted.on_notify && secondaries * u64::from(zones) > NOTIFIED_MAX {
-            return wrong(format!("with --on-notify, secondaries times zones are at most {NOTIFIED_MAX}"));
+            return wrong(format!(
+                "with --on-notify, secondaries × zones can be at most {NOTIFIED_MAX}: lower --secondaries, or the number of zones"
+            ));
         }
         Ok(())
     }

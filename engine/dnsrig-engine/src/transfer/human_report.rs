@@ -22,7 +22,7 @@ pub fn text(summary: &Summary, server: SocketAddr) -> String {
     row("records", format!("{}  ({}/s)", grouped(summary.totals.records), grouped(summary.records_per_s as u64)));
     row("bytes", format!("{}  ({:.1} MB/s)", grouped(summary.totals.bytes), summary.bytes_per_s / 1e6));
     let messages = summary.totals.messages as f64 / (summary.done + summary.up_to_date).max(1) as f64;
-    row("messages", format!("{}  ({messages:.1} a zone)", grouped(summary.totals.messages)));
+    row("messages", format!("{}  ({messages:.1} per zone)", grouped(summary.totals.messages)));
     let connections = &summary.connections;
     row(
         "connections",
@@ -57,7 +57,12 @@ pub fn text(summary: &Summary, server: SocketAddr) -> String {
             let ended = summary.outcomes.get(name).copied().unwrap_or(0);
             row(
                 name,
-                format!("{} attempts, {} zones for good: {}", grouped(*count), grouped(ended), advice(name, summary)),
+                format!(
+                    "{} attempts, {} zones never transferred: {}",
+                    grouped(*count),
+                    grouped(ended),
+                    advice(name, summary)
+                ),
             );
         }
     }
@@ -72,14 +77,14 @@ fn headline(summary: &Summary, server: SocketAddr) -> String {
     };
     let policy = match summary.policy {
         Policy::One => "a connection for each zone".to_owned(),
-        Policy::Reused => "connections used again".to_owned(),
+        Policy::Reused => "reused connections".to_owned(),
         Policy::Pipelined if summary.window == 0 => "pipelined without a window".to_owned(),
         Policy::Pipelined => format!("pipelined, {} at a time", grouped(summary.window.into())),
     };
     let seconds = (summary.elapsed_ns as f64 / 1e6).round() / 1e3;
     let interrupted = if summary.interrupted { ", then interrupted" } else { "" };
     format!(
-        "{server} over {transport}, {policy}: {} zones a second for {seconds} s{interrupted}",
+        "{server} over {transport}, {policy}: {} zones per second for {seconds} s{interrupted}",
         grouped(summary.zones_per_s as u64)
     )
 }
@@ -88,53 +93,55 @@ fn headline(summary: &Summary, server: SocketAddr) -> String {
 fn advice(outcome: &str, summary: &Summary) -> String {
     let sentence = match outcome {
         "servfail" => {
-            "the primary met its limit of transfers at a time (BIND: transfers-out), or has not loaded the zone: lower \
-             --window or raise the limit"
+            "the primary reached its limit of transfers at a time (BIND: transfers-out), or has not loaded the zone: lower \
+             --window, or raise the limit"
         }
-        "refused" => "the primary does not allow it to this address or without a key: see allow-transfer and --tsig",
+        "refused" => {
+            "the primary does not allow the transfer to this address, or without a key: see allow-transfer and --tsig"
+        }
         "notauth" => "the primary does not serve the zone, or does not know the key of --tsig",
-        "formerr" | "notimp" | "other-rcode" => "the primary does not take this kind of query",
+        "formerr" | "notimp" | "other-rcode" => "the primary does not support this kind of query",
         "closed" => "the primary closed the connection before it answered: see its limits of connections and queries",
         "cut" => "the primary closed the connection in the middle of the zone",
         "reset" => "the connection was reset: see the primary's log and limits",
         "no-connection" => return no_connection(&summary.connections).to_owned(),
         "tls-failed" => {
             let fault = summary.tls_sentence.unwrap_or("see the primary's log");
-            return format!("the connection was there, and TLS failed on it: {fault}");
+            return format!("the connection was made, but TLS failed on it: {fault}");
         }
-        "abandoned" => "this side closed the connection, as another transfer on it did not end",
+        "abandoned" => "this side closed the connection, because another transfer on it did not end",
         "timed-out" => return timed_out(summary.totals.unmatched),
         "stalled" => {
-            "the zone began, with an IXFR perhaps with its SOA alone, and then nothing came for as long as --timeout says"
+            "the zone began (for IXFR, perhaps with the SOA record alone), and then nothing came within --timeout"
         }
-        "no-progress" => {
-            "messages or parts of one came, but no record for as long as --timeout says: see the primary's log"
+        "no-progress" => "messages or parts of a message came, but no record within --timeout: see the primary's log",
+        "too-long" => "records came until --time-max was over: the zone has no end, or --time-max is too short",
+        "soa-missing" => "the answer does not begin with the SOA record of the zone",
+        "soa-different" => {
+            "the answer ends with another SOA record than it begins with, or its serials do not form a chain"
         }
-        "too-long" => "records came for as long as --time-max says: the zone has no end, or raise it",
-        "soa-missing" => "the answer does not begin with the SOA of the zone",
-        "soa-different" => "the answer ends with another SOA than it begins with, or its serials make no chain",
         "out-of-zone" => {
-            "a record lies outside of the zone: BIND, Knot and NSD skip it and take the zone, which is counted as wrong here"
+            "a record is outside the zone: BIND, Knot and NSD skip it and accept the zone, which counts as wrong here"
         }
-        "wrong-class" => "a record is of another class than IN",
+        "wrong-class" => "a record has another class than IN",
         "serial-backwards" => "the primary's serial is older than --ixfr, or a change leads to an older serial",
         "bad-message" => "a message cannot be read: bytes are missing, or too many",
         "no-header" => "a message was shorter than a header, such as one of length 0",
-        "not-a-response" => "a message was no response to a query",
-        "tc-set" => "a response was marked as cut (TC), which none has to be over TCP",
-        "behind-the-end" => "records came behind the SOA that ends the zone",
-        "compression-loop" => "a name is compressed by a pointer that does not lead backwards",
-        "wrong-question" => "the answer repeats another question than was asked, or none",
-        "tsig-missing" => "a message that has to be signed was not, or too many in a row were not",
-        "tsig-wrong" => "a signature does not fit: key, secret or clock differ from the primary's",
-        "tsig-error" => "the primary does not take the signature: key, secret or clock differ from its own",
-        "limit-exceeded" => {
-            "the zone has more than --bytes-max or --records-max allow, or, with --zonemd, than fits into 4 GB"
+        "not-a-response" => "a message was not a response to a query",
+        "tc-set" => "a response was marked as truncated (TC), which is never needed over TCP",
+        "behind-the-end" => "records came after the SOA record that ends the zone",
+        "compression-loop" => "a name is compressed with a pointer that does not point backwards",
+        "wrong-question" => "the answer contains another question than the query, or none",
+        "tsig-missing" => "a message that must be signed was not, or too many messages in a row were not",
+        "tsig-wrong" => "a signature does not match: the key, the secret or the clock differs from the primary's",
+        "tsig-error" => {
+            "the primary does not accept the signature: the key, the secret or the clock differs from its own"
         }
-        "wrong-count" => "the zone has another number of records than --expect-records says",
+        "limit-exceeded" => "the zone is larger than --bytes-max or --records-max or, with --zonemd, than 4 GB",
+        "wrong-count" => "the number of records in the zone differs from --expect-records",
         "zonemd-missing" => "the zone has no ZONEMD record of a kind that can be checked",
-        "zonemd-wrong" => "what came is not what the zone's ZONEMD record says",
-        "not-written" => "a file could not be written: see --write, and the room that is left (df)",
+        "zonemd-wrong" => "the zone does not match its ZONEMD record",
+        "not-written" => "a file could not be written: check --write and the free space (df)",
         other => other,
     };
     sentence.to_owned()
@@ -143,16 +150,16 @@ fn advice(outcome: &str, summary: &Summary) -> String {
 fn no_connection(connections: &Connections) -> &'static str {
     match connections {
         Connections { no_port: 1.., .. } => "this host had no port left",
-        Connections { refused: 1.., .. } => "nothing listens there: is the primary running, and on this port?",
-        _ => "no connection was made within --timeout: is the primary running, and what listens on this port?",
+        Connections { refused: 1.., .. } => "nothing listens there: check that the primary is running, and its port",
+        _ => "no connection was made within --timeout: check that the primary is running, and its port",
     }
 }
 
 fn timed_out(unmatched: u64) -> String {
     match unmatched {
-        0 => "nothing came for as long as --timeout says: see the primary's log, or raise it".into(),
+        0 => "nothing came within --timeout: see the primary's log, or raise --timeout".into(),
         _ => format!(
-            "no answer came for as long as --timeout says, but {} messages with ids that nobody waited for",
+            "no answer came within --timeout, only {} messages with ids that no transfer waited for",
             grouped(unmatched)
         ),
     }
@@ -171,13 +178,13 @@ fn verdicts(summary: &Summary) -> Vec<String> {
         found.push(format!("{} rows were lost: the disk of --out is too slow", grouped(summary.rows_lost)));
     }
     if summary.connections.no_port > 0 {
-        found.push("this host ran out of ports: use --close rst, several --source, or connections that stay".into());
+        found.push(
+            "this host ran out of ports: use --close rst, several --source addresses, or another --policy than one"
+                .into(),
+        );
     }
     if summary.totals.unmatched > 0 {
-        found.push(format!(
-            "{} messages had ids that no transfer waited for, or waited for no longer",
-            grouped(summary.totals.unmatched)
-        ));
+        found.push(format!("{} messages had ids that no transfer was waiting for", grouped(summary.totals.unmatched)));
     }
     found
 }

@@ -37,7 +37,7 @@ pub enum TransferError {
     Sockets(SocketAddr, io::Error),
     #[error("cannot wait for NOTIFY on port {0}: {1}")]
     Notify(u16, io::Error),
-    #[error("interrupted while the catalog was transferred: no zone was asked for")]
+    #[error("interrupted during the transfer of the catalog: no zone was asked for")]
     Interrupted,
 }
 
@@ -47,9 +47,10 @@ impl Advice for TransferError {
             TransferError::Arguments(_) => "see `dnsrig transfer --help`".into(),
             TransferError::Sockets(server, _) => format!("see `ip route get {}`, and `ulimit -n`", server.ip()),
             TransferError::Notify(..) => {
-                "run it as root on a host where no DNS server listens (ss -lpn), or take another --notify-port".into()
+                "run this as root on a host where no DNS server listens (ss -lpn), or choose another --notify-port"
+                    .into()
             }
-            TransferError::Interrupted => "start it again, or name the zones with --zone-list".into(),
+            TransferError::Interrupted => "start it again, or give the zones with --zone-list".into(),
         }
     }
 

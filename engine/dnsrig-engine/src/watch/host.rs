@@ -78,15 +78,17 @@ pub enum HostError {
     #[error("cannot watch host {host}: {}: {source}", path.display())]
     Open { host: String, path: PathBuf, source: io::Error },
     /// A name was used twice.
-    #[error("host {0} is named twice")]
+    #[error("--host {0} is given twice")]
     Twice(String),
 }
 
 impl Advice for HostError {
     fn hint(&self) -> String {
         match self {
-            HostError::Open { .. } => "make the namespace and the cgroup before `watch`, and run it as root".into(),
-            HostError::Twice(_) => "give each host one --host with all its parts".into(),
+            HostError::Open { .. } => {
+                "make the namespace and the cgroup before you start `watch`, and run it as root".into()
+            }
+            HostError::Twice(_) => "give each host once, with all its parts in one --host".into(),
         }
     }
 

@@ -34,40 +34,41 @@ const FLUSH_INTERVAL_NS: i64 = 1_000_000_000;
 
 /// Sample what the operating system counts: CPU, memory, pressure, sockets, links.
 ///
-/// For each host: cgroup (CPU, memory), psi (pressure stall information), sockets, tcp, udp and each interface of its
-/// network namespace, as they are when `watch` starts; always, as host `machine`: each CPU, and psi. What a machine
-/// does not have is no error: the summary lists it under `missing`.
+/// For each host, `watch` reads its cgroup (CPU, memory), psi (pressure stall information), sockets, tcp, udp and each
+/// interface that its network namespace has when `watch` starts. For the host `machine`, which is always there, it
+/// reads each CPU and psi. What a machine does not have is not an error: the summary lists it under `missing`.
 ///
-/// Of a host with `sockets`, the TCP connections of its namespace are listed one by one in a file of their own: at most
-/// 256 of them, each with what TCP_INFO (tcp(7)) says of it.
+/// If a host has `sockets`, the TCP connections in its namespace are listed one by one in their own file, at most 256
+/// of them, with their TCP_INFO (tcp(7)).
 ///
-/// Rows are host, source, metric, time_ns, value; counters are written as the kernel counts them. A namespace stays
-/// alive until `watch` ends, even if it is deleted. It ends after --duration, by
-/// a signal (SIGTERM, SIGINT, SIGHUP, SIGQUIT), or, with --until-eof, when standard input ends.
+/// A row has host, source, metric, time_ns and value. Counters are as the kernel reports them. A namespace stays alive
+/// until `watch` ends, even if it is deleted. `watch` ends after --duration, on a signal (SIGTERM, SIGINT, SIGHUP,
+/// SIGQUIT), or, with --until-eof, when standard input ends.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example: ten seconds of a secondary on a machine with both versions of cgroups:\n  \
+#[command(after_help = "Example: watch a secondary for ten seconds, on a machine with both versions of cgroups:\n  \
     dnsrig watch --duration 10s --out samples.arrow --host \\\n    \
     secondary,netns=/run/netns/secondary,cgroup=/sys/fs/cgroup/memory/secondary,cgroup=/sys/fs/cgroup/unified/secondary")]
 pub struct Arguments {
-    /// A host: its name, its network namespace, its cgroup in each hierarchy that it is in, whether to list its sockets
+    /// Host to watch: its name, its network namespace, its cgroup in each hierarchy, and whether to list its sockets.
+    /// May be repeated
     #[arg(long, value_name = "NAME[,netns=PATH][,cgroup=DIR]...[,sockets]", value_parser = host::parse_host)]
     host: Vec<HostArgument>,
-    /// The time between samples
+    /// Time between samples
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = duration(Duration::from_millis(1)..=MINUTE))]
     interval: Duration,
-    /// The file for the rows (Arrow IPC stream)
+    /// File for the rows (Arrow IPC stream)
     #[arg(long, value_name = "FILE", default_value = "samples.arrow")]
     out: PathBuf,
-    /// The time between listings of sockets
+    /// Time between listings of sockets
     #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = duration(Duration::from_millis(10)..=MINUTE))]
     sockets_interval: Duration,
-    /// The file for the rows of sockets (Arrow IPC stream), made only if a host has `sockets`
+    /// File for the rows of sockets (Arrow IPC stream). Made only if a host has `sockets`
     #[arg(long, value_name = "FILE", default_value = "sockets.arrow")]
     sockets_out: PathBuf,
-    /// End after this long
+    /// Duration of the sampling [default: until it is stopped]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     duration: Option<Duration>,
-    /// End when standard input ends
+    /// Stop when standard input ends
     #[arg(long)]
     until_eof: bool,
 }

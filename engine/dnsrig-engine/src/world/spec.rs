@@ -41,7 +41,7 @@ pub enum SpecError {
 
 impl Advice for SpecError {
     fn hint(&self) -> String {
-        "`dnsrig generate world --out world.toml` writes a specification that says what each field means".into()
+        "`dnsrig generate world --out world.toml` writes a specification that explains each field".into()
     }
 
     fn exit_code(&self) -> u8 {

@@ -33,7 +33,7 @@ pub struct RowsError {
 
 impl Advice for RowsError {
     fn hint(&self) -> String {
-        "give --out a path in a directory that exists, with room left (df), and writable for you".into()
+        "give --out a path in an existing folder that you may write to, with free space (df)".into()
     }
 }
 

@@ -16,10 +16,10 @@ pub enum StreamError {
     #[error("cannot write {}: {}", .0.display(), .1)]
     Write(PathBuf, io::Error),
     /// It is some other file.
-    #[error("{} is no stream: {reason}", path.display())]
+    #[error("{} is not a stream: {reason}", path.display())]
     Other { path: PathBuf, reason: &'static str },
     /// It is a stream of a later version.
-    #[error("{} has version {version} of the format, and this engine reads version {}", path.display(), super::layout::VERSION)]
+    #[error("{} has version {version} of the format, but this engine reads version {}", path.display(), super::layout::VERSION)]
     Version { path: PathBuf, version: u32 },
     /// It is damaged: what is wrong, and at which byte of the file.
     #[error("{}, byte {offset}: {reason}", path.display())]
@@ -44,14 +44,12 @@ impl StreamError {
 impl Advice for StreamError {
     fn hint(&self) -> String {
         match self {
-            StreamError::Read(..) => "give the path of a stream that you may read; it has to be a file, not a pipe",
-            StreamError::Write(..) => {
-                "give a path in a directory that exists, with room left (df), and writable for you"
-            }
-            StreamError::Other { .. } => "make a stream of a capture with `dnsrig replay prepare`",
-            StreamError::Version { .. } => "use the dnsrig that made it, or make it anew with `replay prepare`",
-            StreamError::Damaged { .. } => "copy it again, or make it anew with `dnsrig replay prepare`",
-            StreamError::Record { .. } => "this is a fault of dnsrig: please report it",
+            StreamError::Read(..) => "give the path of a stream that you may read. It must be a file, not a pipe",
+            StreamError::Write(..) => "give a path in an existing folder that you may write to, with free space (df)",
+            StreamError::Other { .. } => "make a stream from a capture with `dnsrig replay prepare`",
+            StreamError::Version { .. } => "use the dnsrig that made it, or make it again with `dnsrig replay prepare`",
+            StreamError::Damaged { .. } => "copy it again, or make it again with `dnsrig replay prepare`",
+            StreamError::Record { .. } => "this is a bug in dnsrig: please report it",
         }
         .into()
     }

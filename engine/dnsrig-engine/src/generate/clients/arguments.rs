@@ -1,4 +1,4 @@
-//! What `generate clients` is told. Each default has its source.
+//! The command line of `generate clients`. Each default has its source.
 
 use std::{collections::BTreeSet, ops::RangeInclusive, path::PathBuf, time::Duration};
 
@@ -16,47 +16,48 @@ pub const CLIENTS_MAX: u32 = 10_000_000;
 /// How long a stream can be.
 const DURATIONS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(10_000_000);
 
-/// Make a stream of a population of clients, where no capture can be had.
+/// Make a stream of queries from a simulated population of clients, if you have no capture.
 ///
-/// The stream is one as `replay prepare` makes it: `replay describe` shows it and `replay play` sends it. Clients open
-/// pages, which are bursts of queries, and ask single questions, at rates of their own. What they ask for is in a table
-/// of names, some popular; or is a name asked once, below one of the table; or does not exist: its first label ends
-/// with `-nx`, or it is the reverse name of an address in 10.0.0.0/8. The same arguments give the same bytes.
+/// The stream has the format of `replay prepare`: `replay describe` shows it, and `replay play` sends it. Clients open
+/// pages, which are bursts of queries, and ask single questions. Each client has its own rate. The names come from a
+/// table, in which some are popular; others are asked for once and lie below a name of the table; others do not exist:
+/// their first label ends with `-nx`, or they are the reverse name of an address in 10.0.0.0/8. The same arguments
+/// always give the same bytes.
 #[derive(Debug, Clone, clap::Args)]
-#[command(after_help = "Example: ten minutes of 9,000 queries a second, and the names for a server:\n  \
+#[command(after_help = "Example: ten minutes with 9,000 queries per second, and the names for a server:\n  \
     dnsrig generate clients --clients 100000 --qps 9000 --duration 600s \\\n    \
     --out clients.stream --names-out names\n  \
     dnsrig replay describe clients.stream\n\n\
-    Example: clients of a TLD's servers are resolvers, most of which ask with DO and without RD:\n  \
+    Example: clients of a TLD's servers. They are resolvers, and most set DO and leave RD out:\n  \
     dnsrig generate clients --clients 20000 --qps 5000 --duration 60s --out tld.stream \\\n    \
     --names tld/zones.list --types A=70,AAAA=20,DS=10 --edns-share 95% --do-share 80% --no-recursion-desired\n\n\
-    Example: a population like the clients of a capture, and how well it fits:\n  \
+    Example: a population like the clients of a capture:\n  \
     dnsrig generate clients --like captured.stream --out population.stream")]
 pub struct Arguments {
     #[command(flatten)]
     pub given: Given,
-    /// The stream to make; what stands there is replaced
+    /// Stream file to make. An existing file is replaced
     #[arg(long, value_name = "STREAM")]
     pub out: PathBuf,
-    /// Another seed gives other clients and queries of the same kind
-    #[arg(long, default_value_t = 1)]
+    /// Seed of the random numbers. Another seed gives other clients and queries of the same kind
+    #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// How many clients; those that ask nothing in the time are not in the stream
+    /// Number of clients. Clients that ask nothing in that time are not in the stream
     #[arg(long, value_name = "N", required_unless_present = "like",
           value_parser = value_parser!(u32).range(1..=i64::from(CLIENTS_MAX)))]
     pub clients: Option<u32>,
-    /// Queries a second of all clients together, on average
+    /// Average rate of all clients together, in queries per second
     #[arg(long, value_name = "QPS", required_unless_present = "like", value_parser = parse_qps)]
     pub qps: Option<f64>,
-    /// How long the stream is
+    /// Length of the stream
     #[arg(long, value_name = "TIME", required_unless_present = "like", value_parser = duration(DURATIONS))]
     pub duration: Option<Duration>,
-    /// Fit the population to one half of this stream's clients, and test it on the other half
+    /// Stream to imitate: the population is fitted to half of its clients, and tested on the other half
     ///
-    /// A table says what was fitted, and beside each quantity of the other half what came out: inside or outside an
-    /// interval, by bootstrap over clients. What a stream cannot tell keeps its default, and that is said;
-    /// options that are given stay as given. No name of the stream is asked for, unless --names has it. Without
-    /// --clients, --qps and --duration they are the stream's.
+    /// A table shows the fitted values. For each quantity of the other half, it shows the result and whether it is
+    /// inside an interval (bootstrap over clients). What a stream cannot show keeps its default, and the table marks
+    /// it. Options that you give are kept. No name of the stream is asked for unless --names contains it. --clients,
+    /// --qps and --duration default to the values of the stream.
     #[arg(long, value_name = "STREAM")]
     pub like: Option<PathBuf>,
     #[command(flatten)]
@@ -122,48 +123,50 @@ impl clap::Args for Given {
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Names")]
 pub struct Names {
-    /// Ask for the names in this file: a name a line, perhaps a TAB and its TTL in seconds, perhaps a TAB and its types
+    /// File with the names to ask for, one per line, optionally followed by a TAB and the TTL in seconds, and by a TAB
+    /// and the types
     ///
-    /// The zones.list of a dataset is such a table, too: of `generate tld` the delegations are asked for, of other
-    /// datasets the zones. Types are written as A,AAAA; see --no-data. TTLs change nothing in the stream; --names-out
-    /// writes them.
+    /// The zones.list of a dataset is such a table: for `generate tld` the delegations are asked for, for other
+    /// datasets the zones. Write types as A,AAAA (see --no-data). TTLs do not change the stream; --names-out writes
+    /// them.
     #[arg(long = "names", value_name = "TABLE")]
     pub table: Option<PathBuf>,
-    /// Without --names, so many names are made: the delegations that `generate tld` makes of the same number and seed
+    /// Number of names to make up if there is no --names: the delegations that `generate tld` makes for that number and
+    /// seed
     #[arg(long, value_name = "N", default_value_t = 1_000_000, conflicts_with = "table",
           value_parser = value_parser!(u32).range(1..=9_000_000))]
     pub names_count: u32,
-    /// Write the table of names with TTLs to this file, for who sets up servers that have them
+    /// File for the table of names with TTLs, for setting up servers that have the names
     ///
-    /// A name without a TTL has one of a distribution with median 255 s and mean 9,780 s (kau.se, the pages of Alexa's
-    /// list).
+    /// A name without a TTL gets one from a distribution with median 255 s and mean 9,780 s (kau.se, the pages of
+    /// Alexa's list).
     #[arg(long, value_name = "FILE")]
     pub names_out: Option<PathBuf>,
-    /// Popularity is Zipf's: the name of rank k is asked for in proportion to 1 / k^S
+    /// Exponent S of the popularity (Zipf): the name of rank k is asked for in proportion to 1 / k^S
     ///
-    /// No trustworthy exponent is published: this one was fitted, see docs/explanation/population.md.
+    /// No trustworthy exponent is published. The default was fitted, see docs/explanation/population.md.
     #[arg(long, value_name = "S", default_value = "1.34", value_parser = parse_exponent)]
     pub exponent: f64,
-    /// The share of queries for names that are asked for once and exist: a random label below a name of the table
+    /// Share of the queries for names that exist and are asked for once: a random label below a name of the table
     ///
-    /// Fitted, as the exponent.
+    /// The default was fitted, like the exponent.
     #[arg(long, value_name = "SHARE", default_value = "0.25%", value_parser = parse_share)]
     pub once: f64,
-    /// The share of queries for names that do not exist; 16.1 % of a BIND's answers were NXDOMAIN
+    /// Share of the queries for names that do not exist. On one BIND, 16.1 % of the answers were NXDOMAIN
     #[arg(long, value_name = "SHARE", default_value = "16.1%", value_parser = parse_share)]
     pub missing: f64,
-    /// The share of those that are random labels, asked for once
+    /// Share of the missing names that are random labels and asked for once
     ///
-    /// The same BIND sent 0.130 upstream queries a query, of which 29.9 % were answered with NXDOMAIN: 3.9 % of its
-    /// clients' queries. The others it knew.
+    /// The same BIND sent 0.130 upstream queries per query, and 29.9 % of these were answered with NXDOMAIN. That is
+    /// 3.9 % of the clients' queries. It had the other missing names in its cache.
     #[arg(long, value_name = "SHARE", default_value = "23%", value_parser = parse_share)]
     pub missing_once: f64,
-    /// The others are so many names. No figure is published
+    /// Number of other missing names. No figure is published
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = value_parser!(u32).range(1..=10_000_000))]
     pub missing_names: u32,
-    /// Of questions for a type that the table says a name does not have, this share is asked all the same
+    /// Share of the questions that are kept although the table says that the name does not have the type
     ///
-    /// The others are for a type that the name has. 3.6 % of a BIND's answers were without data.
+    /// The other such questions are for a type that the name has. On one BIND, 3.6 % of the answers had no data.
     #[arg(long, value_name = "SHARE", default_value = "100%", value_parser = parse_share)]
     pub no_data: f64,
 }
@@ -172,31 +175,32 @@ pub struct Names {
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Clients")]
 pub struct Habits {
-    /// How unequal clients are: the deviation of the logarithms of their rates, which are normally distributed
+    /// Inequality of the clients: the standard deviation of the logarithms of their rates, which are normally
+    /// distributed
     ///
-    /// With 1.55, one client in a hundred has ten times the rate that one in five has: of clients of resolvers 80 %
-    /// asked fewer than 10 queries, and 1 % more than 100 (DNS Shotgun's documentation).
+    /// With 1.55, one client in a hundred has ten times the rate that one in five has. Among the clients of resolvers,
+    /// 80 % asked fewer than 10 queries, and 1 % more than 100 (documentation of DNS Shotgun).
     #[arg(long, value_name = "SIGMA", default_value = "1.55", value_parser = parse_deviation)]
     pub spread: f64,
-    /// The share of queries that belong to a page; the others come alone. No figure is published
+    /// Share of the queries that belong to a page. The others come alone. No figure is published
     #[arg(long, value_name = "SHARE", default_value = "50%", value_parser = parse_share)]
     pub page_share: f64,
-    /// Queries a page: the median, 10 with a mean of 12.2 as of the pages of Alexa's list (kau.se)
+    /// Median number of queries in a page. The pages of Alexa's list have a median of 10 and a mean of 12.2 (kau.se)
     #[arg(long, value_name = "N", default_value = "10", value_parser = parse_page)]
     pub page_median: f64,
-    /// Queries a page: the mean, not below the median
+    /// Mean number of queries in a page, at least the median
     #[arg(long, value_name = "N", default_value = "12.2", value_parser = parse_page)]
     pub page_mean: f64,
-    /// Queries a page: the most (kau.se)
+    /// Highest number of queries in a page (kau.se)
     #[arg(long, value_name = "N", default_value_t = 397, value_parser = value_parser!(u32).range(1..=10_000))]
     pub page_max: u32,
-    /// The mean time between two queries of a page, in milliseconds. No figure is published
+    /// Mean time between two queries of a page. No figure is published
     #[arg(long = "page-gap", value_name = "TIME", default_value = "100ms", value_parser = parse_gap_ms)]
     pub page_gap_ms: f64,
-    /// The share of queries that are sent again, flagged as retransmissions; 0.8 % of a BIND's were duplicates
+    /// Share of the queries that are sent again, flagged as retransmissions. On one BIND, 0.8 % were duplicates
     #[arg(long, value_name = "SHARE", default_value = "0.8%", value_parser = parse_share)]
     pub repeats: f64,
-    /// After so many milliseconds a query is sent again. Stubs wait from 1 s (Windows) to 5 s (glibc)
+    /// Time after which a query is sent again. Stub resolvers wait from 1 s (Windows) to 5 s (glibc)
     #[arg(long = "repeat-after", value_name = "TIME", default_value = "1s", value_parser = parse_gap_ms)]
     pub repeat_after_ms: f64,
 }
@@ -218,24 +222,25 @@ impl Habits {
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Messages")]
 pub struct Messages {
-    /// Types and how often each is asked for; by default as of a BIND's clients, before there were HTTPS records
+    /// Query types, and how often each is asked for. The default is from the clients of one BIND, before HTTPS records
+    /// existed
     #[arg(long, value_name = "TYPE=WEIGHT,…", value_delimiter = ',', value_parser = parse_type,
           default_value = "A=87.9,AAAA=9.0,PTR=1.9,ANY=0.8,TXT=0.27,SRV=0.08")]
     pub types: Vec<(Rtype, f64)>,
-    /// The share of clients that have EDNS; 1.4 % of a BIND's queries had it
+    /// Share of the clients that use EDNS. On one BIND, 1.4 % of the queries did
     #[arg(long, value_name = "SHARE", default_value = "1.4%", value_parser = parse_share)]
     pub edns_share: f64,
-    /// The share of clients that set DO, not above that of EDNS; 0.5 % of a PowerDNS's queries had it
+    /// Share of the clients that set DO, at most --edns-share. On one PowerDNS, 0.5 % of the queries did
     #[arg(long, value_name = "SHARE", default_value = "0.5%", value_parser = parse_share)]
     pub do_share: f64,
-    /// The UDP payload size in EDNS, in bytes (DNS Flag Day 2020)
+    /// UDP payload size in EDNS, in bytes (DNS Flag Day 2020)
     #[arg(long, value_name = "BYTES", default_value_t = 1232,
           value_parser = value_parser!(u16).range(i64::from(UDP_PAYLOAD_BYTES_MIN)..))]
     pub edns_bytes: u16,
-    /// The share of queries over TCP, each on a connection of its own; 0.012 % of a BIND's were
+    /// Share of the queries over TCP, each on its own connection. On one BIND, it was 0.012 %
     #[arg(long, value_name = "SHARE", default_value = "0.012%", value_parser = parse_share)]
     pub tcp_share: f64,
-    /// Do not ask for recursion: leave RD out, as resolvers do that ask authoritative servers
+    /// Leave RD out, as resolvers do when they ask authoritative servers
     #[arg(long)]
     pub no_recursion_desired: bool,
 }
@@ -244,16 +249,16 @@ pub struct Messages {
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Sample")]
 pub struct Sample {
-    /// Keep all queries of this share of the clients, and none of the others
+    /// Share of the clients to keep, with all their queries
     #[arg(long, value_name = "SHARE", default_value = "100%", value_parser = parse_share)]
     pub keep_share: f64,
-    /// Keep this share of the queries, whichever client's they are; a replay of that has another cache hit ratio
+    /// Share of the queries to keep, from all clients. A replay of such a stream has another cache hit ratio
     #[arg(long, value_name = "SHARE", default_value = "100%", value_parser = parse_share)]
     pub keep_queries: f64,
 }
 
 fn parse_qps(text: &str) -> Result<f64, String> {
-    parse_number(text, 0.001..=1e7, "queries a second")
+    parse_number(text, 0.001..=1e7, "queries per second")
 }
 
 fn parse_exponent(text: &str) -> Result<f64, String> {

@@ -68,14 +68,15 @@ pub fn generate(arguments: &Arguments) -> Result<Made, DatasetError> {
     if let Some(like) = &like {
         events::say(like::text(like));
     }
-    let size =
-        arguments.size().ok_or_else(|| DatasetError::Arguments("give --clients, --qps and --duration".into()))?;
+    let size = arguments
+        .size()
+        .ok_or_else(|| DatasetError::Arguments("give --clients, --qps and --duration, or --like".into()))?;
     let mut population = Population::new(&arguments, size, &table);
     while let Some(record) = population.next() {
         writer.push(record)?;
     }
     if population.clients() == 0 {
-        let wrong = "no query is due in so short a time, or kept: raise --qps, --duration or --keep-share";
+        let wrong = "no query is due in that time, or kept: raise --qps, --duration or --keep-share";
         return Err(DatasetError::Arguments(wrong.into()));
     }
     let stream = writer.finish(0, None::<[std::net::Ipv6Addr; 0]>)?;

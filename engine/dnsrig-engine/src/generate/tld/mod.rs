@@ -61,27 +61,28 @@ const CHANGED_MAX: u64 = 3;
 /// The text is written to the file in pieces of this many bytes.
 const WRITE_BYTES: usize = 1 << 20;
 
-/// Make one large signed zone of delegations, as a TLD has it.
+/// Make one large signed zone of delegations, like the zone of a TLD.
 ///
-/// A delegation has 5.45 records on average: 2.2 NS, 0.4 DS, an NSEC, an RRSIG for each DS and NSEC, and glue (0.3 A,
-/// 0.15 AAAA). 2,568,800 of them make 14 million records, the size of .ch, in a file of 1 GB. Beside those asked for
-/// there is one delegation `nic` for the name servers of the zone itself. Signatures are random bytes: nothing here is
-/// for a validator.
+/// A delegation has 5.45 records on average: 2.2 NS, 0.4 DS, one NSEC, one RRSIG for each DS and NSEC, and glue (0.3 A,
+/// 0.15 AAAA). 2,568,800 delegations make 14 million records, the size of .ch, in a file of 1 GB. One more delegation,
+/// `nic`, holds the name servers of the zone itself. The signatures are random bytes, so the zone is not for
+/// validators.
 #[derive(Debug, Clone, clap::Args)]
-#[command(after_help = "Example: a zone of a million delegations, named example:\n  \
+#[command(after_help = "Example: make the zone `example` with a million delegations:\n  \
     dnsrig generate tld --delegations 1000000 --out /tmp/tld-1m\n  \
     cat /tmp/tld-1m/dataset.json")]
 pub struct Arguments {
-    /// How many delegations
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=50_000_000))]
+    /// Number of delegations
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=50_000_000))]
     pub delegations: u64,
-    /// The name of the zone
-    #[arg(long, default_value = "example", value_parser = parse_name)]
+    /// Name of the zone
+    #[arg(long, value_name = "NAME", default_value = "example", value_parser = parse_name)]
     pub origin: String,
-    /// So many records, spread evenly, differ from those of the same zone without this: at most three a delegation
+    /// Number of records that differ from the same zone without this option. They are spread evenly, with at most three
+    /// in each delegation
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub changed: u64,
-    /// How the zone denies what does not exist
+    /// How the zone proves that a name does not exist
     #[arg(long, value_enum, default_value_t = Denial::Nsec)]
     pub denial: Denial,
     #[command(flatten)]
@@ -91,9 +92,9 @@ pub struct Arguments {
 /// How a zone denies what does not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Denial {
-    /// By names in their order (RFC 4034)
+    /// NSEC: names in their order (RFC 4034)
     Nsec,
-    /// By hashes of names (RFC 5155), without salt, further iterations (RFC 9276) and opt-out
+    /// NSEC3: hashes of names (RFC 5155), without salt or extra iterations (RFC 9276), and with opt-out
     Nsec3,
 }
 

@@ -26,50 +26,51 @@ use crate::{
     },
 };
 
-/// Write the specification of a simulated Internet, which `serve world` answers for.
+/// Write the specification of a simulated Internet, for `serve world`.
 ///
-/// The file has every field, with its default and where that comes from. The world is a function of it. Second-level
-/// zones have the names of `generate tld`: with one TLD called example, `generate clients` asks for names that exist;
-/// for other worlds, give it the names that --names-out writes.
+/// The file has every field, with its default and the source of the default. The specification alone decides what is in
+/// the world. Second-level zones have the names that `generate tld` makes. If there is one TLD called example,
+/// `generate clients` therefore asks for names that exist. For other worlds, pass it the names that --names-out writes.
 #[derive(Debug, Clone, clap::Args)]
-#[command(after_help = "Example: a million zones, of which all have a wildcard, and clients who ask for them:\n  \
+#[command(after_help = "Example: a million zones that all have a wildcard, and clients that ask for them:\n  \
     dnsrig generate world --zones 1000000 --set zones.wildcard=1.0 --out world.toml --names-out names\n  \
     dnsrig generate clients --names names --clients 1000 --qps 1000 --duration 60s --out clients.stream")]
 pub struct Arguments {
-    /// The file to make; what stands there is replaced
+    /// Specification file to make. An existing file is replaced
     #[arg(long, value_name = "FILE")]
     pub out: PathBuf,
-    /// Begin with this specification instead of the defaults
+    /// Specification to start from, instead of the defaults
     #[arg(long, value_name = "SPEC")]
     pub from: Option<PathBuf>,
-    /// How many second-level zones
+    /// Number of second-level zones
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=i64::from(ZONES_MAX)))]
     pub zones: Option<u32>,
-    /// Another seed gives other addresses, hosters and records
-    #[arg(long)]
+    /// Seed of the random numbers. Another seed gives other addresses, hosters and records
+    #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Give a field another value, such as zones.wildcard=1.0; may be given again
+    /// New value for a field, such as zones.wildcard=1.0. May be repeated
     #[arg(long, value_name = "FIELD=VALUE")]
     pub set: Vec<String>,
-    /// Have all names that this stream asks for, with the types asked; the table of them is written beside the file
+    /// Stream whose names all exist in the world, with the types that it asks for
     ///
-    /// A stream has no answers, so every name asked for exists, but for those that `generate clients` makes not to. The
-    /// table is NAME.asked.names where the file is NAME.toml.
+    /// A stream has no answers, so every name in it is assumed to exist, except for the names that `generate clients`
+    /// makes up as missing. A table of the names is written beside the specification: NAME.asked.names beside
+    /// NAME.toml.
     #[arg(long, value_name = "STREAM")]
     pub from_stream: Option<PathBuf>,
-    /// Write the names of the zones and their `www`, with TTLs and types, as `generate clients --names` reads them
+    /// File for the names of the zones and their `www`, with TTLs and types, for `generate clients --names`
     #[arg(long, value_name = "FILE")]
     pub names_out: Option<PathBuf>,
-    /// Write the names of zones with a fault to this file, and leave them out of --names-out
+    /// File for the names of zones that have a fault. --names-out then leaves them out
     #[arg(long, value_name = "FILE")]
     pub faulty_names_out: Option<PathBuf>,
-    /// Write every zone to a file in this directory, for other servers: a world that is not too large
+    /// Folder for a zone file of every zone, for other servers. Only for worlds that are not too large
     #[arg(long, value_name = "DIR")]
     pub dump: Option<PathBuf>,
-    /// The network of the servers' IPv4 addresses: it shows in the dump only
+    /// Network of the IPv4 addresses of the servers, which appear in the dump only
     #[arg(long, value_name = "NETWORK", default_value = "198.18.64.0/18", value_parser = servers::parse_ipv4)]
     pub ipv4: Prefix,
-    /// The network of the servers' IPv6 addresses: it shows in the dump only
+    /// Network of the IPv6 addresses of the servers, which appear in the dump only
     #[arg(long, value_name = "NETWORK", default_value = "2001:2:0:3::/64", value_parser = servers::parse_ipv6)]
     pub ipv6: Prefix,
 }

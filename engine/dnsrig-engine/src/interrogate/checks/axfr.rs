@@ -52,9 +52,9 @@ fn judge(survey: &Survey) -> Answer {
     };
     let outside = survey.zones.iter().filter(|known| known.transfer.counts().outside > 0).count();
     let notes = [
-        (cut, "larger than 8 MB, or not through in 8 s, and cut here"),
-        (outside, "with records outside of the zone, which BIND, Knot and NSD skip"),
-        (survey.given - tried, "not tried, as the time or the connections were used up"),
+        (cut, "larger than 8 MB, or not finished in 8 s, and cut here"),
+        (outside, "with records outside the zone, which BIND, Knot and NSD skip"),
+        (survey.given - tried, "not tried, because the time or the connections were used up"),
     ];
     let notes = notes.iter().filter(|(count, _)| *count > 0).map(|(count, note)| format!("; {count} {note}"));
     let detail = notes.fold(answer.detail.clone(), |detail, note| detail + &note);
@@ -83,7 +83,7 @@ fn judge_over_tls(exchange: &Exchange, handshake: &Handshake) -> Answer {
     } else if version != "TLSv1.3" {
         Answer::partly(format!("transfers over {version}, where RFC 9103 asks for TLSv1.3"))
     } else if alpn.is_none() {
-        Answer::yes(format!("transfers over {version}; the server passes over the ALPN that it was offered (dot)"))
+        Answer::yes(format!("transfers over {version}; the server ignores the offered ALPN (dot)"))
     } else {
         Answer::yes(format!("transfers over {version}, ALPN dot"))
     };

@@ -42,13 +42,13 @@ fn judge(usual: &Exchange, at_once: &Exchange) -> Answer {
     let pause = usual.saturating_sub(at_once);
     let answer = if pause >= PAUSE_MIN {
         Answer::yes(format!(
-            "{:.1} ms a zone; {:.1} ms if the client acknowledges at once (TCP_QUICKACK)",
+            "{:.1} ms per zone; {:.1} ms if the client acknowledges at once (TCP_QUICKACK)",
             milliseconds(usual),
             milliseconds(at_once)
         ))
         .value(format!("{:.0} ms", milliseconds(pause)))
     } else {
-        Answer::no(format!("{:.1} ms a zone on a reused connection", milliseconds(usual)))
+        Answer::no(format!("{:.1} ms per zone on a reused connection", milliseconds(usual)))
     };
     answer.with("usual_ms", milliseconds(usual)).with("acknowledged_at_once_ms", milliseconds(at_once))
 }

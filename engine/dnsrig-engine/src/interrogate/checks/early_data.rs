@@ -90,7 +90,7 @@ fn judge(permitted_bytes: u32, early: &Result<Early, CloseReason>) -> Answer {
         _ if permitted_bytes == 0 => Answer::no("its tickets permit none"),
         Ok(Early { is_accepted: true, is_answered: true, .. }) => Answer::yes("accepted, and the query in it answered"),
         Ok(Early { is_accepted: true, is_answered_then: true, .. }) => {
-            Answer::partly("accepted, but the query in it waits until another comes behind it")
+            Answer::partly("accepted, but the query in it waits until another query follows")
         }
         Ok(Early { is_accepted: true, close_reason, .. }) => {
             let why = close_reason.as_ref().map(ToString::to_string).unwrap_or_default();
@@ -115,7 +115,7 @@ mod tests {
         assert_eq!(judge(16_384, &early(true, true, true)).verdict, Verdict::Yes);
         assert_eq!(judge(16_384, &early(true, true, false)).verdict, Verdict::Partly);
         let waits = Early { is_sent: true, is_accepted: true, is_answered_then: true, ..Early::default() };
-        assert!(judge(16_384, &Ok(waits)).detail.ends_with("behind it"));
+        assert!(judge(16_384, &Ok(waits)).detail.ends_with("another query follows"));
         assert_eq!(judge(16_384, &early(true, false, false)).verdict, Verdict::No);
         assert_eq!(judge(16_384, &early(false, false, false)).verdict, Verdict::CannotTell);
         assert_eq!(judge(0, &early(false, false, false)).verdict, Verdict::No);

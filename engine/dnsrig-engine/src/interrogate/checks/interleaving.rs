@@ -21,7 +21,7 @@ fn judge(exchange: &Exchange) -> Answer {
     let (done, mixed) = (exchange.done(), exchange.interleaved());
     let several = exchange.count(|transfer| transfer.is_done() && transfer.counts().messages > 1);
     let answer = if mixed > 0 {
-        Answer::yes(format!("{mixed} of {several} transfers of several messages had those of others inside"))
+        Answer::yes(format!("{mixed} of {several} transfers of several messages had messages of others in between"))
     } else if several > 0 && done > 1 {
         Answer::no("the messages of a transfer come together")
     } else {

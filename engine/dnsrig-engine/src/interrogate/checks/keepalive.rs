@@ -1,4 +1,4 @@
-//! Whether the server tells how long it keeps an idle connection (edns-tcp-keepalive, RFC 7828).
+//! Whether the server reports how long it keeps an idle connection (edns-tcp-keepalive, RFC 7828).
 
 use std::time::Duration;
 
@@ -35,10 +35,10 @@ fn judge(exchange: &Exchange) -> Answer {
         Some((Duration::ZERO, _)) => {
             Answer::yes("asks to close the connection at once").value("0 s").with("timeout_s", 0.0)
         }
-        Some((_, timeout_s)) => Answer::yes("tells how long it keeps an idle connection")
+        Some((_, timeout_s)) => Answer::yes("reports how long it keeps an idle connection")
             .value(format!("{timeout_s:.1} s"))
             .with("timeout_s", timeout_s),
-        None => Answer::no("says nothing of it"),
+        None => Answer::no("does not report it"),
     }
 }
 

@@ -32,7 +32,7 @@ fn judge(bytes: &[usize], records: u64) -> Answer {
     let (typical, largest) = (sorted[sorted.len() / 2], bytes.iter().copied().max().unwrap_or_default());
     let records_per_message = records as f64 / bytes.len() as f64;
     let detail = format!(
-        "{typical} bytes typically, {largest} at most: {} messages of {records_per_message:.0} records on average",
+        "typically {typical} bytes, at most {largest}: {} messages of {records_per_message:.0} records on average",
         bytes.len()
     );
     let answer = if typical >= FEW_BYTES { Answer::yes(detail) } else { Answer::partly(detail) };

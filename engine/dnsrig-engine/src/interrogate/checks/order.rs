@@ -26,14 +26,14 @@ fn judge(small: &Exchange, mixed: Option<&Exchange>) -> Answer {
     let (done, early): (usize, usize) = (all().map(Exchange::done).sum(), all().map(Exchange::out_of_order).sum());
     let answer = if early > 0 {
         Answer::no(format!(
-            "{early} of {done} transfers ended before one that was asked for earlier: tell by message id"
+            "{early} of {done} transfers ended before one that was asked for earlier: match answers by message id"
         ))
         .value("out-of-order")
     } else if mixed.is_some_and(|mixed| mixed.done() > 1) {
-        Answer::yes("in the order of the queries, also behind a large zone").value("in-order")
+        Answer::yes("in the order of the queries, also after a large zone").value("in-order")
     } else if small.done() > 1 {
         Answer {
-            detail: "in order as far as small zones tell; ".to_owned() + &no_large_zone().detail,
+            detail: "in order, as far as small zones show; ".to_owned() + &no_large_zone().detail,
             ..no_large_zone()
         }
     } else {

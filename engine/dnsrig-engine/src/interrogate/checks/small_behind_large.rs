@@ -41,7 +41,7 @@ fn judge(exchange: &Exchange, large: usize) -> Answer {
     } else if early == small_ends.len() {
         Answer::no("small zones overtake large ones")
     } else {
-        Answer::partly(format!("{early} of {} small zones came before the large ones were through", small_ends.len()))
+        Answer::partly(format!("{early} of {} small zones came before the large ones were finished", small_ends.len()))
     };
     answer
         .with("small", small_ends.len())

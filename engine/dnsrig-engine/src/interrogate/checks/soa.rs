@@ -27,7 +27,7 @@ fn judge(exchange: &Exchange) -> Answer {
         exchange.done() == 2 || (exchange.transfers.len() == 2 && exchange.is_served() && exchange.goes_on());
     let answer = match (is_answered, is_followed) {
         (true, true) => Answer::yes("answers, and transfers the zone on the same connection"),
-        (true, false) => Answer::partly(format!("answers, but no transfer behind it: {}", exchange.complaint())),
+        (true, false) => Answer::partly(format!("answers, but no transfer after it: {}", exchange.complaint())),
         _ => Answer::no(exchange.complaint()),
     };
     with_counts(answer, exchange)

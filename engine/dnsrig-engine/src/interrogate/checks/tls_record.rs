@@ -66,10 +66,10 @@ fn judge(came: &Came) -> Answer {
         Answer::yes(format!("all {asked} answered"))
     } else if *close_reason == Some(CloseReason::TimedOut) {
         let then = match after_another - at_first {
-            0 => "another query behind them changed nothing".to_owned(),
-            more => format!("{more} more when another query came behind them"),
+            0 => "another query after them changed nothing".to_owned(),
+            more => format!("{more} more when another query followed"),
         };
-        Answer::no(format!("stalls: {at_first} of {asked} answered within 2 s; {then}: send one a record"))
+        Answer::no(format!("stalls: {at_first} of {asked} answered within 2 s; {then}: send one per record"))
     } else {
         let why = close_reason.as_ref().map(ToString::to_string).unwrap_or_default();
         Answer::partly(format!("{at_first} of {asked} answered, then: {why}"))

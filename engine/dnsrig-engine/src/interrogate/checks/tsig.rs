@@ -36,7 +36,7 @@ fn judge(signed: &Exchange, unsigned: &Exchange) -> Answer {
     let answer = match (signed.is_served(), unsigned.is_served()) {
         (true, false) => Answer::yes(format!("signed, and every signature right; unsigned: {}", word(unsigned))),
         (true, true) => Answer::yes("signed, and every signature right; unsigned transfers are served as well"),
-        (false, _) => Answer::no(format!("the answer to a signed query is no good: {}", word(signed))),
+        (false, _) => Answer::no(format!("the answer to a signed query is not valid: {}", word(signed))),
     };
     answer.with("signed", word(signed)).with("unsigned", word(unsigned))
 }

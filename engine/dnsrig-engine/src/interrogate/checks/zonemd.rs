@@ -25,7 +25,7 @@ fn judge(digests: &[Outcome]) -> Answer {
         (0, 0) => Answer::no(format!("none of {zones} zones has a digest that can be checked")),
         (_, 0) if right == zones => Answer::yes(format!("all of {zones} zones, and each is right")),
         (_, 0) => Answer::partly(format!("{right} of {zones} zones, and each is right")),
-        _ => Answer::partly(format!("{right} of {zones} zones have one that is right, {wrong} one that is wrong")),
+        _ => Answer::partly(format!("{right} of {zones} zones have a right one, {wrong} a wrong one")),
     };
     answer.with("zones", zones).with("right", right).with("wrong", wrong)
 }

@@ -23,50 +23,51 @@ const PEAK: f64 = 4.0;
 /// Which port of the pool a query leaves by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum PortChoice {
-    /// The next one for each query, as most clients do.
+    /// The next port for each query, as most clients do
     Fresh,
-    /// The same for all queries of a client.
+    /// The same port for all queries of a client
     Kept,
 }
 
 /// What becomes of queries that clients had sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Retransmissions {
-    /// Sent as they were, whether the server has answered now or not.
+    /// Sent as they were, whether or not the server has answered by now
     AsCaptured,
-    /// Left out.
+    /// Left out
     Off,
 }
 
-/// Put the queries of a stream on a server, each when it came and from a client of its own.
+/// Replay the queries of a stream against a server, each at its time and from its own client.
 ///
-/// With --clients-from each client of the stream has a source address of its own throughout. This host must receive
-/// what is sent to those addresses, which one command brings about: `ip route add local 198.19.0.0/16 dev lo`. On
-/// loopback nothing is needed: 127.1.0.0/16. Clients share a pool of sockets, so that many clients need few of them.
-/// Message ids are new ones, as captured ids of clients that share a socket would collide.
+/// With --clients-from, each client of the stream keeps one source address throughout. This host must receive what is
+/// sent to those addresses, which one command sets up: `ip route add local 198.19.0.0/16 dev lo`. On loopback nothing
+/// is needed: 127.1.0.0/16. Clients share a pool of sockets, so that many clients need few sockets. Message ids are
+/// new, because captured ids of clients that share a socket would collide.
 ///
-/// Over TCP and DoT a client keeps its connection until it has been idle for a while. A query whose answer is truncated
-/// is asked again over TCP, and its latency ends there; with --transport udp it counts as answered. Latencies, lateness
-/// and files are those of `load`; clients.arrow has a row a client.
+/// Over TCP and DoT, a client keeps its connection until it has been idle for a while. A query whose answer is
+/// truncated is asked again over TCP, and its latency ends there; with --transport udp, it counts as answered.
+/// Latencies, lateness and files are as for `load`; clients.arrow has a row for each client.
 ///
-/// Clients that connect in other ways are classes: --class gives a share of the clients settings of their own, and may
-/// be repeated. Hashes of the clients' numbers decide which clients these are. Its settings, with commas between them:
+/// For clients that connect in another way, define a class: --class gives a share of the clients their own settings,
+/// and may be repeated. Hashes of the client numbers decide which clients are in a class. The settings are separated by
+/// commas:
 ///
-/// share=20%: so many of the clients; needed.
+/// share=20%: share of the clients. Required.
 ///
 /// transport=dot: as-captured, udp, tcp or dot.
 ///
-/// idle=30s: close a connection after so long without a query.
+/// idle=30s: time without a query after which a connection is closed.
 ///
-/// reuse=no: each query has a connection of its own.
+/// reuse=no: each query has its own connection.
 ///
 /// resumption=no: a full TLS handshake for every connection. Otherwise a client resumes its own sessions, as hosts do.
 ///
-/// early-data=yes: with a resumed session, queries go before the handshake is done (0-RTT, RFC 8446 §2.3) if the
-/// server's ticket permits it. What the server does not take so is sent again after the handshake.
+/// early-data=yes: with a resumed session, queries are sent before the handshake is done (0-RTT, RFC 8446 §2.3) if the
+/// ticket of the server permits it. What the server does not accept in this way is sent again after the handshake.
 ///
-/// What a class leaves out is as with all other clients, whose settings are --transport and --idle-timeout,
-/// connections that are reused, sessions that are resumed, and no early data. The summary tells of each class.
+/// What a class leaves out is as for all other clients: --transport and --idle-timeout apply, connections are reused,
+/// sessions are resumed, and there is no early data. The summary reports each class.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     dnsrig replay play clients.stream --server 127.0.0.1:5300 --clients-from 127.1.0.0/16\n  \
@@ -74,60 +75,60 @@ pub enum Retransmissions {
     dnsrig replay play clients.stream --server 198.18.0.2 --clients-from 198.19.0.0/16 \\\n    \
     --class share=20%,transport=dot,idle=30s,early-data=yes --class share=5%,transport=tcp,reuse=no")]
 pub struct Arguments {
-    /// The stream, as `replay prepare` writes it
+    /// Stream to replay, as `replay prepare` writes it
     pub stream: PathBuf,
-    /// The server: an IP address and perhaps a port [default port: 53]
+    /// Server to load: an IP address and optionally a port [default port: 53]
     #[arg(long, value_name = "ADDRESS[:PORT]", value_parser = target::parse_endpoint)]
     server: Endpoint,
 
-    /// How queries travel
+    /// Transport of the queries
     #[arg(long, value_enum, default_value = "as-captured")]
     pub transport: TransportChoice,
-    /// The port of the server for DNS over TLS
+    /// Port of the server for DNS over TLS
     #[arg(long, value_name = "PORT", default_value_t = 853)]
     dot_port: u16,
 
-    /// Go through the stream so many times as fast [default: 1]
+    /// Speed of the replay: 2 is twice as fast as the stream [default: 1]
     #[arg(long, value_name = "FACTOR", value_parser = parse_speed, help_heading = "When")]
     speed: Option<f64>,
-    /// Send for so long at most [default: the whole stream]
+    /// Highest duration of the sending [default: the whole stream]
     #[arg(long, value_name = "TIME", value_parser = duration(DURATIONS), help_heading = "When")]
     pub duration: Option<Duration>,
-    /// Give a query up after so long
+    /// Time after which a query without an answer is given up
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = duration(TIMEOUTS), help_heading = "When")]
     pub timeout: Duration,
-    /// Queries that clients had sent again
+    /// What happens to queries that clients had sent again
     #[arg(long, value_enum, default_value = "as-captured", help_heading = "When")]
     pub retransmissions: Retransmissions,
 
-    /// Give each client an address of this prefix [default: all send from this host's own]
+    /// Prefix from which each client gets a source address [default: all send from the address of this host]
     #[arg(long, value_name = "PREFIX", value_parser = prefix::parse, help_heading = "Clients")]
     pub clients_from: Option<Prefix>,
-    /// The number of UDP sockets that clients share, each with a port
+    /// Number of UDP sockets that clients share, each with its own port
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=16_384), help_heading = "Clients")]
     pub ports: u32,
-    /// Which of these ports a query leaves by
+    /// Choice of the port that a query is sent from
     #[arg(long = "source-port", alias = "port", value_enum, default_value = "fresh", help_heading = "Clients")]
     pub port: PortChoice,
 
-    /// So many connections over TCP, and as many over DoT, may be open at a time; one client more closes the one that
-    /// was used longest ago
+    /// Highest number of connections that are open at a time, over TCP and over DoT each. One client more closes the
+    /// connection that was used longest ago
     #[arg(long, value_name = "N", default_value_t = 2_048, value_parser = clap::value_parser!(u32).range(1..=65_536), help_heading = "Clients")]
     pub connections: u32,
-    /// Close a connection after so long without a query
+    /// Time without a query after which a connection is closed
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration(DURATIONS), help_heading = "Clients")]
     pub idle_timeout: Duration,
-    /// Give a share of the clients settings of their own, such as share=20%,transport=dot,idle=30s; may be repeated
+    /// Settings for a share of the clients, such as share=20%,transport=dot,idle=30s. May be repeated
     #[arg(long = "class", value_name = "SETTINGS", value_parser = classes::parse, help_heading = "Clients")]
     classes: Vec<classes::Asked>,
-    /// Another seed puts other clients into the classes
+    /// Seed that decides which clients are in the classes
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Clients")]
     pub class_seed: u64,
 
-    /// Threads, each on a CPU of its own if there are as many; clients and ports are shared among them
+    /// Number of threads, each on its own CPU if there are enough. Clients and ports are shared among them
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64), help_heading = "Instrument")]
     pub threads: u32,
-    /// Write latency.hlog, intervals.arrow, clients.arrow, answers.arrow and summary.json to this folder
+    /// Existing folder for latency.hlog, intervals.arrow, clients.arrow, answers.arrow and summary.json
     #[arg(long, value_name = "DIR", help_heading = "Instrument")]
     pub out: Option<PathBuf>,
     #[command(flatten)]
@@ -202,7 +203,7 @@ impl Arguments {
         let mean_qps = self.mean_qps(header);
         if authority == Authority::Vouched && self.speed.is_none() && mean_qps > RATE_VOUCHED_QPS {
             return wrong(format!(
-                "the stream has {mean_qps:.0} queries a second; to put more than {RATE_VOUCHED_QPS} on a foreign server, name \
+                "the stream has {mean_qps:.0} queries per second: to send more than {RATE_VOUCHED_QPS} to a server outside the rig, give \
                  --speed"
             ));
         }
@@ -210,17 +211,17 @@ impl Arguments {
         let (server, clients) = (self.server.address, self.instrument.segment.clients(header.clients));
         if !prefix.is_family_of(server) {
             return wrong(format!(
-                "--clients-from {prefix} and {server} are of different families: name a prefix of the server's family"
+                "--clients-from {prefix} and {server} are of different address families: give a prefix of the server's family"
             ));
         }
         if prefix.contains(server) {
             return wrong(format!(
-                "the server {server} is within --clients-from {prefix}: name addresses that nobody has"
+                "the server {server} is within --clients-from {prefix}: give a prefix that nobody uses"
             ));
         }
         if prefix.clients() < clients {
             let length = prefix.length_for(clients);
-            return wrong(format!("--clients-from {prefix} is too small for {clients} clients: name a /{length}"));
+            return wrong(format!("--clients-from {prefix} is too small for {clients} clients: give a /{length}"));
         }
         Ok(())
     }

@@ -85,13 +85,13 @@ impl Asked {
 /// All classes: first that of the clients which no other class has, whose settings are those of `rest`.
 pub fn all(asked: &[Asked], rest: &Class) -> Result<Vec<Class>, LoadError> {
     if asked.len() >= CLASSES_MAX {
-        return Err(LoadError::Arguments(format!("--class may be given {} times at most", CLASSES_MAX - 1)));
+        return Err(LoadError::Arguments(format!("--class may be given at most {} times", CLASSES_MAX - 1)));
     }
     let taken: f64 = asked.iter().filter_map(|class| class.share).sum();
     // Such as 0.1 + 0.2 + 0.7, which floating point makes a little more than 1.
     if taken > 1.0 + 1e-9 {
         return Err(LoadError::Arguments(format!(
-            "the shares of --class are {} % of the clients together: lower them to 100 % at most",
+            "the shares of --class are {} % of the clients together: lower them to at most 100 %",
             (taken * 1e6).round() / 1e4
         )));
     }
@@ -130,25 +130,25 @@ fn check(class: &Asked) -> Result<(), String> {
     let has_tls = !matches!(transport, Some(TransportChoice::Udp | TransportChoice::Tcp));
     let is_asked_for = |setting: Option<bool>| setting == Some(true);
     if is_asked_for(early_data) && resumption == Some(false) {
-        return wrong("early data goes with a resumed session: leave out resumption=no");
+        return wrong("early data needs a resumed session: leave resumption=no out");
     }
     if !has_tls && (is_asked_for(early_data) || is_asked_for(resumption)) {
-        return wrong("sessions and early data are TLS's: say transport=dot as well");
+        return wrong("sessions and early data need TLS: add transport=dot");
     }
     if transport == Some(TransportChoice::Udp) && (idle_timeout_s.is_some() || reuse.is_some()) {
-        return wrong("transport=udp has no connections: leave out idle and reuse");
+        return wrong("transport=udp has no connections: leave idle and reuse out");
     }
     Ok(())
 }
 
 fn unknown(setting: &str) -> String {
     format!(
-        "`{setting}` is no setting of a class: these are share, transport, idle, reuse, resumption, early-data, each =VALUE"
+        "`{setting}` is not a setting of a class. The settings are share, transport, idle, reuse, resumption, early-data, each =VALUE"
     )
 }
 
 fn parse_transport(text: &str) -> Result<TransportChoice, String> {
-    clap::ValueEnum::from_str(text, false).map_err(|_| "expected as-captured, udp, tcp or dot behind transport=".into())
+    clap::ValueEnum::from_str(text, false).map_err(|_| "expected as-captured, udp, tcp or dot after transport=".into())
 }
 
 fn parse_idle(text: &str) -> Result<f64, String> {
@@ -159,7 +159,7 @@ fn parse_yes(key: &str, text: &str) -> Result<bool, String> {
     match text {
         "yes" => Ok(true),
         "no" => Ok(false),
-        _ => Err(format!("expected yes or no behind {key}=")),
+        _ => Err(format!("expected yes or no after {key}=")),
     }
 }
 
@@ -205,16 +205,16 @@ mod tests {
     #[test]
     fn what_has_no_meaning_is_told() {
         for (text, told) in [
-            ("", "no setting"),
-            ("share", "no setting"),
-            ("share=20%,tls=yes", "`tls=yes` is no setting"),
+            ("", "not a setting"),
+            ("share", "not a setting"),
+            ("share=20%,tls=yes", "`tls=yes` is not a setting"),
             ("transport=dot", "needs a share"),
             ("share=0%", "needs a share"),
             ("share=101%", "from 0% to 100%"),
             ("share=1%,share=2%", "given twice"),
             ("share=1%,transport=doq", "udp, tcp or dot"),
             ("share=1%,idle=30", "write 30s or 30ms"),
-            ("share=1%,reuse=1", "yes or no behind reuse="),
+            ("share=1%,reuse=1", "yes or no after reuse="),
             ("share=1%,early-data=yes,resumption=no", "resumed session"),
             ("share=1%,early-data=yes,transport=tcp", "transport=dot"),
             ("share=1%,resumption=yes,transport=udp", "transport=dot"),

@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// The positions that are drawn unless asked otherwise: a second of them at a million queries a second.
+/// The positions that are drawn unless asked otherwise: a second of them at a million queries per second.
 const SEQUENCE_DEFAULT: u32 = 1 << 20;
 
 /// The UDP payload size that avoids fragments on any usual path (DNS Flag Day 2020; RFC 9715 appendix A).
@@ -24,58 +24,60 @@ const EDNS_DEFAULT: u16 = 1232;
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Queries", group = clap::ArgGroup::new("questions").required(true).args(["queries", "zones"]))]
 pub struct QueryArguments {
-    /// Ask what stands in this file, in dnsperf's format: a name and a type a line; - is standard input
+    /// File with the queries in dnsperf's format: a name and a type per line. - is standard input
     ///
-    /// Lines are asked in order, and from the beginning after the last. Empty lines and lines that begin with ; or #
-    /// are ignored. A name is absolute with a final dot or without; a type is a mnemonic or TYPE and a number.
+    /// Queries are sent in the order of the lines, and start again at the first line after the last. Empty lines and
+    /// lines that begin with ; or # are ignored. A name is absolute with or without a final dot. A type is a mnemonic,
+    /// or TYPE and a number.
     #[arg(long, value_name = "FILE")]
     pub queries: Option<PathBuf>,
-    /// Ask for names in the zones of this list, such as the zones.list that `generate` makes
+    /// File with a list of zones to query, such as the zones.list that `dnsrig generate` makes
     ///
-    /// A zone a line; what stands behind a TAB is ignored. If dataset.json lies beside the list, the names in the zones
-    /// are known: those of `generate zones` that have the type, or the delegations of `generate tld`, whose answers are
-    /// referrals. Otherwise the apex of each zone is asked for.
+    /// The list has one zone per line; text after a TAB is ignored. If dataset.json is beside the list, the names in
+    /// the zones are known: for `generate zones` the names that have the type are asked for, for `generate tld` the
+    /// delegations, whose answers are referrals. Otherwise the apex of each zone is asked for.
     #[arg(long = "zone-list", alias = "zones", value_name = "FILE")]
     pub zones: Option<PathBuf>,
-    /// The types to ask for, in turn; one that stands there twice is asked for twice as often
+    /// Types to ask for, in turn. A type that is listed twice is asked for twice as often
     ///
-    /// A type that a zone does not have is asked for at its apex, for an answer without data.
+    /// If a zone does not have a type, it is asked for at the apex, and the answer has no data.
     #[arg(long, value_name = "TYPE,…", value_delimiter = ',', default_value = "A", conflicts_with = "queries",
           value_parser = clap::builder::StringValueParser::new().try_map(|name| text::parse_type(name.as_bytes())))]
     pub types: Vec<Rtype>,
-    /// How often each zone is asked for, or each delegation: uniform, or zipf, that of rank k in proportion to 1 / k^S
+    /// How often each zone or delegation is asked for: uniform, or zipf, which asks for rank k in proportion to 1 / k^S
     ///
-    /// S is 1 unless given, and may be from 0 (uniform) to 5. Popular zones are spread evenly over the list.
+    /// S is 1 unless you give it, and can be from 0 (uniform) to 5. Popular zones are spread evenly over the list.
     #[arg(long, value_name = "uniform|zipf[:S]", default_value = "uniform", conflicts_with = "queries")]
     pub popularity: Popularity,
-    /// The share of names that do not exist, such as 0.1 or 10%: a random label below the zone, for NXDOMAIN
+    /// Share of names that do not exist, such as 0.1 or 10%: a random label below the zone, for NXDOMAIN
     #[arg(long, value_name = "SHARE", default_value = "0", conflicts_with = "queries", value_parser = parse_share)]
     pub missing: f64,
-    /// How many queries are drawn from the zones; they are asked again from the first after the last
+    /// Number of queries that are drawn from the zones. After the last, they are sent again from the first
     #[arg(long, value_name = "N", default_value_t = SEQUENCE_DEFAULT, conflicts_with = "queries",
           value_parser = clap::value_parser!(u32).range(1..=QUERIES_MAX as i64))]
     pub sequence: u32,
-    /// Another seed gives other queries and sending times of the same kind
-    #[arg(long, default_value_t = 1)]
+    /// Seed of the random numbers. Another seed gives other queries and sending times of the same kind
+    #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// The EDNS UDP payload size, in bytes, from 512 on; 0: no EDNS, which is what dnsperf does unless told
+    /// UDP payload size in EDNS, in bytes, from 512. 0 sends no EDNS, which is the default of dnsperf
     #[arg(long, value_name = "BYTES", default_value_t = EDNS_DEFAULT, value_parser = parse_edns)]
     pub edns: u16,
     /// Ask for DNSSEC records: set DO in EDNS
     #[arg(long)]
     pub dnssec_ok: bool,
-    /// Ask for recursion: set RD, for resolvers; dnsperf always does
+    /// Ask for recursion: set RD. Use it for resolvers; dnsperf always sets RD
     #[arg(long)]
     pub recursion_desired: bool,
-    /// Sign each query with this TSIG key: hmac-sha256, -sha512, -sha384 or -sha1, its name, its secret in base64
+    /// TSIG key that each query is signed with: hmac-sha256, -sha512, -sha384 or -sha1, then the name, then the secret
+    /// in base64
     ///
-    /// Other users of this machine can see the secret in the list of processes: use a key made for the test.
+    /// Other users of this machine can see the secret in the list of processes: use a key that is made for the test.
     /// Signatures of answers are not checked.
     #[arg(long, value_name = "ALGORITHM:NAME:SECRET", value_parser = clap::builder::StringValueParser::new().map(KeyText))]
     pub tsig: Option<KeyText>,
 }
 
-/// A key as it stands on the command line; it is not to be printed.
+/// A key as given on the command line. It must not be printed.
 #[derive(Clone)]
 pub struct KeyText(String);
 
@@ -92,7 +94,7 @@ impl QueryArguments {
         match (&self.queries, &self.zones) {
             (Some(path), None) => file::read(path, options),
             (None, Some(list)) => generated::prepare(list, &self.plan(), options),
-            _ => Err(QueryError::Arguments("exactly one of --queries and --zone-list must be given")),
+            _ => Err(QueryError::Arguments("give exactly one of --queries and --zone-list")),
         }
     }
 
@@ -108,7 +110,7 @@ impl QueryArguments {
 
     fn options(&self) -> Result<Options, QueryError> {
         let edns = match (self.edns, self.dnssec_ok) {
-            (0, true) => return Err(QueryError::Arguments("--dnssec-ok needs EDNS, which --edns 0 switches off")),
+            (0, true) => return Err(QueryError::Arguments("--dnssec-ok needs EDNS, but --edns 0 switches it off")),
             (0, false) => None,
             (udp_payload_bytes, dnssec_ok) => Some(Edns { udp_payload_bytes, dnssec_ok }),
         };

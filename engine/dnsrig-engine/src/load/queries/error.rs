@@ -14,7 +14,7 @@ pub enum QueryError {
     #[error("{}, line {line}: {reason}", path.display())]
     Line { path: PathBuf, line: usize, reason: String },
     /// There is nothing to ask.
-    #[error("{} holds no query", .0.display())]
+    #[error("{} contains no query", .0.display())]
     Empty(PathBuf),
     /// The list of zones could not be used.
     #[error(transparent)]
@@ -33,7 +33,7 @@ pub enum QueryError {
 impl Advice for QueryError {
     fn hint(&self) -> String {
         match self {
-            QueryError::Read(..) => "--queries takes a file, or - for standard input".into(),
+            QueryError::Read(..) => "give --queries a readable file, or - for standard input".into(),
             QueryError::Line { .. } | QueryError::Empty(_) => {
                 "--queries takes a query a line, a name and a type, such as `www.example A`; lines that begin with ; or \
                  # are comments"

@@ -74,7 +74,7 @@ fn parse_line(builder: &mut Builder, types: &mut Types, line: &[u8]) -> Result<(
     refuse_other_lists(&text::show(name))?;
     if qtype.is_empty() {
         return Err(format!(
-            "no type after the name `{}`: a line is a name and a type. A list of names alone is for --zone-list",
+            "no type after the name `{}`: a line needs a name and a type. For a list of names alone, use --zone-list",
             text::show(name)
         ));
     }

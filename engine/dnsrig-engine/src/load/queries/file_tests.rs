@@ -45,7 +45,7 @@ fn equal_lines_stay_apart_and_the_order_begins_anew() {
 fn an_unreadable_line_is_named() {
     assert_eq!(
         fault(b"a A\nb\n"),
-        "file, line 2: no type after the name `b`: a line is a name and a type. A list of names alone is for --zone-list"
+        "file, line 2: no type after the name `b`: a line needs a name and a type. For a list of names alone, use --zone-list"
     );
     assert_eq!(fault(b"\n\na B"), "file, line 3: `B` is no type, such as A, HTTPS or TYPE65");
     assert_eq!(fault(b"a A IN"), "file, line 1: `IN` after the type: a line is a name and a type");
@@ -60,7 +60,7 @@ fn what_other_tools_read_is_refused_with_what_does_it_here() {
     assert!(fault(b"a A D\n").ends_with("To ask for DNSSEC records use --dnssec-ok, which is for all queries"));
     assert!(fault(b"a A E\n").contains("unless --edns is 0"));
     for decorated in ["http://a.example/ A\n", "a.example, A\n", "\"a.example\" A\n"] {
-        assert!(fault(decorated.as_bytes()).contains("such as with `"), "{decorated}");
+        assert!(fault(decorated.as_bytes()).contains("for example with `"), "{decorated}");
     }
     for ranked in ["1,a.example\n", "1,a.example A\n"] {
         assert!(fault(ranked.as_bytes()).contains("`1,a.example` is a rank and a name"), "{ranked}");
@@ -99,7 +99,7 @@ fn a_line_has_a_limit() {
 
 #[test]
 fn nothing_to_ask_is_an_error() {
-    assert_eq!(fault(b"; nothing\n\n"), "file holds no query");
+    assert_eq!(fault(b"; nothing\n\n"), "file contains no query");
     assert!(matches!(read(Path::new("/"), Options::default()), Err(QueryError::Read(..))));
     assert!(matches!(read(Path::new("/nonexistent"), Options::default()), Err(QueryError::Read(..))));
 }

@@ -10,9 +10,9 @@ use crate::{base::failure::Advice, net::tcp_info};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Close {
-    /// RST: leaves no TIME_WAIT on either side, so that ports do not run out.
+    /// RST: leaves no TIME_WAIT on either side, so that ports do not run out
     Rst,
-    /// FIN, as clients do: the side that closes first keeps the port for 60 s in TIME_WAIT.
+    /// FIN, as clients do: the side that closes first keeps the port in TIME_WAIT for 60 s
     #[default]
     Fin,
 }
@@ -61,7 +61,7 @@ pub enum OptionsError {
     #[error("not allowed to use the congestion control {0:?}")]
     CongestionForbidden(String),
     /// Out of the range that the kernel takes.
-    #[error("this kernel takes no MSS of {0} bytes")]
+    #[error("this kernel does not accept an MSS of {0} bytes")]
     Mss(u32),
     /// Another socket cannot be made or set up.
     #[error("cannot set up a TCP socket: {0}")]
@@ -77,7 +77,7 @@ impl Advice for OptionsError {
             OptionsError::CongestionForbidden(_) => {
                 "run it as root, or add it to net.ipv4.tcp_allowed_congestion_control".into()
             }
-            OptionsError::Mss(_) => "give one from 88 to 32767".into(),
+            OptionsError::Mss(_) => "give --mss a value from 88 to 32767".into(),
             OptionsError::Socket(_) => "see the limits of this process (ulimit -n)".into(),
         }
     }

@@ -12,12 +12,12 @@ use crate::base::failure::Failure;
 /// Whose certificate is accepted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Verify {
-    /// Anyone's: opportunistic TLS
+    /// Any: opportunistic TLS
     #[default]
     None,
-    /// One that an authority of --ca signed
+    /// Certificates that an authority of --ca signed
     Ca,
-    /// One with the key of --pin
+    /// Certificates with the key of --pin
     Pin,
 }
 
@@ -25,22 +25,22 @@ pub enum Verify {
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub struct TlsArguments {
-    /// Whose certificate is accepted
+    /// Which certificates are accepted
     #[arg(long, value_enum, default_value = "none", help_heading = "TLS")]
     pub verify: Verify,
-    /// With --verify ca: authorities that are trusted (PEM)
+    /// With --verify ca: file with the trusted authorities (PEM)
     #[arg(long, value_name = "PEM", required_if_eq("verify", "ca"), help_heading = "TLS")]
     pub ca: Option<PathBuf>,
-    /// The name in the primary's certificate, if it is not its address
+    /// Name in the primary's certificate, if it is not the address
     #[arg(long, value_name = "NAME", help_heading = "TLS")]
     pub server_name: Option<String>,
-    /// With --verify pin: SHA-256 of the key that the certificate has (SubjectPublicKeyInfo), in base64
+    /// With --verify pin: SHA-256 of the public key in the certificate (SubjectPublicKeyInfo), in base64
     #[arg(long = "pin", value_name = "BASE64", required_if_eq("verify", "pin"), help_heading = "TLS")]
     pub pins: Vec<String>,
-    /// A certificate to show to the primary (PEM), with --key
+    /// File with the certificate that is shown to the primary (PEM). Needs --key
     #[arg(long, value_name = "PEM", requires = "key", help_heading = "TLS")]
     pub certificate: Option<PathBuf>,
-    /// Its private key (PEM)
+    /// File with the private key of --certificate (PEM)
     #[arg(long, value_name = "PEM", requires = "certificate", help_heading = "TLS")]
     pub key: Option<PathBuf>,
 }

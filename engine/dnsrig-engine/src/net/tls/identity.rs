@@ -56,8 +56,8 @@ pub enum TlsError {
 impl Advice for TlsError {
     fn hint(&self) -> String {
         match self {
-            TlsError::Make(_) => "give one with --certificate and --key".into(),
-            _ => "give PEM files that belong together, and the certificate itself before those above it".into(),
+            TlsError::Make(_) => "give a certificate with --certificate and --key".into(),
+            _ => "give PEM files that belong together, with the server's own certificate first".into(),
         }
     }
 

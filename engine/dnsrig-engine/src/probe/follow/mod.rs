@@ -35,35 +35,36 @@ use core::{Core, State};
 /// Questions a second to a foreign target that the user vouches for, at most.
 const RATE_VOUCHED_MAX: u32 = 100;
 
-/// Follow zones on a server: when does its answer change?
+/// Follow zones on a server: record each time that its answer changes.
 ///
-/// Asks for the SOA of each zone over UDP, in turn and at a constant rate, until it is told to end. A row is written
-/// for the first answer and for each one that differs from the one before: the zone is served with another serial, is
-/// served no more (REFUSED, NXDOMAIN, SERVFAIL, not authoritative), or is served again. Two times bracket the moment:
-/// before_ns, when the last question was sent that was answered as before, and seen_ns, when the new answer came. They
-/// are about zones / rate apart. The event `changed` tells, once, that a zone is not as it was first seen.
+/// `probe follow` asks for the SOA record of each zone over UDP, in turn and at a constant rate, until it is stopped.
+/// It writes a row for the first answer, and for each answer that differs from the one before: another serial, the zone
+/// is no longer served (REFUSED, NXDOMAIN, SERVFAIL, not authoritative), or it is served again. Two times bracket the
+/// moment: before_ns is when the last question was sent that still had the old answer, and seen_ns is when the new
+/// answer came. They are about zones / rate apart. The event `changed` appears once for each zone that no longer is as
+/// it was first seen.
 ///
-/// Exit codes: 130 ended (it never ends by itself), 2 bad input, 1 other errors.
+/// Exit codes: 130 stopped (it never ends on its own), 2 bad input, 1 other errors.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example: members of a catalog zone as they leave a secondary and come back:\n  \
+#[command(after_help = "Example: watch members of a catalog zone leave a secondary and come back:\n  \
     dnsrig probe follow 198.18.0.2 --zone-list members.list --rate 200 --out members.arrow")]
 pub struct Arguments {
-    /// The server: an IP address and perhaps a port
+    /// Server to ask: an IP address and optionally a port
     #[arg(value_name = "ADDRESS[:PORT]", value_parser = target::parse)]
     server: SocketAddr,
-    /// The zones: one name a line; what stands behind a TAB is ignored
+    /// File with the zones, one name per line. Text after a TAB is ignored
     #[arg(long = "zone-list", alias = "zones", value_name = "FILE")]
     zones: PathBuf,
-    /// Questions a second, over all zones; at most 100 with --i-am-authorized
+    /// Questions per second for all zones together, at most 100 with --i-am-authorized
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     rate: u32,
-    /// Write the rows to this file (Arrow IPC stream) at the end
+    /// File for the rows (Arrow IPC stream), written at the end
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
-    /// End when standard input ends
+    /// Stop when standard input ends
     #[arg(long)]
     until_eof: bool,
-    /// Confirm that this address is yours to load; not needed for loopback, nor for 198.18.0.0/15 and 2001:2::/48 where
+    /// IP address that you are allowed to load. Not needed for loopback, nor for 198.18.0.0/15 and 2001:2::/48 if
     /// packets stay on this machine
     #[arg(long, value_name = "ADDRESS")]
     i_am_authorized: Option<IpAddr>,

@@ -22,31 +22,31 @@ use crate::{
 /// is lost, the next ones would else be taken for those before them.
 const WINDOW_NS: i64 = 1_000_000_000;
 
-/// Say how a stream arrived: whether every query came, byte by byte, in which order and at which intervals.
+/// Compare a stream with what arrived: whether every query came, byte by byte, in which order and at which intervals.
 ///
-/// Capture the packets of a replay where they arrive, make a stream of the capture with `replay prepare --addresses`,
-/// and compare it with the stream that was replayed. A query is the same if it comes from the client's address, is the
-/// same message but for its id, and is at most 1 s early or late. It counts as out of order if one behind it in the
-/// stream came before it (RFC 4737 §3). Intervals are those between queries that follow each other in the stream: no
-/// two clocks are compared.
+/// Capture the packets of a replay where they arrive, make a stream from the capture with `replay prepare --addresses`,
+/// and compare it with the stream that was replayed. Two queries are the same if they come from the same client
+/// address, differ in nothing but the message id, and are at most 1 s apart. A query is out of order if one that
+/// follows it in the stream came before it (RFC 4737 §3). Intervals are between queries that follow each other in the
+/// stream, so no two clocks are compared.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  \
     tcpdump -i eth0 -s 0 -w arrived.pcap dst port 53      # during the replay, at the server\n  \
     dnsrig replay prepare arrived.pcap --addresses --out arrived.stream\n  \
     dnsrig replay compare clients.stream arrived.stream --clients-from 198.19.0.0/16")]
 pub struct Arguments {
-    /// The stream that was replayed
+    /// Stream that was replayed
     pub stream: PathBuf,
-    /// What arrived, as `replay prepare --addresses` makes it of a capture
+    /// Stream that arrived, made from a capture by `replay prepare --addresses`
     #[arg(value_name = "ARRIVED")]
     pub arrived: PathBuf,
-    /// The prefix that `replay play` gave its clients addresses of
+    /// Prefix that `replay play` gave its clients addresses from
     #[arg(long, value_name = "PREFIX", value_parser = prefix::parse)]
     pub clients_from: Prefix,
-    /// The replay went through the stream so many times as fast
+    /// Speed of the replay: 2 is twice as fast as the stream
     #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = parse_speed)]
     pub speed: f64,
-    /// The replay ended after so long [default: the whole stream]
+    /// Duration of the replay [default: the whole stream]
     #[arg(long, value_name = "TIME", value_parser = units::parse_duration)]
     pub duration: Option<Duration>,
 }

@@ -20,27 +20,27 @@ use crate::{
     replay::error::ReplayError,
 };
 
-/// Say what a stream holds: clients, types, transports, and how many queries when.
+/// Describe a stream: clients, types, transports, and how many queries it has when.
 ///
-/// A chart of the queries over time goes to standard error with the most important figures, all of them to the summary
+/// A chart of the queries over time and the most important figures go to standard error, and all figures to the summary
 /// on standard output. The whole stream is read twice and checked.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// The stream, as `replay prepare` makes it
+    /// Stream to describe, as `replay prepare` makes it
     #[arg(value_name = "STREAM")]
     pub stream: PathBuf,
-    /// Simulate the cache of a resolver that begins empty: how many queries it would answer, minute by minute
+    /// Simulate the cache of a resolver that starts empty: how many queries it would answer, minute by minute
     ///
-    /// TTLs are those of --names, or else of a distribution with median 255 s and mean 9,780 s (kau.se, the pages of
-    /// Alexa's list), and 300 s for the names that `generate clients` makes not to exist. A stream has no answers, so
-    /// of a captured one all names exist.
+    /// TTLs come from --names or, without it, from a distribution with median 255 s and mean 9,780 s (kau.se, the pages
+    /// of Alexa's list), and are 300 s for names that `generate clients` makes up as missing. A stream has no answers,
+    /// so all names of a captured stream are assumed to exist.
     #[arg(long)]
     pub cache: bool,
-    /// A second cache has so many entries, of which the least recently used goes first
+    /// Size of a second simulated cache, in entries. It drops the entry that was used longest ago
     #[arg(long, value_name = "N", default_value_t = 100_000, requires = "cache",
           value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
     pub cache_entries: u32,
-    /// Names with TTLs and perhaps types, as `generate clients --names-out` writes them
+    /// File with names, TTLs and optionally types, as `generate clients --names-out` writes it
     #[arg(long, value_name = "TABLE", requires = "cache")]
     pub names: Option<PathBuf>,
 }

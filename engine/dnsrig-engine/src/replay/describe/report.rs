@@ -78,7 +78,7 @@ pub fn text(summary: &Summary) -> String {
     let percent = |part: u64| format!("{:.1} %", 100.0 * part as f64 / queries.max(1) as f64);
     let seconds = duration_ns as f64 / 1e9;
     let mut lines = vec![format!(
-        "{} queries of {} clients in {seconds:.3} s: {:.0} a second, {} in the busiest one",
+        "{} queries from {} clients in {seconds:.3} s: {:.0} per second, {} in the busiest second",
         grouped(queries),
         grouped(clients),
         summary.queries_per_s,
@@ -112,14 +112,16 @@ pub fn text(summary: &Summary) -> String {
         let [half, whole] = [half.middle, whole.middle].map(|ratio| 100.0 * ratio);
         row(
             "cache",
-            format!("one that forgets nothing answers {whole:.1} %, and {half:.1} % of what half of the clients ask"),
+            format!(
+                "one that forgets nothing answers {whole:.1} %, and {half:.1} % of the queries of half of the clients"
+            ),
         );
     }
     row("EDNS", format!("{}, DO {}", percent(summary.edns), percent(summary.dnssec_ok)));
     row("RD", percent(summary.recursion_desired));
     row("sent again", percent(summary.retransmissions));
     let part_s = summary.interval_ns as f64 / 1e9;
-    row("over time", format!("{} (a column: {part_s:.3} s)", chart::columns(&summary.intervals)));
+    row("over time", format!("{} ({part_s:.3} s per column)", chart::columns(&summary.intervals)));
     row("bursts", format!("variance by mean in 10 ms {:.2}", summary.dispersion_10_ms));
     if let Some(cache) = &summary.cache {
         cache_rows(cache, &mut row);

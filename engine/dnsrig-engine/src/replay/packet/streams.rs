@@ -118,7 +118,7 @@ struct Stream {
     /// Bytes of the part are missing.
     is_cut: bool,
     messages: u64,
-    /// Segments behind a hole: their positions, when they came, and what they hold.
+    /// Segments after a hole: their positions, when they came, and what they hold.
     waiting: BTreeMap<u64, (i64, Vec<u8>)>,
     waiting_bytes: usize,
 }
@@ -265,7 +265,7 @@ impl Stream {
         }
     }
 
-    /// Keeps a segment that stands behind a hole. Of two at one place the longer one is kept.
+    /// Keeps a segment that stands after a hole. Of two at one place the longer one is kept.
     fn wait(&mut self, time_ns: i64, position: u64, payload: &[u8], counts: &mut Counts) {
         if let Some((_, before)) = self.waiting.get(&position) {
             counts.repeated += 1;
@@ -278,7 +278,7 @@ impl Stream {
         self.waiting.insert(position, (time_ns, payload.to_vec()));
     }
 
-    /// Reads those that no longer stand behind a hole.
+    /// Reads those that no longer stand after a hole.
     fn read_waiting(&mut self, counts: &mut Counts, each: &mut impl FnMut(Message)) {
         while let Some(first) = self.waiting.first_entry() {
             if *first.key() > self.position {

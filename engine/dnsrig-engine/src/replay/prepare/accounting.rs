@@ -73,7 +73,7 @@ pub struct Messages {
     pub malformed: u64,
     /// Queries of clients that are not in --keep-share.
     pub not_in_share: u64,
-    /// Queries outside of --cut.
+    /// Queries outside --cut.
     pub outside_cut: u64,
 }
 

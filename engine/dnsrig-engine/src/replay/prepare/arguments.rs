@@ -1,4 +1,4 @@
-//! What `replay prepare` is told.
+//! The command line of `replay prepare`.
 
 use std::{net::IpAddr, ops::RangeInclusive, path::PathBuf, time::Duration};
 
@@ -13,68 +13,72 @@ use crate::{
 /// How long a stretch without a query can be.
 const GAPS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(1_000_000_000);
 
-/// Make a stream of captures: the queries of a server's clients, for a replay.
+/// Make a stream from captures: the queries of a server's clients, for a replay.
 ///
-/// Reads captures of packets, keeps the queries to the server, sorts them by time, numbers the clients, and writes a
-/// stream. The summary on standard output accounts for every packet. Clients' addresses are not stored unless asked
-/// for; names, cookies and client subnets in the queries stay as they are without --anonymise.
+/// `replay prepare` reads captures of packets, keeps the queries to the server, sorts them by time, numbers the
+/// clients, and writes a stream. The summary on standard output accounts for every packet. The addresses of clients are
+/// stored only if you ask for them. Names, cookies and client subnets in the queries stay as they are unless you use
+/// --anonymise.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Captures: pcap, pcapng, dnstap or C-DNS (RFC 8618), perhaps compressed (gzip, xz, zstd, lz4); - is standard
-    /// input
+    /// Captures to read: pcap, pcapng, dnstap or C-DNS (RFC 8618), optionally compressed (gzip, xz, zstd, lz4). - is
+    /// standard input
     #[arg(required = true, value_name = "CAPTURE")]
     pub captures: Vec<PathBuf>,
-    /// The stream to make; what stands there is replaced
+    /// Stream file to make. An existing file is replaced
     #[arg(long, value_name = "STREAM")]
     pub out: PathBuf,
-    /// Keep the queries to this address; may be repeated. By default it is the busiest of the first 100,000 queries
+    /// Address of the server whose queries are kept. May be repeated [default: the busiest among the first 100,000
+    /// queries]
     #[arg(long = "server", value_name = "ADDRESS")]
     pub servers: Vec<IpAddr>,
-    /// The port of DNS; may be repeated
+    /// Port of the DNS server. May be repeated
     #[arg(long = "port", value_name = "PORT", default_values_t = [53])]
     pub ports: Vec<u16>,
-    /// Take at most about so much memory, such as 512M or 4G; what has no room waits in files beside --out
+    /// Approximate limit on memory, such as 512M or 4G. The rest is kept in files beside --out
     #[arg(long, value_name = "BYTES", default_value = "1G", value_parser = parse_bytes)]
     pub memory: u64,
-    /// Read no more from a compressed capture than so many bytes
+    /// Highest number of bytes to read from a compressed capture
     #[arg(long, value_name = "BYTES", default_value = "1T", value_parser = parse_bytes)]
     pub decompressed_max: u64,
-    /// Store the clients' addresses in the stream
+    /// Store the addresses of the clients in the stream
     #[arg(long)]
     pub addresses: bool,
-    /// Shorten every stretch without a query to so many seconds: clocks jump, and captures of several days have gaps
+    /// Longest time without a query. Longer gaps are shortened to it: clocks jump, and captures of several days have
+    /// gaps
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = duration(GAPS))]
     pub gap: Duration,
-    /// Rewrite names label by label, client subnets, cookies and padding, for a stream that is to be given away
+    /// Rewrite names label by label, client subnets, cookies and padding, so that the stream can be given away
     #[arg(long, conflicts_with = "addresses")]
     pub anonymise: bool,
-    /// Of a name with several labels, leave the last one as it is
+    /// Keep the last label of names that have several labels
     #[arg(long, requires = "anonymise")]
     pub keep_tld: bool,
-    /// Keep all queries of this share of the clients, such as 10%, and none of the others
+    /// Share of the clients to keep, with all their queries, such as 10%
     #[arg(long, value_name = "SHARE", default_value = "1", value_parser = parse_share, help_heading = OPERATIONS)]
     pub keep_share: f64,
-    /// Keep the time from FROM to TO, in seconds from the first query, such as 60..120
+    /// Time to keep, counted from the first query, such as 60s..120s
     #[arg(long, value_name = "FROM..TO", value_parser = parse_cut, help_heading = OPERATIONS)]
     pub cut: Option<(i64, i64)>,
-    /// Have so many times as many clients: each new one asks what one of the others does, at another time of the stream
+    /// Factor by which the number of clients grows. Each new client asks what one of the others does, at another time
+    /// of the stream
     #[arg(long, value_name = "TIMES", default_value_t = 1, value_parser = value_parser!(u16).range(1..=1000), help_heading = OPERATIONS)]
     pub multiply: u16,
-    /// Let time pass so many times as fast
+    /// Factor by which the time of the stream runs faster
     #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = parse_speed, help_heading = OPERATIONS)]
     pub speed: f64,
-    /// Let a share of the clients ask over another transport, such as tcp=10%; may be repeated
+    /// Share of the clients that ask over another transport, such as tcp=10%. May be repeated
     #[arg(long = "transport-share", alias = "transport", value_name = "NAME=SHARE", value_parser = parse_transport, help_heading = OPERATIONS)]
     pub transports: Vec<(Transport, f64)>,
-    /// Let a share of the clients have EDNS, such as 80%: it is added to queries without, with 1232 bytes of payload,
-    /// and taken from those of the other clients
+    /// Share of the clients that use EDNS, such as 80%. EDNS with 1232 bytes of payload is added to their queries, and
+    /// removed from the queries of the other clients
     #[arg(long = "edns-share", alias = "edns", value_name = "SHARE", value_parser = parse_share, help_heading = OPERATIONS)]
     pub edns: Option<f64>,
-    /// Let a share of the clients set DO, which needs EDNS: it is set in their queries, and cleared in all others
+    /// Share of the clients that set DO, which needs EDNS. It is set in their queries, and cleared in all others
     #[arg(long, value_name = "SHARE", value_parser = parse_share, help_heading = OPERATIONS)]
     pub do_share: Option<f64>,
-    /// Another seed chooses other clients of the same kind
-    #[arg(long, default_value_t = 1, help_heading = OPERATIONS)]
+    /// Seed of the random numbers. Another seed chooses other clients of the same kind
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = OPERATIONS)]
     pub seed: u64,
 }
 

@@ -12,7 +12,7 @@ use crate::{
     dns::stream::Transport,
 };
 
-/// Purposes of hashes, so that a client's share says nothing of its transport.
+/// Purposes of hashes, so that a client's share does not depend on its transport.
 const KEEP: u64 = 1;
 const TRANSPORT: u64 = 2;
 pub const EDNS: u64 = 3;

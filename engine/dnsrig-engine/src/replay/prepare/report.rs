@@ -64,7 +64,7 @@ pub fn text(summary: &Summary) -> String {
             (packets.read, "read"),
             (packets.datagrams, "datagrams"),
             (packets.fragments, "fragments"),
-            (packets.unknown_link, "of an unknown link layer"),
+            (packets.unknown_link, "with an unknown link layer"),
             (packets.not_ip, "not IP"),
             (packets.malformed, "malformed"),
         ],
@@ -85,8 +85,8 @@ pub fn text(summary: &Summary) -> String {
         "datagrams",
         &[
             (datagrams.udp, "messages over UDP"),
-            (datagrams.tcp_segments, "segments of TCP to a server"),
-            (datagrams.tcp_answers, "segments of TCP from one"),
+            (datagrams.tcp_segments, "TCP segments to a server"),
+            (datagrams.tcp_answers, "TCP segments from a server"),
             (datagrams.other_protocol, "neither UDP nor TCP"),
             (datagrams.other_port, "of other ports"),
             (datagrams.cut, "cut by the capture"),
@@ -100,8 +100,8 @@ pub fn text(summary: &Summary) -> String {
             (segments.used, "with messages"),
             (segments.empty, "empty"),
             (segments.repeated, "repeated"),
-            (segments.behind_hole, "behind a hole"),
-            (segments.without_begin, "without the begin of their connection"),
+            (segments.behind_hole, "after a hole"),
+            (segments.without_begin, "without the start of their connection"),
             (segments.unusable, "unusable"),
             (segments.connections, "connections"),
             (segments.messages_cut, "messages cut"),
@@ -116,15 +116,15 @@ pub fn text(summary: &Summary) -> String {
             (messages.records, "recorded"),
             (messages.kept, "queries kept"),
             (messages.answers, "answers"),
-            (messages.after_truncation, "queries over TCP for truncated answers"),
+            (messages.after_truncation, "queries over TCP after truncated answers"),
             (messages.upstream, "queries of the server itself"),
             (messages.other_server, "queries to other servers"),
-            (messages.other_operation, "of another operation than QUERY"),
+            (messages.other_operation, "with another operation than QUERY"),
             (messages.other_port, "queries to other ports"),
-            (messages.other_record, "records of something else"),
+            (messages.other_record, "records of other kinds"),
             (messages.malformed, "malformed"),
-            (messages.not_in_share, "of clients that are left out"),
-            (messages.outside_cut, "outside of --cut"),
+            (messages.not_in_share, "from clients that are left out"),
+            (messages.outside_cut, "outside --cut"),
         ],
     );
     row(
@@ -169,18 +169,18 @@ fn notes(summary: &Summary) -> Vec<String> {
             others.iter().take(3).map(|seen| format!("{} {}", seen.address, grouped(seen.queries))).collect();
         let others = if others.is_empty() { String::new() } else { format!("; others: {}", others.join(", ")) };
         found.push(format!(
-            "{} was chosen because {share:.1} % of the first {} queries went there{others}; --server says otherwise",
+            "{} was chosen because {share:.1} % of the first {} queries went there{others}. To choose another server, use --server",
             busiest.address,
             grouped(summary.queries_first)
         ));
     }
     for capture in &summary.captures {
         if let Some(ended) = &capture.ended {
-            found.push(format!("{} is {ended}; what was whole before was read", capture.path));
+            found.push(format!("{} is {ended}; everything before that was read", capture.path));
         }
         if let Some(dropped @ 1..) = capture.dropped {
             found.push(format!(
-                "{}: the capturing program dropped {} packets, as the file says, and queries may have been among them",
+                "{}: according to the file, the capturing program dropped {} packets, perhaps with queries",
                 capture.path,
                 grouped(dropped)
             ));
@@ -250,12 +250,12 @@ fn notes(summary: &Summary) -> Vec<String> {
     }
     let dns_ports = summary.unread.dns_text();
     if !dns_ports.is_empty() {
-        found.push(format!("messages on other ports look like DNS: {dns_ports}; --port names the ports that are read"));
+        found.push(format!("messages on other ports look like DNS: {dns_ports}. To read these ports, use --port"));
     }
     let counted = [
-        (summary.stream.edns_left, "queries have more than EDNS behind their question: they stayed as they were"),
-        (summary.stream.gaps, "stretches without a query were shortened to --gap: see `gaps_ns`"),
-        (summary.ledger.datagrams.cut, "datagrams were cut by the capture: take it with tcpdump -s 0"),
+        (summary.stream.edns_left, "queries have more than EDNS after their question: they are unchanged"),
+        (summary.stream.gaps, "gaps without a query were shortened to --gap: see `gaps_ns`"),
+        (summary.ledger.datagrams.cut, "datagrams were cut by the capture: capture with tcpdump -s 0"),
     ];
     for (count, sentence) in counted {
         if count > 0 {
@@ -272,18 +272,18 @@ pub fn empty_hint(summary: &Summary) -> String {
     if packets.read + messages.records == 0 {
         no_item(summary).into()
     } else if messages.outside_cut > 0 {
-        "--cut has no query: name seconds from the first query on".into()
+        "--cut contains no query: give times from the first query on, such as 60s..120s".into()
     } else if messages.not_in_share > 0 {
-        "--keep-share has no client that asked: raise it, or choose other clients with --seed".into()
+        "--keep-share contains no client that asked: raise it, or choose other clients with --seed".into()
     } else if messages.other_server > 0 {
-        "queries went to other servers than --server names: leave it out, and the busiest one is taken and named".into()
+        "queries went to other servers than --server: leave --server out to choose the busiest server".into()
     } else if messages.upstream > 0 {
-        "there are only queries of the server itself: have it write down what its clients ask, or name another --server"
+        "there are only queries of the server itself: make it record the queries of its clients, or give another --server"
             .into()
     } else if !dns_ports.is_empty() {
-        format!("messages look like DNS on other ports: name one with --port ({dns_ports})")
+        format!("messages on other ports look like DNS: give --port ({dns_ports})")
     } else if datagrams.cut > 0 {
-        "datagrams were cut by the capture: take it with tcpdump -s 0".into()
+        "datagrams were cut by the capture: capture with tcpdump -s 0".into()
     } else if messages.answers > messages.other_record {
         "there are only answers: capture both directions".into()
     } else {
@@ -295,11 +295,11 @@ pub fn empty_hint(summary: &Summary) -> String {
 fn no_item(summary: &Summary) -> &'static str {
     let is = |format: &str| summary.captures.iter().all(|capture| capture.format == format);
     if summary.captures.iter().any(|capture| capture.ended.is_some()) {
-        "the file ends or is damaged before its first packet or record: the note above says where, and why"
+        "the file ends or is damaged before its first packet or record: see the note above"
     } else if is("dnstap") || is("C-DNS") {
-        "the file has no record: has the server been asked since it writes there, and does it write client queries?"
+        "the file has no record: check that the server was asked while it wrote the file, and that it writes client queries"
     } else {
-        "the capture has no packet: tcpdump says at its end how many it captured"
+        "the capture has no packet: tcpdump prints at its end how many it captured"
     }
 }
 
@@ -310,16 +310,16 @@ fn no_message(
 ) -> String {
     let other = packets.unknown_link + packets.not_ip + datagrams.other_protocol + datagrams.other_port;
     let most = [
-        (messages.malformed, "what was there cannot be read as DNS: is it whole, and is it DNS on this --port?"),
-        (messages.other_operation, "there are only messages such as NOTIFY and UPDATE: capture what clients ask"),
         (
-            messages.other_record,
-            "the records are of other kinds than client or auth queries: have the server write these",
+            messages.malformed,
+            "the messages cannot be read as DNS: check that they are complete, and that --port carries DNS",
         ),
-        (tcp_segments.without_begin, "the connections began before the capture: begin it before clients connect"),
+        (messages.other_operation, "there are only messages such as NOTIFY and UPDATE: capture what clients ask"),
+        (messages.other_record, "the records are neither client queries nor auth queries: make the server write these"),
+        (tcp_segments.without_begin, "the connections began before the capture: start it before clients connect"),
         (
             fragments.incomplete,
-            "datagrams are incomplete, as fragments are missing: capture without a filter for ports",
+            "datagrams are incomplete, because fragments are missing: capture without a filter for ports",
         ),
     ];
     match most.into_iter().max_by_key(|(count, _)| *count) {
@@ -328,7 +328,8 @@ fn no_message(
             "packets of other kinds were not read ({unread}): capture DNS over UDP and TCP, or have the server write \
              dnstap, which also has what is encrypted"
         ),
-        _ => "the summary above says what there was instead: give a capture of what clients ask the server".into(),
+        _ => "the summary above shows what there was instead: give a capture of the queries of the server's clients"
+            .into(),
     }
 }
 

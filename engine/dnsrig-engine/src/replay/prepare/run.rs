@@ -46,7 +46,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     output::check(&[Some(&arguments.out)], &read)?;
     let captures: Vec<_> = arguments.captures.iter().map(PathBuf::as_path).collect();
     if let Some(capture) = output::given_twice(&captures) {
-        let reason = format!("{} is given twice, and so would be every query in it: name it once", capture.display());
+        let reason =
+            format!("{} is given twice, which would duplicate every query in it: give it once", capture.display());
         return Err(ReplayError::Arguments(reason).into());
     }
     // First, so that nothing is read in vain.
@@ -79,7 +80,7 @@ fn end_when_asked(stop: Stop, part: PathBuf) -> Result<(), Failure> {
 fn prepare(arguments: &Arguments, writer: StreamWriter) -> Result<Summary, ReplayError> {
     if arguments.transports.iter().map(|(_, share)| share).sum::<f64>() > 1.0 + 1e-9 {
         return Err(ReplayError::Arguments(
-            "the shares of --transport-share are together more than all clients: lower them to 100 % at most".into(),
+            "the shares of --transport-share are more than 100 % together: lower them".into(),
         ));
     }
     if let (Some(edns), Some(dnssec_ok)) = (arguments.edns, arguments.do_share)

@@ -13,25 +13,25 @@ use crate::{
 
 #[derive(Debug, clap::Args)]
 pub struct Options {
-    /// Threads [default: the CPUs that it may run on]
+    /// Number of threads [default: the number of CPUs that it may run on]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
-    /// So many connections may be open; others are closed at once
+    /// Highest number of open connections. Further ones are closed at once
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub connections_max: u32,
-    /// Close a connection on which no query was completed and no answer taken for so long
+    /// Time after which a connection is closed if no query was completed and no answer taken on it
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_delay)]
     pub idle_timeout: i64,
-    /// The certificates for TLS, the server's own first; without, one is made (ECDSA P-256)
+    /// File with the certificates for TLS, the server's own first (PEM) [default: one is made (ECDSA P-256)]
     #[arg(long, value_name = "PEM", requires = "key")]
     pub certificate: Option<PathBuf>,
-    /// The certificate's key
+    /// File with the private key of --certificate (PEM)
     #[arg(long, value_name = "PEM", requires = "certificate")]
     pub key: Option<PathBuf>,
-    /// End when standard input ends
+    /// Stop when standard input ends
     #[arg(long)]
     pub until_eof: bool,
-    /// Confirm that you may serve on this address, neither loopback nor in 198.18.0.0/15 or 2001:2::/48
+    /// Address that you are allowed to serve on, if it is neither loopback nor in 198.18.0.0/15 or 2001:2::/48
     #[arg(long, value_name = "ADDRESS")]
     pub i_am_authorized: Option<IpAddr>,
 }

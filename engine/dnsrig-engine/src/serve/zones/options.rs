@@ -21,10 +21,10 @@ use crate::{
     serve::{error::ServeError, shell},
 };
 
-/// So many secondaries are told of changes at most.
+/// Highest number of secondaries that get NOTIFY messages.
 const NOTIFIED_MAX: usize = 65_536;
 
-/// IXFR goes back so many changes of a zone, or of the catalog, unless told otherwise.
+/// Default numbers of changes of a zone, and of the catalog, that IXFR goes back.
 const ZONE_CHANGES_KEPT: u32 = 100;
 const CATALOG_CHANGES_KEPT: u32 = 10_000;
 
@@ -33,14 +33,14 @@ const CATALOG_CHANGES_KEPT: u32 = 10_000;
 enum ChangesOf {
     /// Addresses of one zone after another
     Zones,
-    /// The catalog: its members leave and come back
+    /// Members of the catalog, which leave and come back
     Catalog,
 }
 
 /// How queries come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Transport {
-    /// UDP: SOA queries, and IXFR as far as a SOA answers it
+    /// UDP: SOA queries, and IXFR if a SOA record answers it
     Udp,
     /// TCP (RFC 5936, RFC 7766)
     Tcp,
@@ -48,138 +48,139 @@ pub enum Transport {
     Xot,
 }
 
-/// Be a primary with any number of zones of any size, all computed from a seed, nothing stored.
+/// Run a primary with any number of zones of any size. All records are computed from a seed, and nothing is stored.
 ///
-/// It answers AXFR, IXFR and SOA queries, over UDP (SOA alone), TCP and TLS, and lists its zones in a catalog (RFC
-/// 9432). Zones are named as by `generate zones`, z000000.SUFFIX, z000001.SUFFIX …, and their records are of the same
-/// kinds in the same order: SOA, two NS, A and AAAA of the apex, of www, MX, A and AAAA of mail, TXT, then A of h0, h1
-/// … TTLs are an hour. Memory grows with neither the number nor the size of zones.
+/// It answers AXFR, IXFR and SOA queries over UDP (SOA only), TCP and TLS, and lists its zones in a catalog (RFC 9432).
+/// Zones are named as `generate zones` names them, z000000.SUFFIX, z000001.SUFFIX and so on, and have the same kinds of
+/// records in the same order: SOA, two NS, A and AAAA of the apex, of www, MX, A and AAAA of mail, TXT, then A of h0,
+/// h1 … The TTLs are one hour. Memory does not grow with the number or the size of zones.
 ///
-/// With --changes-per-s, one zone in turn gets a new serial and new addresses for some of its records: those with the
-/// next numbers, round and round. With --changes-of catalog, members leave the catalog and come back instead, one with
-/// each serial: the first --absent changes are removals, from then on members come back and leave alternately; zones
-/// that are not listed are still served. What a zone has at a time follows from the time alone. IXFR goes back
-/// --changes-kept serials; who asks with an older one gets the whole zone.
+/// With --changes-per-s, one zone after another gets a new serial and new addresses for some of its records, round and
+/// round. With --changes-of catalog, members leave the catalog and come back instead, one with each serial: the first
+/// --absent changes remove members, and from then on members come back and leave alternately. Zones that are not listed
+/// are still served. The content of a zone at a given time depends on the time alone. IXFR goes back --changes-kept
+/// serials; an older serial gets the whole zone.
 ///
-/// Each change of a zone is told to every --notify (RFC 1996), again each second up to five times until it is answered.
-/// Of the catalog the newest version is told, once in --notify-interval at most.
+/// Each change of a zone is sent to every --notify address (RFC 1996), and repeated each second up to five times until
+/// it is answered. For the catalog, only the newest version is sent, at most once in --notify-interval.
 ///
 /// With --changes-on-signal, changes begin with SIGUSR1 and end for good with SIGUSR2.
 ///
-/// Of queries that a connection sends while its peer reads nothing only so many are taken in; the rest waits in the
-/// socket. --concurrent-max counts a transfer from when its query is read until its last message is written.
+/// If a peer sends queries and does not read, only a limited number of its queries is read, and the rest waits in the
+/// socket. --concurrent-max counts a transfer from the time when its query is read until its last message is written.
 ///
 /// Events: `started`, `ready` (all sockets are bound), `anchor` every ten seconds, `changes-begun`, `changes-ended`
-/// (the rows are written), `summary`. It ends by a signal
-/// (SIGTERM, SIGINT, SIGHUP, SIGQUIT) or, with --until-eof, when standard input ends.
+/// (the rows are written), `summary`. It ends on a signal (SIGTERM, SIGINT, SIGHUP, SIGQUIT) or, with --until-eof, when
+/// standard input ends.
 ///
 /// Exit codes: 0 ended as asked, 2 bad input, 1 other errors.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example: a million tiny zones behind a large one, then fetch that:\n  \
+#[command(after_help = "Example: a large zone and a million tiny ones, then a transfer of the large one:\n  \
     dnsrig serve zones 127.0.0.1:5300 --count 1000000 --records 4 --large 1:10000000\n  \
     dig @127.0.0.1 -p 5300 z000000.example axfr | tail")]
 pub struct Arguments {
-    /// Where to listen: an IP address and perhaps a port, such as 198.18.0.2, 127.0.0.1:5300 or [::1]:53
+    /// Address to listen on: an IP address and optionally a port, such as 198.18.0.2, 127.0.0.1:5300 or [::1]:53
     #[arg(value_name = "ADDRESS[:PORT]", value_parser = target::parse)]
     pub address: SocketAddr,
-    /// How many zones
+    /// Number of zones
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000_000))]
     count: u32,
-    /// How many records a zone, SOA included: 2 is the smallest zone there is
+    /// Number of records in each zone, including the SOA record. The smallest zone has 2
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u64).range(2..=RECORDS_MAX))]
     records: u64,
-    /// The first N zones have so many records
+    /// Number of records in the first N zones, instead of --records
     #[arg(long, value_name = "N:RECORDS", value_parser = parse_large)]
     large: Option<(u32, u64)>,
-    /// The name below which all zones lie
+    /// Domain name that all zones are below
     #[arg(long, value_name = "NAME", default_value = "example", value_parser = parse_name)]
     suffix: String,
-    /// The name of the catalog zone [default: catalog.SUFFIX]
+    /// Name of the catalog zone [default: catalog.SUFFIX]
     #[arg(long, value_name = "NAME", value_parser = parse_name)]
     catalog: Option<String>,
-    /// The version of the catalog's schema: 2, or 1 for BIND before 9.18.3
+    /// Schema version of the catalog: 2 for RFC 9432, 1 for BIND before 9.18.3
     #[arg(long, value_enum, default_value = "2")]
     catalog_schema: Schema,
-    /// Another seed gives other addresses
+    /// Seed of the random numbers. Another seed gives other addresses
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// The serial of a zone that never changed
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    /// Serial of a zone that has never changed
+    #[arg(long, value_name = "SERIAL", default_value_t = 1)]
     serial: u32,
-    /// The refresh timer of every SOA, and a quarter of it the retry timer
+    /// Refresh timer in every SOA record. The retry timer is a quarter of it
     #[arg(long = "refresh", value_name = "TIME", default_value = "1h", value_parser = parse_refresh_s)]
     refresh_s: u32,
-    /// What to listen for
+    /// Transports to listen on
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "udp,tcp")]
     pub transport: Vec<Transport>,
-    /// The port for zone transfer over TLS
+    /// Port for zone transfer over TLS
     #[arg(long, value_name = "PORT", default_value_t = 853)]
     pub xot_port: u16,
-    /// Over TLS, ask clients for a certificate that one of these signed
+    /// Over TLS: file with authorities (PEM), one of which must have signed the certificate of a client
     #[arg(long, value_name = "PEM")]
     pub client_ca: Option<PathBuf>,
-    /// The key with which transfers have to be signed, and other queries may be: ALGORITHM:NAME:SECRET, such as
-    /// hmac-sha256:transfer:c2VjcmV0
+    /// TSIG key that transfers must be signed with, and other queries may be, such as hmac-sha256:transfer:c2VjcmV0
     #[arg(long, value_name = "ALGORITHM:NAME:SECRET")]
     tsig: Option<String>,
-    /// Sign one message in so many, beside the first and the last of a transfer (RFC 8945 allows up to 100)
+    /// Number of messages for each signature, besides the first and the last message of a transfer (RFC 8945 allows up
+    /// to 100)
     #[arg(long, value_name = "N", default_value_t = 1, requires = "tsig", value_parser = clap::value_parser!(u32).range(1..))]
     tsig_every: u32,
-    /// A message has at most so many bytes
+    /// Largest size of a message, in bytes
     #[arg(long, value_name = "N", default_value_t = 65_535, value_parser = clap::value_parser!(u16).range(512..))]
     message_bytes: u16,
-    /// And at most so many records [default: as many as fit]
+    /// Highest number of records in a message [default: as many as fit]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     records_per_message: Option<u16>,
-    /// In which order a connection's messages leave
+    /// Order in which the messages of a connection are sent
     #[arg(long, value_enum, default_value = "in-order")]
     order: Order,
-    /// So many changes a second
+    /// Changes per second
     #[arg(long, value_name = "RATE", default_value = "0", value_parser = parse_rate)]
     changes_per_s: f64,
     /// What changes
     #[arg(long, value_enum, default_value = "zones")]
     changes_of: ChangesOf,
-    /// Members of the catalog before this one, counted from 0, stay in it
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    /// Number of the first member that may leave the catalog, counted from 0
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "changes_of")]
     first_member: u32,
-    /// So many members are missing in the catalog at a time; at most half of those that may
-    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+    /// Number of members that are missing in the catalog at a time, at most half of those that may leave
+    #[arg(long, value_name = "N", default_value_t = 100, requires = "changes_of", value_parser = clap::value_parser!(u32).range(1..))]
     absent: u32,
     /// Begin changes with SIGUSR1, and end them with SIGUSR2
-    #[arg(long)]
+    #[arg(long, requires = "changes_per_s")]
     changes_on_signal: bool,
-    /// Begin them so long after the signal
+    /// Time from the signal to the first change
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = parse_delay, requires = "changes_on_signal")]
     changes_delay: i64,
-    /// So many changes of every zone that changes lie behind at the start
+    /// Number of changes that every changing zone has behind it at the start
     #[arg(long, value_name = "N", default_value_t = 0)]
     changes_before: u32,
-    /// A change replaces so many records, or as many addresses as the zone has
+    /// Number of records that a change replaces, at most the number of addresses in the zone
     #[arg(long, value_name = "N", default_value_t = 1)]
     change_records: u32,
-    /// IXFR goes back so many changes of a zone [default: 100; of the catalog 10000]
+    /// Number of changes of a zone that IXFR goes back [default: 100; 10000 for the catalog]
     #[arg(long, value_name = "N")]
     changes_kept: Option<u32>,
-    /// Whom to tell of changes (NOTIFY): may be given several times; port 53 unless given
+    /// Address that changes are sent to (NOTIFY), on port 53 unless you give another. May be repeated
     #[arg(long, value_name = "ADDRESS[:PORT]|FIRST-LAST", value_parser = parse_notified)]
     notify: Vec<Notified>,
-    /// Tell of the catalog at most once in so long
-    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = parse_delay)]
+    /// Shortest time between two NOTIFY messages for the catalog
+    #[arg(long, value_name = "TIME", default_value = "100ms", requires = "notify", value_parser = parse_delay)]
     pub notify_interval: i64,
-    /// Write a row for each change to this file (Arrow IPC stream), as `change` does
+    /// File for the rows, one for each change (Arrow IPC stream), as `change` writes them
     #[arg(long, value_name = "FILE", requires = "changes_per_s")]
     pub out: Option<PathBuf>,
-    /// So many transfers at a time on all connections; more are answered with SERVFAIL
+    /// Highest number of transfers at a time on all connections. Further ones are answered with SERVFAIL [default: no
+    /// limit]
     #[arg(long, value_name = "N")]
     concurrent_max: Option<u32>,
-    /// Something that is wrong on purpose: servfail-after=N, refused-after=N, close-after=N (transfers of a
-    /// connection), cut-after=N (messages of a transfer), slow=TIME (a message), wrong-serial, soa-different,
-    /// soa-missing, out-of-zone, tsig-missing, tsig-wrong, wrong-id, endless, truncated, serial-backwards, length-zero,
+    /// Deliberate fault. May be repeated: servfail-after=N, refused-after=N, close-after=N (transfers of a connection),
+    /// cut-after=N (messages of a transfer), slow=TIME (a message), wrong-serial, soa-different, soa-missing,
+    /// out-of-zone, tsig-missing, tsig-wrong, wrong-id, endless, truncated, serial-backwards, length-zero,
     /// compression-loop
     #[arg(long, value_name = "KIND", value_parser = faults::parse)]
     pub fault: Vec<Fault>,
-    /// Of faults that concern a transfer, have them for one zone in so many: those whose number is a multiple of N
+    /// Number N: faults that concern a transfer apply to zones whose number is a multiple of N
     #[arg(long, value_name = "N", default_value_t = 1, requires = "fault", value_parser = clap::value_parser!(u32).range(1..))]
     fault_every: u32,
     #[command(flatten)]
@@ -192,14 +193,31 @@ impl Arguments {
         self.changes_on_signal.then_some(self.changes_delay)
     }
 
+    /// Refuses options that have no effect.
+    fn check(&self) -> Result<(), ServeError> {
+        let has_tls = self.transport.contains(&Transport::Xot);
+        if !has_tls && (self.client_ca.is_some() || self.shell.certificate.is_some()) {
+            return Err(ServeError::Arguments(
+                "--client-ca and --certificate have no effect without TLS: add xot to --transport, or leave them out",
+            ));
+        }
+        if self.changes_of == ChangesOf::Catalog && self.change_records != 1 {
+            return Err(ServeError::Arguments(
+                "--change-records has no effect with --changes-of catalog: leave it out",
+            ));
+        }
+        if self.changes_of == ChangesOf::Zones && self.first_member > 0 {
+            return Err(ServeError::Arguments("--first-member has no effect without --changes-of catalog: add that"));
+        }
+        Ok(())
+    }
+
     /// The server's nature; changes begin at `start_ns`.
     pub fn primary(&self, start_ns: i64) -> Result<Primary, Failure> {
+        self.check()?;
         let key = self.tsig.as_deref().map(Signer::parse).transpose()?;
         if key.is_none() && self.fault.iter().any(|fault| matches!(fault, Fault::TsigMissing | Fault::TsigWrong)) {
-            return Err(ServeError::Arguments(
-                "faults of signatures need a key, by --tsig: without one nothing is signed",
-            )
-            .into());
+            return Err(ServeError::Arguments("faults of signatures need a key: add --tsig").into());
         }
         let cut = Cut {
             bytes_max: self.message_bytes.into(),
@@ -217,7 +235,7 @@ impl Arguments {
         })
     }
 
-    /// Whom to tell of changes, none of whom we may not send to.
+    /// Addresses that get NOTIFY messages, all of which we may send to.
     pub fn notified(&self) -> Result<Vec<SocketAddr>, Failure> {
         let mut all = Vec::new();
         for notified in &self.notify {
@@ -229,11 +247,11 @@ impl Arguments {
             }
         }
         if all.len() > NOTIFIED_MAX {
-            return Err(ServeError::Arguments("--notify names more than 65,536 addresses: name fewer").into());
+            return Err(ServeError::Arguments("--notify has more than 65,536 addresses: give fewer").into());
         }
         if all.iter().any(|one| one.is_ipv4() != self.address.is_ipv4()) {
             return Err(ServeError::Arguments(
-                "--notify names an address of another family than the server's: use a server for each family",
+                "--notify has an address of another family than the server: use a server for each address family",
             )
             .into());
         }
@@ -247,12 +265,12 @@ impl Arguments {
         let catalog = self.catalog.clone().unwrap_or_else(|| format!("catalog.{}", self.suffix));
         let (suffix, catalog) = (names::wire(&self.suffix), names::wire(&catalog));
         if names::zone_number(&catalog, &suffix).is_some() {
-            return Err(ServeError::Arguments("--catalog is the name of one of the zones: give it another one"));
+            return Err(ServeError::Arguments("--catalog is also the name of a zone: give the catalog another name"));
         }
         let churn = match self.changes_of {
             ChangesOf::Zones => None,
             ChangesOf::Catalog => Some(Churn::new(self.count, self.first_member, self.absent).ok_or(
-                ServeError::Arguments("--first-member leaves fewer than two members that could leave and come back: lower it, or raise --count"),
+                ServeError::Arguments("--first-member leaves fewer than two members that can leave and come back: lower it, or raise --count"),
             )?),
         };
         let kept = self.changes_kept.unwrap_or(if churn.is_some() { CATALOG_CHANGES_KEPT } else { ZONE_CHANGES_KEPT });

@@ -9,11 +9,11 @@ const WAIT_NS_MAX: i64 = 60_000_000_000;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Policy {
-    /// A connection for each zone, closed behind it, as BIND and PowerDNS do it
+    /// A connection for each zone, closed after it, as BIND and PowerDNS do
     One,
-    /// Connections that stay, one zone after another on each
+    /// Lasting connections, with one zone after another on each
     Reused,
-    /// Connections that stay, many zones at a time on each (RFC 5936 §4.1, RFC 9103 §6)
+    /// Lasting connections, with many zones at a time on each (RFC 5936 §4.1, RFC 9103 §6)
     #[default]
     Pipelined,
 }
@@ -22,7 +22,7 @@ pub enum Policy {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SoaFirst {
-    /// No: the zone is asked for at once
+    /// Not at all: the zone is asked for at once
     #[default]
     None,
     /// Over UDP

@@ -57,7 +57,7 @@ pub enum LikeError {
 
 impl Advice for LikeError {
     fn hint(&self) -> String {
-        "give a longer stream of more clients, or say the parameters yourself and leave --like out".into()
+        "give a longer stream with more clients, or give the parameters yourself without --like".into()
     }
 
     fn exit_code(&self) -> u8 {
