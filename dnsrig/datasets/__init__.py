@@ -10,6 +10,8 @@ A kind is a module with ``DESCRIPTION``, ``DEFAULTS`` (parameter -> default, uni
   writes,
 - ``finish(folder, version)`` (nothing by default): writes ``zones.list`` and ``dataset.json``, where the engine does
   not,
+- ``files(parameters) -> list[Path]`` (none by default): the user's files that the dataset is made of. The engine reads
+  their paths, a line each, and the dataset is keyed by what they contain,
 - ``VERSION`` (1 by default): raised when the engine makes something else of the same arguments,
 - ``of_stream(stream) -> list[str]`` and the parameter ``from_stream`` (False by default): further arguments, where the
   dataset is made from the experiment's stream.
@@ -73,7 +75,12 @@ def size(kind: str, values: Mapping[str, Scalar]) -> tuple[int, int]:
 
 
 def next_version(values: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """The parameters of the same dataset one serial later."""
+    """The parameters of the same dataset one serial later. Raises UsageError if dnsrig does not make its zones."""
+    if "serial" not in values:
+        raise UsageError(
+            "the procedure needs a second version of the zones, and this dataset has one",
+            hint='set dataset.kind = "tiny-zones" or "tld"',
+        )
     return {**values, "serial": int(values["serial"]) + 1}
 
 
@@ -85,8 +92,11 @@ def is_from_stream(values: Mapping[str, Scalar]) -> bool:
 def key_of(kind: str, values: Mapping[str, Scalar], stream: Path | None = None) -> str:
     """By what ``stream`` contains, wherever it lies."""
     module = kinds()[kind]
-    source = checksums.sha256(stream) if stream is not None else None
+    source: Any = checksums.sha256(stream) if stream is not None else None
     versions = [FORMAT_VERSION, getattr(module, "VERSION", 1)]
+    own = _files(kind, values)
+    if own:
+        values, source = {**values, "files": ""}, [(path.name, checksums.sha256(path)) for path in own]
     text = json.dumps([versions, kind, sorted(values.items()), module.arguments(values), source])
     return f"{kind}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
@@ -140,9 +150,15 @@ def _generate(kind: str, values: dict[str, Scalar], folder: Path, stream: Path |
         output = getattr(module, "output", lambda folder, values: ["--out", str(folder)])
         source = module.of_stream(stream) if stream is not None else []
         command = [str(paths.engine()), "generate", *module.arguments(values), *source, *output(made, values)]
-        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        listed = "".join(f"{path.resolve()}\n" for path in _files(kind, values))
+        result = subprocess.run(command, input=listed, capture_output=True, text=True, check=False)
         if result.returncode != 0:
             detail = result.stderr.strip() or f"exit status {result.returncode}"
             raise DnsrigError(f"the dataset {kind} could not be made: {detail}")
         if finish := getattr(module, "finish", None):
             finish(made, FORMAT_VERSION)
+
+
+def _files(kind: str, values: Mapping[str, Scalar]) -> list[Path]:
+    own = getattr(kinds()[kind], "files", None)
+    return own(values) if own else []

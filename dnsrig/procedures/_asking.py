@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from pathlib import Path
 
+from dnsrig.datasets.files import QUERIES_FILE
 from dnsrig.errors import UsageError
 
 Options = Mapping[str, int | float | str | bool]
@@ -61,11 +62,11 @@ def queries(options: Options, zones: Path, *, seed: int, recursive: bool) -> lis
     ``seed``: parts of a trial that must not ask the same missing names have different ones, for the second query of a
     name may be answered from a cache.
     """
+    own = zones.with_name(QUERIES_FILE)
+    among = [f"--popularity={options['popularity']}", f"--missing={options['missing_share']}"]
     words = [
-        f"--zones={zones}",
+        *([f"--queries={own}"] if own.exists() else [f"--zones={zones}", *among]),
         f"--seed={seed}",
-        f"--popularity={options['popularity']}",
-        f"--missing={options['missing_share']}",
         f"--edns={options['edns_bytes']}",
     ]
     return [*words, "--recursion-desired"] if recursive else words

@@ -94,6 +94,8 @@ def check(spec: TrialSpec) -> None:
             f"options.transfers: a {spec.options['serve_as']} gives no zones away here",
             hint='set serve_as = "primary", or transfers = "none"',
         )
+    if spec.dataset.kind == "files":
+        _check_own_zones(spec)
     changes = spec.options["changes"]
     if changes == "none":
         return
@@ -109,6 +111,16 @@ def check(spec: TrialSpec) -> None:
             'options.changes = "catalog" changes members of the catalog, and there is none',
             hint='set transfer.provisioning = "catalog"',
         )
+
+
+def _check_own_zones(spec: TrialSpec) -> None:
+    """Own zones are asked for what they contain, in the order of their files."""
+    for name, wanted in {"changes": "none", "queried_share": 1.0, "missing_share": 0.0, "popularity": "uniform"}.items():
+        if spec.options[name] != wanted:
+            raise UsageError(
+                f"options.{name} = {spec.options[name]!r}: dnsrig knows no more of your own zones than their records",
+                hint=f"set {name} = {wanted!r}".replace("'", '"'),
+            )
 
 
 def checks(spec: TrialSpec) -> list[str]:

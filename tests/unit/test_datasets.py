@@ -15,7 +15,7 @@ import dns.zone
 import pytest
 
 from dnsrig import datasets
-from dnsrig.errors import UsageError
+from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import preparation
 from dnsrig.rundir import DatasetSpec, Scalar
 
@@ -155,3 +155,49 @@ def test_the_hashes_of_a_tld_with_nsec3_are_a_circle(tmp_path: Path, monkeypatch
     assert [record.flags for _, _, record in zone.iterate_rdatas(dns.rdatatype.NSEC3PARAM)] == [0]
     assert not list(zone.iterate_rdatas(dns.rdatatype.NSEC))
     assert len(list(zone.iterate_rdatas(dns.rdatatype.RRSIG, dns.rdatatype.NSEC3))) == len(hashed)
+
+
+ZONE = "$TTL 60\n@ IN SOA ns.elsewhere.example. root {serial} 1 1 1 1\n@ IN NS ns.elsewhere.example.\nwww IN A 192.0.2.1\n"
+
+
+def test_own_zones_are_known_by_what_their_files_contain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DNSRIG_CACHE", str(tmp_path / "cache"))
+    for folder in ("here", "there"):
+        (tmp_path / folder).mkdir()
+        for number, name in enumerate(("one.example", "two.example"), start=7):
+            (tmp_path / folder / f"{name}.zone").write_text(ZONE.format(serial=number))
+    chosen = {"files": f"{tmp_path}/here/one.*, {tmp_path}/here/*.zone"}
+    made = datasets.provide("files", chosen)
+    folder = datasets.folder(made.key)
+    assert (made.zones, made.records, made.serial) == (2, 6, 7)
+    assert [line.split("\t")[0] for line in (folder / "zones.list").read_text().splitlines()] == [
+        "one.example",
+        "two.example",
+    ]
+    assert "www.two.example. A\n" in (folder / "queries.txt").read_text()
+    assert datasets.provide("files", {"files": f"{tmp_path}/there/*.zone"}).key == made.key
+    (tmp_path / "there/two.example.zone").write_text(ZONE.format(serial=9))
+    assert datasets.provide("files", {"files": f"{tmp_path}/there/*.zone"}).key != made.key
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ("", "dataset.files is missing"),
+        ("{folder}/*.db", "no file matches"),
+        ("{folder}", "no file matches"),
+        ("{folder}/bad.zone", "bad.zone: line 2: expected IPv4 address"),
+    ],
+)
+def test_own_zones_that_cannot_be_used_are_named(
+    files: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DNSRIG_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "bad.zone").write_text("@ 60 IN SOA a. b. 1 1 1 1 1\n@ 60 IN A 192.0.2.\n")
+    with pytest.raises(DnsrigError, match=said):
+        datasets.provide("files", {"files": files.format(folder=tmp_path)})
+
+
+def test_own_zones_have_no_second_version() -> None:
+    with pytest.raises(UsageError, match="this dataset has one"):
+        datasets.next_version({"files": "*.zone"})

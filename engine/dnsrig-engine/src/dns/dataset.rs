@@ -37,6 +37,7 @@ struct Description {
 enum Details {
     Zones { records_per_zone: u32 },
     Tld { origin: String, delegations: u64 },
+    Files {},
 }
 
 impl Known {
@@ -56,6 +57,7 @@ impl Known {
             Details::Tld { origin, delegations: delegations @ 1..=DELEGATIONS_MAX } => {
                 Ok(Known::Tld { origin, delegations: delegations as u32, seed })
             }
+            Details::Files {} => Ok(Known::Apex),
             _ => Err("it describes a dataset of a size that `generate` does not make".into()),
         }
     }

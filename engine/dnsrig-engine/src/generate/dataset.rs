@@ -35,7 +35,7 @@ pub struct Common {
 /// What `dataset.json` says.
 #[derive(Clone, Debug, Serialize)]
 pub struct Described {
-    /// The subcommand that made it: `zones` or `tld`.
+    /// The subcommand that made it: `zones`, `tld` or `files`.
     pub generator: &'static str,
     /// [`VERSION`](crate::dns::dataset::VERSION).
     pub version: u32,
@@ -78,6 +78,8 @@ pub enum Details {
         /// In how many messages.
         axfr_messages_estimate: u64,
     },
+    /// Of `generate files`: there is nothing else.
+    Files {},
 }
 
 /// A dataset that is being made.

@@ -27,6 +27,9 @@ pub enum DatasetError {
     /// Something could not be written.
     #[error("cannot write {}: {}", .0.display(), .1)]
     Write(PathBuf, io::Error),
+    /// A zone file, or the list of them, cannot be used.
+    #[error("{}: {}", .0.display(), .1)]
+    Zone(PathBuf, String),
     /// The arguments contradict each other.
     #[error("{0}")]
     Arguments(String),
@@ -60,6 +63,7 @@ impl Advice for DatasetError {
                     .into()
             }
             DatasetError::Write(..) => "choose an --out that you may write to".into(),
+            DatasetError::Zone(..) => "correct the file; `named-checkzone ZONE FILE` and `kzonecheck FILE` show more".into(),
             DatasetError::Arguments(_) => "see `dnsrig generate --help`".into(),
             DatasetError::OutputError(error) => error.hint(),
             DatasetError::Stream(error) => error.hint(),

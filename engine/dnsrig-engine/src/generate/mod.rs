@@ -7,6 +7,7 @@ pub mod catalog;
 pub mod clients;
 pub mod dataset;
 pub mod error;
+pub mod files;
 pub mod tld;
 pub mod world;
 pub mod zones;
@@ -33,6 +34,7 @@ pub struct Arguments {
 enum Kind {
     Zones(zones::Arguments),
     Tld(tld::Arguments),
+    Files(files::Arguments),
     Clients(Box<clients::Arguments>),
     World(world::Arguments),
 }
@@ -51,6 +53,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     match &arguments.kind {
         Kind::Zones(arguments) => say(started_ns, &zones::generate(arguments)?),
         Kind::Tld(arguments) => say(started_ns, &tld::generate(arguments)?),
+        Kind::Files(arguments) => say(started_ns, &files::generate(arguments)?),
         Kind::Clients(arguments) => say(started_ns, &clients::generate(arguments)?),
         Kind::World(arguments) => say(started_ns, &world::generate(arguments)?),
     }

@@ -1,0 +1,43 @@
+"""Zones of your own, from master files (docs/how-to/own-zones.md)."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Mapping
+from pathlib import Path
+
+from dnsrig.errors import UsageError
+from dnsrig.rundir import Scalar
+
+DESCRIPTION = "zones of your own: master files, each with one zone"
+BYTES_PER_RECORD = 50
+"""Of a master file, about; for an estimate of the time."""
+DEFAULTS: dict[str, Scalar] = {"files": "", "catalog_schema": 2}
+RANGES = {"catalog_schema": (1, 2)}
+QUERIES_FILE = "queries.txt"
+"""Names and types that the zones contain, as `load --queries` reads them."""
+
+
+def arguments(parameters: Mapping[str, Scalar]) -> list[str]:
+    return ["files", "--list=/dev/stdin", f"--catalog-schema={parameters['catalog_schema']}"]
+
+
+def files(parameters: Mapping[str, Scalar]) -> list[Path]:
+    """The zone files that ``files`` names: patterns of the shell with commas between them, from the current folder on.
+
+    Raises UsageError if a pattern matches no file.
+    """
+    if not str(parameters["files"]).strip():
+        raise UsageError("dataset.files is missing", hint='name the zone files, e.g. files = "zones/*.zone"')
+    found: set[Path] = set()
+    for pattern in (part.strip() for part in str(parameters["files"]).split(",")):
+        matching = {Path(path) for path in glob.glob(str(Path(pattern).expanduser()), recursive=True)}
+        if not (matching := {path for path in matching if path.is_file()}):
+            raise UsageError(f"dataset.files: no file matches {pattern}", hint="it is looked for from the current folder")
+        found |= matching
+    return sorted(found)
+
+
+def size(parameters: Mapping[str, Scalar]) -> tuple[int, int]:
+    found = files(parameters)
+    return len(found), sum(path.stat().st_size for path in found) // BYTES_PER_RECORD
