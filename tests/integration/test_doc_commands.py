@@ -40,6 +40,7 @@ LONG = [
     "docs/how-to/databases.md",
     "docs/how-to/experiment.md",
     "docs/how-to/long-distance.md",
+    "docs/how-to/own-zones.md",
     "docs/how-to/primary-load.md",
     "docs/how-to/transfer-methods.md",
 ]
