@@ -365,7 +365,7 @@ def test_dns_on_other_ports_is_named(tmp_path: Path) -> None:
     over_tcp = captures.segments(queries()[0], 7, [(0, 9999)], port=5301) * 3
     captured = write(tmp_path / "capture", [*elsewhere, *over_tcp])
     said = prepare(tmp_path, captured, status=2)[2]
-    assert "messages on other ports look like DNS: UDP port 5300 5, TCP port 5301 3; --port" in said
+    assert "messages on other ports look like DNS: UDP port 5300 5, TCP port 5301 3. To read" in said
     stream, _, said = prepare(tmp_path, captured, "--port", "5300")
     assert stream == expected(queries()) and "UDP port 5300" not in said
 
