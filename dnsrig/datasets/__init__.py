@@ -69,7 +69,7 @@ def size(kind: str, values: Mapping[str, Scalar]) -> tuple[int, int]:
     if records > MOST_RECORDS:
         raise UsageError(
             f"the dataset {kind} would have {records:,} records, more than {MOST_RECORDS:,}",
-            hint="make it smaller: a record takes 50 bytes of the disk and more",
+            hint="make it smaller: a record needs at least 50 bytes of disk",
         )
     return int(zones), int(records)
 
@@ -154,7 +154,7 @@ def _generate(kind: str, values: dict[str, Scalar], folder: Path, stream: Path |
         result = subprocess.run(command, input=listed, capture_output=True, text=True, check=False)
         if result.returncode != 0:
             detail = result.stderr.strip() or f"exit status {result.returncode}"
-            raise DnsrigError(f"the dataset {kind} could not be made: {detail}")
+            raise DnsrigError(f"the dataset {kind} could not be generated: {detail}")
         if finish := getattr(module, "finish", None):
             finish(made, FORMAT_VERSION)
 

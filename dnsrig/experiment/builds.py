@@ -41,7 +41,7 @@ def _expanded(values: list[Scalar]) -> list[Scalar]:
     for value in values:
         several: list[Scalar] = [*sources.expand(str(value))] if sources.is_range(value) else [value]
         if twice := sorted({str(one) for one in several} & set(map(str, found))):
-            raise UsageError(f"{twice[0]} is twice on an axis", hint="a range has both its ends already")
+            raise UsageError(f"{twice[0]} appears twice on an axis", hint="a range includes both its ends")
         found += several
     return found
 

@@ -19,13 +19,13 @@ def extended(manifest: Manifest, repeats: int, seed: int | None) -> Manifest:
     """
     if repeats < manifest.repeats:
         raise UsageError(
-            f"--repeats {repeats}: the run has {manifest.repeats} already, and repeats are only added",
-            hint=f"leave --repeats out to execute what is missing, or give more than {manifest.repeats}",
+            f"--repeats {repeats}: the run already has {manifest.repeats}, and repeats can only be added",
+            hint=f"leave --repeats out to execute the missing trials, or set more than {manifest.repeats}",
         )
     if repeats == manifest.repeats:
         if seed is not None:
             raise UsageError(
-                f"--seed {seed} cannot be obeyed: the run has its {repeats} repeats, in the order of its manifest",
+                f"--seed {seed} has no effect: the run already has its {repeats} repeats, in the order of its manifest",
                 hint="leave --seed out, or add repeats",
             )
         return manifest

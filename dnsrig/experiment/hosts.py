@@ -83,8 +83,8 @@ def _cpus_elsewhere(machine: str, elsewhere: Mapping[str, list[int]] | None) -> 
         return [0]
     if machine not in elsewhere:
         raise UsageError(
-            f"hosts are to be on the machine {machine}, and nobody says where that is",
-            hint="name a file of machines that has it: --machines machines.toml",
+            f"the experiment needs the machine {machine}, whose address is not known",
+            hint="name a file of machines that contains it: --machines machines.toml",
         )
     return elsewhere[machine]
 
@@ -98,14 +98,14 @@ def _check_place(name: str, said: HostDocument, role: HostRole) -> None:
     }
     if said.machine is not None and (why := next((text for text, applies in what.items() if applies), "")):
         raise UsageError(
-            f"hosts.{name}.machine: it {why}, and has to be on the machine that the run is started on",
-            hint="start the run there, and put hosts that ask, or a primary, on other machines",
+            f"hosts.{name}.machine: it {why}, so it must be on the machine on which the run starts",
+            hint="start the run there, and put hosts that send queries, or a primary, on other machines",
         )
     source = (said.server or "").partition("@")[2]
     if said.machine is not None and (source == "system" or source.startswith("/")):
         raise UsageError(
-            f"hosts.{name}.server = {said.server!r} is installed on this machine alone",
-            hint="a server of a Debian suite or of a repository is brought to other machines, e.g. knot@forky",
+            f"hosts.{name}.server = {said.server!r} is installed only on this machine",
+            hint="dnsrig installs servers from a Debian suite or a repository on other machines, e.g. knot@forky",
         )
 
 
@@ -129,7 +129,7 @@ def settings_of(said: HostDocument, kind: str) -> dict[str, Scalar]:
     tables = {name: value for name, value in said.settings.items() if isinstance(value, dict)}
     if unknown := sorted(set(tables) - set(all_drivers())):
         raise UsageError(
-            f"settings.{unknown[0]} is a table, but no kind of server is called so",
+            f"settings.{unknown[0]} is a table, but no kind of server has this name",
             hint=f"kinds are {', '.join(all_drivers())}; a setting's name with a dot is quoted",
         )
     return {**general, **tables.get(kind, {})}
@@ -150,7 +150,9 @@ def _check_names(document: Document, roles: Mapping[str, HostRole], others: Iter
 def _check(name: str, said: HostDocument, available: list[int], *, resolves: bool) -> None:
     """What can be known to be wrong before a host is made."""
     if said.resolving is not None and not resolves:
-        raise UsageError(f"hosts.{name}.resolving: it is no resolver", hint="leave it out, or say it of the resolver")
+        raise UsageError(
+            f"hosts.{name}.resolving: this host is not a resolver", hint="leave it out, or set it for the resolver"
+        )
     where = "here" if said.machine is None else f"on {said.machine}"
     if missing := sorted(set(said.cpus or []) - set(available)):
         raise UsageError(

@@ -238,10 +238,10 @@ def load(path: Path, scale: str, settings: list[str]) -> Document:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} is not TOML: {error}") from error
     except foreign.Refused as error:
-        raise UsageError(f"{path} is no experiment: {error}") from error
+        raise UsageError(f"{path} is not an experiment: {error}") from error
     scales = raw.pop("scale", {})
     if not isinstance(scales, dict) or not all(isinstance(overlay, dict) for overlay in scales.values()):
-        raise UsageError(f"{path}: a scale is a table", hint="write [scale.quick] and its keys below")
+        raise UsageError(f"{path}: a scale must be a table", hint="write [scale.quick] and its keys below it")
     unknown = set(scales) - set(SCALES)
     if unknown:
         raise UsageError(f"{path}: unknown scale {sorted(unknown)[0]!r}", hint=f"scales are {', '.join(SCALES)}")
@@ -289,7 +289,7 @@ def _check_exclude(document: Document) -> None:
     known = axes(document)
     for label in {label for unwanted in document.exclude for label in unwanted}:
         if label not in known:
-            raise UsageError(f"exclude: {label} is no axis", hint=f"axes are {', '.join(known) or 'none'}")
+            raise UsageError(f"exclude: {label} is not an axis", hint=f"axes are {', '.join(known) or 'none'}")
 
 
 def count(document: Document) -> int:
@@ -304,11 +304,11 @@ def _check_baseline(document: Document) -> None:
     known = axes(document)
     for label, value in document.baseline.items():
         if label not in known:
-            raise UsageError(f"baseline.{label} is no axis", hint=f"axes are {', '.join(known) or 'none'}")
+            raise UsageError(f"baseline.{label} is not an axis", hint=f"axes are {', '.join(known) or 'none'}")
         if value not in known[label]:
             raise UsageError(
                 f"the baseline {label} = {value} is not measured",
-                hint=f"choose one of {known[label]}, or drop it: --set baseline={{}}",
+                hint=f"choose one of {known[label]}, or remove it: --set baseline={{}}",
             )
 
 

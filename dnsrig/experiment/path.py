@@ -68,13 +68,13 @@ def link_kind(document: Document, kernel: str) -> LinkKind:
         raise UsageError("a veth pair emulates no path", hint='leave [path] out, or set link = "tun"')
     if document.link == "netem" and kernel == "running" and not netem.available():
         raise UsageError(
-            "this kernel has no netem, or this user may not ask it",
-            hint='link = "tun" needs none; `modprobe sch_netem` loads it where there is one; kernel = "uml" has one',
+            "this kernel has no netem, or this user may not query it",
+            hint='set link = "tun", which does not need it; or load it with `modprobe sch_netem`; or set kernel = "uml"',
         )
     if document.link == "netem" and document.path is not None and document.path.rtts is not None:
         raise UsageError(
-            "the kernel's netem delays all packets of a link alike, and path.rtts asks for one delay an address",
-            hint='link = "tun" has them',
+            "the kernel's netem delays all packets of a link alike, but path.rtts needs a separate delay for each address",
+            hint='set link = "tun"',
         )
     if document.link != "auto":
         return document.link
@@ -96,21 +96,19 @@ def links(
     found = [_near_link(ends, hosts) for ends in procedures.links(procedure, hosts)]
     if document.path is None:
         if kind != "veth":
-            raise UsageError(
-                f'link = "{kind}" without a [path]', hint="say what the path is like: [path] delay_ms = 50"
-            )
+            raise UsageError(f'link = "{kind}" without a [path]', hint="describe the path: [path] delay_ms = 50")
         return found
     far = far_links(procedure, hosts, options)
     if not far:
         raise UsageError(
             f"procedure {document.procedure} has no link that a [path] could apply to",
-            hint="leave [path] out: it lies between a primary and whoever takes its zones",
+            hint="leave [path] out: it lies between a primary and the host that transfers its zones",
         )
     if len(far) > MOST_FAR_LINKS:
-        raise UsageError(f"{len(far)} emulated links, more than {MOST_FAR_LINKS}", hint="take fewer hosts")
+        raise UsageError(f"{len(far)} emulated links, more than {MOST_FAR_LINKS}", hint="use fewer hosts")
     if document.path.rtts is not None and not any(hosts[name].ranges for ends in far for name in ends):
         raise UsageError(
-            "path.rtts is for addresses of a simulated Internet or of clients, and no host beyond the path has any",
+            "path.rtts applies to addresses of a simulated Internet or of clients, but no host beyond the path has any",
             hint="leave it out; path.delay_ms delays all packets alike",
         )
     forward, reverse = directions(document.path)
@@ -119,7 +117,7 @@ def links(
     if crossing := [ends for ends in far if hosts[ends[0]].machine != hosts[ends[1]].machine]:
         raise UsageError(
             f"[path] applies to the link {crossing[0][0]} - {crossing[0][1]}, which joins two machines",
-            hint="leave [path] out: a cable is what it is",
+            hint="leave [path] out: dnsrig does not emulate paths over a real cable",
         )
     by_ends = {frozenset(ends): (ends, document.path.seed + SEEDS_APART * place) for place, ends in enumerate(far)}
     return [
@@ -138,7 +136,7 @@ def _near_link(ends: Ends, hosts: Mapping[str, HostSpec]) -> LinkSpec:
             where = f"the machine {host.machine}" if host.machine else "this machine"
             raise UsageError(
                 f"the hosts {ends[0]} and {ends[1]} are on two machines: {name} needs an interface of {where}",
-                hint=f'hosts.{name}.nic = "eth1": one that the machine can spare; it is put back afterwards',
+                hint=f'hosts.{name}.nic = "eth1": an interface that the machine does not need; dnsrig gives it back afterwards',
             )
     return LinkSpec(ends=ends, kind="nic")
 
@@ -191,7 +189,7 @@ def _check_ipv6(path: PathDocument, *ways: PathSpec) -> None:
     least = min([path.interface_mtu_bytes, *(way.mtu_bytes for way in ways if way.mtu_bytes is not None)])
     if least < IPV6_LEAST_MTU_BYTES:
         raise UsageError(
-            f"an MTU of {least} bytes cannot be one of IPv6, which has {IPV6_LEAST_MTU_BYTES} at least (RFC 8200)",
+            f"an MTU of {least} bytes is too small for IPv6, which needs at least {IPV6_LEAST_MTU_BYTES} (RFC 8200)",
             hint='raise path.mtu_bytes or path.interface_mtu_bytes, or measure with family = "ipv4"',
         )
 

@@ -84,7 +84,7 @@ def spec(
     machines = {host.machine for host in made.values() if host.machine is not None}
     if machines and kernel != "running":
         raise UsageError(
-            f'kernel = "{kernel}" is one of this machine, and hosts are on others', hint='set kernel = "running"'
+            f'kernel = "{kernel}" runs on this machine, but hosts are on others', hint='set kernel = "running"'
         )
     link = path.link_kind(document, kernel)
     found = TrialSpec(
@@ -123,7 +123,7 @@ def check_possible(spec: TrialSpec) -> None:
     several = any(host.source_addresses for host in served) or len(spec.primaries) > 1
     if several and spec.transfer.provisioning == "catalog":
         raise UsageError(
-            "a catalog zone gives all zones the same primaries, so they cannot be divided",
+            "a catalog zone gives all zones the same primaries, so zones cannot be divided among them",
             hint='several primaries or source addresses need transfer.provisioning = "static"',
         )
     for name, host in spec.hosts.items():
@@ -132,7 +132,7 @@ def check_possible(spec: TrialSpec) -> None:
         server = driver(host.server.kind)
         if host.role not in server.roles:
             raise UsageError(
-                f"the variant {spec.variant.label}: {server.title} is no {host.role} (host {name})",
+                f"the variant {spec.variant.label}: {server.title} cannot be a {host.role} (host {name})",
                 hint=f"it can be a {' or a '.join(server.roles)}",
             )
         if host.resolving is not None and server.as_resolver is not None:
@@ -152,14 +152,14 @@ def check_possible(spec: TrialSpec) -> None:
         if not server.answers_zones:
             if not host.under_test:
                 raise UsageError(
-                    f"the variant {spec.variant.label}: {server.title} has no zones for others (host {name})",
-                    hint="give it to the host whose server is under test",
+                    f"the variant {spec.variant.label}: {server.title} has no zones to send (host {name})",
+                    hint="use it only for the host under test",
                 )
             wanted = [feature for feature in wanted if feature == "DoT" or not server.answers]
         if not server.answers and not getattr(procedure(spec.procedure), "WITHOUT_ANSWERS", False):
             raise UsageError(
-                f"the variant {spec.variant.label}: {server.title} answers no queries, and the procedure {spec.procedure} asks",
-                hint="take it in experiments of the procedure transfer",
+                f"the variant {spec.variant.label}: {server.title} answers no queries, but the procedure {spec.procedure} sends some",
+                hint="use it in experiments with the procedure transfer",
             )
         lacking, conflict = server.lacks(host.role, wanted, host.server.version), server.conflict(host.role, wanted)
         if lacking is None and not conflict:
@@ -221,7 +221,7 @@ def check_size(trials: int, allowed: int) -> None:
     if trials > allowed:
         raise UsageError(
             f"that would be {trials:,} trials, more than {allowed:,}",
-            hint="narrow the matrix with --set, lower --repeats, or allow it with --max-trials",
+            hint="narrow the matrix with --set, lower --repeats, or raise --max-trials",
         )
 
 
@@ -230,7 +230,7 @@ def check_rounds(repeats: int, machines: int) -> None:
     if machines > 1 and repeats % machines:
         fewer = repeats - repeats % machines
         raise UsageError(
-            f"{repeats} repeats over {machines} machines: each is to measure every variant equally often",
+            f"{repeats} repeats over {machines} machines: every machine must measure each variant equally often",
             hint=f"--repeats {fewer} or {fewer + machines}" if fewer else f"--repeats {machines}",
         )
 
@@ -239,19 +239,20 @@ def _check_stream(document: Document, kind: ModuleType) -> None:
     replays = getattr(kind, "REPLAYS", False)
     if replays and not document.stream:
         raise UsageError(
-            f"procedure {document.procedure} replays a stream, and there is none", hint="say what under [stream]"
+            f"procedure {document.procedure} replays a stream, but the experiment has none",
+            hint="describe it under [stream]",
         )
     if document.stream and not replays:
         raise UsageError(
-            f"procedure {document.procedure} replays nothing", hint="leave [stream] out, or take the procedure replay"
+            f"procedure {document.procedure} replays nothing", hint="leave [stream] out, or choose the procedure replay"
         )
     if datasets.is_from_stream(document.dataset):
         if not document.stream:
-            raise UsageError("dataset.from_stream: there is no stream", hint="say what is replayed under [stream]")
+            raise UsageError("dataset.from_stream: there is no stream", hint="describe the stream under [stream]")
         if streams.is_of_dataset(str(document.stream["kind"])):
             raise UsageError(
                 f"dataset.from_stream: the stream {document.stream['kind']} is itself made from the dataset",
-                hint='leave from_stream out, or take stream.kind = "capture"',
+                hint='leave from_stream out, or set stream.kind = "capture"',
             )
 
 

@@ -86,7 +86,7 @@ def check_name(experiment: str) -> None:
     if not re.fullmatch(NAME, stem):
         better = re.sub(r"[^\w.+]+", "-", stem).strip("-.") or "experiment"
         raise UsageError(
-            f"an experiment cannot be called {stem!r}: its name stands in paths, and may have letters, digits, dots, dashes"
+            f"an experiment cannot be called {stem!r}: its name is a part of paths, and may have letters, digits, dots, dashes"
             " and underscores",
             hint=f"call the file {better}.toml",
         )
@@ -101,8 +101,8 @@ def prepare(request: Request, note: Note) -> Manifest:
     names = machines.wanted(points)
     if names and request.where.machines:
         raise UsageError(
-            f"hosts are to be on the machine {names[0]}, and trials on others still",
-            hint="--on spreads trials whose hosts are all on one machine: leave it out",
+            f"hosts are on the machine {names[0]}, and trials on yet other machines",
+            hint="leave --on out: it distributes trials whose hosts are all on one machine",
         )
     elsewhere = machines.look(names, request.machines, note)
     return assemble(name, request.scale, document, points, repeats, seed, note, request.where, elsewhere)

@@ -89,7 +89,7 @@ def create(manifest: Manifest, runs: Path) -> Path:
 def check_unchanged(manifest: Manifest) -> None:
     """Refuse to resume where a result would mix two machines, versions or datasets."""
     if manifest.machines:
-        raise UsageError("the trials of this run are executed on several machines", hint="say on which: --on MACHINES")
+        raise UsageError("the trials of this run execute on several machines", hint="name them: --on MACHINES")
     check_machine(manifest, "the machine", manifest.conditions, conditions.snapshot())
     check_material(manifest)
 
@@ -125,7 +125,7 @@ def check_material(manifest: Manifest) -> None:
 def not_resumable(manifest: Manifest, why: str) -> DnsrigError:
     return DnsrigError(
         f"this run cannot be resumed: {why} since it began",
-        hint=f"its finished trials stay as they are; start anew with `dnsrig run {manifest.experiment} --scale {manifest.scale}`",
+        hint=f"its finished trials remain; start a new run with `dnsrig run {manifest.experiment} --scale {manifest.scale}`",
     )
 
 
@@ -139,12 +139,12 @@ def check_at_once(manifest: Manifest, at_once: int) -> None:
         return
     if not _apart(manifest):
         raise UsageError(
-            f"--at-once {at_once}: trials under the running kernel would measure each other",
-            hint="it is for experiments under User-mode Linux: --set kernel=uml",
+            f"--at-once {at_once}: trials under the running kernel would disturb each other",
+            hint="use it for experiments under User-mode Linux: --set kernel=uml",
         )
     if at_once > len(own_cpus()):
         raise UsageError(
-            f"--at-once {at_once}: each needs a CPU of its own, and there are {len(own_cpus())}",
+            f"--at-once {at_once}: each trial needs its own CPU, and there are {len(own_cpus())}",
             hint=f"--at-once {len(own_cpus())} at most",
         )
 
@@ -293,6 +293,6 @@ def _check_disk(directory: Path, then: str) -> None:
     free = shutil.disk_usage(directory).free
     if free < DISK_FREE_WANTED_BYTES:
         raise DnsrigError(
-            f"the disk is nearly full: {free / 1e6:,.0f} MB free where {directory} lies, {DISK_FREE_WANTED_BYTES / 1e6:,.0f} MB wanted",
+            f"the disk is nearly full: {free / 1e6:,.0f} MB free for {directory}, {DISK_FREE_WANTED_BYTES / 1e6:,.0f} MB wanted",
             hint=f"free some space, {then}",
         )

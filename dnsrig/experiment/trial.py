@@ -74,7 +74,7 @@ def run_trial(spec: TrialSpec, directory: Path, report: Report) -> TrialRecord:
 def check_new(directory: Path) -> None:
     if directory.exists():
         raise DnsrigError(
-            f"{directory} is there already", hint="a finished trial is never overwritten: choose another folder"
+            f"{directory} already exists", hint="a finished trial is never overwritten: choose another folder"
         )
 
 

@@ -31,7 +31,7 @@ def of_versions(document: model.Document, servers: Sequence[str]) -> model.Docum
     such an axis one is added. Raises UsageError where a server is named twice.
     """
     if len(set(servers)) != len(servers):
-        raise UsageError("a version is named twice", hint="give each once")
+        raise UsageError("a version is named twice", hint="name each once")
     host = subject(document)
     path = ("hosts", host, "server")
     axis = next((name for name, values in document.matrix.items() if _sets_server(name, values, path)), None)
@@ -56,7 +56,7 @@ def runs_in(folder: Path) -> list[Run]:
     """The runs below ``folder``, those made first first. Raises UsageError where there are too many."""
     found = sorted(folder.glob("*/*/manifest.json"))
     if len(found) > MOST_RUNS:
-        raise UsageError(f"{folder} holds {len(found):,} runs, more than {MOST_RUNS:,}")
+        raise UsageError(f"{folder} contains {len(found):,} runs, more than {MOST_RUNS:,}")
     runs = [Run.open(path.parent) for path in found]
     return sorted(runs, key=lambda run: (run.manifest.created, run.manifest.run))
 

@@ -31,7 +31,7 @@ class Watched(Record):
             return cls(branch=branch)
         found = read_json(folder / FILE, cls)
         if found.branch != branch:
-            raise UsageError(f"{folder} watches {found.branch}, not {branch}", hint="give another folder with --out")
+            raise UsageError(f"{folder} watches {found.branch}, not {branch}", hint="name another folder with --out")
         return found
 
     def tell(self, keys: Iterable[Key]) -> Watched:

@@ -157,7 +157,7 @@ def write(
     if known is not None:
         check_ours(directory)
     if known is not None and known.procedure != PROCEDURE:
-        raise UsageError(f"{directory} is a run that was measured here", hint="name another directory with --to")
+        raise UsageError(f"{directory} is a run that dnsrig measured", hint="name another directory with --to")
     parameters = {AXIS: name, **_axes(sources), **(axes or {})}
     variants = list(known.variants) if known else []
     if any(_filled(other.parameters, parameters) == _filled(parameters, other.parameters) for other in variants):
@@ -181,9 +181,7 @@ def _axes(sources: Sequence[Source]) -> dict[str, Scalar]:
     """What the files say; repeats were asked for the same."""
     said = [dict(source.result.axes) for source in sources]
     if any(other != said[0] for other in said[1:]):
-        raise UsageError(
-            "the files were asked for different things", hint="import those that are repeats of each other"
-        )
+        raise UsageError("the files have different settings", hint="import only files that are repeats of each other")
     return said[0] if said else {}
 
 

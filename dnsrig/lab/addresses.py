@@ -104,7 +104,7 @@ def sources(block: int, count: int, family: Family = "ipv4") -> list[str]:
     first = block * (MOST_SOURCES + 1) + 1
     if first + count > SOURCES.ipv4.num_addresses:
         raise UsageError(
-            f"{block + 1} hosts have more addresses than one, and there is room for {block}",
+            f"{block + 1} hosts have more than one address; at most {block} may",
             hint="give fewer hosts source_addresses",
         )
     return [str(SOURCES.of(family)[first + number]) for number in range(count)]

@@ -72,7 +72,7 @@ def make(folder: Path, cpus: Sequence[int] = ()) -> None:
         except OSError as error:
             if error.errno not in (errno.EROFS, errno.EACCES, errno.EPERM):
                 raise
-            raise DnsrigError(f"the cgroup {folder} cannot be made: {error.strerror}", hint=WRITABLE) from error
+            raise DnsrigError(f"the cgroup {folder} cannot be created: {error.strerror}", hint=WRITABLE) from error
 
 
 def _enable_controllers(folder: Path) -> None:

@@ -86,7 +86,7 @@ def _links() -> Iterator[Remark]:
         yield Remark("link netem", "good", "this kernel emulates paths itself, and does so by default")
     else:
         instead = 'experiments with a [path] take link = "tun" by themselves' if by_engine else 'kernel = "uml" has one'
-        says = "this kernel has no netem, or this user may not ask it"
+        says = "this kernel has no netem, or this user may not query it"
         yield Remark(
             "link netem", "note", says, f"none needed: {instead}; `modprobe sch_netem` loads it where there is one"
         )

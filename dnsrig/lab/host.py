@@ -198,7 +198,7 @@ def set_sysctl(name: str, value: str) -> None:
         path.write_text(value)
     except FileNotFoundError as error:
         raise UsageError(
-            f"a host has no sysctl {name} of its own", hint="it belongs to the whole machine, which no trial changes"
+            f"a host has no separate sysctl {name}", hint="it belongs to the whole machine, which trials do not change"
         ) from error
     except OSError as error:
         raise UsageError(f"the kernel refuses {name} = {value!r}: {error.strerror}") from error

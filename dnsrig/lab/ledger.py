@@ -66,7 +66,9 @@ class Ledger:
                 finally:
                     fresh.unlink()
         except PermissionError as error:
-            raise DnsrigError("making hosts (network namespaces) needs root", hint="run it again with sudo") from error
+            raise DnsrigError(
+                "creating hosts (network namespaces) needs root", hint="run it again with sudo"
+            ) from error
 
     def add(
         self, *, network_namespace: str = "", cgroup: str = "", folder: str = "", nic: dict[str, Any] | None = None

@@ -48,7 +48,7 @@ def clamp(host: Host, nbytes: int) -> None:
     except NetlinkError as error:
         raise UsageError(
             f"this kernel cannot lower the MSS of host {host.name}: {error}",
-            hint="`modprobe nf_tables` may help; else set advmss_bytes on the host at the other end",
+            hint="try `modprobe nf_tables`; otherwise set advmss_bytes on the host at the other end",
         ) from error
     finally:
         tables.close()

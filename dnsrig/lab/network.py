@@ -139,4 +139,4 @@ class Network:
 
     def __exit__(self, *_: object) -> None:
         if left := self._take_down():
-            raise DnsrigError(f"could not remove {', '.join(left)}", hint="`dnsrig clean` tries again")
+            raise DnsrigError(f"could not remove {', '.join(left)}", hint="run `dnsrig clean` to try again")

@@ -19,7 +19,7 @@ def check(name: str) -> None:
     with IPRoute() as route:
         found = route.link_lookup(ifname=name)
         if not found:
-            raise UsageError(f"there is no interface {name}", hint="`ip -br link` on that machine shows what there is")
+            raise UsageError(f"there is no interface {name}", hint="`ip -br link` on that machine lists them")
         index = int(found[0])
         used = [a.get_attr("IFA_ADDRESS") for a in route.get_addr(index=index) if a["scope"] != LINK_LOCAL]
         master = route.get_links(index)[0].get_attr("IFLA_MASTER")
@@ -27,7 +27,7 @@ def check(name: str) -> None:
         why = f"it has the address {used[0]}" if used else "it belongs to a bridge or a bond"
         raise UsageError(
             f"the interface {name} is in use: {why}",
-            hint=f"a host takes an interface whole: choose one without an address, or `ip addr flush dev {name}`",
+            hint=f"a host needs the whole interface: choose one without an address, or run `ip addr flush dev {name}`",
         )
 
 

@@ -25,8 +25,8 @@ class Stops:
         """Raise DnsrigError if this process was stopped for long."""
         if self.continued and self.longest_s >= STOPPED_LEAST_S:
             raise DnsrigError(
-                f"the process of this trial was stopped for {self.longest_s:.1f} s (SIGSTOP), and late in what it did",
-                hint="let it run; --resume repeats the trial",
+                f"the process of this trial was stopped for {self.longest_s:.1f} s (SIGSTOP), so it was late",
+                hint="do not stop it; --resume repeats the trial",
             )
 
 

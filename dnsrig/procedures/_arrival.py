@@ -47,5 +47,5 @@ def _engine(step: str, words: Sequence[str]) -> dict[str, Any]:
     command = [str(paths.engine()), "replay", step, *words]
     result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LIMIT_S)
     if result.returncode != 0:
-        raise DnsrigError(f"what arrived could not be compared: {result.stderr.strip()}")
+        raise DnsrigError(f"the capture could not be compared with the stream: {result.stderr.strip()}")
     return json.loads(result.stdout.splitlines()[-1])  # type: ignore[no-any-return]

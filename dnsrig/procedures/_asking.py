@@ -42,18 +42,23 @@ SHARES = ("queried_share", "missing_share")
 def check(options: Options) -> None:
     """Raise on what `load` would refuse only in the middle of a run."""
     if options["transport"] not in TRANSPORTS:
-        raise UsageError(f"options.transport = {options['transport']!r}", hint=f"one of {', '.join(TRANSPORTS)}")
+        raise UsageError(
+            f"options.transport = {options['transport']!r} is invalid", hint=f"one of {', '.join(TRANSPORTS)}"
+        )
     for name in SHARES:
         if not 0 <= float(options[name]) <= 1:
-            raise UsageError(f"options.{name} = {options[name]}", hint="a share, from 0 to 1")
+            raise UsageError(f"options.{name} = {options[name]} is invalid", hint="a share, from 0 to 1")
     if not 1 <= float(options["clients"]) <= 65_536:
-        raise UsageError(f"options.clients = {options['clients']}", hint="a number from 1 to 65536")
+        raise UsageError(f"options.clients = {options['clients']} is invalid", hint="a number from 1 to 65536")
     if int(options["ramp_repeats"]) not in range(1, 100, 2):
         raise UsageError(
-            f"options.ramp_repeats = {options['ramp_repeats']}", hint="an odd number from 1 to 99: the majority decides"
+            f"options.ramp_repeats = {options['ramp_repeats']} is invalid",
+            hint="an odd number from 1 to 99: the majority decides",
         )
     if float(options["ramp_most_qps"]) < float(options["ramp_start_qps"]):
-        raise UsageError(f"options.ramp_most_qps = {options['ramp_most_qps']}", hint="at least ramp_start_qps")
+        raise UsageError(
+            f"options.ramp_most_qps = {options['ramp_most_qps']} is invalid", hint="at least ramp_start_qps"
+        )
 
 
 def queries(options: Options, zones: Path, *, seed: int, recursive: bool) -> list[str]:

@@ -36,7 +36,10 @@ def hosts(options: Mapping[str, Scalar]) -> dict[str, HostRole]:
     """One for each generator, where there are any beside the observer."""
     count = int(options["generators"])
     if not 0 <= count <= MOST:
-        raise UsageError(f"options.generators = {count}", hint=f"0: the observer asks; else hosts, up to {MOST}")
+        raise UsageError(
+            f"options.generators = {count} is invalid",
+            hint=f"0: the observer sends the queries; otherwise the number of hosts, at most {MOST}",
+        )
     return {f"generator-{number}": HostRole(asks=True) for number in range(1, count + 1)}
 
 
@@ -150,5 +153,5 @@ def merge(folders: Sequence[str], out: Path, begin_ns: int) -> dict[str, Any]:
     command = [str(paths.engine()), "merge", *folders, f"--out={out}", f"--start-ns={begin_ns}"]
     result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=MERGE_LIMIT_S)
     if result.returncode != 0:
-        raise DnsrigError(f"what the generators saw could not be put together: {result.stderr.strip()[:500]}")
+        raise DnsrigError(f"the generators' results could not be merged: {result.stderr.strip()[:500]}")
     return json.loads(result.stdout.splitlines()[-1])  # type: ignore[no-any-return]

@@ -52,7 +52,9 @@ def check(options: Mapping[str, int | float | str | bool]) -> None:
     """Raise UsageError on what is no share, or no search."""
     share = float(options["of_capacity"])
     if not 0 <= share <= 1:
-        raise UsageError(f"options.of_capacity = {share:g}", hint="a share, such as 0.5; 0: the stream's own rate")
+        raise UsageError(
+            f"options.of_capacity = {share:g} is invalid", hint="a share, such as 0.5; 0: the stream's own rate"
+        )
     if share and not float(options["ramp_s"]):
         raise UsageError(
             "options.of_capacity needs steps of a search", hint="seconds a step, such as options.ramp_s = 2"

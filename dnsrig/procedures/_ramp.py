@@ -18,9 +18,9 @@ OPTIONS: dict[str, int | float | str | bool] = {"ramp_s": 0.0, "ramp_loss_percen
 def check(options: Mapping[str, int | float | str | bool]) -> None:
     """Raise UsageError on what is no ramp."""
     if float(options["ramp_s"]) < 0:
-        raise UsageError(f"options.ramp_s = {options['ramp_s']}", hint="seconds a step; 0: no ramp")
+        raise UsageError(f"options.ramp_s = {options['ramp_s']} is invalid", hint="seconds a step; 0: no ramp")
     if not 0 <= float(options["ramp_loss_percent"]) <= 100:
-        raise UsageError(f"options.ramp_loss_percent = {options['ramp_loss_percent']}", hint="from 0 to 100")
+        raise UsageError(f"options.ramp_loss_percent = {options['ramp_loss_percent']} is invalid", hint="from 0 to 100")
 
 
 def expected_s(options: Mapping[str, int | float | str | bool]) -> float:

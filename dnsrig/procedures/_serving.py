@@ -58,9 +58,11 @@ def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole
     test."""
     found = servers(options)
     if options["changes"] not in CHANGES:
-        raise UsageError(f"options.changes = {options['changes']!r}", hint=f"one of {', '.join(CHANGES)}")
+        raise UsageError(f"options.changes = {options['changes']!r} is invalid", hint=f"one of {', '.join(CHANGES)}")
     if options["transfers"] not in TRANSFERS:
-        raise UsageError(f"options.transfers = {options['transfers']!r}", hint=f"one of {', '.join(TRANSFERS)}")
+        raise UsageError(
+            f"options.transfers = {options['transfers']!r} is invalid", hint=f"one of {', '.join(TRANSFERS)}"
+        )
     _asking.check(options)
     if options["transfers"] != "none":
         # Not the host that asks: what its kernel does for one connection would delay the answers to the other.
@@ -72,7 +74,7 @@ def servers(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRo
     """The hosts with servers."""
     role = options["serve_as"]
     if role not in SERVE_AS:
-        raise UsageError(f"options.serve_as = {role!r}", hint=f"one of {', '.join(SERVE_AS)}")
+        raise UsageError(f"options.serve_as = {role!r} is invalid", hint=f"one of {', '.join(SERVE_AS)}")
     found = {"primary": HostRole(role="primary", under_test=role == "primary")}
     if role == "secondary":
         found["secondary"] = HostRole(role="secondary", under_test=True)
@@ -91,7 +93,7 @@ def check(spec: TrialSpec) -> None:
     """Refuse changes that nobody could make, and transfers that nobody would give."""
     if spec.options["transfers"] != "none" and spec.options["serve_as"] != "primary":
         raise UsageError(
-            f"options.transfers: a {spec.options['serve_as']} gives no zones away here",
+            f"options.transfers: a {spec.options['serve_as']} sends no zones here",
             hint='set serve_as = "primary", or transfers = "none"',
         )
     if spec.dataset.kind == "files":
@@ -104,11 +106,11 @@ def check(spec: TrialSpec) -> None:
     if not spec.transfer.updates and not placing.changes_itself(spec):
         raise UsageError(
             "options.changes needs a primary that takes dynamic updates",
-            hint='set transfer.updates = true, or take the primary "zones@engine", which changes its zones by itself',
+            hint='set transfer.updates = true, or choose the primary "zones@engine", which changes its zones itself',
         )
     if changes == "catalog" and spec.transfer.provisioning != "catalog":
         raise UsageError(
-            'options.changes = "catalog" changes members of the catalog, and there is none',
+            'options.changes = "catalog" needs a catalog zone',
             hint='set transfer.provisioning = "catalog"',
         )
 

@@ -45,15 +45,17 @@ def check(options: Options) -> None:
     """Raise on what `transfer` would refuse only in the middle of a run."""
     for name, known in CHOICES.items():
         if options[name] not in known:
-            raise UsageError(f"options.{name} = {options[name]!r}", hint=f"one of {', '.join(known)}")
+            raise UsageError(f"options.{name} = {options[name]!r} is invalid", hint=f"one of {', '.join(known)}")
     for name, least in LEAST.items():
         if int(options[name]) < least:
-            raise UsageError(f"options.{name} = {options[name]}", hint=f"a number from {least} on")
+            raise UsageError(f"options.{name} = {options[name]} is invalid", hint=f"a number, at least {least}")
     if int(options["secondaries"]) > SECONDARIES_MAX:
-        raise UsageError(f"options.secondaries = {options['secondaries']}", hint=f"at most {SECONDARIES_MAX}")
+        raise UsageError(
+            f"options.secondaries = {options['secondaries']} is invalid", hint=f"at most {SECONDARIES_MAX}"
+        )
     for name in ("retry_after_s", "timeout_s"):
         if float(options[name]) <= 0:
-            raise UsageError(f"options.{name} = {options[name]}", hint="seconds, more than 0")
+            raise UsageError(f"options.{name} = {options[name]} is invalid", hint="seconds, more than 0")
 
 
 def policy(options: Options) -> list[str]:

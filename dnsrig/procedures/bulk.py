@@ -53,7 +53,7 @@ RETRY_AFTER_S = 0.1
 def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
     _transfer_options.check(transfer_options(options))
     if float(options["duration_s"]) <= 0:
-        raise UsageError(f"options.duration_s = {options['duration_s']}", hint="seconds, more than 0")
+        raise UsageError(f"options.duration_s = {options['duration_s']} is invalid", hint="seconds, more than 0")
     primary = HostRole(role="primary", under_test=True)
     return {"primary": primary, "client": HostRole()}
 

@@ -56,14 +56,15 @@ links = transfer.links
 def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
     if not 1 <= int(options["generations"]) <= GENERATIONS_MAX:
         raise UsageError(
-            f"options.generations = {options['generations']}", hint=f"a number from 1 to {GENERATIONS_MAX}"
+            f"options.generations = {options['generations']} is invalid", hint=f"a number from 1 to {GENERATIONS_MAX}"
         )
     if float(options["cycle_s"]) < 2 * AHEAD_S:
-        raise UsageError(f"options.cycle_s = {options['cycle_s']}", hint=f"seconds, {2 * AHEAD_S:g} or more")
+        raise UsageError(f"options.cycle_s = {options['cycle_s']} is invalid", hint=f"seconds, {2 * AHEAD_S:g} or more")
     most = 100 * tld.CHANGED_MOST / tld.RECORDS_PER_DELEGATION
     if not 0 < float(options["changed_percent"]) <= most:
         raise UsageError(
-            f"options.changed_percent = {options['changed_percent']}", hint=f"more than 0, at most {most:.0f}"
+            f"options.changed_percent = {options['changed_percent']} is invalid",
+            hint=f"more than 0, at most {most:.0f}",
         )
     return transfer.hosts({"primaries": 1})
 
@@ -86,15 +87,17 @@ def check(spec: TrialSpec) -> None:
     """Refuse what cannot follow, and a trial that ends before its last generation is made."""
     if spec.dataset.kind != "tld":
         raise UsageError(
-            f"the next version of the dataset {spec.dataset.kind} differs in its serial alone", hint='take kind = "tld"'
+            f"the next version of the dataset {spec.dataset.kind} differs only in its serial",
+            hint='choose kind = "tld"',
         )
     if not (spec.transfer.ixfr and spec.transfer.notify):
         raise UsageError(
-            "a secondary follows by NOTIFY and IXFR", hint="set transfer.ixfr = true and transfer.notify = true"
+            "a secondary follows generations by NOTIFY and IXFR",
+            hint="set transfer.ixfr = true and transfer.notify = true",
         )
     if expected_s(spec.options) > spec.limit_s:
         raise UsageError(
-            f"{spec.options['generations']} generations of {spec.options['cycle_s']:g} s are not made within {spec.limit_s:g} s",
+            f"{spec.options['generations']} generations of {spec.options['cycle_s']:g} s do not fit within limit_s = {spec.limit_s:g} s",
             hint="raise limit_s, or make fewer generations",
         )
 

@@ -94,7 +94,7 @@ class Instrument:
         if event["event"] != "summary":
             return False
         if not self.process.stopped_by_us and (event.get("interrupted") or event.get("outcome") == "interrupted"):
-            raise DnsrigError(f"the instrument {self.name} was interrupted by a signal before it was done")
+            raise DnsrigError(f"the instrument {self.name} was interrupted by a signal before it finished")
         self.summary = event
         self.process.stop(limit_s=STOP_LIMIT_S)
         return True

@@ -51,9 +51,11 @@ GRACE_S = 60.0
 
 def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
     if options["made_by"] not in MADE_BY:
-        raise UsageError(f"options.made_by = {options['made_by']!r}", hint=f"one of {', '.join(MADE_BY)}")
+        raise UsageError(f"options.made_by = {options['made_by']!r} is invalid", hint=f"one of {', '.join(MADE_BY)}")
     if int(options["records_changed"]) < 1:
-        raise UsageError(f"options.records_changed = {options['records_changed']}", hint="a number from 1 on")
+        raise UsageError(
+            f"options.records_changed = {options['records_changed']} is invalid", hint="a number, at least 1"
+        )
     return {"primary": HostRole(role="primary", under_test=True), "client": HostRole()}
 
 
@@ -77,21 +79,24 @@ def next_version(values: Mapping[str, Scalar], options: Mapping[str, Scalar]) ->
 def check(spec: TrialSpec) -> None:
     """Refuse changes that nobody could make."""
     if not spec.transfer.ixfr:
-        raise UsageError("a primary without differences answers IXFR by AXFR", hint="set transfer.ixfr = true")
+        raise UsageError("a primary without differences answers IXFR with AXFR", hint="set transfer.ixfr = true")
     if spec.options["made_by"] == "updates":
         if not spec.transfer.updates:
-            raise UsageError("nobody may change the primary's zone", hint="set transfer.updates = true")
+            raise UsageError(
+                "dynamic updates of the primary's zone are not allowed", hint="set transfer.updates = true"
+            )
         if spec.dataset.zones != 1:
-            raise UsageError("updates of several zones would go round", hint="take a dataset of one zone")
+            raise UsageError("updates need a dataset with one zone", hint="set dataset.zones = 1")
         return
     if spec.dataset.kind != "tld":
         raise UsageError(
-            f"the next version of the dataset {spec.dataset.kind} differs in its serial alone", hint='take kind = "tld"'
+            f"the next version of the dataset {spec.dataset.kind} differs only in its serial",
+            hint='choose kind = "tld"',
         )
     most = tld.CHANGED_MOST * int(spec.dataset.parameters["delegations"])
     if int(spec.options["records_changed"]) > most:
         raise UsageError(
-            f"options.records_changed = {spec.options['records_changed']:,}, and only {most:,} can change",
+            f"options.records_changed = {spec.options['records_changed']:,}, but only {most:,} records can change",
             hint="make the zone larger: dataset.delegations",
         )
 

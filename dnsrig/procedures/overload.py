@@ -53,14 +53,14 @@ expected_s = replay.expected_s
 def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
     """Those of `replay`, and the host that floods."""
     if options["flood_names"] not in FLOOD_NAMES:
-        raise UsageError(f"options.flood_names = {options['flood_names']!r}", hint=f"one of {', '.join(FLOOD_NAMES)}")
+        raise UsageError(
+            f"options.flood_names = {options['flood_names']!r} is invalid", hint=f"one of {', '.join(FLOOD_NAMES)}"
+        )
     for name in ("flood_qps", "flood_s", "flood_after_s", "flood_clients"):
         if float(options[name]) <= 0:
-            raise UsageError(f"options.{name} = {options[name]}", hint="a number above 0")
+            raise UsageError(f"options.{name} = {options[name]} is invalid", hint="a number above 0")
     if options["capture"]:
-        raise UsageError(
-            "options.capture: what comes to the server is not the stream alone", hint="set capture = false"
-        )
+        raise UsageError("options.capture: the server gets more than the stream", hint="set capture = false")
     if 0 < float(options["duration_s"]) <= float(options["flood_after_s"]) + float(options["flood_s"]):
         raise UsageError(
             "the replay ends before the flood does, so nothing would show how the server recovers",
@@ -82,7 +82,7 @@ def check(spec: TrialSpec) -> None:
     replay.check(spec)
     if spec.options["flood_names"] == "faulty" and not spec.dataset.parameters.get("faulty_apart"):
         raise UsageError(
-            'options.flood_names = "faulty" needs a world that tells the names of faulty zones apart',
+            'options.flood_names = "faulty" needs a world that lists the names of faulty zones separately',
             hint='set dataset.kind = "world", dataset.faulty_apart = true',
         )
 

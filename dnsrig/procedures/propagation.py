@@ -54,9 +54,9 @@ GRACE_S = 30.0
 def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
     count, mode = options["secondaries"], options["mode"]
     if not isinstance(count, int) or not 1 <= count <= MOST_SECONDARIES:
-        raise UsageError(f"options.secondaries = {count!r}", hint=f"a number from 1 to {MOST_SECONDARIES}")
+        raise UsageError(f"options.secondaries = {count!r} is invalid", hint=f"a number from 1 to {MOST_SECONDARIES}")
     if mode not in MODES:
-        raise UsageError(f"options.mode = {mode!r}", hint=f"one of {', '.join(MODES)}")
+        raise UsageError(f"options.mode = {mode!r} is invalid", hint=f"one of {', '.join(MODES)}")
     more = {f"secondary{number}": HostRole(role="secondary", inherits="secondary") for number in range(2, count + 1)}
     return {
         "primary": HostRole(role="primary"),
@@ -82,9 +82,14 @@ def check(spec: TrialSpec) -> None:
     """Refuse changes that nobody could make."""
     if placing.changes_itself(spec):
         if spec.options["mode"] != "stream":
-            raise UsageError("the primary changes its zones by itself, at a rate", hint='set options.mode = "stream"')
+            raise UsageError(
+                "this primary changes its zones itself, at a fixed rate", hint='set options.mode = "stream"'
+            )
     elif not spec.transfer.updates:
-        raise UsageError("nobody may change the primary's zones", hint="set transfer.updates = true in the experiment")
+        raise UsageError(
+            "dynamic updates of the primary's zones are not allowed",
+            hint="set transfer.updates = true in the experiment",
+        )
 
 
 def measure(context: TrialContext) -> Result:

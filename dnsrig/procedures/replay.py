@@ -117,10 +117,10 @@ def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole
     """The servers as in `latency`, or a world and its resolver; and the clients."""
     for name, known in CHOICES.items():
         if options[name] not in known:
-            raise UsageError(f"options.{name} = {options[name]!r}", hint=f"one of {', '.join(known)}")
+            raise UsageError(f"options.{name} = {options[name]!r} is invalid", hint=f"one of {', '.join(known)}")
     for name in ("speed", "timeout_s", "interval_s"):
         if float(options[name]) <= 0:
-            raise UsageError(f"options.{name} = {options[name]}", hint="a number above 0")
+            raise UsageError(f"options.{name} = {options[name]} is invalid", hint="a number above 0")
     _client_classes.parse(str(options["classes"]))
     _ramp.check(options)
     _of_capacity.check(options)
@@ -130,7 +130,9 @@ def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole
 def _clients(count: int) -> dict[str, HostRole]:
     """The hosts that they stand on; each of several has its share of them, and of their addresses."""
     if not 0 <= count <= _generators.MOST:
-        raise UsageError(f"options.generators = {count}", hint=f"hosts that replay, up to {_generators.MOST}")
+        raise UsageError(
+            f"options.generators = {count} is invalid", hint=f"number of hosts that replay, at most {_generators.MOST}"
+        )
     if count < 2:
         return {CLIENTS: HostRole(replays=True, asks=True)}
     return {
@@ -144,7 +146,7 @@ def _servers(options: Mapping[str, int | float | str | bool]) -> dict[str, HostR
         return _serving.servers(options)
     if options["serve_as"] != "resolver":
         raise UsageError(
-            f"options.resolve_from: a {options['serve_as']} resolves nothing", hint='set options.serve_as = "resolver"'
+            f"options.resolve_from: a {options['serve_as']} does not resolve", hint='set options.serve_as = "resolver"'
         )
     return {INTERNET: HostRole(role="world"), "resolver": HostRole(role="resolver", under_test=True)}
 
@@ -168,14 +170,14 @@ def check(spec: TrialSpec) -> None:
     most = len(ranges) * min(map(addresses.most_clients, ranges))
     if spec.stream.clients > most:
         raise UsageError(
-            f"the stream has {spec.stream.clients:,} clients, and there are addresses for {most:,}",
-            hint='take IPv6, which has more: family = "ipv6"; or keep a share of them: stream.keep_share = 0.5',
+            f"the stream has {spec.stream.clients:,} clients, but there are only addresses for {most:,}",
+            hint='use IPv6, which has more: family = "ipv6"; or keep a part of the clients: stream.keep_share = 0.5',
         )
     if spec.options["capture"] and len(ranges) > 1:
-        raise UsageError("options.capture compares what comes from one host", hint="set options.generators = 1")
+        raise UsageError("options.capture compares queries from one host only", hint="set options.generators = 1")
     if spec.options["capture"] and (spec.options["transport"] == "dot" or spec.options["retransmissions"] == "off"):
         raise UsageError(
-            "options.capture compares all queries of the stream, and some are left out or encrypted",
+            "options.capture compares all queries of the stream, but some are left out or encrypted",
             hint='options.transport = "as-captured", options.retransmissions = "as-captured"',
         )
 

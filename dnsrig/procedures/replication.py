@@ -90,14 +90,14 @@ def check(spec: TrialSpec) -> None:
     if secondary.answers is (carrier == "pipelined"):
         raise UsageError(
             f"the variant {spec.variant.label}: the carrier {carrier} and {secondary.title} do not go together",
-            hint='pipelined is the instrument\'s: hosts.secondary.server = "transfer@engine"; it has no other carrier',
+            hint='pipelined needs the instrument as secondary, and only it: hosts.secondary.server = "transfer@engine"',
         )
     if "database" not in kinds:
         return
     if spec.transfer.tsig or spec.transfer.provisioning == "catalog":
         raise UsageError(
             f"the variant {spec.variant.label}: a database carries zones without TSIG and without a catalog zone",
-            hint='transfer.transport is "tcp", or "xot" for TLS between the sites; transfer.provisioning is "static"',
+            hint='set transfer.transport to "tcp", or "xot" for TLS between the sites, and transfer.provisioning to "static"',
         )
     for name in ("primary", "secondary"):
         if kinds["database"].kind not in kinds[name].databases:
@@ -165,5 +165,5 @@ def _start_near_site(context: TrialContext) -> int:
 def _carrier(options: Options) -> str:
     carrier = str(options["carrier"])
     if carrier not in FAR_LINKS:
-        raise UsageError(f"options.carrier = {carrier!r}", hint=f"one of {', '.join(FAR_LINKS)}")
+        raise UsageError(f"options.carrier = {carrier!r} is invalid", hint=f"one of {', '.join(FAR_LINKS)}")
     return carrier

@@ -37,7 +37,7 @@ def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole
     if options["as"] == "secondary":
         server = HostRole(role="secondary", under_test=True)
         return {"primary": HostRole(role="primary"), "server": server}
-    raise UsageError(f"options.as = {options['as']!r}", hint="one of primary, secondary")
+    raise UsageError(f"options.as = {options['as']!r} is invalid", hint="one of primary, secondary")
 
 
 def links(hosts: Iterable[str]) -> list[tuple[str, str]]:

@@ -37,7 +37,7 @@ def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole
     """With several primaries, zones are divided among them: zone n comes from primary n, round and round."""
     count = options["primaries"]
     if not isinstance(count, int) or not 1 <= count <= MOST_PRIMARIES:
-        raise UsageError(f"options.primaries = {count!r}", hint=f"a number from 1 to {MOST_PRIMARIES}")
+        raise UsageError(f"options.primaries = {count!r} is invalid", hint=f"a number from 1 to {MOST_PRIMARIES}")
     more = {f"primary{number}": HostRole(role="primary", inherits="primary") for number in range(2, count + 1)}
     return {
         "primary": HostRole(role="primary"),

@@ -54,7 +54,7 @@ GRACE_S = 30.0
 def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
     _transfer_options.check(options)
     if float(options["duration_s"]) <= 0:
-        raise UsageError(f"options.duration_s = {options['duration_s']}", hint="seconds, more than 0")
+        raise UsageError(f"options.duration_s = {options['duration_s']} is invalid", hint="seconds, more than 0")
     client = HostRole(source_addresses=int(options["secondaries"]) - 1)
     return {"primary": HostRole(role="primary", under_test=True), "client": client}
 

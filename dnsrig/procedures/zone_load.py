@@ -50,7 +50,7 @@ def measure(context: TrialContext) -> Result:
 
 def check_page_cache(wanted: int | float | str | bool) -> None:
     if wanted not in PAGE_CACHE:
-        raise UsageError(f"options.page_cache = {wanted!r}", hint=f"one of {', '.join(PAGE_CACHE)}")
+        raise UsageError(f"options.page_cache = {wanted!r} is invalid", hint=f"one of {', '.join(PAGE_CACHE)}")
 
 
 def time_start(context: TrialContext, name: str, prepare: Callable[[], None]) -> Result:

@@ -130,7 +130,9 @@ def _unpack_one(package: Path, tree: Path) -> None:
         reader.stdout.close()  # so that dpkg-deb ends when tar has
     if reader.wait() != 0 or writer.returncode != 0:
         detail = writer.stderr.strip().splitlines()[-1:] or ["dpkg-deb failed"]
-        raise DnsrigError(f"cannot unpack {package.name}: {detail[0]}", hint="is the disk full? `dnsrig check` tells")
+        raise DnsrigError(
+            f"cannot unpack {package.name}: {detail[0]}", hint="is the disk full? `dnsrig check` shows the free space"
+        )
 
 
 def _state(suite: str) -> Path:
@@ -156,7 +158,7 @@ def _update(suite: str) -> None:
     except DnsrigError as error:
         raise DnsrigError(
             f"the mirror has no suite {suite!r}, or cannot be reached: {error.message}",
-            hint="`apt-get update` should work on this machine; suites are bookworm, trixie, forky, sid …",
+            hint="check that `apt-get update` works on this machine; suites are bookworm, trixie, forky, sid …",
         ) from error
 
 

@@ -137,7 +137,7 @@ class KnotResolver(Driver):
     def configure(self, placement: Placement) -> None:
         if placement.threads > 1:
             raise UsageError(
-                "Knot Resolver answers by one thread a process, and dnsrig starts one process",
+                "Knot Resolver has one thread for each process, and dnsrig starts one process",
                 hint="give its host one CPU: hosts.resolver.cpus = [1]",
             )
         settings = [(_function(name), _lua(value)) for name, value in placement.settings.items()]

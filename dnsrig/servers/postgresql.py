@@ -141,10 +141,10 @@ class PostgreSqlConsole:
         try:
             found = self._connection.execute(sql.encode()).fetchmany(2)
         except psycopg.Error as error:
-            raise Refused(f"the database says: {error}") from error
+            raise Refused(f"the database reports: {error}") from error
         value = (found[0][0] or 0) if len(found) == 1 and len(found[0]) == 1 else None
         if not isinstance(value, int):
-            raise Refused(f"the database answered {found!r:.40} where a number belongs")
+            raise Refused(f"the database answered {found!r:.40} instead of a number")
         return value
 
 
@@ -168,7 +168,7 @@ def _connect(address: str, port: int) -> psycopg.Connection[Any]:
             autocommit=True,
         )
     except psycopg.Error as error:
-        raise Refused(f"the database says: {error}") from error
+        raise Refused(f"the database reports: {error}") from error
 
 
 def connection(placement: Placement) -> str:

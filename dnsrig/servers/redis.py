@@ -127,7 +127,7 @@ class RedisConsole:
     def __init__(self, client: redis.Redis) -> None:
         self._client = client
         if self._ask("PING") not in (True, "PONG"):
-            raise DnsrigError("what listens there is no Redis")
+            raise DnsrigError("the server that listens there is not Redis")
 
     def zones(self) -> int:
         """A zone is listed when it was committed, which is when it is whole (src/redis/internal.h of Knot DNS,
@@ -159,12 +159,12 @@ class RedisConsole:
         try:
             return self._client.execute_command(*words)  # type: ignore[no-untyped-call]
         except (redis.RedisError, ValueError) as error:  # ValueError: what is no RESP at all
-            raise Refused(f"the database says: {error}") from error
+            raise Refused(f"the database reports: {error}") from error
 
 
 def _number(value: Any) -> int:
     if not isinstance(value, int):
-        raise Refused(f"the database answered {value!r:.40} where a number belongs")
+        raise Refused(f"the database answered {value!r:.40} instead of a number")
     return value
 
 

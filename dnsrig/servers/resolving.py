@@ -44,7 +44,7 @@ def check(where: str, title: str, able: AsResolver, asked: Resolving) -> None:
         if getattr(asked, name) != default:
             raise UsageError(
                 f"{where}: {title} has no {name} = {getattr(asked, name)}: {why}",
-                hint=f"leave it at {default}, or take another resolver",
+                hint=f"leave it at {default}, or choose another resolver",
             )
 
 
@@ -52,8 +52,8 @@ def check_anchor(where: str, asked: Resolving, *, signed: bool) -> None:
     """Refuse to validate where nothing is signed."""
     if asked.level == "validating" and not signed:
         raise UsageError(
-            f"{where}: level validating needs a trust anchor, and the zones of primaries have none",
-            hint="resolve from a world with a signed root, or take another level",
+            f"{where}: the level validating needs a trust anchor, but zones of primaries have no trust anchor",
+            hint="resolve from a world with a signed root, or choose another level",
         )
 
 
@@ -79,5 +79,7 @@ def read_anchor(path: Path) -> Anchor | None:
             numbers, data = words[words.index(kind) + 1 :][:3], words[words.index(kind) + 4 :]
             found[kind].append(" ".join([*numbers, "".join(data)]))
     if len(found["DNSKEY"]) != 1 or not found["DS"]:
-        raise UsageError(f"{path} is no trust anchor", hint="it has one DNSKEY of the root and a DS of it, a line each")
+        raise UsageError(
+            f"{path} is not a trust anchor", hint="write one DNSKEY of the root and its DS, each on one line"
+        )
     return Anchor(found["DNSKEY"][0], tuple(found["DS"]))

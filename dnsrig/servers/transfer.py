@@ -50,7 +50,7 @@ class Transfer(EngineDriver):
     def configure(self, placement: Placement) -> None:
         super().configure(placement)
         if len({route.primary for route in placement.routes}) > 1:
-            raise UsageError("transfer@engine takes zones from one primary", hint="set options.primaries = 1")
+            raise UsageError("transfer@engine transfers zones from only one primary", hint="set options.primaries = 1")
 
     def command(self, placement: Placement) -> list[str]:
         transfer, route = placement.transfer, placement.routes[0]

@@ -36,7 +36,7 @@ class World(EngineDriver):
     def configure(self, placement: Placement) -> None:
         super().configure(placement)
         if datasets.facts(placement.dataset).get("generator") != "world":
-            raise UsageError("world@engine serves a world and no other dataset", hint='set dataset.kind = "world"')
+            raise UsageError("world@engine serves only a dataset of kind world", hint='set dataset.kind = "world"')
 
     def command(self, placement: Placement) -> list[str]:
         ipv4, ipv6 = placement.host.server_ranges

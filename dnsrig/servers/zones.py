@@ -61,8 +61,8 @@ class Zones(EngineDriver):
         super().configure(placement)
         if datasets.facts(placement.dataset).get("generator") != GENERATOR:
             raise UsageError(
-                "zones@engine computes tiny zones and serves no other dataset",
-                hint='set dataset.kind = "tiny-zones", or take a server as primary',
+                "zones@engine serves only a dataset of kind tiny-zones",
+                hint='set dataset.kind = "tiny-zones", or choose another primary',
             )
 
     def command(self, placement: Placement) -> list[str]:
@@ -100,7 +100,8 @@ class Zones(EngineDriver):
 
     def load_changes(self, placement: Placement) -> list[Preparation]:
         raise UsageError(
-            "zones@engine has no files that could change", hint='let it change zones itself: settings "changes-per-s"'
+            "zones@engine generates its zones, so it has no files to change",
+            hint='let it change its zones itself: settings "changes-per-s"',
         )
 
 

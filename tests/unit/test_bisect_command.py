@@ -274,7 +274,7 @@ def test_a_dry_run_shows_candidates_steps_and_time(
         ([*ARGUMENTS, "--bad-if", "p99 > 110 %", "--max-rounds", "1"], "--max-rounds"),
         ([*ARGUMENTS, "--bad-if", "p99 > 110 %", "--good", "999"], "999 is not among the candidates"),
         ([*ARGUMENTS, "--bad-if", "p99 > 110 %", "--good", "1002", "--bad", "1000"], "does not come before"),
-        ([*ARGUMENTS[:-1], "1000", "--bad-if", "p99 > 110 %"], "two candidates at least"),
+        ([*ARGUMENTS[:-1], "1000", "--bad-if", "p99 > 110 %"], "at least two candidates"),
         ([*ARGUMENTS[:-1], "1000,1001,1000", "--bad-if", "p99 > 110 %"], "twice among"),
         ([*ARGUMENTS[:-1], "@nowhere", "--bad-if", "p99 > 110 %"], "cannot be read"),
         ([*ARGUMENTS[:-1], "fast,faster", "--bad-if", "p99 > 110 %"], "rate_qps"),

@@ -73,7 +73,7 @@ def test_only_a_server_is_a_new_name_among_overlays() -> None:
 
 
 def test_a_version_twice_on_an_axis() -> None:
-    with pytest.raises(UsageError, match=r"bind@git:v9\.18\.1 is twice on an axis"):
+    with pytest.raises(UsageError, match=r"bind@git:v9\.18\.1 appears twice on an axis"):
         draft('server=["bind@git:v9.18.1", "bind@git:v9.18.0..v9.18.2"]')
 
 
@@ -92,7 +92,7 @@ def test_build_options_are_an_axis() -> None:
 
 
 def test_build_options_of_what_is_not_built() -> None:
-    with pytest.raises(UsageError, match="bind@forky is not built here"):
+    with pytest.raises(UsageError, match="bind@forky is not built by dnsrig"):
         draft("server=bind@forky", "hosts.secondary.build_options=--x")
 
 

@@ -52,9 +52,9 @@ def test_the_share_of_the_zone_that_changes() -> None:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        (("transfer.notify=false",), "follows by NOTIFY and IXFR"),
-        (("transfer.ixfr=false",), "follows by NOTIFY and IXFR"),
-        (("options.generations=100",), "100 generations of 5 s are not made within 90 s"),
+        (("transfer.notify=false",), "follows generations by NOTIFY and IXFR"),
+        (("transfer.ixfr=false",), "follows generations by NOTIFY and IXFR"),
+        (("options.generations=100",), "100 generations of 5 s do not fit within limit_s = 90 s"),
         (("options.generations=0",), r"options\.generations = 0"),
         (("options.cycle_s=0.1",), r"options\.cycle_s = 0\.1"),
         (("options.changed_percent=56.0",), r"options\.changed_percent = 56"),
@@ -70,7 +70,7 @@ def test_the_path_lies_between_the_sites() -> None:
     spec = made()
     assert [link.ends for link in spec.links if link.emulated] == [("primary", "secondary")]
     spec.dataset.kind = "tiny-zones"
-    with pytest.raises(UsageError, match="its serial alone"):
+    with pytest.raises(UsageError, match="only in its serial"):
         cycle.check(spec)
 
 

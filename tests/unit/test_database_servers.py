@@ -294,7 +294,7 @@ def test_tls_is_between_the_sites_only() -> None:
         (['carrier="axfr"', "hosts.secondary.server=transfer@engine"], "do not go together"),
         (['carrier="axfr"', "options.carrier=pipelined"], "do not go together"),
         (['carrier="replica"', "transfer.transport=tcp+tsig"], "without TSIG"),
-        (['carrier="replica"', "hosts.database.server=nsd@forky"], "is no database"),
+        (['carrier="replica"', "hosts.database.server=nsd@forky"], "cannot be a database"),
         (['carrier="axfr"', "options.carrier=pigeon"], "options.carrier = 'pigeon'"),
     ],
 )

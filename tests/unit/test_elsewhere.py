@@ -84,7 +84,7 @@ class TestPlace:
             (
                 'nic = "e"\n' + GENERATOR.replace("rack-1", "rack-7"),
                 "latency",
-                "on the machine rack-7, and nobody says",
+                "the machine rack-7, whose address is not known",
             ),
             ('nic = "e"\n' + GENERATOR + "\n[path]\ndelay_ms = 10", "latency", "no link that a [path] could apply to"),
             ('nic = "e"\n' + GENERATOR.replace("nic", "cpus = [9]\nnic"), "latency", "there is no CPU 9 on rack-1"),
@@ -104,7 +104,7 @@ class TestPlace:
         assert [addresses.clients(number, 2) for number in range(2)] == ["198.19.0.0/17", "198.19.128.0/17"]
 
     def test_a_file_has_to_name_them(self, tmp_path: Path) -> None:
-        with pytest.raises(UsageError, match="nobody says where that is"):
+        with pytest.raises(UsageError, match="whose address is not known"):
             machines.look(["rack-1"], None, print)
         (tmp_path / "machines.toml").write_text('[machines.rack-2]\nssh = "a"\n')
         with pytest.raises(UsageError, match="has no machine rack-1"):
@@ -218,7 +218,7 @@ class TestFarEnd:
         ("call", "told"),
         [
             ("dnsrig.lab.elsewhere.end:text", {"answer": 1, "value": ""}),
-            ("os:getpid", {"answer": 1, "error": "os is nothing of dnsrig", "hint": ""}),
+            ("os:getpid", {"answer": 1, "error": "os is not a part of dnsrig", "hint": ""}),
             ("dnsrig.errors:nothing", {"answer": 1, "error": "AttributeError", "hint": ""}),
         ],
     )

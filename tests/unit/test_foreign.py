@@ -112,9 +112,9 @@ def test_any_bytes_are_inflated_or_refused(data: bytes) -> None:
 def test_an_experiment_beyond_the_limits_is_refused_with_a_sentence(tmp_path: Path, text: str) -> None:
     path = tmp_path / "deep.toml"
     path.write_text(text)
-    with pytest.raises(UsageError, match=r"is no experiment: it (is nested|has a number)"):
+    with pytest.raises(UsageError, match=r"is not an experiment: it (is nested|has a number)"):
         model.load(path, "quick", [])
-    with pytest.raises(UsageError, match=r"is no file of machines: it (is nested|has a number)"):
+    with pytest.raises(UsageError, match=r"is not a file of machines: it (is nested|has a number)"):
         document.read(path)
 
 

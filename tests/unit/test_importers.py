@@ -628,7 +628,7 @@ def test_results_of_several_tools_are_in_one_run(tmp_path: Path) -> None:
 def test_a_run_that_was_measured_here_is_not_added_to(tmp_path: Path) -> None:
     load_data.build(tmp_path / "run")
     before = sorted(path for path in (tmp_path / "run").rglob("*"))
-    with pytest.raises(UsageError, match="was measured here"):
+    with pytest.raises(UsageError, match="is a run that dnsrig measured"):
         made(tmp_path, "dnsperf", to=tmp_path / "run")
     assert sorted(path for path in (tmp_path / "run").rglob("*")) == before
 
@@ -698,7 +698,7 @@ def test_our_own_load_is_no_other_tool_and_has_its_rate_and_transport(tmp_path: 
         "result=mine transport=udp rate=5000",
         "result=mine transport=tcp rate=2000",
     ]
-    with pytest.raises(UsageError, match="different things"):
+    with pytest.raises(UsageError, match="different settings"):
         runs.write("load", "x", runs.read("load", [tmp_path / "tcp", tmp_path / "load-0"], ASKED), run.directory)
 
 

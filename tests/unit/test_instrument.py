@@ -84,7 +84,7 @@ SUMMARY = """echo '{"event":"started"}'; echo '{"event":"summary",%s}'; exit %d"
 @pytest.mark.parametrize("told", ['"interrupted":true', '"outcome":"interrupted"'])
 def test_one_that_somebody_else_interrupted_is_no_result(start: Start, told: str) -> None:
     instrument = start(SUMMARY % (told, 130))
-    with pytest.raises(DnsrigError, match="the instrument load was interrupted by a signal before it was done"):
+    with pytest.raises(DnsrigError, match="the instrument load was interrupted by a signal before it finished"):
         instrument.take(instrument.events.get(timeout=10))
 
 

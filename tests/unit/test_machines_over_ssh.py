@@ -64,7 +64,7 @@ class TestFile:
             ('[machines.a]\nssh = "a b"', "it is one word, as ssh takes it", ""),
             ('[machines.a]\nssh = "a"\ncache = "here"', "it begins with /", ""),
             ('[machines."a b"]\nssh = "a"', "machines.a b = 'a b'", ""),
-            ('[machines.a]\nssh = "x"\n[machines.b]\nssh = "x"\npython = "p"', "a and b are one machine", ""),
+            ('[machines.a]\nssh = "x"\n[machines.b]\nssh = "x"\npython = "p"', "a and b are the same machine", ""),
         ],
     )
     def test_what_is_wrong_is_told(self, text: str, says: str, hint: str, tmp_path: Path) -> None:

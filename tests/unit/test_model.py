@@ -121,9 +121,9 @@ def test_set_changes_values_and_axes(document) -> None:  # type: ignore[no-untyp
         ("[scale.huge]\nrepeats = 1\n", [], "unknown scale 'huge'", "quick, standard, published"),
         ("[", [], "not TOML", ""),
         ("[matrix.ports]\na = {}\n", ["ports=b"], "axis ports has no b", "it has: a"),
-        ("[scale]\nquick = 5\n", [], "a scale is a table", "[scale.quick]"),
+        ("[scale]\nquick = 5\n", [], "a scale must be a table", "[scale.quick]"),
         ("", ["matrix=5"], "matrix = 5", ""),
-        ('[matrix]\n"dataset.zones" = [1]\n', ["baseline.zoned=1"], "baseline.zoned is no axis", "axes are zones"),
+        ('[matrix]\n"dataset.zones" = [1]\n', ["baseline.zoned=1"], "baseline.zoned is not an axis", "axes are zones"),
         ('[matrix]\n"dataset.zones" = [1]\n', ["baseline.zones=2"], "zones = 2 is not measured", "one of [1]"),
     ],
 )
@@ -182,7 +182,7 @@ def test_excluded_points_are_left_out(document) -> None:  # type: ignore[no-unty
 
 
 def test_excluding_an_unknown_axis_or_everything_is_told(document) -> None:  # type: ignore[no-untyped-def]
-    with pytest.raises(UsageError, match="exclude: transport is no axis"):
+    with pytest.raises(UsageError, match="exclude: transport is not an axis"):
         model.points(document(AXES + '[[exclude]]\ntransport = "xot"\n'))
     with pytest.raises(UsageError, match="every point of the matrix is excluded"):
         model.points(document(AXES + "[[exclude]]\nzones = [1, 2, 3]\n"))

@@ -83,7 +83,7 @@ def test_faulty_names_need_a_world_that_has_them_apart() -> None:
     spec = broken()
     overload.check(spec)
     assert "faults-met" in overload.checks(spec)
-    with pytest.raises(UsageError, match="faulty zones apart"):
+    with pytest.raises(UsageError, match="faulty zones separately"):
         overload.check(broken("dataset.faulty_apart=false"))
 
 

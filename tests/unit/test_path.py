@@ -118,7 +118,7 @@ def test_a_queue_has_room_for_what_is_under_way() -> None:
         (["link=tun"], "without a"),
         (["path.delay_ms=1", "path.jitter_ms=2"], "more than the delay of 1 ms"),
         (["path.mtu_bytes=1501"], "above the interfaces' 1500"),
-        (["path.mtu_bytes=1279", "family=ipv6"], "MTU of 1279 bytes cannot be one of IPv6"),
+        (["path.mtu_bytes=1279", "family=ipv6"], "MTU of 1279 bytes is too small for IPv6"),
         (["path.interface_mtu_bytes=1000", "family=ipv6"], "MTU of 1000 bytes"),
         (["family=ipv5"], "family = 'ipv5'"),
         (["path.site=soul"], "there is no site 'soul'"),

@@ -67,7 +67,7 @@ def test_a_primary_without_updates_is_refused() -> None:
 def test_a_primary_that_changes_by_itself_does_so_at_a_rate() -> None:
     itself = ["hosts.primary.server=zones@engine", "transfer.updates=false"]
     (single,) = points("server=bind@forky", "secondaries=1", "changes=single", "baseline={}", *itself)
-    with pytest.raises(UsageError, match="by itself, at a rate"):
+    with pytest.raises(UsageError, match="itself, at a fixed rate"):
         plan.provisional("test", single, [0, 1])
 
 

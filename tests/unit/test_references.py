@@ -44,15 +44,15 @@ def test_the_order_of_own_words_makes_no_other_build() -> None:
     ("text", "message"),
     [
         ("git:", "names no commit"),
-        ("git:--upload-pack=x", "is no commit"),
-        ("git:..v2", "is no commit"),
+        ("git:--upload-pack=x", "is not a commit"),
+        ("git:..v2", "is not a commit"),
         ("git:v1 'open", "No closing quotation"),
-        ("git:v1 steps=3", "steps are of a range"),
-        ("git:v1..v2 steps=0", "'steps=0' is no word"),
-        ("git:v1..v2 steps=some", "'steps=some' is no word"),
-        ("git:v1 debug=all", "'debug=all' is no word"),
-        ("git:v1 suite=../x", "is no word"),
-        ("git:v1 " + "--x " * 51, "is no commit"),
+        ("git:v1 steps=3", "only a range has steps"),
+        ("git:v1..v2 steps=0", "'steps=0' is not a valid word"),
+        ("git:v1..v2 steps=some", "'steps=some' is not a valid word"),
+        ("git:v1 debug=all", "'debug=all' is not a valid word"),
+        ("git:v1 suite=../x", "is not a valid word"),
+        ("git:v1 " + "--x " * 51, "is not a commit"),
     ],
 )
 def test_what_is_no_reference(text: str, message: str) -> None:

@@ -109,7 +109,7 @@ def test_connections_over_a_far_path_are_listed_but_those_of_clients() -> None:
 
 
 def test_only_a_resolver_resolves() -> None:
-    with pytest.raises(UsageError, match="a primary resolves nothing"):
+    with pytest.raises(UsageError, match="a primary does not resolve"):
         in_world(serve_as="primary")
 
 
@@ -186,7 +186,7 @@ def test_more_clients_than_addresses_need_ipv6() -> None:
 
 
 def test_a_replay_needs_a_stream_and_nothing_else_takes_one() -> None:
-    with pytest.raises(UsageError, match="there is none"):
+    with pytest.raises(UsageError, match="the experiment has none"):
         spec(None)
     other = model.validate({**DOCUMENT, "procedure": "latency", "stream": {"kind": "capture"}}, "test")
     with pytest.raises(UsageError, match="replays nothing"):

@@ -78,7 +78,7 @@ def test_a_range_of_releases_goes_over_branches(origin: Path) -> None:
     git(origin, "checkout", "--quiet", "-b", "old", "v1.9.0")
     commit(origin, tiny("1.9.1"), tag="v1.9.1")
     assert names("git:v1.9.1..v2.0.0") == ["git:v1.9.1", "git:v1.10.0", "git:v2.0.0"]
-    with pytest.raises(UsageError, match=r"v1\.9\.1 is no ancestor of v2\.0\.0") as caught:
+    with pytest.raises(UsageError, match=r"v1\.9\.1 is not an ancestor of v2\.0\.0") as caught:
         names("git:v1.9.1..v2.0.0 steps=commits")
     assert "steps=tags" in caught.value.hint
 
@@ -104,8 +104,8 @@ def test_steps_are_spread_evenly_with_both_ends() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("git:v2.0.0..v1.9.0", "has no releases in it"),
-        ("git:v2.0.0..v1.9.0 steps=2", "is no ancestor"),
+        ("git:v2.0.0..v1.9.0", "contains no releases"),
+        ("git:v2.0.0..v1.9.0 steps=2", "is not an ancestor"),
         ("git:v1.9.0..main steps=tags", "from a release to a release"),
         ("git:v1.9.0..v2.0.0 steps=1", "a range has two ends"),
         ("git:v1.9.0..v7.0.0", "has no commit 'v7.0.0'"),
@@ -138,7 +138,7 @@ def test_another_repository_by_name(origin: Path, tmp_path: Path) -> None:
         source.releases(TINY)
     (tmp_path / "empty").mkdir()
     repository.choose("tiny", str(tmp_path / "empty"))
-    with pytest.raises(UsageError, match="is no git repository"):
+    with pytest.raises(UsageError, match="is not a git repository"):
         source.commit(TINY, "v1.9.0")
 
 
@@ -197,5 +197,5 @@ def test_names_of_builds_are_names_of_servers(origin: Path, monkeypatch: pytest.
     assert sources.with_options("tiny@forky", "", symbols=True) == "tiny@forky", "nothing is built"
     assert sources.expand("tiny@git:v1.10.0..v2.0.0") == ["tiny@git:v1.10.0", "tiny@git:v2.0.0"]
     assert sources.is_range("tiny@git:a..b") and not sources.is_range("tiny@git:a") and not sources.is_range(3)
-    with pytest.raises(UsageError, match="tiny@forky is not built here, so it has no build options"):
+    with pytest.raises(UsageError, match="tiny@forky is not built by dnsrig, so it has no build options"):
         sources.with_options("tiny@forky", "--x", symbols=False)

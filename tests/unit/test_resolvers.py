@@ -113,7 +113,7 @@ def test_an_anchor_is_a_key_and_its_ds(tmp_path: Path) -> None:
     assert len(anchor.ds) == 1
     for wrong in ("", ". 1 IN NS a.\n", "lab. 1 IN DS 1 2 3 ab\n", ANCHOR + ANCHOR):
         file.write_text(wrong)
-        with pytest.raises(UsageError, match="no trust anchor"):
+        with pytest.raises(UsageError, match="is not a trust anchor"):
             read_anchor(file)
 
 
@@ -138,8 +138,8 @@ def test_a_resolver_has_the_same_settings_whatever_its_kind() -> None:
         (["hosts.resolver.resolving.level=validating"], "needs a trust anchor"),
         (["hosts.resolver.resolving.level=off"], "hosts.resolver.resolving.level = 'off'"),
         (["hosts.resolver.resolving.cache_mib=3"], "unknown key hosts.resolver.resolving.cache_mib"),
-        (["hosts.primary.resolving.cache_mb=30"], "hosts.primary.resolving: it is no resolver"),
-        (["hosts.resolver.server=nsd@forky"], "is no resolver"),
+        (["hosts.primary.resolving.cache_mb=30"], "hosts.primary.resolving: this host is not a resolver"),
+        (["hosts.resolver.server=nsd@forky"], "cannot be a resolver"),
     ],
 )
 def test_what_cannot_be_is_refused_with_the_reason(settings: list[str], words: str) -> None:
@@ -148,7 +148,7 @@ def test_what_cannot_be_is_refused_with_the_reason(settings: list[str], words: s
 
 
 def test_one_process_of_knot_resolver_has_one_thread(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="one thread a process"):
+    with pytest.raises(UsageError, match="one thread for each process"):
         driver("knot-resolver").configure(placed(tmp_path, "knot-resolver", "resolver", cpus=[0, 1]))
 
 

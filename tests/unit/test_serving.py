@@ -262,18 +262,18 @@ def test_a_resolver_is_asked_to_recurse_and_never_twice_for_a_missing_name(
         ({}, {"missing_share": 2.0}, "missing_share = 2.0"),
         ({}, {"clients": 0}, "clients = 0"),
         ({}, {"changes": "zones"}, "takes dynamic updates"),
-        ({"transfer": {"updates": True}}, {"changes": "catalog"}, "there is none"),
+        ({"transfer": {"updates": True}}, {"changes": "catalog"}, "needs a catalog zone"),
         (
             {"hosts": {"resolver": {"server": "unbound@forky"}}},
             {"serve_as": "resolver", "changes": "zones"},
             "resolver",
         ),
-        ({"hosts": {"primary": {"server": "unbound@forky"}}}, {}, "Unbound is no primary"),
+        ({"hosts": {"primary": {"server": "unbound@forky"}}}, {}, "Unbound cannot be a primary"),
         ({"hosts": {"primary": {"server": "powerdns@forky"}}}, {"transport": "dot"}, "has no DoT"),
         (
             {"hosts": {"primary": {"server": "echo@engine"}, "secondary": {"server": "nsd@forky"}}},
             {"serve_as": "secondary"},
-            "has no zones for others",
+            "has no zones to send",
         ),
     ],
 )
@@ -361,7 +361,7 @@ def test_transfers_of_which_none_was_done(zones: Path) -> None:
 
 
 def test_only_a_primary_gives_zones_away() -> None:
-    with pytest.raises(UsageError, match="gives no zones away"):
+    with pytest.raises(UsageError, match="sends no zones here"):
         spec({"hosts": {"secondary": {"server": "bind@forky"}}}, serve_as="secondary", transfers="one")
     with pytest.raises(UsageError, match=r"options\.transfers"):
         spec(transfers="all")

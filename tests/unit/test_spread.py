@@ -212,7 +212,7 @@ def test_a_trial_whose_run_is_gone_ends(
         (spec, *_) = manifest.specs.values()
         executing = place.execute(spec.model_copy(update={"repeat": 1}).model_dump_json(), "lease", lambda event: None)
         threading.Timer(1, place.at_once, (leases.give_back, "lease")).start()
-        with pytest.raises(DnsrigError, match="no longer holds this machine"):
+        with pytest.raises(DnsrigError, match="no longer has a lease on this machine"):
             executing.result(timeout=30)
         assert place.submit(there.finished, manifest.run).result() == []
     finally:
@@ -221,7 +221,7 @@ def test_a_trial_whose_run_is_gone_ends(
 
 def test_a_machine_that_is_taken_is_refused(run: tuple[Manifest, Path], places: list[Processes]) -> None:
     places[0].at_once(leases.take, "other", "bert@far, run tour/1")
-    with pytest.raises(DnsrigError, match=r"rack-1 is taken by bert@far, run tour/1"), lanes(run, places):
+    with pytest.raises(DnsrigError, match=r"rack-1 is in use by bert@far, run tour/1"), lanes(run, places):
         pass
 
 
@@ -286,7 +286,7 @@ def test_a_run_goes_on_only_where_it_began(run: tuple[Manifest, Path], monkeypat
     monkeypatch.setattr(runner, "check_material", lambda manifest: None)
     begun = manifest.model_copy(update={"machines": spread.where({"a": told(), "b": told()}).machines})
     spread.check_unchanged(begun, {"a": told(), "b": told()})
-    with pytest.raises(DnsrigError, match="the machine b is not there"):
+    with pytest.raises(DnsrigError, match="the machine b is missing"):
         spread.check_unchanged(begun, {"a": told()})
     with pytest.raises(DnsrigError, match="the machine b was restarted"):
         restarted = told()
@@ -322,10 +322,10 @@ def test_addresses_of_schedulers(address: str) -> None:
 @pytest.mark.parametrize(
     ("address", "says"),
     [
-        ("tcp://198.51.100.1:8786", "whoever reaches this scheduler"),
-        ("tcp://scheduler.example:8786", "whoever reaches this scheduler"),
-        ("scheduler:8786", "no address of a scheduler"),
-        ("http://127.0.0.1", "no address of a scheduler"),
+        ("tcp://198.51.100.1:8786", "any program that reaches this scheduler"),
+        ("tcp://scheduler.example:8786", "any program that reaches this scheduler"),
+        ("scheduler:8786", "is not the address of a scheduler"),
+        ("http://127.0.0.1", "is not the address of a scheduler"),
     ],
 )
 def test_schedulers_that_anybody_could_use_are_refused(address: str, says: str) -> None:

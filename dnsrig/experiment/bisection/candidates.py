@@ -26,13 +26,17 @@ def listed(text: str) -> list[Candidate]:
         try:
             lines = foreign.text(Path(text[1:]), MOST_LIST_BYTES).splitlines()
         except (OSError, UnicodeDecodeError, foreign.Refused) as error:
-            raise UsageError(f"{text[1:]} cannot be read: {error}", hint="a file with one candidate a line") from error
+            raise UsageError(
+                f"{text[1:]} cannot be read: {error}", hint="name a file with one candidate on each line"
+            ) from error
         words = [line.partition("#")[0].strip() for line in lines]
     else:
         words = [word.strip() for word in text.split(",")]
     found = [Candidate(value=_scalar(word), name=word) for word in words if word]
     if twice := next((c.name for number, c in enumerate(found) if c in found[:number]), None):
-        raise UsageError(f"{twice} is twice among the candidates", hint="each stands once, in the order of the history")
+        raise UsageError(
+            f"{twice} appears twice among the candidates", hint="list each once, in the order of the history"
+        )
     return check(found)
 
 
@@ -51,9 +55,9 @@ def narrowed(found: Sequence[Candidate], good: str | None, bad: str | None) -> l
 
 def check(found: list[Candidate]) -> list[Candidate]:
     if len(found) < 2:
-        raise UsageError("a search needs two candidates at least, the good end and the bad one")
+        raise UsageError("a search needs at least two candidates, a good and a bad one")
     if len(found) > MOST_CANDIDATES:
-        raise UsageError(f"that are {len(found):,} candidates, more than {MOST_CANDIDATES:,}", hint="narrow the ends")
+        raise UsageError(f"there are {len(found):,} candidates, more than {MOST_CANDIDATES:,}", hint="narrow the ends")
     return found
 
 
@@ -92,7 +96,7 @@ def ends(request: preparation.Request, good: str, bad: str) -> tuple[str, str, s
     kinds, refs = zip(*(_of_kind(text) for text in (good, bad)))
     named = {kind for kind in kinds if kind}
     if len(named) > 1:
-        raise UsageError(f"{good} and {bad} are of different servers", hint="a search is about the commits of one")
+        raise UsageError(f"{good} and {bad} belong to different servers", hint="name two commits of one server")
     return (named.pop() if named else kind_under_test(request)), *refs
 
 
@@ -109,7 +113,7 @@ def kind_under_test(request: preparation.Request) -> str:
     if len(found) > 1:
         raise UsageError(
             f"{request.experiment} has several servers under test: {', '.join(found)}",
-            hint="say whose commits these are: --good KIND@git:REF",
+            hint="name the server of these commits: --good KIND@git:REF",
         )
     return found[0]
 

@@ -24,9 +24,9 @@ def commits(kind: str, good: str, bad: str, *, first_parent: bool) -> list[Candi
         turned = origin.is_ancestor(last, first)
         raise UsageError(
             f"{good} is not an ancestor of {bad}",
-            hint=f"{bad} comes before {good}: swap them, and turn the criterion round where it got better"
+            hint=f"{bad} comes before {good}: swap them, and reverse the criterion if the result got better"
             if turned
-            else f"take the commit at which their branches part: git merge-base {good} {bad}",
+            else f"use the commit at which their branches separate: git merge-base {good} {bad}",
         )
     between = origin.between(first, last, first_parent=first_parent)
     ends = {first: good, last: bad}

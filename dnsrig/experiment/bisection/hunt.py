@@ -69,7 +69,7 @@ class Hunt:
         if not known and done and all(trial.value(metric) is None for trial in done):
             raise UsageError(
                 f"trials of {self.manifest.experiment} have no {metric}",
-                hint=f"its own metric is {done[0].record.spec.main_metric}; `dnsrig list metrics` shows all",
+                hint=f"its main metric is {done[0].record.spec.main_metric}; `dnsrig list metrics` shows all",
             )
 
     def _finish(self, progress: Progress) -> None:

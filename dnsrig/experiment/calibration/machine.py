@@ -23,7 +23,7 @@ PATH = PathSpec(delay_ms=10, jitter_ms=1, loss_percent=1, rate_mbit=50)
 """Of either direction of an emulated link: every kind of thing that is asked of one, none of it hard."""
 KINDS: dict[LinkKind, tuple[Callable[[], bool], str]] = {
     "veth": (lambda: True, ""),
-    "netem": (netem.available, "this kernel has no netem, or this user may not ask it"),
+    "netem": (netem.available, "this kernel has no netem, or this user may not query it"),
     "tun": (tun.available, f"there is no {tun.TUN_DEVICE}"),
 }
 

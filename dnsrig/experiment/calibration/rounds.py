@@ -38,8 +38,8 @@ def execute(
         done = manifest.model_copy(update={"order": so_far, "repeats": number})
         if errors := runner.execute(done, directory, progress):
             raise DnsrigError(
-                f"{errors} trial(s) of the part {part} failed by a fault of dnsrig or the machine",
-                hint=f"their logs are in {directory}/trials/*/*.aborted until the next calibration; `dnsrig check` may say what is missing",
+                f"{errors} trial(s) of the part {part} failed because of dnsrig or the machine",
+                hint=f"their logs are in {directory}/trials/*/*.aborted until the next calibration; `dnsrig check` may show what is missing",
             )
         write_json(directory / "manifest.json", done)
         longest_s = max(longest_s, time.monotonic() - began_s)

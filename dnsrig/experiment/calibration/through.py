@@ -90,8 +90,8 @@ def floors_of(run: Run, through: Through) -> list[Floor]:
     found = figures.floors(run, through.label)
     if not any(floor.p50_us for floor in found):
         raise DnsrigError(
-            f"nothing was measured through {through.label}: {found[0].not_done}",
-            hint="is the cable in these two interfaces? `ip link` says which have a carrier",
+            f"no measurement through {through.label} succeeded: {found[0].not_done}",
+            hint="are these two interfaces connected by a cable? `ip link` shows which have a carrier",
         )
     return found
 

@@ -55,7 +55,7 @@ def answer(call: dict[str, Any]) -> None:
     module, _, name = str(call["call"]).partition(":")
     try:
         if not module.startswith(OURS):
-            raise DnsrigError(f"{module} is nothing of dnsrig")
+            raise DnsrigError(f"{module} is not a part of dnsrig")
         value = getattr(importlib.import_module(module), name)(*call["arguments"])
         tell(answer=call["id"], value=value)
     except DnsrigError as error:

@@ -37,7 +37,7 @@ def named(names: list[str], file: Path | None) -> dict[str, MachineSpec]:
     """What the file says of each. Raises UsageError where it does not."""
     if file is None:
         raise UsageError(
-            f"hosts are to be on the machine {names[0]}, and nobody says where that is",
+            f"the experiment needs the machine {names[0]}, whose address is not known",
             hint="name a file of machines: --machines machines.toml",
         )
     known = document.read(file)

@@ -68,7 +68,7 @@ class Remote:
         self._connection.greet(parts)
         if self._spec.boot_id not in ("", self._connection.boot):
             raise DnsrigError(
-                f"{self.name} was restarted since the run began", hint="start the run anew: it would be of two boots"
+                f"{self.name} was restarted since the run began", hint="start a new run: this one would mix two boots"
             )
         holder = f"{getpass.getuser()}@{platform.node()}, run {run}"
         becomes = far_end.__name__
@@ -221,7 +221,8 @@ class Remote:
 
     def _lost(self) -> DnsrigError:
         return DnsrigError(
-            f"the machine {self.name} does not answer", hint="look at it and its network; then go on with --resume"
+            f"the machine {self.name} does not answer",
+            hint="check the machine and its network, then continue with --resume",
         )
 
 

@@ -124,7 +124,7 @@ def _job() -> Iterator[tuple[Path, int]]:
         yield folder, made.handle
     finally:
         if left := removal.remove(made):
-            raise DnsrigError(f"could not remove {', '.join(left)}", hint="`dnsrig clean` tries again")
+            raise DnsrigError(f"could not remove {', '.join(left)}", hint="run `dnsrig clean` to try again")
 
 
 def _follow(machine: uml.Machine, report: Report, *, limit_s: float) -> None:
@@ -136,8 +136,8 @@ def _follow(machine: uml.Machine, report: Report, *, limit_s: float) -> None:
                 report(event)
     except queue.Empty:
         raise DnsrigError(
-            f"nothing was heard for {limit_s:,.0f} s of the trial under kernel uml: {machine.last_words()}",
-            hint="the kernel hangs; is there enough memory?",
+            f"the trial under kernel uml sent no message for {limit_s:,.0f} s: {machine.last_words()}",
+            hint="the kernel seems to hang; is there enough memory?",
         ) from None
 
 

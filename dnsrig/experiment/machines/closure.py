@@ -60,7 +60,7 @@ def files(package: metadata.Distribution) -> dict[str, Path]:
     """By their names among other packages'."""
     if package.files is None:
         raise DnsrigError(
-            f"nobody noted which files the package {package.name} has", hint="install it with pip, in a venv"
+            f"the files of the package {package.name} are not recorded", hint="install it with pip, in a venv"
         )
     listed = [file for file in package.files if not file.is_absolute() and ".." not in file.parts]
     if not _is_editable(package):
@@ -85,7 +85,7 @@ def _modules(package: metadata.Distribution) -> Iterator[Iterator[tuple[str, Pat
     for name in names:
         spec = importlib.util.find_spec(name)
         if spec is None or spec.origin is None:
-            raise DnsrigError(f"the package {package.name} has no module {name}", hint="install it anew")
+            raise DnsrigError(f"the package {package.name} has no module {name}", hint="install it again")
         origin = Path(spec.origin)
         single = {f"{name}.py": origin}
         yield iter((_package(name, origin.parent) if spec.submodule_search_locations else single).items())

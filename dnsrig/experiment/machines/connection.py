@@ -82,7 +82,7 @@ class Connection:
                 hint=f'make it root@… in the file of machines, or write python = "sudo -n {self._machine.python}"',
             )
         if self.boot not in ("", found["boot"]):
-            raise DnsrigError(f"{self.name} was restarted", hint="start the run anew: its rounds would be of two boots")
+            raise DnsrigError(f"{self.name} was restarted", hint="start a new run: this one would mix two boots")
         self.boot = found["boot"]
         for part in parts:
             if part.name in found["lacking"]:
@@ -173,14 +173,15 @@ class Connection:
             return DnsrigError(f"{name} cannot be reached: {last}", hint=f"try `{self._by_hand}`")
         if self.process.returncode in (126, 127):
             return DnsrigError(
-                f"{name} cannot start {self._machine.python}: {last}", hint='say what can: python = "…" in the file'
+                f"{name} cannot start {self._machine.python}: {last}",
+                hint='set a command that can: python = "…" in the file',
             )
         return DnsrigError(f"the worker on {name} ended: {last}", hint=f"try `{self._by_hand}`")
 
     def _other(self, what: str, theirs: str, ours: str) -> DnsrigError:
         return DnsrigError(
-            f"{self.name} has another {what}: {theirs}, here {ours}",
-            hint=f'packages are brought as they are here: install Python {sys.version_info[0]}.{sys.version_info[1]} there, and say how it starts: python = "…" in the file',
+            f"{self.name} has a different {what}: {theirs}, here {ours}",
+            hint=f'dnsrig copies its packages from here: install Python {sys.version_info[0]}.{sys.version_info[1]} there, and set its command in the file: python = "…"',
         )
 
     @property

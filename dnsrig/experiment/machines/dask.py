@@ -200,9 +200,9 @@ def check_address(address: str) -> None:
     if parts.scheme == "tls" or (parts.scheme == "tcp" and listeners.is_loopback(parts.hostname or "")):
         return
     if parts.scheme != "tcp":
-        raise UsageError(f"{address!r} is no address of a scheduler", hint="e.g. tls://scheduler.example:8786")
+        raise UsageError(f"{address!r} is not the address of a scheduler", hint="e.g. tls://scheduler.example:8786")
     raise UsageError(
-        f"{address}: whoever reaches this scheduler can execute anything on its machines",
+        f"{address}: any program that reaches this scheduler can execute commands on its machines",
         hint=f"give scheduler and workers certificates, and use tls://: {CERTIFICATES}",
     )
 
@@ -222,7 +222,7 @@ def _named(client: Any, checked: Collection[str]) -> list[Worker]:
         raise UsageError(f"the cluster has no worker with the resource {RESOURCE!r}", hint=HOW)
     for name, (_, told) in able.items():
         if not re.fullmatch(NAME, name):
-            raise UsageError(f"the worker {name} has no name that a machine can have", hint=HOW)
+            raise UsageError(f"the worker's name {name} cannot be the name of a machine", hint=HOW)
         if told["nthreads"] != 1:
             raise UsageError(
                 f"the worker {name} has {told['nthreads']} threads: trials would measure each other", hint=HOW
@@ -242,5 +242,7 @@ def _identity(client: Any) -> dict[str, Any]:
     try:
         found: dict[str, Any] = client.sync(client.scheduler.identity, n_workers=-1)
     except OSError as error:
-        raise DnsrigError("the scheduler does not answer", hint="start it again; then go on with --resume") from error
+        raise DnsrigError(
+            "the scheduler does not answer", hint="start it again, then continue with --resume"
+        ) from error
     return found

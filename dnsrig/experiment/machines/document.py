@@ -56,11 +56,11 @@ def read(path: Path) -> Document:
     try:
         document = Document.model_validate(foreign.toml(foreign.text(path)))
     except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}", hint="--on takes a file of machines") from error
+        raise UsageError(f"{path} cannot be read: {error.strerror}", hint="--on needs a file of machines") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} is not TOML: {error}") from error
     except foreign.Refused as error:
-        raise UsageError(f"{path} is no file of machines: {error}") from error
+        raise UsageError(f"{path} is not a file of machines: {error}") from error
     except ValidationError as error:
         raise _explained(error, path) from error
     names = dict[MachineDocument, str]()
@@ -68,7 +68,8 @@ def read(path: Path) -> Document:
         place = machine.model_copy(update={"python": ""})
         if other := names.get(place):
             raise UsageError(
-                f"{path}: {other} and {name} are one machine: trials would measure each other", hint="name it once"
+                f"{path}: {other} and {name} are the same machine, so trials would disturb each other",
+                hint="name it once",
             )
         names[place] = name
     config = str(path.parent.resolve() / document.config) if document.config else ""

@@ -53,7 +53,7 @@ class MachineLane:
         """Nobody else executes trials there from now on. Raises DnsrigError where somebody else has it."""
         if other := self.place.at_once(leases.take, self._lease, self._holder):
             raise DnsrigError(
-                f"the machine {self.place.name} is taken by {other}", hint="wait until that run has ended"
+                f"the machine {self.place.name} is in use by {other}", hint="wait until that run has ended"
             )
         self._renewed_s = time.monotonic()
         threading.Thread(target=self._renew, daemon=True).start()

@@ -46,7 +46,7 @@ def take(lease: str, holder: str) -> str:
 def renew(lease: str, holder: str) -> None:
     """Raises DnsrigError where somebody else has taken the machine meanwhile."""
     if other := take(lease, holder):
-        raise DnsrigError(f"{other} has taken the machine", hint="wait until it ends, then go on with --resume")
+        raise DnsrigError(f"{other} has taken the machine", hint="wait until it ends, then continue with --resume")
 
 
 def give_back(lease: str) -> None:

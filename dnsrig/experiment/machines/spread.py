@@ -77,7 +77,7 @@ def look(places: Sequence[Place]) -> dict[str, dict[str, Any]]:
         for what, own in ours.items():
             if told[what] != own:
                 raise DnsrigError(
-                    f"the machine {name} has another {what.replace('_', ' ')}: {told[what]}, here {own}",
+                    f"the machine {name} has a different {what.replace('_', ' ')}: {told[what]}, here {own}",
                     hint="install the same wheel of dnsrig on all machines",
                 )
         if not told["root"]:
@@ -94,7 +94,7 @@ def where(looked: Mapping[str, dict[str, Any]]) -> Where:
         if different := _unlike(found[0].conditions, other.conditions):
             raise UsageError(
                 f"{found[0].name} and {other.name} differ in {', '.join(different)}",
-                hint="rounds are spread over equal machines; leave the other one out of the cluster",
+                hint="rounds are distributed over equal machines; remove the other one from the cluster",
             )
     cpus = {tuple(told["available_cpus"]) for told in looked.values()}
     if len(cpus) > 1:
@@ -108,9 +108,7 @@ def check_unchanged(manifest: Manifest, looked: Mapping[str, dict[str, Any]]) ->
         raise UsageError("this run was begun on one machine, without --on", hint="leave --on out")
     for machine in manifest.machines:
         if machine.name not in looked:
-            raise DnsrigError(
-                f"the machine {machine.name} is not there", hint="start its worker again, under that name"
-            )
+            raise DnsrigError(f"the machine {machine.name} is missing", hint="start its worker again with that name")
         runner.check_machine(
             manifest, f"the machine {machine.name}", machine.conditions, looked[machine.name]["conditions"]
         )

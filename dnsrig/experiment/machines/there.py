@@ -129,7 +129,9 @@ def _follow(child: Child, events: children.Events, lease: str, report: Report) -
             report(event)
         if _ending.is_set() or not leases.holds(lease):
             child.end()
-            raise DnsrigError("its run is gone, or no longer holds this machine", hint="go on with --resume")
+            raise DnsrigError(
+                "its run has ended, or no longer has a lease on this machine", hint="continue with --resume"
+            )
     return child.result()[1]
 
 

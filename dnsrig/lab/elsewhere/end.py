@@ -75,7 +75,7 @@ def end() -> None:
         left = removal.remove(lab.ledger)
         shutil.rmtree(lab.folder, ignore_errors=True)
         if left:
-            raise DnsrigError(f"could not remove {', '.join(left)}", hint="`dnsrig clean` there tries again")
+            raise DnsrigError(f"could not remove {', '.join(left)}", hint="run `dnsrig clean` there to try again")
 
 
 def remove_leftovers() -> None:

@@ -131,7 +131,7 @@ class NetemLink:
 def make(left: Host, right: Host, spec: LinkSpec, place: Place) -> NetemLink:
     """Join two hosts by a router that delays and loses what passes."""
     if any(way is not None and way.far is not None for way in (spec.forward, spec.reverse)):
-        raise DnsrigError("netem delays all packets of a link alike, not each far end's as asked for")
+        raise DnsrigError("netem delays all packets of a link alike; it cannot delay each far end separately")
     router = f"{ledger.PREFIX}{place.ledger.tag}-{left.name}-{right.name}"
     place.ledger.add(network_namespace=router)
     netns.create(router)
@@ -185,7 +185,7 @@ def _silence(router: str, forward: PathSpec, reverse: PathSpec) -> None:
     if quiet and telling:
         raise DnsrigError(
             "netem cannot block ICMP in one direction and send it in the other",
-            hint='say the same of both, or set link = "tun"',
+            hint='set the same for both directions, or set link = "tun"',
         )
     if quiet:
         with NetNS(router) as route:

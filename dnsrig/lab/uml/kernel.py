@@ -64,7 +64,9 @@ def find() -> Kernel | None:
 def install() -> Kernel:
     """The kernel, fetched from this machine's Debian mirror if it is not in the cache yet."""
     if why := _impossible():
-        raise DnsrigError(f"kernel uml cannot be had: {why}", hint="use a machine whose own kernel has what is wanted")
+        raise DnsrigError(
+            f"kernel uml is not available: {why}", hint="use a machine whose own kernel has the needed features"
+        )
     if found := find():
         return found
     kernel = _kernel(debian.build(SUITE, NAME, PACKAGES))

@@ -128,7 +128,7 @@ class Machine:
         self.stop(limit_s=0)
         raise DnsrigError(
             f"the kernel {self.kernel.release} did not start in User-mode Linux: {self.last_words()}",
-            hint='does this machine allow ptrace? With kernel = "running" it is not needed',
+            hint='does this machine allow ptrace? kernel = "running" does not need it',
         )
 
     def stop(self, *, limit_s: float = STOP_LIMIT_S) -> None:
@@ -183,7 +183,7 @@ def memory(folder: Path) -> int:
     wanted_mb = min(MEMORY_MB, int(MEMORY_SHARE * min(_free_mb(folder), _available_mb())))
     if wanted_mb < MEMORY_MB_MIN:
         raise DnsrigError(
-            f"too little memory for kernel uml: it needs {MEMORY_MB_MIN} MB in {folder.parent}, at most {MEMORY_SHARE:.0%} of what is free",
+            f"too little memory for kernel uml: it needs {MEMORY_MB_MIN} MB in {folder.parent}, at most {MEMORY_SHARE:.0%} of the free memory",
             hint="end other programs, or mount a larger tmpfs there",
         )
     return wanted_mb

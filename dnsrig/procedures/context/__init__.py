@@ -98,9 +98,9 @@ class TrialContext:
             answered = self.wait(ready, limit_s=limit_s + 10, until="first-answer")["event"] == "first-answer"
             self.instruments.stop(ready.name)
             if not answered:
-                raise ServerFailed(f"{name} answered nothing within {limit_s:g} s")
+                raise ServerFailed(f"{name} gave no answer within {limit_s:g} s")
         elif self.wait(ready, limit_s=limit_s + 10)["outcome"] != "done":
-            raise ServerFailed(f"{name} did not answer all its zones within {limit_s:g} s")
+            raise ServerFailed(f"{name} did not answer for all its zones within {limit_s:g} s")
 
     def finish_server(self, name: str, *, limit_s: float) -> dict[str, Any]:
         """Wait until the server of host ``name``, which is an instrument, is done, or stop it after ``limit_s``.
@@ -116,7 +116,7 @@ class TrialContext:
         self.servers.check()
         source, summary = server.placement.source, last_event(server.log)
         if summary is None:
-            raise ServerFailed(f"{source.label} on host {name} said no summary{last_words(server.log)}")
+            raise ServerFailed(f"{source.label} on host {name} wrote no summary{last_words(server.log)}")
         self.summaries[source.kind] = summary
         self.servers.take_rows(name)
         return summary

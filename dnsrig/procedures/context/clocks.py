@@ -67,7 +67,7 @@ class Clocks:
         while peers.keys() - self.lines.keys():
             event = started.next_event(FIRST_LIMIT_S)
             if event["event"] == "lost":
-                raise DnsrigError(f"the clock of the machine {event['peer']} cannot be asked: {event['why']}")
+                raise DnsrigError(f"the clock of the machine {event['peer']} cannot be read: {event['why']}")
             if event["event"] == "compared":
                 self.lines[event["peer"]] = Line(event["at_ns"], event["offset_ns"], 0.0, event["error_ns"])
 

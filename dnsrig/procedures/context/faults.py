@@ -69,7 +69,7 @@ class Faults:
             if not path.exists():
                 raise DnsrigError(
                     f"{path}, which this trial reads, was removed while it ran",
-                    hint="what was measured is kept; start the run anew, which fills the cache again",
+                    hint="the results so far are kept; start a new run, which fills the cache again",
                 )
 
 

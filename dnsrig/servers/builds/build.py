@@ -108,7 +108,7 @@ def _check_disk() -> None:
     if free_bytes < LEAST_FREE_BYTES:
         raise DnsrigError(
             f"a build needs {LEAST_FREE_BYTES / 1e9:g} GB of disk, and {kept.folder()} has {free_bytes / 1e9:.1f}",
-            hint="free some space, or let fewer builds be kept: DNSRIG_BUILDS_GB",
+            hint="free some space, or keep fewer builds: DNSRIG_BUILDS_GB",
         )
 
 

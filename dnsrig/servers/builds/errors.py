@@ -61,7 +61,7 @@ def explain(name: str, status: int, log: Path) -> DnsrigError:
     if FULL in text:
         return DnsrigError(
             f"building {name}: the disk is full",
-            hint="free some space, or let fewer builds be kept: DNSRIG_BUILDS_GB; what is in the cache is whole",
+            hint="free some space, or keep fewer builds: DNSRIG_BUILDS_GB; finished builds in the cache are intact",
         )
     if status == NOT_ENTERED_STATUS:
         return DnsrigError(
@@ -70,7 +70,7 @@ def explain(name: str, status: int, log: Path) -> DnsrigError:
     if status < 0 or status == KILLED_STATUS or _KILLED.search(text):
         return DnsrigError(
             f"building {name}: a process of it was killed",
-            hint="was there enough memory? dmesg tells; start it again, nothing is left behind",
+            hint="was there enough memory? dmesg shows it; then start the build again",
         )
     last = "\n".join(f"  {line}" for line in lines[-SHOWN_LINES:])
     return BuildFailed(

@@ -82,7 +82,7 @@ def use(key: str) -> None:
 def limit_bytes() -> int:
     text = os.environ.get(LIMIT_VARIABLE, "")
     if text and not re.fullmatch(r"\d{1,6}(\.\d+)?", text):
-        raise UsageError(f"{LIMIT_VARIABLE}={text} is no number", hint="gigabytes for all builds, e.g. 20")
+        raise UsageError(f"{LIMIT_VARIABLE}={text} is not a number", hint="gigabytes for all builds, e.g. 20")
     return int(float(text or DEFAULT_LIMIT_GB) * 1e9)
 
 

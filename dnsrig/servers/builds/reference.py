@@ -72,12 +72,14 @@ def parse(source: str) -> Reference:
         raise UsageError(what, hint="write e.g. git:v9.18.10, and quote a word that has spaces in it") from error
     commits = _COMMIT.fullmatch(first)
     if commits is None or len(words) > MOST_WORDS:
-        raise UsageError(f"{first!r} is no commit", hint="a tag, a branch or a hash: git:v9.18.10; a range: git:v1..v2")
+        raise UsageError(
+            f"{first!r} is not a commit", hint="a tag, a branch or a hash: git:v9.18.10; a range: git:v1..v2"
+        )
     found = Reference(commits["ref"], commits["last"] or "")
     for word in words:
         found = _with(found, word)
     if found.steps and not found.is_range:
-        raise UsageError(f"{source!r}: steps are of a range", hint=f"write git:FIRST..LAST steps={found.steps}")
+        raise UsageError(f"{source!r}: only a range has steps", hint=f"write git:FIRST..LAST steps={found.steps}")
     return found
 
 
@@ -97,5 +99,5 @@ def _with(found: Reference, word: str) -> Reference:
 
 def _known(word: str, pattern: re.Pattern[str], value: str, example: str) -> str:
     if not pattern.fullmatch(value):
-        raise UsageError(f"{word!r} is no word of a build", hint=f"write {example}")
+        raise UsageError(f"{word!r} is not a valid word in a build", hint=f"write {example}")
     return value

@@ -161,7 +161,7 @@ class Repository:
                 hint=f"git config --global --add safe.directory {self.place}",
             )
         if "not a git repository" in result.stderr:
-            raise UsageError(f"{self.place} is no git repository", hint="name a clone of the server's repository")
+            raise UsageError(f"{self.place} is not a git repository", hint="name a clone of the server's repository")
 
 
 def choose(kind: str, repository: str) -> None:
@@ -204,7 +204,7 @@ def _git(
         return result.stdout
     said = _last_line(result.stderr)
     if "No space left" in result.stderr:
-        raise DnsrigError(f"the disk is full: {said}", hint="free some space; what was made is whole or absent")
+        raise DnsrigError(f"the disk is full: {said}", hint="free some space and try again")
     fetching = {"clone", "fetch"} & set(words[:1])
     raise DnsrigError(
         f"git {words[0]}: {said}",

@@ -31,14 +31,14 @@ def chosen(recipe: Recipe, repository: Repository, wanted: Reference) -> list[st
     found = {tag: version for tag in repository.tags() if (version := recipe.version_of_tag(tag)) is not None}
     refs = sorted((tag for tag, version in found.items() if first <= version <= last), key=lambda tag: found[tag])
     if len(refs) < 2:
-        raise UsageError(f"{wanted.ref}..{wanted.last} has no releases in it", hint="the older one comes first")
+        raise UsageError(f"{wanted.ref}..{wanted.last} contains no releases", hint="the older one comes first")
     return _limited(wanted, refs)
 
 
 def _commits(repository: Repository, wanted: Reference) -> list[str]:
     if not repository.is_ancestor(wanted.ref, wanted.last):
         raise UsageError(
-            f"{wanted.ref} is no ancestor of {wanted.last}, so there are no commits from the one to the other",
+            f"{wanted.ref} is not an ancestor of {wanted.last}, so no commits lie between them",
             hint="the older one comes first; between releases of two branches, write steps=tags",
         )
     between = [commit.hash[:SHORT] for commit in repository.between(wanted.ref, wanted.last, first_parent=True)]

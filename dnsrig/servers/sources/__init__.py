@@ -74,9 +74,11 @@ def parse(name: str) -> tuple[Driver, str]:
     server = driver(kind)
     source = source or server.only_source or system.NAME
     if server.only_source and source != server.only_source:
-        raise UsageError(f"there is no {name}: {kind} is a part of dnsrig", hint=f"write {kind}@{server.only_source}")
+        raise UsageError(f"there is no {name}: {kind} is built into dnsrig", hint=f"write {kind}@{server.only_source}")
     if source == engine.NAME and not server.only_source:
-        raise UsageError(f"there is no {name}: {server.title} is no part of dnsrig", hint=f"write e.g. {kind}@forky")
+        raise UsageError(
+            f"there is no {name}: {server.title} is not built into dnsrig", hint=f"write e.g. {kind}@forky"
+        )
     return server, source
 
 
@@ -113,7 +115,7 @@ def with_options(name: str, options: str, *, symbols: bool) -> str:
         return f"{server.kind}@{git.with_options(source, options, symbols=symbols)}"
     if options:
         raise UsageError(
-            f"{name} is not built here, so it has no build options",
+            f"{name} is not built by dnsrig, so it has no build options",
             hint=f"they are for {server.kind}@git:REF; leave build_options out",
         )
     return name

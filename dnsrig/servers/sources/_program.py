@@ -31,14 +31,14 @@ def version(server: Driver, program: str, shown: Mapping[str, Path]) -> str:
             _run([program, *server.version_arguments], binds, output)
         except (OSError, subprocess.TimeoutExpired) as error:
             raise DnsrigError(
-                f"{program} does not start: {error}", hint="does it run on this machine by hand?"
+                f"{program} does not start: {error}", hint="try to run it by hand on this machine"
             ) from error
         output.seek(0)
         printed = output.read(READ_MOST_BYTES).decode(errors="replace")
     if (match := re.search(server.version_pattern, printed)) is None:
         first = printed.partition("\n")[0] or "nothing"
         raise DnsrigError(
-            f"{program} does not print its version as {server.title} does, but {first!r:.200}",
+            f"{program} does not print a version like {server.title}, but {first!r:.200}",
             hint=f"servers run as the user {confinement.USER}: can that user read and execute it?",
         )
     return match[1]

@@ -156,7 +156,7 @@ def _resolved(server: Driver, origin: Repository, ref: str) -> str:
     if (found := origin.resolve(ref)) is None:
         raise UsageError(
             f"{origin.title} has no commit {ref!r} of {server.title}",
-            hint=f"its releases are called like {_example(server, origin)}; --repository {server.kind}=FOLDER names another",
+            hint=f"its releases have names like {_example(server, origin)}; --repository {server.kind}=FOLDER selects another repository",
         )
     return found
 
@@ -195,7 +195,7 @@ def _record(found: ServerSource) -> kept.BuildRecord:
     if (record := kept.read(found.key)) is None:
         again = reference.parse(found.source).at(found.commit)
         raise DnsrigError(
-            f"the build of {found.name} is gone from {paths.cache()}",
-            hint=f"make it again: dnsrig servers install '{found.kind}@{again.source}'",
+            f"the build of {found.name} is missing in {paths.cache()}",
+            hint=f"build it again: dnsrig servers install '{found.kind}@{again.source}'",
         )
     return record

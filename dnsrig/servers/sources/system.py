@@ -35,7 +35,7 @@ def _program(server: Driver) -> str:
             return str(path)
     raise DnsrigError(
         f"{server.title} ({server.executable}) is not installed on this machine",
-        hint=f"use {server.kind}@forky, which dnsrig installs by itself, or KIND@/path/to/your/build",
+        hint=f"use {server.kind}@forky, which dnsrig installs itself, or KIND@/path/to/your/build",
     )
 
 
