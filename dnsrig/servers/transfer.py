@@ -43,8 +43,7 @@ class Transfer(EngineDriver):
         Setting("congestion", "the host's", "congestion control of its sockets"),
     )
     features: ClassVar[Mapping[Feature, Support]] = {
-        name: Support(None, "0.0")
-        for name in ("TSIG", "XoT", "catalog zones", "IXFR", "NOTIFY")
+        name: Support(None, "0.0") for name in ("TSIG", "XoT", "catalog zones", "IXFR", "NOTIFY")
     }
 
     def configure(self, placement: Placement) -> None:

@@ -146,7 +146,7 @@ fn what_is_wrong_is_named_with_its_place() {
     let second = first + 32;
     let cases: [(&str, Damage); 15] = [
         ("is not a stream: it does not begin", Box::new(|bytes| bytes[0] = b'X')),
-        ("is no stream: it is shorter", Box::new(|bytes| bytes.truncate(63))),
+        ("is not a stream: it is shorter", Box::new(|bytes| bytes.truncate(63))),
         ("has version 2", Box::new(|bytes| bytes[8] = 2)),
         ("byte 12: the header", Box::new(|bytes| bytes[12] = 72)),
         ("byte 16: the file has no room for 260", Box::new(|bytes| bytes[17] = 1)),
