@@ -15,17 +15,17 @@ PANEL_PX = 190
 CAPTIONS = {
     "floor": (
         "Latency of a server without work, from the moment at which each query was due: the median over the trials, and"
-        " their range as an upright line. A server cannot be told to take less than this. Open marks: a rate that the rig does not"
-        " hold, of which the table says why."
+        " their range as an upright line. A server that needs less time than this cannot be measured. Open marks: rates that the rig"
+        " does not sustain; the table has the reason."
     ),
     "lag": (
-        "From the moment at which each query was due to that at which it was sent: what the instrument adds by itself. It is"
-        " in the latency above."
+        "Time from the moment at which each query was due to the moment at which it was sent: what the instrument adds by itself."
+        " The latency above includes it."
     ),
     "smallest": (
-        "By so much slower one side must be for a difference to be told in 80 of 100 comparisons, at the 5 % level; upright"
-        " lines: the same with each measured trial left out in turn. From 8 repeats on rounds are compared. With 3 repeats"
-        " no difference shows, however large."
+        "How much slower one side must be for the difference to be visible in 80 of 100 comparisons, at the 5 % level; upright"
+        " lines: the range with each measured trial left out in turn. From 8 repeats on, rounds are compared. With 3 repeats"
+        " no difference is visible, however large."
     ),
 }
 LATENCIES = {"p50": "p50_us", "p99": "p99_us", "p99.9": "p99_9_us"}

@@ -91,8 +91,8 @@ def _note(run: Run, compared: Sequence[VariantRow], by_variant: dict[str, Varian
     planned = comparisons_planned(run.manifest.variants, run.manifest.baseline)
     needed = significance.repeats_needed(planned, machines=_machines(run))
     return (
-        f"With {figures.count(min(ours, theirs), 'repeat')} and {figures.count(planned, 'comparison')} no difference "
-        f"can be told from chance, however large: {needed} repeats are needed. The medians:"
+        f"With {figures.count(min(ours, theirs), 'repeat')} and {figures.count(planned, 'comparison')} chance can "
+        f"explain any difference, however large: {needed} repeats are needed. The medians:"
     )
 
 
@@ -170,7 +170,7 @@ def _verdict(run: Run, row: VariantRow, baseline: VariantRow, *, noted: bool) ->
         return _undecided(row, baseline, words, shown)
     if found.change != "undecided":
         return _decided(row, words, shown, PRESENT, _means(found))
-    few = "" if noted else "; too few repeats to tell it from chance"
+    few = "" if noted else "; chance can explain it with so few repeats"
     return _decided(row, words, shown, PAST, few + _means(found))
 
 

@@ -29,7 +29,7 @@ def test_all_runs(pages: TestClient) -> None:
     assert page.count('name="run"') == 4 and "1 damaged" in page
     filtered = pages.get("/", params={"q": "bbbb", "experiment": "synthetic", "page": "x"}).text
     assert filtered.count('name="run"') == 1 and SECOND in filtered
-    assert "No run is as asked" in pages.get("/", params={"q": "nothing like it"}).text
+    assert "No run matches the filter" in pages.get("/", params={"q": "nothing like it"}).text
 
 
 def test_a_run(pages: TestClient) -> None:
@@ -91,7 +91,7 @@ def test_names_of_a_run_are_text(pages: TestClient) -> None:
 def test_a_trial(pages: TestClient) -> None:
     where = address(FIRST, "trial/v00/1")
     page = pages.get(where, params={"series": "secondary/sockets/tcp_time_wait", "q": "nothing"}).text
-    assert "series=secondary%2Fsockets%2Ftcp_time_wait" in page and "No line is as asked" in page
+    assert "series=secondary%2Fsockets%2Ftcp_time_wait" in page and "No line contains these words" in page
     for wrong in ("trial/v00/9", "trial/v09/1", "trial/v00/x"):
         assert pages.get(address(FIRST, wrong)).status_code == 404
 

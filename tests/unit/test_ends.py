@@ -164,7 +164,7 @@ def test_a_baseline_of_invalid_trials_does_not_empty_the_table(tmp_path: Path) -
     assert wording.relative(run, rows[ECHO]).endswith(f" % of {KNOT}")
     assert rows[ECHO].comparison is not None and rows[ECHO].comparison.change == "better"
     said = " ".join(" ".join(cells) for cells in terminal_table(run).rows)
-    assert "5 invalid" in said and "stands in" in said
+    assert "5 invalid" in said and "replaces" in said
 
 
 def test_one_repeat_at_its_ceiling_leaves_the_median_as_it_is() -> None:

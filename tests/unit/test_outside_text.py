@@ -73,7 +73,7 @@ def test_markup_in_values_is_printed_by_the_report(
         servers=["bind@system"], zones=[5], repeats=1, title="title [/off] [cold]", extra_axes={"axis [cold]": [MARKUP]}
     )
     directory = synthetic.build(tmp_path / "run", plan)
-    code, shown, _ = output(monkeypatch, capsys, "report", directory)
+    code, shown, _ = output(monkeypatch, capsys, "report", directory, "--full")
     assert code == 0
     assert "axis [cold]" in shown and SHOWN in shown
 
