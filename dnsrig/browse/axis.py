@@ -45,7 +45,7 @@ def of_trial(trial: Trial, from_s: float | None = None, to_s: float | None = Non
 def drawing(
     trial: Trial, within: Range, asked: Sequence[tuple[str, str, str]] = (), *, nothing_else: bool = False
 ) -> Drawing:
-    """All panels of ``trial``; first the panels of the series ``asked`` for (host, source, metric), and ``nothing_else``."""
+    """All panels of ``trial``; first the series ``asked`` for (host, source, metric), and ``nothing_else``."""
     if nothing_else:
         panels = list(_sampled(trial, within, _of_address(asked), len(asked)))
         return Drawing("axis", _look.stack(_drawn(trial, within, panels, [panels_of.phases(trial, within)]), 8))

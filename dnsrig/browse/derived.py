@@ -14,7 +14,7 @@ MOST_CHECKED_BYTES = 32 << 20
 
 
 def findings(run: Run) -> list[Finding] | None:
-    """The findings in findings.json; None if they are older than a trial, or cannot be read: the run has to be examined."""
+    """The findings in findings.json; None if they are older than a trial, or cannot be read: examine the run then."""
     path = run.directory / "findings.json"
     try:
         written = path.stat().st_mtime_ns

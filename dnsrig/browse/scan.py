@@ -100,7 +100,7 @@ def directories(root: Path) -> Iterator[Path]:
 
 
 def run_id(path: str) -> str:
-    """The id of a path below the browsed folder: its last part, made fit for an address, and a digest of the whole path."""
+    """The id of a path below the browsed folder: its last part, made fit for an address, and a digest of it all."""
     last = re.sub(r"[^A-Za-z0-9._-]+", "-", path.rpartition("/")[2])[:80].strip(".-") or "run"
     return f"{last}-{blake2b(path.encode(errors='surrogateescape'), digest_size=4).hexdigest()}"
 

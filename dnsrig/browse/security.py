@@ -61,7 +61,7 @@ class Access:
         return hmac.compare_digest(given.encode(errors="replace"), self.form_token.encode())
 
     def is_host(self, header: str) -> bool:
-        """Whether a Host header names this server: by the name that it was given, as localhost, or, where it listens for
+        """Whether a Host header names this server: by the name it was given, as localhost, or, where it listens for
         others, by an address. A stranger's name is refused."""
         name, port = _split(header)
         if port != str(self.port):

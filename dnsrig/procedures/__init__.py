@@ -5,8 +5,6 @@ A procedure is a module of this folder, or of another package (`dnsrig.discovery
 - ``DESCRIPTION``: what it measures, in a sentence,
 - ``MAIN_METRIC``: the metric that answers its question; a trial records it, and by it metrics and traps tell what was
   measured,
-- ``ANSWERED_BY`` (none by default): charts that answer it at a glance, the best first; where none of them has anything
-  to draw, it is the repeats by variant,
 - ``NEXT_VERSION`` (False by default): whether it needs the zones of the dataset in two versions;
   ``next_version(values, options)`` (one serial later by default): the parameters of the second,
 - ``OPTIONS``: name (unit last) -> default,

@@ -29,7 +29,6 @@ from dnsrig.rundir import TrialSpec
 
 DESCRIPTION = "one connection over a far path for a fixed time: what it brings by congestion control"
 MAIN_METRIC = "throughput_kbytes_per_s"
-ANSWERED_BY = ("congestion",)
 SOCKETS = True
 OPTIONS: dict[str, int | float | str | bool] = {
     "duration_s": 10.0,

@@ -31,7 +31,6 @@ from dnsrig.rundir import TrialSpec
 
 DESCRIPTION = "from the first NOTIFY of a change to the last of many secondaries that has it"
 MAIN_METRIC = "last_done_s"
-ANSWERED_BY = ("arrival-at-secondaries",)
 NEXT_VERSION = True
 OPTIONS: dict[str, int | float | str | bool] = {
     **_transfer_options.OPTIONS,

@@ -30,7 +30,6 @@ from dnsrig.rundir import Scalar, TrialSpec
 
 DESCRIPTION = "a change of so many records of a large zone: bytes and time by IXFR and by AXFR"
 MAIN_METRIC = "ixfr_time_percent"
-ANSWERED_BY = ("ixfr-time-by-size",)
 NEXT_VERSION = True
 OPTIONS: dict[str, int | float | str | bool] = {
     "records_changed": 100,

@@ -34,7 +34,6 @@ from dnsrig.procedures.context import Result, TrialContext
 
 DESCRIPTION = "queries at a fixed rate: latency from the moment at which each was due, to the last percentile"
 MAIN_METRIC = "p99_ms"
-ANSWERED_BY = ("slowest-percentile",)
 OPTIONS: dict[str, int | float | str | bool] = {
     **_serving.OPTIONS,
     "rate_qps": 0.0,

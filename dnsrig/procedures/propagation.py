@@ -28,7 +28,6 @@ from dnsrig.servers.driver import Changes
 
 DESCRIPTION = "from a change on the primary to the first answer with it on each secondary"
 MAIN_METRIC = "propagation_p50_ms"
-ANSWERED_BY = ("propagation",)
 OPTIONS: dict[str, int | float | str | bool] = {
     "secondaries": 1,
     "mode": "single",

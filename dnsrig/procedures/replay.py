@@ -68,7 +68,6 @@ from dnsrig.servers import driver
 
 DESCRIPTION = "a stream of clients' queries at its own timing, each client from its own address: latency of each query"
 MAIN_METRIC = "p99_ms"
-ANSWERED_BY = ("slowest-percentile",)
 REPLAYS = True
 CLIENTS = "clients"
 """The host that the instrument stands on."""

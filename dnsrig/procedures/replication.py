@@ -28,7 +28,6 @@ from dnsrig.servers import driver
 
 DESCRIPTION = "zones brought to a far site by AXFR, by a replica of a database, or read from a database far away"
 MAIN_METRIC = "transfer_time_s"
-ANSWERED_BY = ("replication",)
 OPTIONS: dict[str, int | float | str | bool] = {
     "carrier": "axfr",
     "probe_rate_per_s": 1000,

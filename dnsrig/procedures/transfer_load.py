@@ -37,7 +37,6 @@ DESCRIPTION = (
     "zones taken from a primary by the instrument itself, which stores nothing: zones a second by connection policy"
 )
 MAIN_METRIC = "zones_per_s"
-ANSWERED_BY = ("workers", "zones-by-policy")
 OPTIONS: dict[str, int | float | str | bool] = {
     **_transfer_options.OPTIONS,
     "repeat": False,

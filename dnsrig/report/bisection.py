@@ -72,7 +72,7 @@ def searched(run: Run) -> Searched | None:
 
 
 def asked(search: Search, state: State) -> list[Asked]:
-    """The commits that were measured, in the order of the history. A commit is like an end only once the ends differ."""
+    """The measured commits, in the order of the history. A commit is like an end only once the ends differ."""
     known = evidence(state).commits if difference(state).verdict == "differ" else {}
     found = []
     for position in sorted({position for trials in state.rounds for position in trials}):

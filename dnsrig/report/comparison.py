@@ -41,7 +41,7 @@ def warnings(found: TwoRuns) -> list[str]:
 
 
 def as_text(found: TwoRuns) -> RenderableType:
-    """A table for each metric; then the verdict of each rule on each variant, the worst first; then the result in one line."""
+    """A table for each metric; then the verdict of each rule on each variant, the worst first; then the result."""
     tables: list[RenderableType] = []
     for metric, lines in groupby(found.lines, key=lambda line: line.metric):
         tables += [_table(found.new, metric, lines), Text()]
@@ -51,7 +51,7 @@ def as_text(found: TwoRuns) -> RenderableType:
 
 
 def sentences(found: TwoRuns) -> list[str]:
-    """The sentences below the tables: machines, chance, and the verdict of each rule on each variant, the worst first."""
+    """The sentences below the tables: machines, chance, and each rule's verdict on each variant, the worst first."""
     order = ("regression", "undecided", "pass")
     verdicts = [(verdict.judgement.decision, _said(verdict)) for verdict in found.verdicts]
     if found.decision:

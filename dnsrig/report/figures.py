@@ -23,8 +23,8 @@ TIMES_FROM_PERCENT = 900
 
 FLOOR = "transfer@engine"
 STANDS_FOR: dict[Scalar, str] = {FLOOR: "protocol floor, not stored", "zones@engine": "synthetic primary"}
-"""Parts of the engine that are compared with servers, and what they are: no reader takes one for a server that keeps its
-zones."""
+"""Parts of the engine that are compared with servers, and what they are, so that no reader takes one for a server that
+keeps its zones."""
 
 visible = _text.visible
 

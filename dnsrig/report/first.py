@@ -11,7 +11,6 @@ from markupsafe import Markup
 
 from dnsrig.analysis.read import Run
 from dnsrig.analysis.summary import main_metric
-from dnsrig.procedures import all_procedures
 from dnsrig.report import fit, headlines, svg
 from dnsrig.report.charts import Chart, Drawing
 from dnsrig.report.figures import visible
@@ -23,6 +22,16 @@ Draw = Callable[[str], Drawing | None]
 """The first drawing of the chart with this id."""
 BISECTED = "search-by-round"
 """A bisection has a question of its own, whatever it measured."""
+ANSWERED_BY = {
+    "ixfr_time_percent": ("ixfr-time-by-size",),
+    "last_done_s": ("arrival-at-secondaries",),
+    "p99_ms": ("slowest-percentile",),
+    "propagation_p50_ms": ("propagation",),
+    "throughput_kbytes_per_s": ("congestion",),
+    "transfer_time_s": ("replication",),
+    "zones_per_s": ("workers", "zones-by-policy"),
+}
+"""Main metric -> the charts that answer its question at a glance, the best first; else it is the repeats by variant."""
 BY_VARIANT = "time-by-variant"
 ROOMS = {"wide": (690, 520), "narrow": (350, 248)}
 """A laptop's and a phone's room for the chart, in CSS pixels."""
@@ -83,8 +92,7 @@ def _picture(chart: Chart, drawing: Drawing, drawn: str, prefix: str) -> Picture
 
 def candidates(run: Run, charts: Sequence[Chart]) -> list[Chart]:
     """``charts`` in the order in which they answer the question of ``run``, without those about something else."""
-    procedure = all_procedures().get(run.manifest.procedure)
-    wanted = (BISECTED, *getattr(procedure, "ANSWERED_BY", ()), BY_VARIANT)
+    wanted = (BISECTED, *ANSWERED_BY.get(main_metric(run), ()), BY_VARIANT)
     by_id = {chart.id: chart for chart in charts}
     named = [by_id[name] for name in wanted if name in by_id]
     return named or [chart for chart in charts if main_metric(run) in chart.metrics(run)]

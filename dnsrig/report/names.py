@@ -27,7 +27,7 @@ def is_servers(run: Run, axis: str) -> bool:
 
 
 def name(run: Run, variant: Variant, axes: Sequence[str], *, short: bool = False) -> str:
-    """The values of ``variant`` on ``axes``; ``short``: without the name of an axis whose values speak for themselves."""
+    """The values of ``variant`` on ``axes``; ``short``: without the name of an axis if its values need none."""
     return ", ".join(_on_axis(run, variant, axis, short) for axis in axes if axis in variant.parameters)
 
 

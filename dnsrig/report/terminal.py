@@ -1,5 +1,5 @@
-"""The end of `dnsrig run` and `dnsrig report`, readable without colour and at 80 columns: the first screen in ten lines,
-or the whole table and all findings."""
+"""The end of `dnsrig run` and `dnsrig report`, readable without colour and at 80 columns: the first screen in ten
+lines, or the whole table and all findings."""
 
 from __future__ import annotations
 
