@@ -14,18 +14,18 @@ from dnsrig.report.charts import _look
 PANEL_PX = 190
 CAPTIONS = {
     "floor": (
-        "Latency of a server without work, from the moment at which each query was due: the median over the trials, and"
-        " their range as an upright line. A server that needs less time than this cannot be measured. Open marks: rates that the rig"
-        " does not sustain; the table has the reason."
+        "Latency of a server without work, from the moment when each query was due: the median of the trials, and"
+        " their range as an upright line. This is the floor: the rig cannot measure a smaller latency of any server. Open marks: the rig cannot"
+        " sustain this rate, and the table gives the reason."
     ),
     "lag": (
-        "Time from the moment at which each query was due to the moment at which it was sent: what the instrument adds by itself."
-        " The latency above includes it."
+        "The time from the moment when each query was due until it was sent. The instrument adds it, and the latency above"
+        " includes it."
     ),
     "smallest": (
-        "How much slower one side must be for the difference to be visible in 80 of 100 comparisons, at the 5 % level; upright"
-        " lines: the range with each measured trial left out in turn. From 8 repeats on, rounds are compared. With 3 repeats"
-        " no difference is visible, however large."
+        "How much slower one side must be for 80 of 100 comparisons to find the difference, at the 5 % level. Upright"
+        " lines: the same figure with each measured trial left out in turn. With 8 repeats or more, rounds are compared. With 3 repeats"
+        " no difference is found, however large."
     ),
 }
 LATENCIES = {"p50": "p50_us", "p99": "p99_us", "p99.9": "p99_9_us"}
@@ -35,8 +35,8 @@ LAGS = {"p50": "lag_p50_us", "p99": "lag_p99_us", "max": "lag_max_us"}
 def charts(found: Certificate) -> dict[str, alt.VConcatChart]:
     """Name -> drawing, of what there are figures of."""
     drawn = {
-        "floor": _by_rate(found, LATENCIES, "latency, µs"),
-        "lag": _by_rate(found, LAGS, "lag, µs"),
+        "floor": _by_rate(found, LATENCIES, "latency from the due time, µs"),
+        "lag": _by_rate(found, LAGS, "lateness of the instrument, µs"),
         "smallest": _smallest(found),
     }
     return {name: chart for name, chart in drawn.items() if chart is not None}
@@ -50,7 +50,7 @@ def _by_rate(found: Certificate, of: Mapping[str, str], title: str) -> alt.VConc
     if rows.is_empty():
         return None
     rates = alt.Axis(values=sorted(set(rows["rate"])), format="~s")
-    x = alt.X("rate:Q", **_look.log_axis(rows["rate"], "queries/s") | {"axis": rates})
+    x = alt.X("rate:Q", **_look.log_axis(rows["rate"], "rate, queries/s") | {"axis": rates})
     y = alt.Y("median:Q", **_look.log_axis(pl.concat([rows["low"], rows["high"]]), title))
     names = list(of)
     colour = alt.Color("percentile:N", scale=_look.colours(names), legend=alt.Legend())
@@ -112,11 +112,13 @@ def _smallest(found: Certificate) -> alt.VConcatChart | None:
     numbers = sorted({each.repeats for noise in found.noise for each in noise.smallest})
     x = alt.X(
         "repeats:Q",
-        title="repeats a side",
+        title="repeats of each side",
         scale=alt.Scale(domain=[0, max(numbers) + 1], nice=False),
         axis=alt.Axis(values=numbers, format="d"),
     )
-    y = alt.Y("percent:Q", **_look.log_axis(pl.concat([rows["low"], rows["high"]]), "slower by, %"))
+    y = alt.Y(
+        "percent:Q", **_look.log_axis(pl.concat([rows["low"], rows["high"]]), "smallest difference found, % slower")
+    )
     colour = alt.Color("server:N", scale=_look.colours(names), legend=alt.Legend())
     shape = alt.Shape("server:N", scale=_look.shapes(names), legend=alt.Legend())
     base = alt.Chart(rows)

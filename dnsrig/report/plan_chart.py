@@ -38,8 +38,10 @@ def draw(scenario: Scenario) -> alt.VConcatChart:
     schema = {"limit": pl.String, "zones": pl.Int64, "time_s": pl.Float64}
     lines = pl.DataFrame(list(_rows(points)), schema=schema, orient="row")
     names = list(dict.fromkeys(lines["limit"]))
-    x = alt.X("zones:Q", title="zones (log scale)", scale=alt.Scale(type="log"), axis=alt.Axis(format="~s"))
-    y = alt.Y("time_s:Q", title="time, s (log scale)", scale=alt.Scale(type="log"), axis=alt.Axis(format=",~r"))
+    x = alt.X("zones:Q", title="number of zones (log scale)", scale=alt.Scale(type="log"), axis=alt.Axis(format="~s"))
+    y = alt.Y(
+        "time_s:Q", title="time to all zones, s (log scale)", scale=alt.Scale(type="log"), axis=alt.Axis(format=",~r")
+    )
     base = alt.Chart(lines).mark_line(strokeWidth=2)
     # Beside the limits: a band as wide as the limits' own factors, so that nobody takes the line for a measurement.
     band = alt.Chart(pl.DataFrame(list(_band(points)))).mark_area(opacity=0.18, color=_look.INK)
@@ -54,7 +56,10 @@ def draw(scenario: Scenario) -> alt.VConcatChart:
         ),
         asked.encode(x),
     )
-    heading = f"Predicted time by number of zones, {figures.visible(scenario.secondary)}, policy {scenario.policy}: band, and limits"
+    heading = [
+        f"How long will {figures.visible(scenario.secondary)} take (policy {scenario.policy})?",
+        "Grey band: the prediction with its error. Lines: the limits, of which the slowest decides.",
+    ]
     return _look.stack([layers.properties(width=_look.WIDTH, height=300, title=_look.heading(heading))])
 
 

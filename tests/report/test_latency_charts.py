@@ -91,7 +91,7 @@ def test_pictures_over_time_have_both_ends_where_these_are_apart(tmp_path: Path)
     late = Run.open(build(tmp_path / "late", dataclasses.replace(plan, late_us={KNOT: 300})))
     in_time = Run.open(build(tmp_path / "in-time", plan))
     for module in (heat_map, boxes):
-        assert "at least" in module.caption(late) and "at least" not in module.caption(in_time)
+        assert "the least that" in module.caption(late) and "the least that" not in module.caption(in_time)
     assert "What the server took at least" in read(drawn(heat_map, late)).text
     assert "What the server took at least" not in read(drawn(heat_map, in_time)).text
     upper, lower = _latency.intervals(late.trials[0])
@@ -103,7 +103,7 @@ def test_pictures_over_time_have_both_ends_where_these_are_apart(tmp_path: Path)
 def test_the_floor_is_grey_and_named_and_the_rest_as_elsewhere(loaded: Run) -> None:
     picture = drawn(slowest, loaded)
     text = read(picture).text
-    assert f"{ECHO}: floor of the instrument" in text and f"{BIND}: floor" not in text
+    assert f"{ECHO}: floor, no server" in text and f"{BIND}: floor" not in text
     colours = {str(v.parameters["server"]): _latency.colour(loaded, v) for v in loaded.manifest.variants}
     assert colours == {BIND: _look.COLOURS[0], KNOT: _look.COLOURS[1], ECHO: _look.MUTED}
     used = {value for _, name, value in read(picture).attributes if name in ("fill", "stroke")}
@@ -243,7 +243,7 @@ def test_a_ramp_that_never_held_is_drawn_without_a_capacity(tmp_path: Path) -> N
     for step in record["instruments"]["load"]["steps"]:
         step["holds"] = False
     path.write_text(json.dumps(record))
-    assert "/s" not in read(drawn(by_rate, Run.open(directory))).text
+    assert "/s" not in read(drawn(by_rate, Run.open(directory))).text.replace("rate, queries/s", "")
 
 
 def test_the_page_tells_of_latency(tmp_path: Path) -> None:

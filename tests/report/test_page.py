@@ -191,11 +191,11 @@ def test_a_run_that_loads_a_zone_is_told_of_its_primary(tmp_path: Path) -> None:
     plan = Plan(zones=[1], repeats=6, subject="primary", slow={("bind@system", 1, 2): 4.0})
     page = read(report.write_report(build(tmp_path / "run", plan)).path.read_text(encoding="utf-8"))
     assert page.unclosed == []
-    assert "seconds since exec of the primary" in page.text
+    assert "seconds since the start of the primary" in page.text
     assert "CPU of the primary" in page.text
-    assert "exec of the secondary" not in page.text.replace("exec of the secondary to", "")
-    resources = page.text.split("Resources over time")[1].split("What each metric is")[0]
-    assert "TIME_WAIT on the" not in resources, "nothing is transferred"
+    assert "start of the secondary" not in page.text
+    resources = page.text.split("Which resources did each variant use over time?")[1].split("What each metric is")[0]
+    assert "in TIME_WAIT" not in resources, "nothing is transferred"
     answer = page.text.split("Every variant in figures")[1].split("Findings")[0]
     assert "0.40" in answer, "load_time_s is the main metric"
     assert "repeat 2 (+300 %)" in page.text

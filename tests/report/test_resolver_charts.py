@@ -78,7 +78,7 @@ def test_a_resolver_of_a_world_shows_its_counters(resolved: Run) -> None:
     for spec in resolved.manifest.specs.values():
         spec.hosts["internet"] = spec.hosts[spec.subject].model_copy(update={"role": "world", "under_test": False})
     titles = [resource.title for resource in resources._resources(resolved)]
-    assert {"Cache hits, % of the queries", "TIME_WAIT on the resolver"} <= set(titles)
+    assert {"Cache hits, % of the queries", "Sockets of the resolver in TIME_WAIT"} <= set(titles)
 
 
 def test_a_server_that_is_no_resolver_has_no_minutes(tmp_path: Path) -> None:

@@ -23,6 +23,8 @@ MEASURED = "measured here"
 TIMEOUT = "timeout"
 DRAWN = ("done", TIMEOUT, "invalid")
 """Outcomes of trials that have a mark."""
+HALF_PX = 250
+"""Of two panels with their axis and headings."""
 LANE_PX = 9
 """Of a group in a row."""
 MARKS = {
@@ -87,7 +89,7 @@ class MetricByAxis(Chart):
 
     def caption(self, run: Run) -> str:
         said = f"{self.says} {self.says_beside}" if self.beside(self, run, self.marks(run)) else self.says
-        lanes = " Groups lie side by side in the order of the legend." if self.number is None else ""
+        lanes = " Groups are side by side in the order of the legend." if self.number is None else ""
         return f"{said}{_split.says_machines(run)}{lanes}" if _split.machines(run) else said
 
     def draw(self, run: Run, findings: Sequence[Finding]) -> list[Drawing]:
@@ -98,7 +100,7 @@ class MetricByAxis(Chart):
         built = [look.panel(panel, alone=len(panels) == 1) for panel in panels]
         columns = 1 if self.across else 2
         rows = [alt.hconcat(*built[i : i + columns], spacing=24) for i in range(0, len(built), columns)]
-        return [Drawing("all", _look.stack(rows))]
+        return _split.screens(rows, look.across_px if self.across else HALF_PX)
 
     def marks(self, run: Run) -> pl.DataFrame:
         """Columns of ``MARKS``; the place is a number on an axis of numbers."""
@@ -154,6 +156,7 @@ class _Look:
         """Whether lines join the places: those of numbers."""
         self.groups = list(dict.fromkeys(marks["group"]))
         self.lanes = list(dict.fromkeys([*self.groups, *beside["group"]]))
+        self.at_ends = self.joined and len(kind.ways) == 1 and _look.named_at_ends(self.lanes)
         present = {*marks["place"], *beside["place"]}
         names = [_words.of(kind.axis, value) for value in run.manifest.axes.get(kind.axis, [])]
         self.places: list[Any] = sorted(present) if self.joined else [name for name in names if name in present]
@@ -173,10 +176,22 @@ class _Look:
         marks, beside = (rows.filter(pl.col("panel") == name) for rows in (self.marks, self.beside))
         width, height = (_look.WIDTH, 280) if alone else ((_look.WIDTH - 60) // 2, 190)
         if self.kind.across:
-            width, height = _look.WIDTH - 60, len(self.places) * (LANE_PX * len(self.lanes) + 6)
-        layers = [*self._spans(marks), *self._beside(beside), *self._repeats(marks)]
+            width, height = _look.WIDTH - 60, self.across_px - 60
+        names = _look.at_ends(self._ends(marks), self.value, width, height, self.scale) if self.at_ends else []
+        layers = [*self._spans(marks), *self._beside(beside), *self._repeats(marks), *names]
         title = "" if name == _split.ONLY else _look.heading(name)
         return alt.layer(*layers).properties(width=width, height=height, title=title)
+
+    @property
+    def across_px(self) -> int:
+        """The height of a panel whose names are those of rows, with its axis."""
+        lanes = min(LANE_PX * len(self.lanes) + 6, (_split.SCREEN_PX - 2 * _split.FRAME_PX) // len(self.places))
+        return len(self.places) * lanes + 60
+
+    def _ends(self, marks: pl.DataFrame) -> dict[str, float]:
+        """Where the line of each group ends."""
+        medians = marks.filter("counts").group_by("group", "place").agg(pl.col("value").median()).sort("place")
+        return dict(medians.group_by("group", maintain_order=True).last().select("group", "value").iter_rows())
 
     def _place(self) -> dict[str, Any]:
         if not self.joined:
@@ -208,12 +223,12 @@ class _Look:
         strokes: dict[str, Any] = (
             {"symbolType": "stroke", "symbolSize": 300} if self.joined and len(self.kind.ways) == 1 else {}
         )
-        legend = alt.Legend(columns=3, **strokes) if len(self.lanes) > 1 else None
+        legend = alt.Legend(columns=3, **strokes) if len(self.lanes) > 1 and not self.at_ends else None
 
         def scale(of: Callable[[Sequence[str]], alt.Scale], other: Any) -> alt.Scale:
             return alt.Scale(domain=self.lanes, range=[*of(self.groups)["range"], *[other] * beside])
 
-        colour = scale(_look.colours, _look.MUTED if self.joined else _look.INK)
+        colour = self.scale = scale(_look.colours, _look.MUTED if self.joined else _look.INK)
         dash = alt.StrokeDash("group:N", scale=scale(_look.dashes, [2, 3]), legend=legend)
         if len(self.kind.ways) > 1:
             dash = alt.StrokeDash("way:N", scale=_look.dashes(list(self.kind.ways)), sort=list(self.kind.ways))

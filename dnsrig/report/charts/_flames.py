@@ -18,6 +18,8 @@ MOST_DEPTH = 80
 WIDTH_PX = _look.WIDTH + 120
 """There are no labels beside it."""
 ROW_PX = 15
+MOST_PX = 380
+"""Of a panel: functions are on the same screen. The rows of deeper stacks are lower."""
 CHARACTER_PX = 6
 """Of a name in the size of the labels, about."""
 FEWEST_CHARACTERS = 4
@@ -95,7 +97,9 @@ def _placed(node: _Node, stack: tuple[str, ...], start: float, percent: float, o
         start = end
 
 
-def panel(frames: Sequence[Frame], title: str, look: Callable[[Frame], Look]) -> alt.LayerChart | alt.FacetChart:
+def panel(
+    frames: Sequence[Frame], title: str, look: Callable[[Frame], Look], most_px: int = MOST_PX
+) -> alt.LayerChart | alt.FacetChart:
     """The frames on an axis called ``title``, each as ``look`` says, with as much of its name as fits."""
     # Those with an edge of their own are drawn last, so that no neighbour covers it.
     looks = sorted(set(map(look, frames)), key=lambda each: (each.edge != _look.PAPER, each.fill, each.opacity))
@@ -125,9 +129,10 @@ def panel(frames: Sequence[Frame], title: str, look: Callable[[Frame], Look]) ->
         .encode(x, y, alt.X2("end:Q"), alt.Y2("top:Q"))
         for number, each in enumerate(looks)
     ]
-    words = base.transform_filter(alt.datum.label != "").mark_text(fontSize=10, color=_look.INK)
+    size = min(10, int(0.67 * most_px / depth))
+    words = base.transform_filter(alt.datum.label != "").mark_text(fontSize=size, color=_look.INK)
     layers.append(words.encode(alt.X("middle:Q"), alt.Y("height:Q"), alt.Text("label:N")))
-    return alt.layer(*layers).properties(width=WIDTH_PX, height=depth * ROW_PX)
+    return alt.layer(*layers).properties(width=WIDTH_PX, height=min(most_px, depth * ROW_PX))
 
 
 def label(name: str, percent: float) -> str:

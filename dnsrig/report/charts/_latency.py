@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 import altair as alt
 import polars as pl
@@ -30,6 +30,9 @@ PERCENTS = (0, 25, 50, 75, 100)
 
 LEAST_NS = 1_000
 """No answer comes sooner; the first bucket of some tools begins at zero, which has no place on a logarithmic axis."""
+
+HALF_PX, LEGEND_PX = 270, 60
+"""Of a row of two panels with its axis and headings; and of a legend below it."""
 
 TICKS_MS = [10.0**power for power in range(-3, 6)]
 
@@ -64,7 +67,7 @@ def _reflects(run: Run, variant: Variant) -> bool:
 
 def name_of(run: Run, variant: Variant) -> str:
     """What its colour stands for."""
-    floor = ": floor of the instrument" if is_floor(run, variant) else ""
+    floor = ": floor, no server" if is_floor(run, variant) else ""
     return _split.colour_of(run, variant) + floor + (": from sending" if from_sending(run, variant) else "")
 
 
@@ -89,17 +92,38 @@ def _place(run: Run, variant: Variant) -> int:
     return _split.colour_names(run).index(_split.colour_of(run, variant))
 
 
-def encodings(run: Run, drawn: Container[str]) -> tuple[alt.Color, alt.StrokeDash]:
+def named_at_ends(run: Run, panels: Iterable[Sequence[Variant]]) -> bool:
+    """Whether each panel has few enough lines for names at their ends."""
+    names = [[name_of(run, variant) for variant in variants] for variants in panels]
+    fit = all(len(of_panel) == 1 or _look.named_at_ends(of_panel) for of_panel in names)
+    return fit and len({name for of_panel in names for name in of_panel}) > 1
+
+
+def at_ends(
+    run: Run, variants: Iterable[Variant], ends: Mapping[str, float], y: alt.Y, size_px: tuple[int, int]
+) -> list[alt.Chart]:
+    """The names of lines right of a plot of this width and height: `name_of` -> where its line ends on ``y``."""
+    examples = {name_of(run, variant): variant for variant in variants}
+    scale = alt.Scale(domain=list(examples), range=[colour(run, variant) for variant in examples.values()])
+    return _look.at_ends(ends, y, *size_px, scale) if len(named_variants(run)) > 1 else []
+
+
+def named_variants(run: Run) -> set[str]:
+    """What lines are called in the whole run: a single name needs no place."""
+    return {name_of(run, variant) for variant in run.manifest.variants}
+
+
+def encodings(run: Run, drawn: Container[str], *, legend: bool = True) -> tuple[alt.Color, alt.StrokeDash]:
     """Colour and dash of the column ``colour``: the floor grey and dotted, the servers as in all charts. The legend
     names the variants whose ids are in ``drawn``, also a single one of several."""
     names = {name_of(run, variant): variant for variant in run.manifest.variants}
     examples = {name_of(run, variant): variant for variant in run.manifest.variants if variant.id in drawn}
-    legend = alt.Legend(columns=2, symbolType="stroke", symbolSize=300) if len(names) > 1 else None
+    shown = alt.Legend(columns=2, symbolType="stroke", symbolSize=300) if legend and len(names) > 1 else None
     colours = alt.Scale(domain=list(examples), range=[colour(run, v) for v in examples.values()])
     dashes = alt.Scale(domain=list(examples), range=[_dash(run, v) for v in examples.values()])
     return (
-        alt.Color("colour:N", scale=colours, legend=legend),
-        alt.StrokeDash("colour:N", scale=dashes, legend=legend),
+        alt.Color("colour:N", scale=colours, legend=shown),
+        alt.StrokeDash("colour:N", scale=dashes, legend=shown),
     )
 
 
@@ -204,19 +228,19 @@ def between(run: Run, drawn: str) -> str:
     if not any(intervals(trial)[1] for trial in over_time(run)):
         return ""
     ends = {
-        "lateness": ("what counts from the due time", "what the server took at least"),
+        "lateness": ("the latency from the due time", "the least that the server took"),
         "buckets": ("their upper ends", "their lower ends"),
     }
     causes = wording.causes_of_ends(run)
     upper, lower = ends[causes.pop()] if len(causes) == 1 else ("the upper end", "the lower one")
-    return f" {why_between(run)} the truth lies between {upper} and {lower}: {drawn}."
+    return f" {why_between(run)} the true latency lies between {upper} and {lower}: {drawn}."
 
 
 def which(run: Run) -> str:
     """Of the pictures over time: what is drawn, in words."""
     return (
-        "The median repeat of each variant; that with the slowest answers (p99) in sight, the others folded away, at"
-        f" most {MOST_VARIANTS} in all."
+        "Drawn is the median repeat of each variant. The variant with the slowest answers (p99) is in sight, the others are folded away."
+        f" At most {MOST_VARIANTS} variants are drawn."
         if len(run.manifest.variants) > 1
-        else "The median repeat."
+        else "Drawn is the median repeat."
     )

@@ -11,7 +11,7 @@ too.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import altair as alt
@@ -44,6 +44,11 @@ ROOM = 1.05
 """Of an axis beyond its largest value."""
 LOG_ROOM = 1.3
 """Of a logarithmic axis of `log_axis` beyond either end: a mark there is a whole one."""
+
+MOST_AT_ENDS, LONGEST_AT_END = 4, 30
+"""Lines that have their names at their ends, and the characters of a name."""
+NAME_PX, LEAD_PX = 13, 10
+"""Between two such names; and the length of what joins a name to its line."""
 
 FONT = "Arial, Liberation Sans, Helvetica, DejaVu Sans Condensed, sans-serif"
 """Laid out with the widths of Liberation Sans, which the renderer carries and which are those of Arial."""
@@ -107,13 +112,72 @@ def log_axis(values: pl.Series, title: str) -> dict[str, Any]:
     """
     smallest, largest = extent(values)
     low, high = smallest / LOG_ROOM, largest * LOG_ROOM
-    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)))
-    ticks = [tick for power in powers for step in (1, 2, 5) if low <= (tick := step * 10.0**power) <= high]
-    return {
-        "title": f"{title} (log scale)",
-        "scale": alt.Scale(type="log", domain=[low, high], nice=False),
-        "axis": alt.Axis(values=ticks, format=",~r") if len(ticks) > 1 else alt.Axis(tickCount=4, format=",~r"),
-    }
+    scale = alt.Scale(type="log", domain=[low, high], nice=False)
+    return {"title": f"{title} (log scale)", "scale": scale, "axis": axis_of(scale, 4)}
+
+
+def axis_of(scale: alt.Scale, ticks: int) -> alt.Axis:
+    """An axis for ``scale`` with about so many figures; a logarithmic one as in `log_axis`."""
+    low, high = scale["domain"]
+    if scale["type"] == "log":
+        powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)))
+        named = [tick for power in powers for step in (1, 2, 5) if low <= (tick := step * 10.0**power) <= high]
+        if len(named) > 1:
+            return alt.Axis(values=named, format=",~r", labelOverlap="greedy")
+    return alt.Axis(tickCount=ticks, format=",~r", labelOverlap="greedy")
+
+
+def named_at_ends(names: Sequence[str]) -> bool:
+    """Whether lines have their names at their right ends, not in a legend: where they are few and short."""
+    return 1 < len(names) <= MOST_AT_ENDS and max(map(len, names)) <= LONGEST_AT_END
+
+
+def at_ends(ends: Mapping[str, float], y: Any, width_px: int, height_px: int, colour: alt.Scale) -> list[alt.Chart]:
+    """The name of each line right of the plot, joined to where the line ends: name -> its last value on ``y``."""
+    if not ends:
+        return []
+    scale = y["scale"]
+    low, high = scale["domain"]
+    logarithmic = scale.to_dict().get("type") == "log"
+    to, back = (math.log, math.exp) if logarithmic else (float, float)
+
+    def px(value: float) -> float:
+        return (to(min(high, max(low, value))) - to(low)) / (to(high) - to(low)) * height_px
+
+    apart = spread([px(value) for value in ends.values()], height_px)
+    field = str(y["shorthand"]).partition(":")[0]
+    rows = pl.DataFrame(
+        {
+            "colour": list(ends),
+            field: [back(to(low) + at / height_px * (to(high) - to(low))) for at in apart],
+            "end": [min(high, max(low, value)) for value in ends.values()],
+        }
+    )
+    base = alt.Chart(rows)
+    lead = base.mark_rule(strokeWidth=1).encode(
+        alt.Y("end:Q", scale=scale),
+        alt.Y2(f"{field}:Q"),
+        alt.Color("colour:N", scale=colour, legend=None),
+        x=alt.value(width_px + 1),
+        x2=alt.value(width_px + LEAD_PX),
+    )
+    words = base.mark_text(align="left", dx=3, fontSize=11, color=INK)
+    return [lead, words.encode(y, alt.Text("colour:N"), x=alt.value(width_px + LEAD_PX))]
+
+
+def spread(places_px: Sequence[float], height_px: float) -> list[float]:
+    """``places_px`` moved as little as needed to be `NAME_PX` apart within the height, in the same order."""
+    order = sorted(range(len(places_px)), key=lambda i: places_px[i])
+    found = [0.0] * len(places_px)
+    least = 0.0
+    for i in order:
+        found[i] = least = max(places_px[i], least)
+        least += NAME_PX
+    most = height_px
+    for i in reversed(order):
+        found[i] = most = min(found[i], most)
+        most -= NAME_PX
+    return found
 
 
 def heading(text: str | list[str]) -> alt.Title:

@@ -39,6 +39,8 @@ class Picture:
     title: str = ""
     group: str = ""
     open: bool = False
+    until_s: float = 0.0
+    """To where the axis of time reaches at least: pictures that are compared have the same."""
 
     def drawing(self) -> Drawing:
         return Drawing(self.name, _look.stack(self._drawn(), 8), self.title, self.group, self.open)
@@ -46,7 +48,7 @@ class Picture:
     def _drawn(self) -> list[alt.Chart]:
         """Only the lowest says what the time is."""
         low, high = _look.extent(pl.concat([panel.rows["time_s"].cast(pl.Float64) for panel in self.panels]))
-        extent, last = [min(0.0, low), high], self.panels[-1]
+        extent, last = [min(0.0, low), max(high, self.until_s)], self.panels[-1]
         return [
             panel(each, self.lines, extent, f"seconds since {self.since}" if each is last else None)
             for each in self.panels

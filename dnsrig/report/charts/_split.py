@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import altair as alt
 
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.analysis.summary import describe
-from dnsrig.report.charts import _look, _words
+from dnsrig.report.charts import Drawing, _look, _words
 from dnsrig.rundir import Variant
 
 ZONES = "zones"
@@ -17,6 +18,31 @@ ZONES = "zones"
 
 ONLY = "all"
 """Stands for the one value of an axis that has no other."""
+
+
+SCREEN_PX = 800
+"""No drawing is taller: a reader sees the whole of it."""
+FRAME_PX = 60
+"""Of a drawing, about, beside its panels: padding, the axis of the last, a legend of one line."""
+
+
+def screens(rows: Sequence[Any], heights_px: Sequence[float] | float, spacing: int = 16, **apart: Any) -> list[Drawing]:
+    """``rows`` of panels one below the other, in as many drawings as keep each within a screen; ``heights_px``: of each
+    row with its axis; ``apart``: scales that each row has for itself."""
+    heights = [heights_px] * len(rows) if isinstance(heights_px, int | float) else heights_px
+    parts: list[list[Any]] = []
+    left = 0.0
+    for row, height in zip(rows, heights, strict=True):
+        if not parts or left < height:
+            parts.append([])
+            left = SCREEN_PX - FRAME_PX
+        parts[-1].append(row)
+        left -= height + spacing
+    drawn = [_look.stack(part, spacing) for part in parts]
+    drawn = [each.resolve_scale(**apart) for each in drawn] if apart else drawn
+    if len(drawn) == 1:
+        return [Drawing("all", drawn[0])]
+    return [Drawing(str(n), each, f"Part {n} of {len(drawn)}") for n, each in enumerate(drawn, start=1)]
 
 
 def subject(run: Run) -> str:
@@ -83,7 +109,13 @@ def machine_shape(run: Run) -> list[alt.Shape]:
 
 def says_machines(run: Run) -> str:
     """What a caption adds, with a space before it."""
-    return " The shape of a filled mark is the machine that it was measured on." if machines(run) else ""
+    return " The shape of a filled mark is the machine that measured it." if machines(run) else ""
+
+
+def rows_of(run: Run, zones: int, most: int) -> list[list[Variant]]:
+    """The variants of one size, at most ``most`` in a panel."""
+    found = [v for v in run.manifest.variants if run.manifest.specs[v.id].dataset.zones == zones]
+    return [found[start : start + most] for start in range(0, len(found), most)]
 
 
 def zone_counts(run: Run) -> list[int]:
@@ -109,7 +141,7 @@ def median(trials: Iterable[Trial]) -> Trial | None:
 
 def since(trial: Trial) -> str:
     """What the times on an axis of this trial count from, in words."""
-    return f"exec of the {trial.subject}" if trial.started_in_measure else "the start of the measurement"
+    return f"the start of the {trial.subject}" if trial.started_in_measure else "the start of the measurement"
 
 
 def trial_name(trial: Trial) -> str:

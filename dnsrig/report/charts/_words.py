@@ -93,4 +93,7 @@ def of_variant(variant: Variant, axes: Sequence[str]) -> str:
 
 def name(axis: str) -> str:
     """The axis itself, for the title of an axis of numbers."""
-    return COUNTED[axis][1] if axis in COUNTED else axis.replace("_", " ")
+    if axis in COUNTED:
+        counted = COUNTED[axis][1]
+        return counted if " " in counted or "/" in counted else f"number of {counted}"
+    return axis.replace("_", " ")

@@ -29,7 +29,11 @@ def pictures(run: Run, findings: Sequence[Finding]) -> Iterable[Picture]:
         variant = trial.record.spec.variant
         yield Picture(
             variant.id,
-            [Panel("A second", rates(trial)), Panel("Sent and not answered yet", waiting(trial)), *_flood(trial)],
+            [
+                Panel("Queries and answers a second", rates(trial)),
+                Panel("Sent and not answered yet", waiting(trial)),
+                *_flood(trial),
+            ],
             [ASKED, ANSWERED],
             "the first query was due",
             variant.label if number == 0 else "",
@@ -86,12 +90,12 @@ def _binned(trial: Trial) -> pl.DataFrame:
 CHARTS = [
     TimeSeries(
         id="asked-and-answered",
-        title="Asked against answered over time",
+        title="Does the server keep up with each burst of queries?",
         order=7,
         shows=("answered_qps", "unanswered_share_percent"),
         pictures=pictures,
-        says="Queries of the replay when they were sent, and answers when they came; below, how many wait for an answer. Where the two lines part and the"
-        " lower one rises the server does not keep up with a burst; what never falls back was not answered. An answer that came after the"
-        " time-out counts here, too.",
+        says="Above: the queries of the replay when they were sent, and the answers when they came. Below: the number of queries that wait for an answer."
+        " Where the upper lines part and the lower line rises, the server does not keep up with a burst. Queries that were never answered keep the lower"
+        " line from falling back. An answer after the time-out counts here, too.",
     )
 ]

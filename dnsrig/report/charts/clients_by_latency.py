@@ -12,7 +12,7 @@ from dnsrig.analysis.read import Run, Trial
 from dnsrig.report.charts import Drawing, _latency, _look, _split
 from dnsrig.rundir import Variant
 
-TITLE = "Clients by latency"
+TITLE = "Are some clients served more slowly than others?"
 ORDER = 5
 METRICS = ("silent_clients_percent",)
 FEWEST_CLIENTS = 20
@@ -27,10 +27,10 @@ def applies(run: Run) -> bool:
 
 def caption(run: Run) -> str:
     return (
-        "Of the clients of a replay, so many percent had a mean latency of no more than so much; each client counts once,"
-        " however much it asks, and a query without an answer counts as the time-out. Of each variant the median repeat."
-        " A line that rises at its right end is of clients that wait while others do not: look at what they ask, or at a"
-        " limit for each client. Many clients ask once or twice, so the line is no distribution of queries."
+        "The line shows which share of the clients had at most this mean latency. Each client counts once,"
+        " however many queries it sends. A query without an answer counts as the time-out. Drawn is the median repeat of each variant."
+        " If a line rises at its right end, some clients wait while others do not: look at their queries, or at a"
+        " limit for each client. Many clients ask once or twice, so the line is not the distribution of queries."
     )
 
 
@@ -39,9 +39,10 @@ def draw(run: Run) -> list[Drawing]:
     rows = {variant.id: curve(trial) for variant, trial in chosen}
     everything = pl.concat(rows.values())
     panels = _latency.panels(run, [variant for variant, _ in chosen])
-    built = [_panel(run, variants, rows, everything, label) for label, variants in panels.items()]
+    at_ends = _latency.named_at_ends(run, panels.values())
+    built = [_panel(run, variants, rows, everything, label, at_ends=at_ends) for label, variants in panels.items()]
     pairs = [alt.hconcat(*built[i : i + 2], spacing=24) for i in range(0, len(built), 2)]
-    return [Drawing("all", _look.stack(pairs))]
+    return _split.screens(pairs, _latency.HALF_PX)
 
 
 def curve(trial: Trial) -> pl.DataFrame:
@@ -81,29 +82,26 @@ def _has_clients(trial: Trial) -> bool:
 
 
 def _panel(
-    run: Run, variants: Sequence[Variant], rows: dict[str, pl.DataFrame], everything: pl.DataFrame, label: str
-) -> alt.Chart:
+    run: Run,
+    variants: Sequence[Variant],
+    rows: dict[str, pl.DataFrame],
+    everything: pl.DataFrame,
+    label: str,
+    *,
+    at_ends: bool,
+) -> alt.LayerChart | alt.FacetChart:
     """All panels have the axes of the whole."""
     wide = label == _split.ONLY
+    width, height = (_look.WIDTH, 280) if wide else ((_look.WIDTH - 60) // 2, 210)
     low, high = _look.extent(everything["mean_ms"])
     title, scale, axis = _latency.milliseconds([low, high], "mean latency of a client, ms")
-    colour, dash = _latency.encodings(run, rows)
-    chart: alt.Chart = (
-        alt.Chart(pl.concat(_named(run, variants, rows)))
-        .mark_line(strokeWidth=1.8)
-        .encode(
-            alt.X("percent:Q", title="clients, %", scale=alt.Scale(domain=[0, 100]), axis=alt.Axis(tickCount=5)),
-            alt.Y("mean_ms:Q", title=title, scale=scale, axis=axis),
-            colour,
-            dash,
-        )
-        .properties(
-            width=_look.WIDTH if wide else (_look.WIDTH - 60) // 2,
-            height=280 if wide else 210,
-            title="" if wide else _look.heading(label),
-        )
-    )
-    return chart
+    colour, dash = _latency.encodings(run, rows, legend=not at_ends)
+    x = alt.X("percent:Q", title="share of clients, %", scale=alt.Scale(domain=[0, 100]), axis=alt.Axis(tickCount=5))
+    y = alt.Y("mean_ms:Q", title=title, scale=scale, axis=axis)
+    ends = {_latency.name_of(run, v): float(rows[v.id]["mean_ms"][-1]) for v in variants}
+    names = _latency.at_ends(run, variants, ends, y, (width, height)) if at_ends else []
+    lines = alt.Chart(pl.concat(_named(run, variants, rows))).mark_line(strokeWidth=1.8).encode(x, y, colour, dash)
+    return alt.layer(lines, *names).properties(width=width, height=height, title="" if wide else _look.heading(label))
 
 
 def _named(run: Run, variants: Sequence[Variant], rows: dict[str, pl.DataFrame]) -> Iterable[pl.DataFrame]:

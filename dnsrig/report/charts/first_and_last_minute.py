@@ -23,10 +23,12 @@ from dnsrig.report.charts.slowest_percentile import grid
 from dnsrig.rundir import Variant
 from dnsrig.text import digits
 
-TITLE = "Latency in the first minute and in the last"
+TITLE = "Are answers slower at the beginning than at the end?"
 ORDER = 6
 METRICS = ("first_minute_p99_ms", "last_minute_p99_ms")
 LEVEL = "level"
+SIZE_PX = ((_look.WIDTH - 60) // 2, 190)
+"""Of a panel."""
 
 
 @dataclass(frozen=True)
@@ -45,10 +47,10 @@ def applies(run: Run) -> bool:
 
 def caption(run: Run) -> str:
     return (
-        "At 1 %, read: the slowest 1 % of the queries took longer than this. A replay of less than two minutes has two halves"
-        " instead. Line: mean of the repeats; band: smallest to largest. Times count from the moment at which a query was due, and"
-        " a query without an answer counts as the client's timeout. Look for lines that part in the first minute, when the cache"
-        " is empty, and meet in the last."
+        "At 1 %, read: the slowest 1 % of the queries took longer than this. Drawn are the first and the last minute of the replay,"
+        " or its two halves if it is shorter than two minutes; the headings have the true length. Line: mean of the repeats. Band: smallest"
+        " to largest. Times count from the moment when a query was due. A query without an answer counts as the client's timeout. Look for"
+        " lines that differ at the beginning, when the cache is empty, and are the same at the end."
     )
 
 
@@ -63,7 +65,7 @@ def draw(run: Run) -> list[Drawing]:
         alt.hconcat(*(_panel(run, axis, label, which, group, curves) for which in get_args(Which)), spacing=24)
         for label, group in groups.items()
     ]
-    return [Drawing("all", _look.stack(rows))]
+    return _split.screens(rows, _latency.HALF_PX)
 
 
 def _colour_axis(run: Run) -> str | None:
@@ -118,21 +120,27 @@ def _panel(
     ticks = [tick for tick in (100, 10, 1, 0.1, 0.01, 0.001) if tick >= last]
     x = alt.X(
         "percent:Q",
-        title="slowest queries (log scale)",
+        title="slowest share of the queries (log scale)",
         scale=alt.Scale(type="log", domain=[100, last], nice=False),
         axis=alt.Axis(values=ticks, labelExpr="format(datum.value, '~r') + ' %'"),
     )
     title, scale, y_axis = _latency.milliseconds(values, "latency, ms")
     drawn = {_split.label(curve.variant, [axis] if axis else []) for curve in everything}
     shown = [name for name in names if name in drawn]
-    legend = alt.Legend(symbolType="stroke", symbolSize=300, values=shown) if len(names) > 1 else None
+    at_ends = _look.named_at_ends(shown)
+    legend = None
+    if len(names) > 1 and not at_ends:
+        legend = alt.Legend(symbolType="stroke", symbolSize=300, values=shown)
     colour = alt.Color("colour:N", scale=_look.colours(names), legend=legend)
     dash = alt.StrokeDash("colour:N", scale=_look.dashes(names), legend=legend)
     base = alt.Chart(pl.concat(frames) if frames else pl.DataFrame(schema={"percent": pl.Float64, "colour": pl.String}))
     band = base.mark_area(opacity=0.18).encode(
         x, alt.Y("low:Q", title=title, scale=scale, axis=y_axis), alt.Y2("high:Q"), colour
     )
-    line = base.mark_line(strokeWidth=2).encode(x, alt.Y("mean:Q", title=title, scale=scale, axis=y_axis), colour, dash)
+    y = alt.Y("mean:Q", title=title, scale=scale, axis=y_axis)
+    line = base.mark_line(strokeWidth=2).encode(x, y, colour, dash)
+    ends = {str(frame["colour"][0]): float(frame["mean"][-1]) for frame in frames} if at_ends else {}
+    words = _look.at_ends(ends, y, *SIZE_PX, _look.colours(names))
     stretch = _stretch([trial for curve in group for trial in run.done(curve.variant.id)], which)
     heading = stretch if label == _split.ONLY else [label, stretch]
-    return alt.layer(band, line).properties(width=(_look.WIDTH - 60) // 2, height=190, title=_look.heading(heading))
+    return alt.layer(band, line, *words).properties(width=SIZE_PX[0], height=SIZE_PX[1], title=_look.heading(heading))

@@ -15,7 +15,7 @@ from dnsrig.report import figures
 from dnsrig.report.charts import Drawing, _differences, _flames, _look
 from dnsrig.report.charts._flames import LEAST_PERCENT, Frame
 
-TITLE = "What ran more, version against version"
+TITLE = "Which functions ran more in one version than in the other?"
 ORDER = 35
 METRICS = ("secondary_cpu_s", "primary_cpu_s", "resolver_cpu_s", "user_cpu_an_answer_us", "kernel_cpu_an_answer_us")
 FUNCTIONS = 8
@@ -29,18 +29,20 @@ def applies(run: Run) -> bool:
 def caption(run: Run) -> str:
     return (
         "CPU samples of all repeats of two versions, `from → to`. Above: the functions whose own share of the samples differs"
-        " most. Below: the second version's flame graph, and then the first one's, which has what is gone. In both, frames"
-        f" are the more orange the larger their share is in the second ({_differences.STEPS}), blue where it is smaller, and"
-        f" grey where the difference is within {STANDARD_ERRORS} standard errors of the sampling; what is framed in ink are"
-        " functions named above. Shares are of each version's own samples: what all of it costs is told by `CPU time` under"
-        f" “What did it?”. Frames in less than {LEAST_PERCENT:g} % of the samples are left out. Functions have names as far"
-        " as the build has symbols (`--debug symbols`); hold builds against each other that agree in that."
+        " most. Below: the flame graph of the second version, and then the flame graph of the first, with the functions that are gone."
+        f" A frame is orange if its share is larger in the second version ({_differences.STEPS}), blue if it is smaller, and"
+        f" grey if the difference is within {STANDARD_ERRORS} standard errors of the sampling. Frames with a dark edge are"
+        " functions named above. Shares are shares of each version's own samples; the total cost is `CPU time` under"
+        f" “What did it?”. Frames in less than {LEAST_PERCENT:g} % of the samples are left out. Functions have names only"
+        " if the build has symbols (`--debug symbols`): compare builds that both have them."
     )
 
 
 def draw(run: Run) -> list[Drawing]:
     return [
-        _drawing(pair, found, number, in_sight=place == 0) for place, (pair, found, number) in enumerate(_found(run))
+        drawing
+        for place, (pair, found, number) in enumerate(_found(run))
+        for drawing in _drawings(pair, found, number, in_sight=place == 0)
     ]
 
 
@@ -48,7 +50,9 @@ def _found(run: Run) -> list[tuple[VersionPair, Profiles, int]]:
     return [(pair, found, number) for pair in pairs(run) for number, found in enumerate(profiles(run, pair))]
 
 
-def _drawing(pair: VersionPair, found: Profiles, number: int, *, in_sight: bool) -> Drawing:
+def _drawings(pair: VersionPair, found: Profiles, number: int, *, in_sight: bool) -> list[Drawing]:
+    """The functions with the second version's flame graph, and the first one's: together they are taller than a
+    screen."""
     told = found.functions
     first = told[:FUNCTIONS]
     named = {each.name for each in first[:3]}
@@ -57,10 +61,13 @@ def _drawing(pair: VersionPair, found: Profiles, number: int, *, in_sight: bool)
     ours, theirs = found.new.total(), found.base.total()
     upper, lower = _look_of(1, ours, theirs, named), _look_of(-1, theirs, ours, named)
     panels.append(_flames.panel(_flames.layout(found.new, found.base), _axis(ours, new), upper))
-    panels.append(_flames.panel(_flames.layout(found.base, found.new), _axis(theirs, base), lower))
+    before = _flames.panel(_flames.layout(found.base, found.new), _axis(theirs, base), lower)
     title, label = figures.visible(in_words(told, new, base)), figures.visible(f"{pair.label}{_part(found)}")
-    name, chart = f"{pair.new.id}-against-{pair.base.id}-{number}", _look.stack(panels)
-    return Drawing(name, chart, f"{label}. {title}") if in_sight else Drawing(name, chart, title, label)
+    name, group = f"{pair.new.id}-against-{pair.base.id}-{number}", "" if in_sight else label
+    return [
+        Drawing(name, _look.stack(panels), f"{label}. {title}" if in_sight else title, group),
+        Drawing(f"{name}-before", _look.stack([before]), f"The same of {base}, before", group),
+    ]
 
 
 def in_words(told: Sequence[Difference], new: str, base: str) -> str:

@@ -11,7 +11,7 @@ from dnsrig.report import figures
 from dnsrig.report.charts import Drawing, _flames, _look, _split
 from dnsrig.report.charts._flames import LEAST_PERCENT, MOST_DEPTH, Frame
 
-TITLE = "Where the CPU time went"
+TITLE = "Where did the CPU time go?"
 ORDER = 34
 METRICS = ("secondary_cpu_s", "primary_cpu_s")
 
@@ -27,12 +27,12 @@ def applies(run: Run) -> bool:
 
 def caption(run: Run) -> str:
     return (
-        f"CPU time of the {_split.subject(run)} during `measure`, as sampled by perf: the wider a frame, the more of the"
-        " samples it was in. What it called stands on it; side by side they are in the order of the alphabet, not of time."
-        " Frames of the search for a free port and all on them have the colour. Of each variant the median repeat of"
-        f" those with a profile; frames in less than {LEAST_PERCENT:g} % of the samples, and those more than"
-        f" {MOST_DEPTH} deep, are left out. What perf found no name for is [unknown]; a program without frame pointers"
-        " has broken stacks, so trust the kernel's frames and the innermost ones."
+        f"CPU time of the {_split.subject(run)} during `measure`, as sampled by perf. The wider a frame, the more"
+        " samples it was in. The functions that it called are on top of it, in alphabetical order, not in the order of time."
+        " Coloured frames belong to the search for a free port. Drawn is the median of each variant's repeats with"
+        f" a profile. Frames in less than {LEAST_PERCENT:g} % of the samples, and frames more than"
+        f" {MOST_DEPTH} deep, are left out. Functions without a name are [unknown]. Programs without frame pointers"
+        " have broken stacks: then trust only the kernel's frames and the innermost frames."
     )
 
 

@@ -12,7 +12,7 @@ from dnsrig.analysis.metrics.latency import timeout_ms
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.report.charts import Drawing, _latency, _look
 
-TITLE = "Latency over time, quarters"
+TITLE = "How does the latency of a typical query change over time?"
 ORDER = 7
 METRICS = ("p50_ms", "max_ms")
 
@@ -25,10 +25,10 @@ def applies(run: Run) -> bool:
 
 def caption(run: Run) -> str:
     return (
-        "Of each stretch of time: the box holds the middle half of the queries that were due then, its tick is the median, the thin line"
-        " reaches from the fastest to the slowest. Look for boxes that rise or grow (the server is busy with something), and for"
-        " a line that is long everywhere (one slow query in each stretch is enough for that)."
-        + _latency.between(run, "box and line cover both, and the thin tick is the median of the least")
+        "Each box shows the queries that were due in a stretch of time: the box holds their middle half, its tick is the median, and the thin"
+        " line reaches from the fastest to the slowest query. Look for boxes that rise or grow: the server is busy with something else. The line"
+        " is long wherever a single query was slow."
+        + _latency.between(run, "box and line cover both, and the thin tick is the median of the lower ends")
         + f" {_latency.which(run)}"
     )
 

@@ -12,10 +12,10 @@ import polars as pl
 from dnsrig.analysis.load_result import Try
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.report import figures
-from dnsrig.report.charts import Drawing, _latency, _look
+from dnsrig.report.charts import Drawing, _latency, _look, _split
 from dnsrig.rundir import Variant
 
-TITLE = "Latency against rate"
+TITLE = "How does latency grow with the rate of queries?"
 ORDER = 8
 METRICS = ("capacity_qps",)
 
@@ -40,10 +40,10 @@ def applies(run: Run) -> bool:
 
 def caption(run: Run) -> str:
     return (
-        "The steps of a ramp, of each variant's median repeat: the unbroken line is p99, the thin one the median, both from the moment at"
-        " which a query was due: the upper end, with all that the instrument was late, for of a step nothing else is kept. A filled mark held"
-        " the ramp's limits of loss and latency, an open one did not. The upright line is the highest rate that held: the capacity. Look for how"
-        " long before it the latency begins to rise."
+        "The steps of a ramp, in the median repeat of each variant. The thick line is p99, the thin line the median, both from the moment when a"
+        " query was due. They include the lateness of the instrument, because a step records nothing else. A filled mark kept within"
+        " the ramp's limits of loss and latency, an open mark did not. The upright line is the capacity: the highest rate that kept within the limits."
+        " Look for the rate at which latency begins to rise."
     )
 
 
@@ -54,7 +54,7 @@ def draw(run: Run) -> list[Drawing]:
     wide = len(panels) == 1
     built = [_panel(run, variants, chosen, "" if wide else label) for label, variants in panels.items()]
     pairs = [alt.hconcat(*built[i : i + 2], spacing=24) for i in range(0, len(built), 2)]
-    return [Drawing("all", _look.stack(pairs))]
+    return _split.screens(pairs, _latency.HALF_PX)
 
 
 def steps(trial: Trial) -> list[Step]:
@@ -90,7 +90,7 @@ def _panel(
     """The variants that differ in colour alone; all panels have the axes of the whole."""
     everything = pl.DataFrame(list(_rows(run, [v for v in run.manifest.variants if v.id in chosen], chosen)))
     rows = pl.DataFrame(list(_rows(run, variants, chosen)))
-    x_title, x_scale = _look.measure(everything["rate"], "queries sent a second")
+    x_title, x_scale = _look.measure(everything["rate"], "rate, queries/s")
     x = alt.X("rate:Q", title=x_title, scale=x_scale, axis=alt.Axis(tickCount=6, format=",~r", labelOverlap="greedy"))
     title, scale, axis = _latency.milliseconds([*everything["p50"], *everything["p99"]], "latency, ms")
     y50, y99 = (alt.Y(f"{name}:Q", title=title, scale=scale, axis=axis) for name in ("p50", "p99"))

@@ -15,7 +15,7 @@ from dnsrig.analysis.metrics.latency import timeout_ms
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.report.charts import Drawing, _latency, _look
 
-TITLE = "Latency over time"
+TITLE = "When were queries slow, and how many of them?"
 ORDER = 6
 METRICS = ("p99_ms", "p99_9_ms", "max_ms")
 
@@ -37,10 +37,10 @@ def applies(run: Run) -> bool:
 
 def caption(run: Run) -> str:
     return (
-        "Each column is a stretch of time, each cell a range of latency: the stronger its colour, the more queries that were due then took so long;"
-        " a step of shade is a factor of ten. Look for columns that reach up (a stall), rows that split in two (one of"
-        " several threads is late), and a slow beginning. A query belongs to the time at which it was due."
-        + _latency.between(run, "each has a map")
+        "Each column is a stretch of time, each cell a range of latency. The stronger its colour, the more of the queries due then had this latency;"
+        " one step of shade is a factor of ten. Look for columns that reach up (a stall), for rows that split in two (one of"
+        " several threads is late), and for a slow beginning. A query belongs to the time when it was due."
+        + _latency.between(run, "each end has a map")
         + f" {_latency.which(run)}"
     )
 

@@ -18,12 +18,12 @@ CARRIER, CASE, CHANGED, POLICY, WORKERS = "carrier", "case", "records_changed", 
 LAW = "law: twice the workers, twice the zones"
 PUBLISHED = "published: {}"
 MOST_WHOLE_PERCENT = 50.0
-MARKS = "Each mark is one repeat; an open diamond is invalid and does not count."
-BARS = f"{MARKS} The bar spans the smallest to the largest, its tick is their median. The axis is logarithmic."
-LINES = f"{MARKS} The line joins the medians, the band spans the smallest to the largest."
+MARKS = "Each mark is one repeat. An open diamond is an invalid repeat, which does not count."
+BARS = f"{MARKS} The bar spans the smallest to the largest value, and its tick is the median. The axis is logarithmic."
+LINES = f"{MARKS} The line joins the medians, and the band spans the smallest to the largest value."
 CHANGES = (
-    "Solid: asked for as IXFR from the serial before the change; dashed: as AXFR. In each repeat the same transfer was made many times. Where the"
-    " solid line meets the dashed one, IXFR no longer pays. An open square: the primary answered the queries for IXFR by the whole zone."
+    "Solid lines: IXFR from the serial before the change. Dashed lines: AXFR. Each repeat made the same transfer many times. Where the"
+    " solid line meets the dashed line, IXFR saves nothing any more. An open square: the primary answered IXFR with the whole zone."
     f" {LINES}"
 )
 
@@ -85,7 +85,7 @@ def _by_whole_zone(trial: Trial) -> bool:
 CHARTS = [
     MetricByAxis(
         id="replication",
-        title="Time by carrier and congestion control",
+        title="How long does each carrier take, by congestion control?",
         order=9,
         shows=(MAIN, "served_s"),
         axis=CARRIER,
@@ -93,50 +93,50 @@ CHARTS = [
         panel_axes=lambda run: [axis for axis in _split.varying_axes(run) if axis == CASE],
         across=True,
         beside=_times,
-        says="To the last zone served at the far site; what is pipelined is taken by the instrument, which stores and serves nothing."
-        f" {BARS} An open triangle with ≥ hit the limit and would have taken longer; where a server failed there is no mark.",
-        says_beside="A cross is what S3 published for its size, over the same link; it does not name its congestion control. Where only fewer"
-        " zones or records were measured, a dotted line leads to an open square: nothing that was measured, but the median times the source's size"
-        " over ours. That is the source's own law, and too much for whatever a start costs once.",
+        says="The time until the far site serves the last zone. Pipelined transfers go to the instrument, which stores and serves nothing."
+        f" {BARS} An open triangle with ≥ hit the limit and would have taken longer. Where a server failed there is no mark.",
+        says_beside="A cross is the figure that S3 published for its size, over the same link; S3 does not name its congestion control. Where fewer"
+        " zones or records were measured than in S3, a dotted line leads to an open square. The square was not measured: it is the median, multiplied"
+        " by the ratio of S3's size to ours. This is S3's own law. It is too high by the costs that a start has only once.",
     ),
     MetricByAxis(
         id="congestion",
-        title="Throughput by congestion control",
+        title="Which throughput does each congestion control reach?",
         order=9,
         shows=(s4.METRIC,),
         axis=s4.AXIS,
         ways={"": s4.METRIC},
         beside=_throughput,
-        says=f"{BARS} Repeats differ by the seed of the link's loss, and the same repeat of each algorithm has the same seed.",
-        says_beside="Beside it what S4 published: a range as a bar, one figure as a cross.",
+        says=f"{BARS} Repeats differ in the seed of the link's loss. The same repeat of each algorithm has the same seed.",
+        says_beside="Beside it are the figures that S4 published: a range as a bar, a single figure as a cross.",
     ),
     MetricByAxis(
         id="workers",
-        title="Zones a second by workers",
+        title="Do more workers transfer more zones a second?",
         order=9,
         shows=("zones_per_s",),
         axis=WORKERS,
         ways={"": "zones_per_s"},
         number=_workers,
         beside=_law,
-        says=f"{LINES} Both axes are logarithmic. The grey line goes on from the slowest with the fewest workers, as S3's law has it:"
-        " time ≈ zones × round trips a zone × RTT / workers. Where a line leaves it, something else binds: the link, ports, or the servers. What"
-        " hit its limit or failed has no mark.",
+        says=f"{LINES} Both axes are logarithmic. The grey line starts at the slowest variant with the fewest workers and follows S3's law:"
+        " time ≈ zones × round trips a zone × RTT / workers. Where a line leaves the grey line, something else is the limit: the link, ports, or the"
+        " servers. Trials that hit their limit or failed have no mark.",
     ),
     MetricByAxis(
         id="zones-by-policy",
-        title="Zones a second by connection policy",
+        title="How many zones a second does each way to use connections transfer?",
         order=9,
         shows=("zones_per_s", "connections_made"),
         axis=POLICY,
         ways={"": "zones_per_s"},
         panel_axes=lambda run: [axis for axis in _split.varying_axes(run) if "server" in axis.lower()],
-        says=f"{BARS} An open triangle ran out of time, so its rate is of what had arrived by then. Look for servers that gain from pipelining, and"
-        " for those that lose with connections used again: a trap says why.",
+        says=f"{BARS} An open triangle ran out of time, so its rate is the rate until then. Look for servers that gain from pipelining, and"
+        " for servers that lose when connections are used again: a trap gives the reason.",
     ),
     MetricByAxis(
         id="ixfr-by-size",
-        title="Bytes of IXFR and AXFR by size of the change",
+        title="Up to which size of a change does IXFR save bytes?",
         order=12,
         shows=("ixfr_bytes_percent", "ixfr_whole_percent", "ixfr_bytes"),
         axis=CHANGED,
@@ -150,7 +150,7 @@ CHARTS = [
     ),
     MetricByAxis(
         id="ixfr-time-by-size",
-        title="Time of IXFR and AXFR by size of the change",
+        title="Up to which size of a change does IXFR save time?",
         order=12,
         shows=("ixfr_time_percent", "ixfr_time_ms"),
         axis=CHANGED,
@@ -160,12 +160,12 @@ CHARTS = [
         panel_axes=_split.other_axes,
         logarithmic=False,
         apart=_by_whole_zone,
-        says=f"{CHANGES} Connecting is not counted, and nothing is stored at the receiving end, where a secondary would have to put differences"
-        " into its zone.",
+        says=f"{CHANGES} The time to connect is not counted. The receiving end stores nothing, whereas a secondary would apply the differences"
+        " to its zone.",
     ),
     MetricByAxis(
         id="time-per-zone",
-        title="Time per zone against number of zones",
+        title="Does each zone take longer when there are more of them?",
         order=20,
         shows=("time_per_zone_ms", "transfer_time_s"),
         axis=_split.ZONES,
@@ -173,8 +173,8 @@ CHARTS = [
         number=lambda spec: spec.dataset.zones,
         panel_axes=_split.other_axes,
         logarithmic=False,
-        says="If each zone cost the same, a line would be level. Falling: a fixed cost is spread over more zones. Rising, or a band that widens:"
-        f" something fills up, and a size that was not measured cannot be told from its neighbours. {LINES} An open triangle with ≥ hit its"
-        " limit: the line is only a lower bound there.",
+        says="If each zone cost the same, a line would be level. A falling line: a fixed cost is spread over more zones. A rising line, or a band that"
+        f" widens: something fills up, and sizes between those measured cannot be predicted. {LINES} An open triangle with ≥ hit its"
+        " limit: there the line is only a lower bound.",
     ),
 ]

@@ -18,7 +18,7 @@ from dnsrig.report.charts._over_time import Panel, Picture
 from dnsrig.report.outliers import Outlier, outliers
 from dnsrig.rundir import Finding
 
-TITLE = "What an outlier did differently"
+TITLE = "What did an outlier do differently?"
 ORDER = 14
 METRICS = (MAIN, "io_wait_s")
 
@@ -32,10 +32,10 @@ def applies(run: Run) -> bool:
 
 def caption(run: Run) -> str:
     return (
-        "Each repeat with a ring in the chart above, beside the repeat in the middle of its variant."
-        " A line that lies flat where the other works shows when time was lost; waiting for reads or writes means a cold"
-        f" page cache or a busy disk. At most {MOST} outliers, those that are furthest from the middle; seconds count"
-        f" from exec of the {_split.subject(run)}."
+        "Each repeat with a ring in the chart of outliers, beside the median repeat of its variant."
+        " Time was lost where one line is flat while the other works. Waiting for reads or writes means a cold"
+        f" page cache or a busy disk. At most {MOST} outliers are drawn, those furthest from the median. Seconds count"
+        f" from the start of the {_split.subject(run)}."
     )
 
 

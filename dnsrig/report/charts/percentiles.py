@@ -14,6 +14,8 @@ from dnsrig.analysis.read import Run, Trial
 from dnsrig.report.charts import Chart, Drawing, _look, _split
 from dnsrig.rundir import Finding, TrialSpec, Variant
 
+ROW_PX = 250
+"""Of two panels with their axis and headings."""
 MOST_POINTS = 60
 """Of one line, and the first."""
 OUTCOMES = ("done", "timeout", "invalid")
@@ -55,7 +57,7 @@ class Percentiles(Chart):
         return any(self.arrivals(trial).times_ms for trial in run.trials)
 
     def caption(self, run: Run) -> str:
-        return f"{self.says} A pale line is of a trial that is invalid."
+        return f"{self.says} A pale line is an invalid trial."
 
     def draw(self, run: Run, findings: Sequence[Finding]) -> list[Drawing]:
         """All panels have the axes of the whole."""
@@ -63,7 +65,7 @@ class Percentiles(Chart):
         names = list(dict.fromkeys(self.colour(run, variant) for variant in run.manifest.variants))
         panels = [self._panel(rows, panel, names) for panel in dict.fromkeys(rows["panel"])]
         pairs = [alt.hconcat(*panels[i : i + 2], spacing=24) for i in range(0, len(panels), 2)]
-        return [Drawing("all", _look.stack(pairs))]
+        return _split.screens(pairs, ROW_PX)
 
     def _rows(self, run: Run) -> Iterable[dict[str, object]]:
         axes = [axis for axis in _split.varying_axes(run) if axis != self.colour_axis(run)]
@@ -133,28 +135,28 @@ def _told(run: Run, variant: Variant) -> str:
 CHARTS = [
     Percentiles(
         id="propagation",
-        title="Arrival of changes at the secondaries",
+        title="How long do changes take to reach the secondaries?",
         order=22,
         shows=("propagation_p50_ms", "propagation_p99_ms", "propagation_max_ms", "unseen_changes_percent"),
         arrivals=of_changes,
-        since="time since the update was sent",
-        arrived="arrived",
-        says="Each line is one repeat, all its changes and secondaries together: so many percent of the arrivals took no longer than so many"
-        " milliseconds, from sending the update to the primary to the first answer with the new serial. A step is a timer of a server; a line that"
-        " ends below 100 % did not see the rest before it was given up.",
+        since="time since the update was sent to the primary",
+        arrived="arrivals so far",
+        says="Each line is one repeat, with all its changes and secondaries. It shows which share of the arrivals took at most the time below, from"
+        " the update at the primary to the first answer with the new serial. A step is a timer of a server. If a line ends below 100 %, the rest"
+        " did not arrive before the trial gave up.",
     ),
     Percentiles(
         id="arrival-at-secondaries",
-        title="Arrival of a change at all secondaries",
+        title="How long does a change take to reach all secondaries?",
         order=23,
         shows=("last_done_s",),
         arrivals=at_secondaries,
-        since="since the first NOTIFY",
-        arrived="have it",
+        since="time since the first NOTIFY",
+        arrived="secondaries that have the change",
         colour_axis=lambda run: SECONDARIES,
         colour=_told,
-        says="Each line is one repeat: so many percent of the secondaries had the new version after so long, counted from the first NOTIFY. Lines of"
-        " few and of many secondaries side by side: as many are fed at a time. A line with stairs: the primary serves some, and the others come"
-        " back when their retry timer says so. One that ends below 100 % did not reach all.",
+        says="Each line is one repeat. It shows which share of the secondaries had the new version, by the time since the first NOTIFY. If lines of"
+        " few and of many secondaries lie side by side, the primary feeds all of them at the same time. If a line has stairs, the primary serves some"
+        " secondaries, and the others come back when their retry timer ends. A line that ends below 100 % did not reach all.",
     ),
 ]

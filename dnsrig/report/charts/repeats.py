@@ -18,12 +18,14 @@ from dnsrig.report.charts import MAIN, Drawing, _look, _split
 from dnsrig.report.outliers import LEAST, Outlier, outliers, timed
 from dnsrig.rundir import Finding, Variant
 
-TITLE = "Repeats, and what sets an outlier apart"
+TITLE = "Which repeats are outliers, and why?"
 ORDER = 12
 METRICS = (MAIN,)
 
-ROW_PX = 58
+ROW_PX = 52
 """Of a variant: its box, and beneath it a line of words about an outlier."""
+AXIS_PX = 62
+"""Of the axis and the heading of a panel."""
 LINE_PX = 13
 MOST_LINES = 3
 """Outliers of a variant with words; any others have their ring and number."""
@@ -39,40 +41,49 @@ def applies(run: Run) -> bool:
 
 def caption(run: Run) -> str:
     return (
-        f"A box holds the middle half of a variant's repeats that are done, its tick their median; it is drawn from"
-        f" {statistics.FEWEST_REPEATS} repeats on, and the thin line spans all of them. Above it the numbers of the"
+        f"A box holds the middle half of a variant's finished repeats, and its tick is their median. Variants with at least"
+        f" {statistics.FEWEST_REPEATS} repeats have a box. The thin line spans all repeats. Above it are the numbers of the"
         " repeats, from left to right where they are close."
-        f" A repeat further from the box than {statistics.FENCE} times its width (Tukey 1977), and at least {LEAST:.0%} from"
-        " the middle repeat, has a ring: beneath it stand that distance and the traps that tell it from most of its"
-        " fellows. None is left out of any figure." + _split.says_machines(run)
+        f" A ring marks an outlier: a repeat further from the box than {statistics.FENCE} times its width (Tukey 1977), and at least {LEAST:.0%} from"
+        " the median repeat. Below it are that distance, and the traps that were found in it and not in most other repeats."
+        " No repeat is left out of any figure." + _split.says_machines(run)
     )
 
 
 def explain(run: Run, findings: Sequence[Finding]) -> list[Drawing]:
     found = outliers(run, findings)
-    panels = [panel for zones in _split.zone_counts(run) if (panel := _panel(run, zones, found)) is not None]
-    return [Drawing("all", _look.stack(panels))]
+    metric = describe(main_metric(run))
+    marks = pl.DataFrame(list(_marks(run, run.manifest.variants)), infer_schema_length=None)
+    title, scale = _look.measure(marks["value"], f"{metric.title}, {metric.unit}")
+    x = alt.X("value:Q", title=title, scale=scale, axis=_look.axis_of(scale, 8))
+    row_px = ROW_PX + LINE_PX * _lines_more(found)
+    most = (_split.SCREEN_PX - 2 * _split.FRAME_PX) // row_px
+    rows = [(zones, part) for zones in _split.zone_counts(run) for part in _split.rows_of(run, zones, most)]
+    drawn = [(panel, part) for zones, part in rows if (panel := _panel(run, zones, part, found, x)) is not None]
+    return _split.screens([panel for panel, _ in drawn], [row_px * len(part) + AXIS_PX for _, part in drawn])
+
+
+def _lines_more(found: list[Outlier]) -> int:
+    """The lines of words that a row needs beside its first."""
+    return min(MOST_LINES - 1, max((line for _, line in _lined(found)), default=0))
 
 
 def _box(run: Run, variant: Variant) -> statistics.Box | None:
     return statistics.box([value for value, _ in timed(run, variant.id)])
 
 
-def _panel(run: Run, zones: int, found: list[Outlier]) -> alt.LayerChart | alt.FacetChart | None:
-    """All variants of one size; each size has its own axis, for their times lie far apart."""
-    variants = [v for v in run.manifest.variants if run.manifest.specs[v.id].dataset.zones == zones]
+def _panel(
+    run: Run, zones: int, variants: Sequence[Variant], found: list[Outlier], x: alt.X
+) -> alt.LayerChart | alt.FacetChart | None:
+    """Variants of one size. All sizes have one axis."""
     marks = pl.DataFrame(list(_marks(run, variants)), infer_schema_length=None)
     if marks.is_empty():
         return None
-    metric = describe(main_metric(run))
-    title, scale = _look.measure(marks["value"], f"{metric.title}, {metric.unit}")
-    marks = _placed(marks, scale)
-    x = alt.X("value:Q", title=title, scale=scale, axis=alt.Axis(tickCount=8, format=",~r"))
+    marks = _placed(marks, x["scale"])
     names = list(dict.fromkeys(_split.label(v, _split.row_axes(run)) for v in variants))
     y = alt.Y("row:N", sort=names, title=None, scale=alt.Scale(domain=names), axis=alt.Axis(grid=False))
     ids = {variant.id for variant in variants}
     of_size = [outlier for outlier in found if outlier.trial.record.spec.variant.id in ids]
-    lines = min(MOST_LINES - 1, max((line for _, line in _lined(of_size)), default=0))
     layers = [
         *_box_layers(run, variants, x, y),
         *_number_layers(run, marks, x, y),
@@ -80,12 +91,12 @@ def _panel(run: Run, zones: int, found: list[Outlier]) -> alt.LayerChart | alt.F
     ]
     return alt.layer(*layers).properties(
         width=PLOT_PX,
-        height=alt.Step(ROW_PX + 2 * LINE_PX * lines),
+        height=alt.Step(ROW_PX + LINE_PX * _lines_more(found)),
         title=_look.heading(figures.count(zones, "zone")) if _split.ZONES in run.manifest.axes else "",
     )
 
 
-def _box_layers(run: Run, variants: list[Variant], x: alt.X, y: alt.Y) -> list[alt.Chart]:
+def _box_layers(run: Run, variants: Sequence[Variant], x: alt.X, y: alt.Y) -> list[alt.Chart]:
     boxes = pl.DataFrame(list(_boxes(run, variants)), infer_schema_length=None)
     if boxes.is_empty():
         return []
@@ -98,7 +109,7 @@ def _box_layers(run: Run, variants: list[Variant], x: alt.X, y: alt.Y) -> list[a
     ]
 
 
-def _boxes(run: Run, variants: list[Variant]) -> Iterable[dict[str, object]]:
+def _boxes(run: Run, variants: Sequence[Variant]) -> Iterable[dict[str, object]]:
     for variant in variants:
         box = _box(run, variant)
         if box is not None:
@@ -166,7 +177,7 @@ class _Label:
         return _Label(self.values + right.values, self.repeats + right.repeats, self.at_px + right.at_px)
 
 
-def _marks(run: Run, variants: list[Variant]) -> Iterable[dict[str, object]]:
+def _marks(run: Run, variants: Sequence[Variant]) -> Iterable[dict[str, object]]:
     for variant in variants:
         for value, trial in timed(run, variant.id):
             yield {

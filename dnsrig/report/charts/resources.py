@@ -12,7 +12,7 @@ from dnsrig.analysis.read import Run, Trial
 from dnsrig.report.charts import Drawing, _counters, _look, _series, _split
 from dnsrig.rundir import Variant
 
-TITLE = "Resources over time"
+TITLE = "Which resources did each variant use over time?"
 ORDER = 40
 METRICS = (
     "secondary_cpu_s",
@@ -30,6 +30,8 @@ METRICS = (
     "validations_per_s",
 )
 
+CELL_PX, HEADING_PX = 84, 44
+"""Of a row at most, where all rows are on a screen; and of the two lines of its heading."""
 COLUMNS = 3
 """Columns side by side; more go into another drawing."""
 
@@ -71,7 +73,9 @@ def _resources(run: Run) -> list[Resource]:
         return resources
     return [
         *resources,
-        Resource(f"TIME_WAIT on the {subject}", lambda t: _series.gauge(t, t.subject, "sockets", "tcp_time_wait")),
+        Resource(
+            f"Sockets of the {subject} in TIME_WAIT", lambda t: _series.gauge(t, t.subject, "sockets", "tcp_time_wait")
+        ),
         Resource(
             "Received from the primary, MB/s" if primaries == 1 else "Received from the primaries, MB/s",
             lambda t: _scaled(_series.total([_received(t, interface) for interface in _to_primaries(t)]), 1e6),
@@ -82,9 +86,11 @@ def _resources(run: Run) -> list[Resource]:
 def _of_a_resolver() -> list[Resource]:
     """What S5 draws, and what a resolver counts itself."""
     return [
-        Resource("TIME_WAIT on the resolver", lambda t: _series.gauge(t, t.subject, "sockets", "tcp_time_wait")),
         Resource(
-            "Packets to the authorities, 1/s",
+            "Sockets of the resolver in TIME_WAIT", lambda t: _series.gauge(t, t.subject, "sockets", "tcp_time_wait")
+        ),
+        Resource(
+            "Packets to the authoritative servers a second",
             lambda t: _series.rate(
                 t, t.subject, t.record.spec.interface(t.subject, str(t.record.spec.world)), "tx_packets"
             ),
@@ -93,8 +99,10 @@ def _of_a_resolver() -> list[Resource]:
             "Cache hits, % of the queries",
             lambda t: _scaled(_counters.share(t, "cache_hits", "cache_hits", "cache_misses"), 0.01),
         ),
-        Resource("Upstream queries a client query", lambda t: _counters.share(t, "upstream_queries", "client_queries")),
-        Resource("Validations, 1/s", lambda t: _counters.rate(t, "validations")),
+        Resource(
+            "Upstream queries for each client query", lambda t: _counters.share(t, "upstream_queries", "client_queries")
+        ),
+        Resource("Validations a second", lambda t: _counters.rate(t, "validations")),
     ]
 
 
@@ -114,11 +122,11 @@ def applies(run: Run) -> bool:
 
 def caption(run: Run) -> str:
     sizes = _split.zone_counts(run)
-    only = f" Drawn for the largest size only: {sizes[-1]:,} zones." if len(sizes) > 1 else ""
+    only = f" Only the largest size is drawn: {sizes[-1]:,} zones." if len(sizes) > 1 else ""
     return (
-        "Line: mean over the repeats; band: smallest to largest. Look for variants that buy time with CPU or memory,"
-        " and for a wide band: repeats that did not do the same. Where some repeats are over already, the line goes on"
-        " pale, as the mean of the others. Trials that are done or at their limit; seconds count from exec of the"
+        "Line: mean of the repeats. Band: smallest to largest. Look for variants that are fast because they use more CPU or memory,"
+        " and for a wide band: there the repeats differ. A pale line is the mean of the remaining repeats after others have"
+        " ended. Drawn are trials that are done or at their limit. Seconds count from the start of the"
         f" {_split.subject(run)}.{only}"
     )
 
@@ -194,11 +202,18 @@ def _band(series: Sequence[pl.DataFrame]) -> pl.DataFrame:
 def _grid(run: Run, part: Sequence[str], data: Sequence[tuple[str, dict[str, pl.DataFrame]]]) -> alt.VConcatChart:
     """One row a resource; all columns of a row share their scales, across drawings too."""
     end_s = max(_look.extent(rows["time_s"])[1] for _, by_group in data for rows in by_group.values())
+    height = min(CELL_PX, (_split.SCREEN_PX - 2 * _split.FRAME_PX) // len(data) - HEADING_PX)
     rows = []
     for number, (title, by_group) in enumerate(data):
         top = max(_look.extent(frame["high"])[1] for frame in by_group.values())
         cells = [
-            _cell(run, by_group[name], _heading(title, name, column), (end_s, top, len(part)), number == len(data) - 1)
+            _cell(
+                run,
+                by_group[name],
+                _heading(title, name, column),
+                (end_s, top, len(part), height),
+                number == len(data) - 1,
+            )
             for column, name in enumerate(part)
         ]
         rows.append(alt.hconcat(*cells, spacing=14))
@@ -212,9 +227,9 @@ def _heading(title: str, name: str, column: int) -> str | list[str]:
 
 
 def _cell(
-    run: Run, rows: pl.DataFrame, heading: str | list[str], extent: tuple[float, float, int], last: bool
+    run: Run, rows: pl.DataFrame, heading: str | list[str], extent: tuple[float, float, int, int], last: bool
 ) -> alt.LayerChart | alt.FacetChart:
-    end_s, top, columns = extent
+    end_s, top, columns, height = extent
     names = _split.colour_names(run)
     drawn = {_split.colour_of(run, trial.record.spec.variant) for trial in _trials(run)}
     shown = [name for name in names if name in drawn]
@@ -241,4 +256,4 @@ def _cell(
         for whole in (True, False)
     ]
     width = (_look.WIDTH - 50 * (columns - 1)) // columns
-    return alt.layer(band, *lines).properties(width=width, height=84, title=_look.heading(heading))
+    return alt.layer(band, *lines).properties(width=width, height=height, title=_look.heading(heading))

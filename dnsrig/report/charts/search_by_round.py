@@ -14,7 +14,7 @@ from dnsrig.report.bisection import IS_LIKE
 from dnsrig.report.charts import MAIN, Drawing, _look
 from dnsrig.text import digits
 
-TITLE = "The search, round by round"
+TITLE = "How did the search close in on the commit?"
 ORDER = 1
 METRICS = (MAIN,)
 HEIGHT_PX = 260
@@ -34,10 +34,10 @@ def applies(run: Run) -> bool:
 
 def caption(run: Run) -> str:
     return (
-        "Each mark is a commit that a round measured between both ends, which every round measures as well: what its trials"
-        " said of it until then. The grey band has the commits among which the change was by then, with the probability that the"
-        " search allows to be wrong; it is as high as the history until the ends are told apart. A band that widens or moves"
-        " is a turn that later trials took back."
+        "Each mark is a commit that a round measured, with the verdict of all its trials until then. Every round also measures both"
+        " ends of the history. The grey band covers the commits among which the change was by then, with the probability of error that"
+        " the search allows. It covers the whole history until the two ends differ. If a band widens or moves, later trials"
+        " contradicted earlier ones."
     )
 
 
@@ -79,9 +79,9 @@ def _panel(search: Search, steps: list[Step]) -> alt.LayerChart | alt.FacetChart
     colours = alt.Scale(domain=kinds, range=[colour for _, colour in MARKS.values()])
     return alt.layer(
         band.encode(
-            alt.X("from:Q", scale=x, axis=whole, title="round"),
+            alt.X("from:Q", scale=x, axis=whole, title="round of the search"),
             alt.X2("to:Q"),
-            alt.Y("low:Q", scale=y, axis=whole, title="commit, from the good end to the bad one"),
+            alt.Y("low:Q", scale=y, axis=whole, title="number of the commit, from good to bad"),
             alt.Y2("high:Q"),
         ),
         point.encode(

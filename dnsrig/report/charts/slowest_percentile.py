@@ -23,7 +23,7 @@ from dnsrig.report import figures, wording
 from dnsrig.report.charts import Drawing, _latency, _look, _split
 from dnsrig.rundir import Variant
 
-TITLE = "Latency of the slowest queries"
+TITLE = "How slow are the slowest queries?"
 ORDER = 5
 METRICS = ("p50_ms", "p90_ms", "p99_ms", "p99_9_ms", "p99_99_ms", "max_ms")
 
@@ -32,6 +32,8 @@ POINTS = 60
 LEAST_PERCENT = 0.001
 FEWEST_ANSWERS = 10
 """Below, chance decides more than the server does."""
+LOWER, WORDS_PERCENT = "thin line: the least that it took", (3.0, 40.0)
+"""What explains the lower ends, and in which part of the axis these words have room."""
 MOST_BANDS = 4
 """In a panel: more of them cover each other, and no line can be followed."""
 
@@ -57,11 +59,15 @@ def caption(run: Run) -> str:
     return (
         "At 1 %, read: the slowest 1 % of the queries took longer than this; the median is at 50 %."
         + _counted(run)
-        + " Line: mean of the repeats; band: smallest to largest."
+        + " Line: mean of the repeats. Band: smallest to largest."
         + _between(run)
-        + " Look for lines that part towards the right: a mean hides that. In the shaded part fewer than"
-        f" {FEWEST_ANSWERS} answers of a repeat decide."
-        + (" The grey line is what instrument and machine need without any server." if floor else "")
+        + " Look for lines that differ towards the right: a mean hides that. In the shaded part, a point depends on fewer than"
+        f" {FEWEST_ANSWERS} answers of a repeat."
+        + (
+            " The grey dotted line is the floor: what the instrument and the machine need without any server."
+            if floor
+            else ""
+        )
         + _left_out(run)
     )
 
@@ -70,11 +76,11 @@ def _counted(run: Run) -> str:
     """From which moment."""
     unanswered = "a query without an answer counts as the client's timeout"
     if not any(_latency.from_sending(run, variant) for variant in run.manifest.variants):
-        return f" Times count from the moment at which a query was due, and {unanswered}."
+        return f" Times count from the moment when a query was due, and {unanswered}."
     return (
-        " Times count from the moment at which a query was due, but for those that say “from sending”: what such a tool made"
-        " wait before it sent is not in them, and they are no better for lying lower. A query without an answer counts as the"
-        f" client's timeout; where a file does not say how many there were, “{run.manifest.title}” says so."
+        " Times count from the moment when a query was due, except in lines named “from sending”: they leave out how long the tool"
+        " kept a query waiting before it sent it, so a lower line is not a better one. A query without an answer counts as the"
+        f" client's timeout. If a file does not contain their number, “{run.manifest.title}” says so."
     )
 
 
@@ -83,10 +89,10 @@ def _between(run: Run) -> str:
     if not any(map(_visibly_between, curves)):
         return ""
     if wording.causes_of_ends(run) == {"buckets"}:
-        return f" {_latency.why_between(run)}, the band is as wide as they are: from the thin line to the other."
+        return f" {_latency.why_between(run)}, the band covers the whole bucket, from the thin line to the thick line."
     return (
-        f" {_latency.why_between(run)} the truth lies between two ends: the line counts from the due time, the thin line"
-        " below it is what the server took at least, and the band covers both."
+        f" {_latency.why_between(run)} the true latency lies between two ends: the thick line counts from the due time, the thin line"
+        " below it is the least that the server took, and the band covers both."
     )
 
 
@@ -95,7 +101,7 @@ def _left_out(run: Run) -> str:
     without = [v.label for v in run.manifest.variants if run.done(v.id) and not _latency.with_latency(run, v)]
     if not without:
         return ""
-    return f" Not drawn, as they have no distribution of latency: {', '.join(map(figures.visible, without))}."
+    return f" Not drawn, because they have no distribution of latency: {', '.join(map(figures.visible, without))}."
 
 
 def draw(run: Run) -> list[Drawing]:
@@ -106,23 +112,26 @@ def draw(run: Run) -> list[Drawing]:
     panels = _few_in_each(run, whole)
     wide = len(panels) == 1
     everything = [point for points in curves.values() for point in points]
+    at_ends = _latency.named_at_ends(run, panels.values())
     built = [
         _panel(
             run,
             variants,
             curves,
-            curves if panels == whole else {variant.id for variant in variants},
+            () if at_ends else curves if panels == whole else {variant.id for variant in variants},
             everything,
             "" if wide else label,
         )
         for label, variants in panels.items()
     ]
     pairs = [alt.hconcat(*built[i : i + 2], spacing=24) for i in range(0, len(built), 2)]
-    if panels == whole:
-        return [Drawing("all", _look.stack(pairs))]
+    if panels == whole or at_ends:
+        return _split.screens(pairs, _latency.HALF_PX)
     # Each panel has a legend of its own: with many variants, colours and dashes come twice.
     apart: dict[str, Any] = {"color": "independent", "strokeDash": "independent"}
-    return [Drawing("all", _look.stack([pair.resolve_scale(**apart) for pair in pairs]).resolve_scale(**apart))]
+    return _split.screens(
+        [pair.resolve_scale(**apart) for pair in pairs], _latency.HALF_PX + _latency.LEGEND_PX, **apart
+    )
 
 
 def _few_in_each(run: Run, panels: dict[str, list[Variant]]) -> dict[str, list[Variant]]:
@@ -185,25 +194,28 @@ def _panel(
     label: str,
 ) -> alt.LayerChart | alt.FacetChart:
     """The variants that differ in colour alone; all panels have the axes of the whole. ``named``: the variants in the
-    legend."""
+    legend; without any, names are at the ends of the lines."""
     trials = [trial for variant in variants for trial in _latency.with_latency(run, variant)]
     last = min(point.percent for point in everything)
     x_scale = alt.Scale(type="log", domain=[100, last], nice=False)
     ticks = [tick for tick in (100, 10, 1, 0.1, 0.01, 0.001) if tick >= last]
     x_axis = alt.Axis(values=ticks, labelExpr="format(datum.value, '~r') + ' %'")
-    x = alt.X("percent:Q", title="slowest queries (log scale)", scale=x_scale, axis=x_axis)
+    x = alt.X("percent:Q", title="slowest share of the queries (log scale)", scale=x_scale, axis=x_axis)
     values = [value for point in everything for value in (point.low_ms, point.high_ms)]
     title, scale, axis = _latency.milliseconds(values, "latency, ms")
     y = alt.Y("mean:Q", title=title, scale=scale, axis=axis)
     largest = max(point.high_ms for variant in variants for point in curves[variant.id])
+    width, height = ((_look.WIDTH - 60) // 2, 210) if label else (_look.WIDTH, 320)
+    ends = {_latency.name_of(run, variant): curves[variant.id][-1].mean_ms for variant in variants}
     layers = [
         *_few(trials, x, x_scale, last),
         *_curves(run, variants, curves, named, x, y),
         *_latency.timeout_line(_timeout_ms(trials), largest, y),
+        *([] if named else _latency.at_ends(run, variants, ends, y, (width, height))),
     ]
     return alt.layer(*layers).properties(
-        width=(_look.WIDTH - 60) // 2 if label else _look.WIDTH,
-        height=210 if label else 320,
+        width=width,
+        height=height,
         title=_look.heading(label) if label else "",
     )
 
@@ -213,7 +225,7 @@ def _curves(
 ) -> list[alt.Chart]:
     """``named``: the variants in the legend."""
     rows = pl.DataFrame(list(_rows(run, variants, curves)))
-    colour, dash = _latency.encodings(run, named)
+    colour, dash = _latency.encodings(run, named or curves, legend=bool(named))
     base = alt.Chart(rows)
     layers = [
         base.mark_area(opacity=0.18).encode(x, alt.Y("low:Q"), alt.Y2("high:Q"), colour),
@@ -222,6 +234,10 @@ def _curves(
     if rows["between"].any():
         lower = base.transform_filter(alt.datum.between)
         layers.append(lower.mark_line(strokeWidth=1).encode(x, alt.Y("lower:Q"), colour))
+        inside = rows.filter("between", pl.col("percent").is_between(*WORDS_PERCENT))
+        widest = inside.sort(pl.col("lower") / pl.col("mean")).head(1).with_columns(text=pl.lit(LOWER))
+        words = alt.Chart(widest).mark_text(align="left", baseline="top", dy=6, fontSize=10, color=_look.MUTED)
+        layers.append(words.encode(x, alt.Y("lower:Q"), alt.Text("text:N")))
     return layers
 
 

@@ -16,13 +16,13 @@ from dnsrig.report.charts import Drawing, _differences, _flames, _look, _split
 from dnsrig.report.charts._flames import LEAST_PERCENT, WIDTH_PX, Frame
 from dnsrig.traps.stalled_server import FEWEST_STACKS
 
-TITLE = "While the server stood still"
+TITLE = "What ran while the server answered nothing?"
 ORDER = 33
 METRICS = ("p99_ms", "p99_9_ms", "max_ms")
 
 STEP_S, STEPS = 0.1, 600
 """Answers are counted by this along the axis of time, or by more, so that there are at most so many steps."""
-TIMELINE_PX = 90
+TIMELINE_PX, FLAMES_PX = 90, 310
 FUNCTIONS = 8
 """That are named beside the flame graph."""
 KINDS = ("in stalls", "otherwise")
@@ -34,12 +34,12 @@ def applies(run: Run) -> bool:
 
 def caption(run: Run) -> str:
     return (
-        "Above: answers a second, of all clients; in the coloured times nobody had one. Where stacks were sampled"
-        " (`profile = true`), below: the functions whose own share of the CPU samples differs most, in the stalls and otherwise,"
-        f" and a flame graph of the stalls alone. Its frames are the more orange the larger their share is than otherwise"
-        f" ({_differences.STEPS}), blue where it is smaller, grey where it is as"
-        f" ever; what is framed in ink are the functions named above. Frames in less than {LEAST_PERCENT:g} % of the samples are left out."
-        " Of each variant the median repeat of those with a stall, one with stacks first."
+        "Above: answers a second to all clients. In the coloured times no client had an answer. Below, if stacks were sampled"
+        " (`profile = true`): the functions whose own share of the CPU samples differs most between the stalls and the other times,"
+        f" and a flame graph of the stalls. A frame is orange if its share is larger in the stalls ({_differences.STEPS}), blue if it is"
+        " smaller, and grey otherwise. Frames with a dark edge are the functions named above."
+        f" Frames in less than {LEAST_PERCENT:g} % of the samples are left out."
+        " Drawn is the median of each variant's repeats with a stall, if possible of those with stacks."
     )
 
 
@@ -75,7 +75,7 @@ def _drawing(trial: Trial, found: Stalls, *, in_sight: bool) -> Drawing:
         def look(frame: Frame) -> _flames.Look:
             return _differences.look(frame.end - frame.start - frame.other, named=frame.name in named)
 
-        panels += [_flames.panel(_flames.layout(inside, rest), "percent of the samples in stalls", look)]
+        panels += [_flames.panel(_flames.layout(inside, rest), "percent of the samples in stalls", look, FLAMES_PX)]
         title += "".join(
             f"; {e.name} ran in {e.share:.0%} of the samples then, {e.other_share:.0%} otherwise" for e in first[:1]
         )
@@ -106,7 +106,7 @@ def _timeline(trial: Trial, found: Stalls) -> alt.LayerChart | alt.FacetChart:
     line = alt.Chart(rows).mark_line(interpolate="step-after", color=_look.MUTED, strokeWidth=1)
     stalled = alt.Chart(bands).mark_rect(color=_differences.MORE, fillOpacity=0.35)
     return alt.layer(
-        stalled.encode(alt.X("from:Q", scale=axis, title="seconds from the first query"), alt.X2("to:Q")),
+        stalled.encode(alt.X("from:Q", scale=axis, title="seconds since the first query"), alt.X2("to:Q")),
         line.encode(
             alt.X("second:Q", scale=axis), alt.Y("qps:Q", title="answers/s", scale=_look.from_zero(rows["qps"]))
         ),

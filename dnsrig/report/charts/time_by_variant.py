@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from statistics import median
 
 import altair as alt
@@ -12,12 +12,15 @@ from dnsrig.analysis.read import Run, Trial
 from dnsrig.analysis.summary import describe, lower_bound, main_metric, variant_table
 from dnsrig.report import figures, wording
 from dnsrig.report.charts import MAIN, Drawing, _latency, _look, _split
+from dnsrig.rundir import Variant
 
-TITLE = "Repeats by variant"
+TITLE = "How do the variants compare, repeat by repeat?"
 ORDER = 10
 METRICS = (MAIN,)
 
 ROW_PX = 34
+AXIS_PX = 62
+"""Of the axis and the heading of a panel."""
 SPREAD_PX = 13
 """Repeats lie within this distance of the middle of their row."""
 
@@ -32,18 +35,17 @@ def caption(run: Run) -> str:
         ""
         if describe(main_metric(run)).unit != "s"
         else f" The instrument resolves {figures.figure(median(known), 's')} (median; at worst"
-        f" {figures.figure(max(known), 's')}): smaller differences are none."
+        f" {figures.figure(max(known), 's')}): smaller differences mean nothing."
         if known
         else " The resolution of the instrument is not known."
     )
     return (
-        "Each mark is one repeat, the first on top; the bar spans the smallest to the largest, the"
-        " tick is their median. Look for bars that do not overlap, and for a repeat far from its fellows: a trap may"
-        " say why. An open triangle hit the limit: with ≥ it would have taken longer, without it is the rate until"
-        " then. ≥ alone is a figure that reached the largest that could be told (a latency the client's timeout); a cross is a server that"
-        " failed, drawn where it ended; an open diamond is invalid, and neither counts in bar or tick."
-        + f" {_latency.why_between(run)}, a line goes from the mark to the least that it can have been."
-        * _is_between(run)
+        "Each mark is one repeat, the first on top. The bar spans the smallest to the largest value, and its"
+        " tick is the median. Look for bars that do not overlap, and for a repeat far from the others: a trap may"
+        " give the reason. An open triangle hit the limit: with ≥ it would have taken longer, without ≥ it is the rate until"
+        " then. ≥ without a triangle is a value at the end of its range, such as a latency at the client's timeout. A cross is a server that"
+        " failed, drawn when it ended. An open diamond is invalid. Crosses and diamonds do not count in bar and tick."
+        + f" {_latency.why_between(run)}, a line goes from the mark to its lower end." * _is_between(run)
         + _split.says_machines(run)
         + resolution
     )
@@ -55,23 +57,32 @@ def _is_between(run: Run) -> bool:
 
 def draw(run: Run) -> list[Drawing]:
     bands = list(_bands(run))
-    panels = [panel for zones in _split.zone_counts(run) if (panel := _panel(run, zones, bands)) is not None]
-    return [Drawing("all", _look.stack(panels))]
+    marks = pl.DataFrame(list(_marks(run, run.trials)), infer_schema_length=None)
+    metric = describe(main_metric(run))
+    title, scale = _look.measure(pl.concat([marks["value"], marks["lower"]]), f"{metric.title}, {metric.unit}")
+    x = alt.X("value:Q", title=title, scale=scale, axis=_look.axis_of(scale, 8))
+    rows = [
+        (zones, part)
+        for zones in _split.zone_counts(run)
+        for part in _split.rows_of(run, zones, (_split.SCREEN_PX - 2 * _split.FRAME_PX) // ROW_PX)
+    ]
+    drawn = [(panel, part) for zones, part in rows if (panel := _panel(run, zones, part, bands, x)) is not None]
+    heights = [ROW_PX * len(part) + AXIS_PX for _, part in drawn]
+    return _split.screens([panel for panel, _ in drawn], heights)
 
 
-def _panel(run: Run, zones: int, bands: list[dict[str, object]]) -> alt.LayerChart | alt.FacetChart | None:
-    """All variants of one size; each size has its own axis, for their times lie far apart."""
-    variants = [v for v in run.manifest.variants if run.manifest.specs[v.id].dataset.zones == zones]
+def _panel(
+    run: Run, zones: int, variants: Sequence[Variant], bands: list[dict[str, object]], x: alt.X
+) -> alt.LayerChart | alt.FacetChart | None:
+    """Variants of one size. All sizes have one axis."""
     trials = [trial for variant in variants for trial in run.of_variant(variant.id)]
     marks = pl.DataFrame(list(_marks(run, trials)), infer_schema_length=None)
     if marks.is_empty():
         return None
-    metric = describe(main_metric(run))
-    title, scale = _look.measure(pl.concat([marks["value"], marks["lower"]]), f"{metric.title}, {metric.unit}")
-    x = alt.X("value:Q", title=title, scale=scale, axis=alt.Axis(tickCount=8, format=",~r"))
     names = list(dict.fromkeys(_split.label(v, _split.row_axes(run)) for v in variants))
     y = alt.Y("row:N", sort=names, title=None, scale=alt.Scale(domain=names), axis=alt.Axis(grid=False))
-    of_size = pl.DataFrame([band for band in bands if band["zones"] == zones], infer_schema_length=None)
+    drawn = [band for band in bands if band["zones"] == zones and band["row"] in names]
+    of_size = pl.DataFrame(drawn, infer_schema_length=None)
     layers = [*_band_layers(run, of_size, x, y), *_mark_layers(run, marks, x, y)]
     several = _split.ZONES in run.manifest.axes
     return alt.layer(*layers).properties(

@@ -147,23 +147,23 @@ def _of(rows: pl.DataFrame, name: str) -> pl.DataFrame:
 CHARTS = [
     TimeSeries(
         id="sender-over-time",
-        title="The sender's TCP over time",
+        title="What limited the sender's TCP over time?",
         order=12,
         shows=("rtt_ms", "cwnd_segments", "retransmitted_percent"),
         pictures=senders,
-        says="TCP_INFO of the socket that sent most, every 0.2 s; of each variant the median repeat. A congestion control that takes each loss for a"
-        " full path keeps its window, and with it the rate, at the floor; one that does not, or that models the path, shows a window near bandwidth"
-        " × delay. A round trip well above the path's own is a queue that the sender fills.",
+        says="TCP_INFO of the socket that sent most, every 0.2 s, in the median repeat of each variant. If a congestion control takes each loss for a"
+        " full path, its window stays near the minimum, and so does the rate. Otherwise the window is near bandwidth × delay. If the round trip is"
+        " much longer than the path's own, the sender fills a queue.",
     ),
     TimeSeries(
         id="tcp-over-time",
-        title="TCP over time",
+        title="What did the TCP connections do over time?",
         order=33,
         shows=("transferred_mb_per_s", "retransmissions"),
         pictures=receivers,
-        says=f"TCP_INFO of the instrument's sockets, a line a connection, at most the {MOST_CONNECTIONS} that received most. The instrument receives: its"
-        " own congestion window and delivery rate are those of its queries and say little; how fast the primary may send shows in what is received,"
-        " which rises to a plateau and falls back where the primary's congestion control met loss. What is not yet read tells a slow instrument from"
-        " a slow path.",
+        says=f"TCP_INFO of the instrument's sockets: one line for each connection, at most the {MOST_CONNECTIONS} that received most. The instrument receives,"
+        " so its own congestion window and delivery rate concern its queries and mean little. The rate at which the primary may send is the rate"
+        " received: it rises to a plateau, and falls when the primary's congestion control meets loss. If much is received and not yet read, the"
+        " instrument is slow, not the path.",
     ),
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import polars as pl
 
@@ -12,7 +12,7 @@ from dnsrig.report import figures
 from dnsrig.report.charts import MAIN, Drawing, _series, _split
 from dnsrig.report.charts._over_time import Panel, Picture
 
-TITLE = "What happened in a trial"
+TITLE = "What happened during a trial?"
 ORDER = 30
 METRICS = (MAIN, "connections_opened", "time_wait_peak", "secondary_cpu_s", "primary_cpu_s")
 
@@ -28,13 +28,12 @@ def caption(run: Run) -> str:
     which = (
         "the fastest, the median and the slowest repeat"
         if len(run.manifest.variants) <= MOST_VARIANTS
-        else "the median repeat only, for there are many variants"
+        else "only the median repeat, because there are many variants"
     )
     return (
-        f"For each variant {which}; seconds count from exec of the {_split.subject(run)}. Look for a plateau in the zones done,"
-        " then straight below it for what was full, busy or idle at that time. CPU is in percent of one core. Series"
-        f" are thinned to {_series.MOST_POINTS} points: rates are means over the stretch between two points, gauges the"
-        " largest in it."
+        f"For each variant {which}. Seconds count from the start of the {_split.subject(run)}. Look for a plateau in the zones done,"
+        " and below it for what was full, busy or idle at that time. CPU time is in percent of one core. Each line has at most"
+        f" {_series.MOST_POINTS} points: a rate is the mean between two points, any other value the largest between them."
     )
 
 
@@ -42,17 +41,19 @@ def draw(run: Run) -> list[Drawing]:
     first_open = _slowest_variant(run)
     drawings = []
     for variant in run.manifest.variants:
-        for role, trial in _chosen(run, run.of_variant(variant.id)):
+        chosen = _chosen(run, run.of_variant(variant.id))
+        until_s = max((_split.elapsed_s(trial) or 0.0 for _, trial in chosen), default=0.0)
+        for role, trial in chosen:
             title = f"Repeat {trial.record.spec.repeat}, {role}: {_result(trial)}"
             name = f"{variant.id}-{trial.record.spec.repeat:02d}"
             panels, lines, since = _panels(trial), list(_hosts(trial)), _split.since(trial)
             if panels:
-                picture = Picture(name, panels, lines, since, title, variant.label, open=variant.id == first_open)
+                picture = Picture(name, panels, lines, since, title, variant.label, variant.id == first_open, until_s)
                 drawings.append(picture.drawing())
     return drawings
 
 
-def _chosen(run: Run, trials: list[Trial]) -> Iterable[tuple[str, Trial]]:
+def _chosen(run: Run, trials: list[Trial]) -> list[tuple[str, Trial]]:
     """The fastest, the median and the slowest."""
     ranked = _split.best_first(trials)
     roles: dict[int, str] = {}

@@ -13,7 +13,7 @@ from dnsrig.report.charts import Drawing, _look, _transfers
 from dnsrig.report.figures import visible
 from dnsrig.rundir import Finding
 
-TITLE = "Transfers of a trial over time"
+TITLE = "When was each zone transferred?"
 ORDER = 31
 METRICS = ("transfer_p50_ms", "transfer_p99_ms", "transfer_retries", "transfer_failures")
 
@@ -41,12 +41,12 @@ def applies(run: Run) -> bool:
 
 def caption(run: Run) -> str:
     return (
-        "One line a zone, the first asked for on top: thin and grey from the query to the first message, thick from there to the last;"
-        " a cross ends an attempt that failed, and what follows on the same line is the next attempt. Above the whole trial, evenly sampled"
-        f" where it has more than {MOST_LINES} zones; below its beginning, the first {FIRST_ZONES} zones. Stairs: one after the other. Long grey"
-        " lines of one length: a full window, each waiting for those before it. Thick lines or gaps of one length, such as 40 ms: a timer. Many"
-        " that begin at one moment: they waited for one large zone. Of the run the median repeat of"
-        f" at most {MOST_TRIALS} variants, those in which a trap found something first."
+        "Each zone is a line, the first zone asked for on top. The line is thin and grey from the query to the first message, and thick from there"
+        " to the last message. A cross ends a failed attempt; the next attempt follows on the same line. Above: the whole trial, evenly sampled"
+        f" if it has more than {MOST_LINES} zones. Below: its beginning, the first {FIRST_ZONES} zones. Stairs: one transfer after the other. Long grey"
+        " lines of the same length: a full window, in which each zone waits for those before it. Thick lines or gaps of the same length, such as"
+        " 40 ms: a timer. Many lines that begin at the same moment: they waited for one large zone. Drawn is the median repeat of"
+        f" at most {MOST_TRIALS} variants, those with findings first."
     )
 
 

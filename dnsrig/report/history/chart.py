@@ -12,24 +12,28 @@ from dnsrig.analysis.history import Change, Point, Series
 from dnsrig.report import figures
 from dnsrig.report.charts import _look
 
-HEIGHT_PX = 200
+HEIGHT_PX, LEAST_PX = 200, 60
+"""Of a panel; several are lower, so that all are on a screen."""
+SCREEN_PX, LABELS_PX = 740, 80
+"""For all panels; and for the versions below each."""
 KINDS = {"better": _look.COLOURS[2], "worse": _look.COLOURS[1], "different": _look.INK}
 LEGEND = ("done", "at least this (timeout)")
 
 CAPTION = (
-    "Each mark is a trial; a triangle reached a limit, and its true value is larger. The blue bar is the 95 % interval of"
-    " a version's median (from 5 trials on), the black tick the median. A dashed line stands where the trials change, with"
-    " the median after it as a part of that before; the grey level is the median of all trials between two changes."
-    " Versions stand at equal distances, whatever time or number of commits lies between them."
+    "Each mark is a trial. A triangle reached a limit: its true value is larger. The black tick is the median of a version,"
+    " the blue bar its 95 % interval (with at least 5 trials). A dashed line marks a change, with"
+    " the median after it as a part of the median before. The grey level is the median of all trials between two changes."
+    " Versions are at equal distances, whatever time or number of commits lies between them."
 )
 
 
 def draw(series: Sequence[Series]) -> alt.VConcatChart:
     """A panel a series; all of one metric."""
-    return _look.stack([_panel(one) for one in series])
+    height = max(LEAST_PX, min(HEIGHT_PX, SCREEN_PX // max(1, len(series)) - LABELS_PX))
+    return _look.stack([_panel(one, height) for one in series])
 
 
-def _panel(series: Series) -> alt.LayerChart | alt.FacetChart:
+def _panel(series: Series, height_px: int) -> alt.LayerChart | alt.FacetChart:
     values = pl.DataFrame(list(_trials(series)), schema={"version": pl.String, "value": pl.Float64, "mark": pl.String})
     title, scale = _look.measure(values["value"], f"{series.metric.title}, {series.metric.unit}")
     names = [figures.visible(point.label) for point in series.points]
@@ -50,7 +54,7 @@ def _panel(series: Series) -> alt.LayerChart | alt.FacetChart:
         *_rules(series, x, step_px),
     ]
     return alt.layer(*layers).properties(
-        width=_look.WIDTH, height=HEIGHT_PX, title=_look.heading(figures.visible(series.label))
+        width=_look.WIDTH, height=height_px, title=_look.heading(figures.visible(series.label))
     )
 
 

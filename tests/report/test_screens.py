@@ -1,0 +1,89 @@
+"""No drawing is taller than a screen, panels that are compared have one axis, and lines have their names at their
+ends."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import altair as alt
+import polars as pl
+import pytest
+from html_facts import read
+from load_data import LoadPlan
+from load_data import build as build_load
+from synthetic import Plan, build
+
+from dnsrig.analysis.read import Run
+from dnsrig.report import draw, svg
+from dnsrig.report.charts import Drawing, _look, _split, slowest_percentile, time_by_variant
+
+
+def height_px(drawing: str) -> float:
+    found = re.search(r'height="([\d.]+)"', drawing)
+    assert found
+    return float(found.group(1))
+
+
+def panel() -> alt.Chart:
+    chart: alt.Chart = alt.Chart(pl.DataFrame({"x": [1]})).mark_point().encode(x="x:Q").properties(height=200)
+    return chart
+
+
+def test_rows_that_do_not_fit_on_a_screen_are_drawn_apart() -> None:
+    assert [drawing.name for drawing in _split.screens([panel()] * 2, 240)] == ["all"]
+    several = _split.screens([panel()] * 7, 240)
+    assert [drawing.title for drawing in several] == ["Part 1 of 4", "Part 2 of 4", "Part 3 of 4", "Part 4 of 4"]
+    assert all(height_px(svg.render(drawing.chart)) <= _split.SCREEN_PX for drawing in several)
+
+
+def test_one_row_taller_than_a_screen_is_drawn_all_the_same() -> None:
+    assert len(_split.screens([panel()], 2000)) == 1
+
+
+def test_no_drawing_of_many_variants_is_taller_than_a_screen(tmp_path: Path) -> None:
+    servers = [f"bind@/{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"]
+    run = Run.open(build(tmp_path / "run", Plan(servers=servers, zones=[10, 100], repeats=2)))
+    drawn = draw.draw_all(run, [])
+    assert not list(run.failures)
+    assert {each.name: height for each in drawn if (height := height_px(each.svg)) > _split.SCREEN_PX} == {}
+    repeats = [each for each in drawn if each.chart.id == "time-by-variant"]
+    assert len(repeats) > 1
+    text = " ".join(read(each.svg).text for each in repeats)
+    assert all(name in text for name in servers)
+
+
+def _domains(drawing: Drawing) -> set[tuple[float, ...]]:
+    """Of the axis x of all panels."""
+    panels = drawing.chart.to_dict()["vconcat"]
+    layers = (layer for panel in panels for layer in panel["layer"])
+    scales = (layer["encoding"].get("x", {}).get("scale") for layer in layers)
+    return {tuple(scale["domain"]) for scale in scales if scale}
+
+
+def test_sizes_are_compared_on_one_axis(run: Run) -> None:
+    (drawing,) = time_by_variant.draw(run)
+    assert len(_split.zone_counts(run)) > 1 and len(_domains(drawing)) == 1
+
+
+def test_few_lines_have_their_names_at_their_ends_and_many_a_legend(tmp_path: Path) -> None:
+    def legends(servers: list[str]) -> int:
+        plan = LoadPlan(servers=servers, repeats=1, seconds=1, median_us=dict.fromkeys(servers, 100.0))
+        (drawing, *_) = slowest_percentile.draw(Run.open(build_load(tmp_path / str(len(servers[0])), plan)))
+        return str(drawing.chart.to_dict()).count("'symbolType': 'stroke'")
+
+    assert legends(["knot@/a", "knot@/b", "knot@/c"]) == 0
+    assert legends([f"knot@/{name:x<40}" for name in "ab"]) > 0, "long names"
+
+
+@pytest.mark.parametrize(
+    ("places", "apart"),
+    [
+        ([50.0], [50.0]),
+        ([50.0, 50.0], [50.0, 63.0]),
+        ([0.0, 90.0, 91.0], [0.0, 87.0, 100.0]),
+        ([99.0, 98.0], [100.0, 87.0]),
+    ],
+)
+def test_names_are_moved_apart_in_the_order_of_the_lines(places: list[float], apart: list[float]) -> None:
+    assert _look.spread(places, 100) == apart
