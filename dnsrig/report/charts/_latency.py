@@ -239,8 +239,8 @@ def between(run: Run, drawn: str) -> str:
 def which(run: Run) -> str:
     """Of the pictures over time: what is drawn, in words."""
     return (
-        "Drawn is the median repeat of each variant. The variant with the slowest answers (p99) is in sight, the others are folded away."
+        "The charts show the median repeat of each variant. The variant with the slowest answers (p99) is in sight, the others are folded away."
         f" At most {MOST_VARIANTS} variants are drawn."
         if len(run.manifest.variants) > 1
-        else "Drawn is the median repeat."
+        else "The chart shows the median repeat."
     )

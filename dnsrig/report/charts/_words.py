@@ -45,7 +45,7 @@ PHRASES = {
     ("aggressive_nsec", "yes"): "aggressive NSEC",
     ("qname_minimisation", "no"): "no QNAME minimisation",
     ("qname_minimisation", "yes"): "QNAME minimisation",
-    ("traffic", "clients"): "traffic like that of clients",
+    ("traffic", "clients"): "clients' traffic",
     ("traffic", "synthetic"): "even traffic",
     ("as", "primary"): "as a primary",
     ("as", "secondary"): "as a secondary",

@@ -28,7 +28,7 @@ def applies(run: Run) -> bool:
 def caption(run: Run) -> str:
     return (
         "The line shows which share of the clients had at most this mean latency. Each client counts once,"
-        " however many queries it sends. A query without an answer counts as the time-out. Drawn is the median repeat of each variant."
+        " however many queries it sends. A query without an answer counts as the time-out. The chart shows the median repeat of each variant."
         " If a line rises at its right end, some clients wait while others do not: look at their queries, or at a"
         " limit for each client. Many clients ask once or twice, so the line is not the distribution of queries."
     )

@@ -47,7 +47,7 @@ def applies(run: Run) -> bool:
 
 def caption(run: Run) -> str:
     return (
-        "At 1 %, read: the slowest 1 % of the queries took longer than this. Drawn are the first and the last minute of the replay,"
+        "At 1 %, read: the slowest 1 % of the queries took longer than this. The chart shows the first and the last minute of the replay,"
         " or its two halves if it is shorter than two minutes; the headings have the true length. Line: mean of the repeats. Band: smallest"
         " to largest. Times count from the moment when a query was due. A query without an answer counts as the client's timeout. Look for"
         " lines that differ at the beginning, when the cache is empty, and are the same at the end."

@@ -66,7 +66,7 @@ def _drawings(pair: VersionPair, found: Profiles, number: int, *, in_sight: bool
     name, group = f"{pair.new.id}-against-{pair.base.id}-{number}", "" if in_sight else label
     return [
         Drawing(name, _look.stack(panels), f"{label}. {title}" if in_sight else title, group),
-        Drawing(f"{name}-before", _look.stack([before]), f"The same of {base}, before", group),
+        Drawing(f"{name}-before", _look.stack([before]), f"The flame graph of {base}, before", group),
     ]
 
 

@@ -29,7 +29,7 @@ def caption(run: Run) -> str:
     return (
         f"CPU time of the {_split.subject(run)} during `measure`, as sampled by perf. The wider a frame, the more"
         " samples it was in. The functions that it called are on top of it, in alphabetical order, not in the order of time."
-        " Coloured frames belong to the search for a free port. Drawn is the median of each variant's repeats with"
+        " Coloured frames belong to the search for a free port. The chart shows the median of each variant's repeats with"
         f" a profile. Frames in less than {LEAST_PERCENT:g} % of the samples, and frames more than"
         f" {MOST_DEPTH} deep, are left out. Functions without a name are [unknown]. Programs without frame pointers"
         " have broken stacks: then trust only the kernel's frames and the innermost frames."

@@ -126,7 +126,7 @@ def caption(run: Run) -> str:
     return (
         "Line: mean of the repeats. Band: smallest to largest. Look for variants that are fast because they use more CPU or memory,"
         " and for a wide band: there the repeats differ. A pale line is the mean of the remaining repeats after others have"
-        " ended. Drawn are trials that are done or at their limit. Seconds count from the start of the"
+        " ended. The chart shows trials that are done or at their limit. Seconds count from the start of the"
         f" {_split.subject(run)}.{only}"
     )
 

@@ -39,7 +39,7 @@ def caption(run: Run) -> str:
         f" and a flame graph of the stalls. A frame is orange if its share is larger in the stalls ({_differences.STEPS}), blue if it is"
         " smaller, and grey otherwise. Frames with a dark edge are the functions named above."
         f" Frames in less than {LEAST_PERCENT:g} % of the samples are left out."
-        " Drawn is the median of each variant's repeats with a stall, if possible of those with stacks."
+        " The chart shows the median of each variant's repeats with a stall, if possible a repeat with stacks."
     )
 
 

@@ -45,7 +45,7 @@ def caption(run: Run) -> str:
         " to the last message. A cross ends a failed attempt; the next attempt follows on the same line. Above: the whole trial, evenly sampled"
         f" if it has more than {MOST_LINES} zones. Below: its beginning, the first {FIRST_ZONES} zones. Stairs: one transfer after the other. Long grey"
         " lines of the same length: a full window, in which each zone waits for those before it. Thick lines or gaps of the same length, such as"
-        " 40 ms: a timer. Many lines that begin at the same moment: they waited for one large zone. Drawn is the median repeat of"
+        " 40 ms: a timer. Many lines that begin at the same moment: they waited for one large zone. The charts show the median repeat of"
         f" at most {MOST_TRIALS} variants, those with findings first."
     )
 
