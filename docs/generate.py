@@ -121,11 +121,11 @@ def _engine_commands(name: str) -> list[list[str]]:
 
 TABLES: dict[type[model.Part], str] = {
     model.Document: "",
-    model.HostDocument: "Of a host, under `[hosts.NAME]`:",
-    model.ResolvingDocument: "Of a resolver, under `[hosts.resolver.resolving]`:",
-    model.TransferDocument: "Of the way of zones, under `[transfer]`:",
-    model.PathDocument: "Of an emulated path, under `[path]`: in the direction in which zones go.",
-    model.DirectionDocument: "Of the direction back, under `[path.reverse]`, where it differs:",
+    model.HostDocument: "Keys of a host, under `[hosts.NAME]`:",
+    model.ResolvingDocument: "Keys of a resolver, under `[hosts.resolver.resolving]`:",
+    model.TransferDocument: "Keys of zone transfers, under `[transfer]`:",
+    model.PathDocument: "Keys of an emulated path, under `[path]`, for the direction of the zones:",
+    model.DirectionDocument: "Keys of the direction back, under `[path.reverse]`, if it differs:",
 }
 """The tables of an experiment, and the sentence above the keys of each."""
 
@@ -218,7 +218,7 @@ def experiments() -> str:
     for name, module in datasets.kinds().items():
         text += f"`{name}`: {module.DESCRIPTION}. Parameters: "
         text += ", ".join(f"`{k}`" + (f" ({v})" if v != "" else "") for k, v in module.DEFAULTS.items()) + ".\n\n"
-    text += "## Streams\n\nWhat the procedure `replay` replays, under `[stream]`.\n\n"
+    text += "## Streams\n\nStreams for the procedure `replay`, under `[stream]`.\n\n"
     for name, module in streams.kinds().items():
         text += f"`{name}`: {module.DESCRIPTION}. Parameters: "
         text += ", ".join(f"`{k}`" + (f" ({v})" if v != "" else "") for k, v in module.DEFAULTS.items()) + ".\n\n"
@@ -241,12 +241,12 @@ def _fields(part: type[model.Part]) -> list[list[object]]:
 
 
 def servers() -> str:
-    text = "# Servers\n\nNamed `KIND@SOURCE`: `system`, a Debian suite, the prefix of your own build, or `git:REF`, a commit of its repository.\n"
-    text += "\n## What they can do\n\nSince which version, by role; an experiment that asks for more is refused before it starts.\n\n"
+    text = "# Servers\n\nA server is named `KIND@SOURCE`. The source is `system`, a Debian suite, the prefix of your own build, or `git:REF`, a commit of its repository.\n"
+    text += "\n## Features\n\nThe versions since which servers have a feature, by role. dnsrig refuses an experiment that needs more before it starts.\n\n"
     text += table(["as", "feature", *all_drivers()], [[role, what, *since] for role, what, since in feature_table()])
     for kind, driver in all_drivers().items():
         for role, clash in driver.never_together.items():
-            text += f"\n{kind} as {role} does not have {' and '.join(sorted(clash))} together.\n"
+            text += f"\n{kind} as {role} cannot combine {' and '.join(sorted(clash))}.\n"
     text += _privileges()
     text += _resolvers()
     for kind, driver in all_drivers().items():
@@ -272,14 +272,16 @@ def servers() -> str:
             elif limit.effect == "timer":
                 text += f"makes it wait for up to {limit.timer_s:g} s.\n"
             else:
-                text += "keeps it silent until all zones are there.\n"
+                text += "makes it wait with answers until all zones are there.\n"
     return text
 
 
 def _privileges() -> str:
     """What confines servers, and which capabilities each keeps."""
     text = f"\n## What they may do\n\n{in_paragraphs(confinement.__doc__ or '').strip()}\n\n"
-    text += "Each keeps these capabilities. A trial records those that the kernel states of the server.\n\n"
+    text += (
+        "Servers keep these capabilities. A trial records the capabilities that the kernel reports for its server.\n\n"
+    )
     return text + table(
         ["capability", "servers"],
         [
@@ -291,8 +293,10 @@ def _privileges() -> str:
 
 def _resolvers() -> str:
     able = {kind: driver.as_resolver for kind, driver in all_drivers().items() if driver.as_resolver is not None}
-    text = "\n## Resolvers\n\nTheir words for the levels of DNSSEC, and for the settings that they have in common "
-    text += "([why](../explanation/resolvers.md)). What one cannot have is refused before a trial.\n\n"
+    text = (
+        "\n## Resolvers\n\nThe settings with which each resolver implements the DNSSEC levels and the common settings "
+    )
+    text += "([why](../explanation/resolvers.md)). dnsrig refuses unsupported values before a trial.\n\n"
     rows = [
         [f"`{level}`", *(r.levels.get(level) or f"no: {r.lacking_levels[level]}" for r in able.values())]
         for level in get_args(Level)
@@ -307,7 +311,7 @@ def _resolvers() -> str:
 
 def metrics() -> str:
     rows = [[f"`{m.name}`", m.unit, m.better, m.definition] for m in all_metrics().values()]
-    return "# Metrics\n\n" + table(["metric", "unit", "better", "from which moment to which"], rows)
+    return "# Metrics\n\n" + table(["metric", "unit", "better", "definition"], rows)
 
 
 def checks() -> str:

@@ -33,7 +33,9 @@ def files(parameters: Mapping[str, Scalar]) -> list[Path]:
     for pattern in (part.strip() for part in str(parameters["files"]).split(",")):
         matching = {Path(path) for path in glob.glob(str(Path(pattern).expanduser()), recursive=True)}
         if not (matching := {path for path in matching if path.is_file()}):
-            raise UsageError(f"dataset.files: no file matches {pattern}", hint="it is looked for from the current folder")
+            raise UsageError(
+                f"dataset.files: no file matches {pattern}", hint="it is looked for from the current folder"
+            )
         found |= matching
     return sorted(found)
 

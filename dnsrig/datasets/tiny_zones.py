@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from dnsrig.rundir import Scalar
 
-DESCRIPTION = "N zones of a few records each, every zone a file of its own"
+DESCRIPTION = "N zones of a few records each, each zone in its own file"
 DEFAULTS: dict[str, Scalar] = {
     "zones": 100,
     "records_per_zone": 4,

@@ -16,7 +16,7 @@ from typing import Any
 
 from dnsrig.rundir import Scalar
 
-DESCRIPTION = "a simulated Internet: the root, the TLDs, N second-level zones, each on servers of its own"
+DESCRIPTION = "a simulated Internet: the root, the TLDs, N second-level zones, each on its own servers"
 DEFAULTS: dict[str, Scalar] = {
     "zones": 100_000,
     "seed": 1,

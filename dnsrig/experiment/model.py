@@ -44,64 +44,76 @@ class Part(BaseModel):
 
 
 class ResolvingDocument(Resolving, Part):
-    """What an experiment says of how a resolver resolves, under ``[hosts.resolver.resolving]``."""
+    """An experiment's settings of a resolver, under ``[hosts.resolver.resolving]``."""
 
 
 class HostDocument(HostOptions, Part):
-    """What an experiment says of a host."""
+    """An experiment's settings of a host."""
 
     server: str | None = Field(
         None,
         description="KIND@SOURCE, e.g. `bind@forky` or `bind@git:v9.18.10`; a range such as `bind@git:v9.18.0..v9.18.13` is "
-        "an axis; none for a host of instruments",
+        "an axis; absent for a host of instruments",
     )
     build_options: str = Field(
         "",
-        description="of a server that is built from its repository (`KIND@git:REF`): options for its `configure`, `+PACKAGE` "
-        "for a Debian package that they need, `suite=SUITE` for the toolchain; an axis like any other",
+        description="for a server that is built from its repository (`KIND@git:REF`): options for its `configure`, `+PACKAGE` "
+        "for a Debian package that they need, `suite=SUITE` for the toolchain; can be an axis",
     )
     settings: dict[str, Scalar | dict[str, Scalar]] = Field(
         default_factory=dict,
-        description="settings of the server, by its own names; a table named as a kind of server is for that kind only",
+        description="settings of the server, by its own names; a table with the name of a kind of server applies only to that kind",
     )
     resolving: ResolvingDocument | None = Field(
         None,
-        description="of a resolver: its level of DNSSEC, cache, limits; by names that are the same for all",
+        description="for a resolver: its DNSSEC level, cache, limits; by names that are the same for all resolvers",
     )
     sysctls: dict[str, str | int] = Field(
-        default_factory=dict, description="`net.*` sysctls that a network namespace has of its own"
+        default_factory=dict, description="`net.*` sysctls that a network namespace has separately"
     )
     cpus: list[int] | None = Field(
         None,
-        description="CPUs of everything on the host; by default the server under test has the last one, other servers one "
-        "each while there are enough, and all else the first",
+        description="CPUs for all programs on the host; by default the server under test has the last one, other servers one "
+        "each while there are enough, and everything else the first",
     )
     source_addresses: int = Field(
-        0, ge=0, le=200, description="more addresses of the host, from which its server asks for zones in turn"
+        0,
+        ge=0,
+        le=200,
+        description="number of additional addresses of the host, from which its server requests zones in turn",
     )
 
 
 class TransferDocument(TransferSpec, Part):
-    """What an experiment says of the way of zones from primary to secondary, under ``[transfer]``."""
+    """An experiment's settings of zone transfers from primary to secondary, under ``[transfer]``."""
 
 
 class DirectionDocument(Part):
-    """What an experiment says of one direction of an emulated path. By default the site's values, or none."""
+    """An experiment's settings of one direction of an emulated path. By default the site's values, or none."""
 
     rate_mbit: float | None = Field(
         None, ge=0.001, le=100_000, description="rate in Mbit/s; default: the rate of the machine"
     )
-    delay_ms: float | None = Field(None, ge=0, le=10_000, description="one way")
-    jitter_ms: float | None = Field(None, ge=0, le=10_000, description="each packet takes the delay ± this, uniform")
+    delay_ms: float | None = Field(None, ge=0, le=10_000, description="delay in one direction, in ms")
+    jitter_ms: float | None = Field(
+        None, ge=0, le=10_000, description="each packet has the delay ± this, in ms, uniformly distributed"
+    )
     ordered: bool | None = Field(
         None, description="whether jitter keeps packets in order, which raises the typical delay; by default it does"
     )
-    loss_percent: float | None = Field(None, ge=0, le=100, description="of packets, each independent of the others")
+    loss_percent: float | None = Field(
+        None, ge=0, le=100, description="share of lost packets in percent, each independent of the others"
+    )
     loss_over_time: list[list[float]] | None = Field(
-        None, max_length=1000, description="instead: [[seconds since the link began, loss in percent from then on], …]"
+        None,
+        max_length=1000,
+        description="instead of loss_percent: [[seconds since the link started, loss in percent from then on], …]",
     )
     limit_packets: int | None = Field(
-        None, ge=1, le=1_000_000, description="packets that may wait; by default 1000, more if rate and delay need it"
+        None,
+        ge=1,
+        le=1_000_000,
+        description="number of packets that may wait; by default 1000, more if rate and delay need it",
     )
     mtu_bytes: int | None = Field(
         None, ge=68, le=65_535, description="MTU of the path, if it is smaller than the MTU of the interfaces"
@@ -112,54 +124,55 @@ class DirectionDocument(Part):
 
 
 class PathDocument(DirectionDocument):
-    """What an experiment says of its emulated path, under ``[path]``: where zones go, and by default back as well."""
+    """An experiment's emulated path, under ``[path]``: in the direction of the zones, and by default also back."""
 
-    site: str | None = Field(None, description="a named site, whose values are the defaults of the others")
+    site: str | None = Field(None, description="a named site, whose values are the defaults of the other keys")
     rtts: str | None = Field(
         None,
         description="a distribution of round trips: each address of a simulated Internet, or of clients, beyond the path "
-        "has one of its own, which comes on top of the delay",
+        "has its own round trip, which is added to the delay",
     )
-    rtts_seed: int = Field(1, ge=0, le=1 << 31, description="another one gives the addresses other round trips")
+    rtts_seed: int = Field(1, ge=0, le=1 << 31, description="seed of these round trips")
     interface_mtu_bytes: int = Field(1500, ge=68, le=65_535, description="MTU of the interfaces at both ends")
-    seed: int = Field(1, ge=0, le=1 << 31, description="of loss and jitter; the number of the repeat is added")
+    seed: int = Field(1, ge=0, le=1 << 31, description="seed of loss and jitter; the number of the repeat is added")
     reverse: DirectionDocument = Field(
         default_factory=lambda: DirectionDocument.model_validate({}),
-        description="what is different in the direction back, e.g. `reverse.loss_percent`",
+        description="settings that differ in the direction back, e.g. `reverse.loss_percent`",
     )
 
 
 class Document(Part):
     """An experiment, with scale and --set applied."""
 
-    title: str = Field(description="a few words")
+    title: str = Field(description="title of the report, a few words")
     question: str = Field(description="the question that the result answers")
     audience: Literal["server developers", "registries and hosters", "resolver operators", "the rig itself", ""] = (
         Field("", description="the readers who ask this question; lists of experiments are grouped by it")
     )
-    sources: list[str] = Field(default_factory=list, description="where the question comes from")
+    sources: list[str] = Field(default_factory=list, description="sources of the question")
     procedure: ProcedureName = Field(description="the kind of measurement")
-    repeats: int = Field(10, ge=1, le=1000, description="how often each variant is measured")
-    limit_s: float = Field(gt=0, le=86_400, description="seconds after which a trial has not finished: a result")
+    repeats: int = Field(10, ge=1, le=1000, description="number of trials of each variant")
+    limit_s: float = Field(
+        gt=0, le=86_400, description="seconds after which an unfinished trial ends; this is a result, too"
+    )
     link: Literal["auto", "veth", "netem", "tun"] = Field(
         "auto",
-        description="what carries packets over the path: the kernel's `netem`, the engine's `tun`, or plain `veth`; by default "
-        "veth without a [path], netem where the kernel has it, else tun",
+        description="what emulates the path: the kernel's `netem`, the engine's `tun`, or nothing (`veth`); by default veth without a "
+        "[path], netem if the kernel has it, otherwise tun",
     )
     kernel: str = Field(
         "auto",
         description="the kernel that a trial runs under: this machine's, or a stock one in User-mode Linux; by default this "
-        "machine's, unless a congestion control is asked for that it lacks",
+        "machine's, unless it lacks a congestion control that the experiment sets",
     )
     family: Family = Field(
         "ipv4",
-        description="the address family over which servers are asked, transfer zones and send NOTIFY; hosts have "
-        "addresses of both",
+        description="the address family for queries, zone transfers and NOTIFY; hosts have addresses of both families",
     )
     cpus_sleep: bool = Field(
         False,
-        description="whether CPUs that have nothing to do may sleep. Unless they do they poll: a virtual CPU that sleeps may "
-        "take milliseconds to wake",
+        description="whether idle CPUs may sleep. Otherwise they poll, because a virtual CPU that sleeps may need milliseconds "
+        "to wake",
     )
     path: PathDocument | None = Field(None, description="an emulated path between the procedure's far hosts")
     storage: Literal["disk", "memory"] = Field(
@@ -170,7 +183,7 @@ class Document(Part):
     hosts: dict[str, HostDocument] = Field(default_factory=dict, description="host -> server, settings, sysctls, CPUs")
     dataset: dict[str, Scalar] = Field(description="`kind` and its parameters")
     stream: dict[str, Scalar] = Field(
-        default_factory=dict, description="what is replayed: `kind` and its parameters; none where nothing is"
+        default_factory=dict, description="the replayed stream: `kind` and its parameters; absent without a replay"
     )
     transfer: TransferDocument = Field(
         default_factory=lambda: TransferDocument.model_validate({}),
@@ -179,14 +192,14 @@ class Document(Part):
     options: dict[str, Scalar] = Field(default_factory=dict, description="options of the procedure")
     debug: Literal["", "symbols"] = Field(
         "",
-        description="of servers that are built from their repositories: `symbols` keeps frame pointers and names, for profiles",
+        description="for servers that are built from their repositories: `symbols` keeps frame pointers and names, for profiles",
     )
     matrix: dict[str, list[Scalar] | dict[str, Raw]] = Field(default_factory=dict, description="the axes")
     exclude: list[dict[str, Scalar | list[Scalar]]] = Field(
-        default_factory=list, description="points of the matrix to leave out: axis label -> value or values"
+        default_factory=list, description="variants to leave out: axis label -> value or values"
     )
     baseline: dict[str, Scalar] = Field(
-        default_factory=dict, description="axis label -> value that others are shown relative to"
+        default_factory=dict, description="axis label -> value with which the others are compared"
     )
 
 
@@ -261,7 +274,7 @@ def validate(raw: Raw, where: str) -> Document:
 
 
 def points(document: Document) -> list[Point]:
-    """All points of the matrix but those to exclude, in its order, each with a document of its own."""
+    """All points of the matrix except the excluded ones, in order, each with its own document."""
     _check_baseline(document)
     _check_exclude(document)
     raw = document.model_dump(exclude={"matrix", "exclude"})
@@ -293,7 +306,7 @@ def _check_exclude(document: Document) -> None:
 
 
 def count(document: Document) -> int:
-    """How many points the matrix has at most, without making them."""
+    """Largest number of points of the matrix, without creating them."""
     for name, values in document.matrix.items():
         if not values or len(set(values)) != len(values):
             raise UsageError(f"axis {name} has no values, or one of them twice", hint="give each value once")
@@ -318,7 +331,7 @@ def axes(document: Document) -> dict[str, list[Scalar]]:
 
 
 def labels(document: Document) -> list[str]:
-    """Short names of the axes: as many parts from the end of the path as make it unique."""
+    """Short names of the axes: the shortest end of the path that is unique."""
     parts = [axis_path(name) if isinstance(values, list) else (name,) for name, values in document.matrix.items()]
 
     def short(part: tuple[str, ...]) -> str:
@@ -389,8 +402,8 @@ def _with_setting(raw: Raw, setting: str) -> Raw:
 
 
 def _overlays(known: Mapping[str, Raw], chosen: list[Any]) -> Raw:
-    """Those of ``known`` that are ``chosen``. Where overlays are named as the server that they give a host, any other
-    server can be chosen as well."""
+    """The ``chosen`` overlays of ``known``. If overlays have the name of the server that they set on a host, any other
+    server can be chosen, too."""
     hosts = {
         host
         for name, overlay in known.items()
@@ -429,9 +442,7 @@ def _explained(error: ValidationError, where: str) -> UsageError:
     if first["type"] == "missing":
         return UsageError(f"{where}: the key {path} is missing", hint=_described(location))
     unit = next((name for suffix, name in UNITS.items() if location[-1].endswith(suffix)), "")
-    hint = (
-        f'it is a number of {unit}, without a unit of its own: write 60, not "60 s"' if unit else _described(location)
-    )
+    hint = f'write a number of {unit} without a unit: 60, not "60 s"' if unit else _described(location)
     return UsageError(f"{where}: {path} = {first['input']!r}: {first['msg'].lower()}", hint=hint)
 
 

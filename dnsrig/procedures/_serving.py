@@ -117,7 +117,12 @@ def check(spec: TrialSpec) -> None:
 
 def _check_own_zones(spec: TrialSpec) -> None:
     """Own zones are asked for what they contain, in the order of their files."""
-    for name, wanted in {"changes": "none", "queried_share": 1.0, "missing_share": 0.0, "popularity": "uniform"}.items():
+    for name, wanted in {
+        "changes": "none",
+        "queried_share": 1.0,
+        "missing_share": 0.0,
+        "popularity": "uniform",
+    }.items():
         if spec.options[name] != wanted:
             raise UsageError(
                 f"options.{name} = {spec.options[name]!r}: dnsrig knows no more of your own zones than their records",

@@ -27,7 +27,7 @@ from dnsrig.procedures import HostRole, _kept_up, _transfer_options, _transfer_r
 from dnsrig.procedures.context import Result, TrialContext
 from dnsrig.rundir import TrialSpec
 
-DESCRIPTION = "one connection over a far path for a fixed time: what it brings by congestion control"
+DESCRIPTION = "one connection over a long path for a fixed time: its throughput, by congestion control"
 MAIN_METRIC = "throughput_kbytes_per_s"
 SOCKETS = True
 OPTIONS: dict[str, int | float | str | bool] = {

@@ -30,7 +30,7 @@ from dnsrig.procedures.context import PROBE_GRACE_S, Result, TrialContext
 from dnsrig.rundir import Scalar, TrialSpec
 from dnsrig.text import digits
 
-DESCRIPTION = "a zone that is made anew every so often, and whether a far secondary has each generation before the next"
+DESCRIPTION = "a zone that is generated periodically: whether a far secondary has each generation before the next"
 MAIN_METRIC = "cycle_share_percent"
 NEXT_VERSION = True
 OPTIONS: dict[str, int | float | str | bool] = {

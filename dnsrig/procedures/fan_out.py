@@ -29,7 +29,7 @@ from dnsrig.procedures.context import Result, TrialContext, placing
 from dnsrig.procedures.instrument import Instrument, Overdue
 from dnsrig.rundir import TrialSpec
 
-DESCRIPTION = "from the first NOTIFY of a change to the last of many secondaries that has it"
+DESCRIPTION = "time from the first NOTIFY of a change until the last of many secondaries has it"
 MAIN_METRIC = "last_done_s"
 NEXT_VERSION = True
 OPTIONS: dict[str, int | float | str | bool] = {

@@ -28,7 +28,7 @@ from dnsrig.procedures import HostRole, _kept_up, _transfer_options, _transfer_r
 from dnsrig.procedures.context import Result, TrialContext
 from dnsrig.rundir import Scalar, TrialSpec
 
-DESCRIPTION = "a change of so many records of a large zone: bytes and time by IXFR and by AXFR"
+DESCRIPTION = "a change of a number of records in a large zone: bytes and time by IXFR and by AXFR"
 MAIN_METRIC = "ixfr_time_percent"
 NEXT_VERSION = True
 OPTIONS: dict[str, int | float | str | bool] = {

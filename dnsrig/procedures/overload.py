@@ -25,7 +25,7 @@ from dnsrig.procedures import HostRole, _asking, _of_capacity, _serving, _statis
 from dnsrig.procedures.context import Result, TrialContext
 from dnsrig.rundir import HostDuties, TrialSpec
 
-DESCRIPTION = "a replayed stream while others ask for names that do not exist or are broken, and the time after"
+DESCRIPTION = "a replayed stream during and after a flood of queries for names that do not exist or are broken"
 MAIN_METRIC = "goodput_percent"
 REPLAYS = True
 FLOOD = "flood"

@@ -26,7 +26,7 @@ from dnsrig.procedures.context import Result, TrialContext, placing
 from dnsrig.rundir import TrialSpec
 from dnsrig.servers.driver import Changes
 
-DESCRIPTION = "from a change on the primary to the first answer with it on each secondary"
+DESCRIPTION = "time from a change on the primary to the first answer with it on each secondary"
 MAIN_METRIC = "propagation_p50_ms"
 OPTIONS: dict[str, int | float | str | bool] = {
     "secondaries": 1,

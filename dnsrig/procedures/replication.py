@@ -26,7 +26,7 @@ from dnsrig.procedures.context import Result, TrialContext
 from dnsrig.rundir import Scalar, TrialSpec
 from dnsrig.servers import driver
 
-DESCRIPTION = "zones brought to a far site by AXFR, by a replica of a database, or read from a database far away"
+DESCRIPTION = "zones that reach a far site by AXFR, by a replica of a database, or read from a database far away"
 MAIN_METRIC = "transfer_time_s"
 OPTIONS: dict[str, int | float | str | bool] = {
     "carrier": "axfr",

@@ -15,7 +15,7 @@ from dnsrig.procedures import HostRole, transfer
 from dnsrig.procedures.context import Result, TrialContext
 from dnsrig.rundir import TrialSpec
 
-DESCRIPTION = "from a new version on the primary to the last zone answered with it by the secondary"
+DESCRIPTION = "time from a new version on the primary until the secondary answers for the last zone with it"
 MAIN_METRIC = "update_time_s"
 NEXT_VERSION = True
 """The trial needs the dataset in two versions."""

@@ -157,7 +157,9 @@ def test_the_hashes_of_a_tld_with_nsec3_are_a_circle(tmp_path: Path, monkeypatch
     assert len(list(zone.iterate_rdatas(dns.rdatatype.RRSIG, dns.rdatatype.NSEC3))) == len(hashed)
 
 
-ZONE = "$TTL 60\n@ IN SOA ns.elsewhere.example. root {serial} 1 1 1 1\n@ IN NS ns.elsewhere.example.\nwww IN A 192.0.2.1\n"
+ZONE = (
+    "$TTL 60\n@ IN SOA ns.elsewhere.example. root {serial} 1 1 1 1\n@ IN NS ns.elsewhere.example.\nwww IN A 192.0.2.1\n"
+)
 
 
 def test_own_zones_are_known_by_what_their_files_contain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -316,7 +316,9 @@ def test_runs_without_a_machine_in_common_are_compared_as_they_are_and_it_is_sai
     found = compare_runs(base, new, [], [])
     assert found.machines == [] and [(d.what, d.asked_for) for d in found.differences] == [("machines", False)]
     assert {len(line.new.values) for line in found.lines} == {6}
-    assert "machines: the runs have no machine in common, so the machines may be the cause of a difference" in said(base, new)
+    assert "machines: the runs have no machine in common, so the machines may be the cause of a difference" in said(
+        base, new
+    )
 
 
 def test_a_machine_that_became_another_is_not_shared(tmp_path: Path) -> None:
