@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -31,8 +30,10 @@ def files(parameters: Mapping[str, Scalar]) -> list[Path]:
         raise UsageError("dataset.files is missing", hint='name the zone files, e.g. files = "zones/*.zone"')
     found: set[Path] = set()
     for pattern in (part.strip() for part in str(parameters["files"]).split(",")):
-        matching = {Path(path) for path in glob.glob(str(Path(pattern).expanduser()), recursive=True)}
-        if not (matching := {path for path in matching if path.is_file()}):
+        anchored = Path(pattern).expanduser()
+        below = anchored.relative_to(anchored.anchor)
+        matching = {path for path in Path(anchored.anchor).glob(str(below)) if path.is_file()} if below.parts else set()
+        if not matching:
             raise UsageError(
                 f"dataset.files: no file matches {pattern}", hint="it is looked for from the current folder"
             )
