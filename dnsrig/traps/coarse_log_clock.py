@@ -13,6 +13,7 @@ from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 
 ORDER = 80
 GROUP = "the machine and its clocks"
+WEIGHT = "explains"
 TITLE = "the log's clock is too coarse for the measured time"
 SOURCE = "S1: P. Spacek, smallest zone: -0.354 s from a log with 1 s resolution (2024)"
 LARGEST_SHARE = 0.1

@@ -1,7 +1,8 @@
 """The commands in the docs work: each page's console blocks are run in order, in an empty folder.
 
 `make test` plans what a newcomer reads first, and takes one of the other pages, another one each day; `make test-full`
-takes all. The tests run as root, so `sudo` is left out. A command that ends with ``&`` goes on in the background until the page is done.
+takes all. The tests run as root, so `sudo` is left out. A command that ends with ``&`` goes on in the background until
+the page is done.
 """
 
 from __future__ import annotations

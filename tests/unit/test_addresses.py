@@ -32,7 +32,7 @@ def test_blocks_of_source_addresses_are_apart_and_within_their_part(family: Fami
 
 
 def test_more_hosts_with_source_addresses_than_there_is_room_for_are_refused() -> None:
-    with pytest.raises(UsageError, match="room for 16"):
+    with pytest.raises(UsageError, match="at most 16 may"):
         addresses.sources(16, 1)
 
 

@@ -90,7 +90,7 @@ def test_a_baseline_that_is_not_measured_means_nothing(
     ("ends", "said"),
     [
         (("--good", "v9.18.0", "--bad", "v9.18.2"), "several servers under test"),
-        (("--good", "bind@git:v9.18.0", "--bad", "nsd@git:v1"), "of different servers"),
+        (("--good", "bind@git:v9.18.0", "--bad", "nsd@git:v1"), "belong to different servers"),
         (("--good", "bind@git:v9.18.0", "--bad", "v9.99"), "no commit 'v9.99'"),
         (("--good", "bind@git:v9.16.50", "--bad", "v9.18.2"), "not an ancestor"),
         (("--good", "valkey@git:1", "--bad", "2"), "no recipe"),

@@ -47,7 +47,7 @@ def test_where_nothing_came_through_there_is_no_floor(tmp_path: Path, monkeypatc
     (floor,) = figures.floors(run)
     nothing = floor.model_copy(update={"p50_us": None})
     monkeypatch.setattr(figures, "floors", lambda run, path: [nothing])
-    with pytest.raises(DnsrigError, match="through eth1 – rack-2:eth1: 3 of 3 invalid"):
+    with pytest.raises(DnsrigError, match="through eth1 – rack-2:eth1 succeeded: 3 of 3 invalid"):
         through.floors_of(run, CABLE)
 
 

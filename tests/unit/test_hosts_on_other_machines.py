@@ -88,7 +88,7 @@ def test_a_host_of_another_machine_shares_no_cpu_with_one_here(trial: Trial) -> 
 def test_one_generator_of_several_was_the_bottleneck(trial: Trial) -> None:
     generators(trial, "rack-1", "rack-2", generator_2={"lag_ns": LATE})
     found = judge("generator-bottleneck", trial)
-    assert found.verdict == "found" and "of generator-2, 1 % of the queries were sent 5 ms after" in found.summary
+    assert found.verdict == "found" and "on generator-2, 1 % of the queries were sent 5 ms after" in found.summary
     assert "generator-1" not in found.summary
     assert found.series == ("machine@rack-2/cpu1/steal_us",)
 
@@ -103,7 +103,9 @@ def test_of_many_that_were_late_the_first_are_named(trial: Trial) -> None:
     generators(trial, *(f"rack-{number}" for number in range(1, 6)), **late)
     summary = judge("generator-bottleneck", trial).summary
     assert (
-        "of generator-3, " in summary and "generator-4" not in summary and summary.endswith("so it is with 2 others.")
+        "on generator-3, " in summary
+        and "generator-4" not in summary
+        and summary.endswith("the same is true of 2 others.")
     )
 
 

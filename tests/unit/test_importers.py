@@ -592,10 +592,12 @@ def test_captions_give_the_cause_of_two_ends_that_the_data_has(tmp_path: Path) -
         return next(each.caption for each in draw_all(run) if each.chart.id == "slowest-percentile")
 
     ours = Run.open(directory)
-    assert wording.causes_of_ends(ours) == {"lateness"} and "Where the instrument was late the truth" in caption(ours)
+    assert wording.causes_of_ends(ours) == {
+        "lateness"
+    } and "Where the instrument was late the true latency lies between" in caption(ours)
     both = made(tmp_path, "shotgun-stream", repeats=1, to=directory)
     assert wording.causes_of_ends(both) == {"lateness", "buckets"}
-    assert "Where a tool counts in buckets, or an instrument was late, the truth" in caption(both)
+    assert "Where a tool counts in buckets, or an instrument was late, the true latency" in caption(both)
     alone = made(tmp_path, "shotgun-stream", repeats=1)
     assert wording.causes_of_ends(alone) == {"buckets"} and wording.both_ends(alone).startswith("the tool counts")
 

@@ -54,7 +54,7 @@ def test_the_report_goes_on_and_names_each(
     charts = {chart.id: chart for chart in all_charts()}
     monkeypatch.setattr(charts["time-by-variant"].module, "draw", raising)
     monkeypatch.setattr(charts["resources"].module, "applies", raising)
-    assert command(monkeypatch, "report", str(directory)) == EXIT_INCOMPLETE
+    assert command(monkeypatch, "report", str(directory), "--full") == EXIT_INCOMPLETE
     output, page = capsys.readouterr(), (directory / "report.html").read_text()
     written = read_json(directory / "findings.json", Findings)
     assert {(failure.part, failure.name, len(failure.trials)) for failure in written.failures} == {

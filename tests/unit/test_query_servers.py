@@ -87,7 +87,7 @@ def test_echo_comes_from_the_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("name", ["echo@forky", "bind@engine"])
 def test_sources_that_cannot_be(name: str) -> None:
-    with pytest.raises(UsageError, match="part of dnsrig"):
+    with pytest.raises(UsageError, match="built into dnsrig"):
         sources.find(name)
 
 

@@ -43,8 +43,8 @@ def command(
         (["--runs", "elsewhere"], "--runs has no effect", "leave --runs out"),
         (["--seed", "1"], "--seed has no effect", "that --repeats adds"),
         (["--max-trials", "5"], "--max-trials has no effect", "that --repeats adds"),
-        (["--repeats", "2"], "the run has 3 already", "more than 3"),
-        (["--repeats", "3", "--seed", "1"], "--seed 1 cannot be obeyed", "add repeats"),
+        (["--repeats", "2"], "the run already has 3", "more than 3"),
+        (["--repeats", "3", "--seed", "1"], "--seed 1 has no effect", "add repeats"),
         (["--repeats", "300"], "1,200 trials", "--max-trials"),
     ],
 )

@@ -193,7 +193,7 @@ def test_resume_refuses_what_would_mix_two_machines(
         changed[name] = {**changed[name], **value} if isinstance(value, dict) else value
     with pytest.raises(DnsrigError, match=sentence) as caught:
         runner.check_unchanged(Manifest.model_validate(changed))
-    assert "start anew" in caught.value.hint
+    assert "start a new run" in caught.value.hint
 
 
 def under_uml(manifest: Manifest) -> Manifest:
@@ -220,9 +220,9 @@ def test_two_at_once_have_a_cpu_each(
 
 def test_at_once_is_for_trials_with_a_kernel_and_a_cpu_of_their_own(run: tuple[Manifest, Path]) -> None:
     manifest, directory = run
-    with pytest.raises(UsageError, match="would measure each other"):
+    with pytest.raises(UsageError, match="would disturb each other"):
         runner.execute(manifest, directory, Silent(), at_once=2)
-    with pytest.raises(UsageError, match="a CPU of its own"):
+    with pytest.raises(UsageError, match="its own CPU"):
         runner.execute(under_uml(manifest), directory, Silent(), at_once=10_000)
 
 
@@ -361,7 +361,7 @@ def processes() -> list[str]:
 
 
 def test_a_finished_trial_is_never_overwritten(tmp_path: Path) -> None:
-    with pytest.raises(DnsrigError, match="is there already") as raised:
+    with pytest.raises(DnsrigError, match="already exists") as raised:
         trial.check_new(tmp_path)
     assert "never overwritten" in raised.value.hint
 

@@ -21,7 +21,7 @@ QUOTED = [
     "apt on this machine has no Debian mirror configured",
     "the mirror has no suite ",
     "apt downloaded ",
-    "does not print its version as ",
+    "does not print a version like ",
     "git does not trust ",
     "cannot be built",
     "servers cannot be given the path ",

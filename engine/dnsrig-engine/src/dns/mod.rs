@@ -32,6 +32,5 @@ pub mod tsig;
 pub mod update;
 pub mod xfr;
 pub mod zone_arguments;
-pub mod zone_file;
 pub mod zone_list;
 pub mod zonemd;

@@ -11,13 +11,13 @@ use domain::base::iana::Rtype;
 use super::{
     dataset::{Common, Dataset, Described, Details},
     error::{DatasetError, writing},
+    zone_file::{self, Facts},
 };
 use crate::dns::{
     catalog::Schema,
     dataset::VERSION,
     serial,
     text_file::{LineError, Lines},
-    zone_file::{self, Facts},
 };
 
 /// The number of zone files in a directory of the dataset.
@@ -40,8 +40,8 @@ const NOT_ASKED: [Rtype; 5] = [Rtype::RRSIG, Rtype::NSEC, Rtype::NSEC3, Rtype::N
 /// A file holds one zone (RFC 1035 §5, with $TTL of RFC 2308 and types of RFC 3597): its SOA record comes first, an NS
 /// record is at its apex, and every record is in class IN and below the apex. $INCLUDE is refused. The zone's name is
 /// the owner of its SOA record. Names without a final dot before any $ORIGIN are below the name that the list gives,
-/// or else below the file's name without .zone, .db or .txt. If the list gives another name than the SOA record, that is
-/// an error. queries.txt of the dataset has up to a million names and types that the zones contain.
+/// or else below the file's name without .zone, .db or .txt. If the list gives another name than the SOA record,
+/// that is an error. queries.txt of the dataset has up to a million names and types that the zones contain.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: all zones of a folder:\n  \
     ls zones/*.zone > mine.list; dnsrig generate files --list mine.list --out /tmp/mine")]

@@ -10,6 +10,7 @@ pub mod error;
 pub mod files;
 pub mod tld;
 pub mod world;
+mod zone_file;
 pub mod zones;
 
 use std::process::ExitCode;

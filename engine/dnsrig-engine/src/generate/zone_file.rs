@@ -137,7 +137,8 @@ impl<Input: Read> Pieces<Input> {
 /// Reads a zone, calls `each` with the owner and the type of every record, and `copy` with the file's bytes as they
 /// come. Relative names before any $ORIGIN are below `origin`, the zone's name in text.
 ///
-/// A zone has one SOA record, which comes first, an NS record at its apex, records of class IN alone, and nothing outside of it.
+/// A zone has one SOA record, which comes first, an NS record at its apex, records of class IN alone, and nothing
+/// outside of it.
 pub fn read(
     input: impl Read,
     origin: &str,
