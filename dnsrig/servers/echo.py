@@ -2,7 +2,7 @@
 
 It has no zones and answers every query with the query itself, so what is measured against it is the instrument, the
 kernel and the network. Settings are the options of `serve echo` without their dashes: faults that it makes on request,
-so that what the instrument reports can be held against a known truth.
+so that what the instrument reports can be compared with a known truth.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ class MetricByAxis(Chart):
     number: Callable[[TrialSpec], float | None] | None = None
     """Where a trial lies on an axis of numbers; None of a trial that has no place there."""
     panel_axes: Callable[[Run], Sequence[str]] = lambda run: ()
-    """The axes that tell panels apart; all others that vary are told apart by colour."""
+    """The axes that make panels; colours show all other axes that vary."""
     across: bool = False
     """Whether names are those of rows, not of columns: for long ones."""
     logarithmic: bool = True

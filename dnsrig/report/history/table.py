@@ -26,7 +26,7 @@ def sentences(series: Series) -> list[str]:
     left_out = [point.label for point in series.points if not point.counts]
     searched = sum(point.counts for point in series.points)
     if not found:
-        found = [f"no change is told apart from chance over {figures.count(searched, 'version')}"]
+        found = [f"no change can be distinguished from chance over {figures.count(searched, 'version')}"]
     if left_out:
         found.append(f"not searched, as servers failed or nothing was measured: {', '.join(left_out)}")
     return found
