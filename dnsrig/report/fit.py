@@ -17,6 +17,8 @@ SLACK_PX = 12
 LABEL_SHARE = 0.36
 """Share of the width that the labels of an axis may take."""
 LEGEND_ENTRY_PX = 170
+TWO_LINES_PX = 26
+"""Least height of a row whose label has two lines."""
 BROKEN = "split(datum.label, ' · ')"
 """Expression of Vega: a line for each part of a label."""
 SIDES = {"width": ("hconcat", "vconcat"), "height": ("vconcat", "hconcat")}
@@ -96,9 +98,20 @@ def _scale(spec: Spec, side: str, factor: float) -> None:
         if isinstance(own, int | float):
             view[side] = round(factor * own)
         elif isinstance(own, dict) and side == "height":
-            view[side] = {"step": factor * own["step"]}
+            step = max(factor * own["step"], TWO_LINES_PX if _has_two_lines(view) else 0)
+            view[side] = {"step": step}
             for layer in _views(view):
-                _scale_in_row(layer, factor)
+                _scale_in_row(layer, step / own["step"])
+
+
+def _has_two_lines(panel: Spec) -> bool:
+    """Whether labels of rows are broken at a dot."""
+    rows = [view.get("encoding", {}).get("y", {}) for view in _views(panel)]
+    return any(
+        (row.get("axis") or {}).get("labelExpr") == BROKEN
+        and any(" · " in str(label) for label in row.get("scale", {}).get("domain", ()))
+        for row in rows
+    )
 
 
 def _scale_in_row(view: Spec, factor: float) -> None:

@@ -30,3 +30,14 @@ def test_what_lies_side_by_side_or_is_too_high_does_not_fit() -> None:
     assert fitted(panel.to_dict(), 350, 270).fits
     assert not fitted(alt.hconcat(panel, panel).to_dict(), 350, 270).fits
     assert not fitted(alt.vconcat(*[panel] * 12).to_dict(), 350, 270).fits
+
+
+def test_rows_with_labels_of_two_lines_keep_their_height() -> None:
+    def height(label: str) -> float:
+        names = [f"{label} {number}" for number in range(9)]
+        y = alt.Y("y:N", scale=alt.Scale(domain=names), axis=alt.Axis(title=None))
+        rows = alt.Chart(alt.Data(values=[{"x": 1, "y": names[0]}])).mark_point().encode(x="x:Q", y=y)
+        return svg.size(fitted(rows.properties(width=900, height=alt.Step(40)).to_dict(), 350, 200).svg)[1]
+
+    assert height("bind@forky") <= 200 + 12
+    assert height("bind@forky · 90 %") >= 9 * 26
