@@ -67,7 +67,7 @@ def where_of(run: Run, variants: Iterable[str]) -> str:
     if total == 1:
         return ""
     if len(chosen) == total:
-        return f"all {total} variants"
+        return "both variants" if total == 2 else f"all {total} variants"
     if len(chosen) > MOST_NAMED:
         return f"{len(chosen)} of {total} variants"
     return "; ".join(_name(run, variant) for variant in chosen)

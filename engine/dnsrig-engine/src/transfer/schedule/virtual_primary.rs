@@ -290,10 +290,10 @@ impl World {
         let side = self.sides.get_mut(&slot).expect("queries are sent on open connections");
         assert!(side.outstanding.insert(id), "id {id} is in use");
         side.zones.insert(zone);
-        // Of queries that are never answered, or overtaken before a stall, some were given up; a primary hears nothing
-        // of it.
-        let Manner { silent, stall_after, interleaves, .. } = self.manner;
-        let is_known = !is_udp && silent.is_none() && !(interleaves && stall_after.is_some());
+        // The client gives up queries that are never answered, that others overtake before a stall, or whose answers
+        // have no end while others go on. The primary does not notice.
+        let Manner { silent, stall_after, endless, interleaves, .. } = self.manner;
+        let is_known = !is_udp && silent.is_none() && !(interleaves && (stall_after.is_some() || endless.is_some()));
         assert!(!is_known || side.outstanding.len() <= self.window, "more than the window allows");
         assert!(!self.is_one || is_udp || side.zones.len() == 1, "one zone a connection");
         let hits = |every: Option<u32>| every.is_some_and(|every| zone.is_multiple_of(every));
