@@ -125,7 +125,7 @@ def test_conditions(pages: TestClient) -> None:
 def test_history(pages: TestClient) -> None:
     both = {"run": [run_id(FIRST), run_id(SECOND)]}
     page = pages.get("/history", params=both).text
-    assert "no change is told apart" in page and page.count(address(FIRST, "trial")) == 4
+    assert "no change can be distinguished" in page and page.count(address(FIRST, "trial")) == 4
     (drawing,) = pages.get("/history/transfer_time_s.json", params=both).json()
     assert drawing["spec"]["vconcat"]
     assert pages.get("/history/nothing.json", params=both).status_code == 404
