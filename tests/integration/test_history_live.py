@@ -36,7 +36,7 @@ def test_a_history_measures_what_it_lacks_and_nothing_again(
     told, more = history(str(toml), "--versions", "knot@forky", "--repeats", "2", "--export", "bencher")
     assert trials(more) == [("knot@forky", 2)]
     assert len(more["runs"]) == 2
-    assert "no change is told apart" in told
+    assert "no change can be distinguished" in told
     (written,) = (out / "export/bencher").iterdir()
     assert str(written) in told
     assert all((out / run["path"] / "report.html").is_file() for run in more["runs"])
