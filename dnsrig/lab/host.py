@@ -13,6 +13,7 @@ from typing import Any
 
 from pyroute2 import NetNS, netns
 
+from dnsrig import interruption
 from dnsrig.confinement import PidNamespace
 from dnsrig.errors import UsageError
 from dnsrig.lab import addresses, cgroup, elsewhere, ledger, nic, nics
@@ -121,7 +122,7 @@ def make(made: Ledger, name: str, spec: HostSpec) -> Host:
     if spec.nic is not None:
         nic.check(spec.nic)
     made.add(network_namespace=namespace)
-    netns.create(namespace)
+    create(namespace)
     folders = cgroup.folders(made.tag, name, cgroup.hierarchies())
     for folder in folders:
         made.add(cgroup=str(folder))
@@ -161,6 +162,16 @@ def add_address(route: NetNS, address: str) -> None:
     """An address of the host itself, on no link."""
     flags = {"flags": IFA_F_NODAD} if ip_address(address).version == 6 else {}
     route.addr("add", index=LOOPBACK, address=address, prefixlen=ip_address(address).max_prefixlen, **flags)
+
+
+def create(namespace: str) -> None:
+    """Make a network namespace that a ledger lists already.
+
+    A process of its own makes it, and goes on if a signal ends the wait for it: the namespace would come after the
+    removal, and stay. So a signal interrupts afterwards.
+    """
+    with interruption.deferred():
+        netns.create(namespace)
 
 
 @contextlib.contextmanager

@@ -18,6 +18,7 @@ import typer
 
 from dnsrig import interruption
 from dnsrig.cli import _app, run
+from dnsrig.lab import host
 
 LIMIT_S = 60.0
 """For what ends at once, on however busy a machine."""
@@ -125,6 +126,20 @@ def test_a_signal_waits_while_it_is_deferred(handlers: None) -> None:
     ended.set()
     other.join()
     assert removed
+
+
+def test_a_namespace_is_made_before_a_signal_interrupts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What makes it would go on, and it would come after the removal of what the ledger lists."""
+    made = []
+
+    def slowly(name: str) -> None:
+        signal.raise_signal(signal.SIGTERM)
+        made.append(name)
+
+    monkeypatch.setattr(host.netns, "create", slowly)
+    with interruption.caught(), pytest.raises(interruption.Interrupted):
+        host.create("dnsrig-test")
+    assert made == ["dnsrig-test"]
 
 
 @pytest.mark.parametrize("number", interruption.SIGNALS)

@@ -26,7 +26,7 @@ from pyroute2 import NetNS, netns
 
 from dnsrig.errors import DnsrigError
 from dnsrig.lab import addresses, ledger
-from dnsrig.lab.host import BASE_SYSCTLS, LOOPBACK, Host, add_address, inside, set_sysctl
+from dnsrig.lab.host import BASE_SYSCTLS, LOOPBACK, Host, add_address, create, inside, set_sysctl
 from dnsrig.lab.ledger import Ledger
 from dnsrig.lab.links import Place, _ends, _qdisc, veth
 from dnsrig.rundir import LinkSpec, PathSpec
@@ -62,7 +62,7 @@ def available() -> bool:
     name = f"{ledger.PREFIX}{made.tag}-netem"
     made.add(network_namespace=name)
     try:
-        netns.create(name)
+        create(name)
         _qdisc.netem(name, "lo", NETEM_ROOT, None, {"delay": 1000, "rate": 1_000_000, "limit": 10})
         return True
     except OSError:
@@ -134,7 +134,7 @@ def make(left: Host, right: Host, spec: LinkSpec, place: Place) -> NetemLink:
         raise DnsrigError("netem delays all packets of a link alike; it cannot delay each far end separately")
     router = f"{ledger.PREFIX}{place.ledger.tag}-{left.name}-{right.name}"
     place.ledger.add(network_namespace=router)
-    netns.create(router)
+    create(router)
     with inside(router):
         for name, value in ROUTER_SYSCTLS.items():
             set_sysctl(name, value)
