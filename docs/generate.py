@@ -14,8 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
+import architecture_picture
 import manual
-import picture
 
 import dnsrig
 from dnsrig import confinement, datasets, paths, procedures, streams
@@ -468,7 +468,10 @@ def _headline(text: str) -> str:
 
 
 def shared_folders() -> str:
-    return table(["folder", "has"], [[f"`{name}/`", picture.first_sentence(name)] for name in picture.SHARED])
+    return table(
+        ["folder", "has"],
+        [[f"`{name}/`", architecture_picture.first_sentence(name)] for name in architecture_picture.SHARED],
+    )
 
 
 def benches() -> str:
@@ -500,7 +503,7 @@ def with_parts(file: str) -> str:
 def files() -> dict[str, str]:
     """Path in the repository -> text, of all that is generated, wholly or in part."""
     written = {f"docs/reference/{name}": text for name, text in pages().items()}
-    written |= {"docs/reference/dnsrig.1": manual_page(), "docs/pictures/architecture.svg": picture.draw()}
+    written |= {"docs/reference/dnsrig.1": manual_page(), "docs/pictures/architecture.svg": architecture_picture.draw()}
     written["docs/how-to/choose-an-experiment.md"] = HEAD + in_short_lines(choose())
     return written | {file: with_parts(file) for file in PARTS}
 

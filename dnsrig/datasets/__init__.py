@@ -39,6 +39,9 @@ MOST_RECORDS = 1_000_000_000
 FORMAT_VERSION = 2
 """Raised with the version that the engine's generator writes into dataset.json: older datasets are then made anew."""
 
+QUERIES_FILE = "queries.txt"
+"""Beside zones.list if the zones are the user's own: names and types that they contain, as `load --queries` reads
+them."""
 CATALOG_FILE = "catalog.zone"
 """Beside zones.list: the catalog zone (RFC 9432) that lists all zones of the dataset, and is not one of them."""
 
@@ -72,6 +75,11 @@ def size(kind: str, values: Mapping[str, Scalar]) -> tuple[int, int]:
             hint="make it smaller: a record needs at least 50 bytes of disk",
         )
     return int(zones), int(records)
+
+
+def are_own(kind: str) -> bool:
+    """Whether the zones are the user's own, so that dnsrig knows no more of them than their records."""
+    return hasattr(kinds()[kind], "files")
 
 
 def next_version(values: Mapping[str, Scalar]) -> dict[str, Scalar]:

@@ -13,8 +13,6 @@ BYTES_PER_RECORD = 50
 """Of a master file, about; for an estimate of the time."""
 DEFAULTS: dict[str, Scalar] = {"files": "", "catalog_schema": 2}
 RANGES = {"catalog_schema": (1, 2)}
-QUERIES_FILE = "queries.txt"
-"""Names and types that the zones contain, as `load --queries` reads them."""
 
 
 def arguments(parameters: Mapping[str, Scalar]) -> list[str]:

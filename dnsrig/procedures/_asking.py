@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from pathlib import Path
 
-from dnsrig.datasets.files import QUERIES_FILE
+from dnsrig.datasets import QUERIES_FILE
 from dnsrig.errors import UsageError
 
 Options = Mapping[str, int | float | str | bool]

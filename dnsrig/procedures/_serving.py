@@ -96,7 +96,7 @@ def check(spec: TrialSpec) -> None:
             f"options.transfers: a {spec.options['serve_as']} sends no zones here",
             hint='set serve_as = "primary", or transfers = "none"',
         )
-    if spec.dataset.kind == "files":
+    if datasets.are_own(spec.dataset.kind):
         _check_own_zones(spec)
     changes = spec.options["changes"]
     if changes == "none":

@@ -164,6 +164,11 @@ def p_value(p: float | None) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
 
 
+def capital(text: str) -> str:
+    """``text`` with a capital at its beginning; the rest is unchanged."""
+    return text[:1].upper() + text[1:]
+
+
 def count(number: int, noun: str) -> str:
     """``1 repeat``, ``10 repeats``."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

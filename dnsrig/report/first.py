@@ -4,7 +4,7 @@ findings that matter most. The page, the browser and the terminal show it alike.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 from markupsafe import Markup
@@ -39,7 +39,7 @@ ROOMS = {"wide": (690, 520), "narrow": (350, 248)}
 
 @dataclass(frozen=True)
 class Picture:
-    """A chart drawn for one of ``ROOMS``."""
+    """A drawing on the page."""
 
     id: str
     title: str
@@ -51,23 +51,26 @@ class First:
     """The first screen."""
 
     question: str
-    pictures: dict[str, Picture]
-    """The chart that answers the question, for each of ``ROOMS``; empty if nothing can be drawn yet."""
     verdicts: Verdicts
     headlines: list[Headline]
     more: int
     """How many findings are left to the rest of the page."""
+    pictures: dict[str, Picture] = field(default_factory=dict)
+    """The chart that answers the question, for each of ``ROOMS``; empty if nothing can be drawn yet."""
 
 
 def first(run: Run, reports: Sequence[TrapReport], charts: Sequence[Chart], draw: Draw) -> First:
     """The first screen of ``run``; ``charts`` are the charts of its report, and ``draw`` draws one of them."""
+    return replace(in_words(run, reports), pictures=_pictures(run, candidates(run, charts), cache(draw)))
+
+
+def in_words(run: Run, reports: Sequence[TrapReport]) -> First:
+    """The first screen without its chart."""
     said = Verdicts("", [], 0)
     with run.failures.isolate("section", "verdicts"):
         said = verdicts(run)
-    pictures = _pictures(run, candidates(run, charts), cache(draw))
     lines, most = headlines.headlines(run, reports), headlines.MOST
-    question = run.manifest.question or run.manifest.title
-    return First(question, pictures, said, lines[:most], len(lines[most:]))
+    return First(run.manifest.question or run.manifest.title, said, lines[:most], len(lines[most:]))
 
 
 def _pictures(run: Run, charts: Sequence[Chart], draw: Draw) -> dict[str, Picture]:

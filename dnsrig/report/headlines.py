@@ -57,7 +57,7 @@ def headlines(run: Run, reports: Sequence[TrapReport]) -> list[Headline]:
 def _headline(run: Run, report: TrapReport) -> Headline:
     variants = [entry.variant for entry in report.found]
     where = "" if None in variants else where_of(run, [variant for variant in variants if variant])
-    return Headline(report.weight, _capital(report.title), where, report.anchor)
+    return Headline(report.weight, figures.capital(report.title), where, report.anchor)
 
 
 def where_of(run: Run, variants: Iterable[str]) -> str:
@@ -101,7 +101,3 @@ def _failures(run: Run) -> list[Headline]:
         return []
     named = ", ".join(dict.fromkeys(f"{failure.part} {failure.name}" for failure in failed[:MOST_NAMED]))
     return [Headline("distorts", f"Parts of the report failed and are left out ({named})", "", "failures")]
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

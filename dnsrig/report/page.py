@@ -36,18 +36,10 @@ from dnsrig.report import (
 )
 from dnsrig.report.charts import Chart, _look
 from dnsrig.report.draw import Rendered
+from dnsrig.report.first import Picture
 from dnsrig.report.gather import TrapReport, together
 
 _CODE = re.compile("`([^`]+)`")
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A drawing on the page."""
-
-    id: str
-    title: str
-    svg: Markup
 
 
 @dataclass(frozen=True)

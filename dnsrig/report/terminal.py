@@ -13,12 +13,12 @@ from rich.text import Text
 from dnsrig import traps
 from dnsrig.analysis.read import Run
 from dnsrig.analysis.summary import VariantRow, describe, main_metric, variant_table
-from dnsrig.report import calibrated, checks, elsewhere, figures, headlines, wording
+from dnsrig.report import calibrated, checks, elsewhere, figures, wording
 from dnsrig.report.figures import visible
+from dnsrig.report.first import First, in_words
 from dnsrig.report.fitting import FittingTable
 from dnsrig.report.gather import Entry, TrapReport, gather
-from dnsrig.report.headlines import Headline
-from dnsrig.report.verdicts import Verdict, Verdicts, verdicts
+from dnsrig.report.verdicts import Verdict
 from dnsrig.rundir import Finding
 
 MOST_CHECKS = 6
@@ -36,28 +36,28 @@ class FirstScreen:
     """The question, the verdicts and the worst findings, in at most ``MOST_LINES`` lines where the terminal has 80
     columns: verdicts that do not fit are counted."""
 
-    question: str
-    verdicts: Verdicts
-    findings: list[Headline]
-    more: int
-    """Findings that are left out."""
+    first: First
     last: str
     """How to see the rest."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         width = min(WIDEST, options.max_width)
-        head = _wrapped(console, self.question, width)
-        note = _wrapped(console, self.verdicts.note, width) if self.verdicts.note else []
-        worst = [_cut(f"{line.weight}: {line}", width) for line in self.findings] or ["No trap found anything odd."]
-        if self.more:
-            worst[-1] = _cut(worst[-1], width - len(more := f" (+{self.more} more)")) + more
+        head = _wrapped(console, self.first.question, width)
+        note = _wrapped(console, self.first.verdicts.note, width) if self.first.verdicts.note else []
+        worst = [_cut(f"{line.weight}: {line}", width) for line in self.first.headlines] or [
+            "No trap found anything odd."
+        ]
+        if self.first.more:
+            worst[-1] = _cut(worst[-1], width - len(more := f" (+{self.first.more} more)")) + more
         room = MOST_LINES - len(head) - len(note) - len(worst) - 1
         yield Text("\n".join(head), style="bold")
         yield from map(Text, [*note, *self._verdicts(console, width, room), *worst, self.last])
 
     def _verdicts(self, console: Console, width: int, room: int) -> list[str]:
         """The verdicts that fit into ``room`` lines, and the number of the others."""
-        said = [_wrapped(console, _with_figures(verdict, width - 2), width - 2) for verdict in self.verdicts.shown]
+        said = [
+            _wrapped(console, _with_figures(verdict, width - 2), width - 2) for verdict in self.first.verdicts.shown
+        ]
         fits = len(said)
         while fits > 1 and sum(map(len, said[:fits])) + bool(self._left(fits)) > room:
             fits -= 1
@@ -68,7 +68,7 @@ class FirstScreen:
         return [*lines, *([f"• {left:,} more"] if left else [])]
 
     def _left(self, fits: int) -> int:
-        return self.verdicts.more + len(self.verdicts.shown) - fits
+        return self.first.verdicts.more + len(self.first.verdicts.shown) - fits
 
 
 def _with_figures(verdict: Verdict, width: int) -> str:
@@ -88,10 +88,7 @@ def _cut(text: str, width: int) -> str:
 
 def terminal_first(run: Run, findings: Iterable[Finding], last: str) -> FirstScreen:
     """The answer of a run in ten lines; ``last`` is the last of them."""
-    lines = headlines.headlines(run, gather(run, findings))
-    question = run.manifest.question or run.manifest.title
-    most = headlines.MOST
-    return FirstScreen(question, verdicts(run), lines[:most], len(lines[most:]), last)
+    return FirstScreen(in_words(run, gather(run, findings)), last)
 
 
 def terminal_table(run: Run, findings: Iterable[Finding] | None = None) -> FittingTable:

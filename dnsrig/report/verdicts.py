@@ -167,7 +167,7 @@ def _verdict(run: Run, row: VariantRow, baseline: VariantRow, *, noted: bool) ->
         lead = f"{words.context}{words.ours} and {words.theirs}: no difference above the instrument's error of {error}"
         return Verdict(lead, "", _reach(row, baseline) if can_tell else "", shown, words.ours)
     if found.change == "undecided" and can_tell:
-        return _undecided(row, baseline, words, shown)
+        return _undecided(run, row, baseline, words, shown)
     if found.change != "undecided":
         return _decided(row, words, shown, PRESENT, _means(found))
     few = "" if noted else "; chance can explain it with so few repeats"
@@ -196,7 +196,7 @@ def _lead(metric: Metric, words: _Words, verbs: dict[str, str]) -> str:
     """``Knot DNS needs ``, ``one-large-zone: carrier replica needs ``."""
     verb = verbs["time" if metric.unit == "s" else "higher" if metric.better == "higher" else "else"]
     lead = f"{words.ours} {verb} "
-    return words.context + lead if words.context else _capital(lead)
+    return words.context + lead if words.context else figures.capital(lead)
 
 
 def _part(ratio: float, ends: tuple[float, float] | None = None) -> tuple[str, str]:
@@ -208,14 +208,15 @@ def _means(comparison: Comparison) -> str:
     return f"; {said}" if (said := wording.disagreement(comparison)) else ""
 
 
-def _undecided(row: VariantRow, baseline: VariantRow, words: _Words, shown: str) -> Verdict:
+def _undecided(run: Run, row: VariantRow, baseline: VariantRow, words: _Words, shown: str) -> Verdict:
     comparison = row.comparison
     assert comparison is not None and comparison.percent is not None
     interval = comparison.interval
     ends = (interval.low / 100, interval.high / 100) if interval else None
     ratio = comparison.percent / 100
     size, of = _part(ratio, ends)
-    rest = f"{of} {words.of}{_reach(row, baseline)}"
+    wide = "" if row.ends.exact and baseline.ends.exact else f"; {wording.why_wide(run)}"
+    rest = f"{of} {words.of}{wide}{_reach(row, baseline)}"
     lead = f"{words.context}{words.ours} and {words.theirs} cannot be told apart: "
     return Verdict(lead, size, rest, shown, words.ours)
 
@@ -294,7 +295,9 @@ def _without_baseline(run: Run, rows: Sequence[VariantRow], most: int) -> Verdic
     if not measured:
         return Verdicts("", [], 0)
     if axis is None:
-        return Verdicts("", [Verdict(f"{_capital(_noun(measured[0].metric))}: ", wording.measured(measured[0]))], 0)
+        return Verdicts(
+            "", [Verdict(f"{figures.capital(_noun(measured[0].metric))}: ", wording.measured(measured[0]))], 0
+        )
     ranked = _best_first(measured) if names.is_servers(run, axis) else measured
     by_context: dict[str, list[str]] = {names.name(run, row.variant, others): [] for row in measured}
     for row in ranked:
@@ -306,7 +309,7 @@ def _without_baseline(run: Run, rows: Sequence[VariantRow], most: int) -> Verdic
         for context, said in by_context.items()
     ]
     order = ", best first" if ordered else ""
-    note = f"{_capital(measured[0].metric.title)}, median [least..most]{order}; there is no baseline."
+    note = f"{figures.capital(measured[0].metric.title)}, median [least..most]{order}; there is no baseline."
     return Verdicts(note, told[-most:], max(0, len(told) - most))
 
 
@@ -315,7 +318,3 @@ def _best_first(rows: Sequence[VariantRow]) -> list[VariantRow]:
         return list(rows)
     sign = 1 if rows[0].metric.better == "lower" else -1
     return sorted(rows, key=lambda row: sign * (row.spread.median if row.spread else 0.0))
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

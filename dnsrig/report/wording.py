@@ -48,6 +48,14 @@ def both_ends(run: Run) -> str:
     return "the instrument was late by a known amount, and the truth lies between"
 
 
+def why_wide(run: Run) -> str:
+    """Why an interval is wider than the repeats suggest, if they are known between two ends."""
+    causes = causes_of_ends(run)
+    if len(causes) > 1:
+        return "the interval allows for how late an instrument was, and for a tool's buckets"
+    return f"the interval allows for {'the buckets of the tool' if causes == {'buckets'} else 'how late the instrument was'}"
+
+
 def parameter(run: Run, value: Scalar) -> str:
     """A value of the matrix; a server with its exact version, because its source moves on."""
     server = run.manifest.servers.get(str(value))

@@ -54,6 +54,15 @@ def test_without_a_difference_it_is_known_what_would_have_been_seen(tmp_path: Pa
     )
 
 
+def test_an_interval_that_is_wide_because_of_the_instrument_says_so(tmp_path: Path) -> None:
+    """Every latency of one is above every latency of the other, but not at the lower ends."""
+    servers, late = ["bind@system", "knot@system"], {"bind@system": 300, "knot@system": 300}
+    plans = {"late": LoadPlan(servers, repeats=5, late_us=late), "in-time": LoadPlan(servers, repeats=5)}
+    (late_one,), (in_time,) = (said(Run.open(build_load(tmp_path / name, plan))) for name, plan in plans.items())
+    assert "cannot be told apart" in late_one and "the interval allows for how late the instrument was" in late_one
+    assert "told apart" not in in_time and "how late" not in in_time
+
+
 @pytest.mark.parametrize("sign", [1, -1])
 def test_that_difference_is_told(sign: int) -> None:
     ours, theirs = [0.9, 1.0, 1.0, 1.1, 1.3], [0.8, 0.95, 1.0, 1.05, 1.2]

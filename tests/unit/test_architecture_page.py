@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 import architecture
-import picture
+import architecture_picture
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -45,8 +45,13 @@ def test_thresholds_of_traps_are_argued_below_them() -> None:
 
 def test_what_follows_from_the_rest_is_not_drawn() -> None:
     uses = {"cli": {"plan", "lab"}, "plan": {"lab"}, "lab": set(), "report": {"lab"}}
-    assert picture.indispensable(uses) == {"cli": {"plan"}, "plan": {"lab"}, "lab": set(), "report": {"lab"}}
-    assert picture.layers(uses) == [["cli", "report"], ["plan"], ["lab"]]
+    assert architecture_picture.indispensable(uses) == {
+        "cli": {"plan"},
+        "plan": {"lab"},
+        "lab": set(),
+        "report": {"lab"},
+    }
+    assert architecture_picture.layers(uses) == [["cli", "report"], ["plan"], ["lab"]]
 
 
 def test_imports_of_the_package_are_read_also_inside_functions(tmp_path: Path) -> None:

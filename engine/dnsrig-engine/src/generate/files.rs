@@ -11,7 +11,7 @@ use domain::base::iana::Rtype;
 use super::{
     dataset::{Common, Dataset, Described, Details},
     error::{DatasetError, writing},
-    zone_file::{self, Facts},
+    zone_file::{self, Facts, ZoneFileError},
 };
 use crate::dns::{
     catalog::Schema,
@@ -130,7 +130,10 @@ impl Made {
             |owner, rtype| self.queries.add(owner, rtype),
             |bytes| output.write_all(bytes),
         )
-        .map_err(|error| wrong(error.to_string()))?;
+        .map_err(|error| match error {
+            ZoneFileError::Copy(error) => writing(to)(error),
+            other => wrong(other.to_string()),
+        })?;
         output.flush().map_err(writing(to))?;
         if let Some(name) = zone.name.as_deref().filter(|name| !same_name(name, &facts.name)) {
             return Err(wrong(format!("it has the zone {}, and the list says {name}", facts.name)));

@@ -28,6 +28,9 @@ pub const PIECE_BYTES_MAX: usize = 1 << 24;
 pub enum ZoneFileError {
     #[error("{0}")]
     Read(#[from] io::Error),
+    /// What was read could not be written elsewhere.
+    #[error("{0}")]
+    Copy(io::Error),
     /// The line at which the record begins; the first is 1.
     #[error("line {line}: {reason}")]
     Line { line: usize, reason: String },
@@ -158,7 +161,7 @@ fn read_pieces(
     let mut origin: Name<Bytes> =
         origin.parse().map_err(|error| ZoneFileError::Zone(format!("`{origin}` is no domain name: {error}")))?;
     while let Some(piece) = pieces.next()? {
-        copy(&piece)?;
+        copy(&piece).map_err(ZoneFileError::Copy)?;
         zone.bytes += piece.len() as u64;
         let mut file = Zonefile::from(&piece[..]);
         // The parser panics at a text in quotes that nothing follows.

@@ -105,6 +105,13 @@ fn lines_are_counted_over_pieces() {
 }
 
 #[test]
+fn a_full_disk_is_no_fault_of_the_zone() {
+    let full = |_: &[u8]| Err(io::Error::from_raw_os_error(nix::libc::ENOSPC));
+    let refused = read(ZONE.as_bytes(), "example.org", |_, _| (), full).unwrap_err();
+    assert!(matches!(refused, ZoneFileError::Copy(_)), "{refused}");
+}
+
+#[test]
 fn a_file_without_records_does_not_fill_the_memory() {
     struct Spaces;
     impl std::io::Read for Spaces {
