@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from html_facts import read
 from load_data import LoadPlan, build, write_hlog
+from made_up import once
 
 from dnsrig import report
 from dnsrig.analysis.latency import Histogram, Interval
@@ -27,12 +29,12 @@ PLAN = LoadPlan(seconds=4, slow_seconds={BIND: [2]}, timeouts={BIND: 60})
 
 @pytest.fixture(scope="module")
 def loaded(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return Run.open(build(tmp_path_factory.mktemp("loaded") / "run", PLAN))
+    return Run.open(once(tmp_path_factory, "loaded", partial(build, plan=PLAN)))
 
 
 @pytest.fixture(scope="module")
 def ramped(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return Run.open(build(tmp_path_factory.mktemp("ramped") / "run", LoadPlan(ramp=True)))
+    return Run.open(once(tmp_path_factory, "ramped", partial(build, plan=LoadPlan(ramp=True))))
 
 
 def drawn(module: Any, run: Run) -> str:

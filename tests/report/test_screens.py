@@ -42,8 +42,8 @@ def test_one_row_taller_than_a_screen_is_drawn_all_the_same() -> None:
 
 
 def test_no_drawing_of_many_variants_is_taller_than_a_screen(tmp_path: Path) -> None:
-    servers = [f"bind@/{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"]
-    run = Run.open(build(tmp_path / "run", Plan(servers=servers, zones=[10, 100], repeats=2)))
+    servers = [f"bind@/{letter}" for letter in "abcdefghijklmn"]
+    run = Run.open(build(tmp_path / "run", Plan(servers=servers, zones=[10, 100], repeats=2, samples=False)))
     drawn = draw.draw_all(run, [])
     assert not list(run.failures)
     assert {each.name: height for each in drawn if (height := height_px(each.svg)) > _split.SCREEN_PX} == {}
