@@ -97,7 +97,8 @@ while :; do sleep 0.05; done""")
 
 
 def test_one_that_is_stopped_and_has_no_summary_is_an_error(start: Start) -> None:
-    instrument = start("""echo '{"event":"started"}'; echo 'no space' >&2; exec sleep 60""")
+    # The words come first: it is stopped as soon as it says that it has started.
+    instrument = start("""echo 'no space' >&2; echo '{"event":"started"}'; exec sleep 60""")
     with pytest.raises(DnsrigError, match="the instrument load was ended by SIGTERM: no space"):
         instrument.stop()
 
