@@ -224,12 +224,13 @@ def _matches(row: Row, text: str) -> bool:
 
 def _answer(scenario: Scenario, notes: list[str]) -> Answer:
     from dnsrig.analysis.models.combine import alternatives, predict
+    from dnsrig.analysis.models.round_trips import POLICIES
     from dnsrig.report.plan import Answer
 
     prediction = predict(scenario)
     if not any(limit.time_s > 0 for limit in prediction.limits):
         raise UsageError("there is no limit to compute", hint="give --rtt, --bandwidth, --secondary or --site")
-    title = f"{scenario.secondary}, policy {scenario.policy}, {scenario.carried_by}, {scenario.congestion}"
+    title = f"{scenario.secondary}, {POLICIES[scenario.policy]}, {scenario.carried_by}, {scenario.congestion}"
     return Answer(title, prediction, alternatives(scenario), notes)
 
 

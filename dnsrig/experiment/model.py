@@ -263,7 +263,16 @@ def load(path: Path, scale: str, settings: list[str]) -> Document:
         raw = _with_setting(raw, setting)
     if now := FORMER_PROCEDURES.get(str(raw.get("procedure"))):
         logging.getLogger(__name__).warning('%s: the procedure "%s" is called "%s" now', path, raw["procedure"], now)
-    return validate(raw, str(path))
+    document = validate(raw, str(path))
+    if settings and not any(setting.startswith("baseline") for setting in settings):
+        document.baseline = _measured(document)
+    return document
+
+
+def _measured(document: Document) -> dict[str, Scalar]:
+    """The baseline of a file without the values that the user's settings took out of the matrix."""
+    known = axes(document)
+    return {label: value for label, value in document.baseline.items() if value in known.get(label, ())}
 
 
 def validate(raw: Raw, where: str) -> Document:

@@ -48,6 +48,7 @@ def variant(point: Point) -> Variant:
         if not is_there
     }
     told = document.model_dump(exclude={"repeats", "title", "question", "audience", "sources", *absent})
+    told["baseline"] = {}  # the variant that others are compared with changes nothing about what is measured
     if document.path is not None and document.path.rtts is None:
         del told["path"]["rtts"], told["path"]["rtts_seed"]
     for host in told["hosts"].values():

@@ -38,6 +38,8 @@ class Headline:
     anchor: str
     """The part of the page with the evidence."""
     why: str = ""
+    remedy: str = ""
+    """What to do about it, in a sentence; empty if nothing is known."""
 
     def __str__(self) -> str:
         where = f": {self.where}" if self.where else ""
@@ -57,7 +59,9 @@ def headlines(run: Run, reports: Sequence[TrapReport]) -> list[Headline]:
 def _headline(run: Run, report: TrapReport) -> Headline:
     variants = [entry.variant for entry in report.found]
     where = "" if None in variants else where_of(run, [variant for variant in variants if variant])
-    return Headline(report.weight, figures.capital(report.title), where, report.anchor)
+    return Headline(
+        report.weight, figures.capital(report.title), where, report.anchor, remedy=next(iter(report.remedies), "")
+    )
 
 
 def where_of(run: Run, variants: Iterable[str]) -> str:

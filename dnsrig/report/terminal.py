@@ -44,14 +44,21 @@ class FirstScreen:
         width = min(WIDEST, options.max_width)
         head = _wrapped(console, self.first.question, width)
         note = _wrapped(console, self.first.verdicts.note, width) if self.first.verdicts.note else []
-        worst = [_cut(f"{line.weight}: {line}", width) for line in self.first.headlines] or [
-            "No trap found anything odd."
-        ]
-        if self.first.more:
-            worst[-1] = _cut(worst[-1], width - len(more := f" (+{self.first.more} more)")) + more
+        worst = self._worst(width)
         room = MOST_LINES - len(head) - len(note) - len(worst) - 1
         yield Text("\n".join(head), style="bold")
         yield from map(Text, [*note, *self._verdicts(console, width, room), *worst, self.last])
+
+    def _worst(self, width: int) -> list[str]:
+        """A line for each of the worst findings, and the remedy of the worst that has one."""
+        lines = [_cut(f"{line.weight}: {line}", width) for line in self.first.headlines]
+        if self.first.more:
+            lines[-1] = _cut(lines[-1], width - len(more := f" (+{self.first.more} more)")) + more
+        remedies = enumerate((line.remedy for line in self.first.headlines), start=1)
+        if with_remedy := next(((number, remedy) for number, remedy in remedies if remedy), None):
+            number, remedy = with_remedy
+            lines.insert(number, _cut(f"  remedy: {remedy}", width))
+        return lines or ["No trap found anything odd."]
 
     def _verdicts(self, console: Console, width: int, room: int) -> list[str]:
         """The verdicts that fit into ``room`` lines, and the number of the others."""

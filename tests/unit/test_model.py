@@ -134,6 +134,15 @@ def test_errors_help(document, text: str, settings: list[str], message: str, hin
     assert hint in caught.value.hint
 
 
+@pytest.mark.parametrize("setting", ["server=['knot@forky', 'nsd@forky']", "server=knot@forky"])
+def test_a_baseline_that_the_user_takes_out_of_the_matrix_is_no_longer_compared_with(setting: str) -> None:
+    path = model.find("tour")
+    assert model.load(path, "quick", []).baseline == {"server": "bind@forky"}
+    narrowed = model.load(path, "quick", [setting])
+    assert narrowed.baseline == {} and model.points(narrowed)
+    assert model.load(path, "quick", ["zones=30"]).baseline == {"server": "bind@forky"}
+
+
 def test_unknown_experiment_suggests() -> None:
     with pytest.raises(UsageError) as caught:
         model.find("tuor")

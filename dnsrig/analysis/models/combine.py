@@ -154,7 +154,7 @@ def _changes(scenario: Scenario) -> Iterator[tuple[str, Scenario]]:
         kept = replace(scenario, policy="reused", soa="same" if scenario.soa == "own" else scenario.soa)
         yield "connections kept (policy reused)", replace(kept, measured_round_trips=None)
     if scenario.policy != "replica":
-        yield "a replica of the database", replace(other, policy="replica")
+        yield "database replication instead of AXFR (policy replica)", replace(other, policy="replica")
     if scenario.policy not in ("pipelined", "replica") and scenario.zones > scenario.workers:
         workers = scenario.workers * MORE_WORKERS
         yield f"{workers:,} workers", replace(scenario, workers=workers)
@@ -270,7 +270,7 @@ def _waiting(scenario: Scenario) -> Iterator[Limit]:
         ROUND_TRIPS,
         time_s,
         scenario.round_trips_factor,
-        f"{_zones(scenario)} × {digits(count)} ({why}) × {digits(1e3 * rtt_s)} ms / {min(scenario.workers, scenario.zones):,}",
+        f"{_zones(scenario)} × {digits(count)} ({why}) × {digits(1e3 * rtt_s)} ms / {min(scenario.workers, scenario.zones):,} at once",
         _fewer_round_trips(scenario),
         round_trips.SOURCE,
     )

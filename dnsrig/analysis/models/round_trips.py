@@ -23,6 +23,7 @@ which is six; the seventh is not explained here.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 from dnsrig.analysis.models.volume import SEGMENT_BYTES
 from dnsrig.servers.behaviour import Policy, Soa, Transport
@@ -31,7 +32,14 @@ SOURCE = "S3: L. Peltan, time ≈ zones × round trips × RTT / workers (2025)"
 FACTOR = 1.3
 """S3's own times are met within 20 %; a secondary may do a round trip more than we know of."""
 
-POLICIES: tuple[Policy, ...] = ("one", "reused", "pipelined", "replica", "remote")
+POLICIES: Mapping[Policy, str] = {
+    "one": "a new connection for each zone",
+    "reused": "connections reused",
+    "pipelined": "pipelined",
+    "replica": "a replica of the primary's database",
+    "remote": "zones loaded from a remote database",
+}
+"""Policy -> what it means, in a few words."""
 INITIAL_WINDOW = 10
 """Segments (RFC 6928)."""
 REMOTE = 3
