@@ -368,7 +368,7 @@ def _summary(path: Path, result: Result, end_ns: int) -> dict[str, Any]:
 
 
 def _latencies(path: Path, result: Result) -> Iterator[tuple[str, Figures]]:
-    """Of each series that there is. What the tool itself says of the whole counts at both ends."""
+    """Figures of each series in the file. The tool's own figures for the whole count at both ends."""
     yield from result.figures.items()
     log = Latency(path, result.timeout_ns) if path.exists() else None
     for tag, name in SERIES.items():

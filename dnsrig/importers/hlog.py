@@ -103,7 +103,7 @@ def _lines(data: bytes) -> Iterator[Line]:
         tag = first.removeprefix("Tag=") if first.startswith("Tag=") else ""
         fields = (rest if tag else line).split(",")
         if len(fields) != 4:
-            raise ValueError(f"line {number} is none of an interval log")
+            raise ValueError(f"line {number} is not of an interval log")
         start_s, length_s = (seconds(time) / S for time in fields[:2])
         yield number, tag, start_s, length_s, fields[3]
 
@@ -116,7 +116,7 @@ def _histogram(line: int, payload: str) -> HdrHistogram:
 
 
 def _buckets(histogram: HdrHistogram, unit_ns: int) -> Iterator[Bucket]:
-    """A value stands for those from its lowest to its highest equivalent; the last is whole."""
+    """Buckets of a histogram: a value counts for all from its lowest to its highest equivalent; the last is whole."""
     for index, count in latency.counts(histogram).items():
         low = histogram.get_value_from_index(index)
         high = histogram.get_highest_equivalent_value(low)

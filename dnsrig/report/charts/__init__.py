@@ -3,7 +3,7 @@
 A chart that draws something of its own is a module of this folder, or of another package (`dnsrig.discovery`), with
 
 - ``TITLE``: a few words; ``ORDER``: its place on the page, small numbers first,
-- ``METRICS``: the metrics it shows, so that findings about them stand beside it; ``MAIN`` is that of the procedure,
+- ``METRICS``: the metrics it shows, so that findings about them are beside it; ``MAIN`` is the procedure's,
 - ``applies(run) -> bool``,
 - ``draw(run) -> list[Drawing]``, or ``explain(run, findings) -> list[Drawing]`` if it says what traps found,
 - ``caption(run) -> str``: what to look for, and what the picture leaves out.

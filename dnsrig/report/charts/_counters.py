@@ -17,8 +17,8 @@ def rate(trial: Trial, counter: str) -> pl.DataFrame:
 
 
 def share(trial: Trial, part: str, *whole: str) -> pl.DataFrame:
-    """The growth of ``part`` divided by that of ``whole`` together, from sample to sample; not where that did not
-    grow."""
+    """The growth of ``part`` divided by the growth of ``whole`` together, from sample to sample; left out where
+    ``whole`` did not grow."""
     found = _grown(trial, part).select("time_s", part="grown")
     for number, name in enumerate(whole):
         found = found.join(_grown(trial, name).select("time_s", pl.col("grown").alias(f"of{number}")), on="time_s")

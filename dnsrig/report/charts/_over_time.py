@@ -13,7 +13,7 @@ from dnsrig.report.charts import Chart, Drawing, _look, _split
 from dnsrig.rundir import Finding
 
 MOST_POINTS = 300
-"""Of one line."""
+"""Most points of one line."""
 PANEL_PX = 66
 
 

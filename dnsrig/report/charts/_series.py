@@ -10,7 +10,7 @@ from dnsrig.analysis.read import Trial
 from dnsrig.report.charts._split import elapsed_s
 
 MOST_POINTS = 400
-"""Of one line; about two for each three pixels of its width."""
+"""Most points of one line: about two for each three pixels of its width."""
 
 BEFORE_S = 0.5
 AFTER_S = 0.5

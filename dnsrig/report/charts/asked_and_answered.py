@@ -14,7 +14,7 @@ from dnsrig.rundir import Finding
 
 ASKED, ANSWERED = "queries sent", "answers"
 BIN_NS = 10_000_000
-"""Of the rows."""
+"""Time between rows."""
 
 
 def pictures(run: Run, findings: Sequence[Finding]) -> Iterable[Picture]:

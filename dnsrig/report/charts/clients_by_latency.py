@@ -18,7 +18,7 @@ METRICS = ("silent_clients_percent",)
 FEWEST_CLIENTS = 20
 """Below, there is no share of clients to speak of."""
 POINTS = 200
-"""Of a line."""
+"""Points of a line."""
 
 
 def applies(run: Run) -> bool:

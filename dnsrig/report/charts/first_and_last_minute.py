@@ -28,7 +28,7 @@ ORDER = 6
 METRICS = ("first_minute_p99_ms", "last_minute_p99_ms")
 LEVEL = "level"
 SIZE_PX = ((_look.WIDTH - 60) // 2, 190)
-"""Of a panel."""
+"""Width and height of a panel."""
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,7 @@ METRICS = ("secondary_cpu_s", "primary_cpu_s")
 
 
 SEARCHING = _flames.Look(_look.COLOURS[1], 0.45, _look.COLOURS[1])
-"""Of the frames that search for a free port: a second sign beside the colour is that they have edges, the others
-gaps."""
+"""Look of frames that search for a free port: beside the colour, they have edges where others have gaps."""
 
 
 def applies(run: Run) -> bool:

@@ -58,7 +58,8 @@ def draw(run: Run) -> list[Drawing]:
 
 
 def steps(trial: Trial) -> list[Step]:
-    """The rates of its ramp, ascending; tries of one rate as one, and without those of which no latency is known."""
+    """The rates of the trial's ramp, ascending; tries at one rate count as one, and rates without latencies are left
+    out."""
     by_rate: dict[float, list[Try]] = {}
     for step in trial.ramp.steps:
         if step.sent_qps and step.p50_ns and step.p99_ns:

@@ -64,7 +64,7 @@ class Cell:
 
 
 def cells(found: Sequence[Interval], edges_ms: Sequence[float]) -> list[Cell]:
-    """Those that are not empty; neighbours in time with the same shade are one, which keeps the drawing small."""
+    """Cells that are not empty; neighbours in time with the same shade are one, which keeps the drawing small."""
     drawn: list[Cell] = []
     open_: dict[int, Cell] = {}
     for interval in found:
@@ -85,7 +85,7 @@ def cells(found: Sequence[Interval], edges_ms: Sequence[float]) -> list[Cell]:
 
 
 def edges(low_ms: float, high_ms: float) -> list[float]:
-    """Of the rows: as many a decade as give no more than ``ROWS``."""
+    """Edges of the rows: as many a decade as give no more than ``ROWS``."""
     decades = max(1e-9, math.log10(high_ms / low_ms))
     steps = next((steps for steps in STEPS_A_DECADE if decades * steps <= ROWS - 2), STEPS_A_DECADE[-1])
     first, last = math.floor(math.log10(low_ms) * steps), math.floor(math.log10(high_ms) * steps) + 1

@@ -47,7 +47,7 @@ def _law(chart: MetricByAxis, run: Run, marks: pl.DataFrame) -> list[Reference]:
 
 
 def _throughput(chart: MetricByAxis, run: Run, marks: pl.DataFrame) -> list[Reference]:
-    """What S4 published of the algorithms drawn, where the path is that of the source."""
+    """The throughput that S4 published for the algorithms drawn, if the path is the source's."""
     if run.manifest.experiment != "congestion-control" or any(s4.path(spec) for spec in run.manifest.specs.values()):
         return []
     drawn = {str(value) for value in run.manifest.axes[s4.AXIS]}

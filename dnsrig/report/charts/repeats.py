@@ -23,9 +23,9 @@ ORDER = 12
 METRICS = (MAIN,)
 
 ROW_PX = 52
-"""Of a variant: its box, and beneath it a line of words about an outlier."""
+"""Height of a variant: its box, and beneath it a line of words about an outlier."""
 AXIS_PX = 62
-"""Of the axis and the heading of a panel."""
+"""Height of the axis and the heading of a panel."""
 LINE_PX = 13
 MOST_LINES = 3
 """Outliers of a variant with words; any others have their ring and number."""

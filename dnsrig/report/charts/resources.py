@@ -31,19 +31,19 @@ METRICS = (
 )
 
 CELL_PX, HEADING_PX = 84, 44
-"""Of a row at most, where all rows are on a screen; and of the two lines of its heading."""
+"""Most height of a row, at which all rows are on a screen; height of the two lines of its heading."""
 COLUMNS = 3
 """Columns side by side; more go into another drawing."""
 
 POINTS = 150
-"""Of one line: the common grid of time onto which repeats are laid before their mean is taken."""
+"""Points of one line: the common grid of time onto which repeats are laid before their mean is taken."""
 
 
 @dataclass(frozen=True)
 class Resource:
     title: str
     read: Callable[[Trial], pl.DataFrame]
-    """Of a trial, columns time_s and value."""
+    """Reads a trial's course, with columns time_s and value."""
 
 
 def _scaled(rows: pl.DataFrame, divisor: float) -> pl.DataFrame:
@@ -221,7 +221,7 @@ def _grid(run: Run, part: Sequence[str], data: Sequence[tuple[str, dict[str, pl.
 
 
 def _heading(title: str, name: str, column: int) -> str | list[str]:
-    """The resource above the first column; above each what it stands for, if that varies."""
+    """The heading of a column: its name, if names differ; above the first column also the resource."""
     first = title if column == 0 else ""
     return first if name == _split.ONLY else [first, name]
 

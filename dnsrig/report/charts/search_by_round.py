@@ -24,7 +24,7 @@ MARKS = {
     "neither": ("diamond", _look.COLOURS[3]),
     "open": ("triangle-up", _look.MUTED),
 }
-"""Of what a commit was like by then: its shape and its colour."""
+"""What a commit was like by then -> its shape and colour."""
 
 
 def applies(run: Run) -> bool:

@@ -24,7 +24,7 @@ STEP_S, STEPS = 0.1, 600
 """Answers are counted by this along the axis of time, or by more, so that there are at most so many steps."""
 TIMELINE_PX, FLAMES_PX = 90, 310
 FUNCTIONS = 8
-"""That are named beside the flame graph."""
+"""Number of functions that are named beside the flame graph."""
 KINDS = ("in stalls", "otherwise")
 
 
@@ -48,7 +48,7 @@ def draw(run: Run) -> list[Drawing]:
 
 
 def _chosen(run: Run) -> list[tuple[Trial, Stalls]]:
-    """Of each variant a repeat, that which stood still longest first."""
+    """The median repeat of each variant that stood still; the one with the longest stalls comes first."""
     chosen = []
     for variant in run.manifest.variants:
         stalled = {

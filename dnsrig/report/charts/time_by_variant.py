@@ -20,7 +20,7 @@ METRICS = (MAIN,)
 
 ROW_PX = 34
 AXIS_PX = 62
-"""Of the axis and the heading of a panel."""
+"""Height of the axis and the heading of a panel."""
 SPREAD_PX = 13
 """Repeats lie within this distance of the middle of their row."""
 
@@ -137,8 +137,8 @@ def _mark_layers(run: Run, marks: pl.DataFrame, x: alt.X, y: alt.Y) -> list[alt.
 
 
 def _shapes(run: Run) -> dict[str, str]:
-    """What a shape says -> the shape: the machine of a trial that is done, or else its outcome. Those of the whole run:
-    panels share one scale."""
+    """Meaning of a shape -> the shape: the machine of a trial that is done, or else its outcome. All panels of a run
+    share them."""
     seen = {_shape(run, trial) for trial in run.trials}
     machines = dict(zip(_split.machines(run), _split.machine_shapes(run), strict=True))
     return {name: shape for name, shape in (machines | _look.OUTCOME_SHAPES).items() if name in seen}

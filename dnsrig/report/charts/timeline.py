@@ -77,7 +77,7 @@ def _slowest_variant(run: Run) -> str | None:
 
 
 def _panels(trial: Trial) -> list[Panel]:
-    """Those that have data."""
+    """The panels that have data."""
     hosts, spec = _hosts(trial), trial.record.spec
 
     def lines(read: Callable[[str], pl.DataFrame]) -> dict[str, pl.DataFrame]:

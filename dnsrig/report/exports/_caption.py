@@ -13,7 +13,7 @@ from dnsrig.rundir import Outcome
 from dnsrig.text import visible
 
 MOST_VARIANTS = 8
-"""Whose medians a caption names; summary.csv has all."""
+"""Variants whose medians a caption names; summary.csv has all."""
 
 
 def of(run: Run, figure: Rendered) -> str:
@@ -35,7 +35,7 @@ def _counted(outcomes: Counter[Outcome]) -> str:
 
 
 def _spread(run: Run, figure: Rendered) -> str:
-    """Of the first metric that it shows: median, smallest and largest repeat of each variant."""
+    """Median, smallest and largest repeat of each variant, for the first metric that the figure shows."""
     shown = next((metric for metric in measured_metrics(run) if metric.name in figure.metrics), None)
     if shown is None:
         return ""

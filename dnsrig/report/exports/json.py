@@ -69,7 +69,7 @@ def _row(run: Run, row: VariantRow) -> dict[str, Any]:
 
 
 def _comparison(run: Run, row: VariantRow) -> dict[str, Any] | None:
-    """None of a baseline, and where there is none."""
+    """The comparison of a row; None for a baseline, and without one."""
     if row.against is None:
         return None
     found, bound = row.comparison, row.bound

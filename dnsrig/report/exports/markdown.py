@@ -1,6 +1,6 @@
 """The tables of a run as Markdown, to paste into an issue or a pull request.
 
-The main metric stands in sight; the next ones, the most telling first, are folded away. JSON and CSV have all.
+The main metric is in sight; the next ones, the most telling first, are folded away. JSON and CSV have all.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from dnsrig.report import figures
 from dnsrig.report.charts import _look
 
 HEIGHT_PX, LEAST_PX = 200, 60
-"""Of a panel; several are lower, so that all are on a screen."""
+"""Height of one panel, and least height; several are lower, so that all are on a screen."""
 SCREEN_PX, LABELS_PX = 740, 80
 """For all panels; and for the versions below each."""
 KINDS = {"better": _look.COLOURS[2], "worse": _look.COLOURS[1], "different": _look.INK}

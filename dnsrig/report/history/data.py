@@ -14,7 +14,7 @@ from dnsrig.analysis.read import Run
 from dnsrig.analysis.statistics import Interval
 
 SCHEMA_VERSION = 1
-"""Of the JSON; raised by one whenever a reader of the old would misread the new."""
+"""Version of the JSON; raised by one whenever an older reader would misread it."""
 
 
 def as_json(history: History, out: Path) -> dict[str, Any]:

@@ -25,7 +25,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Section:
-    """A metric: its chart, and what is said of each series."""
+    """A metric: its chart, and a table for each series."""
 
     metric: Metric
     svg: Markup

@@ -21,7 +21,7 @@ def as_text(history: History) -> RenderableType:
 
 
 def sentences(series: Series) -> list[str]:
-    """Each change; that there is none; what was left out of the search."""
+    """A sentence for each change, or that there is no change; and what was left out of the search."""
     found = [sentence(change) for change in series.changes]
     left_out = [point.label for point in series.points if not point.counts]
     searched = sum(point.counts for point in series.points)

@@ -1,7 +1,7 @@
 """Bencher Metric Format, as `bencher run --adapter json --file` reads it: a file for each version.
 
-``{benchmark: {measure: {value, lower_value, upper_value}}}``. The value is the median, its ends are those of its 95 %
-interval, from five trials on.
+``{benchmark: {measure: {value, lower_value, upper_value}}}``. The value is the median; from five trials on it has the
+ends of its 95 % interval.
 """
 
 from __future__ import annotations

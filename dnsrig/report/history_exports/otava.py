@@ -1,6 +1,6 @@
 """CSV for Apache Otava (Hunter), a file a series with a row a trial, and the configuration that reads them.
 
-Rows stand in the order of versions, which is what Otava goes by; ``time`` is when the trial was measured. By itself
+Rows are in the order of versions, which is what Otava goes by; ``time`` is when the trial was measured. By itself
 Otava looks at the last year: ``--since`` has it look at more. A change that it finds between two trials of one version
 lies at neither of its ends. Trials that lack one of the metrics are left out, because a cell must be a number; one that
 reached a limit stands with it.
