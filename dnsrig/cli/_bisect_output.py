@@ -1,5 +1,5 @@
-"""The output of `dnsrig bisect` for a terminal and for scripts. The report has the same sentences
-(`report.bisection`)."""
+"""The output of `dnsrig bisect`: progress, and the answer for a terminal and for scripts. The report has the same
+sentences (`report.bisection`)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from typing import Any
 from dnsrig.analysis.bisection.record import Search
 from dnsrig.analysis.bisection.search import Answer, Measure
 from dnsrig.analysis.bisection.state import GOOD, State
+from dnsrig.analysis.read import Trial
+from dnsrig.cli._progress import LiveProgress, PlainProgress
 from dnsrig.report.bisection import asked, percent
 from dnsrig.report.fitting import FittingTable
+from dnsrig.rundir import TrialSpec
 from dnsrig.text import visible
 
 ROUNDS_OF_ENDS = 6
@@ -29,7 +32,7 @@ def trials(candidates: int) -> int:
     return 2 * ROUNDS_OF_ENDS + 3 * ROUNDS_A_STEP * steps(candidates) + 4 * ROUNDS_AFTERWARDS
 
 
-def step(search: Search, state: State, wanted: Measure) -> str:
+def describe_step(search: Search, state: State, wanted: Measure) -> str:
     names = [visible(search.candidates[position].name) for position in wanted.commits[1:-1]]
     what = f"{' and '.join(names)}: {wanted.why}" if names else wanted.why
     if not names and (so_far := percent(state, state.bad, GOOD)):
@@ -75,3 +78,25 @@ def as_json(search: Search, found: Answer, state: State) -> dict[str, Any]:
         ],
         "not_measurable": [{**named(p), "why": why} for p, why in sorted(search.failed.items())],
     }
+
+
+class Watch:
+    """Adds the steps of a search to the progress of its trials."""
+
+    def __init__(self, trials: LiveProgress | PlainProgress) -> None:
+        self._trials = trials
+
+    def step(self, search: Search, state: State, step: Measure) -> None:
+        self.note(describe_step(search, state, step))
+
+    def note(self, text: str) -> None:
+        self._trials.note(text)
+
+    def trial_started(self, number: int, total: int, spec: TrialSpec) -> None:
+        self._trials.trial_started(number, total, spec)
+
+    def trial_event(self, spec: TrialSpec, event: dict[str, Any]) -> None:
+        self._trials.trial_event(spec, event)
+
+    def trial_ended(self, spec: TrialSpec, trial: Trial | None, reason: str) -> None:
+        self._trials.trial_ended(spec, trial, reason)
