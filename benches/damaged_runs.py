@@ -299,7 +299,7 @@ def prepared(scratch: Path) -> dict[str, Path]:
 def import_all() -> None:
     """What the commands import; each process would otherwise need seconds for it."""
     for module in pkgutil.walk_packages(dnsrig.__path__, "dnsrig."):
-        if module.name.split(".")[1] in ("analysis", "browse", "cli", "report", "traps", "rundir"):
+        if module.name.split(".")[1] in ("analysis", "browse", "checks", "cli", "metrics", "report", "traps", "rundir"):
             importlib.import_module(module.name)
     import altair
     import browsing  # type: ignore[import-not-found, unused-ignore]  # noqa: F401

@@ -11,13 +11,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from dnsrig.analysis import ends, interfaces, machines, rounds, run_differences, statistics, thresholds
-from dnsrig.analysis.metrics import Metric, all_metrics
 from dnsrig.analysis.read import Run
 from dnsrig.analysis.run_differences import Difference, Pair
 from dnsrig.analysis.statistics import Comparison
 from dnsrig.analysis.summary import baseline_among, describe, done_values, main_metric
 from dnsrig.analysis.thresholds import Decision, Judgement, Repeats, Rule
 from dnsrig.errors import UsageError
+from dnsrig.metrics import Metric, all_metrics
 from dnsrig.rundir import Manifest, Outcome, Scalar, Variant
 
 UNITS = ("per_s", "s", "ms", "us", "ns", "bytes", "percent", "qps")

@@ -15,13 +15,13 @@ from dataclasses import dataclass, replace
 from dnsrig.analysis import machines, run_differences, statistics, versions
 from dnsrig.analysis.change_points import change_points
 from dnsrig.analysis.compare import metric_name
-from dnsrig.analysis.metrics import Metric
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.analysis.run_differences import Pair
 from dnsrig.analysis.statistics import ALPHA, FEWEST_REPEATS, Comparison, Interval, Spread
 from dnsrig.analysis.summary import describe, done_values, lower_bound, main_metric
 from dnsrig.analysis.versions import Version
 from dnsrig.errors import DnsrigError
+from dnsrig.metrics import Metric
 from dnsrig.rundir import Manifest, Outcome, Scalar, TrialSpec, Variant
 
 MOST_DIFFERENCES = 5

@@ -25,10 +25,10 @@ from dnsrig.analysis import rows
 from dnsrig.analysis.failures import RAISED, Failures
 from dnsrig.analysis.latency import Latency
 from dnsrig.analysis.load_result import LoadResult
-from dnsrig.analysis.metrics import all_metrics
 from dnsrig.analysis.row_files import RowFile, change, link, load, probe, transfer, watch
 from dnsrig.analysis.rows import DamagedFile
 from dnsrig.errors import DnsrigError, UsageError
+from dnsrig.metrics import all_metrics
 from dnsrig.rundir import (
     Anchor,
     LogDrilldown,

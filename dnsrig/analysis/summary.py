@@ -17,9 +17,9 @@ import polars as pl
 
 from dnsrig.analysis import ends, machines, rounds, significance, statistics
 from dnsrig.analysis.ends import Ends
-from dnsrig.analysis.metrics import Metric, all_metrics
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.analysis.statistics import Bound, Comparison, Interval, PercentSpread, Spread
+from dnsrig.metrics import Metric, all_metrics
 from dnsrig.rundir import Outcome, Scalar, Variant
 
 _COLUMNS = ("run", "experiment", "variant", "repeat", "outcome", "metric", "unit", "value")

@@ -17,8 +17,8 @@ from typing import Any
 
 import polars as pl
 
-from dnsrig import cached, checksums, datasets, files, interruption, paths
-from dnsrig.analysis import checks, failures
+from dnsrig import cached, checks, checksums, datasets, files, interruption, paths
+from dnsrig.analysis import failures
 from dnsrig.analysis.read import Trial
 from dnsrig.errors import DnsrigError
 from dnsrig.experiment import needed

@@ -14,9 +14,9 @@ from dnsrig.analysis.bisection.record import Candidate, Search
 from dnsrig.analysis.bisection.search import Answer, Measure, next_step
 from dnsrig.analysis.bisection.state import GOOD, State
 from dnsrig.analysis.bisection.trials import search_of, state_of
-from dnsrig.analysis.metrics import Metric
 from dnsrig.analysis.read import Run
 from dnsrig.analysis.summary import describe
+from dnsrig.metrics import Metric
 from dnsrig.report import figures
 from dnsrig.text import digits, visible
 

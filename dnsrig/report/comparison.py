@@ -13,9 +13,9 @@ from rich.text import Text
 
 from dnsrig.analysis import significance, statistics
 from dnsrig.analysis.compare import MOST_NAMED, Line, TwoRuns, Verdict
-from dnsrig.analysis.metrics import Metric
 from dnsrig.analysis.run_differences import Difference
 from dnsrig.analysis.thresholds import Repeats
+from dnsrig.metrics import Metric
 from dnsrig.report import figures, wording
 from dnsrig.report.figures import visible
 from dnsrig.report.fitting import FittingTable

@@ -14,10 +14,10 @@ from statistics import median
 
 from dnsrig.analysis import significance
 from dnsrig.analysis.ends import Ends
-from dnsrig.analysis.metrics import Metric
 from dnsrig.analysis.read import Run
 from dnsrig.analysis.statistics import Comparison
 from dnsrig.analysis.summary import VariantRow, comparisons_planned, main_metric, variant_table
+from dnsrig.metrics import Metric
 from dnsrig.report import figures, names, wording
 from dnsrig.report.charts import _split
 

@@ -8,10 +8,10 @@ from statistics import median
 from typing import Literal
 
 from dnsrig.analysis import significance, statistics
-from dnsrig.analysis.metrics import Metric
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.analysis.statistics import Comparison
 from dnsrig.analysis.summary import VariantRow, comparisons_planned, describe, main_metric, variant_row
+from dnsrig.metrics import Metric
 from dnsrig.report import figures
 from dnsrig.rundir import DNSRIG_LOAD, Outcome, Scalar, Variant
 

@@ -13,7 +13,7 @@ import pytest
 import trial_data
 from trial_data import SECOND, clean_trial
 
-from dnsrig.analysis import checks
+from dnsrig import checks
 from dnsrig.analysis.read import Trial
 from dnsrig.rundir import Check
 

@@ -12,10 +12,10 @@ from trial_data import SECOND, clean_trial, judge, measured, series, use
 
 from dnsrig import datasets
 from dnsrig.analysis import generations
-from dnsrig.analysis.metrics import all_metrics
 from dnsrig.analysis.read import Trial
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import model, plan
+from dnsrig.metrics import all_metrics
 from dnsrig.procedures import _generations, cycle, procedure, versions
 from dnsrig.rundir import TrialSpec
 

@@ -11,7 +11,8 @@ from elsewhere_data import generators, put
 from load_rows import Asked, load, log_normal, ramp
 from trial_data import SECOND, clean_trial, judge, measured, use
 
-from dnsrig.analysis import checks, path
+from dnsrig import checks
+from dnsrig.analysis import path
 from dnsrig.analysis.read import Trial
 from dnsrig.analysis.row_files import clock
 from dnsrig.analysis.row_files.load import QUERIES

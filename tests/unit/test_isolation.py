@@ -11,11 +11,11 @@ import pytest
 import synthetic
 from command_line import status
 
-from dnsrig.analysis.metrics import all_metrics
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.analysis.summary import variant_table
 from dnsrig.cli._exits import EXIT_INCOMPLETE
 from dnsrig.experiment import trial as executed
+from dnsrig.metrics import all_metrics
 from dnsrig.report import export
 from dnsrig.report.charts import all_charts
 from dnsrig.report.exports import formats

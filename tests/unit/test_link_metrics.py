@@ -9,8 +9,8 @@ import pytest
 from trial_data import SECOND, clean_trial, measured, series, use
 
 from dnsrig.analysis import transfers
-from dnsrig.analysis.metrics import all_metrics
 from dnsrig.analysis.read import Trial
+from dnsrig.metrics import all_metrics
 from dnsrig.rundir import LinkSpec, PathSpec
 
 COUNTS = ("packets", "bytes", "delivered_packets", "delivered_bytes", "lost", "overflowed", "too_big")

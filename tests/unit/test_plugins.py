@@ -14,10 +14,10 @@ from placement_data import ZONES, placed
 from trial_data import clean_trial
 
 from dnsrig import discovery
-from dnsrig.analysis.checks import all_checks
 from dnsrig.analysis.read import Run
 from dnsrig.analysis.row_files import RowFile
 from dnsrig.analysis.rows import DamagedFile
+from dnsrig.checks import all_checks
 from dnsrig.datasets import kinds
 from dnsrig.experiment.executors import all_executors
 from dnsrig.procedures import all_procedures

@@ -11,8 +11,8 @@ from socket_data import rows
 from trial_data import SECOND, clean_trial, judge, series, use
 
 from dnsrig.analysis import replication, sockets
-from dnsrig.analysis.metrics import all_metrics
 from dnsrig.analysis.read import Trial
+from dnsrig.metrics import all_metrics
 from dnsrig.rundir import LinkSpec, PathSpec
 
 MB = 1_000_000

@@ -134,14 +134,14 @@ def test_analysis_traps_and_report_never_import_the_lab() -> None:
     """So a report can be drawn on another machine. Of servers they may know what drivers declare."""
     parts = r"lab|servers\.(?!behaviour)|servers import (?!all_drivers$)|procedures|experiment|cli|datasets"
     forbidden = re.compile(rf"^\s*(from|import) dnsrig\.({parts})", re.MULTILINE)
-    for folder in ("analysis", "traps", "report"):
+    for folder in ("analysis", "checks", "metrics", "traps", "report"):
         for path in (ROOT / "dnsrig" / folder).rglob("*.py"):
             assert not forbidden.search(path.read_text()), path
 
 
 def test_servers_and_datasets_know_nothing_above_them() -> None:
     forbidden = re.compile(
-        r"^\s*(from|import) dnsrig\.(lab|procedures|experiment|cli|report|traps|analysis)", re.MULTILINE
+        r"^\s*(from|import) dnsrig\.(lab|procedures|experiment|cli|report|traps|analysis|checks|metrics)", re.MULTILINE
     )
     for folder in ("servers", "datasets"):
         for path in (ROOT / "dnsrig" / folder).rglob("*.py"):
@@ -181,7 +181,8 @@ def test_analysis_and_traps_name_no_server_and_no_procedure() -> None:
         re.escape(name) for kind, driver in all_drivers().items() if driver.packages for name in (kind, driver.title)
     )
     server = re.compile(rf"\b({names}|BIND|PowerDNS)\b")
-    for path in [*(ROOT / "dnsrig/traps").glob("*.py"), *(ROOT / "dnsrig/analysis").rglob("*.py")]:
+    folders = [ROOT / "dnsrig" / folder for folder in ("analysis", "checks", "metrics", "traps")]
+    for path in (path for folder in folders for path in folder.rglob("*.py")):
         if path.parent.name == "published":
             continue  # what a source measured
         tree = ast.parse(path.read_text())

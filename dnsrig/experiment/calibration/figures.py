@@ -7,10 +7,10 @@ import json
 from dnsrig.analysis import calibration
 from dnsrig.analysis.calibration import measured
 from dnsrig.analysis.cpu_shares import shares_of
-from dnsrig.analysis.metrics import all_metrics
-from dnsrig.analysis.metrics.latency import timeout_ms
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.certificate import VETH, Capacity, Floor, Noise
+from dnsrig.metrics import all_metrics
+from dnsrig.metrics.latency import timeout_ms
 from dnsrig.rundir import TrialSpec
 from dnsrig.servers import all_drivers, sources
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 import altair as alt
 import polars as pl
 
-from dnsrig.analysis.metrics.latency import timeout_ms
 from dnsrig.analysis.read import Run, Trial
+from dnsrig.metrics.latency import timeout_ms
 from dnsrig.report.charts import Drawing, _latency, _look, _split
 from dnsrig.rundir import Variant
 

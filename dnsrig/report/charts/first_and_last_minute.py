@@ -15,9 +15,9 @@ import altair as alt
 import polars as pl
 
 from dnsrig.analysis import minutes
-from dnsrig.analysis.metrics.latency import timeout_ms
 from dnsrig.analysis.minutes import Which
 from dnsrig.analysis.read import Run, Trial
+from dnsrig.metrics.latency import timeout_ms
 from dnsrig.report.charts import Drawing, _latency, _look, _split, _words
 from dnsrig.report.charts.slowest_percentile import grid
 from dnsrig.rundir import Variant

@@ -11,8 +11,8 @@ import altair as alt
 import polars as pl
 
 from dnsrig.analysis.latency import Interval
-from dnsrig.analysis.metrics.latency import timeout_ms
 from dnsrig.analysis.read import Run, Trial
+from dnsrig.metrics.latency import timeout_ms
 from dnsrig.report.charts import Drawing, _latency, _look
 
 TITLE = "When were queries slow, and how many of them?"

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from dnsrig.analysis.metrics.ixfr_stream import ixfr_whole_percent
 from dnsrig.analysis.published import figures, s3, s4
 from dnsrig.analysis.read import Run, Trial
+from dnsrig.metrics.ixfr_stream import ixfr_whole_percent
 from dnsrig.report.charts import MAIN, _split
 from dnsrig.report.charts._by_axis import TIMEOUT, MetricByAxis, Reference
 from dnsrig.rundir import TrialSpec

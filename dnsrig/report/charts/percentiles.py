@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import altair as alt
 import polars as pl
 
-from dnsrig.analysis.metrics.fan_out import is_fan_out, spread
 from dnsrig.analysis.read import Run, Trial
+from dnsrig.metrics.fan_out import is_fan_out, spread
 from dnsrig.report.charts import Chart, Drawing, _look, _split
 from dnsrig.rundir import Finding, TrialSpec, Variant
 

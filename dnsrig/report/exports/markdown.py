@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from dnsrig import traps
-from dnsrig.analysis.metrics import Metric
 from dnsrig.analysis.read import Run
 from dnsrig.analysis.summary import VariantRow, main_metric, metric_tables
+from dnsrig.metrics import Metric
 from dnsrig.report import figures, wording
 from dnsrig.report.comparison import better
 from dnsrig.report.gather import gather

@@ -9,9 +9,9 @@ from typing import Any
 from dnsrig.analysis import statistics
 from dnsrig.analysis.change_points import PERMUTATIONS, SEED
 from dnsrig.analysis.history import Change, History, Point, Series, Value
-from dnsrig.analysis.metrics import Metric
 from dnsrig.analysis.read import Run
 from dnsrig.analysis.statistics import Interval
+from dnsrig.metrics import Metric
 
 SCHEMA_VERSION = 1
 """Of the JSON; raised by one whenever a reader of the old would misread the new."""

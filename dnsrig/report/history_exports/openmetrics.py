@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from dnsrig.analysis.history import History, Point, Series
-from dnsrig.analysis.metrics import Metric
+from dnsrig.metrics import Metric
 from dnsrig.report.history_exports import median
 
 
