@@ -23,9 +23,9 @@ from functools import cache
 from types import ModuleType
 
 from dnsrig import discovery
-from dnsrig.analysis.failures import RAISED
-from dnsrig.analysis.read import Trial
 from dnsrig.rundir import Check, Scalar
+from dnsrig.runs.failures import RAISED
+from dnsrig.runs.trial import Trial
 from dnsrig.text import digits
 
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from dnsrig.analysis import transfers
-from dnsrig.analysis.read import Trial
 from dnsrig.checks import Seen, cannot_tell
+from dnsrig.runs import transfers
+from dnsrig.runs.trial import Trial
 
 TITLE = "transfers answered as requested"
 UNIT = "% of completed transfers"

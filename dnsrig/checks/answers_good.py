@@ -5,8 +5,8 @@ A server that refuses is fast. 1 % may fail; with more, the latency would be the
 
 from __future__ import annotations
 
-from dnsrig.analysis.read import Trial
 from dnsrig.checks import Seen, cannot_tell
+from dnsrig.runs.trial import Trial
 
 TITLE = "answers with NOERROR or NXDOMAIN"
 UNIT = "% of the answers"

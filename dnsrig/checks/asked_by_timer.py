@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from dnsrig.analysis import sockets
-from dnsrig.analysis.read import Trial
 from dnsrig.checks import Seen, cannot_tell
+from dnsrig.runs import sockets
+from dnsrig.runs.trial import Trial
 
 TITLE = "questions to the primary by the refresh timer"
 UNIT = "for each served change"

@@ -6,8 +6,8 @@ Whether IXFR is answered by IXFR is the question of such an experiment, and its 
 
 from __future__ import annotations
 
-from dnsrig.analysis.read import Trial
 from dnsrig.checks import Seen, cannot_tell
+from dnsrig.runs.trial import Trial
 
 TITLE = "AXFRs answered by AXFR"
 UNIT = "% of completed AXFRs"

@@ -8,8 +8,8 @@ packets for ten answers that cannot be in the cache.
 
 from __future__ import annotations
 
-from dnsrig.analysis.read import Trial
 from dnsrig.checks import Seen, cannot_tell
+from dnsrig.runs.trial import Trial
 
 TITLE = "packets to the authority for each answer"
 WARM_MOST = 0.05

@@ -7,9 +7,9 @@ its CPUs. The check does not count the start and the last timeouts, but queries 
 
 from __future__ import annotations
 
-from dnsrig.analysis.during import work_percent, work_series
-from dnsrig.analysis.read import Trial
 from dnsrig.checks import Seen, cannot_tell
+from dnsrig.runs.during import work_percent, work_series
+from dnsrig.runs.trial import Trial
 
 TITLE = "time in which the server was busy at rates that failed"
 UNIT = "%"

@@ -7,9 +7,9 @@ record.
 
 from __future__ import annotations
 
-from dnsrig.analysis import replication
-from dnsrig.analysis.read import Trial
 from dnsrig.checks import Seen, cannot_tell
+from dnsrig.runs import replication
+from dnsrig.runs.trial import Trial
 
 TITLE = "bytes between the sites"
 UNIT = "for each record that arrived"

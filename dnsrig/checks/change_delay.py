@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import statistics
 
-from dnsrig.analysis import changes
-from dnsrig.analysis.read import Trial
 from dnsrig.checks import Seen, cannot_tell
+from dnsrig.runs import changes
+from dnsrig.runs.trial import Trial
 
 TITLE = "delay of served changes"
 UNIT = "ms"

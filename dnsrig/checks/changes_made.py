@@ -6,9 +6,9 @@ accepted: then the measurement is still one "while zones change at this rate".
 
 from __future__ import annotations
 
-from dnsrig.analysis import changes
-from dnsrig.analysis.read import Trial
 from dnsrig.checks import Seen, cannot_tell
+from dnsrig.runs import changes
+from dnsrig.runs.trial import Trial
 
 TITLE = "changes accepted by the primary"
 UNIT = "% of changes due"

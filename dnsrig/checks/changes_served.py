@@ -10,9 +10,9 @@ almost none was at rest, so at least 10 % must be served, and at least three cha
 
 from __future__ import annotations
 
-from dnsrig.analysis import changes
-from dnsrig.analysis.read import Trial
 from dnsrig.checks import Seen, cannot_tell
+from dnsrig.runs import changes
+from dnsrig.runs.trial import Trial
 
 TITLE = "changes served by the server under test"
 UNIT = "% of accepted changes"

@@ -7,9 +7,9 @@ what this side sends.
 
 from __future__ import annotations
 
-from dnsrig.analysis import sockets
-from dnsrig.analysis.read import Trial
 from dnsrig.checks import Seen, cannot_tell
+from dnsrig.runs import sockets
+from dnsrig.runs.trial import Trial
 
 TITLE = "congestion control of the sender"
 

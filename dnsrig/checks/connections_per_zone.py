@@ -7,10 +7,10 @@ tried again needs another connection. Reused connections that the other side clo
 
 from __future__ import annotations
 
-from dnsrig.analysis.models import secondaries
-from dnsrig.analysis.read import Trial
 from dnsrig.checks import Seen, cannot_tell
+from dnsrig.prediction import secondaries
 from dnsrig.rundir import TrialSpec
+from dnsrig.runs.trial import Trial
 
 TITLE = "connections for each zone that arrived"
 ONE_LEAST = 0.9

@@ -4,8 +4,8 @@ from it.
 
 from __future__ import annotations
 
-from dnsrig.analysis.read import Trial
 from dnsrig.checks import Seen, cannot_tell
+from dnsrig.runs.trial import Trial
 
 TITLE = "zones in the database"
 UNIT = "%"

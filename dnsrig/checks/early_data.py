@@ -7,9 +7,9 @@ again. In both cases they are as slow as clients without early data.
 
 from __future__ import annotations
 
-from dnsrig.analysis.handshakes import FEWEST
-from dnsrig.analysis.read import Trial
 from dnsrig.checks import Seen, cannot_tell
+from dnsrig.runs.handshakes import FEWEST
+from dnsrig.runs.trial import Trial
 
 TITLE = "queries that the server accepted as early data"
 UNIT = "% of resumed sessions"

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import polars as pl
 
-from dnsrig.analysis import upstream
-from dnsrig.analysis.read import Trial
-from dnsrig.analysis.row_files.world import QUERIES
 from dnsrig.checks import Seen, cannot_tell
+from dnsrig.runs import upstream
+from dnsrig.runs.row_files.world import QUERIES
+from dnsrig.runs.trial import Trial
 
 TITLE = "queries to servers of faulty zones"
 

@@ -6,9 +6,9 @@ that. In a simulated Internet 10 % of the zones have a wildcard, so some answers
 
 from __future__ import annotations
 
-from dnsrig.analysis import flood
-from dnsrig.analysis.read import Trial
 from dnsrig.checks import Seen, cannot_tell
+from dnsrig.runs import flood
+from dnsrig.runs.trial import Trial
 
 TITLE = "queries of the flood sent"
 UNIT = "% of queries due"

@@ -4,9 +4,9 @@ transfer a generation that the primary does not have.
 
 from __future__ import annotations
 
-from dnsrig.analysis.generations import INSTRUMENT
-from dnsrig.analysis.read import Trial
 from dnsrig.checks import Seen, cannot_tell
+from dnsrig.runs.generations import INSTRUMENT
+from dnsrig.runs.trial import Trial
 
 TITLE = "generations published by the primary"
 UNIT = "% of generations"

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from dnsrig.analysis.read import Trial
 from dnsrig.checks import Seen, cannot_tell
+from dnsrig.runs.trial import Trial
 
 TITLE = "bytes of the change"
 UNIT = "% of the bytes of the whole zones"

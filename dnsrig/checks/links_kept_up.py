@@ -17,11 +17,11 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from dnsrig.analysis.during import Stretch, growth_in_each
-from dnsrig.analysis.read import Trial
 from dnsrig.checks import Seen, cannot_tell
 from dnsrig.metrics.link import ETHERNET_BYTES, rows_during
 from dnsrig.rundir import OBSERVER, LinkSpec, PathSpec, Phase
+from dnsrig.runs.during import Stretch, growth_in_each
+from dnsrig.runs.trial import Trial
 
 TITLE = "load of the resolver's links"
 UNIT = "% of the rate"

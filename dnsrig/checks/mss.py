@@ -8,9 +8,9 @@ most, and the check cannot decide.
 
 from __future__ import annotations
 
-from dnsrig.analysis import sockets
-from dnsrig.analysis.read import Trial
 from dnsrig.checks import Seen, cannot_tell
+from dnsrig.runs import sockets
+from dnsrig.runs.trial import Trial
 
 TITLE = "largest segment of the sender"
 UNIT = "bytes"

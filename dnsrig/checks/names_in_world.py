@@ -8,9 +8,9 @@ upstream queries would belong to different traffic.
 
 from __future__ import annotations
 
-from dnsrig.analysis.read import Trial
-from dnsrig.analysis.row_files.world import NOT_IN_WORLD
 from dnsrig.checks import Seen, cannot_tell
+from dnsrig.runs.row_files.world import NOT_IN_WORLD
+from dnsrig.runs.trial import Trial
 from dnsrig.text import visible
 
 TITLE = "queries for names that the world does not have"

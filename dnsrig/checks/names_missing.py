@@ -5,8 +5,8 @@ A difference of 2 % of the answers is allowed: names are random, and names of qu
 
 from __future__ import annotations
 
-from dnsrig.analysis.read import Trial
 from dnsrig.checks import Seen, cannot_tell
+from dnsrig.runs.trial import Trial
 
 TITLE = "answers that deny the name"
 UNIT = "% of the answers"

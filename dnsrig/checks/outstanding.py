@@ -5,9 +5,9 @@ With ``pipelined`` at least two: if there is never more than one on a connection
 
 from __future__ import annotations
 
-from dnsrig.analysis import transfers
-from dnsrig.analysis.read import Trial
 from dnsrig.checks import Seen, cannot_tell
+from dnsrig.runs import transfers
+from dnsrig.runs.trial import Trial
 
 TITLE = "transfers outstanding at once"
 LEAST = 2.0

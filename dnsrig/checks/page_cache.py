@@ -7,8 +7,8 @@ kernel may drop pages if it lacks memory.
 
 from __future__ import annotations
 
-from dnsrig.analysis.read import Trial
 from dnsrig.checks import Seen, cannot_tell
+from dnsrig.runs.trial import Trial
 
 TITLE = "files in the page cache at the start"
 UNIT = "% of their pages"

@@ -4,8 +4,8 @@
 
 from __future__ import annotations
 
-from dnsrig.analysis.read import Trial
 from dnsrig.checks import Seen, cannot_tell
+from dnsrig.runs.trial import Trial
 from dnsrig.text import digits
 
 TITLE = "emulated links as requested"

@@ -4,8 +4,8 @@ primaries.
 
 from __future__ import annotations
 
-from dnsrig.analysis.read import Trial
 from dnsrig.checks import Seen, cannot_tell
+from dnsrig.runs.trial import Trial
 
 TITLE = "bytes from the primary that sent least"
 UNIT = "% of an even share"

@@ -7,8 +7,8 @@ transferred. Configured zones are counted in the server's configuration, or in i
 
 from __future__ import annotations
 
-from dnsrig.analysis.read import Trial
 from dnsrig.checks import Seen, cannot_tell
+from dnsrig.runs.trial import Trial
 
 TITLE = "zones provisioned by the catalog"
 UNIT = "% of served zones"

@@ -8,8 +8,8 @@ queue drops queries later, this is the server's result.
 
 from __future__ import annotations
 
-from dnsrig.analysis.read import Trial
 from dnsrig.checks import Seen, cannot_tell
+from dnsrig.runs.trial import Trial
 
 TITLE = "packets that the server under test received from clients"
 UNIT = "% of the queries sent"

@@ -8,8 +8,8 @@ reads a resolver's counters do not count.
 
 from __future__ import annotations
 
-from dnsrig.analysis.read import Trial
 from dnsrig.checks import Seen, cannot_tell
+from dnsrig.runs.trial import Trial
 
 TITLE = "connections accepted by the server under test"
 

@@ -4,8 +4,8 @@ stream nearly all queries must be sent, or the server does not get the clients' 
 
 from __future__ import annotations
 
-from dnsrig.analysis.read import Trial
 from dnsrig.checks import Seen, cannot_tell
+from dnsrig.runs.trial import Trial
 
 TITLE = "queries sent"
 UNIT = "% of queries due"

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dnsrig.analysis.read import Trial
 from dnsrig.checks import Seen, cannot_tell
+from dnsrig.runs.trial import Trial
 
 TITLE = "DNSSEC level"
 NOERROR, SERVFAIL = 0, 2

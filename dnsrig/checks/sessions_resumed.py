@@ -8,10 +8,10 @@ with itself.
 
 from __future__ import annotations
 
-from dnsrig.analysis.handshakes import FEWEST, handshakes_of
-from dnsrig.analysis.load_result import ClassConnections
-from dnsrig.analysis.read import Trial
 from dnsrig.checks import Seen, cannot_tell
+from dnsrig.runs.handshakes import FEWEST, handshakes_of
+from dnsrig.runs.load_result import ClassConnections
+from dnsrig.runs.trial import Trial
 
 TITLE = "TLS sessions resumed"
 UNIT = "% of handshakes that could resume"

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 
-from dnsrig.analysis.read import Trial
 from dnsrig.checks import Seen, cannot_tell
 from dnsrig.rundir import Scalar
+from dnsrig.runs.trial import Trial
 
 TITLE = "settings effective on the server under test"
 UNIT = "% of reported settings"

@@ -4,9 +4,9 @@ except for the message id. A capture shows this, except for encrypted queries.
 
 from __future__ import annotations
 
-from dnsrig.analysis.read import Trial
 from dnsrig.checks import Seen, cannot_tell
 from dnsrig.metrics.replay import arrival
+from dnsrig.runs.trial import Trial
 
 TITLE = "queries that arrived unchanged"
 UNIT = "% of the stream's queries"

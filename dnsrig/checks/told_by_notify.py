@@ -8,8 +8,8 @@ enough.
 
 from __future__ import annotations
 
-from dnsrig.analysis.read import Trial
 from dnsrig.checks import Seen, cannot_tell
+from dnsrig.runs.trial import Trial
 
 TITLE = "changes announced by NOTIFY"
 UNIT = "%"

@@ -7,8 +7,8 @@ closed it (TIME_WAIT). If a host keeps fewer (`tcp_max_tw_buckets`), only the la
 
 from __future__ import annotations
 
-from dnsrig.analysis.read import Trial
 from dnsrig.checks import Seen, cannot_tell
+from dnsrig.runs.trial import Trial
 
 TITLE = "connections to the port of the transport"
 UNIT = "%"

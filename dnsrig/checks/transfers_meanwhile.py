@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from dnsrig.analysis.read import Trial
 from dnsrig.checks import Seen, cannot_tell
+from dnsrig.runs.trial import Trial
 
 TITLE = "time with zone transfers during the load"
 UNIT = "% of the samples"

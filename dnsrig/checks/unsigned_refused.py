@@ -6,8 +6,8 @@ signature.
 
 from __future__ import annotations
 
-from dnsrig.analysis.read import Trial
 from dnsrig.checks import Seen, cannot_tell
+from dnsrig.runs.trial import Trial
 
 TITLE = "unsigned transfer"
 

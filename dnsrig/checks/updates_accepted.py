@@ -4,8 +4,8 @@ trial waits for each.
 
 from __future__ import annotations
 
-from dnsrig.analysis.read import Trial
 from dnsrig.checks import Seen, cannot_tell
+from dnsrig.runs.trial import Trial
 
 TITLE = "updates accepted by the primary"
 UNIT = "% of updates sent"

@@ -8,9 +8,9 @@ CPUs. If it is busy for 70 % of the time, a query waits for slightly more than t
 
 from __future__ import annotations
 
-from dnsrig.analysis.during import work_percent, work_series
-from dnsrig.analysis.read import Trial
 from dnsrig.checks import Seen, cannot_tell
+from dnsrig.runs.during import work_percent, work_series
+from dnsrig.runs.trial import Trial
 
 TITLE = "time in which the world was busy"
 UNIT = "%"

@@ -12,8 +12,8 @@ In the first case sign fewer zones, in the second give the world more memory.
 
 from __future__ import annotations
 
-from dnsrig.analysis.read import Trial
 from dnsrig.checks import Seen, cannot_tell
+from dnsrig.runs.trial import Trial
 
 TITLE = "signatures that the world made on request"
 UNIT = "%"

@@ -6,8 +6,8 @@ transfer. With fewer than eight bytes, the data did not come over these links in
 
 from __future__ import annotations
 
-from dnsrig.analysis.read import Trial
 from dnsrig.checks import Seen, cannot_tell
+from dnsrig.runs.trial import Trial
 
 TITLE = "bytes from the primaries"
 UNIT = "for each record that arrived"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from dnsrig.analysis.bisection.record import Search
-from dnsrig.analysis.bisection.search import Measure
-from dnsrig.analysis.bisection.state import State
-from dnsrig.analysis.read import Trial
 from dnsrig.cli import _bisect_text
 from dnsrig.cli._progress import LiveProgress, PlainProgress
+from dnsrig.comparison.bisection.record import Search
+from dnsrig.comparison.bisection.search import Measure
+from dnsrig.comparison.bisection.state import State
 from dnsrig.rundir import TrialSpec
+from dnsrig.runs.trial import Trial
 
 
 class Watch:

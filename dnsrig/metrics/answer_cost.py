@@ -3,9 +3,9 @@ the number of answered queries. A ramp has no such value, because it sends at ma
 
 from __future__ import annotations
 
-from dnsrig.analysis.costs import an_answer
-from dnsrig.analysis.read import Trial
 from dnsrig.metrics import metric
+from dnsrig.runs.costs import an_answer
+from dnsrig.runs.trial import Trial
 
 
 @metric(title="user CPU time per answer", unit="µs", better="lower", order=26)

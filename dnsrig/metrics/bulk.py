@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from dnsrig.analysis import sockets
-from dnsrig.analysis.read import Trial
 from dnsrig.metrics import metric
+from dnsrig.runs import sockets
+from dnsrig.runs.trial import Trial
 
 CLOSED_FROM_NS = 1_000_000_000
 """Time without a look after which no connection was open: ten times the distance between looks."""

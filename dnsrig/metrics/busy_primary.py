@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dnsrig.analysis.read import Trial
 from dnsrig.metrics import metric
 from dnsrig.metrics.transfer_load import per_second
+from dnsrig.runs.trial import Trial
 
 
 def _meanwhile(trial: Trial) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import statistics
 
-from dnsrig.analysis import generations
-from dnsrig.analysis.read import Trial
 from dnsrig.metrics import metric
+from dnsrig.runs import generations
+from dnsrig.runs.trial import Trial
 
 
 def _times_s(trial: Trial) -> list[float]:

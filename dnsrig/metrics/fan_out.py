@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from statistics import median
 
-from dnsrig.analysis import fan_out
-from dnsrig.analysis.read import Trial
 from dnsrig.metrics import metric
+from dnsrig.runs import fan_out
+from dnsrig.runs.trial import Trial
 
 
 def is_fan_out(trial: Trial) -> bool:

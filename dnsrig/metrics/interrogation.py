@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dnsrig.analysis.read import Trial
 from dnsrig.metrics import metric
+from dnsrig.runs.trial import Trial
 
 
 @metric(title="questions answered", unit="questions", better="neither", order=10)

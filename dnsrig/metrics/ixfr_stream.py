@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dnsrig.analysis.read import Trial
 from dnsrig.metrics import metric
+from dnsrig.runs.trial import Trial
 
 
 def transfers(trial: Trial, way: str) -> dict[str, Any]:

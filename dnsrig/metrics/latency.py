@@ -12,9 +12,9 @@ from collections.abc import Callable
 
 import polars as pl
 
-from dnsrig.analysis.load_result import Figures
-from dnsrig.analysis.read import Trial
 from dnsrig.metrics import metric
+from dnsrig.runs.load_result import Figures
+from dnsrig.runs.trial import Trial
 
 
 def timeout_ms(trial: Trial) -> float | None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from dnsrig.analysis.read import Trial
 from dnsrig.metrics import metric
 from dnsrig.rundir import LinkSpec
+from dnsrig.runs.trial import Trial
 
 ETHERNET_BYTES = 14
 """The header that a veth interface counts with each packet, and a TUN interface does not have."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dnsrig.analysis.read import Trial
 from dnsrig.metrics import metric
 from dnsrig.metrics.transfer import since_exec_s
+from dnsrig.runs.trial import Trial
 
 
 @metric(title="time to load all zones", unit="s", better="lower", order=10)

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import polars as pl
 
-from dnsrig.analysis import minutes
-from dnsrig.analysis.minutes import Which
-from dnsrig.analysis.read import Trial
-from dnsrig.analysis.row_files.statistics import STATISTICS
 from dnsrig.metrics import metric
 from dnsrig.metrics.latency import timeout_ms
 from dnsrig.rundir import OBSERVER
+from dnsrig.runs import minutes
+from dnsrig.runs.minutes import Which
+from dnsrig.runs.row_files.statistics import STATISTICS
+from dnsrig.runs.trial import Trial
 
 
 def _p99_ms(trial: Trial, which: Which) -> float | None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dnsrig.analysis.read import Trial, total
 from dnsrig.metrics import metric
+from dnsrig.runs.trial import Trial, total
 
 
 def _over_servers(trial: Trial, source: str, name: str, *roles: str) -> float | None:

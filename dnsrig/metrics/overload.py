@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dnsrig.analysis import flood
-from dnsrig.analysis.read import Trial
 from dnsrig.metrics import metric
+from dnsrig.runs import flood
+from dnsrig.runs.trial import Trial
 
 
 @metric(title="clients' queries answered during the flood", unit="%", better="higher", order=95)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from dnsrig.analysis.load_result import Figures
-from dnsrig.analysis.read import Trial
 from dnsrig.metrics import metric
+from dnsrig.runs.load_result import Figures
+from dnsrig.runs.trial import Trial
 
 
 class Arrival(BaseModel):

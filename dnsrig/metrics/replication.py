@@ -5,10 +5,10 @@ All times begin with the first exec at the far site.
 
 from __future__ import annotations
 
-from dnsrig.analysis import replication
-from dnsrig.analysis.read import Trial
 from dnsrig.metrics import metric
 from dnsrig.metrics.transfer import transfer_time_s
+from dnsrig.runs import replication
+from dnsrig.runs.trial import Trial
 
 
 def _is_of_sites(trial: Trial) -> bool:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dnsrig.analysis.read import Trial
-from dnsrig.analysis.row_files.statistics import STATISTICS
 from dnsrig.metrics import metric
+from dnsrig.runs.row_files.statistics import STATISTICS
+from dnsrig.runs.trial import Trial
 
 
 def growth(trial: Trial, counter: str) -> tuple[float, float] | None:

@@ -5,8 +5,8 @@ With several primaries, the primary's figures are sums.
 
 from __future__ import annotations
 
-from dnsrig.analysis.read import Trial, total
 from dnsrig.metrics import metric
+from dnsrig.runs.trial import Trial, total
 
 
 def _cpu_s(trial: Trial, role: str) -> float | None:

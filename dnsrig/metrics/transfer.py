@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dnsrig.analysis.read import Trial
 from dnsrig.metrics import metric, transfer_load
+from dnsrig.runs.trial import Trial
 
 
 def floor_ns(trial: Trial) -> int | None:

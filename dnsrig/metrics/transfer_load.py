@@ -7,8 +7,8 @@ limit has rates, too.
 
 from __future__ import annotations
 
-from dnsrig.analysis.read import Trial
 from dnsrig.metrics import metric
+from dnsrig.runs.trial import Trial
 
 
 def is_transfer_load(trial: Trial) -> bool:

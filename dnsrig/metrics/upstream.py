@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from dnsrig.analysis import upstream
-from dnsrig.analysis.read import Trial
 from dnsrig.metrics import metric
+from dnsrig.runs import upstream
+from dnsrig.runs.trial import Trial
 
 
 def _authorities(trial: Trial) -> list[str]:

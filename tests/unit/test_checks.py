@@ -14,8 +14,8 @@ import trial_data
 from trial_data import SECOND, clean_trial
 
 from dnsrig import checks
-from dnsrig.analysis.read import Trial
 from dnsrig.rundir import Check
+from dnsrig.runs.trial import Trial
 
 LONG_S = 10
 """How long `measure` lasts in these trials."""

@@ -12,8 +12,8 @@ import pytest
 import yaml  # Dask requires it
 from typer.main import get_command
 
-from dnsrig.analysis import thresholds
 from dnsrig.cli import _app
+from dnsrig.comparison import thresholds
 from dnsrig.experiment import model
 from dnsrig.metrics import all_metrics
 

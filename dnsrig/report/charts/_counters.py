@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from dnsrig.analysis.read import Trial
-from dnsrig.analysis.row_files.statistics import STATISTICS
+from dnsrig.runs.row_files.statistics import STATISTICS
+from dnsrig.runs.trial import Trial
 
 NOTHING = pl.DataFrame(schema={"time_s": pl.Float64, "value": pl.Float64})
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import altair as alt
 import polars as pl
 
-from dnsrig.analysis.read import Run, Trial
 from dnsrig.report.charts import Drawing, _counters, _look, _series, _split
 from dnsrig.rundir import Variant
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 
 TITLE = "Which resources did each variant use over time?"
 ORDER = 40

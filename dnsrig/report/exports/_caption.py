@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
-from dnsrig.analysis.read import Run
-from dnsrig.analysis.summary import measured_metrics, variant_table
+from dnsrig.comparison.summary import measured_metrics, variant_table
 from dnsrig.report import figures, wording
 from dnsrig.report.draw import Rendered
 from dnsrig.report.setting import setting
 from dnsrig.rundir import Outcome
+from dnsrig.runs.run import Run
 from dnsrig.text import visible
 
 MOST_VARIANTS = 8

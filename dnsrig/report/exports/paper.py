@@ -26,8 +26,7 @@ from typing import Any
 
 import tomli_w
 
-from dnsrig.analysis.read import Run
-from dnsrig.analysis.summary import summarise
+from dnsrig.comparison.summary import summarise
 from dnsrig.report import svg
 from dnsrig.report.comparison import run_as_json
 from dnsrig.report.draw import Rendered, draw_all
@@ -36,6 +35,7 @@ from dnsrig.report.figures import count as counted
 from dnsrig.report.latex import latex
 from dnsrig.report.markdown import code, table, text
 from dnsrig.report.setting import setting
+from dnsrig.runs.run import Run
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """What makes a cell a formula when a spreadsheet opens the file."""

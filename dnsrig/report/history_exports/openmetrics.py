@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from dnsrig.analysis.history import History, Point, Series
+from dnsrig.comparison.history import History, Point, Series
 from dnsrig.metrics import Metric
 from dnsrig.report.history_exports import median
 
