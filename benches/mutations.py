@@ -43,13 +43,13 @@ class Place:
 
 PLACES = [
     Place(
-        "dnsrig/analysis/statistics.py",
+        "dnsrig/stats/statistics.py",
         "(self.percent < 100) == (self.better",
         "(self.percent > 100) == (self.better",
         "tests/unit/test_statistics.py tests/unit/test_compare.py",
     ),
     Place(
-        "dnsrig/analysis/run_differences.py",
+        "dnsrig/comparison/run_differences.py",
         '("dataset.key", "next_dataset.key",',
         '("links", "dataset.key", "next_dataset.key",',
         "tests/unit/test_run_differences.py",

@@ -724,7 +724,7 @@ class TrialRecord(Record):
     they are."""
     metrics: dict[str, float | None] = Field(default_factory=dict)
     """Of earlier versions, which computed them when the trial ended. Now they are derived
-    (`dnsrig.analysis.read.Trial.value`), and what stands here counts only where that yields nothing any more."""
+    (`dnsrig.runs.trial.Trial.value`), and what stands here counts only where that yields nothing any more."""
 
     @model_validator(mode="before")
     @classmethod

@@ -19,14 +19,14 @@ import manual
 
 import dnsrig
 from dnsrig import confinement, datasets, paths, procedures, streams
-from dnsrig.analysis.checks import all_checks
-from dnsrig.analysis.metrics import all_metrics
+from dnsrig.checks import all_checks
 from dnsrig.cli import _app
 from dnsrig.cli._exits import EVERY, STATUS
 from dnsrig.cli._former import FORMER
 from dnsrig.cli.engine import SUBCOMMANDS
 from dnsrig.experiment import estimate, model, plan
 from dnsrig.lab import rtts, sites
+from dnsrig.metrics import all_metrics
 from dnsrig.procedures import _checks, all_procedures
 from dnsrig.rundir import Level, Resolving
 from dnsrig.servers import all_drivers, feature_table

@@ -26,8 +26,8 @@ import synthetic
 import transfer_data
 
 from dnsrig import checksums
-from dnsrig.analysis.read import Trial
 from dnsrig.rundir import TrialRecord, read_json, write_json
+from dnsrig.runs.trial import Trial
 
 OF_RUN = ("bisect.json", "notes.json", "findings.json", "summary.parquet", "report.html", ".lock", "export")
 ALONE = ("manifest.json", "trials", "trials/v00")

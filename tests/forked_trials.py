@@ -23,7 +23,7 @@ from typing import Any
 
 from dnsrig import discovery
 
-PACKAGES = ("analysis.checks", "analysis.metrics", "cli", "procedures", "servers")
+PACKAGES = ("checks", "metrics", "cli", "procedures", "servers")
 ENDING_LIMIT_S = 20.0
 
 

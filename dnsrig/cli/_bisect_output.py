@@ -6,14 +6,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from dnsrig.analysis.bisection.record import Search
-from dnsrig.analysis.bisection.search import Answer, Measure
-from dnsrig.analysis.bisection.state import GOOD, State
-from dnsrig.analysis.read import Trial
 from dnsrig.cli._progress import LiveProgress, PlainProgress
+from dnsrig.comparison.bisection.record import Search
+from dnsrig.comparison.bisection.search import Answer, Measure
+from dnsrig.comparison.bisection.state import GOOD, State
 from dnsrig.report.bisection import asked, percent
 from dnsrig.report.fitting import FittingTable
 from dnsrig.rundir import TrialSpec
+from dnsrig.runs.trial import Trial
 from dnsrig.text import visible
 
 ROUNDS_OF_ENDS = 6

@@ -15,9 +15,9 @@ from dnsrig.errors import UsageError
 from dnsrig.text import visible
 
 if TYPE_CHECKING:
-    from dnsrig.analysis.bisection.criterion import Criterion
-    from dnsrig.analysis.bisection.record import Candidate, Search
-    from dnsrig.analysis.bisection.state import Limits
+    from dnsrig.comparison.bisection.criterion import Criterion
+    from dnsrig.comparison.bisection.record import Candidate, Search
+    from dnsrig.comparison.bisection.state import Limits
     from dnsrig.experiment.preparation import Request
 
 STATUS = {"commit": 0, "range": EXIT_INCOMPLETE, "undecided": EXIT_UNDECIDED, "no-difference": EXIT_NO_DIFFERENCE}
@@ -143,8 +143,8 @@ def _check_alone(context: typer.Context, resume: Path) -> None:
 
 
 def _criterion(text: str) -> Criterion:
-    from dnsrig.analysis.bisection import criterion
-    from dnsrig.analysis.compare import metric_name
+    from dnsrig.comparison.bisection import criterion
+    from dnsrig.comparison.compare import metric_name
 
     wanted = criterion.parse(text)
     return wanted.of(metric_name(wanted.metric, []))
@@ -153,7 +153,7 @@ def _criterion(text: str) -> Criterion:
 def _limits(error: float, max_rounds: int) -> Limits:
     from pydantic import ValidationError
 
-    from dnsrig.analysis.bisection.state import Limits
+    from dnsrig.comparison.bisection.state import Limits
 
     try:
         return Limits.model_validate({"error": error, "rounds": max_rounds})
@@ -165,7 +165,7 @@ def _limits(error: float, max_rounds: int) -> Limits:
 
 def _search(request: Request, found: list[Candidate], wanted: Criterion, limits: Limits, axis: str | None) -> Search:
     """The search to start. Raises UsageError for bad input that can be found without measuring."""
-    from dnsrig.analysis.bisection.record import Search
+    from dnsrig.comparison.bisection.record import Search
     from dnsrig.experiment import plan, preparation
     from dnsrig.experiment.bisection import candidates
 

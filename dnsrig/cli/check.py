@@ -94,8 +94,8 @@ def _machines(machines: str, as_json: bool) -> int:
 
 def _differences(machines: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, str]]:
     """Condition -> machine -> value, where machines differ, without conditions that change at every boot."""
-    from dnsrig.analysis.run_differences import CHANGING
     from dnsrig.certificate import CITED
+    from dnsrig.comparison.run_differences import CHANGING
     from dnsrig.report import conditions
 
     lasting = {name: {k: v for k, v in seen.items() if k not in (*CHANGING, CITED)} for name, seen in machines.items()}

@@ -17,9 +17,7 @@ from typing import Any
 
 import polars as pl
 
-from dnsrig import cached, checksums, datasets, files, interruption, paths
-from dnsrig.analysis import checks, failures
-from dnsrig.analysis.read import Trial
+from dnsrig import cached, checks, checksums, datasets, files, interruption, paths
 from dnsrig.errors import DnsrigError
 from dnsrig.experiment import needed
 from dnsrig.experiment.elsewhere import gathered, remote
@@ -33,6 +31,8 @@ from dnsrig.procedures.context import Result, TrialContext, faults
 from dnsrig.procedures.context.phases import Report
 from dnsrig.procedures.context.workspace import ServerFailed
 from dnsrig.rundir import OBSERVER, LogDrilldown, PathSpec, TrialRecord, TrialSpec, write_json
+from dnsrig.runs import failures
+from dnsrig.runs.trial import Trial
 from dnsrig.servers import driver
 
 COMPRESS_FROM_BYTES = 1 << 20

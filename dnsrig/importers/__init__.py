@@ -24,9 +24,9 @@ from types import ModuleType
 from typing import Any, Literal, NamedTuple
 
 from dnsrig import discovery, foreign
-from dnsrig.analysis.load_result import Figures
 from dnsrig.errors import UsageError
 from dnsrig.rundir import ClockBasis, Scalar
+from dnsrig.runs.load_result import Figures
 
 S, MS, US = 1_000_000_000, 1_000_000, 1_000
 """In ns."""

@@ -21,11 +21,7 @@ from hdrh.histogram import HdrHistogram
 
 import dnsrig
 from dnsrig import checksums, foreign
-from dnsrig.analysis.compare import RESULT
-from dnsrig.analysis.latency import Histogram, Latency
-from dnsrig.analysis.load_result import Figures
-from dnsrig.analysis.read import Trial
-from dnsrig.analysis.row_files import load
+from dnsrig.comparison.compare import RESULT
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.importers import LONGEST_NS, TAGS, Asked, Counted, Result, S, importer
 from dnsrig.rundir import (
@@ -47,6 +43,10 @@ from dnsrig.rundir import (
     trial_dir,
     write_json,
 )
+from dnsrig.runs.latency import Histogram, Latency
+from dnsrig.runs.load_result import Figures
+from dnsrig.runs.row_files import load
+from dnsrig.runs.trial import Trial
 
 EXPERIMENT = PROCEDURE = "imported"
 AXIS = RESULT
@@ -350,7 +350,7 @@ def _intervals(result: Result) -> pl.DataFrame:
 
 
 def _summary(path: Path, result: Result, end_ns: int) -> dict[str, Any]:
-    """As `dnsrig.analysis.load_result` reads it."""
+    """As `dnsrig.runs.load_result` reads it."""
     known = {
         "model": result.model,
         "end_ns": end_ns,

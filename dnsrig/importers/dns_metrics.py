@@ -18,7 +18,6 @@ from dataclasses import replace
 from typing import Any
 
 from dnsrig import foreign
-from dnsrig.analysis.load_result import Figures
 from dnsrig.importers import (
     MS,
     Asked,
@@ -34,6 +33,7 @@ from dnsrig.importers import (
     unanswered,
 )
 from dnsrig.rundir import DNSRIG_LOAD, ClockBasis
+from dnsrig.runs.load_result import Figures
 
 FILES = "JSON lines of any tool that writes the format"
 KNOWN: dict[str, ClockBasis] = {"kxdpgun": "sending", "shotgun": "sending", "dnsperf": "sending", "dnsrig": "due"}

@@ -2,7 +2,7 @@
 
 Source: `HistogramLogReader.java` of HdrHistogram: comments ``#[StartTime: s …]`` and ``#[BaseTime: s …]``, a legend in
 quotes, then ``[Tag=t,]start,length,max,payload``, times in seconds. Neither the unit of values nor when the clock
-started is in it. The tags that `dnsrig load` writes say it (`dnsrig.analysis.latency`); of other logs the user must.
+started is in it. The tags that `dnsrig load` writes say it (`dnsrig.runs.latency`); of other logs the user must.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator
 from hdrh.histogram import HdrHistogram
 
 from dnsrig import foreign
-from dnsrig.analysis import latency
 from dnsrig.importers import (
     LONGEST_NS,
     LONGEST_QUOTED,
@@ -31,10 +30,11 @@ from dnsrig.importers import (
     seconds,
 )
 from dnsrig.rundir import DNSRIG_LOAD
+from dnsrig.runs import latency
 
 FILES = "an HdrHistogram interval log; of another program than dnsrig with `--counted-from` and `--unit`"
 OURS = ("due", "sent", "lower", "sent-lower", "lag", "handshake")
-"""Tags (`dnsrig.analysis.latency`)."""
+"""Tags (`dnsrig.runs.latency`)."""
 _TIME = re.compile(r"#\[(StartTime|BaseTime): ([\d.]+)")
 Line = tuple[int, str, float, float, str]
 """Number, tag, start and length in seconds, payload."""

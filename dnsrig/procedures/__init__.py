@@ -14,7 +14,7 @@ A procedure is a module of this folder, or of another package (`dnsrig.discovery
   they are where there is an emulated path and no replay,
 - ``WITHOUT_ANSWERS`` (False by default): whether it can measure a server that answers no queries,
 - ``expected_s(options)`` (0 by default): how long it measures whatever the dataset, for an estimate of the time,
-- ``checks(spec) -> [name]``: its manipulation checks (`dnsrig.analysis.checks`): what must be seen on the hosts while
+- ``checks(spec) -> [name]``: its manipulation checks (`dnsrig.checks`): what must be seen on the hosts while
   it measures, for the variant to be what its name says; those that apply to every procedure are in `_checks`,
 - ``check(spec)`` (nothing by default): raises ``UsageError`` on what cannot be measured so,
 - ``hosts(options) -> {name: HostRole}``: the hosts it needs, the server under test among them. One more, `observer`,

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from dnsrig import paths
-from dnsrig.analysis.load_result import LoadResult
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.procedures import HostRole
 from dnsrig.procedures.context import TrialContext
 from dnsrig.procedures.instrument import Instrument
 from dnsrig.rundir import Scalar, TrialSpec
+from dnsrig.runs.load_result import LoadResult
 
 OPTIONS: dict[str, Scalar] = {"generators": 0}
 MOST = 64

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dnsrig.analysis import lag
-from dnsrig.analysis.load_result import LoadResult
 from dnsrig.lab.links.expectation import TAIL_SLACK_MS
 from dnsrig.rundir import PathSpec
+from dnsrig.runs import lag
+from dnsrig.runs.load_result import LoadResult
 from dnsrig.text import digits
 
 BUSY_SHARE_MAX = 0.98

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dnsrig.analysis.load_result import LoadResult
 from dnsrig.errors import UsageError
 from dnsrig.procedures import _asking, _kept_up, _ramp, _twin
 from dnsrig.procedures.context import TrialContext
+from dnsrig.runs.load_result import LoadResult
 
 OPTIONS: dict[str, int | float | str | bool] = {"of_capacity": 0.0}
 FIRST, LEAST = 1 / 16, 1 / 256

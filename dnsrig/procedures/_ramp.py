@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from dnsrig.analysis.load_result import LoadResult
 from dnsrig.errors import UsageError
 from dnsrig.procedures import _kept_up, _twin
 from dnsrig.procedures.context import TrialContext
+from dnsrig.runs.load_result import LoadResult
 from dnsrig.text import digits
 
 SHARES = (0.25, 0.5, 1.0)

@@ -12,13 +12,13 @@ from functools import partial
 from pathlib import Path
 
 from dnsrig import datasets
-from dnsrig.analysis.load_result import LoadResult
 from dnsrig.errors import UsageError
 from dnsrig.procedures import HostRole, _asking, _generators, _kept_up, _level, _transfer_options, _transfer_result
 from dnsrig.procedures._generators import Led
 from dnsrig.procedures.context import Result, TrialContext, placing
 from dnsrig.procedures.instrument import Overdue
 from dnsrig.rundir import HostDuties, TrialSpec
+from dnsrig.runs.load_result import LoadResult
 from dnsrig.servers import driver
 from dnsrig.servers.driver import Changes
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from dnsrig.analysis.row_files.statistics import STATISTICS
 from dnsrig.lab import host
 from dnsrig.procedures import _level
 from dnsrig.procedures.context import TrialContext
+from dnsrig.runs.row_files.statistics import STATISTICS
 from dnsrig.servers.counters import Channel, Counters
 from dnsrig.servers.driver import Placement
 

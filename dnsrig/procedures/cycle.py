@@ -22,12 +22,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from dnsrig import datasets
-from dnsrig.analysis.generations import INSTRUMENT
 from dnsrig.datasets import tld
 from dnsrig.errors import UsageError
 from dnsrig.procedures import HostRole, _generations, transfer
 from dnsrig.procedures.context import PROBE_GRACE_S, Result, TrialContext
 from dnsrig.rundir import Scalar, TrialSpec
+from dnsrig.runs.generations import INSTRUMENT
 from dnsrig.text import digits
 
 DESCRIPTION = "a zone that is generated periodically: whether a far secondary has each generation before the next"

@@ -21,13 +21,13 @@ from typing import Any
 
 import polars as pl
 
-from dnsrig.analysis.fan_out import Spread, spread
-from dnsrig.analysis.row_files.transfer import TRANSFERS
 from dnsrig.errors import UsageError
 from dnsrig.procedures import HostRole, _kept_up, _transfer_options
 from dnsrig.procedures.context import Result, TrialContext, placing
 from dnsrig.procedures.instrument import Instrument, Overdue
 from dnsrig.rundir import TrialSpec
+from dnsrig.runs.fan_out import Spread, spread
+from dnsrig.runs.row_files.transfer import TRANSFERS
 
 DESCRIPTION = "time from the first NOTIFY of a change until the last of many secondaries has it"
 MAIN_METRIC = "last_done_s"

@@ -18,12 +18,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dnsrig.analysis.load_result import LoadResult
 from dnsrig.datasets import world
 from dnsrig.errors import UsageError
 from dnsrig.procedures import HostRole, _asking, _of_capacity, _serving, _statistics, replay
 from dnsrig.procedures.context import Result, TrialContext
 from dnsrig.rundir import HostDuties, TrialSpec
+from dnsrig.runs.load_result import LoadResult
 
 DESCRIPTION = "a replayed stream during and after a flood of queries for names that do not exist or are broken"
 MAIN_METRIC = "goodput_percent"

@@ -44,7 +44,6 @@ from pathlib import Path
 from typing import Any
 
 from dnsrig import ranges, streams
-from dnsrig.analysis.load_result import LoadResult
 from dnsrig.datasets import world
 from dnsrig.errors import UsageError
 from dnsrig.lab import addresses
@@ -64,6 +63,7 @@ from dnsrig.procedures._generators import Led
 from dnsrig.procedures.context import Result, TrialContext
 from dnsrig.procedures.instrument import Instrument
 from dnsrig.rundir import HostDuties, Scalar, TrialSpec
+from dnsrig.runs.load_result import LoadResult
 from dnsrig.servers import driver
 
 DESCRIPTION = "a stream of clients' queries at its own timing, each client from its own address: latency of each query"

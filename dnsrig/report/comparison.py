@@ -11,15 +11,15 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from dnsrig.analysis import significance, statistics
-from dnsrig.analysis.compare import MOST_NAMED, Line, TwoRuns, Verdict
-from dnsrig.analysis.metrics import Metric
-from dnsrig.analysis.run_differences import Difference
-from dnsrig.analysis.thresholds import Repeats
+from dnsrig.comparison.compare import MOST_NAMED, Line, TwoRuns, Verdict
+from dnsrig.comparison.run_differences import Difference
+from dnsrig.comparison.thresholds import Repeats
+from dnsrig.metrics import Metric
 from dnsrig.report import figures, wording
 from dnsrig.report.figures import visible
 from dnsrig.report.fitting import FittingTable
 from dnsrig.rundir import Manifest, Variant
+from dnsrig.stats import significance, statistics
 
 SCHEMA_VERSION = 2
 """Version of the JSON; raised by one whenever a reader of the old form would misread the new one."""

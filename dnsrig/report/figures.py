@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 
 from dnsrig import text as _text
-from dnsrig.analysis.statistics import Comparison, PercentSpread, Spread
 from dnsrig.rundir import Scalar
+from dnsrig.stats.statistics import Comparison, PercentSpread, Spread
 from dnsrig.text import digits
 
 SIGNIFICANT = 3

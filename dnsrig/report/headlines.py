@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from dnsrig.analysis.read import Run, Trial
-from dnsrig.analysis.summary import main_metric
+from dnsrig.comparison.summary import main_metric
 from dnsrig.report import figures, names
 from dnsrig.report.gather import TrapReport
 from dnsrig.rundir import Outcome, Variant
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 from dnsrig.traps import WEIGHTS, Weight
 
 MOST = 3

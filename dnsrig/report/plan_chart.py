@@ -12,9 +12,9 @@ import altair as alt
 import polars as pl
 
 from dnsrig import outputs
-from dnsrig.analysis.models.combine import Prediction, predict
-from dnsrig.analysis.models.round_trips import POLICIES
-from dnsrig.analysis.models.scenario import MOST, Scenario
+from dnsrig.prediction.combine import Prediction, predict
+from dnsrig.prediction.round_trips import POLICIES
+from dnsrig.prediction.scenario import MOST, Scenario
 from dnsrig.report import figures, svg
 from dnsrig.report.charts import _look
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dnsrig.analysis.metrics import Metric
-from dnsrig.analysis.read import Run
-from dnsrig.analysis.summary import VariantRow, main_metric, measured_metrics, variant_table
+from dnsrig.comparison.summary import VariantRow, main_metric, measured_metrics, variant_table
+from dnsrig.metrics import Metric
 from dnsrig.report import figures, wording
 from dnsrig.rundir import Scalar
+from dnsrig.runs.run import Run
 
 METRICS = {
     "zones_per_s": (

@@ -11,8 +11,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from dnsrig import traps
-from dnsrig.analysis.read import Run
-from dnsrig.analysis.summary import VariantRow, describe, main_metric, variant_table
+from dnsrig.comparison.summary import VariantRow, describe, main_metric, variant_table
 from dnsrig.report import calibrated, checks, elsewhere, figures, wording
 from dnsrig.report.figures import visible
 from dnsrig.report.first import First, in_words
@@ -20,6 +19,7 @@ from dnsrig.report.fitting import FittingTable
 from dnsrig.report.gather import Entry, TrapReport, gather
 from dnsrig.report.verdicts import Verdict
 from dnsrig.rundir import Finding
+from dnsrig.runs.run import Run
 
 MOST_CHECKS = 6
 """Checks that did not pass whose reasons are printed; the report has them all."""

@@ -12,14 +12,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from dnsrig.analysis import significance
-from dnsrig.analysis.ends import Ends
-from dnsrig.analysis.metrics import Metric
-from dnsrig.analysis.read import Run
-from dnsrig.analysis.statistics import Comparison
-from dnsrig.analysis.summary import VariantRow, comparisons_planned, main_metric, variant_table
+from dnsrig.comparison.summary import VariantRow, comparisons_planned, main_metric, variant_table
+from dnsrig.metrics import Metric
 from dnsrig.report import figures, names, wording
 from dnsrig.report.charts import _split
+from dnsrig.runs.run import Run
+from dnsrig.stats import significance
+from dnsrig.stats.ends import Ends
+from dnsrig.stats.statistics import Comparison
 
 MOST = 4
 """Sentences on the first screen; the table below has every comparison."""

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Literal
 
-from dnsrig.analysis import significance, statistics
-from dnsrig.analysis.metrics import Metric
-from dnsrig.analysis.read import Run, Trial
-from dnsrig.analysis.statistics import Comparison
-from dnsrig.analysis.summary import VariantRow, comparisons_planned, describe, main_metric, variant_row
+from dnsrig.comparison.summary import VariantRow, comparisons_planned, describe, main_metric, variant_row
+from dnsrig.metrics import Metric
 from dnsrig.report import figures
 from dnsrig.rundir import DNSRIG_LOAD, Outcome, Scalar, Variant
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
+from dnsrig.stats import significance, statistics
+from dnsrig.stats.statistics import Comparison
 
 Cause = Literal["lateness", "buckets"]
 """Why a latency is known between two ends."""

@@ -27,10 +27,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from dnsrig.analysis.read import Run
-from dnsrig.analysis.statistics import ALPHA
-from dnsrig.analysis.summary import baseline_among, describe, done_values, main_metric
+from dnsrig.comparison.summary import baseline_among, describe, done_values, main_metric
 from dnsrig.rundir import Variant
+from dnsrig.runs.run import Run
+from dnsrig.stats.statistics import ALPHA
 from dnsrig.text import digits
 from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 

@@ -7,9 +7,9 @@ may have finished long before: Knot DNS checks only from time to time whether it
 
 from __future__ import annotations
 
-from dnsrig.analysis.metrics.transfer import floor_ns
-from dnsrig.analysis.read import Trial
+from dnsrig.metrics.transfer import floor_ns
 from dnsrig.rundir import ServerRecord
+from dnsrig.runs.trial import Trial
 from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 
 GROUP = "limits of servers and hosts"

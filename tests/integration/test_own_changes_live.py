@@ -19,12 +19,12 @@ import pytest
 from conftest import specs
 from suites import quick
 
-from dnsrig.analysis.read import Trial
 from dnsrig.lab.host import inside
 from dnsrig.lab.network import Network
 from dnsrig.procedures import _serving
 from dnsrig.procedures.context import TrialContext
 from dnsrig.rundir import OBSERVER
+from dnsrig.runs.trial import Trial
 
 KINDS = ("bind", "knot", "nsd", "powerdns")
 MEMBERS = 40

@@ -17,16 +17,16 @@ import signed_tree
 from resolver_host import RESOLVER, ask, place, resolver, wait_for
 from suites import quick
 
-from dnsrig.analysis.checks import resolver_level
-from dnsrig.analysis.metrics import all_metrics
-from dnsrig.analysis.read import Trial
 from dnsrig.bind_mounts import BindMount
+from dnsrig.checks import resolver_level
 from dnsrig.confinement import MACHINE, NET_BIND_SERVICE, Confinement
 from dnsrig.lab import process
 from dnsrig.lab.host import Host
 from dnsrig.lab.network import Network
+from dnsrig.metrics import all_metrics
 from dnsrig.procedures._statistics import ask as ask_counters
 from dnsrig.rundir import Check, HostSpec, LinkSpec, ResolvingSpec
+from dnsrig.runs.trial import Trial
 from dnsrig.servers import all_drivers, driver, sources
 from dnsrig.servers.counters import Counters
 from dnsrig.servers.driver import Placement

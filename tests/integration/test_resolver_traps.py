@@ -10,10 +10,10 @@ import pytest
 from conftest import specs
 from test_traps_provoked import executed_here, finding
 
-from dnsrig.analysis.read import Trial
 from dnsrig.experiment import preparation
 from dnsrig.procedures import _serving, replay
 from dnsrig.procedures.context import TrialContext
+from dnsrig.runs.trial import Trial
 from dnsrig.traps.unequal_settings import before
 
 Measure = Callable[..., Trial]

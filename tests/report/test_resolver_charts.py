@@ -8,11 +8,11 @@ import polars as pl
 import pytest
 from load_data import LoadPlan, build
 
-from dnsrig.analysis import minutes
-from dnsrig.analysis.read import Run
-from dnsrig.analysis.row_files.statistics import STATISTICS
 from dnsrig.report import svg
 from dnsrig.report.charts import first_and_last_minute, resources
+from dnsrig.runs import minutes
+from dnsrig.runs.row_files.statistics import STATISTICS
+from dnsrig.runs.run import Run
 
 SECOND = 1_000_000_000
 

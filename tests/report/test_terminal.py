@@ -8,12 +8,12 @@ import pytest
 from made_up import made_up_findings
 from rich.console import Console, RenderableType
 
-from dnsrig.analysis.read import Run
 from dnsrig.report import terminal_findings, terminal_first, terminal_table
 from dnsrig.report.first import First
 from dnsrig.report.headlines import Headline
 from dnsrig.report.terminal import FirstScreen
 from dnsrig.report.verdicts import Verdicts
+from dnsrig.runs.run import Run
 
 GOLDEN = Path(__file__).parent / "golden"
 

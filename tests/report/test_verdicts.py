@@ -11,12 +11,12 @@ from load_data import build as build_load
 from made_up import made_up_findings
 from synthetic import Plan, build
 
-from dnsrig.analysis.ends import Ends, compare
-from dnsrig.analysis.read import Run
 from dnsrig.report.gather import gather
 from dnsrig.report.headlines import headlines
 from dnsrig.report.verdicts import verdicts, visible_difference
 from dnsrig.rundir import Finding, Outcome
+from dnsrig.runs.run import Run
+from dnsrig.stats.ends import Ends, compare
 
 RATIO = r"\d\.\d+ \[\d\.\d+\.\.\d\.\d+\]"
 

@@ -12,13 +12,12 @@ from command_line import output
 from html_facts import read
 
 from dnsrig import report
-from dnsrig.analysis.bisection import record
-from dnsrig.analysis.bisection.record import Search
-from dnsrig.analysis.bisection.search import Answer, Measure
-from dnsrig.analysis.bisection.state import State
-from dnsrig.analysis.read import Run
 from dnsrig.cli import _bisect_output
 from dnsrig.cli import bisect as command
+from dnsrig.comparison.bisection import record
+from dnsrig.comparison.bisection.record import Search
+from dnsrig.comparison.bisection.search import Answer, Measure
+from dnsrig.comparison.bisection.state import State
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import children, runner
 from dnsrig.experiment.bisection import candidates, hunt, manifest
@@ -26,6 +25,7 @@ from dnsrig.experiment.bisection.hunt import Hunt
 from dnsrig.experiment.preparation import Request
 from dnsrig.report import bisection
 from dnsrig.rundir import Manifest, TrialRecord, TrialSpec, read_json, resume_command, write_json
+from dnsrig.runs.trial import Run
 from dnsrig.servers.builds.errors import BuildFailed
 
 RATES = [*range(1000, 1032)]

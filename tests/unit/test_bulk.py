@@ -12,15 +12,15 @@ import synthetic
 from socket_data import bulk
 from trial_data import clean_trial
 
-from dnsrig.analysis import sockets
-from dnsrig.analysis.metrics import all_metrics
-from dnsrig.analysis.read import Trial
-from dnsrig.analysis.row_files.watch import SOCKETS
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import model, plan
+from dnsrig.metrics import all_metrics
 from dnsrig.procedures import _transfer_options
 from dnsrig.procedures import bulk as procedure
 from dnsrig.rundir import TrialSpec
+from dnsrig.runs import sockets
+from dnsrig.runs.row_files.watch import SOCKETS
+from dnsrig.runs.trial import Trial
 
 
 @pytest.fixture

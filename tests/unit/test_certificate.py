@@ -13,10 +13,8 @@ from calibration_data import CONDITIONS, certificate, cited, through_nic
 from rich.console import Console
 
 from dnsrig import certificate as file
-from dnsrig.analysis import calibration
-from dnsrig.analysis.load_result import LoadResult, Try
-from dnsrig.analysis.read import Run
 from dnsrig.certificate import CERTIFICATE_VERSION, FILE, VETH, Certificate
+from dnsrig.comparison import calibration
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import calibration as measuring
 from dnsrig.experiment import certificates, model, preparation
@@ -25,6 +23,8 @@ from dnsrig.lab import nics
 from dnsrig.report import calibrated, figures
 from dnsrig.report import certificate as page
 from dnsrig.rundir import Machine, write_json
+from dnsrig.runs.load_result import LoadResult, Try
+from dnsrig.runs.run import Run
 from dnsrig.traps import all_traps
 
 GOLDEN = Path(__file__).parent / "golden/certificate.json"

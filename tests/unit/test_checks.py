@@ -13,9 +13,9 @@ import pytest
 import trial_data
 from trial_data import SECOND, clean_trial
 
-from dnsrig.analysis import checks
-from dnsrig.analysis.read import Trial
+from dnsrig import checks
 from dnsrig.rundir import Check
+from dnsrig.runs.trial import Trial
 
 LONG_S = 10
 """How long `measure` lasts in these trials."""

@@ -14,14 +14,14 @@ import trial_data
 import world_data
 from trial_data import SECOND, clean_trial, series
 
-from dnsrig.analysis import checks
-from dnsrig.analysis.checks import all_checks
-from dnsrig.analysis.read import Trial
-from dnsrig.analysis.row_files.probe import PROPAGATION
-from dnsrig.analysis.row_files.transfer import CONNECTIONS, TRANSFERS
+from dnsrig import checks
+from dnsrig.checks import all_checks
 from dnsrig.experiment import model, plan
 from dnsrig.procedures import _at_end, _checks
 from dnsrig.rundir import Level, LinkSpec, PathSpec, ResolvingSpec
+from dnsrig.runs.row_files.probe import PROPAGATION
+from dnsrig.runs.row_files.transfer import CONNECTIONS, TRANSFERS
+from dnsrig.runs.trial import Trial
 
 ELSEWHERE = {"changes-made", "changes-served", "change-delay"}
 """Provoked in test_checks.py."""

@@ -11,13 +11,13 @@ import synthetic
 from trial_data import SECOND, clean_trial, judge, measured, series, use
 
 from dnsrig import datasets
-from dnsrig.analysis import generations
-from dnsrig.analysis.metrics import all_metrics
-from dnsrig.analysis.read import Trial
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import model, plan
+from dnsrig.metrics import all_metrics
 from dnsrig.procedures import _generations, cycle, procedure, versions
 from dnsrig.rundir import TrialSpec
+from dnsrig.runs import generations
+from dnsrig.runs.trial import Trial
 
 ZONE = (
     "$ORIGIN example.\n$TTL 86400\n@\tIN SOA a.nic hostmaster.nic 1 3600 900 1209600 300\n"

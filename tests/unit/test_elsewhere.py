@@ -16,13 +16,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dnsrig.analysis.clocks import SAME, Line
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import model, path, plan
 from dnsrig.experiment.elsewhere import Elsewhere, far_end, machines, remote
 from dnsrig.lab import addresses
 from dnsrig.lab.elsewhere.popen import LOST, Input, RemotePopen
 from dnsrig.rundir import MachineSpec, TrialSpec
+from dnsrig.runs.clocks import SAME, Line
 
 EXPERIMENT = """
 title = "x"

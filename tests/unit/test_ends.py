@@ -15,17 +15,19 @@ from hypothesis import strategies as st
 from load_data import LoadPlan, build
 from synthetic import known
 
-from dnsrig.analysis import ends, lag, statistics, thresholds
-from dnsrig.analysis.compare import compare_runs, compare_within
-from dnsrig.analysis.ends import Ends
-from dnsrig.analysis.load_result import LoadResult
-from dnsrig.analysis.read import Run
-from dnsrig.analysis.statistics import Change
-from dnsrig.analysis.summary import VariantRow, metric_tables, variant_table
-from dnsrig.analysis.thresholds import Repeats, Rule, judge
+from dnsrig.comparison import thresholds
+from dnsrig.comparison.compare import compare_runs, compare_within
+from dnsrig.comparison.summary import VariantRow, metric_tables, variant_table
+from dnsrig.comparison.thresholds import Repeats, Rule, judge
 from dnsrig.report import comparison, figures, terminal_table, wording
 from dnsrig.report.gather import gather
 from dnsrig.report.page import answer
+from dnsrig.runs import lag
+from dnsrig.runs.load_result import LoadResult
+from dnsrig.runs.run import Run
+from dnsrig.stats import ends, statistics
+from dnsrig.stats.ends import Ends
+from dnsrig.stats.statistics import Change
 
 BIND, KNOT, ECHO = "bind@system", "knot@system", "echo@engine"
 FAST = [0.20, 0.21, 0.22, 0.23, 0.24]

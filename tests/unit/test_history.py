@@ -12,13 +12,13 @@ from history_data import measured
 from repository_data import git
 from test_compare import edit
 
-from dnsrig.analysis import versions
-from dnsrig.analysis.history import History, history
-from dnsrig.analysis.read import Run
+from dnsrig.comparison import versions
+from dnsrig.comparison.history import History, history
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.report.history import write_history
 from dnsrig.report.history.table import sentence
 from dnsrig.rundir import ServerSource
+from dnsrig.runs.run import Run
 from dnsrig.servers.builds.repository import Repository
 
 STEADY_THEN_SLOW = {"9.18.9": 1.0, "9.18.10": 1.0, "9.18.11": 3.0, "9.18.12": 3.0}

@@ -9,14 +9,15 @@ import pytest
 from load_data import LoadPlan, build, write_hlog
 from load_data import summary as summed_up
 
-from dnsrig.analysis import thresholds
-from dnsrig.analysis.compare import compare_runs, metric_name
-from dnsrig.analysis.metrics import all_metrics
-from dnsrig.analysis.read import Run, Trial
-from dnsrig.analysis.summary import metric_tables, variant_table
-from dnsrig.analysis.thresholds import Repeats, judge, parse
+from dnsrig.comparison import thresholds
+from dnsrig.comparison.compare import compare_runs, metric_name
+from dnsrig.comparison.summary import metric_tables, variant_table
+from dnsrig.comparison.thresholds import Repeats, judge, parse
+from dnsrig.metrics import all_metrics
 from dnsrig.report import comparison, wording
 from dnsrig.rundir import Outcome
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 
 BIND, KNOT, ECHO = "bind@system", "knot@system", "echo@engine"
 

@@ -40,7 +40,7 @@ FILES_GONE_FROM_THE_ENGINE = {
 GONE_FROM_PYTHON = {"Stage": "TrialContext", "told": "summaries", "like": "inherits"}
 """Of classes and their attributes."""
 FILES_GONE_FROM_PYTHON = {"pull", "carriers", "two_runs", "rules"}
-PLACES_OF_RENAMES = ("procedures", "analysis")
+PLACES_OF_RENAMES = ("procedures", "runs", "stats", "comparison", "prediction", "checks", "metrics")
 OF_LIBRARIES = re.compile(r"\b(?:from|into)_octets\b|\.octets\(\)")
 """What `domain` and the standard library call so."""
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from dnsrig.analysis.load_result import LoadResult
 from dnsrig.errors import UsageError
 from dnsrig.experiment import model, plan
 from dnsrig.procedures import _of_capacity, replay
 from dnsrig.procedures._of_capacity import LEAST, PRECISION, Found, Step
+from dnsrig.runs.load_result import LoadResult
 
 
 def searched(capacity: float, broken_from: float = 2.0) -> tuple[Found, list[float]]:

@@ -7,10 +7,10 @@ from pathlib import Path
 import polars as pl
 from trial_data import clean_trial
 
-from dnsrig.analysis import rows
-from dnsrig.analysis.row_files import link
 from dnsrig.experiment import model
 from dnsrig.rundir import LinkSpec, PathSpec, TrialRecord
+from dnsrig.runs import rows
+from dnsrig.runs.row_files import link
 
 
 def test_an_experiment(tmp_path: Path) -> None:

@@ -16,11 +16,11 @@ from pydantic import ValidationError
 from rich.console import Console
 
 import dnsrig.cli
-from dnsrig.analysis.read import Run
 from dnsrig.cli import _progress
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import runner
 from dnsrig.rundir import Manifest, TrialKey, TrialSpec, Variant, read_json
+from dnsrig.runs.run import Run
 from dnsrig.servers.driver import utc_ns_without_year
 
 MARKUP = "default [/off] [cold] [bold]x :cold: \x1b[31m"

@@ -8,14 +8,14 @@ import polars as pl
 import pytest
 from trial_data import clean_trial
 
-from dnsrig.analysis import flood
-from dnsrig.analysis.latency import Histogram, Interval
-from dnsrig.analysis.load_result import LoadResult
-from dnsrig.analysis.row_files.load import INTERVALS
 from dnsrig.errors import UsageError
 from dnsrig.experiment import model, plan
 from dnsrig.procedures import _ramp, overload, replay
 from dnsrig.rundir import TrialSpec
+from dnsrig.runs import flood
+from dnsrig.runs.latency import Histogram, Interval
+from dnsrig.runs.load_result import LoadResult
+from dnsrig.runs.row_files.load import INTERVALS
 
 MS = 1_000_000
 S = 1_000 * MS

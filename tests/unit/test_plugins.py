@@ -14,16 +14,16 @@ from placement_data import ZONES, placed
 from trial_data import clean_trial
 
 from dnsrig import discovery
-from dnsrig.analysis.checks import all_checks
-from dnsrig.analysis.read import Run
-from dnsrig.analysis.row_files import RowFile
-from dnsrig.analysis.rows import DamagedFile
+from dnsrig.checks import all_checks
 from dnsrig.datasets import kinds
 from dnsrig.experiment.executors import all_executors
 from dnsrig.procedures import all_procedures
 from dnsrig.report import draw
 from dnsrig.report.charts import all_charts
 from dnsrig.report.exports import formats
+from dnsrig.runs.row_files import RowFile
+from dnsrig.runs.rows import DamagedFile
+from dnsrig.runs.run import Run
 from dnsrig.servers import all_drivers, driver, sources
 from dnsrig.traps import all_traps, examine
 

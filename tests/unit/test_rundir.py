@@ -8,7 +8,6 @@ import pytest
 import synthetic
 from pydantic import ValidationError
 
-from dnsrig.analysis.read import Run
 from dnsrig.errors import DnsrigError
 from dnsrig.rundir import (
     SCHEMA_VERSION,
@@ -20,6 +19,7 @@ from dnsrig.rundir import (
     read_json,
     write_json,
 )
+from dnsrig.runs.run import Run
 
 
 def test_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

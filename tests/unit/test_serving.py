@@ -14,13 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dnsrig import datasets
-from dnsrig.analysis.load_result import LoadResult
 from dnsrig.errors import UsageError
 from dnsrig.experiment import estimate, model, plan
 from dnsrig.procedures import _asking, _kept_up, _level, _serving, capacity, latency
 from dnsrig.procedures.context.instruments import Instruments
 from dnsrig.procedures.instrument import Overdue
 from dnsrig.rundir import TrialSpec
+from dnsrig.runs.load_result import LoadResult
 from dnsrig.servers import keys
 from dnsrig.servers.driver import Changes
 

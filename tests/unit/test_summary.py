@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 from synthetic import Plan, build
 
-from dnsrig.analysis.read import Run
-from dnsrig.analysis.summary import VariantRow, baseline_of, describe, summarise, variant_table
+from dnsrig.comparison.summary import VariantRow, baseline_of, describe, summarise, variant_table
+from dnsrig.runs.run import Run
 
 BIND, KNOT = "bind@system", "knot@system"
 

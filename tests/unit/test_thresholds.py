@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dnsrig.analysis.thresholds import Decision, Repeats, Rule, judge, overall, parse
+from dnsrig.comparison.thresholds import Decision, Repeats, Rule, judge, overall, parse
 from dnsrig.errors import UsageError
 from dnsrig.rundir import Outcome
 

@@ -10,16 +10,17 @@ import synthetic
 from transfer_load_data import RATES, SECOND, summary, transfer_load_run
 from trial_data import clean_trial, measured, series, use
 
-from dnsrig.analysis import compare
-from dnsrig.analysis.metrics import all_metrics
-from dnsrig.analysis.read import Run, Trial
-from dnsrig.analysis.row_files.transfer import TRANSFERS
-from dnsrig.analysis.summary import variant_table
+from dnsrig.comparison import compare
+from dnsrig.comparison.summary import variant_table
 from dnsrig.errors import UsageError
 from dnsrig.experiment import model, plan
+from dnsrig.metrics import all_metrics
 from dnsrig.procedures import _transfer_options, _transfer_result, transfer_load
 from dnsrig.report import side_by_side, wording
 from dnsrig.rundir import HostSpec, TransferSpec
+from dnsrig.runs.row_files.transfer import TRANSFERS
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 from dnsrig.servers import keys
 
 KEYS = keys.make()

@@ -7,13 +7,13 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from dnsrig.analysis.read import Run
 from dnsrig.certificate import Floor, NicPath
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment.calibration import figures
 from dnsrig.experiment.elsewhere import machines, remote
 from dnsrig.experiment.preparation import Note
 from dnsrig.lab import nic
+from dnsrig.runs.run import Run
 
 SERVER, GENERATOR = "primary", "generator-1"
 """The hosts at either end."""

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from dnsrig.analysis import rows
-from dnsrig.analysis.row_files.watch import SAMPLES
 from dnsrig.experiment.elsewhere.remote import Remote
 from dnsrig.lab.elsewhere import end
 from dnsrig.procedures.context import TrialContext
 from dnsrig.procedures.context.instruments import elsewhere_folder
 from dnsrig.rundir import ClockRecord, MachineRecord, ServerRecord
+from dnsrig.runs import rows
+from dnsrig.runs.row_files.watch import SAMPLES
 
 WHOLE = "machine"
 """What `watch` calls that which is of no host."""

@@ -14,7 +14,7 @@ from typing import Any
 
 import dnsrig
 from dnsrig import paths
-from dnsrig.analysis import run_differences
+from dnsrig.comparison import run_differences
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import runner
 from dnsrig.experiment.machines import there

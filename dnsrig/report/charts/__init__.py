@@ -24,9 +24,9 @@ from types import ModuleType
 import altair as alt
 
 from dnsrig import discovery
-from dnsrig.analysis.read import Run
-from dnsrig.analysis.summary import main_metric
+from dnsrig.comparison.summary import main_metric
 from dnsrig.rundir import Finding
+from dnsrig.runs.run import Run
 
 MAIN = "the main metric"
 """In ``METRICS``: whichever metric answers the run's question."""

@@ -14,10 +14,11 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from dnsrig.analysis.read import Run, Trial
-from dnsrig.analysis.summary import describe, lower_bound, main_metric
+from dnsrig.comparison.summary import describe, lower_bound, main_metric
 from dnsrig.report.charts import MAIN, Chart, Drawing, _look, _split, _words
 from dnsrig.rundir import Finding, TrialSpec, Variant
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 
 MEASURED = "measured here"
 TIMEOUT = "timeout"

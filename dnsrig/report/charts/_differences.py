@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import altair as alt
 import polars as pl
 
-from dnsrig.analysis.profile import Difference
 from dnsrig.report import figures
 from dnsrig.report.charts import _flames, _look
+from dnsrig.runs.profile import Difference
 
 SHADES = ((30.0, 0.75), (10.0, 0.45), (2.0, 0.2))
 """Least points of difference -> opacity; below the last, a frame has its usual look."""

@@ -7,12 +7,13 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 import altair as alt
 import polars as pl
 
-from dnsrig.analysis.latency import Histogram, Interval, merge
-from dnsrig.analysis.read import Run, Trial
-from dnsrig.analysis.summary import describe
+from dnsrig.comparison.summary import describe
 from dnsrig.report import wording
 from dnsrig.report.charts import Drawing, _look, _split
 from dnsrig.rundir import Variant
+from dnsrig.runs.latency import Histogram, Interval, merge
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 
 FLOOR = "echo"
 """Kind of the server that only reflects queries: what the instrument and the machine need by themselves."""

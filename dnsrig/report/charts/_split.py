@@ -8,10 +8,11 @@ from typing import Any
 
 import altair as alt
 
-from dnsrig.analysis.read import Run, Trial
-from dnsrig.analysis.summary import describe
+from dnsrig.comparison.summary import describe
 from dnsrig.report.charts import Drawing, _look, _words
 from dnsrig.rundir import Variant
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 
 ZONES = "zones"
 """The axis that is drawn along x wherever it is in the matrix."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dnsrig.analysis import transfers
-from dnsrig.analysis.read import Run, Trial
-from dnsrig.analysis.summary import describe
+from dnsrig.comparison.summary import describe
 from dnsrig.report import figures
 from dnsrig.report.charts import _split
 from dnsrig.rundir import Finding
+from dnsrig.runs import transfers
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 
 OUTCOMES = ("done", "timeout", "invalid")
 """Outcomes of trials that are drawn."""

@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 
 import altair as alt
 
-from dnsrig.analysis.pair_profiles import STANDARD_ERRORS, WHOLE, Profiles, is_told, profiles
-from dnsrig.analysis.pairs import VersionPair, pairs
-from dnsrig.analysis.profile import Difference
-from dnsrig.analysis.read import Run
+from dnsrig.comparison.pair_profiles import STANDARD_ERRORS, WHOLE, Profiles, is_told, profiles
+from dnsrig.comparison.pairs import VersionPair, pairs
 from dnsrig.report import figures
 from dnsrig.report.charts import Drawing, _differences, _flames, _look
 from dnsrig.report.charts._flames import LEAST_PERCENT, Frame
+from dnsrig.runs.profile import Difference
+from dnsrig.runs.run import Run
 
 TITLE = "Which functions ran more in one version than in the other?"
 ORDER = 35

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dnsrig.analysis.profile import PORT_SEARCH_FRAMES, hottest, share
-from dnsrig.analysis.read import Run, Trial
 from dnsrig.report import figures
 from dnsrig.report.charts import Drawing, _flames, _look, _split
 from dnsrig.report.charts._flames import LEAST_PERCENT, MOST_DEPTH, Frame
+from dnsrig.runs.profile import PORT_SEARCH_FRAMES, hottest, share
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 
 TITLE = "Where did the CPU time go?"
 ORDER = 34

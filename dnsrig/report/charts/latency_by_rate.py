@@ -9,11 +9,12 @@ from statistics import fmean
 import altair as alt
 import polars as pl
 
-from dnsrig.analysis.load_result import Try
-from dnsrig.analysis.read import Run, Trial
 from dnsrig.report import figures
 from dnsrig.report.charts import Drawing, _latency, _look, _split
 from dnsrig.rundir import Variant
+from dnsrig.runs.load_result import Try
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 
 TITLE = "How does latency grow with the rate of queries?"
 ORDER = 8

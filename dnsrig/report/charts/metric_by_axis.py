@@ -6,12 +6,13 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from dnsrig.analysis.metrics.ixfr_stream import ixfr_whole_percent
-from dnsrig.analysis.published import figures, s3, s4
-from dnsrig.analysis.read import Run, Trial
+from dnsrig.comparison.published import figures, s3, s4
+from dnsrig.metrics.ixfr_stream import ixfr_whole_percent
 from dnsrig.report.charts import MAIN, _split
 from dnsrig.report.charts._by_axis import TIMEOUT, MetricByAxis, Reference
 from dnsrig.rundir import TrialSpec
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 
 CARRIER, CASE, CHANGED, POLICY, WORKERS = "carrier", "case", "records_changed", "policy", "workers"
 """Labels of axes."""

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 import altair as alt
 import polars as pl
 
-from dnsrig.analysis.metrics.fan_out import is_fan_out, spread
-from dnsrig.analysis.read import Run, Trial
+from dnsrig.metrics.fan_out import is_fan_out, spread
 from dnsrig.report.charts import Chart, Drawing, _look, _split
 from dnsrig.rundir import Finding, TrialSpec, Variant
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 
 ROW_PX = 250
 """Height of two panels with their axis and headings."""

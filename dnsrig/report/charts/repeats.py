@@ -10,13 +10,13 @@ from dataclasses import dataclass
 import altair as alt
 import polars as pl
 
-from dnsrig.analysis import statistics
-from dnsrig.analysis.read import Run
-from dnsrig.analysis.summary import describe, main_metric
+from dnsrig.comparison.summary import describe, main_metric
 from dnsrig.report import figures
 from dnsrig.report.charts import MAIN, Drawing, _look, _split
 from dnsrig.report.outliers import LEAST, Outlier, outliers, timed
 from dnsrig.rundir import Finding, Variant
+from dnsrig.runs.run import Run
+from dnsrig.stats import statistics
 
 TITLE = "Which repeats are outliers, and why?"
 ORDER = 12

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import altair as alt
 import polars as pl
 
-from dnsrig.analysis.read import Run, Trial
-from dnsrig.analysis.row_files.statistics import STATISTICS
 from dnsrig.report.charts import Drawing, _look, _series, _split
 from dnsrig.rundir import Variant
+from dnsrig.runs.row_files.statistics import STATISTICS
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 
 TITLE = "Which resources did each variant use over time?"
 ORDER = 40

@@ -15,13 +15,14 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from dnsrig.analysis.latency import Histogram
-from dnsrig.analysis.metrics.latency import timeout_ms
-from dnsrig.analysis.read import Run, Trial
-from dnsrig.analysis.summary import baseline_of
+from dnsrig.comparison.summary import baseline_of
+from dnsrig.metrics.latency import timeout_ms
 from dnsrig.report import figures, wording
 from dnsrig.report.charts import Drawing, _latency, _look, _split
 from dnsrig.rundir import Variant
+from dnsrig.runs.latency import Histogram
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 
 TITLE = "How slow are the slowest queries?"
 ORDER = 5

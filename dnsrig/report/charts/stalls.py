@@ -8,12 +8,13 @@ from itertools import islice
 import altair as alt
 import polars as pl
 
-from dnsrig.analysis.profile import differences
-from dnsrig.analysis.read import Run, Trial
-from dnsrig.analysis.stalls import Stalls, stacks_of, stalls_of
 from dnsrig.report import figures
 from dnsrig.report.charts import Drawing, _differences, _flames, _look, _split
 from dnsrig.report.charts._flames import LEAST_PERCENT, WIDTH_PX, Frame
+from dnsrig.runs.profile import differences
+from dnsrig.runs.run import Run
+from dnsrig.runs.stalls import Stalls, stacks_of, stalls_of
+from dnsrig.runs.trial import Trial
 from dnsrig.traps.stalled_server import FEWEST_STACKS
 
 TITLE = "What ran while the server answered nothing?"

@@ -8,11 +8,12 @@ from statistics import median
 import altair as alt
 import polars as pl
 
-from dnsrig.analysis.read import Run, Trial
-from dnsrig.analysis.summary import describe, lower_bound, main_metric, variant_table
+from dnsrig.comparison.summary import describe, lower_bound, main_metric, variant_table
 from dnsrig.report import figures, wording
 from dnsrig.report.charts import MAIN, Drawing, _latency, _look, _split
 from dnsrig.rundir import Variant
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 
 TITLE = "How do the variants compare, repeat by repeat?"
 ORDER = 10

@@ -7,11 +7,12 @@ from collections.abc import Iterable, Sequence
 
 import polars as pl
 
-from dnsrig.analysis import sockets
-from dnsrig.analysis.read import Run, Trial
 from dnsrig.report.charts import _look, _over_time, _split, _transfers
 from dnsrig.report.charts._over_time import Panel, Picture, TimeSeries
 from dnsrig.rundir import Finding
+from dnsrig.runs import sockets
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 
 FEWEST_SAMPLES = 5
 """Samples of a connection below which there is no course of time."""

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 import altair as alt
 import polars as pl
 
-from dnsrig.analysis import transfers
-from dnsrig.analysis.read import Run, Trial
 from dnsrig.report.charts import Drawing, _look, _transfers
 from dnsrig.report.figures import visible
 from dnsrig.rundir import Finding
+from dnsrig.runs import transfers
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 
 TITLE = "When was each zone transferred?"
 ORDER = 31

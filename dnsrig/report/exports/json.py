@@ -7,11 +7,11 @@ import math
 from pathlib import Path
 from typing import Any
 
-from dnsrig.analysis.metrics import Metric
-from dnsrig.analysis.read import Run
-from dnsrig.analysis.summary import VariantRow, main_metric, metric_tables
+from dnsrig.comparison.summary import VariantRow, main_metric, metric_tables
+from dnsrig.metrics import Metric
 from dnsrig.report import wording
 from dnsrig.report.comparison import interval_as_json, run_as_json
+from dnsrig.runs.run import Run
 
 SCHEMA_VERSION = 1
 """Raised by one whenever a reader of the old would misread the new."""

@@ -9,14 +9,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from dnsrig import traps
-from dnsrig.analysis.metrics import Metric
-from dnsrig.analysis.read import Run
-from dnsrig.analysis.summary import VariantRow, main_metric, metric_tables
+from dnsrig.comparison.summary import VariantRow, main_metric, metric_tables
+from dnsrig.metrics import Metric
 from dnsrig.report import figures, wording
 from dnsrig.report.comparison import better
 from dnsrig.report.gather import gather
 from dnsrig.report.markdown import code, table, text
 from dnsrig.report.setting import setting
+from dnsrig.runs.run import Run
 
 MOST_OTHERS = 12
 """Metrics beside the main one: an issue holds 65,536 characters."""

@@ -27,8 +27,7 @@ from typing import Any
 
 import tomli_w
 
-from dnsrig.analysis.read import Run
-from dnsrig.analysis.summary import measured_metrics, summarise, variant_table
+from dnsrig.comparison.summary import measured_metrics, summarise, variant_table
 from dnsrig.report import figures, svg, wording
 from dnsrig.report.comparison import run_as_json
 from dnsrig.report.draw import Rendered, draw_all
@@ -37,6 +36,7 @@ from dnsrig.report.latex import latex
 from dnsrig.report.markdown import code, table, text
 from dnsrig.report.setting import setting
 from dnsrig.rundir import Outcome
+from dnsrig.runs.run import Run
 from dnsrig.text import visible
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")

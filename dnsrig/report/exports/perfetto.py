@@ -14,8 +14,9 @@ from pathlib import Path
 
 import polars as pl
 
-from dnsrig.analysis.read import Run, Trial
 from dnsrig.report.exports._perfetto import Trace
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 
 PERCENTS = {"p50": 50, "p90": 90, "p99": 99, "p99.9": 99.9, "max": 100}
 """Name -> percentile of the latencies of an interval."""

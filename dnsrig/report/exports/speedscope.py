@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import dnsrig
-from dnsrig.analysis.read import Run, Trial
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 from dnsrig.text import visible
 
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 import altair as alt
 import polars as pl
 
-from dnsrig.analysis import statistics
-from dnsrig.analysis.history import Change, Point, Series
+from dnsrig.comparison.history import Change, Point, Series
 from dnsrig.report import figures
 from dnsrig.report.charts import _look
+from dnsrig.stats import statistics
 
 HEIGHT_PX, LEAST_PX = 200, 60
 """Height of one panel, and least height; several are lower, so that all are on a screen."""

@@ -6,12 +6,12 @@ import os
 from pathlib import Path
 from typing import Any
 
-from dnsrig.analysis import statistics
-from dnsrig.analysis.change_points import PERMUTATIONS, SEED
-from dnsrig.analysis.history import Change, History, Point, Series, Value
-from dnsrig.analysis.metrics import Metric
-from dnsrig.analysis.read import Run
-from dnsrig.analysis.statistics import Interval
+from dnsrig.comparison.history import Change, History, Point, Series, Value
+from dnsrig.metrics import Metric
+from dnsrig.runs.run import Run
+from dnsrig.stats import statistics
+from dnsrig.stats.change_points import PERMUTATIONS, SEED
+from dnsrig.stats.statistics import Interval
 
 SCHEMA_VERSION = 1
 """Version of the JSON; raised by one whenever an older reader would misread it."""

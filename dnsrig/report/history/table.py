@@ -5,8 +5,8 @@ from __future__ import annotations
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from dnsrig.analysis.history import Change, History, Point, Series
-from dnsrig.analysis.versions import SHORT
+from dnsrig.comparison.history import Change, History, Point, Series
+from dnsrig.comparison.versions import SHORT
 from dnsrig.report import figures, wording
 from dnsrig.report.figures import visible
 from dnsrig.report.fitting import FittingTable

@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from dnsrig import discovery, files
-from dnsrig.analysis.history import History, Point, Series
+from dnsrig.comparison.history import History, Point, Series
 from dnsrig.errors import UsageError
 from dnsrig.text import visible
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dnsrig.analysis.history import History, Point
+from dnsrig.comparison.history import History, Point
 from dnsrig.report.history_exports import benchmark, by_version, median, write_json
 
 

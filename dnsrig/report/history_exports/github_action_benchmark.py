@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from dnsrig.analysis.history import History, Point, Series
+from dnsrig.comparison.history import History, Point, Series
 from dnsrig.report.history_exports import benchmark, by_version, median, write_json
 from dnsrig.text import digits
 

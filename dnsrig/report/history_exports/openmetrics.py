@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from dnsrig.analysis.history import History, Point, Series
-from dnsrig.analysis.metrics import Metric
+from dnsrig.comparison.history import History, Point, Series
+from dnsrig.metrics import Metric
 from dnsrig.report.history_exports import median
 
 

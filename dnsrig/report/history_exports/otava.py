@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from dnsrig.analysis.history import History, Series, Value
-from dnsrig.analysis.read import Trial
+from dnsrig.comparison.history import History, Series, Value
 from dnsrig.report.history_exports import file_name
+from dnsrig.runs.trial import Trial
 
 ATTRIBUTES = ("version", "commit", "run", "repeat")
 DIRECTIONS = {"lower": -1, "higher": 1, "neither": 1}
