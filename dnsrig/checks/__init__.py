@@ -1,29 +1,26 @@
-"""Manipulation checks: was the trial what its variant's name says? One file each, pure functions over a finished trial.
+"""Manipulation checks: was the trial what its variant's name says? Functions over a finished trial.
 
 A result describes its variant only if the variant was real: the catalog changed and the secondary followed, the
 transfers were over TLS, the cache was cold. Each check verifies one such fact from the instruments' records on the
-hosts during the measurement. A procedure declares which checks apply to a spec (its ``checks``, and
-`dnsrig.procedures._checks`). If a check fails, the trial is `invalid`.
-
-A check is a module of this folder, or of another package (`dnsrig.discovery`), with
-
-- ``TITLE``: the checked quantity, in a few words,
-- ``UNIT`` ("" by default): its unit,
-- ``look(trial) -> Seen``: the observed value and its limits.
-
-Its docstring explains the limits. The name of a check is the plug-in's. If data are missing, the verdict is
+hosts during the measurement. If a check fails, the trial is `invalid`. If data are missing, the verdict is
 `cannot-tell`: it is shown, but does not make a trial `invalid`.
+
+To add a check, add a function with ``@check`` to a file here, or to a module of another package (`dnsrig.discovery`). A
+check applies to a trial if the procedure names it (the function `checks` of the procedure), or if the check itself
+states so (``applies``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import inspect
+import logging
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
 
 from dnsrig import discovery
-from dnsrig.rundir import Check, Scalar
+from dnsrig.rundir import Check, Scalar, TrialSpec
 from dnsrig.runs.failures import RAISED
 from dnsrig.runs.trial import Trial
 from dnsrig.text import digits
@@ -56,14 +53,64 @@ def cannot_tell(why: str) -> Seen:
     return Seen(None, why=why)
 
 
+@dataclass(frozen=True)
+class ManipulationCheck:
+    name: str
+    title: str
+    """The checked quantity, in a few words."""
+    unit: str
+    definition: str
+    """What is checked, and the reasons for the limits."""
+    look: Callable[[Trial], Seen]
+    applies: Callable[[TrialSpec], bool] | None
+    """Whether the check applies to a spec of any procedure. None: procedures name the check."""
+
+
+_registry: dict[str, ManipulationCheck] = {}
+
+
+def check(
+    *, title: str, unit: str = "", applies: Callable[[TrialSpec], bool] | None = None
+) -> Callable[[Callable[[Trial], Seen]], Callable[[Trial], Seen]]:
+    """Register the decorated function; its name, with dashes, is the check's, its docstring the definition."""
+
+    def register(function: Callable[[Trial], Seen]) -> Callable[[Trial], Seen]:
+        name = function.__name__.replace("_", "-")
+        if name in _registry:
+            raise ValueError(f"check {name} is defined twice")
+        _registry[name] = ManipulationCheck(name, title, unit, inspect.getdoc(function) or "", function, applies)
+        return function
+
+    return register
+
+
 @cache
-def all_checks() -> dict[str, ModuleType]:
-    return discovery.plugins(__name__, discovery.having("TITLE", "look"))
+def all_checks() -> dict[str, ManipulationCheck]:
+    """Every check by name, in the order of their definition."""
+    discovery.plugins(__name__, _brings_checks)
+    return dict(_registry)
+
+
+def _brings_checks(name: str, module: ModuleType) -> ModuleType | None:
+    return module if any(check.look.__module__ == module.__name__ for check in _registry.values()) else None
+
+
+def for_any_procedure(spec: TrialSpec) -> list[str]:
+    """Names of the checks that apply to ``spec`` whatever its procedure."""
+    return [name for name, check in all_checks().items() if _applies(check, spec)]
+
+
+def _applies(check: ManipulationCheck, spec: TrialSpec) -> bool:
+    try:
+        return check.applies is not None and check.applies(spec)
+    except RAISED as error:  # a check must not cost the trial
+        logging.getLogger(__name__).warning("check %s left out: %s: %s", check.name, type(error).__name__, error)
+        return False
 
 
 def look(trial: Trial, names: Iterable[str]) -> list[Check]:
     """The verdicts of the named checks about ``trial``. A check that raises an exception reports `cannot-tell`."""
-    return [_check(name, all_checks()[name], trial) for name in dict.fromkeys(names)]
+    return [_verdict(all_checks()[name], trial) for name in dict.fromkeys(names)]
 
 
 def why_invalid(checks: Iterable[Check]) -> str:
@@ -75,27 +122,26 @@ def why_invalid(checks: Iterable[Check]) -> str:
     return f"it does not match its variant: {failed[0]}{more}"
 
 
-def _check(name: str, module: ModuleType, trial: Trial) -> Check:
+def _verdict(check: ManipulationCheck, trial: Trial) -> Check:
     try:
-        seen = module.look(trial)
+        seen = check.look(trial)
     except RAISED as error:  # a check must not cost the trial
         seen = cannot_tell(f"the check itself failed: {type(error).__name__}: {error}")
-    unit = getattr(module, "UNIT", "")
     found = Check(
-        name=name,
-        title=module.TITLE,
+        name=check.name,
+        title=check.title,
         verdict="cannot-tell" if seen.value is None else "passed" if seen.holds else "failed",
         asked=seen.asked,
         seen=round(seen.value, 4) if isinstance(seen.value, float) else seen.value,
-        unit=unit,
+        unit=check.unit,
         least=seen.least,
         most=seen.most,
         series=list(seen.series),
     )
     if found.verdict == "cannot-tell":
-        found.reason = f"{module.TITLE}: {seen.why}"
+        found.reason = f"{check.title}: {seen.why}"
     if found.verdict == "failed":
-        found.reason = f"{module.TITLE}: {amount(found.seen, unit)}, required: {wanted(found)}"
+        found.reason = f"{check.title}: {amount(found.seen, check.unit)}, required: {wanted(found)}"
         found.reason += f"; {seen.why}" if seen.why else ""
     return found
 

@@ -26,7 +26,7 @@ from dnsrig.lab import conditions, idle, stopped
 from dnsrig.lab.elsewhere import end
 from dnsrig.lab.links import selftest
 from dnsrig.lab.network import Network
-from dnsrig.procedures import _at_end, _checks, _kept_up, procedure
+from dnsrig.procedures import _at_end, _kept_up, procedure
 from dnsrig.procedures.context import Result, TrialContext, faults
 from dnsrig.procedures.context.phases import Report
 from dnsrig.procedures.context.workspace import ServerFailed
@@ -232,11 +232,16 @@ def _conclude(record: TrialRecord, working: Path) -> None:
     write_json(working / "trial.json", record)
 
 
+def declared_checks(spec: TrialSpec) -> list[str]:
+    """Names of the manipulation checks of ``spec``: those of its procedure, then those that apply to any procedure."""
+    return [*procedure(spec.procedure).checks(spec), *checks.for_any_procedure(spec)]
+
+
 def _check_manipulations(trial: Trial) -> None:
     """What was measured is `invalid` where a stimulus was not there: its figures are those of something else."""
     record = trial.record
     if record.phase("measure") is not None:
-        record.checks = checks.look(trial, _checks.declared(record.spec))
+        record.checks = checks.look(trial, declared_checks(record.spec))
     if record.outcome in ("done", "timeout") and (why := checks.why_invalid(record.checks)):
         record.outcome, record.reason = "invalid", why
 

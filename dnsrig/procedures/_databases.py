@@ -14,7 +14,7 @@ from dnsrig.lab import host
 from dnsrig.procedures.context import TrialContext
 from dnsrig.procedures.context.workspace import ServerFailed
 from dnsrig.servers import driver
-from dnsrig.servers._database import Console, Database
+from dnsrig.servers.database import Console, Database
 
 LOOK_EVERY_S = 0.02
 """Between two looks at a database: 20 ms, what its moments are known to."""

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from dnsrig.rundir import Scalar
-from dnsrig.servers._engine import EngineDriver
 from dnsrig.servers.driver import Feature, Placement, Setting, Support
+from dnsrig.servers.engine import EngineDriver
 
 
 class Echo(EngineDriver):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from dnsrig.errors import DnsrigError
 from dnsrig.rundir import Address, Scalar
-from dnsrig.servers._database import CONSOLE_LIMIT_S, Console, Database, Refused
+from dnsrig.servers.database import CONSOLE_LIMIT_S, Console, Database, Refused
 from dnsrig.servers.driver import Placement, Preparation, Setting, numbers, template, utc_ns
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from typing import ClassVar
 from dnsrig.errors import UsageError
 from dnsrig.rundir import Scalar
 from dnsrig.servers import keys
-from dnsrig.servers._engine import EngineDriver, tsig
 from dnsrig.servers.driver import Feature, Placement, Setting, Support
+from dnsrig.servers.engine import EngineDriver, tsig
 
 DEFAULTS: Mapping[str, Scalar] = {"policy": "pipelined", "window": 100}
 

@@ -15,8 +15,8 @@ from dnsrig import datasets
 from dnsrig.datasets.world import SPECIFICATION_FILE
 from dnsrig.errors import UsageError
 from dnsrig.rundir import Scalar
-from dnsrig.servers._engine import EngineDriver
 from dnsrig.servers.driver import Placement, Setting
+from dnsrig.servers.engine import EngineDriver
 
 
 class World(EngineDriver):

@@ -15,8 +15,8 @@ from dnsrig import datasets
 from dnsrig.errors import UsageError
 from dnsrig.rundir import Address, Scalar
 from dnsrig.servers import keys
-from dnsrig.servers._engine import EngineDriver, tsig
 from dnsrig.servers.driver import Feature, Placement, Preparation, Setting, Support
+from dnsrig.servers.engine import EngineDriver, tsig
 
 GENERATOR = "zones"
 """As dataset.json names what made tiny zones."""

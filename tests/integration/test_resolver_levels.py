@@ -18,7 +18,7 @@ from resolver_host import RESOLVER, ask, place, resolver, wait_for
 from suites import quick
 
 from dnsrig.bind_mounts import BindMount
-from dnsrig.checks import resolver_level
+from dnsrig.checks.resolvers import shown_level
 from dnsrig.confinement import MACHINE, NET_BIND_SERVICE, Confinement
 from dnsrig.lab import process
 from dnsrig.lab.host import Host
@@ -125,7 +125,7 @@ def test_one_with_a_wrong_trust_anchor_does_not_show_that_it_validates(tmp_path:
         name: {"rcode": answer.rcode(), "ad": bool(answer.flags & dns.flags.AD), "records": len(answer.answer)}
         for name, answer in (("good", good), ("broken", broken))
     }
-    assert resolver_level.shown(answers, {"queries": 3, "do": 3}) == "no data for the good name"
+    assert shown_level(answers, {"queries": 3, "do": 3}) == "no data for the good name"
 
 
 SHORT = ("names=cached", "transport=udp", "options.duration_s=1", "options.rate_qps=100")

@@ -14,7 +14,7 @@ from dnsrig.procedures.context import TrialContext
 from dnsrig.procedures.context.workspace import ServerFailed
 from dnsrig.rundir import Scalar
 from dnsrig.servers import redis
-from dnsrig.servers._database import Refused
+from dnsrig.servers.database import Refused
 from dnsrig.servers.postgresql import PostgreSqlConsole
 from dnsrig.servers.redis import Redis, RedisConsole
 

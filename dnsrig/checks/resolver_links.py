@@ -1,14 +1,4 @@
-"""Whether a resolver's links to authorities and clients lost nothing and had spare capacity.
-
-Packets that a full link drops are repeated, and packets in its queue are late: then the link limits the result. For an
-emulated link, the busiest second of each direction is compared with its rate. An empty cache causes most queries at the
-start, so a mean over the trial would hide this. Up to 70 % of the rate, a packet waits for slightly more than two
-others on average (M/M/1: share / (1 - share)); above that the wait grows fast.
-
-The engine's `link` counts packets that found no room; without emulation the interfaces count them. netem does not
-report when it dropped a packet, so for netem only the rate is checked. Interfaces may drop the excess of a search for
-the capacity. The source of a flood may fill its own link.
-"""
+"""Check of a resolver's links: whether a full link, and not the resolver, limited the result."""
 
 from __future__ import annotations
 
@@ -17,25 +7,23 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from dnsrig.checks import Seen, cannot_tell
+from dnsrig.checks import Seen, cannot_tell, check
 from dnsrig.metrics.link import ETHERNET_BYTES, rows_during
 from dnsrig.rundir import OBSERVER, LinkSpec, PathSpec, Phase
 from dnsrig.runs.during import Stretch, growth_in_each
 from dnsrig.runs.trial import Trial
 
-TITLE = "load of the resolver's links"
-UNIT = "% of the rate"
-MOST_PERCENT = 70.0
 NOTHING_LOST = "nothing lost"
 SECOND_NS = 1_000_000_000
 
 
 @dataclass(frozen=True)
-class Way:
+class Direction:
     """One direction of a link."""
 
     link: LinkSpec
-    direction: str
+    name: str
+    """As in the rows of `link`: ``forward`` or ``reverse``."""
     sender: str
     receiver: str
     path: PathSpec | None
@@ -48,29 +36,40 @@ class Way:
         return self.path.rate_mbit if self.path else None
 
 
-def look(trial: Trial) -> Seen:
-    phase, ways = trial.measure, list(_ways(trial))
-    if phase is None or not ways:
+@check(title="load of the resolver's links", unit="% of the rate")
+def links_kept_up(trial: Trial) -> Seen:
+    """Whether a resolver's links to authorities and clients lost nothing and had spare capacity.
+
+    Packets that a full link drops are repeated, and packets in its queue are late: then the link limits the result. For
+    an emulated link, the busiest second of each direction is compared with its rate. An empty cache causes most queries
+    at the start, so a mean over the trial would hide this. Up to 70 % of the rate, a packet waits for slightly more
+    than two others on average (M/M/1: share / (1 - share)); above that the wait grows fast.
+
+    The engine's `link` counts packets that found no room; without emulation the interfaces count them. netem does not
+    report when it dropped a packet, so for netem only the rate is checked. Interfaces may drop the excess of a search
+    for the capacity. The source of a flood may fill its own link.
+    """
+    phase, directions = trial.measure, list(_directions(trial))
+    if phase is None or not directions:
         return cannot_tell("there is no link to a resolver")
-    lost = {str(way): _lost(trial, way) for way in ways}
-    if told := [f"{packets:,} packets found no room {way}" for way, packets in lost.items() if packets]:
-        return Seen(", ".join(told), asked=NOTHING_LOST)
-    shares = [(_busiest_percent(trial, way, phase), way) for way in ways if way.rate_mbit]
-    unknown = [way for way, packets in lost.items() if packets is None]
-    if unknown := unknown + [str(way) for share, way in shares if share is None]:
+    lost = [(each, _lost(trial, each)) for each in directions]
+    if full := [f"{packets:,} packets found no room {each}" for each, packets in lost if packets]:
+        return Seen(", ".join(full), asked=NOTHING_LOST)
+    shares = [(each, _busiest_percent(trial, each, phase)) for each in directions if each.rate_mbit]
+    if unknown := [each for each, value in (*lost, *shares) if value is None]:
         return cannot_tell(f"there are no samples of the link {unknown[0]}")
     if not shares:
         return Seen(NOTHING_LOST, asked=NOTHING_LOST)
-    share, way = max(shares, key=lambda found: found[0] or 0.0)
+    way, share = max(shares, key=lambda found: found[1] or 0.0)
     return Seen(
         share,
-        most=MOST_PERCENT,
+        most=70.0,
         why=f"this was the busiest second of the link with {way.rate_mbit:g} Mbit/s {way}: raise path.rate_mbit, or lower the load",
         series=(f"{way.receiver}/{trial.record.spec.interface(way.receiver, way.sender)}/rx_bytes",),
     )
 
 
-def _ways(trial: Trial) -> Iterator[Way]:
+def _directions(trial: Trial) -> Iterator[Direction]:
     """Both directions of the subject's links, except a flood's; only a flood comes from a host without a duty."""
     spec = trial.record.spec
     for link in spec.links:
@@ -79,17 +78,17 @@ def _ways(trial: Trial) -> Iterator[Way]:
         is_load = bool(other.client_range) or other.asks or OBSERVER in link.ends
         is_flood = other.role is None and not is_load
         if trial.subject in link.ends and not is_flood:
-            yield Way(link, "forward", left, right, link.forward)
-            yield Way(link, "reverse", right, left, link.reverse)
+            yield Direction(link, "forward", left, right, link.forward)
+            yield Direction(link, "reverse", right, left, link.reverse)
 
 
-def _lost(trial: Trial, way: Way) -> int | None:
+def _lost(trial: Trial, way: Direction) -> int | None:
     """Packets that found no room during `measure`; None if not known."""
     if way.link.kind == "netem":
         return 0
     if way.link.kind == "tun":
         rows = rows_during(trial, way.link)
-        return None if rows.is_empty() else int(rows.filter(pl.col("direction") == way.direction)["overflowed"].sum())
+        return None if rows.is_empty() else int(rows.filter(pl.col("direction") == way.name)["overflowed"].sum())
     if trial.load.model == "ramp":
         return 0
     # Both ends may count the same dropped packet.
@@ -99,7 +98,7 @@ def _lost(trial: Trial, way: Way) -> int | None:
     return int(max(known)) if (known := [count for count in counted if count is not None]) else None
 
 
-def _busiest_percent(trial: Trial, way: Way, phase: Phase) -> float | None:
+def _busiest_percent(trial: Trial, way: Direction, phase: Phase) -> float | None:
     """Busiest second in percent of the rate, from the IP bytes that arrived in each whole second of `measure`."""
     assert way.rate_mbit is not None
     seconds = _seconds(phase)

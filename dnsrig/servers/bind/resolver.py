@@ -6,7 +6,7 @@ import json
 
 from dnsrig.rundir import Scalar
 from dnsrig.servers import keys
-from dnsrig.servers._bind_options import BEGIN
+from dnsrig.servers.bind.configuration import BEGIN
 from dnsrig.servers.counters import Channel, Counters, nested
 from dnsrig.servers.driver import DNS_PORT, Placement, template, yes_no
 from dnsrig.servers.resolving import AsResolver

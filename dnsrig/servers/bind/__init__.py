@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from dnsrig.rundir import Role, Scalar, ServerLimit, TransferSpec
-from dnsrig.servers import _bind_resolver, defaults, keys
-from dnsrig.servers._bind_options import BEGIN
+from dnsrig.servers import defaults, keys
 from dnsrig.servers.behaviour import AsPrimary, AsSecondary, count
+from dnsrig.servers.bind import resolver
+from dnsrig.servers.bind.configuration import BEGIN
+from dnsrig.servers.bind.recipe import RECIPE
 from dnsrig.servers.driver import (
     DNS_PORT,
     Driver,
@@ -23,7 +25,6 @@ from dnsrig.servers.driver import (
     utc_ns,
     yes_no,
 )
-from dnsrig.servers.recipes.bind import RECIPE
 
 PRIMARY_DEFAULTS = {"transfers-out": 100_000, "tcp-clients": 10_000, "tcp-listen-queue": 1_000}
 """The primary is not under test: its own limits are raised so that they do not bind."""
@@ -149,7 +150,7 @@ class Bind(Driver):
     as_primary = AsPrimary(
         "BIND", {"one": 186, "reused": 91.8, "pipelined": 115}, {"one": 627, "reused": 147, "pipelined": 98.7}
     )
-    as_resolver = _bind_resolver.AS_RESOLVER
+    as_resolver = resolver.AS_RESOLVER
     remedies = {
         "blocked-thread": "9.18.13 mended it for catalogs",
         "client-rate-limit": "rate-limit, off by default; ipv4-prefix-length 32 counts each client",
@@ -175,7 +176,7 @@ class Bind(Driver):
 
     def configure(self, placement: Placement) -> None:
         if placement.role == "resolver":
-            (placement.directory / "named.conf").write_text(_bind_resolver.configuration(placement))
+            (placement.directory / "named.conf").write_text(resolver.configuration(placement))
             return
         defaults: dict[str, Scalar] = dict(PRIMARY_DEFAULTS) if placement.role == "primary" else {}
         if placement.role == "primary" and placement.transfer.updates:

@@ -16,8 +16,6 @@ from typing import ClassVar
 
 from dnsrig.confinement import as_user
 from dnsrig.rundir import Role, Scalar, ServerLimit
-from dnsrig.servers import _powerdns_postgresql as through_postgresql
-from dnsrig.servers import _powerdns_signed as signed
 from dnsrig.servers import keys
 from dnsrig.servers.behaviour import AsPrimary, AsSecondary, count
 from dnsrig.servers.driver import (
@@ -33,7 +31,9 @@ from dnsrig.servers.driver import (
     utc_ns_without_year,
     yes_no,
 )
-from dnsrig.servers.recipes.powerdns import RECIPE
+from dnsrig.servers.powerdns import postgresql as through_postgresql
+from dnsrig.servers.powerdns import signed
+from dnsrig.servers.powerdns.recipe import RECIPE
 
 SCHEMA_FILES = (
     "usr/share/pdns-backend-sqlite3/schema/schema.sqlite3.sql",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dnsrig.servers import _powerdns_signed as signed
 from dnsrig.servers.driver import Placement, Preparation
 from dnsrig.servers.postgresql import DATABASE, USER, connection, programs, security
+from dnsrig.servers.powerdns import signed
 
 SCHEMA_FILES = (
     "usr/share/pdns-backend-pgsql/schema/schema.pgsql.sql",
