@@ -54,7 +54,6 @@ from __future__ import annotations
 
 from dnsrig.rundir.base import (
     DEFAULTS_FILE,
-    FORMER_PROCEDURES,
     FULL_PACKET_BYTES,
     NAME,
     OBSERVER,
@@ -65,7 +64,6 @@ from dnsrig.rundir.base import (
     LinkKind,
     Name,
     Outcome,
-    ProcedureName,
     Record,
     Role,
     Scalar,
@@ -117,7 +115,6 @@ from dnsrig.rundir.spec import (
 __all__ = [
     "DEFAULTS_FILE",
     "DNSRIG_LOAD",
-    "FORMER_PROCEDURES",
     "FULL_PACKET_BYTES",
     "NAME",
     "OBSERVER",
@@ -155,7 +152,6 @@ __all__ = [
     "PathSpec",
     "Phase",
     "Privileges",
-    "ProcedureName",
     "ProcessCounts",
     "ProfileRecord",
     "Provisioning",

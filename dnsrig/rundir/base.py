@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from ipaddress import IPv4Address, IPv6Address
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 1
 """Raised by one whenever an older dnsrig would misread a newer run directory."""
 DEFAULTS_FILE = "defaults.txt"
 SEARCH_FILE = "bisect.json"
@@ -26,9 +25,6 @@ def _is_name(text: str) -> str:
 
 Name = Annotated[str, AfterValidator(_is_name)]
 """Of a variant, a host, a file: it becomes one part of a path, whoever wrote the file that it is read from."""
-FORMER_PROCEDURES = {"carriers": "replication", "pull": "transfer-load"}
-"""What procedures were called in earlier versions, and are called now."""
-ProcedureName = Annotated[str, AfterValidator(lambda name: FORMER_PROCEDURES.get(name, name))]
 Scalar = str | int | float | bool
 Address = IPv4Address | IPv6Address
 Family = Literal["ipv4", "ipv6"]
@@ -49,11 +45,3 @@ class Record(BaseModel):
     """Base of everything stored: unknown keys are an error, never dropped in silence."""
 
     model_config = ConfigDict(extra="forbid")
-
-
-def _keyed(data: Any, path: str, without: str = "") -> Any:
-    """What an earlier version stored: the key is the last part of the path that it has under the name ``path``."""
-    if not isinstance(data, dict) or path not in data:
-        return data
-    kept = {name: value for name, value in data.items() if name not in (path, without)}
-    return {"key": Path(data[path] or "").name, **kept}

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field, model_validator
 
-from dnsrig.rundir.base import SCHEMA_VERSION, Name, ProcedureName, Record, Scalar
+from dnsrig.rundir.base import SCHEMA_VERSION, Name, Record, Scalar
 from dnsrig.rundir.spec import ServerSource, TrialSpec, Variant
 
 
@@ -47,7 +47,7 @@ class Manifest(Record):
     scale: str
     document: dict[str, Any]
     """The experiment's TOML with scale and --set applied."""
-    procedure: ProcedureName
+    procedure: str
     axes: dict[str, list[Scalar]]
     """Axis label -> values, in the order of the matrix."""
     baseline: dict[str, Scalar] = Field(default_factory=dict)

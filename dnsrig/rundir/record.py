@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field
 
-from dnsrig import old_names
 from dnsrig.rundir.base import SCHEMA_VERSION, Name, Outcome, Record, Scalar
 from dnsrig.rundir.spec import LinkSpec, ServerSource, TrialSpec
 
@@ -65,7 +64,7 @@ class ServerRecord(Record):
     threads: int | None
     """Counted while it served, from /proc."""
     privileges: Privileges | None = None
-    """None: not known, as in trials of earlier versions, where servers were root."""
+    """None: not known."""
     limits: list[ServerLimit] = Field(default_factory=list)
     log_clock_resolution_ns: int
     exit_status: int | None = None
@@ -194,10 +193,9 @@ class TrialRecord(Record):
     profiles: dict[str, ProfileRecord] = Field(default_factory=dict)
     """By host, where `HostSpec.profile` asked for it."""
     counts: dict[Name, ProcessCounts] = Field(default_factory=dict)
-    """By host, of those with a server; empty in runs of earlier versions, and where nothing was measured."""
+    """Counts of the processes of each host with a server; empty if nothing was measured."""
     checks: list[Check] = Field(default_factory=list)
-    """The manipulation checks that its procedure declares; empty in runs of earlier versions, and where nothing was
-    measured."""
+    """The manipulation checks that its procedure declares; empty if nothing was measured."""
     link_checks: list[dict[str, Any]] = Field(default_factory=list)
     """The links as measured before the start."""
     conditions: dict[str, Any] = Field(default_factory=dict)
@@ -207,22 +205,10 @@ class TrialRecord(Record):
     imported: ImportedRecord | None = None
     """Of results of another tool."""
     files: dict[Name, FileRecord] = Field(default_factory=dict)
-    """The files of rows, latencies and profiles by name; empty in runs of earlier versions, whose files are read as
-    they are."""
+    """The files of rows, latencies and profiles by name."""
     metrics: dict[str, float | None] = Field(default_factory=dict)
     """Of earlier versions, which computed them when the trial ended. Now they are derived
     (`dnsrig.analysis.read.Trial.value`), and what stands here counts only where that yields nothing any more."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _old_names(cls, data: Any) -> Any:
-        return old_names.record(data)
-
-    @field_validator("outcome", mode="before")
-    @classmethod
-    def _of_earlier_versions(cls, value: object) -> object:
-        """Up to schema version 2 `timeout` was called ``limit``."""
-        return "timeout" if value == "limit" else value
 
     def phase(self, name: str) -> Phase | None:
         return next((p for p in self.phases if p.name == name), None)

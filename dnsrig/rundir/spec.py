@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Literal
+from typing import Literal
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, Field
 
 from dnsrig.rundir.base import (
     OBSERVER,
@@ -13,11 +13,9 @@ from dnsrig.rundir.base import (
     Family,
     LinkKind,
     Name,
-    ProcedureName,
     Record,
     Role,
     Scalar,
-    _keyed,
 )
 
 
@@ -34,12 +32,6 @@ class ServerSource(Record):
     """Of the program, for sources that packages do not pin down."""
     commit: str = ""
     """Full hash, of a server that was built from its repository; empty for others."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _of_earlier_versions(cls, data: Any) -> Any:
-        """They had paths: ``root`` of what has a key now, and ``prefix``, which is the source itself."""
-        return _keyed(data, "root", without="prefix")
 
     @property
     def prefix(self) -> str | None:
@@ -148,7 +140,7 @@ class HostSpec(HostOptions, HostDuties, Record):
     settings: dict[str, Scalar] = Field(default_factory=dict)
     """Of the server."""
     resolving: ResolvingSpec | None = None
-    """Of a resolver; None of other servers, and in runs of earlier versions."""
+    """Settings of a resolver; None for other servers."""
     source_addresses: list[str] = Field(default_factory=list)
     """More addresses of the host, from which its server asks for transfers in turn with ``address``."""
     nic_shared: bool = False
@@ -278,12 +270,6 @@ class DatasetSpec(Record):
     serial: int
     parameters: dict[str, Scalar] = Field(default_factory=dict)
 
-    @model_validator(mode="before")
-    @classmethod
-    def _of_earlier_versions(cls, data: Any) -> Any:
-        """They had the ``path`` of what has a key now."""
-        return _keyed(data, "path")
-
 
 ClockBasis = Literal["due", "sending"]
 """When the clock of a latency starts: when a query was due, or when it was sent."""
@@ -348,7 +334,7 @@ class TrialSpec(Record):
     schema_version: int = SCHEMA_VERSION
     run: str
     experiment: str
-    procedure: ProcedureName
+    procedure: str
     variant: Variant
     repeat: int
     link: str
@@ -356,7 +342,7 @@ class TrialSpec(Record):
     family: Family = "ipv4"
     """Of the addresses over which everything goes that is measured."""
     cpus_sleep: bool = True
-    """Whether CPUs that have nothing to do may sleep, as they did in runs of earlier versions."""
+    """Whether idle CPUs may sleep."""
     hosts: dict[Name, HostSpec]
     machines: dict[Name, MachineSpec] = Field(default_factory=dict)
     """Those that hosts are on, beside this one."""
