@@ -25,7 +25,7 @@ from dnsrig.confinement import MACHINE, NET_BIND_SERVICE, Confinement
 from dnsrig.lab import process
 from dnsrig.lab.host import Host
 from dnsrig.lab.network import Network
-from dnsrig.procedures._statistics import ask as ask_counters
+from dnsrig.procedures.parts.resolver_statistics import ask as ask_counters
 from dnsrig.rundir import Check, HostSpec, LinkSpec, ResolvingSpec
 from dnsrig.servers import all_drivers, driver, sources
 from dnsrig.servers.counters import Counters

@@ -20,7 +20,8 @@ from dnsrig.analysis.read import Trial
 from dnsrig.analysis.row_files.probe import PROPAGATION
 from dnsrig.analysis.row_files.transfer import CONNECTIONS, TRANSFERS
 from dnsrig.experiment import model, plan
-from dnsrig.procedures import _at_end, _checks
+from dnsrig.procedures import _checks
+from dnsrig.procedures.parts import readback
 from dnsrig.rundir import Level, LinkSpec, PathSpec, ResolvingSpec
 
 ELSEWHERE = {"changes-made", "changes-served", "change-delay"}
@@ -682,5 +683,5 @@ def test_connections_of_a_host_by_port() -> None:
         "3: 00000000:0035 00000000:0000 0A more",
         "4: 020012C6:0035 010012C6:9C43 01 a NOTIFY",
     ]
-    assert _at_end.counted(lines, asked=False) == {"ports": {"853": 2}, "sources": 2}
-    assert _at_end.counted(lines, asked=True) == {"ports": {"53": 1}, "sources": 1}
+    assert readback.counted(lines, asked=False) == {"ports": {"853": 2}, "sources": 2}
+    assert readback.counted(lines, asked=True) == {"ports": {"53": 1}, "sources": 1}

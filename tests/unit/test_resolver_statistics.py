@@ -15,7 +15,7 @@ from trial_data import SECOND, clean_trial
 
 from dnsrig.analysis.metrics import all_metrics
 from dnsrig.analysis.row_files.statistics import STATISTICS
-from dnsrig.procedures._statistics import ask
+from dnsrig.procedures.parts.resolver_statistics import ask
 from dnsrig.servers import all_drivers
 from dnsrig.servers.counters import NAMES, Channel, nested, of_lines
 
