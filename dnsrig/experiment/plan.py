@@ -35,27 +35,9 @@ def variant(point: Point) -> Variant:
     """The point's identity: readable, safe as a folder name, and unique."""
     text = "-".join(f"{label}-{value}" for label, value in point.parameters.items()) or "only"
     slug = re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-.")[:60] or "variant"
-    document = point.document
-    # What experiments had not always: without it a variant is called as it was before.
-    absent = {
-        name
-        for name, is_there in (
-            ("stream", document.stream),
-            ("family", document.family != "ipv4"),
-            ("cpus_sleep", document.cpus_sleep),
-            ("debug", document.debug),
-        )
-        if not is_there
-    }
-    told = document.model_dump(exclude={"repeats", "title", "question", "audience", "sources", *absent})
-    told["baseline"] = {}  # the variant that others are compared with changes nothing about what is measured
-    if document.path is not None and document.path.rtts is None:
-        del told["path"]["rtts"], told["path"]["rtts_seed"]
-    for host in told["hosts"].values():
-        for name, usual in (("resolving", None), ("build_options", ""), ("machine", None), ("nic", None)):
-            if host[name] == usual:
-                del host[name]
-    key = json.dumps(told, sort_keys=True)
+    # Neither words, nor repeats, nor the variant that others are compared with change what is measured.
+    measured = point.document.model_dump(exclude={"repeats", "title", "question", "audience", "sources", "baseline"})
+    key = json.dumps(measured, sort_keys=True)
     return Variant(id=f"{slug}-{hashlib.sha256(key.encode()).hexdigest()[:6]}", parameters=point.parameters)
 
 

@@ -26,10 +26,11 @@ from dnsrig.lab import conditions, idle, stopped
 from dnsrig.lab.elsewhere import end
 from dnsrig.lab.links import selftest
 from dnsrig.lab.network import Network
-from dnsrig.procedures import _at_end, _kept_up, procedure
+from dnsrig.procedures import procedure
 from dnsrig.procedures.context import Result, TrialContext, faults
 from dnsrig.procedures.context.phases import Report
 from dnsrig.procedures.context.workspace import ServerFailed
+from dnsrig.procedures.parts import readback, validity
 from dnsrig.rundir import OBSERVER, LogDrilldown, PathSpec, TrialRecord, TrialSpec, write_json
 from dnsrig.runs import failures
 from dnsrig.runs.trial import Trial
@@ -108,7 +109,7 @@ def _execute(spec: TrialSpec, working: Path, report: Report) -> TrialRecord:
         try:
             result = _unfit(link_checks) or _measure(context)
             if any(phase.name == "measure" for phase in context.phases.ended):
-                _at_end.look(context)
+                readback.look(context)
             context.faults.check()
             was_stopped.check()
             if "watch" in context.instruments.started:
@@ -212,7 +213,7 @@ def _late_links(record: TrialRecord) -> Iterator[str]:
         if told.get("rows_dropped"):
             yield f"{link.name}: {told['rows_dropped']:,} rows of the link's account were dropped"
         for name, path in (("forward", link.forward), ("reverse", link.reverse)):
-            if why := _kept_up.why_link_did_not(told.get(name, {}), path or PathSpec(), tick_s=selftest.tick_s()):
+            if why := validity.why_link_did_not(told.get(name, {}), path or PathSpec(), tick_s=selftest.tick_s()):
                 yield f"{link.name}, {name}: {why}"
 
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from dnsrig.errors import UsageError
-from dnsrig.procedures import _asking, _kept_up, _ramp, _twin
+from dnsrig.procedures import _ramp, _twin
 from dnsrig.procedures.context import TrialContext
+from dnsrig.procedures.parts import load_arguments, validity
 from dnsrig.runs.load_result import LoadResult
 
 OPTIONS: dict[str, int | float | str | bool] = {"of_capacity": 0.0}
@@ -113,13 +114,13 @@ def refusal(context: TrialContext, play: Callable[[str, float, float], LoadResul
         name = f"search-{len(tried) + 1}"
         with _twin.running(context, context.spec.subject, name, limit_s=limit_s):
             load = play(name, step_s, share)
-        late = _kept_up.why_not(load)
+        late = validity.why_not(load)
         tried.append(Step(share, load, _ramp.why_not_held(load, most_percent), instrument_failed=bool(late)))
         return tried[-1]
 
     found = search(step)
     rate_qps = rate_of(context)
-    wanted_qps = _asking.rounded_down(found.holds * rate_qps * float(context.option("of_capacity")))
+    wanted_qps = load_arguments.rounded_down(found.holds * rate_qps * float(context.option("of_capacity")))
     context.summaries[NAME] = {
         "model": "ramp",
         "share": wanted_qps / rate_qps,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from dnsrig.errors import UsageError
-from dnsrig.procedures import _kept_up, _twin
+from dnsrig.procedures import _twin
 from dnsrig.procedures.context import TrialContext
+from dnsrig.procedures.parts import validity
 from dnsrig.runs.load_result import LoadResult
 from dnsrig.text import digits
 
@@ -46,7 +47,7 @@ def refusal(context: TrialContext, play: Callable[[str, float, float], LoadResul
 
 def why_not_held(load: LoadResult, most_percent: float) -> str:
     """What of one step says that the instrument or the server does not follow; empty where both do."""
-    if reason := _kept_up.why_not(load):
+    if reason := validity.why_not(load):
         return reason
     unanswered = load.sent - load.answered
     if unanswered > most_percent / 100 * load.sent:

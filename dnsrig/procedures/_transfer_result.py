@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dnsrig.procedures import _kept_up
 from dnsrig.procedures.context import Result
+from dnsrig.procedures.parts import validity
 from dnsrig.text import digits
 
 
@@ -22,7 +22,7 @@ def concluded(summary: Mapping[str, Any], *, zones: int, limit_s: float) -> Resu
         return Result(
             "server-failed", f"none of {zones:,} zones was transferred" + (f": {failures}" if failures else "")
         )
-    if reason := _kept_up.why_transfer_did_not(summary):
+    if reason := validity.why_transfer_did_not(summary):
         return Result("invalid", reason)
     if arrived < zones or summary["failed"]:
         after_s = summary["elapsed_ns"] / 1e9 if failures else limit_s

@@ -47,21 +47,18 @@ from dnsrig import ranges, streams
 from dnsrig.datasets import world
 from dnsrig.errors import UsageError
 from dnsrig.lab import addresses
-from dnsrig.procedures import (
-    HostRole,
-    _arrival,
-    _asking,
-    _client_classes,
-    _generators,
-    _level,
-    _of_capacity,
-    _ramp,
-    _serving,
-    _statistics,
-)
-from dnsrig.procedures._generators import Led
+from dnsrig.procedures import HostRole, _arrival, _of_capacity, _ramp
 from dnsrig.procedures.context import Result, TrialContext
 from dnsrig.procedures.instrument import Instrument
+from dnsrig.procedures.parts import (
+    client_classes,
+    generators,
+    load_arguments,
+    resolver_level,
+    resolver_statistics,
+    serving,
+)
+from dnsrig.procedures.parts.generators import Led
 from dnsrig.rundir import HostDuties, Scalar, TrialSpec
 from dnsrig.runs.load_result import LoadResult
 from dnsrig.servers import driver
@@ -100,7 +97,7 @@ OPTIONS: dict[str, int | float | str | bool] = {
     "ready_limit_s": 900,
     "drain_s": 0.3,
 }
-RANGES = {**_asking.RANGES, "duration_s": (0, ranges.DAY_S)}
+RANGES = {**load_arguments.RANGES, "duration_s": (0, ranges.DAY_S)}
 """Of ``duration_s`` 0 is the whole stream."""
 CHOICES = {
     "resolve_from": ("primaries", "internet"),
@@ -120,7 +117,7 @@ def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole
     for name in ("speed", "timeout_s", "interval_s"):
         if float(options[name]) <= 0:
             raise UsageError(f"options.{name} = {options[name]} is invalid", hint="a number above 0")
-    _client_classes.parse(str(options["classes"]))
+    client_classes.parse(str(options["classes"]))
     _ramp.check(options)
     _of_capacity.check(options)
     return {**_servers(options), **_clients(int(options["generators"]))}
@@ -128,9 +125,9 @@ def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole
 
 def _clients(count: int) -> dict[str, HostRole]:
     """The hosts that they stand on; each of several has its share of them, and of their addresses."""
-    if not 0 <= count <= _generators.MOST:
+    if not 0 <= count <= generators.MOST:
         raise UsageError(
-            f"options.generators = {count} is invalid", hint=f"number of hosts that replay, at most {_generators.MOST}"
+            f"options.generators = {count} is invalid", hint=f"number of hosts that replay, at most {generators.MOST}"
         )
     if count < 2:
         return {CLIENTS: HostRole(replays=True, asks=True)}
@@ -142,7 +139,7 @@ def _clients(count: int) -> dict[str, HostRole]:
 
 def _servers(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
     if options["resolve_from"] == "primaries":
-        return _serving.servers(options)
+        return serving.servers(options)
     if options["serve_as"] != "resolver":
         raise UsageError(
             f"options.resolve_from: a {options['serve_as']} does not resolve", hint='set options.serve_as = "resolver"'
@@ -191,14 +188,14 @@ def checks(spec: TrialSpec) -> list[str]:
         "links-kept-up": spec.options["serve_as"] == "resolver",
         "stream-arrived": spec.options["capture"],
         "provisioning": provisioned,
-        "resolver-level": _level.able(spec),
-        "upstream-do": spec.world and _level.able(spec),
+        "resolver-level": resolver_level.able(spec),
+        "upstream-do": spec.world and resolver_level.able(spec),
         "names-in-world": spec.world,
         "world-kept-up": spec.world,
         "world-signed-ahead": spec.world,
         "capacity-is-the-servers": spec.options["of_capacity"],
-        "sessions-resumed": _client_classes.asks_for(classes, "resumption", "early-data"),
-        "early-data": _client_classes.asks_for(classes, "early-data"),
+        "sessions-resumed": client_classes.asks_for(classes, "resumption", "early-data"),
+        "early-data": client_classes.asks_for(classes, "early-data"),
     }
     return [name for name, applies in found.items() if applies]
 
@@ -213,17 +210,17 @@ def measure(context: TrialContext) -> Result:
         return Result("invalid", reason)
     duration_s = float(context.option("duration_s"))
     capture = _arrival.compared(context, CLIENTS, duration_s) if context.option("capture") else nullcontext()
-    with capture, context.profiled(), _statistics.sampled(context), context.phase("measure"):
+    with capture, context.profiled(), resolver_statistics.sampled(context), context.phase("measure"):
         play = start(context, "load", duration_s, _of_capacity.share(context), out=context.directory)
         asked = ended(context, play, duration_s)
         context.servers.count_threads()
     drain(context)
-    return _serving.concluded(asked())
+    return serving.concluded(asked())
 
 
 def drain(context: TrialContext) -> None:
     """The rest at the end; a world has then written all that it counted."""
-    _serving.drain(context)
+    serving.drain(context)
     if context.spec.world is not None:
         context.finish_server(context.spec.world, limit_s=0)
 
@@ -240,10 +237,10 @@ def bring_up(context: TrialContext) -> str:
             return _of_capacity.refusal(context, partial(_play, context), limit_s=limit_s)
         return _ramp.refusal(context, partial(_play, context), limit_s=limit_s)
 
-    if reason := _serving.bring_up(context, refusal):
+    if reason := serving.bring_up(context, refusal):
         return reason
     with context.phase("warmup"):
-        _serving.settle(context)
+        serving.settle(context)
         if warmup_s := float(context.option("warmup_s")):
             _play(context, "warmup", warmup_s, _of_capacity.share(context))
     return ""
@@ -272,8 +269,8 @@ def start(context: TrialContext, name: str, duration_s: float, share: float = 1.
         kept = [f"--rows={rows}"] if rows else []
         return ["replay", "play", *arguments(context.spec, host, duration_s, share), *kept]
 
-    if _generators.are_led(context.spec):
-        led = _generators.ready(context, name, words)
+    if generators.are_led(context.spec):
+        led = generators.ready(context, name, words)
         led.begin()
         return Playing(led, out)
     to = [f"--out={out}"] if out is not None else []
@@ -288,7 +285,7 @@ def ended(context: TrialContext, play: Playing, duration_s: float) -> Callable[[
     takes_s = duration_s or stream.span_s / float(context.option("speed")) / _of_capacity.share(context)
     limit_s = takes_s + float(context.option("timeout_s")) + GRACE_S
     if isinstance(play.by, Led):
-        play.by.wait(limit_s + _generators.LEAD_NS / 1e9)
+        play.by.wait(limit_s + generators.LEAD_NS / 1e9)
         return partial(play.by.merged, play.out)
     load = LoadResult.model_validate(context.wait(play.by, limit_s=limit_s))
     return lambda: load
@@ -310,7 +307,7 @@ def arguments(spec: TrialSpec, host: str, duration_s: float, share: float = 1.0)
         f"--port={options['port']}",
         f"--connections={options['connections']}",
         f"--idle-timeout-s={options['idle_timeout_s']}",
-        *_client_classes.arguments(str(options["classes"])),
+        *client_classes.arguments(str(options["classes"])),
         f"--class-seed={options['class_seed']}",
         f"--threads={options['threads']}",
         f"--interval-s={min(float(options['interval_s']), duration_s or float(options['interval_s']))}",

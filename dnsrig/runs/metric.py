@@ -10,6 +10,7 @@ import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from types import ModuleType
 from typing import Any, Literal, Protocol, TypeVar
 
 from dnsrig import discovery
@@ -113,5 +114,9 @@ def metric(
 @cache
 def all_metrics() -> dict[str, Metric]:
     """Every metric by name, the most important first."""
-    discovery.plugins("dnsrig.metrics", discovery.having())
+    discovery.plugins("dnsrig.metrics", _brings_metrics)
     return dict(sorted(_registry.items(), key=lambda item: (item[1].order, item[0])))
+
+
+def _brings_metrics(name: str, module: ModuleType) -> ModuleType | None:
+    return module if any(metric.compute.__module__ == module.__name__ for metric in _registry.values()) else None

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 
 import polars as pl
 
-from dnsrig import checksums, files, old_names
+from dnsrig import checksums, files
 from dnsrig.errors import DnsrigError
 from dnsrig.rundir import FileRecord
 from dnsrig.runs import arrow_heads
@@ -114,7 +114,6 @@ def read(
     damage = found.damage or (f"{path.name} {rows_damage}" if rows_damage else "")
     if frame is None:
         return Rows(_none(tuple(schema.items())), damage)
-    frame = old_names.rows(frame)
     frame = frame.with_columns(pl.lit(0).alias(name) for name in later if name not in frame.columns)
     if missing := sorted(set(schema) - set(frame.columns)):
         return Rows(_none(tuple(schema.items())), damage or f"{path.name} lacks the column {missing[0]}")

@@ -24,7 +24,7 @@ from dnsrig.lab import process
 from dnsrig.lab.host import Host
 from dnsrig.lab.network import Network
 from dnsrig.metrics import all_metrics
-from dnsrig.procedures._statistics import ask as ask_counters
+from dnsrig.procedures.parts.resolver_statistics import ask as ask_counters
 from dnsrig.rundir import Check, HostSpec, LinkSpec, ResolvingSpec
 from dnsrig.runs.trial import Trial
 from dnsrig.servers import all_drivers, driver, sources

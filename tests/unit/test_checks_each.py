@@ -18,7 +18,7 @@ from dnsrig import checks
 from dnsrig.checks import all_checks
 from dnsrig.experiment import model, plan
 from dnsrig.experiment.trial import declared_checks
-from dnsrig.procedures import _at_end
+from dnsrig.procedures.parts import readback
 from dnsrig.rundir import Level, LinkSpec, PathSpec, ResolvingSpec
 from dnsrig.runs.row_files.probe import PROPAGATION
 from dnsrig.runs.row_files.transfer import CONNECTIONS, TRANSFERS
@@ -681,5 +681,5 @@ def test_connections_of_a_host_by_port() -> None:
         "3: 00000000:0035 00000000:0000 0A more",
         "4: 020012C6:0035 010012C6:9C43 01 a NOTIFY",
     ]
-    assert _at_end.counted(lines, asked=False) == {"ports": {"853": 2}, "sources": 2}
-    assert _at_end.counted(lines, asked=True) == {"ports": {"53": 1}, "sources": 1}
+    assert readback.counted(lines, asked=False) == {"ports": {"853": 2}, "sources": 2}
+    assert readback.counted(lines, asked=True) == {"ports": {"53": 1}, "sources": 1}

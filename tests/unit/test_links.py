@@ -21,7 +21,7 @@ from dnsrig.lab import links, mss, tcp
 from dnsrig.lab.host import Host
 from dnsrig.lab.links import _ends, _qdisc, expectation, netem, schedule, selftest, tun
 from dnsrig.lab.links.datagrams import Way
-from dnsrig.procedures import _kept_up
+from dnsrig.procedures.parts import validity
 from dnsrig.rundir import FarSpec, HostSpec, LinkSpec, PathSpec
 
 S3 = PathSpec(rate_mbit=20, delay_ms=125, jitter_ms=50, loss_percent=0.1, limit_packets=5000)
@@ -395,14 +395,14 @@ def told(**changes: Any) -> dict[str, Any]:
     ],
 )
 def test_a_link_that_did_not_keep_up(changes: dict[str, Any], delay_ms: float, says: str) -> None:
-    found = _kept_up.why_link_did_not(told(**changes), PathSpec(delay_ms=delay_ms))
+    found = validity.why_link_did_not(told(**changes), PathSpec(delay_ms=delay_ms))
     assert found.startswith(says) if says else not found
 
 
 def test_where_timers_are_coarse_a_link_may_be_a_tick_later() -> None:
     late = told(late_ns={"p99": 12_000_000})
-    assert _kept_up.why_link_did_not(late, PathSpec())
-    assert not _kept_up.why_link_did_not(late, PathSpec(), tick_s=0.01)
+    assert validity.why_link_did_not(late, PathSpec())
+    assert not validity.why_link_did_not(late, PathSpec(), tick_s=0.01)
 
 
 def test_a_trial_over_a_link_that_did_not_keep_up_is_invalid(tmp_path: Path) -> None:

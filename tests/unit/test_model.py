@@ -35,12 +35,6 @@ def document(tmp_path: Path):  # type: ignore[no-untyped-def]
     return load
 
 
-def test_a_former_name_of_a_procedure_is_read_and_the_new_one_told(document, caplog) -> None:  # type: ignore[no-untyped-def]
-    assert document("", "procedure=pull").procedure == "transfer-load"
-    (told,) = caplog.messages
-    assert told.endswith('the procedure "pull" is called "transfer-load" now')
-
-
 def test_without_matrix_there_is_one_point(document) -> None:  # type: ignore[no-untyped-def]
     (point,) = model.points(document())
     assert point.parameters == {}

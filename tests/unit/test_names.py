@@ -86,5 +86,5 @@ def test_the_look_sees_types_and_attributes() -> None:
 
 
 def test_bytes_are_bytes() -> None:
-    sources = [*ENGINE.rglob("*.rs"), *(path for path in PACKAGE.rglob("*.py") if path.name != "old_names.py")]
+    sources = [*ENGINE.rglob("*.rs"), *PACKAGE.rglob("*.py")]
     assert [path for path in sources if "octet" in OF_LIBRARIES.sub("", path.read_text()).lower()] == []

@@ -14,7 +14,7 @@ from placement_data import placed
 from trial_data import SECOND, clean_trial
 
 from dnsrig.metrics import all_metrics
-from dnsrig.procedures._statistics import ask
+from dnsrig.procedures.parts.resolver_statistics import ask
 from dnsrig.runs.row_files.statistics import STATISTICS
 from dnsrig.servers import all_drivers
 from dnsrig.servers.counters import NAMES, Channel, nested, of_lines

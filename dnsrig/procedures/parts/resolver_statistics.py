@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from dnsrig.lab import host
-from dnsrig.procedures import _level
 from dnsrig.procedures.context import TrialContext
+from dnsrig.procedures.parts import resolver_level
 from dnsrig.runs.row_files.statistics import STATISTICS
 from dnsrig.servers.counters import Channel, Counters
 from dnsrig.servers.driver import Placement
@@ -69,7 +69,7 @@ def ask(channel: Channel, placement: Placement, namespace: str) -> Counters:
 def sampled(context: TrialContext) -> Iterator[None]:
     """Ask the resolver under test before, each second, and after what is inside; nothing of another server."""
     name = context.spec.subject
-    able = _level.able(context.spec)
+    able = resolver_level.able(context.spec)
     if able is None:
         yield
         return

@@ -13,10 +13,11 @@ from pathlib import Path
 
 from dnsrig import datasets
 from dnsrig.errors import UsageError
-from dnsrig.procedures import HostRole, _asking, _generators, _kept_up, _level, _transfer_options, _transfer_result
-from dnsrig.procedures._generators import Led
+from dnsrig.procedures import HostRole, _transfer_result
 from dnsrig.procedures.context import Result, TrialContext, placing
 from dnsrig.procedures.instrument import Overdue
+from dnsrig.procedures.parts import generators, load_arguments, resolver_level, transfer_instrument, validity
+from dnsrig.procedures.parts.generators import Led
 from dnsrig.rundir import HostDuties, TrialSpec
 from dnsrig.runs.load_result import LoadResult
 from dnsrig.servers import driver
@@ -24,11 +25,11 @@ from dnsrig.servers.driver import Changes
 
 SERVE_AS = ("primary", "secondary", "resolver")
 CHANGES = ("none", "catalog", "zones")
-TRANSFERS = ("none", *_transfer_options.POLICIES)
+TRANSFERS = ("none", *transfer_instrument.POLICIES)
 OPTIONS: dict[str, int | float | str | bool] = {
     "serve_as": "primary",
-    **_asking.OPTIONS,
-    **_generators.OPTIONS,
+    **load_arguments.OPTIONS,
+    **generators.OPTIONS,
     "changes": "none",
     "changes_per_s": 10.0,
     "transfers": "none",
@@ -63,11 +64,11 @@ def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole
         raise UsageError(
             f"options.transfers = {options['transfers']!r} is invalid", hint=f"one of {', '.join(TRANSFERS)}"
         )
-    _asking.check(options)
+    load_arguments.check(options)
     if options["transfers"] != "none":
         # Not the host that asks: what its kernel does for one connection would delay the answers to the other.
         found["client"] = HostRole()
-    return {**found, **_generators.hosts(options)}
+    return {**found, **generators.hosts(options)}
 
 
 def servers(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
@@ -138,7 +139,7 @@ def checks(spec: TrialSpec) -> list[str]:
         found += ["rate", "answers-good", "names-missing"]
     if options["serve_as"] == "resolver":
         found += ["links-kept-up", "cache"]
-    if _level.able(spec):
+    if resolver_level.able(spec):
         found += ["resolver-level"]
     server = spec.server
     if options["serve_as"] == "secondary" and server is not None and driver(server.kind).answers_zones:
@@ -162,8 +163,8 @@ def bring_up(context: TrialContext, refusal: Callable[[float], str] | None = Non
             context.servers.own_changes["primary"] = _changes(context)
         for name, host in context.spec.hosts.items():
             limit_s = float(context.option("ready_limit_s"))
-            if name == context.spec.subject and _level.able(context.spec):
-                _level.ask_twin(context, limit_s=limit_s)
+            if name == context.spec.subject and resolver_level.able(context.spec):
+                resolver_level.ask_twin(context, limit_s=limit_s)
             if name == context.spec.subject and refusal is not None and (reason := refusal(limit_s)):
                 return reason
             if host.role is not None:
@@ -178,8 +179,8 @@ def settle(context: TrialContext) -> None:
 
 def search(context: TrialContext, name: str, *, limit_s: float) -> LoadResult:
     """Search the highest rate that the server under test holds, by the load called ``name``."""
-    words = _words(context, name, _asking.ramp(context.spec.options))
-    if _generators.are_led(context.spec):
+    words = _words(context, name, load_arguments.ramp(context.spec.options))
+    if generators.are_led(context.spec):
         led = _led(context, name, words, writes=False)
         led.search(limit_s)
         return led.leaders()
@@ -192,7 +193,7 @@ def ask(
     """Put the load called ``name`` on the server under test at a fixed rate, and wait for its end. What is returned
     tells how it went: it may take a while, so not before all is measured."""
     options = context.spec.options
-    model = _asking.fixed_rate(
+    model = load_arguments.fixed_rate(
         rate_qps,
         duration_s=duration_s,
         interval_s=min(float(options.get("interval_s", 1.0)), duration_s),
@@ -201,10 +202,10 @@ def ask(
     words = _words(context, name, model)
     if out is not None and (rows := int(options["query_rows"])):
         words.append(f"--rows={rows}")
-    if _generators.are_led(context.spec):
+    if generators.are_led(context.spec):
         led = _led(context, name, words)
         led.begin()
-        led.wait(limit_s + _generators.LEAD_NS / 1e9)
+        led.wait(limit_s + generators.LEAD_NS / 1e9)
         return partial(led.merged, out)
     load = _asked(context, name, [*words, *([f"--out={out}"] if out is not None else [])], limit_s)
     return lambda: load
@@ -212,7 +213,7 @@ def ask(
 
 def _led(context: TrialContext, name: str, words: list[str], *, writes: bool = True) -> Led:
     whole = ["load", context.instruments.address(context.spec.subject), *words]
-    return _generators.ready(context, name, lambda host: whole, reads=queried_zones(context), writes=writes)
+    return generators.ready(context, name, lambda host: whole, reads=queried_zones(context), writes=writes)
 
 
 def _words(context: TrialContext, name: str, model: list[str]) -> list[str]:
@@ -220,8 +221,8 @@ def _words(context: TrialContext, name: str, model: list[str]) -> list[str]:
     options, zones = context.spec.options, queried_zones(context)
     recursive = options["serve_as"] == "resolver"
     return [
-        *_asking.queries(options, zones, seed=SEEDS[name], recursive=recursive),
-        *_asking.clients(options),
+        *load_arguments.queries(options, zones, seed=SEEDS[name], recursive=recursive),
+        *load_arguments.clients(options),
         *model,
     ]
 
@@ -319,11 +320,11 @@ def transferring(context: TrialContext, *, duration_s: float) -> Iterator[None]:
         yield
         return
     how = {
-        **_transfer_options.OPTIONS,
+        **transfer_instrument.OPTIONS,
         "policy": context.option("transfers"),
         "window": context.option("transfers_window"),
     }
-    words = [*_transfer_options.policy(how), "--repeat", f"--duration-s={duration_s:g}"]
+    words = [*transfer_instrument.policy(how), "--repeat", f"--duration-s={duration_s:g}"]
     context.instruments.start_transfer("transfer", "client", "primary", words, options=how)
     try:
         yield
@@ -372,7 +373,7 @@ def _updates(context: TrialContext, duration_s: float) -> list[str]:
 def drain(context: TrialContext) -> None:
     """The phase `drain`."""
     with context.phase("drain"):
-        _level.ask_itself(context)
+        resolver_level.ask_itself(context)
         time.sleep(float(context.option("drain_s")))
         context.servers.check()
 
@@ -381,7 +382,7 @@ def concluded(load: LoadResult) -> Result:
     """What a load at a rate comes to."""
     if not load.answered:
         return Result("server-failed", f"none of {load.sent:,} queries was answered")
-    if reason := _kept_up.why_not(load):
+    if reason := validity.why_not(load):
         return Result("invalid", reason)
     return Result("done")
 
