@@ -20,7 +20,7 @@ from dnsrig.analysis import latency
 from dnsrig.analysis.latency import Latency
 from dnsrig.errors import UsageError
 from dnsrig.experiment import model
-from dnsrig.experiment.machines import document
+from dnsrig.machines import document
 
 DEEP = 200_000
 
