@@ -12,8 +12,8 @@ from types import ModuleType
 from dnsrig import datasets, ranges, streams
 from dnsrig.errors import UsageError
 from dnsrig.experiment import builds, hosts, path
-from dnsrig.experiment.elsewhere import Elsewhere
 from dnsrig.experiment.model import Document, Point
+from dnsrig.machines.hosting import HostingMachine
 from dnsrig.procedures import procedure
 from dnsrig.rundir import (
     DatasetSpec,
@@ -49,7 +49,7 @@ def spec(
     versions: list[DatasetSpec],
     available: list[int],
     stream: StreamSpec | None = None,
-    elsewhere: Mapping[str, Elsewhere] | None = None,
+    elsewhere: Mapping[str, HostingMachine] | None = None,
 ) -> TrialSpec:
     """Everything that `dnsrig trial` needs for ``point``.
 

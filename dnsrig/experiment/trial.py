@@ -19,13 +19,12 @@ import polars as pl
 
 from dnsrig import cached, checks, checksums, datasets, files, interruption, paths
 from dnsrig.errors import DnsrigError
-from dnsrig.experiment import needed
-from dnsrig.experiment.elsewhere import gathered, remote
-from dnsrig.experiment.elsewhere.remote import Remote
-from dnsrig.lab import conditions, idle, stopped
-from dnsrig.lab.elsewhere import end
+from dnsrig.experiment import gathered, needed
+from dnsrig.lab import conditions, host_calls, idle, stopped
 from dnsrig.lab.links import selftest
 from dnsrig.lab.network import Network
+from dnsrig.machines import ssh_machine
+from dnsrig.machines.ssh_machine import SshMachine
 from dnsrig.procedures import procedure
 from dnsrig.procedures.context import Result, TrialContext, faults
 from dnsrig.procedures.context.phases import Report
@@ -100,7 +99,7 @@ def _execute(spec: TrialSpec, working: Path, report: Report) -> TrialRecord:
     with (
         idle.awake(not spec.cpus_sleep),
         stopped.noticed() as was_stopped,
-        remote.opened(spec.machines, working, spec.run) as machines,
+        ssh_machine.opened(spec.machines, working, spec.run) as machines,
         Network(spec.hosts, spec.links, directory=working, repeat=spec.repeat, machines=_ready(spec, machines)) as lab,
     ):
         before = conditions.moment(working, lab.tag)
@@ -153,13 +152,13 @@ def _execute(spec: TrialSpec, working: Path, report: Report) -> TrialRecord:
     return _validated(record)
 
 
-def _ready(spec: TrialSpec, machines: Mapping[str, Remote]) -> Mapping[str, Remote]:
+def _ready(spec: TrialSpec, machines: Mapping[str, SshMachine]) -> Mapping[str, SshMachine]:
     """The other machines, with what programs on their hosts read."""
     for name, machine in machines.items():
         reads = [path for path in needed.elsewhere(spec, name) if path.is_relative_to(paths.cache())]
         machine.bring([str(path.relative_to(paths.cache())) for path in reads])
         if not spec.cpus_sleep:
-            machine.call(end.stay_awake)
+            machine.call(host_calls.stay_awake)
     return machines
 
 

@@ -13,6 +13,7 @@ from test_traps_provoked import executed_here, finding
 from dnsrig.experiment import preparation
 from dnsrig.procedures import replay
 from dnsrig.procedures.context import TrialContext
+from dnsrig.procedures.parts import serving
 from dnsrig.runs.trial import Trial
 from dnsrig.traps.unequal_settings import before
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from dnsrig import foreign
 from dnsrig.errors import UsageError
 from dnsrig.experiment import model
-from dnsrig.experiment.machines import document
+from dnsrig.machines import document
 from dnsrig.runs import latency
 from dnsrig.runs.latency import Latency
 

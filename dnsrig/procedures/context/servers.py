@@ -14,8 +14,7 @@ from typing import IO
 
 from dnsrig import confinement
 from dnsrig.errors import DnsrigError
-from dnsrig.lab import process
-from dnsrig.lab.elsewhere import near
+from dnsrig.lab import near, process
 from dnsrig.lab.process import Process
 from dnsrig.procedures.context import placing
 from dnsrig.procedures.context.workspace import ServerFailed, Workspace

@@ -18,9 +18,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from dnsrig.errors import DnsrigError
-from dnsrig.experiment.machines import arrival, leases
-from dnsrig.experiment.machines.arrival import SILENCE_LIMIT_S
-from dnsrig.lab.elsewhere import end
+from dnsrig.lab import host_calls
+from dnsrig.machines import arrival, leases
+from dnsrig.machines.arrival import SILENCE_LIMIT_S
 
 READ_BYTES = 1 << 20
 LINE_BYTES_MAX = 64 << 20
@@ -38,14 +38,14 @@ def main(asked: dict[str, Any], is_ready: Callable[[], None]) -> None:
     gone = threading.Event()
     threading.Thread(target=_renew, args=(lease, holder, gone), daemon=True).start()
     try:
-        end.begin(tell)
+        host_calls.begin(tell)
         is_ready()
         for line in lines():
             answer(json.loads(line))
     finally:
         gone.set()
         try:
-            end.end()
+            host_calls.end()
         finally:
             leases.give_back(lease)
 

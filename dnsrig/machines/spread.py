@@ -17,11 +17,11 @@ from dnsrig import paths
 from dnsrig.comparison import run_differences
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import runner
-from dnsrig.experiment.machines import there
-from dnsrig.experiment.machines.lane import MachineLane
-from dnsrig.experiment.machines.place import Place
 from dnsrig.experiment.preparation import Where
 from dnsrig.experiment.runner import Progress
+from dnsrig.machines import trial_calls
+from dnsrig.machines.lane import MachineLane
+from dnsrig.machines.place import Place
 from dnsrig.rundir import Machine, Manifest
 from dnsrig.servers import sources
 
@@ -70,8 +70,8 @@ def _begin(one: MachineLane) -> None:
 
 
 def look(places: Sequence[Place]) -> dict[str, dict[str, Any]]:
-    """By the name of each what `there.look` tells. Raises where they cannot execute trials of this dnsrig."""
-    found = {place.name: place.at_once(there.look) for place in places}
+    """By the name of each what `trial_calls.look` tells. Raises where they cannot execute trials of this dnsrig."""
+    found = {place.name: place.at_once(trial_calls.look) for place in places}
     ours = {"version": dnsrig.__version__, "engine_fingerprint": sources.fingerprint(paths.engine())}
     for name, told in found.items():
         for what, own in ours.items():

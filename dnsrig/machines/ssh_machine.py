@@ -20,16 +20,15 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Any
 
-from dnsrig import archives, paths
-from dnsrig.archives import Archive
+from dnsrig import paths
 from dnsrig.errors import DnsrigError
-from dnsrig.experiment.elsewhere import far_end
-from dnsrig.experiment.machines import closure, leases
-from dnsrig.experiment.machines.closure import Part
-from dnsrig.experiment.machines.connection import Connection
-from dnsrig.experiment.machines.document import MachineDocument
-from dnsrig.lab.elsewhere import RemotePopen, end
-from dnsrig.lab.elsewhere.popen import LOST, Input
+from dnsrig.lab import host_calls
+from dnsrig.lab.remote_popen import LOST, Input, RemotePopen
+from dnsrig.machines import far_end, folders, leases, packages
+from dnsrig.machines.connection import Connection
+from dnsrig.machines.document import MachineDocument
+from dnsrig.machines.folders import Archive
+from dnsrig.machines.packages import Part
 from dnsrig.rundir import MachineSpec
 
 START_LIMIT_S = 60.0
@@ -38,8 +37,8 @@ CALL_LIMIT_S = 120.0
 Answers = queue.Queue[dict[str, Any]]
 
 
-class Remote:
-    """As `dnsrig.lab.elsewhere.Machine` says. ``directory``: that of the trial here, whose files have a place there."""
+class SshMachine:
+    """A `RemoteMachine`. ``directory`` is the folder of the trial on this machine; its files have a place there."""
 
     def __init__(self, name: str, spec: MachineSpec, directory: Path) -> None:
         self.name = name
@@ -59,7 +58,7 @@ class Remote:
         self._connect(run, parts)
         threading.Thread(target=self._listen, daemon=True).start()
         threading.Thread(target=self._stay, daemon=True).start()
-        self.looked = self.call(end.look)
+        self.looked = self.call(host_calls.look)
         self._places = self._known()
 
     def _connect(self, run: str, parts: Sequence[Part]) -> None:
@@ -116,9 +115,12 @@ class Remote:
     ) -> RemotePopen:
         number = next(self._numbers)
         popen = RemotePopen(
-            lambda signal_number: self.call(end.send_signal, number, signal_number),
-            lambda: bool(self.call(end.go_first, number)),
-            stdin=Input(lambda text: self.call(end.write, number, text), lambda: self.call(end.close_input, number))
+            lambda signal_number: self.call(host_calls.send_signal, number, signal_number),
+            lambda: bool(self.call(host_calls.go_first, number)),
+            stdin=Input(
+                lambda text: self.call(host_calls.write, number, text),
+                lambda: self.call(host_calls.close_input, number),
+            )
             if reads
             else None,
             stdout=stdout,
@@ -127,29 +129,29 @@ class Remote:
         self._processes[number] = popen
         words = [self.there(word) for word in command]
         there = {name: self._there(value) for name, value in how.items() if value is not None}
-        popen.pid = self.call(end.start, number, host, words, there, reads)
+        popen.pid = self.call(host_calls.start, number, host, words, there, reads)
         return popen
 
     def there(self, word: str) -> str:
         return translated(word, self._places)
 
     def make_folder(self, folder: Path) -> None:
-        self.call(end.make_folder, self.there(str(folder)))
+        self.call(host_calls.make_folder, self.there(str(folder)))
 
     def fetch(self, folder: Path) -> None:
         """The folder of the trial as it is there comes here, over what is here of it."""
-        told = self.call(end.pack, self.there(str(folder)))
+        told = self.call(host_calls.pack, self.there(str(folder)))
         with tempfile.TemporaryDirectory(dir=self._directory, prefix=".arriving-") as place:
             path, made = Path(place, "archive"), Path(place, "made")
-            for offset in range(0, int(told["size_bytes"]), archives.PART_BYTES):
-                archives.add(path, offset, base64.b64decode(self.call(end.part, told["path"], offset)))
-            archives.unpack(Archive(path, int(told["size_bytes"]), str(told["sha256"])), made)
+            for offset in range(0, int(told["size_bytes"]), folders.PART_BYTES):
+                folders.add(path, offset, base64.b64decode(self.call(host_calls.part, told["path"], offset)))
+            folders.unpack(Archive(path, int(told["size_bytes"]), str(told["sha256"])), made)
             shutil.copytree(made, folder, dirs_exist_ok=True)
-        self.call(end.forget, told["path"])
+        self.call(host_calls.forget, told["path"])
 
     def bring(self, folders: Sequence[str]) -> None:
         """What it lacks of folders of the cache."""
-        for folder in self.call(end.lacking, sorted(folders)):
+        for folder in self.call(host_calls.lacking, sorted(folders)):
             self._bring(paths.cache() / folder, folder)
 
     def bring_folder(self, folder: Path) -> None:
@@ -160,11 +162,11 @@ class Remote:
 
     def _bring(self, folder: Path, target: str) -> None:
         with tempfile.TemporaryDirectory() as place:
-            packed = archives.pack(folder, Path(place, "archive"))
+            packed = folders.pack(folder, Path(place, "archive"))
             name = hashlib.sha256(target.encode()).hexdigest()
-            for offset, data in archives.parts(packed):
-                self.call(end.receive, name, offset, base64.b64encode(data).decode())
-            self.call(end.install, name, packed.size_bytes, packed.sha256, target)
+            for offset, data in folders.parts(packed):
+                self.call(host_calls.receive, name, offset, base64.b64encode(data).decode())
+            self.call(host_calls.install, name, packed.size_bytes, packed.sha256, target)
 
     def _known(self) -> dict[str, str]:
         """Where things lie here -> where they lie there."""
@@ -240,13 +242,13 @@ def translated(word: str, places: Mapping[str, str]) -> str:
 
 
 @contextlib.contextmanager
-def opened(machines: Mapping[str, MachineSpec], directory: Path, run: str) -> Iterator[dict[str, Remote]]:
+def opened(machines: Mapping[str, MachineSpec], directory: Path, run: str) -> Iterator[dict[str, SshMachine]]:
     """All machines of a trial, as long as this lasts."""
     if not machines:
         yield {}
         return
-    remotes = {name: Remote(name, spec, directory) for name, spec in machines.items()}
-    parts = closure.parts()
+    remotes = {name: SshMachine(name, spec, directory) for name, spec in machines.items()}
+    parts = packages.parts()
     try:
         with ThreadPoolExecutor(len(remotes)) as pool:
             for opening in [pool.submit(remote.open, run, parts) for remote in remotes.values()]:

@@ -13,7 +13,7 @@ from pathlib import Path
 import dnsrig
 from dnsrig import discovery, paths
 from dnsrig.errors import DnsrigError
-from dnsrig.experiment.machines import arrival
+from dnsrig.machines import arrival
 
 COMPILED = "__pycache__"
 OURS = "dnsrig"

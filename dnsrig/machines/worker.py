@@ -12,8 +12,8 @@ from typing import Any
 
 from dnsrig import paths
 from dnsrig.experiment.children import TEARDOWN_LIMIT_S
-from dnsrig.experiment.machines import there, tls
-from dnsrig.experiment.machines.dask import PROFILER_OFF, RESOURCE, SHORT_LOGS
+from dnsrig.machines import tls, trial_calls
+from dnsrig.machines.dask import PROFILER_OFF, RESOURCE, SHORT_LOGS
 
 SILENCE_LIMIT_S = 30.0
 """As while it arrived: without a byte for so long, the network is gone."""
@@ -66,7 +66,7 @@ async def _work(asked: dict[str, Any], is_ready: Callable[[], None]) -> None:
     await asyncio.wait([working, asyncio.create_task(gone.wait())], return_when=asyncio.FIRST_COMPLETED)
     if working.done():
         working.result()
-    await asyncio.to_thread(there.end, TEARDOWN_LIMIT_S)
+    await asyncio.to_thread(trial_calls.end, TEARDOWN_LIMIT_S)
     try:
         await asyncio.wait_for(worker.close(timeout=CLOSE_LIMIT_S, executor_wait=False), CLOSE_LIMIT_S)
     except (TimeoutError, OSError):

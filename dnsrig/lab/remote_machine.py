@@ -1,8 +1,4 @@
-"""Hosts on other machines than the one that a trial is executed on.
-
-``end`` has what is called there, ``near`` what calls it, ``popen`` a process there as it looks from here. How the
-machine is reached is not known here: a `Machine` is who calls.
-"""
+"""Another machine that has hosts of a trial, as the lab sees it. `dnsrig.machines` knows how it is reached."""
 
 from __future__ import annotations
 
@@ -10,10 +6,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Any, Protocol
 
-from dnsrig.lab.elsewhere.popen import RemotePopen as RemotePopen
+from dnsrig.lab.remote_popen import RemotePopen
 
 
-class Machine(Protocol):
+class RemoteMachine(Protocol):
     """Another machine, as a trial sees it."""
 
     name: str

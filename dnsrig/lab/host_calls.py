@@ -19,8 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from dnsrig import archives, paths
-from dnsrig.archives import Archive
+from dnsrig import paths
 from dnsrig.confinement import Confinement
 from dnsrig.errors import DnsrigError
 from dnsrig.lab import conditions, host, idle, ledger, links, process, removal, tcp
@@ -28,6 +27,8 @@ from dnsrig.lab.host import Host
 from dnsrig.lab.ledger import Ledger
 from dnsrig.lab.links import Place, _ends, selftest
 from dnsrig.lab.process import Process
+from dnsrig.machines import folders
+from dnsrig.machines.folders import Archive
 from dnsrig.rundir import HostSpec, LinkSpec
 
 Tell = Callable[..., None]
@@ -212,12 +213,12 @@ def pack(folder: str) -> dict[str, Any]:
     """A folder as an archive, to be fetched by `part`."""
     handle, name = tempfile.mkstemp(dir=_lab().folder, suffix=".tar")
     os.close(handle)
-    packed = archives.pack(Path(folder), Path(name))
+    packed = folders.pack(Path(folder), Path(name))
     return {"path": name, "size_bytes": packed.size_bytes, "sha256": packed.sha256}
 
 
 def part(path: str, offset: int) -> str:
-    return base64.b64encode(archives.part(Path(path), offset)).decode()
+    return base64.b64encode(folders.part(Path(path), offset)).decode()
 
 
 def forget(path: str) -> None:
@@ -231,14 +232,14 @@ def lacking(folders: list[str]) -> list[str]:
 
 def receive(name: str, offset: int, data: str) -> None:
     """A part of an archive that is on its way."""
-    archives.add(_lab().folder / name, offset, base64.b64decode(data))
+    folders.add(_lab().folder / name, offset, base64.b64decode(data))
 
 
 def install(name: str, size_bytes: int, sha256: str, folder: str) -> None:
     """What arrived becomes ``folder`` of the cache, or of the trial where it begins with /."""
     archive = Archive(_lab().folder / name, size_bytes, sha256)
     try:
-        archives.install(archive, Path(folder) if folder.startswith("/") else paths.cache() / folder)
+        folders.install(archive, Path(folder) if folder.startswith("/") else paths.cache() / folder)
     finally:
         archive.path.unlink(missing_ok=True)
 

@@ -21,12 +21,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dnsrig.errors import DnsrigError
-from dnsrig.experiment.machines import closure, dask, document, leases, tls, worker
-from dnsrig.experiment.machines.closure import Part
-from dnsrig.experiment.machines.connection import END_LIMIT_S, Connection
-from dnsrig.experiment.machines.dask import Worker
-from dnsrig.experiment.machines.document import MachineDocument
-from dnsrig.experiment.machines.tls import Keys, Role
+from dnsrig.machines import dask, document, leases, packages, tls, worker
+from dnsrig.machines.connection import END_LIMIT_S, Connection
+from dnsrig.machines.dask import Worker
+from dnsrig.machines.document import MachineDocument
+from dnsrig.machines.packages import Part
+from dnsrig.machines.tls import Keys, Role
 
 if TYPE_CHECKING:
     from distributed import Security
@@ -63,7 +63,7 @@ def workers(path: Path) -> Iterator[list[Worker]]:
     with _scheduler(security) as address:
         links = [Link(name, one, told.config, address, keys["worker"]) for name, one in told.machines.items()]
         try:
-            start(links, closure.parts())
+            start(links, packages.parts())
             with _cluster(address, security) as places:
                 yield places
         finally:

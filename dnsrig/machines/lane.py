@@ -12,13 +12,13 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
-from dnsrig import archives, paths
-from dnsrig.archives import Archive
+from dnsrig import paths
 from dnsrig.errors import DnsrigError
 from dnsrig.experiment import children, needed
 from dnsrig.experiment.children import Running
-from dnsrig.experiment.machines import leases, there
-from dnsrig.experiment.machines.place import Lost, Place
+from dnsrig.machines import folders, leases, trial_calls
+from dnsrig.machines.folders import Archive
+from dnsrig.machines.place import Lost, Place
 from dnsrig.rundir import Manifest, TrialKey, TrialRecord, TrialSpec, read_json, trial_dir
 
 ENDING_LIMIT_S = 90.0
@@ -103,7 +103,7 @@ class MachineLane:
 
     def fetch_finished(self) -> None:
         """What trials of the run measured there while nobody could take it."""
-        for told in self._call(there.finished, self._manifest.run):
+        for told in self._call(trial_calls.finished, self._manifest.run):
             key = TrialKey(variant=str(told["variant"]), repeat=int(told["repeat"]))
             if key in self._manifest.order:
                 self.fetch(told, trial_dir(self._directory, key.variant, key.repeat))
@@ -112,7 +112,7 @@ class MachineLane:
         """Whatever folder of the cache it lacks."""
         folders = sorted({str(path.relative_to(paths.cache())) for path in needed.data(spec) if _is_cached(path)})
         wanted = [folder for folder in folders if folder not in self._brought]
-        for folder in self._call(there.lacking, wanted):
+        for folder in self._call(trial_calls.lacking, wanted):
             self._send(folder)
         self._brought |= set(wanted)
 
@@ -123,24 +123,24 @@ class MachineLane:
         """The archive of a trial becomes ``target``; of one that failed, its logs are put beside it."""
         if told["reason"]:
             target = target.with_name(f"{target.name}.aborted")
-            archives.remove(target)
+            folders.remove(target)
         if not (target / "trial.json").exists():
             target.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=target.parent, prefix=".arriving-") as folder:
                 path, made = Path(folder, "archive"), Path(folder, "made")
-                for offset in range(0, int(told["size_bytes"]), archives.PART_BYTES):
-                    archives.add(path, offset, self._call(there.part, told["archive"], offset))
-                archives.unpack(Archive(path, int(told["size_bytes"]), str(told["sha256"])), made)
+                for offset in range(0, int(told["size_bytes"]), folders.PART_BYTES):
+                    folders.add(path, offset, self._call(trial_calls.part, told["archive"], offset))
+                folders.unpack(Archive(path, int(told["size_bytes"]), str(told["sha256"])), made)
                 made.rename(target)
-        self._call(there.forget, told["archive"])
+        self._call(trial_calls.forget, told["archive"])
 
     def _send(self, folder: str) -> None:
         with tempfile.TemporaryDirectory() as place:
-            packed = archives.pack(paths.cache() / folder, Path(place, "archive"))
+            packed = folders.pack(paths.cache() / folder, Path(place, "archive"))
             name = hashlib.sha256(folder.encode()).hexdigest()
-            for offset, data in archives.parts(packed):
-                self._call(there.receive, name, offset, data)
-            self._call(there.install, name, packed.size_bytes, packed.sha256, folder)
+            for offset, data in folders.parts(packed):
+                self._call(trial_calls.receive, name, offset, data)
+            self._call(trial_calls.install, name, packed.size_bytes, packed.sha256, folder)
 
 
 class Away:

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from dnsrig.errors import DnsrigError
-from dnsrig.experiment.machines import arrival
-from dnsrig.experiment.machines.closure import Part
-from dnsrig.experiment.machines.document import MachineDocument
+from dnsrig.machines import arrival
+from dnsrig.machines.document import MachineDocument
+from dnsrig.machines.packages import Part
 
 OPTIONS = {
     "BatchMode": "yes",

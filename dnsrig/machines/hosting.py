@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from dnsrig.errors import UsageError
-from dnsrig.experiment.elsewhere import Elsewhere, remote
-from dnsrig.experiment.machines import document
 from dnsrig.experiment.model import Point
+from dnsrig.machines import document, ssh_machine
 from dnsrig.rundir import MachineSpec
+
+
+@dataclass(frozen=True)
+class HostingMachine:
+    """A machine that hosts may be on, beside the one that the run is started on."""
+
+    spec: MachineSpec
+    cpus: list[int]
+    conditions: dict[str, Any] = field(default_factory=dict)
 
 
 def wanted(points: Iterable[Point]) -> list[str]:
@@ -18,15 +28,15 @@ def wanted(points: Iterable[Point]) -> list[str]:
     return sorted({host.machine for point in points for host in point.document.hosts.values() if host.machine})
 
 
-def look(names: list[str], file: Path | None, note: Callable[[str], None]) -> dict[str, Elsewhere]:
+def look(names: list[str], file: Path | None, note: Callable[[str], None]) -> dict[str, HostingMachine]:
     """Connect to each, bring what it lacks of dnsrig, and see what it is. Raises where one cannot be had."""
     if not names:
         return {}
     specs = named(names, file)
     note(f"looking at {', '.join(names)}")
-    with tempfile.TemporaryDirectory() as folder, remote.opened(specs, Path(folder), "that begins") as found:
+    with tempfile.TemporaryDirectory() as folder, ssh_machine.opened(specs, Path(folder), "that begins") as found:
         return {
-            name: Elsewhere(
+            name: HostingMachine(
                 specs[name].model_copy(update={"boot_id": one.boot}), one.looked["cpus"], one.looked["conditions"]
             )
             for name, one in found.items()

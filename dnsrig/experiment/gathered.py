@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from dnsrig.experiment.elsewhere.remote import Remote
-from dnsrig.lab.elsewhere import end
+from dnsrig.lab import host_calls
+from dnsrig.machines.ssh_machine import SshMachine
 from dnsrig.procedures.context import TrialContext
 from dnsrig.procedures.context.instruments import elsewhere_folder
 from dnsrig.rundir import ClockRecord, MachineRecord, ServerRecord
@@ -19,7 +19,7 @@ WHOLE = "machine"
 """What `watch` calls that which is of no host."""
 
 
-def gather(context: TrialContext, machines: Mapping[str, Remote]) -> dict[str, MachineRecord]:
+def gather(context: TrialContext, machines: Mapping[str, SshMachine]) -> dict[str, MachineRecord]:
     """Samples of all join ``samples.arrow``. What is of a whole machine is called `machine@NAME` there."""
     found = {}
     for name, machine in machines.items():
@@ -29,7 +29,7 @@ def gather(context: TrialContext, machines: Mapping[str, Remote]) -> dict[str, M
             machine.fetch(folder)
             _join(context, name)
             shutil.rmtree(folder)
-        found[name] = MachineRecord(conditions=machine.call(end.moment), clock=_clock(context, name))
+        found[name] = MachineRecord(conditions=machine.call(host_calls.moment), clock=_clock(context, name))
     if found:
         shutil.rmtree(context.directory / "elsewhere", ignore_errors=True)
     return found

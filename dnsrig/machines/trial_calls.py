@@ -17,14 +17,14 @@ from pathlib import Path
 from typing import Any
 
 import dnsrig
-from dnsrig import archives, cached, paths
-from dnsrig.archives import Archive
+from dnsrig import cached, paths
 from dnsrig.errors import DnsrigError
 from dnsrig.experiment import certificates, children
 from dnsrig.experiment.children import Child
-from dnsrig.experiment.machines import leases
 from dnsrig.lab import check, conditions
 from dnsrig.lab.process import move_to
+from dnsrig.machines import folders, leases
+from dnsrig.machines.folders import Archive
 from dnsrig.rundir import OBSERVER, TrialSpec
 from dnsrig.servers import sources
 
@@ -58,14 +58,14 @@ def lacking(folders: list[str]) -> list[str]:
 
 def receive(archive: str, offset: int, data: bytes) -> None:
     """A part of an archive that is on its way."""
-    archives.add(_incoming() / archive, offset, data)
+    folders.add(_incoming() / archive, offset, data)
 
 
 def install(archive: str, size_bytes: int, sha256: str, folder: str) -> None:
     """What arrived becomes ``folder`` of the cache."""
     path = _incoming() / archive
     try:
-        archives.install(Archive(path, size_bytes, sha256), paths.cache() / folder)
+        folders.install(Archive(path, size_bytes, sha256), paths.cache() / folder)
     finally:
         path.unlink(missing_ok=True)
 
@@ -103,7 +103,7 @@ def finished(run: str) -> list[dict[str, Any]]:
 
 
 def part(archive: str, offset: int) -> bytes:
-    return archives.part(Path(archive), offset)
+    return folders.part(Path(archive), offset)
 
 
 def forget(archive: str) -> None:
@@ -139,7 +139,7 @@ def _packed(target: Path, reason: str) -> dict[str, Any]:
     """What is to be fetched; of a trial that failed, its logs."""
     folder = target.with_name(f"{target.name}.aborted") if reason else target
     folder.mkdir(exist_ok=True)
-    archive = archives.pack(folder, target.with_suffix(".tar.partial"))
+    archive = folders.pack(folder, target.with_suffix(".tar.partial"))
     final = target.with_suffix(".tar")
     archive.path.rename(final)
     told = {"archive": str(final), "size_bytes": archive.size_bytes, "sha256": archive.sha256, "reason": reason}
@@ -151,7 +151,7 @@ def _packed(target: Path, reason: str) -> dict[str, Any]:
 def _remove(target: Path) -> None:
     """What trials leave there, however they end."""
     for name in (target.name, f"{target.name}.running", f"{target.name}.aborted"):
-        archives.remove(target.with_name(name))
+        folders.remove(target.with_name(name))
 
 
 def _described(path: Path) -> dict[str, Any]:

@@ -16,17 +16,16 @@ from concurrent.futures import CancelledError, Future
 from typing import Any
 from urllib.parse import urlsplit
 
-from dnsrig import archives
 from dnsrig.errors import DnsrigError, UsageError
-from dnsrig.experiment.machines import listeners, there
-from dnsrig.experiment.machines.place import Lost
-from dnsrig.experiment.machines.tls import Keys, Role
+from dnsrig.machines import folders, listeners, trial_calls
+from dnsrig.machines.place import Lost
+from dnsrig.machines.tls import Keys, Role
 from dnsrig.rundir import NAME
 
 RESOURCE = "machine"
 CONNECT_LIMIT_S = 20.0
 TOPIC = "dnsrig"
-LARGE_BYTES = 2 * archives.PART_BYTES
+LARGE_BYTES = 2 * folders.PART_BYTES
 """What we send at once is meant to be so large."""
 ERROR_LENGTH_MAX = 1000
 SHORT_LOGS = {"distributed.admin.low-level-log-length": 10, "distributed.admin.system-monitor.log-length": 10}
@@ -97,11 +96,11 @@ class Worker:
 
 
 def execute(spec_json: str, lease: str, topic: str) -> dict[str, Any]:
-    """`there.execute` on a worker, which tells what happens by way of the scheduler."""
+    """`trial_calls.execute` on a worker, which tells what happens by way of the scheduler."""
     from distributed import get_worker
 
     worker = get_worker()
-    return there.execute(spec_json, lease, lambda event: worker.log_event(topic, (lease, event)))
+    return trial_calls.execute(spec_json, lease, lambda event: worker.log_event(topic, (lease, event)))
 
 
 Told = tuple[Any, str, str]
