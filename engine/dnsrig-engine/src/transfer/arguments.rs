@@ -8,7 +8,7 @@ use std::{
 
 use super::{
     TransferError,
-    schedule::{Policy, Retry, Settings, SoaFirst, ids, memory},
+    schedule::{Policy, Retry, Settings, SoaFirst, memory},
 };
 use crate::{
     base::{
@@ -19,6 +19,7 @@ use crate::{
     dns::{xfr::Limits, zone_arguments::ZoneArguments},
     net::{
         connection::{Close, SocketOptions},
+        outstanding::OUTSTANDING_MAX,
         tls::{
             Client, XOT,
             arguments::{TlsArguments, Verify},
@@ -288,7 +289,7 @@ impl Arguments {
         let Arguments { wanted, connections, limits, .. } = self;
         Settings {
             policy: connections.policy,
-            window: if connections.window == 0 { ids::OUTSTANDING_MAX } else { connections.window },
+            window: if connections.window == 0 { OUTSTANDING_MAX } else { connections.window },
             connections: connections.count,
             soa: connections.soa,
             serial: wanted.ixfr,

@@ -1,6 +1,7 @@
 //! How much memory schedules need at most, known before one is made.
 
-use super::{Settings, ids::Ids, slots::Slot, transfers::Transfer};
+use super::{Settings, slots::Slot, transfers::Transfer};
+use crate::net::outstanding::Outstanding;
 
 /// Schedules that may need more are not begun.
 pub const BYTES_MAX: u64 = 4_000_000_000;
@@ -11,13 +12,14 @@ pub fn bytes(settings: &Settings, secondaries: u32, zones: u32) -> u64 {
     let slots = secondaries * u64::from(settings.connections);
     let window = settings.window().min(zones);
     let under_way = (slots * u64::from(window)).min(secondaries * u64::from(zones));
-    slots * (size_of::<Slot>() + Ids::bytes(window)) as u64 + under_way * size_of::<Transfer>() as u64
+    slots * (size_of::<Slot>() + Outstanding::<u32>::bytes(window)) as u64 + under_way * size_of::<Transfer>() as u64
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Policy, ids::OUTSTANDING_MAX, virtual_primary::settings};
+    use super::super::{Policy, virtual_primary::settings};
     use super::*;
+    use crate::net::outstanding::OUTSTANDING_MAX;
 
     fn of(window: u32, connections: u32, secondaries: u32, zones: u32) -> u64 {
         bytes(&Settings { policy: Policy::Pipelined, window, connections, ..settings() }, secondaries, zones)

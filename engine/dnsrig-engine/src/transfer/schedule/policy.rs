@@ -35,7 +35,7 @@ pub enum SoaFirst {
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub policy: Policy,
-    /// So many zones at a time on a connection, from 1 to [`super::ids::OUTSTANDING_MAX`].
+    /// So many zones at a time on a connection, from 1 to [`OUTSTANDING_MAX`](crate::net::outstanding::OUTSTANDING_MAX).
     pub window: u32,
     /// Connections of each secondary.
     pub connections: u32,
