@@ -301,7 +301,7 @@ mod tests {
         learning.on_message(9, address, &soa).unwrap();
         assert_eq!(learning.known.len(), 1);
         for number in 0..i64::from(TRIES) {
-            learning.act(&socket, number * TRY_NS).unwrap();
+            assert!(learning.act(&socket, number * TRY_NS).unwrap().is_continue());
         }
         let failure = learning.act(&socket, i64::from(TRIES) * TRY_NS).unwrap_err();
         assert!(failure.sentence.ends_with("with the SOA of y.example: nothing came"), "{failure}");
