@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use super::{arguments::TransportKind, counters::Connections, schedule::Policy, summary::Summary};
+use super::{arguments::TransportKind, counters::ConnectionCounts, schedule::Policy, summary::Summary};
 use crate::stats::format::{NOTHING, grouped, milliseconds};
 
 /// The summary for people.
@@ -147,10 +147,10 @@ fn advice(outcome: &str, summary: &Summary) -> String {
     sentence.to_owned()
 }
 
-fn no_connection(connections: &Connections) -> &'static str {
+fn no_connection(connections: &ConnectionCounts) -> &'static str {
     match connections {
-        Connections { no_port: 1.., .. } => "this host had no port left",
-        Connections { refused: 1.., .. } => "nothing listens there: check that the primary is running, and its port",
+        ConnectionCounts { no_port: 1.., .. } => "this host had no port left",
+        ConnectionCounts { refused: 1.., .. } => "nothing listens there: check that the primary is running, and its port",
         _ => "no connection was made within --timeout: check that the primary is running, and its port",
     }
 }
@@ -224,7 +224,7 @@ mod tests {
         let text = of("tls-failed", alpn);
         assert!(text.contains("TLS failed on it: no `dot`") && !text.contains("nobody"), "{text}");
         let connections = |refused, no_port| Summary {
-            connections: Connections { refused, no_port, ..Connections::default() },
+            connections: ConnectionCounts { refused, no_port, ..ConnectionCounts::default() },
             ..Summary::default()
         };
         assert!(of("no-connection", connections(1, 0)).contains("nothing listens there"));

@@ -1,15 +1,15 @@
 //! `transfer`: the transfer side of one or many secondaries, which keep nothing of what comes.
 //!
 //! What decides knows neither sockets nor clocks: [`xfr`](crate::dns::xfr) reads messages, [`schedule`] says which zone
-//! is asked for when and on which connection. A [`worker`] thread carries that out with [`lines`]; with [`notify`] it
+//! is asked for when and on which connection. A [`worker`] thread carries that out with [`connections`]; with [`notify`] it
 //! waits to be told. [`row_buffer`] and [`counters`] keep what is known in the end, [`batches`], [`rows`], [`summary`]
 //! and [`report`] tell it.
 
 pub mod arguments;
 pub mod batches;
+pub mod connections;
 pub mod counters;
 pub mod human_report;
-pub mod lines;
 mod lingering_close;
 pub mod notify;
 pub mod report;

@@ -14,9 +14,9 @@ use std::{
 use super::{
     Arguments, TransferError,
     batches::Batches,
+    connections::{Connections, Dial},
     counters::Counters,
-    lines::{Connections, Dial},
-    notify::Listeners,
+    notify::NotifyReceiver,
     report::Reporter,
     row_buffer::RowBuffer,
     rows::{FILES, Files},
@@ -176,10 +176,10 @@ impl Part {
         let sources: Vec<Option<IpAddr>> =
             arguments.sources().into_iter().skip(first as usize).take(secondaries as usize).collect();
         let poller = Poller::new().map_err(failed)?;
-        let listeners = match settings.on_notify {
+        let notify_receiver = match settings.on_notify {
             true => {
                 let port = arguments.wanted.notify_port;
-                let opened = Listeners::open(arguments.primary.address, &sources, zones, port, &poller);
+                let opened = NotifyReceiver::open(arguments.primary.address, &sources, zones, port, &poller);
                 Some(opened.map_err(|error| TransferError::Notify(port, error))?)
             }
             false => None,
@@ -196,9 +196,9 @@ impl Part {
         let row_buffer = RowBuffer::new(keeps_rows);
         let mut schedule = Schedule::new(settings, share, zones.clone(), signer, sink_factory.clone(), row_buffer);
         schedule.set_wall_time(clock::wall_time_s());
-        let lines = Connections::new(dial, schedule.slots());
+        let connections = Connections::new(dial, schedule.slots());
         let info_interval_ns = if keeps_rows { arguments.instrument.info_interval } else { 0 };
-        Ok(Worker { schedule, lines, poller, listeners, shared, deadline_ns, info_interval_ns })
+        Ok(Worker { schedule, connections, poller, notify_receiver, shared, deadline_ns, info_interval_ns })
     }
 }
 

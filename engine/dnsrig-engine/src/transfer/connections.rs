@@ -18,7 +18,7 @@ use super::{
         Schedule,
         slots::{Ended, Handshake},
     },
-    soa::Asker,
+    soa::SoaSocket,
 };
 use crate::net::{
     connection::{
@@ -56,9 +56,9 @@ pub struct Dial {
 /// The sockets of one thread.
 pub struct Connections {
     dial: Dial,
-    lines: Box<[Connection]>,
+    connections: Box<[Connection]>,
     /// For slots that ask over UDP.
-    askers: Vec<Option<Asker>>,
+    soa_sockets: Vec<Option<SoaSocket>>,
     /// Open, for TLS behind its handshake.
     is_open: Box<[bool]>,
     /// Read as often as is allowed in a row, and may have more.
@@ -77,8 +77,8 @@ impl Connections {
     pub fn new(dial: Dial, slots: usize) -> Self {
         Connections {
             dial,
-            lines: (0..slots).map(|_| Connection::default()).collect(),
-            askers: (0..slots).map(|_| None).collect(),
+            connections: (0..slots).map(|_| Connection::default()).collect(),
+            soa_sockets: (0..slots).map(|_| None).collect(),
             is_open: vec![false; slots].into_boxed_slice(),
             unread: Chain::new(slots),
             lingering: LingeringCloses::default(),
@@ -96,9 +96,9 @@ impl Connections {
         // Edges, so that what is watched for need never be changed.
         let flags = EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT | EpollFlags::EPOLLRDHUP | EpollFlags::EPOLLET;
         if schedule.is_udp(slot) {
-            let asker = Asker::open(self.dial.server_udp, source)?;
-            poller.add(&asker, flags, u64::from(slot))?;
-            self.askers[slot as usize] = Some(asker);
+            let soa_socket = SoaSocket::open(self.dial.server_udp, source)?;
+            poller.add(&soa_socket, flags, u64::from(slot))?;
+            self.soa_sockets[slot as usize] = Some(soa_socket);
             schedule.opened(slot, Handshake::None, now_ns);
             return Ok(());
         }
@@ -115,15 +115,15 @@ impl Connections {
 
     fn start(&mut self, slot: u32, socket: OwnedFd, secondary: usize, schedule: &mut Schedule, now_ns: i64) {
         let client = self.dial.clients.get(secondary);
-        if let Err(loss) = self.lines[slot as usize].begin(socket, &self.dial.options, client) {
+        if let Err(loss) = self.connections[slot as usize].begin(socket, &self.dial.options, client) {
             self.lose(slot, loss, schedule, now_ns);
         }
     }
 
     /// Sends what the schedule has for a slot.
     pub fn fill(&mut self, slot: u32, schedule: &mut Schedule, now_ns: i64) {
-        let line = &mut self.lines[slot as usize];
-        if line.is_blocked() {
+        let connection = &mut self.connections[slot as usize];
+        if connection.is_blocked() {
             // It is woken when there is room.
             return;
         }
@@ -131,9 +131,9 @@ impl Connections {
         if schedule.fill(slot, now_ns, &mut self.queries) == 0 {
             return;
         }
-        let sent = match &self.askers[slot as usize] {
-            Some(asker) => asker.send(&self.queries),
-            None => line.send(&self.queries, &mut self.buffers),
+        let sent = match &self.soa_sockets[slot as usize] {
+            Some(soa_socket) => soa_socket.send(&self.queries),
+            None => connection.send(&self.queries, &mut self.buffers),
         };
         if let Err(loss) = sent {
             self.lose(slot, loss, schedule, now_ns);
@@ -143,7 +143,7 @@ impl Connections {
     /// Closes the connection of a slot, which the schedule knows of already.
     pub fn close(&mut self, slot: u32, poller: &Poller, now_ns: i64) {
         let farewell = self.dial.options.close == Close::Fin && self.is_open[slot as usize];
-        let left = self.lines[slot as usize].leave(farewell, &mut self.buffers);
+        let left = self.connections[slot as usize].leave(farewell, &mut self.buffers);
         self.clear(slot);
         if let Some((socket, true)) = left.filter(|_| farewell)
             && poller.remove(&socket).is_ok()
@@ -159,7 +159,7 @@ impl Connections {
 
     /// Takes in what the kernel says of a slot; returns how many messages came.
     pub fn event(&mut self, slot: u32, flags: EpollFlags, schedule: &mut Schedule, now_ns: i64) -> usize {
-        if self.askers[slot as usize].is_some() {
+        if self.soa_sockets[slot as usize].is_some() {
             return self.take(slot, true, schedule, now_ns);
         }
         let over = EpollFlags::EPOLLERR | EpollFlags::EPOLLHUP;
@@ -194,20 +194,20 @@ impl Connections {
         schedule: &mut Schedule,
         now_ns: i64,
     ) -> Result<(), CloseReason> {
-        let line = &mut self.lines[slot as usize];
-        if line.socket().is_none() {
+        let connection = &mut self.connections[slot as usize];
+        if connection.socket().is_none() {
             return Ok(());
         }
-        if !line.is_connected() {
+        if !connection.is_connected() {
             if flags.intersects(EpollFlags::EPOLLERR | EpollFlags::EPOLLHUP) {
-                return Err(socket::loss(line.error()));
+                return Err(socket::loss(connection.error()));
             }
-            if line.connected(&mut self.buffers)? {
+            if connection.connected(&mut self.buffers)? {
                 self.opened(slot, Handshake::None, schedule, now_ns);
             }
-        } else if flags.intersects(EpollFlags::EPOLLOUT) && line.is_blocked() {
-            line.flush()?;
-            if !line.is_blocked() {
+        } else if flags.intersects(EpollFlags::EPOLLOUT) && connection.is_blocked() {
+            connection.flush()?;
+            if !connection.is_blocked() {
                 schedule.wake(slot);
             }
         }
@@ -216,7 +216,7 @@ impl Connections {
 
     fn opened(&mut self, slot: u32, handshake: Handshake, schedule: &mut Schedule, now_ns: i64) {
         self.is_open[slot as usize] = true;
-        let socket = self.lines[slot as usize].socket();
+        let socket = self.connections[slot as usize].socket();
         if let Some(socket) = socket.filter(|_| self.congestion.is_none()) {
             self.congestion = tcp_info::congestion(socket).ok();
         }
@@ -229,7 +229,7 @@ impl Connections {
     /// Takes in what has come; returns how many messages that is.
     fn take(&mut self, slot: u32, to_the_end: bool, schedule: &mut Schedule, now_ns: i64) -> usize {
         self.unread.remove(slot as usize);
-        match self.askers[slot as usize] {
+        match self.soa_sockets[slot as usize] {
             Some(_) => self.receive(slot, schedule, now_ns),
             None => self.read(slot, to_the_end, schedule, now_ns),
         }
@@ -241,7 +241,7 @@ impl Connections {
         let mut count = 0;
         for _ in 0..READS_MAX {
             let before = count;
-            let read = self.lines[slot as usize].read(&mut self.buffers, |message| {
+            let read = self.connections[slot as usize].read(&mut self.buffers, |message| {
                 count += 1;
                 schedule.message(slot, message, now_ns);
             });
@@ -253,7 +253,7 @@ impl Connections {
                 }
             };
             if open && !self.is_open[slot as usize] {
-                let resumed = self.lines[slot as usize].is_resumed();
+                let resumed = self.connections[slot as usize].is_resumed();
                 self.opened(slot, if resumed { Handshake::Resumed } else { Handshake::Full }, schedule, now_ns);
             }
             if bytes > 0 && count == before {
@@ -273,9 +273,9 @@ impl Connections {
 
     /// Takes in answers over UDP.
     fn receive(&mut self, slot: u32, schedule: &mut Schedule, now_ns: i64) -> usize {
-        let Some(asker) = &self.askers[slot as usize] else { return 0 };
+        let Some(soa_socket) = &self.soa_sockets[slot as usize] else { return 0 };
         let mut count = 0;
-        let received = asker.receive(|message| {
+        let received = soa_socket.receive(|message| {
             count += 1;
             schedule.message(slot, message, now_ns);
         });
@@ -297,16 +297,16 @@ impl Connections {
     }
 
     fn clear(&mut self, slot: u32) {
-        self.lines[slot as usize].close(false, &mut self.buffers);
-        self.askers[slot as usize] = None;
+        self.connections[slot as usize].close(false, &mut self.buffers);
+        self.soa_sockets[slot as usize] = None;
         self.is_open[slot as usize] = false;
         self.unread.remove(slot as usize);
     }
 
     /// Looks at the connections that are watched, and keeps a row of each that is open.
     pub fn look(&self, numbers: impl Fn(u32) -> u32, time_ns: i64, row_buffer: &mut RowBuffer) {
-        for (slot, line) in self.lines.iter().enumerate().filter(|(slot, _)| self.is_open[*slot]).take(WATCHED_MAX) {
-            let Some(socket) = line.socket() else { continue };
+        for (slot, connection) in self.connections.iter().enumerate().filter(|(slot, _)| self.is_open[*slot]).take(WATCHED_MAX) {
+            let Some(socket) = connection.socket() else { continue };
             let Ok(info) = tcp_info::read(socket) else { continue };
             row_buffer.info(InfoRow {
                 time_ns,
