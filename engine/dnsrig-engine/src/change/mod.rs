@@ -4,9 +4,9 @@
 //! what touches the socket.
 
 mod arguments;
-pub mod core;
-pub mod plan;
-pub mod report;
+mod core;
+mod plan;
+mod report;
 
 use std::{
     collections::HashMap,

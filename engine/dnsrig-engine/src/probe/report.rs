@@ -1,4 +1,6 @@
-//! What the probe says: its events and its summary.
+//! What the probe reports: its events, its summary and its rows.
+
+use std::path::Path;
 
 use serde::Serialize;
 
@@ -8,11 +10,18 @@ use crate::{
         clock,
         events::{self, Anchors, emit},
         failure::Failure,
+        rows::{self, Columns},
         stop::Outcome,
     },
-    dns::soa::{Verdict, Verdicts},
+    dns::{
+        soa::{Verdict, Verdicts},
+        zone_list::Zones,
+    },
     stats::format::{grouped, milliseconds},
 };
+
+/// The values of the column `outcome`.
+const OUTCOMES: [&str; 2] = ["unseen", "seen"];
 
 #[derive(Serialize)]
 struct FirstAnswer {
@@ -174,6 +183,18 @@ fn sentence(summary: &Summary<'_>) -> String {
         format!(" within {}", milliseconds((last_ns - started_ns).max(0) as u64, None))
     });
     format!("{} of {} zones seen{when}{}\n", grouped(seen), grouped(zones), outcome.remark("--limit"))
+}
+
+/// Writes a row for each zone to `path`.
+pub fn write_rows(path: &Path, zones: &Zones, core: &Core) -> Result<(), Failure> {
+    let columns = Columns::<u32>::default()
+        .value("zone", |zone| zones.name(*zone).to_string())
+        .optional("last_unseen_ns", |zone| core.zone(*zone).last_unseen_ns)
+        .optional("seen_ns", |zone| core.zone(*zone).seen.map(|(seen_ns, _)| seen_ns))
+        .optional("serial", |zone| core.zone(*zone).seen.map(|(_, serial)| serial))
+        .value("polls", |zone| core.zone(*zone).polls)
+        .word("outcome", OUTCOMES, |zone| usize::from(core.zone(*zone).seen.is_some()));
+    rows::write(path, columns, 0..zones.count())
 }
 
 #[cfg(test)]

@@ -5,10 +5,9 @@
 //! [`primary`] knows the zones' SOA records; here is what touches the socket.
 
 mod arguments;
-pub mod core;
+mod core;
 mod primary;
 mod report;
-mod rows;
 
 use std::{
     net::{SocketAddr, UdpSocket},
@@ -83,7 +82,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     };
     let interrupted = udp_client::run(&mut probe, &socket, arguments.primary, &stop)? == Outcome::Interrupted;
     if let Some(path) = &arguments.out {
-        rows::write(path, &probe.zones, &probe.secondaries, &probe.core)?;
+        report::write_rows(path, &probe.zones, &probe.secondaries, &probe.core)?;
     }
     let outcome = report::outcome(&probe.core, settings.changes, interrupted);
     probe.report.summary(outcome, &probe.core, &probe.secondaries, settings)?;

@@ -1,18 +1,18 @@
 //! The connections of one thread: sockets for the slots of a schedule. What is sent, and why, is not decided here.
 
 use std::{
+    collections::VecDeque,
     io,
     net::{IpAddr, SocketAddr},
-    os::fd::{AsFd, OwnedFd},
+    os::fd::{AsFd, AsRawFd, OwnedFd},
 };
 
 use nix::sys::{
     epoll::EpollFlags,
-    socket::{SockaddrStorage, getsockname},
+    socket::{Shutdown, SockaddrStorage, getsockname, shutdown},
 };
 
 use super::{
-    lingering_close::LingeringCloses,
     row_buffer::{InfoRow, RowBuffer},
     schedule::{
         Schedule,
@@ -40,7 +40,17 @@ const READS_MAX: usize = 4;
 /// So many connections of a process are watched (TCP_INFO).
 pub const WATCHED_MAX: usize = 256;
 
-/// Whom a thread connects to, and how.
+/// The longest wait for the primary's end of a connection that was closed here.
+const CLOSE_WAIT_NS_MAX: i64 = 2_000_000_000;
+
+/// The number of connections that wait so; with one more, the oldest is closed as it is.
+const CLOSE_WAITING_MAX: usize = 4_096;
+
+/// What comes meanwhile is read in pieces of this size and thrown away, at most this number of pieces at a time.
+const PIECE_BYTES: usize = 4_096;
+const PIECES_MAX: usize = 64;
+
+/// The servers that a thread connects to, and how it does so.
 pub struct Dial {
     pub server: SocketAddr,
     pub server_udp: SocketAddr,
@@ -181,11 +191,6 @@ impl Connections {
         count
     }
 
-    /// Whether [`Connections::read_on`] has something to do.
-    pub fn has_unread(&self) -> bool {
-        !self.unread.is_empty()
-    }
-
     /// Goes on with connecting, or with sending what had no room.
     fn attend(
         &mut self,
@@ -305,7 +310,9 @@ impl Connections {
 
     /// Looks at the connections that are watched, and keeps a row of each that is open.
     pub fn look(&self, numbers: impl Fn(u32) -> u32, time_ns: i64, row_buffer: &mut RowBuffer) {
-        for (slot, connection) in self.connections.iter().enumerate().filter(|(slot, _)| self.is_open[*slot]).take(WATCHED_MAX) {
+        for (slot, connection) in
+            self.connections.iter().enumerate().filter(|(slot, _)| self.is_open[*slot]).take(WATCHED_MAX)
+        {
             let Some(socket) = connection.socket() else { continue };
             let Ok(info) = tcp_info::read(socket) else { continue };
             row_buffer.info(InfoRow {
@@ -327,7 +334,6 @@ impl Connections {
 
 /// The port on this side; 0 if the connection is gone.
 fn port_of(socket: impl AsFd) -> u16 {
-    use std::os::fd::AsRawFd;
     let address = getsockname::<SockaddrStorage>(socket.as_fd().as_raw_fd()).ok();
     let v4 = address.as_ref().and_then(|address| address.as_sockaddr_in()).map(|address| address.port());
     let v6 = address.as_ref().and_then(|address| address.as_sockaddr_in6()).map(|address| address.port());
@@ -341,4 +347,44 @@ fn ended(loss: CloseReason) -> Ended {
         CloseReason::Refused => Ended::Refused,
         CloseReason::Tls(_) => Ended::Tls,
     }
+}
+
+/// Sockets of connections that were ended here and not yet by the primary, oldest first.
+///
+/// A TLS session ends with a message from each side (RFC 8446 §6.1). What comes to a closed socket resets the connection,
+/// so the last message of the primary is waited for: then the connection ends with FIN, and this side has the TIME_WAIT
+/// that it would have without TLS.
+#[derive(Default)]
+struct LingeringCloses(VecDeque<(i64, OwnedFd)>);
+
+impl LingeringCloses {
+    /// Ends the sending side of `socket`, and waits for the other side.
+    fn add(&mut self, socket: OwnedFd, now_ns: i64) {
+        if shutdown(socket.as_raw_fd(), Shutdown::Write).is_err() {
+            // It is over already.
+            return;
+        }
+        if self.0.len() >= CLOSE_WAITING_MAX {
+            self.0.pop_front();
+        }
+        self.0.push_back((now_ns + CLOSE_WAIT_NS_MAX, socket));
+    }
+
+    /// Closes sockets whose other side has ended, or that have waited for too long; returns how many are left.
+    fn look(&mut self, now_ns: i64) -> usize {
+        self.0.retain(|(until_ns, socket)| now_ns < *until_ns && !has_ended(socket));
+        self.0.len()
+    }
+}
+
+fn has_ended(socket: &OwnedFd) -> bool {
+    let mut space = [0; PIECE_BYTES];
+    for _ in 0..PIECES_MAX {
+        match socket::read(socket, &mut space) {
+            Ok(None) => return false,
+            Ok(Some(0)) | Err(_) => return true,
+            Ok(Some(_)) => {}
+        }
+    }
+    false
 }

@@ -13,7 +13,7 @@ use std::{
 
 use super::{
     connections::Connections,
-    notify::{NotifyReceiver, NOTIFY_NUMBERS},
+    notify::{NOTIFY_NUMBERS, NotifyReceiver},
     row_buffer::Batch,
     schedule::{Order, Schedule},
 };

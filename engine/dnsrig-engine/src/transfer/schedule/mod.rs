@@ -7,11 +7,9 @@
 
 mod answers;
 mod losses;
-pub mod memory;
 pub mod policy;
 pub mod secondaries;
 pub mod slots;
-mod timers;
 mod transfers;
 
 use std::{collections::VecDeque, sync::Arc};
@@ -21,9 +19,9 @@ use super::{
     counters::Counters,
     row_buffer::RowBuffer,
     schedule::{
+        losses::{Timer, Timers},
         secondaries::{Job, Secondary, Standing},
         slots::{Slot, State},
-        timers::{Timer, Timers},
         transfers::{Transfer, Transfers},
     },
     sinks::SinkFactory,
