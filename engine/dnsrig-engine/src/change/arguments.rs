@@ -1,4 +1,4 @@
-//! The command line of `change`, and its errors.
+//! The command line of `change`.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -6,13 +6,9 @@ use std::{
     time::Duration,
 };
 
-use crate::{
-    base::{
-        failure::Advice,
-        target,
-        units::{parse_changes_per_s, parse_duration},
-    },
-    dns::update::TooLong,
+use crate::base::{
+    target,
+    units::{parse_changes_per_s, parse_duration},
 };
 
 /// Changes a second that a foreign target gets at most.
@@ -86,39 +82,4 @@ pub struct Arguments {
     /// packets stay on this machine
     #[arg(long, value_name = "ADDRESS")]
     pub i_am_authorized: Option<IpAddr>,
-}
-
-/// These changes cannot be sent.
-#[derive(Debug, thiserror::Error)]
-pub enum ChangeError {
-    /// The catalog's name is invalid.
-    #[error("`{0}` is not a domain name")]
-    Name(String),
-    /// There are too few members to change.
-    #[error("--first-member {first} leaves fewer than two of {members} members to change")]
-    Members { first: u32, members: u32 },
-    /// More than memory is planned for.
-    #[error("--changes-per-s × --duration is more than {CHANGES_MAX} changes")]
-    TooMany,
-    /// A foreign server is not ours to flood.
-    #[error("a server outside the rig gets at most {RATE_VOUCHED_MAX} changes per second")]
-    TooFast,
-    /// An update would not fit.
-    #[error(transparent)]
-    TooLong(#[from] TooLong),
-}
-
-impl Advice for ChangeError {
-    fn hint(&self) -> String {
-        match self {
-            ChangeError::Name(_) => "give the name as in the catalog's zone file, such as catalog.example".into(),
-            ChangeError::Members { .. } => "lower --first-member, or use a catalog with more members".into(),
-            ChangeError::TooMany | ChangeError::TooFast => "lower --changes-per-s or --duration".into(),
-            ChangeError::TooLong(error) => error.hint(),
-        }
-    }
-
-    fn exit_code(&self) -> u8 {
-        2
-    }
 }

@@ -4,7 +4,7 @@
 //! due meanwhile is sent later, and its lateness is kept. A change without an answer is given up after a time and never
 //! repeated: whether the server made it is not known.
 
-use std::collections::VecDeque;
+use crate::net::outstanding::{OUTSTANDING_MAX, Outstanding};
 
 /// How to send changes.
 #[derive(Clone, Copy, Debug)]
@@ -69,15 +69,14 @@ pub struct Core {
     settings: Settings,
     start_ns: i64,
     sent: Vec<Sent>,
-    /// The numbers of those that wait, oldest first; some of them have ended.
-    order: VecDeque<u64>,
-    open: usize,
+    /// The numbers of changes that wait for an answer.
+    open: Outstanding<u64>,
 }
 
 impl Core {
     /// A stream whose first change is due at `start_ns`.
     pub fn new(settings: Settings, start_ns: i64) -> Self {
-        Core { settings, start_ns, sent: Vec::new(), order: VecDeque::new(), open: 0 }
+        Core { settings, start_ns, sent: Vec::new(), open: Outstanding::new(OUTSTANDING_MAX) }
     }
 
     /// What to do now. Sending counts as done.
@@ -85,28 +84,27 @@ impl Core {
         self.give_up_overdue(now_ns);
         let number = self.sent.len() as u64;
         let due_ns = self.due_ns(number);
-        let overdue_ns = self.order.front().map_or(i64::MAX, |oldest| self.overdue_at(*oldest));
+        let overdue_ns = self.open.oldest().map_or(i64::MAX, |(_, oldest)| self.overdue_at(oldest));
         if number >= self.settings.changes || now_ns >= self.settings.end_ns {
-            return if self.open == 0 { Action::Done } else { Action::Wait { until_ns: overdue_ns } };
+            return if self.open.is_empty() { Action::Done } else { Action::Wait { until_ns: overdue_ns } };
         }
-        if self.open >= self.settings.window {
+        if self.open.len() >= self.settings.window {
             return Action::Wait { until_ns: overdue_ns.min(self.settings.end_ns) };
         }
         if now_ns < due_ns {
             return Action::Wait { until_ns: due_ns.min(overdue_ns).min(self.settings.end_ns) };
         }
         self.sent.push(Sent { due_ns, sent_ns: now_ns, end: End::Open });
-        self.order.push_back(number);
-        self.open += 1;
-        Action::Send { id: number as u16, number }
+        let id = self.open.add(number).expect("the window is smaller than the number of ids");
+        Action::Send { id, number }
     }
 
     /// Takes in an answer to the update with this id.
     pub fn on_answer(&mut self, now_ns: i64, id: u16, rcode: u8) -> Answer {
-        let Some(number) = self.number_of(id) else { return Answer::Unexpected };
+        let Some(number) = self.open.last_with(id) else { return Answer::Unexpected };
         match self.sent[number as usize].end {
             End::Open => {
-                self.end(number, End::Answered { answered_ns: now_ns, rcode });
+                self.end(id, End::Answered { answered_ns: now_ns, rcode });
                 Answer::Expected
             }
             End::Timeout => Answer::Late,
@@ -116,15 +114,7 @@ impl Core {
 
     /// Takes back the [`Action::Send`] of this id: the kernel did not take it.
     pub fn on_not_sent(&mut self, id: u16) {
-        if let Some(number) = self.number_of(id) {
-            self.end(number, End::NotSent);
-        }
-    }
-
-    /// The change that was sent under this id last.
-    pub fn number_of(&self, id: u16) -> Option<u64> {
-        let last = (self.sent.len() as u64).checked_sub(1)?;
-        last.checked_sub(u64::from((last as u16).wrapping_sub(id)))
+        self.end(id, End::NotSent);
     }
 
     /// All that were sent, in order of their numbers.
@@ -134,7 +124,7 @@ impl Core {
 
     /// How many wait for an answer.
     pub fn open(&self) -> usize {
-        self.open
+        self.open.len()
     }
 
     /// How many changes were due until `now_ns`, or until the end if that was earlier.
@@ -152,20 +142,16 @@ impl Core {
         self.sent[number as usize].sent_ns + self.settings.timeout_ns
     }
 
-    fn end(&mut self, number: u64, end: End) {
-        let sent = &mut self.sent[number as usize];
-        if sent.end == End::Open {
-            sent.end = end;
-            self.open -= 1;
-        }
-        while self.order.front().is_some_and(|oldest| self.sent[*oldest as usize].end != End::Open) {
-            self.order.pop_front();
+    fn end(&mut self, id: u16, end: End) {
+        if let Some(number) = self.open.get(id) {
+            self.sent[number as usize].end = end;
+            self.open.end(id);
         }
     }
 
     fn give_up_overdue(&mut self, now_ns: i64) {
-        while let Some(oldest) = self.order.front().copied().filter(|oldest| self.overdue_at(*oldest) <= now_ns) {
-            self.end(oldest, End::Timeout);
+        while let Some((id, _)) = self.open.oldest().filter(|(_, oldest)| self.overdue_at(*oldest) <= now_ns) {
+            self.end(id, End::Timeout);
         }
     }
 }

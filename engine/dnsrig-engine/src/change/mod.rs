@@ -4,9 +4,9 @@
 //! what touches the socket.
 
 mod arguments;
-pub mod core;
-pub mod plan;
-pub mod report;
+mod core;
+mod plan;
+mod report;
 
 use std::{
     collections::HashMap,
@@ -19,7 +19,7 @@ use std::{
 
 use domain::base::Name;
 
-pub use self::arguments::{Arguments, ChangeError};
+pub use self::arguments::Arguments;
 use crate::{
     base::{
         clock,
@@ -53,7 +53,7 @@ use report::Report;
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let authority = target::authorise(arguments.primary.ip(), arguments.i_am_authorized)?;
     if authority == Authority::Vouched && arguments.changes_per_s > RATE_VOUCHED_MAX {
-        return Err(ChangeError::TooFast.into());
+        return Err(too_many(format!("a server outside the rig gets at most {RATE_VOUCHED_MAX} changes per second")));
     }
     let key = arguments.tsig.as_deref().map(parse_key).transpose()?;
     output::check(&[arguments.out.as_deref()], &[arguments.zones.as_deref(), arguments.members.as_deref()])?;
@@ -85,18 +85,24 @@ fn plan(arguments: &Arguments) -> Result<Plan, Failure> {
     let (Some(catalog), Some(members)) = (&arguments.catalog, &arguments.members) else {
         unreachable!("clap asks for --catalog with --members, or for --zone-list")
     };
-    let catalog = Name::from_str(catalog).map_err(|_| ChangeError::Name(catalog.clone()))?;
+    let catalog = Name::from_str(catalog).map_err(|_| {
+        let hint = "give the name as in the catalog's zone file, such as catalog.example";
+        Failure::bad_input(format!("`{catalog}` is not a domain name"), hint)
+    })?;
     let (members, first) = (Zones::read(members)?, arguments.first_member);
     match Churn::new(members.count(), first, arguments.absent) {
         Some(churn) => Ok(Plan::Catalog { catalog, members, churn }),
-        None => Err(ChangeError::Members { first, members: members.count() }.into()),
+        None => Err(Failure::bad_input(
+            format!("--first-member {first} leaves fewer than two of {} members to change", members.count()),
+            "lower --first-member, or use a catalog with more members",
+        )),
     }
 }
 
-fn settings(arguments: &Arguments, start_ns: i64) -> Result<Settings, ChangeError> {
+fn settings(arguments: &Arguments, start_ns: i64) -> Result<Settings, Failure> {
     let changes = (arguments.changes_per_s * arguments.duration.as_secs_f64()).ceil();
     if changes > CHANGES_MAX as f64 {
-        return Err(ChangeError::TooMany);
+        return Err(too_many(format!("--changes-per-s × --duration is more than {CHANGES_MAX} changes")));
     }
     Ok(Settings {
         rate_per_s: arguments.changes_per_s,
@@ -105,6 +111,10 @@ fn settings(arguments: &Arguments, start_ns: i64) -> Result<Settings, ChangeErro
         timeout_ns: nanoseconds(arguments.timeout),
         end_ns: start_ns.saturating_add(nanoseconds(arguments.duration + arguments.timeout)),
     })
+}
+
+fn too_many(sentence: String) -> Failure {
+    Failure::bad_input(sentence, "lower --changes-per-s or --duration")
 }
 
 struct Stream {
@@ -117,7 +127,7 @@ struct Stream {
 }
 
 impl Stream {
-    fn send(&mut self, socket: &UdpSocket, id: u16, number: u64) -> Result<(), ChangeError> {
+    fn send(&mut self, socket: &UdpSocket, id: u16, number: u64) -> Result<(), Failure> {
         let change = self.plan.change(number);
         let edits = self.plan.edits(number, change)?;
         let (zone, now_s) = (self.plan.edited(change), clock::wall_time_s());

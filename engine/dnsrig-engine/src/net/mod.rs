@@ -7,6 +7,7 @@ pub mod connection;
 pub mod framing;
 pub mod ipv6;
 pub mod namespace;
+pub mod outstanding;
 pub mod poller;
 pub mod prefix;
 pub mod source;

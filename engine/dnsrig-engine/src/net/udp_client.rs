@@ -14,7 +14,7 @@ use super::udp_batch::is_unreachable;
 use crate::{
     base::{
         clock,
-        failure::{Advice, Failure},
+        failure::Failure,
         stop::{Outcome, Stop, Wake},
         target,
     },
@@ -36,28 +36,6 @@ const MESSAGES_MAX: usize = 64;
 /// After so many messages in a row, look whether we are to stop, or an event is due.
 const TURNS_BETWEEN_CHECKS: u32 = 64;
 
-/// The socket failed.
-#[derive(Debug, thiserror::Error)]
-pub enum UdpError {
-    /// There is no way to the server.
-    #[error("cannot make a UDP socket to {0}: {1}")]
-    Connect(SocketAddr, io::Error),
-    /// Receiving failed in a way that is not the server's doing.
-    #[error("cannot receive from {0}: {1}")]
-    Receive(SocketAddr, io::Error),
-}
-
-impl Advice for UdpError {
-    fn hint(&self) -> String {
-        match self {
-            UdpError::Connect(server, _) => {
-                format!("see `ip route get {}`: run this on a host that has a route there", server.ip())
-            }
-            UdpError::Receive(..) => "check the link of this host (ip link, ip route)".into(),
-        }
-    }
-}
-
 /// What is sent when, and what comes of it.
 pub trait UdpClient {
     /// Sends one message on `socket` if one is due, or says how it ends. Continues with when to look again unless an
@@ -75,26 +53,33 @@ pub trait UdpClient {
 }
 
 /// A socket that speaks to `server` alone and does not block; `answers` as in [`bind`].
-pub fn connect(server: SocketAddr, answers: Option<u32>) -> Result<UdpSocket, UdpError> {
-    let connected = || {
-        let socket = bind(server, answers)?;
-        socket.connect(server)?;
-        socket.set_nonblocking(true)?;
-        Ok(socket)
-    };
-    connected().map_err(|error| UdpError::Connect(server, error))
+pub fn connect(server: SocketAddr, answers: Option<u32>) -> Result<UdpSocket, Failure> {
+    let socket = bind(server, answers)?;
+    socket.connect(server).map_err(|error| no_socket(server, &error))?;
+    Ok(socket)
 }
 
-/// A socket that speaks to servers of the same family as `server`, and blocks. Its receive buffer is to have room for
-/// so many small `answers`; None: as many as the system gives.
-pub fn bind(server: SocketAddr, answers: Option<u32>) -> io::Result<UdpSocket> {
-    let socket = UdpSocket::bind((target::unspecified(server), 0))?;
-    if let Some(answers) = answers {
-        // The kernel lowers it to net.core.rmem_max if need be; an answer that is dropped then counts as any other
-        // loss.
-        setsockopt(&socket, sockopt::RcvBuf, &(answers as usize * BUFFER_BYTES_PER_ANSWER))?;
-    }
-    Ok(socket)
+/// A socket that speaks to servers of the same family as `server` and does not block. Its receive buffer has room for
+/// this number of small `answers`, or the system's default size without a number.
+pub fn bind(server: SocketAddr, answers: Option<u32>) -> Result<UdpSocket, Failure> {
+    let bound = || {
+        let socket = UdpSocket::bind((target::unspecified(server), 0))?;
+        socket.set_nonblocking(true)?;
+        if let Some(answers) = answers {
+            // The kernel lowers it to net.core.rmem_max if need be; an answer that is dropped then counts as any other
+            // loss.
+            setsockopt(&socket, sockopt::RcvBuf, &(answers as usize * BUFFER_BYTES_PER_ANSWER))?;
+        }
+        Ok(socket)
+    };
+    bound().map_err(|error: io::Error| no_socket(server, &error))
+}
+
+fn no_socket(server: SocketAddr, error: &io::Error) -> Failure {
+    Failure::new(
+        format!("cannot make a UDP socket to {server}: {error}"),
+        format!("see `ip route get {}`: run this on a host that has a route there", server.ip()),
+    )
 }
 
 /// Has `client` send and receive on `socket`, which does not block, until it ends or someone ends it.
@@ -134,7 +119,12 @@ fn receive(client: &mut impl UdpClient, socket: &UdpSocket, server: SocketAddr) 
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) if is_unreachable(&error) => client.on_unreachable(clock::monotonic_ns()),
-            Err(error) => return Err(UdpError::Receive(server, error).into()),
+            Err(error) => {
+                return Err(Failure::new(
+                    format!("cannot receive from {server}: {error}"),
+                    "check the link of this host (ip link, ip route)",
+                ));
+            }
         }
     }
     Ok(())

@@ -17,7 +17,10 @@
 
 use std::collections::VecDeque;
 
-use crate::base::pacer::Pacer;
+use crate::{
+    base::pacer::Pacer,
+    net::outstanding::{OUTSTANDING_MAX, Outstanding},
+};
 
 /// While the server is silent, and after an error of the socket, polls are at least this far apart.
 const SILENT_SPACING_NS: i64 = 1_000_000;
@@ -38,10 +41,6 @@ const SILENT_WINDOW_MAX: usize = 256;
 
 /// A burst is at least this many polls, and at most ten milliseconds' worth of the rate.
 const BURST_MIN: u32 = 16;
-
-/// Sending waits while this many polls were sent after the oldest outstanding one. With ids handed out in turn it
-/// keeps an id's meaning for another 32,768 polls after its own was given up, so that late answers are recognised.
-const SENT_SINCE_OLDEST_MAX: usize = 32_768;
 
 /// Marks a time that there is none of: the monotonic clock is positive.
 const NEVER: i64 = i64::MIN;
@@ -108,11 +107,10 @@ pub struct Counts {
     pub seen: u64,
 }
 
-/// A query under its id. It stays after its end, until the id is used again.
+/// A query.
 #[derive(Clone, Copy)]
 struct Poll {
     zone: u32,
-    outstanding: bool,
     sent_ns: i64,
     /// The zone's `last_unseen_ns` before this poll was given up, to go back to if its answer comes after all.
     unseen_before_ns: i64,
@@ -125,14 +123,9 @@ pub struct Core {
     seen_ns: Vec<i64>,
     serials: Vec<u32>,
     polls: Vec<u32>,
+    outstanding: Outstanding<Poll>,
     /// Zones to poll, in turn. A zone seen by a late answer leaves it when its turn comes.
     ring: VecDeque<u32>,
-    /// By id.
-    sent: Vec<Option<Poll>>,
-    /// The ids sent, oldest first, from the oldest outstanding one on.
-    order: VecDeque<u16>,
-    next_id: u16,
-    outstanding: usize,
     pacer: Pacer,
     /// No poll before this time.
     not_before_ns: i64,
@@ -154,11 +147,8 @@ impl Core {
             seen_ns: vec![NEVER; count],
             serials: vec![0; count],
             polls: vec![0; count],
+            outstanding: Outstanding::new(OUTSTANDING_MAX),
             ring: (0..zones).collect(),
-            sent: vec![None; 1 << u16::BITS],
-            order: VecDeque::new(),
-            next_id: 0,
-            outstanding: 0,
             pacer: Pacer::new(rate, f64::from(burst(settings.rate) - 1) * 1e9 / rate),
             not_before_ns: NEVER,
             last_sent_ns: NEVER,
@@ -190,23 +180,24 @@ impl Core {
 
     /// The zone that was asked for under this id, if the id means anything: the answer must be for that zone.
     pub fn zone_of(&self, id: u16) -> Option<u32> {
-        self.sent[usize::from(id)].map(|poll| poll.zone)
+        self.outstanding.last_with(id).map(|poll| poll.zone)
     }
 
     /// Takes in an answer, whose question was checked against [`Core::zone_of`]. True if the zone is new.
     pub fn on_answer(&mut self, now_ns: i64, id: u16, found: Found) -> bool {
-        let Some(poll) = self.sent[usize::from(id)] else { return false };
+        let Some(poll) = self.outstanding.last_with(id) else { return false };
         self.last_answer_ns = now_ns;
         self.sign_of_life_ns = now_ns;
-        if poll.outstanding {
+        let in_time = self.outstanding.get(id).is_some();
+        if in_time {
             self.counts.answered += 1;
-            self.end(id);
+            self.outstanding.end(id);
         } else {
             self.counts.late += 1;
         }
         match found {
-            Found::Ready { serial } => self.mark_seen(now_ns, &poll, serial),
-            Found::NotReady if poll.outstanding => {
+            Found::Ready { serial } => self.mark_seen(now_ns, &poll, in_time, serial),
+            Found::NotReady if in_time => {
                 self.mark_unseen(poll.zone, poll.sent_ns);
                 false
             }
@@ -218,9 +209,8 @@ impl Core {
     /// one of them be answered all the same, that answer counts as a late one.
     pub fn on_unreachable(&mut self, now_ns: i64) {
         // It is for the oldest of them or for a later one: the port was closed after the oldest was sent.
-        let oldest = self.oldest_outstanding().and_then(|id| self.sent[usize::from(id)]);
-        let closed_ns = oldest.map_or(NEVER, |poll| poll.sent_ns);
-        while let Some(id) = self.oldest_outstanding() {
+        let closed_ns = self.outstanding.oldest().map_or(NEVER, |(_, poll)| poll.sent_ns);
+        while let Some((id, _)) = self.outstanding.oldest() {
             self.counts.unreachable += 1;
             self.give_up(id, closed_ns);
         }
@@ -231,9 +221,8 @@ impl Core {
 
     /// Takes back the [`Action::Send`] of this id: the query was not sent.
     pub fn on_not_sent(&mut self, now_ns: i64, id: u16) {
-        let Some(poll) = self.sent[usize::from(id)].filter(|poll| poll.outstanding) else { return };
-        self.end(id);
-        self.sent[usize::from(id)] = None;
+        let Some(poll) = self.outstanding.get(id) else { return };
+        self.outstanding.take_back(id);
         self.ring.push_front(poll.zone);
         self.polls[poll.zone as usize] -= 1;
         self.counts.polls -= 1;
@@ -287,7 +276,7 @@ impl Core {
         let window = self.settings.window as usize;
         let silent = self.is_silent(now_ns);
         let window = if silent { window.max(SILENT_WINDOW_MAX) } else { window };
-        if self.outstanding >= window || self.order.len() >= SENT_SINCE_OLDEST_MAX {
+        if self.outstanding.len() >= window {
             return i64::MAX;
         }
         let paced_ns = self.pacer.ready_ns().max(self.not_before_ns);
@@ -299,8 +288,7 @@ impl Core {
 
     /// When to look again: when a poll may be sent or the oldest outstanding one is overdue.
     fn wake_at(&self, ready_ns: i64, timeout_ns: i64) -> i64 {
-        let oldest = self.order.front().and_then(|id| self.sent[usize::from(*id)]);
-        let overdue_ns = oldest.map_or(i64::MAX, |poll| poll.sent_ns + timeout_ns);
+        let overdue_ns = self.outstanding.oldest().map_or(i64::MAX, |(_, poll)| poll.sent_ns + timeout_ns);
         let ready_ns = if self.ring.is_empty() { i64::MAX } else { ready_ns };
         ready_ns.min(overdue_ns)
     }
@@ -311,54 +299,27 @@ impl Core {
         }
         self.last_sent_ns = now_ns;
         self.pacer.take(now_ns);
-        let id = self.next_id;
-        self.next_id = id.wrapping_add(1);
-        self.sent[usize::from(id)] = Some(Poll { zone, outstanding: true, sent_ns: now_ns, unseen_before_ns: NEVER });
-        self.order.push_back(id);
-        self.outstanding += 1;
         self.polls[zone as usize] += 1;
         self.counts.polls += 1;
-        id
+        let poll = Poll { zone, sent_ns: now_ns, unseen_before_ns: NEVER };
+        self.outstanding.add(poll).expect("the window is smaller than the number of ids")
     }
 
     fn give_up_overdue(&mut self, now_ns: i64) {
         let timeout_ns = self.timeout_ns(now_ns);
-        while let Some(id) = self.oldest_outstanding() {
-            let sent_ns = self.sent[usize::from(id)].map_or(NEVER, |poll| poll.sent_ns);
-            if sent_ns + timeout_ns > now_ns {
-                return;
-            }
+        while let Some((id, _)) = self.outstanding.oldest().filter(|(_, poll)| poll.sent_ns + timeout_ns <= now_ns) {
             self.counts.timeouts += 1;
             self.give_up(id, NEVER);
         }
     }
 
-    /// The oldest poll that waits for an answer; what ended before it leaves the order.
-    fn oldest_outstanding(&mut self) -> Option<u16> {
-        while let Some(id) = self.order.front() {
-            if self.sent[usize::from(*id)].is_some_and(|poll| poll.outstanding) {
-                return Some(*id);
-            }
-            self.order.pop_front();
-        }
-        None
-    }
-
     /// Ends a poll without an answer; its zone is known not to have been ready at `unready_ns`, or [`NEVER`].
     fn give_up(&mut self, id: u16, unready_ns: i64) {
-        self.end(id);
-        if let Some(poll) = &mut self.sent[usize::from(id)] {
-            poll.unseen_before_ns = self.last_unseen_ns[poll.zone as usize];
-            let zone = poll.zone;
-            self.mark_unseen(zone, unready_ns);
-        }
-    }
-
-    fn end(&mut self, id: u16) {
-        if let Some(poll) = &mut self.sent[usize::from(id)] {
-            poll.outstanding = false;
-            self.outstanding -= 1;
-        }
+        let Some(poll) = self.outstanding.get_mut(id) else { return };
+        let zone = poll.zone;
+        poll.unseen_before_ns = self.last_unseen_ns[zone as usize];
+        self.outstanding.end(id);
+        self.mark_unseen(zone, unready_ns);
     }
 
     fn mark_unseen(&mut self, zone: u32, unready_ns: i64) {
@@ -369,7 +330,7 @@ impl Core {
         }
     }
 
-    fn mark_seen(&mut self, now_ns: i64, poll: &Poll, serial: u32) -> bool {
+    fn mark_seen(&mut self, now_ns: i64, poll: &Poll, in_time: bool, serial: u32) -> bool {
         if self.is_seen(poll.zone) {
             return false;
         }
@@ -377,7 +338,7 @@ impl Core {
         self.seen_ns[zone] = now_ns;
         self.serials[zone] = serial;
         self.counts.seen += 1;
-        if !poll.outstanding {
+        if !in_time {
             // The poll was answered after all, so neither it nor any later one shows that the zone was not ready.
             self.last_unseen_ns[zone] = self.last_unseen_ns[zone].min(poll.unseen_before_ns);
         }

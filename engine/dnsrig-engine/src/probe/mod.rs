@@ -3,10 +3,9 @@
 //! It asks for the SOA of every zone over UDP, again and again, until the answer is authoritative and has the awaited
 //! serial. [`core`] decides what to ask and when, [`soa`] what an answer means; here is what touches the socket.
 
-pub mod core;
-pub mod follow;
+mod core;
+mod follow;
 mod report;
-mod rows;
 
 use std::{
     net::{IpAddr, SocketAddr, UdpSocket},
@@ -142,7 +141,7 @@ fn run_zones(arguments: &ZonesArguments) -> Result<ExitCode, Failure> {
     };
     let outcome = udp_client::run(&mut probe, &socket, arguments.server, &stop)?;
     if let Some(path) = &arguments.out {
-        rows::write(path, &probe.zones, &probe.core)?;
+        report::write_rows(path, &probe.zones, &probe.core)?;
     }
     probe.report.summary(outcome, &probe.core, settings)?;
     Ok(outcome.exit_code())

@@ -1,4 +1,6 @@
-//! What the probe says: its events and its summary.
+//! What the probe reports: its events, its summary and its rows.
+
+use std::path::Path;
 
 use serde::Serialize;
 
@@ -6,12 +8,20 @@ use super::core::{Core, Settings};
 use crate::{
     base::{
         clock,
-        events::{self, Anchors, EventError, emit},
+        events::{self, Anchors, emit},
+        failure::Failure,
+        rows::{self, Columns},
         stop::Outcome,
     },
-    dns::soa::{Verdict, Verdicts},
+    dns::{
+        soa::{Verdict, Verdicts},
+        zone_list::Zones,
+    },
     stats::format::{grouped, milliseconds},
 };
+
+/// The values of the column `outcome`.
+const OUTCOMES: [&str; 2] = ["unseen", "seen"];
 
 #[derive(Serialize)]
 struct FirstAnswer {
@@ -90,7 +100,7 @@ impl Report {
     }
 
     /// Prints `first-answer` at the first response to a query of ours, whatever it says.
-    pub fn on_answer(&mut self, now_ns: i64, rcode: u8) -> Result<(), EventError> {
+    pub fn on_answer(&mut self, now_ns: i64, rcode: u8) -> Result<(), Failure> {
         if self.first_answer_ns.is_none() {
             self.first_answer_ns = Some(now_ns);
             emit("first-answer", now_ns, &FirstAnswer { rcode })?;
@@ -99,7 +109,7 @@ impl Report {
     }
 
     /// Prints `first-seen` at the first zone.
-    pub fn on_seen(&mut self, now_ns: i64) -> Result<(), EventError> {
+    pub fn on_seen(&mut self, now_ns: i64) -> Result<(), Failure> {
         if self.first_seen_ns.is_none() {
             self.first_seen_ns = Some(now_ns);
             emit("first-seen", now_ns, &Nothing {})?;
@@ -114,7 +124,7 @@ impl Report {
     }
 
     /// Prints `progress` and `anchor` if they are due.
-    pub fn emit_if_due(&mut self, now_ns: i64, core: &Core) -> Result<(), EventError> {
+    pub fn emit_if_due(&mut self, now_ns: i64, core: &Core) -> Result<(), Failure> {
         self.anchors.emit_if_due(now_ns)?;
         if now_ns < self.progress_due_ns || core.counts().seen == self.seen_reported {
             return Ok(());
@@ -123,7 +133,7 @@ impl Report {
         self.progress(now_ns, core)
     }
 
-    fn progress(&mut self, now_ns: i64, core: &Core) -> Result<(), EventError> {
+    fn progress(&mut self, now_ns: i64, core: &Core) -> Result<(), Failure> {
         let counts = core.counts();
         self.seen_reported = counts.seen;
         let zones = core.zones().len() as u64;
@@ -131,7 +141,7 @@ impl Report {
     }
 
     /// Prints the `summary`, after a last `progress` if there was any since.
-    pub fn summary(&mut self, outcome: Outcome, core: &Core, settings: Settings) -> Result<(), EventError> {
+    pub fn summary(&mut self, outcome: Outcome, core: &Core, settings: Settings) -> Result<(), Failure> {
         let now_ns = clock::monotonic_ns();
         let counts = core.counts();
         if counts.seen > self.seen_reported {
@@ -173,6 +183,18 @@ fn sentence(summary: &Summary<'_>) -> String {
         format!(" within {}", milliseconds((last_ns - started_ns).max(0) as u64, None))
     });
     format!("{} of {} zones seen{when}{}\n", grouped(seen), grouped(zones), outcome.remark("--limit"))
+}
+
+/// Writes a row for each zone to `path`.
+pub fn write_rows(path: &Path, zones: &Zones, core: &Core) -> Result<(), Failure> {
+    let columns = Columns::<u32>::default()
+        .value("zone", |zone| zones.name(*zone).to_string())
+        .optional("last_unseen_ns", |zone| core.zone(*zone).last_unseen_ns)
+        .optional("seen_ns", |zone| core.zone(*zone).seen.map(|(seen_ns, _)| seen_ns))
+        .optional("serial", |zone| core.zone(*zone).seen.map(|(_, serial)| serial))
+        .value("polls", |zone| core.zone(*zone).polls)
+        .word("outcome", OUTCOMES, |zone| usize::from(core.zone(*zone).seen.is_some()));
+    rows::write(path, columns, 0..zones.count())
 }
 
 #[cfg(test)]

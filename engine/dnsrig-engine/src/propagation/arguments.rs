@@ -1,4 +1,4 @@
-//! The command line of `propagation`, and its errors.
+//! The command line of `propagation`.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -8,7 +8,6 @@ use std::{
 };
 
 use crate::base::{
-    failure::Advice,
     target,
     units::{duration, parse_changes_per_s, parse_duration},
 };
@@ -96,36 +95,4 @@ pub struct Arguments {
     /// packets stay on this machine
     #[arg(long, value_name = "ADDRESS")]
     pub i_am_authorized: Vec<IpAddr>,
-}
-
-/// Propagation could not be measured.
-#[derive(Debug, thiserror::Error)]
-pub enum PropagationError {
-    /// More than is planned for.
-    #[error("{0}")]
-    TooMany(String),
-    /// The first changes may have been missed.
-    #[error("the primary began to change its zones {0:.3} s before their serials were known here")]
-    Late(f64),
-    /// One socket speaks to all of them.
-    #[error("the primary and the secondaries must all have IPv4 addresses, or all IPv6 addresses")]
-    Families,
-    /// Secondaries are distinguished by their addresses.
-    #[error("--secondary {0} is given twice")]
-    Twice(SocketAddr),
-}
-
-impl Advice for PropagationError {
-    fn hint(&self) -> String {
-        match self {
-            PropagationError::Late(_) => "make the primary start later: `serve zones --changes-delay`".into(),
-            PropagationError::TooMany(_) => "lower --changes, or measure fewer secondaries at a time".into(),
-            PropagationError::Families => "use a separate run for each address family".into(),
-            PropagationError::Twice(_) => "give each secondary once".into(),
-        }
-    }
-
-    fn exit_code(&self) -> u8 {
-        if matches!(self, PropagationError::Late(_)) { 1 } else { 2 }
-    }
 }

@@ -11,16 +11,17 @@
 
 use std::collections::VecDeque;
 
-use crate::{base::pacer::Pacer, dns::serial::is_newer};
+use crate::{
+    base::pacer::Pacer,
+    dns::serial::is_newer,
+    net::outstanding::{OUTSTANDING_MAX, Outstanding},
+};
 
 /// At most so many secondaries: they are the bits of a word.
 pub const SECONDARIES_MAX: usize = 64;
 
 /// At most so many polls of one secondary wait for an answer; it may be slow, but we do not bury it.
 const POLLS_OPEN_MAX: u32 = 256;
-
-/// Polling waits while this many polls were sent after the oldest open one, so that no id means two open polls.
-const SENT_SINCE_OLDEST_MAX: usize = 32_768;
 
 /// When changes are due.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -109,11 +110,10 @@ pub struct Polls {
     pub timeouts: u64,
 }
 
-/// A poll under its id. It stays after its end, until the id is used again: a late answer says as much as another.
+/// A poll. A late answer to it says as much as another.
 #[derive(Clone, Copy)]
 struct Poll {
     secondary: u8,
-    open: bool,
     zone: u32,
     sent_ns: i64,
 }
@@ -150,9 +150,7 @@ pub struct Core {
     changes: Vec<Change>,
     /// By change, then by secondary.
     sightings: Vec<Sighting>,
-    polls: Vec<Option<Poll>>,
-    order: VecDeque<u16>,
-    next_id: u16,
+    polls: Outstanding<Poll>,
 }
 
 impl Core {
@@ -172,9 +170,7 @@ impl Core {
             secondaries: (0..settings.secondaries).map(secondary).collect(),
             changes: Vec::with_capacity(settings.changes as usize),
             sightings: Vec::with_capacity(settings.changes as usize * settings.secondaries),
-            polls: vec![None; 1 << u16::BITS],
-            order: VecDeque::new(),
-            next_id: 0,
+            polls: Outstanding::new(OUTSTANDING_MAX),
         }
     }
 
@@ -229,14 +225,13 @@ impl Core {
 
     /// The secondary and the zone that were polled under this id last: an answer must be theirs.
     pub fn poll_of(&self, id: u16) -> Option<(usize, u32)> {
-        self.polls[usize::from(id)].map(|poll| (usize::from(poll.secondary), poll.zone))
+        self.polls.last_with(id).map(|poll| (usize::from(poll.secondary), poll.zone))
     }
 
     /// Takes in an answer that was checked against [`Core::poll_of`]; `serial` is what it shows, if it shows any.
     pub fn on_polled(&mut self, now_ns: i64, id: u16, serial: Option<u32>) {
-        let Some(poll) = self.polls[usize::from(id)] else { return };
-        if poll.open {
-            self.end_poll(id);
+        let Some(poll) = self.polls.last_with(id) else { return };
+        if self.end_poll(id) {
             self.secondaries[usize::from(poll.secondary)].polls.answered += 1;
         }
         let Some(serial) = serial else { return };
@@ -325,7 +320,7 @@ impl Core {
     /// The zone to poll on a secondary: the next one in turn with a change that is missing there.
     fn wanted_zone(&self, secondary: usize) -> Option<u32> {
         let state = &self.secondaries[secondary];
-        if state.open >= POLLS_OPEN_MAX || self.order.len() >= SENT_SINCE_OLDEST_MAX {
+        if state.open >= POLLS_OPEN_MAX {
             return None;
         }
         let is_missing = |zone: &u32| {
@@ -336,11 +331,8 @@ impl Core {
     }
 
     fn send_poll(&mut self, secondary: usize, zone: u32, now_ns: i64) -> Action {
-        let id = self.next_id;
-        self.next_id = id.wrapping_add(1);
-        let poll = Poll { secondary: secondary as u8, open: true, zone, sent_ns: now_ns };
-        self.polls[usize::from(id)] = Some(poll);
-        self.order.push_back(id);
+        let poll = Poll { secondary: secondary as u8, zone, sent_ns: now_ns };
+        let id = self.polls.add(poll).expect("fewer polls may be open than there are ids");
         let state = &mut self.secondaries[secondary];
         state.pacer.take(now_ns);
         state.turn = self.active.iter().position(|active| *active == zone).map_or(0, |place| place + 1);
@@ -349,11 +341,12 @@ impl Core {
         Action::Poll { id, secondary, zone }
     }
 
-    fn end_poll(&mut self, id: u16) {
-        if let Some(poll) = self.polls[usize::from(id)].as_mut().filter(|poll| poll.open) {
-            poll.open = false;
-            self.secondaries[usize::from(poll.secondary)].open -= 1;
-        }
+    /// Ends a poll, and returns whether it was open.
+    fn end_poll(&mut self, id: u16) -> bool {
+        let Some(poll) = self.polls.get(id) else { return false };
+        self.polls.end(id);
+        self.secondaries[usize::from(poll.secondary)].open -= 1;
+        true
     }
 
     /// Lets go of what no longer misses anything in a zone.
@@ -371,16 +364,10 @@ impl Core {
     }
 
     fn give_up_overdue(&mut self, now_ns: i64) {
-        while let Some(id) = self.order.front().copied() {
-            let poll = self.polls[usize::from(id)].filter(|poll| poll.open);
-            if poll.is_some_and(|poll| poll.sent_ns + self.settings.poll_timeout_ns > now_ns) {
-                break;
-            }
-            self.order.pop_front();
-            if let Some(poll) = poll {
-                self.secondaries[usize::from(poll.secondary)].polls.timeouts += 1;
-                self.end_poll(id);
-            }
+        let timeout_ns = self.settings.poll_timeout_ns;
+        while let Some((id, poll)) = self.polls.oldest().filter(|(_, poll)| poll.sent_ns + timeout_ns <= now_ns) {
+            self.secondaries[usize::from(poll.secondary)].polls.timeouts += 1;
+            self.end_poll(id);
         }
         while let Some((zone, oldest)) = self.oldest_change().filter(|(_, c)| self.limit_of(*c) <= now_ns) {
             self.changes[oldest as usize].missing = 0;
@@ -402,8 +389,7 @@ impl Core {
     }
 
     fn next_timeout_ns(&self) -> i64 {
-        let oldest = self.order.front().and_then(|id| self.polls[usize::from(*id)]);
-        oldest.map_or(i64::MAX, |poll| poll.sent_ns + self.settings.poll_timeout_ns)
+        self.polls.oldest().map_or(i64::MAX, |(_, poll)| poll.sent_ns + self.settings.poll_timeout_ns)
     }
 }
 

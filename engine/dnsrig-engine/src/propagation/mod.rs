@@ -5,10 +5,9 @@
 //! [`primary`] knows the zones' SOA records; here is what touches the socket.
 
 mod arguments;
-pub mod core;
+mod core;
 mod primary;
 mod report;
-mod rows;
 
 use std::{
     net::{SocketAddr, UdpSocket},
@@ -17,7 +16,7 @@ use std::{
     time::Duration,
 };
 
-pub use self::arguments::{Arguments, PropagationError};
+pub use self::arguments::Arguments;
 use crate::{
     base::{
         clock,
@@ -35,7 +34,7 @@ use crate::{
         update,
         zone_list::{Zones, ZonesError},
     },
-    net::udp_client::{self, UdpClient, UdpError},
+    net::udp_client::{self, UdpClient},
 };
 use core::{Action, Core, Pace, SECONDARIES_MAX, Settings};
 use primary::Primary;
@@ -66,10 +65,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let stop = Stop::new(arguments.until_eof)?;
     // Without it, brackets are wider by what waits take longer.
     let _ = clock::wait_exactly();
-    let failed = |error| UdpError::Connect(arguments.primary, error);
-    // One socket for all servers: one descriptor to wait for, and whoever answers is told by the address.
-    let socket = udp_client::bind(arguments.primary, Some(ANSWERS_WAITING)).map_err(failed)?;
-    socket.set_nonblocking(true).map_err(failed)?;
+    // One socket for all servers: one descriptor to wait for, and the address shows which server answers.
+    let socket = udp_client::bind(arguments.primary, Some(ANSWERS_WAITING))?;
     let limit = arguments.learn_limit;
     let learnt = Primary::learn(&socket, arguments.primary, &zones, key, limit, &stop)?;
     let Some(primary) = learnt else { return Ok(Outcome::Interrupted.exit_code()) };
@@ -85,7 +82,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     };
     let interrupted = udp_client::run(&mut probe, &socket, arguments.primary, &stop)? == Outcome::Interrupted;
     if let Some(path) = &arguments.out {
-        rows::write(path, &probe.zones, &probe.secondaries, &probe.core)?;
+        report::write_rows(path, &probe.zones, &probe.secondaries, &probe.core)?;
     }
     let outcome = report::outcome(&probe.core, settings.changes, interrupted);
     probe.report.summary(outcome, &probe.core, &probe.secondaries, settings)?;
@@ -103,18 +100,29 @@ fn authorise(arguments: &Arguments) -> Result<Authority, Failure> {
     Ok(authority)
 }
 
-fn check(arguments: &Arguments) -> Result<(), PropagationError> {
+fn check(arguments: &Arguments) -> Result<(), Failure> {
     let secondaries = &arguments.secondaries;
     if secondaries.len() > SECONDARIES_MAX {
-        return Err(PropagationError::TooMany(format!("more than {SECONDARIES_MAX} secondaries")));
+        return Err(too_many(SECONDARIES_MAX as u64, "secondaries"));
     }
     if secondaries.iter().any(|secondary| secondary.is_ipv4() != arguments.primary.is_ipv4()) {
-        return Err(PropagationError::Families);
+        return Err(Failure::bad_input(
+            "the primary and the secondaries must all have IPv4 addresses, or all IPv6 addresses",
+            "use a separate run for each address family",
+        ));
     }
     match (1..secondaries.len()).find(|place| secondaries[..*place].contains(&secondaries[*place])) {
-        Some(place) => Err(PropagationError::Twice(secondaries[place])),
+        Some(place) => Err(Failure::bad_input(
+            format!("--secondary {} is given twice", secondaries[place]),
+            "give each secondary once",
+        )),
         None => Ok(()),
     }
+}
+
+fn too_many(count_max: u64, what: &str) -> Failure {
+    let hint = "lower --changes, or measure fewer secondaries at a time";
+    Failure::bad_input(format!("more than {count_max} {what}"), hint)
 }
 
 fn zones(arguments: &Arguments) -> Result<Zones, Failure> {
@@ -123,22 +131,17 @@ fn zones(arguments: &Arguments) -> Result<Zones, Failure> {
         None => Zones::named(&arguments.names).map_err(ZonesError::Name)?,
     };
     if zones.count() > ZONES_MAX {
-        return Err(PropagationError::TooMany(format!("more than {ZONES_MAX} zones")).into());
+        return Err(too_many(ZONES_MAX.into(), "zones"));
     }
     Ok(zones)
 }
 
-fn settings(
-    arguments: &Arguments,
-    authority: Authority,
-    zones: u32,
-    start_ns: i64,
-) -> Result<Settings, PropagationError> {
+fn settings(arguments: &Arguments, authority: Authority, zones: u32, start_ns: i64) -> Result<Settings, Failure> {
     let duration_s = arguments.duration.unwrap_or(Duration::from_secs(10)).as_secs_f64();
     let by_rate = arguments.rate.map_or(10.0, |rate| (rate * duration_s).ceil().max(1.0));
     let changes = arguments.changes.unwrap_or(by_rate.min(1e9) as u32);
     if u64::from(changes) * arguments.secondaries.len() as u64 > SIGHTINGS_MAX {
-        return Err(PropagationError::TooMany(format!("more than {SIGHTINGS_MAX} changes times secondaries")));
+        return Err(too_many(SIGHTINGS_MAX, "changes times secondaries"));
     }
     let rate = if authority == Authority::Rig { POLL_RATE_DEFAULT } else { POLL_RATE_VOUCHED };
     let [pause_ns, spread_ns] = [arguments.pause, arguments.pause_spread].map(nanoseconds);
@@ -160,11 +163,15 @@ fn settings(
 }
 
 /// When the first change is due: at once, or when a primary that makes them by itself makes its first.
-fn first_change_ns(arguments: &Arguments, now_ns: i64) -> Result<i64, PropagationError> {
+fn first_change_ns(arguments: &Arguments, now_ns: i64) -> Result<i64, Failure> {
     let Some((begin_ns, rate_per_s)) = arguments.made_from_ns.zip(arguments.rate) else { return Ok(now_ns) };
     let first_ns = begin_ns.saturating_add((1e9 / rate_per_s).ceil() as i64);
     if first_ns <= now_ns {
-        return Err(PropagationError::Late((now_ns - first_ns) as f64 / 1e9));
+        let late_s = (now_ns - first_ns) as f64 / 1e9;
+        return Err(Failure::new(
+            format!("the primary began to change its zones {late_s:.3} s before their serials were known here"),
+            "make the primary start later: `serve zones --changes-delay`",
+        ));
     }
     Ok(first_ns)
 }

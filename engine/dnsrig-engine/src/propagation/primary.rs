@@ -5,9 +5,8 @@
 
 use std::{
     collections::HashMap,
-    io,
     net::{SocketAddr, UdpSocket},
-    os::fd::AsFd,
+    ops::ControlFlow,
     sync::Arc,
     time::Duration,
 };
@@ -20,59 +19,24 @@ use domain::{
 use crate::{
     base::{
         clock,
-        failure::{Advice, Failure},
-        stop::{Stop, Wake},
+        failure::Failure,
+        stop::{Outcome, Stop},
         units::nanoseconds,
     },
     dns::{
-        header::{RCODE, UDP_BYTES_MAX},
+        header::RCODE,
         query::soa_query,
         soa::{Verdict, read_answer},
         tsig::{sign::Signer, verify::Verifier},
         update::{Edit, TooLong, is_signed, touch, write_update},
         zone_list::Zones,
     },
+    net::udp_client::{self, UdpClient},
 };
 
 /// The primary is asked for each SOA at most so many times, and each time waited for so long.
 const TRIES: u16 = 8;
 const TRY_NS: i64 = 500_000_000;
-
-/// The primary did not say what its zones are like.
-#[derive(Debug, thiserror::Error)]
-pub enum LearnError {
-    /// Asking failed on our side.
-    #[error("cannot ask the primary {0}: {1}")]
-    Socket(SocketAddr, io::Error),
-    /// It does not have the zone, or says nothing.
-    #[error("the primary {primary} gave no authoritative answer with the SOA of {zone}: {came}")]
-    NoAnswer {
-        primary: SocketAddr,
-        zone: String,
-        /// What came last in its place.
-        came: String,
-    },
-    /// There is a limit for all zones together.
-    #[error(
-        "not all zones were learnt from the primary {primary} within {} s: {known} of {zones} were ({zone}: {came})",
-        limit.as_secs_f64()
-    )]
-    TooLong { primary: SocketAddr, zone: String, known: u32, zones: u32, limit: Duration, came: String },
-}
-
-impl Advice for LearnError {
-    fn hint(&self) -> String {
-        match self {
-            LearnError::Socket(primary, _) => format!("see `ip route get {}`", primary.ip()),
-            LearnError::NoAnswer { primary, zone, .. } => {
-                format!("see `dig +norecurse @{} -p {} {zone} SOA`", primary.ip(), primary.port())
-            }
-            LearnError::TooLong { .. } => {
-                "raise --learn-limit, or change fewer zones: they are asked for one after the other".into()
-            }
-        }
-    }
-}
 
 /// What stays of a SOA record when its serial changes.
 struct SoaParts {
@@ -103,23 +67,10 @@ impl Primary {
         stop: &Stop,
     ) -> Result<Option<Self>, Failure> {
         let end_ns = clock::monotonic_ns().saturating_add(nanoseconds(limit));
-        let mut known = Vec::new();
-        for zone in 0..zones.count() {
-            let name = zones.name(zone);
-            match ask(socket, address, name, end_ns, stop)? {
-                Asked::Known(soa) => known.push(soa),
-                Asked::Stopped => return Ok(None),
-                Asked::Nothing { came, in_time } => {
-                    let (primary, zone, zones) = (address, name.to_string(), zones.count());
-                    return Err(match in_time {
-                        true => LearnError::NoAnswer { primary, zone, came },
-                        false => LearnError::TooLong { primary, zone, known: known.len() as u32, zones, limit, came },
-                    }
-                    .into());
-                }
-            }
-        }
-        Ok(Some(Primary { address, key, zones: known, verifiers: HashMap::new() }))
+        let mut learning = Learning { address, zones, limit, end_ns, known: Vec::new(), question: Question::default() };
+        let outcome = udp_client::run(&mut learning, socket, address, stop)?;
+        let primary = Primary { address, key, zones: learning.known, verifiers: HashMap::new() };
+        Ok(Some(primary).filter(|_| outcome == Outcome::Done))
     }
 
     /// Where it is.
@@ -155,48 +106,96 @@ impl Primary {
     }
 }
 
-/// What came of asking for a zone.
-enum Asked {
-    Known(SoaParts),
-    /// Nothing that teaches, in all tries or until the time of all zones was over, and what came last.
-    Nothing {
-        came: String,
-        in_time: bool,
-    },
-    /// Someone asked us to end.
-    Stopped,
+/// Asks the primary for the SOA of one zone after another.
+struct Learning<'a> {
+    address: SocketAddr,
+    zones: &'a Zones,
+    /// All zones together are given up after this time, at `end_ns`.
+    limit: Duration,
+    end_ns: i64,
+    known: Vec<SoaParts>,
+    /// What is asked for the first zone that is not known.
+    question: Question,
 }
 
-fn ask(socket: &UdpSocket, address: SocketAddr, name: &Name<[u8]>, end_ns: i64, stop: &Stop) -> Result<Asked, Failure> {
-    let failed = |error| LearnError::Socket(address, error);
-    let mut buffer = [0; UDP_BYTES_MAX + 1];
-    let mut came = "nothing came".to_owned();
-    for id in 0..TRIES {
-        socket.send_to(&soa_query(id, name.as_slice()), address).map_err(failed)?;
-        let give_up_ns = end_ns.min(clock::monotonic_ns() + TRY_NS);
-        loop {
-            let rest_ns = give_up_ns - clock::monotonic_ns();
-            if rest_ns <= 0 {
-                break;
-            }
-            if stop.wait(Some(socket.as_fd()), rest_ns)? == Wake::Stop {
-                return Ok(Asked::Stopped);
-            }
-            match socket.recv_from(&mut buffer) {
-                Ok((length, from)) if from == address => match read_soa(&buffer[..length], name, id) {
-                    Ok(soa) => return Ok(Asked::Known(soa)),
-                    Err(what) => came = what,
-                },
-                Ok(_) => {}
-                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
-                Err(error) => return Err(failed(error).into()),
-            }
+/// The queries for the SOA of one zone.
+#[derive(Default)]
+struct Question {
+    /// The number of queries that were sent; the next one has this id.
+    tries: u16,
+    /// The next query is sent at this time.
+    again_ns: i64,
+    /// What came last in place of an answer.
+    came: Option<String>,
+}
+
+impl UdpClient for Learning<'_> {
+    fn act(&mut self, socket: &UdpSocket, now_ns: i64) -> Result<ControlFlow<Outcome, i64>, Failure> {
+        let zone = self.known.len() as u32;
+        if zone == self.zones.count() {
+            return Ok(ControlFlow::Break(Outcome::Done));
         }
-        if clock::monotonic_ns() >= end_ns {
-            return Ok(Asked::Nothing { came, in_time: false });
+        if now_ns < self.question.again_ns {
+            return Ok(ControlFlow::Continue(self.question.again_ns));
         }
+        if now_ns >= self.end_ns || self.question.tries == TRIES {
+            return Err(self.failure(now_ns));
+        }
+        let query = soa_query(self.question.tries, self.zones.wire(zone));
+        socket.send_to(&query, self.address).map_err(|error| {
+            let sentence = format!("cannot ask the primary {}: {error}", self.address);
+            Failure::new(sentence, format!("see `ip route get {}`", self.address.ip()))
+        })?;
+        self.question.tries += 1;
+        self.question.again_ns = self.end_ns.min(now_ns + TRY_NS);
+        Ok(ControlFlow::Continue(self.question.again_ns))
     }
-    Ok(Asked::Nothing { came, in_time: true })
+
+    fn on_message(&mut self, _now_ns: i64, from: SocketAddr, message: &[u8]) -> Result<(), Failure> {
+        let zone = self.known.len() as u32;
+        if from != self.address || zone == self.zones.count() || self.question.tries == 0 {
+            return Ok(());
+        }
+        match read_soa(message, self.zones.name(zone), self.question.tries - 1) {
+            Ok(soa) => {
+                self.known.push(soa);
+                self.question = Question::default();
+            }
+            Err(what) => self.question.came = Some(what),
+        }
+        Ok(())
+    }
+
+    fn on_unreachable(&mut self, _now_ns: i64) {
+        // The next query is sent in its time.
+    }
+
+    fn report(&mut self, _now_ns: i64) -> Result<i64, Failure> {
+        Ok(i64::MAX)
+    }
+}
+
+impl Learning<'_> {
+    /// Why learning is given up: there is no time left for all zones together, or one zone has no answer.
+    fn failure(&self, now_ns: i64) -> Failure {
+        let Learning { address: primary, zones, limit, known, question, .. } = self;
+        let zone = zones.name(known.len() as u32);
+        let came = question.came.as_deref().unwrap_or("nothing came");
+        if now_ns >= self.end_ns {
+            let (known, zones, limit_s) = (known.len(), zones.count(), limit.as_secs_f64());
+            return Failure::new(
+                format!(
+                    "not all zones were learnt from the primary {primary} within {limit_s} s: {known} of {zones} were \
+                     ({zone}: {came})"
+                ),
+                "raise --learn-limit, or change fewer zones: they are asked for one after the other",
+            );
+        }
+        Failure::new(
+            format!("the primary {primary} gave no authoritative answer with the SOA of {zone}: {came}"),
+            format!("see `dig +norecurse @{} -p {} {zone} SOA`", primary.ip(), primary.port()),
+        )
+    }
 }
 
 /// The SOA of `name` in an authoritative answer to a query with an id of at most `id_max`, or what came in its place.
@@ -282,5 +281,29 @@ mod tests {
         let error = learnt.err().unwrap();
         assert!(error.sentence.contains("within 0.005 s: 0 of 2 were (a.example: nothing came)"), "{}", error.sentence);
         assert!(error.hint.contains("--learn-limit"));
+    }
+
+    #[test]
+    fn a_zone_is_asked_for_again_until_its_soa_comes_and_then_the_next_one() {
+        let [primary, socket] = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
+        let zones = Zones::named(&["z.example".into(), "y.example".into()]).unwrap();
+        let (address, end_ns) = (primary.local_addr().unwrap(), 60_000_000_000);
+        let (known, question) = (Vec::new(), Question::default());
+        let mut learning = Learning { address, zones: &zones, limit: Duration::from_secs(60), end_ns, known, question };
+        for (now_ns, until_ns) in [(1, 1 + TRY_NS), (2, 1 + TRY_NS), (1 + TRY_NS, 1 + 2 * TRY_NS)] {
+            assert_eq!(learning.act(&socket, now_ns).unwrap(), ControlFlow::Continue(until_ns));
+        }
+        let mut soa = answer();
+        learning.on_message(9, "127.0.0.1:9".parse().unwrap(), &soa).unwrap();
+        learning.on_message(9, address, &soa).unwrap();
+        assert!(learning.known.is_empty(), "another server, and an id that was not asked with");
+        soa[1] = 1;
+        learning.on_message(9, address, &soa).unwrap();
+        assert_eq!(learning.known.len(), 1);
+        for number in 0..i64::from(TRIES) {
+            assert!(learning.act(&socket, number * TRY_NS).unwrap().is_continue());
+        }
+        let failure = learning.act(&socket, i64::from(TRIES) * TRY_NS).unwrap_err();
+        assert!(failure.sentence.ends_with("with the SOA of y.example: nothing came"), "{failure}");
     }
 }

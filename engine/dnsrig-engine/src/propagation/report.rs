@@ -1,6 +1,6 @@
-//! What `propagation` says: its events and its summary.
+//! What `propagation` reports: its events, its summary and its rows.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, path::Path};
 
 use serde::Serialize;
 
@@ -8,9 +8,12 @@ use super::core::{Change, Core, Settings, Sighting};
 use crate::{
     base::{
         clock,
-        events::{self, Anchors, EventError, ProgressTimer, emit},
+        events::{self, Anchors, ProgressTimer, emit},
+        failure::Failure,
+        rows::{self, Columns},
         stop::Outcome,
     },
+    dns::zone_list::Zones,
     stats::{
         format::{grouped, milliseconds},
         rcodes::{Rcodes, count_rcode},
@@ -113,7 +116,7 @@ impl Report {
     }
 
     /// Prints `progress` and `anchor` if they are due.
-    pub fn emit_if_due(&mut self, now_ns: i64, core: &Core) -> Result<(), EventError> {
+    pub fn emit_if_due(&mut self, now_ns: i64, core: &Core) -> Result<(), Failure> {
         if !self.progress_timer.is_progress_due(now_ns)? {
             return Ok(());
         }
@@ -127,7 +130,7 @@ impl Report {
         core: &Core,
         secondaries: &[SocketAddr],
         settings: Settings,
-    ) -> Result<(), EventError> {
+    ) -> Result<(), Failure> {
         let changes = core.changes();
         let limit_ns = settings.limit_ns;
         let made = || changes.iter().enumerate().filter(|(_, change)| !change.is_refused());
@@ -219,4 +222,32 @@ fn arrivals(core: &Core, secondaries: std::ops::Range<usize>, limit_ns: i64) -> 
         polls: sent,
         poll_timeouts: timeouts,
     }
+}
+
+/// One change, with its number, as one secondary saw it.
+struct Row<'a> {
+    number: usize,
+    change: &'a Change,
+    secondary: SocketAddr,
+    sighting: &'a Sighting,
+}
+
+/// Writes a row for each change and secondary to `path`.
+pub fn write_rows(path: &Path, zones: &Zones, secondaries: &[SocketAddr], core: &Core) -> Result<(), Failure> {
+    let columns = Columns::<Row>::default()
+        .value("change", |row| row.number as u32)
+        .value("zone", |row| zones.name(row.change.zone).to_string())
+        .value("serial", |row| row.change.serial)
+        .value("secondary", |row| row.secondary.to_string())
+        .value("due_ns", |row| row.change.due_ns)
+        .value("changed_ns", |row| row.change.sent_ns)
+        .optional("accepted_ns", |row| row.change.accepted_ns())
+        .optional("rcode", |row| row.change.answered.map(|(_, rcode)| rcode))
+        .optional("last_unseen_ns", |row| row.sighting.last_unseen_ns)
+        .optional("seen_ns", |row| row.sighting.seen_ns);
+    let of_change = |(number, change)| {
+        let sightings = secondaries.iter().zip(core.sightings(number));
+        sightings.map(move |(secondary, sighting)| Row { number, change, secondary: *secondary, sighting })
+    };
+    rows::write(path, columns, core.changes().iter().enumerate().flat_map(of_change))
 }

@@ -6,10 +6,7 @@ use std::{
     time::Duration,
 };
 
-use super::{
-    TransferError,
-    schedule::{Policy, Retry, Settings, SoaFirst, ids, memory},
-};
+use super::schedule::{Policy, Retry, Settings, SoaFirst, policy::MEMORY_BYTES_MAX};
 use crate::{
     base::{
         failure::Failure,
@@ -19,6 +16,7 @@ use crate::{
     dns::{xfr::Limits, zone_arguments::ZoneArguments},
     net::{
         connection::{Close, SocketOptions},
+        outstanding::OUTSTANDING_MAX,
         tls::{
             Client, XOT,
             arguments::{TlsArguments, Verify},
@@ -288,7 +286,7 @@ impl Arguments {
         let Arguments { wanted, connections, limits, .. } = self;
         Settings {
             policy: connections.policy,
-            window: if connections.window == 0 { ids::OUTSTANDING_MAX } else { connections.window },
+            window: if connections.window == 0 { OUTSTANDING_MAX } else { connections.window },
             connections: connections.count,
             soa: connections.soa,
             serial: wanted.ixfr,
@@ -354,8 +352,8 @@ impl Arguments {
     }
 
     /// What cannot be checked for each argument alone.
-    pub fn check(&self, zones: u32) -> Result<(), TransferError> {
-        let wrong = |sentence: String| Err(TransferError::Arguments(sentence));
+    pub fn check(&self, zones: u32) -> Result<(), Failure> {
+        let wrong = |sentence: String| Err(Failure::bad_input(sentence, "see `dnsrig transfer --help`"));
         let address = self.primary.address;
         let of_family = |source: &&target::Range| source.first.is_ipv4() != address.is_ipv4();
         if let Some(source) = self.connections.sources.iter().find(of_family) {
@@ -379,9 +377,9 @@ impl Arguments {
             return wrong(format!("--secondaries × --connections is more than {SLOTS_MAX}: lower one of them"));
         }
         // As in the rig: who vouches for a foreign server gets another rate, and no other memory.
-        let bytes = memory::bytes(&self.settings(Authority::Rig, 1.0), self.connections.secondaries, zones);
-        if bytes > memory::BYTES_MAX {
-            let [needed, limit] = [bytes, memory::BYTES_MAX].map(|bytes| bytes / 1_000_000_000);
+        let bytes = self.settings(Authority::Rig, 1.0).memory_bytes(self.connections.secondaries, zones);
+        if bytes > MEMORY_BYTES_MAX {
+            let [needed, limit] = [bytes, MEMORY_BYTES_MAX].map(|bytes| bytes / 1_000_000_000);
             return wrong(format!(
                 "this number of zones at a time on all connections can need {needed} GB of memory, more than {limit} GB: \
                 lower --window, --connections or --secondaries"

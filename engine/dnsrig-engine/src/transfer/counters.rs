@@ -8,9 +8,9 @@ use crate::{
     stats::histogram::{Times, times},
 };
 
-/// Connections, as the summary has them.
+/// ConnectionCounts, as the summary has them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Connections {
+pub struct ConnectionCounts {
     pub attempted: u64,
     pub established: u64,
     /// With TLS.
@@ -56,7 +56,7 @@ pub struct Counters {
     pub last_done_ns: i64,
     /// From asking for a zone to its last message.
     pub times: Times,
-    pub connections: Connections,
+    pub connections: ConnectionCounts,
 }
 
 impl Default for Counters {
@@ -67,7 +67,7 @@ impl Default for Counters {
             totals: Totals::default(),
             last_done_ns: 0,
             times: times(),
-            connections: Connections::default(),
+            connections: ConnectionCounts::default(),
         }
     }
 }
@@ -167,8 +167,8 @@ impl Totals {
     }
 }
 
-impl Connections {
-    fn add(&mut self, other: &Connections) {
+impl ConnectionCounts {
+    fn add(&mut self, other: &ConnectionCounts) {
         for (mine, other) in [
             (&mut self.attempted, other.attempted),
             (&mut self.established, other.established),

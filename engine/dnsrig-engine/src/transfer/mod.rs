@@ -1,64 +1,23 @@
 //! `transfer`: the transfer side of one or many secondaries, which keep nothing of what comes.
 //!
-//! What decides knows neither sockets nor clocks: [`xfr`](crate::dns::xfr) reads messages, [`schedule`] says which zone
-//! is asked for when and on which connection. A [`worker`] thread carries that out with [`lines`]; with [`notify`] it
-//! waits to be told. [`row_buffer`] and [`counters`] keep what is known in the end, [`batches`], [`rows`], [`summary`]
-//! and [`report`] tell it.
+//! The [`schedule`] decides which zone is asked for when and on which connection, without a socket or a clock, and
+//! [`xfr`](crate::dns::xfr) reads the messages. A [`worker`] thread does what the schedule orders, with [`connections`]
+//! and, for `--on-notify`, with a receiver of [`notify`]. Results go to [`counters`] and the [`row_buffer`], and from
+//! there to [`rows`], the [`summary`] and the [`report`].
 
-pub mod arguments;
-pub mod batches;
-pub mod counters;
-pub mod human_report;
-pub mod lines;
-mod lingering_close;
-pub mod notify;
-pub mod report;
-pub mod row_buffer;
-pub mod rows;
+mod arguments;
+mod connections;
+mod counters;
+mod notify;
+mod report;
+mod row_buffer;
+mod rows;
 mod run;
-pub mod schedule;
-pub mod sinks;
-pub mod soa;
-pub mod summary;
-pub mod worker;
+mod schedule;
+mod sinks;
+mod soa;
+mod summary;
+mod worker;
 pub mod zonefile;
 
-use std::{io, net::SocketAddr};
-
 pub use self::{arguments::Arguments, run::run};
-use crate::base::{failure::Advice, stop::INTERRUPTED};
-
-/// Zones could not be transferred, by a fault that is not the primary's.
-#[derive(Debug, thiserror::Error)]
-pub enum TransferError {
-    #[error("{0}")]
-    Arguments(String),
-    #[error("cannot make sockets to {0}: {1}")]
-    Sockets(SocketAddr, io::Error),
-    #[error("cannot wait for NOTIFY on port {0}: {1}")]
-    Notify(u16, io::Error),
-    #[error("interrupted during the transfer of the catalog: no zone was asked for")]
-    Interrupted,
-}
-
-impl Advice for TransferError {
-    fn hint(&self) -> String {
-        match self {
-            TransferError::Arguments(_) => "see `dnsrig transfer --help`".into(),
-            TransferError::Sockets(server, _) => format!("see `ip route get {}`, and `ulimit -n`", server.ip()),
-            TransferError::Notify(..) => {
-                "run this as root on a host where no DNS server listens (ss -lpn), or choose another --notify-port"
-                    .into()
-            }
-            TransferError::Interrupted => "start it again, or give the zones with --zone-list".into(),
-        }
-    }
-
-    fn exit_code(&self) -> u8 {
-        match self {
-            TransferError::Arguments(_) => 2,
-            TransferError::Interrupted => INTERRUPTED,
-            TransferError::Sockets(..) | TransferError::Notify(..) => 1,
-        }
-    }
-}

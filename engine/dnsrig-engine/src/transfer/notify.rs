@@ -39,7 +39,7 @@ const MESSAGE_BYTES_MAX: usize = 4_096;
 const DATAGRAMS_MAX: usize = 1_024;
 
 /// TCP connections that bring NOTIFY, at a time; further ones are refused.
-const STREAMS_MAX: u32 = 1_024;
+const CONNECTIONS_MAX: u32 = 1_024;
 
 /// A connection is closed if no NOTIFY came on it for this time: a primary with another NOTIFY opens another connection
 /// (RFC 7766 §6.2.3).
@@ -83,14 +83,14 @@ pub fn answer(message: &[u8], is_known: bool) -> Option<Vec<u8>> {
 type Notified = (u32, u32, Option<u32>);
 
 /// Who is told, and of what.
-struct Register {
+struct Recipients {
     primary: IpAddr,
     /// Addresses of secondaries; empty: there is one, which has any.
     secondaries: HashMap<IpAddr, u32>,
     zones: HashMap<Box<[u8]>, u32>,
 }
 
-impl Register {
+impl Recipients {
     /// What a message from `peer` to `local` means: the answer, and what is to be acted on.
     fn judge(&self, message: &[u8], peer: IpAddr, local: IpAddr) -> Option<(Vec<u8>, Option<Notified>)> {
         if peer.to_canonical() != self.primary {
@@ -106,7 +106,7 @@ impl Register {
 }
 
 /// A TCP connection that brings NOTIFY.
-struct Stream {
+struct OpenConnection {
     socket: TcpStream,
     frames: Frames,
     /// When it was accepted, or the last NOTIFY of the primary was complete. Other bytes are no reason to keep it.
@@ -114,14 +114,14 @@ struct Stream {
 }
 
 /// The sockets of the receiving side.
-pub struct Listeners {
-    register: Register,
+pub struct NotifyReceiver {
+    recipients: Recipients,
     udp: UdpSocket,
     tcp: TcpListener,
-    streams: SlotMap<DefaultKey, Stream>,
+    open: SlotMap<DefaultKey, OpenConnection>,
     limits: Limits,
     /// What became of connections.
-    pub connections: Connections,
+    pub connection_counts: Connections,
     sweep_due_ns: i64,
     /// None is accepted until the next sweep.
     is_paused: bool,
@@ -134,7 +134,7 @@ pub const NOTIFY_NUMBERS: u64 = 1 << 32;
 const UDP: u64 = NOTIFY_NUMBERS;
 const TCP: u64 = NOTIFY_NUMBERS + 1;
 
-impl Listeners {
+impl NotifyReceiver {
     /// Binds UDP and TCP on `port` of all addresses. NOTIFY is taken from `primary` alone, for `zones`; `sources` are
     /// the addresses of the secondaries.
     pub fn open(
@@ -161,18 +161,18 @@ impl Listeners {
         // Where two have one address, the first is told: it comes last here.
         let secondaries =
             sources.iter().enumerate().rev().filter_map(|(number, source)| Some(((*source)?, number as u32)));
-        let register = Register {
+        let recipients = Recipients {
             primary: primary.to_canonical(),
             secondaries: secondaries.collect(),
             zones: (0..zones.count()).map(|zone| (zones.wire(zone).into(), zone)).collect(),
         };
-        Ok(Listeners {
-            register,
+        Ok(NotifyReceiver {
+            recipients,
             udp,
             tcp,
-            streams: SlotMap::new(),
-            limits: Limits::new(STREAMS_MAX, IDLE_NS),
-            connections: Connections::default(),
+            open: SlotMap::new(),
+            limits: Limits::new(CONNECTIONS_MAX, IDLE_NS),
+            connection_counts: Connections::default(),
             sweep_due_ns: 0,
             is_paused: false,
         })
@@ -200,11 +200,11 @@ impl Listeners {
             return Ok(());
         }
         self.sweep_due_ns = now_ns + SWEEP_INTERVAL_NS;
-        let before = self.streams.len();
-        self.streams.retain(|_, stream| now_ns - stream.active_ns < self.limits.idle_ns);
-        let closed = before - self.streams.len();
+        let before = self.open.len();
+        self.open.retain(|_, connection| now_ns - connection.active_ns < self.limits.idle_ns);
+        let closed = before - self.open.len();
         self.limits.release(closed);
-        self.connections.idle += closed as u64;
+        self.connection_counts.idle += closed as u64;
         if std::mem::take(&mut self.is_paused) { poller.change(&self.tcp, EpollFlags::EPOLLIN, TCP) } else { Ok(()) }
     }
 
@@ -222,7 +222,7 @@ impl Listeners {
             let local = message.cmsgs().ok().and_then(|mut messages| messages.find_map(|one| local_address(&one)));
             let (Some(local), Some(peer)) = (local, peer) else { continue };
             let Some(address) = ip_of(&peer) else { continue };
-            if let Some((reply, what)) = self.register.judge(&space[..bytes], address, local) {
+            if let Some((reply, what)) = self.recipients.judge(&space[..bytes], address, local) {
                 reply_from(&self.udp, &reply, &peer, local);
                 if let Some((secondary, zone, serial)) = what {
                     each(secondary, zone, serial);
@@ -232,10 +232,10 @@ impl Listeners {
     }
 
     fn accept(&mut self, now_ns: i64, poller: &Poller) -> io::Result<()> {
-        let Listeners { streams, limits, connections, tcp, .. } = self;
-        let goes_on = limits.accept(tcp, connections, |socket| {
-            let key = streams.insert(Stream { socket, frames: Frames::default(), active_ns: now_ns });
-            poller.add(&streams[key].socket, EpollFlags::EPOLLIN, NOTIFY_NUMBERS + 2 + key.data().as_ffi())
+        let NotifyReceiver { open, limits, connection_counts, tcp, .. } = self;
+        let goes_on = limits.accept(tcp, connection_counts, |socket| {
+            let key = open.insert(OpenConnection { socket, frames: Frames::default(), active_ns: now_ns });
+            poller.add(&open[key].socket, EpollFlags::EPOLLIN, NOTIFY_NUMBERS + 2 + key.data().as_ffi())
         })?;
         if !goes_on {
             poller.change(&self.tcp, EpollFlags::empty(), TCP)?;
@@ -245,15 +245,15 @@ impl Listeners {
     }
 
     fn read(&mut self, key: DefaultKey, now_ns: i64, each: &mut impl FnMut(u32, u32, Option<u32>)) {
-        let Some(stream) = self.streams.get_mut(key) else { return };
+        let Some(connection) = self.open.get_mut(key) else { return };
         let mut space = [0; MESSAGE_BYTES_MAX];
-        let is_over = match stream.socket.read(&mut space) {
+        let is_over = match connection.socket.read(&mut space) {
             Ok(0) => true,
-            Ok(count) => take(&self.register, stream, &space[..count], now_ns, each).is_err(),
+            Ok(count) => take(&self.recipients, connection, &space[..count], now_ns, each).is_err(),
             Err(error) => error.kind() != ErrorKind::WouldBlock,
         };
         if is_over {
-            self.streams.remove(key);
+            self.open.remove(key);
             self.limits.release(1);
         }
     }
@@ -261,17 +261,17 @@ impl Listeners {
 
 /// Takes in bytes of a connection, and answers the messages in it.
 fn take(
-    register: &Register,
-    stream: &mut Stream,
+    recipients: &Recipients,
+    connection: &mut OpenConnection,
     bytes: &[u8],
     now_ns: i64,
     each: &mut impl FnMut(u32, u32, Option<u32>),
 ) -> io::Result<()> {
-    let (peer, local) = (stream.socket.peer_addr()?.ip(), stream.socket.local_addr()?.ip());
+    let (peer, local) = (connection.socket.peer_addr()?.ip(), connection.socket.local_addr()?.ip());
     let mut replies = Vec::new();
-    let Stream { frames, active_ns, .. } = stream;
+    let OpenConnection { frames, active_ns, .. } = connection;
     frames.feed(bytes, |message| {
-        if let Some((reply, what)) = register.judge(message, peer, local) {
+        if let Some((reply, what)) = recipients.judge(message, peer, local) {
             framing::append(&mut replies, &reply);
             *active_ns = now_ns;
             if let Some((secondary, zone, serial)) = what {
@@ -280,7 +280,7 @@ fn take(
         }
     });
     // Some bytes always have room; a peer that takes none is of no use.
-    stream.socket.write_all(&replies)
+    connection.socket.write_all(&replies)
 }
 
 /// To which address of ours a datagram was sent.

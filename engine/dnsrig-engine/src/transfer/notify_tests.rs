@@ -23,8 +23,8 @@ fn notify(serial: Option<u32>) -> Vec<u8> {
     message
 }
 
-fn register() -> Register {
-    Register {
+fn recipients() -> Recipients {
+    Recipients {
         primary: "198.18.0.2".parse().unwrap(),
         secondaries: HashMap::from([("198.18.1.1".parse().unwrap(), 4)]),
         zones: HashMap::from([(b"\x01z\x07example\0".as_slice().into(), 8)]),
@@ -36,13 +36,13 @@ fn the_primarys_notify_names_secondary_zone_and_serial() {
     let (primary, local) = ("198.18.0.2".parse().unwrap(), "198.18.1.1".parse().unwrap());
     for serial in [None, Some(0), Some(u32::MAX)] {
         let message = notify(serial);
-        let (reply, what) = register().judge(&message, primary, local).unwrap();
+        let (reply, what) = recipients().judge(&message, primary, local).unwrap();
         assert_eq!(what, Some((4, 8, serial)));
         assert_eq!(reply[..4], [7, 9, QR | NOTIFY | AA, 0]);
         assert_eq!(reply[4..], notify(None)[4..], "the question, and nothing behind it");
     }
-    assert_eq!(register().judge(&notify(None), local, local), None, "from somebody else");
-    assert_eq!(register().judge(&notify(None), primary, primary), None, "to nobody");
+    assert_eq!(recipients().judge(&notify(None), local, local), None, "from somebody else");
+    assert_eq!(recipients().judge(&notify(None), primary, primary), None, "to nobody");
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn a_zone_that_nobody_transfers_is_refused() {
     let mut message = notify(None);
     message[13] = b'y';
     let (reply, what) =
-        register().judge(&message, "198.18.0.2".parse().unwrap(), "198.18.1.1".parse().unwrap()).unwrap();
+        recipients().judge(&message, "198.18.0.2".parse().unwrap(), "198.18.1.1".parse().unwrap()).unwrap();
     assert_eq!((reply[3], what), (Rcode::NOTAUTH.to_int(), None));
 }
 
@@ -73,28 +73,28 @@ fn an_answer_is_no_notify() {
 fn a_connection_on_which_no_notify_comes_is_closed() {
     let (local, zones) = (IpAddr::from([127, 0, 0, 1]), Zones::named(&["example".to_owned()]).unwrap());
     let poller = Poller::new().unwrap();
-    let mut listeners = Listeners::open(local, &[], &zones, 0, &poller).unwrap();
-    let port = listeners.tcp.local_addr().unwrap().port();
+    let mut receiver = NotifyReceiver::open(local, &[], &zones, 0, &poller).unwrap();
+    let port = receiver.tcp.local_addr().unwrap().port();
     let mut streams = [0, 1].map(|_| TcpStream::connect((local, port)).unwrap());
     streams.iter().for_each(|stream| stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap());
-    listeners.event(TCP, 0, &poller, |_, _, _| ()).unwrap();
+    receiver.event(TCP, 0, &poller, |_, _, _| ()).unwrap();
     // Before the time is over a NOTIFY comes on the first, and on the second another message and part of one.
     let mut framed = Vec::new();
     framing::append(&mut framed, &notify(None));
     streams[0].write_all(&framed).unwrap();
     streams[1].write_all(&[0, 1, 7, 0]).unwrap();
     std::thread::sleep(Duration::from_millis(20));
-    for key in listeners.streams.keys().collect::<Vec<_>>() {
+    for key in receiver.open.keys().collect::<Vec<_>>() {
         let number = NOTIFY_NUMBERS + 2 + key.data().as_ffi();
-        listeners.event(number, IDLE_NS / 2, &poller, |_, _, _| ()).unwrap();
+        receiver.event(number, IDLE_NS / 2, &poller, |_, _, _| ()).unwrap();
     }
-    listeners.sweep(IDLE_NS, &poller).unwrap();
+    receiver.sweep(IDLE_NS, &poller).unwrap();
     assert_eq!(streams[1].read(&mut [0; 1]).unwrap(), 0, "closed");
-    assert_eq!((listeners.connections.accepted, listeners.connections.idle), (2, 1));
-    listeners.sweep(2 * IDLE_NS, &poller).unwrap();
+    assert_eq!((receiver.connection_counts.accepted, receiver.connection_counts.idle), (2, 1));
+    receiver.sweep(2 * IDLE_NS, &poller).unwrap();
     let mut answer = Vec::new();
     streams[0].read_to_end(&mut answer).unwrap();
-    assert_eq!((answer.len() > HEADER_BYTES, listeners.connections.idle), (true, 2));
+    assert_eq!((answer.len() > HEADER_BYTES, receiver.connection_counts.idle), (true, 2));
 }
 
 /// What is read as a NOTIFY is a NOTIFY, for the zone in it, and its answer is not.
@@ -103,9 +103,9 @@ fn harmed_notifies_are_read_as_they_are() {
     let mut corpus = vec![notify(None), notify(Some(7))];
     corpus.extend(messages());
     let (primary, local) = ("198.18.0.2".parse().unwrap(), "198.18.1.1".parse().unwrap());
-    let register = register();
+    let recipients = recipients();
     fuzz(5_000, &corpus, |bytes, _| {
-        let judged = register.judge(bytes, primary, local);
+        let judged = recipients.judge(bytes, primary, local);
         let Some(found) = read(bytes) else {
             assert_eq!(judged, None);
             return;

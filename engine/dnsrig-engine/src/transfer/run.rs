@@ -1,7 +1,8 @@
 //! Starts the threads, collects what they leave, and tells it.
 
 use std::{
-    net::IpAddr,
+    io,
+    net::{IpAddr, SocketAddr},
     process::ExitCode,
     sync::{
         Arc, Mutex, PoisonError,
@@ -12,13 +13,12 @@ use std::{
 };
 
 use super::{
-    Arguments, TransferError,
-    batches::Batches,
+    Arguments,
+    connections::{Connections, Dial},
     counters::Counters,
-    lines::{Connections, Dial},
-    notify::Listeners,
+    notify::NotifyReceiver,
     report::Reporter,
-    row_buffer::RowBuffer,
+    row_buffer::{Batches, RowBuffer},
     rows::{FILES, Files},
     schedule::{Schedule, Settings, Share},
     sinks::{SinkFactory, ZONE_SUFFIX},
@@ -31,7 +31,7 @@ use crate::{
         events::{Anchors, ProgressTimer},
         failure::Failure,
         open_files,
-        output::{self, OutputError},
+        output::{self},
         stop::{INTERRUPTED, Stop, Wake},
         target::{self, Authority},
         threads::{self, Threads},
@@ -92,7 +92,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 }
 
 /// Refuses folders of outputs that cannot be written to, or whose files would replace one that is read.
-fn check_outputs(arguments: &Arguments) -> Result<(), OutputError> {
+fn check_outputs(arguments: &Arguments) -> Result<(), Failure> {
     let TlsArguments { ca, certificate, key, .. } = &arguments.tls;
     let read = [&arguments.zones.zones, ca, certificate, key].map(Option::as_deref);
     if let Some(folder) = &arguments.instrument.out {
@@ -139,17 +139,30 @@ fn run_one(
     let worker = part.worker(arguments, zones, sink_factory, shared)?;
     let server = arguments.server();
     let mut team = Threads::new()?;
-    team.spawn("catalog", move |_| worker.run().map_err(|error| TransferError::Sockets(server, error)))?;
+    team.spawn("catalog", move |_| worker.run().map_err(|error| no_sockets(server, &error)))?;
     while team.look()? > 0 {
         if stop.wait(None, nanoseconds(LOOK_INTERVAL))? == Wake::Stop {
             stopping.store(true, Ordering::Relaxed);
             team.end()?;
-            return Err(TransferError::Interrupted.into());
+            return Err(Failure {
+                exit_code: INTERRUPTED,
+                ..Failure::new(
+                    "interrupted during the transfer of the catalog: no zone was asked for",
+                    "start it again, or give the zones with --zone-list",
+                )
+            });
         }
     }
     let remains = team.end()?.remove(0);
     summary.fill(&remains.schedule.counters, remains.end_ns);
     Ok(summary)
+}
+
+fn no_sockets(server: SocketAddr, error: &io::Error) -> Failure {
+    Failure::new(
+        format!("cannot make sockets to {server}: {error}"),
+        format!("see `ip route get {}`, and `ulimit -n`", server.ip()),
+    )
 }
 
 /// What one thread is to do.
@@ -171,16 +184,21 @@ impl Part {
         shared: Shared,
     ) -> Result<Worker, Failure> {
         let Part { share, settings, clients, keeps_rows, deadline_ns } = self;
-        let failed = |error| TransferError::Sockets(arguments.server(), error);
         let Share { first, secondaries, .. } = share;
         let sources: Vec<Option<IpAddr>> =
             arguments.sources().into_iter().skip(first as usize).take(secondaries as usize).collect();
-        let poller = Poller::new().map_err(failed)?;
-        let listeners = match settings.on_notify {
+        let poller = Poller::new().map_err(|error| no_sockets(arguments.server(), &error))?;
+        let notify_receiver = match settings.on_notify {
             true => {
                 let port = arguments.wanted.notify_port;
-                let opened = Listeners::open(arguments.primary.address, &sources, zones, port, &poller);
-                Some(opened.map_err(|error| TransferError::Notify(port, error))?)
+                let opened = NotifyReceiver::open(arguments.primary.address, &sources, zones, port, &poller);
+                Some(opened.map_err(|error| {
+                    Failure::new(
+                        format!("cannot wait for NOTIFY on port {port}: {error}"),
+                        "run this as root on a host where no DNS server listens (ss -lpn), or choose another \
+                         --notify-port",
+                    )
+                })?)
             }
             false => None,
         };
@@ -196,15 +214,15 @@ impl Part {
         let row_buffer = RowBuffer::new(keeps_rows);
         let mut schedule = Schedule::new(settings, share, zones.clone(), signer, sink_factory.clone(), row_buffer);
         schedule.set_wall_time(clock::wall_time_s());
-        let lines = Connections::new(dial, schedule.slots());
+        let connections = Connections::new(dial, schedule.slots());
         let info_interval_ns = if keeps_rows { arguments.instrument.info_interval } else { 0 };
-        Ok(Worker { schedule, lines, poller, listeners, shared, deadline_ns, info_interval_ns })
+        Ok(Worker { schedule, connections, poller, notify_receiver, shared, deadline_ns, info_interval_ns })
     }
 }
 
 /// The threads at work.
 struct Team {
-    threads: Threads<WorkerResult, TransferError>,
+    threads: Threads<WorkerResult>,
     progress: Vec<Arc<Mutex<Progress>>>,
     stopping: Arc<AtomicBool>,
     batches: Batches,
@@ -246,7 +264,7 @@ impl Team {
         for (number, worker) in workers.into_iter().enumerate() {
             team.spawn("transfer", move |_| {
                 threads::take_cpu(number, count);
-                worker.run().map_err(|error| TransferError::Sockets(server, error))
+                worker.run().map_err(|error| no_sockets(server, &error))
             })?;
         }
         Ok(Team { threads: team, progress, stopping, batches, start_ns })

@@ -16,15 +16,15 @@ const ANSWER_BYTES_MAX: usize = 4_096;
 const ANSWERS_MAX: usize = 64;
 
 /// A socket that asks one server.
-pub struct Asker(UdpSocket);
+pub struct SoaSocket(UdpSocket);
 
-impl Asker {
+impl SoaSocket {
     /// A socket to `server`, from `source` or any address.
     pub fn open(server: SocketAddr, source: Option<IpAddr>) -> io::Result<Self> {
         let socket = UdpSocket::bind((source.unwrap_or(target::unspecified(server)), 0))?;
         socket.connect(server)?;
         socket.set_nonblocking(true)?;
-        Ok(Asker(socket))
+        Ok(SoaSocket(socket))
     }
 
     /// Sends one query. Where there is no room it is lost, as on the way.
@@ -52,7 +52,7 @@ impl Asker {
     }
 }
 
-impl AsFd for Asker {
+impl AsFd for SoaSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
@@ -65,15 +65,15 @@ mod tests {
     #[test]
     fn what_a_turn_leaves_is_said_and_taken_in_the_next() {
         let server = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let asker = Asker::open(server.local_addr().unwrap(), None).unwrap();
+        let socket = SoaSocket::open(server.local_addr().unwrap(), None).unwrap();
         // Few enough for a receive buffer of the default size.
         let sent = ANSWERS_MAX + 10;
         for _ in 0..sent {
-            server.send_to(&[0; 12], asker.0.local_addr().unwrap()).unwrap();
+            server.send_to(&[0; 12], socket.0.local_addr().unwrap()).unwrap();
         }
         let mut count = 0;
-        assert_eq!(asker.receive(|_| count += 1), Ok(false));
-        assert_eq!(asker.receive(|_| count += 1), Ok(true));
+        assert_eq!(socket.receive(|_| count += 1), Ok(false));
+        assert_eq!(socket.receive(|_| count += 1), Ok(true));
         assert_eq!(count, sent);
     }
 }

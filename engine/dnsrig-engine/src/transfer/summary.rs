@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{
     arguments::{Arguments, TransportKind},
-    counters::{Connections, Counters, Totals},
+    counters::{ConnectionCounts, Counters, Totals},
     schedule::{Policy, secondaries::Secondary},
 };
 use crate::{
@@ -69,7 +69,7 @@ pub struct Summary {
     pub records_per_s: f64,
     pub bytes_per_s: f64,
     pub transfer_ns: Took,
-    pub connections: Connections,
+    pub connections: ConnectionCounts,
     /// What TLS failed with last, e.g. `tls-pin`.
     pub tls_fault: Option<&'static str>,
     pub congestion: Option<String>,

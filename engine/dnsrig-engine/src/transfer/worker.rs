@@ -12,8 +12,8 @@ use std::{
 };
 
 use super::{
-    lines::Connections,
-    notify::{Listeners, NOTIFY_NUMBERS},
+    connections::Connections,
+    notify::{NOTIFY_NUMBERS, NotifyReceiver},
     row_buffer::Batch,
     schedule::{Order, Schedule},
 };
@@ -66,10 +66,10 @@ pub struct WorkerResult {
 /// A thread's state.
 pub struct Worker {
     pub schedule: Schedule,
-    pub lines: Connections,
+    pub connections: Connections,
     pub poller: Poller,
     /// With --on-notify.
-    pub listeners: Option<Listeners>,
+    pub notify_receiver: Option<NotifyReceiver>,
     pub shared: Shared,
     /// Nothing is begun after this.
     pub deadline_ns: i64,
@@ -88,8 +88,8 @@ impl Worker {
             if now_ns >= look_ns {
                 look_ns = now_ns + LOOK_INTERVAL_NS;
                 rows_lost += self.look(now_ns);
-                if let Some(listeners) = &mut self.listeners {
-                    listeners.sweep(now_ns, &self.poller)?;
+                if let Some(notify_receiver) = &mut self.notify_receiver {
+                    notify_receiver.sweep(now_ns, &self.poller)?;
                 }
             }
             if self.info_interval_ns > 0 && now_ns >= info_ns {
@@ -113,12 +113,12 @@ impl Worker {
         let end_ns = clock::monotonic_ns();
         self.close_all(end_ns);
         rows_lost += self.look(end_ns);
-        while self.lines.look_after(clock::monotonic_ns()) > 0 {
+        while self.connections.look_after(clock::monotonic_ns()) > 0 {
             thread::sleep(FAREWELL_INTERVAL);
         }
-        let Worker { schedule, lines, listeners, .. } = self;
-        let notify_refused = listeners.map_or(0, |listeners| listeners.connections.refused);
-        let (fault, congestion) = (lines.fault, lines.congestion);
+        let Worker { schedule, connections, notify_receiver, .. } = self;
+        let notify_refused = notify_receiver.map_or(0, |notify_receiver| notify_receiver.connection_counts.refused);
+        let (fault, congestion) = (connections.fault, connections.congestion);
         Ok(WorkerResult { schedule, busy_ns, rows_lost, end_ns, fault, congestion, notify_refused })
     }
 
@@ -131,14 +131,14 @@ impl Worker {
             self.carry_out(order, now_ns)?;
         }
         let now_ns = clock::monotonic_ns();
-        count += self.lines.read_on(&mut self.schedule, now_ns);
+        count += self.connections.read_on(&mut self.schedule, now_ns);
         for at in 0..self.poller.wait(Timeout::Exact(0))? {
             let (number, flags) = self.poller.event(at);
             count += 1;
             if number < NOTIFY_NUMBERS {
-                self.lines.event(number as u32, flags, &mut self.schedule, now_ns);
-            } else if let Some(listeners) = &mut self.listeners {
-                listeners.event(number, now_ns, &self.poller, |secondary, zone, serial| {
+                self.connections.event(number as u32, flags, &mut self.schedule, now_ns);
+            } else if let Some(notify_receiver) = &mut self.notify_receiver {
+                notify_receiver.event(number, now_ns, &self.poller, |secondary, zone, serial| {
                     self.schedule.notify(secondary, zone, serial, now_ns);
                 })?;
             }
@@ -148,9 +148,9 @@ impl Worker {
 
     fn carry_out(&mut self, order: Order, now_ns: i64) -> io::Result<()> {
         match order {
-            Order::Open(slot) => self.lines.open(slot, &mut self.schedule, &self.poller, now_ns)?,
-            Order::Fill(slot) => self.lines.fill(slot, &mut self.schedule, now_ns),
-            Order::Close(slot) => self.lines.close(slot, &self.poller, now_ns),
+            Order::Open(slot) => self.connections.open(slot, &mut self.schedule, &self.poller, now_ns)?,
+            Order::Fill(slot) => self.connections.fill(slot, &mut self.schedule, now_ns),
+            Order::Close(slot) => self.connections.close(slot, &self.poller, now_ns),
         }
         Ok(())
     }
@@ -158,7 +158,7 @@ impl Worker {
     /// Looks up from the work; returns how many rows were lost.
     fn look(&mut self, now_ns: i64) -> u64 {
         self.schedule.set_wall_time(clock::wall_time_s());
-        self.lines.look_after(now_ns);
+        self.connections.look_after(now_ns);
         if now_ns >= self.deadline_ns || self.shared.stop.load(Ordering::Relaxed) {
             self.schedule.stop(now_ns);
         }
@@ -186,7 +186,7 @@ impl Worker {
 
     fn look_at_connections(&mut self, now_ns: i64) {
         let mut row_buffer = std::mem::take(&mut self.schedule.row_buffer);
-        self.lines.look(|slot| self.schedule.connection_of(slot), now_ns, &mut row_buffer);
+        self.connections.look(|slot| self.schedule.connection_of(slot), now_ns, &mut row_buffer);
         self.schedule.row_buffer = row_buffer;
     }
 
@@ -195,7 +195,7 @@ impl Worker {
         self.schedule.stop(now_ns);
         while let Some(order) = self.schedule.order(now_ns) {
             if let Order::Close(slot) = order {
-                self.lines.close(slot, &self.poller, now_ns);
+                self.connections.close(slot, &self.poller, now_ns);
             }
         }
     }

@@ -5,7 +5,10 @@ use std::num::NonZeroUsize;
 use lru::LruCache;
 
 use super::slots::Usage;
-use crate::net::tls::{Client, Settings, SetupError};
+use crate::{
+    base::failure::Failure,
+    net::tls::{Client, Settings},
+};
 
 /// The sessions of so many clients are kept, 2.7 kB each with the two tickets that most servers give. One client more
 /// forgets those of the one that connected longest ago.
@@ -35,8 +38,8 @@ impl TlsClients {
         classes: &[Usage],
         many: bool,
         sessions_max: usize,
-        client: impl Fn(Settings) -> Result<Client, SetupError>,
-    ) -> Result<Self, SetupError> {
+        client: impl Fn(Settings) -> Result<Client, Failure>,
+    ) -> Result<Self, Failure> {
         let sessions_max = if many { TICKETS_MAX } else { sessions_max };
         let of_class = |usage: &Usage| {
             let sessions_max = if usage.resumption { sessions_max } else { 0 };

@@ -4,10 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use nix::sys::socket::{getsockopt, sockopt};
 
-use super::{
-    options::SocketOptions,
-    socket::{self, CloseReason},
-};
+use super::socket::{self, CloseReason, SocketOptions};
 use crate::net::{
     framing::{Frames, each_frame},
     tls::{Client, Fault, Progress, Session},

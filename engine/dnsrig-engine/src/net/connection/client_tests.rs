@@ -7,7 +7,7 @@ use rustls::{ServerConnection, StreamOwned};
 
 use super::*;
 use crate::net::{
-    connection::{options::Close, socket::Begun},
+    connection::socket::{Begun, Close},
     framing,
     poller::sleep_until_readable,
     tls::{self, identity},

@@ -1,15 +1,122 @@
-//! Sockets of connections: how they are made, and what their errors mean.
+//! Sockets of connections: what a user may choose of them, how they are made, and what their errors mean.
 
 use std::{
+    ffi::OsString,
     io,
     net::{IpAddr, SocketAddr},
     os::fd::{AsRawFd, OwnedFd},
 };
 
-use nix::sys::socket::{MsgFlags, SockaddrStorage, bind, connect, recv, send, setsockopt, sockopt};
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, SockFlag, SockType, SockaddrStorage, bind, connect, recv, send, setsockopt, socket,
+    sockopt,
+};
 
-use super::options::{SocketOptions, unconnected};
-use crate::net::tls::Fault;
+use crate::{base::failure::Failure, net::tls::Fault};
+
+/// How a connection is closed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Close {
+    /// RST: leaves no TIME_WAIT on either side, so that ports do not run out
+    Rst,
+    /// FIN, as clients do: the side that closes first keeps the port in TIME_WAIT for 60 s
+    #[default]
+    Fin,
+}
+
+/// Settings of a socket. What is None stays as the system has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SocketOptions {
+    pub close: Close,
+    /// TCP_NODELAY: what is written goes out at once; without, a small segment waits for the acknowledgement of the
+    /// last.
+    pub nodelay: bool,
+    /// TCP_QUICKACK, after each reading: what came is acknowledged at once, not up to 40 ms later.
+    pub quickack: bool,
+    /// TCP_CONGESTION: the algorithm's name.
+    pub congestion: Option<String>,
+    /// TCP_MAXSEG: the longest segment, in bytes, in both directions.
+    pub mss: Option<u32>,
+    /// SO_RCVBUF, in bytes; set so, the kernel does not let it grow.
+    pub receive_buffer: Option<u32>,
+    /// IP_FREEBIND for IPv6: sources may be addresses that this host has by a local route alone.
+    pub routed_sources: bool,
+}
+
+impl Default for SocketOptions {
+    /// FIN, TCP_NODELAY, and nothing else.
+    fn default() -> Self {
+        SocketOptions {
+            close: Close::Fin,
+            nodelay: true,
+            quickack: false,
+            congestion: None,
+            mss: None,
+            receive_buffer: None,
+            routed_sources: false,
+        }
+    }
+}
+
+impl SocketOptions {
+    /// Sets up a socket for `server`, to see whether the system takes these options; sends nothing.
+    pub fn check(&self, server: SocketAddr) -> Result<(), Failure> {
+        self.apply(&unconnected(server).map_err(no_socket)?)
+    }
+
+    /// Sets up a socket that is not connected yet.
+    pub fn apply(&self, socket: &OwnedFd) -> Result<(), Failure> {
+        self.apply_plain(socket).map_err(no_socket)?;
+        if let Some(name) = &self.congestion {
+            setsockopt(socket, sockopt::TcpCongestion, &OsString::from(name)).map_err(|error| match error {
+                nix::Error::EPERM => Failure::bad_input(
+                    format!("not allowed to use the congestion control {name:?}"),
+                    "run it as root, or add it to net.ipv4.tcp_allowed_congestion_control",
+                ),
+                _ => Failure::bad_input(
+                    format!("this kernel has no congestion control {name:?}"),
+                    format!("see net.ipv4.tcp_available_congestion_control; `modprobe tcp_{name}` may add it"),
+                ),
+            })?;
+        }
+        if let Some(bytes) = self.mss {
+            setsockopt(socket, sockopt::TcpMaxSeg, &bytes).map_err(|_| {
+                let sentence = format!("this kernel does not accept an MSS of {bytes} bytes");
+                Failure::bad_input(sentence, "give --mss a value from 88 to 32767")
+            })?;
+        }
+        Ok(())
+    }
+
+    fn apply_plain(&self, socket: &OwnedFd) -> nix::Result<()> {
+        if self.nodelay {
+            setsockopt(socket, sockopt::TcpNoDelay, &true)?;
+        }
+        if self.close == Close::Rst {
+            // Closing then resets (tcp(7)), however this process ends; otherwise closing sends FIN.
+            setsockopt(socket, sockopt::Linger, &libc::linger { l_onoff: 1, l_linger: 0 })?;
+        }
+        if let Some(bytes) = self.receive_buffer {
+            let bytes = bytes as usize;
+            // Forced needs CAP_NET_ADMIN; otherwise the kernel lowers it to net.core.rmem_max.
+            setsockopt(socket, sockopt::RcvBufForce, &bytes)
+                .or_else(|_| setsockopt(socket, sockopt::RcvBuf, &bytes))?;
+        }
+        Ok(())
+    }
+}
+
+/// A TCP socket of the server's family that does not block.
+pub fn unconnected(server: SocketAddr) -> nix::Result<OwnedFd> {
+    let family = if server.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
+    socket(family, SockType::Stream, SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC, None)
+}
+
+fn no_socket(error: nix::Error) -> Failure {
+    let error = io::Error::from(error);
+    Failure::new(format!("cannot set up a TCP socket: {error}"), "see the limits of this process (ulimit -n)")
+}
 
 /// What came of an attempt to begin a connection.
 pub enum Begun {
@@ -37,7 +144,7 @@ pub enum CloseReason {
 /// Begins a connection to `server`, from `source` or from any address; does not wait.
 pub fn begin(server: SocketAddr, source: Option<IpAddr>, options: &SocketOptions) -> io::Result<Begun> {
     let socket = unconnected(server)?;
-    options.apply(&socket)?;
+    options.apply(&socket).map_err(io::Error::other)?;
     if let Some(source) = source {
         if options.routed_sources && source.is_ipv6() {
             setsockopt(&socket, sockopt::IpFreebind, &true)?;
@@ -100,3 +207,7 @@ pub fn is_unreachable(error: nix::Error) -> bool {
 fn is_refusal(error: nix::Error) -> bool {
     is_unreachable(error) || matches!(error, nix::Error::ECONNREFUSED | nix::Error::ECONNRESET | nix::Error::ETIMEDOUT)
 }
+
+#[cfg(test)]
+#[path = "socket_tests.rs"]
+mod tests;

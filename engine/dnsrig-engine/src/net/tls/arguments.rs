@@ -3,7 +3,7 @@
 use std::{net::IpAddr, path::PathBuf};
 
 use super::{
-    Client, Pin, Protocol, Settings, SetupError, Trust,
+    Client, Pin, Protocol, Settings, Trust,
     identity::{Identity, read_identity},
     read_authorities, read_name,
 };
@@ -76,11 +76,11 @@ impl TlsArguments {
                 sessions_max,
                 early_data: false,
             };
-            Ok(Client::new(server, settings)?)
+            Client::new(server, settings)
         })
     }
 
-    fn pins(&self) -> Result<Vec<Pin>, SetupError> {
+    fn pins(&self) -> Result<Vec<Pin>, Failure> {
         self.pins.iter().map(|pin| pin.parse()).collect()
     }
 }

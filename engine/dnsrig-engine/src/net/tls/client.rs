@@ -1,20 +1,21 @@
-//! How the client's side of TLS is set up.
+//! How the client's side of TLS is set up, and the sessions that a server lets it resume (RFC 8446 §2.2, RFC 5077).
 
-use std::{net::IpAddr, sync::Arc};
+use std::{
+    collections::VecDeque,
+    fmt,
+    net::IpAddr,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use rustls::{
-    ClientConfig, RootCertStore,
-    client::{Resumption, WebPkiServerVerifier, danger::ServerCertVerifier},
-    crypto::{CryptoProvider, ring},
-    pki_types::{CertificateDer, ServerName},
+    ClientConfig, NamedGroup,
+    client::{ClientSessionStore, Resumption, Tls12ClientSessionValue, Tls13ClientSessionValue},
+    crypto::ring,
+    pki_types::ServerName,
 };
 
-use super::{
-    Protocol, SetupError, Trust,
-    identity::Identity,
-    sessions::Sessions,
-    verify::{Pinned, Unchecked},
-};
+use super::{Protocol, Trust, identity::Identity, trust::verifier};
+use crate::base::failure::Failure;
 
 /// What a client speaks, whom it trusts, who it is, and what it insists on.
 #[derive(Debug, Default)]
@@ -49,15 +50,23 @@ pub struct Client {
 
 impl Client {
     /// A client of the server at this address.
-    pub fn new(server: IpAddr, settings: Settings) -> Result<Self, SetupError> {
+    pub fn new(server: IpAddr, settings: Settings) -> Result<Self, Failure> {
         let Settings { protocol, trust, name, identity, alpn_required, sessions_max, early_data } = settings;
         let provider = Arc::new(ring::default_provider());
         let builder = ClientConfig::builder_with_provider(provider.clone())
-            .with_protocol_versions(protocol.versions)?
+            .with_protocol_versions(protocol.versions)
+            .map_err(|error| {
+                Failure::bad_input(format!("cannot set up TLS: {error}"), "check the TLS versions that you asked for")
+            })?
             .dangerous()
             .with_custom_certificate_verifier(verifier(trust, provider)?);
         let mut config = match identity {
-            Some((chain, key)) => builder.with_client_auth_cert(chain, key).map_err(SetupError::Identity)?,
+            Some((chain, key)) => builder.with_client_auth_cert(chain, key).map_err(|error| {
+                Failure::bad_input(
+                    format!("cannot use the client's certificate with its key: {error}"),
+                    "give PEM files that belong together, with the client's own certificate first",
+                )
+            })?,
             None => builder.with_no_client_auth(),
         };
         config.alpn_protocols = vec![protocol.alpn.to_vec()];
@@ -74,14 +83,14 @@ impl Client {
     /// Another client of the same server, with as much room for sessions of its own.
     pub fn another(&self) -> Self {
         let mut config = ClientConfig::clone(&self.config);
-        let sessions = self.sessions.as_ref().map(|sessions| Arc::new(Sessions::new(sessions.tickets_max())));
+        let sessions = self.sessions.as_ref().map(|sessions| Arc::new(Sessions::new(sessions.tickets_max)));
         config.resumption = resumption(sessions.as_ref());
         Client { config: Arc::new(config), sessions, ..self.clone() }
     }
 
     /// How many bytes of early data the session permits that was taken last to be resumed.
     pub fn early_bytes_max(&self) -> usize {
-        self.sessions.as_ref().map_or(0, |sessions| sessions.early_bytes_max() as usize)
+        self.sessions.as_ref().map_or(0, |sessions| sessions.with(|kept| kept.early_bytes_max as usize))
     }
 
     /// How its connections are set up, for one who drives them otherwise than by a [`super::Session`].
@@ -99,25 +108,80 @@ fn resumption(sessions: Option<&Arc<Sessions>>) -> Resumption {
     sessions.map_or_else(Resumption::disabled, |sessions| Resumption::store(sessions.clone()))
 }
 
-fn verifier(trust: Trust, provider: Arc<CryptoProvider>) -> Result<Arc<dyn ServerCertVerifier>, SetupError> {
-    match trust {
-        Trust::None => Ok(Arc::new(Unchecked(provider))),
-        Trust::Pin(pins) if pins.is_empty() => Err(SetupError::Nothing),
-        Trust::Pin(pins) => Ok(Arc::new(Pinned { pins, provider })),
-        Trust::Ca(authorities) => {
-            let built = WebPkiServerVerifier::builder_with_provider(roots(authorities)?, provider).build();
-            // It refuses an empty list, and wrong lists of revoked certificates, of which there are none.
-            Ok(built.map_err(|_| SetupError::Nothing)?)
-        }
+/// The sessions of one server. The store that rustls has keeps eight tickets a server, which many connections at a time
+/// use up.
+struct Sessions {
+    tickets_max: usize,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    /// The group in which the server exchanges keys, so that the first attempt fits.
+    group: Option<NamedGroup>,
+    session: Option<Tls12ClientSessionValue>,
+    /// Each serves once (RFC 8446 §C.4). At the limit the oldest goes.
+    tickets: VecDeque<Tls13ClientSessionValue>,
+    /// How many bytes of early data the ticket permits that was taken last.
+    early_bytes_max: u32,
+}
+
+impl Sessions {
+    /// A store with room for this number of tickets.
+    fn new(tickets_max: usize) -> Self {
+        Sessions { tickets_max, kept: Mutex::default() }
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut Kept) -> T) -> T {
+        act(&mut self.kept.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-fn roots(authorities: Vec<CertificateDer<'static>>) -> Result<Arc<RootCertStore>, SetupError> {
-    let mut roots = RootCertStore::empty();
-    for authority in authorities {
-        roots.add(authority).map_err(SetupError::Authority)?;
+/// Sessions are secret, so only how many there are is shown.
+impl fmt::Debug for Sessions {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tickets = self.with(|kept| kept.tickets.len());
+        formatter.debug_struct("Sessions").field("tickets", &tickets).finish_non_exhaustive()
     }
-    Ok(Arc::new(roots))
+}
+
+impl ClientSessionStore for Sessions {
+    fn set_kx_hint(&self, _server: ServerName<'static>, group: NamedGroup) {
+        self.with(|kept| kept.group = Some(group));
+    }
+
+    fn kx_hint(&self, _server: &ServerName<'_>) -> Option<NamedGroup> {
+        self.with(|kept| kept.group)
+    }
+
+    fn set_tls12_session(&self, _server: ServerName<'static>, session: Tls12ClientSessionValue) {
+        self.with(|kept| kept.session = Some(session));
+    }
+
+    fn tls12_session(&self, _server: &ServerName<'_>) -> Option<Tls12ClientSessionValue> {
+        self.with(|kept| kept.session.clone())
+    }
+
+    fn remove_tls12_session(&self, _server: &ServerName<'static>) {
+        self.with(|kept| kept.session = None);
+    }
+
+    fn insert_tls13_ticket(&self, _server: ServerName<'static>, ticket: Tls13ClientSessionValue) {
+        self.with(|kept| {
+            if kept.tickets.len() >= self.tickets_max {
+                kept.tickets.pop_front();
+            }
+            kept.tickets.push_back(ticket);
+        });
+    }
+
+    fn take_tls13_ticket(&self, _server: &ServerName<'static>) -> Option<Tls13ClientSessionValue> {
+        self.with(|kept| {
+            let ticket = kept.tickets.pop_back();
+            kept.early_bytes_max = ticket.as_ref().map_or(0, Tls13ClientSessionValue::max_early_data_size);
+            ticket
+        })
+    }
 }
 
 #[cfg(test)]

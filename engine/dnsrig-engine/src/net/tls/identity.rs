@@ -14,14 +14,11 @@ use rustls::{
         CertificateDer, PrivateKeyDer,
         pem::{self, PemObject},
     },
-    server::{
-        ProducesTickets, ServerSessionMemoryCache, VerifierBuilderError, WebPkiClientVerifier,
-        danger::ClientCertVerifier,
-    },
+    server::{ProducesTickets, ServerSessionMemoryCache, WebPkiClientVerifier, danger::ClientCertVerifier},
 };
 
 use super::Protocol;
-use crate::base::failure::Advice;
+use crate::base::failure::Failure;
 
 /// The name in a certificate that we make ourselves, besides the address.
 const NAME: &str = "echo.dnsrig.test";
@@ -29,48 +26,14 @@ const NAME: &str = "echo.dnsrig.test";
 /// With early data a server remembers so many tickets, some hundred bytes each; one more forgets the oldest.
 const TICKETS_MAX: usize = 65_536;
 
-/// TLS could not be set up.
-#[derive(Debug, thiserror::Error)]
-pub enum TlsError {
-    /// A file of certificates or a key cannot be used.
-    #[error("cannot read {what} from {path}: {reason}")]
-    Pem {
-        /// What was looked for in the file.
-        what: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: pem::Error,
-    },
-    /// Certificate and key cannot serve together.
-    #[error("cannot use the certificate with its key: {0}")]
-    Unusable(#[from] rustls::Error),
-    /// The certificates for clients cannot be used.
-    #[error("cannot check clients' certificates: {0}")]
-    Clients(#[from] VerifierBuilderError),
-    /// Our own certificate could not be made.
-    #[error("cannot make a certificate: {0}")]
-    Make(#[from] rcgen::Error),
-}
-
-impl Advice for TlsError {
-    fn hint(&self) -> String {
-        match self {
-            TlsError::Make(_) => "give a certificate with --certificate and --key".into(),
-            _ => "give PEM files that belong together, with the server's own certificate first".into(),
-        }
-    }
-
-    fn exit_code(&self) -> u8 {
-        2
-    }
-}
+/// What to do about files that cannot be used.
+const FILES_HINT: &str = "give PEM files that belong together, with the server's own certificate first";
 
 /// The certificate chain and the key, both as DER.
 pub type Identity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 
 /// The identity in these files, of a certificate and of its key; without them, one that is made for `address`.
-pub fn identity(files: Option<(&PathBuf, &PathBuf)>, address: IpAddr) -> Result<Identity, TlsError> {
+pub fn identity(files: Option<(&PathBuf, &PathBuf)>, address: IpAddr) -> Result<Identity, Failure> {
     match files {
         Some((certificate, key)) => read_identity(certificate, key),
         None => make_identity(address),
@@ -78,30 +41,34 @@ pub fn identity(files: Option<(&PathBuf, &PathBuf)>, address: IpAddr) -> Result<
 }
 
 /// Reads a certificate chain and its key from PEM files.
-pub fn read_identity(certificate: &PathBuf, key: &PathBuf) -> Result<Identity, TlsError> {
+pub fn read_identity(certificate: &PathBuf, key: &PathBuf) -> Result<Identity, Failure> {
     let chain = read_chain(certificate)?;
     Ok((chain, PrivateKeyDer::from_pem_file(key).map_err(failed("a key", key))?))
 }
 
-fn read_chain(path: &PathBuf) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+fn read_chain(path: &PathBuf) -> Result<Vec<CertificateDer<'static>>, Failure> {
     let chain: Result<Vec<_>, _> = CertificateDer::pem_file_iter(path).and_then(Iterator::collect);
     chain
         .and_then(|chain| if chain.is_empty() { Err(pem::Error::NoItemsFound) } else { Ok(chain) })
         .map_err(failed("a certificate", path))
 }
 
-fn failed(what: &'static str, path: &Path) -> impl FnOnce(pem::Error) -> TlsError {
-    let path = path.to_owned();
-    move |reason| TlsError::Pem { what, path, reason }
+fn failed(what: &str, path: &Path) -> impl FnOnce(pem::Error) -> Failure {
+    let begun = format!("cannot read {what} from {}", path.display());
+    move |error| Failure::bad_input(format!("{begun}: {error}"), FILES_HINT)
 }
 
 /// Makes a key (ECDSA P-256) and a certificate for `address` that it signs itself.
-pub fn make_identity(address: IpAddr) -> Result<Identity, TlsError> {
-    let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
-    let mut parameters = CertificateParams::new(vec![NAME.to_owned()])?;
+pub fn make_identity(address: IpAddr) -> Result<Identity, Failure> {
+    let failed = |error| {
+        let hint = "give a certificate with --certificate and --key";
+        Failure::bad_input(format!("cannot make a certificate: {error}"), hint)
+    };
+    let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(failed)?;
+    let mut parameters = CertificateParams::new(vec![NAME.to_owned()]).map_err(failed)?;
     parameters.subject_alt_names.push(SanType::IpAddress(address));
     parameters.distinguished_name.push(DnType::CommonName, NAME);
-    let certificate = parameters.self_signed(&key)?;
+    let certificate = parameters.self_signed(&key).map_err(failed)?;
     Ok((vec![certificate.der().clone()], PrivateKeyDer::Pkcs8(key.serialize_der().into())))
 }
 
@@ -113,17 +80,19 @@ pub fn server_config(
     (chain, key): Identity,
     protocol: Protocol,
     client_ca: Option<&PathBuf>,
-) -> Result<Arc<ServerConfig>, TlsError> {
+) -> Result<Arc<ServerConfig>, Failure> {
     let verifier = match client_ca {
         Some(path) => client_verifier(path)?,
         None => WebPkiClientVerifier::no_client_auth(),
     };
     let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_protocol_versions(protocol.versions)?
+        .with_protocol_versions(protocol.versions)
+        .map_err(unusable)?
         .with_client_cert_verifier(verifier)
-        .with_single_cert(chain, key)?;
+        .with_single_cert(chain, key)
+        .map_err(unusable)?;
     config.alpn_protocols = vec![protocol.alpn.to_vec()];
-    config.ticketer = ring::Ticketer::new()?;
+    config.ticketer = ring::Ticketer::new().map_err(unusable)?;
     config.max_early_data_size = 0;
     Ok(Arc::new(config))
 }
@@ -171,11 +140,16 @@ impl ProducesTickets for NoTicketer {
     }
 }
 
-fn client_verifier(path: &PathBuf) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
+fn client_verifier(path: &PathBuf) -> Result<Arc<dyn ClientCertVerifier>, Failure> {
     let mut roots = RootCertStore::empty();
     for certificate in read_chain(path)? {
-        roots.add(certificate)?;
+        roots.add(certificate).map_err(unusable)?;
     }
     let provider = Arc::new(ring::default_provider());
-    Ok(WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build()?)
+    let built = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
+    built.map_err(|error| Failure::bad_input(format!("cannot check clients' certificates: {error}"), FILES_HINT))
+}
+
+fn unusable(error: rustls::Error) -> Failure {
+    Failure::bad_input(format!("cannot use the certificate with its key: {error}"), FILES_HINT)
 }

@@ -10,10 +10,7 @@ pub mod identity;
 #[cfg(test)]
 mod pair;
 mod session;
-pub mod sessions;
-mod setup;
 mod trust;
-mod verify;
 
 use rustls::{SupportedProtocolVersion, version::TLS13};
 
@@ -21,7 +18,6 @@ pub use self::{
     client::{Client, Settings},
     fault::Fault,
     session::{Progress, Session},
-    setup::SetupError,
     trust::{Pin, Trust, read_authorities, read_name},
 };
 

@@ -4,7 +4,10 @@
 //! answer that differs from the one before; each such change is a row, between the last question that was answered with
 //! the old state and the answer that showed the new one. A question without an answer changes nothing.
 
-use crate::base::pacer::Pacer;
+use crate::{
+    base::pacer::Pacer,
+    net::outstanding::{OUTSTANDING_MAX, Outstanding},
+};
 
 /// At most so many rows: 40 bytes each.
 pub const ROWS_MAX: usize = 1_000_000;
@@ -47,8 +50,7 @@ pub struct Core {
     pacer: Pacer,
     asked: u64,
     known: Vec<Option<Known>>,
-    /// By id.
-    open: Vec<Option<Open>>,
+    open: Outstanding<Open>,
     rows: Vec<Row>,
     changed: u64,
     dropped: u64,
@@ -63,7 +65,7 @@ impl Core {
             pacer: Pacer::new(f64::from(rate_per_s), 1e9 / f64::from(rate_per_s)).starting(start_ns),
             asked: 0,
             known: vec![None; zones as usize],
-            open: vec![None; 1 << 16],
+            open: Outstanding::new(OUTSTANDING_MAX),
             rows: Vec::new(),
             changed: 0,
             dropped: 0,
@@ -78,8 +80,12 @@ impl Core {
 
     /// Asks now: under this id, for this zone. What is overdue is asked at once; nothing is made up for.
     pub fn ask(&mut self, now_ns: i64) -> (u16, u32) {
-        let (id, zone) = (self.asked as u16, (self.asked % self.known.len() as u64) as u32);
-        self.open[usize::from(id)] = Some(Open { zone, asked_ns: now_ns });
+        // An answer is waited for until its id is needed again.
+        if let Some((oldest, _)) = self.open.oldest().filter(|_| self.open.ids_left() == 0) {
+            self.open.end(oldest);
+        }
+        let zone = (self.asked % self.known.len() as u64) as u32;
+        let id = self.open.add(Open { zone, asked_ns: now_ns }).expect("an id is free");
         self.asked += 1;
         self.pacer.take(now_ns);
         (id, zone)
@@ -87,12 +93,13 @@ impl Core {
 
     /// The zone that was asked for under this id.
     pub fn zone_of(&self, id: u16) -> Option<u32> {
-        self.open[usize::from(id)].map(|open| open.zone)
+        self.open.get(id).map(|open| open.zone)
     }
 
     /// Takes in the answer to the question with this id.
     pub fn on_answer(&mut self, now_ns: i64, id: u16, state: State) {
-        let Some(open) = self.open[usize::from(id)].take() else { return };
+        let Some(open) = self.open.get(id) else { return };
+        self.open.end(id);
         self.answered += 1;
         let known = &mut self.known[open.zone as usize];
         if known.is_some_and(|known| open.asked_ns < known.asked_ns) {

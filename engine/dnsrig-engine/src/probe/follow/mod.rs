@@ -2,13 +2,12 @@
 //!
 //! [`core`] decides what is asked when and what an answer changes; here is what touches the socket.
 
-pub mod core;
-mod rows;
+mod core;
 
 use std::{
     net::{IpAddr, SocketAddr, UdpSocket},
     ops::ControlFlow,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::ExitCode,
 };
 
@@ -17,9 +16,10 @@ use serde::Serialize;
 use crate::{
     base::{
         clock,
-        events::{Anchors, EventError, emit},
+        events::{Anchors, emit},
         failure::Failure,
         output,
+        rows::{self, Columns},
         stop::{Outcome, Stop},
         target::{self, Authority},
     },
@@ -30,7 +30,7 @@ use crate::{
     },
     net::udp_client::{self, UdpClient},
 };
-use core::{Core, State};
+use core::{Core, Row, State};
 
 /// Questions a second to a foreign target that the user vouches for, at most.
 const RATE_VOUCHED_MAX: u32 = 100;
@@ -109,7 +109,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         told: false,
     };
     let outcome = udp_client::run(&mut follow, &socket, arguments.server, &stop)?;
-    rows::write(&arguments.out, &follow.zones, follow.core.rows())?;
+    write_rows(&arguments.out, &follow.zones, follow.core.rows())?;
     follow.summary(outcome, start_ns, rate)?;
     Ok(outcome.exit_code())
 }
@@ -165,7 +165,7 @@ impl UdpClient for Follow {
 
 impl Follow {
     /// Says once that some zone is no longer as it was first seen.
-    fn tell_first_change(&mut self, now_ns: i64) -> Result<(), EventError> {
+    fn tell_first_change(&mut self, now_ns: i64) -> Result<(), Failure> {
         if self.told || self.core.changed() == 0 {
             return Ok(());
         }
@@ -173,7 +173,7 @@ impl Follow {
         emit("changed", now_ns, &Changed { rows: self.core.rows().len() as u64 })
     }
 
-    fn summary(&self, outcome: Outcome, start_ns: i64, rate: u32) -> Result<(), EventError> {
+    fn summary(&self, outcome: Outcome, start_ns: i64, rate: u32) -> Result<(), Failure> {
         let (zones, polls, answered, rows_dropped) = self.core.counts();
         let summary = Summary {
             outcome,
@@ -190,4 +190,19 @@ impl Follow {
         };
         emit("summary", clock::monotonic_ns(), &summary)
     }
+}
+
+/// Writes what was seen of each zone to `path`.
+fn write_rows(path: &Path, zones: &Zones, rows: &[Row]) -> Result<(), Failure> {
+    let serial = |row: &&Row| match row.state {
+        State::Served { serial } => Some(serial),
+        State::Unserved => None,
+    };
+    let columns = Columns::<&Row>::default()
+        .value("zone", |row| zones.name(row.zone).to_string())
+        .optional("before_ns", |row| row.before_ns)
+        .value("seen_ns", |row| row.seen_ns)
+        .value("served", |row| row.state != State::Unserved)
+        .optional("serial", serial);
+    rows::write(path, columns, rows)
 }

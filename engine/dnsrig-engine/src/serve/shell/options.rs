@@ -7,8 +7,8 @@ use std::{
 };
 
 use crate::{
-    base::units::parse_delay,
-    net::tls::identity::{self, Identity, TlsError},
+    base::{failure::Failure, units::parse_delay},
+    net::tls::identity::{self, Identity},
 };
 
 #[derive(Debug, clap::Args)]
@@ -45,7 +45,7 @@ impl Options {
     }
 
     /// The certificate and key that were given, or some for `address`.
-    pub fn identity(&self, address: SocketAddr) -> Result<Identity, TlsError> {
+    pub fn identity(&self, address: SocketAddr) -> Result<Identity, Failure> {
         identity::identity(self.certificate.as_ref().zip(self.key.as_ref()), address.ip())
     }
 }

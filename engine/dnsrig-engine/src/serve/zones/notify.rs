@@ -1,14 +1,13 @@
 //! Whom to tell of which change, and when again (RFC 1996). No socket and no clock: times are given.
 
-use std::collections::{HashMap, VecDeque};
-
 use super::{
     primary::Period,
     shape::{Shape, Zone},
 };
+use crate::net::outstanding::Outstanding;
 
 /// So many NOTIFYs may wait for their answers: a quarter of the ids.
-const PENDING_MAX: usize = 16_384;
+const PENDING_MAX: u32 = 16_384;
 
 /// An answer is waited for so long. RFC 1996 §3.6 recommends a minute, in which a measurement would be over.
 const RETRY_NS: i64 = 1_000_000_000;
@@ -66,10 +65,8 @@ pub struct Notifier {
     to: u32,
     /// When the catalog may be told of again.
     next_ns: i64,
-    next_id: u16,
-    pending: HashMap<u16, Pending>,
-    /// When which NOTIFY is to be looked at again, in order: all wait equally long.
-    waiting: VecDeque<(i64, u16)>,
+    /// All wait equally long, so the oldest one is the first to be sent again.
+    pending: Outstanding<Pending>,
     /// What was counted so far.
     pub counts: NotifyCounts,
     /// Of it, each one's.
@@ -84,9 +81,7 @@ impl Notifier {
             change: 0,
             to: 0,
             next_ns: i64::MIN,
-            next_id: 0,
-            pending: HashMap::new(),
-            waiting: VecDeque::new(),
+            pending: Outstanding::new(PENDING_MAX),
             counts: NotifyCounts::default(),
             each: vec![SecondaryNotifyCounts::default(); count].into(),
         }
@@ -98,7 +93,7 @@ impl Notifier {
             return Some(again);
         }
         let changes = shape.changes_until(period.elapsed_ns(now_ns));
-        if self.each.is_empty() || self.pending.len() >= PENDING_MAX || self.change >= changes {
+        if self.each.is_empty() || self.is_full() || self.change >= changes {
             return None;
         }
         let (behind, is_catalog) = (changes - self.change, shape.changes.churn.is_some());
@@ -113,63 +108,52 @@ impl Notifier {
             self.next_ns = now_ns + self.catalog_interval_ns;
         }
         let (zone, _) = shape.changed_by(self.change);
-        let notify = Notify { id: self.free_id(), to: self.to, zone };
+        let pending = Pending { to: self.to, zone, retries: 0, due_ns: now_ns + RETRY_NS };
+        let id = self.pending.add(pending).expect("fewer are pending than there are ids");
         self.to += 1;
         if self.to as usize == self.each.len() {
             self.to = 0;
             self.change += 1;
         }
-        self.wait_for(notify, 0, now_ns);
-        Some(notify)
+        Some(self.sent(id, pending))
     }
 
     /// The next one that was not answered in its time.
     fn again(&mut self, now_ns: i64) -> Option<Notify> {
-        while let Some((due_ns, id)) = self.waiting.front().copied().filter(|(due_ns, _)| *due_ns <= now_ns) {
-            self.waiting.pop_front();
-            // One that was answered is gone; its id may be another's by now.
-            let Some(pending) = self.pending.get(&id).copied().filter(|pending| pending.due_ns == due_ns) else {
-                continue;
-            };
+        while let Some((id, mut pending)) = self.pending.oldest().filter(|(_, pending)| pending.due_ns <= now_ns) {
             if pending.retries == RETRIES_MAX {
-                self.pending.remove(&id);
+                self.pending.end(id);
                 self.counts.unanswered += 1;
                 continue;
             }
-            let notify = Notify { id, to: pending.to, zone: pending.zone };
+            (pending.retries, pending.due_ns) = (pending.retries + 1, now_ns + RETRY_NS);
+            self.pending.renew(id, pending);
             self.counts.retries += 1;
-            self.wait_for(notify, pending.retries + 1, now_ns);
-            return Some(notify);
+            return Some(self.sent(id, pending));
         }
         None
     }
 
-    fn wait_for(&mut self, Notify { id, to, zone }: Notify, retries: u8, now_ns: i64) {
-        let due_ns = now_ns + RETRY_NS;
-        self.pending.insert(id, Pending { to, zone, retries, due_ns });
-        self.waiting.push_back((due_ns, id));
+    /// Counts a NOTIFY that is to be sent.
+    fn sent(&mut self, id: u16, Pending { to, zone, .. }: Pending) -> Notify {
         self.counts.sent += 1;
         self.each[to as usize].sent += 1;
+        Notify { id, to, zone }
     }
 
-    /// There is one: fewer are pending than there are ids.
-    fn free_id(&mut self) -> u16 {
-        loop {
-            self.next_id = self.next_id.wrapping_add(1);
-            if !self.pending.contains_key(&self.next_id) {
-                return self.next_id;
-            }
-        }
+    fn is_full(&self) -> bool {
+        self.pending.len() >= PENDING_MAX as usize
     }
 
     /// Whom the NOTIFY with this id was sent to, if it waits for an answer.
     pub fn asked(&self, id: u16) -> Option<u32> {
-        self.pending.get(&id).map(|pending| pending.to)
+        self.pending.get(id).map(|pending| pending.to)
     }
 
     /// The one that was asked answered, whatever it said.
     pub fn answer(&mut self, id: u16) {
-        if let Some(pending) = self.pending.remove(&id) {
+        if let Some(pending) = self.pending.get(id) {
+            self.pending.end(id);
             self.counts.answered += 1;
             self.each[pending.to as usize].answered += 1;
         }
@@ -178,10 +162,10 @@ impl Notifier {
     /// When there is something to do again: the time of the next change, or of a NOTIFY without an answer.
     pub fn due_ns(&self, shape: &Shape, period: &Period) -> Option<i64> {
         let change_ns = shape.change_ns(self.change).and_then(|elapsed_ns| period.time_ns(elapsed_ns));
-        let change_ns = change_ns.filter(|_| self.pending.len() < PENDING_MAX && !self.each.is_empty());
+        let change_ns = change_ns.filter(|_| !self.is_full() && !self.each.is_empty());
         let is_held = shape.changes.churn.is_some() && self.to == 0;
         let change_ns = change_ns.map(|due_ns| if is_held { due_ns.max(self.next_ns) } else { due_ns });
-        let retry_ns = self.waiting.front().map(|(due_ns, _)| *due_ns);
+        let retry_ns = self.pending.oldest().map(|(_, pending)| pending.due_ns);
         [change_ns, retry_ns].into_iter().flatten().min()
     }
 }

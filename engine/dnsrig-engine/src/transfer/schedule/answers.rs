@@ -4,7 +4,7 @@ use super::{
     Schedule,
     secondaries::Job,
     slots::{Ended, NO_CONNECTION, State},
-    transfers::{NONE, Transfer},
+    transfers::Transfer,
 };
 use crate::{
     dns::{
@@ -21,9 +21,9 @@ impl Schedule {
         place.messages = place.messages.wrapping_add(1);
         place.bytes += message.len() as u64;
         let found = match message {
-            [high, low, ..] => place.ids.find(u16::from_be_bytes([*high, *low])),
-            // Without an id it can only be for the first in line.
-            _ => Some(place.line.head).filter(|head| *head != NONE && !place.is_udp),
+            [high, low, ..] => place.queries.get(u16::from_be_bytes([*high, *low])),
+            // Without an id it can only be for the oldest query.
+            _ => place.queries.oldest().map(|(_, at)| at).filter(|_| !place.is_udp),
         };
         let Some(at) = found else {
             self.counters.totals.unmatched += 1;
@@ -62,12 +62,12 @@ impl Schedule {
     fn finish(&mut self, at: u32, outcome: Outcome, now_ns: i64) {
         let slot = self.transfers.get(at).slot;
         let place = &mut self.slots[slot as usize];
-        let (transfer, is_overtaking) = self.transfers.leave(at, &mut place.line, now_ns);
+        let (transfer, is_overtaking) = self.transfers.remove(at, &place.queries, now_ns);
         if may_go_on(outcome) {
             // More may come with this id.
-            place.ids.give_up(transfer.id);
+            place.queries.retire(transfer.id);
         } else {
-            place.ids.release(transfer.id);
+            place.queries.end(transfer.id);
         }
         // An SOA is half of the way at most.
         let is_half = transfer.is_soa && outcome == Outcome::Done;

@@ -1,10 +1,11 @@
 //! What is done when something does not come: connections that end, silence, failures, and the ends of zones.
 
+use std::{cmp::Reverse, collections::BinaryHeap};
+
 use super::{
     Schedule,
     secondaries::{Job, Standing},
     slots::{Ended, Handshake, State},
-    timers::Timer,
     transfers::TimeLimits,
 };
 use crate::{
@@ -32,6 +33,39 @@ const CHECKS_A_TIMEOUT: i64 = 16;
 
 /// When all failed, and zones are to be transferred again and again, the next round begins after this.
 const ROUND_PAUSE_NS: i64 = 1_000_000_000;
+
+/// What is to be done at a later time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Timer {
+    /// A slot may open a connection again.
+    Open(u32),
+    /// A slot's connection and transfers may have been silent for too long.
+    Check(u32),
+    /// A zone may be asked for again.
+    Retry(Job),
+    /// The next round may begin.
+    Round,
+}
+
+/// Timers in the order in which they fall due: at most one retry a zone, and two of each slot.
+#[derive(Default)]
+pub(super) struct Timers(BinaryHeap<Reverse<(i64, Timer)>>);
+
+impl Timers {
+    pub(super) fn add(&mut self, due_ns: i64, timer: Timer) {
+        self.0.push(Reverse((due_ns, timer)));
+    }
+
+    /// The next that is due.
+    pub(super) fn take(&mut self, now_ns: i64) -> Option<Timer> {
+        let due = self.0.peek().is_some_and(|Reverse((due_ns, _))| *due_ns <= now_ns);
+        due.then(|| self.0.pop()).flatten().map(|Reverse((_, timer))| timer)
+    }
+
+    pub(super) fn due_ns(&self) -> i64 {
+        self.0.peek().map_or(i64::MAX, |Reverse((due_ns, _))| *due_ns)
+    }
+}
 
 impl Schedule {
     /// A connection is open.
@@ -225,13 +259,14 @@ impl Schedule {
     /// Takes the outstanding transfers from a connection that is over, and asks for them again as the policy says.
     fn release(&mut self, slot: u32, cut: Cut, ended: Ended, now_ns: i64) {
         let timeout_ns = self.settings.timeout_ns;
-        let any_begun = self.transfers.in_line(self.slots[slot as usize].line).any(|(_, one)| one.first_ns > 0);
+        let any_begun = self.slots[slot as usize].queries.iter().any(|(_, at)| self.transfers.get(at).first_ns > 0);
         let has_ended_some = self.slots[slot as usize].ended > 0;
         let mut innocent = Vec::new();
         let mut is_first = true;
-        while self.slots[slot as usize].line.count > 0 {
-            let head = self.slots[slot as usize].line.head;
-            let (transfer, _) = self.transfers.leave(head, &mut self.slots[slot as usize].line, now_ns);
+        while let Some((id, at)) = self.slots[slot as usize].queries.oldest() {
+            let queries = &mut self.slots[slot as usize].queries;
+            let (transfer, _) = self.transfers.remove(at, queries, now_ns);
+            queries.end(id);
             let outcome = transfer.incoming.cut(cut);
             self.row(&transfer, slot, outcome);
             let is_guilty = match ended {
@@ -285,7 +320,7 @@ impl Schedule {
             self.counters.ended(ended);
         }
         (place.state, place.port) = (State::Idle, 0);
-        place.ids.clear();
+        place.queries.clear();
     }
 
     /// Waits for a port; only the first of a series has a row.
@@ -345,7 +380,7 @@ impl Schedule {
         let due_ns = match place.state {
             State::Idle => return,
             State::Opening => place.begun_ns + timeout_ns,
-            State::Open if place.line.count == 0 => return,
+            State::Open if place.queries.is_empty() => return,
             State::Open if place.is_udp => i64::MAX,
             State::Open => place.alive_ns + timeout_ns,
         };
@@ -356,7 +391,7 @@ impl Schedule {
         let due_ns = due_ns.min(self.expire(slot, now_ns)).max(now_ns + timeout_ns / CHECKS_A_TIMEOUT);
         let place = &mut self.slots[slot as usize];
         // What is asked for next sets the timer anew.
-        if place.state == State::Opening || place.line.count > 0 {
+        if place.state == State::Opening || !place.queries.is_empty() {
             place.is_checked = true;
             self.timers.add(due_ns, Timer::Check(slot));
         }
@@ -372,12 +407,12 @@ impl Schedule {
     fn expire(&mut self, slot: u32, now_ns: i64) -> i64 {
         let time_limits = TimeLimits { timeout_ns: self.timeout_of(slot), time_ns_max: self.settings.time_ns_max };
         let place = &self.slots[slot as usize];
-        let (expired, due_ns) = self.transfers.expired(place.line, place.partial_ns, time_limits, now_ns);
+        let (expired, due_ns) = self.transfers.expired(&place.queries, place.partial_ns, time_limits, now_ns);
         let mut is_busy = false;
         for (at, cut) in expired {
             let place = &mut self.slots[slot as usize];
-            let (transfer, _) = self.transfers.leave(at, &mut place.line, now_ns);
-            place.ids.give_up(transfer.id);
+            let (transfer, _) = self.transfers.remove(at, &place.queries, now_ns);
+            place.queries.retire(transfer.id);
             let outcome = transfer.incoming.cut(cut);
             self.row(&transfer, slot, outcome);
             self.failed(transfer.job, outcome, None, now_ns);

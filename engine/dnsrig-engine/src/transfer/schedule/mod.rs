@@ -6,13 +6,10 @@
 //! by is said at [`Retry`] and [`Transfers::expired`](transfers::Transfers::expired).
 
 mod answers;
-pub mod ids;
 mod losses;
-pub mod memory;
 pub mod policy;
 pub mod secondaries;
 pub mod slots;
-mod timers;
 mod transfers;
 
 use std::{collections::VecDeque, sync::Arc};
@@ -22,9 +19,9 @@ use super::{
     counters::Counters,
     row_buffer::RowBuffer,
     schedule::{
+        losses::{Timer, Timers},
         secondaries::{Job, Secondary, Standing},
         slots::{Slot, State},
-        timers::{Timer, Timers},
         transfers::{Transfer, Transfers},
     },
     sinks::SinkFactory,
@@ -188,7 +185,7 @@ impl Schedule {
     /// How many queries are outstanding, and how many connections open.
     pub fn under_way(&self) -> (u64, u64) {
         let open = |slot: &&Slot| !slot.is_udp && slot.state == State::Open;
-        let outstanding = self.slots.iter().map(|slot| u64::from(slot.line.count)).sum();
+        let outstanding = self.slots.iter().map(|slot| slot.queries.len() as u64).sum();
         (outstanding, self.slots.iter().filter(open).count() as u64)
     }
 
@@ -300,8 +297,8 @@ impl Schedule {
     }
 
     fn is_used_up(&self, place: &Slot) -> bool {
-        let idle = place.line.count == 0 && place.follow.is_empty();
-        idle && !place.is_udp && (place.zones >= self.zones_max() || place.ids.left() == 0)
+        let idle = place.queries.is_empty() && place.follow.is_empty();
+        idle && !place.is_udp && (place.zones >= self.zones_max() || place.queries.ids_left() == 0)
     }
 
     /// The room of a slot, as [`Slot::room`] has it.
@@ -359,7 +356,7 @@ impl Schedule {
         let ask = self.question(job, is_soa);
         let place = &mut self.slots[slot as usize];
         let transfer = self.transfers.next_place();
-        let id = place.ids.take(transfer).expect("a slot with room has an id left");
+        let id = place.queries.add(transfer).expect("a slot with room has an id left");
         let zone = self.zones.wire(job.zone);
         let start = to.len();
         let message = if place.is_udp { start } else { start + PREFIX_BYTES };
@@ -371,13 +368,13 @@ impl Schedule {
             to[start..message].copy_from_slice(&length.to_be_bytes());
         }
         self.counters.totals.bytes_sent += (to.len() - message) as u64;
-        if place.line.count == 0 {
+        if place.queries.len() == 1 {
             place.alive_ns = now_ns;
         }
         place.asked = place.asked.wrapping_add(1);
         let mut transfer = Transfer::new(job, slot, id, is_soa, now_ns, Incoming::new(ask, verifier));
         transfer.sinks = if is_soa { None } else { self.sink_factory.sinks(zone) };
-        self.transfers.join(transfer, &mut place.line);
+        self.transfers.add(transfer);
     }
 
     fn question(&self, job: Job, is_soa: bool) -> Ask {

@@ -1,6 +1,13 @@
 //! The stated policies: how connections are used, and what is asked for again, when and how often.
 
-use crate::dns::xfr::{self, Outcome};
+use super::{slots::Slot, transfers::Transfer};
+use crate::{
+    dns::xfr::{self, Outcome},
+    net::outstanding::Outstanding,
+};
+
+/// Schedules that may need more memory than this are not begun.
+pub const MEMORY_BYTES_MAX: u64 = 4_000_000_000;
 
 /// However often a zone is asked for again, it never waits longer than this.
 const WAIT_NS_MAX: i64 = 60_000_000_000;
@@ -35,7 +42,7 @@ pub enum SoaFirst {
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub policy: Policy,
-    /// So many zones at a time on a connection, from 1 to [`super::ids::OUTSTANDING_MAX`].
+    /// So many zones at a time on a connection, from 1 to [`OUTSTANDING_MAX`](crate::net::outstanding::OUTSTANDING_MAX).
     pub window: u32,
     /// Connections of each secondary.
     pub connections: u32,
@@ -65,6 +72,17 @@ impl Settings {
     /// How many transfers a connection has at a time.
     pub fn window(&self) -> u32 {
         if self.policy == Policy::Pipelined { self.window } else { 1 }
+    }
+
+    /// How much memory the slots of this number of secondaries and their transfers under way take at most, if all
+    /// `zones` are on the list of each.
+    pub fn memory_bytes(&self, secondaries: u32, zones: u32) -> u64 {
+        let (secondaries, zones) = (u64::from(secondaries), zones.max(1));
+        let slots = secondaries * u64::from(self.connections);
+        let window = self.window().min(zones);
+        let under_way = (slots * u64::from(window)).min(secondaries * u64::from(zones));
+        slots * (size_of::<Slot>() + Outstanding::<u32>::bytes(window)) as u64
+            + under_way * size_of::<Transfer>() as u64
     }
 }
 
@@ -109,7 +127,25 @@ fn is_worth_it(outcome: Outcome) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::virtual_primary::settings, *};
+    use crate::net::outstanding::OUTSTANDING_MAX;
+
+    fn memory_bytes(window: u32, secondaries: u32, zones: u32) -> u64 {
+        Settings { policy: Policy::Pipelined, window, connections: 1, ..settings() }.memory_bytes(secondaries, zones)
+    }
+
+    #[test]
+    fn a_slot_needs_what_its_zones_need_and_not_what_all_ids_would() {
+        assert!(memory_bytes(OUTSTANDING_MAX, 1, 10) < 8 << 10);
+        assert!(memory_bytes(OUTSTANDING_MAX, 1_000, 10) < 8 << 20);
+        assert!(memory_bytes(OUTSTANDING_MAX, 1, 1_000_000) > 600_000);
+    }
+
+    #[test]
+    fn the_default_window_fits_for_as_many_slots_as_there_may_be() {
+        assert!(memory_bytes(100, 100_000, 1_000_000) < MEMORY_BYTES_MAX);
+        assert!(memory_bytes(OUTSTANDING_MAX, 100_000, 1_000_000) > 60 << 30);
+    }
 
     #[test]
     fn waits_double_up_to_a_minute_and_then_end() {

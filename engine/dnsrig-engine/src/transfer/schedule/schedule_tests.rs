@@ -10,6 +10,7 @@ use super::{
 use crate::{
     base::testing::inputs,
     dns::xfr::{Answered, Outcome},
+    net::outstanding::OUTSTANDING_MAX,
     transfer::row_buffer::{Asked, TransferRow},
 };
 
@@ -42,9 +43,9 @@ fn assert_all_ended(world: &mut World, secondaries: u32, zones: u32) -> Vec<Tran
 
 #[test]
 fn a_slot_has_as_many_ids_at_hand_as_its_zones_need() {
-    let settings = Settings { window: ids::OUTSTANDING_MAX, ..settings() };
+    let settings = Settings { window: OUTSTANDING_MAX, ..settings() };
     let world = World::new(settings, 3, 10, Manner::default());
-    assert!(world.schedule.slots.iter().all(|slot| slot.ids.left() == 32));
+    assert!(world.schedule.slots.iter().all(|slot| slot.queries.ids_left() == 32));
 }
 
 #[test]

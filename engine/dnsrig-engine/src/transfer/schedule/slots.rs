@@ -1,7 +1,9 @@
 //! The places of connections: a slot has one connection at a time.
 
-use super::{ids::Ids, secondaries::Job, transfers::InFlightList};
 use std::collections::VecDeque;
+
+use super::secondaries::Job;
+use crate::net::outstanding::Outstanding;
 
 /// The number of a row's connection where there is none: an SOA that was asked for over UDP.
 pub const NO_CONNECTION: u32 = u32::MAX;
@@ -55,10 +57,10 @@ pub struct Slot {
     pub state: State,
     /// The connection's number among all.
     pub number: u32,
-    pub ids: Ids,
+    /// The transfers that were asked for, by their place among all.
+    pub queries: Outstanding<u32>,
     /// Its port on this side, once it is known.
     pub port: u16,
-    pub line: InFlightList,
     /// Zones whose SOA came on this connection, and which are now to be transferred on it.
     pub follow: VecDeque<Job>,
     pub begun_ns: i64,
@@ -98,9 +100,8 @@ impl Slot {
             is_udp,
             state: State::Idle,
             number: NO_CONNECTION,
-            ids: Ids::new(window),
+            queries: Outstanding::new(window),
             port: 0,
-            line: InFlightList::default(),
             follow: VecDeque::new(),
             begun_ns: 0,
             established_ns: 0,
@@ -133,7 +134,7 @@ impl Slot {
 
     /// How many transfers it can take on, of those that follow their SOA and of others.
     pub fn room(&self, window: u32, zones_max: u32) -> (u32, u32) {
-        let room = window.saturating_sub(self.line.count).min(self.ids.left() as u32);
+        let room = window.saturating_sub(self.queries.len() as u32).min(self.queries.ids_left() as u32);
         let follow = (self.follow.len() as u32).min(room);
         (follow, (room - follow).min(zones_max.saturating_sub(self.zones)))
     }

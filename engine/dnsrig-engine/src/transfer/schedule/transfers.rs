@@ -5,11 +5,9 @@ use slab::Slab;
 use super::secondaries::Job;
 use crate::{
     dns::xfr::{Cut, Incoming},
+    net::outstanding::Outstanding,
     transfer::sinks::Sinks,
 };
-
-/// No transfer.
-pub const NONE: u32 = u32::MAX;
 
 /// Bytes of a message that is not complete are a sign of life for this many timeouts. With a timeout of 10 s the
 /// largest message may take a minute, which is 9 kbit/s; without a limit, a byte now and then would keep a transfer for
@@ -38,8 +36,6 @@ pub struct Transfer {
     pub messages_last: u32,
     pub incoming: Incoming,
     pub sinks: Option<Box<Sinks>>,
-    previous: u32,
-    next: u32,
 }
 
 /// How long transfers are waited for.
@@ -51,22 +47,8 @@ pub struct TimeLimits {
     pub time_ns_max: i64,
 }
 
-/// The transfers of a connection in the order in which they were asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct InFlightList {
-    pub head: u32,
-    tail: u32,
-    pub count: u32,
-}
-
-impl Default for InFlightList {
-    fn default() -> Self {
-        InFlightList { head: NONE, tail: NONE, count: 0 }
-    }
-}
-
 impl Transfer {
-    /// One that was just asked for. The last two links are set when it joins its line.
+    /// A transfer that was just asked for.
     pub fn new(job: Job, slot: u32, id: u16, is_soa: bool, asked_ns: i64, incoming: Incoming) -> Self {
         Transfer {
             job,
@@ -83,8 +65,6 @@ impl Transfer {
             messages_last: 0,
             incoming,
             sinks: None,
-            previous: NONE,
-            next: NONE,
         }
     }
 
@@ -110,37 +90,21 @@ impl Transfers {
         self.0.vacant_key() as u32
     }
 
-    /// Puts a transfer to the end of its connection's line, at [`Transfers::next_place`].
-    pub fn join(&mut self, mut transfer: Transfer, line: &mut InFlightList) {
-        transfer.previous = line.tail;
-        let place = self.next_place();
-        if line.tail == NONE {
-            line.head = place;
-        } else {
-            self.get_mut(line.tail).next = place;
-        }
-        (line.tail, line.count) = (place, line.count + 1);
+    /// Adds a transfer, at [`Transfers::next_place`].
+    pub fn add(&mut self, transfer: Transfer) {
         self.0.insert(transfer);
     }
 
-    /// Takes a transfer out of its line at `now_ns`; whether one that was asked for earlier is still in it.
-    pub fn leave(&mut self, place: u32, line: &mut InFlightList, now_ns: i64) -> (Transfer, bool) {
+    /// Takes out a transfer that is among the `queries` of its connection until `now_ns`. Returns it, and whether a
+    /// transfer that was asked for earlier is still outstanding.
+    pub fn remove(&mut self, place: u32, queries: &Outstanding<u32>, now_ns: i64) -> (Transfer, bool) {
         let transfer = self.0.remove(place as usize);
-        let Transfer { previous, next, ahead_ns, .. } = transfer;
-        if previous == NONE {
-            line.head = next;
-        } else {
-            self.get_mut(previous).next = next;
+        let (before, after) = queries.neighbours(transfer.id);
+        if let Some(after) = after {
+            let after = self.get_mut(after);
+            after.ahead_ns = after.ahead_ns.max(transfer.ahead_ns).max(now_ns);
         }
-        if next == NONE {
-            line.tail = previous;
-        } else {
-            let next = self.get_mut(next);
-            next.previous = previous;
-            next.ahead_ns = next.ahead_ns.max(ahead_ns).max(now_ns);
-        }
-        line.count -= 1;
-        (transfer, previous != NONE)
+        (transfer, before.is_some())
     }
 
     pub fn get(&self, place: u32) -> &Transfer {
@@ -151,17 +115,7 @@ impl Transfers {
         &mut self.0[place as usize]
     }
 
-    /// A line from its head on, with places.
-    pub fn in_line(&self, line: InFlightList) -> impl Iterator<Item = (u32, &Transfer)> {
-        let mut place = line.head;
-        std::iter::from_fn(move || {
-            let transfer = (place != NONE).then(|| (place, self.get(place)))?;
-            place = transfer.1.next;
-            Some(transfer)
-        })
-    }
-
-    /// Transfers of a line that are given up at `now_ns`, each with the reason; and when the next may be given up.
+    /// Transfers among the `queries` of a connection that are given up at `now_ns`, each with the reason; and when the next may be given up.
     ///
     /// A transfer's clock begins when it is asked for, and again with each of its messages that brings a record. While
     /// it waits for its first message, it may wait behind those that were asked for earlier, so what comes of them, and
@@ -170,15 +124,16 @@ impl Transfers {
     /// with its first message.
     pub fn expired(
         &self,
-        line: InFlightList,
+        queries: &Outstanding<u32>,
         partial_ns: i64,
         time_limits: TimeLimits,
         now_ns: i64,
     ) -> (Vec<(u32, Cut)>, i64) {
         let (mut found, mut floor_ns, mut due_ns) = (Vec::new(), 0, i64::MAX);
-        for (place, transfer) in self.in_line(line) {
+        for (number, (_, place)) in queries.iter().enumerate() {
+            let transfer = self.get(place);
             floor_ns = floor_ns.max(transfer.ahead_ns);
-            let (has_begun, is_head) = (transfer.first_ns > 0, place == line.head);
+            let (has_begun, is_head) = (transfer.first_ns > 0, number == 0);
             let waiting_ns = if has_begun { 0 } else { floor_ns };
             let record_ns = transfer.record_ns.max(transfer.asked_ns).max(waiting_ns);
             let partial_ns = if has_begun || is_head { partial_ns } else { 0 };

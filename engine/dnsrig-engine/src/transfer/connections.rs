@@ -1,24 +1,24 @@
 //! The connections of one thread: sockets for the slots of a schedule. What is sent, and why, is not decided here.
 
 use std::{
+    collections::VecDeque,
     io,
     net::{IpAddr, SocketAddr},
-    os::fd::{AsFd, OwnedFd},
+    os::fd::{AsFd, AsRawFd, OwnedFd},
 };
 
 use nix::sys::{
     epoll::EpollFlags,
-    socket::{SockaddrStorage, getsockname},
+    socket::{Shutdown, SockaddrStorage, getsockname, shutdown},
 };
 
 use super::{
-    lingering_close::LingeringCloses,
     row_buffer::{InfoRow, RowBuffer},
     schedule::{
         Schedule,
         slots::{Ended, Handshake},
     },
-    soa::Asker,
+    soa::SoaSocket,
 };
 use crate::net::{
     connection::{
@@ -40,7 +40,17 @@ const READS_MAX: usize = 4;
 /// So many connections of a process are watched (TCP_INFO).
 pub const WATCHED_MAX: usize = 256;
 
-/// Whom a thread connects to, and how.
+/// The longest wait for the primary's end of a connection that was closed here.
+const CLOSE_WAIT_NS_MAX: i64 = 2_000_000_000;
+
+/// The number of connections that wait so; with one more, the oldest is closed as it is.
+const CLOSE_WAITING_MAX: usize = 4_096;
+
+/// What comes meanwhile is read in pieces of this size and thrown away, at most this number of pieces at a time.
+const PIECE_BYTES: usize = 4_096;
+const PIECES_MAX: usize = 64;
+
+/// The servers that a thread connects to, and how it does so.
 pub struct Dial {
     pub server: SocketAddr,
     pub server_udp: SocketAddr,
@@ -56,9 +66,9 @@ pub struct Dial {
 /// The sockets of one thread.
 pub struct Connections {
     dial: Dial,
-    lines: Box<[Connection]>,
+    connections: Box<[Connection]>,
     /// For slots that ask over UDP.
-    askers: Vec<Option<Asker>>,
+    soa_sockets: Vec<Option<SoaSocket>>,
     /// Open, for TLS behind its handshake.
     is_open: Box<[bool]>,
     /// Read as often as is allowed in a row, and may have more.
@@ -77,8 +87,8 @@ impl Connections {
     pub fn new(dial: Dial, slots: usize) -> Self {
         Connections {
             dial,
-            lines: (0..slots).map(|_| Connection::default()).collect(),
-            askers: (0..slots).map(|_| None).collect(),
+            connections: (0..slots).map(|_| Connection::default()).collect(),
+            soa_sockets: (0..slots).map(|_| None).collect(),
             is_open: vec![false; slots].into_boxed_slice(),
             unread: Chain::new(slots),
             lingering: LingeringCloses::default(),
@@ -96,9 +106,9 @@ impl Connections {
         // Edges, so that what is watched for need never be changed.
         let flags = EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT | EpollFlags::EPOLLRDHUP | EpollFlags::EPOLLET;
         if schedule.is_udp(slot) {
-            let asker = Asker::open(self.dial.server_udp, source)?;
-            poller.add(&asker, flags, u64::from(slot))?;
-            self.askers[slot as usize] = Some(asker);
+            let soa_socket = SoaSocket::open(self.dial.server_udp, source)?;
+            poller.add(&soa_socket, flags, u64::from(slot))?;
+            self.soa_sockets[slot as usize] = Some(soa_socket);
             schedule.opened(slot, Handshake::None, now_ns);
             return Ok(());
         }
@@ -115,15 +125,15 @@ impl Connections {
 
     fn start(&mut self, slot: u32, socket: OwnedFd, secondary: usize, schedule: &mut Schedule, now_ns: i64) {
         let client = self.dial.clients.get(secondary);
-        if let Err(loss) = self.lines[slot as usize].begin(socket, &self.dial.options, client) {
+        if let Err(loss) = self.connections[slot as usize].begin(socket, &self.dial.options, client) {
             self.lose(slot, loss, schedule, now_ns);
         }
     }
 
     /// Sends what the schedule has for a slot.
     pub fn fill(&mut self, slot: u32, schedule: &mut Schedule, now_ns: i64) {
-        let line = &mut self.lines[slot as usize];
-        if line.is_blocked() {
+        let connection = &mut self.connections[slot as usize];
+        if connection.is_blocked() {
             // It is woken when there is room.
             return;
         }
@@ -131,9 +141,9 @@ impl Connections {
         if schedule.fill(slot, now_ns, &mut self.queries) == 0 {
             return;
         }
-        let sent = match &self.askers[slot as usize] {
-            Some(asker) => asker.send(&self.queries),
-            None => line.send(&self.queries, &mut self.buffers),
+        let sent = match &self.soa_sockets[slot as usize] {
+            Some(soa_socket) => soa_socket.send(&self.queries),
+            None => connection.send(&self.queries, &mut self.buffers),
         };
         if let Err(loss) = sent {
             self.lose(slot, loss, schedule, now_ns);
@@ -143,7 +153,7 @@ impl Connections {
     /// Closes the connection of a slot, which the schedule knows of already.
     pub fn close(&mut self, slot: u32, poller: &Poller, now_ns: i64) {
         let farewell = self.dial.options.close == Close::Fin && self.is_open[slot as usize];
-        let left = self.lines[slot as usize].leave(farewell, &mut self.buffers);
+        let left = self.connections[slot as usize].leave(farewell, &mut self.buffers);
         self.clear(slot);
         if let Some((socket, true)) = left.filter(|_| farewell)
             && poller.remove(&socket).is_ok()
@@ -159,7 +169,7 @@ impl Connections {
 
     /// Takes in what the kernel says of a slot; returns how many messages came.
     pub fn event(&mut self, slot: u32, flags: EpollFlags, schedule: &mut Schedule, now_ns: i64) -> usize {
-        if self.askers[slot as usize].is_some() {
+        if self.soa_sockets[slot as usize].is_some() {
             return self.take(slot, true, schedule, now_ns);
         }
         let over = EpollFlags::EPOLLERR | EpollFlags::EPOLLHUP;
@@ -181,11 +191,6 @@ impl Connections {
         count
     }
 
-    /// Whether [`Connections::read_on`] has something to do.
-    pub fn has_unread(&self) -> bool {
-        !self.unread.is_empty()
-    }
-
     /// Goes on with connecting, or with sending what had no room.
     fn attend(
         &mut self,
@@ -194,20 +199,20 @@ impl Connections {
         schedule: &mut Schedule,
         now_ns: i64,
     ) -> Result<(), CloseReason> {
-        let line = &mut self.lines[slot as usize];
-        if line.socket().is_none() {
+        let connection = &mut self.connections[slot as usize];
+        if connection.socket().is_none() {
             return Ok(());
         }
-        if !line.is_connected() {
+        if !connection.is_connected() {
             if flags.intersects(EpollFlags::EPOLLERR | EpollFlags::EPOLLHUP) {
-                return Err(socket::loss(line.error()));
+                return Err(socket::loss(connection.error()));
             }
-            if line.connected(&mut self.buffers)? {
+            if connection.connected(&mut self.buffers)? {
                 self.opened(slot, Handshake::None, schedule, now_ns);
             }
-        } else if flags.intersects(EpollFlags::EPOLLOUT) && line.is_blocked() {
-            line.flush()?;
-            if !line.is_blocked() {
+        } else if flags.intersects(EpollFlags::EPOLLOUT) && connection.is_blocked() {
+            connection.flush()?;
+            if !connection.is_blocked() {
                 schedule.wake(slot);
             }
         }
@@ -216,7 +221,7 @@ impl Connections {
 
     fn opened(&mut self, slot: u32, handshake: Handshake, schedule: &mut Schedule, now_ns: i64) {
         self.is_open[slot as usize] = true;
-        let socket = self.lines[slot as usize].socket();
+        let socket = self.connections[slot as usize].socket();
         if let Some(socket) = socket.filter(|_| self.congestion.is_none()) {
             self.congestion = tcp_info::congestion(socket).ok();
         }
@@ -229,7 +234,7 @@ impl Connections {
     /// Takes in what has come; returns how many messages that is.
     fn take(&mut self, slot: u32, to_the_end: bool, schedule: &mut Schedule, now_ns: i64) -> usize {
         self.unread.remove(slot as usize);
-        match self.askers[slot as usize] {
+        match self.soa_sockets[slot as usize] {
             Some(_) => self.receive(slot, schedule, now_ns),
             None => self.read(slot, to_the_end, schedule, now_ns),
         }
@@ -241,7 +246,7 @@ impl Connections {
         let mut count = 0;
         for _ in 0..READS_MAX {
             let before = count;
-            let read = self.lines[slot as usize].read(&mut self.buffers, |message| {
+            let read = self.connections[slot as usize].read(&mut self.buffers, |message| {
                 count += 1;
                 schedule.message(slot, message, now_ns);
             });
@@ -253,7 +258,7 @@ impl Connections {
                 }
             };
             if open && !self.is_open[slot as usize] {
-                let resumed = self.lines[slot as usize].is_resumed();
+                let resumed = self.connections[slot as usize].is_resumed();
                 self.opened(slot, if resumed { Handshake::Resumed } else { Handshake::Full }, schedule, now_ns);
             }
             if bytes > 0 && count == before {
@@ -273,9 +278,9 @@ impl Connections {
 
     /// Takes in answers over UDP.
     fn receive(&mut self, slot: u32, schedule: &mut Schedule, now_ns: i64) -> usize {
-        let Some(asker) = &self.askers[slot as usize] else { return 0 };
+        let Some(soa_socket) = &self.soa_sockets[slot as usize] else { return 0 };
         let mut count = 0;
-        let received = asker.receive(|message| {
+        let received = soa_socket.receive(|message| {
             count += 1;
             schedule.message(slot, message, now_ns);
         });
@@ -297,16 +302,18 @@ impl Connections {
     }
 
     fn clear(&mut self, slot: u32) {
-        self.lines[slot as usize].close(false, &mut self.buffers);
-        self.askers[slot as usize] = None;
+        self.connections[slot as usize].close(false, &mut self.buffers);
+        self.soa_sockets[slot as usize] = None;
         self.is_open[slot as usize] = false;
         self.unread.remove(slot as usize);
     }
 
     /// Looks at the connections that are watched, and keeps a row of each that is open.
     pub fn look(&self, numbers: impl Fn(u32) -> u32, time_ns: i64, row_buffer: &mut RowBuffer) {
-        for (slot, line) in self.lines.iter().enumerate().filter(|(slot, _)| self.is_open[*slot]).take(WATCHED_MAX) {
-            let Some(socket) = line.socket() else { continue };
+        for (slot, connection) in
+            self.connections.iter().enumerate().filter(|(slot, _)| self.is_open[*slot]).take(WATCHED_MAX)
+        {
+            let Some(socket) = connection.socket() else { continue };
             let Ok(info) = tcp_info::read(socket) else { continue };
             row_buffer.info(InfoRow {
                 time_ns,
@@ -327,7 +334,6 @@ impl Connections {
 
 /// The port on this side; 0 if the connection is gone.
 fn port_of(socket: impl AsFd) -> u16 {
-    use std::os::fd::AsRawFd;
     let address = getsockname::<SockaddrStorage>(socket.as_fd().as_raw_fd()).ok();
     let v4 = address.as_ref().and_then(|address| address.as_sockaddr_in()).map(|address| address.port());
     let v6 = address.as_ref().and_then(|address| address.as_sockaddr_in6()).map(|address| address.port());
@@ -341,4 +347,44 @@ fn ended(loss: CloseReason) -> Ended {
         CloseReason::Refused => Ended::Refused,
         CloseReason::Tls(_) => Ended::Tls,
     }
+}
+
+/// Sockets of connections that were ended here and not yet by the primary, oldest first.
+///
+/// A TLS session ends with a message from each side (RFC 8446 §6.1). What comes to a closed socket resets the connection,
+/// so the last message of the primary is waited for: then the connection ends with FIN, and this side has the TIME_WAIT
+/// that it would have without TLS.
+#[derive(Default)]
+struct LingeringCloses(VecDeque<(i64, OwnedFd)>);
+
+impl LingeringCloses {
+    /// Ends the sending side of `socket`, and waits for the other side.
+    fn add(&mut self, socket: OwnedFd, now_ns: i64) {
+        if shutdown(socket.as_raw_fd(), Shutdown::Write).is_err() {
+            // It is over already.
+            return;
+        }
+        if self.0.len() >= CLOSE_WAITING_MAX {
+            self.0.pop_front();
+        }
+        self.0.push_back((now_ns + CLOSE_WAIT_NS_MAX, socket));
+    }
+
+    /// Closes sockets whose other side has ended, or that have waited for too long; returns how many are left.
+    fn look(&mut self, now_ns: i64) -> usize {
+        self.0.retain(|(until_ns, socket)| now_ns < *until_ns && !has_ended(socket));
+        self.0.len()
+    }
+}
+
+fn has_ended(socket: &OwnedFd) -> bool {
+    let mut space = [0; PIECE_BYTES];
+    for _ in 0..PIECES_MAX {
+        match socket::read(socket, &mut space) {
+            Ok(None) => return false,
+            Ok(Some(0)) | Err(_) => return true,
+            Ok(Some(_)) => {}
+        }
+    }
+    false
 }
