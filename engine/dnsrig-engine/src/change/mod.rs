@@ -30,17 +30,17 @@ use crate::{
         target::{self, Authority},
         units::nanoseconds,
     },
+    dataset::churn::{
+        Churn,
+        rows::{self, Row},
+    },
     dns::{
-        churn::{
-            Churn,
-            rows::{self, Row},
-        },
         tsig::{
             sign::{Signer, parse_key},
             verify::Verifier,
         },
         update,
-        zone_list::Zones,
+        zones::Zones,
     },
     net::udp_client::{self, UdpClient},
 };

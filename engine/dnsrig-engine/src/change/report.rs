@@ -12,7 +12,7 @@ use crate::{
         events::{self, Anchors, EventError, ProgressTimer, emit},
         stop::Outcome,
     },
-    dns::churn::Kind,
+    dataset::churn::Kind,
     stats::{
         format::{grouped, milliseconds},
         rcodes::{Rcodes, count_rcode},

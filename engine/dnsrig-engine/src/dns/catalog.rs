@@ -12,7 +12,7 @@ use super::{
     name::whole,
     record::Record,
     xfr::{Answered, Change, Outcome, Sink},
-    zone_list::Zones,
+    zones::Zones,
 };
 
 /// The labels before a catalog's name of the record with its version, and of the zone of its members, in wire format

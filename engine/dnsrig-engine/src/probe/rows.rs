@@ -5,7 +5,7 @@ use std::path::Path;
 use super::core::Core;
 use crate::{
     base::rows::{self, Columns, RowsError},
-    dns::zone_list::Zones,
+    dns::zones::Zones,
 };
 
 /// The values of the column `outcome`.

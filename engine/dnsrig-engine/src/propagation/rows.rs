@@ -5,7 +5,7 @@ use std::{net::SocketAddr, path::Path};
 use super::core::{Change, Core, Sighting};
 use crate::{
     base::rows::{self, Columns, RowsError},
-    dns::zone_list::Zones,
+    dns::zones::Zones,
 };
 
 /// One change, with its number, as one secondary saw it.

@@ -7,7 +7,8 @@ use std::{
 
 use crate::{
     base::{events::EventError, failure::Advice},
-    dns::{name_table::NameTableError, stream::StreamError},
+    dataset::name_table::NameTableError,
+    query_stream::StreamError,
 };
 
 /// No stream could be prepared.

@@ -4,13 +4,15 @@ use std::net::Ipv6Addr;
 
 use domain::base::iana::Rtype;
 
-use crate::dns::{
-    header::{CD, HEADER_BYTES, Header, OPCODE, QR, RD},
-    name,
-    query::TAIL_BYTES,
-    query_options::{DO, Edns, Options},
-    record::Walk,
-    stream::Transport,
+use crate::{
+    dns::{
+        header::{CD, HEADER_BYTES, Header, OPCODE, QR, RD},
+        name,
+        query::TAIL_BYTES,
+        query_options::{DO, Edns, Options},
+        record::Walk,
+    },
+    query_stream::Transport,
 };
 
 /// The option of EDNS that holds a cookie (RFC 7873 §4).

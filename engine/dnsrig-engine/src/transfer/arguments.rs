@@ -16,7 +16,8 @@ use crate::{
         target::{self, Authority, Endpoint},
         units::{nanoseconds, parse_delay, parse_duration, parse_number},
     },
-    dns::{xfr::Limits, zone_arguments::ZoneArguments},
+    dataset::zone_arguments::ZoneArguments,
+    dns::xfr::Limits,
     net::{
         connection::{Close, SocketOptions},
         tls::{

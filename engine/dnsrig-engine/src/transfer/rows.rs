@@ -14,7 +14,7 @@ use crate::{
     base::rows::{Columns, RowFile, RowsError},
     dns::{
         xfr::{Answered, Outcome},
-        zone_list::Zones,
+        zones::Zones,
     },
 };
 

@@ -9,7 +9,7 @@ use super::{
     servers::Prefixes,
     spec::{Spec, SpecError},
 };
-use crate::{base::whole_file, dns::name_table::NameTable};
+use crate::{base::whole_file, dataset::name_table::NameTable};
 
 /// A larger file holds more names than a world has zones.
 const FILE_BYTES_MAX: u64 = 1 << 30;

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::core::{Row, State};
 use crate::{
     base::rows::{self, Columns, RowsError},
-    dns::zone_list::Zones,
+    dns::zones::Zones,
 };
 
 /// Writes all rows to `path`.

@@ -15,7 +15,8 @@ use super::{
     step::{Asked, End, Item, Record, Role, Step},
 };
 use crate::{
-    dns::{name, stream::Transport},
+    dns::name,
+    query_stream::Transport,
     replay::message::{Message, UDP_PAYLOAD_BYTES},
 };
 

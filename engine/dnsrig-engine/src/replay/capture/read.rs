@@ -17,7 +17,7 @@ use super::{
     pcapng::Pcapng,
     step::{End, Item, Step},
 };
-use crate::{dns::stream::MAGIC, replay::error::ReplayError};
+use crate::{query_stream::MAGIC, replay::error::ReplayError};
 
 /// By so many bytes the formats are told apart.
 const BEGINS_BYTES: usize = 12;

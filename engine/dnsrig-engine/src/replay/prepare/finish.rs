@@ -16,7 +16,7 @@ use super::{
     sort::{Entry, Scratch, read_entry, reader},
 };
 use crate::{
-    dns::stream::{Header, NEW_CONNECTION, RETRANSMISSION, Record, StreamError, StreamWriter, Transport},
+    query_stream::{Header, NEW_CONNECTION, RETRANSMISSION, Record, StreamError, StreamWriter, Transport},
     replay::error::ReplayError,
 };
 

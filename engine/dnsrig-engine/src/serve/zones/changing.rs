@@ -16,11 +16,11 @@ use serde::Serialize;
 use super::{primary::Primary, shape::Made};
 use crate::{
     base::{clock, events::emit},
-    dns::{
+    dataset::{
         churn::rows::{self, Row},
-        dataset::zone_name,
-        name::whole,
+        zone_name,
     },
+    dns::name::whole,
     serve::error::ServeError,
 };
 

@@ -9,7 +9,7 @@ use super::{
     names::Label,
     shape::{Shape, Zone, mix},
 };
-use crate::dns::churn::Kind;
+use crate::dataset::churn::Kind;
 
 /// Where the name of the question stands in every message, and a pointer to it (RFC 1035 §4.1.4).
 pub const NAME_AT: usize = 12;

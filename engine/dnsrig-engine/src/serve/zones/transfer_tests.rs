@@ -8,9 +8,9 @@ use std::{
 use proptest::prelude::*;
 
 use crate::{
+    dataset::churn::Churn,
     dns::{
         catalog::Members,
-        churn::Churn,
         header::HEADER_BYTES,
         query::Ask,
         xfr::{Incoming, Limits, Outcome, Step},

@@ -1,26 +1,16 @@
-//! The zones to look for: read from a list, kept in wire format in one piece of memory.
+//! The zones to look for, read from a list.
 
 use std::{
     fs::File,
     io::{self, BufRead, BufReader},
     path::{Path, PathBuf},
-    str::FromStr,
 };
-
-use domain::base::Name;
 
 use super::{
-    dataset::zone_name,
-    name::whole,
     text_file::{LineError, Lines, refuse_other_lists, refuse_words},
+    zone_name,
 };
-use crate::base::failure::Advice;
-
-/// At most this many zones: with names of the usual length they need about half a gigabyte.
-const ZONES_MAX: usize = 10_000_000;
-
-/// At most this many bytes of names, so that a place among them fits 32 bits.
-const NAME_BYTES_MAX: usize = u32::MAX as usize;
+use crate::{base::failure::Advice, dns::zones::Zones};
 
 /// A list of zones could not be used.
 #[derive(Debug, thiserror::Error)]
@@ -71,13 +61,6 @@ impl Advice for ZonesError {
     }
 }
 
-/// Names of zones, numbered from 0 in the order of the list.
-#[derive(Default)]
-pub struct Zones {
-    bytes: Vec<u8>,
-    ends: Vec<u32>,
-}
-
 impl Zones {
     /// Reads the list at `path`.
     pub fn read(path: &Path) -> Result<Self, ZonesError> {
@@ -85,14 +68,7 @@ impl Zones {
         Self::parse(BufReader::new(file), path)
     }
 
-    /// Takes names as a command line gives them; errors are sentences.
-    pub fn named(names: &[String]) -> Result<Self, String> {
-        let mut zones = Zones::default();
-        names.iter().try_for_each(|name| zones.push(name))?;
-        Ok(zones)
-    }
-
-    /// Reads a list: a zone a line; whatever stands behind a TAB, empty lines and comments are ignored.
+    /// Reads a list with one zone per line. Text after a TAB, empty lines and comments are ignored.
     fn parse(input: impl BufRead, path: &Path) -> Result<Self, ZonesError> {
         let (mut zones, mut lines) = (Zones::default(), Lines::new(input));
         let reading = |error| match error {
@@ -101,62 +77,26 @@ impl Zones {
         };
         while let Some((line, text)) = lines.next_line().map_err(reading)? {
             let name = text.split('\t').next().unwrap_or_default().trim();
-            let added = refuse_other_lists(name).and_then(|()| refuse_words(name)).and_then(|()| zones.push(name));
+            let added = refuse_other_lists(name).and_then(|()| refuse_words(name)).and_then(|()| zones.add_text(name));
             added.map_err(|reason| ZonesError::Line { path: path.into(), line, reason })?;
         }
-        if zones.ends.is_empty() { Err(ZonesError::Empty(path.into())) } else { Ok(zones) }
-    }
-
-    fn push(&mut self, text: &str) -> Result<(), String> {
-        let name = Name::<Vec<u8>>::from_str(text).map_err(|error| format!("`{text}` is no domain name: {error}"))?;
-        self.add(name.as_slice())
+        if zones.count() == 0 { Err(ZonesError::Empty(path.into())) } else { Ok(zones) }
     }
 
     /// Numbered zones, `z000000.SUFFIX` and so on, as `generate zones` names them; errors are sentences.
     pub fn numbered(count: u32, suffix: &str) -> Result<Self, String> {
         let mut zones = Zones::default();
-        (0..count).try_for_each(|number| zones.push(&zone_name(number.into(), suffix)))?;
+        (0..count).try_for_each(|number| zones.add_text(&zone_name(number.into(), suffix)))?;
         Ok(zones)
-    }
-
-    /// Adds a name in wire format, without compression; errors are sentences.
-    pub fn add(&mut self, name: &[u8]) -> Result<(), String> {
-        let name = Name::from_slice(name).map_err(|error| format!("no domain name: {error}"))?;
-        if self.ends.len() == ZONES_MAX || self.bytes.len() + name.len() > NAME_BYTES_MAX {
-            return Err(format!("more than {ZONES_MAX} zones"));
-        }
-        self.bytes.extend_from_slice(name.as_slice());
-        self.ends.push(self.bytes.len() as u32);
-        Ok(())
-    }
-
-    /// Writes all names in lower case.
-    pub fn lower_case(mut self) -> Self {
-        // Lengths of labels are no letters.
-        self.bytes.make_ascii_lowercase();
-        self
-    }
-
-    /// The name of a zone in wire format.
-    pub fn wire(&self, zone: u32) -> &[u8] {
-        let zone = zone as usize;
-        let start = if zone == 0 { 0 } else { self.ends[zone - 1] as usize };
-        &self.bytes[start..self.ends[zone] as usize]
-    }
-
-    /// How many there are.
-    pub fn count(&self) -> u32 {
-        self.ends.len() as u32
-    }
-
-    /// The name of a zone; `zone` must be below [`Zones::count`].
-    pub fn name(&self, zone: u32) -> &Name<[u8]> {
-        whole(self.wire(zone))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::str::FromStr;
+
+    use domain::base::Name;
+
     use super::*;
     use crate::base::fuzz::fuzz;
 

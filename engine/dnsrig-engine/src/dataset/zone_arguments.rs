@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
-use super::{
-    catalog::{CatalogError, Members},
-    zone_list::{Zones, ZonesError},
-};
+use super::zone_list::ZonesError;
 use crate::base::failure::Failure;
+use crate::dns::{
+    catalog::{CatalogError, Members},
+    zones::Zones,
+};
 
 /// Which zones a command line names.
 #[derive(Debug, clap::Args)]
