@@ -30,10 +30,7 @@ use crate::{
         target::{self, Authority},
         units::nanoseconds,
     },
-    dataset::churn::{
-        Churn,
-        rows::{self, Row},
-    },
+    dataset::churn::{self, Churn, Row},
     dns::{
         tsig::{
             sign::{Signer, parse_key},
@@ -71,7 +68,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     };
     let outcome = udp_client::run(&mut stream, &socket, arguments.primary, &stop)?;
     if let Some(path) = &arguments.out {
-        rows::write(path, stream.rows())?;
+        churn::write_rows(path, stream.rows())?;
     }
     let timeout_ns = nanoseconds(arguments.timeout);
     stream.report.summary(outcome, &stream.core, &stream.plan, arguments.changes_per_s, timeout_ns)?;

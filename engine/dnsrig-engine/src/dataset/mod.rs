@@ -9,7 +9,6 @@ pub mod churn;
 pub mod name_table;
 pub mod text_file;
 pub mod tld_names;
-pub mod zone_arguments;
 pub mod zone_list;
 
 use serde::Deserialize;

@@ -14,8 +14,10 @@ use super::{
     text_file::{LineError, Lines, refuse_other_lists, written},
     tld_names::Names,
 };
-use crate::base::{draw, failure::Advice, hash::fnv1a, output::OutputFile, random::Random};
-use crate::dns::zones::Zones;
+use crate::{
+    base::{draw, failure::Advice, hash::fnv1a, output::OutputFile, random::Random},
+    dns::zones::Zones,
+};
 
 /// The list of zones of a dataset; what stands behind its names are paths.
 const ZONES_LIST: &str = "zones.list";

@@ -11,7 +11,7 @@ use domain::base::Rtype;
 use super::{
     name::whole,
     record::Record,
-    xfr::{Answered, Change, Outcome, Sink},
+    xfr::{Change, Outcome, Sink},
     zones::Zones,
 };
 
@@ -245,10 +245,6 @@ impl Sink for Members {
         };
         self.note(&owner, record.rtype, record.data(), target);
         self.owner = owner;
-        Ok(())
-    }
-
-    fn end(&mut self, _answered: Answered) -> Result<(), Outcome> {
         Ok(())
     }
 }

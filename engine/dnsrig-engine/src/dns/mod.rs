@@ -8,13 +8,12 @@
 //! reads, with the walks of this folder: `load::answer`, `serve::world::query`, `serve::zones::query` and
 //! `transfer::notify`.
 
-pub mod asked;
 pub mod catalog;
 pub mod dnssec;
+pub mod edns;
 pub mod header;
 pub mod name;
 pub mod query;
-pub mod query_options;
 mod rdata;
 pub mod record;
 pub mod serial;
@@ -23,6 +22,7 @@ pub mod soa;
 pub mod testing;
 pub mod tsig;
 pub mod update;
+pub mod writer;
 pub mod xfr;
 pub mod zonemd;
 pub mod zones;

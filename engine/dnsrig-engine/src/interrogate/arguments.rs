@@ -8,7 +8,7 @@ use crate::{
         failure::Failure,
         target::{self, Endpoint},
     },
-    dataset::zone_arguments::ZoneArguments,
+    dataset::zone_list::ZoneArguments,
     dns::tsig::sign::parse_key,
     net::tls::{DOT, arguments::TlsArguments},
 };

@@ -16,7 +16,7 @@ use crate::{
         target::{self, Authority, Endpoint},
         units::{nanoseconds, parse_delay, parse_duration, parse_number},
     },
-    dataset::zone_arguments::ZoneArguments,
+    dataset::zone_list::ZoneArguments,
     dns::xfr::Limits,
     net::{
         connection::{Close, SocketOptions},

@@ -16,7 +16,7 @@ use crate::{
         random::Random,
     },
     dataset::name_table::NameTable,
-    dns::query_options::{Edns, Options},
+    dns::{edns::Edns, query::Options},
     query_stream::{NEW_CONNECTION, RETRANSMISSION, Record, Transport},
 };
 

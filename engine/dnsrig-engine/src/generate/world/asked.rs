@@ -7,7 +7,7 @@ use domain::base::Rtype;
 use crate::{
     base::output,
     dataset::{is_missing, name_table::ttl_of_s, text_file::written},
-    dns::{asked::Asked, name::whole},
+    dns::{name::whole, query::Asked},
     generate::error::{DatasetError, writing},
     query_stream::StreamReader,
     world::{labels::Labels, names_file::sha256, types::Types},

@@ -11,7 +11,7 @@ use domain::base::iana::Rtype;
 use super::{Builder, Queries, QueryError, text};
 use crate::{
     dataset::text_file::{after_mark, refuse_other_lists},
-    dns::query_options::Options,
+    dns::query::Options,
 };
 
 /// A line is at most so long, its end included: dnsperf's own limit is the same.

@@ -19,7 +19,7 @@ use crate::{
         random::Random,
     },
     dataset::{DESCRIPTION, Known, MISSING_END, tld_names::Names},
-    dns::{name::NAME_BYTES_MAX, query_options::Options, zones::Zones},
+    dns::{name::NAME_BYTES_MAX, query::Options, zones::Zones},
 };
 
 /// Streams of random numbers, each of its own: a share of missing names changes some questions, and not which zones

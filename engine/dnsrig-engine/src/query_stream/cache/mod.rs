@@ -22,7 +22,7 @@ use crate::{
         NEGATIVE_TTL_S, is_missing,
         name_table::{NameTable, ttl_of_s},
     },
-    dns::asked::Asked,
+    dns::query::Asked,
 };
 
 /// The TTL of delegations: two days at the root and in .com.

@@ -11,8 +11,8 @@ use domain::base::Rtype;
 use super::report::{Clients, Heavy, Summary};
 use crate::{
     dns::{
-        asked::Asked,
         header::{Header, RD},
+        query::Asked,
     },
     query_stream::{self, NEW_CONNECTION, RETRANSMISSION, Record, Transport, cache::Simulation},
 };

@@ -6,7 +6,7 @@ use domain::base::Rtype;
 
 use super::*;
 use crate::{
-    dns::dnssec::secret::Nonces,
+    dns::dnssec::key::Nonces,
     query_stream::{Record, StreamWriter, Transport},
     serve::world::core::{self, State, Via},
     world::testing::{addresses, world},

@@ -40,7 +40,7 @@ use crate::{
         output::{self, OutputError},
         target,
     },
-    dns::dnssec::secret::Nonces,
+    dns::dnssec::key::Nonces,
     serve::{
         error::ServeError,
         shell::{

@@ -4,7 +4,7 @@
 
 use domain::base::Name;
 
-use super::message_writer::MessageWriter;
+use crate::dns::writer::MessageWriter;
 
 /// A label has at least so many digits.
 const DIGITS_MIN: usize = 6;

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::{LikeError, Likeness, Model};
 use crate::{
     dataset::name_table::NameTable,
-    dns::{query_options::Options, testing::name},
+    dns::{query::Options, testing::name},
     generate::clients::{generate, population_tests::arguments},
     query_stream::{Record, StreamError, StreamWriter, Transport},
 };

@@ -6,7 +6,7 @@ use domain::base::iana::Rtype;
 
 use crate::{
     dataset::{is_missing, name_table::NameTable},
-    dns::{asked::Asked, header::RD},
+    dns::{header::RD, query::Asked},
     query_stream::{
         RETRANSMISSION, Record, Transport,
         cache::{Simulation, Ttls},
