@@ -13,7 +13,7 @@ use crate::{
         failure::Failure,
         stop::Outcome,
     },
-    dns::churn::Kind,
+    dataset::churn::Kind,
     stats::{
         format::{grouped, milliseconds},
         rcodes::{Rcodes, count_rcode},

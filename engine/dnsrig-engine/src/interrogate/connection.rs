@@ -16,7 +16,7 @@ use std::{
 
 use rustls::{ClientConfig, ClientConnection, HandshakeKind, pki_types::ServerName};
 
-use super::caps::CONNECT_MAX;
+use super::limits::CONNECT_MAX;
 use crate::net::framing::Frames;
 
 /// How many bytes are read at once.

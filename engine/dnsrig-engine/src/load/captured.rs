@@ -9,7 +9,7 @@ use std::{collections::VecDeque, thread, time::Duration};
 
 use rtrb::{Consumer, Producer, RingBuffer};
 
-use crate::dns::stream::Transport;
+use crate::query_stream::Transport;
 
 /// A chunk has at most so many queries, and takes some 200 kB with messages of the usual length …
 pub const CHUNK_QUERIES: usize = 2_048;

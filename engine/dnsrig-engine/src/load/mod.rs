@@ -57,7 +57,7 @@ use std::{
 };
 
 pub use self::{arguments::Arguments, run::run};
-use crate::{base::failure::Advice, dns::stream::StreamError, net::prefix::Prefix};
+use crate::{base::failure::Advice, net::prefix::Prefix, query_stream::StreamError};
 
 /// The load could not be put on the server, by a fault that is not the server's.
 #[derive(Debug, thiserror::Error)]

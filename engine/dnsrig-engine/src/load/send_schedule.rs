@@ -202,13 +202,13 @@ fn give_up(due: Due, wait: Wait, in_flight: &mut InFlight) {
 mod tests {
     use super::*;
     use crate::{
-        dns::stream::Transport,
         load::{
             arrivals::Model,
             captured::{self, Captured, Chunk, Way},
             segment::Segment,
             source::Source,
         },
+        query_stream::Transport,
     };
 
     const MS: i64 = 1_000_000;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{captured::Captured, queries::Queries};
-use crate::dns::stream::Transport;
+use crate::query_stream::Transport;
 
 /// Where the queries of a thread come from.
 pub enum Source {

@@ -13,10 +13,8 @@ use crate::{
         rows::{self, Columns},
         stop::Outcome,
     },
-    dns::{
-        soa::{Verdict, Verdicts},
-        zone_list::Zones,
-    },
+    dataset::zone_list::Zones,
+    dns::soa::{Verdict, Verdicts},
     stats::format::{grouped, milliseconds},
 };
 

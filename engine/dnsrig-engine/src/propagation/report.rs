@@ -13,7 +13,7 @@ use crate::{
         rows::{self, Columns},
         stop::Outcome,
     },
-    dns::zone_list::Zones,
+    dataset::zone_list::Zones,
     stats::{
         format::{grouped, milliseconds},
         rcodes::{Rcodes, count_rcode},

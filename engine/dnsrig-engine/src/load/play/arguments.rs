@@ -8,13 +8,13 @@ use crate::{
         target::{self, Authority, Endpoint},
         units::{duration, nanoseconds, parse_number},
     },
-    dns::stream::Header,
     load::{
         LoadError,
         arguments::{DURATIONS, Instrument, RATE_VOUCHED_QPS, TIMEOUTS, check_intervals},
         in_flight,
     },
     net::prefix::{self, Prefix},
+    query_stream::Header,
 };
 
 /// Queries outstanding at a time may be so many times those of the stream's mean rate.

@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use crate::{
     base::units::{nanoseconds, parse_duration, parse_share},
-    dns::stream::Transport,
     load::{LoadError, classes::CLASSES_MAX, stream::Usage},
+    query_stream::Transport,
 };
 
 /// How queries travel.

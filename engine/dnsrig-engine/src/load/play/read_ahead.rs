@@ -3,12 +3,12 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::{
-    dns::stream::{NEW_CONNECTION, RETRANSMISSION, StreamError, StreamReader, Transport},
     load::{
         captured::{Chunk, ChunkSender, Way},
         classes::Classes,
         segment::Part,
     },
+    query_stream::{NEW_CONNECTION, RETRANSMISSION, StreamError, StreamReader, Transport},
 };
 
 /// The longest message that a datagram of IPv6 carries without an extension header: 65,535 less the header of UDP.

@@ -5,13 +5,13 @@ use proptest::{collection::vec, prelude::*};
 use super::*;
 use crate::{
     base::testing::inputs,
-    dns::stream::{Record, StreamWriter},
     load::{
         arrivals::{Arrivals, Model, Order, Period},
         captured::{self, Captured},
         segment::Segment,
         source::Source,
     },
+    query_stream::{Record, StreamWriter},
 };
 
 /// What a part takes of the stream: numbers, moments and clients.

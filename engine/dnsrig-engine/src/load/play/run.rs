@@ -15,7 +15,6 @@ use super::{
 };
 use crate::{
     base::{clock, failure::Failure, open_files, output, stop::INTERRUPTED, target, units::nanoseconds},
-    dns::stream::{Header, StreamReader},
     load::{
         LoadError,
         arrivals::{Model, Order, Period},
@@ -35,6 +34,7 @@ use crate::{
         udp::{Pool, Udp},
     },
     net::{connection::Close, tls::DOT},
+    query_stream::{Header, StreamReader},
     stats::format::grouped,
 };
 

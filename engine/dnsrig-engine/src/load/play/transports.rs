@@ -3,7 +3,6 @@
 use nix::sys::epoll::EpollFlags;
 
 use crate::{
-    dns::stream::Transport as Kind,
     load::{
         LoadError,
         arrivals::Due,
@@ -13,6 +12,7 @@ use crate::{
         udp::Udp,
     },
     net::poller::Poller,
+    query_stream::Transport as Kind,
 };
 
 /// So many queries with truncated answers are tried at a time, if the first of them cannot be asked again yet.

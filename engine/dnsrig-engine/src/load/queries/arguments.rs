@@ -9,7 +9,8 @@ use super::{QUERIES_MAX, Queries, QueryError, file, generated, text};
 use crate::{
     base::{popularity::Popularity, units::parse_share},
     dns::{
-        query_options::{Edns, Options, UDP_PAYLOAD_BYTES_MIN},
+        edns::{Edns, UDP_PAYLOAD_BYTES_MIN},
+        query::Options,
         tsig::sign::{KeyError, Signer},
     },
 };

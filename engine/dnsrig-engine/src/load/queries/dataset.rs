@@ -7,7 +7,7 @@ use domain::base::iana::Rtype;
 use super::QueryError;
 use crate::{
     base::whole_file,
-    dns::dataset::{DESCRIPTION, Known},
+    dataset::{DESCRIPTION, Known},
 };
 
 /// `generate` writes some hundred bytes.

@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf};
 
-use crate::{base::failure::Advice, dns::zone_list::ZonesError};
+use crate::{base::failure::Advice, dataset::zone_list::ZonesError};
 
 /// The queries could not be prepared.
 #[derive(Debug, thiserror::Error)]

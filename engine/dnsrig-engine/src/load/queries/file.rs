@@ -9,9 +9,9 @@ use std::{
 use domain::base::iana::Rtype;
 
 use super::{Builder, Queries, QueryError, text};
-use crate::dns::{
-    query_options::Options,
-    text_file::{after_mark, refuse_other_lists},
+use crate::{
+    dataset::text_file::{after_mark, refuse_other_lists},
+    dns::query::Options,
 };
 
 /// A line is at most so long, its end included: dnsperf's own limit is the same.

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::{
     base::{failure::Advice, fuzz::fuzz, testing::inputs},
-    dns::{query, query_options::Edns},
+    dns::{edns::Edns, query},
     load::queries::asked,
 };
 

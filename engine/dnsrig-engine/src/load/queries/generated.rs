@@ -18,13 +18,8 @@ use crate::{
         popularity::{Popularity, Sampler},
         random::Random,
     },
-    dns::{
-        dataset::{DESCRIPTION, Known, MISSING_END},
-        name::NAME_BYTES_MAX,
-        query_options::Options,
-        tld_names::Names,
-        zone_list::Zones,
-    },
+    dataset::{DESCRIPTION, Known, MISSING_END, tld_names::Names},
+    dns::{name::NAME_BYTES_MAX, query::Options, zones::Zones},
 };
 
 /// Streams of random numbers, each of its own: a share of missing names changes some questions, and not which zones

@@ -13,7 +13,7 @@ pub mod text;
 use domain::base::iana::{Class, Rtype};
 
 pub use self::{arguments::QueryArguments, error::QueryError};
-use crate::dns::{header::HEADER_BYTES, query_options::Options};
+use crate::dns::{header::HEADER_BYTES, query::Options};
 
 /// At most so many queries: with names of the usual length, three quarters of a gigabyte.
 pub const QUERIES_MAX: usize = 1 << 24;

@@ -6,9 +6,9 @@ use serde::Serialize;
 
 use super::chart;
 use crate::{
-    dns::{
+    query_stream::{
+        Header, Transport,
         cache::{HitRatio, Simulated},
-        stream::{Header, Transport},
     },
     stats::format::grouped,
 };

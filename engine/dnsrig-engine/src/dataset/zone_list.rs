@@ -1,26 +1,73 @@
-//! The zones to look for: read from a list, kept in wire format in one piece of memory.
+//! The zones that a command line names: by name, in a file, by number, or as the members of a catalog.
 
 use std::{
     fs::File,
     io::{self, BufRead, BufReader},
     path::{Path, PathBuf},
-    str::FromStr,
 };
-
-use domain::base::Name;
 
 use super::{
-    dataset::zone_name,
-    name::whole,
     text_file::{LineError, Lines, refuse_other_lists, refuse_words},
+    zone_name,
 };
-use crate::base::failure::Advice;
+use crate::{
+    base::failure::{Advice, Failure},
+    dns::{
+        catalog::{CatalogError, Members},
+        zones::Zones,
+    },
+};
 
-/// At most this many zones: with names of the usual length they need about half a gigabyte.
-const ZONES_MAX: usize = 10_000_000;
+/// Which zones a command line names.
+#[derive(Debug, clap::Args)]
+#[group(skip)]
+pub struct ZoneArguments {
+    /// Zone to transfer. May be repeated
+    #[arg(long = "zone", value_name = "NAME", help_heading = "What")]
+    pub names: Vec<String>,
+    /// File with the zones, one per line, such as the zones.list of `dnsrig generate`. Text after a TAB is ignored
+    #[arg(long = "zone-list", alias = "zones", value_name = "FILE", conflicts_with = "names", help_heading = "What")]
+    pub zones: Option<PathBuf>,
+    /// Catalog zone (RFC 9432), which is transferred first, and whose members are the zones
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["names", "zones"], help_heading = "What")]
+    pub catalog: Option<String>,
+    /// Number of zones, named z000000.SUFFIX and so on, as `generate zones` and `serve zones` name them
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000_000), conflicts_with_all = ["names", "zones", "catalog"], help_heading = "What")]
+    pub count: Option<u32>,
+    /// With --count: domain name that all zones are below
+    #[arg(long, value_name = "NAME", default_value = "example", conflicts_with_all = ["names", "zones", "catalog"], help_heading = "What")]
+    pub suffix: String,
+}
 
-/// At most this many bytes of names, so that a place among them fits 32 bits.
-const NAME_BYTES_MAX: usize = u32::MAX as usize;
+impl ZoneArguments {
+    /// The zones, in lower case. `transfer` transfers a catalog, the one zone of the list that it is given, to those
+    /// members; its inner error is a sentence.
+    pub fn zones(
+        &self,
+        transfer: impl FnOnce(Zones, Members) -> Result<Result<(), String>, Failure>,
+    ) -> Result<Zones, Failure> {
+        let wrong = |argument: &str, error: String| ZonesError::Name(format!("{argument}: {error}"));
+        let zones = if let Some(path) = &self.zones {
+            Zones::read(path)?
+        } else if let Some(count) = self.count {
+            Zones::numbered(count, &self.suffix).map_err(|error| wrong("--suffix", error))?
+        } else if let Some(name) = &self.catalog {
+            let named = Zones::named(std::slice::from_ref(name)).map_err(|error| wrong("--catalog", error))?;
+            let catalog = named.lower_case();
+            let members = Members::new(catalog.wire(0));
+            transfer(catalog, members.clone())?.map_err(|why| ZonesError::Catalog(name.clone(), why))?;
+            members.take().members().map_err(|error| match error {
+                CatalogError::Broken(why) => ZonesError::BrokenCatalog(name.clone(), why),
+                CatalogError::Empty => ZonesError::EmptyCatalog(name.clone()),
+            })?
+        } else if self.names.is_empty() {
+            return Err(ZonesError::Unnamed.into());
+        } else {
+            Zones::named(&self.names).map_err(|error| wrong("--zone", error))?
+        };
+        Ok(zones.lower_case())
+    }
+}
 
 /// A list of zones could not be used.
 #[derive(Debug, thiserror::Error)]
@@ -71,13 +118,6 @@ impl Advice for ZonesError {
     }
 }
 
-/// Names of zones, numbered from 0 in the order of the list.
-#[derive(Default)]
-pub struct Zones {
-    bytes: Vec<u8>,
-    ends: Vec<u32>,
-}
-
 impl Zones {
     /// Reads the list at `path`.
     pub fn read(path: &Path) -> Result<Self, ZonesError> {
@@ -85,14 +125,7 @@ impl Zones {
         Self::parse(BufReader::new(file), path)
     }
 
-    /// Takes names as a command line gives them; errors are sentences.
-    pub fn named(names: &[String]) -> Result<Self, String> {
-        let mut zones = Zones::default();
-        names.iter().try_for_each(|name| zones.push(name))?;
-        Ok(zones)
-    }
-
-    /// Reads a list: a zone a line; whatever stands behind a TAB, empty lines and comments are ignored.
+    /// Reads a list with one zone per line. Text after a TAB, empty lines and comments are ignored.
     fn parse(input: impl BufRead, path: &Path) -> Result<Self, ZonesError> {
         let (mut zones, mut lines) = (Zones::default(), Lines::new(input));
         let reading = |error| match error {
@@ -101,62 +134,26 @@ impl Zones {
         };
         while let Some((line, text)) = lines.next_line().map_err(reading)? {
             let name = text.split('\t').next().unwrap_or_default().trim();
-            let added = refuse_other_lists(name).and_then(|()| refuse_words(name)).and_then(|()| zones.push(name));
+            let added = refuse_other_lists(name).and_then(|()| refuse_words(name)).and_then(|()| zones.add_text(name));
             added.map_err(|reason| ZonesError::Line { path: path.into(), line, reason })?;
         }
-        if zones.ends.is_empty() { Err(ZonesError::Empty(path.into())) } else { Ok(zones) }
-    }
-
-    fn push(&mut self, text: &str) -> Result<(), String> {
-        let name = Name::<Vec<u8>>::from_str(text).map_err(|error| format!("`{text}` is no domain name: {error}"))?;
-        self.add(name.as_slice())
+        if zones.count() == 0 { Err(ZonesError::Empty(path.into())) } else { Ok(zones) }
     }
 
     /// Numbered zones, `z000000.SUFFIX` and so on, as `generate zones` names them; errors are sentences.
     pub fn numbered(count: u32, suffix: &str) -> Result<Self, String> {
         let mut zones = Zones::default();
-        (0..count).try_for_each(|number| zones.push(&zone_name(number.into(), suffix)))?;
+        (0..count).try_for_each(|number| zones.add_text(&zone_name(number.into(), suffix)))?;
         Ok(zones)
-    }
-
-    /// Adds a name in wire format, without compression; errors are sentences.
-    pub fn add(&mut self, name: &[u8]) -> Result<(), String> {
-        let name = Name::from_slice(name).map_err(|error| format!("no domain name: {error}"))?;
-        if self.ends.len() == ZONES_MAX || self.bytes.len() + name.len() > NAME_BYTES_MAX {
-            return Err(format!("more than {ZONES_MAX} zones"));
-        }
-        self.bytes.extend_from_slice(name.as_slice());
-        self.ends.push(self.bytes.len() as u32);
-        Ok(())
-    }
-
-    /// Writes all names in lower case.
-    pub fn lower_case(mut self) -> Self {
-        // Lengths of labels are no letters.
-        self.bytes.make_ascii_lowercase();
-        self
-    }
-
-    /// The name of a zone in wire format.
-    pub fn wire(&self, zone: u32) -> &[u8] {
-        let zone = zone as usize;
-        let start = if zone == 0 { 0 } else { self.ends[zone - 1] as usize };
-        &self.bytes[start..self.ends[zone] as usize]
-    }
-
-    /// How many there are.
-    pub fn count(&self) -> u32 {
-        self.ends.len() as u32
-    }
-
-    /// The name of a zone; `zone` must be below [`Zones::count`].
-    pub fn name(&self, zone: u32) -> &Name<[u8]> {
-        whole(self.wire(zone))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::str::FromStr;
+
+    use domain::base::Name;
+
     use super::*;
     use crate::base::fuzz::fuzz;
 

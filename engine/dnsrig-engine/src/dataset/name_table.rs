@@ -10,12 +10,14 @@ use std::{
 use domain::base::{Name, iana::Rtype};
 
 use super::{
-    dataset::{DESCRIPTION, Known},
+    DESCRIPTION, Known,
     text_file::{LineError, Lines, refuse_other_lists, written},
     tld_names::Names,
-    zone_list::Zones,
 };
-use crate::base::{draw, failure::Advice, hash::fnv1a, output::OutputFile, random::Random};
+use crate::{
+    base::{draw, failure::Advice, hash::fnv1a, output::OutputFile, random::Random},
+    dns::zones::Zones,
+};
 
 /// The list of zones of a dataset; what stands behind its names are paths.
 const ZONES_LIST: &str = "zones.list";

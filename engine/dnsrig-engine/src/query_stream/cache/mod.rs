@@ -15,12 +15,14 @@ use domain::base::iana::Rtype;
 use lru::LruCache;
 use serde::Serialize;
 
-use self::answers::{ANSWERS_MAX, Answers};
-pub use self::answers::{Found, HitRatio};
-use super::{
-    asked::Asked,
-    dataset::{NEGATIVE_TTL_S, is_missing},
-    name_table::{NameTable, ttl_of_s},
+use super::cache::answers::{ANSWERS_MAX, Answers};
+pub use super::cache::answers::{Found, HitRatio};
+use crate::{
+    dataset::{
+        NEGATIVE_TTL_S, is_missing,
+        name_table::{NameTable, ttl_of_s},
+    },
+    dns::query::Asked,
 };
 
 /// The TTL of delegations: two days at the root and in .com.

@@ -1,4 +1,15 @@
-//! What generated datasets and those who read them agree on.
+//! Files of names and zones: what `generate` writes, and what other subcommands read of it.
+//!
+//! A dataset is a folder with zone files, its list of zones and its description, which is described here. [`zone_list`]
+//! has the zones that a command line names, [`name_table`] the names that clients ask for. Both are files with a name a
+//! line ([`text_file`]). [`tld_names`] are the names of the delegations of `generate tld`, [`churn`] the changes of
+//! zones that are numbered.
+
+pub mod churn;
+pub mod name_table;
+pub mod text_file;
+pub mod tld_names;
+pub mod zone_list;
 
 use serde::Deserialize;
 

@@ -3,6 +3,7 @@
 //! [`StreamWriter`] makes one, which appears whole or not at all; [`StreamReader`] reads one from front to back in
 //! bounded memory, whatever its size, and believes nothing of what it reads.
 
+pub mod cache;
 mod error;
 mod layout;
 mod reader;
