@@ -13,8 +13,10 @@ use crate::{
         rows::{self, Columns},
         stop::Outcome,
     },
-    dataset::zone_list::Zones,
-    dns::soa::{Verdict, Verdicts},
+    dns::{
+        soa::{Verdict, Verdicts},
+        zones::Zones,
+    },
     stats::format::{grouped, milliseconds},
 };
 

@@ -13,7 +13,7 @@ use crate::{
         rows::{self, Columns},
         stop::Outcome,
     },
-    dataset::zone_list::Zones,
+    dns::zones::Zones,
     stats::{
         format::{grouped, milliseconds},
         rcodes::{Rcodes, count_rcode},
