@@ -17,7 +17,7 @@ use crate::{
         soa::{Verdict, Verdicts},
         zones::Zones,
     },
-    stats::format::{grouped, milliseconds},
+    stats::{grouped, milliseconds},
 };
 
 /// The values of the column `outcome`.

@@ -139,7 +139,7 @@ pub const ENTRY_BYTES: usize = 144;
 
 /// Signatures, the one used longest ago leaving first.
 #[derive(Clone)]
-struct Cache {
+pub struct Cache {
     entries: LruCache<Digest, Box<[u8]>>,
     bytes: usize,
     bytes_max: usize,
@@ -148,8 +148,13 @@ struct Cache {
 
 impl Cache {
     /// A cache that takes at most `bytes_max` bytes; none, if that is less than a signature takes.
-    fn new(bytes_max: usize) -> Self {
+    pub fn new(bytes_max: usize) -> Self {
         Cache { entries: LruCache::unbounded(), bytes: 0, bytes_max, forgotten: 0 }
+    }
+
+    /// Bytes that the entries take.
+    pub fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// How many signatures had no room, or left for others.
@@ -159,7 +164,7 @@ impl Cache {
 
     /// Has the signature of a message appended to `to`: the one that is kept, or the one that `sign` appends, which is
     /// kept then. Returns whether it was there.
-    fn append(&mut self, message: &[u8], to: &mut Vec<u8>, sign: impl FnOnce(&mut Vec<u8>)) -> bool {
+    pub fn append(&mut self, message: &[u8], to: &mut Vec<u8>, sign: impl FnOnce(&mut Vec<u8>)) -> bool {
         if self.bytes_max < ENTRY_BYTES {
             sign(to);
             self.forgotten += 1;

@@ -35,7 +35,7 @@ use crate::{
     },
     net::{connection::Close, tls::DOT},
     query_stream::{Header, StreamReader},
-    stats::format::grouped,
+    stats::grouped,
 };
 
 /// Replays the stream.

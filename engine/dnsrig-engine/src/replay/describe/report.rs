@@ -10,7 +10,7 @@ use crate::{
         Header, Transport,
         cache::{HitRatio, Simulated},
     },
-    stats::format::grouped,
+    stats::grouped,
 };
 
 /// How queries spread over clients.
