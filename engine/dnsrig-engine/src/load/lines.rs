@@ -9,9 +9,9 @@ use std::{
 };
 
 use crate::base::{
-    failure::Advice,
+    failure::{Advice, Failure},
     stop::Stop,
-    threads::{Thread, ThreadError},
+    threads::Thread,
 };
 
 /// A line is at most so long.
@@ -51,7 +51,7 @@ pub struct Lines(Receiver<Result<String, LineError>>);
 
 impl Lines {
     /// Begins to read; with `until_eof` the end of standard input is a wish to end.
-    pub fn start(stop: &Stop, until_eof: bool) -> Result<Self, ThreadError<LineError>> {
+    pub fn start(stop: &Stop, until_eof: bool) -> Result<Self, Failure> {
         let (sender, lines) = sync_channel(WAITING_MAX);
         let asker = until_eof.then(|| stop.asker());
         Thread::start("input", move || {
@@ -59,7 +59,6 @@ impl Lines {
             if let Some(asker) = asker {
                 asker.ask();
             }
-            Ok(())
         })?;
         Ok(Lines(lines))
     }

@@ -22,8 +22,8 @@ use super::{
 use crate::{
     base::{
         clock::Anchor,
-        failure::Advice,
-        rows::{Columns, RowFile, RowsError},
+        failure::{Advice, Failure},
+        rows::{Columns, RowFile},
     },
     stats::histogram::Times,
 };
@@ -44,7 +44,7 @@ pub enum RecordError {
     #[error("cannot write {}: {}", .0.display(), .1)]
     Log(PathBuf, io::Error),
     #[error(transparent)]
-    Rows(#[from] RowsError),
+    Rows(#[from] Failure),
 }
 
 impl Advice for RecordError {

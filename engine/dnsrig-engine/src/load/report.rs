@@ -19,7 +19,7 @@ use super::{
 use crate::{
     base::{
         clock,
-        events::{self, EventError},
+        events::{self},
         failure::Failure,
     },
     stats::{
@@ -69,7 +69,7 @@ impl Reporter {
     }
 
     /// Says how an interval went.
-    pub fn interval(self, interval: &Interval, interval_s: f64) -> Result<(), EventError> {
+    pub fn interval(self, interval: &Interval, interval_s: f64) -> Result<(), Failure> {
         let (counts, series) = (&interval.counts, &interval.series);
         let [p50_ns, p99_ns] = percentiles(&series.due, [5_000, 9_900]);
         let [lag_p99_ns] = percentiles(&series.lag, [9_900]);
@@ -99,7 +99,7 @@ impl Reporter {
     }
 
     /// Says how a rate of a ramp went.
-    pub fn step(self, step: &Step) -> Result<(), EventError> {
+    pub fn step(self, step: &Step) -> Result<(), Failure> {
         if self.person {
             let verdict = if step.instrument_failed {
                 "the instrument cannot send faster"

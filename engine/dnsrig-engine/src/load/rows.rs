@@ -6,7 +6,10 @@
 use std::{hint::black_box, path::Path};
 
 use super::{arrivals::Due, client_totals::End, source::Source};
-use crate::base::rows::{self, Columns, RowsError};
+use crate::base::{
+    failure::Failure,
+    rows::{self, Columns},
+};
 
 /// Rows of all threads are at most so many: 2.4 GB.
 pub const ROWS_MAX: u64 = 50_000_000;
@@ -127,7 +130,7 @@ impl Rows {
 }
 
 /// Writes the rows of all threads; returns how many had no room.
-pub fn write(path: &Path, threads: &[Rows]) -> Result<u64, RowsError> {
+pub fn write(path: &Path, threads: &[Rows]) -> Result<u64, Failure> {
     let sent = |row: &Row| row.outcome != Outcome::Unsent;
     let columns = Columns::<Row>::default()
         .value("number", |row| row.number)

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::base::{
     clock,
-    events::{self, EventError},
+    events::{self},
     failure::Failure,
 };
 
@@ -41,12 +41,12 @@ struct Ready {
 }
 
 /// Says that a start can come.
-pub fn say_ready(segment: Segment) -> Result<(), EventError> {
+pub fn say_ready(segment: Segment) -> Result<(), Failure> {
     events::emit_patiently("ready", clock::monotonic_ns(), &Ready { segment })
 }
 
 /// Says which rate is to be tried.
-pub fn say_try(wanted: Try) -> Result<(), EventError> {
+pub fn say_try(wanted: Try) -> Result<(), Failure> {
     events::emit_patiently("try", clock::monotonic_ns(), &wanted)
 }
 

@@ -68,7 +68,7 @@ pub struct Supervision {
     /// What says when periods begin; none: they begin soon.
     pub lines: Option<Lines>,
     /// Threads that bring queries; those that have brought all have ended.
-    pub readers: Threads<(), LoadError>,
+    pub readers: Threads<()>,
 }
 
 impl Supervision {
@@ -88,7 +88,7 @@ impl Supervision {
 pub struct Team {
     /// How many clients each thread has.
     pub clients: Vec<usize>,
-    threads: Threads<(), LoadError>,
+    threads: Threads<()>,
     periods: Vec<mpsc::Sender<Period>>,
     collected: Vec<Collected>,
     supervision: Supervision,
