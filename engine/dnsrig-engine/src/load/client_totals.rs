@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::classes::Classes as ClientClasses;
 use crate::{
     net::connection::CloseReason,
-    stats::histogram::{Distribution, TIME_MAX_NS, Times, times},
+    stats::{Distribution, TIME_MAX_NS, Times, times},
 };
 
 /// Classes an octave, of equal width: a percentile is told at most a quarter too high.

@@ -30,7 +30,7 @@ impl LoopBound {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::histogram::Distribution;
+    use crate::stats::Distribution;
 
     /// 10 outstanding for 10 s, answers after 0.1 ms, so many without one after a second.
     fn closed(answered: u64, timeouts: u64) -> Summary {

@@ -11,10 +11,7 @@ use super::{
     summary::{ClassResult, Summary},
     transport::Connections,
 };
-use crate::stats::{
-    format::{NOTHING, grouped, milliseconds},
-    histogram::Distribution,
-};
+use crate::stats::{Distribution, NOTHING, grouped, milliseconds};
 
 /// What is about to happen, for people.
 pub fn opening(arguments: &Arguments, plan: Plan) -> String {

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     net::{connection::CloseReason, tls::Fault},
-    stats::histogram::{TIME_MAX_NS, Times, times},
+    stats::{TIME_MAX_NS, Times, times},
 };
 
 /// Response codes that the header can hold (RFC 1035 §4.1.1).

@@ -7,7 +7,7 @@ use super::{
     summary::Step,
     team::Outcome,
 };
-use crate::stats::histogram::{Distribution, Times, percentile};
+use crate::stats::{Distribution, Times, percentile};
 
 /// Of the queries due, the instrument must send this share in time for a step to say something of the server.
 const SENT_SHARE_MIN: f64 = 0.99;
@@ -101,7 +101,7 @@ pub fn step(measured: &Measured, duration_ns: i64, limits: Limits, Try { rate_qp
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::histogram::times;
+    use crate::stats::times;
 
     const MS: u64 = 1_000_000;
 

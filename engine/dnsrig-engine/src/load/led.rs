@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::{interval_stats::Losses, judge::Measured, ramp::Try, segment::Segment};
 use crate::{
     base::failure::Advice,
-    stats::histogram::{DIGITS, TIME_MAX_NS, Times, times},
+    stats::{DIGITS, TIME_MAX_NS, Times, times},
 };
 
 /// A start is at most so far ahead.

@@ -25,7 +25,7 @@ use crate::{
         failure::{Advice, Failure},
         rows::{Columns, RowFile},
     },
-    stats::histogram::Times,
+    stats::Times,
 };
 
 const LATENCY: &str = "latency.hlog";

@@ -22,10 +22,7 @@ use crate::{
         events::{self},
         failure::Failure,
     },
-    stats::{
-        format::{grouped, latency},
-        histogram::percentiles,
-    },
+    stats::{grouped, latency, percentiles},
 };
 
 /// An interval's event.

@@ -15,7 +15,7 @@ use super::{
     transport::Connections,
     unequal_clients::UnequalClients,
 };
-use crate::{base::units::nanoseconds, dns::stream::Header, net::tls::Fault, stats::histogram::Distribution};
+use crate::{base::units::nanoseconds, dns::stream::Header, net::tls::Fault, stats::Distribution};
 
 /// Mnemonics of the response codes in a header (RFC 6895 §2.3).
 const RCODE_NAMES: [&str; RCODES] = [

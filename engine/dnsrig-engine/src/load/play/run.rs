@@ -35,7 +35,7 @@ use crate::{
         udp::{Pool, Udp},
     },
     net::{connection::Close, tls::DOT},
-    stats::format::grouped,
+    stats::grouped,
 };
 
 /// Replays the stream.
