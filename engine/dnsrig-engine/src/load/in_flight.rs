@@ -1,10 +1,9 @@
 //! Which queries are outstanding, and what each message that comes back means. No clock, no socket.
 //!
-//! Each client (a source address and port, or a connection) has handles of its own, handed out in turn, and a table of
-//! its queries by handle. A handle keeps its meaning until the table has gone round once, so late answers and
-//! duplicates differ from messages that nobody asked for. Handles of queries that are outstanding are left out, and
-//! so are those that [rest](id_rest): the answer to their query may still come. Over UDP, TCP and DoT the handle is the
-//! id of query and answer; a transport whose messages all have the id 0 remembers which stream a handle belongs to.
+//! Each client (a source address and port, or a connection) has message ids of its own, handed out in turn, and a table
+//! of its queries by id. An id keeps its meaning until the table has gone round once, so late answers and duplicates
+//! differ from messages that nobody asked for. Ids of queries that are outstanding are left out, and
+//! so are those that [rest](id_rest): the answer to their query may still come.
 
 use std::{collections::VecDeque, iter};
 
@@ -30,26 +29,6 @@ const NUMBERS_OPEN_MAX: u64 = 1 << 24;
 /// The table of a connection that one of many clients uses for a while.
 const CONNECTION_TABLE: usize = 64;
 
-/// Names a query among those of its client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Handle(u16);
-
-/// A query that was written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Draft {
-    pub handle: Handle,
-    pub length: usize,
-}
-
-/// Which id queries have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MessageId {
-    /// Their handle: over UDP, TCP and DoT, where nothing else tells whose answer a message is.
-    Handle,
-    /// 0: where each query has a stream of its own (DoH: RFC 8484 §4.1; DoQ: RFC 9250 §4.2.1).
-    Zero,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Unused,
@@ -69,15 +48,15 @@ struct Query {
     /// Position in the order of queries.
     place: u32,
     row: Place,
-    /// The low bits of its sequence number, and those above them.
-    handle: Handle,
+    /// The low 16 bits of its sequence number, which are the message id, and the 8 bits above them.
+    id: u16,
     round: u8,
     state: State,
 }
 
 impl Query {
     fn has_number(&self, number: u64) -> bool {
-        self.handle == Handle(number as u16) && self.round == (number >> 16) as u8
+        self.id == number as u16 && self.round == (number >> 16) as u8
     }
 }
 
@@ -88,7 +67,7 @@ const UNUSED: Query = Query {
     owner: 0,
     place: 0,
     row: Place::NONE,
-    handle: Handle(0),
+    id: 0,
     round: 0,
     state: State::Unused,
 };
@@ -112,7 +91,7 @@ impl Sending {
     }
 }
 
-/// Queries of one client. Sequence numbers count from 0; the handle is their low 16 bits. Some are left out.
+/// Queries of one client. Sequence numbers count from 0; the id is their low 16 bits. Some are left out.
 struct Client {
     table: Box<[Query]>,
     rest: IdRest,
@@ -169,7 +148,6 @@ pub struct InFlight {
     pub source: Source,
     signer: Option<Signer>,
     signed_at_s: u64,
-    message_id: MessageId,
     timeout_ns: i64,
     clients: Vec<Client>,
     outstanding: usize,
@@ -196,7 +174,6 @@ pub struct InFlight {
 pub struct Settings {
     pub source: Source,
     pub signer: Option<Signer>,
-    pub message_id: MessageId,
     /// A query is given up after so long.
     pub timeout_ns: i64,
     pub clients: usize,
@@ -213,8 +190,7 @@ pub struct Settings {
 impl InFlight {
     /// Without a query outstanding.
     pub fn new(settings: Settings, interval_stats: IntervalStats) -> Self {
-        let Settings { source, signer, message_id, timeout_ns, clients, connections, flows, asks_again, table } =
-            settings;
+        let Settings { source, signer, timeout_ns, clients, connections, flows, asks_again, table } = settings;
         assert!(table.is_power_of_two() && table <= TABLE_MAX && clients > 0);
         let client = |places| Client {
             table: vec![UNUSED; places].into_boxed_slice(),
@@ -229,7 +205,6 @@ impl InFlight {
             source,
             signer,
             signed_at_s: 0,
-            message_id,
             timeout_ns,
             clients: places.map(client).collect(),
             outstanding: 0,
@@ -265,38 +240,35 @@ impl InFlight {
         self.clients[client].outstanding as usize
     }
 
-    /// Writes the query that is due, as one of `client`, into `space`.
+    /// Writes the query that is due, as one of `client`, into `space`, and returns its length.
     ///
     /// None if the client's table is full, or no id is free. Follow with [`InFlight::sent`] before anything else is
     /// done with the client.
-    pub fn draft(&mut self, client: usize, due: Due, space: &mut [u8]) -> Option<Draft> {
+    pub fn draft(&mut self, client: usize, due: Due, space: &mut [u8]) -> Option<usize> {
         let Some(number) = self.clients[client].free_number() else {
             self.refused = (self.clients[client].drafts == 0).then_some(due.number);
             return None;
         };
         self.refused = None;
         let Client { table, drafts, .. } = &mut self.clients[client];
-        let (handle, round) = (Handle(number as u16), (number >> 16) as u8);
+        let (id, round) = (number as u16, (number >> 16) as u8);
         let query = self.source.message(due.query).expect("a query that is not sent yet is kept");
         space[..query.len()].copy_from_slice(query);
-        if self.message_id == MessageId::Handle {
-            space[..2].copy_from_slice(&handle.0.to_be_bytes());
-        }
+        space[..2].copy_from_slice(&id.to_be_bytes());
         let place = number as usize & (table.len() - 1);
         let owner = due.client.unwrap_or(client as u32);
         table[place] = match (self.again, &mut self.rows) {
-            (Some(again), _) => Query { handle, round, ..again },
+            (Some(again), _) => Query { id, round, ..again },
             (None, rows) => {
                 let row = rows.as_mut().map_or(Place::NONE, |rows| rows.draft(due, Some(client), &self.source));
-                Query { due_ns: due.at_ns, sent_ns: due.at_ns, owner, place: due.query, row, handle, round, ..UNUSED }
+                Query { due_ns: due.at_ns, sent_ns: due.at_ns, owner, place: due.query, row, id, round, ..UNUSED }
             }
         };
         *drafts += 1;
-        let length = match &mut self.signer {
+        Some(match &mut self.signer {
             Some(signer) => signer.sign(space, query.len(), self.signed_at_s),
             None => query.len(),
-        };
-        Some(Draft { handle, length })
+        })
     }
 
     /// The first `count` drafts of `client`, `bytes` in all, were sent; the others were not, and are forgotten.
@@ -363,25 +335,19 @@ impl InFlight {
         client.drafts = 0;
     }
 
-    /// Takes in a message whose id is the handle of its query: see [`InFlight::answer`].
-    pub fn answer_by_id(&mut self, client: usize, bytes: &[u8], length: usize, received_ns: i64) -> bool {
-        let Some(id) = bytes.first_chunk() else {
+    /// Takes in a message that `client` received: `length` bytes long, of which at least the question is in `bytes`.
+    ///
+    /// True if it ended a query.
+    pub fn answer(&mut self, client: usize, bytes: &[u8], length: usize, received_ns: i64) -> bool {
+        let Some(id) = bytes.first_chunk().map(|id| u16::from_be_bytes(*id)) else {
             self.unmatched(received_ns).malformed += 1;
             return false;
         };
-        self.answer(client, Handle(u16::from_be_bytes(*id)), bytes, length, received_ns)
-    }
-
-    /// Takes in a message that `client` received and that belongs to the query `handle`: `length` bytes long, of which
-    /// at least the question is in `bytes`.
-    ///
-    /// True if it ended the query.
-    pub fn answer(&mut self, client: usize, handle: Handle, bytes: &[u8], length: usize, received_ns: i64) -> bool {
         let asks_again = client < self.asking_again;
         let client = &mut self.clients[client];
-        let query = *client.query(u64::from(handle.0));
-        if query.handle != handle || query.state == State::Unused {
-            let rests = client.rest.contains(handle.0);
+        let query = *client.query(u64::from(id));
+        if query.id != id || query.state == State::Unused {
+            let rests = client.rest.contains(id);
             let unmatched = self.unmatched(received_ns);
             *(if rests { &mut unmatched.late } else { &mut unmatched.unexpected }) += 1;
             return false;
@@ -402,10 +368,10 @@ impl InFlight {
             (Verdict::Answer { rcode, truncated, authenticated }, State::Outstanding)
                 if received_ns < query.sent_ns + self.timeout_ns =>
             {
-                client.query(u64::from(handle.0)).state = State::Answered;
+                client.query(u64::from(id)).state = State::Answered;
                 client.outstanding -= 1;
                 client.pass_ended();
-                let is_unsure = client.rest.is_unsure(handle.0);
+                let is_unsure = client.rest.is_unsure(id);
                 let counts = &mut self.interval_stats.at(query.due_ns).counts;
                 counts.bytes_received += length as u64;
                 counts.wrong_matches_max += u64::from(is_unsure);
@@ -436,7 +402,7 @@ impl InFlight {
                 }
                 let client = &mut self.clients[number];
                 client.query(client.oldest).state = State::TimedOut;
-                client.rest.begin(query.handle.0, query.sent_ns);
+                client.rest.begin(query.id, query.sent_ns);
                 client.outstanding -= 1;
                 self.end(query, query.sent_ns + self.timeout_ns, End::Timeout);
             }
@@ -551,18 +517,9 @@ impl InFlight {
     /// Of clients that send these messages from the time 0 on.
     pub fn of(messages: impl IntoIterator<Item = Vec<u8>>, clients: usize, table: usize, timeout_ns: i64) -> Self {
         let source = Source::Prepared(std::sync::Arc::new(super::queries::Queries::from_messages(messages)));
-        let (message_id, flows) = (MessageId::Handle, clients);
-        let settings = Settings {
-            source,
-            signer: None,
-            message_id,
-            timeout_ns,
-            clients,
-            connections: 0,
-            flows,
-            asks_again: false,
-            table,
-        };
+        let (flows, connections, asks_again) = (clients, 0, false);
+        let settings =
+            Settings { source, signer: None, timeout_ns, clients, connections, flows, asks_again, table };
         let interval_ns = 100_000_000_000;
         InFlight::new(settings, IntervalStats::new(0, interval_ns, interval_ns, clients))
     }

@@ -7,7 +7,7 @@ use super::{
     arguments::{Clients, Instrument, Plan, Segmentation, TransportKind},
     arrivals::{Model, Order},
     human_report::opening,
-    in_flight::{self, InFlight, MessageId},
+    in_flight::{self, InFlight},
     interval_stats::IntervalStats,
     queries::QueryArguments,
     record::FILES,
@@ -66,7 +66,6 @@ fn equip(arguments: &Arguments, plan: Plan, supervision: Supervision) -> Result<
         let settings = in_flight::Settings {
             source: Source::Prepared(queries.clone()),
             signer: arguments.queries.signer()?,
-            message_id: MessageId::Handle,
             timeout_ns,
             clients,
             connections: 0,

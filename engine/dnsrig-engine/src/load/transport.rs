@@ -62,20 +62,13 @@ pub trait Transport: Send {
     /// For each it calls [`InFlight::draft`], then [`InFlight::sent`] with the time right before they left.
     fn send(&mut self, due: &[Due], in_flight: &mut InFlight) -> Result<usize, LoadError>;
 
-    /// Takes in all that has come, through [`InFlight::answer`] and [`InFlight::lose`], and does what is due by
-    /// [`Transport::due_ns`]; returns how many messages that were, or events of connections: 0 if there was nothing to
-    /// do.
+    /// Takes in all that has come, through [`InFlight::answer`] and [`InFlight::lose`]; returns the number of messages
+    /// and of events of connections: 0 if there was nothing to do.
     fn receive(&mut self, in_flight: &mut InFlight) -> Result<usize, LoadError>;
 
     /// Waits for `timeout_ns`, less if something can be sent again that could not be, or received: where the kernel
     /// keeps the time at which it came, only if it is `wanted` at once.
     fn wait(&mut self, timeout_ns: i64, wanted: bool) -> Result<(), LoadError>;
-
-    /// When it has something to do of its own, whether anything comes or not: the timers of a protocol. Then
-    /// [`Transport::receive`] is called.
-    fn due_ns(&self) -> i64 {
-        i64::MAX
-    }
 
     /// What a query that could not be sent waits for.
     fn waits_for(&self, _due: Due, _in_flight: &InFlight) -> Wait {

@@ -156,10 +156,10 @@ impl Udp {
             if self.named(due) != named {
                 break;
             }
-            let Some(draft) = in_flight.draft(client, *due, self.sender.space()) else { break };
+            let Some(length) = in_flight.draft(client, *due, self.sender.space()) else { break };
             let source = self.pool.and_then(|pool| pool.source(due));
-            self.sender.push_from(draft.length, peer, source);
-            bytes += draft.length;
+            self.sender.push_from(length, peer, source);
+            bytes += length;
         }
         let drafts = self.sender.len();
         let began_ns = clock::monotonic_ns();
@@ -226,7 +226,7 @@ impl Udp {
                         continue;
                     }
                     let stamp_ns = datagram.received_realtime_ns.map(|realtime_ns| realtime_ns - self.offset_ns);
-                    in_flight.answer_by_id(client, datagram.bytes, datagram.length, received_ns(stamp_ns, now_ns));
+                    in_flight.answer(client, datagram.bytes, datagram.length, received_ns(stamp_ns, now_ns));
                 }
                 Ok(count)
             }

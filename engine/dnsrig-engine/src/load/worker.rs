@@ -127,7 +127,7 @@ impl Worker {
             self.in_flight.interval_stats.at(now_ns).busy_ns += now_ns - turn_ns;
             return Ok(now_ns);
         }
-        let until_ns = send_schedule.idle_until_ns(turn_ns, self.waking.early_ns()).min(self.transport.due_ns());
+        let until_ns = send_schedule.idle_until_ns(turn_ns, self.waking.early_ns());
         let wait_ns = until_ns - now_ns;
         if wait_ns <= 0 {
             return Ok(now_ns);

@@ -34,34 +34,26 @@ struct Link {
     /// When an answer to a query sent at a time arrives.
     server: fn(i64) -> Option<i64>,
     on_the_way: VecDeque<(i64, Vec<u8>)>,
-    /// When a timer of the protocol is due, how long after that again, and how late the thread was each time.
-    timer_ns: i64,
-    timer_interval_ns: i64,
-    late_ns: mpsc::Sender<i64>,
 }
 
 impl Transport for Link {
     fn send(&mut self, due: &[Due], in_flight: &mut InFlight) -> Result<usize, LoadError> {
         for due in due {
             let (mut space, now_ns) = ([0; 64], NOW_NS.get());
-            let draft = in_flight.draft(0, *due, &mut space).expect("the table is large");
-            in_flight.sent(0, 1, draft.length, Sending { began_ns: now_ns, ended_ns: now_ns });
+            let length = in_flight.draft(0, *due, &mut space).expect("the table is large");
+            in_flight.sent(0, 1, length, Sending { began_ns: now_ns, ended_ns: now_ns });
             space[2] |= 0x80;
             if let Some(answered_ns) = (self.server)(now_ns) {
-                self.on_the_way.push_back((answered_ns, space[..draft.length].to_vec()));
+                self.on_the_way.push_back((answered_ns, space[..length].to_vec()));
             }
         }
         Ok(due.len())
     }
 
     fn receive(&mut self, in_flight: &mut InFlight) -> Result<usize, LoadError> {
-        if self.timer_ns <= NOW_NS.get() {
-            let _ = self.late_ns.send(NOW_NS.get() - self.timer_ns);
-            self.timer_ns += self.timer_interval_ns;
-        }
         let mut count = 0;
         while let Some((arrived_ns, message)) = self.on_the_way.pop_front_if(|(at_ns, _)| *at_ns <= NOW_NS.get()) {
-            in_flight.answer_by_id(0, &message, message.len(), arrived_ns);
+            in_flight.answer(0, &message, message.len(), arrived_ns);
             count += 1;
         }
         Ok(count)
@@ -73,16 +65,11 @@ impl Transport for Link {
         NOW_NS.set(until_ns.min(arrives_ns.max(NOW_NS.get())));
         Ok(())
     }
-
-    fn due_ns(&self) -> i64 {
-        self.timer_ns
-    }
 }
 
 impl Link {
     fn to(server: fn(i64) -> Option<i64>) -> Self {
-        let (late_ns, _) = mpsc::channel();
-        Link { server, on_the_way: VecDeque::new(), timer_ns: i64::MAX, timer_interval_ns: 0, late_ns }
+        Link { server, on_the_way: VecDeque::new() }
     }
 
     /// Works through a period; returns when it is over, what was counted and what was timed.
@@ -154,15 +141,4 @@ fn a_server_that_never_answers_costs_a_timeout_and_ends() {
     assert_eq!((counts.answered, counts.timeouts), (0, counts.sent));
     assert!(counts.sent > 50 && ended_ns <= 2 * SECOND + 5 * MS);
     assert!(series.sent.min() >= 999 * MS as u64, "each is recorded at the limit");
-}
-
-#[test]
-fn a_transport_with_a_timer_is_woken_for_it() {
-    let (late_ns, told) = mpsc::channel();
-    let timer =
-        Link { timer_ns: 130 * US, timer_interval_ns: 300 * US, late_ns, ..Link::to(|sent_ns| Some(sent_ns + MS)) };
-    timer.work(Model::Rate { qps: 10.0, poisson: false }, SECOND);
-    let late_ns: Vec<_> = told.try_iter().collect();
-    assert!(late_ns.len() as i64 >= (SECOND - MS) / (300 * US), "{}", late_ns.len());
-    assert!(late_ns.iter().all(|late_ns| *late_ns < 10 * US), "{late_ns:?}");
 }

@@ -22,7 +22,7 @@ use crate::{
         captured::{self, Captured},
         classes::Classes,
         client_totals::ClientTotals,
-        in_flight::{self, InFlight, MessageId},
+        in_flight::{self, InFlight},
         interval_stats::IntervalStats,
         record::FILES,
         segment::{ClientAddresses, Part},
@@ -123,7 +123,6 @@ fn equip(
         let settings = in_flight::Settings {
             source: Source::Captured(sources.next().expect("one for each thread")),
             signer: None,
-            message_id: MessageId::Handle,
             timeout_ns,
             clients: ports,
             connections: 2 * connections,

@@ -234,9 +234,9 @@ impl Stream {
         for due in due.iter().take(self.slots.room(slot)).take_while(|due| due.client == named) {
             let space = &mut self.burst[framed..framed + PREFIX_BYTES + self.bytes_max];
             let (prefix, message) = space.split_at_mut(PREFIX_BYTES);
-            let Some(draft) = in_flight.draft(self.first + slot, *due, message) else { break };
-            prefix.copy_from_slice(&(draft.length as u16).to_be_bytes());
-            (count, framed) = (count + 1, framed + PREFIX_BYTES + draft.length);
+            let Some(length) = in_flight.draft(self.first + slot, *due, message) else { break };
+            prefix.copy_from_slice(&(length as u16).to_be_bytes());
+            (count, framed) = (count + 1, framed + PREFIX_BYTES + length);
         }
         let began_ns = clock::monotonic_ns();
         if count == 0 {
@@ -369,7 +369,7 @@ impl Stream {
         for _ in 0..READS_MAX {
             let now_ns = clock::monotonic_ns();
             let answer = |message: &[u8]| {
-                in_flight.answer_by_id(first + slot, message, message.len(), now_ns);
+                in_flight.answer(first + slot, message, message.len(), now_ns);
                 count += 1;
             };
             let read = self.connections[slot].read(&mut self.buffers, answer).and_then(|reading| {
