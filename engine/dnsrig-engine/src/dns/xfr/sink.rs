@@ -37,6 +37,19 @@ impl Sink for () {
     }
 }
 
+/// One sink after the other.
+impl<A: Sink, B: Sink> Sink for (A, B) {
+    fn record(&mut self, record: &Record<'_>, change: Change) -> Result<(), Outcome> {
+        self.0.record(record, change)?;
+        self.1.record(record, change)
+    }
+
+    fn end(&mut self, answered: Answered) -> Result<(), Outcome> {
+        self.0.end(answered)?;
+        self.1.end(answered)
+    }
+}
+
 /// A sink that may be there.
 impl<S: Sink> Sink for Option<S> {
     fn record(&mut self, record: &Record<'_>, change: Change) -> Result<(), Outcome> {
