@@ -6,8 +6,9 @@ use super::*;
 use crate::{
     base::testing::inputs,
     load::{
-        interval_stats::Counts,
-        rows::{Outcome, Row},
+        client_queries::TABLE_MAX,
+        counts::Counts,
+        record::{Row, RowOutcome},
     },
 };
 
@@ -19,7 +20,7 @@ fn query(number: u8) -> Vec<u8> {
 }
 
 fn in_flight(clients: usize, table: usize) -> InFlight {
-    InFlight::of((0..5).map(query), clients, table, TIMEOUT_NS)
+    InFlight::with_messages((0..5).map(query), clients, table, TIMEOUT_NS)
 }
 
 /// The first query, due at a time.
@@ -290,15 +291,6 @@ fn ids_go_round_and_keep_their_meaning() {
 }
 
 #[test]
-fn tables_hold_twice_what_is_outstanding_or_say_that_they_cannot() {
-    assert_eq!(table_for(0.0, 1), Some(256));
-    assert_eq!(table_for(1_000.0, 1), Some(2_048));
-    assert_eq!(table_for(1_000.0, 10), Some(256));
-    assert_eq!(table_for(50_000.0, 1), Some(TABLE_MAX));
-    assert_eq!(table_for(60_000.0, 1), None);
-}
-
-#[test]
 fn a_query_with_a_truncated_answer_is_asked_again_once_and_stays_as_old_as_it_was() {
     let mut in_flight = in_flight(2, 4);
     in_flight.asking_again = 1;
@@ -357,10 +349,10 @@ fn each_query_has_a_row_until_there_is_no_room_for_another() {
         outcome,
     };
     let expected = [
-        row(6, 9, 4, 101, Outcome::Answered),
-        row(7, 9, 102, 101, Outcome::Timeout),
-        row(8, 11, 103, 100, Outcome::Lost),
-        row(9, 9, 0, u32::MAX, Outcome::Unsent),
+        row(6, 9, 4, 101, RowOutcome::Answered),
+        row(7, 9, 102, 101, RowOutcome::Timeout),
+        row(8, 11, 103, 100, RowOutcome::Lost),
+        row(9, 9, 0, u32::MAX, RowOutcome::Unsent),
     ];
     assert_eq!((rows.all(), rows.dropped), (&expected[..], 2));
 }

@@ -4,8 +4,10 @@ use std::num::NonZeroUsize;
 
 use lru::LruCache;
 
-use super::slots::Usage;
-use crate::net::tls::{Client, Settings, SetupError};
+use crate::{
+    load::classes::Usage,
+    net::tls::{Client, Settings, SetupError},
+};
 
 /// The sessions of so many clients are kept, 2.7 kB each with the two tickets that most servers give. One client more
 /// forgets those of the one that connected longest ago.
