@@ -2,13 +2,10 @@
 //!
 //! A client is a slot: the place of one connection at a time. [`slots`] says which slot is next and when its connection
 //! has served its time; it knows no socket. A [`Connection`] is the connection
-//! itself, and [`Stream`] moves bytes between all of these and the [`InFlight`].
+//! itself, and [`Tcp`] moves bytes between all of these and the [`InFlight`].
 
-mod assignment;
-pub mod slots;
+mod slots;
 mod tls_clients;
-
-pub use self::slots::Usage;
 
 use std::{
     io,
@@ -18,18 +15,18 @@ use std::{
 
 use nix::sys::epoll::EpollFlags;
 
+use self::{
+    slots::{Assignment, Policy, Slots, State},
+    tls_clients::TlsClients,
+};
 use super::{
     LoadError,
     arrivals::Due,
-    classes::Classes,
+    classes::{Classes, Usage},
+    counts::Connections,
     in_flight::{InFlight, Sending},
     segment::ClientAddresses,
-    stream::{
-        assignment::Assignment,
-        slots::{Policy, Slots, State},
-        tls_clients::TlsClients,
-    },
-    transport::{Connections, Transport},
+    transport::Transport,
 };
 use crate::{
     base::clock,
@@ -73,9 +70,9 @@ pub struct Settings {
     pub timeout_ns: i64,
 }
 
-/// Many clients that have no slot of their own: each has one while it has a connection.
+/// ManyClients clients that have no slot of their own: each has one while it has a connection.
 #[derive(Clone, Debug)]
-pub struct Many {
+pub struct ManyClients {
     /// Which class each is in.
     pub classes: Classes,
     pub addresses: ClientAddresses,
@@ -83,22 +80,12 @@ pub struct Many {
     pub first: usize,
 }
 
-/// Opens the transport of one thread with so many connections.
-pub fn open(
-    server: SocketAddr,
-    sources: &[IpAddr],
-    clients: usize,
-    settings: Settings,
-) -> Result<Box<dyn Transport>, LoadError> {
-    Ok(Box::new(Stream::open(server, sources, clients, settings)?))
-}
-
 /// Connections of one thread.
-pub struct Stream {
+pub struct Tcp {
     server: SocketAddr,
     sources: Vec<IpAddr>,
     /// Clients have slots in turn; none: a client is a slot.
-    many: Option<(Many, Assignment)>,
+    many: Option<(ManyClients, Assignment)>,
     /// The slot 0 among the places of the table of queries in flight.
     first: usize,
     options: SocketOptions,
@@ -123,7 +110,7 @@ enum Turn {
     NoPort,
 }
 
-impl Stream {
+impl Tcp {
     /// `clients` connections to `server`, from the addresses `sources` in turn, or from any if there are none. Each is
     /// made when a query is to be sent on it.
     pub fn open(server: SocketAddr, sources: &[IpAddr], clients: usize, settings: Settings) -> Result<Self, LoadError> {
@@ -132,7 +119,12 @@ impl Stream {
 
     /// The same for many clients that share `slots` of them: a client without a connection has the slot of one that was
     /// closed, or closes the one whose last query is longest ago.
-    pub fn open_many(server: SocketAddr, many: Many, slots: usize, settings: Settings) -> Result<Self, LoadError> {
+    pub fn open_many(
+        server: SocketAddr,
+        many: ManyClients,
+        slots: usize,
+        settings: Settings,
+    ) -> Result<Self, LoadError> {
         Self::with(server, &[], slots, Some(many), settings)
     }
 
@@ -140,7 +132,7 @@ impl Stream {
         server: SocketAddr,
         sources: &[IpAddr],
         clients: usize,
-        many: Option<Many>,
+        many: Option<ManyClients>,
         settings: Settings,
     ) -> Result<Self, LoadError> {
         let failed = |error| LoadError::Open(server, error);
@@ -151,7 +143,7 @@ impl Stream {
         });
         let policy = Policy { classes: settings.classes, burst: settings.burst, timeout_ns: settings.timeout_ns };
         let routed_sources = many.is_some();
-        Ok(Stream {
+        Ok(Tcp {
             server,
             sources: sources.to_vec(),
             first: many.as_ref().map_or(0, |many| many.first),
@@ -190,7 +182,7 @@ impl Stream {
             return self.slots.turn(due.client);
         };
         if let Some(slot) = assignment.slot(number) {
-            if !self.slots.is_used(slot) || !in_flight.source.begins_connection(due.query) {
+            if !self.slots.is_used(slot) || !in_flight.begins_connection(due) {
                 return self.slots.turn(Some(slot as u32));
             }
             self.supersede(slot, in_flight);
@@ -234,9 +226,9 @@ impl Stream {
         for due in due.iter().take(self.slots.room(slot)).take_while(|due| due.client == named) {
             let space = &mut self.burst[framed..framed + PREFIX_BYTES + self.bytes_max];
             let (prefix, message) = space.split_at_mut(PREFIX_BYTES);
-            let Some(draft) = in_flight.draft(self.first + slot, *due, message) else { break };
-            prefix.copy_from_slice(&(draft.length as u16).to_be_bytes());
-            (count, framed) = (count + 1, framed + PREFIX_BYTES + draft.length);
+            let Some(length) = in_flight.draft(self.first + slot, *due, message) else { break };
+            prefix.copy_from_slice(&(length as u16).to_be_bytes());
+            (count, framed) = (count + 1, framed + PREFIX_BYTES + length);
         }
         let began_ns = clock::monotonic_ns();
         if count == 0 {
@@ -303,7 +295,7 @@ impl Stream {
     /// Counts why connecting failed.
     fn failure(&self, error: nix::Error, now_ns: i64, in_flight: &mut InFlight) -> CloseReason {
         if socket::is_unreachable(error) {
-            in_flight.interval_stats.at(now_ns).counts.unreachable += 1;
+            in_flight.count_unreachable(now_ns, 1);
         }
         socket::loss(error)
     }
@@ -348,7 +340,7 @@ impl Stream {
         let now_ns = clock::monotonic_ns();
         let connection = &mut self.connections[slot];
         let started_ns = self.slots.established(slot, connection.is_resumed(), now_ns);
-        in_flight.interval_stats.established(started_ns, now_ns);
+        in_flight.count_established(started_ns, now_ns);
         let early = connection.send_queue(&mut self.buffers)?;
         let number = self.client_of(slot);
         if let Some(clients) = &mut self.tls {
@@ -369,7 +361,7 @@ impl Stream {
         for _ in 0..READS_MAX {
             let now_ns = clock::monotonic_ns();
             let answer = |message: &[u8]| {
-                in_flight.answer_by_id(first + slot, message, message.len(), now_ns);
+                in_flight.answer(first + slot, message, message.len(), now_ns);
                 count += 1;
             };
             let read = self.connections[slot].read(&mut self.buffers, answer).and_then(|reading| {
@@ -420,7 +412,7 @@ impl Stream {
     }
 }
 
-impl Transport for Stream {
+impl Transport for Tcp {
     fn send(&mut self, due: &[Due], in_flight: &mut InFlight) -> Result<usize, LoadError> {
         let (mut sent, mut without_id) = (0, 0);
         while sent < due.len()
@@ -490,11 +482,11 @@ mod tests {
             bytes_max: query.len(),
             timeout_ns: 1_000_000_000,
         };
-        let mut stream = Stream::open(listener.local_addr().unwrap(), &[], 3, settings).unwrap();
+        let mut tcp = Tcp::open(listener.local_addr().unwrap(), &[], 3, settings).unwrap();
         // A table has room for four.
-        let mut in_flight = InFlight::of([query], 3, 4, 1_000_000_000);
+        let mut in_flight = InFlight::with_messages([query], 3, 4, 1_000_000_000);
         let due = [2, 2, 0, 2, 2, 2, 0].map(|client| Due { at_ns: 0, client: Some(client), query: 0, number: 0 });
-        assert_eq!(stream.send(&due, &mut in_flight).unwrap(), 5, "the sixth waits for its client");
+        assert_eq!(tcp.send(&due, &mut in_flight).unwrap(), 5, "the sixth waits for its client");
         assert_eq!([0, 1, 2].map(|client| in_flight.outstanding_of(client)), [1, 0, 4]);
     }
 }

@@ -203,3 +203,28 @@ fn connections_are_used_as_the_class_of_their_client_has_it() {
     let counted = slots.connections().iter().map(|counts| (counts.attempted, counts.established, counts.failed));
     assert_eq!(counted.collect::<Vec<_>>(), [(1, 1, 0), (1, 1, 0), (1, 1, 1)]);
 }
+
+#[test]
+fn a_slot_is_one_clients_until_it_is_released() {
+    let mut assignment = Assignment::new(2);
+    let [seven, nine] = [7, 9].map(|client| assignment.assign(client).unwrap());
+    assert!(seven != nine && assignment.is_full() && assignment.assign(11).is_none());
+    assert_eq!((assignment.slot(7), assignment.client(nine)), (Some(seven), Some(9)));
+    assignment.release(seven);
+    assignment.release(seven);
+    assert_eq!((assignment.slot(7), assignment.client(seven)), (None, None));
+    assert_eq!((assignment.assign(11), assignment.is_full()), (Some(seven), true));
+}
+
+#[test]
+fn a_client_has_another_slot_beside_one_that_was_detached() {
+    let mut assignment = Assignment::new(2);
+    let first = assignment.assign(7).unwrap();
+    assignment.detach(first);
+    assert_eq!((assignment.slot(7), assignment.client(first)), (None, Some(7)));
+    let second = assignment.assign(7).unwrap();
+    assignment.detach(first);
+    assert_eq!((assignment.slot(7), assignment.is_full()), (Some(second), true));
+    assignment.release(first);
+    assert_eq!((assignment.slot(7), assignment.client(first), assignment.is_full()), (Some(second), None, false));
+}

@@ -4,9 +4,9 @@ use std::num::NonZeroUsize;
 
 use lru::LruCache;
 
-use super::slots::Usage;
 use crate::{
     base::failure::Failure,
+    load::classes::Usage,
     net::tls::{Client, Settings},
 };
 

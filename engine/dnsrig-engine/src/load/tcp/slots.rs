@@ -2,21 +2,15 @@
 //!
 //! A slot is the place of a connection; when one has ended, the next query in the slot begins another. Slots take
 //! turns. Those whose connection is still being opened come last: a query there waits for the handshake.
+//!
+//! Where clients are many and slots are few, an [`Assignment`] keeps which client has which slot.
 
-use crate::{load::transport::Connections, net::connection::chain::Chain};
+use std::collections::HashMap;
 
-/// How clients of one class use connections.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Usage {
-    /// A connection is used up after so many queries; 0: never.
-    pub per_connection: u32,
-    /// A connection is closed after so long without a query; 0: never.
-    pub idle_ns: i64,
-    /// Whether TLS sessions are resumed.
-    pub resumption: bool,
-    /// Whether queries go with the first flight of a resumed session, where the server allows it (RFC 8446 §2.3).
-    pub early_data: bool,
-}
+use crate::{
+    load::{classes::Usage, counts::Connections},
+    net::connection::chain::Chain,
+};
 
 /// How slots use their connections.
 #[derive(Clone, Debug)]
@@ -323,6 +317,64 @@ impl Slots {
         match state {
             State::Idle | State::Open => self.ready.add(slot),
             State::Opening => self.opening.add(slot),
+        }
+    }
+}
+
+/// The slots of clients that have a connection.
+pub struct Assignment {
+    slot_of: HashMap<u32, usize>,
+    client_of: Box<[Option<u32>]>,
+    free: Vec<usize>,
+}
+
+impl Assignment {
+    /// Of so many slots, none of which is a client's yet.
+    pub fn new(slots: usize) -> Self {
+        Assignment {
+            slot_of: HashMap::with_capacity(slots),
+            client_of: vec![None; slots].into(),
+            free: (0..slots).rev().collect(),
+        }
+    }
+
+    /// The slot of a client, if it has one.
+    pub fn slot(&self, client: u32) -> Option<usize> {
+        self.slot_of.get(&client).copied()
+    }
+
+    /// The client of a slot, if it is one's.
+    pub fn client(&self, slot: usize) -> Option<u32> {
+        self.client_of[slot]
+    }
+
+    /// Whether every slot is a client's.
+    pub fn is_full(&self) -> bool {
+        self.free.is_empty()
+    }
+
+    /// Gives a client without a slot one, if there is one.
+    pub fn assign(&mut self, client: u32) -> Option<usize> {
+        let slot = self.free.pop()?;
+        self.client_of[slot] = Some(client);
+        self.slot_of.insert(client, slot);
+        Some(slot)
+    }
+
+    /// Lets a client have another slot beside this one, which takes no more of its queries.
+    pub fn detach(&mut self, slot: usize) {
+        if let Some(client) = self.client_of[slot]
+            && self.slot(client) == Some(slot)
+        {
+            self.slot_of.remove(&client);
+        }
+    }
+
+    /// Takes a slot back.
+    pub fn release(&mut self, slot: usize) {
+        self.detach(slot);
+        if self.client_of[slot].take().is_some() {
+            self.free.push(slot);
         }
     }
 }
