@@ -18,7 +18,6 @@ mod message;
 mod server;
 mod survey;
 mod table;
-mod tls;
 mod transfer;
 
 use std::{

@@ -8,10 +8,11 @@ use crate::{
         answer::{Answer, Transport},
         asking::Asking,
         check::{Check, TCP, no_connection, no_small_zone},
-        connection::{CloseReason, Handshake, Records},
+        connection::{CloseReason, Records},
         exchange::Exchange,
         survey::{Fate, Survey},
     },
+    net::tls::Handshake,
 };
 
 pub const CHECK: Check = Check { name: "axfr", transports: TCP, ask };

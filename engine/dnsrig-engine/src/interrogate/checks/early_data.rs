@@ -11,11 +11,11 @@ use crate::{
         answer::{Answer, Transport},
         asking::Asking,
         check::{Check, TLS, no_connection, no_small_zone},
-        connection::{CloseReason, Connection, Records},
+        connection::{CloseReason, Records},
         message::ZoneName,
-        server::{DOT, Talk},
-        tls::Sessions,
+        server::{DOT, TICKETS_MAX, Talk},
     },
+    net::tls::Sessions,
 };
 
 pub const CHECK: Check = Check { name: "tls-early-data", transports: TLS, ask };
@@ -42,14 +42,14 @@ fn ask(asking: &Asking, transport: Transport) -> Answer {
     let mut attempts = 0;
     loop {
         attempts += 1;
-        let sessions = Arc::new(Sessions::default());
+        let sessions = Arc::new(Sessions::new(TICKETS_MAX));
         if let Err(close_reason) = take_ticket(asking, &zone.name, &sessions) {
             return no_connection(transport, &close_reason);
         }
         let early = use_ticket(asking, &zone.name, &sessions);
         let is_rejected = matches!(early, Ok(Early { is_sent: true, is_accepted: false, .. }));
         if !is_rejected || attempts == ATTEMPTS {
-            return judge(sessions.early_data_bytes(), &early).with("attempts", attempts);
+            return judge(sessions.permitted_early_bytes(), &early).with("attempts", attempts);
         }
     }
 }
@@ -63,10 +63,9 @@ fn take_ticket(asking: &Asking, zone: &ZoneName, sessions: &Arc<Sessions>) -> Re
 
 /// A connection that is resumed, with a query in its first flight.
 fn use_ticket(asking: &Asking, zone: &ZoneName, sessions: &Arc<Sessions>) -> Result<Early, CloseReason> {
-    let (config, name) = (asking.server.tls.config(&[DOT], Some(sessions)), asking.server.tls.name());
     let mut talk = Talk::new(None);
     let query = talk.draft(zone, Ask::Soa);
-    let (mut connection, is_sent) = Connection::tls_with_early_data(asking.server.xot, &config, name, &query)?;
+    let (mut connection, is_sent) = asking.server.open_tls_with_early_data(&[DOT], Some(sessions), &query)?;
     let is_accepted = connection.handshake().is_some_and(|handshake| handshake.is_early_data_accepted);
     let mut early = Early { is_sent, is_accepted, ..Early::default() };
     if is_accepted {

@@ -9,16 +9,16 @@ use crate::{
         asking::Asking,
         check::{Check, TLS, no_connection, no_small_zone},
         connection::CloseReason,
-        server::DOT,
-        tls::Sessions,
+        server::{DOT, TICKETS_MAX},
     },
+    net::tls::Sessions,
 };
 
 pub const CHECK: Check = Check { name: "tls-resumption", transports: TLS, ask };
 
 fn ask(asking: &Asking, transport: Transport) -> Answer {
     let Some(zone) = asking.any() else { return no_small_zone() };
-    let sessions = Arc::new(Sessions::default());
+    let sessions = Arc::new(Sessions::new(TICKETS_MAX));
     let is_resumed = || -> Result<bool, CloseReason> {
         let mut connection = asking.server.open_tls(&[DOT], Some(&sessions))?;
         // Tickets come after the handshake: an answer to a query stands behind them.
