@@ -2,7 +2,7 @@
 
 use std::{net::IpAddr, path::PathBuf};
 
-use super::{server::Server, tls::Tls};
+use super::server::Server;
 use crate::{
     base::{
         failure::Failure,
@@ -64,7 +64,7 @@ impl Arguments {
             tcp: self.primary.or_port(target::DNS_PORT),
             xot: (self.primary.address, self.xot_port).into(),
             signer,
-            tls: Tls::new(make()?),
+            tls: make()?,
         })
     }
 }

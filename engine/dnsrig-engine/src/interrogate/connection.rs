@@ -1,23 +1,24 @@
 //! A connection, plain or with TLS, that blocks: what touches sockets here.
 //!
-//! Simple rather than fast: an interrogation waits most of its time. It has its own TLS beside that of
-//! [`net::connection`](crate::net::connection), because checks do on purpose what that never does: several queries in
-//! one TLS record, early data, other protocols than `dot`; and they tell what a handshake came to.
+//! Simple rather than fast: an interrogation waits most of its time. Checks write several queries in one TLS record,
+//! want to know what a handshake came to, and name errors in words, which a
+//! [`net::connection`](crate::net::connection) does not do.
 
 use std::{
     collections::VecDeque,
     fmt,
     io::{self, Read, Write},
+    iter,
     net::{SocketAddr, TcpStream},
     os::linux::net::TcpStreamExt,
-    sync::Arc,
     time::{Duration, Instant},
 };
 
-use rustls::{ClientConfig, ClientConnection, HandshakeKind, pki_types::ServerName};
-
 use super::limits::CONNECT_MAX;
-use crate::net::framing::Frames;
+use crate::net::{
+    framing::Frames,
+    tls::{Client, Handshake, Progress, Session},
+};
 
 /// How many bytes are read at once.
 const READ_BYTES: usize = 16_384;
@@ -100,21 +101,13 @@ pub enum Records {
 /// A connection.
 pub struct Connection {
     socket: TcpStream,
-    tls: Option<Box<ClientConnection>>,
+    tls: Option<Box<Session>>,
+    /// Bytes of a TLS record that is not complete.
+    unread: Vec<u8>,
     incoming: Frames,
     /// Messages that came and were not taken yet.
     messages: VecDeque<Vec<u8>>,
     acknowledges_at_once: bool,
-}
-
-/// What a handshake came to.
-#[derive(Clone, Debug)]
-pub struct Handshake {
-    pub version: String,
-    pub suite: String,
-    pub alpn: Option<String>,
-    pub is_resumed: bool,
-    pub is_early_data_accepted: bool,
 }
 
 impl Connection {
@@ -126,40 +119,24 @@ impl Connection {
         Ok(Connection {
             socket,
             tls: None,
+            unread: Vec::new(),
             incoming: Frames::default(),
             messages: VecDeque::new(),
             acknowledges_at_once: false,
         })
     }
 
-    /// Connects and makes the handshake.
-    pub fn tls(server: SocketAddr, config: &Arc<ClientConfig>, name: ServerName<'static>) -> Result<Self, CloseReason> {
-        Self::tls_with_early_data(server, config, name, &[]).map(|(connection, _)| connection)
-    }
-
-    /// Likewise; sends `early` as early data (0-RTT) if the session that is resumed permits it, and tells whether it
-    /// did.
-    pub fn tls_with_early_data(
-        server: SocketAddr,
-        config: &Arc<ClientConfig>,
-        name: ServerName<'static>,
-        early: &[u8],
-    ) -> Result<(Self, bool), CloseReason> {
+    /// Connects as `client` and makes the handshake. Sends `early` as early data (0-RTT) if the session that is resumed
+    /// permits it, and returns whether it did.
+    pub fn tls(server: SocketAddr, client: &Client, early: &[u8]) -> Result<(Self, bool), CloseReason> {
         let mut connection = Self::tcp(server)?;
-        let mut tls = ClientConnection::new(config.clone(), name)?;
-        let mut is_sent = false;
-        if let Some(mut writer) = tls.early_data().filter(|_| !early.is_empty()) {
-            is_sent = writer.write(early)? == early.len();
-        }
-        connection.tls = Some(Box::new(tls));
+        let (mut session, mut wire) = (Session::new(client)?, Vec::new());
+        let frames = iter::once(early).filter(|frame| !frame.is_empty());
+        let is_sent = session.begin(frames, &mut wire)? > 0;
+        connection.socket.write_all(&wire)?;
+        connection.tls = Some(Box::new(session));
         let deadline = Instant::now() + CONNECT_MAX;
-        while connection.tls.as_ref().is_some_and(|tls| tls.is_handshaking()) {
-            connection.flush()?;
-            if connection.tls.as_ref().is_some_and(|tls| tls.is_handshaking()) {
-                connection.fill(deadline)?;
-            }
-        }
-        connection.flush()?;
+        while !connection.fill(deadline)? {}
         Ok((connection, is_sent))
     }
 
@@ -170,32 +147,19 @@ impl Connection {
 
     /// What the handshake came to; None without TLS.
     pub fn handshake(&self) -> Option<Handshake> {
-        let tls = self.tls.as_ref()?;
-        let text = |value: Option<String>| value.unwrap_or_default();
-        Some(Handshake {
-            version: text(
-                tls.protocol_version().and_then(|version| version.as_str()).map(|name| name.replace('_', ".")),
-            ),
-            suite: text(tls.negotiated_cipher_suite().and_then(|suite| suite.suite().as_str()).map(str::to_owned)),
-            alpn: tls.alpn_protocol().map(|name| String::from_utf8_lossy(name).into_owned()),
-            is_resumed: tls.handshake_kind() == Some(HandshakeKind::Resumed),
-            is_early_data_accepted: tls.is_early_data_accepted(),
-        })
+        self.tls.as_ref().map(|session| session.handshake())
     }
 
     /// Sends messages that have their length before them, with one write of the socket.
     pub fn send(&mut self, messages: &[Vec<u8>], records: Records) -> Result<(), CloseReason> {
-        let Some(tls) = &mut self.tls else {
-            return Ok(self.socket.write_all(&messages.concat())?);
+        let together = messages.concat();
+        let Some(session) = &mut self.tls else {
+            return Ok(self.socket.write_all(&together)?);
         };
-        match records {
-            // Each write makes a record, as far as it fits.
-            Records::OneEach => messages.iter().try_for_each(|message| tls.writer().write_all(message))?,
-            Records::OneForAll => tls.writer().write_all(&messages.concat())?,
-        }
         let mut wire = Vec::new();
-        while tls.wants_write() {
-            tls.write_tls(&mut wire)?;
+        match records {
+            Records::OneEach => session.seal(&mut self.unread, messages.iter().map(Vec::as_slice), &mut wire)?,
+            Records::OneForAll => session.seal(&mut self.unread, iter::once(&*together), &mut wire)?,
         }
         Ok(self.socket.write_all(&wire)?)
     }
@@ -213,32 +177,28 @@ impl Connection {
         }
     }
 
-    /// Waits for bytes and takes them in.
-    fn fill(&mut self, deadline: Instant) -> Result<(), CloseReason> {
+    /// Waits for bytes and takes them in; returns whether queries can be sent.
+    fn fill(&mut self, deadline: Instant) -> Result<bool, CloseReason> {
         let mut buffer = [0; READ_BYTES];
         let count = self.read_socket(&mut buffer, deadline)?;
-        let Some(tls) = &mut self.tls else {
-            if count == 0 {
-                return Err(CloseReason::Closed);
-            }
-            self.incoming.feed(&buffer[..count], |message| self.messages.push_back(message.to_vec()));
-            return Ok(());
+        let Connection { socket, tls, unread, incoming, messages, .. } = self;
+        let mut keep = |message: &[u8]| messages.push_back(message.to_vec());
+        let Some(session) = tls else {
+            incoming.feed(&buffer[..count], keep);
+            return if count == 0 { Err(CloseReason::Closed) } else { Ok(true) };
         };
-        let mut incoming = &buffer[..count];
-        loop {
-            let taken = tls.read_tls(&mut incoming)?;
-            let state = tls.process_new_packets()?;
-            let mut plain = vec![0; state.plaintext_bytes_to_read()];
-            tls.reader().read_exact(&mut plain)?;
-            self.incoming.feed(&plain, |message| self.messages.push_back(message.to_vec()));
-            if state.peer_has_closed() || count == 0 {
-                return if plain.is_empty() { Err(CloseReason::Closed) } else { Ok(()) };
-            }
-            if taken == 0 || incoming.is_empty() {
-                break;
-            }
+        let (mut wire, mut has_come) = (Vec::new(), false);
+        unread.extend_from_slice(&buffer[..count]);
+        let Progress { used, open, closed } = session.drive(unread, &mut wire, |plain| {
+            has_come = true;
+            incoming.feed(plain, &mut keep);
+        })?;
+        unread.drain(..used);
+        if (closed || count == 0) && !has_come {
+            return Err(CloseReason::Closed);
         }
-        self.flush()
+        socket.write_all(&wire)?;
+        Ok(open)
     }
 
     fn read_socket(&mut self, buffer: &mut [u8], deadline: Instant) -> Result<usize, CloseReason> {
@@ -258,15 +218,5 @@ impl Connection {
                 read => return Ok(read?),
             }
         }
-    }
-
-    /// Sends what TLS itself has to say.
-    fn flush(&mut self) -> Result<(), CloseReason> {
-        if let Some(tls) = &mut self.tls {
-            while tls.wants_write() {
-                tls.write_tls(&mut self.socket)?;
-            }
-        }
-        Ok(())
     }
 }

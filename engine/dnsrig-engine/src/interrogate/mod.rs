@@ -15,7 +15,6 @@ mod limits;
 mod server;
 mod survey;
 mod table;
-mod tls;
 mod transfer;
 
 use std::{io, net::SocketAddr, path::Path, process::ExitCode, time::Instant};

@@ -11,15 +11,18 @@ use super::{
     connection::{CloseReason, Connection, Records},
     exchange::{Exchange, Now, ZoneName},
     limits::{EXCHANGE_MAX, LARGE_BYTES_MAX, MESSAGES_MAX, QUIET_MAX, SURVEY_BYTES_MAX},
-    tls::{Sessions, Tls},
 };
 use crate::{
     base::clock,
     dns::{catalog::Members, query::Ask, tsig::sign::Signer},
+    net::tls::{Client, Sessions},
 };
 
 /// The protocol that a client names for DNS over TLS and for XoT (RFC 7858, RFC 9103 §7.1).
 pub const DOT: &str = "dot";
+
+/// The number of tickets that a check keeps.
+pub const TICKETS_MAX: usize = 8;
 
 /// Whom to ask, and with which key.
 #[derive(Clone)]
@@ -27,7 +30,7 @@ pub struct Server {
     pub tcp: SocketAddr,
     pub xot: SocketAddr,
     pub signer: Option<Arc<Signer>>,
-    pub tls: Tls,
+    pub tls: Client,
 }
 
 impl Server {
@@ -42,7 +45,18 @@ impl Server {
     /// A new connection with TLS that offers these protocols (ALPN), and keeps sessions if there is something to keep
     /// them.
     pub fn open_tls(&self, alpn: &[&str], sessions: Option<&Arc<Sessions>>) -> Result<Connection, CloseReason> {
-        Connection::tls(self.xot, &self.tls.config(alpn, sessions), self.tls.name())
+        self.open_tls_with_early_data(alpn, sessions, &[]).map(|(connection, _)| connection)
+    }
+
+    /// A new connection as of [`Server::open_tls`], and whether `early` was sent as early data (0-RTT), which the session
+    /// that is resumed must permit.
+    pub fn open_tls_with_early_data(
+        &self,
+        alpn: &[&str],
+        sessions: Option<&Arc<Sessions>>,
+        early: &[u8],
+    ) -> Result<(Connection, bool), CloseReason> {
+        Connection::tls(self.xot, &self.tls.offering(alpn, sessions), early)
     }
 
     /// Sends all queries in one write, before any answer, and takes what comes.

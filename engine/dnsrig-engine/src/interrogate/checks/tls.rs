@@ -6,13 +6,13 @@ use crate::{
     dns::query::Ask,
     interrogate::{
         check::{Answer, CannotTell, Transport},
-        connection::{CloseReason, Connection, Handshake, Records},
+        connection::{CloseReason, Records},
         exchange::{Exchange, ZoneName},
         interrogation::{Interrogation, no_connection},
         limits::QUERIES_IN_A_RECORD,
-        server::{DOT, Server, Talk},
-        tls::Sessions,
+        server::{DOT, Server, TICKETS_MAX, Talk},
     },
+    net::tls::{Handshake, Sessions},
 };
 
 /// Whether zones are transferred over TLS at all, and what the handshake came to.
@@ -81,7 +81,7 @@ fn judge_alpn_dot_required(without: &Result<bool, CloseReason>, with_other: &Res
 /// Whether a second connection resumes the session of the first (RFC 8446 §2.2).
 pub fn tls_resumption(interrogation: &Interrogation, transport: Transport) -> Result<Answer, CannotTell> {
     let zone = interrogation.any_zone()?;
-    let sessions = Arc::new(Sessions::default());
+    let sessions = Arc::new(Sessions::new(TICKETS_MAX));
     let is_resumed = || -> Result<bool, CloseReason> {
         let mut connection = interrogation.server.open_tls(&[DOT], Some(&sessions))?;
         // Tickets come after the handshake: an answer to a query arrives after them.
@@ -128,12 +128,12 @@ pub fn tls_early_data(interrogation: &Interrogation, transport: Transport) -> Re
     let mut attempts = 0;
     loop {
         attempts += 1;
-        let sessions = Arc::new(Sessions::default());
+        let sessions = Arc::new(Sessions::new(TICKETS_MAX));
         take_ticket(server, &zone.name, &sessions).map_err(|close_reason| no_connection(transport, &close_reason))?;
         let early = use_ticket(server, &zone.name, &sessions);
         let is_rejected = matches!(early, Ok(Early { is_sent: true, is_accepted: false, .. }));
         if !is_rejected || attempts == ATTEMPTS {
-            return Ok(judge_tls_early_data(sessions.early_data_bytes(), &early).with("attempts", attempts));
+            return Ok(judge_tls_early_data(sessions.permitted_early_bytes(), &early).with("attempts", attempts));
         }
     }
 }
@@ -147,10 +147,9 @@ fn take_ticket(server: &Server, zone: &ZoneName, sessions: &Arc<Sessions>) -> Re
 
 /// A connection that is resumed, with a query in its first flight.
 fn use_ticket(server: &Server, zone: &ZoneName, sessions: &Arc<Sessions>) -> Result<Early, CloseReason> {
-    let (config, name) = (server.tls.config(&[DOT], Some(sessions)), server.tls.name());
     let mut talk = Talk::new(None);
     let query = talk.draft(zone, Ask::Soa);
-    let (mut connection, is_sent) = Connection::tls_with_early_data(server.xot, &config, name, &query)?;
+    let (mut connection, is_sent) = server.open_tls_with_early_data(&[DOT], Some(sessions), &query)?;
     let is_accepted = connection.handshake().is_some_and(|handshake| handshake.is_early_data_accepted);
     let mut early = Early { is_sent, is_accepted, ..Early::default() };
     if is_accepted {

@@ -40,10 +40,10 @@ pub struct Settings {
 /// A client of one server: its connections share the sessions that the server lets them resume.
 #[derive(Clone, Debug)]
 pub struct Client {
-    pub config: Arc<ClientConfig>,
-    pub name: ServerName<'static>,
+    pub(super) config: Arc<ClientConfig>,
+    pub(super) name: ServerName<'static>,
     /// What the server must agree on, if on anything.
-    pub alpn_required: Option<&'static [u8]>,
+    pub(super) alpn_required: Option<&'static [u8]>,
     /// Those to resume; none if none is kept.
     sessions: Option<Arc<Sessions>>,
 }
@@ -77,9 +77,7 @@ impl Client {
         let name = name.unwrap_or(ServerName::from(server));
         Ok(Client { config: Arc::new(config), name, alpn_required, sessions })
     }
-}
 
-impl Client {
     /// Another client of the same server, with as much room for sessions of its own.
     pub fn another(&self) -> Self {
         let mut config = ClientConfig::clone(&self.config);
@@ -88,19 +86,30 @@ impl Client {
         Client { config: Arc::new(config), sessions, ..self.clone() }
     }
 
-    /// How many bytes of early data the session permits that was taken last to be resumed.
-    pub fn early_bytes_max(&self) -> usize {
-        self.sessions.as_ref().map_or(0, |sessions| sessions.with(|kept| kept.early_bytes_max as usize))
+    /// A client of the same server that offers other protocols (ALPN). With `sessions`, it resumes these, and may send
+    /// early data.
+    pub fn offering(&self, alpn: &[&str], sessions: Option<&Arc<Sessions>>) -> Self {
+        let mut config = ClientConfig::clone(&self.config);
+        config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
+        let mut client = Client { alpn_required: None, ..self.clone() };
+        if let Some(sessions) = sessions {
+            config.resumption = resumption(Some(sessions));
+            config.enable_early_data = true;
+            client.sessions = Some(sessions.clone());
+        }
+        client.config = Arc::new(config);
+        client
     }
 
-    /// How its connections are set up, for one who drives them otherwise than by a [`super::Session`].
+    /// Its settings in the library, which tests compare.
+    #[cfg(test)]
     pub fn config(&self) -> &Arc<ClientConfig> {
         &self.config
     }
 
-    /// The server's name.
-    pub fn name(&self) -> &ServerName<'static> {
-        &self.name
+    /// How many bytes of early data the session permits that was taken last to be resumed.
+    pub(super) fn early_bytes_max(&self) -> usize {
+        self.sessions.as_ref().map_or(0, |sessions| sessions.with(|kept| kept.early_bytes_max as usize))
     }
 }
 
@@ -110,7 +119,7 @@ fn resumption(sessions: Option<&Arc<Sessions>>) -> Resumption {
 
 /// The sessions of one server. The store that rustls has keeps eight tickets a server, which many connections at a time
 /// use up.
-struct Sessions {
+pub struct Sessions {
     tickets_max: usize,
     kept: Mutex<Kept>,
 }
@@ -124,12 +133,24 @@ struct Kept {
     tickets: VecDeque<Tls13ClientSessionValue>,
     /// How many bytes of early data the ticket permits that was taken last.
     early_bytes_max: u32,
+    received: u32,
+    permitted_early_bytes: u32,
 }
 
 impl Sessions {
     /// A store with room for this number of tickets.
-    fn new(tickets_max: usize) -> Self {
+    pub fn new(tickets_max: usize) -> Self {
         Sessions { tickets_max, kept: Mutex::default() }
+    }
+
+    /// How many sessions or tickets came.
+    pub fn received(&self) -> u32 {
+        self.with(|kept| kept.received)
+    }
+
+    /// The most early data that a ticket permitted, in bytes; 0: none.
+    pub fn permitted_early_bytes(&self) -> u32 {
+        self.with(|kept| kept.permitted_early_bytes)
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut Kept) -> T) -> T {
@@ -155,7 +176,10 @@ impl ClientSessionStore for Sessions {
     }
 
     fn set_tls12_session(&self, _server: ServerName<'static>, session: Tls12ClientSessionValue) {
-        self.with(|kept| kept.session = Some(session));
+        self.with(|kept| {
+            kept.received += 1;
+            kept.session = Some(session);
+        });
     }
 
     fn tls12_session(&self, _server: &ServerName<'_>) -> Option<Tls12ClientSessionValue> {
@@ -168,6 +192,8 @@ impl ClientSessionStore for Sessions {
 
     fn insert_tls13_ticket(&self, _server: ServerName<'static>, ticket: Tls13ClientSessionValue) {
         self.with(|kept| {
+            kept.received += 1;
+            kept.permitted_early_bytes = kept.permitted_early_bytes.max(ticket.max_early_data_size());
             if kept.tickets.len() >= self.tickets_max {
                 kept.tickets.pop_front();
             }

@@ -15,9 +15,9 @@ mod trust;
 use rustls::{SupportedProtocolVersion, version::TLS13};
 
 pub use self::{
-    client::{Client, Settings},
+    client::{Client, Sessions, Settings},
     fault::Fault,
-    session::{Progress, Session},
+    session::{Handshake, Progress, Session},
     trust::{Pin, Trust, read_authorities, read_name},
 };
 

@@ -33,6 +33,16 @@ pub struct Progress {
     pub closed: bool,
 }
 
+/// What a handshake came to.
+#[derive(Clone, Debug)]
+pub struct Handshake {
+    pub version: String,
+    pub suite: String,
+    pub alpn: Option<String>,
+    pub is_resumed: bool,
+    pub is_early_data_accepted: bool,
+}
+
 /// The client's side of one connection.
 pub struct Session {
     connection: UnbufferedClientConnection,
@@ -90,6 +100,19 @@ impl Session {
                 ConnectionState::BlockedHandshake => return Ok(early),
                 _ => return Err(Error::General("a state that no handshake begins with".into())),
             }
+        }
+    }
+
+    /// What the handshake came to, once it is done.
+    pub fn handshake(&self) -> Handshake {
+        let version = self.connection.protocol_version().and_then(|version| version.as_str());
+        let suite = self.connection.negotiated_cipher_suite().and_then(|suite| suite.suite().as_str());
+        Handshake {
+            version: version.map(|name| name.replace('_', ".")).unwrap_or_default(),
+            suite: suite.unwrap_or_default().to_owned(),
+            alpn: self.connection.alpn_protocol().map(|name| String::from_utf8_lossy(name).into_owned()),
+            is_resumed: self.is_resumed(),
+            is_early_data_accepted: self.early_accepted,
         }
     }
 
