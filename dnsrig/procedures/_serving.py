@@ -20,7 +20,7 @@ from dnsrig.procedures.context import Result, TrialContext, placing
 from dnsrig.procedures.instrument import Overdue
 from dnsrig.rundir import HostDuties, TrialSpec
 from dnsrig.servers import driver
-from dnsrig.servers.driver import Changes
+from dnsrig.servers.placement import Changes
 
 SERVE_AS = ("primary", "secondary", "resolver")
 CHANGES = ("none", "catalog", "zones")

@@ -24,7 +24,7 @@ from dnsrig.errors import UsageError
 from dnsrig.procedures import HostRole, _told
 from dnsrig.procedures.context import Result, TrialContext, placing
 from dnsrig.rundir import TrialSpec
-from dnsrig.servers.driver import Changes
+from dnsrig.servers.placement import Changes
 
 DESCRIPTION = "time from a change on the primary to the first answer with it on each secondary"
 MAIN_METRIC = "propagation_p50_ms"

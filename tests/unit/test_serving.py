@@ -22,7 +22,7 @@ from dnsrig.procedures.context.instruments import Instruments
 from dnsrig.procedures.instrument import Overdue
 from dnsrig.rundir import TrialSpec
 from dnsrig.servers import keys
-from dnsrig.servers.driver import Changes
+from dnsrig.servers.placement import Changes
 
 DOCUMENT: dict[str, Any] = {
     "title": "t",

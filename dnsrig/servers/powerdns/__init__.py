@@ -18,19 +18,9 @@ from dnsrig.confinement import as_user
 from dnsrig.rundir import Role, Scalar, ServerLimit
 from dnsrig.servers import keys
 from dnsrig.servers.behaviour import AsPrimary, AsSecondary, count
-from dnsrig.servers.driver import (
-    DNS_PORT,
-    Driver,
-    Feature,
-    Placement,
-    Preparation,
-    Setting,
-    Support,
-    template,
-    timer,
-    utc_ns_without_year,
-    yes_no,
-)
+from dnsrig.servers.driver import Driver, Feature, Setting, Support, timer
+from dnsrig.servers.formats import template, utc_ns_without_year, yes_no
+from dnsrig.servers.placement import DNS_PORT, Placement, Preparation
 from dnsrig.servers.powerdns import postgresql as through_postgresql
 from dnsrig.servers.powerdns import signed
 from dnsrig.servers.powerdns.recipe import RECIPE

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dnsrig.servers.driver import Placement, Preparation
+from dnsrig.servers.placement import Placement, Preparation
 from dnsrig.servers.postgresql import DATABASE, USER, connection, programs, security
 from dnsrig.servers.powerdns import signed
 
