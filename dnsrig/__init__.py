@@ -6,7 +6,7 @@ What lives where:
 - ``experiment``  what a TOML file means, the plan (order of trials), the runner, the trial
 - ``procedures``  one file a kind of measurement
 - ``lab``         makes and removes the small network: hosts and links
-- ``servers``     one file a server; where its binaries come from
+- ``servers``     one file or folder a server; where its binaries come from
 - ``datasets``    zones and their like, made once and kept in the cache
 - ``streams``     what clients ask, kept in the cache
 - ``runs``        reading a run: trials, and what their rows show

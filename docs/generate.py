@@ -4,6 +4,7 @@ says."""
 from __future__ import annotations
 
 import ast
+import inspect
 import os
 import re
 import subprocess
@@ -251,7 +252,7 @@ def servers() -> str:
     text += _privileges()
     text += _resolvers()
     for kind, driver in all_drivers().items():
-        text += f"\n## {kind}: {driver.title}\n\n{(sys.modules[type(driver).__module__].__doc__ or '').strip()}\n\n"
+        text += f"\n## {kind}: {driver.title}\n\n{inspect.cleandoc(type(driver).__doc__ or sys.modules[type(driver).__module__].__doc__ or '')}\n\n"
         packages = (
             f"Debian packages {', '.join(driver.packages)}"
             if driver.packages

@@ -142,10 +142,10 @@ def world_kept_up(trial: Trial) -> Seen:
     """Whether the simulated Internet lost nothing, and how much of the time it was busy during the measurement.
 
     If the world does not answer in time, the resolver repeats its query or answers SERVFAIL: then the world limits the
-    result. The world is busy while it uses a CPU, and while it waits for one that others use (PSI), as may happen on two
-    CPUs. If it is busy for 70 % of the time, a query waits for slightly more than two others (in an M/M/1 queue, the
-    mean is share / (1 - share)), or about 0.1 ms, which is little compared with a network; above that the wait grows
-    fast.
+    result. The world is busy while it uses a CPU, and while it waits for one that others use (PSI), as may happen on
+    two CPUs. If it is busy for 70 % of the time, a query waits for slightly more than two others (in an M/M/1 queue,
+    the mean is share / (1 - share)), or about 0.1 ms, which is little compared with a network; above that the wait
+    grows fast.
     """
     summary, name, phase = trial.record.instruments.get("world", {}), trial.record.spec.world, trial.measure
     if not summary or name is None or phase is None:

@@ -14,7 +14,7 @@ from dnsrig import paths, streams
 from dnsrig.errors import DnsrigError
 from dnsrig.lab import capture
 from dnsrig.procedures.context import TrialContext
-from dnsrig.servers.driver import DNS_PORT
+from dnsrig.servers.placement import DNS_PORT
 
 LIMIT_S = 600
 """For all packets of a trial: the engine reads about a million a second."""

@@ -28,9 +28,8 @@ from dnsrig.procedures.parts.resolver_statistics import ask as ask_counters
 from dnsrig.rundir import Check, HostSpec, LinkSpec, ResolvingSpec
 from dnsrig.runs.trial import Trial
 from dnsrig.servers import all_drivers, driver, sources
-from dnsrig.servers.counters import Counters
-from dnsrig.servers.driver import Placement
-from dnsrig.servers.resolving import ANCHOR_FILE, HINTS_FILE
+from dnsrig.servers.placement import Placement
+from dnsrig.servers.resolving import ANCHOR_FILE, HINTS_FILE, Counters
 
 CPUS = sorted(os.sched_getaffinity(0))
 START_LIMIT_S = 30.0

@@ -25,7 +25,7 @@ from dnsrig.experiment.bisection.hunt import Hunt
 from dnsrig.experiment.preparation import Request
 from dnsrig.report import bisection
 from dnsrig.rundir import Manifest, TrialRecord, TrialSpec, read_json, resume_command, write_json
-from dnsrig.runs.trial import Run
+from dnsrig.runs.run import Run
 from dnsrig.servers.builds.errors import BuildFailed
 
 RATES = [*range(1000, 1032)]

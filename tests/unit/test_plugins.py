@@ -134,6 +134,7 @@ def test_a_package_adds_a_check_to_every_procedure(tmp_path: Path, monkeypatch: 
     trial = clean_trial(tmp_path / "run")
     (tmp_path / "their_checks.py").write_text(A_CHECK.format(name="thing"))
     monkeypatch.syspath_prepend(tmp_path)
+    all_checks()  # so that ours are registered before the copy
     monkeypatch.setattr(checks, "_registry", dict(checks._registry))
     install(tmp_path, "theirs", {"dnsrig.checks": {"theirs": "their_checks"}})
     assert checks.for_any_procedure(trial.record.spec)[-1] == "thing"

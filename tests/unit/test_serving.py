@@ -23,7 +23,7 @@ from dnsrig.procedures.parts import load_arguments, resolver_level, serving, val
 from dnsrig.rundir import TrialSpec
 from dnsrig.runs.load_result import LoadResult
 from dnsrig.servers import keys
-from dnsrig.servers.driver import Changes
+from dnsrig.servers.placement import Changes
 
 DOCUMENT: dict[str, Any] = {
     "title": "t",

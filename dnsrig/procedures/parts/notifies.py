@@ -20,8 +20,8 @@ from math import inf
 
 from dnsrig.lab import host
 from dnsrig.procedures.context import TrialContext
-from dnsrig.servers.driver import DNS_PORT
 from dnsrig.servers.keys import XOT_PORT
+from dnsrig.servers.placement import DNS_PORT
 
 FOLLOWS_S = 5.0
 """A question so long after a NOTIFY still follows from it: a server may put it off while it asks others."""

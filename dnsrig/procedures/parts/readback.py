@@ -15,8 +15,8 @@ from dnsrig.procedures import _defaults, _in_force
 from dnsrig.procedures.context import TrialContext
 from dnsrig.rundir import OBSERVER
 from dnsrig.servers import driver
-from dnsrig.servers.driver import DNS_PORT, Placement
 from dnsrig.servers.keys import XOT_PORT
+from dnsrig.servers.placement import DNS_PORT, Placement
 
 LISTEN = "0A"
 AXFR_TYPE = 252

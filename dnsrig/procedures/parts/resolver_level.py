@@ -15,7 +15,7 @@ from dnsrig.procedures import _twin
 from dnsrig.procedures.context import TrialContext
 from dnsrig.rundir import OBSERVER, TrialSpec
 from dnsrig.servers import driver
-from dnsrig.servers.driver import DNS_PORT
+from dnsrig.servers.placement import DNS_PORT
 from dnsrig.servers.resolving import AsResolver
 
 ANSWER_LIMIT_S = 3.0

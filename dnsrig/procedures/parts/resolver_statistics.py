@@ -16,8 +16,8 @@ from dnsrig.lab import host
 from dnsrig.procedures.context import TrialContext
 from dnsrig.procedures.parts import resolver_level
 from dnsrig.runs.row_files.statistics import STATISTICS
-from dnsrig.servers.counters import Channel, Counters
-from dnsrig.servers.driver import Placement
+from dnsrig.servers.placement import Placement
+from dnsrig.servers.resolving import Channel, Counters
 
 INTERVAL_S = 1.0
 MOST_SAMPLES = 100_000

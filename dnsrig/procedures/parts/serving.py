@@ -21,7 +21,7 @@ from dnsrig.procedures.parts.generators import Led
 from dnsrig.rundir import HostDuties, TrialSpec
 from dnsrig.runs.load_result import LoadResult
 from dnsrig.servers import driver
-from dnsrig.servers.driver import Changes
+from dnsrig.servers.placement import Changes
 
 SERVE_AS = ("primary", "secondary", "resolver")
 CHANGES = ("none", "catalog", "zones")

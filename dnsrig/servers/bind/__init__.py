@@ -7,24 +7,13 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from dnsrig.rundir import Role, Scalar, ServerLimit, TransferSpec
-from dnsrig.servers import defaults, keys
+from dnsrig.servers import keys
 from dnsrig.servers.behaviour import AsPrimary, AsSecondary, count
-from dnsrig.servers.bind import resolver
-from dnsrig.servers.bind.configuration import BEGIN
+from dnsrig.servers.bind import configuration, resolver
 from dnsrig.servers.bind.recipe import RECIPE
-from dnsrig.servers.driver import (
-    DNS_PORT,
-    Driver,
-    Feature,
-    Placement,
-    Route,
-    Setting,
-    Support,
-    numbers,
-    template,
-    utc_ns,
-    yes_no,
-)
+from dnsrig.servers.driver import Driver, Feature, Setting, Support
+from dnsrig.servers.formats import numbers, utc_ns, yes_no
+from dnsrig.servers.placement import DNS_PORT, Placement, Route
 
 PRIMARY_DEFAULTS = {"transfers-out": 100_000, "tcp-clients": 10_000, "tcp-listen-queue": 1_000}
 """The primary is not under test: its own limits are raised so that they do not bind."""
@@ -38,60 +27,9 @@ UPDATED_PRIMARY_DEFAULTS: Mapping[str, Scalar] = {
 UPDATE_INTERVAL = "min-update-interval"
 """A setting that stands in `catalog-zones`, not among the options."""
 
-WORDS = {"primary": "primary", "secondary": "secondary", "primaries": "primaries"}
-FORMER_WORDS = {"primary": "master", "secondary": "slave", "primaries": "masters"}
 
-CONFIGURATION = template(
-    """\
-{% if p.transfer.tsig %}
-key "{{ keys.TSIG_NAME }}" { algorithm {{ keys.TSIG_ALGORITHM }}; secret "{{ p.keys.tsig_secret }}"; };
-{% endif %}
-{% if p.transfer.tls and p.role == "secondary" %}
-tls xot { ca-file "{{ p.certificate }}"; remote-hostname "{{ keys.TLS_NAME }}"; };
-{% endif %}
-"""
-    + BEGIN
-    + """\
-    recursion no;
-    dnssec-validation no;
-{% if p.transfer.notify and p.role == "primary" %}
-    notify explicit;
-    also-notify { {% for address in p.secondaries %}{{ address }}; {% endfor %}};
-{% else %}
-    notify no;
-{% endif %}
-    request-ixfr {{ "yes" if p.transfer.ixfr else "no" }};
-    allow-query { any; };
-    allow-transfer { {{ "none" if p.role == "secondary" else 'key "' + keys.TSIG_NAME + '"' if p.transfer.tsig else "any" }}; };
-{% if p.catalog and p.role == "secondary" %}
-    catalog-zones { zone "{{ p.catalog.name }}" default-{{ words.primaries }} { {{ primary(p.routes[0]) }} }{% if update_interval is not none %} min-update-interval {{ update_interval }}{% endif %}; };
-{% endif %}
-{% for name, value in settings.items() %}
-    {{ name }} {{ value }};
-{% endfor %}
-};
-controls { };
-logging {
-    channel standard_error { stderr; severity info; print-time yes; print-category yes; print-severity yes; };
-    category default { standard_error; };
-{% if p.role == "primary" %}
-    category xfer-out { null; };
-{% endif %}
-};
-{% for zone in p.configured_zones %}
-{% if p.role == "primary" and p.transfer.updates %}
-zone "{{ zone.name }}" { type {{ words.primary }}; file "{{ p.seen_zone_file(zone) }}"; journal "{{ zone.name }}.jnl"; allow-update { {{ 'key "' + keys.TSIG_NAME + '"' if p.transfer.tsig else "any" }}; }; };
-{% elif p.role == "primary" and p.transfer.ixfr %}
-zone "{{ zone.name }}" { type {{ words.primary }}; file "{{ p.seen_zone_file(zone) }}"; ixfr-from-differences yes; journal "{{ zone.name }}.jnl"; };
-{% elif p.role == "primary" %}
-zone "{{ zone.name }}" { type {{ words.primary }}; file "{{ p.seen_zone_file(zone) }}"; };
-{% else %}
-{% set route = p.route_of(loop.index0) %}
-zone "{{ zone.name }}" { type {{ words.secondary }}; {{ words.primaries }} { {{ primary(route) }} }; file "{{ zone.name }}.db";{% if route.source %} transfer-source{{ "-v6" if route.source.version == 6 }} {{ route.source }};{% endif %} };
-{% endif %}
-{% endfor %}
-"""
-)
+NEW_WORDS = {"primary": "primary", "secondary": "secondary", "primaries": "primaries"}
+FORMER_WORDS = {"primary": "master", "secondary": "slave", "primaries": "masters"}
 
 LOG_TIME = re.compile(r"^(?P<time>\d\d-[A-Z][a-z]{2}-\d{4} \d\d:\d\d:\d\d)\.(?P<ms>\d{3})")
 
@@ -182,19 +120,19 @@ class Bind(Driver):
         if placement.role == "primary" and placement.transfer.updates:
             defaults |= UPDATED_PRIMARY_DEFAULTS
         settings = {name: yes_no(value) for name, value in {**defaults, **placement.settings}.items()}
-        text = CONFIGURATION.render(
+        text = configuration.AUTHORITATIVE.render(
             p=placement,
             port=DNS_PORT,
             update_interval=settings.pop(UPDATE_INTERVAL, None),
             settings=settings,
             keys=keys,
             primary=lambda route: _primary(route, placement.transfer),
-            words=WORDS if _speaks_of_primaries(placement.source.version) else FORMER_WORDS,
+            words=NEW_WORDS if _speaks_of_primaries(placement.source.version) else FORMER_WORDS,
         )
         (placement.directory / "named.conf").write_text(text)
 
     def read_defaults(self, text: str) -> dict[str, str]:
-        return defaults.of_blocks(text)
+        return configuration.printed_defaults(text)
 
     def command(self, placement: Placement) -> list[str]:
         # Not -g: it ignores the logging statement.

@@ -6,48 +6,12 @@ import json
 
 from dnsrig.rundir import Scalar
 from dnsrig.servers import keys
-from dnsrig.servers.bind.configuration import BEGIN
-from dnsrig.servers.counters import Channel, Counters, nested
-from dnsrig.servers.driver import DNS_PORT, Placement, template, yes_no
-from dnsrig.servers.resolving import AsResolver
+from dnsrig.servers.bind.configuration import RESOLVER
+from dnsrig.servers.formats import yes_no
+from dnsrig.servers.placement import DNS_PORT, Placement
+from dnsrig.servers.resolving import AsResolver, Channel, Counters, nested
 
 STATISTICS_PORT = 8053
-
-CONFIGURATION = template(
-    BEGIN
-    + """\
-    recursion yes;
-    allow-query { any; };
-    allow-recursion { any; };
-    notify no;
-{% for name, value in settings.items() %}
-    {{ name }} {{ value }};
-{% endfor %}
-};
-controls { };
-statistics-channels { inet {{ p.address }} port {{ statistics_port }} allow { any; }; };
-logging {
-    channel standard_error { stderr; severity info; print-time yes; print-category yes; print-severity yes; };
-    category default { standard_error; };
-    category lame-servers { null; };
-    category dnssec { null; };
-};
-{% if p.resolving.upstream != "both" %}
-server {{ "::/0" if p.resolving.upstream == "ipv4" else "0.0.0.0/0" }} { bogus yes; };
-{% endif %}
-{% if p.from_hints %}
-zone "." { type hint; file "{{ p.seen_hints }}"; };
-{% else %}
-{# Not one for all: where it minimises names, it would ask about the zone above them, which nobody has. #}
-{% for zone in p.zones %}
-zone "{{ zone.name }}" { type static-stub; server-addresses { {% for route in p.routes %}{{ route.primary }}; {% endfor %}}; };
-{% endfor %}
-{% endif %}
-{% if p.anchor %}
-trust-anchors { . static-key {{ key[0] }} {{ key[1] }} {{ key[2] }} "{{ key[3] }}"; };
-{% endif %}
-"""
-)
 
 
 def read_statistics(answer: bytes) -> Counters:
@@ -111,7 +75,7 @@ def configuration(placement: Placement) -> str:
         "stale-answer-enable": asked.serve_stale,
         "synth-from-dnssec": asked.aggressive_nsec,
     }
-    return CONFIGURATION.render(
+    return RESOLVER.render(
         p=placement,
         port=DNS_PORT,
         statistics_port=STATISTICS_PORT,

@@ -18,30 +18,12 @@ from dnsrig.confinement import as_user
 from dnsrig.rundir import Role, Scalar, ServerLimit
 from dnsrig.servers import keys
 from dnsrig.servers.behaviour import AsPrimary, AsSecondary, count
-from dnsrig.servers.driver import (
-    DNS_PORT,
-    Driver,
-    Feature,
-    Placement,
-    Preparation,
-    Setting,
-    Support,
-    template,
-    timer,
-    utc_ns_without_year,
-    yes_no,
-)
-from dnsrig.servers.powerdns import postgresql as through_postgresql
-from dnsrig.servers.powerdns import signed
+from dnsrig.servers.driver import Driver, Feature, Setting, Support, timer
+from dnsrig.servers.formats import template, utc_ns_without_year, yes_no
+from dnsrig.servers.placement import DNS_PORT, Placement, Preparation
+from dnsrig.servers.powerdns import backends
 from dnsrig.servers.powerdns.recipe import RECIPE
 
-SCHEMA_FILES = (
-    "usr/share/pdns-backend-sqlite3/schema/schema.sqlite3.sql",
-    "usr/share/doc/pdns-backend-sqlite3/schema.sqlite3.sql",
-    "share/doc/pdns/schema.sqlite3.sql",
-)
-PRIMARY_TYPE, SECONDARY_TYPE, CONSUMER_TYPE = "MASTER", "SLAVE", "CONSUMER"
-"""The schema's words for a zone that is notified of, for a secondary zone, and for a catalog zone that is followed."""
 PRIMARY_DEFAULTS: Mapping[str, Scalar] = {"max-tcp-connections": 1000}
 
 CONFIGURATION = template("""\
@@ -86,15 +68,6 @@ allow-dnsupdate-from=0.0.0.0/0,::/0
 {% endfor %}
 """)
 
-REPLACE = """\
-ATTACH '{aside}' AS next;
-BEGIN IMMEDIATE;
-DELETE FROM domainmetadata; DELETE FROM records; DELETE FROM domains;
-INSERT INTO domains SELECT * FROM next.domains;
-INSERT INTO records SELECT * FROM next.records;
-INSERT INTO domainmetadata SELECT * FROM next.domainmetadata;
-COMMIT;
-"""
 
 LOG_TIME = re.compile(r"^(?P<time>[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d)")
 
@@ -163,32 +136,32 @@ class PowerDns(Driver):
             port=DNS_PORT,
             primary_word="primary" if new_words else "master",
             secondary_word="secondary" if new_words else "slave",
-            backend=through_postgresql.backend(placement) if placement.database else "",
+            backend=backends.postgresql_configuration(placement) if placement.database else "",
             settings={name: yes_no(value) for name, value in {**defaults, **placement.settings}.items()},
         )
         (placement.directory / "pdns.conf").write_text(text)
         if placement.role == "primary":
-            _list_zones(placement)
-            (placement.state / "before.sql").write_text(signed.HASHED)
-            (placement.state / "after.sql").write_text(_after_import(placement))
+            backends.list_zones(placement)
+            (placement.state / "before.sql").write_text(backends.HASHED)
+            (placement.state / "after.sql").write_text(backends.sql_after_import(placement))
         if placement.database is not None:
             return
         database = placement.state / "zones.sqlite3"
         with sqlite3.connect(database) as connection:
-            connection.executescript(_schema(placement))
+            connection.executescript(backends.sqlite_schema(placement))
             if placement.transfer.tsig:
                 key = (keys.TSIG_NAME, keys.TSIG_ALGORITHM, placement.keys.tsig_secret)
                 connection.execute("INSERT INTO tsigkeys (name, algorithm, secret) VALUES (?, ?, ?)", key)
             if placement.role == "secondary":
-                _add_secondary_zones(connection, placement)
+                backends.add_secondary_zones(connection, placement)
 
     def preparations(self, placement: Placement) -> list[Preparation]:
         """The server's own zone2sql turns zone files into SQL, and the sqlite3 shell runs it: no record passes here."""
         if placement.role == "secondary":
             return []
         if placement.database is not None:
-            return through_postgresql.fill(placement)
-        return _import(placement, "zones")
+            return backends.fill_postgresql(placement)
+        return backends.import_zones(placement, "zones")
 
     def load_changes(self, placement: Placement) -> list[Preparation]:
         """All zones are imported anew; what was cached of them is forgotten; NOTIFY does not wait for the next cycle.
@@ -197,19 +170,19 @@ class PowerDns(Driver):
         the zones are signed got 34 % of a zone's bytes under the new serial (5.1.5; NOTIFY that no answer came to at
         start is sent again 3 s later).
         """
-        here, schema = placement.seen_state, _schema(placement)
+        here, schema = placement.seen_state, backends.sqlite_schema(placement)
         with as_user(placement.state) as state:
             (state / "next.sqlite3").unlink(missing_ok=True)
             (state / "schema.sql").write_text(schema)
-            (state / "replace.sql").write_text(REPLACE.format(aside=f"{here}/next.sqlite3"))
+            (state / "replace.sql").write_text(backends.REPLACE.format(aside=f"{here}/next.sqlite3"))
         (placement.directory / "pdns-next.conf").write_text(
             f"launch=gsqlite3\ngsqlite3-database={here}/next.sqlite3\ngsqlite3-dnssec=yes\n"
         )
         control = ["pdns_control", f"--socket-dir={here}"]
         steps = [
-            _run_sql(placement, "next", "schema"),
-            *_import(placement, "next"),
-            _run_sql(placement, "zones", "replace"),
+            backends.run_sql(placement, "next", "schema"),
+            *backends.import_zones(placement, "next"),
+            backends.run_sql(placement, "zones", "replace"),
             Preparation([*control, "rediscover"]),
             Preparation([*control, "purge"]),
         ]
@@ -239,69 +212,7 @@ class PowerDns(Driver):
         return utc_ns_without_year(line, LOG_TIME, "%b %d %H:%M:%S", near=datetime.now(UTC))
 
 
-def _import(placement: Placement, database: str) -> list[Preparation]:
-    here = placement.seen_state
-    return [
-        Preparation(["zone2sql", f"--named-conf={here}/zones.conf", "--gsqlite", "--transactions"], "zones.sql"),
-        _run_sql(placement, database, "zones"),
-        *([_run_sql(placement, database, "before")] if placement.hashed else []),
-        *signed.rectify(placement, "" if database == "zones" else database),
-        _run_sql(placement, database, "after"),
-    ]
-
-
-def _run_sql(placement: Placement, database: str, script: str) -> Preparation:
-    here = placement.seen_state
-    return Preparation(["sqlite3", f"{here}/{database}.sqlite3", f".read {here}/{script}.sql"])
-
-
 def _speaks_of_secondaries(version: str) -> bool:
     """Since 4.5 the settings say `secondary`."""
     major, minor = (int(part) for part in re.findall(r"\d+", version)[:2])
     return (major, minor) >= (4, 5)
-
-
-def _schema(placement: Placement) -> str:
-    return (placement.tree / placement.shipped(SCHEMA_FILES, "SQLite schema", "pdns-backend-sqlite3")).read_text()
-
-
-def _add_secondary_zones(connection: sqlite3.Connection, placement: Placement) -> None:
-    """Zones, and per zone what this backend keeps as metadata: the TSIG key to ask with, IXFR, the source address."""
-    kind = CONSUMER_TYPE if placement.catalog else SECONDARY_TYPE
-    for number, zone in enumerate(placement.configured_zones):
-        route = placement.route_of(number)
-        metadata = {"AXFR-MASTER-TSIG": keys.TSIG_NAME} if placement.transfer.tsig else {}
-        # Of a catalog it applies no differences: from the first on it follows no more (issue 13825; still so in 5.1.5).
-        metadata |= {"IXFR": "1"} if placement.transfer.ixfr and not placement.catalog else {}
-        metadata |= {"AXFR-SOURCE": str(route.source)} if route.source else {}
-        row = (zone.name, str(route.primary), kind)
-        added = connection.execute("INSERT INTO domains (name, master, type) VALUES (?, ?, ?)", row).lastrowid
-        connection.executemany(
-            "INSERT INTO domainmetadata (domain_id, kind, content) VALUES (?, ?, ?)",
-            [(added, name, value) for name, value in metadata.items()],
-        )
-
-
-def _list_zones(placement: Placement) -> None:
-    """zone2sql takes its list of zones in the manner of named.conf."""
-    with (placement.state / "zones.conf").open("w") as file:
-        for zone in placement.configured_zones:
-            file.write(f'zone "{zone.name}" {{ type master; file "{placement.seen_zone_file(zone)}"; }};\n')
-
-
-def _after_import(placement: Placement) -> str:
-    """What zone2sql does not say of the zones of a primary."""
-    sql = signed.PRESIGNED if placement.signed else ""
-    sql += signed.RECTIFIED if placement.hashed else ""
-    if placement.transfer.notify:
-        sql += f"UPDATE domains SET type = '{PRIMARY_TYPE}';\n"
-    if placement.transfer.tsig:
-        sql += _metadata_of_all("TSIG-ALLOW-AXFR", keys.TSIG_NAME)
-    if placement.transfer.updates:
-        sql += _metadata_of_all("NOTIFY-DNSUPDATE", "1") if placement.transfer.notify else ""
-        sql += _metadata_of_all("TSIG-ALLOW-DNSUPDATE", keys.TSIG_NAME) if placement.transfer.tsig else ""
-    return sql
-
-
-def _metadata_of_all(kind: str, content: str) -> str:
-    return f"INSERT INTO domainmetadata (domain_id, kind, content) SELECT id, '{kind}', '{content}' FROM domains;\n"
