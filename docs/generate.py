@@ -27,7 +27,7 @@ from dnsrig.cli._former import FORMER
 from dnsrig.cli.engine import SUBCOMMANDS
 from dnsrig.experiment import estimate, model, plan
 from dnsrig.lab import rtts, sites
-from dnsrig.procedures import _checks, all_procedures
+from dnsrig.procedures import all_procedures, declared_checks
 from dnsrig.rundir import Level, Resolving
 from dnsrig.servers import all_drivers, feature_table
 from dnsrig.traps import GROUPS, all_traps
@@ -323,7 +323,7 @@ def checks() -> str:
     rows = []
     for name, path in model.builtin().items():
         points = model.points(model.load(path, "quick", []))
-        declared = [check for point in points for check in _checks.declared(plan.provisional(name, point, [0, 1]))]
+        declared = [check for point in points for check in declared_checks(plan.provisional(name, point, [0, 1]))]
         rows.append([f"`{name}`", ", ".join(f"[{check}](#{check})" for check in dict.fromkeys(declared)) or "none"])
     text += table(["experiment", "checks"], rows)
     for name, module in all_checks().items():

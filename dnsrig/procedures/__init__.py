@@ -15,7 +15,7 @@ A procedure is a module of this folder, or of another package (`dnsrig.discovery
 - ``WITHOUT_ANSWERS`` (False by default): whether it can measure a server that answers no queries,
 - ``expected_s(options)`` (0 by default): how long it measures whatever the dataset, for an estimate of the time,
 - ``checks(spec) -> [name]``: its manipulation checks (`dnsrig.analysis.checks`): what must be seen on the hosts while
-  it measures, for the variant to be what its name says; those that apply to every procedure are in `_checks`,
+  it measures, for the variant to be what its name says; `common_checks` adds those that any procedure may need,
 - ``check(spec)`` (nothing by default): raises ``UsageError`` on what cannot be measured so,
 - ``hosts(options) -> {name: HostRole}``: the hosts it needs, the server under test among them. One more, `observer`,
   every trial has by itself: the instruments stand on it that take nobody's place, and a link joins it to each DNS
@@ -32,7 +32,9 @@ A procedure is a module of this folder, or of another package (`dnsrig.discovery
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
 
@@ -40,7 +42,16 @@ from pydantic import ConfigDict
 
 from dnsrig import datasets, discovery
 from dnsrig.errors import UsageError
-from dnsrig.rundir import OBSERVER, HostDuties, Scalar
+from dnsrig.rundir import OBSERVER, HostDuties, Outcome, Scalar, TrialSpec
+from dnsrig.servers import driver
+
+
+@dataclass(frozen=True)
+class Result:
+    """Conclusion of a procedure about one trial."""
+
+    outcome: Outcome
+    reason: str = ""
 
 
 class HostRole(HostDuties):
@@ -88,3 +99,29 @@ def procedure(name: str) -> ModuleType:
     if name not in all_procedures():
         raise UsageError(f"there is no procedure {name!r}", hint=f"known procedures: {', '.join(all_procedures())}")
     return all_procedures()[name]
+
+
+def declared_checks(spec: TrialSpec) -> list[str]:
+    """Names of the manipulation checks of a trial: the checks of its procedure, then the common ones."""
+    return [*procedure(spec.procedure).checks(spec), *common_checks(spec)]
+
+
+def common_checks(spec: TrialSpec) -> list[str]:
+    """Names of the checks that any procedure may need, by what the experiment sets on hosts and links."""
+    hosts = spec.hosts.values()
+    paths = [(link, path) for link in spec.links for path in (link.forward, link.reverse) if path is not None]
+    subject = spec.hosts[spec.subject]
+    shows = subject.server is not None and driver(subject.server.kind).settings_command
+    limited = any(host.advmss_bytes or host.mss_clamp_bytes for host in hosts)
+    found = {
+        "path": any(link.emulated for link in spec.links),
+        "congestion": any(host.congestion for host in hosts),
+        "mss": limited,
+        "packets-too-large": not limited and any((path.mtu_bytes or math.inf) < link.mtu_bytes for link, path in paths),
+        "sysctls": any(host.sysctls for host in hosts),
+        "unsigned-refused": spec.transfer.tsig and any(host.role == "primary" for host in hosts),
+        "storage": any(host.server is not None for host in hosts),
+        "settings-in-force": bool(subject.settings and shows),
+        "kernel": True,
+    }
+    return [name for name, applies in found.items() if applies]

@@ -24,8 +24,8 @@ import polars as pl
 from dnsrig.analysis.fan_out import Spread, spread
 from dnsrig.analysis.row_files.transfer import TRANSFERS
 from dnsrig.errors import UsageError
-from dnsrig.procedures import HostRole
-from dnsrig.procedures.context import Result, TrialContext, placing
+from dnsrig.procedures import HostRole, Result
+from dnsrig.procedures.context import TrialContext, placing
 from dnsrig.procedures.instrument import Instrument, Overdue
 from dnsrig.procedures.parts import transfer_instrument, validity
 from dnsrig.rundir import TrialSpec

@@ -14,6 +14,7 @@ from dnsrig.analysis.read import Trial
 from dnsrig.experiment import preparation
 from dnsrig.procedures import replay
 from dnsrig.procedures.context import TrialContext
+from dnsrig.procedures.parts import serving
 from dnsrig.traps.unequal_settings import before
 
 Measure = Callable[..., Trial]

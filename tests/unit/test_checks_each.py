@@ -20,7 +20,7 @@ from dnsrig.analysis.read import Trial
 from dnsrig.analysis.row_files.probe import PROPAGATION
 from dnsrig.analysis.row_files.transfer import CONNECTIONS, TRANSFERS
 from dnsrig.experiment import model, plan
-from dnsrig.procedures import _checks
+from dnsrig.procedures import declared_checks
 from dnsrig.procedures.parts import readback
 from dnsrig.rundir import Level, LinkSpec, PathSpec, ResolvingSpec
 
@@ -668,9 +668,7 @@ def test_every_check_has_an_experiment_and_every_experiment_its_checks() -> None
     declared: dict[str, set[str]] = {}
     for name, file in model.builtin().items():
         points = model.points(model.load(file, "quick", []))
-        declared[name] = {
-            check for point in points for check in _checks.declared(plan.provisional(name, point, [0, 1]))
-        }
+        declared[name] = {check for point in points for check in declared_checks(plan.provisional(name, point, [0, 1]))}
     assert set().union(*declared.values()) == set(all_checks())
     assert not [name for name, found in declared.items() if not found - {"storage", "kernel"}]
 

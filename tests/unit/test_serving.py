@@ -20,7 +20,7 @@ from dnsrig.experiment import estimate, model, plan
 from dnsrig.procedures import capacity, latency
 from dnsrig.procedures.context.instruments import Instruments
 from dnsrig.procedures.instrument import Overdue
-from dnsrig.procedures.parts import load_arguments, serving, validity
+from dnsrig.procedures.parts import load_arguments, resolver_level, serving, validity
 from dnsrig.rundir import TrialSpec
 from dnsrig.servers import keys
 from dnsrig.servers.driver import Changes
@@ -244,7 +244,9 @@ def test_what_is_measured_begins_when_the_secondary_follows_the_changes(zones: P
 def test_a_resolver_is_asked_to_recurse_and_never_twice_for_a_missing_name(
     zones: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(resolver_level, "able", lambda spec: None)  # there is nobody to be asked for the twin and the counters
+    monkeypatch.setattr(
+        resolver_level, "able", lambda spec: None
+    )  # there is nobody to be asked for the twin and the counters
     resolver = {"hosts": {"resolver": {"server": "unbound@forky"}}}
     made = with_zones(spec(resolver, serve_as="resolver", missing_share=1.0, rate_qps=10), zones)
     _, context = measured(latency, made, zones)
