@@ -32,7 +32,9 @@ A procedure is a module of this folder, or of another package (`dnsrig.discovery
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
 
@@ -40,7 +42,16 @@ from pydantic import ConfigDict
 
 from dnsrig import datasets, discovery
 from dnsrig.errors import UsageError
-from dnsrig.rundir import OBSERVER, HostDuties, Scalar
+from dnsrig.rundir import OBSERVER, HostDuties, Outcome, Scalar, TrialSpec
+from dnsrig.servers import driver
+
+
+@dataclass(frozen=True)
+class Result:
+    """Conclusion of a procedure about one trial."""
+
+    outcome: Outcome
+    reason: str = ""
 
 
 class HostRole(HostDuties):

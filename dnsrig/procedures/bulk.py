@@ -23,8 +23,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dnsrig.errors import UsageError
-from dnsrig.procedures import HostRole, _transfer_result
-from dnsrig.procedures.context import Result, TrialContext
+from dnsrig.procedures import HostRole, Result
+from dnsrig.procedures.context import TrialContext
 from dnsrig.procedures.parts import transfer_instrument, validity
 from dnsrig.rundir import TrialSpec
 
@@ -102,7 +102,7 @@ def measure(context: TrialContext) -> Result:
 def concluded(summary: Mapping[str, Any], *, duration_s: float) -> Result:
     """What the ``summary`` of `transfer` means: whatever came until the end counts, be it the half of a zone."""
     if not summary["first_message_ns"]:
-        failures = _transfer_result.outcomes({"outcomes": summary["attempt_outcomes"]})
+        failures = transfer_instrument.outcomes({"outcomes": summary["attempt_outcomes"]})
         if failures:
             return Result("server-failed", f"no zone began to come: {failures}")
         return Result("timeout", f"no message came whole in {duration_s:g} s")

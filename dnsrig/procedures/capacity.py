@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dnsrig.procedures.context import Result, TrialContext
+from dnsrig.procedures import Result
+from dnsrig.procedures.context import TrialContext
 from dnsrig.procedures.instrument import Overdue
 from dnsrig.procedures.parts import load_arguments, resolver_statistics, serving, validity
 

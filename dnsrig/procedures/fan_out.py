@@ -22,8 +22,8 @@ from typing import Any
 import polars as pl
 
 from dnsrig.errors import UsageError
-from dnsrig.procedures import HostRole
-from dnsrig.procedures.context import Result, TrialContext, placing
+from dnsrig.procedures import HostRole, Result
+from dnsrig.procedures.context import TrialContext, placing
 from dnsrig.procedures.instrument import Instrument, Overdue
 from dnsrig.procedures.parts import transfer_instrument, validity
 from dnsrig.rundir import TrialSpec

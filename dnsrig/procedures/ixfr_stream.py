@@ -24,8 +24,8 @@ from typing import Any
 from dnsrig import datasets
 from dnsrig.datasets import tld
 from dnsrig.errors import UsageError
-from dnsrig.procedures import HostRole, _transfer_result
-from dnsrig.procedures.context import Result, TrialContext
+from dnsrig.procedures import HostRole, Result
+from dnsrig.procedures.context import TrialContext
 from dnsrig.procedures.parts import transfer_instrument, validity
 from dnsrig.rundir import Scalar, TrialSpec
 
@@ -165,7 +165,7 @@ def _transfer(context: TrialContext, name: str, words: list[str]) -> Mapping[str
 def concluded(summaries: Mapping[str, Mapping[str, Any]]) -> Result:
     """What the summaries of the instrument, one a way, mean for the trial."""
     for name, summary in summaries.items():
-        if failed := _transfer_result.outcomes(summary):
+        if failed := transfer_instrument.outcomes(summary):
             return Result("server-failed", f"{name.upper()}: {failed}")
         if not summary["done"]:
             what = "says that nothing changed" if summary["up_to_date"] else "brought nothing"

@@ -29,7 +29,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dnsrig.procedures.context import Result, TrialContext
+from dnsrig.procedures import Result
+from dnsrig.procedures.context import TrialContext
 from dnsrig.procedures.parts import load_arguments, resolver_statistics, serving
 
 DESCRIPTION = "queries at a fixed rate: latency from the moment at which each was due, to the last percentile"

@@ -20,9 +20,9 @@ from typing import Any
 
 from dnsrig.datasets import world
 from dnsrig.errors import UsageError
-from dnsrig.procedures import HostRole, _of_capacity, replay
-from dnsrig.procedures.context import Result, TrialContext
-from dnsrig.procedures.parts import load_arguments, resolver_statistics, serving
+from dnsrig.procedures import HostRole, Result, replay
+from dnsrig.procedures.context import TrialContext
+from dnsrig.procedures.parts import load_arguments, replay_rate, resolver_statistics, serving
 from dnsrig.rundir import HostDuties, TrialSpec
 from dnsrig.runs.load_result import LoadResult
 
@@ -99,7 +99,7 @@ def measure(context: TrialContext) -> Result:
     if reason := replay.bring_up(context):
         return Result("invalid", reason)
     with context.profiled(), resolver_statistics.sampled(context), context.phase("measure"):
-        play = replay.start(context, "load", duration_s, _of_capacity.share(context), out=context.directory)
+        play = replay.start(context, "load", duration_s, replay_rate.share(context), out=context.directory)
         context.rest(float(context.option("flood_after_s")))
         flood = _flood(context)
         asked = replay.ended(context, play, duration_s)

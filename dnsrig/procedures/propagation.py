@@ -21,8 +21,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dnsrig.errors import UsageError
-from dnsrig.procedures import HostRole
-from dnsrig.procedures.context import Result, TrialContext, placing
+from dnsrig.procedures import HostRole, Result
+from dnsrig.procedures.context import TrialContext, placing
 from dnsrig.procedures.parts import notifies
 from dnsrig.rundir import TrialSpec
 from dnsrig.servers.placement import Changes

@@ -29,8 +29,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dnsrig.errors import UsageError
-from dnsrig.procedures import HostRole, _transfer_result
-from dnsrig.procedures.context import Result, TrialContext
+from dnsrig.procedures import HostRole, Result
+from dnsrig.procedures.context import TrialContext
 from dnsrig.procedures.parts import transfer_instrument
 from dnsrig.rundir import TrialSpec
 
@@ -100,6 +100,6 @@ def measure(context: TrialContext) -> Result:
     with context.phase("drain"):
         time.sleep(float(context.option("drain_s")))
         context.servers.check()
-    return _transfer_result.concluded(
+    return transfer_instrument.concluded(
         summary, zones=context.spec.dataset.zones * int(context.option("secondaries")), limit_s=limit_s
     )

@@ -9,11 +9,11 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict
 
 SCHEMA_VERSION = 1
-"""Raised by one whenever an older dnsrig would misread a newer run directory."""
+"""Version of the format; raised by one whenever an older dnsrig would misread a newer run directory."""
 DEFAULTS_FILE = "defaults.txt"
 SEARCH_FILE = "bisect.json"
 FULL_PACKET_BYTES = 1500
-"""Of IP: the MTU of Ethernet (RFC 894)."""
+"""Size of the largest IP packet: the MTU of Ethernet (RFC 894)."""
 NAME = r"[A-Za-z0-9._-]{1,200}"
 
 
@@ -24,24 +24,25 @@ def _is_name(text: str) -> str:
 
 
 Name = Annotated[str, AfterValidator(_is_name)]
-"""Of a variant, a host, a file: it becomes one part of a path, whoever wrote the file that it is read from."""
+"""Name of a variant, a host or a file. It becomes one part of a path, and anybody may have written the file that it is
+read from."""
 Scalar = str | int | float | bool
 Address = IPv4Address | IPv6Address
 Family = Literal["ipv4", "ipv6"]
 Outcome = Literal["done", "timeout", "server-failed", "invalid", "error"]
 Verdict = Literal["found", "clear", "cannot-tell"]
 Role = Literal["primary", "secondary", "resolver", "database", "world"]
-"""What a server does in a trial; a resolver asks the primaries, or a world, and answers from its cache; a database
-carries zones for DNS servers; a world is a simulated Internet."""
+"""Task of a server in a trial. A resolver asks the primaries, or a world, and answers from its cache; a database carries
+zones for DNS servers; a world is a simulated Internet."""
 OBSERVER = "observer"
-"""The host of the instruments that stand in nobody's place, `load` and `probe` among them: every trial has it, and a
-link from it to each DNS server."""
+"""The host of the instruments that play no other host, such as `load` and `probe`. Every trial has it, and a link from it
+to each DNS server."""
 LinkKind = Literal["veth", "netem", "tun", "nic"]
-"""What carries packets: the kernel as it is, the kernel's network emulator, the engine's `link`, or a cable between two
+"""Carrier of packets: a plain veth pair, the kernel's network emulator, the engine's `link`, or a cable between two
 machines."""
 
 
 class Record(BaseModel):
-    """Base of everything stored: unknown keys are an error, never dropped in silence."""
+    """Base of all stored documents. An unknown key is an error."""
 
     model_config = ConfigDict(extra="forbid")

@@ -11,7 +11,7 @@ from dnsrig.rundir.manifest import TrialKey
 
 
 class Finding(Record):
-    """What a trap concluded about one subject."""
+    """Conclusion of a trap about one subject."""
 
     trap: str
     verdict: Verdict
@@ -20,26 +20,26 @@ class Finding(Record):
     repeat: int | None = None
     """None: all repeats of the variant."""
     summary: str
-    """One sentence with the numbers in it; of `clear` empty, or what another trap has to say."""
+    """One sentence with the numbers. For `clear` it is empty, or about another trap."""
     evidence: dict[str, Scalar | None] = Field(default_factory=dict)
     """Name (unit last) -> number."""
     series: list[str] = Field(default_factory=list)
-    """Which series of samples.arrow show it, as ``host/source/metric``."""
+    """Series of samples.arrow that show it, as ``host/source/metric``."""
     metrics: list[str] = Field(default_factory=list)
-    """Which metrics it concerns: it is shown beside them."""
+    """Metrics that it concerns. It is shown beside them."""
     remedy: str = ""
     source: str = ""
 
 
 class Failure(Record):
-    """A part of dnsrig, or of a package that extends it, that raised an exception: the rest went on without it."""
+    """A part of dnsrig, or of a package that extends it, that raised an exception. The other parts continued."""
 
     part: Literal["metric", "trap", "chart", "export", "section"]
     name: str
     error: str
     """The exception, and the line that raised it."""
     trials: list[TrialKey] = Field(default_factory=list)
-    """Those in which it did; empty where it looks at the whole run."""
+    """Trials with which it failed; empty for a part that reads the whole run."""
 
 
 class Findings(Record):

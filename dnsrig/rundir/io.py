@@ -16,12 +16,12 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def write_json(path: Path, record: BaseModel) -> None:
-    """Write ``record`` to ``path``: whole or not at all."""
+    """Write ``record`` to ``path``, whole or not at all."""
     files.write(path, f"{record.model_dump_json(indent=2)}\n".encode())
 
 
 class NewerSchema(DnsrigError):
-    """A newer dnsrig wrote it: this one would misread it."""
+    """A newer dnsrig wrote the document: this one would misread it."""
 
 
 def read_json(
@@ -32,10 +32,10 @@ def read_json(
     where_from: str = "is this a run directory of dnsrig?",
     inside: Path | None = None,
 ) -> Model:
-    """Read ``path`` as ``model``; a newer version or a damaged file is one clear sentence.
+    """Read the document ``path`` as ``model``. Raises DnsrigError if it is missing, damaged or newer.
 
-    ``version``: the key that has it, and the newest that is known; ``where_from``: a hint where there is no such file;
-    ``inside``: the folder below which no link is followed, by default the one that has the file.
+    ``version``: the key of its version, and the newest known version; ``where_from``: a hint for a missing file;
+    ``inside``: the folder below which no link is followed, by default the parent.
     """
     try:
         data = files.document(path, inside)
@@ -64,7 +64,7 @@ def trial_dir(run_dir: Path, variant: str, repeat: int) -> Path:
 
 
 def check_ours(run_dir: Path) -> None:
-    """Refuse to write into a run that is somebody else's, or of which a folder of trials is a link."""
+    """Refuse to write into a run that belongs to another user, or in which a folder of trials is a link."""
     if owner := files.other_owner(run_dir):
         raise UsageError(
             f"{run_dir} belongs to {owner}: dnsrig writes nothing into it",
@@ -80,5 +80,5 @@ def check_ours(run_dir: Path) -> None:
 
 
 def resume_command(run_dir: Path) -> str:
-    """What a person types to go on with the run."""
+    """The command that continues the run."""
     return f"dnsrig {'bisect' if (run_dir / SEARCH_FILE).exists() else 'run'} --resume {run_dir}"

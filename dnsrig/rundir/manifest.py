@@ -16,11 +16,11 @@ class TrialKey(Record):
 
 
 class Extension(Record):
-    """Repeats that were added to a run after it was made."""
+    """Repeats that were added to an existing run."""
 
     first_repeat: int
     order_seed: int
-    """Of the order of the trials from that repeat on, up to the next extension."""
+    """Seed of the order of the trials from that repeat to the next extension."""
 
 
 class Machine(Record):
@@ -28,18 +28,18 @@ class Machine(Record):
 
     name: Name
     conditions: dict[str, Any]
-    """What the lab's snapshot says of it."""
+    """Conditions of the machine when the run began."""
 
 
 class Manifest(Record):
-    """manifest.json: what was asked for, in which order, by what, on what machine."""
+    """manifest.json: the request, the order of the trials, the programs and the machines of a run."""
 
     schema_version: int = SCHEMA_VERSION
     run: str
     dnsrig_version: str
     engine_fingerprint: str = ""
     created: str
-    """UTC, ISO 8601."""
+    """Time in UTC, ISO 8601."""
     experiment: str
     title: str
     question: str
@@ -51,25 +51,25 @@ class Manifest(Record):
     axes: dict[str, list[Scalar]]
     """Axis label -> values, in the order of the matrix."""
     baseline: dict[str, Scalar] = Field(default_factory=dict)
-    """Axis label -> value of the baseline, for the axes that have one."""
+    """Axis label -> value of the baseline, for axes with a baseline."""
     variants: list[Variant]
     order: list[TrialKey]
     order_seed: int
-    """Of the repeats that it was made with."""
+    """Seed of the order of the first repeats, up to the first extension."""
     repeats: int
     extensions: list[Extension] = Field(default_factory=list)
     servers: dict[str, ServerSource]
     specs: dict[str, TrialSpec]
-    """Variant id -> spec with ``repeat`` 0: the trial's spec but for its number."""
+    """Variant id -> the spec of its trials, with ``repeat`` 0."""
     conditions: dict[str, Any]
-    """Of the machine that the run was started on."""
+    """Conditions of the machine on which the run was started."""
     machines: list[Machine] = Field(default_factory=list)
-    """What it is spread over, a round (all trials of one repeat) on one of them; empty: all of it ran where it was
-    started."""
+    """Machines that the run is spread over; all trials of one repeat run on one machine. Empty: all trials run on the machine
+    where the run was started."""
 
     @model_validator(mode="after")
     def _refers_to_what_it_has(self) -> Manifest:
-        """Every reader looks up axes in variants, and variants and specs by the ids of trials."""
+        """Refuse a manifest in which a reader would not find the axis of a variant, or the variant or spec of a trial."""
         variants = {variant.id: variant for variant in self.variants}
         for variant in self.variants:
             if lost := next((axis for axis in self.axes if axis not in variant.parameters), None):
@@ -84,15 +84,15 @@ class Manifest(Record):
 
     @property
     def is_imported(self) -> bool:
-        """Whether other tools measured it."""
+        """Whether another tool measured the run."""
         return any(spec.imported is not None for spec in self.specs.values())
 
     def machine_of(self, repeat: int) -> Machine | None:
-        """Where the trials of ``repeat``, counted from 1, run: also those that are repeated because they were lost."""
+        """Machine for the trials of ``repeat``, counted from 1, also for lost trials that are repeated."""
         return self.machines[(repeat - 1) % len(self.machines)] if self.machines else None
 
     @property
     def measured_under(self) -> dict[str, Any]:
-        """The conditions that its trials ran under: of several machines those that are the same on all."""
+        """Conditions that all trials ran under: with several machines, the conditions that are the same on all."""
         first, *others = [machine.conditions for machine in self.machines] or [self.conditions]
         return {name: value for name, value in first.items() if all(other.get(name) == value for other in others)}

@@ -11,7 +11,7 @@ from dnsrig.rundir.spec import LinkSpec, ServerSource, TrialSpec
 
 
 class Anchor(Record):
-    """One reading of both clocks; the mapping between them is known to ±``error_ns``."""
+    """One reading of both clocks. Their difference is known to ±``error_ns``."""
 
     monotonic_ns: int
     realtime_ns: int
@@ -25,32 +25,32 @@ class Phase(Record):
 
 
 class ServerLimit(Record):
-    """A limit that a server sets itself, as in force in this trial, for traps to hold what was measured against."""
+    """A limit that a server sets itself, with its value in this trial. Traps compare it with the measurement."""
 
     setting: str
     value: Scalar
     default: bool
     effect: Literal["rate", "silent-start", "timer"] = "rate"
-    """``silent-start``: it answers nothing before all zones are there; ``timer``: it waits for one."""
+    """``silent-start``: the server answers no query before it has all zones; ``timer``: it waits for a timer."""
     zones_per_s: float | None = None
-    """What a ``rate`` allows when nothing else binds."""
+    """Rate that a limit of the kind ``rate`` allows if nothing else limits the server."""
     timer_s: float | None = None
     remedy: str
 
 
 class Privileges(Record):
-    """What a server may do, as the kernel states it of the server's first process (proc_pid_status(5))."""
+    """Privileges of the first process of a server, from the kernel (proc_pid_status(5))."""
 
     user: int
     capabilities: list[str]
-    """The effective ones."""
+    """Effective capabilities."""
     no_new_privileges: bool
     own_pid_namespace: bool
     """Whether it sees only the processes of its host."""
 
 
 class ServerRecord(Record):
-    """What is known of a server that ran in a trial."""
+    """A server that ran in a trial."""
 
     server: ServerSource
     role: str
@@ -58,24 +58,24 @@ class ServerRecord(Record):
     command: list[str]
     pid: int
     exec_ns: int
-    """Taken immediately before execve."""
+    """Time immediately before execve."""
     settings: dict[str, Scalar]
-    """As asked for by the experiment."""
+    """Settings from the experiment."""
     threads: int | None
-    """Counted while it served, from /proc."""
+    """Number of threads while it served, from /proc."""
     privileges: Privileges | None = None
     """None: not known."""
     limits: list[ServerLimit] = Field(default_factory=list)
     log_clock_resolution_ns: int
     exit_status: int | None = None
-    """None when it was still running and was stopped by the rig as intended."""
+    """None: it ran until the rig stopped it, as intended."""
 
 
 class LogDrilldown(Record):
-    """Per-zone completions as the secondary's log tells them: for the drill-down, never for the result."""
+    """Completed transfers according to the secondary's log: for the drill-down, never for the result."""
 
     zones: int
-    """Distinct zones with a completion line."""
+    """Number of distinct zones with a line of completion."""
     first_realtime_ns: int | None
     last_realtime_ns: int | None
     resolution_ns: int
@@ -85,38 +85,38 @@ class LogDrilldown(Record):
     examples: dict[str, str] = Field(default_factory=dict)
     """One line as logged, by kind: untrusted text."""
     unread: str = ""
-    """Why the log could not be read to its end; what is above is then of the lines before."""
+    """Why the log could not be read to its end. The other fields then describe the lines before."""
 
 
 class ProfileRecord(Record):
-    """Of a host whose CPU stacks were to be sampled."""
+    """Samples of a host's CPU stacks."""
 
     samples: int = 0
-    """All in ``profile-<host>.folded``; 0 with a reason where it could not be done."""
+    """Number of samples in ``profile-<host>.folded``; 0 with a ``reason`` if the stacks could not be sampled."""
     rate_per_s: float = 0.0
     reason: str = ""
 
 
 class ProcessCounts(Record):
-    """What the kernel counted of a host's processes from just before `measure` to just after."""
+    """The kernel's counts for a host's processes from just before `measure` to just after."""
 
     voluntary_switches: int
-    """How often a thread left its CPU to wait."""
+    """How often a thread left its CPU in order to wait."""
     involuntary_switches: int
-    """How often it lost it to another one."""
+    """How often a thread lost its CPU to another one."""
     minor_faults: int
-    """Of pages that were in memory."""
+    """Faults on pages that were in memory."""
     major_faults: int
-    """Of pages that were read from a disk."""
+    """Faults on pages that were read from a disk."""
 
 
 class FileRecord(Record):
-    """A file of a trial as it was when the trial ended: what is read later is held against it."""
+    """Size and checksums of a file when its trial ended. Readers compare the file with them."""
 
     bytes: int
     chunk_bytes: int = Field(1 << 16, ge=1)
     crc32: str
-    """Of each ``chunk_bytes``, eight hexadecimal digits a piece."""
+    """Checksums of the pieces of ``chunk_bytes``, eight hexadecimal digits each."""
 
 
 class Check(Record):
@@ -128,61 +128,61 @@ class Check(Record):
     verdict: Literal["passed", "failed", "cannot-tell"]
     asked: Scalar | None = None
     seen: Scalar | None = None
-    """None: nothing tells."""
+    """The value that was seen; None: not known."""
     unit: str = ""
     least: float | None = None
     most: float | None = None
-    """Within which ``seen`` must be; without both it must be what was ``asked``."""
+    """Range of ``seen``; without ``least`` and ``most``, ``seen`` must be equal to ``asked``."""
     reason: str = ""
-    """A sentence, for every verdict but ``passed``."""
+    """Reason of every verdict but ``passed``, one sentence."""
     series: list[str] = Field(default_factory=list)
-    """Which rows or samples show it."""
+    """Rows or samples that show it."""
 
 
 class ClockRecord(Record):
-    """The clock of another machine (CLOCK_MONOTONIC), as exchanges with it told: theirs = ours + ``offset_ns`` +
+    """The clock of another machine (CLOCK_MONOTONIC), from exchanges with it: theirs = ours + ``offset_ns`` +
     ``drift_ppb`` × (ours - ``at_ns``)."""
 
     at_ns: int
     offset_ns: int
     drift_ppb: float
     error_ns: int
-    """Within which that held at each comparison."""
+    """Largest error of that formula at any comparison."""
     realtime_offset_ns: int
-    """Their wall time less ours."""
+    """Their wall-clock time minus ours."""
     realtime_error_ns: int
     comparisons: int
 
 
 class MachineRecord(Record):
-    """Another machine that hosts of a trial were on."""
+    """Another machine with hosts of a trial."""
 
     conditions: dict[str, Any]
-    """What may differ from one trial to the next."""
+    """Conditions that may differ from one trial to the next."""
     clock: ClockRecord | None = None
-    """By which its times were moved to this machine's in the trial's rows."""
+    """The clock by which its times were converted in the trial's rows."""
 
 
 class ImportedRecord(Record):
-    """Of the file that a trial was read from."""
+    """File from which an imported trial was read."""
 
     file: str
-    """Its name: untrusted text."""
+    """Name of the file: untrusted text."""
     sha256: str
     command: str = ""
-    """Of the tool, as it tells: untrusted text."""
+    """Command line of the tool, as it reports it: untrusted text."""
     missing: list[str] = Field(default_factory=list)
-    """What it does not tell, a sentence each."""
+    """Facts that the file does not contain, one sentence each."""
 
 
 class TrialRecord(Record):
-    """trial.json: how a trial went."""
+    """trial.json: the record of a trial."""
 
     schema_version: int = SCHEMA_VERSION
     spec: TrialSpec
     outcome: Outcome
     reason: str = ""
-    """One sentence for every outcome but ``done``."""
+    """Reason of every outcome but ``done``, one sentence."""
     phases: list[Phase]
     anchors: list[Anchor] = Field(default_factory=list)
     """Readings of both clocks during the trial, for the trap of clock steps."""
@@ -191,29 +191,27 @@ class TrialRecord(Record):
     """The final summary event of each instrument, e.g. ``probe``, ``watch``."""
     logs: dict[str, LogDrilldown] = Field(default_factory=dict)
     profiles: dict[str, ProfileRecord] = Field(default_factory=dict)
-    """By host, where `HostSpec.profile` asked for it."""
+    """Profiles by host, for hosts with `HostSpec.profile`."""
     counts: dict[Name, ProcessCounts] = Field(default_factory=dict)
     """Counts of the processes of each host with a server; empty if nothing was measured."""
     checks: list[Check] = Field(default_factory=list)
     """The manipulation checks that its procedure declares; empty if nothing was measured."""
     link_checks: list[dict[str, Any]] = Field(default_factory=list)
-    """The links as measured before the start."""
+    """Self-tests of the links, before the start."""
     conditions: dict[str, Any] = Field(default_factory=dict)
-    """The machine around this trial: what may differ from one trial to the next."""
+    """Conditions of the machine that may differ from one trial to the next."""
     machines: dict[Name, MachineRecord] = Field(default_factory=dict)
-    """Those that hosts were on, beside this one."""
+    """Other machines with hosts of the trial, by name."""
     imported: ImportedRecord | None = None
-    """Of results of another tool."""
+    """File with the results, if another tool measured them."""
     files: dict[Name, FileRecord] = Field(default_factory=dict)
     """The files of rows, latencies and profiles by name."""
     metrics: dict[str, float | None] = Field(default_factory=dict)
-    """Of earlier versions, which computed them when the trial ended. Now they are derived
-    (`dnsrig.runs.trial.Trial.value`), and what stands here counts only where that yields nothing any more."""
+    """Values for metrics that cannot be computed from the record (`dnsrig.runs.trial.Trial.value`)."""
 
     def phase(self, name: str) -> Phase | None:
         return next((p for p in self.phases if p.name == name), None)
 
     def link_summary(self, link: LinkSpec) -> dict[str, Any]:
-        """What an emulated link said of itself at its end, among ``instruments``: as `link` where it is the only one.
-        Empty where it said nothing."""
+        """Final report of an emulated link; empty if there is none. A single link reports under the name `link`."""
         return self.instruments.get(f"link-{link.name}") or self.instruments.get("link", {})

@@ -20,18 +20,18 @@ from dnsrig.rundir.base import (
 
 
 class ServerSource(Record):
-    """Where a server's binaries come from, resolved to exact versions: ``KIND@SOURCE``."""
+    """Source of a server's binaries, resolved to exact versions: ``KIND@SOURCE``."""
 
     kind: str
     source: str
     version: str
     key: Name | Literal[""] = ""
-    """Of what was made of it in the cache; empty for a source that lies on the machine itself."""
+    """Key of the installation in the cache; empty for a source on the machine itself."""
     packages: dict[str, str] = Field(default_factory=dict)
     fingerprint: str = ""
-    """Of the program, for sources that packages do not pin down."""
+    """Fingerprint of the program, for sources whose packages do not identify it."""
     commit: str = ""
-    """Full hash, of a server that was built from its repository; empty for others."""
+    """Full hash of the commit, if the server was built from its repository."""
 
     @property
     def prefix(self) -> str | None:
@@ -48,7 +48,7 @@ class ServerSource(Record):
 
 
 class HostOptions(BaseModel):
-    """Of a host: what an experiment says of it and a trial takes as it stands."""
+    """Settings of a host that a trial takes from the experiment unchanged."""
 
     machine: Name | None = Field(
         default=None,
@@ -78,12 +78,12 @@ class HostOptions(BaseModel):
 
 
 Level = Literal["no-do", "do-unvalidated", "validating"]
-"""What a resolver does about DNSSEC: it does not ask for signatures (DO, RFC 3225); it asks and does not look at them;
-it validates (RFC 4035)."""
+"""DNSSEC level of a resolver: it does not ask for signatures (DO, RFC 3225); it asks for them and ignores them; it
+validates (RFC 4035)."""
 
 
 class Resolving(BaseModel):
-    """How a resolver resolves, by names that mean the same for every kind: by default they are equal."""
+    """Settings of a resolver, by names and with defaults that are the same for every kind of resolver."""
 
     level: Level = Field(
         default="do-unvalidated",
@@ -109,19 +109,19 @@ class Resolving(BaseModel):
 
 
 class HostDuties(BaseModel):
-    """Of a host: what a procedure demands of it and a trial takes as it stands."""
+    """Tasks of a host that a trial takes from the procedure unchanged."""
 
     role: Role | None = None
-    """Of its server; None: it has none."""
+    """Role of its server; None: it has no server."""
     under_test: bool = False
     asks: bool = False
-    """Whether an instrument on it puts queries on the server under test, in place of the observer."""
+    """Whether an instrument on it sends queries to the server under test, in place of the observer."""
     notified: bool = False
     """Whether each of its source addresses is a secondary, played by an instrument, to which primaries send NOTIFY."""
     database: str | None = None
-    """The host of the database that its server writes its zones to, reads them from, or replicates."""
+    """Host of the database to which its server writes its zones, from which it reads them, or which it replicates."""
     database_far: bool = False
-    """Whether that database lies at another site: what passes between them then takes TLS where transfers do."""
+    """Whether that database is at another site. The connection then uses TLS if transfers do."""
 
 
 class ResolvingSpec(Resolving, Record):
@@ -129,30 +129,29 @@ class ResolvingSpec(Resolving, Record):
 
 
 class HostSpec(HostOptions, HostDuties, Record):
-    """A host of the small network, resolved for a trial: what is said and demanded of it, and what follows from
-    both."""
+    """A host of a trial: the settings of the experiment, the tasks from the procedure, and what follows from both."""
 
     address: str
-    """At which it is asked, and from which it asks; it has another of the other family (``lab/addresses.py``)."""
+    """Address at which it is asked, and from which it asks. It has another one of the other family (``lab/addresses.py``)."""
     cpus: list[int]
     sysctls: dict[str, str] = Field(default_factory=dict)
     server: ServerSource | None = None
     settings: dict[str, Scalar] = Field(default_factory=dict)
-    """Of the server."""
+    """Settings of the server."""
     resolving: ResolvingSpec | None = None
     """Settings of a resolver; None for other servers."""
     source_addresses: list[str] = Field(default_factory=list)
-    """More addresses of the host, from which its server asks for transfers in turn with ``address``."""
+    """More addresses of the host. Its server requests transfers from them and from ``address`` in turn."""
     nic_shared: bool = False
     """Whether other hosts have the same ``nic``: each then has a macvlan interface of it (ip-link(8))."""
     client_range: str = ""
-    """A prefix all of whose addresses are the host's, one for each client that it replays; empty: it replays none."""
+    """Prefix of the addresses of the clients that the host replays; empty: it replays no clients."""
     server_ranges: list[str] = Field(default_factory=list)
-    """Prefixes all of whose addresses are the host's, for the servers of the simulated Internet that it is."""
+    """Prefixes of the addresses of the servers, if the host is a simulated Internet."""
 
     @property
     def ranges(self) -> list[str]:
-        """Prefixes all of whose addresses are the host's."""
+        """Prefixes that belong to the host with all their addresses."""
         return [prefix for prefix in (self.client_range, *self.server_ranges) if prefix]
 
 
@@ -161,7 +160,7 @@ Provisioning = Literal["static", "catalog"]
 
 
 class TransferSpec(Record):
-    """How zones get from primary to secondary."""
+    """Settings of zone transfers from primary to secondary."""
 
     transport: Transport = Field(
         default="tcp", description="tcp, tcp+tsig, xot or xot+tsig (XoT: RFC 9103; TSIG: RFC 8945)"
@@ -188,66 +187,66 @@ class TransferSpec(Record):
 
 
 class FarSpec(Record):
-    """Delays that the far ends of packets have, each address its own and always the same."""
+    """Delays of the far ends of packets: each address has its own, which never changes."""
 
     distribution: str
-    """Its name (``lab/rtts.py``)."""
+    """Name of the distribution (``lab/rtts.py``)."""
     rtt_classes: list[tuple[float, float, float]]
-    """(from so many milliseconds, to so many, weight) of round trips, of which each direction has half."""
+    """Classes of round trips: (lower end in ms, upper end in ms, weight). Each direction has half of a round trip."""
     prefixes: list[str]
-    """Whose addresses."""
+    """Prefixes of the far addresses."""
     seed: int
-    """Another one gives them other round trips. Repeats have the same."""
+    """Seed of the round trips; the same in all repeats."""
 
 
 class PathSpec(Record):
     """One direction of an emulated path."""
 
     rate_mbit: float | None = None
-    """None: as fast as the machine."""
+    """None: the rate of the machine."""
     delay_ms: float = 0.0
-    """One way."""
+    """Delay in one direction."""
     jitter_ms: float = 0.0
-    """Uniform: each packet takes ``delay_ms`` ± this."""
+    """Uniform: each packet has the delay ``delay_ms`` ± this."""
     ordered: bool = True
-    """Whether jitter keeps packets in order: none overtakes the one ahead of it, which raises the typical delay."""
+    """Whether jitter keeps packets in order, which raises the typical delay."""
     loss_percent: float = 0.0
-    """Of packets, each independent of the others."""
+    """Share of packets that are lost, each independent of the others."""
     loss_over_time: list[tuple[float, float]] = Field(default_factory=list)
     """(seconds since the link began, loss in percent from then on); replaces ``loss_percent``."""
     limit_packets: int = 1000
-    """When so many wait, the next is dropped."""
+    """Length of the queue; when it is full, the next packet is dropped."""
     mtu_bytes: int | None = None
-    """Of the path where it is less than the interfaces': larger packets are dropped."""
+    """MTU of the path, if it is smaller than the MTU of the interfaces: larger packets are dropped."""
     icmp: bool = True
-    """Whether the sender of a packet that is too large is told so (RFC 1191, RFC 8201)."""
+    """Whether the sender of a packet that is too large gets an ICMP error (RFC 1191, RFC 8201)."""
     far: FarSpec | None = None
-    """What far ends add to the delay; None: all packets are delayed alike."""
+    """Delays that far ends add; None: all packets have the same delay."""
 
     @property
     def longest_ms(self) -> float:
-        """The longest delay that a packet may have, one way."""
+        """The longest delay that a packet may have, in one direction."""
         own_ms = max((high_ms / 2 for _, high_ms, _ in self.far.rtt_classes), default=0.0) if self.far else 0.0
         return self.delay_ms + self.jitter_ms + own_ms
 
     def loss_percent_at(self, after_s: float) -> float:
-        """The loss in force ``after_s`` since the link began."""
+        """The loss at ``after_s`` seconds since the link began."""
         steps = [percent for since_s, percent in self.loss_over_time if since_s <= after_s]
         return steps[-1] if steps else self.loss_percent if not self.loss_over_time else 0.0
 
 
 class LinkSpec(Record):
-    """What joins two hosts."""
+    """A link between two hosts."""
 
     ends: tuple[Name, Name]
     kind: LinkKind = "veth"
     mtu_bytes: int = 1500
-    """Of the interfaces."""
+    """MTU of the interfaces."""
     forward: PathSpec | None = None
-    """From the first of ``ends`` to the second, which is where zones go; None: plain."""
+    """The direction of the zones, from the first of ``ends`` to the second; None: not emulated."""
     reverse: PathSpec | None = None
     seed: int = 1
-    """Of loss and jitter; a repeat's number is added, so that the same repeat of all variants meets the same."""
+    """Seed of loss and jitter. The number of the repeat is added, so that a repeat has the same losses in all variants."""
 
     @property
     def emulated(self) -> bool:
@@ -255,16 +254,16 @@ class LinkSpec(Record):
 
     @property
     def name(self) -> str:
-        """As in the names of its files: ``primary-secondary``."""
+        """Name of the link, as in the names of its files: ``primary-secondary``."""
         return "-".join(self.ends)
 
 
 class DatasetSpec(Record):
-    """A dataset as it lies in the cache, by its ``key`` there."""
+    """A dataset in the cache."""
 
     kind: str
     key: Name | Literal[""]
-    """Empty: it is not made yet."""
+    """Key in the cache; empty: the dataset is not made yet."""
     zones: int
     records: int
     serial: int
@@ -272,33 +271,33 @@ class DatasetSpec(Record):
 
 
 ClockBasis = Literal["due", "sending"]
-"""When the clock of a latency starts: when a query was due, or when it was sent."""
+"""Start of a latency: when a query was due, or when it was sent."""
 DNSRIG_LOAD = "dnsrig load"
 """Name of our own load generator among the tools of imported results."""
 
 
 class ImportedSpec(Record):
-    """Of results that another tool measured."""
+    """Tool that measured imported results."""
 
     basis: ClockBasis
-    """The first that is told where two runs differ in it."""
+    """Start of the latencies. It comes first, because it is the most important difference between two runs."""
     tool: str
     version: str = ""
-    """As it tells; empty: it does not."""
+    """Version that the tool reports; empty: it reports none."""
     resolution_ns: int | None = None
-    """Of a single latency; None: it tells none."""
+    """Resolution of a single latency; None: not known."""
 
 
 class StreamSpec(Record):
-    """What clients ask, as it lies in the cache, by its ``key`` there."""
+    """A stream of clients' queries in the cache."""
 
     kind: str
     key: Name | Literal[""]
-    """Empty: it is not made yet, and what it holds is not known."""
+    """Key in the cache; empty: the stream is not made yet, and its content is not known."""
     queries: int = 0
     clients: int = 0
     span_s: float = 0.0
-    """From its first query to its last."""
+    """Time from its first query to its last."""
     transports: dict[str, int] = Field(default_factory=dict)
     """Queries by transport, as they were captured."""
     parameters: dict[str, Scalar] = Field(default_factory=dict)
@@ -317,19 +316,19 @@ class Variant(Record):
 
 
 class MachineSpec(Record):
-    """Another machine, on which hosts of a trial are, and how ssh gets there."""
+    """Another machine with hosts of a trial, and how ssh reaches it."""
 
     ssh: str
     python: str = "python3"
     cache: str = ""
     config: str = ""
-    """File of ssh's configuration; empty: the user's own."""
+    """File with ssh's configuration; empty: the user's own."""
     boot_id: str = ""
-    """Of the run's beginning: a machine that was restarted since is refused."""
+    """Boot id at the beginning of the run: a machine that was restarted since is refused."""
 
 
 class TrialSpec(Record):
-    """All that `dnsrig trial` reads."""
+    """Everything that `dnsrig trial` reads."""
 
     schema_version: int = SCHEMA_VERSION
     run: str
@@ -340,27 +339,27 @@ class TrialSpec(Record):
     link: str
     kernel: str
     family: Family = "ipv4"
-    """Of the addresses over which everything goes that is measured."""
+    """Address family of all traffic that is measured."""
     cpus_sleep: bool = True
     """Whether idle CPUs may sleep."""
     hosts: dict[Name, HostSpec]
     machines: dict[Name, MachineSpec] = Field(default_factory=dict)
-    """Those that hosts are on, beside this one."""
+    """Other machines with hosts of the trial, by name."""
     links: list[LinkSpec]
     dataset: DatasetSpec
     next_dataset: DatasetSpec | None = None
     """The same zones in their next version, for procedures that change them."""
     stream: StreamSpec | None = None
-    """What is replayed, for procedures that do."""
+    """The stream that is replayed, for procedures that replay."""
     limit_s: float
     storage: Literal["disk", "memory"] = "disk"
-    """Where servers store: on the file system of the run directory, or on a tmpfs."""
+    """Storage of servers: the file system of the run directory, or a tmpfs."""
     transfer: TransferSpec = Field(default_factory=TransferSpec)
     options: dict[str, Scalar] = Field(default_factory=dict)
     main_metric: str = "transfer_time_s"
     """The metric that answers the procedure's question."""
     imported: ImportedSpec | None = None
-    """Of results of another tool; None: they were measured here."""
+    """Tool that measured imported results; None: dnsrig measured them."""
 
     @property
     def subject(self) -> str:
@@ -375,22 +374,24 @@ class TrialSpec(Record):
 
     @property
     def generators(self) -> list[str]:
-        """The hosts whose instruments put queries on the server under test, each its share of one schedule."""
+        """Hosts whose instruments send queries to the server under test, each its share of one schedule."""
         return [name for name, host in self.hosts.items() if host.asks] or [OBSERVER]
 
     @property
     def instrument_hosts(self) -> list[str]:
-        """The hosts of instruments: the observer, and those that ask in its place."""
+        """Hosts of instruments: the observer, and the generators."""
         return list(dict.fromkeys([*(name for name in self.hosts if name == OBSERVER), *self.generators]))
 
     def whole_machine(self, host: str) -> str:
-        """The host of samples.arrow that stands for the whole machine that ``host`` is on."""
+        """Name in samples.arrow of the whole machine that ``host`` is on."""
         machine = self.hosts[host].machine
         return "machine" if machine is None else f"machine@{machine}"
 
     def interface(self, host: str, other: str) -> str:
-        """The source of samples.arrow that is the interface of ``host`` towards ``other``: it is called as that, or is
-        the one of its own that it has for all hosts on other machines."""
+        """Source in samples.arrow of the interface of ``host`` towards ``other``.
+
+        It is named after ``other``, or after the physical interface that it has for hosts on other machines.
+        """
         by_nic = any(link.kind == "nic" and set(link.ends) == {host, other} for link in self.links)
         return f"link:{self.hosts[host].nic if by_nic else other}"
 
@@ -405,10 +406,10 @@ class TrialSpec(Record):
 
     @property
     def primaries(self) -> list[str]:
-        """The hosts that the subject has its zones or its answers from."""
+        """Hosts from which the server under test gets its zones or its answers."""
         return [name for name, host in self.hosts.items() if host.role == "primary" and name != self.subject]
 
     @property
     def world(self) -> str | None:
-        """The host that is a simulated Internet; None without one."""
+        """Host that is a simulated Internet; None: there is none."""
         return next((name for name, host in self.hosts.items() if host.role == "world"), None)

@@ -16,7 +16,6 @@ from pyroute2.netlink.rtnl.tcmsg import tcmsg
 from trial_data import clean_trial
 
 from dnsrig.errors import DnsrigError
-from dnsrig.experiment import trial
 from dnsrig.lab import links, mss, tcp
 from dnsrig.lab.host import Host
 from dnsrig.lab.links import _ends, _qdisc, expectation, netem, schedule, selftest, tun
@@ -413,21 +412,21 @@ def test_a_trial_over_a_link_that_did_not_keep_up_is_invalid(tmp_path: Path) -> 
         LinkSpec(ends=("primary", "secondary"), kind="tun", forward=PathSpec(delay_ms=1), reverse=PathSpec())
     ]
     record.instruments["link"] = {"forward": told(), "reverse": told()}
-    assert trial._validated(record).outcome == "done"
+    assert validity.judged(record).outcome == "done"
     record.instruments["link"]["reverse"] = told(missed=50)
-    assert trial._validated(record).outcome == "invalid" and record.reason.startswith(
+    assert validity.judged(record).outcome == "invalid" and record.reason.startswith(
         "primary-secondary, reverse: the link was too slow"
     )
     record.outcome = "done"
     record.instruments["link"] = {"forward": told(), "reverse": told(), "rows_dropped": 2}
-    assert "2 rows of the link's account" in trial._validated(record).reason
+    assert "2 rows of the link's account" in validity.judged(record).reason
     record.outcome = "done"
     record.instruments["link"] = {"forward": told(), "reverse": told()}
     record.instruments["watch"]["sockets"] = {"rows_dropped": 3}
-    assert trial._validated(record).reason == "watch dropped 3 samples"
+    assert validity.judged(record).reason == "watch dropped 3 samples"
     record.outcome = "done"
     del record.instruments["link"]
-    assert trial._validated(record).reason == "an emulated link ended before the trial did"
+    assert validity.judged(record).reason == "an emulated link ended before the trial did"
 
 
 def test_netem_whose_loss_did_not_change_is_not_as_asked() -> None:

@@ -15,7 +15,7 @@ from dnsrig.comparison.summary import variant_table
 from dnsrig.errors import UsageError
 from dnsrig.experiment import model, plan
 from dnsrig.metrics import all_metrics
-from dnsrig.procedures import _transfer_result, transfer_load
+from dnsrig.procedures import transfer_load
 from dnsrig.procedures.parts import transfer_instrument
 from dnsrig.report import side_by_side, wording
 from dnsrig.rundir import HostSpec, TransferSpec
@@ -87,14 +87,14 @@ REFUSED = {"done": 7_187, "servfail": 2_811, "cut": 2}
     ],
 )
 def test_what_a_summary_means(said: dict[str, object], outcome: str, reason: str) -> None:
-    found = _transfer_result.concluded(said, zones=10_000, limit_s=15)
+    found = transfer_instrument.concluded(said, zones=10_000, limit_s=15)
     assert (found.outcome, found.reason) == (outcome, reason)
 
 
 def test_a_busy_instrument_is_no_measure_of_the_server_unless_it_had_no_time_to_rest() -> None:
-    assert _transfer_result.concluded(summary(100, busy_share=0.99), zones=100, limit_s=15).outcome == "invalid"
+    assert transfer_instrument.concluded(summary(100, busy_share=0.99), zones=100, limit_s=15).outcome == "invalid"
     assert (
-        _transfer_result.concluded(summary(100, busy_share=0.99, elapsed_s=0.1), zones=100, limit_s=15).outcome
+        transfer_instrument.concluded(summary(100, busy_share=0.99, elapsed_s=0.1), zones=100, limit_s=15).outcome
         == "done"
     )
 

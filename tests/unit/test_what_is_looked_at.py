@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from placement_data import ZONES, placed
 
-from dnsrig.procedures import _in_force
 from dnsrig.procedures.parts import notifies, readback
 from dnsrig.procedures.parts.notifies import FOLLOWS_S, Packet
 from dnsrig.servers import all_drivers, driver
@@ -94,7 +93,7 @@ def test_a_packet_that_was_cut_says_nothing_wrong(length: int) -> None:
     ids=["BIND", "Knot DNS", "NSD", "PowerDNS"],
 )
 def test_settings_as_servers_show_them(text: str, names: list[str], expected: dict[str, str]) -> None:
-    assert _in_force.shown(text, names) == expected
+    assert readback.shown(text, names) == expected
 
 
 @pytest.mark.parametrize("kind", sorted(set(CATALOGS) - {"transfer", "powerdns"}))

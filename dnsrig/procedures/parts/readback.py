@@ -4,16 +4,19 @@ are stopped."""
 from __future__ import annotations
 
 import contextlib
+import re
 import socket
 import subprocess
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
+from subprocess import TimeoutExpired
 from typing import Any
 
 from dnsrig.lab import host
-from dnsrig.procedures import _defaults, _in_force
 from dnsrig.procedures.context import TrialContext
-from dnsrig.rundir import OBSERVER
+from dnsrig.procedures.context.workspace import ServerFailed
+from dnsrig.rundir import DEFAULTS_FILE, OBSERVER
 from dnsrig.servers import driver
 from dnsrig.servers.keys import XOT_PORT
 from dnsrig.servers.placement import DNS_PORT, Placement
@@ -23,6 +26,10 @@ AXFR_TYPE = 252
 ANSWER_LIMIT_S = 2.0
 RCODES = {0: "NOERROR", 1: "FORMERR", 2: "SERVFAIL", 5: "REFUSED", 9: "NOTAUTH"}
 TABLES = ("tcp", "tcp6")
+PRINT_LIMIT_S = 10.0
+SHOW_LIMIT_S = 60.0
+"""A configuration of 100,000 zones is read in seconds."""
+LINE = re.compile(r"(?:^|[{};])\s*([\w.-]+)(?:\[default\])?([\w.-]*)[ \t]*[ \t:=][ \t]*([^{};\n]*)", re.MULTILINE)
 
 
 def look(context: TrialContext) -> None:
@@ -48,9 +55,9 @@ def look(context: TrialContext) -> None:
     if spec.subject in context.servers.placements:
         with contextlib.suppress(OSError):
             context.summaries["configured"] = configured(context.servers.placements[spec.subject])
-        if shown := _in_force.look(context):
+        if shown := settings_in_force(context):
             context.summaries["settings"] = shown
-        _defaults.keep(context)
+        keep_defaults(context)
 
 
 def configured(placement: Placement) -> dict[str, Any]:
@@ -115,3 +122,46 @@ def unsigned_transfer(context: TrialContext, primary: str) -> str:
         except ConnectionError:
             return "by closing"
     return RCODES.get(head[5] & 15, "another RCODE") if len(head) == 6 else "by closing"
+
+
+def settings_in_force(context: TrialContext) -> dict[str, str]:
+    """Setting -> value, of those that the experiment names for the server under test; empty where nothing shows
+    them."""
+    name = context.spec.subject
+    placement = context.servers.placements[name]
+    command = driver(placement.source.kind).settings_command
+    if not command or not placement.settings:
+        return {}
+    words = [word.format(directory=placement.seen_directory, state=placement.seen_state) for word in command]
+    try:
+        return shown(context.servers.printed(name, words, limit_s=SHOW_LIMIT_S), placement.settings)
+    except (ServerFailed, TimeoutExpired, OSError):
+        return {}
+
+
+def shown(text: str, names: Iterable[str]) -> dict[str, str]:
+    """The first value of each of ``names`` in ``text``, in which servers write a setting in several ways.
+
+    >>> shown("a = 1\\nb: 2\\nt[default].c = 3\\nzone x { d 4; };\\ne { f 5; };", ["a", "b", "t.c", "d", "e"])
+    {'a': '1', 'b': '2', 't.c': '3', 'd': '4'}
+    """
+    found: dict[str, str] = {}
+    for match in LINE.finditer(text):
+        if value := match[3].strip():  # a block has none
+            found.setdefault(match[1] + match[2], value)
+    # NSD has no word for the pattern that a setting stands in.
+    return {name: found[key] for name in names if (key := name.removeprefix("pattern.")) in found}
+
+
+def keep_defaults(context: TrialContext) -> None:
+    """Keep what it prints; nothing where it does not, as earlier versions of some servers."""
+    name = context.spec.subject
+    placement = context.servers.placements[name]
+    command = driver(placement.source.kind).defaults_command
+    if not command:
+        return
+    try:
+        text = context.servers.printed(name, command, limit_s=PRINT_LIMIT_S)
+        (placement.directory / DEFAULTS_FILE).write_text(text)
+    except (ServerFailed, TimeoutExpired, OSError):
+        return

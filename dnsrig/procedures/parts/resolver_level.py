@@ -11,7 +11,6 @@ from typing import Any
 
 from dnsrig.datasets.world import BROKEN
 from dnsrig.lab import addresses, host
-from dnsrig.procedures import _twin
 from dnsrig.procedures.context import TrialContext
 from dnsrig.rundir import OBSERVER, TrialSpec
 from dnsrig.servers import driver
@@ -65,7 +64,7 @@ def names(context: TrialContext) -> Names:
 def ask_twin(context: TrialContext, *, limit_s: float) -> None:
     """Start the twin, ask it, and end it."""
     name = context.spec.subject
-    with _upstream(context, name) as upstream, _twin.running(context, name, "twin", limit_s=limit_s):
+    with _upstream(context, name) as upstream, context.twin(name, "twin", limit_s=limit_s):
         found = _asked(context, name)
     context.summaries["level"] = {"twin": {**found, **upstream}}
 

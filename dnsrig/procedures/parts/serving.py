@@ -13,8 +13,8 @@ from pathlib import Path
 
 from dnsrig import datasets
 from dnsrig.errors import UsageError
-from dnsrig.procedures import HostRole, _transfer_result
-from dnsrig.procedures.context import Result, TrialContext, placing
+from dnsrig.procedures import HostRole, Result
+from dnsrig.procedures.context import TrialContext, placing
 from dnsrig.procedures.instrument import Overdue
 from dnsrig.procedures.parts import generators, load_arguments, resolver_level, transfer_instrument, validity
 from dnsrig.procedures.parts.generators import Led
@@ -339,7 +339,7 @@ def why_no_transfers(context: TrialContext) -> str:
         return ""
     summary = context.instruments.started["transfer"].summary
     assert summary is not None, "an instrument that is stopped without a summary is an error"
-    failures = _transfer_result.outcomes(summary)
+    failures = transfer_instrument.outcomes(summary)
     return "" if summary["done"] or not failures else f"no zone was transferred meanwhile: {failures}"
 
 

@@ -1,14 +1,19 @@
-"""How the instrument `transfer` is to take zones: its arguments from the options of a procedure. Pure."""
+"""The instrument `transfer`: its arguments, from the options of a procedure, and the meaning of its summary. Without
+I/O."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from dnsrig.errors import UsageError
+from dnsrig.procedures import Result
+from dnsrig.procedures.parts import validity
 from dnsrig.rundir import HostSpec, TransferSpec
 from dnsrig.servers import keys
 from dnsrig.servers.keys import TransferKeys
+from dnsrig.text import digits
 
 Options = Mapping[str, int | float | str | bool]
 
@@ -108,3 +113,33 @@ def transport(options: Options, transfer: TransferSpec, made: TransferKeys, cert
     if options["verify"] == "pin":
         words.append(f"--pin={made.public_key_pin}")
     return words if options["resumption"] else [*words, "--no-resumption"]
+
+
+def concluded(summary: Mapping[str, Any], *, zones: int, limit_s: float) -> Result:
+    """What the ``summary`` of `transfer` means for a trial that was to take ``zones``, over all secondaries, within
+    ``limit_s``.
+
+    With `repeat` more than ``zones`` arrive; one that never did is among the failures then.
+    """
+    arrived = summary["done"] + summary["up_to_date"]
+    failures = outcomes(summary)
+    if not arrived and not summary.get("unfinished"):
+        return Result(
+            "server-failed", f"none of {zones:,} zones was transferred" + (f": {failures}" if failures else "")
+        )
+    if reason := validity.why_transfer_did_not(summary):
+        return Result("invalid", reason)
+    if arrived < zones or summary["failed"]:
+        after_s = summary["elapsed_ns"] / 1e9 if failures else limit_s
+        return Result(
+            "timeout",
+            f"{arrived:,} of {zones:,} zones after {digits(after_s)} s" + (f"; {failures}" if failures else ""),
+        )
+    return Result("done")
+
+
+def outcomes(summary: Mapping[str, Any]) -> str:
+    """``2,813 servfail, 2 cut``: what became of zones that did not arrive, the most frequent first."""
+    bad = {name: count for name, count in summary["outcomes"].items() if count and name not in ("done", "up-to-date")}
+    ranked = sorted(bad.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{count:,} {name}" for name, count in ranked)

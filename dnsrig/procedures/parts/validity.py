@@ -1,17 +1,20 @@
-"""Whether the instrument kept up: the one place that says when a result is the instrument's, not the server's.
+"""Validity of a trial: the one place that decides whether a result belongs to the server, or to the instruments and
+links around it.
 
-At a rate, the instrument keeps up if it sends every query that is due, early enough for the latency to be the server's.
-In a closed loop nothing is due: there an instrument that never waits did not keep up. In a ramp the engine itself says
-which steps it could not send.
+At a fixed rate, a generator keeps up if it sends every query that is due, early enough for the latency to be the
+server's. In a closed loop nothing is due: there, a generator that never waits did not keep up. In a ramp, the engine
+itself reports which steps it could not send. The manipulation checks of a trial are in `dnsrig.analysis.checks`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from dnsrig.lab.links import selftest
 from dnsrig.lab.links.expectation import TAIL_SLACK_MS
-from dnsrig.rundir import PathSpec
+from dnsrig.procedures import Result
+from dnsrig.rundir import PathSpec, TrialRecord
 from dnsrig.runs import lag
 from dnsrig.runs.load_result import LoadResult
 from dnsrig.text import digits
@@ -20,22 +23,67 @@ BUSY_SHARE_MAX = 0.98
 WRONG_SHARE_MAX = 0.001
 """Largest share of answers that may belong to earlier queries: it hardly moves any percentile up to the 99th."""
 BUSY_FROM_S = 0.2
-"""A transfer that is over sooner says nothing of how busy its instrument was: starting is part of it."""
-
+"""Shortest transfer that shows how busy its instrument was: starting is a part of a shorter one."""
+MISSED_TICKS_ALLOWED = 0.1
+"""Share of its ticks that `watch` may miss before the trial counts as badly observed."""
 LATE_MS_MAX = TAIL_SLACK_MS
-"""What the self-test allows the slow end of a link. On 2 CPUs the worst of 101 trials under the running kernel had 3.2
-ms."""
+"""Lateness of the slow end of a link that its self-test allows, too. On 2 CPUs the worst of 101 trials under the running
+kernel had 3.2 ms."""
 LATE_SHARE_MAX = 0.1
-"""Of the delay that was asked for. No sender takes such a packet for lost: its time-out is the round trip and at least
-200 ms more (TCP_RTO_MIN of Linux), which is longer for all delays below 2 s."""
+"""Lateness of a link as a share of its delay. No sender takes such a packet for lost: its time-out is the round trip and
+at least 200 ms more (TCP_RTO_MIN of Linux), which is longer for all delays below 2 s."""
 LINK_DROPS_SHARE_MAX = 0.1
-"""Of the packets that were lost as asked for: throughput falls with the square root of the loss (M. Mathis et al., The
-Macroscopic Behavior of the TCP Congestion Avoidance Algorithm, 1997), so by 5 %. A path without loss may drop nothing
-at its ends; in 155 trials on 2 CPUs none did."""
+"""Packets that a link dropped at its ends, as a share of the packets that it was asked to lose: throughput falls with the
+square root of the loss (M. Mathis et al., The Macroscopic Behavior of the TCP Congestion Avoidance Algorithm, 1997), so
+by 5 %. A path without loss may drop nothing at its ends; in 155 trials on 2 CPUs none did."""
+
+
+def of_links(tests: list[dict[str, Any]]) -> Result | None:
+    """`invalid` if a link is not as asked, by its self-test: such a trial does not begin."""
+    wrong = [(test, what) for test in tests for what in test.get("wrong", [])]
+    if not wrong:
+        return None
+    test, what = wrong[0]
+    more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
+    return Result("invalid", f"the link {test['from']} - {test['to']} is not as asked: {what}{more}")
+
+
+def judged(record: TrialRecord) -> TrialRecord:
+    """``record``, with the outcome `invalid` if the instruments or the links were not as they must be."""
+    if all(test["works"] for test in record.link_checks) and (why := _why_invalid(record)):
+        record.outcome, record.reason = "invalid", why
+    return record
+
+
+def _why_invalid(record: TrialRecord) -> str:
+    if not all(record.link_summary(link) for link in record.spec.links if link.emulated):
+        return "an emulated link ended before the trial did"
+    if record.outcome in ("done", "timeout") and (why := next(_late_links(record), "")):
+        return why
+    watch = record.instruments.get("watch", {})
+    listed = watch.get("sockets") or {}
+    if dropped := watch.get("rows_dropped", 0) + listed.get("rows_dropped", 0):
+        return f"watch dropped {dropped:,} samples"
+    missed = watch.get("missed_ticks", 0)
+    ticks = watch.get("samples", 0) + missed
+    if record.outcome == "done" and missed > MISSED_TICKS_ALLOWED * ticks:
+        return f"watch missed {missed} of {ticks} ticks: the instruments' CPU was overloaded"
+    return ""
+
+
+def _late_links(record: TrialRecord) -> Iterator[str]:
+    """A sentence for each direction of an emulated link that did not do its work."""
+    for link in filter(lambda link: link.emulated, record.spec.links):
+        summary = record.link_summary(link)
+        if summary.get("rows_dropped"):
+            yield f"{link.name}: {summary['rows_dropped']:,} rows of the link's account were dropped"
+        for name, path in (("forward", link.forward), ("reverse", link.reverse)):
+            if why := why_link_did_not(summary.get(name, {}), path or PathSpec(), tick_s=selftest.tick_s()):
+                yield f"{link.name}, {name}: {why}"
 
 
 def why_not(load: LoadResult) -> str:
-    """A sentence with the numbers where the instrument did not keep up; empty where it did."""
+    """Why the generator of a load did not keep up, in a sentence with the numbers; empty if it did."""
     if load.wrong_matches_max > WRONG_SHARE_MAX * load.answered:
         return (
             f"up to {load.wrong_matches_max:,} of {load.answered:,} answers may belong to earlier queries with the same"
@@ -51,7 +99,10 @@ def why_not(load: LoadResult) -> str:
 
 
 def why_transfer_did_not(summary: Mapping[str, Any]) -> str:
-    """The same of `transfer`, which is never idle when it is what decides; ``summary``: its own."""
+    """Why the instrument `transfer` did not keep up, from its ``summary``; empty if it did.
+
+    It is never idle if it is the bottleneck.
+    """
     if summary["rows_lost"]:
         return f"the instrument lost {summary['rows_lost']:,} rows of what it saw"
     if summary["elapsed_ns"] / 1e9 < BUSY_FROM_S or summary["busy_share"] < BUSY_SHARE_MAX:
@@ -60,9 +111,10 @@ def why_transfer_did_not(summary: Mapping[str, Any]) -> str:
 
 
 def why_link_did_not(summary: Mapping[str, Any], path: PathSpec, *, tick_s: float = 0.0) -> str:
-    """The same of a direction of `link`; ``summary``: what it says of that direction. netem says nothing of the kind.
+    """Why one direction of an emulated link did not do its work; empty if it did, and for netem, which reports nothing.
 
-    ``tick_s``: how coarse the kernel's timers are, without which nobody wakes in time.
+    ``summary``: the report of `link` about that direction; ``tick_s``: resolution of the kernel's timers, below which
+    no program wakes in time.
     """
     late = summary.get("late_ns")
     if late is None:
