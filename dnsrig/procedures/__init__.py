@@ -32,7 +32,6 @@ A procedure is a module of this folder, or of another package (`dnsrig.discovery
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -42,8 +41,7 @@ from pydantic import ConfigDict
 
 from dnsrig import datasets, discovery
 from dnsrig.errors import UsageError
-from dnsrig.rundir import OBSERVER, HostDuties, Outcome, Scalar, TrialSpec
-from dnsrig.servers import driver
+from dnsrig.rundir import OBSERVER, HostDuties, Outcome, Scalar
 
 
 @dataclass(frozen=True)
