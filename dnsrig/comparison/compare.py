@@ -12,14 +12,14 @@ from dataclasses import dataclass, field, replace
 
 from dnsrig.comparison import run_differences, thresholds
 from dnsrig.comparison.run_differences import Difference, Pair
-from dnsrig.comparison.summary import baseline_among, describe, done_values, main_metric
+from dnsrig.comparison.summary import baseline_among, describe, done_samples, main_metric
 from dnsrig.comparison.thresholds import Decision, Judgement, Repeats, Rule
 from dnsrig.errors import UsageError
 from dnsrig.metrics import Metric, all_metrics
 from dnsrig.rundir import Manifest, Outcome, Scalar, Variant
 from dnsrig.runs import interfaces
 from dnsrig.runs.run import Run
-from dnsrig.stats import ends, machines, rounds, statistics
+from dnsrig.stats import samples, statistics
 from dnsrig.stats.statistics import Comparison
 
 UNITS = ("per_s", "s", "ms", "us", "ns", "bytes", "percent", "qps")
@@ -221,12 +221,10 @@ def _lines(base: Run, new: Run, pairs: Sequence[Pair], metrics: Sequence[str]) -
     comparisons = len(pairs) * len(metrics)
     for metric, pair in ((describe(name), pair) for name in metrics for pair in pairs):
         ours, theirs = _both(base, new, pair, metric.name)
-        known = not ours.unfinished and not theirs.unfinished
-        within = machines.pair(theirs.machines, ours.machines)
-        if thresholds.by_rounds(theirs, ours, comparisons):
-            within = rounds.pair(within)
-        compared = ends.compare(theirs.ends, ours.ends, metric.better, within) if known else None
-        lines.append(Line(pair, metric, ours, theirs, compared or statistics.nothing_to_compare(metric.better)))
+        compared = statistics.nothing_to_compare(metric.better)
+        if not ours.unfinished and not theirs.unfinished:
+            compared = samples.compare(theirs.samples, ours.samples, metric.better, comparisons)
+        lines.append(Line(pair, metric, ours, theirs, compared))
     tested = [index for index, line in enumerate(lines) if line.comparison.p is not None]
     corrected = statistics.holm([p for line in lines if (p := line.comparison.p) is not None])
     for index, p in zip(tested, corrected, strict=True):
@@ -255,16 +253,13 @@ def _as_far_as_alike(verdict: Verdict, differences: Sequence[Difference]) -> Ver
 def _both(base: Run, new: Run, pair: Pair, metric: str) -> tuple[Repeats, Repeats]:
     shared = run_differences.shared_machines(base.manifest, new.manifest)
     ours, theirs = _repeats(base, pair.base, metric, shared), _repeats(new, pair.new, metric, shared)
-    # No two runs have rounds in common.
-    return (ours, theirs) if base is new else (replace(ours, rounds=()), replace(theirs, rounds=()))
+    return (ours, theirs) if base is new else (ours.without_rounds(), theirs.without_rounds())
 
 
 def _repeats(run: Run, variant: Variant, metric: str, shared: Collection[str]) -> Repeats:
-    """Those on the ``shared`` machines; all where there are none."""
+    """The repeats on the ``shared`` machines; all repeats if there are none."""
     trials = [trial for trial in run.of_variant(variant.id) if not shared or trial.machine in shared]
     described = describe(metric)
-    done = done_values(trials, described)
+    found = done_samples(trials, described)
     outcomes: Counter[Outcome] = Counter("done" if described.counts(t) else t.record.outcome for t in trials)
-    values, lower = (*done.values, *done.at_least), tuple(done.lower)
-    on = tuple(done.machines) if shared else ()
-    return Repeats(values, outcomes, len(done.at_least), lower, on, tuple(done.repeats))
+    return Repeats(found if shared else found.without_machines(), outcomes)

@@ -15,16 +15,17 @@ from dataclasses import dataclass, replace
 from dnsrig.comparison import run_differences, versions
 from dnsrig.comparison.compare import metric_name
 from dnsrig.comparison.run_differences import Pair
-from dnsrig.comparison.summary import describe, done_values, lower_bound, main_metric
+from dnsrig.comparison.summary import describe, main_metric, samples_of
 from dnsrig.comparison.versions import Version
 from dnsrig.errors import DnsrigError
 from dnsrig.metrics import Metric
 from dnsrig.rundir import Manifest, Outcome, Scalar, TrialSpec, Variant
 from dnsrig.runs.run import Run
 from dnsrig.runs.trial import Trial
-from dnsrig.stats import machines, statistics
+from dnsrig.stats import samples
 from dnsrig.stats.change_points import change_points
-from dnsrig.stats.statistics import ALPHA, FEWEST_REPEATS, Comparison, Interval, Spread
+from dnsrig.stats.samples import Sample, Samples
+from dnsrig.stats.statistics import ALPHA, FEWEST_REPEATS, Comparison
 
 MOST_DIFFERENCES = 5
 """That are told of a run that cannot be taken in."""
@@ -38,9 +39,7 @@ class Value:
 
     run: Run
     trial: Trial
-    value: float
-    at_least: bool
-    """Whether it reached a limit: the true value is this or more."""
+    sample: Sample
 
 
 @dataclass(frozen=True)
@@ -58,21 +57,8 @@ class Point:
         return Counter(trial.record.outcome for trial in self.trials)
 
     @property
-    def numbers(self) -> list[float]:
-        return [value.value for value in self.values]
-
-    @property
-    def spread(self) -> Spread | None:
-        return statistics.spread(self.numbers)
-
-    @property
-    def censored(self) -> bool:
-        return any(value.at_least for value in self.values)
-
-    @property
-    def interval(self) -> Interval | None:
-        """Of the median."""
-        return None if self.censored else statistics.bootstrap_interval(self.numbers)
+    def samples(self) -> Samples:
+        return Samples(value.sample for value in self.values)
 
     @property
     def counts(self) -> bool:
@@ -106,7 +92,7 @@ class Change:
     @property
     def censored(self) -> bool:
         """Whether some of the trials are only known to have reached a limit: figures count them with it."""
-        return any(point.censored for point in (*self.before, *self.after))
+        return any(point.samples.censored for point in (*self.before, *self.after))
 
     @property
     def apart(self) -> bool:
@@ -259,36 +245,22 @@ def _points(groups: Sequence[list[tuple[Run, Variant]]], metric: Metric, order: 
     ordered = order([version for version, _ in measured.values()])
     for version, label in zip(ordered, versions.labels(ordered), strict=True):
         trials = measured[version.id][1]
-        values = [value for run, trial in trials if (value := _value(run, trial, metric)) is not None]
+        values = [Value(run, trial, sample) for run, trial in trials for sample in samples_of([trial], metric)]
         yield Point(version, label, [trial for _, trial in trials], values)
-
-
-def _value(run: Run, trial: Trial, metric: Metric) -> Value | None:
-    done = done_values([trial], metric)
-    for number in done.values:
-        return Value(run, trial, number, at_least=False)
-    for number in done.at_least:
-        return Value(run, trial, number, at_least=True)
-    bound = lower_bound(trial, metric.name) if trial.record.outcome == "timeout" else None
-    return None if bound is None else Value(run, trial, bound, at_least=True)
 
 
 def _changes(series: Series, alpha: float, least: int) -> list[Change]:
     counted = [point for point in series.points if point.counts]
-    found = change_points([point.numbers for point in counted], alpha=alpha, least=least)
+    found = change_points([point.samples.numbers for point in counted], alpha=alpha, least=least)
     places = [0, *(change.at for change in found), len(counted)]
     changes = []
     for change, (start, at, end) in zip(found, zip(places, places[1:], places[2:], strict=False), strict=True):
         before, after = counted[start:at], counted[at:end]
-        within = machines.pair(_machines(after), _machines(before))
-        compared = within(_pooled(after), _pooled(before), series.metric.better)
+        compared = samples.compare(_pooled(after), _pooled(before), series.metric.better)
         changes.append(Change(before, after, change.p, compared))
     return changes
 
 
-def _machines(points: Iterable[Point]) -> list[str]:
-    return [value.trial.machine for point in points for value in point.values]
-
-
-def _pooled(points: Iterable[Point]) -> list[float]:
-    return [number for point in points for number in point.numbers]
+def _pooled(points: Iterable[Point]) -> Samples:
+    """All samples of ``points``, which may be of several runs and so have no rounds in common."""
+    return Samples(sample for point in points for sample in point.samples).without_rounds()

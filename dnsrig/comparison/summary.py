@@ -8,7 +8,6 @@ it reached the metric's ceiling: a latency beyond the client's timeout is at lea
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,9 +18,9 @@ from dnsrig.metrics import Metric, all_metrics
 from dnsrig.rundir import Outcome, Scalar, Variant
 from dnsrig.runs.run import Run
 from dnsrig.runs.trial import Trial
-from dnsrig.stats import ends, machines, rounds, significance, statistics
-from dnsrig.stats.ends import Ends
-from dnsrig.stats.statistics import Bound, Comparison, Interval, PercentSpread, Spread
+from dnsrig.stats import machines, samples, statistics
+from dnsrig.stats.samples import Sample, Samples
+from dnsrig.stats.statistics import Bound, Comparison, PercentSpread
 
 _COLUMNS = ("run", "experiment", "variant", "repeat", "outcome", "metric", "unit", "value")
 
@@ -52,24 +51,14 @@ def _watched_s(trial: Trial) -> float:
 
 @dataclass(frozen=True)
 class VariantRow:
-    """One variant under one metric.
-
-    ``values`` are those of the trials that count for the metric, `done` as a rule; ``at_least`` the lower bounds: of
-    trials at their limit, and of those `done` whose value reached the metric's ceiling. With any of these, ``spread``
-    covers both, ``censored`` is set, and its median and ``high`` read "≥".
-    """
+    """One variant under one metric."""
 
     variant: Variant
     metric: Metric
     outcomes: Counter[Outcome]
-    values: list[float]
-    at_least: list[float]
-    lower: list[float]
-    """The lower ends of ``values`` and then of ``at_least``: as these where nothing is known below them."""
-    repeats: list[int]
-    """Of ``values`` and ``at_least``: the rounds that they were measured in."""
-    machines: list[str]
-    """The same of ``lower``: where they were measured, all the same of a run on one machine."""
+    samples: Samples
+    """First the figures of the trials that count for the metric, `done` as a rule; then the lower bounds: of those
+    `done` whose value reached the metric's ceiling, and of trials at their limit."""
     is_baseline: bool
     baseline: Variant | None
     """What it is compared with; None where the experiment names no baseline, or where it was not measured."""
@@ -88,32 +77,6 @@ class VariantRow:
         """What it is compared with; None of what others are compared with."""
         other = self.stand_in or self.baseline
         return None if self.is_baseline or other is None or other.id == self.variant.id else other
-
-    @property
-    def censored(self) -> bool:
-        return bool(self.at_least)
-
-    @property
-    def median_known(self) -> bool:
-        """Whether ``spread`` has the median: fewer than half of the repeats are known to be larger only."""
-        return self.ends.has_median
-
-    @property
-    def spread(self) -> Spread | None:
-        return statistics.spread([*self.values, *self.at_least])
-
-    @property
-    def lower_spread(self) -> Spread | None:
-        return statistics.spread(self.lower)
-
-    @property
-    def ends(self) -> Ends:
-        """In the order of ``lower``."""
-        return Ends(self.lower, [*self.values, *[math.inf] * len(self.at_least)])
-
-    @property
-    def interval(self) -> Interval | None:
-        return None if self.censored else statistics.bootstrap_interval(self.values)
 
 
 def describe(name: str) -> Metric:
@@ -164,11 +127,21 @@ def variant_table(run: Run, metric: str) -> list[VariantRow]:
 def metric_tables(run: Run) -> list[tuple[Metric, list[VariantRow]]]:
     """The table of each metric that was measured. The main one answers the question and is corrected by itself; all
     others are corrected together, as the many that they are."""
-    metrics, main = measured_metrics(run), main_metric(run)
-    others = [metric.name for metric in metrics if metric.name != main]
-    comparisons = sum(_is_tested(row) for name in others for row in _compared(run, name, 0))
+    others = _others(run)
+    comparisons = _tested(run, others)
     tables = dict(zip(others, _corrected([_compared(run, name, comparisons) for name in others]), strict=True))
-    return [(metric, tables.get(metric.name) or variant_table(run, metric.name)) for metric in metrics]
+    return [(metric, tables.get(metric.name) or variant_table(run, metric.name)) for metric in measured_metrics(run)]
+
+
+def _others(run: Run) -> list[str]:
+    """The metrics that were measured beside the main one."""
+    return [metric.name for metric in measured_metrics(run) if metric.name != main_metric(run)]
+
+
+def _tested(run: Run, metrics: Iterable[str]) -> int:
+    """The number of comparisons of ``metrics`` in which there is something to test."""
+    rows = (row for name in metrics for row in _compared(run, name, 0))
+    return sum(row.comparison is not None and row.comparison.p is not None for row in rows)
 
 
 def comparisons_planned(variants: Sequence[Variant], baseline: Mapping[str, Scalar]) -> int:
@@ -181,7 +154,7 @@ def _compared(run: Run, metric: str, comparisons: int) -> list[VariantRow]:
     """Each row beside its baseline. ``comparisons``: of how many this is one, which decides the test."""
     rows = {variant.id: variant_row(run, variant, describe(metric)) for variant in run.manifest.variants}
     for row in rows.values():
-        if row.baseline is not None and not rows[row.baseline.id].lower and rows[row.baseline.id].outcomes:
+        if row.baseline is not None and not rows[row.baseline.id].samples and rows[row.baseline.id].outcomes:
             rows[row.variant.id] = replace(row, stand_in=_stand_in(run, rows, row.baseline))
     return [
         replace(row, comparison=_compare(row, rows[other.id], comparisons), bound=_bound(row, rows[other.id]))
@@ -195,7 +168,7 @@ def _stand_in(run: Run, rows: Mapping[str, VariantRow], baseline: Variant) -> Va
     """The first variant of the matrix with a figure that differs from ``baseline`` on the baseline's axes alone."""
     same = {axis: value for axis, value in baseline.parameters.items() if axis not in run.manifest.baseline}
     others = (row for row in rows.values() if same.items() <= row.variant.parameters.items())
-    return next((row.variant for row in others if row.lower and not row.unfinished), None)
+    return next((row.variant for row in others if row.samples and not row.unfinished), None)
 
 
 def _corrected(tables: Sequence[list[VariantRow]]) -> list[list[VariantRow]]:
@@ -215,10 +188,6 @@ def _corrected(tables: Sequence[list[VariantRow]]) -> list[list[VariantRow]]:
     ]
 
 
-def _is_tested(row: VariantRow) -> bool:
-    return row.comparison is not None and row.comparison.p is not None
-
-
 def baseline_of(run: Run, variant: Variant) -> Variant | None:
     """The variant with the baseline's values on the axes that have one, and the same values on all others."""
     return baseline_among(run.manifest.variants, run.manifest.baseline, variant)
@@ -236,52 +205,39 @@ def baseline_among(variants: Iterable[Variant], baseline: Mapping[str, Scalar], 
 def variant_row(run: Run, variant: Variant, metric: Metric) -> VariantRow:
     """One row, without its comparison."""
     trials = run.of_variant(variant.id)
-    done = done_values(trials, metric)
-    at_limit = [trial for trial in trials if trial.record.outcome == "timeout"]
-    found = [(trial, bound) for trial in at_limit if (bound := lower_bound(trial, metric.name)) is not None]
-    bounds = [bound for _, bound in found]
     baseline = baseline_of(run, variant)
     return VariantRow(
         variant=variant,
         metric=metric,
         outcomes=Counter(trial.record.outcome for trial in trials),
-        values=done.values,
-        at_least=[*done.at_least, *bounds],
-        lower=[*done.lower, *bounds],
-        repeats=done.repeats,
-        machines=[*done.machines, *(trial.machine for trial, _ in found)],
+        samples=samples_of(trials, metric),
         unfinished=any(t.record.outcome in ("timeout", "server-failed") and not metric.counts(t) for t in trials),
         is_baseline=baseline is not None and baseline.id == variant.id,
         baseline=baseline,
     )
 
 
-@dataclass(frozen=True)
-class Done:
-    """Of trials that count for a metric: what was measured, and what is only known to be at least so much."""
-
-    values: list[float]
-    at_least: list[float]
-    lower: list[float]
-    """The lower ends of ``values`` and then of ``at_least``."""
-    repeats: list[int]
-    """The same of the rounds."""
-    machines: list[str]
+def samples_of(trials: Iterable[Trial], metric: Metric) -> Samples:
+    """The samples of the trials that count for ``metric``, and then the lower bounds of trials at their limit."""
+    trials = list(trials)
+    at_limit = [trial for trial in trials if trial.record.outcome == "timeout" and not metric.counts(trial)]
+    found = [(trial, bound) for trial in at_limit if (bound := lower_bound(trial, metric.name)) is not None]
+    bounds = [Sample(bound, bound, True, trial.record.spec.repeat, trial.machine) for trial, bound in found]
+    return Samples([*done_samples(trials, metric), *bounds])
 
 
-def done_values(trials: Iterable[Trial], metric: Metric) -> Done:
-    counted = [(trial, value) for trial in trials if (value := trial.value(metric.name)) is not None]
-    counted = [(trial, value) for trial, value in counted if metric.counts(trial)]
-    measured = [(trial, value) for trial, value in counted if not metric.at_ceiling(trial, value)]
-    at_ceiling = [(trial, value) for trial, value in counted if metric.at_ceiling(trial, value)]
-    both = (*measured, *at_ceiling)
-    return Done(
-        [value for _, value in measured],
-        [value for _, value in at_ceiling],
-        [metric.lower_end(trial, value) for trial, value in both],
-        [trial.record.spec.repeat for trial, _ in both],
-        [trial.machine for trial, _ in both],
-    )
+def done_samples(trials: Iterable[Trial], metric: Metric) -> Samples:
+    """The samples of the trials that count for ``metric``: first what was measured, then what is only a lower bound."""
+    found = [_sample(trial, metric, value) for trial in trials if (value := trial.value(metric.name)) is not None]
+    counted = [sample for sample in found if sample is not None]
+    return Samples(sorted(counted, key=lambda sample: sample.at_least))
+
+
+def _sample(trial: Trial, metric: Metric, value: float) -> Sample | None:
+    if not metric.counts(trial):
+        return None
+    at_ceiling, low = metric.at_ceiling(trial, value), metric.lower_end(trial, value)
+    return Sample(value, low, at_ceiling, trial.record.spec.repeat, trial.machine)
 
 
 def _compare(row: VariantRow, baseline: VariantRow, comparisons: int) -> Comparison:
@@ -289,16 +245,15 @@ def _compare(row: VariantRow, baseline: VariantRow, comparisons: int) -> Compari
     one."""
     if row.unfinished or baseline.unfinished:
         return statistics.nothing_to_compare(row.metric.better)
-    # Ends are ordered by round only where none reached its ceiling.
-    same_rounds = row.repeats == baseline.repeats and not (row.censored or baseline.censored)
-    by_rounds = same_rounds and significance.by_rounds(len(row.repeats), comparisons)
-    pair = machines.pair(row.machines, baseline.machines)
-    return ends.compare(row.ends, baseline.ends, row.metric.better, rounds.pair(pair) if by_rounds else pair)
+    return samples.compare(row.samples, baseline.samples, row.metric.better, comparisons)
 
 
 def compare_two(run: Run, variant: Variant, against: Variant, metric: Metric) -> Comparison:
-    """``variant`` in percent of ``against``, as the table of ``run`` would, if this were its only comparison."""
-    return _compare(variant_row(run, variant, metric), variant_row(run, against, metric), 1)
+    """``variant`` in percent of ``against``, by the test that the tables of ``run`` use; p is not corrected."""
+    is_main = metric.name == main_metric(run)
+    planned = comparisons_planned(run.manifest.variants, run.manifest.baseline)
+    comparisons = max(1, planned if is_main else _tested(run, _others(run)))
+    return _compare(variant_row(run, variant, metric), variant_row(run, against, metric), comparisons)
 
 
 def percent_of(row: VariantRow, baseline: VariantRow) -> tuple[Bound, PercentSpread] | None:
@@ -309,19 +264,20 @@ def percent_of(row: VariantRow, baseline: VariantRow) -> tuple[Bound, PercentSpr
     server failed, nothing is known.
     """
     failed = "server-failed" in row.outcomes or "server-failed" in baseline.outcomes
-    if failed or (row.censored and baseline.censored):
+    ours, theirs = row.samples, baseline.samples
+    if failed or (ours.censored and theirs.censored):
         return None
-    ours = row.lower if row.censored else row.values
-    theirs = baseline.lower if baseline.censored else baseline.values
-    found = machines.percent_of_mean(machines.strata(ours, theirs, row.machines, baseline.machines))
-    return ("≥" if row.censored else "≤" if baseline.censored else "", found) if found else None
+    our_values = ours.low if ours.censored else ours.numbers
+    their_values = theirs.low if theirs.censored else theirs.numbers
+    found = machines.percent_of_mean(samples.strata(our_values, their_values, ours, theirs))
+    return ("≥" if ours.censored else "≤" if theirs.censored else "", found) if found else None
 
 
 def _bound(row: VariantRow, baseline: VariantRow) -> tuple[Bound, float] | None:
     """The bound of the ratio of medians; None if a server failed: its time has no bound."""
     if not (row.unfinished or baseline.unfinished) or "server-failed" in row.outcomes + baseline.outcomes:
         return None
-    found = ends.compare(row.ends, baseline.ends, row.metric.better, machines.pair(row.machines, baseline.machines))
+    found = samples.compare(row.samples.without_rounds(), baseline.samples.without_rounds(), row.metric.better)
     return None if found.percent is None else (found.bound, found.percent)
 
 

@@ -32,8 +32,8 @@ from typing import Literal
 
 from dnsrig.errors import UsageError
 from dnsrig.rundir import Outcome
-from dnsrig.stats import ends, machines, rounds, significance, statistics
-from dnsrig.stats.ends import Ends
+from dnsrig.stats import machines, rounds, samples, statistics
+from dnsrig.stats.samples import Samples
 from dnsrig.stats.statistics import ALPHA, FEWEST_REPEATS, Interval
 from dnsrig.text import digits
 
@@ -58,31 +58,10 @@ class Rule:
 
 @dataclass(frozen=True)
 class Repeats:
-    """What a run has of one variant under one metric: the values of trials that are done, and all outcomes."""
+    """The repeats of one variant under one metric: the samples of trials that are done, and all outcomes."""
 
-    values: tuple[float, ...]
+    samples: Samples
     outcomes: Counter[Outcome]
-    at_least: int = 0
-    """How many of the values, the last ones, are only known to be at least what they say: they reached the metric's
-    ceiling."""
-    lower: tuple[float, ...] = ()
-    """The lower ends of ``values``; empty where nothing is known below them."""
-    machines: tuple[str, ...] = ()
-    """Where ``values`` were measured, of runs that share machines."""
-    rounds: tuple[int, ...] = ()
-    """The round of each of ``values``, if both variants are of one run."""
-
-    @property
-    def ends(self) -> Ends:
-        """At most what ``values`` say, or nothing is known above."""
-        known = len(self.values) - self.at_least
-        return Ends(self.lower or self.values, [*self.values[:known], *[math.inf] * self.at_least])
-
-    @property
-    def told(self) -> Ends:
-        """The same with ``values`` themselves as upper ends, for rules, which know by `at_least` what they may not
-        conclude."""
-        return Ends(self.lower or self.values, self.values)
 
     @property
     def results(self) -> int:
@@ -92,6 +71,10 @@ class Repeats:
     @property
     def unfinished(self) -> int:
         return sum(self.outcomes[outcome] for outcome in _UNFINISHED)
+
+    def without_rounds(self) -> Repeats:
+        """These repeats beside those of another run: no two runs have rounds in common."""
+        return replace(self, samples=self.samples.without_rounds())
 
 
 @dataclass(frozen=True)
@@ -116,12 +99,6 @@ def parse(text: str) -> Rule:
     if float(percent) <= 0:
         raise UsageError(f"{text!r}: a percentage of the base is above zero", hint=EXAMPLE)
     return Rule(metric, sign == ">", float(percent))
-
-
-def by_rounds(new: Repeats, base: Repeats, comparisons: int) -> bool:
-    """Whether both are compared round by round. Values are in the order of rounds only if none reached its ceiling."""
-    alike = bool(new.rounds) and new.rounds == base.rounds and not (new.at_least or base.at_least)
-    return alike and significance.by_rounds(len(new.rounds), comparisons)
 
 
 def judge(cases: Sequence[tuple[Rule, Repeats, Repeats]]) -> list[Judgement]:
@@ -152,20 +129,22 @@ def _first_look(rule: Rule, base: Repeats, new: Repeats, comparisons: int) -> Ju
         return _undecided(f"{base.unfinished} of {base.results} repeats of the base did not finish")
     if new.unfinished:
         return Judgement("regression", f"{new.unfinished} of {new.results} repeats did not finish; all of the base did")
-    if min(len(base.values), len(new.values)) < FEWEST_REPEATS:
+    if min(len(base.samples), len(new.samples)) < FEWEST_REPEATS:
         return _undecided(f"too few repeats have {rule.metric}")
-    within_rounds = by_rounds(new, base, comparisons) and min(*new.told.low, *base.told.low) > 0
-    percent_interval = _interval_of_rounds if within_rounds else partial(_percent_interval, new, base)
-    interval = ends.hull(new.told, base.told, percent_interval)
-    if interval is None and not (rule.above and not any(base.values)):
+    # Values at a ceiling count as measured here: `_as_far_as_known` withdraws what they do not allow to conclude.
+    after, before = new.samples.as_measured(), base.samples.as_measured()
+    within_rounds = samples.by_rounds(new.samples, base.samples, comparisons) and min(*after.low, *before.low) > 0
+    percent_interval = _interval_of_rounds if within_rounds else partial(_percent_interval, after, before)
+    interval = samples.hull(after, before, percent_interval)
+    if interval is None and not (rule.above and not any(before.numbers)):
         return _undecided("the base has values of zero, of which nothing is a percentage")
     # Each at the end that is least favourable to a regression.
-    ours, theirs = (new.told.low, base.told.high) if rule.above else (new.told.high, base.told.low)
+    ours, theirs = (after.low, before.high) if rule.above else (after.high, before.low)
     limit = [value * rule.percent / 100 for value in theirs]
     if within_rounds:
         logs = [math.log(value / least) for value, least in zip(ours, limit, strict=True)]
         return Judgement("undecided", "", interval, rounds.signed_rank_test(logs))
-    strata = machines.strata(ours, limit, new.machines, base.machines)
+    strata = samples.strata(ours, limit, after, before)
     return Judgement("undecided", "", interval, statistics.stratified_rank_test(strata))
 
 
@@ -184,7 +163,7 @@ def _by_interval(rule: Rule, judgement: Judgement) -> Judgement:
 
 def _from_nothing(judgement: Judgement, new: Repeats) -> Judgement:
     """Where the base is zero in every repeat: whether the new run is not, and more often than chance would do."""
-    p, middle = judgement.p_corrected, median(new.values)
+    p, middle = judgement.p_corrected, median(new.samples.numbers)
     assert p is not None
     if middle <= 0:
         return replace(judgement, reason="zero in every repeat of the base, and not in some of the new")
@@ -197,19 +176,18 @@ def _as_far_as_known(rule: Rule, judgement: Judgement, base: Repeats, new: Repea
     """Where values are at least what they say, the true ratio is larger (of the new run) or smaller (of the base): only
     what that cannot turn round stays decided."""
     larger, smaller = ("pass", "regression") if rule.above else ("regression", "pass")
-    if judgement.decision == larger and new.at_least:
-        return replace(judgement, decision="undecided", reason=_AT_CEILING.format(count=new.at_least, run="new run"))
-    if judgement.decision == smaller and base.at_least:
-        return replace(judgement, decision="undecided", reason=_AT_CEILING.format(count=base.at_least, run="base"))
+    for decision, repeats, run in ((larger, new, "new run"), (smaller, base, "base")):
+        if judgement.decision == decision and (count := len(repeats.samples.bounds)):
+            return replace(judgement, decision="undecided", reason=_AT_CEILING.format(count=count, run=run))
     return judgement
 
 
-def _percent_interval(new: Repeats, base: Repeats, ours: Sequence[float], theirs: Sequence[float]) -> Interval | None:
+def _percent_interval(new: Samples, base: Samples, ours: Sequence[float], theirs: Sequence[float]) -> Interval | None:
     """Of the ratio of medians, or of the typical ratio within machines, in percent; nothing against nothing is 100 %.
     ``ours``, ``theirs``: one end of ``new`` and of ``base``."""
     if not any(ours) and not any(theirs):
         return Interval(100.0, 100.0, 0.95)
-    ratio = machines.ratio_interval(machines.strata(ours, theirs, new.machines, base.machines))
+    ratio = machines.ratio_interval(samples.strata(ours, theirs, new, base))
     return None if ratio is None else Interval(100 * ratio.low, 100 * ratio.high, ratio.confidence)
 
 

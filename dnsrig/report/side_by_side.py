@@ -48,9 +48,9 @@ class SideBySide:
 
     def text(self, row: VariantRow | None) -> str:
         """``65,900 [61,000..70,200]``: the unit is above the table."""
-        if row is None or row.spread is None:
+        if row is None or row.samples.spread is None:
             return figures.NONE
-        return " ".join(wording.median_and_range(row, "")).rstrip()
+        return " ".join(wording.median_and_range(row.samples, "")).rstrip()
 
 
 def tables(run: Run) -> list[SideBySide]:

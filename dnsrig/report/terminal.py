@@ -132,7 +132,7 @@ def terminal_table(run: Run, findings: Iterable[Finding] | None = None) -> Fitti
 def _row(run: Run, row: VariantRow, unit: str, *, compared: bool) -> list[str]:
     """The cells of a variant: its axes, n, median, range and, where anything is compared, percent of the baseline."""
     axes = [wording.parameter(run, row.variant.parameters[axis]).replace(" ", "\n") for axis in run.manifest.axes]
-    median, spread = wording.median_and_range(row, unit)
+    median, spread = wording.median_and_range(row.samples, unit)
     rate = wording.asked(run, row).partition(" queries")[0]
     relative = [wording.relative(run, row), wording.beneath(run, row)] if compared else []
     lines = [[median, *([f"{rate}/s"] if rate else [])], [spread], *([[part for part in relative if part]] * compared)]
@@ -200,7 +200,7 @@ def _subject(entry: Entry) -> str:
 
 def _repeats(row: VariantRow) -> str:
     """``5``, or ``4 of 5`` where one does not count."""
-    done, total = max(row.outcomes["done"], len(row.values)), row.outcomes.total()
+    done, total = max(row.outcomes["done"], len(row.samples.measured)), row.outcomes.total()
     return str(done) if done == total else f"{done} of {total}"
 
 

@@ -14,7 +14,6 @@ import statistics as stdlib
 from collections.abc import Iterable, Sequence
 
 from dnsrig.stats import statistics
-from dnsrig.stats.ends import Pair
 from dnsrig.stats.statistics import FEWEST_REPEATS, Better, Comparison, Interval, PercentSpread, Strata
 
 Weighted = list[tuple[float, int]]
@@ -28,11 +27,6 @@ def strata(
         return [(ours, theirs)]
     both = [name for name in dict.fromkeys(our_machines) if name in their_machines]
     return [(_on(name, ours, our_machines), _on(name, theirs, their_machines)) for name in both]
-
-
-def pair(our_machines: Sequence[str], their_machines: Sequence[str]) -> Pair:
-    """Compares values that were measured on these machines."""
-    return lambda ours, theirs, better: compare(strata(ours, theirs, our_machines, their_machines), better)
 
 
 def compare(strata: Strata, better: Better) -> Comparison:

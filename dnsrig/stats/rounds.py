@@ -17,14 +17,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 
-from dnsrig.stats.ends import Pair
-from dnsrig.stats.statistics import FEWEST_REPEATS, Comparison, Interval, doubled_midranks
+from dnsrig.stats.statistics import FEWEST_REPEATS, Comparison, Exact, Interval, doubled_midranks
 
 Pairs = Sequence[tuple[float, float]]
 """Of each round the variant's value and the baseline's."""
 
 
-def pair(unpaired: Pair) -> Pair:
+def pair(unpaired: Exact) -> Exact:
     """Compares values of the same rounds, in the same order; what rounds allow no figure of as ``unpaired`` does."""
     return lambda ours, theirs, better: compared(list(zip(ours, theirs, strict=True)), unpaired(ours, theirs, better))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
@@ -99,12 +99,12 @@ class Comparison:
     better: Better
     p_corrected: float | None = None
     bound: Bound = ""
-    """Of ``percent``, where one of the medians is only known to be at least something (`ends`)."""
+    """Of ``percent``, where one of the medians is only known to be at least something (`samples`)."""
     of_mean: PercentSpread | None = None
     """Each repeat of the variant in percent of the baseline's mean: the other estimate, which a few repeats can
     decide. None where not every repeat has a figure."""
     between: tuple[float, float] | None = None
-    """``percent`` at either pair of ends, where the values themselves are known between ends (`ends`)."""
+    """``percent`` at either pair of ends, where the values themselves are known between ends (`samples`)."""
     by_rounds: bool = False
     """Whether ``percent``, ``interval`` and ``p`` are of the ratios within each round (`rounds`), not of all repeats
     together."""
@@ -121,6 +121,10 @@ class Comparison:
         if self.better == "neither":
             return "different"
         return "better" if (self.percent < 100) == (self.better == "lower") else "worse"
+
+
+Exact = Callable[[Sequence[float], Sequence[float], Better], Comparison]
+"""Compares exact values."""
 
 
 def spread(values: Sequence[float]) -> Spread | None:

@@ -84,7 +84,7 @@ def test_a_trial_at_its_limit_counts_as_the_slowest(tmp_path: Path) -> None:
     outcomes = {(version, 1): "timeout" for version in ("9.18.11", "9.18.12")}
     (series,) = of(measured(tmp_path, STEADY_THEN_SLOW, outcomes=outcomes)).series  # type: ignore[arg-type]
     slow = series.points[2]
-    assert [value.at_least for value in slow.values] == [True, False, False, False, False]
+    assert [sample.at_least for sample in slow.samples] == [True, False, False, False, False]
     assert slow.interval is None
     assert slow.counts
     assert series.changes[0].first is slow

@@ -18,6 +18,7 @@ from dnsrig.report import comparison, wording
 from dnsrig.rundir import Outcome
 from dnsrig.runs.run import Run
 from dnsrig.runs.trial import Trial
+from dnsrig.stats.samples import Sample, Samples
 
 BIND, KNOT, ECHO = "bind@system", "knot@system", "echo@engine"
 
@@ -145,7 +146,9 @@ def test_p99_of_a_slower_run_is_a_regression(tmp_path: Path) -> None:
 
 def repeats(middle: float, at_least: int = 0) -> Repeats:
     done: Outcome = "done"
-    return Repeats(tuple(middle + step for step in range(-3, 4)), thresholds.Counter([done] * 7), at_least)
+    values = [middle + step for step in range(-3, 4)]
+    found = Samples(Sample(value, value, at_least=place >= 7 - at_least) for place, value in enumerate(values))
+    return Repeats(found, thresholds.Counter([done] * 7))
 
 
 @pytest.mark.parametrize(

@@ -136,7 +136,7 @@ def test_a_rate_counts_where_the_limit_ended_it_and_a_time_does_not(tmp_path: Pa
     run = transfer_load_run(tmp_path / "run", {"one": "timeout"})
     first = variant_table(run, "zones_per_s")[0]
     assert first.variant.parameters["policy"] == "one" and first.is_baseline
-    assert (len(first.values), first.at_least, first.unfinished) == (3, [], False)
+    assert (len(first.samples.measured), first.samples.bounds, first.unfinished) == (3, [], False)
     pipelined = variant_table(run, "zones_per_s")[2].comparison
     assert pipelined is not None and pipelined.percent == pytest.approx(100 * 902 / 102)
     assert wording.outcomes(first.outcomes) == "3 timeout", "and what it was is said"

@@ -123,14 +123,14 @@ def _row(run: Run, variant: Variant) -> VariantRow:
 def _time_s(run: Run, variant: Variant) -> tuple[Bound, Spread | None]:
     """The main metric's spread; nothing where a server failed, for the other repeats are a biased choice."""
     row = _row(run, variant)
-    return "≥" if row.censored else "", None if "server-failed" in row.outcomes else row.spread
+    return "≥" if row.samples.censored else "", None if "server-failed" in row.outcomes else row.samples.spread
 
 
 def _without(run: Run, variant: Variant, figure: Figure) -> Iterator[Measured]:
     """What stands in the place of a time that there is none of, where any repeat was tried."""
     row = _row(run, variant)
     if row.outcomes:
-        biased = ["The others are a biased choice."] if row.spread is not None else []
+        biased = ["The others are a biased choice."] if row.samples.spread is not None else []
         yield Measured(figure, _server(run, variant), None, comparable=False, differs=[*left_out(row), *biased])
 
 

@@ -65,12 +65,16 @@ def _times(run: Run, figure: Figure) -> Iterator[Measured]:
             continue
         found = size(spec)
         elsewhere = [*path(spec), *_servers(spec)]
-        differs = [] if found.same or row.spread is None else [found.sentence(row.spread.median, figure.value)]
+        differs = (
+            []
+            if found.same or row.samples.spread is None
+            else [found.sentence(row.samples.spread.median, figure.value)]
+        )
         yield Measured(
             figure,
             _subject(spec),
-            row.spread,
-            "≥" if row.censored else "",
+            row.samples.spread,
+            "≥" if row.samples.censored else "",
             comparable=found.same and not elsewhere and "server-failed" not in row.outcomes,
             differs=[*differs, *left_out(row), *elsewhere, NO_CONGESTION_CONTROL],
         )

@@ -33,7 +33,7 @@ def _throughput(run: Run, figure: Figure) -> Iterator[Measured]:
         yield Measured(
             figure,
             variant.label,
-            row.spread,
+            row.samples.spread,
             comparable=not differs and "server-failed" not in row.outcomes,
             differs=[*left_out(row), *differs, *rate(spec), DATA_ONLY, carried],
         )

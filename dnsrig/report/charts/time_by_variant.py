@@ -152,14 +152,14 @@ def _shape(run: Run, trial: Trial) -> str:
 
 def _bands(run: Run) -> Iterable[dict[str, object]]:
     for row in variant_table(run, main_metric(run)):
-        if row.spread is not None:
+        if row.samples.spread is not None:
             yield {
                 "zones": run.manifest.specs[row.variant.id].dataset.zones,
                 "row": _split.label(row.variant, _split.row_axes(run)),
                 "colour": _split.colour_of(run, row.variant),
-                "value": row.spread.low,
-                "high": row.spread.high,
-                "median": row.spread.median,
+                "value": row.samples.spread.low,
+                "high": row.samples.spread.high,
+                "median": row.samples.spread.median,
             }
 
 

@@ -52,18 +52,17 @@ def _table(run: Run, metric: Metric, rows: list[VariantRow]) -> dict[str, Any]:
 def _row(run: Run, row: VariantRow) -> dict[str, Any]:
     """In the metric's unit; ``at_least``: lower bounds of those that hit a limit, which enter the spread, too;
     ``lower``: of values that are known between two ends."""
-    spread = row.spread
+    spread = row.samples.spread
     numbers = {"median": spread.median, "mean": spread.mean, "min": spread.low, "max": spread.high} if spread else {}
-    known = [*row.values, *row.at_least]
     return {
         "variant": row.variant.id,
         "parameters": row.variant.parameters,
         "outcomes": dict(row.outcomes),
-        "values": list(map(_finite, row.values)),
-        "at_least": list(map(_finite, row.at_least)),
-        **({"lower": list(map(_finite, row.lower))} if row.lower != known else {}),
+        "values": list(map(_finite, row.samples.measured)),
+        "at_least": list(map(_finite, row.samples.bounds)),
+        **({"lower": list(map(_finite, row.samples.low))} if row.samples.low != row.samples.numbers else {}),
         **{name: _finite(value) for name, value in numbers.items()},
-        "interval": interval_as_json(row.interval),
+        "interval": interval_as_json(row.samples.interval),
         "of_baseline": _comparison(run, row),
     }
 

@@ -62,10 +62,10 @@ def _axes(run: Run, row: VariantRow, axes: Iterable[str]) -> list[str]:
 
 
 def _figures(row: VariantRow) -> list[str]:
-    unit, spread = row.metric.unit, row.spread
-    median, range_ = wording.median_and_range(row, unit)
+    unit, spread = row.metric.unit, row.samples.spread
+    median, range_ = wording.median_and_range(row.samples, unit)
     mean = figures.figure(spread.mean if spread else None, unit)
-    bound = "≥ " if row.censored and spread else ""
+    bound = "≥ " if row.samples.censored and spread else ""
     return [text(wording.outcomes(row.outcomes)), text(median), text(range_), text(bound + mean)]
 
 

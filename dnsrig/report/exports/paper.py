@@ -178,7 +178,7 @@ def _spread(run: Run, figure: Rendered) -> str:
     shown = next((metric for metric in measured_metrics(run) if metric.name in figure.metrics), None)
     if shown is None:
         return ""
-    rows = [row for row in variant_table(run, shown.name) if row.spread is not None]
+    rows = [row for row in variant_table(run, shown.name) if row.samples.spread is not None]
     told = [f"{row.variant.label} {wording.measured(row)}" for row in rows[:MOST_VARIANTS]]
     more = f"; and {len(rows) - MOST_VARIANTS} more" if len(rows) > MOST_VARIANTS else ""
     return f"Median [smallest..largest] repeat, {shown.title}: {'; '.join(told)}{more}."

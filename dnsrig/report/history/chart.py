@@ -61,8 +61,8 @@ def _panel(series: Series, height_px: int) -> alt.LayerChart | alt.FacetChart:
 def _trials(series: Series) -> Iterator[dict[str, object]]:
     for point in series.points:
         for value in point.values:
-            mark = LEGEND[value.at_least]
-            yield {"version": figures.visible(point.label), "value": value.value, "mark": mark}
+            mark = LEGEND[value.sample.at_least]
+            yield {"version": figures.visible(point.label), "value": value.sample.value, "mark": mark}
 
 
 def _marks(values: pl.DataFrame, x: alt.X, y: alt.Y) -> alt.Chart:
@@ -83,7 +83,7 @@ def _medians(series: Series, x: alt.X, y: alt.Y, step_px: float) -> list[alt.Cha
 
 
 def _median(point: Point) -> dict[str, object] | None:
-    spread, interval = point.spread, point.interval
+    spread, interval = point.samples.spread, point.samples.interval
     if spread is None:
         return None
     ends = {"low": interval.low if interval else None, "high": interval.high if interval else None}
@@ -96,7 +96,7 @@ def _levels(series: Series, x: alt.X, y: alt.Y, step_px: float) -> list[alt.Char
     rows = [
         {"version": figures.visible(point.label), "value": level.median}
         for side in sides
-        if (level := statistics.spread([value for point in side for value in point.numbers])) is not None
+        if (level := statistics.spread([value for point in side for value in point.samples.numbers])) is not None
         for point in side
     ]
     if not rows:

@@ -57,8 +57,8 @@ COLUMNS = ("version", "source", "trials", "median", "range", "95 % interval")
 
 def cells(point: Point, unit: str) -> list[str]:
     """In the order of ``COLUMNS``."""
-    median, range_ = figures.median_and_range(point.spread, unit, censored=point.censored)
-    found = point.interval
+    median, range_ = figures.median_and_range(point.samples.spread, unit, censored=point.samples.censored)
+    found = point.samples.interval
     ends = f"{figures.figure(found.low, unit)}..{figures.figure(found.high, unit)}" if found else figures.NONE
     source = point.version.commit[:SHORT] or point.version.server.source
     return [visible(point.label), visible(source), wording.outcomes(point.outcomes), median, range_, ends]

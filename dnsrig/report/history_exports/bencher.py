@@ -24,7 +24,7 @@ def write(history: History, out: Path) -> list[Path]:
 
 
 def _metric(point: Point) -> dict[str, float]:
-    value, interval = median(point), point.interval
+    value, interval = median(point), point.samples.interval
     if value is None:
         return {}
     ends = {"lower_value": interval.low, "upper_value": interval.high} if interval else {}

@@ -29,7 +29,7 @@ def write(history: History, out: Path) -> list[Path]:
 
 
 def _entry(history: History, series: Series, point: Point) -> dict[str, Any]:
-    value, interval = median(point), point.interval
+    value, interval = median(point), point.samples.interval
     assert value is not None
     extra = [f"{len(point.values)} trials", point.version.server.label]
     extra += [f"commit {point.version.commit}"] if point.version.commit else []

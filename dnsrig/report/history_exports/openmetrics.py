@@ -43,9 +43,9 @@ def _samples(history: History, series: Series, point: Point) -> Iterator[str]:
     name, labels = _name(series.metric), _labels(history, series, point, metric=False)
     if (value := median(point)) is not None:
         yield _sample(name, labels | {"statistic": "median"}, value)
-    if point.interval is not None:
-        yield _sample(name, labels | {"statistic": "low"}, point.interval.low)
-        yield _sample(name, labels | {"statistic": "high"}, point.interval.high)
+    if point.samples.interval is not None:
+        yield _sample(name, labels | {"statistic": "low"}, point.samples.interval.low)
+        yield _sample(name, labels | {"statistic": "high"}, point.samples.interval.high)
 
 
 def _name(metric: Metric) -> str:

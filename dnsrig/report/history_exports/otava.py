@@ -58,7 +58,7 @@ def _of_one_case(history: History) -> list[list[Series]]:
 def _rows(group: list[Series]) -> Iterator[list[object]]:
     yield ["time", *ATTRIBUTES, *(series.metric.name for series in group)]
     for number, point in enumerate(group[0].points):
-        columns = [{id_of(value): value.value for value in series.points[number].values} for series in group]
+        columns = [{id_of(value): value.sample.value for value in series.points[number].values} for series in group]
         for value in point.values:
             cells = [column.get(id_of(value)) for column in columns]
             if None not in cells:

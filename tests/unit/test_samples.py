@@ -25,8 +25,8 @@ from dnsrig.report.page import answer
 from dnsrig.runs import lag
 from dnsrig.runs.load_result import LoadResult
 from dnsrig.runs.run import Run
-from dnsrig.stats import ends, statistics
-from dnsrig.stats.ends import Ends
+from dnsrig.stats import samples, statistics
+from dnsrig.stats.samples import Sample, Samples
 from dnsrig.stats.statistics import Change
 
 BIND, KNOT, ECHO = "bind@system", "knot@system", "echo@engine"
@@ -34,12 +34,18 @@ FAST = [0.20, 0.21, 0.22, 0.23, 0.24]
 times = st.lists(st.floats(0.1, 100), min_size=5, max_size=8)
 
 
-def between(low: list[float], wider: float) -> Ends:
-    return Ends(low, [value + wider for value in low])
+def ends(low: list[float], high: list[float]) -> Samples:
+    """Samples between these ends; infinite: nothing is known above."""
+    both = zip(low, high, strict=True)
+    return Samples(Sample(least if math.isinf(most) else most, least, math.isinf(most)) for least, most in both)
 
 
-def change(ours: Ends, theirs: Ends) -> Change:
-    found = ends.compare(ours, theirs, "lower")
+def between(low: list[float], wider: float) -> Samples:
+    return ends(low, [value + wider for value in low])
+
+
+def change(ours: Samples, theirs: Samples) -> Change:
+    found = samples.compare(ours, theirs, "lower")
     return replace(found, p_corrected=found.p).change if found.p is not None else found.change
 
 
@@ -52,25 +58,25 @@ def test_a_difference_is_told_where_it_holds_at_both_ends() -> None:
 
 
 def test_what_reached_its_ceiling_is_told_apart_from_what_is_far_below() -> None:
-    beyond = Ends([1000.0] * 5, [math.inf] * 5)
-    found = ends.compare(beyond, between(FAST, 0.1), "lower")
+    beyond = ends([1000.0] * 5, [math.inf] * 5)
+    found = samples.compare(beyond, between(FAST, 0.1), "lower")
     assert found.p == pytest.approx(2 / 252)
     assert found.interval is not None and found.interval.low > 100_000 and math.isinf(found.interval.high)
     assert change(beyond, between(FAST, 0.1)) == "worse" and change(between(FAST, 0.1), beyond) == "better"
-    assert ends.compare(beyond, beyond, "lower").percent is None, "of neither anything is known above"
-    assert change(Ends([0.1] * 5, [math.inf] * 5), between(FAST, 0.0)) == "undecided", "it may be larger or smaller"
+    assert samples.compare(beyond, beyond, "lower").percent is None, "of neither anything is known above"
+    assert change(ends([0.1] * 5, [math.inf] * 5), between(FAST, 0.0)) == "undecided", "it may be larger or smaller"
 
 
 @given(times, times, st.floats(0, 50), st.floats(0, 50))
 def test_wider_intervals_never_tell_more(ours: list[float], theirs: list[float], one: float, other: float) -> None:
     exact = change(between(ours, 0), between(theirs, 0))
-    assert change(between(ours, one), Ends([max(1e-3, v - other) for v in theirs], theirs)) in (
+    assert change(between(ours, one), ends([max(1e-3, v - other) for v in theirs], theirs)) in (
         "undecided",
         exact,
         "worse",
     )
     if exact == "undecided":
-        straddling = Ends([v / (1 + one) for v in ours], [v * (1 + one) for v in ours])
+        straddling = ends([v / (1 + one) for v in ours], [v * (1 + one) for v in ours])
         assert change(straddling, between(theirs, 0)) == "undecided"
 
 
@@ -78,7 +84,7 @@ def test_rules_hold_at_both_ends_too() -> None:
     def repeats(low: list[float], wider: float) -> Repeats:
         from collections import Counter
 
-        return Repeats(tuple(value + wider for value in low), Counter({"done": len(low)}), lower=tuple(low))
+        return Repeats(between(low, wider), Counter({"done": len(low)}))
 
     def decision(new: Repeats, base: Repeats) -> str:
         return judge([(Rule("p99_ms", True, 110), base, new)])[0].decision
@@ -130,7 +136,7 @@ def test_a_difference_as_large_as_the_lateness_is_not_told(tmp_path: Path) -> No
 def test_runs_of_earlier_versions_have_one_end(tmp_path: Path) -> None:
     run = Run.open(build(tmp_path / "run", LoadPlan(servers=[BIND, KNOT], repeats=5, seconds=2)))
     for row in rows_of(run).values():
-        assert row.ends.exact and row.lower == row.values
+        assert row.samples.is_exact
         assert ".." not in wording.measured(row).partition("[")[0]
 
 
@@ -171,18 +177,18 @@ def test_a_baseline_of_invalid_trials_does_not_empty_the_table(tmp_path: Path) -
 
 def test_one_repeat_at_its_ceiling_leaves_the_median_as_it_is() -> None:
     """Four of five are known, and the fifth is larger than all: the ratio of medians is exact, and there is no mean."""
-    base = Ends([10.0, 11.0, 12.0, 13.0, 1000.0], [10.0, 11.0, 12.0, 13.0, math.inf])
+    base = ends([10.0, 11.0, 12.0, 13.0, 1000.0], [10.0, 11.0, 12.0, 13.0, math.inf])
     ours = [value / 2 for value in (10.0, 11.0, 12.0, 13.0, 14.0)]
-    found = ends.compare(Ends(ours, ours), base, "lower")
+    found = samples.compare(ends(ours, ours), base, "lower")
     assert (found.percent, found.bound, found.of_mean) == (50.0, "", None)
     assert found.interval is not None and found.interval.low <= 50 <= found.interval.high < 100
-    turned = ends.compare(base, Ends(ours, ours), "lower")
+    turned = samples.compare(base, ends(ours, ours), "lower")
     assert (turned.percent, turned.bound) == (200.0, "")
-    both = ends.compare(base, base, "lower")
+    both = samples.compare(base, base, "lower")
     assert both.percent == 100.0, "both medians are known"
-    most = Ends([10.0, 11.0, *[1000.0] * 3], [10.0, 11.0, *[math.inf] * 3])
-    assert ends.compare(Ends(ours, ours), most, "lower").bound == "≤"
-    assert ends.compare(most, Ends(ours, ours), "lower").bound == "≥"
+    most = ends([10.0, 11.0, *[1000.0] * 3], [10.0, 11.0, *[math.inf] * 3])
+    assert samples.compare(ends(ours, ours), most, "lower").bound == "≤"
+    assert samples.compare(most, ends(ours, ours), "lower").bound == "≥"
 
 
 @given(times, times, st.integers(0, 8), st.integers(0, 8))
@@ -191,10 +197,10 @@ def test_a_percentage_and_its_interval_are_of_one_estimator(
 ) -> None:
     """Whatever reached a ceiling: the percentage is never outside of the interval beneath it."""
     sides = [
-        Ends(values, [value if place >= beyond else math.inf for place, value in enumerate(values)])
+        ends(values, [value if place >= beyond else math.inf for place, value in enumerate(values)])
         for values, beyond in ((ours, of_ours), (theirs, of_theirs))
     ]
-    found = ends.compare(*sides, "lower")
+    found = samples.compare(*sides, "lower")
     if found.percent is not None and found.interval is not None:
         assert found.interval.low <= found.percent * (1 + 1e-9) and found.percent <= found.interval.high * (1 + 1e-9)
     if found.change != "undecided":
