@@ -1,7 +1,7 @@
-//! Which change is sent when, and what became of it: the stream without its socket and its clock.
+//! Which change is sent when, and how it ended: `change` without its socket and its clock.
 //!
-//! Changes are due at a constant rate, whatever the server does. At most `window` of them wait for an answer; what is
-//! due meanwhile is sent later, and its lateness is kept. A change without an answer is given up after a time and never
+//! Changes are due at a constant rate, whatever the server does. At most `window` of them wait for an answer; a
+//! change that is due meanwhile is sent later, and its lateness is kept. A change without an answer is given up after a time and never
 //! repeated: whether the server made it is not known.
 
 use crate::net::outstanding::{OUTSTANDING_MAX, Outstanding};
@@ -11,20 +11,20 @@ use crate::net::outstanding::{OUTSTANDING_MAX, Outstanding};
 pub struct Settings {
     /// Changes a second, above 0.
     pub rate_per_s: f64,
-    /// So many changes in all.
+    /// The number of changes in all.
     pub changes: u64,
     /// At most this many wait for an answer, 1 to 4096.
     pub window: usize,
-    /// A change without an answer is given up after so long.
+    /// Time after which a change without an answer is given up.
     pub timeout_ns: i64,
-    /// What could not be sent by then is left out.
+    /// Changes that could not be sent by this time are left out.
     pub end_ns: i64,
 }
 
 /// What to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Send the update of this change under this id; tell [`Core::on_not_sent`] if that fails.
+    /// Send the update of this change under this id; call [`Core::on_not_sent`] if that fails.
     Send { id: u16, number: u64 },
     /// Nothing, until this time or until an answer comes.
     Wait { until_ns: i64 },
@@ -53,7 +53,7 @@ pub struct Sent {
     pub end: End,
 }
 
-/// What an answer came to.
+/// What an answer means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// It ends its change.
@@ -64,7 +64,7 @@ pub enum Answer {
     Unexpected,
 }
 
-/// The state of a stream.
+/// The state of all changes.
 pub struct Core {
     settings: Settings,
     start_ns: i64,
@@ -74,7 +74,7 @@ pub struct Core {
 }
 
 impl Core {
-    /// A stream whose first change is due at `start_ns`.
+    /// The changes of a run, the first of which is due at `start_ns`.
     pub fn new(settings: Settings, start_ns: i64) -> Self {
         Core { settings, start_ns, sent: Vec::new(), open: Outstanding::new(OUTSTANDING_MAX) }
     }

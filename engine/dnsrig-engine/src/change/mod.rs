@@ -1,7 +1,7 @@
-//! `change`: a stream of dynamic updates (RFC 2136) on a primary, so that something happens there while others measure.
+//! `change`: dynamic updates (RFC 2136) of a primary at a constant rate, so that its zones change during a measurement.
 //!
-//! [`plan`] says what the k-th change is, [`core`] when it is sent and how it ended, [`update`] is its bytes; here is
-//! what touches the socket.
+//! [`plan`] has the k-th change, [`core`] decides when it is sent and how it ended, and [`update`] writes its bytes; this
+//! file has the socket.
 
 mod arguments;
 mod core;
@@ -59,19 +59,19 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let socket = udp_client::connect(arguments.primary, None)?;
     let anchors = Anchors::start()?;
     let start_ns = clock::monotonic_ns();
-    let mut stream = Stream {
+    let mut changes = Changes {
         key,
         verifiers: HashMap::new(),
         core: Core::new(settings(arguments, start_ns)?, start_ns),
         report: Report::new(start_ns, anchors),
         plan,
     };
-    let outcome = udp_client::run(&mut stream, &socket, arguments.primary, &stop)?;
+    let outcome = udp_client::run(&mut changes, &socket, arguments.primary, &stop)?;
     if let Some(path) = &arguments.out {
-        churn::write_rows(path, stream.rows())?;
+        churn::write_rows(path, changes.rows())?;
     }
     let timeout_ns = nanoseconds(arguments.timeout);
-    stream.report.summary(outcome, &stream.core, &stream.plan, arguments.changes_per_s, timeout_ns)?;
+    changes.report.summary(outcome, &changes.core, &changes.plan, arguments.changes_per_s, timeout_ns)?;
     Ok(outcome.exit_code())
 }
 
@@ -114,7 +114,8 @@ fn too_many(sentence: String) -> Failure {
     Failure::bad_input(sentence, "lower --changes-per-s or --duration")
 }
 
-struct Stream {
+/// The changes of one run.
+struct Changes {
     key: Option<Arc<Signer>>,
     /// By id: what checks the answers that are waited for.
     verifiers: HashMap<u16, Verifier>,
@@ -123,13 +124,13 @@ struct Stream {
     report: Report,
 }
 
-impl Stream {
+impl Changes {
     fn send(&mut self, socket: &UdpSocket, id: u16, number: u64) -> Result<(), Failure> {
         let change = self.plan.change(number);
         let edits = self.plan.edits(number, change)?;
         let (zone, now_s) = (self.plan.edited(change), clock::wall_time_s());
         let (update, verifier) = update::write_update(id, zone, &edits, self.key.as_ref(), now_s)?;
-        // An error may be that of an earlier datagram (ICMP): this one was not sent all the same.
+        // The error may belong to an earlier datagram (ICMP); this one was not sent in any case.
         if socket.send(&update).is_err() {
             self.core.on_not_sent(id);
         } else if let Some(verifier) = verifier {
@@ -158,7 +159,7 @@ impl Stream {
     }
 }
 
-impl UdpClient for Stream {
+impl UdpClient for Changes {
     fn act(&mut self, socket: &UdpSocket, now_ns: i64) -> Result<ControlFlow<Outcome, i64>, Failure> {
         Ok(match self.core.next(now_ns) {
             Action::Done => ControlFlow::Break(Outcome::Done),
@@ -172,24 +173,24 @@ impl UdpClient for Stream {
 
     fn on_message(&mut self, now_ns: i64, _from: SocketAddr, message: &[u8]) -> Result<(), Failure> {
         let Some((id, rcode)) = update::read_answer(message) else {
-            self.report.count_unexpected();
+            self.report.unexpected += 1;
             return Ok(());
         };
         let is_signed = |verifier| update::is_signed(message, &verifier, clock::wall_time_s());
         if self.verifiers.remove(&id).is_some_and(|verifier| !is_signed(verifier)) {
-            self.report.count_unsigned();
+            self.report.unsigned += 1;
         }
         match self.core.on_answer(now_ns, id, rcode) {
             Answer::Expected => self.report.count_rcode(rcode),
-            Answer::Late => self.report.count_late(),
-            Answer::Unexpected => self.report.count_unexpected(),
+            Answer::Late => self.report.late += 1,
+            Answer::Unexpected => self.report.unexpected += 1,
         }
         Ok(())
     }
 
     fn on_unreachable(&mut self, _now_ns: i64) {
-        // Whatever waits is given up in its time.
-        self.report.count_unreachable();
+        // Changes without an answer are given up in their time.
+        self.report.unreachable += 1;
     }
 
     fn report(&mut self, now_ns: i64) -> Result<i64, Failure> {

@@ -1,4 +1,4 @@
-//! What changes: the k-th change of a stream, worked out from k alone.
+//! The k-th change, computed from k alone.
 
 use domain::base::{Name, Rtype};
 

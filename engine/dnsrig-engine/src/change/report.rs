@@ -1,4 +1,4 @@
-//! What a stream of changes says: its events and its summary.
+//! What `change` reports: its events and its summary.
 
 use serde::Serialize;
 
@@ -57,14 +57,18 @@ pub struct Report {
     progress_timer: ProgressTimer,
     rcodes: Rcodes,
     accepted: u64,
-    late: u64,
-    unexpected: u64,
-    unsigned: u64,
-    unreachable: u64,
+    /// Answers to changes that were given up.
+    pub late: u64,
+    /// Datagrams that answer no change.
+    pub unexpected: u64,
+    /// Answers to signed updates without a valid signature.
+    pub unsigned: u64,
+    /// ICMP errors: nothing listens there.
+    pub unreachable: u64,
 }
 
 impl Report {
-    /// A report of a stream that starts now.
+    /// A report of changes that start now.
     pub fn new(start_ns: i64, anchors: Anchors) -> Self {
         Report {
             start_ns,
@@ -82,26 +86,6 @@ impl Report {
     pub fn count_rcode(&mut self, rcode: u8) {
         self.accepted += u64::from(rcode == 0);
         count_rcode(&mut self.rcodes, rcode);
-    }
-
-    /// Counts an answer to a change that was given up.
-    pub fn count_late(&mut self) {
-        self.late += 1;
-    }
-
-    /// Counts a datagram that answers nothing of ours.
-    pub fn count_unexpected(&mut self) {
-        self.unexpected += 1;
-    }
-
-    /// Counts an answer to a signed update without a good signature.
-    pub fn count_unsigned(&mut self) {
-        self.unsigned += 1;
-    }
-
-    /// Counts a word that nothing listens there.
-    pub fn count_unreachable(&mut self) {
-        self.unreachable += 1;
     }
 
     /// When an event may be due, in monotonic nanoseconds.

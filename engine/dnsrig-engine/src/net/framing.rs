@@ -3,7 +3,7 @@
 /// The bytes of the length field.
 pub const PREFIX_BYTES: usize = 2;
 
-/// Room that is kept between two messages; what was needed above it is given back.
+/// Room that is kept between two messages; room above it is given back.
 const KEPT_BYTES_MAX: usize = 4096;
 
 /// Cuts a stream into messages, however its bytes arrive.
@@ -55,11 +55,13 @@ impl Frames {
     }
 
     /// How many bytes wait for the rest of their message.
+    #[cfg(test)]
     pub fn len(&self) -> usize {
         self.partial.len()
     }
 
-    /// Whether the stream stands between two messages.
+    /// Whether no message is incomplete.
+    #[cfg(test)]
     pub fn is_empty(&self) -> bool {
         self.partial.is_empty()
     }
@@ -74,7 +76,7 @@ impl Frames {
     }
 }
 
-/// The first message and what stands behind it, if the message is complete.
+/// The first message and the bytes after it, if the message is complete.
 fn split_first(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (prefix, rest) = bytes.split_first_chunk()?;
     rest.split_at_checked(usize::from(u16::from_be_bytes(*prefix)))

@@ -1,19 +1,19 @@
 //! The extension headers of IPv6 (RFC 8200 §4). No I/O.
 
-/// Extension headers of one packet: no more are passed over.
+/// The number of extension headers of one packet that are passed over at most.
 const EXTENSIONS_MAX: usize = 16;
 
-/// Which part of a datagram it is.
+/// The part of a datagram that a packet carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fragment {
     pub id: u32,
-    /// Where in the datagram it stands.
+    /// Its place in the datagram, in bytes.
     pub offset: usize,
     pub more_follow: bool,
 }
 
-/// Passes over extension headers: the protocol behind them, its part, and which fragment it is. What stands behind the
-/// fragment header is read once the datagram is put together.
+/// Passes over extension headers, and returns the protocol after them, its payload, and the fragment if it is one. What
+/// follows a fragment header is read after the datagram was put together.
 #[inline]
 pub fn past_extensions(mut protocol: u8, mut payload: &[u8]) -> Option<(u8, &[u8], Option<Fragment>)> {
     for _ in 0..EXTENSIONS_MAX {

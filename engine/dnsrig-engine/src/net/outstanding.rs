@@ -1,8 +1,8 @@
 //! Queries that wait for an answer, by message id (RFC 1035 §4.1.1), in the order in which they were sent. No I/O, no
 //! clock.
 //!
-//! An answer is found by its id, and the first query whose time is over is the oldest one. How long a query may wait is
-//! decided by who sent it: the time of sending is in the value that is kept with each query.
+//! An answer is found by its id, and the first query whose time is over is the oldest one. The user of the
+//! table decides how long a query may wait: the time of sending is in the value that is kept with each query.
 
 /// More queries than this cannot be outstanding at a time: there is one id more, so a table never needs to be full.
 pub const OUTSTANDING_MAX: u32 = 65_535;
@@ -16,7 +16,7 @@ const NONE: u32 = u32::MAX;
 /// A table of queries, with room for as many as may be outstanding at a time.
 ///
 /// An id is the number of a place and, above it, of the round in which the place is used. The place of a query that has
-/// ended is used again after all other free places. So a late or repeated answer is told apart from the answer to the
+/// ended is used again after all other free places. So a late or repeated answer is not taken for the answer to the
 /// next query with this id, and a large table still knows which query a late answer belongs to.
 ///
 /// On a connection, an id whose answer may still come must not be used again ([`Outstanding::retire`]): its place goes on
@@ -196,7 +196,7 @@ impl<T: Copy> Outstanding<T> {
     }
 
     fn id(&self, place: u32) -> u16 {
-        // A table of all ids has no rounds, and a shift by all bits is none.
+        // A table of all ids has one round, and nothing can be shifted by all bits.
         place as u16 | self.places[place as usize].round.checked_shl(self.place_bits).unwrap_or(0)
     }
 }

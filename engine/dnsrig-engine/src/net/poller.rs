@@ -1,4 +1,4 @@
-//! Waits for many descriptors (epoll(7)), where asked to the nanosecond: what instruments with many sockets share.
+//! A wait for many descriptors (epoll(7)), to the nanosecond if wanted.
 
 use std::{
     io,
@@ -13,7 +13,7 @@ use nix::{
     },
 };
 
-/// So many descriptors are told of at once; the others' turn comes with the next wait.
+/// The number of descriptors that one wait reports at most; the others follow with the next wait.
 const EVENTS_MAX: usize = 256;
 
 /// How long to wait.
@@ -21,13 +21,13 @@ const EVENTS_MAX: usize = 256;
 pub enum Timeout {
     /// Until something happens.
     Endless,
-    /// About so many milliseconds.
+    /// About this number of milliseconds.
     Coarse(u16),
-    /// So many nanoseconds, as exactly as the thread's timer slack (prctl(2)) allows; none or less: do not wait.
+    /// This number of nanoseconds, as exactly as the thread's timer slack (prctl(2)) allows; 0 or less: do not wait.
     Exact(i64),
 }
 
-/// A set of descriptors, each with a number that says what it is.
+/// A set of descriptors, each with a number that identifies it.
 pub struct Poller {
     epoll: Epoll,
     events: Box<[EpollEvent]>,
@@ -46,17 +46,17 @@ impl Poller {
         Ok(self.epoll.add(descriptor, EpollEvent::new(interest, number))?)
     }
 
-    /// Changes what a descriptor is waited for.
+    /// Changes which events of a descriptor are waited for.
     pub fn change(&self, descriptor: impl AsFd, interest: EpollFlags, number: u64) -> io::Result<()> {
         Ok(self.epoll.modify(descriptor, &mut EpollEvent::new(interest, number))?)
     }
 
-    /// Takes out a descriptor that stays open.
+    /// Removes a descriptor that stays open.
     pub fn remove(&self, descriptor: impl AsFd) -> io::Result<()> {
         Ok(self.epoll.delete(descriptor)?)
     }
 
-    /// Waits, and returns how many descriptors have something to tell: see [`Poller::event`].
+    /// Waits, and returns the number of descriptors with an event: see [`Poller::event`].
     pub fn wait(&mut self, timeout: Timeout) -> io::Result<usize> {
         let timeout = match timeout {
             Timeout::Endless => EpollTimeout::NONE,
@@ -76,26 +76,26 @@ impl Poller {
         Ok(self.count)
     }
 
-    /// Sleeps for `ns`, or less if a descriptor has something to tell; what it is the next [`Poller::wait`] says.
+    /// Sleeps for `ns`, or less if a descriptor has an event, which the next [`Poller::wait`] returns.
     pub fn sleep(&self, ns: i64) -> io::Result<()> {
         sleep_until_readable(&self.epoll.0, ns).map(|_| ())
     }
 
-    /// The number of the descriptor that came `at`th in the last wait, and what happened to it.
+    /// The number of a descriptor, and its events: the one at place `at` of the last wait.
     pub fn event(&self, at: usize) -> (u64, EpollFlags) {
         let event = self.events[..self.count][at];
         (event.data(), event.events())
     }
 }
 
-/// A set is a descriptor itself: readable when one of it has something to tell.
+/// A set is a descriptor itself, and readable when one of its descriptors has an event.
 impl AsFd for Poller {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.epoll.0.as_fd()
     }
 }
 
-/// Sleeps for `ns`, or less if `descriptor` can be read; whether it can.
+/// Sleeps for `ns`, or less if `descriptor` can be read, and returns whether it can.
 pub fn sleep_until_readable(descriptor: impl AsFd, ns: i64) -> io::Result<bool> {
     let mut fds = [PollFd::new(descriptor.as_fd(), PollFlags::POLLIN)];
     let time = TimeSpec::from_duration(std::time::Duration::from_nanos(ns.max(0).unsigned_abs()));

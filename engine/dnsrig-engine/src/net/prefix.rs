@@ -1,4 +1,4 @@
-//! The addresses of many clients, or of many servers: a prefix, of which each has one by its number.
+//! The addresses of many clients, or of many servers: each has an address in a prefix, by its number.
 
 use std::{
     fmt,
@@ -14,8 +14,8 @@ pub struct Prefix {
 }
 
 impl Prefix {
-    /// The address of a client. The first and the last of a prefix stay free: on a link they are no host's (RFC 1122
-    /// §3.2.1.3).
+    /// The address of a client. The first and the last address of a prefix stay free: on a link no host has them
+    /// (RFC 1122 §3.2.1.3).
     #[inline]
     pub fn client(&self, number: u32) -> Option<IpAddr> {
         (u64::from(number) < self.clients()).then(|| match self.base {
@@ -24,7 +24,7 @@ impl Prefix {
         })
     }
 
-    /// Whose address it is.
+    /// The number of the client with this address.
     pub fn number(&self, address: IpAddr) -> Option<u32> {
         let bits = match address {
             IpAddr::V4(address) => u128::from(address.to_bits()),
@@ -38,13 +38,13 @@ impl Prefix {
         (self.client(number) == Some(address)).then_some(number)
     }
 
-    /// For how many clients there are addresses; more than there can be numbers are not counted.
+    /// The number of clients for which there are addresses, at most as many as there are client numbers.
     pub fn clients(&self) -> u64 {
         let bits = self.bits() - self.length;
         (1_u64 << bits.min(33)).saturating_sub(2).min(1 << 32)
     }
 
-    /// Whether `address` is one of them.
+    /// Whether `address` is in the prefix.
     pub fn contains(&self, address: IpAddr) -> bool {
         Prefix::new(address, self.length).is_some_and(|other| other.base == self.base)
     }
@@ -54,7 +54,7 @@ impl Prefix {
         self.base.is_ipv4() == address.is_ipv4()
     }
 
-    /// The length of the smallest prefix of this family that has room for so many clients.
+    /// The length of the smallest prefix of this family that has room for this number of clients.
     pub fn length_for(&self, clients: u64) -> u32 {
         self.bits() - (clients + 2).next_power_of_two().trailing_zeros()
     }
@@ -63,7 +63,7 @@ impl Prefix {
         if self.base.is_ipv4() { 32 } else { 128 }
     }
 
-    /// That which `address` is in; none if it is longer than an address.
+    /// The prefix of this length that contains `address`; None if the length exceeds an address.
     fn new(address: IpAddr, length: u32) -> Option<Self> {
         let base = match address {
             IpAddr::V4(address) => {

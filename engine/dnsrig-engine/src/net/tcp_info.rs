@@ -1,9 +1,9 @@
 //! What the kernel knows of a connection: TCP_INFO (tcp(7); include/uapi/linux/tcp.h).
 //!
 //! Most of it is about what this side sends. A client that receives a transfer sends little: its `cwnd`, `lost` and
-//! `delivery_rate_bytes_per_s` are those of its queries, and the path's speed is the growth of `received_bytes`.
+//! `delivery_rate_bytes_per_s` describe its queries, and the path's speed is the growth of `received_bytes`.
 //!
-//! Of an own socket it comes by getsockopt(2), of everybody's by sock_diag(7) (`watch`).
+//! getsockopt(2) reads it for a socket of this process, sock_diag(7) for all sockets (`watch`).
 
 use std::{
     io,
@@ -63,9 +63,9 @@ pub struct TcpInfo {
     pub sent_bytes: u64,
     /// Segments that came, acknowledgements among them (Linux 4.2).
     pub received_segments: u32,
-    /// Segments sent, likewise.
+    /// Segments sent, acknowledgements among them (Linux 4.2).
     pub sent_segments: u32,
-    /// Of these the ones with data, sent again or not (Linux 4.6).
+    /// Sent segments with data, sent again or not (Linux 4.6).
     pub sent_data_segments: u32,
     /// Time in which this side had data to send or to be acknowledged (Linux 4.10).
     pub busy_us: u64,
@@ -80,7 +80,7 @@ pub fn read(socket: impl AsFd) -> io::Result<TcpInfo> {
     let mut space = [0_u8; INFO_BYTES_MAX];
     let mut bytes = space.len() as libc::socklen_t;
     let fd = socket.as_fd().as_raw_fd();
-    // SAFETY: the kernel writes at most `bytes` bytes into `space`, and says how many.
+    // SAFETY: the kernel writes at most `bytes` bytes into `space`, and returns how many.
     let result =
         unsafe { libc::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO, space.as_mut_ptr().cast(), &raw mut bytes) };
     if result != 0 {
@@ -124,7 +124,7 @@ pub fn parse(info: &[u8]) -> TcpInfo {
         received_bytes: u64_at(info, 128),
         sent_segments: u32_at(info, 136),
         received_segments: u32_at(info, 140),
-        // All bits stand for none yet.
+        // All bits set: nothing was measured yet.
         min_rtt_us: Some(u32_at(info, 148)).filter(|us| *us != u32::MAX).unwrap_or(0),
         sent_data_segments: u32_at(info, 156),
         delivery_rate_bytes_per_s: u64_at(info, 160),
@@ -191,7 +191,7 @@ mod tests {
         assert_eq!(congestion(&client).unwrap(), "reno");
     }
 
-    /// A structure of which each byte says where it stands.
+    /// A structure in which each byte is its own place.
     fn places() -> [u8; 232] {
         std::array::from_fn(|place| place as u8)
     }
@@ -241,7 +241,7 @@ mod tests {
     fn what_an_older_kernel_does_not_have_is_none() {
         let mut info = places();
         let whole = parse(&info);
-        // As long as it was in Linux 2.6, then one byte short of the delivery rate, then nothing.
+        // The length in Linux 2.6, then one byte short of the delivery rate, then nothing.
         let old = parse(&info[..104]);
         assert_eq!((old.retransmissions, old.received_bytes, old.min_rtt_us), (whole.retransmissions, 0, 0));
         let older = TcpInfo {

@@ -197,7 +197,7 @@ impl Sender {
         self.push_from(length, peer, None);
     }
 
-    /// The same, from this address of the host; none: from that of the socket.
+    /// Adds a datagram that is sent from this address of the host, or from the socket's address without one.
     pub fn push_from(&mut self, length: usize, peer: Peer, source: Option<IpAddr>) {
         assert!(self.has_room() && length <= self.bytes_max);
         self.waiting.push(Waiting { start: self.used, length, peer, source });
@@ -332,7 +332,7 @@ fn packet_info_v4(source: Ipv4Addr) -> (i32, i32, libc::in_pktinfo) {
     (libc::IPPROTO_IP, libc::IP_PKTINFO, libc::in_pktinfo { ipi_ifindex: 0, ipi_spec_dst: source, ipi_addr: none })
 }
 
-/// The same for IPv6 (ipv6(7)).
+/// The control message with the source address for IPv6 (ipv6(7)).
 fn packet_info_v6(source: Ipv6Addr) -> (i32, i32, libc::in6_pktinfo) {
     let source = libc::in6_addr { s6_addr: source.octets() };
     (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO, libc::in6_pktinfo { ipi6_addr: source, ipi6_ifindex: 0 })

@@ -1,5 +1,5 @@
-//! A program that asks over one UDP socket: the loop around its core. What is sent when, and what an answer means, is
-//! the core's ([`UdpClient`]).
+//! The loop of a program that asks over one UDP socket. Its core ([`UdpClient`]) decides what is sent when, and what an
+//! answer means.
 
 use std::{
     io,
@@ -21,31 +21,31 @@ use crate::{
     dns::header::UDP_BYTES_MAX,
 };
 
-/// The longest message that is read. A byte more than a server sends tells a message that is too long from one that
-/// just fits.
+/// The longest message that is read. It is a byte longer than the longest message of a server, so
+/// that a message that is too long is recognised.
 const MESSAGE_BYTES_MAX: usize = UDP_BYTES_MAX + 1;
 
 /// What a small datagram takes in a receive buffer, by the kernel's accounting (its `truesize`, for a 512-byte answer
 /// rounded up generously).
 const BUFFER_BYTES_PER_ANSWER: usize = 2048;
 
-/// Messages that are taken in before the client looks at what else is due. A server that sends without a pause would
-/// keep it from its deadline otherwise.
+/// The number of messages that are taken in before the client looks at what else is due. Otherwise a server that sends
+/// without a pause would keep it from its deadline.
 const MESSAGES_MAX: usize = 64;
 
-/// After so many messages in a row, look whether we are to stop, or an event is due.
+/// The number of turns without a wait after which the loop checks whether it is to stop, or an event is due.
 const TURNS_BETWEEN_CHECKS: u32 = 64;
 
-/// What is sent when, and what comes of it.
+/// The core of a program that asks over UDP.
 pub trait UdpClient {
-    /// Sends one message on `socket` if one is due, or says how it ends. Continues with when to look again unless an
-    /// answer comes before: `now_ns` if more may be due.
+    /// Sends one message on `socket` if one is due, and returns when to look again unless an answer comes before:
+    /// `now_ns` if more may be due. At the end, returns the outcome.
     fn act(&mut self, socket: &UdpSocket, now_ns: i64) -> Result<ControlFlow<Outcome, i64>, Failure>;
 
-    /// Takes in a message, which may be anyone's where the socket is not connected.
+    /// Takes in a message. If the socket is not connected, it may come from any host.
     fn on_message(&mut self, now_ns: i64, from: SocketAddr, message: &[u8]) -> Result<(), Failure>;
 
-    /// An ICMP error came: nothing listens there.
+    /// Takes in an ICMP error: nothing listens there.
     fn on_unreachable(&mut self, now_ns: i64);
 
     /// Prints the events that are due, and returns when the next one may be.
@@ -84,7 +84,7 @@ fn no_socket(server: SocketAddr, error: &io::Error) -> Failure {
 
 /// Has `client` send and receive on `socket`, which does not block, until it ends or someone ends it.
 ///
-/// `server` is whom an error of the socket names.
+/// `server` is the address that is named in an error of the socket.
 pub fn run(
     client: &mut impl UdpClient,
     socket: &UdpSocket,
@@ -110,7 +110,7 @@ pub fn run(
     }
 }
 
-/// Takes in messages that have come, as many as are one turn's.
+/// Takes in messages that have come, at most [`MESSAGES_MAX`].
 fn receive(client: &mut impl UdpClient, socket: &UdpSocket, server: SocketAddr) -> Result<(), Failure> {
     let mut buffer = [0; MESSAGE_BYTES_MAX];
     for _ in 0..MESSAGES_MAX {

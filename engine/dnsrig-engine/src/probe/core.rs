@@ -6,11 +6,11 @@
 //! (with at most `window` polls outstanding). With the tokens alone, 100,000 zones that became ready at once would
 //! take 50 s to see at 2,000 polls a second, and the figure would be the probe's own.
 //!
-//! A server that says nothing (not started yet, or hung) is *silent*. Then polls are sent at most once a millisecond,
+//! A server that answers nothing (not started yet, or hung) is *silent*. Then polls are sent at most once a millisecond,
 //! and are given up after two: neither the window nor the timeout may hold them back, or the first answer would be
 //! found with the resolution of the timeout, not of a millisecond. (Their answers still count when they come.) The
 //! longer the silence, the rarer the polls: a server that is bound but busy keeps them in its socket's buffer and
-//! answers all of them at once, so more of them would say nothing new and be dropped there. A refusal (ICMP) ends a
+//! answers all of them at once, so more of them would show nothing new and be dropped there. A refusal (ICMP) ends a
 //! silence.
 //!
 //! Bounds: [`Core`] needs 28 bytes a zone, and every operation takes constant (for the ring: amortised constant) time.
@@ -25,7 +25,7 @@ use crate::{
 /// While the server is silent, and after an error of the socket, polls are at least this far apart.
 const SILENT_SPACING_NS: i64 = 1_000_000;
 
-/// While the server is silent, a poll is given up after so long, so that its zone can be polled again.
+/// While the server is silent, a poll is given up after this time, so that its zone can be polled again.
 const SILENT_TIMEOUT_NS: i64 = 2 * SILENT_SPACING_NS;
 
 /// While the server is silent, polls are apart by the silence so far divided by this: the moment at which it ends is
@@ -42,7 +42,7 @@ const SILENT_WINDOW_MAX: usize = 256;
 /// A burst is at least this many polls, and at most ten milliseconds' worth of the rate.
 const BURST_MIN: u32 = 16;
 
-/// Marks a time that there is none of: the monotonic clock is positive.
+/// Marks a time that does not exist: the monotonic clock is positive.
 const NEVER: i64 = i64::MIN;
 
 /// How to poll.
@@ -52,7 +52,7 @@ pub struct Settings {
     pub rate: u32,
     /// At most this many polls wait for an answer; 1 to 4096.
     pub window: u32,
-    /// A poll without an answer is given up after so long, in nanoseconds.
+    /// Time after which a poll without an answer is given up, in nanoseconds.
     pub timeout_ns: i64,
     /// Whether a poll that finds its zone gives its token back.
     pub refund: bool,
@@ -61,7 +61,7 @@ pub struct Settings {
 /// What to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Send this query; tell [`Core::on_not_sent`] if that fails.
+    /// Send this query; call [`Core::on_not_sent`] if that fails.
     Send { id: u16, zone: u32 },
     /// Nothing, until this time or until an answer comes.
     Wait { until_ns: i64 },
@@ -69,12 +69,12 @@ pub enum Action {
     Done,
 }
 
-/// What an answer to a poll came to.
+/// What an answer to a poll shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
     /// The server has the zone, with this serial, which is the awaited one or a newer one.
     Ready { serial: u32 },
-    /// It does not, or not yet.
+    /// The server does not have the zone, or not yet.
     NotReady,
 }
 
@@ -90,7 +90,7 @@ pub struct ZoneState {
     pub polls: u32,
 }
 
-/// How the polls ended. `polls` is the sum of `answered`, `timeouts`, `unreachable` and those still outstanding.
+/// How the polls ended. `polls` is the sum of `answered`, `timeouts`, `unreachable` and the polls still outstanding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Queries sent.
@@ -99,7 +99,7 @@ pub struct Counts {
     pub answered: u64,
     /// Given up because no answer came in time.
     pub timeouts: u64,
-    /// Given up because an ICMP error said that nothing listens.
+    /// Given up after an ICMP error: nothing listens.
     pub unreachable: u64,
     /// Answers that came after their poll was given up.
     pub late: u64,
@@ -131,7 +131,7 @@ pub struct Core {
     not_before_ns: i64,
     last_sent_ns: i64,
     last_answer_ns: i64,
-    /// When the server, or its host by a refusal, last said anything; at first, when the first poll was sent.
+    /// When an answer of the server, or a refusal of its host, last came; at first, when the first poll was sent.
     sign_of_life_ns: i64,
     counts: Counts,
 }

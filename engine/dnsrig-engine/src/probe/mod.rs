@@ -1,7 +1,7 @@
 //! `probe`: when does a server answer for each of many zones?
 //!
 //! It asks for the SOA of every zone over UDP, again and again, until the answer is authoritative and has the awaited
-//! serial. [`core`] decides what to ask and when, [`soa`] what an answer means; here is what touches the socket.
+//! serial. [`core`] decides what to ask and when, [`soa`] what an answer means; this file has the socket.
 
 mod core;
 mod follow;
@@ -38,10 +38,10 @@ use crate::{
 use core::{Action, Core, Found, Settings};
 use report::Report;
 
-/// Polls a second on hosts of the rig, unless asked otherwise: well below a percent of what a server can answer.
+/// The default polls per second on hosts of the rig: well below a percent of what a server can answer.
 const RATE_DEFAULT: u32 = 2000;
 
-/// Polls a second on a foreign target that the user vouches for, unless asked otherwise.
+/// The default polls per second on a foreign target that the user vouches for.
 const RATE_VOUCHED: u32 = 100;
 
 /// Measure when a server answers for each of many zones: readiness, progress, propagation.
@@ -67,13 +67,13 @@ pub struct Arguments {
     zones: Option<ZonesArguments>,
 }
 
-/// Another thing to look for than when zones are there.
+/// Another kind of measurement.
 #[derive(Debug, clap::Subcommand)]
 enum Other {
     Follow(follow::Arguments),
 }
 
-/// How to see when a server answers for each of many zones.
+/// The options of `probe` itself.
 #[derive(Debug, clap::Args)]
 pub struct ZonesArguments {
     /// Server to ask: an IP address and optionally a port, such as 198.18.0.2, 127.0.0.1:5300 or [::1]:53
@@ -178,7 +178,7 @@ impl Probe {
                 // The error belongs to an earlier query; the kernel reports it instead of sending this one.
                 self.core.on_unreachable(now_ns);
             } else {
-                self.report.count_send_error();
+                self.report.send_errors += 1;
             }
         }
     }
@@ -199,14 +199,14 @@ impl UdpClient for Probe {
 
     fn on_message(&mut self, now_ns: i64, _from: SocketAddr, message: &[u8]) -> Result<(), Failure> {
         let Some((id, rcode)) = soa::response_id(message) else {
-            self.report.count(Verdict::Malformed);
+            self.report.verdicts.count(Verdict::Malformed);
             return Ok(());
         };
         let verdict = match self.core.zone_of(id) {
             Some(zone) => soa::read_answer(message, self.zones.name(zone), self.awaited),
             None => Verdict::Mismatched,
         };
-        self.report.count(verdict);
+        self.report.verdicts.count(verdict);
         let found = match verdict {
             // Not the answer to our query, which is still outstanding.
             Verdict::Malformed | Verdict::Mismatched => return Ok(()),

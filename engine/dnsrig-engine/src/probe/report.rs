@@ -13,10 +13,7 @@ use crate::{
         rows::{self, Columns},
         stop::Outcome,
     },
-    dns::{
-        soa::{Verdict, Verdicts},
-        zones::Zones,
-    },
+    dns::{soa::Verdicts, zones::Zones},
     stats::{grouped, milliseconds},
 };
 
@@ -69,8 +66,10 @@ pub struct Report {
     anchors: Anchors,
     first_answer_ns: Option<i64>,
     first_seen_ns: Option<i64>,
-    verdicts: Verdicts,
-    send_errors: u64,
+    /// The answers, by what they show.
+    pub verdicts: Verdicts,
+    /// Queries that the kernel did not take.
+    pub send_errors: u64,
 }
 
 impl Report {
@@ -89,17 +88,7 @@ impl Report {
         }
     }
 
-    /// Counts an answer.
-    pub fn count(&mut self, verdict: Verdict) {
-        self.verdicts.count(verdict);
-    }
-
-    /// Counts a query that the kernel did not take.
-    pub fn count_send_error(&mut self) {
-        self.send_errors += 1;
-    }
-
-    /// Prints `first-answer` at the first response to a query of ours, whatever it says.
+    /// Prints `first-answer` at the first response to one of the polls, whatever its content.
     pub fn on_answer(&mut self, now_ns: i64, rcode: u8) -> Result<(), Failure> {
         if self.first_answer_ns.is_none() {
             self.first_answer_ns = Some(now_ns);

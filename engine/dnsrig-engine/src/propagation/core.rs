@@ -1,4 +1,4 @@
-//! Which change and which poll is sent when, and what the answers say: propagation without its socket and its clock.
+//! Which change and which poll is sent when, and what answers mean: propagation without its socket and its clock.
 //!
 //! A change raises the serial of a zone on the primary to one that is known when it is sent. From then on every
 //! secondary is polled for it, at most `poll_rate_per_s` times a second, and only while a change is missing there. For
@@ -17,21 +17,21 @@ use crate::{
     net::outstanding::{OUTSTANDING_MAX, Outstanding},
 };
 
-/// At most so many secondaries: they are the bits of a word.
+/// The highest number of secondaries: they are the bits of a word.
 pub const SECONDARIES_MAX: usize = 64;
 
-/// At most so many polls of one secondary wait for an answer; it may be slow, but we do not bury it.
+/// The highest number of polls of one secondary that wait for an answer, so that a slow one is not flooded.
 const POLLS_OPEN_MAX: u32 = 256;
 
 /// When changes are due.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pace {
-    /// One at a time: the next one so long after every secondary had the one before, or that was given up. Up to
-    /// `spread_ns` are added, each time another part of it, so that changes do not fall in step with a server's timer.
+    /// One at a time: the next one follows after a pause when every secondary has the one before, or it was given up. Up
+    /// to `spread_ns` are added to the pause, each time another part of it, so that changes do not fall in step with a server's timer.
     Single { pause_ns: i64, spread_ns: i64 },
     /// At a constant rate, whatever the servers do.
     Stream { rate_per_s: f64 },
-    /// Likewise, and the primary makes them by itself: each is made when it is due, and nothing is sent.
+    /// At a constant rate by the primary itself: each is made when it is due, and nothing is sent.
     Own { rate_per_s: f64 },
 }
 
@@ -45,13 +45,13 @@ pub struct Settings {
     pub pace: Pace,
     /// Polls of one secondary.
     pub poll_rate_per_s: u32,
-    /// A poll counts as unanswered after so long.
+    /// Time after which a poll counts as unanswered.
     pub poll_timeout_ns: i64,
-    /// A change without an answer of the primary no longer holds up the next one of its zone after so long.
+    /// Time after which a change without an answer of the primary no longer holds up the next one of its zone.
     pub accept_timeout_ns: i64,
     /// From this time on no change is sent.
     pub end_ns: i64,
-    /// A change that is not on all secondaries so long after it was sent is given up.
+    /// Time from sending a change after which it is given up if it is not on all secondaries.
     pub limit_ns: i64,
 }
 
@@ -110,7 +110,7 @@ pub struct Polls {
     pub timeouts: u64,
 }
 
-/// A poll. A late answer to it says as much as another.
+/// A poll. A late answer to it counts like any other.
 #[derive(Clone, Copy)]
 struct Poll {
     secondary: u8,
@@ -154,7 +154,7 @@ pub struct Core {
 }
 
 impl Core {
-    /// A measurement whose first change is due at `start_ns`; `serials` are those of the zones on the primary.
+    /// A measurement whose first change is due at `start_ns`; `serials` are the zones' serials on the primary.
     pub fn new(settings: Settings, serials: &[u32], start_ns: i64) -> Self {
         assert!(serials.len() == settings.zones as usize && (1..=SECONDARIES_MAX).contains(&settings.secondaries));
         let zone =
@@ -262,7 +262,7 @@ impl Core {
         &self.changes
     }
 
-    /// A change as every secondary showed it; `number` must be that of a change that was sent.
+    /// How every secondary showed a change; a change with this `number` must have been sent.
     pub fn sightings(&self, number: usize) -> &[Sighting] {
         &self.sightings[number * self.settings.secondaries..][..self.settings.secondaries]
     }
@@ -301,7 +301,7 @@ impl Core {
         let due_ns = self.due_ns(number);
         let is_own = matches!(self.settings.pace, Pace::Own { .. });
         let state = &mut self.zones[zone as usize];
-        // What a secondary shows of a later change says nothing of the serial that the primary gives to this one.
+        // The serial that the primary gives to this change does not depend on what a secondary shows of a later one.
         let own_serial = state.first_serial.wrapping_add(1 + number / self.settings.zones);
         let serial = if is_own { own_serial } else { after(state.serial) };
         state.serial = serial;
@@ -349,7 +349,7 @@ impl Core {
         true
     }
 
-    /// Lets go of what no longer misses anything in a zone.
+    /// Removes the changes of a zone that are missing nowhere any more.
     fn forget(&mut self, zone: u32, now_ns: i64) {
         let changes = &self.changes;
         let state = &mut self.zones[zone as usize];
@@ -399,7 +399,7 @@ fn part(number: usize) -> f64 {
     (number as f64 * 0.618_033_988_749_895).fract()
 }
 
-/// The serial after this one (RFC 1982 §3.1). Some servers take 0 for none, so it is left out.
+/// The serial after this one (RFC 1982 §3.1). Some servers read 0 as no serial, so it is left out.
 fn after(serial: u32) -> u32 {
     serial.wrapping_add(1).max(1)
 }

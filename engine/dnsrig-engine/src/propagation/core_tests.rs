@@ -149,7 +149,10 @@ fn changes_of_one_zone_wait_for_each_other_at_the_primary() {
     let lags: Vec<_> = core.changes().iter().map(|change| (change.sent_ns - change.due_ns) / MS).collect();
     assert_eq!(lags, [0, 20, 40, 60, 80]);
     let several = play(settings(3, 1, 5, Pace::Stream { rate_per_s: 100.0 }), 1, &world);
-    assert!(several.changes().iter().all(|change| change.sent_ns == change.due_ns), "those of other zones do not");
+    assert!(
+        several.changes().iter().all(|change| change.sent_ns == change.due_ns),
+        "changes of other zones do not wait"
+    );
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //!
 //! It makes the change itself, by a dynamic update (RFC 2136) that raises the serial to one it knows, and asks every
 //! secondary for the SOA until it shows that serial. [`core`] decides what is sent when and what answers mean,
-//! [`primary`] knows the zones' SOA records; here is what touches the socket.
+//! [`primary`] knows the zones' SOA records; this file has the socket.
 
 mod arguments;
 mod core;
@@ -41,19 +41,19 @@ use core::{Action, Core, Pace, SECONDARIES_MAX, Settings};
 use primary::Primary;
 use report::Report;
 
-/// Polls of a secondary a second, on hosts of the rig and on a foreign one, unless asked otherwise.
+/// The default polls of a secondary per second, on hosts of the rig and on a foreign host.
 const POLL_RATE_DEFAULT: u32 = 5000;
 const POLL_RATE_VOUCHED: u32 = 100;
 
-/// A poll, or a change at the primary, without an answer after so long counts as unanswered.
+/// The time after which a poll, or a change at the primary, counts as unanswered.
 const POLL_TIMEOUT_NS: i64 = 250_000_000;
 const ACCEPT_TIMEOUT_NS: i64 = 5_000_000_000;
 
-/// At most so many zones, and changes times secondaries, each of which takes 32 bytes.
+/// The highest number of zones, and of changes times secondaries, which take 32 bytes each.
 const ZONES_MAX: u32 = 10_000;
 const SIGHTINGS_MAX: u64 = 4_000_000;
 
-/// The kernel is to keep so many answers that come while we do something else.
+/// The number of answers for which the kernel has room while they wait to be read.
 const ANSWERS_WAITING: u32 = 2048;
 
 /// Makes changes and watches them arrive until all have, or someone ends it.
@@ -64,7 +64,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     output::check(&[arguments.out.as_deref()], &[arguments.zones.as_deref()])?;
     let zones = zones(arguments)?;
     let stop = Stop::new(arguments.until_eof)?;
-    // Without it, brackets are wider by what waits take longer.
+    // If it fails, waits take a little longer and brackets are wider.
     let _ = clock::wait_exactly();
     // One socket for all servers: one descriptor to wait for, and the address shows which server answers.
     let socket = udp_client::bind(arguments.primary, Some(ANSWERS_WAITING))?;
@@ -163,7 +163,7 @@ fn settings(arguments: &Arguments, authority: Authority, zones: u32, start_ns: i
     })
 }
 
-/// When the first change is due: at once, or when a primary that makes them by itself makes its first.
+/// When the first change is due: at once, or when a primary that changes its zones itself makes its first change.
 fn first_change_ns(arguments: &Arguments, now_ns: i64) -> Result<i64, Failure> {
     let Some((begin_ns, rate_per_s)) = arguments.made_from_ns.zip(arguments.rate) else { return Ok(now_ns) };
     let first_ns = begin_ns.saturating_add((1e9 / rate_per_s).ceil() as i64);
@@ -189,14 +189,14 @@ impl Propagation {
     fn change(&mut self, socket: &UdpSocket, number: u32, zone: u32, serial: u32) -> Result<(), Failure> {
         let bytes = self.primary.update(number, self.zones.name(zone), zone, serial)?;
         if socket.send_to(&bytes, self.primary.address()).is_err() {
-            self.report.count_send_error();
+            self.report.send_errors += 1;
         }
         Ok(())
     }
 
     fn poll(&mut self, socket: &UdpSocket, id: u16, secondary: usize, zone: u32) {
         if socket.send_to(&soa_query(id, self.zones.wire(zone)), self.secondaries[secondary]).is_err() {
-            self.report.count_send_error();
+            self.report.send_errors += 1;
         }
     }
 
@@ -207,7 +207,7 @@ impl Propagation {
                     self.report.count_rcode(&self.core, number, rcode);
                     self.core.on_accepted(now_ns, number, rcode);
                 }
-                _ => self.report.count_unexpected(),
+                _ => self.report.unexpected += 1,
             }
             return;
         }
@@ -215,14 +215,14 @@ impl Propagation {
             .and_then(|(id, _)| Some((id, self.core.poll_of(id)?)))
             .filter(|(_, (secondary, _))| self.secondaries[*secondary] == from);
         let Some((id, (_, zone))) = asked else {
-            self.report.count_unexpected();
+            self.report.unexpected += 1;
             return;
         };
         match soa::read_answer(message, self.zones.name(zone), None) {
-            Verdict::Malformed | Verdict::Mismatched => self.report.count_unexpected(),
+            Verdict::Malformed | Verdict::Mismatched => self.report.unexpected += 1,
             Verdict::Seen { serial } => self.core.on_polled(now_ns, id, Some(serial)),
             _ => {
-                self.report.count_without_serial();
+                self.report.without_serial += 1;
                 self.core.on_polled(now_ns, id, None);
             }
         }
@@ -246,7 +246,7 @@ impl UdpClient for Propagation {
     }
 
     fn on_unreachable(&mut self, _now_ns: i64) {
-        // It does not say of whom; what waits is given up in its time.
+        // The error names no server; queries without an answer are given up in their time.
     }
 
     fn report(&mut self, now_ns: i64) -> Result<i64, Failure> {

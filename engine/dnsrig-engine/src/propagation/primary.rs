@@ -1,7 +1,7 @@
 //! The primary, as far as changes need it: the SOA record of every zone, and updates that raise its serial.
 //!
-//! The update carries the new SOA itself, so the serial is known when it is sent. Left to the server it would have to
-//! be asked for afterwards, when later changes may have raised it further.
+//! The update carries the new SOA itself, so the serial is known when it is sent. If the server chose it, it would have
+//! to be asked for afterwards, when later changes may have raised it further.
 
 use std::{
     collections::HashMap,
@@ -34,7 +34,7 @@ use crate::{
     net::udp_client::{self, UdpClient},
 };
 
-/// The primary is asked for each SOA at most so many times, and each time waited for so long.
+/// How often the primary is asked for each SOA at most, and how long each answer is waited for.
 const TRIES: u16 = 8;
 const TRY_NS: i64 = 500_000_000;
 
@@ -73,7 +73,7 @@ impl Primary {
         Ok(Some(primary).filter(|_| outcome == Outcome::Done))
     }
 
-    /// Where it is.
+    /// The primary's address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -97,7 +97,7 @@ impl Primary {
         Ok(update)
     }
 
-    /// Whether an answer to the update with this id is signed as it must be, if updates are.
+    /// Whether an answer to the update with this id is signed, if updates are.
     pub fn is_genuine(&self, id: u16, answer: &[u8]) -> bool {
         // A refusal may come unsigned (RFC 8945 §5.2): then it is one all the same.
         let refused = answer.get(3).is_some_and(|flags| flags & RCODE != 0);

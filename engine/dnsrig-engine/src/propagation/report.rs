@@ -24,7 +24,7 @@ struct Progress {
     sent: u64,
 }
 
-/// How changes came to one secondary, or to all.
+/// How changes arrived on one secondary, or on all.
 #[derive(Serialize)]
 struct Arrivals {
     seen: u64,
@@ -71,9 +71,12 @@ pub struct Report {
     started_ns: i64,
     progress_timer: ProgressTimer,
     rcodes: Rcodes,
-    unexpected: u64,
-    without_serial: u64,
-    send_errors: u64,
+    /// Datagrams that answer no query.
+    pub unexpected: u64,
+    /// Answers to polls without a serial: SERVFAIL and the like.
+    pub without_serial: u64,
+    /// Datagrams that the kernel did not take.
+    pub send_errors: u64,
 }
 
 impl Report {
@@ -89,21 +92,6 @@ impl Report {
         if core.changes()[number as usize].answered.is_none() {
             count_rcode(&mut self.rcodes, rcode);
         }
-    }
-
-    /// Counts a datagram that answers nothing of ours.
-    pub fn count_unexpected(&mut self) {
-        self.unexpected += 1;
-    }
-
-    /// Counts an answer to a poll that shows no serial: SERVFAIL and the like.
-    pub fn count_without_serial(&mut self) {
-        self.without_serial += 1;
-    }
-
-    /// Counts a datagram that the kernel did not take.
-    pub fn count_send_error(&mut self) {
-        self.send_errors += 1;
     }
 
     /// When an event may be due, in monotonic nanoseconds.
@@ -193,12 +181,12 @@ pub fn outcome(core: &Core, wanted: u32, interrupted: bool) -> Outcome {
     }
 }
 
-/// From sending the update to its arrival. What did not arrive counts with the time after which it was given up.
+/// The time from sending the update to its arrival. If it did not arrive, the time after which it was given up.
 fn propagation_ns(change: &Change, sighting: &Sighting, limit_ns: i64) -> i64 {
     sighting.seen_ns.map_or(limit_ns, |seen_ns| seen_ns - change.sent_ns)
 }
 
-/// Of the secondaries in this range of numbers; changes that the primary refused count nowhere.
+/// The arrivals on the secondaries in this range of numbers. Changes that the primary refused are not counted.
 fn arrivals(core: &Core, secondaries: std::ops::Range<usize>, limit_ns: i64) -> Arrivals {
     let made = core.changes().iter().enumerate().filter(|(_, change)| !change.is_refused());
     let pairs: Vec<(&Change, &Sighting)> = made

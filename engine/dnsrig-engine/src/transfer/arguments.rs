@@ -28,13 +28,13 @@ use crate::{
 /// The most zones a second from a foreign server that the user vouches for, unless --rate names another number.
 const RATE_VOUCHED: f64 = 100.0;
 
-/// A transfer has no more messages than this: 16 TB of the largest.
+/// The highest number of messages of a transfer: 16 TB of the largest.
 const MESSAGES_MAX: u32 = 1 << 28;
 
-/// A secondary keeps so many sessions for each of its connections, as a primary may give out several for each.
+/// The number of sessions that a secondary keeps for each of its connections: a primary may give out several for each.
 const SESSIONS_A_CONNECTION: usize = 4;
 
-/// So many sessions of a secondary are kept at most, a kilobyte or two each.
+/// The highest number of sessions of a secondary that are kept, a kilobyte or two each.
 const SESSIONS_MAX: usize = 1_024;
 
 /// Slots of all secondaries together.
@@ -272,7 +272,7 @@ impl Arguments {
         self.primary.or_port(if self.connections.transport == TransportKind::Xot { 853 } else { 53 })
     }
 
-    /// Where it is asked over UDP: the same port, but with TLS that of DNS.
+    /// The address for queries over UDP: it has the same port, or the port of DNS if transfers use TLS.
     pub fn server_udp(&self) -> SocketAddr {
         match self.connections.transport {
             TransportKind::Tcp => self.server(),
@@ -280,8 +280,8 @@ impl Arguments {
         }
     }
 
-    /// What a schedule goes by; a foreign server is asked gently unless the user names a rate. The rate is that of
-    /// `share`, a part of one.
+    /// The settings of a schedule with this `share` of the rate, at most 1. A foreign server is asked at a low rate
+    /// unless the user gives one.
     pub fn settings(&self, authority: Authority, share: f64) -> Settings {
         let vouched = (authority == Authority::Vouched).then_some(RATE_VOUCHED);
         let Arguments { wanted, connections, limits, .. } = self;
@@ -377,7 +377,7 @@ impl Arguments {
         if slots > SLOTS_MAX {
             return wrong(format!("--secondaries × --connections is more than {SLOTS_MAX}: lower one of them"));
         }
-        // As in the rig: who vouches for a foreign server gets another rate, and no other memory.
+        // The memory is the same for a foreign server: only its rate differs.
         let bytes = self.settings(Authority::Rig, 1.0).memory_bytes(self.connections.secondaries, zones);
         if bytes > MEMORY_BYTES_MAX {
             let [needed, limit] = [bytes, MEMORY_BYTES_MAX].map(|bytes| bytes / 1_000_000_000);

@@ -1,4 +1,4 @@
-//! The connections of one thread: sockets for the slots of a schedule. What is sent, and why, is not decided here.
+//! The connections of one thread: sockets for the slots of a schedule, which decides what is sent.
 
 use std::{
     collections::VecDeque,
@@ -31,14 +31,14 @@ use crate::net::{
     tls::{Client, Fault},
 };
 
-/// One reading takes at most so much: with less, a large zone costs more system calls; with more, it leaves the cache.
+/// The most that one reading takes. With less, a large zone costs more system calls; with more, it leaves the cache.
 const READ_BYTES: usize = 256 << 10;
 
-/// A connection is read so often in a row at most; then it is the others' turn.
+/// How often a connection is read in a row; then other connections have their turn.
 const READS_MAX: usize = 4;
 
-/// So many connections of a process are watched (TCP_INFO).
-pub const WATCHED_MAX: usize = 256;
+/// The number of connections whose counters in the kernel are read (TCP_INFO).
+const WATCHED_MAX: usize = 256;
 
 /// The longest wait for the primary's end of a connection that was closed here.
 const CLOSE_WAIT_NS_MAX: i64 = 2_000_000_000;
@@ -54,10 +54,10 @@ const PIECES_MAX: usize = 64;
 pub struct Dial {
     pub server: SocketAddr,
     pub server_udp: SocketAddr,
-    /// By secondary of this thread.
+    /// The address of each secondary of this thread.
     pub sources: Vec<Option<IpAddr>>,
     pub options: SocketOptions,
-    /// By secondary, as each has sessions of its own; empty: no TLS.
+    /// The TLS client of each secondary, as each has sessions of its own; empty: no TLS.
     pub clients: Vec<Client>,
     /// Ports are looked up for rows.
     pub wants_ports: bool,
@@ -69,14 +69,14 @@ pub struct Connections {
     connections: Box<[Connection]>,
     /// For slots that ask over UDP.
     soa_sockets: Vec<Option<SoaSocket>>,
-    /// Open, for TLS behind its handshake.
+    /// Whether a connection is open, with TLS after its handshake.
     is_open: Box<[bool]>,
-    /// Read as often as is allowed in a row, and may have more.
+    /// Connections that were read [`READS_MAX`] times and may have more.
     unread: Chain,
     lingering: LingeringCloses,
     buffers: Buffers,
     queries: Vec<u8>,
-    /// What TLS failed with last.
+    /// The last failure of TLS.
     pub fault: Option<Fault>,
     /// The congestion control of the first connection.
     pub congestion: Option<String>,
@@ -150,7 +150,7 @@ impl Connections {
         }
     }
 
-    /// Closes the connection of a slot, which the schedule knows of already.
+    /// Closes the connection of a slot, as the schedule ordered.
     pub fn close(&mut self, slot: u32, poller: &Poller, now_ns: i64) {
         let farewell = self.dial.options.close == Close::Fin && self.is_open[slot as usize];
         let left = self.connections[slot as usize].leave(farewell, &mut self.buffers);
@@ -162,12 +162,12 @@ impl Connections {
         }
     }
 
-    /// Looks after connections that end slowly; returns how many there are.
+    /// Closes connections that the primary has ended too, and returns how many are left.
     pub fn look_after(&mut self, now_ns: i64) -> usize {
         self.lingering.look(now_ns)
     }
 
-    /// Takes in what the kernel says of a slot; returns how many messages came.
+    /// Takes in the events of a slot's socket, and returns how many messages came.
     pub fn event(&mut self, slot: u32, flags: EpollFlags, schedule: &mut Schedule, now_ns: i64) -> usize {
         if self.soa_sockets[slot as usize].is_some() {
             return self.take(slot, true, schedule, now_ns);
@@ -181,7 +181,7 @@ impl Connections {
         if flags.intersects(EpollFlags::EPOLLIN) || ends { self.take(slot, ends, schedule, now_ns) } else { 0 }
     }
 
-    /// Reads on where there was more than a turn's worth; returns how many messages came.
+    /// Reads the connections that had more than a turn allows, and returns how many messages came.
     pub fn read_on(&mut self, schedule: &mut Schedule, now_ns: i64) -> usize {
         let mut count = 0;
         for _ in 0..self.unread.len() {
@@ -191,7 +191,7 @@ impl Connections {
         count
     }
 
-    /// Goes on with connecting, or with sending what had no room.
+    /// Continues to connect, or sends what had no room.
     fn attend(
         &mut self,
         slot: u32,
@@ -231,7 +231,7 @@ impl Connections {
         schedule.opened(slot, handshake, now_ns);
     }
 
-    /// Takes in what has come; returns how many messages that is.
+    /// Takes in what has come, and returns how many messages came.
     fn take(&mut self, slot: u32, to_the_end: bool, schedule: &mut Schedule, now_ns: i64) -> usize {
         self.unread.remove(slot as usize);
         match self.soa_sockets[slot as usize] {
@@ -240,7 +240,7 @@ impl Connections {
         }
     }
 
-    /// Reads until less comes than there is room for, or, with `to_the_end`, until nothing comes; returns how many
+    /// Reads until less comes than there is room for, or, with `to_the_end`, until nothing comes. Returns how many
     /// messages came.
     fn read(&mut self, slot: u32, to_the_end: bool, schedule: &mut Schedule, now_ns: i64) -> usize {
         let mut count = 0;
@@ -292,7 +292,7 @@ impl Connections {
         count
     }
 
-    /// A connection is over that was not meant to be.
+    /// Reports to the schedule that a connection has ended by itself.
     fn lose(&mut self, slot: u32, loss: CloseReason, schedule: &mut Schedule, now_ns: i64) {
         if let CloseReason::Tls(fault) = loss {
             self.fault = Some(fault);
@@ -308,7 +308,7 @@ impl Connections {
         self.unread.remove(slot as usize);
     }
 
-    /// Looks at the connections that are watched, and keeps a row of each that is open.
+    /// Reads the kernel's counters of open connections, and keeps a row for each.
     pub fn look(&self, numbers: impl Fn(u32) -> u32, time_ns: i64, row_buffer: &mut RowBuffer) {
         for (slot, connection) in
             self.connections.iter().enumerate().filter(|(slot, _)| self.is_open[*slot]).take(WATCHED_MAX)

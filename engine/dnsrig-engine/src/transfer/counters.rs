@@ -1,4 +1,4 @@
-//! What a thread counts, and how threads are added up.
+//! The counters of a thread, and their sum over threads.
 
 use serde::Serialize;
 
@@ -19,7 +19,7 @@ pub struct ConnectionCounts {
     pub closed_by_primary: u64,
     pub reset: u64,
     pub refused: u64,
-    /// Not begun, because this host had no port left: another attempt was made a little later.
+    /// Not begun, because this host had no port left. Another attempt was made a little later.
     pub no_port: u64,
     pub closed_by_us: u64,
 }
@@ -49,7 +49,7 @@ pub struct Totals {
 pub struct Counters {
     /// How zones ended, by [`Outcome`].
     pub outcomes: [u64; Outcome::ALL.len()],
-    /// Likewise for each attempt.
+    /// How attempts ended, by [`Outcome`].
     pub attempt_outcomes: [u64; Outcome::ALL.len()],
     pub totals: Totals,
     /// When a zone was done last; 0: none was.
@@ -73,7 +73,7 @@ impl Default for Counters {
 }
 
 impl Counters {
-    /// Zones that are now as the server has them, and those that are not.
+    /// The number of zones that were transferred.
     pub fn done(&self) -> u64 {
         self.outcomes[Outcome::Done as usize]
     }
@@ -102,7 +102,7 @@ impl Counters {
         }
         self.totals.behind_ns_max = self.totals.behind_ns_max.max(waited_ns);
         self.last_done_ns = now_ns;
-        // What is longer than the longest that can be told counts as that.
+        // A longer time than the histogram can hold counts as the longest.
         self.times.saturating_record(took_ns.max(0).unsigned_abs());
     }
 

@@ -1,7 +1,7 @@
 //! The receiving side of NOTIFY (RFC 1996): UDP and TCP on one port of all addresses of this host.
 //!
-//! What a message says is decided in [`read`] and [`answer`], without a socket. A signature (TSIG) on a NOTIFY is not
-//! checked, and answers have none: a NOTIFY is no more than a hint, and from the primary's address alone it is taken.
+//! [`read`] and [`answer`] decide what a message means, without a socket. A signature (TSIG) on a NOTIFY is not checked,
+//! and answers are not signed: a NOTIFY is only a hint, and is accepted only from the primary's address.
 
 use std::{
     collections::HashMap,
@@ -35,29 +35,29 @@ use crate::{
 /// A NOTIFY is a header, a name and an SOA at most; a signature may follow.
 const MESSAGE_BYTES_MAX: usize = 4_096;
 
-/// So many datagrams in a row are taken.
+/// The number of datagrams that are read in a row.
 const DATAGRAMS_MAX: usize = 1_024;
 
-/// TCP connections that bring NOTIFY, at a time; further ones are refused.
+/// The highest number of open TCP connections for NOTIFY; further ones are refused.
 const CONNECTIONS_MAX: u32 = 1_024;
 
 /// A connection is closed if no NOTIFY came on it for this time: a primary with another NOTIFY opens another connection
 /// (RFC 7766 §6.2.3).
 const IDLE_NS: i64 = 30_000_000_000;
 
-/// They are looked through for that this often.
+/// How often connections are checked for that.
 const SWEEP_INTERVAL_NS: i64 = 1_000_000_000;
 
-/// What a NOTIFY says.
+/// The content of a NOTIFY.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notify {
     /// The zone in wire format, lower case.
     pub zone: Vec<u8>,
-    /// The serial that it hints at.
+    /// The serial in it, a hint.
     pub serial: Option<u32>,
 }
 
-/// Reads a NOTIFY for an SOA; None: it is something else.
+/// Reads a NOTIFY for an SOA; None: the message is something else.
 pub fn read(message: &[u8]) -> Option<Notify> {
     let message = Message::from_octets(message).ok()?;
     let question = message.sole_question().ok()?;
@@ -70,7 +70,7 @@ pub fn read(message: &[u8]) -> Option<Notify> {
     Some(Notify { zone, serial: hint.map(|soa| soa.data().serial().into_int()) })
 }
 
-/// The answer to a NOTIFY: NOTAUTH if we transfer no such zone (RFC 2136 §2.2).
+/// The answer to a NOTIFY: NOTAUTH if no such zone is transferred (RFC 2136 §2.2).
 pub fn answer(message: &[u8], is_known: bool) -> Option<Vec<u8>> {
     let rcode = if is_known { Rcode::NOERROR } else { Rcode::NOTAUTH };
     let mut answer = MessageBuilder::new_vec().start_answer(&Message::from_octets(message).ok()?, rcode).ok()?;
@@ -79,19 +79,19 @@ pub fn answer(message: &[u8], is_known: bool) -> Option<Vec<u8>> {
     Some(answer.finish())
 }
 
-/// What is to be acted on: the secondary that is notified, the zone, and its serial if that was said.
+/// What a NOTIFY leads to: the number of the secondary, the zone, and its serial if the message has one.
 type Notified = (u32, u32, Option<u32>);
 
-/// Who is told, and of what.
+/// The secondaries that are notified, and their zones.
 struct Recipients {
     primary: IpAddr,
-    /// Addresses of secondaries; empty: there is one, which has any.
+    /// Addresses of secondaries; empty: there is one secondary, with any address.
     secondaries: HashMap<IpAddr, u32>,
     zones: HashMap<Box<[u8]>, u32>,
 }
 
 impl Recipients {
-    /// What a message from `peer` to `local` means: the answer, and what is to be acted on.
+    /// What a message from `peer` to `local` means: the answer, and what it leads to.
     fn judge(&self, message: &[u8], peer: IpAddr, local: IpAddr) -> Option<(Vec<u8>, Option<Notified>)> {
         if peer.to_canonical() != self.primary {
             return None;
@@ -109,7 +109,7 @@ impl Recipients {
 struct OpenConnection {
     socket: TcpStream,
     frames: Frames,
-    /// When it was accepted, or the last NOTIFY of the primary was complete. Other bytes are no reason to keep it.
+    /// When it was accepted, or the last NOTIFY of the primary was complete. Other bytes do not keep it open.
     active_ns: i64,
 }
 
@@ -120,14 +120,14 @@ pub struct NotifyReceiver {
     tcp: TcpListener,
     open: SlotMap<DefaultKey, OpenConnection>,
     limits: Limits,
-    /// What became of connections.
+    /// The counts of connections.
     pub connection_counts: Connections,
     sweep_due_ns: i64,
-    /// None is accepted until the next sweep.
+    /// No connection is accepted until the next sweep.
     is_paused: bool,
 }
 
-/// Numbers of descriptors from here on are those of the NOTIFY side; below are slots.
+/// Numbers of descriptors from here on belong to the receiver of NOTIFY; numbers below are slots.
 pub const NOTIFY_NUMBERS: u64 = 1 << 32;
 
 /// The descriptors' numbers.
@@ -151,14 +151,14 @@ impl NotifyReceiver {
         } else {
             setsockopt(&udp, sockopt::Ipv6RecvPacketInfo, &true)?;
         }
-        // A primary tells all its secondaries of all its zones at once.
+        // A primary may notify all its secondaries of all its zones at once.
         let _ = setsockopt(&udp, sockopt::RcvBuf, &(4 << 20));
         let tcp = TcpListener::bind((any, port))?;
         udp.set_nonblocking(true)?;
         tcp.set_nonblocking(true)?;
         poller.add(&udp, EpollFlags::EPOLLIN, UDP)?;
         poller.add(&tcp, EpollFlags::EPOLLIN, TCP)?;
-        // Where two have one address, the first is told: it comes last here.
+        // If two secondaries have one address, the first is notified: it comes last here.
         let secondaries =
             sources.iter().enumerate().rev().filter_map(|(number, source)| Some(((*source)?, number as u32)));
         let recipients = Recipients {
@@ -279,11 +279,11 @@ fn take(
             }
         }
     });
-    // Some bytes always have room; a peer that takes none is of no use.
+    // A few bytes always have room, unless the peer reads nothing: then it is not worth waiting for.
     connection.socket.write_all(&replies)
 }
 
-/// To which address of ours a datagram was sent.
+/// The address of this host to which a datagram was sent.
 fn local_address(message: &ControlMessageOwned) -> Option<IpAddr> {
     match message {
         ControlMessageOwned::Ipv4PacketInfo(info) => {
@@ -294,7 +294,7 @@ fn local_address(message: &ControlMessageOwned) -> Option<IpAddr> {
     }
 }
 
-/// Replies from the address that was written to. What is lost is asked for again by the primary (RFC 1996 §3.6).
+/// Replies from the address to which the NOTIFY was sent. If the reply is lost, the primary sends again (RFC 1996 §3.6).
 fn reply_from(socket: &UdpSocket, reply: &[u8], peer: &SockaddrStorage, local: IpAddr) {
     let vectors = [io::IoSlice::new(reply)];
     let fd = socket.as_raw_fd();

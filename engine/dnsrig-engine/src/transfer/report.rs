@@ -36,7 +36,7 @@ struct Ready {
     port: u16,
 }
 
-/// Who reads what we say.
+/// The readers of the output.
 #[derive(Clone, Copy, Debug)]
 pub struct Reporter {
     /// JSON lines on standard output.
@@ -48,14 +48,14 @@ pub struct Reporter {
 }
 
 impl Reporter {
-    /// A program reads a pipe; a person a terminal.
+    /// Finds the readers: a program reads a pipe, a person a terminal.
     pub fn find(json: bool) -> Self {
         let terminal = io::stdout().is_terminal();
         let rewrites = io::stderr().is_terminal();
         Reporter { program: events::are_wanted(json), person: rewrites || terminal, rewrites }
     }
 
-    /// NOTIFY is waited for.
+    /// Reports that NOTIFY is waited for.
     pub fn ready(self, port: u16) -> Result<(), Failure> {
         if self.person {
             events::say(format!("waiting for NOTIFY on port {port}; Ctrl-C ends it\n"));
@@ -63,7 +63,7 @@ impl Reporter {
         if self.program { events::emit("ready", clock::monotonic_ns(), &Ready { port }) } else { Ok(()) }
     }
 
-    /// How far all threads are together, of `zones` in all (0: nobody knows).
+    /// Reports the progress of all threads together, of `zones` in all (0: unknown).
     pub fn progress(self, progress: &Progress, zones: u64) -> Result<(), Failure> {
         let Progress { done, failed, outstanding, records, bytes, connections_open, .. } = *progress;
         if self.person {
@@ -85,7 +85,7 @@ impl Reporter {
         if self.program { events::emit("progress", clock::monotonic_ns(), &event) } else { Ok(()) }
     }
 
-    /// Says how it all went.
+    /// Reports the summary.
     pub fn summary(self, summary: &Summary, server: SocketAddr) -> Result<(), Failure> {
         if self.person {
             let begin = if self.rewrites { "\r\x1b[K" } else { "" };
@@ -179,7 +179,7 @@ fn headline(summary: &Summary, server: SocketAddr) -> String {
     )
 }
 
-/// What an outcome means, and what to do about it. What was seen besides decides the words.
+/// What an outcome means, and what to do about it. The words depend on what else was counted.
 fn advice(outcome: &str, summary: &Summary) -> String {
     let sentence = match outcome {
         "servfail" => {
@@ -257,7 +257,7 @@ fn timed_out(unmatched: u64) -> String {
     }
 }
 
-/// What a reader must know before using the numbers.
+/// What a reader must know before the numbers are used.
 fn verdicts(summary: &Summary) -> Vec<String> {
     let mut found = Vec::new();
     if let Some(sentence) = summary.tls_sentence.filter(|_| !summary.attempt_outcomes.contains_key("tls-failed")) {

@@ -12,7 +12,7 @@ use crate::dns::xfr::{Answered, Outcome};
 /// The number of rows in a batch: about 6 MB of transfers.
 const BATCH_ROWS: usize = 65_536;
 
-/// Full batches that may wait to be written, about 6 MB each; with more, rows are lost, and counted by who had them.
+/// The number of full batches that may wait to be written, about 6 MB each. With more, rows are lost and counted.
 const WAITING_MAX: usize = 64;
 
 /// The number of batches that are left waiting while zones are transferred: writing takes CPU, of which the transfers may need all.
@@ -103,7 +103,7 @@ pub struct RowBuffer {
 }
 
 impl RowBuffer {
-    /// One that keeps rows, or none.
+    /// A buffer that keeps rows, or drops all of them.
     pub fn new(keeps: bool) -> Self {
         RowBuffer { keeps, transfers: room(keeps), connections: Vec::new(), info: Vec::new(), full: Vec::new() }
     }
@@ -169,18 +169,18 @@ fn push<T>(keeps: bool, rows: &mut Vec<T>, row: T, full: &mut Vec<Batch>, batch:
 /// Batches that were handed over and not written.
 pub struct Batches {
     handed_over: Receiver<Batch>,
-    /// At most [`LEFT_MAX`]; the others wait in the channel, which has room for so many.
+    /// At most [`LEFT_MAX`] batches; the others wait in the channel, whose room is limited.
     left: VecDeque<Batch>,
 }
 
 impl Batches {
-    /// None yet, and where threads hand them over.
+    /// No batches yet, and the sender by which threads hand them over.
     pub fn new() -> (SyncSender<Batch>, Self) {
         let (sender, handed_over) = sync_channel(WAITING_MAX - LEFT_MAX);
         (sender, Batches { handed_over, left: VecDeque::with_capacity(LEFT_MAX + 1) })
     }
 
-    /// One that is to be written now, although transfers go on.
+    /// A batch that is to be written now, although transfers go on.
     pub fn take_urgent(&mut self) -> Option<Batch> {
         while self.left.len() <= LEFT_MAX {
             self.left.push_back(self.handed_over.try_recv().ok()?);
@@ -188,7 +188,7 @@ impl Batches {
         self.left.pop_front()
     }
 
-    /// All that wait, at the end.
+    /// All batches that wait, at the end.
     pub fn finish(self) -> impl Iterator<Item = Batch> {
         let Batches { handed_over, left } = self;
         left.into_iter().chain(std::iter::from_fn(move || handed_over.try_recv().ok()))

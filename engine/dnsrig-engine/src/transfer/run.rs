@@ -1,4 +1,4 @@
-//! Starts the threads, collects what they leave, and tells it.
+//! Starts the threads, collects their results, and reports them.
 
 use std::{
     io,
@@ -45,10 +45,10 @@ use crate::{
     },
 };
 
-/// Progress is told this often.
+/// How often progress is reported.
 const PROGRESS_INTERVAL_NS: i64 = 1_000_000_000;
 
-/// How often the wish to stop, and whether threads have ended, is looked at.
+/// How often the wish to stop, and whether threads have ended, is checked.
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Transfers zones as the arguments say.
@@ -140,18 +140,14 @@ fn run_one(
     let server = arguments.server();
     let mut team = Threads::new()?;
     team.spawn("catalog", move |_| worker.run().map_err(|error| no_sockets(server, &error)))?;
-    while team.look()? > 0 {
-        if stop.wait(None, nanoseconds(LOOK_INTERVAL))? == Wake::Stop {
-            stopping.store(true, Ordering::Relaxed);
-            team.end()?;
-            return Err(Failure {
-                exit_code: INTERRUPTED,
-                ..Failure::new(
-                    "interrupted during the transfer of the catalog: no zone was asked for",
-                    "start it again, or give the zones with --zone-list",
-                )
-            });
-        }
+    if wait(&mut team, stop, &stopping, || Ok(()))? {
+        return Err(Failure {
+            exit_code: INTERRUPTED,
+            ..Failure::new(
+                "interrupted during the transfer of the catalog: no zone was asked for",
+                "start it again, or give the zones with --zone-list",
+            )
+        });
     }
     let remains = team.end()?.remove(0);
     summary.fill(&remains.schedule.counters, remains.end_ns);
@@ -163,6 +159,26 @@ fn no_sockets(server: SocketAddr, error: &io::Error) -> Failure {
         format!("cannot make sockets to {server}: {error}"),
         format!("see `ip route get {}`, and `ulimit -n`", server.ip()),
     )
+}
+
+/// Waits until all threads have ended, and calls `each` in between. Returns whether someone ended them.
+fn wait(
+    threads: &mut Threads<WorkerResult>,
+    stop: &Stop,
+    stopping: &AtomicBool,
+    mut each: impl FnMut() -> Result<(), Failure>,
+) -> Result<bool, Failure> {
+    let mut is_interrupted = false;
+    while threads.look()? > 0 {
+        if is_interrupted {
+            thread::sleep(LOOK_INTERVAL);
+        } else if stop.wait(None, nanoseconds(LOOK_INTERVAL))? == Wake::Stop {
+            is_interrupted = true;
+            stopping.store(true, Ordering::Relaxed);
+        }
+        each()?;
+    }
+    Ok(is_interrupted)
 }
 
 /// What one thread is to do.
@@ -270,9 +286,9 @@ impl Team {
         Ok(Team { threads: team, progress, stopping, batches, start_ns })
     }
 
-    /// Waits until all is over, and fills in the summary.
+    /// Waits until all threads have ended, and fills in the summary.
     fn finish(
-        mut self,
+        self,
         arguments: &Arguments,
         stop: &Stop,
         reporter: Reporter,
@@ -285,46 +301,42 @@ impl Team {
         } else {
             u64::from(summary.zones) * u64::from(summary.secondaries)
         };
-        let mut beat = ProgressDue::new(anchors, self.start_ns);
-        while self.threads.look()? > 0 {
-            if !summary.interrupted && stop.wait(None, nanoseconds(LOOK_INTERVAL))? == Wake::Stop {
-                summary.interrupted = true;
-                self.stopping.store(true, Ordering::Relaxed);
-            } else if summary.interrupted {
-                thread::sleep(LOOK_INTERVAL);
+        let mut progress_due = ProgressDue::new(anchors, self.start_ns);
+        let Team { mut threads, progress, stopping, mut batches, .. } = self;
+        summary.interrupted = wait(&mut threads, stop, &stopping, || {
+            if let Some(files) = &mut files
+                && let Some(batch) = batches.take_urgent()
+            {
+                files.write(&batch)?;
             }
-            if let Some(files) = &mut files {
-                self.batches.take_urgent().map_or(Ok(()), |batch| files.write(&batch))?;
-            }
-            if beat.is_due()? {
-                reporter.progress(&self.progress(), zones)?;
-            }
-        }
-        let remains = self.threads.end()?;
+            if progress_due.is_due()? { reporter.progress(&sum(&progress), zones) } else { Ok(()) }
+        })?;
+        let remains = threads.end()?;
         conclude(arguments, summary, &remains);
         if let Some(mut files) = files {
             let left = remains.into_iter().flat_map(|remains| remains.schedule.row_buffer.finish());
-            self.batches.finish().chain(left).try_for_each(|batch| files.write(&batch))?;
+            batches.finish().chain(left).try_for_each(|batch| files.write(&batch))?;
             files.finish()?;
         }
         Ok(())
     }
-
-    fn progress(&self) -> Progress {
-        let all = self.progress.iter().map(|one| *one.lock().unwrap_or_else(PoisonError::into_inner));
-        all.fold(Progress::default(), |sum, one| Progress {
-            done: sum.done + one.done,
-            failed: sum.failed + one.failed,
-            left: sum.left + one.left,
-            outstanding: sum.outstanding + one.outstanding,
-            records: sum.records + one.records,
-            bytes: sum.bytes + one.bytes,
-            connections_open: sum.connections_open + one.connections_open,
-        })
-    }
 }
 
-/// When something is to be said.
+/// The progress of all threads together.
+fn sum(progress: &[Arc<Mutex<Progress>>]) -> Progress {
+    let all = progress.iter().map(|one| *one.lock().unwrap_or_else(PoisonError::into_inner));
+    all.fold(Progress::default(), |sum, one| Progress {
+        done: sum.done + one.done,
+        failed: sum.failed + one.failed,
+        left: sum.left + one.left,
+        outstanding: sum.outstanding + one.outstanding,
+        records: sum.records + one.records,
+        bytes: sum.bytes + one.bytes,
+        connections_open: sum.connections_open + one.connections_open,
+    })
+}
+
+/// When progress is due.
 struct ProgressDue {
     progress_timer: Option<ProgressTimer>,
     due_ns: i64,
@@ -349,20 +361,20 @@ impl ProgressDue {
     }
 }
 
-/// Puts together what the threads have left.
+/// Puts the results of the threads together.
 fn conclude(arguments: &Arguments, summary: &mut Summary, remains: &[WorkerResult]) {
     let mut counters = Counters::default();
     let sources = arguments.sources();
     for one in remains {
         counters.add(&one.schedule.counters);
         let (secondaries, first) = one.schedule.secondaries();
-        summary.tell(secondaries, first, &sources);
+        summary.add_secondaries(secondaries, first, &sources);
         summary.rows_lost += one.rows_lost;
         summary.notify_refused += one.notify_refused;
         summary.congestion = summary.congestion.take().or_else(|| one.congestion.clone());
         summary.tls_fault = summary.tls_fault.or(one.fault.map(|fault| fault.word()));
         summary.tls_sentence = summary.tls_sentence.or(one.fault.map(|fault| fault.sentence()));
-        // Of a round that was not over no zone is missed.
+        // A round that was not over misses no zone.
         summary.unfinished += if arguments.wanted.repeat { 0 } else { one.schedule.left() };
     }
     summary.threads = remains.len();

@@ -1,4 +1,4 @@
-//! What is done with the records of a transfer beyond counting: a zone file, a digest, the members of a catalog.
+//! Where the records of a transfer go, if they are not only counted: a zone file, a digest, the members of a catalog.
 
 use std::{
     fs::{self, File},
@@ -16,8 +16,8 @@ use crate::dns::{
     zonemd,
 };
 
-/// What is to be written is gathered up to this, so that a small zone costs one system call and many at a time few
-/// files.
+/// Up to this number of bytes are gathered before they are written, so that a small zone costs one system call, and many
+/// zones at a time need few files.
 const GATHERED_BYTES: usize = 256 << 10;
 
 /// Records of one zone whose digest is checked take no more memory than this; a larger zone ends as `limit-exceeded`.
@@ -62,7 +62,7 @@ pub struct SinkFactory {
 }
 
 impl SinkFactory {
-    /// The sinks for a zone's transfer; None: records are to be counted, and no more.
+    /// The sinks for a zone's transfer; None: records are only counted.
     pub fn sinks(&self, zone: &[u8]) -> Option<Box<Sinks>> {
         let SinkFactory { folder, digests, members } = self;
         if folder.is_none() && !digests && members.is_none() {
@@ -74,7 +74,8 @@ impl SinkFactory {
     }
 }
 
-/// The name of a zone's file. What is no letter, digit, `-` or `_` of a label stands as `%` and two digits.
+/// The name of a zone's file. Each byte of a label that is not a letter, a digit, `-` or `_` is written as `%` and two
+/// digits.
 fn file_name(zone: &[u8]) -> String {
     let labels = whole(zone).iter().filter(|label| !label.is_root()).map(|label| {
         let byte = |byte: &u8| match byte {
@@ -138,7 +139,7 @@ impl Write for AtomicFile {
 impl Drop for AtomicFile {
     fn drop(&mut self) {
         if self.file.take().is_some() {
-            // Of a transfer that did not end well. Where it cannot be removed, its name says what it is.
+            // The transfer did not end well. If the file cannot be removed, its name shows that it is incomplete.
             let _ = fs::remove_file(self.partial());
         }
     }

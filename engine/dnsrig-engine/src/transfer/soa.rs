@@ -1,4 +1,4 @@
-//! SOA queries over UDP: a socket of each secondary.
+//! SOA queries over UDP: the socket of a secondary.
 
 use std::{
     io::{self, ErrorKind},
@@ -8,11 +8,11 @@ use std::{
 
 use crate::{base::target, net::connection::CloseReason};
 
-/// The longest answer that is taken: without EDNS a server sends no more than 512 bytes (RFC 1035 §4.2.1), and some
-/// more do no harm.
+/// The longest answer that is read: without EDNS a server sends at most 512 bytes (RFC 1035 §4.2.1).
 const ANSWER_BYTES_MAX: usize = 4_096;
 
-/// So many answers in a row are taken, as many as are waited for at a time; then it is the others' turn.
+/// The number of answers that are read in a row, as many as are outstanding at a time; then other sockets have their
+/// turn.
 const ANSWERS_MAX: usize = 64;
 
 /// A socket that asks one server.
@@ -27,7 +27,7 @@ impl SoaSocket {
         Ok(SoaSocket(socket))
     }
 
-    /// Sends one query. Where there is no room it is lost, as on the way.
+    /// Sends one query. If the socket has no room, the query is lost, like one that is lost on the way.
     pub fn send(&self, query: &[u8]) -> Result<(), CloseReason> {
         match self.0.send(query) {
             Err(error) if error.kind() == ErrorKind::ConnectionRefused => Err(CloseReason::Refused),
@@ -35,8 +35,8 @@ impl SoaSocket {
         }
     }
 
-    /// Calls `each` with answers that have come; whether these were all. If not, call it again: a poller that tells of
-    /// edges does not tell of what is left (epoll(7)).
+    /// Calls `each` with answers that have come, and returns whether these were all. If not, call it again: a poller that
+    /// reports edges does not report what is left (epoll(7)).
     pub fn receive(&self, mut each: impl FnMut(&[u8])) -> Result<bool, CloseReason> {
         let mut space = [0; ANSWER_BYTES_MAX];
         for _ in 0..ANSWERS_MAX {
@@ -44,7 +44,7 @@ impl SoaSocket {
                 Ok(count) => each(&space[..count]),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(true),
                 Err(error) if error.kind() == ErrorKind::ConnectionRefused => return Err(CloseReason::Refused),
-                // Of a signal, or an ICMP error to an earlier query: the socket has more to say.
+                // A signal, or an ICMP error to an earlier query: there may be more to read.
                 Err(_) => {}
             }
         }

@@ -14,7 +14,7 @@ use crate::{
     stats::{Times, percentiles},
 };
 
-/// So many secondaries are listed one by one.
+/// The number of secondaries that are listed one by one.
 const SECONDARIES_LISTED_MAX: usize = 1_000;
 
 /// How long transfers took, from asking to the last message.
@@ -41,7 +41,7 @@ pub struct SecondarySummary {
     pub notify_ns: Option<i64>,
 }
 
-/// All of it.
+/// The whole summary.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Summary {
     pub transport: TransportKind,
@@ -50,7 +50,7 @@ pub struct Summary {
     pub connections_at_once: u32,
     pub secondaries: u32,
     pub threads: usize,
-    /// On the list.
+    /// The number of zones on the list.
     pub zones: u32,
     pub start_ns: i64,
     /// When the last zone was done, or time was over.
@@ -59,7 +59,7 @@ pub struct Summary {
     pub done: u64,
     pub up_to_date: u64,
     pub failed: u64,
-    /// Neither, because time was over.
+    /// Neither done nor failed, because time was over.
     pub unfinished: u64,
     pub outcomes: BTreeMap<&'static str, u64>,
     pub attempt_outcomes: BTreeMap<&'static str, u64>,
@@ -80,13 +80,13 @@ pub struct Summary {
     pub notify_refused: u64,
     pub interrupted: bool,
     pub per_secondary: Vec<SecondarySummary>,
-    /// Where certificates do not fit, the sentence for people.
+    /// The failure of TLS as a sentence for people.
     #[serde(skip)]
     pub tls_sentence: Option<&'static str>,
 }
 
 impl Summary {
-    /// The parts that the arguments say.
+    /// A summary with the parts that are in the arguments.
     pub fn new(arguments: &Arguments, zones: u32, start_ns: i64) -> Self {
         let connections = &arguments.connections;
         Summary {
@@ -101,7 +101,7 @@ impl Summary {
         }
     }
 
-    /// Everything that was counted; `end_ns` is when the work ended.
+    /// Fills in everything that was counted; `end_ns` is when the work ended.
     pub fn fill(&mut self, counters: &Counters, end_ns: i64) {
         self.end_ns = end_ns;
         self.elapsed_ns = end_ns - self.start_ns;
@@ -115,8 +115,8 @@ impl Summary {
         self.bytes_per_s = self.totals.bytes as f64 / elapsed_s;
     }
 
-    /// Adds the secondaries of a thread, of which the first has the number `first`.
-    pub fn tell(&mut self, secondaries: &[Secondary], first: u32, sources: &[Option<IpAddr>]) {
+    /// Adds the secondaries of a thread; the first one has the number `first`.
+    pub fn add_secondaries(&mut self, secondaries: &[Secondary], first: u32, sources: &[Option<IpAddr>]) {
         let room = SECONDARIES_LISTED_MAX.saturating_sub(self.per_secondary.len());
         let time = |ns: i64| (ns > 0).then_some(ns);
         self.per_secondary.extend((first..).zip(secondaries).take(room).map(|(secondary, one)| SecondarySummary {

@@ -1,4 +1,4 @@
-//! One thread: carries out what a schedule orders, and tells it what happens.
+//! A thread that does what a schedule orders, and reports to it what happens.
 
 use std::{
     io,
@@ -25,13 +25,13 @@ use crate::{
     },
 };
 
-/// The wish to stop, wall time, full batches and progress are looked at this often.
+/// How often a thread looks at the wish to stop, wall time, full batches and progress.
 const LOOK_INTERVAL_NS: i64 = 20_000_000;
 
 /// How often it is looked, at the end, whether the primary has ended its side of connections too.
 const FAREWELL_INTERVAL: Duration = Duration::from_millis(2);
 
-/// How far a thread is.
+/// The progress of a thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Progress {
     pub done: u64,
@@ -51,7 +51,7 @@ pub struct Shared {
     pub batches: mpsc::SyncSender<Batch>,
 }
 
-/// What is left of a thread.
+/// The result of a thread.
 pub struct WorkerResult {
     pub schedule: Schedule,
     pub busy_ns: i64,
@@ -59,7 +59,7 @@ pub struct WorkerResult {
     pub end_ns: i64,
     pub fault: Option<Fault>,
     pub congestion: Option<String>,
-    /// TCP connections that were to bring NOTIFY and were refused.
+    /// The number of TCP connections for NOTIFY that were refused.
     pub notify_refused: u64,
 }
 
@@ -71,9 +71,9 @@ pub struct Worker {
     /// With --on-notify.
     pub notify_receiver: Option<NotifyReceiver>,
     pub shared: Shared,
-    /// Nothing is begun after this.
+    /// No transfer is begun after this time.
     pub deadline_ns: i64,
-    /// The connections are looked at this often; 0: never.
+    /// How often the kernel's counters of the connections are read; 0: never.
     pub info_interval_ns: i64,
 }
 
@@ -122,7 +122,7 @@ impl Worker {
         Ok(WorkerResult { schedule, busy_ns, rows_lost, end_ns, fault, congestion, notify_refused })
     }
 
-    /// Does all that can be done now; whether there was anything.
+    /// Does all that can be done now, and returns whether there was anything to do.
     fn turn(&mut self, now_ns: i64) -> io::Result<bool> {
         self.schedule.tick(now_ns);
         let mut count = 0;
@@ -155,7 +155,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Looks up from the work; returns how many rows were lost.
+    /// Updates wall time and progress, hands over full batches, and returns how many rows were lost.
     fn look(&mut self, now_ns: i64) -> u64 {
         self.schedule.set_wall_time(clock::wall_time_s());
         self.connections.look_after(now_ns);

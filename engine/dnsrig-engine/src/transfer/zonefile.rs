@@ -1,7 +1,7 @@
 //! A zone file of what was transferred (RFC 1035 §5): a record a line, all names in full.
 //!
-//! Data is written as its type asks for where the library knows the type, else as bytes (RFC 3597 §5). As bytes, too,
-//! where the library would not escape what means something in a zone file.
+//! If the library knows a type, its data is written in the presentation format, otherwise as bytes (RFC 3597 §5). It is
+//! also written as bytes if the library would not escape characters that have a meaning in a zone file.
 
 use std::{
     fmt::{self, Write as _},
@@ -23,13 +23,14 @@ use crate::dns::{
     xfr::{Answered, Change, Outcome, Sink},
 };
 
-/// Types that are always written as bytes, because the library writes some of their data as nobody reads it: no
-/// gateway of IPSECKEY (RFC 4025) as 0 instead of a dot, and a parameter of SVCB and HTTPS (RFC 9460) without hyphens.
+/// Types that are always written as bytes, because the library writes some of their data in a form that other programs
+/// do not read: IPSECKEY (RFC 4025) without a gateway with 0 instead of a dot, and parameters of SVCB and HTTPS (RFC
+/// 9460) without hyphens.
 const WRITTEN_AS_BYTES: [Rtype; 3] = [Rtype::IPSECKEY, Rtype::SVCB, Rtype::HTTPS];
 
 /// Writes records as lines of a zone file to `to`, which should be buffered.
 ///
-/// Of an IXFR the changes are written, in their order: what goes is a comment that begins with `;-`.
+/// The changes of an IXFR are written in their order. A record that is removed becomes a comment that begins with `;-`.
 pub struct Writer<W: io::Write> {
     to: W,
     owner: Vec<u8>,
@@ -43,7 +44,7 @@ impl<W: io::Write> Writer<W> {
         Writer { to, owner: Vec::new(), data: Vec::new(), line: String::new() }
     }
 
-    /// Gives back what was written to.
+    /// Returns what was written to.
     pub fn into_inner(self) -> W {
         self.to
     }
@@ -102,7 +103,7 @@ fn push_name(name: &[u8], to: &mut String) -> fmt::Result {
     Ok(())
 }
 
-/// Writes data (its names not compressed) as its type asks for.
+/// Writes data (its names not compressed) in the presentation format of its type.
 fn push_data(rtype: Rtype, data: &[u8], to: &mut String) -> fmt::Result {
     if WRITTEN_AS_BYTES.contains(&rtype) || !has_plain_types(rtype, data) {
         return Err(fmt::Error);
@@ -116,7 +117,8 @@ fn push_data(rtype: Rtype, data: &[u8], to: &mut String) -> fmt::Result {
     }
 }
 
-/// Whether a list of types in the data, if it has one, is as short as it can be: only then its words tell all of it.
+/// Whether a list of types in the data, if it has one, is as short as possible: only then the names of the types contain
+/// all of it.
 fn has_plain_types(rtype: Rtype, data: &[u8]) -> bool {
     let types = match rtype {
         Rtype::NSEC => name::skip(data, 0).ok().and_then(|behind| data.get(behind..)),
@@ -136,14 +138,14 @@ fn has_plain_types(rtype: Rtype, data: &[u8]) -> bool {
     rest.is_empty()
 }
 
-/// What stands behind bytes with their number before them.
+/// The data after a string with its length before it.
 fn behind_text(data: &[u8]) -> Option<&[u8]> {
     let (&bytes, rest) = data.split_first()?;
     rest.get(usize::from(bytes)..)
 }
 
-/// Whether the text of some data is one that every reader of zone files takes as it is meant: quotes only around whole
-/// words, nothing outside of them that means something else, no word without a character.
+/// Whether every reader of zone files understands the text of some data: quotes only around whole words, no special
+/// characters outside of quotes, no empty words.
 fn is_plain(text: &str) -> bool {
     let mut quoted = false;
     let mut before = ' ';

@@ -1,7 +1,7 @@
 //! An ordered list of numbers below a limit: to add, to take out and to find the first each cost the same, and nothing
 //! is allocated after the start.
 
-/// Stands for no number.
+/// Marks the end of the list.
 const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy)]
@@ -20,7 +20,7 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// Empty, for the numbers below `limit`.
+    /// An empty list for the numbers below `limit`.
     pub fn new(limit: usize) -> Self {
         assert!(limit < NONE as usize);
         let links = vec![Link { before: NONE, behind: NONE, is_in: false }; limit].into_boxed_slice();
@@ -32,7 +32,7 @@ impl Chain {
         self.length
     }
 
-    /// Whether none is.
+    /// Whether no number is in it.
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }
@@ -42,7 +42,7 @@ impl Chain {
         self.links[number].is_in
     }
 
-    /// The one that was added before all others.
+    /// The number that was added before all others.
     pub fn first(&self) -> Option<usize> {
         (self.first != NONE).then_some(self.first as usize)
     }

@@ -10,7 +10,7 @@ use crate::net::{
     tls::{Client, Fault, Progress, Session},
 };
 
-/// An incomplete TLS record, or a handshake message of several, is at most so long; rustls allows 64 KiB and a record.
+/// An incomplete TLS record, or a handshake message of several, is at most this long; rustls allows 64 KiB and a record.
 const UNREAD_BYTES_MAX: usize = 96 << 10;
 
 /// A connection that has ended keeps no more memory than this for the next in its place.
@@ -23,16 +23,16 @@ pub struct Buffers {
 }
 
 impl Buffers {
-    /// One reading takes at most `read_bytes`.
+    /// Buffers for readings of at most `read_bytes`.
     pub fn new(read_bytes: usize) -> Self {
         Buffers { read: vec![0; UNREAD_BYTES_MAX + read_bytes].into_boxed_slice(), wire: Vec::new() }
     }
 }
 
-/// What a reading came to.
+/// What a reading brought.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reading {
-    /// So much came.
+    /// The number of bytes that came.
     pub bytes: usize,
     /// There was nothing more to read.
     pub drained: bool,
@@ -40,7 +40,7 @@ pub struct Reading {
     pub full: bool,
     /// The TLS handshake is done.
     pub open: bool,
-    /// The other side sends no more.
+    /// The other side has ended the connection.
     pub closed: bool,
 }
 
@@ -48,7 +48,7 @@ pub struct Reading {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EarlyQueries {
     pub accepted: u64,
-    /// Sent again, as the others are.
+    /// Sent again after the handshake.
     pub rejected: u64,
 }
 
@@ -64,7 +64,7 @@ pub struct Connection {
     incoming: Frames,
     /// Queries that wait until the connection is open, framed.
     queue: Vec<u8>,
-    /// The first so many bytes of them were sent as early data.
+    /// How many bytes of the queue, from its begin on, were sent as early data.
     early_bytes: usize,
     /// Bytes that the socket had no room for.
     out: Vec<u8>,
@@ -73,7 +73,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Takes a socket that is connecting, made with `options`; `tls` says how to go on from there, and with whom.
+    /// Takes a socket that is connecting, made with `options`. With `tls`, a handshake follows.
     pub fn begin(&mut self, socket: OwnedFd, options: &SocketOptions, tls: Option<&Client>) -> Result<(), CloseReason> {
         self.socket = Some(socket);
         self.quickack = options.quickack;
@@ -125,7 +125,8 @@ impl Connection {
         self.queue.len()
     }
 
-    /// Sends what was kept until now, but for what the server has accepted as early data. The connection is open.
+    /// Sends the queries that were kept until the connection was open, except those that the server accepted as early
+    /// data.
     pub fn send_queue(&mut self, buffers: &mut Buffers) -> Result<EarlyQueries, CloseReason> {
         let queue = std::mem::take(&mut self.queue);
         let early_bytes = std::mem::take(&mut self.early_bytes);
@@ -198,8 +199,9 @@ impl Connection {
         drop(self.leave(close_notify, buffers));
     }
 
-    /// As [`Connection::close`], but the socket is given to the caller: to be closed when the other side has ended its
-    /// session, as what comes behind a close resets the connection. Whether there was a session, it says too.
+    /// Ends the connection like [`Connection::close`], but returns the socket, and whether there was a TLS session. The
+    /// caller closes the socket when the other side has ended its session: what comes after a close resets the
+    /// connection.
     pub fn leave(&mut self, close_notify: bool, buffers: &mut Buffers) -> Option<(OwnedFd, bool)> {
         if let (true, Some(session), Some(socket)) =
             (close_notify && self.out.is_empty(), &mut self.session, &self.socket)

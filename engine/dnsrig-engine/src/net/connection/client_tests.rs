@@ -130,7 +130,7 @@ fn what_is_read_is_acknowledged_at_once_if_asked_to() {
         let mut buffers = Buffers::new(1_000);
         let options = SocketOptions { quickack, ..SocketOptions::default() };
         let (mut line, mut server) = connect(&options, &mut buffers);
-        // As the kernel does by itself on connections that ask and answer: it waits with acknowledgements.
+        // The kernel does this by itself on connections that ask and answer: it waits with acknowledgements.
         acknowledging(line.socket().unwrap(), Some(0));
         server.write_all(&[0, 1, 5]).unwrap();
         receive(&mut line, &mut buffers, 1).unwrap();

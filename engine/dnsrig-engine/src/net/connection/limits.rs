@@ -1,4 +1,4 @@
-//! How many connections there may be, how they are taken on, and what is counted of them.
+//! Connections that a server accepts: how many at most, and the counts of them.
 
 use std::{
     fs::File,
@@ -15,7 +15,7 @@ use std::{
 use nix::sys::socket::{SockFlag, accept4};
 use serde::Serialize;
 
-/// So many connections are accepted before it is the others' turn.
+/// The number of connections that are accepted in a row; then other sockets have their turn.
 const ACCEPTS_MAX: usize = 64;
 
 /// What became of connections.
@@ -29,7 +29,7 @@ pub struct Connections {
     pub handshakes: u64,
     /// TLS handshakes that resumed an earlier session.
     pub resumed: u64,
-    /// Of these, those with queries that were taken with the first flight (0-RTT).
+    /// Resumed TLS handshakes with queries in the first flight (0-RTT) that were accepted.
     pub early_data: u64,
     /// Ended by an error of TLS, mostly before the handshake was complete.
     pub tls_failed: u64,
@@ -52,16 +52,16 @@ impl AddAssign for Connections {
     }
 }
 
-/// What all threads' connections share.
+/// The limits that the connections of all threads share.
 #[derive(Clone)]
 pub struct Limits {
     /// How many connections may be open.
     connections_max: usize,
-    /// How many are.
+    /// How many connections are open.
     open: Arc<AtomicUsize>,
-    /// A connection on which nothing happens is closed after so long.
+    /// A connection on which nothing happens is closed after this time.
     pub idle_ns: i64,
-    /// A descriptor to be given up where there is no other. None: it was given up, and is not regained yet.
+    /// A descriptor to be given up if there is no other. None: it was given up, and is not regained yet.
     spare: Arc<Mutex<Option<File>>>,
 }
 
@@ -72,10 +72,10 @@ impl Limits {
         Limits { connections_max: connections_max as usize, open: Arc::default(), idle_ns, spare }
     }
 
-    /// Takes on the connections that wait at `listener`, as far as there may be more, and gives `each` of them.
+    /// Accepts the connections that wait at `listener`, as far as the limit allows, and calls `each` with them.
     ///
-    /// False: those that still wait can be neither taken on nor refused. A poller would tell of them without end, so do
-    /// not listen for a while.
+    /// False: the connections that still wait can be neither accepted nor refused. A poller would report them again and
+    /// again, so do not listen for a while.
     pub fn accept(
         &self,
         listener: &TcpListener,
@@ -117,7 +117,7 @@ impl Limits {
         refused
     }
 
-    /// So many connections are closed.
+    /// Notes that this number of connections was closed.
     pub fn release(&self, count: usize) {
         self.open.fetch_sub(count, Ordering::Relaxed);
     }

@@ -1,8 +1,8 @@
-//! DNS over connections (RFC 7766, RFC 7858, RFC 9103): what all sides and instruments share that use TCP or TLS.
+//! DNS over connections (RFC 7766, RFC 7858, RFC 9103), for all clients and servers that use TCP or TLS.
 //!
-//! [`socket`] makes sockets; a [`client`] connection is made of one, of messages found in its stream
-//! ([`framing`](super::framing)) and perhaps of [`tls`](super::tls). [`limits`] is for those who accept
-//! connections. Nothing here decides which query goes where, or waits.
+//! A [`client`] connection has a [`socket`], finds messages in its stream ([`framing`](super::framing)) and may use
+//! [`tls`](super::tls). Servers accept connections within [`limits`]. Nothing here decides which query goes where, or
+//! waits.
 
 pub mod chain;
 pub mod client;

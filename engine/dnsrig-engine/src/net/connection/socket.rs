@@ -25,12 +25,12 @@ pub enum Close {
     Fin,
 }
 
-/// Settings of a socket. What is None stays as the system has it.
+/// Settings of a socket. With None, the system's default stays.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SocketOptions {
     pub close: Close,
-    /// TCP_NODELAY: what is written goes out at once; without, a small segment waits for the acknowledgement of the
-    /// last.
+    /// TCP_NODELAY: what is written goes out at once; without it, a small segment waits for the acknowledgement of
+    /// the one before.
     pub nodelay: bool,
     /// TCP_QUICKACK, after each reading: what came is acknowledged at once, not up to 40 ms later.
     pub quickack: bool,
@@ -38,7 +38,7 @@ pub struct SocketOptions {
     pub congestion: Option<String>,
     /// TCP_MAXSEG: the longest segment, in bytes, in both directions.
     pub mss: Option<u32>,
-    /// SO_RCVBUF, in bytes; set so, the kernel does not let it grow.
+    /// SO_RCVBUF, in bytes. If it is set, the kernel does not enlarge the buffer.
     pub receive_buffer: Option<u32>,
     /// IP_FREEBIND for IPv6: sources may be addresses that this host has by a local route alone.
     pub routed_sources: bool,
@@ -118,7 +118,7 @@ fn no_socket(error: nix::Error) -> Failure {
     Failure::new(format!("cannot set up a TCP socket: {error}"), "see the limits of this process (ulimit -n)")
 }
 
-/// What came of an attempt to begin a connection.
+/// The result of an attempt to begin a connection.
 pub enum Begun {
     /// It is on its way.
     Connecting(OwnedFd),
@@ -187,7 +187,7 @@ pub fn write(socket: &OwnedFd, bytes: &[u8]) -> Result<usize, CloseReason> {
 pub fn acknowledge(socket: &OwnedFd) {
     let on: libc::c_int = 1;
     let bytes = size_of_val(&on) as libc::socklen_t;
-    // It only hastens, so what it returns is nothing to act on: on a connection that is gone the next reading says so.
+    // An error needs no action: if the connection is gone, the next reading returns that.
     // SAFETY: the kernel reads the int `on`, whose length `bytes` is, and keeps no pointer to it.
     unsafe {
         libc::setsockopt(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_QUICKACK, (&raw const on).cast(), bytes);

@@ -1,4 +1,4 @@
-//! Whom a client with TLS trusts, and who it is, by the command line.
+//! The options of the command line for a client with TLS: which certificates it trusts, and its own certificate.
 
 use std::{net::IpAddr, path::PathBuf};
 
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::base::failure::Failure;
 
-/// Whose certificate is accepted.
+/// Which certificates of a server are accepted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Verify {
     /// Any: opportunistic TLS
@@ -21,7 +21,7 @@ pub enum Verify {
     Pin,
 }
 
-/// Whom a client trusts, and who it is.
+/// Which certificates a client trusts, and its own certificate.
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub struct TlsArguments {
@@ -46,7 +46,7 @@ pub struct TlsArguments {
 }
 
 impl TlsArguments {
-    /// What makes clients of the server at this address; files are read once.
+    /// Returns a function that makes clients of the server at this address. Files are read once.
     pub fn clients(
         &self,
         server: IpAddr,

@@ -17,7 +17,7 @@ use rustls::{
 use super::{Protocol, Trust, identity::Identity, trust::verifier};
 use crate::base::failure::Failure;
 
-/// What a client speaks, whom it trusts, who it is, and what it insists on.
+/// How a client sets up TLS: its protocol, the certificates that it trusts, its own certificate, and its requirements.
 #[derive(Debug, Default)]
 pub struct Settings {
     pub protocol: Protocol,
@@ -27,13 +27,13 @@ pub struct Settings {
     pub name: Option<ServerName<'static>>,
     /// The client's own certificate and key, for servers that ask (mutual TLS, RFC 9103 §9.3.2).
     pub identity: Option<Identity>,
-    /// The server must agree on the protocol by its name, as RFC 9103 §7.1 has it; without, one that agrees on nothing
-    /// is taken as well.
+    /// The server must agree on the protocol by its name, as in RFC 9103 §7.1. Otherwise a server that agrees on nothing
+    /// is accepted as well.
     pub alpn_required: bool,
-    /// So many sessions are kept to be resumed; with 0, none is.
+    /// The number of sessions that are kept to be resumed. With 0, no session is resumed.
     pub sessions_max: usize,
-    /// Queries may go with the first flight of a resumed session (RFC 8446 §2.3), if its ticket permits it. Whoever
-    /// copies that flight can have them asked again (RFC 8446 §8).
+    /// Queries may go with the first flight of a resumed session (RFC 8446 §2.3), if its ticket permits it. A copy of
+    /// that flight asks them again (RFC 8446 §8).
     pub early_data: bool,
 }
 
@@ -42,9 +42,9 @@ pub struct Settings {
 pub struct Client {
     pub(super) config: Arc<ClientConfig>,
     pub(super) name: ServerName<'static>,
-    /// What the server must agree on, if on anything.
+    /// The protocol that the server must agree on; None: any.
     pub(super) alpn_required: Option<&'static [u8]>,
-    /// Those to resume; none if none is kept.
+    /// The sessions to resume; None if no session is kept.
     sessions: Option<Arc<Sessions>>,
 }
 
@@ -129,7 +129,7 @@ struct Kept {
     /// The group in which the server exchanges keys, so that the first attempt fits.
     group: Option<NamedGroup>,
     session: Option<Tls12ClientSessionValue>,
-    /// Each serves once (RFC 8446 §C.4). At the limit the oldest goes.
+    /// A ticket serves once (RFC 8446 §C.4). At the limit the oldest one is dropped.
     tickets: VecDeque<Tls13ClientSessionValue>,
     /// How many bytes of early data the ticket permits that was taken last.
     early_bytes_max: u32,

@@ -50,7 +50,7 @@ fn serving(identity: &Identity) -> Arc<ServerConfig> {
     identity::server_config((identity.0.clone(), identity.1.clone_key()), DOT, None).unwrap()
 }
 
-/// How the handshake ends at the client. What the server says of the client's certificate it hears behind it.
+/// How the handshake ends at the client. An alert about the client's certificate comes after it.
 fn outcome(settings: Settings, server: &Arc<ServerConfig>) -> Result<(), Fault> {
     let client = Client::new(SERVER.into(), settings).unwrap();
     let mut pair = Pair::new(&client, server);

@@ -1,11 +1,11 @@
-//! What went wrong with TLS, by kinds that a report can tell apart.
+//! Kinds of failures of TLS, for reports.
 
 use rustls::{AlertDescription, CertificateError, Error, PeerIncompatible};
 
 /// Why a TLS handshake or session failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fault {
-    /// The certificate leads to none of the authorities that are trusted.
+    /// No trusted authority has signed the certificate.
     Issuer,
     /// The certificate is for another name.
     Name,
@@ -23,7 +23,7 @@ pub enum Fault {
     Identity,
     /// The server gave up for another reason (an alert).
     Alert,
-    /// What came is no TLS, or not in order.
+    /// The bytes that came are not TLS, or not in order.
     Protocol,
 }
 
@@ -85,13 +85,13 @@ fn of_certificate(error: &CertificateError) -> Fault {
         | CertificateError::ExpiredContext { .. }
         | CertificateError::NotValidYet
         | CertificateError::NotValidYetContext { .. } => Fault::Time,
-        // Said by the verifier of pins alone.
+        // Only the verifier of pins returns this.
         CertificateError::ApplicationVerificationFailure => Fault::Pin,
         _ => Fault::Certificate,
     }
 }
 
-/// After RFC 8446 §6.2.
+/// The fault that an alert means (RFC 8446 §6.2).
 fn of_alert(alert: AlertDescription) -> Fault {
     match alert {
         AlertDescription::BadCertificate

@@ -20,10 +20,10 @@ use rustls::{
 use super::Protocol;
 use crate::base::failure::Failure;
 
-/// The name in a certificate that we make ourselves, besides the address.
+/// The name in a certificate that is made here, besides the address.
 const NAME: &str = "echo.dnsrig.test";
 
-/// With early data a server remembers so many tickets, some hundred bytes each; one more forgets the oldest.
+/// The number of tickets that a server with early data remembers, some hundred bytes each; one more replaces the oldest.
 const TICKETS_MAX: usize = 65_536;
 
 /// What to do about files that cannot be used.
@@ -97,15 +97,15 @@ pub fn server_config(
     Ok(Arc::new(config))
 }
 
-/// The same settings, but without session tickets: over TLS 1.3 no session can be resumed (RFC 8446 §4.6.1).
+/// Returns the settings without session tickets: over TLS 1.3 no session can be resumed (RFC 8446 §4.6.1).
 pub fn without_tickets(config: &ServerConfig) -> Arc<ServerConfig> {
     let mut config = config.clone();
     config.send_tls13_tickets = 0;
     Arc::new(config)
 }
 
-/// The same settings, but queries may come with the first flight of a resumed session (0-RTT, RFC 8446 §2.3), and are
-/// answered before the handshake is done.
+/// Returns the settings with early data: queries may come with the first flight of a resumed session (0-RTT, RFC 8446
+/// §2.3), and are answered before the handshake is done.
 ///
 /// Each ticket serves once, so that nobody can have the queries of a copied flight asked again (RFC 8446 §8.1). The
 /// server remembers them for that, the newest [`TICKETS_MAX`].

@@ -1,7 +1,7 @@
 //! TLS of a connection (RFC 7858, RFC 8446, RFC 9103): bytes in, bytes out, no socket.
 //!
-//! A [`Client`] knows whom it trusts and who it is, a [`Session`] is one connection's TLS, and a [`Fault`] a kind of
-//! what can go wrong in it.
+//! A [`Client`] has the settings of a client, a [`Session`] is the TLS of one connection, and a [`Fault`] is a kind of
+//! failure.
 
 pub mod arguments;
 mod client;
@@ -21,7 +21,7 @@ pub use self::{
     trust::{Pin, Trust, read_authorities, read_name},
 };
 
-/// What is spoken inside TLS.
+/// The protocol inside TLS.
 #[derive(Clone, Copy, Debug)]
 pub struct Protocol {
     /// Its name in the handshake (ALPN, RFC 7301).

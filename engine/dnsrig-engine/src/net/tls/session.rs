@@ -11,7 +11,7 @@ use super::client::Client;
 /// Longer than all that TLS adds to a record: 22 bytes in TLS 1.3 (RFC 8446 §5.2), 29 in TLS 1.2 with AES-GCM.
 const RECORD_BYTES_MAX: usize = 64;
 
-/// Room for a message of the handshake; where it needs more, it says so.
+/// Room for a message of the handshake. If one needs more, the library returns how much.
 const HANDSHAKE_BYTES: usize = 1_024;
 
 /// A longer frame does not fit into one record (RFC 8446 §5.1), and is not sent as early data.
@@ -22,14 +22,14 @@ const EARLY_FRAME_BYTES_MAX: usize = 16_384;
 /// became of early data, but this it must send.
 const END_OF_EARLY_DATA: [u8; 5] = [23, 3, 3, 0, 21];
 
-/// What [`Session::drive`] came to.
+/// What [`Session::drive`] did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// So many bytes of the incoming ones are done with; the others belong to a record that is not complete.
+    /// The number of incoming bytes that were used; the others belong to a record that is not complete.
     pub used: usize,
     /// The handshake is done: queries can be sent.
     pub open: bool,
-    /// The server has said that it sends no more (close_notify).
+    /// The server has ended its side (close_notify).
     pub closed: bool,
 }
 
@@ -46,9 +46,9 @@ pub struct Handshake {
 /// The client's side of one connection.
 pub struct Session {
     connection: UnbufferedClientConnection,
-    /// What must have been agreed on by the end of the handshake; none once it was looked at.
+    /// The protocol that must have been agreed on by the end of the handshake; None after it was checked.
     alpn_wanted: Option<&'static [u8]>,
-    /// So many bytes of early data may be sent, if any.
+    /// The number of bytes of early data that may be sent.
     early_bytes_max: usize,
     /// Whether the server has accepted it.
     early_accepted: bool,
@@ -57,7 +57,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Of a connection on which nothing was sent yet; [`Session::drive`] it without bytes to begin the handshake.
+    /// The session of a connection on which nothing was sent yet. [`Session::begin`] begins the handshake.
     pub fn new(client: &Client) -> Result<Self, Error> {
         let connection = UnbufferedClientConnection::new(client.config.clone(), client.name.clone())?;
         let early_bytes_max = client.early_bytes_max();
@@ -121,7 +121,7 @@ impl Session {
         self.connection.handshake_kind() == Some(HandshakeKind::Resumed)
     }
 
-    /// Takes in bytes from the server. `each` gets what they decrypt to; what TLS itself has to say goes to `reply`.
+    /// Takes in bytes from the server. `each` gets what they decrypt to; messages of TLS itself go to `reply`.
     pub fn drive(
         &mut self,
         incoming: &mut [u8],
@@ -200,7 +200,7 @@ impl Session {
         Ok(())
     }
 
-    /// Says in `wire` that nothing more will be sent (close_notify).
+    /// Writes to `wire` that this side has ended (close_notify).
     pub fn close(&mut self, unread: &mut [u8], wire: &mut Vec<u8>) -> Result<(), Error> {
         let mut traffic = self.writer(unread)?;
         append(wire, RECORD_BYTES_MAX, |space| traffic.queue_close_notify(space).map_err(needed))
@@ -215,7 +215,7 @@ impl Session {
     }
 }
 
-/// Has `write` write behind `wire`: into so many bytes, or into as many as it says that it needs.
+/// Has `write` append to `wire`: in this number of bytes of room, or in the number that it returns as needed.
 fn append(
     wire: &mut Vec<u8>,
     bytes: usize,
@@ -232,7 +232,7 @@ fn append(
     written.map(|_| ()).map_err(|_| Error::EncryptError)
 }
 
-/// How many bytes are needed, if it was room that lacked.
+/// How many bytes are needed, if room was too small.
 fn needed(error: EncryptError) -> Option<usize> {
     match error {
         EncryptError::InsufficientSize(size) => Some(size.required_size),
@@ -240,7 +240,7 @@ fn needed(error: EncryptError) -> Option<usize> {
     }
 }
 
-/// Likewise, for what the handshake sends.
+/// How many bytes a message of the handshake needs, if room was too small.
 fn needed_by_handshake(error: EncodeError) -> Option<usize> {
     match error {
         EncodeError::InsufficientSize(size) => Some(size.required_size),

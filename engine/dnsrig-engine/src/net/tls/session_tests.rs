@@ -81,7 +81,7 @@ fn sessions_are_resumed_if_they_may_be() {
     }
 }
 
-/// A client with early data and a session to be resumed, whose ticket permits so many bytes of it.
+/// A client with a session to be resumed, whose ticket permits this number of bytes of early data.
 fn early(bytes_max: u32) -> (Client, Arc<ServerConfig>) {
     let server = identity::with_early_data(&server_config(), bytes_max);
     let settings = Settings { sessions_max: 10, early_data: true, ..Settings::default() };

@@ -25,18 +25,19 @@ const DIGEST_BYTES: usize = 32;
 /// What to do about certificates of authorities that cannot be used.
 const AUTHORITIES_HINT: &str = "give a PEM file with the certificates of authorities";
 
-/// Whom a client takes for the server.
+/// Which servers a client accepts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Trust {
-    /// Anyone: the opportunistic profile of RFC 7858 §4.1. Certificate and signature are not looked at, which leaves
-    /// the CPU to queries: an instrument asks how fast a server is, not who it is.
+    /// Any server: the opportunistic profile of RFC 7858 §4.1. Certificate and signature are not checked, which leaves
+    /// the CPU to queries: an instrument measures how fast a server is, and needs no proof of its identity.
     #[default]
     None,
-    /// Who has a certificate for the name, by one of these authorities (RFC 8310 §8.1, as RFC 9103 §7.5 asks of XoT).
+    /// A server with a certificate for the name by one of these authorities (RFC 8310 §8.1, required for XoT by RFC 9103
+    /// §7.5).
     ///
-    /// A certificate that a server has signed itself serves as its own authority, unless it says that it is one.
+    /// A certificate that a server has signed itself serves as its own authority, unless it is marked as an authority.
     Ca(Vec<CertificateDer<'static>>),
-    /// Who has the key of one of these pins, whatever else the certificate says (RFC 7858 §4.2).
+    /// A server with the key of one of these pins, whatever else is in its certificate (RFC 7858 §4.2).
     Pin(Vec<Pin>),
 }
 
@@ -45,7 +46,7 @@ pub enum Trust {
 pub struct Pin(pub [u8; DIGEST_BYTES]);
 
 impl Pin {
-    /// Of a key.
+    /// The pin of a key.
     pub fn of_key(subject_public_key_info: &[u8]) -> Self {
         let digest = ring::digest::digest(&ring::digest::SHA256, subject_public_key_info);
         Pin(digest.as_ref().try_into().expect("a digest by SHA-256 has 32 bytes"))
@@ -87,7 +88,7 @@ pub fn read_name(text: &str) -> Result<ServerName<'static>, Failure> {
     })
 }
 
-/// What checks a server's certificate by `trust`.
+/// Returns a verifier that checks a server's certificate by `trust`.
 pub(super) fn verifier(trust: Trust, provider: Arc<CryptoProvider>) -> Result<Arc<dyn ServerCertVerifier>, Failure> {
     let nothing = || {
         Failure::bad_input(
@@ -101,7 +102,8 @@ pub(super) fn verifier(trust: Trust, provider: Arc<CryptoProvider>) -> Result<Ar
         Trust::Pin(pins) => Ok(Arc::new(Pinned { pins, provider })),
         Trust::Ca(authorities) => {
             let built = WebPkiServerVerifier::builder_with_provider(roots(authorities)?, provider).build();
-            // It refuses an empty list, and wrong lists of revoked certificates, of which there are none.
+            // It refuses an empty list. It would also refuse wrong lists of revoked certificates, but there are no such
+            // lists here.
             Ok(built.map_err(|_| nothing())?)
         }
     }
@@ -118,7 +120,7 @@ fn roots(authorities: Vec<CertificateDer<'static>>) -> Result<Arc<RootCertStore>
     Ok(Arc::new(roots))
 }
 
-/// Takes every certificate and every signature for good.
+/// A verifier that accepts every certificate and every signature.
 #[derive(Debug)]
 struct Unchecked(Arc<CryptoProvider>);
 
@@ -157,7 +159,8 @@ impl ServerCertVerifier for Unchecked {
     }
 }
 
-/// Takes the keys of some pins, and signatures that these keys have made. Names, times and authorities do not matter.
+/// A verifier that accepts the keys of some pins, and signatures by these keys. Names, times and authorities do not
+/// matter.
 #[derive(Debug)]
 struct Pinned {
     pins: Vec<Pin>,

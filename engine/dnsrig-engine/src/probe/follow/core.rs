@@ -1,4 +1,4 @@
-//! Which zone is asked for when, and what an answer changes: following zones without a socket and a clock.
+//! Which zone is asked for when, and what an answer changes: `probe follow` without its socket and its clock.
 //!
 //! Zones are asked for in turn, at a constant rate, whatever the server does. What is known of a zone changes with an
 //! answer that differs from the one before; each such change is a row, between the last question that was answered with
@@ -9,25 +9,25 @@ use crate::{
     net::outstanding::{OUTSTANDING_MAX, Outstanding},
 };
 
-/// At most so many rows: 40 bytes each.
+/// The number of rows that are kept at most, 40 bytes each.
 pub const ROWS_MAX: usize = 1_000_000;
 
-/// What a server says of a zone.
+/// What a server answers for a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// It answers for it, with this serial.
+    /// It serves the zone, with this serial.
     Served { serial: u32 },
-    /// It answers that it has no such zone, or cannot serve it.
+    /// It has no such zone, or cannot serve it.
     Unserved,
 }
 
-/// A zone came into a state.
+/// A change of the state of a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
     pub zone: u32,
-    /// When the last question was sent that was answered with the state before; None: it is the first that is known.
+    /// When the last question was sent that was answered with the state before; None: this is the first known state.
     pub before_ns: Option<i64>,
-    /// When the answer came that showed this one.
+    /// When the answer came that showed this state.
     pub seen_ns: i64,
     pub state: State,
 }
@@ -61,7 +61,7 @@ impl Core {
     /// Follows zones 0 to `zones` - 1; the first question is due at `start_ns`.
     pub fn new(zones: u32, rate_per_s: u32, start_ns: i64) -> Self {
         Core {
-            // Late by less than an interval, the next question is due as if it had been in time.
+            // If a question is late by less than an interval, the next one is due as if it had been in time.
             pacer: Pacer::new(f64::from(rate_per_s), 1e9 / f64::from(rate_per_s)).starting(start_ns),
             asked: 0,
             known: vec![None; zones as usize],
@@ -78,7 +78,7 @@ impl Core {
         self.pacer.ready_ns()
     }
 
-    /// Asks now: under this id, for this zone. What is overdue is asked at once; nothing is made up for.
+    /// Asks now, and returns the id and the zone. An overdue question is asked at once; lost time is not made up for.
     pub fn ask(&mut self, now_ns: i64) -> (u16, u32) {
         // An answer is waited for until its id is needed again.
         if let Some((oldest, _)) = self.open.oldest().filter(|_| self.open.ids_left() == 0) {
@@ -128,7 +128,7 @@ impl Core {
         self.changed
     }
 
-    /// How many zones there are, questions were asked, were answered, and rows had no room.
+    /// The numbers of zones, of questions, of answers, and of rows for which there was no room.
     pub fn counts(&self) -> (u64, u64, u64, u64) {
         (self.known.len() as u64, self.asked, self.answered, self.dropped)
     }

@@ -1,6 +1,6 @@
-//! `probe follow`: what does a server say of each of some zones, and when does it say something else?
+//! `probe follow`: what a server answers for each of some zones, and when its answer changes.
 //!
-//! [`core`] decides what is asked when and what an answer changes; here is what touches the socket.
+//! [`core`] decides what is asked when and what an answer changes; this file has the socket.
 
 mod core;
 
@@ -106,7 +106,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         anchors,
         verdicts: Verdicts::default(),
         unreachable: 0,
-        told: false,
+        is_reported: false,
     };
     let outcome = udp_client::run(&mut follow, &socket, arguments.server, &stop)?;
     write_rows(&arguments.out, &follow.zones, follow.core.rows())?;
@@ -121,7 +121,7 @@ struct Follow {
     verdicts: Verdicts,
     unreachable: u64,
     /// Whether the event `changed` was printed.
-    told: bool,
+    is_reported: bool,
 }
 
 impl UdpClient for Follow {
@@ -158,18 +158,18 @@ impl UdpClient for Follow {
 
     fn report(&mut self, now_ns: i64) -> Result<i64, Failure> {
         self.anchors.emit_if_due(now_ns)?;
-        self.tell_first_change(now_ns)?;
+        self.report_first_change(now_ns)?;
         Ok(self.anchors.due_ns())
     }
 }
 
 impl Follow {
-    /// Says once that some zone is no longer as it was first seen.
-    fn tell_first_change(&mut self, now_ns: i64) -> Result<(), Failure> {
-        if self.told || self.core.changed() == 0 {
+    /// Prints `changed` once, when a zone is no longer as it was first seen.
+    fn report_first_change(&mut self, now_ns: i64) -> Result<(), Failure> {
+        if self.is_reported || self.core.changed() == 0 {
             return Ok(());
         }
-        self.told = true;
+        self.is_reported = true;
         emit("changed", now_ns, &Changed { rows: self.core.rows().len() as u64 })
     }
 

@@ -89,7 +89,7 @@ impl Schedule {
         }
     }
 
-    /// An SOA came: is the zone to be transferred?
+    /// Decides by its SOA whether a zone is to be transferred.
     fn judge(&mut self, slot: u32, transfer: &Transfer, now_ns: i64) {
         let job = transfer.job;
         let newest = transfer.incoming.counts().serial;
@@ -132,7 +132,7 @@ impl Schedule {
     pub(super) fn row(&mut self, transfer: &Transfer, slot: u32, outcome: Outcome) {
         let place = &self.slots[slot as usize];
         let counts = transfer.incoming.counts();
-        // What an SOA says is no attempt's outcome unless the attempt ends with it.
+        // An SOA is not an attempt's outcome unless the attempt ends with it.
         if !(transfer.is_soa && outcome == Outcome::Done) {
             self.counters.attempt_outcomes[outcome as usize] += 1;
         }

@@ -1,4 +1,4 @@
-//! What is done when something does not come: connections that end, silence, failures, and the ends of zones.
+//! What follows if something does not come: connections that end, silence, failures, and the ends of zones.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -16,22 +16,22 @@ use crate::{
     transfer::row_buffer::ConnectionRow,
 };
 
-/// Where this host has no port left, it tries again after this.
+/// The pause after which this host tries again if it had no port left.
 const NO_PORT_PAUSE_NS: i64 = 20_000_000;
 
 /// A connection that was accepted and brought nothing may be the fault of a zone, so there are a few more of them.
 const OPEN_FRUITLESS_MAX: u16 = 3;
 
-/// Longer than a port is kept in TIME_WAIT (60 s): when there has been none for so long, there will be none.
+/// The time without a free port after which no port is expected: longer than a port is kept in TIME_WAIT (60 s).
 const NO_PORT_NS_MAX: i64 = 150_000_000_000;
 
 /// A UDP query or its answer may be lost, so it is asked again sooner than a connection is given up.
 const UDP_TIMEOUT_NS_MAX: i64 = 2_000_000_000;
 
-/// With many transfers on a connection they are looked through so often in a timeout, at most.
+/// How often in a timeout the transfers of a connection are checked at most, as there may be many.
 const CHECKS_A_TIMEOUT: i64 = 16;
 
-/// When all failed, and zones are to be transferred again and again, the next round begins after this.
+/// The pause after which the next round begins if all zones failed.
 const ROUND_PAUSE_NS: i64 = 1_000_000_000;
 
 /// What is to be done at a later time.
@@ -117,7 +117,7 @@ impl Schedule {
         self.wake_secondary(secondary);
     }
 
-    /// Ends a connection whose transfers have no more to hope for.
+    /// Ends a connection on which nothing more is expected.
     pub(super) fn abandon(&mut self, slot: u32, ended: Ended, now_ns: i64) {
         if self.slots[slot as usize].state != State::Idle {
             self.closing.push_back(slot);
@@ -147,8 +147,8 @@ impl Schedule {
         }
     }
 
-    /// A NOTIFY for a zone came to a secondary of this schedule, both by number. The serial that it tells of is a hint
-    /// (RFC 1996 §3.7): where it is not newer than the one that the secondary has, nothing is asked for.
+    /// A NOTIFY for a zone came to a secondary of this schedule, both by number. The serial in it is a hint (RFC
+    /// 1996 §3.7): if it is not newer than the serial of the secondary, nothing is asked for.
     pub fn notify(&mut self, secondary: u32, zone: u32, serial: Option<u32>, now_ns: i64) {
         self.counters.totals.notifies += 1;
         let at = self.place_of(secondary, zone);
@@ -256,7 +256,7 @@ impl Schedule {
         }
     }
 
-    /// Takes the outstanding transfers from a connection that is over, and asks for them again as the policy says.
+    /// Takes the outstanding transfers from a connection that is over, and asks for them again by the policy.
     fn release(&mut self, slot: u32, cut: Cut, ended: Ended, now_ns: i64) {
         let timeout_ns = self.settings.timeout_ns;
         let any_begun = self.slots[slot as usize].queries.iter().any(|(_, at)| self.transfers.get(at).first_ns > 0);
@@ -275,7 +275,7 @@ impl Schedule {
                 _ => transfer.first_ns > 0 || (is_first && !any_begun && !has_ended_some),
             };
             if is_guilty {
-                // Whoever stands first in a line that stalls waits, so that the others get past it.
+                // The first transfer of a connection that stalls waits, so that the others come before it.
                 let wait_ns = (ended == Ended::TimedOut && !is_first).then_some(0);
                 self.failed(transfer.job, outcome, wait_ns, now_ns);
             } else {
@@ -363,7 +363,7 @@ impl Schedule {
         }
     }
 
-    /// If a secondary can ask nobody, none of its zones that wait will come.
+    /// Ends all zones that wait if their secondary can get no connection.
     pub(super) fn settle_given_up(&mut self, number: u32, now_ns: i64) {
         let Some(outcome) = self.secondaries[number as usize].given_up else { return };
         while let Some(job) = self.secondaries[number as usize].drain(number) {
@@ -372,7 +372,7 @@ impl Schedule {
         }
     }
 
-    /// Looks whether a slot's connection or transfers have been silent for too long.
+    /// Checks whether a slot's connection or transfers have been silent for too long.
     fn check(&mut self, slot: u32, now_ns: i64) {
         let timeout_ns = self.settings.timeout_ns;
         let place = &mut self.slots[slot as usize];
@@ -397,7 +397,7 @@ impl Schedule {
         }
     }
 
-    /// After how long an answer is not expected any more.
+    /// The time after which an answer is no longer expected.
     pub(super) fn timeout_of(&self, slot: u32) -> i64 {
         let timeout_ns = self.settings.timeout_ns;
         if self.slots[slot as usize].is_udp { timeout_ns.min(UDP_TIMEOUT_NS_MAX) } else { timeout_ns }
@@ -420,7 +420,7 @@ impl Schedule {
             is_busy |= cut != Cut::TimedOut;
         }
         if is_busy {
-            // What goes on without end keeps everything else from coming on this connection.
+            // A transfer without an end keeps everything else from coming on this connection.
             let has_brought = self.slots[slot as usize].has_brought;
             self.abandon(slot, if has_brought { Ended::Ours } else { Ended::TimedOut }, now_ns);
         }

@@ -1,9 +1,9 @@
-//! Which zone is asked for when, on which connection, and what is done when it does not come. No clock, no socket.
+//! Which zone is asked for when, on which connection, and what follows if it does not come. No clock, no socket.
 //!
 //! A [`Schedule`] plays some secondaries. It gives orders ([`Schedule::order`]): open a connection, send queries on one
-//! ([`Schedule::fill`] writes them), close one. It is told what happens: a connection is open ([`Schedule::opened`]) or
-//! over ([`Schedule::lost`]), a message came ([`Schedule::message`]), time passed ([`Schedule::tick`]). What it decides
-//! by is said at [`Retry`] and [`Transfers::expired`](transfers::Transfers::expired).
+//! ([`Schedule::fill`] writes them), close one. It takes in what happens: a connection is open ([`Schedule::opened`])
+//! or over ([`Schedule::lost`]), a message came ([`Schedule::message`]), time passed ([`Schedule::tick`]). Its rules are
+//! described at [`Retry`] and [`Transfers::expired`](transfers::Transfers::expired).
 
 mod answers;
 mod losses;
@@ -37,13 +37,14 @@ use crate::{
     net::framing::PREFIX_BYTES,
 };
 
-/// After a pause no more than this of the rate is caught up with.
+/// The time that is made up for after a pause, at most.
 const BEHIND_NS_MAX: f64 = 1e7;
 
-/// Queries are written in pieces of about this size, so that those of one connection do not keep the others waiting.
+/// Queries are written in pieces of about this size, so that the queries of one connection do not keep the others
+/// waiting.
 const FILL_BYTES_MAX: usize = 128 << 10;
 
-/// SOAs that one secondary asks for over UDP at a time.
+/// The number of SOAs that one secondary asks for over UDP at a time.
 const UDP_WINDOW: u32 = 64;
 
 /// What the shell is to do next. The number is a slot's.
@@ -57,7 +58,7 @@ pub enum Order {
     Close(u32),
 }
 
-/// Which secondaries this schedule plays, among those of all threads.
+/// Which of all secondaries this schedule plays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
     /// How many.
@@ -89,7 +90,7 @@ pub struct Schedule {
     /// Connections that are to be closed.
     closing: VecDeque<u32>,
     connections: u32,
-    /// With NOTIFY: how each zone of each secondary stands, and the serial it has.
+    /// With NOTIFY: the state of each zone of each secondary, and its serial.
     states: Vec<Standing>,
     serials: Vec<u32>,
     /// Zones of all secondaries that are not ended in this round.
@@ -157,7 +158,7 @@ impl Schedule {
         self.slots.len()
     }
 
-    /// The secondary that a slot belongs to, by its number among those of this schedule.
+    /// The number of the secondary that a slot belongs to, in this schedule.
     pub fn secondary_of(&self, slot: u32) -> u32 {
         self.slots[slot as usize].secondary
     }
@@ -167,7 +168,7 @@ impl Schedule {
         self.slots[slot as usize].is_udp
     }
 
-    /// The number of the connection in a slot, among those of all threads.
+    /// The number of the connection in a slot, unique in all threads.
     pub fn connection_of(&self, slot: u32) -> u32 {
         self.slots[slot as usize].number
     }
@@ -194,7 +195,7 @@ impl Schedule {
         self.left
     }
 
-    /// What signatures are dated with: seconds since 1970.
+    /// Sets the time in signatures, in seconds since 1970.
     pub fn set_wall_time(&mut self, wall_s: u64) {
         self.wall_s = wall_s;
     }
@@ -204,7 +205,7 @@ impl Schedule {
         self.is_stopped || (self.left == 0 && !self.settings.on_notify && !self.settings.repeat)
     }
 
-    /// The next thing to do now; None: nothing before [`Schedule::due_ns`] or until something happens.
+    /// The next order now; None: nothing is to be done before [`Schedule::due_ns`] or until something happens.
     pub fn order(&mut self, now_ns: i64) -> Option<Order> {
         if let Some(slot) = self.closing.pop_front() {
             return Some(Order::Close(slot));
@@ -218,7 +219,7 @@ impl Schedule {
         None
     }
 
-    /// Before this nothing is due, unless something happens.
+    /// The time before which nothing is due, unless something happens.
     pub fn due_ns(&self) -> i64 {
         let paced_ns = if self.paced.is_empty() { i64::MAX } else { self.pacer.ready_ns() };
         self.timers.due_ns().min(paced_ns)
@@ -267,7 +268,7 @@ impl Schedule {
         }
     }
 
-    /// Begins a connection if there is something to ask for on it that no other connection on its way will take.
+    /// Begins a connection if there is something to ask for on it that no other connection that is opening will take.
     fn begin(&mut self, slot: u32, now_ns: i64) -> Option<Order> {
         let place = &mut self.slots[slot as usize];
         let secondary = &mut self.secondaries[place.secondary as usize];
@@ -321,7 +322,7 @@ impl Schedule {
         follow > 0 || (room > 0 && waits)
     }
 
-    /// Takes the next zone for a slot with room; None if there is none, or not yet at this pace.
+    /// Takes the next zone for a slot with room; None if no zone waits, or it is not due yet at this pace.
     fn next_job(&mut self, slot: u32, now_ns: i64) -> Option<(Job, bool)> {
         if !self.has_next(slot) {
             return None;
@@ -394,7 +395,7 @@ impl Schedule {
         secondary as usize * self.zones.count() as usize + zone as usize
     }
 
-    /// Sees to it that a slot is looked at when an answer, or the connection, should have come.
+    /// Sets a timer at which a slot is checked for a missing answer or connection.
     fn expect_answers(&mut self, slot: u32, now_ns: i64) {
         let due_ns = now_ns + self.timeout_of(slot);
         let place = &mut self.slots[slot as usize];

@@ -1,4 +1,4 @@
-//! The stated policies: how connections are used, and what is asked for again, when and how often.
+//! How connections are used, and what is asked for again, when and how often.
 
 use super::{slots::Slot, transfers::Transfer};
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
 /// Schedules that may need more memory than this are not begun.
 pub const MEMORY_BYTES_MAX: u64 = 4_000_000_000;
 
-/// However often a zone is asked for again, it never waits longer than this.
+/// The longest wait before a zone is asked for again.
 const WAIT_NS_MAX: i64 = 60_000_000_000;
 
 /// How the zones of a secondary share its connections.
@@ -38,11 +38,11 @@ pub enum SoaFirst {
     Same,
 }
 
-/// What a schedule goes by.
+/// The settings of a schedule.
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub policy: Policy,
-    /// So many zones at a time on a connection, from 1 to [`OUTSTANDING_MAX`](crate::net::outstanding::OUTSTANDING_MAX).
+    /// The number of zones at a time on a connection, from 1 to [`OUTSTANDING_MAX`](crate::net::outstanding::OUTSTANDING_MAX).
     pub window: u32,
     /// Connections of each secondary.
     pub connections: u32,
@@ -52,15 +52,15 @@ pub struct Settings {
     /// With NOTIFY, the serial that the secondaries have if they do not ask for changes.
     pub serial_before: Option<u32>,
     pub retry: Retry,
-    /// A transfer is given up after so long without a record, a connection after so long without a sign of life, in
-    /// nanoseconds.
+    /// Time without a record after which a transfer is given up, and without a sign of life after which a connection is,
+    /// in nanoseconds.
     pub timeout_ns: i64,
-    /// A transfer is given up so long after its first message, in nanoseconds.
+    /// Time from its first message after which a transfer is given up, in nanoseconds.
     pub time_ns_max: i64,
     pub limits: xfr::Limits,
     /// A zone with another number of records is not done.
     pub records_expected: Option<u64>,
-    /// So many zones a second at most.
+    /// The highest number of zones a second.
     pub rate: Option<f64>,
     /// Begin again when all zones are done.
     pub repeat: bool,
@@ -88,15 +88,16 @@ impl Settings {
 
 /// How often a failed attempt is made again, and after how long.
 ///
-/// What may go better next time is tried again: SERVFAIL and REFUSED (with which servers answer when they are at a
+/// Outcomes that may be better next time are tried again: SERVFAIL and REFUSED (with which servers answer when they are at a
 /// limit), connections that ended, and silence. The n-th time comes `after_ns` · 2ⁿ⁻¹ later, at most a minute. An
 /// answer that is wrong in itself is a result, and so are one that goes on without end, NOTAUTH, FORMERR and NOTIMP.
 ///
-/// When a connection ends with transfers outstanding, those that stood in the middle have failed. If there were none,
-/// and nothing had come on that connection at all, the one that was asked for first has. All others are asked for again
-/// at once, and have not used up a retry: servers may close connections (RFC 7766 §6.2.3). Their rows say what happened
-/// all the same. A connection that brought nothing is followed by the next after a pause that grows in the same way;
-/// after more of them in a row than `times` (of accepted ones at least three), no further one is made in that place.
+/// When a connection ends with transfers outstanding, the transfers that had begun have failed. If none had begun and
+/// nothing had come on that connection at all, the transfer that was asked for first has failed. All others are asked for
+/// again at once, and have not used up a retry: servers may close connections (RFC 7766 §6.2.3). Their rows contain the
+/// end of the connection all the same. A connection that brought nothing is followed by the next after a pause that grows
+/// in the same way. After more of them in a row than `times` (at least three if they were accepted), no further
+/// connection is made in that slot.
 #[derive(Clone, Copy, Debug)]
 pub struct Retry {
     pub times: u16,
@@ -104,19 +105,19 @@ pub struct Retry {
 }
 
 impl Retry {
-    /// After how long an attempt is made again that failed as `outcome` says, after `failures` in all; None: never.
+    /// The time after which an attempt with this `outcome` is made again, after `failures` in all; None: never.
     pub fn wait_ns(&self, outcome: Outcome, failures: u16) -> Option<i64> {
         (is_worth_it(outcome) && failures <= self.times).then(|| self.pause_ns(failures))
     }
 
-    /// How long to wait after so many failures in a row.
+    /// How long to wait after this number of failures in a row.
     pub fn pause_ns(&self, failures: u16) -> i64 {
         let doubled = self.after_ns.saturating_mul(1 << failures.saturating_sub(1).min(32));
         doubled.min(WAIT_NS_MAX.max(self.after_ns))
     }
 }
 
-/// Whether the same question may be answered better another time.
+/// Whether another attempt may have a better outcome.
 fn is_worth_it(outcome: Outcome) -> bool {
     use Outcome::{Abandoned, Closed, Cut, NoConnection, Refused, Reset, Servfail, Stalled, TimedOut, TlsFailed};
     matches!(

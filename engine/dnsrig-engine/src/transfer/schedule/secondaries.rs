@@ -1,21 +1,22 @@
-//! The secondaries that are played: what each still has to transfer.
+//! The secondaries that are played, and what each still has to transfer.
 
 use std::collections::VecDeque;
 
 use crate::dns::xfr::Outcome;
 
-/// How a zone stands that is asked for when NOTIFY comes.
+/// The state of a zone that is asked for when NOTIFY comes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Standing {
     #[default]
     Rest,
     /// It is being transferred, or will be.
     Asked,
-    /// Likewise, and another NOTIFY has come since.
+    /// It is being transferred, or will be, and another NOTIFY has come since.
     AskedAgain,
 }
 
-/// Zones whose serial was asked for over UDP wait for a connection; with so many no further serial is asked for.
+/// The number of zones that wait for a connection after their serial was asked for over UDP. With as many, no further
+/// serial is asked for.
 const CLEARED_MAX: usize = 16_384;
 
 /// One zone for one secondary.
@@ -23,9 +24,9 @@ const CLEARED_MAX: usize = 16_384;
 pub struct Job {
     pub secondary: u32,
     pub zone: u32,
-    /// So many times it was asked for.
+    /// How often it was asked for.
     pub attempt: u16,
-    /// So many of these have used up a retry, or the first attempt.
+    /// How many of these attempts have used up a retry, or were the first.
     pub failures: u16,
 }
 
@@ -38,13 +39,13 @@ pub struct Secondary {
     end: u32,
     /// To be asked for again, as a connection was lost or a NOTIFY came.
     ready: VecDeque<Job>,
-    /// Likewise, as they have failed before.
+    /// To be asked for again, as they have failed before.
     failed_before: VecDeque<Job>,
-    /// The SOA says that they are to be transferred.
+    /// To be transferred, by their SOA.
     cleared: VecDeque<Job>,
     /// Connections on their way.
     pub opening: u32,
-    /// It has given up: there is no connection to be had.
+    /// The outcome of zones for which no connection can be had.
     pub given_up: Option<Outcome>,
     pub done: u64,
     pub failed: u64,
@@ -55,7 +56,7 @@ pub struct Secondary {
 }
 
 impl Secondary {
-    /// One that is to transfer the zones 0 to `zones` - 1.
+    /// A secondary that is to transfer the zones 0 to `zones` - 1.
     pub fn new(zones: u32) -> Self {
         Secondary { end: zones, ..Secondary::default() }
     }
@@ -71,7 +72,7 @@ impl Secondary {
         (self.end - self.next) as usize + self.ready.len() + self.failed_before.len()
     }
 
-    /// How many wait for a connection behind their SOA.
+    /// How many zones wait for a connection after their SOA came.
     pub fn cleared(&self) -> usize {
         self.cleared.len()
     }
@@ -81,8 +82,8 @@ impl Secondary {
         self.waiting() > 0 && self.cleared.len() < CLEARED_MAX
     }
 
-    /// The next zone that waits; `number` is the secondary's own. Those that have failed before come last, so that one
-    /// which takes its connection with it does not keep the others from coming.
+    /// The next zone that waits; `number` is the secondary's own. Zones that have failed before come last, so that a zone
+    /// that ends its connection does not keep the others from coming.
     pub fn take(&mut self, number: u32) -> Option<Job> {
         if let Some(job) = self.ready.pop_front() {
             return Some(job);
@@ -95,7 +96,7 @@ impl Secondary {
         Some(Job { secondary: number, zone, attempt: 0, failures: 0 })
     }
 
-    /// The next that waits behind its SOA.
+    /// The next zone that waits after its SOA came.
     pub fn take_cleared(&mut self) -> Option<Job> {
         self.cleared.pop_front()
     }
@@ -114,12 +115,12 @@ impl Secondary {
         if job.failures > 0 { &mut self.failed_before } else { &mut self.ready }
     }
 
-    /// Its SOA says that it is to be transferred.
+    /// Notes that a zone is to be transferred, by its SOA.
     pub fn clear(&mut self, job: Job) {
         self.cleared.push_back(job);
     }
 
-    /// All that waits, which then waits no longer.
+    /// Takes the next zone of all that wait, after its SOA or before.
     pub fn drain(&mut self, number: u32) -> Option<Job> {
         self.take_cleared().or_else(|| self.take(number))
     }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::secondaries::Job;
 use crate::net::outstanding::Outstanding;
 
-/// The number of a row's connection where there is none: an SOA that was asked for over UDP.
+/// The number of the connection in the row of an SOA that was asked for over UDP.
 pub const NO_CONNECTION: u32 = u32::MAX;
 
 /// Whether queries can be sent.
@@ -20,7 +20,7 @@ pub enum State {
 /// What a connection began with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Handshake {
-    /// It was never established, or is no TLS.
+    /// The connection was never established, or is not TLS.
     #[default]
     None,
     Full,
@@ -52,7 +52,7 @@ impl Ended {
 /// A place, and the connection in it.
 pub struct Slot {
     pub secondary: u32,
-    /// It is no connection but a socket that asks for SOAs over UDP.
+    /// It has no connection but a socket that asks for SOAs over UDP.
     pub is_udp: bool,
     pub state: State,
     /// The connection's number among all.
@@ -66,7 +66,8 @@ pub struct Slot {
     pub begun_ns: i64,
     pub established_ns: i64,
     pub handshake: Handshake,
-    /// When something came last that somebody waited for, or the first query went out after none was outstanding.
+    /// When something came last that was waited for, or the first query was sent after a time without outstanding
+    /// queries.
     pub alive_ns: i64,
     /// When bytes of a message came that is not complete.
     pub partial_ns: i64,
@@ -86,7 +87,7 @@ pub struct Slot {
     pub open_after_ns: i64,
     /// Since when there has been no port; 0: there was one.
     pub no_port_ns: i64,
-    /// It is in the queue of those that may have something to do.
+    /// It is in the queue of slots that may have something to do.
     pub is_woken: bool,
     /// A timer for its next check is set.
     pub is_checked: bool,
@@ -132,7 +133,7 @@ impl Slot {
         (self.zones, self.asked, self.done, self.ended, self.bytes, self.messages) = (0, 0, 0, 0, 0, 0);
     }
 
-    /// How many transfers it can take on, of those that follow their SOA and of others.
+    /// How many transfers it can begin: of zones whose SOA came, and of other zones.
     pub fn room(&self, window: u32, zones_max: u32) -> (u32, u32) {
         let room = window.saturating_sub(self.queries.len() as u32).min(self.queries.ids_left() as u32);
         let follow = (self.follow.len() as u32).min(room);

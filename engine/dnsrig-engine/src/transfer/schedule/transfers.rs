@@ -41,9 +41,9 @@ pub struct Transfer {
 /// How long transfers are waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeLimits {
-    /// A transfer is given up after so long without a record.
+    /// Time without a record after which a transfer is given up.
     pub timeout_ns: i64,
-    /// A transfer is given up so long after its first message.
+    /// Time from its first message after which a transfer is given up.
     pub time_ns_max: i64,
 }
 
@@ -68,7 +68,7 @@ impl Transfer {
         }
     }
 
-    /// Notes a message that came; `messages` counts those of its connection, this one included.
+    /// Notes a message that came; `messages` is the number of messages on its connection, this one included.
     pub fn touch(&mut self, now_ns: i64, messages: u32) {
         if self.first_ns == 0 {
             self.first_ns = now_ns;
@@ -118,8 +118,8 @@ impl Transfers {
     /// Transfers among the `queries` of a connection that are given up at `now_ns`, each with the reason; and when the next may be given up.
     ///
     /// A transfer's clock begins when it is asked for, and again with each of its messages that brings a record. While
-    /// it waits for its first message, it may wait behind those that were asked for earlier, so what comes of them, and
-    /// their ends, are signs of life too. So are, for a while, bytes of a message that is not complete
+    /// it waits for its first message, it may wait behind transfers that were asked for earlier, so their messages and
+    /// their ends are signs of life too. So are, for a while, bytes of a message that is not complete
     /// (`partial_ns`), for the first in line and all that have begun. The time that a transfer may take in all begins
     /// with its first message.
     pub fn expired(

@@ -24,20 +24,20 @@ const EVENTS_MAX: usize = 300_000;
 /// Messages that have no end are at least so far apart, so that there are few of them.
 const ENDLESS_PAUSE_NS: i64 = 100 * MS;
 
-/// How a primary behaves. None of the options: never.
+/// How a primary behaves. An option that is None never applies.
 #[derive(Clone, Debug)]
 pub struct Manner {
     pub delay_ns: i64,
     pub messages_each: usize,
     /// The newest query is answered first, and messages of all transfers take turns.
     pub interleaves: bool,
-    /// It closes a connection after so many transfers …
+    /// It closes a connection after this number of transfers …
     pub close_after: Option<usize>,
-    /// … or after so many messages, …
+    /// … or of messages, …
     pub cut_after: Option<usize>,
     /// … with a reset.
     pub resets: bool,
-    /// After so many messages nothing more comes on a connection.
+    /// After this number of messages nothing more comes on a connection.
     pub stall_after: Option<usize>,
     /// More transfers at a time are answered with SERVFAIL.
     pub limit: Option<usize>,
@@ -51,7 +51,7 @@ pub struct Manner {
     pub endless: Option<u32>,
     /// … or end their connection when it is their turn.
     pub poison: Option<u32>,
-    /// So many connections are refused before the first is accepted.
+    /// The number of connections that are refused before the first is accepted.
     pub refuses: usize,
     /// Connections that nobody answers.
     pub is_dead: bool,
