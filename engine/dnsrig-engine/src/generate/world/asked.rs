@@ -10,7 +10,7 @@ use crate::{
         asked::Asked, dataset::is_missing, name::whole, name_table::ttl_of_s, stream::StreamReader, text_file::written,
     },
     generate::error::{DatasetError, writing},
-    world::{labels::Labels, names_file::sha256, types::Types},
+    world::{names::Labels, records::Types, spec::sha256},
 };
 
 /// The types that a world can give to any name.

@@ -9,7 +9,7 @@ use crate::{
         query_options::DO,
         record::{Record, Walk},
     },
-    world::labels::Labels,
+    world::names::Labels,
 };
 
 /// QTYPE and QCLASS.

@@ -5,7 +5,7 @@ use std::{collections::VecDeque, net::IpAddr};
 use super::{
     answer::{Answer, Via, decide},
     counts::Counts,
-    message_writer::MessageWriter,
+    message::MessageWriter,
     primary::{Now, Order, Primary},
     transfer::Progress,
 };

@@ -5,7 +5,7 @@
 //! that can, and changes go round them. Names are compressed against the question, which every message therefore has.
 
 use super::{
-    message_writer::MessageWriter,
+    message::MessageWriter,
     names::Label,
     shape::{Shape, Zone, mix},
 };

@@ -6,7 +6,7 @@ use super::{
     answer::{Via, decide},
     conversation::Conversation,
     counts::Counts,
-    message_writer::MessageWriter,
+    message::MessageWriter,
     primary::{Now, Primary},
 };
 use crate::{

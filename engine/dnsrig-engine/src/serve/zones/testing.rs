@@ -9,7 +9,7 @@ use super::{
     conversation::Conversation,
     counts::Counts,
     faults::{Fault, Faults},
-    message_writer::MessageWriter,
+    message::MessageWriter,
     primary::{Cut, Now, Order, Period, Primary},
     shape::{Shape, tests::shape},
 };

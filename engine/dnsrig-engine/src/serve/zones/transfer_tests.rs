@@ -17,11 +17,10 @@ use crate::{
     },
     serve::zones::{
         conversation::Conversation,
-        counts::Counts,
+        counts::{Counts, Secondary, Transfers},
         faults::Fault,
-        message_writer::MessageWriter,
+        message::MessageWriter,
         primary::{Period, Primary},
-        secondaries::{Secondary, Transfers},
         shape::{Changes, tests::shape},
         testing::{NOW, ask, converse, faulty, primary, query, records, serial, zone},
     },
