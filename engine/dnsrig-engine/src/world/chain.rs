@@ -2,7 +2,7 @@
 
 use domain::base::Rtype;
 
-use super::types::Types;
+use super::records::Types;
 use crate::dns::dnssec::{
     denial::{self, Claim, Hashes, Link, Names, Record},
     nsec3::{Hash, Params, Table},

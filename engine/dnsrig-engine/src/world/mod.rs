@@ -10,27 +10,21 @@
 //! reads. [`labels`] is a name that is taken apart, [`wire`] one that is put together.
 
 pub mod chain;
-pub mod fault;
-mod faulty_names;
-mod faulty_zones;
-pub mod labels;
+pub mod faults;
 mod listed;
-pub mod names_file;
+pub mod names;
 pub mod records;
-mod reverse;
-mod root;
-mod second;
-mod seconds;
+mod second_level;
+mod second_level_names;
 pub mod servers;
-pub mod signatures;
 pub mod signing;
 pub mod spec;
 #[cfg(test)]
 pub mod testing;
-mod tld;
+#[cfg(test)]
+mod tests;
 mod tlds;
-pub mod types;
-pub mod wire;
+mod upper_zones;
 
 use std::{net::IpAddr, sync::OnceLock};
 
@@ -46,17 +40,17 @@ use crate::{
     dns::{dnssec::pool::Pool, name::whole},
 };
 use chain::Chain;
-use fault::Fault;
-use faulty_names::Faults;
-use labels::Labels;
+use faults::Fault;
+use faults::Faults;
 use listed::Listed;
+use names::Labels;
+use names::Wire;
 use records::Records;
-use seconds::Seconds;
+use records::Types;
+use second_level_names::Seconds;
 use servers::{AddressPlan, FAULTY_HOSTERS, Prefixes, Server};
 use spec::Spec;
 use tlds::Tlds;
-use types::Types;
-use wire::Wire;
 
 /// Streams of random numbers.
 const PURPOSE_HOSTER: u64 = 50;
@@ -374,6 +368,3 @@ impl World {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -2,13 +2,18 @@
 
 use std::{collections::BTreeMap, io, path::Path};
 
+use ring::digest::{SHA256, digest};
 use serde::Deserialize;
 use toml_edit::{DocumentMut, Item, Table, TableLike};
 
-use super::{fault::Fault, servers};
+use super::{
+    World,
+    faults::Fault,
+    servers::{self, Prefixes},
+};
 use crate::{
     base::{failure::Failure, whole_file},
-    dataset::parse_name,
+    dataset::{name_table::NameTable, parse_name},
     dns::dnssec::pool::KEYS_MAX,
 };
 
@@ -277,6 +282,38 @@ pub fn lay_over(under: &mut dyn TableLike, over: &Table) {
             },
         }
     }
+}
+
+/// A larger file holds more names than a world has zones.
+const TABLE_BYTES_MAX: u64 = 1 << 30;
+
+/// The SHA-256 of a file, in hexadecimal.
+pub fn sha256(bytes: &[u8]) -> String {
+    digest(&SHA256, bytes).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The table of a specification at `path`; none if it refers to none.
+pub fn read_names(spec: &Spec, path: &Path) -> Result<Option<NameTable>, Failure> {
+    if spec.names.file.is_empty() {
+        return Ok(None);
+    }
+    let file = path.with_file_name(&spec.names.file);
+    let reading = |error| unread(&file, &error);
+    let bytes = whole_file::read(&file, TABLE_BYTES_MAX).map_err(reading)?;
+    let found = sha256(&bytes);
+    if found != spec.names.sha256 {
+        let reason = format!("its SHA-256 is {found}, and names.sha256 of {} is another", path.display());
+        return Err(Spec::wrong(&file, reason));
+    }
+    let table = NameTable::parse(bytes.as_slice(), &file, false);
+    table.map(Some).map_err(|error| Spec::wrong(&file, error.to_string()))
+}
+
+/// The world of the specification at `path`, with the names that this refers to.
+pub fn read_world(path: &Path, prefixes: Prefixes) -> Result<World, Failure> {
+    let spec = Spec::read(path)?;
+    let table = read_names(&spec, path)?;
+    World::with_names(spec, prefixes, table.as_ref()).map_err(|reason| Spec::wrong(path, reason))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::{
     dns::{name::whole, query::Asked},
     generate::error::{DatasetError, writing},
     query_stream::StreamReader,
-    world::{labels::Labels, names_file::sha256, types::Types},
+    world::{names::Labels, records::Types, spec::sha256},
 };
 
 /// The types that a world can give to any name.

@@ -28,7 +28,7 @@ use crate::{
         name::whole,
     },
     generate::error::{DatasetError, writing},
-    world::{Node, World, Zone, records::Records, signatures::Signatures},
+    world::{Node, World, Zone, records::Records, signing::Signatures},
 };
 
 /// A dump has at most so many zones: each is a file.

@@ -20,7 +20,7 @@ use crate::{
     base::{output, whole_file},
     net::prefix::Prefix,
     world::{
-        World, names_file,
+        World,
         servers::{self, Prefixes},
         spec::{self, Spec, ZONES_MAX},
     },
@@ -102,7 +102,7 @@ pub fn generate(arguments: &Arguments) -> Result<Made, DatasetError> {
     let spec = Spec::of(document).map_err(DatasetError::Arguments)?;
     // That of another specification lies beside that.
     let beside = arguments.from.as_deref().filter(|_| asking.is_none()).unwrap_or(&arguments.out);
-    let table = names_file::read(&spec, beside)?;
+    let table = spec::read_names(&spec, beside)?;
     let source = beside.with_file_name(&spec.names.file);
     let copy = arguments.out.with_file_name(&spec.names.file);
     if table.is_some() {

@@ -1,12 +1,14 @@
 //! Decides what happens to each query of a thread: answered now, later or never.
 
-use super::{
-    counts::Counts,
-    faults::{Fate, Faults, Settings},
-    message,
-};
+use std::ops::AddAssign;
+
+use serde::Serialize;
+
+use super::faults::{Fate, Faults, Settings};
 use crate::{
     base::clock,
+    dns::header::{AA, HEADER_BYTES, QR, RCODE, TC},
+    net::connection::limits::Connections,
     serve::shell::{
         delayed::{BYTES_MAX, Delayed},
         service::Destination,
@@ -62,7 +64,7 @@ impl Answerer {
     /// Takes in a message that had `length` bytes when it came, `bytes` being those that there was room for.
     #[inline]
     pub fn take(&mut self, bytes: &[u8], length: usize, to: Destination) -> Turn {
-        if !message::is_query(bytes) {
+        if !is_query(bytes) {
             self.counts.dropped.malformed += 1;
             return Turn::Never;
         }
@@ -112,6 +114,75 @@ impl Answerer {
     }
 }
 
+/// Whether it is a query at all: a header that is whole, and no answer, lest two servers answer each other for ever.
+#[inline]
+pub fn is_query(bytes: &[u8]) -> bool {
+    bytes.len() >= HEADER_BYTES && bytes[2] & QR == 0
+}
+
+/// Makes a query its own answer: QR and AA set, TC clear, NOERROR. All else stays as it came, OPT and TSIG too.
+#[inline]
+pub fn answer(query: &mut [u8]) {
+    query[2] = query[2] & !TC | QR | AA;
+    query[3] &= !RCODE;
+}
+
+/// `queries` = `answers` + all of `dropped` but `malformed` + `waiting`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// Messages that are queries.
+    pub queries: u64,
+    /// Answers handed to the kernel or to a connection.
+    pub answers: u64,
+    /// What was not answered, by reason.
+    pub dropped: Dropped,
+    /// Answers that still waited for their delay at the end.
+    pub waiting: u64,
+    /// Datagrams that found the receive buffer full; the thread never saw them, and `queries` does not count them.
+    pub receive_buffer_drops: u64,
+    /// Connections of TCP and DoT.
+    pub connections: Connections,
+    /// CPU time of the thread, user and system.
+    pub cpu_ns: i64,
+}
+
+/// Messages without an answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Dropped {
+    /// No query: too short for a header, or a response.
+    pub malformed: u64,
+    /// Longer than an answer over UDP, or one that waits, may be.
+    pub too_long: u64,
+    /// Lost on purpose.
+    pub lost: u64,
+    /// More answers wait for their delay than there is room for.
+    pub queue_full: u64,
+    /// The kernel did not take the answer, or the connection was gone or did not read.
+    pub unsent: u64,
+}
+
+impl AddAssign<&Counts> for Counts {
+    fn add_assign(&mut self, other: &Counts) {
+        self.queries += other.queries;
+        self.answers += other.answers;
+        self.dropped += other.dropped;
+        self.waiting += other.waiting;
+        self.receive_buffer_drops += other.receive_buffer_drops;
+        self.connections += other.connections;
+        self.cpu_ns += other.cpu_ns;
+    }
+}
+
+impl AddAssign for Dropped {
+    fn add_assign(&mut self, other: Dropped) {
+        self.malformed += other.malformed;
+        self.too_long += other.too_long;
+        self.lost += other.lost;
+        self.queue_full += other.queue_full;
+        self.unsent += other.unsent;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::{collection::vec, prelude::*};
@@ -158,6 +229,34 @@ mod tests {
             let counts = answerer.finish();
             prop_assert!(balanced(&counts));
             prop_assert_eq!(counts.queries + counts.dropped.malformed, messages.len() as u64);
+        }
+    }
+
+    #[test]
+    fn only_a_whole_header_without_qr_is_a_query() {
+        assert!(is_query(&[0; 12]));
+        assert!(!is_query(&[0; 11]));
+        assert!(!is_query(&[]));
+        assert!(!is_query(&[0, 0, QR, 0, 0, 0, 0, 0, 0, 0, 0, 0]));
+    }
+
+    #[test]
+    fn an_answer_keeps_opcode_and_recursion_desired() {
+        let mut message = [1, 2, 0x2b, 0x1f, 0, 1, 0, 0, 0, 0, 0, 0];
+        answer(&mut message);
+        assert_eq!(message, [1, 2, 0xad, 0x10, 0, 1, 0, 0, 0, 0, 0, 0]);
+    }
+
+    proptest! {
+        #[test]
+        fn an_answer_is_never_answered_again(bytes in vec(any::<u8>(), 0..100)) {
+            if is_query(&bytes) {
+                let mut reply = bytes.clone();
+                answer(&mut reply);
+                prop_assert!(!is_query(&reply));
+                prop_assert_eq!((&reply[..2], &reply[4..]), (&bytes[..2], &bytes[4..]));
+                prop_assert_eq!((reply[2] & 0x79, reply[3] & RCODE), (bytes[2] & 0x79, 0));
+            }
         }
     }
 }

@@ -4,30 +4,32 @@
 //! them answer in the [`shell`](super::shell).
 
 pub mod answerer;
-pub mod counts;
 pub mod faults;
-pub mod message;
-mod options;
 pub mod service;
 
 use std::{net::SocketAddr, process::ExitCode};
 
+use clap::ValueEnum;
 use serde::Serialize;
 
-pub use self::options::Arguments;
+use self::{answerer::Answerer, faults::Settings};
 use crate::{
     base::{
         clock,
         events::{self, emit},
         failure::Failure,
+        target,
+        units::{parse_delay, parse_share},
     },
     net::tls::{self, identity},
-    serve::shell::{
-        Server, Summary,
-        listeners::{Asked, Listeners},
+    serve::{
+        bad_arguments,
+        shell::{
+            self, Server, Summary,
+            listeners::{Asked, Listeners},
+        },
     },
 };
-use options::Transport;
 
 /// So much early data a connection may have.
 const EARLY_BYTES_MAX: u32 = 16_384;
@@ -73,4 +75,118 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let (now_ns, threads) = server.serve()?;
     events::summary(now_ns, &Summary::new(now_ns - start_ns, threads))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// How queries come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Transport {
+    /// UDP.
+    Udp,
+    /// TCP (RFC 7766).
+    Tcp,
+    /// DNS over TLS (RFC 7858).
+    Dot,
+}
+
+impl Transport {
+    /// For people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Transport::Udp => "UDP",
+            Transport::Tcp => "TCP",
+            Transport::Dot => "DNS over TLS",
+        }
+    }
+}
+
+/// Echo every query: answer with QR and AA set, NOERROR, and everything else unchanged.
+///
+/// This is the cheapest possible server. It is the floor in the charts of real servers and, with faults of known size,
+/// what instruments are tested against. Each thread has its own sockets (SO_REUSEPORT), and the kernel spreads queries
+/// by address and port. UDP queries of more than 1232 bytes and messages that are not queries are dropped and counted.
+///
+/// Faults apply to all transports. A delay starts when the query is read. Answers leave when they are due, so jitter
+/// changes their order. For the last 50 µs before an answer is due, its thread looks at the clock all the time: with
+/// some 20,000 answers per second, that takes a whole CPU. During a stall, a thread neither reads nor sends, as if it
+/// were blocked; what came meanwhile is answered at the end. Stalls end --stall-every after the start_ns of the `ready`
+/// event, and then again and again.
+///
+/// Events: `started`, `ready` (all sockets are bound), `anchor` every ten seconds, `summary`. It ends on a signal
+/// (SIGTERM, SIGINT, SIGHUP, SIGQUIT) or, with --until-eof, when standard input ends.
+///
+/// Exit codes: 0 ended as asked, 2 bad input, 1 other errors.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: a server with two threads, where the first stalls for 200 ms every second:\n  \
+    dnsrig serve echo 127.0.0.1:5300 --threads 2 --stall 200ms --stall-every 1s --stall-threads 1")]
+pub struct Arguments {
+    /// Address to listen on: an IP address and optionally a port, such as 198.18.0.2, 127.0.0.1:5300 or [::1]:53
+    #[arg(value_name = "ADDRESS[:PORT]", value_parser = target::parse)]
+    pub address: SocketAddr,
+    /// Transports to listen on
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "udp,tcp")]
+    pub transport: Vec<Transport>,
+    /// Port for DNS over TLS
+    #[arg(long, value_name = "PORT", default_value_t = 853)]
+    pub dot_port: u16,
+    /// Over TLS: accept queries in the first flight of a resumed session (0-RTT), and answer them at once
+    #[arg(long)]
+    pub early_data: bool,
+    /// Delay of every answer, such as 10ms
+    #[arg(long, value_name = "TIME", default_value = "0", value_parser = parse_delay)]
+    delay: i64,
+    /// Random addition to the delay, up or down, uniform, at most the delay
+    #[arg(long, value_name = "TIME", default_value = "0", value_parser = parse_delay)]
+    jitter: i64,
+    /// Share of the queries that get no answer, such as 1%
+    #[arg(long, value_name = "SHARE", default_value = "0", value_parser = parse_share)]
+    loss: f64,
+    /// Length of a stall: at the end of every --stall-every, nothing is done for this time
+    #[arg(long, value_name = "TIME", requires = "stall_every", value_parser = parse_delay)]
+    stall: Option<i64>,
+    /// Time between the ends of two stalls
+    #[arg(long, value_name = "TIME", requires = "stall", value_parser = parse_delay)]
+    stall_every: Option<i64>,
+    /// Number of threads that stall, counted from the first [default: all]
+    #[arg(long, value_name = "N", requires = "stall")]
+    stall_threads: Option<usize>,
+    /// Seed of the random numbers. Another seed loses other queries and draws other jitter
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Highest number of answers of a thread that wait for their delay. Further ones are dropped
+    #[arg(long, value_name = "N", default_value_t = 65_536, value_parser = clap::value_parser!(u32).range(1..=4_194_304))]
+    delayed_max: u32,
+    /// Let the kernel cut large buffers into answers (UDP_SEGMENT). This is cheaper, but real servers do not do it
+    #[arg(long)]
+    pub segmentation: bool,
+    /// Receive buffer of each UDP socket, in bytes. Without CAP_NET_ADMIN, at most net.core.rmem_max
+    #[arg(long, value_name = "N", default_value_t = 8 * 1024 * 1024, value_parser = clap::value_parser!(u32).range(4096..=1_073_741_823))]
+    pub receive_buffer_bytes: u32,
+    #[command(flatten)]
+    pub shell: shell::Options,
+}
+
+impl Arguments {
+    /// The faults, if they go together.
+    pub fn faults(&self) -> Result<Settings, Failure> {
+        if self.jitter > self.delay {
+            return Err(bad_arguments(
+                "--jitter is more than --delay, so that answers would be due before their queries: raise --delay, or lower --jitter",
+            ));
+        }
+        let (stall_ns, stall_every_ns) = (self.stall.unwrap_or(0), self.stall_every.unwrap_or(0));
+        if stall_ns > 0 && stall_ns >= stall_every_ns {
+            return Err(bad_arguments(
+                "--stall is not less than --stall-every, so that nothing would be answered: lower --stall",
+            ));
+        }
+        let Arguments { delay: delay_ns, jitter: jitter_ns, loss, seed, .. } = *self;
+        Ok(Settings { delay_ns, jitter_ns, loss, stall_ns, stall_every_ns, seed })
+    }
+
+    /// What thread `number` does with queries.
+    pub fn answerer(&self, faults: Settings, number: usize, start_ns: i64) -> Answerer {
+        let stalls = faults.stall_ns > 0 && self.stall_threads.is_none_or(|count| number < count);
+        let faults = if stalls { faults } else { Settings { stall_ns: 0, stall_every_ns: 0, ..faults } };
+        Answerer::new(faults, number, start_ns, self.delayed_max as usize)
+    }
 }

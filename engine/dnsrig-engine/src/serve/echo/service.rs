@@ -2,16 +2,11 @@
 
 use std::net::TcpStream;
 
-use super::{
-    answerer::{Answerer, Turn},
-    counts::Counts,
-    message,
-};
+use super::answerer::{self, Answerer, Counts, Turn};
 use crate::{
     net::udp_batch::Datagram,
     serve::shell::{
-        answers::Answers,
-        service::{Destination, Key, Next, Service, ShellCounts},
+        service::{Answers, Destination, Key, Next, Service, ShellCounts},
         worker::SPIN_NS,
     },
 };
@@ -53,7 +48,7 @@ impl Service for Answerer {
         }
         let answer = &mut space[..datagram.bytes.len()];
         answer.copy_from_slice(datagram.bytes);
-        message::answer(answer);
+        answerer::answer(answer);
         Some(answer.len())
     }
 
@@ -70,7 +65,7 @@ impl Service for Answerer {
         match self.take(message, message.len(), Destination::Stream(key)) {
             Turn::Now => {
                 if let Some(answer) = self.put(conversation, message) {
-                    message::answer(answer);
+                    answerer::answer(answer);
                 }
             }
             Turn::Later => conversation.delayed += 1,
@@ -95,7 +90,7 @@ impl Service for Answerer {
         let (to, query) = self.pop_due()?;
         let answer = &mut space[..query.len()];
         answer.copy_from_slice(query);
-        message::answer(answer);
+        answerer::answer(answer);
         Some((to, answer.len()))
     }
 
@@ -120,7 +115,7 @@ mod tests {
     use super::*;
     use crate::{
         net::framing,
-        serve::{echo::faults::Settings, shell::answers::WAITING_BYTES_MAX},
+        serve::{echo::faults::Settings, shell::service::WAITING_BYTES_MAX},
     };
 
     const QUERY: [u8; 12] = [0; 12];

@@ -7,8 +7,8 @@ use std::{
 };
 
 use super::{
+    listeners,
     service::{DATAGRAM_BYTES_MAX, Service},
-    sockets,
 };
 use crate::net::udp_batch::{BATCH_MAX, Peer, Receiver, Sender};
 
@@ -41,7 +41,7 @@ impl Datagrams {
         for _ in 0..BATCHES_MAX {
             let count = match self.receiver.receive(self.socket.as_fd()) {
                 Ok(count) => count,
-                Err(error) if sockets::is_passing(&error) => continue,
+                Err(error) if listeners::is_passing(&error) => continue,
                 Err(error) => return Err(error),
             };
             service.tick();
@@ -83,6 +83,6 @@ impl Datagrams {
 
     /// How many datagrams found the receive buffer full.
     pub fn receive_buffer_drops(&self) -> u64 {
-        sockets::dropped(&self.socket).unwrap_or(0)
+        listeners::dropped(&self.socket).unwrap_or(0)
     }
 }

@@ -3,13 +3,16 @@
 use std::{
     io,
     net::{SocketAddr, TcpListener, UdpSocket},
+    os::fd::{AsFd, AsRawFd, OwnedFd},
     sync::Arc,
 };
 
-use nix::sys::socket::SockType;
+use nix::sys::socket::{
+    AddressFamily, Backlog, SockFlag, SockType, SockaddrIn, SockaddrIn6, bind, listen, setsockopt, socket, sockopt,
+};
 use rustls::ServerConfig;
 
-use super::{datagrams::Datagrams, options::Options, sockets};
+use super::{Options, datagrams::Datagrams};
 use crate::base::{failure::Failure, open_files};
 
 const UDP: &str = "UDP";
@@ -57,14 +60,14 @@ impl Listeners {
         let mut attempts = if asked.address.port() == 0 { PORTS_TRIED_MAX } else { 1 };
         let (udp, tcp) = loop {
             attempts -= 1;
-            let udp = asked.udp.then(|| claim(SockType::Datagram, asked.address, UDP)).transpose()?;
+            let udp = asked.udp.then(|| claim_for(UDP, SockType::Datagram, asked.address)).transpose()?;
             let address = udp.unwrap_or(asked.address);
-            match asked.tcp.then(|| sockets::claim(SockType::Stream, address)).transpose() {
+            match asked.tcp.then(|| claim(SockType::Stream, address)).transpose() {
                 Err(error) if attempts > 0 && error.kind() == io::ErrorKind::AddrInUse => {}
                 tcp => break (udp, tcp.map_err(|error| failed(address, TCP, &error))?),
             }
         };
-        let over_tls = |port| claim(SockType::Stream, SocketAddr::new(asked.address.ip(), port), asked.tls_name);
+        let over_tls = |port| claim_for(asked.tls_name, SockType::Stream, SocketAddr::new(asked.address.ip(), port));
         Ok(Listeners { udp, tcp, tls: asked.tls.map(over_tls).transpose()?, tls_name: asked.tls_name })
     }
 
@@ -91,7 +94,7 @@ impl Listeners {
 
     /// One more socket for UDP, where it was asked for.
     fn datagrams(&self, receive_bytes: usize) -> Result<Option<UdpSocket>, Failure> {
-        let bind = |address| sockets::datagrams(address, receive_bytes).map_err(|error| failed(address, UDP, &error));
+        let bind = |address| datagrams(address, receive_bytes).map_err(|error| failed(address, UDP, &error));
         self.udp.map(bind).transpose()
     }
 
@@ -100,15 +103,15 @@ impl Listeners {
         let kinds = [(self.tcp, TCP, None), (self.tls, self.tls_name, config)];
         let asked = kinds.into_iter().filter_map(|(address, name, config)| Some((address?, name, config)));
         let bound = asked.map(|(address, name, config)| {
-            let listener = sockets::listener(address).map_err(|error| failed(address, name, &error))?;
+            let listener = listener(address).map_err(|error| failed(address, name, &error))?;
             Ok((listener, config.cloned()))
         });
         bound.collect()
     }
 }
 
-fn claim(kind: SockType, address: SocketAddr, transport: &'static str) -> Result<SocketAddr, Failure> {
-    sockets::claim(kind, address).map_err(|error| failed(address, transport, &error))
+fn claim_for(transport: &str, kind: SockType, address: SocketAddr) -> Result<SocketAddr, Failure> {
+    claim(kind, address).map_err(|error| failed(address, transport, &error))
 }
 
 /// A socket could not be bound.
@@ -121,4 +124,103 @@ fn failed(address: SocketAddr, transport: &str, error: &io::Error) -> Failure {
         _ => format!("see `ip address`: run this on a host that has {}", address.ip()),
     };
     Failure::new(format!("cannot listen on {address} ({transport}): {error}"), hint)
+}
+
+/// So many connections may wait to be accepted; the kernel lowers it to net.core.somaxconn.
+const BACKLOG: i32 = 4096;
+
+/// Finds out whether `address` is free, and which port the kernel chooses where it has none.
+///
+/// With SO_REUSEPORT alone a second server would silently take a share of the first one's queries.
+pub fn claim(kind: SockType, address: SocketAddr) -> io::Result<SocketAddr> {
+    let probe = unbound(kind, address)?;
+    if kind == SockType::Stream {
+        setsockopt(&probe, sockopt::ReuseAddr, &true)?;
+    }
+    bind_to(&probe, address)?;
+    if kind == SockType::Stream { TcpListener::from(probe).local_addr() } else { UdpSocket::from(probe).local_addr() }
+}
+
+/// A UDP socket that does not block, with a receive buffer of `receive_bytes` where the system lets us.
+pub fn datagrams(address: SocketAddr, receive_bytes: usize) -> io::Result<UdpSocket> {
+    let socket = unbound(SockType::Datagram, address)?;
+    setsockopt(&socket, sockopt::ReusePort, &true)?;
+    // Forced needs CAP_NET_ADMIN; otherwise the kernel lowers it to net.core.rmem_max.
+    setsockopt(&socket, sockopt::RcvBufForce, &receive_bytes)
+        .or_else(|_| setsockopt(&socket, sockopt::RcvBuf, &receive_bytes))?;
+    if address.ip().is_unspecified() {
+        tell_destinations(&socket, address)?;
+    }
+    bind_to(&socket, address)?;
+    Ok(socket.into())
+}
+
+/// A TCP socket that listens and does not block. Its connections send at once what is written (TCP_NODELAY).
+pub fn listener(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = unbound(SockType::Stream, address)?;
+    setsockopt(&socket, sockopt::ReuseAddr, &true)?;
+    setsockopt(&socket, sockopt::ReusePort, &true)?;
+    // Accepted sockets inherit it: one system call less a connection.
+    setsockopt(&socket, sockopt::TcpNoDelay, &true)?;
+    bind_to(&socket, address)?;
+    listen(&socket, Backlog::new(BACKLOG)?)?;
+    Ok(socket.into())
+}
+
+/// How many datagrams the kernel dropped because the receive buffer was full, since the socket was made.
+///
+/// From `SO_MEMINFO` (Linux 4.12), which costs nothing while datagrams flow; none where the kernel does not know it.
+pub fn dropped(socket: impl AsFd) -> Option<u64> {
+    /// `SK_MEMINFO_DROPS` and the number of values, after include/uapi/linux/sock_diag.h.
+    const DROPS: usize = 8;
+    const VALUES: usize = 9;
+    let mut values = [0_u32; VALUES];
+    let mut bytes = size_of_val(&values) as libc::socklen_t;
+    let fd = socket.as_fd().as_raw_fd();
+    // SAFETY: the kernel writes at most `bytes` bytes to `values`, which is so long, and any bits are a u32.
+    let result =
+        unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_MEMINFO, values.as_mut_ptr().cast(), &raw mut bytes) };
+    (result == 0 && bytes as usize == size_of_val(&values)).then(|| values[DROPS].into())
+}
+
+/// Whether a datagram socket's error is a signal, or an ICMP error that belongs to an earlier answer (ip(7), icmp(7)).
+pub fn is_passing(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionRefused, HostUnreachable, Interrupted, NetworkUnreachable};
+    matches!(error.kind(), Interrupted | ConnectionRefused | HostUnreachable | NetworkUnreachable)
+}
+
+fn unbound(kind: SockType, address: SocketAddr) -> io::Result<OwnedFd> {
+    let family = match address {
+        SocketAddr::V4(_) => AddressFamily::Inet,
+        SocketAddr::V6(_) => AddressFamily::Inet6,
+    };
+    let socket = socket(family, kind, SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC, None)?;
+    if address.is_ipv6() && address.ip().is_unspecified() {
+        // Otherwise it would take the place of the one for IPv4, too.
+        setsockopt(&socket, sockopt::Ipv6V6Only, &true)?;
+    }
+    Ok(socket)
+}
+
+/// Has datagrams come with the address that they were sent to, so that the answer can leave from there.
+fn tell_destinations(socket: &OwnedFd, address: SocketAddr) -> io::Result<()> {
+    if address.is_ipv4() {
+        return Ok(setsockopt(socket, sockopt::Ipv4PacketInfo, &true)?);
+    }
+    setsockopt(socket, sockopt::Ipv6RecvPacketInfo, &true)?;
+    // Addresses that are this host's by a route alone may be sent from, too (include/uapi/linux/in6.h).
+    let (on, bytes) = (1_i32, size_of::<i32>() as libc::socklen_t);
+    // SAFETY: the kernel reads `bytes` bytes of `on`, which is so long.
+    let result = unsafe {
+        libc::setsockopt(socket.as_raw_fd(), libc::IPPROTO_IPV6, libc::IPV6_FREEBIND, (&raw const on).cast(), bytes)
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+fn bind_to(socket: &OwnedFd, address: SocketAddr) -> io::Result<()> {
+    let fd = socket.as_raw_fd();
+    Ok(match address {
+        SocketAddr::V4(address) => bind(fd, &SockaddrIn::from(address)),
+        SocketAddr::V6(address) => bind(fd, &SockaddrIn6::from(address)),
+    }?)
 }

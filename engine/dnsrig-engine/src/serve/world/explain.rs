@@ -12,8 +12,8 @@ use crate::{
     dns::{dnssec::signer::SignedZone, name::whole},
     world::{
         World, Zone,
-        fault::{Effect, Fault},
-        labels::Labels,
+        faults::{Effect, Fault},
+        names::Labels,
     },
 };
 

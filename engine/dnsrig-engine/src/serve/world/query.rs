@@ -9,7 +9,7 @@ use crate::{
         query::Question,
         record::{Section, Walk},
     },
-    world::labels::Labels,
+    world::names::Labels,
 };
 
 /// A query with one question.

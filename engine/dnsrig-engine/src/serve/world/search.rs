@@ -5,7 +5,12 @@ use domain::base::{Rtype, iana::Rcode};
 use super::reply::{Proof, Reply};
 use crate::{
     dns::dnssec::denial::Claim,
-    world::{Node, World, Zone, labels::Labels, servers::Server, types::Types, wire::Wire},
+    world::{
+        Node, World, Zone,
+        names::{Labels, Wire},
+        records::Types,
+        servers::Server,
+    },
 };
 
 /// So many aliases of one zone are followed for an answer.

@@ -15,11 +15,11 @@ use crate::{
     },
     world::{
         Node, World, Zone,
-        fault::Fault,
-        labels::Labels,
-        signatures::Signatures,
+        faults::Fault,
+        names::Labels,
+        records::Types,
+        signing::Signatures,
         testing::{addresses, world},
-        types::Types,
     },
 };
 

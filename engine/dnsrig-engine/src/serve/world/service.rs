@@ -13,11 +13,10 @@ use crate::{
     base::clock,
     net::udp_batch::Datagram,
     serve::shell::{
-        answers::Answers,
         delayed::{BYTES_MAX, Delayed},
-        service::{Destination, Key, Next, Service, ShellCounts},
+        service::{Answers, Destination, Key, Next, Service, ShellCounts},
     },
-    world::{World, signatures::Signatures},
+    world::{World, signing::Signatures},
 };
 
 const SECOND_NS: i64 = 1_000_000_000;

@@ -1,13 +1,15 @@
 //! What a thread of the primary counts, and the sums of several.
 
-use std::ops::AddAssign;
+use std::{
+    collections::{BTreeMap, HashMap},
+    net::IpAddr,
+    ops::AddAssign,
+};
 
+use domain::base::Rtype;
 use serde::Serialize;
 
-use super::{
-    notify::NotifyCounts,
-    secondaries::{Secondaries, Transfers},
-};
+use super::{names::Content, notify::NotifyCounts};
 use crate::net::connection::limits::Connections;
 
 /// What was asked and what became of it.
@@ -91,5 +93,121 @@ impl AddAssign for NotifyCounts {
         self.answered += other.answered;
         self.unanswered += other.unanswered;
         self.changes_skipped += other.changes_skipped;
+    }
+}
+
+/// So many are told apart; what more of them ask is not counted here.
+const SECONDARIES_MAX: usize = 65_536;
+
+/// Transfers by what they bring.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Transfers {
+    /// Whole zones that were asked for with AXFR.
+    pub axfr: u64,
+    /// Changes.
+    pub ixfr: u64,
+    /// Whole zones that were asked for with IXFR: the serial is too old, or from nowhere.
+    pub axfr_for_ixfr: u64,
+    /// Nothing but a SOA: there is no newer version.
+    pub up_to_date: u64,
+}
+
+impl Transfers {
+    /// Counts one that was asked for as `asked` and brings `content`.
+    pub fn count(&mut self, asked: Rtype, content: Content) {
+        *match (asked, content) {
+            (Rtype::AXFR, _) => &mut self.axfr,
+            (_, Content::Soa) => &mut self.up_to_date,
+            (_, Content::Whole | Content::Endless) => &mut self.axfr_for_ixfr,
+            (_, Content::Changes { .. } | Content::Backwards { .. }) => &mut self.ixfr,
+        } += 1;
+    }
+}
+
+impl AddAssign for Transfers {
+    fn add_assign(&mut self, other: Transfers) {
+        self.axfr += other.axfr;
+        self.ixfr += other.ixfr;
+        self.axfr_for_ixfr += other.axfr_for_ixfr;
+        self.up_to_date += other.up_to_date;
+    }
+}
+
+/// What one of them did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Secondary {
+    /// NOTIFYs sent to it, and answered by it.
+    pub notifies: u64,
+    pub notifies_answered: u64,
+    /// Its queries for a SOA.
+    pub soa: u64,
+    /// Its transfers that began.
+    pub asked: Transfers,
+    /// Of them, those whose last message was handed to the connection.
+    pub served: Transfers,
+    /// The newest version that they brought, as the number of changes that lie behind it.
+    #[serde(skip)]
+    pub version: Option<u64>,
+}
+
+/// All of them, by address.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Secondaries(HashMap<IpAddr, Secondary>);
+
+impl Secondaries {
+    /// The one with this address, unless there are too many.
+    pub fn of(&mut self, address: IpAddr) -> Option<&mut Secondary> {
+        if self.0.len() >= SECONDARIES_MAX && !self.0.contains_key(&address) {
+            return None;
+        }
+        Some(self.0.entry(address).or_default())
+    }
+
+    /// Adds what another thread counted.
+    pub fn add(&mut self, other: &Secondaries) {
+        for (address, more) in &other.0 {
+            let Some(sum) = self.of(*address) else { continue };
+            sum.notifies += more.notifies;
+            sum.notifies_answered += more.notifies_answered;
+            sum.soa += more.soa;
+            sum.asked += more.asked;
+            sum.served += more.served;
+            sum.version = sum.version.max(more.version);
+        }
+    }
+
+    /// In order of their addresses.
+    pub fn sorted(&self) -> BTreeMap<IpAddr, Secondary> {
+        self.0.iter().map(|(address, secondary)| (*address, *secondary)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    fn address(number: u32) -> IpAddr {
+        Ipv4Addr::from_bits(0xc612_0000 + number).into()
+    }
+
+    #[test]
+    fn what_threads_counted_is_added_up() {
+        let [mut one, mut other] = [Secondaries::default(), Secondaries::default()];
+        *one.of(address(1)).unwrap() = Secondary { soa: 1, version: Some(7), ..Secondary::default() };
+        *other.of(address(1)).unwrap() = Secondary { soa: 2, notifies: 4, ..Secondary::default() };
+        other.of(address(0)).unwrap().served.ixfr = 3;
+        one.add(&other);
+        let sum = one.sorted();
+        assert_eq!(sum[&address(1)], Secondary { soa: 3, notifies: 4, version: Some(7), ..Secondary::default() });
+        assert!(sum.keys().copied().eq([address(0), address(1)]));
+    }
+
+    #[test]
+    fn no_more_are_told_apart_than_planned() {
+        let mut all = Secondaries::default();
+        assert_eq!((0..70_000).filter(|number| all.of(address(*number)).is_some()).count(), SECONDARIES_MAX);
+        assert!(all.of(address(7)).is_some(), "who is known stays known");
     }
 }

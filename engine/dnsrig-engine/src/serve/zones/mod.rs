@@ -8,19 +8,16 @@
 //! own have [`notifications`] (a socket) and [`changing`] (signals, rows).
 
 pub mod answer;
-pub mod changing;
-pub mod content;
 pub mod conversation;
 pub mod counts;
 pub mod faults;
+pub mod message;
 pub mod names;
 pub mod notifications;
 pub mod notify;
 mod options;
 pub mod primary;
-pub mod query;
 pub mod records;
-pub mod secondaries;
 pub mod service;
 pub mod shape;
 #[cfg(test)]
@@ -48,18 +45,17 @@ use crate::{
         answering_failed,
         shell::{
             Server, Summary,
-            listeners::{Asked, Listeners},
-            sockets,
+            listeners::{self, Asked, Listeners},
         },
         system_failed,
     },
 };
-use changing::Changing;
 use counts::Counts;
+use counts::Secondary;
 use faults::Fault;
+use notifications::Changing;
 use options::Transport;
 use primary::Primary;
-use secondaries::Secondary;
 use service::Answerer;
 use shape::Made;
 
@@ -124,7 +120,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let sockets = listeners.bind(shell, config.as_ref(), RECEIVE_BUFFER_BYTES, false)?;
     server.start("zones", sockets, shell, |_| Answerer::new(Arc::clone(&primary)))?;
     if primary.shape.changes.per_s > 0.0 {
-        let socket = sockets::datagrams(SocketAddr::new(address.ip(), 0), RECEIVE_BUFFER_BYTES);
+        let socket = listeners::datagrams(SocketAddr::new(address.ip(), 0), RECEIVE_BUFFER_BYTES);
         let socket = socket.map_err(|error| system_failed("make a socket for NOTIFY", error))?;
         let (primary, catalog_interval_ns) = (Arc::clone(&primary), arguments.notify_interval);
         let parts = move |stop| notifications::Parts { stop, primary, socket, notified, catalog_interval_ns, changing };

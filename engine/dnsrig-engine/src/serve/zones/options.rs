@@ -185,7 +185,7 @@ pub struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 1, requires = "fault", value_parser = clap::value_parser!(u32).range(1..))]
     fault_every: u32,
     #[command(flatten)]
-    pub shell: shell::options::Options,
+    pub shell: shell::Options,
 }
 
 impl Arguments {

@@ -5,11 +5,11 @@ use std::net::IpAddr;
 use domain::base::{Rtype, iana::Class};
 
 use super::{
-    content::Content,
     counts::Counts,
     faults::Fault,
+    message::Query,
+    names::Content,
     primary::{Place, Primary},
-    query::Query,
     records::{A, NAME_AT, Records, TTL},
     shape::Zone,
 };

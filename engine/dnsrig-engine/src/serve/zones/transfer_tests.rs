@@ -18,10 +18,9 @@ use crate::{
     },
     serve::zones::{
         conversation::Conversation,
-        counts::Counts,
+        counts::{Counts, Secondary, Transfers},
         faults::Fault,
         primary::{Period, Primary},
-        secondaries::{Secondary, Transfers},
         shape::{Changes, tests::shape},
         testing::{NOW, ask, converse, faulty, primary, query, records, serial, zone},
     },

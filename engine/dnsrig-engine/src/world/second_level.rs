@@ -2,7 +2,12 @@
 
 use domain::base::Rtype;
 
-use super::{Node, World, Zone, records::Records, servers::Server, types::Types, wire::Wire};
+use super::{
+    Node, World, Zone,
+    names::Wire,
+    records::{Records, Types},
+    servers::Server,
+};
 use crate::base::{draw::is_share, hash::fnv1a, random::Random};
 
 /// Streams of random numbers.

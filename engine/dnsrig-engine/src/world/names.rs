@@ -1,5 +1,7 @@
 //! Names in wire format and lower case, with the places of their labels.
 
+use std::ops::Deref;
+
 use domain::base::Name;
 
 use crate::dns::name::NAME_BYTES_MAX;
@@ -75,6 +77,33 @@ impl Labels {
     pub fn from_end(&self, number: usize) -> Option<&[u8]> {
         let at = usize::from(self.starts[self.count.checked_sub(number + 1)?]);
         Some(&self.bytes[at + 1..at + 1 + usize::from(self.bytes[at])])
+    }
+}
+
+#[derive(Clone, Copy)]
+pub struct Wire {
+    bytes: [u8; NAME_BYTES_MAX],
+    length: usize,
+}
+
+impl Wire {
+    /// Of parts that follow each other; together they are no longer than a name may be.
+    pub fn of(parts: &[&[u8]]) -> Self {
+        let mut wire = Wire { bytes: [0; NAME_BYTES_MAX], length: 0 };
+        for part in parts {
+            let end = wire.length + part.len();
+            wire.bytes[wire.length..end].copy_from_slice(part);
+            wire.length = end;
+        }
+        wire
+    }
+}
+
+impl Deref for Wire {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes[..self.length]
     }
 }
 

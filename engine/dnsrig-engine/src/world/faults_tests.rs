@@ -3,7 +3,7 @@ use std::collections::HashMap;
 use super::*;
 use crate::{
     dns::testing::name,
-    world::{fault::Effect, labels::Labels, spec::Spec, testing::prefixes},
+    world::{faults::Effect, names::Labels, spec::Spec, testing::prefixes},
 };
 
 fn world(text: &str) -> Result<World, String> {
