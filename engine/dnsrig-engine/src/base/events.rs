@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use super::{
     clock::{self, Anchor},
-    failure::Advice,
+    failure::Failure,
     writer::Writer,
 };
 
@@ -33,27 +33,6 @@ const END_PATIENCE: Duration = Duration::from_millis(500);
 /// Standard output, and standard error for people; started when there is something to say.
 static OUTPUT: OnceLock<io::Result<Writer>> = OnceLock::new();
 static TEXT: OnceLock<io::Result<Writer>> = OnceLock::new();
-
-/// Standard output could not be written.
-#[derive(Debug, thiserror::Error)]
-pub enum EventError {
-    #[error("cannot write an event to standard output: {0}")]
-    Write(#[from] io::Error),
-    #[error("the summary is lost: nothing was read from standard output for {} s", SUMMARY_PATIENCE.as_secs())]
-    Stalled,
-}
-
-impl Advice for EventError {
-    fn hint(&self) -> String {
-        match self {
-            EventError::Write(_) => {
-                "the program that reads the events has closed the pipe: keep it open until the summary has appeared"
-                    .into()
-            }
-            EventError::Stalled => "read all events as they come, even those that you do not use".into(),
-        }
-    }
-}
 
 /// Every line: the event's name, when, and what it says.
 #[derive(Serialize)]
@@ -87,34 +66,48 @@ struct Anchored {
 }
 
 /// Says the event `name`, dated `monotonic_ns`, if there is room.
-pub fn emit<T: Serialize>(name: &str, monotonic_ns: i64, body: &T) -> Result<(), EventError> {
-    Ok(output()?.write(line(name, monotonic_ns, body)?)?)
+pub fn emit<T: Serialize>(name: &str, monotonic_ns: i64, body: &T) -> Result<(), Failure> {
+    output().and_then(|output| output.write(line(name, monotonic_ns, body)?)).map_err(unwritten)
 }
 
 /// Says an event, and waits until it is read, however long that takes: for what measures nothing, and ends with its
 /// events.
-pub fn emit_patiently<T: Serialize>(name: &str, monotonic_ns: i64, body: &T) -> Result<(), EventError> {
+pub fn emit_patiently<T: Serialize>(name: &str, monotonic_ns: i64, body: &T) -> Result<(), Failure> {
     emit(name, monotonic_ns, body)?;
-    output()?.flush(Duration::MAX)?;
+    output().and_then(|output| output.flush(Duration::MAX)).map_err(unwritten)?;
     Ok(())
 }
 
 /// Says the event `summary`, the last one, and waits until it is read, or for two seconds.
-pub fn summary<T: Serialize>(monotonic_ns: i64, body: &T) -> Result<(), EventError> {
+pub fn summary<T: Serialize>(monotonic_ns: i64, body: &T) -> Result<(), Failure> {
     say_last(summary_line(monotonic_ns, body)?)
 }
 
 /// The event `summary`, for [`say_last`].
-pub fn summary_line<T: Serialize>(monotonic_ns: i64, body: &T) -> Result<Vec<u8>, EventError> {
-    let events_dropped = output()?.dropped();
-    Ok(line("summary", monotonic_ns, &Last { body, events_dropped })?)
+pub fn summary_line<T: Serialize>(monotonic_ns: i64, body: &T) -> Result<Vec<u8>, Failure> {
+    let events_dropped = output().map_err(unwritten)?.dropped();
+    line("summary", monotonic_ns, &Last { body, events_dropped }).map_err(unwritten)
 }
 
 /// Says the last event.
-pub fn say_last(line: Vec<u8>) -> Result<(), EventError> {
-    let output = output()?;
-    output.write_last(line)?;
-    if output.flush(SUMMARY_PATIENCE)? { Ok(()) } else { Err(EventError::Stalled) }
+pub fn say_last(line: Vec<u8>) -> Result<(), Failure> {
+    let write = |output: &Writer| output.write_last(line).and_then(|()| output.flush(SUMMARY_PATIENCE));
+    let is_read = output().and_then(write).map_err(unwritten)?;
+    let lost =
+        || format!("the summary is lost: nothing was read from standard output for {} s", SUMMARY_PATIENCE.as_secs());
+    if is_read {
+        Ok(())
+    } else {
+        Err(Failure::new(lost(), "read all events as they come, even those that you do not use"))
+    }
+}
+
+/// Standard output could not be written.
+fn unwritten(error: io::Error) -> Failure {
+    Failure::new(
+        format!("cannot write an event to standard output: {error}"),
+        "the program that reads the events has closed the pipe: keep it open until the summary has appeared",
+    )
 }
 
 /// Whether anyone reads events: a program reads a pipe; on a terminal they are asked for (`json`).
@@ -172,7 +165,7 @@ impl ProgressTimer {
     }
 
     /// Says an anchor if one is due; whether progress is, which counts as said.
-    pub fn is_progress_due(&mut self, now_ns: i64) -> Result<bool, EventError> {
+    pub fn is_progress_due(&mut self, now_ns: i64) -> Result<bool, Failure> {
         self.anchors.emit_if_due(now_ns)?;
         let due = now_ns >= self.progress_due_ns;
         if due {
@@ -189,7 +182,7 @@ pub struct Anchors {
 
 impl Anchors {
     /// Says the `started` event of a long-running subcommand.
-    pub fn start() -> Result<Self, EventError> {
+    pub fn start() -> Result<Self, Failure> {
         let Anchor { monotonic_ns, realtime_ns, anchor_error_ns } = clock::anchor();
         let body = Started { realtime_ns, anchor_error_ns, version: env!("CARGO_PKG_VERSION") };
         emit("started", monotonic_ns, &body)?;
@@ -202,7 +195,7 @@ impl Anchors {
     }
 
     /// Says an `anchor` event if one is due.
-    pub fn emit_if_due(&mut self, now_ns: i64) -> Result<(), EventError> {
+    pub fn emit_if_due(&mut self, now_ns: i64) -> Result<(), Failure> {
         if now_ns < self.due_ns {
             return Ok(());
         }

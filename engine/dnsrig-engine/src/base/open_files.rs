@@ -2,30 +2,13 @@
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-use super::failure::Advice;
+use super::failure::Failure;
 
 /// Open files beside connections: standard ones, those of --out, libraries, events, the pollers of clients.
 const OTHER_FILES: u64 = 256;
 
 /// Each thread of a server has a poller and up to three sockets.
 const FILES_A_THREAD: u64 = 4;
-
-/// There may not be as many open files as are needed.
-#[derive(Debug, thiserror::Error)]
-#[error("{needed} open files are needed, but the hard limit is {limit}")]
-pub struct FilesError {
-    needed: u64,
-    limit: u64,
-    /// Which arguments ask for them.
-    by: &'static str,
-}
-
-impl Advice for FilesError {
-    fn hint(&self) -> String {
-        let FilesError { needed, by, .. } = self;
-        format!("lower {by}, or raise the limit as root: `ulimit -Hn {needed}`, LimitNOFILE= of a systemd unit")
-    }
-}
 
 /// What so many threads of a server need beside their connections.
 pub fn of_threads(threads: usize) -> u64 {
@@ -34,9 +17,14 @@ pub fn of_threads(threads: usize) -> u64 {
 
 /// Sees to it that `connections` may be open at a time, beside everything else: raises the soft limit to the hard one,
 /// and as root that one as well. `by` names the arguments that ask for so many.
-pub fn allow(connections: u64, by: &'static str) -> Result<(), FilesError> {
+pub fn allow(connections: u64, by: &'static str) -> Result<(), Failure> {
     let needed = connections.saturating_add(OTHER_FILES);
-    let failed = |limit| FilesError { needed, limit, by };
+    let failed = |limit| {
+        Failure::new(
+            format!("{needed} open files are needed, but the hard limit is {limit}"),
+            format!("lower {by}, or raise the limit as root: `ulimit -Hn {needed}`, LimitNOFILE= of a systemd unit"),
+        )
+    };
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(|_| failed(0))?;
     if hard < needed {
         setrlimit(Resource::RLIMIT_NOFILE, needed, needed).map_err(|_| failed(hard))
@@ -54,8 +42,8 @@ mod tests {
     #[test]
     fn a_limit_that_nobody_can_raise_is_told_with_what_to_do() {
         let error = allow(1 << 60, "--clients").unwrap_err();
-        assert!(error.to_string().starts_with("1152921504606847232 open files are needed"), "{error}");
-        assert!(error.hint().contains("lower --clients, or raise"), "{}", error.hint());
+        assert!(error.sentence.starts_with("1152921504606847232 open files are needed"), "{error}");
+        assert!(error.hint.contains("lower --clients, or raise"), "{}", error.hint);
     }
 
     #[test]

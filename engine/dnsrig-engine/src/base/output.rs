@@ -11,50 +11,29 @@ use std::{
 
 use nix::unistd::{AccessFlags, access};
 
-use super::failure::Advice;
+use super::failure::Failure;
 
 /// Bytes are written in pieces of this length.
 const WRITE_BYTES: usize = 1 << 20;
 
+/// The hint if an output would replace another file.
+const OWN_PATH: &str = "nothing was changed: give every output its own path";
+
 /// The name of standard input, for commands that read it.
 const STANDARD_INPUT: &str = "-";
 
-/// An output cannot be at its path.
-#[derive(Debug, thiserror::Error)]
-pub enum OutputError {
-    #[error("{} is the same file as {}, which is read", output.display(), input.display())]
-    Input { output: PathBuf, input: PathBuf },
-    #[error("two outputs have the path {}", .0.display())]
-    Output(PathBuf),
-    #[error("{} is a folder, but a file is needed", .0.display())]
-    Folder(PathBuf),
-    #[error("cannot write to the folder {}: {reason}", folder.display())]
-    Place { folder: PathBuf, reason: io::Error },
-}
-
-impl Advice for OutputError {
-    fn hint(&self) -> String {
-        match self {
-            OutputError::Input { .. } | OutputError::Output(_) => {
-                "nothing was changed: give every output its own path".into()
-            }
-            OutputError::Folder(folder) => format!("give a file in it, such as {}", folder.join("NAME").display()),
-            OutputError::Place { .. } => "give an existing folder that you may write to, with free space (df)".into(),
-        }
-    }
-
-    fn exit_code(&self) -> u8 {
-        if matches!(self, OutputError::Place { .. }) { 1 } else { 2 }
-    }
-}
-
 /// Refuses outputs that [replace an input](refuse_inputs), and those that cannot be written at their paths: before the
 /// work, not behind it.
-pub fn check(outputs: &[Option<&Path>], inputs: &[Option<&Path>]) -> Result<(), OutputError> {
+pub fn check(outputs: &[Option<&Path>], inputs: &[Option<&Path>]) -> Result<(), Failure> {
     refuse_inputs(outputs, inputs)?;
     for output in outputs.iter().copied().flatten() {
         match output.parent() {
-            _ if output.is_dir() => return Err(OutputError::Folder(output.into())),
+            _ if output.is_dir() => {
+                return Err(Failure::bad_input(
+                    format!("{} is a folder, but a file is needed", output.display()),
+                    format!("give a file in it, such as {}", output.join("NAME").display()),
+                ));
+            }
             // What is there may be writable in a folder that is not.
             _ if is_device(output) || access(output, AccessFlags::W_OK).is_ok() => (),
             Some(folder) if folder != Path::new("") => check_place(folder)?,
@@ -65,32 +44,38 @@ pub fn check(outputs: &[Option<&Path>], inputs: &[Option<&Path>]) -> Result<(), 
 }
 
 /// Refuses a folder that cannot be written to, or whose files with these names [replace an input](refuse_inputs).
-pub fn check_folder(folder: &Path, names: &[&str], inputs: &[Option<&Path>]) -> Result<(), OutputError> {
+pub fn check_folder(folder: &Path, names: &[&str], inputs: &[Option<&Path>]) -> Result<(), Failure> {
     let outputs: Vec<_> = names.iter().map(|name| folder.join(name)).collect();
     refuse_inputs(&outputs.iter().map(|output| Some(output.as_path())).collect::<Vec<_>>(), inputs)?;
     check_place(folder)
 }
 
-fn check_place(folder: &Path) -> Result<(), OutputError> {
+fn check_place(folder: &Path) -> Result<(), Failure> {
     // With a slash behind it, a file is no folder.
     let found = access(&folder.join(""), AccessFlags::W_OK | AccessFlags::X_OK);
-    found.map_err(|error| OutputError::Place { folder: folder.into(), reason: error.into() })
+    found.map_err(|error| {
+        Failure::new(
+            format!("cannot write to the folder {}: {}", folder.display(), io::Error::from(error)),
+            "give an existing folder that you may write to, with free space (df)",
+        )
+    })
 }
 
 /// Refuses outputs that are the same file as an input, by whatever path or link, or that have the same path. An
 /// output is written beside its path first, so that place is an output as well.
-pub fn refuse_inputs(outputs: &[Option<&Path>], inputs: &[Option<&Path>]) -> Result<(), OutputError> {
+pub fn refuse_inputs(outputs: &[Option<&Path>], inputs: &[Option<&Path>]) -> Result<(), Failure> {
     let outputs: Vec<_> = outputs.iter().flatten().copied().collect();
     let mut places: Vec<_> = outputs.iter().filter_map(|output| absolute(output).ok()).collect();
     places.sort_unstable();
     if let Some(pair) = places.windows(2).find(|pair| pair[0] == pair[1] && !is_device(&pair[0])) {
-        return Err(OutputError::Output(pair[0].clone()));
+        return Err(Failure::bad_input(format!("two outputs have the path {}", pair[0].display()), OWN_PATH));
     }
     for input in inputs.iter().flatten() {
         let Some(read) = identity(input) else { continue };
         for output in outputs.iter().flat_map(|output| [output.to_path_buf(), beside(output)]) {
             if identity(&output) == Some(read) {
-                return Err(OutputError::Input { output, input: input.to_path_buf() });
+                let sentence = format!("{} is the same file as {}, which is read", output.display(), input.display());
+                return Err(Failure::bad_input(sentence, OWN_PATH));
             }
         }
     }
@@ -189,6 +174,13 @@ mod tests {
 
     use super::*;
 
+    const SAME: &str = "is the same file as";
+    const NO_PLACE: &str = "cannot write to the folder";
+
+    fn refusal(checked: Result<(), Failure>) -> String {
+        checked.unwrap_err().sentence
+    }
+
     #[test]
     fn an_output_is_no_input_by_whatever_path() {
         let folder = tempfile::tempdir().unwrap();
@@ -198,16 +190,13 @@ mod tests {
         fs::hard_link(&input, &hard).unwrap();
         let roundabout = folder.path().join("./in");
         for output in [&input, &link, &hard, &roundabout] {
-            assert!(
-                matches!(check(&[Some(output)], &[None, Some(&input)]), Err(OutputError::Input { .. })),
-                "{output:?}"
-            );
+            assert!(refusal(check(&[Some(output)], &[None, Some(&input)])).contains(SAME), "{output:?}");
         }
         assert!(check(&[Some(&other), None], &[Some(&input)]).is_ok());
         // An output is written beside its path first.
         fs::hard_link(&input, folder.path().join("out.part")).unwrap();
-        assert!(matches!(check(&[Some(&other)], &[Some(&input)]), Err(OutputError::Input { .. })));
-        assert!(matches!(check(&[Some(&other), Some(&other)], &[]), Err(OutputError::Output(_))));
+        assert!(refusal(check(&[Some(&other)], &[Some(&input)])).contains(SAME));
+        assert!(refusal(check(&[Some(&other), Some(&other)], &[])).starts_with("two outputs have the path"));
         assert_eq!(given_twice(&[&input, &other, &link]), Some(link.as_path()));
         assert_eq!(given_twice(&[&input, &other]), None);
         let null = Path::new("/dev/null");
@@ -220,16 +209,13 @@ mod tests {
         let [file, missing] = ["file", "missing"].map(|name| folder.path().join(name));
         fs::write(&file, "read").unwrap();
         assert!(check(&[Some(&file), Some(&missing), Some(Path::new("relative"))], &[]).is_ok());
-        assert!(matches!(check(&[Some(folder.path())], &[]), Err(OutputError::Folder(_))));
+        assert!(refusal(check(&[Some(folder.path())], &[])).ends_with("is a folder, but a file is needed"));
         for wrong in [&missing, &file] {
-            assert!(matches!(check(&[Some(&wrong.join("out"))], &[]), Err(OutputError::Place { .. })), "{wrong:?}");
-            assert!(matches!(check_folder(wrong, &["out"], &[]), Err(OutputError::Place { .. })), "{wrong:?}");
+            assert!(refusal(check(&[Some(&wrong.join("out"))], &[])).starts_with(NO_PLACE), "{wrong:?}");
+            assert!(refusal(check_folder(wrong, &["out"], &[])).starts_with(NO_PLACE), "{wrong:?}");
         }
         assert!(check_folder(folder.path(), &["out"], &[Some(&file)]).is_ok());
-        assert!(matches!(
-            check_folder(folder.path(), &["out", "file"], &[Some(&file)]),
-            Err(OutputError::Input { .. })
-        ));
+        assert!(refusal(check_folder(folder.path(), &["out", "file"], &[Some(&file)])).contains(SAME));
     }
 
     #[test]

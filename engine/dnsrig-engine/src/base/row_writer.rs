@@ -11,8 +11,9 @@ use std::{
 };
 
 use super::{
-    rows::{Columns, RowFile, RowsError},
-    threads::{Thread, ThreadError},
+    failure::Failure,
+    rows::{Columns, RowFile},
+    threads::Thread,
 };
 
 /// So many buffers, one for the rows between two flushes: with one flush a second, a disk may stall for seven seconds
@@ -24,19 +25,15 @@ pub struct RowWriter<Row> {
     filling: Vec<Row>,
     full: Sender<Vec<Row>>,
     empty: Receiver<Vec<Row>>,
-    writer: Thread<(), RowsError>,
+    writer: Thread<Result<(), Failure>>,
     written: u64,
     dropped: u64,
 }
 
 impl<Row: Send + 'static> RowWriter<Row> {
     /// Makes the file and starts its writer. A buffer has room for `buffer_rows`.
-    pub fn create(
-        path: &Path,
-        columns: Columns<'static, Row>,
-        buffer_rows: usize,
-    ) -> Result<Self, ThreadError<RowsError>> {
-        let mut file = RowFile::create(path, columns).map_err(ThreadError::Failed)?;
+    pub fn create(path: &Path, columns: Columns<'static, Row>, buffer_rows: usize) -> Result<Self, Failure> {
+        let mut file = RowFile::create(path, columns)?;
         let (full, to_write) = channel::<Vec<Row>>();
         let (give_back, empty) = channel();
         (1..BUFFERS).for_each(|_| give_back.send(Vec::with_capacity(buffer_rows)).unwrap_or_default());
@@ -76,13 +73,13 @@ impl<Row: Send + 'static> RowWriter<Row> {
     }
 
     /// Writes what is left and ends the file. Gives the number of rows written, and of those dropped.
-    pub fn finish(self) -> Result<(u64, u64), ThreadError<RowsError>> {
+    pub fn finish(self) -> Result<(u64, u64), Failure> {
         if !self.filling.is_empty() {
             // It fails if the writer has: see below.
             let _ = self.full.send(self.filling);
         }
         drop(self.full);
-        self.writer.join()?;
+        self.writer.join()??;
         Ok((self.written, self.dropped))
     }
 }

@@ -26,7 +26,7 @@ use nix::{
 
 use serde::Serialize;
 
-use super::{failure::Advice, threads::Thread};
+use super::{failure::Failure, threads::Thread};
 
 /// Signals that come so soon after the first are the same wish: a terminal gives Ctrl-C to all processes, and a parent
 /// may pass it on.
@@ -68,14 +68,11 @@ impl Outcome {
 }
 
 /// The signals could not be watched for.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot wait for signals: {0}")]
-pub struct StopError(#[from] io::Error);
-
-impl Advice for StopError {
-    fn hint(&self) -> String {
-        "check that open files and processes are not at their limits (ulimit -n, ulimit -u)".into()
-    }
+fn failed(error: nix::Error) -> Failure {
+    Failure::new(
+        format!("cannot wait for signals: {}", io::Error::from(error)),
+        "check that open files and processes are not at their limits (ulimit -n, ulimit -u)",
+    )
 }
 
 /// Why [`Stop::wait`] came back.
@@ -108,12 +105,12 @@ impl Asker {
 
 impl Stop {
     /// Starts to look for the [signals](ends) and, with `until_eof`, for the end of standard input.
-    pub fn new(until_eof: bool) -> Result<Self, StopError> {
-        ends().thread_block().map_err(io::Error::from)?;
-        let asked = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK).map_err(io::Error::from)?;
+    pub fn new(until_eof: bool) -> Result<Self, Failure> {
+        ends().thread_block().map_err(failed)?;
+        let asked = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK).map_err(failed)?;
         let asked = Arc::new(asked);
         let stop = Stop { asked: Arc::clone(&asked), until_eof };
-        Thread::start("signals", move || hear(&asked)).map_err(io::Error::other)?;
+        Thread::start("signals", move || wait_for_signals(&asked))?;
         Ok(stop)
     }
 
@@ -125,7 +122,7 @@ impl Stop {
     /// Waits for `timeout_ns`, less if `ready` can be read or we are to end.
     ///
     /// It may also come back early with [`Wake::Timeout`] for no reason: look at the clock.
-    pub fn wait(&self, ready: Option<BorrowedFd<'_>>, timeout_ns: i64) -> Result<Wake, StopError> {
+    pub fn wait(&self, ready: Option<BorrowedFd<'_>>, timeout_ns: i64) -> Result<Wake, Failure> {
         let stdin = io::stdin();
         let asked = self.asked.as_fd();
         // A place that is not used repeats the wish: poll(2) allows it, and the array keeps its length.
@@ -133,7 +130,7 @@ impl Stop {
         let mut fds = [asked, input, ready.unwrap_or(asked)].map(|fd| PollFd::new(fd, PollFlags::POLLIN));
         match ppoll(&mut fds, Some(TimeSpec::from_duration(nanoseconds(timeout_ns))), None) {
             Ok(_) | Err(nix::Error::EINTR) => {}
-            Err(error) => return Err(io::Error::from(error).into()),
+            Err(error) => return Err(failed(error)),
         }
         let [is_asked, has_input, is_ready] = fds.map(|fd| fd.any().unwrap_or(false));
         if is_asked || (has_input && at_end_of_input()) {
@@ -143,7 +140,7 @@ impl Stop {
     }
 
     /// Whether we are to end, without waiting.
-    pub fn asked(&self) -> Result<bool, StopError> {
+    pub fn asked(&self) -> Result<bool, Failure> {
         Ok(self.wait(None, 0)? == Wake::Stop)
     }
 }
@@ -165,7 +162,7 @@ fn is_ignored(signal: Signal) -> bool {
 }
 
 /// Waits for the first signal and passes it on. After that the next one ends the process, whatever it does.
-fn hear(asked: &EventFd) -> nix::Result<()> {
+fn wait_for_signals(asked: &EventFd) -> nix::Result<()> {
     ends().wait()?;
     asked.write(1)?;
     thread::sleep(ONE_WISH);

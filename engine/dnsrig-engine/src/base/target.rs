@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    failure::Advice,
+    failure::Failure,
     route::{self, Way},
 };
 
@@ -22,38 +22,13 @@ pub enum Authority {
     Vouched,
 }
 
-/// We must not send to this target.
-#[derive(Debug, thiserror::Error)]
-pub enum TargetError {
-    /// It is nobody's but its owner's.
-    #[error("{0} is neither loopback nor in the ranges kept for benchmarks (198.18.0.0/15, 2001:2::/48)")]
-    Foreign(IpAddr),
-    /// It is in such a range, and not within this machine.
-    #[error("{0} is in a range kept for benchmarks, but packets to it leave this machine by {1}")]
-    Leaves(IpAddr, String),
-    /// It is in such a range, and nobody knows where packets to it go.
-    #[error("{0} is in a range kept for benchmarks, but the kernel does not report its route: {1}")]
-    Unknown(IpAddr, io::Error),
-}
-
-impl Advice for TargetError {
-    fn hint(&self) -> String {
-        let (TargetError::Foreign(address) | TargetError::Leaves(address, _) | TargetError::Unknown(address, _)) = self;
-        format!("if you may use that address, confirm it: --i-am-authorized {address}")
-    }
-
-    fn exit_code(&self) -> u8 {
-        2
-    }
-}
-
 /// Whether we may send to `address`; `vouched` is what the user named with `--i-am-authorized`.
-pub fn authorise(address: IpAddr, vouched: Option<IpAddr>) -> Result<Authority, TargetError> {
+pub fn authorise(address: IpAddr, vouched: Option<IpAddr>) -> Result<Authority, Failure> {
     judge(address, vouched, route::way_to)
 }
 
 /// Whether we may serve on `address`: whatever is asked there, we send only answers.
-pub fn authorise_own(address: IpAddr, vouched: Option<IpAddr>) -> Result<Authority, TargetError> {
+pub fn authorise_own(address: IpAddr, vouched: Option<IpAddr>) -> Result<Authority, Failure> {
     judge(address, vouched, |_| Ok(Way::Within))
 }
 
@@ -61,21 +36,28 @@ fn judge(
     address: IpAddr,
     vouched: Option<IpAddr>,
     way_to: impl FnOnce(IpAddr) -> io::Result<Way>,
-) -> Result<Authority, TargetError> {
+) -> Result<Authority, Failure> {
     let address = address.to_canonical();
     if address.is_loopback() {
         return Ok(Authority::Rig);
     }
     let why_not = if is_benchmark(address) {
+        let reserved = "is in a range kept for benchmarks, but";
         match way_to(address) {
             Ok(Way::Within) => return Ok(Authority::Rig),
-            Ok(Way::Out(interface)) => TargetError::Leaves(address, interface),
-            Err(error) => TargetError::Unknown(address, error),
+            Ok(Way::Out(interface)) => {
+                format!("{address} {reserved} packets to it leave this machine by {interface}")
+            }
+            Err(error) => format!("{address} {reserved} the kernel does not report its route: {error}"),
         }
     } else {
-        TargetError::Foreign(address)
+        format!("{address} is neither loopback nor in the ranges kept for benchmarks (198.18.0.0/15, 2001:2::/48)")
     };
-    if vouched.map(|vouched| vouched.to_canonical()) == Some(address) { Ok(Authority::Vouched) } else { Err(why_not) }
+    if vouched.map(|vouched| vouched.to_canonical()) == Some(address) {
+        return Ok(Authority::Vouched);
+    }
+    let hint = format!("if you may use that address, confirm it: --i-am-authorized {address}");
+    Err(Failure::bad_input(why_not, hint))
 }
 
 /// 198.18.0.0/15 (RFC 2544 appendix C.2.2, RFC 6890) and 2001:2::/48 (RFC 5180 §8).
@@ -191,7 +173,7 @@ mod tests {
         }
         assert_eq!(judged("127.0.0.1", None, out()), Ok(Authority::Rig));
         let unknown = judge("198.18.0.2".parse().unwrap(), None, |_| Err(io::ErrorKind::Unsupported.into()));
-        assert!(matches!(unknown, Err(TargetError::Unknown(..))));
+        assert!(unknown.unwrap_err().sentence.contains("does not report its route"));
     }
 
     #[test]

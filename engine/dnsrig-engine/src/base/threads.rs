@@ -18,56 +18,20 @@ use nix::{
     unistd::Pid,
 };
 
-use super::failure::Advice;
+use super::failure::Failure;
 
 /// The exit code of a panic, as the Rust runtime has it for the main thread.
 const PANICKED: u8 = 101;
 
-/// A thread did not start, or did not end as it should.
-#[derive(Debug, thiserror::Error)]
-pub enum ThreadError<E> {
-    /// There was no memory for it, or it would have been one too many.
-    #[error("cannot start the thread {0}: {1}")]
-    Start(String, io::Error),
-    /// No descriptor was left.
-    #[error("cannot make an event for threads: {0}")]
-    Event(io::Error),
-    /// A fault of ours.
-    #[error("the thread {0} panicked: {1}")]
-    Panicked(String, String),
-    /// What it did failed.
-    #[error(transparent)]
-    Failed(E),
-}
-
-impl<E: Advice> Advice for ThreadError<E> {
-    fn hint(&self) -> String {
-        match self {
-            ThreadError::Start(..) => "check memory, and the limit on processes (ulimit -u)".into(),
-            ThreadError::Event(_) => "check that open files are not at their limit (ulimit -n)".into(),
-            ThreadError::Panicked(..) => "this is a bug in dnsrig: please report it with the lines above".into(),
-            ThreadError::Failed(error) => error.hint(),
-        }
-    }
-
-    fn exit_code(&self) -> u8 {
-        match self {
-            ThreadError::Start(..) | ThreadError::Event(_) => 1,
-            ThreadError::Panicked(..) => PANICKED,
-            ThreadError::Failed(error) => error.exit_code(),
-        }
-    }
-}
-
-/// One thread, which gives a `T` in the end.
-pub struct Thread<T, E> {
+/// A running thread, whose work ends with a `T`.
+pub struct Thread<T> {
     name: String,
-    handle: JoinHandle<Result<T, E>>,
+    handle: JoinHandle<T>,
 }
 
-impl<T: Send + 'static, E: Send + 'static> Thread<T, E> {
-    /// Starts `work` on a thread of this name, of which the kernel keeps 15 characters.
-    pub fn start(name: &str, work: impl FnOnce() -> Result<T, E> + Send + 'static) -> Result<Self, ThreadError<E>> {
+impl<T: Send + 'static> Thread<T> {
+    /// Starts `work` on a thread with this name. The kernel keeps 15 characters of it.
+    pub fn start(name: &str, work: impl FnOnce() -> T + Send + 'static) -> Result<Self, Failure> {
         let name = name.to_owned();
         let named = name.clone();
         let handle = without_signals(|| {
@@ -78,53 +42,63 @@ impl<T: Send + 'static, E: Send + 'static> Thread<T, E> {
         });
         match handle {
             Ok(handle) => Ok(Thread { name, handle }),
-            Err(error) => Err(ThreadError::Start(name, error)),
+            Err(error) => Err(Failure::new(
+                format!("cannot start the thread {name}: {error}"),
+                "check memory, and the limit on processes (ulimit -u)",
+            )),
         }
     }
 
-    /// Whether it has ended.
+    /// Whether the work has ended.
     pub fn is_over(&self) -> bool {
         self.handle.is_finished()
     }
 
-    /// Waits for its end.
-    pub fn join(self) -> Result<T, ThreadError<E>> {
-        match self.handle.join() {
-            Ok(result) => result.map_err(ThreadError::Failed),
-            Err(panic) => Err(ThreadError::Panicked(self.name, message(panic.as_ref()))),
-        }
+    /// Waits for the end, and returns the result of the work. It fails if the thread panicked.
+    pub fn join(self) -> Result<T, Failure> {
+        let Thread { name, handle } = self;
+        handle.join().map_err(|panic| {
+            let sentence = format!("the thread {name} panicked: {}", message(panic.as_ref()));
+            let hint = "this is a bug in dnsrig: please report it with the lines above";
+            Failure { exit_code: PANICKED, ..Failure::new(sentence, hint) }
+        })
     }
 }
 
-/// Threads that work side by side until they are told to end, or have done their work.
-pub struct Threads<T, E> {
+/// Threads that work side by side until they are asked to end, or have done their work.
+pub struct Threads<T> {
     /// Written once and never read, so that every thread sees it.
     stop: Arc<EventFd>,
     ended: Arc<EventFd>,
-    running: Vec<Option<Thread<T, E>>>,
+    running: Vec<Option<Thread<Result<T, Failure>>>>,
     results: Vec<Option<T>>,
 }
 
-impl<T: Send + 'static, E: Send + 'static> Threads<T, E> {
-    /// None yet.
-    pub fn new() -> Result<Self, ThreadError<E>> {
+impl<T: Send + 'static> Threads<T> {
+    /// No threads yet.
+    pub fn new() -> Result<Self, Failure> {
         let event = || {
             let event = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK);
-            event.map(Arc::new).map_err(|error| ThreadError::Event(error.into()))
+            event.map(Arc::new).map_err(|error| {
+                Failure::new(
+                    format!("cannot make an event for threads: {}", io::Error::from(error)),
+                    "check that open files are not at their limit (ulimit -n)",
+                )
+            })
         };
         Ok(Threads { stop: event()?, ended: event()?, running: Vec::new(), results: Vec::new() })
     }
 
-    /// Starts one more, called `name` and its number; `work` gets what can be read when it is to end.
-    pub fn spawn(
+    /// Starts a thread whose name is `name` and its number. `work` gets an event that is readable when it should end.
+    pub fn spawn<E: Into<Failure>>(
         &mut self,
         name: &str,
         work: impl FnOnce(Arc<EventFd>) -> Result<T, E> + Send + 'static,
-    ) -> Result<(), ThreadError<E>> {
-        let (stop, ended) = (Arc::clone(&self.stop), Tell(Arc::clone(&self.ended)));
+    ) -> Result<(), Failure> {
+        let (stop, ended) = (Arc::clone(&self.stop), EndSignal(Arc::clone(&self.ended)));
         let thread = Thread::start(&format!("{name}-{}", self.running.len()), move || {
             let _ended = ended;
-            work(stop)
+            work(stop).map_err(Into::into)
         })?;
         self.running.push(Some(thread));
         self.results.push(None);
@@ -136,33 +110,33 @@ impl<T: Send + 'static, E: Send + 'static> Threads<T, E> {
         self.ended.as_fd()
     }
 
-    /// How many are at work. The first that failed or panicked is told at once, whatever the others do.
-    pub fn look(&mut self) -> Result<usize, ThreadError<E>> {
+    /// The number of threads that still run. The first failure or panic is returned at once, whatever the others do.
+    pub fn look(&mut self) -> Result<usize, Failure> {
         for (thread, result) in self.running.iter_mut().zip(&mut self.results) {
             if let Some(thread) = thread.take_if(|thread| thread.is_over()) {
-                *result = Some(thread.join()?);
+                *result = Some(thread.join()??);
             }
         }
         Ok(self.running.iter().flatten().count())
     }
 
-    /// Tells all to end, waits for them, and returns what each gave, in the order of their start.
-    pub fn end(mut self) -> Result<Vec<T>, ThreadError<E>> {
+    /// Asks all threads to end, waits for them, and returns their results in the order in which they were started.
+    pub fn end(mut self) -> Result<Vec<T>, Failure> {
         // It cannot fail: the counter is far from its end, and the descriptor ours.
         let _ = self.stop.write(1);
         for (thread, result) in self.running.iter_mut().zip(&mut self.results) {
             if let Some(thread) = thread.take() {
-                *result = Some(thread.join()?);
+                *result = Some(thread.join()??);
             }
         }
         Ok(self.results.into_iter().flatten().collect())
     }
 }
 
-/// Tells when its thread ends, in whichever way.
-struct Tell(Arc<EventFd>);
+/// Makes the event readable when its thread ends, even by a panic.
+struct EndSignal(Arc<EventFd>);
 
-impl Drop for Tell {
+impl Drop for EndSignal {
     fn drop(&mut self) {
         let _ = self.0.write(1);
     }
@@ -232,30 +206,20 @@ mod tests {
         assert!(before_ns >= 0 && cpu_wait_ns() >= before_ns);
     }
 
-    #[derive(Debug, thiserror::Error)]
-    #[error("it went wrong")]
-    struct Wrong;
-
-    impl Advice for Wrong {
-        fn hint(&self) -> String {
-            "mend it".into()
-        }
-    }
-
-    fn until_told(stop: Arc<EventFd>) -> Result<(), Wrong> {
+    fn until_stopped(stop: Arc<EventFd>) -> Result<(), Failure> {
         while !sleep_until_readable(&*stop, PATIENCE_NS).unwrap() {}
         Ok(())
     }
 
     #[test]
-    fn what_each_gave_comes_in_their_order() {
-        let mut threads: Threads<usize, Wrong> = Threads::new().unwrap();
+    fn results_come_in_the_order_of_the_threads() {
+        let mut threads: Threads<usize> = Threads::new().unwrap();
         for number in 0..3 {
             let work = move |stop| {
                 if number == 1 {
-                    until_told(stop)?;
+                    until_stopped(stop)?;
                 }
-                Ok(number)
+                Ok::<_, Failure>(number)
             };
             threads.spawn("test", work).unwrap();
         }
@@ -266,25 +230,25 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_is_told_at_once_while_the_others_work() {
-        let mut threads: Threads<(), Wrong> = Threads::new().unwrap();
-        threads.spawn("test", until_told).unwrap();
-        threads.spawn("test", |_| panic!("{} {}", "so", 1)).unwrap();
+    fn a_panic_is_reported_at_once_while_the_others_work() {
+        let mut threads: Threads<()> = Threads::new().unwrap();
+        threads.spawn("test", until_stopped).unwrap();
+        threads.spawn("test", |_| -> Result<(), Failure> { panic!("{} {}", "so", 1) }).unwrap();
         assert!(sleep_until_readable(threads.ended(), PATIENCE_NS).unwrap());
         let error = loop {
             if let Err(error) = threads.look() {
                 break error;
             }
         };
-        assert_eq!(error.to_string(), "the thread test-1 panicked: so 1");
-        assert_eq!((error.exit_code(), error.hint().contains("report it")), (101, true));
+        assert_eq!(error.sentence, "the thread test-1 panicked: so 1");
+        assert_eq!((error.exit_code, error.hint.contains("report it")), (101, true));
     }
 
     #[test]
     fn no_signal_comes_to_a_thread_and_the_mask_of_who_starts_it_stays() {
         let mask = || SigSet::thread_get_mask().unwrap();
         let before = mask();
-        let thread = Thread::start("test", move || Ok::<_, Wrong>(mask())).unwrap();
+        let thread = Thread::start("test", mask).unwrap();
         assert_eq!(mask(), before);
         let blocked = thread.join().unwrap();
         let deaf = |signal: &Signal| blocked.contains(*signal) || matches!(signal, Signal::SIGKILL | Signal::SIGSTOP);
@@ -292,11 +256,12 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_told_as_what_it_is() {
-        let mut threads: Threads<(), Wrong> = Threads::new().unwrap();
-        threads.spawn("test", |_| Err(Wrong)).unwrap();
-        let error = threads.end().unwrap_err();
-        assert_eq!((error.to_string(), error.hint(), error.exit_code()), ("it went wrong".into(), "mend it".into(), 1));
+    fn a_failure_is_returned_as_it_is() {
+        let mut threads: Threads<()> = Threads::new().unwrap();
+        let failure = Failure::bad_input("it went wrong", "fix it");
+        let failing = failure.clone();
+        threads.spawn("test", |_| Err(failing)).unwrap();
+        assert_eq!(threads.end().unwrap_err(), failure);
     }
 
     #[test]
@@ -305,7 +270,7 @@ mod tests {
             let taken = move || {
                 take_cpu(number, count);
                 let mine = sched_getaffinity(Pid::from_raw(0)).unwrap();
-                Ok::<_, Wrong>((0..CpuSet::count()).filter(|cpu| mine.is_set(*cpu).unwrap()).collect::<Vec<_>>())
+                (0..CpuSet::count()).filter(|cpu| mine.is_set(*cpu).unwrap()).collect::<Vec<_>>()
             };
             Thread::start("test", taken).unwrap().join().unwrap()
         };

@@ -9,7 +9,8 @@ use super::{
 use crate::{
     base::{
         clock,
-        events::{self, Anchors, EventError, ProgressTimer, emit},
+        events::{self, Anchors, ProgressTimer, emit},
+        failure::Failure,
         stop::Outcome,
     },
     dns::churn::Kind,
@@ -113,7 +114,7 @@ impl Report {
     }
 
     /// Prints `progress` and `anchor` if they are due.
-    pub fn emit_if_due(&mut self, now_ns: i64, core: &Core) -> Result<(), EventError> {
+    pub fn emit_if_due(&mut self, now_ns: i64, core: &Core) -> Result<(), Failure> {
         if !self.progress_timer.is_progress_due(now_ns)? {
             return Ok(());
         }
@@ -130,7 +131,7 @@ impl Report {
         plan: &Plan,
         rate_per_s: f64,
         timeout_ns: i64,
-    ) -> Result<(), EventError> {
+    ) -> Result<(), Failure> {
         let now_ns = clock::monotonic_ns();
         let due = core.due_by(now_ns);
         let count = |end: fn(&End) -> bool| core.sent().iter().filter(|sent| end(&sent.end)).count() as u64;

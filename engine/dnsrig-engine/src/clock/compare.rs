@@ -11,7 +11,6 @@ use std::{
 use serde::Serialize;
 
 use super::{
-    error::ClockError,
     exchange::{self, Exchange},
     line::{self, Line},
     message::Wall,
@@ -19,7 +18,7 @@ use super::{
 };
 use crate::base::{
     clock,
-    events::{self, Anchors, EventError},
+    events::{self, Anchors},
     failure::Failure,
     row_writer::RowWriter,
     rows::Columns,
@@ -95,7 +94,7 @@ fn parse_peer(text: &str) -> Result<(String, SocketAddr), String> {
 
 impl Arguments {
     fn check(&self) -> Result<(), Failure> {
-        let failed = |sentence| Err(ClockError::Arguments(sentence).into());
+        let failed = |sentence: String| Err(Failure::bad_input(sentence, "see `dnsrig clock compare --help`"));
         if self.peers.len() > PEERS_MAX {
             return failed(format!("{} peers are given, but at most {PEERS_MAX} are possible", self.peers.len()));
         }
@@ -222,9 +221,9 @@ impl Comparison {
         let (count, limit) = (self.count, self.limit);
         let start = |compared: &mut Compared| {
             let mut peer = compared.peer.take().expect("the thread of the burst before has given it back");
-            Thread::<_, ClockError>::start("clock", move || {
+            Thread::start("clock", move || {
                 let burst = peer.burst(count, limit);
-                Ok((peer, burst))
+                (peer, burst)
             })
         };
         let threads: Vec<_> = self.peers.iter_mut().map(start).collect::<Result<_, _>>()?;
@@ -274,7 +273,7 @@ impl Compared {
         }
     }
 
-    fn tell(&mut self, burst: &[Exchange], ours: Wall, speaks: bool) -> Result<(), EventError> {
+    fn tell(&mut self, burst: &[Exchange], ours: Wall, speaks: bool) -> Result<(), Failure> {
         let Some(best) = exchange::best(burst) else { return Ok(()) };
         self.bursts += 1;
         self.exchanges += burst.len() as u64;
@@ -298,7 +297,7 @@ impl Compared {
         Ok(())
     }
 
-    fn lose(&mut self, why: String, speaks: bool) -> Result<(), EventError> {
+    fn lose(&mut self, why: String, speaks: bool) -> Result<(), Failure> {
         self.lost += 1;
         if speaks {
             return events::emit("lost", clock::monotonic_ns(), &Lost { peer: &self.name, why });

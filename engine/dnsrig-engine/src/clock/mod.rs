@@ -5,7 +5,6 @@
 //! clock. [`message`] is what goes over the wire, [`serve`] the one side and [`compare`] the other.
 
 mod compare;
-mod error;
 mod exchange;
 mod line;
 mod message;

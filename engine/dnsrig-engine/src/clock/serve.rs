@@ -2,7 +2,7 @@
 //! question is received as soon as it comes.
 
 use std::{
-    io::{Read, Write},
+    io::{self, Read, Write},
     net::{SocketAddr, TcpListener, TcpStream},
     os::fd::AsFd,
     process::ExitCode,
@@ -15,16 +15,13 @@ use std::{
 
 use serde::Serialize;
 
-use super::{
-    error::ClockError,
-    message::{Answer, QUESTION_BYTES, Question, Wall},
-};
+use super::message::{Answer, QUESTION_BYTES, Question, Wall};
 use crate::base::{
     clock,
     events::{self, Anchors},
     failure::Failure,
     stop::{Stop, Wake},
-    threads::{Thread, ThreadError},
+    threads::Thread,
 };
 
 /// Connections at a time; one more is closed at once, and counted.
@@ -73,7 +70,7 @@ struct Summary {
 
 /// Answers until someone ends it.
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let failed = |error| ClockError::Listen(arguments.address, error);
+    let failed = |error| cannot_listen(arguments.address, &error);
     let stop = Stop::new(arguments.until_eof)?;
     let listener = TcpListener::bind(arguments.address).map_err(failed)?;
     listener.set_nonblocking(true).map_err(failed)?;
@@ -98,10 +95,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
                     Some(place) => {
                         let exchanges = exchanges.clone();
                         summary.connections += 1;
-                        *place = Some(Thread::start("clock", move || {
-                            answer_all(connection, &exchanges);
-                            Ok(())
-                        })?);
+                        *place = Some(Thread::start("clock", move || answer_all(connection, &exchanges))?);
                     }
                     None => summary.connections_refused += 1,
                 },
@@ -124,11 +118,20 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+fn cannot_listen(address: SocketAddr, error: &io::Error) -> Failure {
+    let hint = if error.kind() == io::ErrorKind::AddrInUse {
+        format!("another program uses port {}: give another port, or 0 for any free port", address.port())
+    } else {
+        format!("see `ip address`: run this on a host that has {}", address.ip())
+    };
+    Failure::new(format!("cannot listen on {address}: {error}"), hint)
+}
+
 /// A connection, as long as it is open.
-type Conversation = Option<Thread<(), ClockError>>;
+type Conversation = Option<Thread<()>>;
 
 /// A place for one more, if there is any. A thread that has panicked is told here.
-fn place(conversations: &mut [Conversation]) -> Result<Option<&mut Conversation>, ThreadError<ClockError>> {
+fn place(conversations: &mut [Conversation]) -> Result<Option<&mut Conversation>, Failure> {
     for place in &mut *conversations {
         if let Some(over) = place.take_if(|thread| thread.is_over()) {
             over.join()?;

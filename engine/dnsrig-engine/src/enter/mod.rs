@@ -7,20 +7,25 @@
 //! One thing to know: PR_SET_PDEATHSIG (prctl(2)) is about the parent *thread*: whoever starts us must keep that thread
 //! alive.
 
-mod error;
 mod mounts;
 mod path;
 mod privileges;
 mod process;
 mod root;
 
-use std::{convert::Infallible, ffi::OsString, fs::File, path::PathBuf};
+use std::{convert::Infallible, ffi::OsString, fs::File, io, path::PathBuf};
 
 use nix::unistd::getppid;
 
 use crate::base::failure::Failure;
-use error::{EnterError, step};
 use path::Bind;
+
+/// The exit code when a step before the command failed, as chroot(1), env(1) and nice(1) have it.
+const EXIT_STEP_FAILED: u8 = 125;
+/// The exit code when the command was found but could not be started.
+const EXIT_CANNOT_START: u8 = 126;
+/// The exit code when the command was not found.
+const EXIT_NOT_FOUND: u8 = 127;
 
 /// Start a command on a host (what the rig does for every server).
 ///
@@ -86,10 +91,6 @@ pub struct Arguments {
 
 /// Becomes the command. Comes back only if that fails.
 pub fn run(arguments: &Arguments) -> Result<Infallible, Failure> {
-    Ok(enter(arguments)?)
-}
-
-fn enter(arguments: &Arguments) -> Result<Infallible, EnterError> {
     process::die_with_parent(getppid())?;
     for directory in &arguments.cgroup {
         process::join_cgroup(directory)?;
@@ -121,4 +122,22 @@ fn enter(arguments: &Arguments) -> Result<Infallible, EnterError> {
         privileges::drop_all_but(&arguments.capability, user)?;
     }
     process::become_command(&arguments.command, &arguments.env, stamp)
+}
+
+/// Makes the failure "cannot STEP PATH: …" of a system error.
+fn step<E: Into<io::Error>>(step: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(E) -> Failure {
+    move |error| {
+        let error = error.into();
+        let hint = match error.kind() {
+            io::ErrorKind::PermissionDenied => "run as root, with CAP_SYS_ADMIN",
+            io::ErrorKind::NotFound => "check the path: the namespace, the cgroup and the root must already exist",
+            _ => "see `dnsrig-engine enter --help` for what each step needs; dmesg may say more",
+        };
+        step_failed(format!("cannot {step} {}: {error}", path.into().display()), hint)
+    }
+}
+
+/// A step before the start of the command failed.
+fn step_failed(sentence: impl Into<String>, hint: &str) -> Failure {
+    Failure { exit_code: EXIT_STEP_FAILED, ..Failure::new(sentence, hint) }
 }

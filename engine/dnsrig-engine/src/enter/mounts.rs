@@ -10,27 +10,28 @@ use nix::{
 };
 
 use super::{
-    error::{EnterError, step},
     path::{Bind, prepare},
+    step,
 };
+use crate::base::failure::Failure;
 
 const NONE: Option<&str> = None;
 
 /// Leaves the machine's mount namespace; what is mounted from now on stays here.
-pub fn make_private() -> Result<(), EnterError> {
+pub fn make_private() -> Result<(), Failure> {
     unshare(CloneFlags::CLONE_NEWNS).map_err(step("make a mount namespace for", "/"))?;
     let flags = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
     mount(NONE, "/", NONE, flags, NONE).map_err(step("keep mounts private below", "/"))
 }
 
 /// Mounts a file system without a device, such as tmpfs or proc.
-pub fn fresh(kind: &str, place: &Path, flags: MsFlags, options: Option<&str>) -> Result<(), EnterError> {
+pub fn fresh(kind: &str, place: &Path, flags: MsFlags, options: Option<&str>) -> Result<(), Failure> {
     let flags = flags | MsFlags::MS_NOSUID;
     mount(Some(kind), place, Some(kind), flags, options).map_err(step("mount a fresh file system on", place))
 }
 
 /// Shows `source` at `place` as well, without what is mounted below it.
-pub fn bind(source: &Path, place: &Path, read_only: bool) -> Result<(), EnterError> {
+pub fn bind(source: &Path, place: &Path, read_only: bool) -> Result<(), Failure> {
     mount(Some(source), place, NONE, MsFlags::MS_BIND, NONE).map_err(step("bind", source))?;
     if !read_only {
         return Ok(());
@@ -41,7 +42,7 @@ pub fn bind(source: &Path, place: &Path, read_only: bool) -> Result<(), EnterErr
 }
 
 /// Shows `source` and all that is mounted below it at `place` as well, all of it read-only.
-pub fn bind_tree(source: &Path, place: &Path) -> Result<(), EnterError> {
+pub fn bind_tree(source: &Path, place: &Path) -> Result<(), Failure> {
     let flags = MsFlags::MS_BIND | MsFlags::MS_REC;
     mount(Some(source), place, NONE, flags, NONE).map_err(step("bind", source))?;
     let path = CString::new(place.as_os_str().as_bytes()).map_err(step("make read-only", place))?;
@@ -56,7 +57,7 @@ pub fn bind_tree(source: &Path, place: &Path) -> Result<(), EnterError> {
 }
 
 /// All of `--bind`, in the order in which they were given.
-pub fn bind_all(root: Option<&Path>, binds: &[Bind]) -> Result<(), EnterError> {
+pub fn bind_all(root: Option<&Path>, binds: &[Bind]) -> Result<(), Failure> {
     for one in binds {
         bind(&one.source, &prepare(root, one)?, one.read_only)?;
     }

@@ -5,7 +5,8 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-use super::error::{EnterError, step};
+use super::{step, step_failed};
+use crate::base::failure::Failure;
 
 /// The directories of a new root that are ours, fresh memory, where a destination may be created; and their modes.
 ///
@@ -47,25 +48,31 @@ pub fn parse_bind(text: &str) -> Result<Bind, String> {
 /// Where `path` of the command lies on this machine, if no symbolic link is on the way.
 ///
 /// A link in a root file system may be absolute, and would then lead to this machine's files.
-pub fn inside(root: &Path, path: &Path) -> Result<PathBuf, EnterError> {
+pub fn inside(root: &Path, path: &Path) -> Result<PathBuf, Failure> {
     let mut place = root.to_owned();
     for part in path.components().filter(|part| matches!(part, Component::Normal(_))) {
         place.push(part);
         if place.is_symlink() {
-            return Err(EnterError::Link { path: path.to_owned() });
+            return Err(step_failed(
+                format!("{} passes through a symbolic link, which may lead out of the root", path.display()),
+                "give the path that the link points to",
+            ));
         }
     }
     Ok(place)
 }
 
 /// Makes the destination of a bind, a file or a directory like its source, where that is ours to make.
-pub fn prepare(root: Option<&Path>, bind: &Bind) -> Result<PathBuf, EnterError> {
+pub fn prepare(root: Option<&Path>, bind: &Bind) -> Result<PathBuf, Failure> {
     let place = inside(root.unwrap_or(Path::new("/")), &bind.destination)?;
     if place.exists() {
         return Ok(place);
     }
     if root.is_none() || !FRESH.iter().any(|(directory, _)| bind.destination.starts_with(directory)) {
-        return Err(EnterError::NoDestination { path: bind.destination.clone() });
+        return Err(step_failed(
+            format!("{} does not exist for the command, and `enter` may not create it", bind.destination.display()),
+            "bind to a path under /mnt or /run (with --root), or one that exists",
+        ));
     }
     let made = match (bind.source.is_dir(), place.parent()) {
         (true, _) => fs::create_dir_all(&place),
@@ -96,7 +103,8 @@ mod tests {
     fn a_link_in_the_root_is_not_followed() {
         let root = tempfile::tempdir().unwrap();
         symlink("/etc", root.path().join("mnt")).unwrap();
-        assert!(matches!(inside(root.path(), Path::new("/mnt/x")), Err(EnterError::Link { .. })));
+        let refused = inside(root.path(), Path::new("/mnt/x")).unwrap_err();
+        assert_eq!(refused.hint, "give the path that the link points to");
         assert_eq!(inside(root.path(), Path::new("/run/x")).unwrap(), root.path().join("run/x"));
     }
 
@@ -105,7 +113,8 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let bind = |destination: &str| parse_bind(&format!("/:{destination}")).unwrap();
         assert!(prepare(Some(root.path()), &bind("/mnt/a/b")).unwrap().is_dir());
-        assert!(matches!(prepare(Some(root.path()), &bind("/etc/a")), Err(EnterError::NoDestination { .. })));
-        assert!(matches!(prepare(None, &bind("/mnt/no/such/place")), Err(EnterError::NoDestination { .. })));
+        for (root, destination) in [(Some(root.path()), "/etc/a"), (None, "/mnt/no/such/place")] {
+            assert!(prepare(root, &bind(destination)).unwrap_err().sentence.ends_with("`enter` may not create it"));
+        }
     }
 }

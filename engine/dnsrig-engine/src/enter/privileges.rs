@@ -8,7 +8,8 @@ use nix::{
     sys::{prctl, signal::Signal},
 };
 
-use super::error::{EnterError, step};
+use super::step;
+use crate::base::failure::Failure;
 
 /// The capabilities by their numbers (linux/capability.h, capabilities(7)).
 const CAPABILITIES: [&str; 41] = [
@@ -71,7 +72,7 @@ pub fn parse_capability(text: &str) -> Result<Capability, String> {
 }
 
 /// Becomes `user`, and the group of the same number, with no capabilities but `kept`, and nothing that would give more.
-pub fn drop_all_but(kept: &[Capability], user: u32) -> Result<(), EnterError> {
+pub fn drop_all_but(kept: &[Capability], user: u32) -> Result<(), Failure> {
     drop_bounding_set(kept)?;
     // By default all capabilities are lost with the user.
     prctl::set_keepcaps(true).map_err(step("keep", "capabilities"))?;
@@ -92,7 +93,7 @@ pub fn drop_all_but(kept: &[Capability], user: u32) -> Result<(), EnterError> {
 }
 
 /// No program that is started later can have what is not in `kept`.
-fn drop_bounding_set(kept: &[Capability]) -> Result<(), EnterError> {
+fn drop_bounding_set(kept: &[Capability]) -> Result<(), Failure> {
     for number in (0..MOST_CAPABILITIES).filter(|number| !kept.contains(number)) {
         // SAFETY: takes numbers only.
         match Errno::result(unsafe { libc::prctl(libc::PR_CAPBSET_DROP, libc::c_ulong::from(number), 0, 0, 0) }) {
@@ -104,7 +105,7 @@ fn drop_bounding_set(kept: &[Capability]) -> Result<(), EnterError> {
 }
 
 /// Makes `kept` the permitted, the effective and the inheritable set.
-fn set_capabilities(kept: &[Capability]) -> Result<(), EnterError> {
+fn set_capabilities(kept: &[Capability]) -> Result<(), Failure> {
     #[repr(C)]
     struct Header {
         version: u32,
@@ -131,7 +132,7 @@ fn set_capabilities(kept: &[Capability]) -> Result<(), EnterError> {
 }
 
 /// Has execve hand `number` on to a program that knows nothing of capabilities.
-fn ambient(number: Capability) -> Result<(), EnterError> {
+fn ambient(number: Capability) -> Result<(), Failure> {
     let (raise, number) = (libc::PR_CAP_AMBIENT_RAISE as libc::c_ulong, libc::c_ulong::from(number));
     // SAFETY: takes numbers only.
     let result = unsafe { libc::prctl(libc::PR_CAP_AMBIENT, raise, number, 0, 0) };

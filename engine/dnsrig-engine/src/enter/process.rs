@@ -6,7 +6,7 @@ use std::{
     ffi::{CString, OsStr, OsString},
     fs::{self, File},
     io::Write,
-    os::unix::ffi::{OsStrExt, OsStringExt},
+    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
 };
 
@@ -23,8 +23,11 @@ use nix::{
 };
 use serde::Serialize;
 
-use super::error::{EnterError, START, step};
-use crate::base::clock::{self, Anchor};
+use super::{EXIT_CANNOT_START, EXIT_NOT_FOUND, step, step_failed};
+use crate::base::{
+    clock::{self, Anchor},
+    failure::Failure,
+};
 
 /// Where to look for a command if the environment has no PATH: the standard places of the servers' packages.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -59,14 +62,21 @@ pub fn parse_variable(text: &str) -> Result<Variable, String> {
 }
 
 /// Lets the kernel kill us, and the command that we become, when `parent` ends.
-pub fn die_with_parent(parent: Pid) -> Result<(), EnterError> {
+pub fn die_with_parent(parent: Pid) -> Result<(), Failure> {
     prctl::set_pdeathsig(Signal::SIGKILL).map_err(step("ask to be killed with", "the parent"))?;
     // It may have ended before we asked.
-    if getppid() == parent { Ok(()) } else { Err(EnterError::Orphan) }
+    if getppid() == parent {
+        Ok(())
+    } else {
+        {
+            let hint = "start it again from a process that keeps running";
+            Err(step_failed("the process that started this one has ended", hint))
+        }
+    }
 }
 
 /// Moves this process into a cgroup (cgroups(7)).
-pub fn join_cgroup(directory: &Path) -> Result<(), EnterError> {
+pub fn join_cgroup(directory: &Path) -> Result<(), Failure> {
     let file = directory.join("cgroup.procs");
     // Opened and not created: on another file system a stray file would look like success.
     let opened = File::options().write(true).open(&file);
@@ -74,13 +84,13 @@ pub fn join_cgroup(directory: &Path) -> Result<(), EnterError> {
 }
 
 /// Moves this process into a network namespace.
-pub fn join_network(path: &Path) -> Result<(), EnterError> {
+pub fn join_network(path: &Path) -> Result<(), Failure> {
     let namespace = File::open(path).map_err(step("open network namespace", path))?;
     setns(namespace, CloneFlags::CLONE_NEWNET).map_err(step("join network namespace", path))
 }
 
 /// Leaves the network for an empty one, and what processes share beside files (ipc_namespaces(7), uts_namespaces(7)).
-pub fn leave_namespaces(network: bool, shared: bool) -> Result<(), EnterError> {
+pub fn leave_namespaces(network: bool, shared: bool) -> Result<(), Failure> {
     let mut left = CloneFlags::empty();
     left.set(CloneFlags::CLONE_NEWNET, network);
     left.set(CloneFlags::CLONE_NEWIPC | CloneFlags::CLONE_NEWUTS, shared);
@@ -88,7 +98,7 @@ pub fn leave_namespaces(network: bool, shared: bool) -> Result<(), EnterError> {
 }
 
 /// Binds this process to `cpus`.
-pub fn choose_cpus(cpus: &[usize]) -> Result<(), EnterError> {
+pub fn choose_cpus(cpus: &[usize]) -> Result<(), Failure> {
     let mut set = CpuSet::new();
     let chosen = cpus.iter().try_for_each(|cpu| set.set(*cpu));
     let chosen = chosen.and_then(|()| sched_setaffinity(Pid::from_raw(0), &set));
@@ -96,14 +106,14 @@ pub fn choose_cpus(cpus: &[usize]) -> Result<(), EnterError> {
 }
 
 /// Raises the limit of open files to `wanted`, at most the hard limit.
-pub fn raise_open_files(wanted: Option<u64>) -> Result<(), EnterError> {
+pub fn raise_open_files(wanted: Option<u64>) -> Result<(), Failure> {
     let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(step("read the limit of", "open files"))?;
     let soft = wanted.map_or(hard, |wanted| wanted.min(hard));
     setrlimit(Resource::RLIMIT_NOFILE, soft, hard).map_err(step("set the limit of", "open files"))
 }
 
 /// Gives the command no blocked signals, and SIGPIPE, which the Rust runtime ignores, its default again.
-pub fn reset_signals() -> Result<(), EnterError> {
+pub fn reset_signals() -> Result<(), Failure> {
     SigSet::empty().thread_set_mask().map_err(step("unblock", "signals"))?;
     // SAFETY: SIG_DFL is no handler of ours: nothing of this program can run in a signal.
     unsafe { signal(Signal::SIGPIPE, SigHandler::SigDfl) }.map_err(step("reset", "SIGPIPE"))?;
@@ -111,7 +121,7 @@ pub fn reset_signals() -> Result<(), EnterError> {
 }
 
 /// Has every descriptor above standard error closed by execve (close_range(2)).
-pub fn close_on_exec() -> Result<(), EnterError> {
+pub fn close_on_exec() -> Result<(), Failure> {
     let flags = libc::CLOSE_RANGE_CLOEXEC.cast_signed();
     // SAFETY: marks descriptors only; none is closed while this program runs.
     let result = unsafe { libc::close_range(3, u32::MAX, flags) };
@@ -123,11 +133,11 @@ pub fn become_command(
     command: &[OsString],
     variables: &[Variable],
     stamp: Option<File>,
-) -> Result<Infallible, EnterError> {
+) -> Result<Infallible, Failure> {
     let environment = environment(variables);
     let search = environment.iter().find_map(|(name, value)| (name == "PATH").then_some(value.as_os_str()));
     let program = find(&command[0], search.unwrap_or(OsStr::new(DEFAULT_PATH)))?;
-    let failed = |errno: Errno| step(START, &program)(errno);
+    let failed = |errno: Errno| cannot_start(&program, errno);
     let c_string = |bytes: Vec<u8>| CString::new(bytes).map_err(|_| failed(Errno::EINVAL));
     let path = c_string(program.as_os_str().as_bytes().to_vec())?;
     let arguments = command.iter().map(|word| c_string(word.as_bytes().to_vec())).collect::<Result<Vec<_>, _>>()?;
@@ -139,9 +149,24 @@ pub fn become_command(
         write_stamp(file)?;
     }
     execve(&path, &arguments, &variables).map_err(|errno| match errno {
-        Errno::ENOENT => EnterError::NotFound { command: command[0].clone() },
+        Errno::ENOENT => not_found(&command[0]),
         errno => failed(errno),
     })
+}
+
+/// The command was found, but is not started.
+fn cannot_start(program: &Path, errno: Errno) -> Failure {
+    let mut failure = step("start", program)(errno);
+    if matches!(errno, Errno::EACCES | Errno::EPERM) {
+        failure.hint = "allow the user that it runs as to execute it, and to enter the folders above it".into();
+    }
+    Failure { exit_code: EXIT_CANNOT_START, ..failure }
+}
+
+fn not_found(command: &OsStr) -> Failure {
+    let sentence = format!("the command {} does not exist", command.display());
+    let hint = "check that the package is installed in the root, or give the full path";
+    Failure { exit_code: EXIT_NOT_FOUND, ..Failure::new(sentence, hint) }
 }
 
 /// Our environment, changed by `--env`.
@@ -152,7 +177,7 @@ fn environment(variables: &[Variable]) -> Vec<(OsString, OsString)> {
 }
 
 /// Looks for a command as execvp(3) does, in the root that we are in by now.
-fn find(command: &OsStr, search: &OsStr) -> Result<PathBuf, EnterError> {
+fn find(command: &OsStr, search: &OsStr) -> Result<PathBuf, Failure> {
     if command.as_bytes().contains(&b'/') {
         return Ok(command.into());
     }
@@ -161,7 +186,7 @@ fn find(command: &OsStr, search: &OsStr) -> Result<PathBuf, EnterError> {
         .find(|program| {
             fs::metadata(program).is_ok_and(|it| it.is_file()) && access(program, AccessFlags::X_OK).is_ok()
         })
-        .ok_or_else(|| EnterError::NotFound { command: OsString::from_vec(command.as_bytes().to_vec()) })
+        .ok_or_else(|| not_found(command))
 }
 
 #[derive(Serialize)]
@@ -171,7 +196,7 @@ struct Stamp {
     anchor_error_ns: i64,
 }
 
-fn write_stamp(mut file: File) -> Result<(), EnterError> {
+fn write_stamp(mut file: File) -> Result<(), Failure> {
     let Anchor { monotonic_ns, realtime_ns, anchor_error_ns } = clock::anchor();
     let stamp = Stamp { exec_monotonic_ns: monotonic_ns, exec_realtime_ns: realtime_ns, anchor_error_ns };
     serde_json::to_writer(&file, &stamp).map_err(step("write", "the stamp"))?;
@@ -203,6 +228,6 @@ mod tests {
     fn a_command_is_searched_for_in_order() {
         assert_eq!(find(OsStr::new("sh"), OsStr::new("/nowhere:/bin")).unwrap(), Path::new("/bin/sh"));
         assert_eq!(find(OsStr::new("./x"), OsStr::new("/bin")).unwrap(), Path::new("./x"));
-        assert!(matches!(find(OsStr::new("sh"), OsStr::new("/nowhere")), Err(EnterError::NotFound { .. })));
+        assert_eq!(find(OsStr::new("sh"), OsStr::new("/nowhere")).unwrap_err().exit_code, EXIT_NOT_FOUND);
     }
 }

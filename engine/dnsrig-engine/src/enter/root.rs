@@ -5,10 +5,11 @@ use std::{fs, os::unix::fs::symlink, path::Path};
 use nix::{mount::MsFlags, unistd};
 
 use super::{
-    error::{EnterError, step},
     mounts,
     path::{Bind, FRESH, inside},
+    step,
 };
+use crate::base::failure::Failure;
 
 /// The harmless devices: all that a DNS server needs.
 const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
@@ -29,7 +30,7 @@ const STAGE: &str = "/proc";
 ///
 /// The root file system is a cache shared with other trials, hence read-only; everything that can be written is in
 /// memory (tmpfs, at most half of the machine's, the kernel's default) or bound.
-pub fn change(root: &Path, binds: &[Bind]) -> Result<(), EnterError> {
+pub fn change(root: &Path, binds: &[Bind]) -> Result<(), Failure> {
     let root = &root.canonicalize().map_err(step("find the root", root))?;
     let root = if root == Path::new("/") {
         mounts::bind_tree(root, Path::new(STAGE))?;
@@ -55,7 +56,7 @@ pub fn change(root: &Path, binds: &[Bind]) -> Result<(), EnterError> {
 }
 
 /// A minimal /dev in memory. The real one is never bound as a whole: a careless removal of the root would empty it.
-fn make_devices(place: &Path) -> Result<(), EnterError> {
+fn make_devices(place: &Path) -> Result<(), Failure> {
     mounts::fresh("tmpfs", place, MsFlags::MS_NOEXEC, Some("mode=755"))?;
     for name in DEVICES {
         let device = place.join(name);

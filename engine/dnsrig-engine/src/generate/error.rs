@@ -7,9 +7,8 @@ use std::{
 
 use super::clients::like::LikeError;
 use crate::{
-    base::{failure::Advice, output::OutputError},
+    base::failure::{Advice, Failure},
     dns::{name_table::NameTableError, stream::StreamError},
-    world::spec::SpecError,
 };
 
 /// A dataset could not be made.
@@ -33,18 +32,15 @@ pub enum DatasetError {
     /// The arguments contradict each other.
     #[error("{0}")]
     Arguments(String),
-    /// A file would be replaced that is read.
+    /// A file would be replaced that is read, or a specification of a world cannot be used.
     #[error(transparent)]
-    OutputError(#[from] OutputError),
+    Failed(#[from] Failure),
     /// The clients' stream could not be written.
     #[error(transparent)]
     Stream(#[from] StreamError),
     /// A population cannot be fitted to a stream.
     #[error(transparent)]
     Like(#[from] LikeError),
-    /// The specification of a world is none.
-    #[error(transparent)]
-    Spec(#[from] SpecError),
     /// The table of names that clients ask for could not be used.
     #[error(transparent)]
     Names(#[from] NameTableError),
@@ -65,11 +61,10 @@ impl Advice for DatasetError {
             DatasetError::Write(..) => "choose an --out that you may write to".into(),
             DatasetError::Zone(..) => "correct the file; `named-checkzone ZONE FILE` and `kzonecheck FILE` show more".into(),
             DatasetError::Arguments(_) => "see `dnsrig generate --help`".into(),
-            DatasetError::OutputError(error) => error.hint(),
+            DatasetError::Failed(error) => error.hint.clone(),
             DatasetError::Stream(error) => error.hint(),
             DatasetError::Like(error) => error.hint(),
             DatasetError::Names(error) => error.hint(),
-            DatasetError::Spec(error) => error.hint(),
         }
     }
 
@@ -78,6 +73,7 @@ impl Advice for DatasetError {
             DatasetError::NoSpace(_) | DatasetError::Write(..) => 1,
             DatasetError::Stream(error) => error.exit_code(),
             DatasetError::Names(error) => error.exit_code(),
+            DatasetError::Failed(error) => error.exit_code,
             _ => 2,
         }
     }

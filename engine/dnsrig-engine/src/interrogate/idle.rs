@@ -1,13 +1,10 @@
 //! An idle connection, watched while other things are asked.
 
-use std::{
-    convert::Infallible,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use super::{answer::Transport, caps::IDLE_MAX, connection::CloseReason, message::ZoneName, server::Server};
 use crate::{
-    base::threads::{Thread, ThreadError},
+    base::{failure::Failure, threads::Thread},
     dns::query::Ask,
 };
 
@@ -26,7 +23,7 @@ pub enum Idleness {
 pub struct Idle(std::cell::RefCell<State>);
 
 enum State {
-    Watched(Result<Thread<Idleness, Infallible>, ThreadError<Infallible>>),
+    Watched(Result<Thread<Idleness>, Failure>),
     Over(Idleness),
 }
 
@@ -34,7 +31,7 @@ impl Idle {
     /// Opens it and begins to watch it.
     pub fn watch(server: &Server, transport: Transport, zone: &ZoneName) -> Self {
         let (server, zone) = (server.clone(), zone.clone());
-        let observe = move || Ok(observe(&server, transport, &zone).unwrap_or_else(Idleness::Lost));
+        let observe = move || observe(&server, transport, &zone).unwrap_or_else(Idleness::Lost);
         let watched = Thread::start("idle", observe);
         Idle(std::cell::RefCell::new(State::Watched(watched)))
     }

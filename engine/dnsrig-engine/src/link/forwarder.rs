@@ -11,11 +11,11 @@ use nix::{
 use super::{
     counters::Counters,
     delay_queue::{DelayQueue, Fate},
-    error::LinkError,
     icmp::{self, ANSWER_BYTES_MAX},
+    system_failed,
     tun::Tun,
 };
-use crate::base::clock;
+use crate::base::{clock, failure::Failure};
 
 /// So many packets of one direction are read, and as many written, before it is the other's turn.
 const BATCH_PACKETS: usize = 64;
@@ -45,7 +45,7 @@ impl Forwarder {
     }
 
     /// Reads what has come, delivers what is due, a batch each. Returns whether there may be more to do at once.
-    pub fn turn(&mut self) -> Result<bool, LinkError> {
+    pub fn turn(&mut self) -> Result<bool, Failure> {
         let mut more = false;
         for from in [0, 1] {
             // Not asked otherwise: to learn that there is nothing costs a system call.
@@ -59,13 +59,13 @@ impl Forwarder {
     }
 
     /// Sleeps for `ns`, less if a packet comes; none or less: only sees whether one has come.
-    pub fn sleep(&mut self, ns: i64) -> Result<(), LinkError> {
+    pub fn sleep(&mut self, ns: i64) -> Result<(), Failure> {
         let mut fds = self.tuns.each_ref().map(|tun| PollFd::new(tun.as_fd(), PollFlags::POLLIN));
         let time = TimeSpec::from_duration(Duration::from_nanos(ns.max(0).unsigned_abs()));
         match ppoll(&mut fds, Some(time), None) {
             Ok(_) => self.readable = fds.map(|fd| fd.any().unwrap_or(true)),
             Err(Errno::EINTR) => {}
-            Err(errno) => return Err(LinkError::System("wait for packets", errno.into())),
+            Err(errno) => return Err(system_failed("wait for packets", errno)),
         }
         Ok(())
     }
@@ -83,7 +83,7 @@ impl Forwarder {
     }
 
     /// Takes a batch into the direction that begins at interface `from`; whether that was not all.
-    fn read(&mut self, from: usize) -> Result<bool, LinkError> {
+    fn read(&mut self, from: usize) -> Result<bool, Failure> {
         let Direction { line, counters } = &mut self.directions[from];
         for _ in 0..BATCH_PACKETS {
             let Some(bytes) = self.tuns[from].read(line.room())? else { return Ok(false) };

@@ -6,7 +6,6 @@
 
 pub mod counters;
 pub mod delay_queue;
-pub mod error;
 pub mod far;
 pub mod forwarder;
 pub mod icmp;
@@ -17,12 +16,11 @@ pub mod slots;
 pub mod spec;
 pub mod tun;
 
-use std::process::ExitCode;
+use std::{io, process::ExitCode};
 
 pub use self::options::{Arguments, End};
 use crate::base::{clock, events::Anchors, failure::Failure, stop::Stop};
 use delay_queue::DelayQueue;
-use error::LinkError;
 use forwarder::Forwarder;
 use report::Report;
 use tun::Tun;
@@ -39,7 +37,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     arguments.check()?;
     let stop = Stop::new(arguments.until_eof)?;
     let anchors = Anchors::start()?;
-    clock::wait_exactly().map_err(|errno| LinkError::System("wait exactly", errno.into()))?;
+    clock::wait_exactly().map_err(|errno| system_failed("wait exactly", errno))?;
     let make = |end: &End, spec: &spec::Spec| {
         Tun::create(end, arguments.mtu, spec.limit_packets.max(KERNEL_QUEUE_PACKETS_MIN))
     };
@@ -53,6 +51,12 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     carry(&mut forwarder, &mut report, &stop)?;
     report.finish(forwarder)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// A system call that should always work failed.
+fn system_failed(what: &str, error: impl Into<io::Error>) -> Failure {
+    let hint = "check memory, and that open files are not at their limit (ulimit -n)";
+    Failure::new(format!("cannot {what}: {}", error.into()), hint)
 }
 
 fn carry(forwarder: &mut Forwarder, report: &mut Report, stop: &Stop) -> Result<(), Failure> {

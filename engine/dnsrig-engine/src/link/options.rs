@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::{
-    error::LinkError,
     slots,
     spec::{self, Spec},
 };
-use crate::base::units::parse_delay;
+use crate::base::{failure::Failure, units::parse_delay};
+
+const HINT: &str = "see `dnsrig-engine link --help`";
 
 /// So many bytes may wait in one direction at most.
 const WAITING_BYTES_MAX: usize = 1 << 32;
@@ -109,13 +110,13 @@ pub struct Arguments {
 
 impl Arguments {
     /// Whether everything goes together.
-    pub fn check(&self) -> Result<(), LinkError> {
+    pub fn check(&self) -> Result<(), Failure> {
         if self.left == self.right {
-            return Err(LinkError::Arguments("--left and --right are the same interface"));
+            return Err(Failure::bad_input("--left and --right are the same interface", HINT));
         }
         let waiting_bytes = |spec: &Spec| spec.limit_packets as usize * slots::slot_bytes(self.mtu);
         if [&self.forward, &self.reverse].into_iter().any(|spec| waiting_bytes(spec) > WAITING_BYTES_MAX) {
-            return Err(LinkError::Arguments("limit × --mtu is more than 4 GB in one direction"));
+            return Err(Failure::bad_input("limit × --mtu is more than 4 GB in one direction", HINT));
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::base::{
     clock,
-    events::{self, Anchors, EventError, ProgressTimer, emit},
+    events::{self, Anchors, ProgressTimer, emit},
     failure::Failure,
     row_writer::RowWriter,
 };
@@ -98,7 +98,7 @@ impl Report {
     }
 
     /// Prints events and writes rows if they are due.
-    pub fn tell(&mut self, now_ns: i64, forwarder: &mut Forwarder) -> Result<(), EventError> {
+    pub fn tell(&mut self, now_ns: i64, forwarder: &mut Forwarder) -> Result<(), Failure> {
         if now_ns >= self.row_due_ns {
             // Times that were slept through have no rows of their own: the next row has all.
             let missed = (now_ns - self.row_due_ns) / self.interval_ns;

@@ -3,11 +3,7 @@
 use std::path::Path;
 
 use super::counters::Counts;
-use crate::base::{
-    row_writer::RowWriter,
-    rows::{Columns, RowsError},
-    threads::ThreadError,
-};
+use crate::base::{failure::Failure, row_writer::RowWriter, rows::Columns};
 
 /// So many rows may wait for the disk; more are dropped and counted.
 const WAITING_MAX: usize = 4096;
@@ -33,7 +29,7 @@ pub struct Row {
 }
 
 /// Makes the file and starts its writer.
-pub fn create(path: &Path) -> Result<RowWriter<Row>, ThreadError<RowsError>> {
+pub fn create(path: &Path) -> Result<RowWriter<Row>, Failure> {
     let columns = Columns::<Row>::default()
         .value("time_ns", |row| row.time_ns)
         .word("direction", DIRECTIONS, |row| row.direction)

@@ -16,17 +16,18 @@ use nix::{
     sys::socket::{AddressFamily, SockFlag, SockType, socket},
 };
 
-use super::{
-    error::{LinkError, OPEN_NETNS},
-    options::End,
-};
+use super::{options::End, system_failed};
 use crate::{
     base::{
+        failure::Failure,
         kernel_text::{Column, content, lines, locate, words},
         route,
     },
     net::namespace::inside,
 };
+
+/// The step that fails if the namespace does not exist, or may not be entered.
+const OPEN_NETNS: &str = "open the network namespace for";
 
 /// A name has at most so many bytes, and a zero after them.
 const NAME_BYTES: usize = libc::IFNAMSIZ;
@@ -47,27 +48,27 @@ pub struct Tun {
 
 impl Tun {
     /// Makes an interface, which is down and has no address, with room for `queue_packets` between two reads.
-    pub fn create(end: &End, mtu_bytes: u16, queue_packets: u32) -> Result<Self, LinkError> {
+    pub fn create(end: &End, mtu_bytes: u16, queue_packets: u32) -> Result<Self, Failure> {
         let made = inside(&end.netns, || Ok(create_here(&end.interface, mtu_bytes, queue_packets)));
-        made.unwrap_or_else(|reason| Err((OPEN_NETNS, reason))).map_err(|(step, reason)| LinkError::Interface {
-            step,
-            interface: end.interface.clone(),
-            netns: end.netns.clone(),
-            reason,
-        })
+        made.unwrap_or_else(|error| Err((OPEN_NETNS, error))).map_err(|(step, error)| not_made(end, step, &error))
     }
 
     /// Reads one packet into `room`, and returns its length; none if there is none.
-    pub fn read(&self, room: &mut [u8]) -> Result<Option<usize>, LinkError> {
+    pub fn read(&self, room: &mut [u8]) -> Result<Option<usize>, Failure> {
         match (&self.file).read(room) {
             Ok(bytes) => Ok(Some(bytes)),
             Err(error) => match error.raw_os_error() {
                 // What a descriptor says whose interface was taken away.
-                Some(libc::EBADFD | libc::EFAULT) => Err(LinkError::Gone(self.name.clone())),
+                Some(libc::EBADFD | libc::EFAULT) => Err(self.gone()),
                 Some(libc::EAGAIN | libc::EINTR) => Ok(None),
-                _ => Err(LinkError::System("read from an interface", error)),
+                _ => Err(system_failed("read from an interface", error)),
             },
         }
+    }
+
+    fn gone(&self) -> Failure {
+        let hint = "stop `link` before you delete its namespaces and interfaces";
+        Failure::new(format!("the interface {} no longer exists", self.name), hint)
     }
 
     /// Lets the interface receive a packet; false if it does not take it, as one that is down (EIO).
@@ -89,6 +90,23 @@ impl AsFd for Tun {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
+}
+
+/// An interface could not be made.
+fn not_made(end: &End, step: &str, error: &io::Error) -> Failure {
+    let End { netns, interface } = end;
+    let hint = match error.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES) => "run this as root, with CAP_NET_ADMIN and CAP_SYS_ADMIN".into(),
+        Some(libc::EBUSY) => "the interface already exists: delete it (ip link delete), or give another name".into(),
+        Some(libc::ENOENT) if step == OPEN_NETNS => {
+            format!("make the namespace first (ip netns add); `ip` keeps it at {}", netns.display())
+        }
+        Some(libc::ENOENT | libc::ENODEV | libc::ENXIO) => {
+            "this kernel has no TUN: run `modprobe tun`, or build the kernel with CONFIG_TUN".into()
+        }
+        _ => "dmesg may say more".to_owned(),
+    };
+    Failure::new(format!("cannot {step} {interface} in {}: {error}", netns.display()), hint)
 }
 
 type Step<T> = Result<T, (&'static str, io::Error)>;

@@ -16,7 +16,6 @@ use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer}
 use serde::{Deserialize, Serialize};
 
 use super::{
-    LoadError,
     arguments::Instrument,
     counts::Losses,
     ramp::{Measured, Try},
@@ -426,7 +425,6 @@ impl Lines {
             if let Some(asker) = asker {
                 asker.ask();
             }
-            Ok::<_, LoadError>(())
         })?;
         Ok(Lines(lines))
     }

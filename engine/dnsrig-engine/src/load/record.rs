@@ -24,8 +24,8 @@ use super::{
 use crate::{
     base::{
         clock::Anchor,
-        failure::Advice,
-        rows::{self, Columns, RowFile, RowsError},
+        failure::Failure,
+        rows::{self, Columns, RowFile},
     },
     stats::histogram::Times,
 };
@@ -40,19 +40,12 @@ pub const SUMMARY: &str = "summary.json";
 /// All files that `--out` may get.
 pub const FILES: [&str; 6] = [LATENCY, INTERVALS, CLIENTS, ANSWERS, QUERIES, SUMMARY];
 
-/// A file could not be written.
-#[derive(Debug, thiserror::Error)]
-pub enum RecordError {
-    #[error("cannot write {}: {}", .0.display(), .1)]
-    Log(PathBuf, io::Error),
-    #[error(transparent)]
-    Rows(#[from] RowsError),
-}
-
-impl Advice for RecordError {
-    fn hint(&self) -> String {
-        "give --out an existing folder that you may write to, with free space (df)".into()
-    }
+/// The failure to write a file of --out.
+pub fn unwritten(path: &Path, error: &io::Error) -> Failure {
+    Failure::new(
+        format!("cannot write {}: {error}", path.display()),
+        "give --out an existing folder that you may write to, with free space (df)",
+    )
 }
 
 /// So many clients at once: with their columns about 5 MB.
@@ -83,9 +76,9 @@ impl Record {
         Period { start_ns, end_ns, .. }: Period,
         interval_ns: i64,
         first_client: u32,
-    ) -> Result<Self, RecordError> {
+    ) -> Result<Self, Failure> {
         let log_path = folder.join(LATENCY);
-        let log = File::create(&log_path).map_err(|error| RecordError::Log(log_path.clone(), error))?;
+        let log = File::create(&log_path).map_err(|error| unwritten(&log_path, &error))?;
         let wall_ns = anchor.realtime_ns + (start_ns - anchor.monotonic_ns);
         Ok(Record {
             folder: folder.into(),
@@ -104,11 +97,11 @@ impl Record {
     }
 
     /// Appends an interval of all threads: `number`, its series and counts, its clients.
-    pub fn write(&mut self, interval: &Interval) -> Result<(), RecordError> {
+    pub fn write(&mut self, interval: &Interval) -> Result<(), Failure> {
         let from_ns = interval.number as i64 * self.interval_ns;
         let duration_ns = self.interval_ns.min(self.end_ns - self.start_ns - from_ns).max(1);
         let written = self.write_times(&interval.series, from_ns, duration_ns);
-        written.map_err(|error| RecordError::Log(self.log_path.clone(), error))?;
+        written.map_err(|error| unwritten(&self.log_path, &error))?;
         let start_ns = self.start_ns + from_ns;
         self.intervals.write(&[IntervalRow {
             start_ns,
@@ -121,19 +114,19 @@ impl Record {
         let clients = clients.map(|(number, counts)| ClientRow { start_ns, number, counts });
         self.clients.write(&clients.collect::<Vec<_>>())?;
         let answers: Vec<_> = interval.bins.used().map(|(into_ns, bin)| (start_ns + into_ns, *bin)).collect();
-        Ok(self.answers.write(&answers)?)
+        self.answers.write(&answers)
     }
 
     /// Ends the files in order. What clients saw over all intervals, where intervals do not say it, is written then.
     ///
     /// Where other generators have a part of each class of clients, the latencies of the classes are written, too:
     /// those of all are to be put together.
-    pub fn finish(mut self, clients: Option<&ClientTotals>, segment: Segment) -> Result<(), RecordError> {
+    pub fn finish(mut self, clients: Option<&ClientTotals>, segment: Segment) -> Result<(), Failure> {
         let classes = clients.filter(|_| segment.if_shared().is_some()).map_or(&[][..], ClientTotals::class_latencies);
         let tags = classes.iter().enumerate().map(|(class, times)| (format!("class-{class}"), times));
         let written = if classes.is_empty() { Ok(()) } else { self.log_times(tags, 0, self.end_ns - self.start_ns) };
         let written = written.and_then(|()| self.log.flush());
-        written.map_err(|error| RecordError::Log(self.log_path.clone(), error))?;
+        written.map_err(|error| unwritten(&self.log_path, &error))?;
         self.intervals.finish()?;
         self.clients.finish()?;
         self.answers.finish()?;
@@ -183,13 +176,13 @@ impl Record {
 }
 
 /// Writes one row a client that had a query.
-fn write_totals(path: &Path, start_ns: i64, clients: &ClientTotals) -> Result<(), RecordError> {
+fn write_totals(path: &Path, start_ns: i64, clients: &ClientTotals) -> Result<(), Failure> {
     let mut file = RowFile::create(path, total_columns(start_ns, clients))?;
     let mut active = clients.active().map(|(number, total)| (number, *total)).peekable();
     while active.peek().is_some() {
         file.write(&active.by_ref().take(CLIENT_ROWS).collect::<Vec<_>>())?;
     }
-    Ok(file.finish()?)
+    file.finish()
 }
 
 struct IntervalRow {
@@ -380,7 +373,7 @@ impl Rows {
 }
 
 /// Writes the rows of all threads. Returns the number of queries that had no room.
-pub fn write_rows(path: &Path, threads: &[Rows]) -> Result<u64, RowsError> {
+pub fn write_rows(path: &Path, threads: &[Rows]) -> Result<u64, Failure> {
     let sent = |row: &Row| row.outcome != RowOutcome::Unsent;
     let columns = Columns::<Row>::default()
         .value("number", |row| row.number)

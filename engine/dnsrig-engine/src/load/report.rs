@@ -17,13 +17,13 @@ use super::{
     interval_stats::Interval,
     notes::{notes, without_real_time},
     ramp::Step,
-    record::{self, RecordError},
+    record,
     summary::{ClassResult, Summary},
 };
 use crate::{
     base::{
         clock,
-        events::{self, EventError},
+        events,
         failure::Failure,
     },
     stats::{
@@ -73,7 +73,7 @@ impl Reporter {
     }
 
     /// Says how an interval went.
-    pub fn interval(self, interval: &Interval, interval_s: f64) -> Result<(), EventError> {
+    pub fn interval(self, interval: &Interval, interval_s: f64) -> Result<(), Failure> {
         let (counts, series) = (&interval.counts, &interval.series);
         let [p50_ns, p99_ns] = percentiles(&series.due, [5_000, 9_900]);
         let [lag_p99_ns] = percentiles(&series.lag, [9_900]);
@@ -103,7 +103,7 @@ impl Reporter {
     }
 
     /// Says how a rate of a ramp went.
-    pub fn step(self, step: &Step) -> Result<(), EventError> {
+    pub fn step(self, step: &Step) -> Result<(), Failure> {
         if self.person {
             let verdict = if step.instrument_failed {
                 "the instrument cannot send faster"
@@ -135,7 +135,7 @@ impl Reporter {
         }
         let line = events::summary_line(clock::monotonic_ns(), summary)?;
         if let Some(path) = folder.map(|folder| folder.join(record::SUMMARY)) {
-            fs::write(&path, &line).map_err(|error| RecordError::Log(path, error))?;
+            fs::write(&path, &line).map_err(|error| record::unwritten(&path, &error))?;
         }
         if self.program {
             events::say_last(line)?;

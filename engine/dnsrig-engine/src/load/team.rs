@@ -59,7 +59,7 @@ pub struct Supervision {
     pub reporter: Reporter,
     anchors: Option<Anchors>,
     /// Threads that read captured queries. They end when they have read all.
-    pub readers: Threads<(), LoadError>,
+    pub readers: Threads<()>,
 }
 
 impl Supervision {
@@ -78,7 +78,7 @@ impl Supervision {
 pub struct Team {
     /// The number of clients of each thread.
     pub clients: Vec<usize>,
-    threads: Threads<(), LoadError>,
+    threads: Threads<()>,
     periods: Vec<mpsc::Sender<Period>>,
     collected: Vec<Collected>,
     supervision: Supervision,

@@ -9,7 +9,7 @@ use std::{
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::error::MergeError;
+use crate::base::failure::Failure;
 
 /// A file may have so many bytes: rows of 50 million queries have less.
 const FILE_BYTES_MAX: u64 = 4 << 30;
@@ -40,7 +40,7 @@ pub struct Facts {
 
 impl Generator {
     /// Reads its summary. Its moments stay on its own clock.
-    pub fn open(dir: &Path) -> Result<Self, MergeError> {
+    pub fn open(dir: &Path) -> Result<Self, Failure> {
         let path = dir.join("summary.json");
         let read = || -> Result<_, String> {
             let whole: Value = serde_json::from_slice(&bytes(&path)?).map_err(|error| error.to_string())?;
@@ -53,13 +53,13 @@ impl Generator {
             let Value::Object(summary) = whole else { return Err("it is no object".into()) };
             Ok(Generator { dir: dir.to_owned(), summary, begin_ns: facts.start_ns, facts })
         };
-        read().map_err(|error| MergeError::Read(path.clone(), error))
+        read().map_err(|error| unread(&path, &error))
     }
 
     /// The bytes of one of its files.
-    pub fn file(&self, name: &str) -> Result<Vec<u8>, MergeError> {
+    pub fn file(&self, name: &str) -> Result<Vec<u8>, Failure> {
         let path = self.dir.join(name);
-        bytes(&path).map_err(|error| MergeError::Read(path, error))
+        bytes(&path).map_err(|error| unread(&path, &error))
     }
 
     /// What is to be added to its moments.
@@ -68,8 +68,8 @@ impl Generator {
     }
 
     /// A damaged file of it.
-    pub fn damaged(&self, name: &str, error: impl ToString) -> MergeError {
-        MergeError::Read(self.dir.join(name), error.to_string())
+    pub fn damaged(&self, name: &str, error: impl ToString) -> Failure {
+        unread(&self.dir.join(name), &error.to_string())
     }
 
     fn intervals(&self) -> u64 {
@@ -77,6 +77,12 @@ impl Generator {
         // What is not exact in seconds is by far less than an interval.
         (duration_s / self.facts.interval_s - 1e-6).ceil() as u64
     }
+}
+
+/// A file of a generator cannot be read, or is damaged.
+fn unread(path: &Path, error: &str) -> Failure {
+    let hint = "give folders that `load --out` or `replay play --out` of this version wrote";
+    Failure::bad_input(format!("cannot read {}: {error}", path.display()), hint)
 }
 
 fn bytes(path: &Path) -> Result<Vec<u8>, String> {
@@ -90,11 +96,13 @@ fn bytes(path: &Path) -> Result<Vec<u8>, String> {
 }
 
 /// Whether all are of one load. One that was interrupted has fewer intervals, and may.
-pub fn check(generators: &[Generator]) -> Result<(), MergeError> {
+pub fn check(generators: &[Generator]) -> Result<(), Failure> {
     let differ = |one: &Generator, other: &Generator, what: &str, values: [String; 2]| {
-        let [first, other_value] = values;
-        let dirs = [one.dir.clone(), other.dir.clone()];
-        Err(MergeError::Differ { dirs, what: what.to_owned(), first, other: other_value })
+        let ([one, other], [first, second]) = ([one, other].map(|generator| generator.dir.display()), values);
+        Err(Failure::bad_input(
+            format!("{one} and {other} do not belong together: {what} is {first} there and {second} here"),
+            "give folders of generators that shared one load and were started with equal options",
+        ))
     };
     let Some((first, others)) = generators.split_first() else { return Ok(()) };
     for other in others {

@@ -15,9 +15,9 @@ use hdrhistogram::serialization::{
     interval_log::{IntervalLogIterator, IntervalLogWriterBuilder, LogEntry, Tag},
 };
 
-use super::{error::MergeError, generator::Generator};
+use super::{generator::Generator, unwritten};
 use crate::{
-    base::output::OutputFile,
+    base::{failure::Failure, output::OutputFile},
     stats::histogram::{DIGITS, TIME_MAX_NS, Times, times},
 };
 
@@ -52,14 +52,14 @@ struct Logs<'a> {
 }
 
 /// Writes the log of all; what each tag has in all.
-pub fn merge(generators: &[Generator], out: &Path) -> Result<Totals, MergeError> {
+pub fn merge(generators: &[Generator], out: &Path) -> Result<Totals, Failure> {
     let files = generators.iter().map(|generator| generator.file(NAME)).collect::<Result<Vec<_>, _>>()?;
     let mut logs = Logs::default();
     for (number, (generator, file)) in generators.iter().zip(&files).enumerate() {
         logs.read(number, file).map_err(|error| generator.damaged(NAME, error))?;
     }
     let path = out.join(NAME);
-    let failed = |error: io::Error| MergeError::Write(path.clone(), error.to_string());
+    let failed = |error: io::Error| unwritten(&path, &error);
     let mut file = OutputFile::create(&path).map_err(failed)?;
     let damaged = |number: usize, error| generators[number].damaged(NAME, error);
     let totals = logs.write(&mut file, damaged, failed)?;
@@ -95,9 +95,9 @@ impl<'a> Logs<'a> {
     fn write(
         &self,
         file: &mut impl Write,
-        damaged: impl Fn(usize, &'static str) -> MergeError,
-        failed: impl Fn(io::Error) -> MergeError,
-    ) -> Result<Totals, MergeError> {
+        damaged: impl Fn(usize, &'static str) -> Failure,
+        failed: impl Fn(io::Error) -> Failure,
+    ) -> Result<Totals, Failure> {
         let (mut serializer, mut builder) = (V2DeflateSerializer::new(), IntervalLogWriterBuilder::new());
         builder.add_comment("[dnsrig load: values in nanoseconds]").with_max_value_divisor(1e9);
         builder.with_start_time(self.start.unwrap_or(UNIX_EPOCH));
@@ -167,7 +167,7 @@ mod tests {
         times
     }
 
-    fn merged(files: &[Vec<u8>]) -> Result<(Vec<u8>, Totals), MergeError> {
+    fn merged(files: &[Vec<u8>]) -> Result<(Vec<u8>, Totals), Failure> {
         let mut logs = Logs::default();
         let failed = |number, error: &str| testing::generator(number).damaged(NAME, error);
         for (number, file) in files.iter().enumerate() {

@@ -4,7 +4,6 @@
 //! [`rows`] adds or joins rows, and [`summary`] adds the rest. What is read may be anyone's file: sizes are limited,
 //! and damage is an error that names the file.
 
-mod error;
 mod generator;
 mod latency_log;
 mod rows;
@@ -13,23 +12,21 @@ mod summary;
 mod testing;
 
 use std::{
-    fs,
+    fs, io,
     path::{Path, PathBuf},
     process::ExitCode,
 };
 
 use serde_json::Value;
 
-use crate::base::{
-    clock, events,
-    failure::Failure,
-    output::{self, OutputError},
-};
-use error::MergeError;
+use crate::base::{clock, events, failure::Failure, output};
 use generator::Generator;
 
 /// As many as one load may have.
 const GENERATORS_MAX: usize = 64;
+
+/// The hint if an output cannot be written.
+const WRITE_HINT: &str = "give --out an existing folder that you may write to, with free space (df)";
 
 /// The name of a summary in a directory.
 const SUMMARY: &str = "summary.json";
@@ -74,11 +71,13 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let Arguments { dirs, out, start_ns, json } = arguments;
     if dirs.len() > GENERATORS_MAX {
-        return Err(MergeError::Many(dirs.len(), GENERATORS_MAX).into());
+        let sentence = format!("{} folders are given, but at most {GENERATORS_MAX} are possible", dirs.len());
+        return Err(Failure::bad_input(sentence, "merge some of them first"));
     }
-    let place = fs::canonicalize(out).map_err(|error| MergeError::Write(out.clone(), error.to_string()))?;
+    let place = fs::canonicalize(out).map_err(|error| unwritten(out, &error))?;
     if let Some(dir) = dirs.iter().find(|dir| fs::canonicalize(dir).is_ok_and(|dir| dir == place)) {
-        return Err(MergeError::Over(dir.clone()).into());
+        let sentence = format!("--out is {}, which is also an input", dir.display());
+        return Err(Failure::bad_input(sentence, "give --out another folder"));
     }
     refuse_same_files(dirs, out)?;
     let mut generators = dirs.iter().map(|dir| Generator::open(dir)).collect::<Result<Vec<_>, _>>()?;
@@ -96,12 +95,17 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     summary.insert("event".into(), "summary".into());
     let path = out.join(SUMMARY);
     let text = format!("{}\n", Value::Object(summary));
-    output::write(&path, text).map_err(|error| MergeError::Write(path, error.to_string()))?;
+    output::write(&path, text).map_err(|error| unwritten(&path, &error))?;
     Ok(ExitCode::SUCCESS)
 }
 
+/// An output could not be written.
+fn unwritten(path: &Path, error: &io::Error) -> Failure {
+    Failure::new(format!("cannot write {}: {error}", path.display()), WRITE_HINT)
+}
+
 /// The directories differ, but links in them may lead to the same file.
-fn refuse_same_files(dirs: &[PathBuf], out: &Path) -> Result<(), OutputError> {
+fn refuse_same_files(dirs: &[PathBuf], out: &Path) -> Result<(), Failure> {
     let names = rows::ADDED.iter().chain([&rows::QUERIES, &latency_log::NAME, &SUMMARY]);
     names.copied().try_for_each(|name| {
         let read: Vec<_> = dirs.iter().map(|dir| dir.join(name)).collect();

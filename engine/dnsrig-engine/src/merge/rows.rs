@@ -4,10 +4,13 @@
 use std::{borrow::Borrow, collections::BTreeMap, path::Path, sync::Arc};
 
 use super::{
-    error::MergeError,
+    WRITE_HINT,
     generator::{Generator, TIME_NS_MAX},
 };
-use crate::base::rows::{BATCH_ROWS, Batch, BatchFile, Column, Field, Kind, ReadError, RowReader, RowsError, Value};
+use crate::base::{
+    failure::Failure,
+    rows::{BATCH_ROWS, Batch, BatchFile, Column, Field, Kind, RowReader, Value},
+};
 
 /// Files whose rows are added.
 pub const ADDED: [&str; 3] = ["intervals.arrow", "clients.arrow", "answers.arrow"];
@@ -21,20 +24,7 @@ const MOMENTS: [&str; 2] = [DUE, "sent_ns"];
 /// What queries are sorted by.
 const DUE: &str = "due_ns";
 
-/// Rows that cannot be put together.
-#[derive(Debug, thiserror::Error)]
-enum RowError {
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    #[error("its columns differ from those in the first folder")]
-    OtherColumns,
-    #[error("a column contains something other than whole numbers")]
-    NotWhole,
-    #[error("it contains an impossible {0}")]
-    Moment(String),
-    #[error("queries have no due_ns")]
-    NoDue,
-}
+const NOT_WHOLE: &str = "a column contains something other than whole numbers";
 
 /// What becomes of a column where several generators have a row of the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,7 +78,7 @@ fn moved(time_ns: i64, shift_ns: i64) -> Option<i64> {
 }
 
 /// Writes the rows of all.
-pub fn merge(generators: &[Generator], out: &Path) -> Result<(), MergeError> {
+pub fn merge(generators: &[Generator], out: &Path) -> Result<(), Failure> {
     for name in ADDED {
         add(generators, name, out)?;
     }
@@ -103,28 +93,28 @@ struct Sums {
     rows: BTreeMap<Vec<i64>, Vec<i64>>,
 }
 
-fn add(generators: &[Generator], name: &str, out: &Path) -> Result<(), MergeError> {
+fn add(generators: &[Generator], name: &str, out: &Path) -> Result<(), Failure> {
     let mut sums = Sums::default();
     for generator in generators {
         let added = sums.add(&generator.file(name)?, generator.shift_ns());
         added.map_err(|error| generator.damaged(name, error))?;
     }
     let batch = sums.batch();
-    Ok(write(&out.join(name), batch.fields(), [&batch])?)
+    write(&out.join(name), batch.fields(), [&batch])
 }
 
 impl Sums {
-    fn add(&mut self, file: &[u8], shift_ns: i64) -> Result<(), RowError> {
-        let batches = RowReader::new(file)?;
+    fn add(&mut self, file: &[u8], shift_ns: i64) -> Result<(), String> {
+        let batches = RowReader::new(file).map_err(text)?;
         same_columns(&mut self.fields, batches.fields())?;
         self.rules = batches.fields().iter().map(|field| rule(&field.name)).collect();
         for batch in batches {
-            let batch = batch?;
-            let columns = batch.columns().iter().map(numbers).collect::<Option<Vec<_>>>().ok_or(RowError::NotWhole)?;
+            let batch = batch.map_err(text)?;
+            let columns = batch.columns().iter().map(numbers).collect::<Option<Vec<_>>>().ok_or(NOT_WHOLE)?;
             for row in 0..batch.rows() {
                 let values = self.rules.iter().zip(&columns).map(|(rule, column)| rule.moved(column[row], shift_ns));
                 let values: Option<Vec<_>> = values.collect();
-                self.count(values.ok_or_else(|| RowError::Moment("time".into()))?);
+                self.count(values.ok_or_else(|| "it contains an impossible time")?);
             }
         }
         Ok(())
@@ -168,7 +158,7 @@ fn numbers(column: &Column) -> Option<Vec<i64>> {
 }
 
 /// Joins the rows of queries in the order in which they were due.
-fn join(generators: &[Generator], out: &Path) -> Result<(), MergeError> {
+fn join(generators: &[Generator], out: &Path) -> Result<(), Failure> {
     let (mut fields, mut all) = (None, None);
     for generator in generators {
         let joined = append(&mut fields, &mut all, &generator.file(QUERIES)?, generator.shift_ns());
@@ -188,15 +178,15 @@ fn append(
     all: &mut Option<Batch>,
     file: &[u8],
     shift_ns: i64,
-) -> Result<(), RowError> {
-    let batches = RowReader::new(file)?;
+) -> Result<(), String> {
+    let batches = RowReader::new(file).map_err(text)?;
     same_columns(fields, batches.fields())?;
     let is_due = |field: &Field| field.name == DUE && field.kind == Kind::I64 && !field.is_nullable;
     if !batches.fields().iter().any(is_due) {
-        return Err(RowError::NoDue);
+        return Err("queries have no due_ns".into());
     }
     for batch in batches {
-        let batch = move_moments(batch?, shift_ns)?;
+        let batch = move_moments(batch.map_err(text)?, shift_ns)?;
         match all {
             Some(all) => all.append(batch),
             None => *all = Some(batch),
@@ -205,13 +195,13 @@ fn append(
     Ok(())
 }
 
-fn move_moments(batch: Batch, shift_ns: i64) -> Result<Batch, RowError> {
+fn move_moments(batch: Batch, shift_ns: i64) -> Result<Batch, String> {
     let (fields, rows) = (batch.fields().clone(), batch.rows());
-    let columns = fields.iter().zip(batch.into_columns()).map(|(field, column)| -> Result<_, RowError> {
+    let columns = fields.iter().zip(batch.into_columns()).map(|(field, column)| -> Result<_, String> {
         if !MOMENTS.contains(&field.name.as_str()) {
             return Ok(column);
         }
-        let wrong = || RowError::Moment(field.name.clone());
+        let wrong = || format!("it contains an impossible {}", field.name);
         let times = column.optional_values::<i64>().ok_or_else(wrong)?.into_iter();
         let times = times.map(|time| time.map(|time_ns| moved(time_ns, shift_ns).ok_or_else(wrong)).transpose());
         Ok(Column::optional(times.collect::<Result<_, _>>()?))
@@ -228,20 +218,27 @@ fn order(rows: &Batch) -> Vec<usize> {
     order
 }
 
-fn same_columns(known: &mut Option<Arc<[Field]>>, fields: &Arc<[Field]>) -> Result<(), RowError> {
-    if known.get_or_insert_with(|| fields.clone()) == fields { Ok(()) } else { Err(RowError::OtherColumns) }
+fn same_columns(known: &mut Option<Arc<[Field]>>, fields: &Arc<[Field]>) -> Result<(), String> {
+    if known.get_or_insert_with(|| fields.clone()) == fields {
+        Ok(())
+    } else {
+        Err("its columns differ from those in the first folder".into())
+    }
 }
 
-fn write(
-    path: &Path,
-    fields: &[Field],
-    batches: impl IntoIterator<Item = impl Borrow<Batch>>,
-) -> Result<(), RowsError> {
-    let mut file = BatchFile::create(path, fields)?;
-    for batch in batches {
-        file.write(batch.borrow())?;
-    }
-    file.finish()
+fn write(path: &Path, fields: &[Field], batches: impl IntoIterator<Item = impl Borrow<Batch>>) -> Result<(), Failure> {
+    let write = || {
+        let mut file = BatchFile::create(path, fields)?;
+        for batch in batches {
+            file.write(batch.borrow())?;
+        }
+        file.finish()
+    };
+    write().map_err(|failure: Failure| Failure { hint: WRITE_HINT.into(), ..failure })
+}
+
+fn text(error: impl ToString) -> String {
+    error.to_string()
 }
 
 #[cfg(test)]
@@ -270,7 +267,7 @@ mod tests {
         std::fs::read(&path).unwrap()
     }
 
-    fn added(files: impl IntoIterator<Item = (Vec<u8>, i64)>) -> Result<Vec<Vec<i64>>, RowError> {
+    fn added(files: impl IntoIterator<Item = (Vec<u8>, i64)>) -> Result<Vec<Vec<i64>>, String> {
         let mut sums = Sums::default();
         for (file, shift_ns) in files {
             sums.add(&file, shift_ns)?;

@@ -2,8 +2,11 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{error::MergeError, generator::Generator, latency_log::Totals};
-use crate::stats::histogram::{Distribution, Times};
+use super::{generator::Generator, latency_log::Totals};
+use crate::{
+    base::failure::Failure,
+    stats::histogram::{Distribution, Times},
+};
 
 type Object = Map<String, Value>;
 
@@ -56,7 +59,7 @@ const DISTRIBUTIONS: [(&str, &str); 5] = [
 const LEFT_OUT: [&str; 6] = ["event", "monotonic_ns", "events_dropped", "segment", "loop_bound", "unequal_clients"];
 
 /// The summaries of all put together, with the distributions of `times`.
-pub fn merge(generators: &[Generator], times: &Totals) -> Result<Object, MergeError> {
+pub fn merge(generators: &[Generator], times: &Totals) -> Result<Object, Failure> {
     let (first, others) = generators.split_first().expect("there is a generator");
     let mut merged = first.summary.clone();
     let is_shared = merged.contains_key("segment");
@@ -133,7 +136,7 @@ fn classes(summary: &mut Object) -> Option<&mut Vec<Value>> {
 }
 
 /// Adds the counts of the classes of clients; their latencies are in the log.
-fn add_classes(merged: &mut Object, other: &Generator) -> Result<(), MergeError> {
+fn add_classes(merged: &mut Object, other: &Generator) -> Result<(), Failure> {
     let none = Vec::new();
     let others = other.summary.get("classes").and_then(Value::as_array).unwrap_or(&none);
     let mine = classes(merged).map_or(&mut [][..], Vec::as_mut_slice);

@@ -6,7 +6,8 @@ use super::core::{Core, Settings};
 use crate::{
     base::{
         clock,
-        events::{self, Anchors, EventError, emit},
+        events::{self, Anchors, emit},
+        failure::Failure,
         stop::Outcome,
     },
     dns::soa::{Verdict, Verdicts},
@@ -90,7 +91,7 @@ impl Report {
     }
 
     /// Prints `first-answer` at the first response to a query of ours, whatever it says.
-    pub fn on_answer(&mut self, now_ns: i64, rcode: u8) -> Result<(), EventError> {
+    pub fn on_answer(&mut self, now_ns: i64, rcode: u8) -> Result<(), Failure> {
         if self.first_answer_ns.is_none() {
             self.first_answer_ns = Some(now_ns);
             emit("first-answer", now_ns, &FirstAnswer { rcode })?;
@@ -99,7 +100,7 @@ impl Report {
     }
 
     /// Prints `first-seen` at the first zone.
-    pub fn on_seen(&mut self, now_ns: i64) -> Result<(), EventError> {
+    pub fn on_seen(&mut self, now_ns: i64) -> Result<(), Failure> {
         if self.first_seen_ns.is_none() {
             self.first_seen_ns = Some(now_ns);
             emit("first-seen", now_ns, &Nothing {})?;
@@ -114,7 +115,7 @@ impl Report {
     }
 
     /// Prints `progress` and `anchor` if they are due.
-    pub fn emit_if_due(&mut self, now_ns: i64, core: &Core) -> Result<(), EventError> {
+    pub fn emit_if_due(&mut self, now_ns: i64, core: &Core) -> Result<(), Failure> {
         self.anchors.emit_if_due(now_ns)?;
         if now_ns < self.progress_due_ns || core.counts().seen == self.seen_reported {
             return Ok(());
@@ -123,7 +124,7 @@ impl Report {
         self.progress(now_ns, core)
     }
 
-    fn progress(&mut self, now_ns: i64, core: &Core) -> Result<(), EventError> {
+    fn progress(&mut self, now_ns: i64, core: &Core) -> Result<(), Failure> {
         let counts = core.counts();
         self.seen_reported = counts.seen;
         let zones = core.zones().len() as u64;
@@ -131,7 +132,7 @@ impl Report {
     }
 
     /// Prints the `summary`, after a last `progress` if there was any since.
-    pub fn summary(&mut self, outcome: Outcome, core: &Core, settings: Settings) -> Result<(), EventError> {
+    pub fn summary(&mut self, outcome: Outcome, core: &Core, settings: Settings) -> Result<(), Failure> {
         let now_ns = clock::monotonic_ns();
         let counts = core.counts();
         if counts.seen > self.seen_reported {

@@ -4,7 +4,10 @@ use std::path::Path;
 
 use super::core::Core;
 use crate::{
-    base::rows::{self, Columns, RowsError},
+    base::{
+        failure::Failure,
+        rows::{self, Columns},
+    },
     dns::zone_list::Zones,
 };
 
@@ -12,7 +15,7 @@ use crate::{
 const OUTCOMES: [&str; 2] = ["unseen", "seen"];
 
 /// Writes all rows to `path`.
-pub fn write(path: &Path, zones: &Zones, core: &Core) -> Result<(), RowsError> {
+pub fn write(path: &Path, zones: &Zones, core: &Core) -> Result<(), Failure> {
     let columns = Columns::<u32>::default()
         .value("zone", |zone| zones.name(*zone).to_string())
         .optional("last_unseen_ns", |zone| core.zone(*zone).last_unseen_ns)

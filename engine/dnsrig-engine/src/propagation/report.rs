@@ -8,7 +8,8 @@ use super::core::{Change, Core, Settings, Sighting};
 use crate::{
     base::{
         clock,
-        events::{self, Anchors, EventError, ProgressTimer, emit},
+        events::{self, Anchors, ProgressTimer, emit},
+        failure::Failure,
         stop::Outcome,
     },
     stats::{
@@ -113,7 +114,7 @@ impl Report {
     }
 
     /// Prints `progress` and `anchor` if they are due.
-    pub fn emit_if_due(&mut self, now_ns: i64, core: &Core) -> Result<(), EventError> {
+    pub fn emit_if_due(&mut self, now_ns: i64, core: &Core) -> Result<(), Failure> {
         if !self.progress_timer.is_progress_due(now_ns)? {
             return Ok(());
         }
@@ -127,7 +128,7 @@ impl Report {
         core: &Core,
         secondaries: &[SocketAddr],
         settings: Settings,
-    ) -> Result<(), EventError> {
+    ) -> Result<(), Failure> {
         let changes = core.changes();
         let limit_ns = settings.limit_ns;
         let made = || changes.iter().enumerate().filter(|(_, change)| !change.is_refused());

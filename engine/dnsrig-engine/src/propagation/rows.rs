@@ -4,7 +4,10 @@ use std::{net::SocketAddr, path::Path};
 
 use super::core::{Change, Core, Sighting};
 use crate::{
-    base::rows::{self, Columns, RowsError},
+    base::{
+        failure::Failure,
+        rows::{self, Columns},
+    },
     dns::zone_list::Zones,
 };
 
@@ -17,7 +20,7 @@ struct Row<'a> {
 }
 
 /// Writes all rows to `path`.
-pub fn write(path: &Path, zones: &Zones, secondaries: &[SocketAddr], core: &Core) -> Result<(), RowsError> {
+pub fn write(path: &Path, zones: &Zones, secondaries: &[SocketAddr], core: &Core) -> Result<(), Failure> {
     let columns = Columns::<Row>::default()
         .value("change", |row| row.number as u32)
         .value("zone", |row| zones.name(row.change.zone).to_string())

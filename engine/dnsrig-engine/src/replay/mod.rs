@@ -8,7 +8,13 @@
 pub mod capture;
 pub mod compare;
 pub mod describe;
-pub mod error;
 pub mod message;
 pub mod packet;
 pub mod prepare;
+
+use crate::base::failure::Failure;
+
+/// Arguments that do not go together.
+fn bad_arguments(sentence: impl Into<String>) -> Failure {
+    Failure::bad_input(sentence, "see the `--help` of this step, such as `dnsrig replay prepare --help`")
+}

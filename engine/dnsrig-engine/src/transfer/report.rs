@@ -11,7 +11,8 @@ use super::{human_report, summary::Summary, worker::Progress};
 use crate::{
     base::{
         clock,
-        events::{self, EventError},
+        events::{self},
+        failure::Failure,
     },
     stats::format::grouped,
 };
@@ -53,7 +54,7 @@ impl Reporter {
     }
 
     /// NOTIFY is waited for.
-    pub fn ready(self, port: u16) -> Result<(), EventError> {
+    pub fn ready(self, port: u16) -> Result<(), Failure> {
         if self.person {
             events::say(format!("waiting for NOTIFY on port {port}; Ctrl-C ends it\n"));
         }
@@ -61,7 +62,7 @@ impl Reporter {
     }
 
     /// How far all threads are together, of `zones` in all (0: nobody knows).
-    pub fn progress(self, progress: &Progress, zones: u64) -> Result<(), EventError> {
+    pub fn progress(self, progress: &Progress, zones: u64) -> Result<(), Failure> {
         let Progress { done, failed, outstanding, records, bytes, connections_open, .. } = *progress;
         if self.person {
             let of = if zones > 0 { format!(" of {}", grouped(zones)) } else { String::new() };
@@ -83,7 +84,7 @@ impl Reporter {
     }
 
     /// Says how it all went.
-    pub fn summary(self, summary: &Summary, server: SocketAddr) -> Result<(), EventError> {
+    pub fn summary(self, summary: &Summary, server: SocketAddr) -> Result<(), Failure> {
         if self.person {
             let begin = if self.rewrites { "\r\x1b[K" } else { "" };
             events::say(format!("{begin}{}", human_report::text(summary, server)));

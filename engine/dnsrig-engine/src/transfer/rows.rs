@@ -11,7 +11,10 @@ use super::{
     schedule::slots::{Ended, Handshake},
 };
 use crate::{
-    base::rows::{Columns, RowFile, RowsError},
+    base::{
+        failure::Failure,
+        rows::{Columns, RowFile},
+    },
     dns::{
         xfr::{Answered, Outcome},
         zone_list::Zones,
@@ -40,7 +43,7 @@ impl Files {
         zones: Arc<Zones>,
         sources: Vec<Option<IpAddr>>,
         unspecified: IpAddr,
-    ) -> Result<Self, RowsError> {
+    ) -> Result<Self, Failure> {
         Ok(Files {
             transfers: RowFile::create(&folder.join(TRANSFERS), transfers(zones))?,
             connections: RowFile::create(&folder.join(CONNECTIONS), connections(sources, unspecified))?,
@@ -49,7 +52,7 @@ impl Files {
     }
 
     /// Appends a batch to its file.
-    pub fn write(&mut self, batch: &Batch) -> Result<(), RowsError> {
+    pub fn write(&mut self, batch: &Batch) -> Result<(), Failure> {
         match batch {
             _ if batch.is_empty() => Ok(()),
             Batch::Transfers(rows) => self.transfers.write(rows),
@@ -59,7 +62,7 @@ impl Files {
     }
 
     /// Ends the files in order.
-    pub fn finish(self) -> Result<(), RowsError> {
+    pub fn finish(self) -> Result<(), Failure> {
         self.transfers.finish()?;
         self.connections.finish()?;
         self.info.finish()

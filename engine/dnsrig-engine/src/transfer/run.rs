@@ -31,7 +31,7 @@ use crate::{
         events::{Anchors, ProgressTimer},
         failure::Failure,
         open_files,
-        output::{self, OutputError},
+        output::{self},
         stop::{INTERRUPTED, Stop, Wake},
         target::{self, Authority},
         threads::{self, Threads},
@@ -92,7 +92,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 }
 
 /// Refuses folders of outputs that cannot be written to, or whose files would replace one that is read.
-fn check_outputs(arguments: &Arguments) -> Result<(), OutputError> {
+fn check_outputs(arguments: &Arguments) -> Result<(), Failure> {
     let TlsArguments { ca, certificate, key, .. } = &arguments.tls;
     let read = [&arguments.zones.zones, ca, certificate, key].map(Option::as_deref);
     if let Some(folder) = &arguments.instrument.out {
@@ -204,7 +204,7 @@ impl Part {
 
 /// The threads at work.
 struct Team {
-    threads: Threads<WorkerResult, TransferError>,
+    threads: Threads<WorkerResult>,
     progress: Vec<Arc<Mutex<Progress>>>,
     stopping: Arc<AtomicBool>,
     batches: Batches,

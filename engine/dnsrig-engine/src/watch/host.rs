@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     base::{
-        failure::Advice,
+        failure::Failure,
         kernel_text::{Column, lines, words},
     },
     net::namespace::inside,
@@ -71,30 +71,12 @@ pub fn parse_host(text: &str) -> Result<HostArgument, String> {
     Ok(host)
 }
 
-/// A host could not be watched.
-#[derive(Debug, thiserror::Error)]
-pub enum HostError {
-    /// Something that the user named is not there.
-    #[error("cannot watch host {host}: {}: {source}", path.display())]
-    Open { host: String, path: PathBuf, source: io::Error },
-    /// A name was used twice.
-    #[error("--host {0} is given twice")]
-    Twice(String),
-}
-
-impl Advice for HostError {
-    fn hint(&self) -> String {
-        match self {
-            HostError::Open { .. } => {
-                "make the namespace and the cgroup before you start `watch`, and run it as root".into()
-            }
-            HostError::Twice(_) => "give each host once, with all its parts in one --host".into(),
-        }
-    }
-
-    fn exit_code(&self) -> u8 {
-        2
-    }
+/// A file of a host that the user named cannot be opened.
+pub fn cannot_watch(host: &str, path: &Path, error: &io::Error) -> Failure {
+    Failure::bad_input(
+        format!("cannot watch host {host}: {}: {error}", path.display()),
+        "make the namespace and the cgroup before you start `watch`, and run it as root",
+    )
 }
 
 /// Everything that is watched.
@@ -112,12 +94,13 @@ pub struct Watched {
 
 impl Watched {
     /// Opens the files of all hosts and of the machine.
-    pub fn open(hosts: &[HostArgument]) -> Result<Self, HostError> {
+    pub fn open(hosts: &[HostArgument]) -> Result<Self, Failure> {
         let user_hz = sysconf(SysconfVar::CLK_TCK).ok().flatten().unwrap_or(USER_HZ_DEFAULT);
         let mut watched = Watched { buffer: vec![0; FILE_BYTES_MAX], user_hz, ..Watched::default() };
         for (index, host) in hosts.iter().enumerate() {
             if hosts[..index].iter().any(|other| other.name == host.name) {
-                return Err(HostError::Twice(host.name.clone()));
+                let hint = "give each host once, with all its parts in one --host";
+                return Err(Failure::bad_input(format!("--host {} is given twice", host.name), hint));
             }
             watched.open_host(host)?;
         }
@@ -125,13 +108,10 @@ impl Watched {
         Ok(watched)
     }
 
-    fn open_host(&mut self, host: &HostArgument) -> Result<(), HostError> {
-        let failed = |path: &Path| {
-            let (host, path) = (host.name.clone(), path.to_owned());
-            move |source| HostError::Open { host, path, source }
-        };
+    fn open_host(&mut self, host: &HostArgument) -> Result<(), Failure> {
+        let failed = |path: &Path, error: &io::Error| cannot_watch(&host.name, path, error);
         for directory in &host.cgroups {
-            fs::read_dir(directory).map_err(failed(directory))?;
+            fs::read_dir(directory).map_err(|error| failed(directory, &error))?;
         }
         if !host.cgroups.is_empty() {
             let open = |file: &FileMetrics| {
@@ -140,7 +120,7 @@ impl Watched {
             self.add_files(&host.name, CGROUP, open);
         }
         if let Some(path) = &host.netns {
-            let files = open_network(path).map_err(failed(path))?;
+            let files = open_network(path).map_err(|error| failed(path, &error))?;
             self.add_network(&host.name, files);
         }
         Ok(())
@@ -252,6 +232,10 @@ fn open_network(path: &Path) -> io::Result<Vec<Option<File>>> {
 mod tests {
     use super::*;
 
+    fn refusal(hosts: &[HostArgument]) -> String {
+        Watched::open(hosts).err().expect("it is refused").sentence
+    }
+
     #[test]
     fn a_host_has_a_name_and_parts() {
         let host = parse_host("a,netns=/run/netns/a,cgroup=/x,cgroup=/y").unwrap();
@@ -310,12 +294,12 @@ mod tests {
     #[test]
     fn a_cgroup_that_is_not_there_is_an_error() {
         let host = parse_host("h,cgroup=/nowhere/at/all").unwrap();
-        assert!(matches!(Watched::open(&[host]), Err(HostError::Open { .. })));
+        assert!(refusal(&[host]).starts_with("cannot watch host"));
     }
 
     #[test]
     fn a_host_named_twice_is_an_error() {
         let host = parse_host("h,cgroup=/").unwrap();
-        assert!(matches!(Watched::open(&[host.clone(), host]), Err(HostError::Twice(_))));
+        assert!(refusal(&[host.clone(), host]).ends_with("is given twice"));
     }
 }

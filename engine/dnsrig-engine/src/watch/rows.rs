@@ -2,11 +2,7 @@
 
 use std::path::Path;
 
-use crate::base::{
-    row_writer::RowWriter,
-    rows::{Columns, RowsError},
-    threads::ThreadError,
-};
+use crate::base::{failure::Failure, row_writer::RowWriter, rows::Columns};
 
 /// What a row is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +27,7 @@ pub struct Row {
 }
 
 /// Makes the file and starts its writer. `buffer_rows` is what a second brings.
-pub fn create(path: &Path, series: &[Series], buffer_rows: usize) -> Result<RowWriter<Row>, ThreadError<RowsError>> {
+pub fn create(path: &Path, series: &[Series], buffer_rows: usize) -> Result<RowWriter<Row>, Failure> {
     let words = |part: fn(&Series) -> &str| {
         let mut words = Vec::new();
         let places: Vec<usize> = series.iter().map(|one| place_of(&mut words, part(one))).collect();

@@ -7,9 +7,12 @@ use ring::digest::{SHA256, digest};
 use super::{
     World,
     servers::Prefixes,
-    spec::{Spec, SpecError},
+    spec::{self, Spec},
 };
-use crate::{base::whole_file, dns::name_table::NameTable};
+use crate::{
+    base::{failure::Failure, whole_file},
+    dns::name_table::NameTable,
+};
 
 /// A larger file holds more names than a world has zones.
 const FILE_BYTES_MAX: u64 = 1 << 30;
@@ -20,12 +23,12 @@ pub fn sha256(bytes: &[u8]) -> String {
 }
 
 /// The table of a specification at `path`; none if it refers to none.
-pub fn read(spec: &Spec, path: &Path) -> Result<Option<NameTable>, SpecError> {
+pub fn read(spec: &Spec, path: &Path) -> Result<Option<NameTable>, Failure> {
     if spec.names.file.is_empty() {
         return Ok(None);
     }
     let file = path.with_file_name(&spec.names.file);
-    let reading = |error| SpecError::Read(file.clone(), error);
+    let reading = |error| spec::unread(&file, &error);
     let bytes = whole_file::read(&file, FILE_BYTES_MAX).map_err(reading)?;
     let found = sha256(&bytes);
     if found != spec.names.sha256 {
@@ -37,7 +40,7 @@ pub fn read(spec: &Spec, path: &Path) -> Result<Option<NameTable>, SpecError> {
 }
 
 /// The world of the specification at `path`, with the names that this refers to.
-pub fn world(path: &Path, prefixes: Prefixes) -> Result<World, SpecError> {
+pub fn world(path: &Path, prefixes: Prefixes) -> Result<World, Failure> {
     let spec = Spec::read(path)?;
     let table = read(&spec, path)?;
     World::with_names(spec, prefixes, table.as_ref()).map_err(|reason| Spec::wrong(path, reason))

@@ -1,17 +1,13 @@
 //! The specification of a world: a TOML file, of which [`DEFAULTS`] has every field with its source.
 
-use std::{
-    collections::BTreeMap,
-    io,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, io, path::Path};
 
 use serde::Deserialize;
 use toml_edit::{DocumentMut, Item, Table, TableLike};
 
 use super::{fault::Fault, servers};
 use crate::{
-    base::{failure::Advice, whole_file},
+    base::{failure::Failure, whole_file},
     dns::{dataset::parse_name, dnssec::pool::KEYS_MAX},
 };
 
@@ -30,23 +26,11 @@ const TLDS_MAX: u32 = 10_000;
 /// 20 years.
 const VALIDITY_DAYS_MAX: u32 = 7300;
 
-/// No specification of a world.
-#[derive(Debug, thiserror::Error)]
-pub enum SpecError {
-    #[error("cannot read {}: {}", .0.display(), .1)]
-    Read(PathBuf, io::Error),
-    #[error("{place}: {reason}")]
-    Wrong { place: String, reason: String },
-}
+const HINT: &str = "`dnsrig generate world --out world.toml` writes a specification that explains each field";
 
-impl Advice for SpecError {
-    fn hint(&self) -> String {
-        "`dnsrig generate world --out world.toml` writes a specification that explains each field".into()
-    }
-
-    fn exit_code(&self) -> u8 {
-        2
-    }
+/// A file of a world cannot be read.
+pub fn unread(path: &Path, error: &io::Error) -> Failure {
+    Failure::bad_input(format!("cannot read {}: {error}", path.display()), HINT)
 }
 
 #[derive(Clone, Debug, Deserialize, PartialEq)]
@@ -169,14 +153,14 @@ pub struct SignedZones {
 
 impl Spec {
     /// Reads the file at `path`; what it leaves out has its default.
-    pub fn read(path: &Path) -> Result<Self, SpecError> {
-        let text = whole_file::read_text(path, FILE_BYTES_MAX).map_err(|error| SpecError::Read(path.into(), error))?;
+    pub fn read(path: &Path) -> Result<Self, Failure> {
+        let text = whole_file::read_text(path, FILE_BYTES_MAX).map_err(|error| unread(path, &error))?;
         Spec::parse(&text).map_err(|reason| Spec::wrong(path, reason))
     }
 
     /// An error of the specification at `path`.
-    pub fn wrong(path: &Path, reason: String) -> SpecError {
-        SpecError::Wrong { place: path.display().to_string(), reason }
+    pub fn wrong(path: &Path, reason: String) -> Failure {
+        Failure::bad_input(format!("{}: {reason}", path.display()), HINT)
     }
 
     /// Reads the text of a specification; errors are sentences.

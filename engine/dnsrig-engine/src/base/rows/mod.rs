@@ -17,25 +17,11 @@ use std::{
 pub use batch::{Batch, Column, Field, Kind, Value};
 pub use decode::{ReadError, RowReader};
 
-use super::failure::Advice;
+use super::failure::Failure;
 use encode::{END, Encoder};
 
 /// The rows of a batch, in a file that is written from all its rows at once: with ten columns about 4 MB.
 pub const BATCH_ROWS: usize = 65_536;
-
-/// A row file could not be made or written.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot write rows to {}: {source}", path.display())]
-pub struct RowsError {
-    path: PathBuf,
-    source: io::Error,
-}
-
-impl Advice for RowsError {
-    fn hint(&self) -> String {
-        "give --out a path in an existing folder that you may write to, with free space (df)".into()
-    }
-}
 
 /// The columns of a file of `Row`s.
 pub struct Columns<'a, Row> {
@@ -108,33 +94,36 @@ pub struct BatchFile {
 
 impl BatchFile {
     /// Makes the file (over an old one) and writes the schema, so that even a file without rows can be read.
-    pub fn create(path: &Path, fields: &[Field]) -> Result<Self, RowsError> {
-        let path = path.to_owned();
-        match File::create(&path) {
-            Ok(file) => {
-                let mut file = BatchFile { path, file, encoder: Encoder::new(fields) };
-                file.append(&encode::schema(fields))?;
-                Ok(file)
-            }
-            Err(source) => Err(RowsError { path, source }),
-        }
+    pub fn create(path: &Path, fields: &[Field]) -> Result<Self, Failure> {
+        let file = File::create(path).map_err(|error| unwritten(path, &error))?;
+        let mut file = BatchFile { path: path.to_owned(), file, encoder: Encoder::new(fields) };
+        file.append(&encode::schema(fields))?;
+        Ok(file)
     }
 
     /// Appends a batch with these fields.
-    pub fn write(&mut self, batch: &Batch) -> Result<(), RowsError> {
+    pub fn write(&mut self, batch: &Batch) -> Result<(), Failure> {
         let (messages, body) = self.encoder.batch(batch);
         let written = self.file.write_all(&messages).and_then(|()| self.file.write_all(body));
-        written.map_err(|source| RowsError { path: self.path.clone(), source })
+        written.map_err(|error| unwritten(&self.path, &error))
     }
 
     /// Ends the stream. Without it a reader sees all rows, and that the writer did not end in order.
-    pub fn finish(mut self) -> Result<(), RowsError> {
+    pub fn finish(mut self) -> Result<(), Failure> {
         self.append(&END)
     }
 
-    fn append(&mut self, bytes: &[u8]) -> Result<(), RowsError> {
-        self.file.write_all(bytes).map_err(|source| RowsError { path: self.path.clone(), source })
+    fn append(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        self.file.write_all(bytes).map_err(|error| unwritten(&self.path, &error))
     }
+}
+
+/// A row file could not be made or written.
+fn unwritten(path: &Path, error: &io::Error) -> Failure {
+    Failure::new(
+        format!("cannot write rows to {}: {error}", path.display()),
+        "give --out a path in an existing folder that you may write to, with free space (df)",
+    )
 }
 
 /// An open file of `Row`s.
@@ -146,19 +135,19 @@ pub struct RowFile<'a, Row> {
 
 impl<'a, Row> RowFile<'a, Row> {
     /// Makes the file: see [`BatchFile::create`].
-    pub fn create(path: &Path, columns: Columns<'a, Row>) -> Result<Self, RowsError> {
+    pub fn create(path: &Path, columns: Columns<'a, Row>) -> Result<Self, Failure> {
         let file = BatchFile::create(path, &columns.fields)?;
         Ok(RowFile { fields: columns.fields.into(), columns: columns.columns, file })
     }
 
     /// Appends the rows as a batch.
-    pub fn write(&mut self, rows: &[Row]) -> Result<(), RowsError> {
+    pub fn write(&mut self, rows: &[Row]) -> Result<(), Failure> {
         let columns = self.columns.iter().map(|column| column(rows)).collect();
         self.file.write(&Batch::new(self.fields.clone(), columns, rows.len()))
     }
 
     /// Ends the stream: see [`BatchFile::finish`].
-    pub fn finish(self) -> Result<(), RowsError> {
+    pub fn finish(self) -> Result<(), Failure> {
         self.file.finish()
     }
 }
@@ -168,7 +157,7 @@ pub fn write<'a, Row>(
     path: &Path,
     columns: Columns<'a, Row>,
     rows: impl IntoIterator<Item = Row>,
-) -> Result<(), RowsError> {
+) -> Result<(), Failure> {
     let mut file = RowFile::create(path, columns)?;
     let mut rows = rows.into_iter();
     loop {

@@ -3,7 +3,10 @@
 use std::path::Path;
 
 use super::Kind;
-use crate::base::rows::{self, Columns, RowsError};
+use crate::base::{
+    failure::Failure,
+    rows::{self, Columns},
+};
 
 /// The values of the column `kind`.
 const KINDS: [&str; 3] = ["remove", "add", "touch"];
@@ -24,7 +27,7 @@ pub struct Row {
 }
 
 /// Writes all rows to `path`.
-pub fn write(path: &Path, rows: impl Iterator<Item = Row>) -> Result<(), RowsError> {
+pub fn write(path: &Path, rows: impl Iterator<Item = Row>) -> Result<(), Failure> {
     let kind = |row: &Row| match row.kind {
         Kind::Remove => 0,
         Kind::Add => 1,

@@ -177,5 +177,5 @@ fn document(arguments: &Arguments) -> Result<DocumentMut, DatasetError> {
 
 fn read(path: &Path) -> Result<String, DatasetError> {
     let text = whole_file::read_text(path, spec::FILE_BYTES_MAX);
-    text.map_err(|error| spec::SpecError::Read(path.into(), error).into())
+    text.map_err(|error| spec::unread(path, &error).into())
 }

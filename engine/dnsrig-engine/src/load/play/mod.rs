@@ -117,7 +117,7 @@ fn start_team(
         let selection = Selection { part, speed, retransmissions, classes, transports };
         let (stream, skipped) = (StreamReader::open(&arguments.stream)?, skipped.clone());
         let (mut sender, receiver) = source::channel();
-        let read = move |_| Ok(read_ahead(stream, &selection, &skipped, &mut sender)?);
+        let read = move |_| read_ahead(stream, &selection, &skipped, &mut sender);
         supervision.readers.spawn("stream", read)?;
         sources.push(Captured::new(receiver, MESSAGE_BYTES_MAX));
     }

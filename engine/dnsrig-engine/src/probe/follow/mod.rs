@@ -17,7 +17,7 @@ use serde::Serialize;
 use crate::{
     base::{
         clock,
-        events::{Anchors, EventError, emit},
+        events::{Anchors, emit},
         failure::Failure,
         output,
         stop::{Outcome, Stop},
@@ -165,7 +165,7 @@ impl UdpClient for Follow {
 
 impl Follow {
     /// Says once that some zone is no longer as it was first seen.
-    fn tell_first_change(&mut self, now_ns: i64) -> Result<(), EventError> {
+    fn tell_first_change(&mut self, now_ns: i64) -> Result<(), Failure> {
         if self.told || self.core.changed() == 0 {
             return Ok(());
         }
@@ -173,7 +173,7 @@ impl Follow {
         emit("changed", now_ns, &Changed { rows: self.core.rows().len() as u64 })
     }
 
-    fn summary(&self, outcome: Outcome, start_ns: i64, rate: u32) -> Result<(), EventError> {
+    fn summary(&self, outcome: Outcome, start_ns: i64, rate: u32) -> Result<(), Failure> {
         let (zones, polls, answered, rows_dropped) = self.core.counts();
         let summary = Summary {
             outcome,

@@ -4,12 +4,15 @@ use std::path::Path;
 
 use super::core::{Row, State};
 use crate::{
-    base::rows::{self, Columns, RowsError},
+    base::{
+        failure::Failure,
+        rows::{self, Columns},
+    },
     dns::zone_list::Zones,
 };
 
 /// Writes all rows to `path`.
-pub fn write(path: &Path, zones: &Zones, rows: &[Row]) -> Result<(), RowsError> {
+pub fn write(path: &Path, zones: &Zones, rows: &[Row]) -> Result<(), Failure> {
     let serial = |row: &&Row| match row.state {
         State::Served { serial } => Some(serial),
         State::Unserved => None,

@@ -17,7 +17,7 @@ use super::{
     pcapng::Pcapng,
     step::{End, Item, Step},
 };
-use crate::{dns::stream::MAGIC, replay::error::ReplayError};
+use crate::{base::failure::Failure, dns::stream::MAGIC};
 
 /// By so many bytes the formats are told apart.
 const BEGINS_BYTES: usize = 12;
@@ -57,9 +57,13 @@ enum Format {
 
 impl Format {
     /// By the bytes that a file begins with; the end, if no more of it can be read.
-    fn open(input: &mut Input, path: &Path) -> Result<Result<Self, End>, ReplayError> {
-        let begins = input.look(BEGINS_BYTES).map_err(ReplayError::read(path))?;
-        let wrong = |reason: &str| Err(ReplayError::Format { path: path.into(), reason: reason.into() });
+    fn open(input: &mut Input, path: &Path) -> Result<Result<Self, End>, Failure> {
+        let begins = input.look(BEGINS_BYTES).map_err(|error| unread(path, &error))?;
+        let wrong = |reason: &str| {
+            let hint = "pcap, pcapng, dnstap and C-DNS are read, plain or compressed; convert what else you have, for \
+                        example with editcap";
+            Err(Failure::bad_input(format!("{} is not a capture: {reason}", path.display()), hint))
+        };
         let Some(&magic) = begins.first_chunk() else {
             return wrong(if begins.is_empty() { "it is empty" } else { "it has less than four bytes" });
         };
@@ -112,12 +116,12 @@ impl Format {
 pub fn read(
     path: &Path,
     limits: Limits,
-    each: impl FnMut(Item) -> Result<(), ReplayError>,
-) -> Result<CaptureReport, ReplayError> {
+    each: impl FnMut(Item) -> Result<(), Failure>,
+) -> Result<CaptureReport, Failure> {
     if path == Path::new("-") {
         return read_source(io::stdin(), Path::new("standard input"), limits, each);
     }
-    read_source(File::open(path).map_err(ReplayError::read(path))?, path, limits, each)
+    read_source(File::open(path).map_err(|error| unread(path, &error))?, path, limits, each)
 }
 
 /// As [`read`], from anything; `path` stands in what is said.
@@ -125,10 +129,10 @@ pub fn read_source(
     source: impl Read + 'static,
     path: &Path,
     limits: Limits,
-    mut each: impl FnMut(Item) -> Result<(), ReplayError>,
-) -> Result<CaptureReport, ReplayError> {
+    mut each: impl FnMut(Item) -> Result<(), Failure>,
+) -> Result<CaptureReport, Failure> {
     let opened = decompress::open(source, limits.decompressed_bytes_max);
-    let (source, compression) = opened.map_err(ReplayError::read(path))?;
+    let (source, compression) = opened.map_err(|error| unread(path, &error))?;
     let mut input = Input::new(source);
     let mut report = CaptureReport { path: path.display().to_string(), compression, ..CaptureReport::default() };
     let end = match Format::open(&mut input, path)? {
@@ -150,12 +154,17 @@ pub fn read_source(
     Ok(report)
 }
 
+fn unread(path: &Path, error: &io::Error) -> Failure {
+    let hint = "give captures that you may read, or - for standard input";
+    Failure::bad_input(format!("cannot read {}: {error}", path.display()), hint)
+}
+
 fn all(
     format: &mut Format,
     input: &mut Input,
     items: &mut u64,
-    each: &mut impl FnMut(Item) -> Result<(), ReplayError>,
-) -> Result<End, ReplayError> {
+    each: &mut impl FnMut(Item) -> Result<(), Failure>,
+) -> Result<End, Failure> {
     loop {
         let mut failed = Ok(());
         let step = format.next(input, |item| {

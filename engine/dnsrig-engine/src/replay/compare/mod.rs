@@ -15,7 +15,7 @@ use crate::{
     base::{clock, events, failure::Failure, units},
     dns::stream::{Record, StreamReader, Transport},
     net::prefix::{self, Prefix},
-    replay::error::ReplayError,
+    replay::bad_arguments,
 };
 
 /// A query that comes so much earlier or later than when it was due is another one: where one of several equal queries
@@ -63,7 +63,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn compare(arguments: &Arguments) -> Result<Summary, ReplayError> {
+fn compare(arguments: &Arguments) -> Result<Summary, Failure> {
     let (mut sent, mut arrived) = (StreamReader::open(&arguments.stream)?, StreamReader::open(&arguments.arrived)?);
     let numbers = numbers(&arrived, arguments)?;
     let mut arrivals = Arrivals::default();
@@ -87,13 +87,12 @@ fn compare(arguments: &Arguments) -> Result<Summary, ReplayError> {
 }
 
 /// The stream's number of each client that arrived; none: its address is no client's.
-fn numbers(arrived: &StreamReader, arguments: &Arguments) -> Result<Vec<Option<u32>>, ReplayError> {
+fn numbers(arrived: &StreamReader, arguments: &Arguments) -> Result<Vec<Option<u32>>, Failure> {
     let header = arrived.header();
     if header.addresses_at == 0 && header.clients > 0 {
         let name = arguments.arrived.display();
-        return Err(ReplayError::Arguments(format!(
-            "{name} has no addresses: make it with `replay prepare --addresses`"
-        )));
+        let sentence = format!("{name} has no addresses: make it with `replay prepare --addresses`");
+        return Err(bad_arguments(sentence));
     }
     let number = |client| {
         let address = arrived.address(client)?.map(|address| IpAddr::V6(address).to_canonical());
@@ -103,7 +102,7 @@ fn numbers(arrived: &StreamReader, arguments: &Arguments) -> Result<Vec<Option<u
 }
 
 /// The next query that the replay was to send.
-fn next_due(sent: &mut StreamReader, arguments: &Arguments) -> Result<Option<Query>, ReplayError> {
+fn next_due(sent: &mut StreamReader, arguments: &Arguments) -> Result<Option<Query>, Failure> {
     let Some(record) = sent.next()? else { return Ok(None) };
     let due_ns = (record.due_ns as f64 / arguments.speed) as i64;
     let is_over = arguments.duration.is_some_and(|longest| due_ns >= units::nanoseconds(longest));

@@ -17,7 +17,6 @@ use crate::{
         name_table::NameTable,
         stream::StreamReader,
     },
-    replay::error::ReplayError,
 };
 
 /// Describe a stream: clients, types, transports, and how many queries it has when.
@@ -56,7 +55,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn describe(arguments: &Arguments) -> Result<Summary, ReplayError> {
+fn describe(arguments: &Arguments) -> Result<Summary, Failure> {
     let mut reader = StreamReader::open(&arguments.stream)?;
     let header = *reader.header();
     let table = arguments.names.as_deref().map(NameTable::read).transpose()?;

@@ -13,11 +13,12 @@ use super::{
     anonymise::Anonymiser,
     edns::{Shares, Wanted},
     operations::Transports,
-    sort::{Entry, Scratch, read_entry, reader},
+    sort::{Entry, Scratch, cannot_sort, read_entry, reader},
 };
 use crate::{
+    base::failure::Failure,
     dns::stream::{Header, NEW_CONNECTION, RETRANSMISSION, Record, StreamError, StreamWriter, Transport},
-    replay::error::ReplayError,
+    replay::bad_arguments,
 };
 
 /// Where a number is kept: the client has none yet. A stream has fewer clients.
@@ -78,7 +79,7 @@ pub struct Finisher {
 }
 
 impl Finisher {
-    pub fn new(options: Options, anonymiser: Option<Anonymiser>, writer: StreamWriter) -> Result<Self, ReplayError> {
+    pub fn new(options: Options, anonymiser: Option<Anonymiser>, writer: StreamWriter) -> Result<Self, Failure> {
         let addresses = options.store_addresses.then(|| Scratch::create(&options.directory)).transpose();
         Ok(Finisher {
             anonymiser,
@@ -86,20 +87,20 @@ impl Finisher {
             numbers: HashMap::new(),
             clients: 0,
             waiting: None,
-            addresses: addresses.map_err(ReplayError::sort(&options.directory))?,
+            addresses: addresses.map_err(cannot_sort(&options.directory))?,
             rewritten: Vec::new(),
             written: Written::default(),
             options,
         })
     }
 
-    pub fn push(&mut self, entry: &Entry) -> Result<(), ReplayError> {
+    pub fn push(&mut self, entry: &Entry) -> Result<(), Failure> {
         self.number(entry, None)
     }
 
     /// Writes a query, if its client has a number or may have one. Otherwise it waits, and so do all behind it.
-    fn number(&mut self, entry: &Entry, number: Option<u32>) -> Result<(), ReplayError> {
-        let sorting = ReplayError::sort(&self.options.directory);
+    fn number(&mut self, entry: &Entry, number: Option<u32>) -> Result<(), Failure> {
+        let sorting = cannot_sort(&self.options.directory);
         let number = number.or_else(|| self.numbers.get(&(entry.client, entry.copy)).copied());
         let has_room = self.waiting.is_none() && self.numbers.len() < self.options.clients_max;
         match number {
@@ -107,7 +108,7 @@ impl Finisher {
             None if has_room => {
                 let client = self.clients;
                 if client == UNNUMBERED {
-                    return Err(ReplayError::Arguments("a stream has at most 4,294,967,295 clients".into()));
+                    return Err(bad_arguments("a stream has at most 4,294,967,295 clients"));
                 }
                 self.clients += 1;
                 self.numbers.insert((entry.client, entry.copy), client);
@@ -127,9 +128,9 @@ impl Finisher {
     }
 
     /// Goes through the queries that wait, once more for as many clients as have room.
-    fn number_waiting(&mut self) -> Result<(), ReplayError> {
+    fn number_waiting(&mut self) -> Result<(), Failure> {
         let directory = self.options.directory.clone();
-        let sorting = ReplayError::sort(&directory);
+        let sorting = cannot_sort(&directory);
         while let Some(waiting) = self.waiting.take() {
             self.numbers.clear();
             let mut file = reader(waiting.rewound().map_err(&sorting)?);
@@ -173,13 +174,13 @@ impl Finisher {
     }
 
     /// Puts the stream at its path, unless there is nothing in it.
-    pub fn finish(mut self, first_wall_ns: i64) -> Result<Written, ReplayError> {
+    pub fn finish(mut self, first_wall_ns: i64) -> Result<Written, Failure> {
         self.number_waiting()?;
         if self.clients == 0 {
             return Ok(self.written);
         }
         let addresses = self.addresses.map(Scratch::rewound).transpose();
-        let mut addresses = addresses.map_err(ReplayError::sort(&self.options.directory))?.map(reader);
+        let mut addresses = addresses.map_err(cannot_sort(&self.options.directory))?.map(reader);
         let addresses = addresses.as_mut().map(|file| {
             std::iter::from_fn(move || {
                 let mut address = [0; ADDRESS_BYTES];

@@ -17,21 +17,21 @@ use super::{
     packets::{Packets, Wanted},
     report::{self, Summary},
     server::{Seen, written},
-    sort::{Entry, FROM_ANSWER, Sorted, Sorter},
+    sort::{Entry, FROM_ANSWER, Sorted, Sorter, cannot_sort},
 };
 use crate::{
     base::{
         clock, events,
         failure::Failure,
         output,
-        stop::{INTERRUPTED, Stop, StopError, Wake},
+        stop::{INTERRUPTED, Stop, Wake},
         threads::Thread,
         units::nanoseconds,
     },
     dns::stream::{KNOWN_FLAGS, RETRANSMISSION, StreamWriter},
     replay::{
+        bad_arguments,
         capture::{self, Item, Limits},
-        error::ReplayError,
     },
 };
 
@@ -48,7 +48,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if let Some(capture) = output::given_twice(&captures) {
         let reason =
             format!("{} is given twice, which would duplicate every query in it: give it once", capture.display());
-        return Err(ReplayError::Arguments(reason).into());
+        return Err(bad_arguments(reason));
     }
     // First, so that nothing is read in vain.
     let writer = StreamWriter::create(&arguments.out)?;
@@ -59,15 +59,16 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     events::say(report::text(&summary));
     events::summary(now_ns, &summary)?;
     if summary.stream.queries == 0 {
-        let items = summary.captures.iter().map(|capture| capture.items).sum();
-        return Err(ReplayError::Empty { items, hint: report::empty_hint(&summary) }.into());
+        let items: u64 = summary.captures.iter().map(|capture| capture.items).sum();
+        let sentence = format!("no query was found in {items} packets or records");
+        return Err(Failure::bad_input(sentence, report::empty_hint(&summary)));
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Ends the process when it is asked to, and leaves nothing behind. Nobody is waited for: a pipe may give no packet.
 fn end_when_asked(stop: Stop, part: PathBuf) -> Result<(), Failure> {
-    let wait = move || -> Result<(), StopError> {
+    let wait = move || -> Result<(), Failure> {
         while stop.wait(None, i64::MAX)? != Wake::Stop {}
         // It may be finished by now.
         let _ = fs::remove_file(&part);
@@ -77,24 +78,22 @@ fn end_when_asked(stop: Stop, part: PathBuf) -> Result<(), Failure> {
     Ok(())
 }
 
-fn prepare(arguments: &Arguments, writer: StreamWriter) -> Result<Summary, ReplayError> {
+fn prepare(arguments: &Arguments, writer: StreamWriter) -> Result<Summary, Failure> {
     if arguments.transports.iter().map(|(_, share)| share).sum::<f64>() > 1.0 + 1e-9 {
-        return Err(ReplayError::Arguments(
-            "the shares of --transport-share are more than 100 % together: lower them".into(),
-        ));
+        return Err(bad_arguments("the shares of --transport-share are more than 100 % together: lower them"));
     }
     if let (Some(edns), Some(dnssec_ok)) = (arguments.edns, arguments.do_share)
         && dnssec_ok > edns
     {
-        return Err(ReplayError::Arguments(
-            "--do-share is above --edns-share, and DO is a flag of EDNS: lower it, or raise --edns-share".into(),
+        return Err(bad_arguments(
+            "--do-share is above --edns-share, and DO is a flag of EDNS: lower it, or raise --edns-share",
         ));
     }
     let directory = match arguments.out.parent() {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),
     };
-    let sorting = ReplayError::sort(directory);
+    let sorting = cannot_sort(directory);
     let to_v6 = |address: &IpAddr| match address {
         IpAddr::V4(address) => address.to_ipv6_mapped(),
         IpAddr::V6(address) => *address,
@@ -193,8 +192,8 @@ fn write(
     takes_answers: bool,
     directory: &Path,
     writer: StreamWriter,
-) -> Result<(Written, LeftOut), ReplayError> {
-    let sorting = ReplayError::sort(directory);
+) -> Result<(Written, LeftOut), Failure> {
+    let sorting = cannot_sort(directory);
     let memory_bytes = memory_bytes(arguments);
     let options = Options {
         transports: Transports { shares: arguments.transports.clone(), seed: arguments.seed },
@@ -205,7 +204,7 @@ fn write(
         directory: directory.into(),
     };
     let anonymiser = arguments.anonymise.then(|| Anonymiser::new(arguments.keep_tld)).transpose();
-    let mut finisher = Finisher::new(options, anonymiser.map_err(|_| ReplayError::Random)?, writer)?;
+    let mut finisher = Finisher::new(options, anonymiser.map_err(|_| no_random())?, writer)?;
     let timeline = Timeline::new(nanoseconds(arguments.gap), arguments.cut.unwrap_or((0, i64::MAX)));
     let mut selection = Selection::new(takes_answers, timeline);
     let mut duration_ns = 0;
@@ -230,6 +229,10 @@ fn write(
     let first_wall_ns = if arguments.anonymise { 0 } else { timeline.first_wall_ns };
     let stream = finisher.finish(first_wall_ns)?;
     Ok((Written { gaps: timeline.gaps, gaps_ns: timeline.gaps_ns, repeated_at_once, ..stream }, left_out))
+}
+
+fn no_random() -> Failure {
+    Failure::new("the system provides no random numbers", "--anonymise needs a secret random key: see getrandom(2)")
 }
 
 fn memory_bytes(arguments: &Arguments) -> usize {

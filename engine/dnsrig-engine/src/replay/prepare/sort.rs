@@ -10,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::dns::stream::Transport;
+use crate::{base::failure::Failure, dns::stream::Transport};
 
 /// The least memory that sorting does with.
 pub const MEMORY_BYTES_MIN: usize = 16 << 20;
@@ -32,6 +32,16 @@ const ALIGNMENT: usize = 8;
 pub const ANSWER: u8 = 0x80;
 pub const TRUNCATED: u8 = 0x40;
 pub const FROM_ANSWER: u8 = 0x20;
+
+/// Makes the failure of a system error while sorting in `directory`.
+pub fn cannot_sort(directory: &Path) -> impl Fn(io::Error) -> Failure + use<> {
+    let directory = directory.to_owned();
+    move |error| {
+        let hint = "data beyond --memory is kept in files beside --out: choose an --out with free space (df), or raise \
+                    --memory";
+        Failure::new(format!("cannot sort in {}: {error}", directory.display()), hint)
+    }
+}
 
 /// A query that is being sorted, or an answer: of its client, from the client's port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

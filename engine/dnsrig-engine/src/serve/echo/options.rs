@@ -7,10 +7,11 @@ use clap::ValueEnum;
 use super::{answerer::Answerer, faults::Settings};
 use crate::{
     base::{
+        failure::Failure,
         target,
         units::{parse_delay, parse_share},
     },
-    serve::{error::ServeError, shell},
+    serve::{bad_arguments, shell},
 };
 
 /// How queries come.
@@ -103,15 +104,15 @@ pub struct Arguments {
 
 impl Arguments {
     /// The faults, if they go together.
-    pub fn faults(&self) -> Result<Settings, ServeError> {
+    pub fn faults(&self) -> Result<Settings, Failure> {
         if self.jitter > self.delay {
-            return Err(ServeError::Arguments(
+            return Err(bad_arguments(
                 "--jitter is more than --delay, so that answers would be due before their queries: raise --delay, or lower --jitter",
             ));
         }
         let (stall_ns, stall_every_ns) = (self.stall.unwrap_or(0), self.stall_every.unwrap_or(0));
         if stall_ns > 0 && stall_ns >= stall_every_ns {
-            return Err(ServeError::Arguments(
+            return Err(bad_arguments(
                 "--stall is not less than --stall-every, so that nothing would be answered: lower --stall",
             ));
         }

@@ -10,10 +10,7 @@ use nix::sys::socket::SockType;
 use rustls::ServerConfig;
 
 use super::{datagrams::Datagrams, options::Options, sockets};
-use crate::{
-    base::{failure::Failure, open_files},
-    serve::error::ServeError,
-};
+use crate::base::{failure::Failure, open_files};
 
 const UDP: &str = "UDP";
 const TCP: &str = "TCP";
@@ -56,15 +53,15 @@ impl Listeners {
     ///
     /// Where the kernel chooses the port of UDP and TCP, it looks only for one that is free for UDP; a port that TCP
     /// cannot have is given back, and another one is tried.
-    pub fn claim(asked: &Asked) -> Result<Self, ServeError> {
+    pub fn claim(asked: &Asked) -> Result<Self, Failure> {
         let mut attempts = if asked.address.port() == 0 { PORTS_TRIED_MAX } else { 1 };
         let (udp, tcp) = loop {
             attempts -= 1;
             let udp = asked.udp.then(|| claim(SockType::Datagram, asked.address, UDP)).transpose()?;
             let address = udp.unwrap_or(asked.address);
-            match asked.tcp.then(|| claim(SockType::Stream, address, TCP)).transpose() {
-                Err(ServeError::Bind { reason, .. }) if attempts > 0 && reason.kind() == io::ErrorKind::AddrInUse => {}
-                tcp => break (udp, tcp?),
+            match asked.tcp.then(|| sockets::claim(SockType::Stream, address)).transpose() {
+                Err(error) if attempts > 0 && error.kind() == io::ErrorKind::AddrInUse => {}
+                tcp => break (udp, tcp.map_err(|error| failed(address, TCP, &error))?),
             }
         };
         let over_tls = |port| claim(SockType::Stream, SocketAddr::new(asked.address.ip(), port), asked.tls_name);
@@ -93,27 +90,35 @@ impl Listeners {
     }
 
     /// One more socket for UDP, where it was asked for.
-    fn datagrams(&self, receive_bytes: usize) -> Result<Option<UdpSocket>, ServeError> {
-        let bind = |address| sockets::datagrams(address, receive_bytes).map_err(|error| failed(address, UDP, error));
+    fn datagrams(&self, receive_bytes: usize) -> Result<Option<UdpSocket>, Failure> {
+        let bind = |address| sockets::datagrams(address, receive_bytes).map_err(|error| failed(address, UDP, &error));
         self.udp.map(bind).transpose()
     }
 
     /// One more socket for TCP, and one for TLS with `config`, as far as they were asked for.
-    fn listeners(&self, config: Option<&Arc<ServerConfig>>) -> Result<Vec<Listener>, ServeError> {
+    fn listeners(&self, config: Option<&Arc<ServerConfig>>) -> Result<Vec<Listener>, Failure> {
         let kinds = [(self.tcp, TCP, None), (self.tls, self.tls_name, config)];
         let asked = kinds.into_iter().filter_map(|(address, name, config)| Some((address?, name, config)));
         let bound = asked.map(|(address, name, config)| {
-            let listener = sockets::listener(address).map_err(|error| failed(address, name, error))?;
+            let listener = sockets::listener(address).map_err(|error| failed(address, name, &error))?;
             Ok((listener, config.cloned()))
         });
         bound.collect()
     }
 }
 
-fn claim(kind: SockType, address: SocketAddr, transport: &'static str) -> Result<SocketAddr, ServeError> {
-    sockets::claim(kind, address).map_err(|error| failed(address, transport, error))
+fn claim(kind: SockType, address: SocketAddr, transport: &'static str) -> Result<SocketAddr, Failure> {
+    sockets::claim(kind, address).map_err(|error| failed(address, transport, &error))
 }
 
-fn failed(address: SocketAddr, transport: &'static str, reason: io::Error) -> ServeError {
-    ServeError::Bind { address, transport, reason }
+/// A socket could not be bound.
+fn failed(address: SocketAddr, transport: &str, error: &io::Error) -> Failure {
+    let hint = match error.kind() {
+        io::ErrorKind::AddrInUse => "another server uses this address: stop it, or give another port".into(),
+        io::ErrorKind::PermissionDenied => {
+            "only root may use ports below 1024: give other ports (ADDRESS:PORT, and a port for TLS)".into()
+        }
+        _ => format!("see `ip address`: run this on a host that has {}", address.ip()),
+    };
+    Failure::new(format!("cannot listen on {address} ({transport}): {error}"), hint)
 }

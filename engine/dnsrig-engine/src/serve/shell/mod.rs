@@ -18,7 +18,7 @@ use std::{net::IpAddr, ops::AddAssign};
 
 use serde::Serialize;
 
-use super::error::ServeError;
+use super::{answering_failed, system_failed};
 use crate::{
     base::{
         clock,
@@ -57,7 +57,7 @@ impl<C: Default + for<'a> AddAssign<&'a C>> Summary<C> {
 pub struct Server<C> {
     stop: Stop,
     anchors: Anchors,
-    pub threads: Threads<C, ServeError>,
+    pub threads: Threads<C>,
 }
 
 impl<C: Send + 'static> Server<C> {
@@ -79,8 +79,8 @@ impl<C: Send + 'static> Server<C> {
         let limits = Limits::new(options.connections_max, options.idle_timeout);
         for (number, sockets) in sockets.into_iter().enumerate() {
             let worker = Worker::new(service(number), sockets, limits.clone());
-            let worker = worker.map_err(|error| ServeError::System("watch sockets", error))?;
-            self.threads.spawn(name, move |stop| worker.run(&stop).map_err(ServeError::answering))?;
+            let worker = worker.map_err(|error| system_failed("watch sockets", error))?;
+            self.threads.spawn(name, move |stop| worker.run(&stop).map_err(answering_failed))?;
         }
         Ok(())
     }

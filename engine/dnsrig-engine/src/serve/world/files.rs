@@ -1,20 +1,16 @@
 //! The files that a world writes for those who ask it: hints, the trust anchor, and what it is.
 
-use std::{
-    fmt::Write,
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{fmt::Write, fs, io, path::Path};
 
 use domain::utils::{base16, base64};
 use serde::Serialize;
 
 use crate::{
+    base::failure::Failure,
     dns::{
         dnssec::{key::Role, rrset::Validity},
         name::whole,
     },
-    serve::error::ServeError,
     world::{World, Zone, servers::Server},
 };
 
@@ -55,12 +51,15 @@ struct Manifest<'a> {
 }
 
 /// Writes all files to a directory, which is made.
-pub fn write(world: &World, specification: &Path, directory: &Path) -> Result<(), ServeError> {
-    let failed = |path: PathBuf| |error| ServeError::Write(path, error);
-    fs::create_dir_all(directory).map_err(failed(directory.into()))?;
+pub fn write(world: &World, specification: &Path, directory: &Path) -> Result<(), Failure> {
+    let failed = |path: &Path, error: io::Error| {
+        let hint = "give --out a folder that you may write to, with free space (df)";
+        Failure::new(format!("cannot write {}: {error}", path.display()), hint)
+    };
+    fs::create_dir_all(directory).map_err(|error| failed(directory, error))?;
     let put = |name: &str, text: String| {
         let path = directory.join(name);
-        fs::write(&path, text).map_err(failed(path))
+        fs::write(&path, text).map_err(|error| failed(&path, error))
     };
     put(HINTS, hints(world))?;
     put(ANCHOR, anchor(world))?;
@@ -81,7 +80,7 @@ pub fn write(world: &World, specification: &Path, directory: &Path) -> Result<()
         inception_s,
         expiration_s,
     };
-    let text = serde_json::to_string_pretty(&manifest).map_err(|error| failed(directory.into())(error.into()))?;
+    let text = serde_json::to_string_pretty(&manifest).map_err(|error| failed(directory, error.into()))?;
     put(MANIFEST, text + "\n")
 }
 

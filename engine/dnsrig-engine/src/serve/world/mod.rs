@@ -37,12 +37,12 @@ use crate::{
         clock,
         events::{self, emit, emit_patiently},
         failure::Failure,
-        output::{self, OutputError},
+        output::{self},
         target,
     },
     dns::dnssec::secret::Nonces,
     serve::{
-        error::ServeError,
+        bad_arguments,
         shell::{
             Server, Summary,
             listeners::{Asked, Listeners, Sockets},
@@ -117,7 +117,7 @@ fn serve(arguments: &Arguments, world: Arc<World>, out: &Path) -> Result<ExitCod
 }
 
 /// Refuses a folder whose files would replace one that is read.
-fn refuse_inputs(arguments: &Arguments, world: &World, out: &Path) -> Result<(), OutputError> {
+fn refuse_inputs(arguments: &Arguments, world: &World, out: &Path) -> Result<(), Failure> {
     let written =
         [files::HINTS, files::ANCHOR, files::MANIFEST, rows::SECONDS, rows::UNKNOWN].map(|name| out.join(name));
     let names = arguments.specification.with_file_name(&world.spec.names.file);
@@ -143,7 +143,7 @@ fn bind(arguments: &Arguments) -> Result<(u16, Vec<Sockets>), Failure> {
         }
     }
     if all.is_empty() {
-        return Err(ServeError::Arguments("--family names none").into());
+        return Err(bad_arguments("--family names none"));
     }
     Ok((port, all))
 }

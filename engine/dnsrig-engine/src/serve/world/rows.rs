@@ -8,11 +8,11 @@ use std::{
 use super::counts::{Counts, Kind, Second, Volume};
 use crate::{
     base::{
-        rows::{self, Columns, RowFile, RowsError},
-        threads::{Thread, ThreadError},
+        failure::Failure,
+        rows::{self, Columns, RowFile},
+        threads::Thread,
     },
     dns::name::whole,
-    serve::error::ServeError,
     world::fault::Fault,
 };
 
@@ -26,15 +26,15 @@ const LEVELS: [&str; 4] = ["root", "tld", "second", "none"];
 
 /// The thread that writes rows while the world answers.
 pub struct Writer {
-    thread: Thread<(), RowsError>,
+    thread: Thread<Result<(), Failure>>,
 }
 
 type Row = (i64, Kind, Volume);
 
 impl Writer {
     /// Makes the file; the counts of seconds go where the sender leads. All senders gone, it ends.
-    pub fn start(path: &Path) -> Result<(Self, SyncSender<Second>), ThreadError<RowsError>> {
-        let mut file = RowFile::create(path, columns()).map_err(ThreadError::Failed)?;
+    pub fn start(path: &Path) -> Result<(Self, SyncSender<Second>), Failure> {
+        let mut file = RowFile::create(path, columns())?;
         let (sender, seconds) = sync_channel::<Second>(WAITING_MAX);
         let thread = Thread::start("rows", move || {
             for (second, kinds) in seconds {
@@ -47,8 +47,8 @@ impl Writer {
         Ok((Writer { thread }, sender))
     }
 
-    pub fn finish(self) -> Result<(), ThreadError<RowsError>> {
-        self.thread.join()
+    pub fn finish(self) -> Result<(), Failure> {
+        self.thread.join()?
     }
 }
 
@@ -69,11 +69,11 @@ fn columns() -> Columns<'static, Row> {
 }
 
 /// Writes the names that the world does not have, the most frequent first.
-pub fn write_unknown(path: &Path, counts: &Counts) -> Result<(), ServeError> {
+pub fn write_unknown(path: &Path, counts: &Counts) -> Result<(), Failure> {
     let mut unknown: Vec<(&[u8], u64)> = counts.unknown.iter().map(|(name, queries)| (&**name, *queries)).collect();
     unknown.sort_by(|one, other| other.1.cmp(&one.1).then(one.0.cmp(other.0)));
     let columns = Columns::default()
         .value("name", |(name, _): &(&[u8], u64)| whole(name).to_string())
         .value("queries", |(_, queries)| *queries);
-    Ok(rows::write(path, columns, unknown)?)
+    rows::write(path, columns, unknown)
 }

@@ -15,13 +15,13 @@ use serde::Serialize;
 
 use super::{primary::Primary, shape::Made};
 use crate::{
-    base::{clock, events::emit},
+    base::{clock, events::emit, failure::Failure},
     dns::{
         churn::rows::{self, Row},
         dataset::zone_name,
         name::whole,
     },
-    serve::error::ServeError,
+    serve::system_failed,
 };
 
 /// Zones stop changing so long after they are told to: longer than a thread is kept from its CPU between two lines.
@@ -58,9 +58,9 @@ impl Changing {
     /// begun. The file of rows is made at once, so that what is wrong with it is told before anything is measured.
     ///
     /// Make it before any thread, which then inherits the blocked signals.
-    pub fn new(primary: Arc<Primary>, delay_ns: Option<i64>, out: Option<PathBuf>) -> Result<Self, ServeError> {
+    pub fn new(primary: Arc<Primary>, delay_ns: Option<i64>, out: Option<PathBuf>) -> Result<Self, Failure> {
         let signals = delay_ns.map(|_| signals()).transpose();
-        let signals = signals.map_err(|error| ServeError::System("wait for signals", error.into()))?;
+        let signals = signals.map_err(|error| system_failed("wait for signals", error))?;
         if let Some(path) = &out {
             rows::write(path, std::iter::empty())?;
         }

@@ -46,12 +46,13 @@ use crate::{
     },
     net::tls::{self, identity},
     serve::{
-        error::ServeError,
+        answering_failed,
         shell::{
             Server, Summary,
             listeners::{Asked, Listeners},
             sockets,
         },
+        system_failed,
     },
 };
 use changing::Changing;
@@ -125,10 +126,10 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     server.start("zones", sockets, shell, |_| Answerer::new(Arc::clone(&primary)))?;
     if primary.shape.changes.per_s > 0.0 {
         let socket = sockets::datagrams(SocketAddr::new(address.ip(), 0), RECEIVE_BUFFER_BYTES);
-        let socket = socket.map_err(|error| ServeError::System("make a socket for NOTIFY", error))?;
+        let socket = socket.map_err(|error| system_failed("make a socket for NOTIFY", error))?;
         let (primary, catalog_interval_ns) = (Arc::clone(&primary), arguments.notify_interval);
         let parts = move |stop| notifications::Parts { stop, primary, socket, notified, catalog_interval_ns, changing };
-        server.threads.spawn("changes", |stop| notifications::run(parts(stop)).map_err(ServeError::answering))?;
+        server.threads.spawn("changes", |stop| notifications::run(parts(stop)).map_err(answering_failed))?;
     }
     let Listeners { udp, tcp, tls: xot, .. } = listeners;
     let ready = Ready { start_ns: primary.period.begin_ns(), threads: shell.threads(), udp, tcp, xot };

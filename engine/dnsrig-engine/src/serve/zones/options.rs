@@ -18,7 +18,7 @@ use crate::{
         units::{parse_delay, parse_number, parse_refresh_s},
     },
     dns::{catalog::Schema, churn::Churn, dataset::parse_name, tsig::sign::Signer},
-    serve::{error::ServeError, shell},
+    serve::{bad_arguments, shell},
 };
 
 /// Highest number of secondaries that get NOTIFY messages.
@@ -194,20 +194,18 @@ impl Arguments {
     }
 
     /// Refuses options that have no effect.
-    fn check(&self) -> Result<(), ServeError> {
+    fn check(&self) -> Result<(), Failure> {
         let has_tls = self.transport.contains(&Transport::Xot);
         if !has_tls && (self.client_ca.is_some() || self.shell.certificate.is_some()) {
-            return Err(ServeError::Arguments(
+            return Err(bad_arguments(
                 "--client-ca and --certificate have no effect without TLS: add xot to --transport, or leave them out",
             ));
         }
         if self.changes_of == ChangesOf::Catalog && self.change_records != 1 {
-            return Err(ServeError::Arguments(
-                "--change-records has no effect with --changes-of catalog: leave it out",
-            ));
+            return Err(bad_arguments("--change-records has no effect with --changes-of catalog: leave it out"));
         }
         if self.changes_of == ChangesOf::Zones && self.first_member > 0 {
-            return Err(ServeError::Arguments("--first-member has no effect without --changes-of catalog: add that"));
+            return Err(bad_arguments("--first-member has no effect without --changes-of catalog: add that"));
         }
         Ok(())
     }
@@ -217,7 +215,7 @@ impl Arguments {
         self.check()?;
         let key = self.tsig.as_deref().map(Signer::parse).transpose()?;
         if key.is_none() && self.fault.iter().any(|fault| matches!(fault, Fault::TsigMissing | Fault::TsigWrong)) {
-            return Err(ServeError::Arguments("faults of signatures need a key: add --tsig").into());
+            return Err(bad_arguments("faults of signatures need a key: add --tsig"));
         }
         let cut = Cut {
             bytes_max: self.message_bytes.into(),
@@ -247,13 +245,12 @@ impl Arguments {
             }
         }
         if all.len() > NOTIFIED_MAX {
-            return Err(ServeError::Arguments("--notify has more than 65,536 addresses: give fewer").into());
+            return Err(bad_arguments("--notify has more than 65,536 addresses: give fewer"));
         }
         if all.iter().any(|one| one.is_ipv4() != self.address.is_ipv4()) {
-            return Err(ServeError::Arguments(
+            return Err(bad_arguments(
                 "--notify has an address of another family than the server: use a server for each address family",
-            )
-            .into());
+            ));
         }
         for address in &all {
             target::authorise(address.ip(), self.shell.i_am_authorized)?;
@@ -261,16 +258,15 @@ impl Arguments {
         Ok(all)
     }
 
-    fn shape(&self) -> Result<Shape, ServeError> {
+    fn shape(&self) -> Result<Shape, Failure> {
         let catalog = self.catalog.clone().unwrap_or_else(|| format!("catalog.{}", self.suffix));
         let (suffix, catalog) = (names::wire(&self.suffix), names::wire(&catalog));
         if names::zone_number(&catalog, &suffix).is_some() {
-            return Err(ServeError::Arguments("--catalog is also the name of a zone: give the catalog another name"));
+            return Err(bad_arguments("--catalog is also the name of a zone: give the catalog another name"));
         }
         let churn = match self.changes_of {
             ChangesOf::Zones => None,
-            ChangesOf::Catalog => Some(Churn::new(self.count, self.first_member, self.absent).ok_or(
-                ServeError::Arguments("--first-member leaves fewer than two members that can leave and come back: lower it, or raise --count"),
+            ChangesOf::Catalog => Some(Churn::new(self.count, self.first_member, self.absent).ok_or_else(|| bad_arguments("--first-member leaves fewer than two members that can leave and come back: lower it, or raise --count"),
             )?),
         };
         let kept = self.changes_kept.unwrap_or(if churn.is_some() { CATALOG_CHANGES_KEPT } else { ZONE_CHANGES_KEPT });

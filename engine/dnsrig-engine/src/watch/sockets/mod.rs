@@ -20,14 +20,14 @@ use nix::sys::{
 use serde::Serialize;
 
 use super::{
-    host::{HostArgument, HostError},
+    host::{HostArgument, cannot_watch},
     sockets::{
         message::{Family, Socket},
         rows::SocketRow,
     },
 };
 use crate::{
-    base::{clock, failure::Failure, row_writer::RowWriter, rows::RowsError, threads::ThreadError},
+    base::{clock, failure::Failure, row_writer::RowWriter},
     net::namespace::inside,
 };
 
@@ -77,7 +77,7 @@ impl Sockets {
         let wanted = hosts.iter().filter(|host| host.sockets).filter_map(|host| Some((host, host.netns.as_deref()?)));
         let mut asked: Vec<Asked> = Vec::new();
         for (number, (host, path)) in wanted.enumerate() {
-            let failed = |source| HostError::Open { host: host.name.clone(), path: path.to_owned(), source };
+            let failed = |error| cannot_watch(&host.name, path, &error);
             let netlink = inside(path, netlink).map_err(failed)?;
             asked.push(Asked { number, name: host.name.clone(), netlink, sequence: 0 });
         }
@@ -119,7 +119,7 @@ impl Sockets {
     }
 
     /// Writes what is left and ends the file.
-    pub fn finish(self) -> Result<SocketSummary, ThreadError<RowsError>> {
+    pub fn finish(self) -> Result<SocketSummary, Failure> {
         let (rows, rows_dropped) = self.rows.finish()?;
         Ok(SocketSummary { rows, rows_dropped, ..self.summary })
     }

@@ -3,11 +3,7 @@
 use std::path::Path;
 
 use super::message::{Socket, State};
-use crate::base::{
-    row_writer::RowWriter,
-    rows::{Columns, RowsError},
-    threads::ThreadError,
-};
+use crate::base::{failure::Failure, row_writer::RowWriter, rows::Columns};
 
 /// What the kernel said of a socket, when, and on which host.
 #[derive(Clone, Copy, Debug)]
@@ -21,11 +17,7 @@ pub struct SocketRow {
 }
 
 /// Makes the file and starts its writer. `hosts`: their names; `buffer_rows`: what a second brings at most.
-pub fn create(
-    path: &Path,
-    hosts: &[String],
-    buffer_rows: usize,
-) -> Result<RowWriter<SocketRow>, ThreadError<RowsError>> {
+pub fn create(path: &Path, hosts: &[String], buffer_rows: usize) -> Result<RowWriter<SocketRow>, Failure> {
     RowWriter::create(path, columns(hosts), buffer_rows)
 }
 
