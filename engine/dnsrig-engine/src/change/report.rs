@@ -14,11 +14,7 @@ use crate::{
         stop::Outcome,
     },
     dns::churn::Kind,
-    stats::{
-        format::{grouped, milliseconds},
-        rcodes::{Rcodes, count_rcode},
-        spread::Spread,
-    },
+    stats::{Rcodes, Spread, count_rcode, grouped, milliseconds},
 };
 
 const PROGRESS_INTERVAL_NS: i64 = 1_000_000_000;

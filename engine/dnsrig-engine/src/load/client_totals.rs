@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     net::connection::CloseReason,
-    stats::histogram::{Distribution, TIME_MAX_NS, Times, times},
+    stats::{Distribution, TIME_MAX_NS, Times, times},
 };
 use serde::Serialize;
 use std::{hint::black_box, iter};

@@ -59,9 +59,8 @@ fn latency_from_the_due_time_is_the_twin_and_the_lag() {
     assert_eq!(query[1], 1, "ids are handed out in turn");
     assert_eq!(in_flight.expire(152 * MS), 1);
     let series = in_flight.interval_stats.at(0).series.clone();
-    let both = |times: &crate::stats::histogram::Times| {
-        [times.min(), times.max()].map(|ns| (ns as f64 / MS as f64).round() as i64)
-    };
+    let both =
+        |times: &crate::stats::Times| [times.min(), times.max()].map(|ns| (ns as f64 / MS as f64).round() as i64);
     assert_eq!((both(&series.due), both(&series.sent), both(&series.lag)), ([30, 102], [23, 100], [2, 7]));
 }
 

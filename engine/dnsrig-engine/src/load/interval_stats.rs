@@ -14,7 +14,7 @@ use super::{
     client_totals::{self, ClientCounts, ClientTotals, End},
     counts::{Counter as _, Counts, RCODES},
 };
-use crate::stats::histogram::{TIME_MAX_NS, Times, times};
+use crate::stats::{TIME_MAX_NS, Times, times};
 
 /// Series of times: of queries, and of connections.
 #[derive(Clone, Debug)]

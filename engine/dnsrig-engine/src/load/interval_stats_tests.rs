@@ -1,5 +1,5 @@
 use super::*;
-use crate::{net::connection::CloseReason, stats::histogram::TIME_MAX_NS};
+use crate::{net::connection::CloseReason, stats::TIME_MAX_NS};
 
 const SECOND: i64 = 1_000_000_000;
 const ANSWERED: End = End::Answered { rcode: 0, truncated: false, authenticated: false };

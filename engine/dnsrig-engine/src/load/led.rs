@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     base::{clock, events, failure::Failure, stop::Stop, threads::Thread},
-    stats::histogram::{DIGITS, TIME_MAX_NS, Times, times},
+    stats::{DIGITS, TIME_MAX_NS, Times, times},
 };
 
 /// A start is at most this far ahead.

@@ -8,7 +8,7 @@ use super::{
     counts::UnmatchedResponses,
     summary::{LoopBound, Summary},
 };
-use crate::stats::format::{grouped, milliseconds};
+use crate::stats::{grouped, milliseconds};
 
 /// If the generator has no CPU for more than this share of the time, the result depends on more than the server.
 const CPU_WAIT_SHARE: f64 = 0.05;

@@ -11,7 +11,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::counts::{Counter as _, Losses};
-use crate::stats::histogram::{Distribution, Times, percentile};
+use crate::stats::{Distribution, Times, percentile};
 
 /// One try of a rate; also the event of generator 1 that wants it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

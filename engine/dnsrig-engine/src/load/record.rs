@@ -27,7 +27,7 @@ use crate::{
         failure::Failure,
         rows::{self, Columns, RowFile},
     },
-    stats::histogram::Times,
+    stats::Times,
 };
 
 const LATENCY: &str = "latency.hlog";

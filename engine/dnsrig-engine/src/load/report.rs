@@ -21,15 +21,8 @@ use super::{
     summary::{ClassResult, Summary},
 };
 use crate::{
-    base::{
-        clock,
-        events,
-        failure::Failure,
-    },
-    stats::{
-        format::{NOTHING, grouped, latency, milliseconds},
-        histogram::{Distribution, percentiles},
-    },
+    base::{clock, events, failure::Failure},
+    stats::{Distribution, NOTHING, grouped, latency, milliseconds, percentiles},
 };
 
 /// An interval's event.

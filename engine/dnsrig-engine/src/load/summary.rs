@@ -12,7 +12,7 @@ use super::{
     ramp::Step,
     segment::Segment,
 };
-use crate::{base::units::nanoseconds, dns::stream::Header, net::tls::Fault, stats::histogram::Distribution};
+use crate::{base::units::nanoseconds, dns::stream::Header, net::tls::Fault, stats::Distribution};
 use serde::Serialize;
 use std::{collections::BTreeMap, iter};
 
@@ -273,7 +273,7 @@ fn by_class(outcome: &Outcome) -> Vec<ClassResult> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::histogram::Distribution;
+    use crate::stats::Distribution;
 
     /// 10 outstanding for 10 s, answers after 0.1 ms, so many without one after a second.
     fn closed(answered: u64, timeouts: u64) -> Summary {

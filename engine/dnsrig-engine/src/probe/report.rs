@@ -11,7 +11,7 @@ use crate::{
         stop::Outcome,
     },
     dns::soa::{Verdict, Verdicts},
-    stats::format::{grouped, milliseconds},
+    stats::{grouped, milliseconds},
 };
 
 #[derive(Serialize)]

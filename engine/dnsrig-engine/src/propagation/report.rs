@@ -12,11 +12,7 @@ use crate::{
         failure::Failure,
         stop::Outcome,
     },
-    stats::{
-        format::{grouped, milliseconds},
-        rcodes::{Rcodes, count_rcode},
-        spread::Spread,
-    },
+    stats::{Rcodes, Spread, count_rcode, grouped, milliseconds},
 };
 
 const PROGRESS_INTERVAL_NS: i64 = 1_000_000_000;

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use super::{arguments::TransportKind, counters::Connections, schedule::Policy, summary::Summary};
-use crate::stats::format::{NOTHING, grouped, milliseconds};
+use crate::stats::{NOTHING, grouped, milliseconds};
 
 /// The summary for people.
 pub fn text(summary: &Summary, server: SocketAddr) -> String {

@@ -14,7 +14,7 @@ use crate::{
         events::{self},
         failure::Failure,
     },
-    stats::format::grouped,
+    stats::grouped,
 };
 
 /// Each second's event.

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     dns::xfr::Outcome,
-    stats::histogram::{Times, percentiles},
+    stats::{Times, percentiles},
 };
 
 /// So many secondaries are listed one by one.

@@ -41,7 +41,7 @@ use crate::{
     base::{clock, failure::Failure, open_files, output, stop::INTERRUPTED, target, units::nanoseconds},
     dns::stream::{Header, StreamReader},
     net::{connection::Close, prefix::Prefix, source as source_address, tls::DOT},
-    stats::format::grouped,
+    stats::grouped,
 };
 
 /// Replays the stream.

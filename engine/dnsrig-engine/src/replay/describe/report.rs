@@ -10,7 +10,7 @@ use crate::{
         cache::{HitRatio, Simulated},
         stream::{Header, Transport},
     },
-    stats::format::grouped,
+    stats::grouped,
 };
 
 /// How queries spread over clients.
