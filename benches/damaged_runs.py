@@ -296,10 +296,25 @@ def prepared(scratch: Path) -> dict[str, Path]:
     return {name: Path(path) for name, path in json.loads((scratch / "whole.json").read_text()).items()}
 
 
+READING = (
+    "browse",
+    "checks",
+    "cli",
+    "comparison",
+    "metrics",
+    "prediction",
+    "report",
+    "rundir",
+    "runs",
+    "stats",
+    "traps",
+)
+
+
 def import_all() -> None:
     """What the commands import; each process would otherwise need seconds for it."""
     for module in pkgutil.walk_packages(dnsrig.__path__, "dnsrig."):
-        if module.name.split(".")[1] in ("analysis", "browse", "cli", "report", "traps", "rundir"):
+        if module.name.split(".")[1] in READING:
             importlib.import_module(module.name)
     import altair
     import browsing  # type: ignore[import-not-found, unused-ignore]  # noqa: F401

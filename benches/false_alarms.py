@@ -22,9 +22,10 @@ from clean import CLEAN
 from smoke import parser, sized, status
 
 from dnsrig import traps
-from dnsrig.analysis.read import Run, Trial
 from dnsrig.experiment import preparation, runner
 from dnsrig.rundir import TrialSpec
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 
 TRIALS = sized(100, smoke=2)
 CASES = sized(CLEAN, smoke=CLEAN[:1])

@@ -22,8 +22,8 @@ from smoke import add_parts, parser, sized
 
 from dnsrig.errors import UsageError
 from dnsrig.experiment import model, preparation
-from dnsrig.experiment.machines import document
 from dnsrig.importers import _run, importers
+from dnsrig.machines import document
 
 TESTS = Path(__file__).parents[1] / "tests"
 sys.path[:0] = [str(TESTS), str(TESTS / "unit")]

@@ -16,8 +16,8 @@ from unittest import mock
 
 from smoke import parser, sized
 
-from dnsrig.analysis import change_points as e_divisive
-from dnsrig.analysis.statistics import ALPHA, holm, rank_test
+from dnsrig.stats import change_points as e_divisive
+from dnsrig.stats.statistics import ALPHA, holm, rank_test
 
 Noise = Callable[[random.Random], float]
 """One trial, in percent of the level of its version."""

@@ -43,13 +43,13 @@ class Place:
 
 PLACES = [
     Place(
-        "dnsrig/analysis/statistics.py",
+        "dnsrig/stats/statistics.py",
         "(self.percent < 100) == (self.better",
         "(self.percent > 100) == (self.better",
         "tests/unit/test_statistics.py tests/unit/test_compare.py",
     ),
     Place(
-        "dnsrig/analysis/run_differences.py",
+        "dnsrig/comparison/run_differences.py",
         '("dataset.key", "next_dataset.key",',
         '("links", "dataset.key", "next_dataset.key",',
         "tests/unit/test_run_differences.py",
@@ -115,13 +115,13 @@ PLACES = [
         "tests/report/test_page.py",
     ),
     Place(
-        "dnsrig/servers/bind.py",
+        "dnsrig/servers/bind/configuration.py",
         '{{ "yes" if p.transfer.ixfr else "no" }}',
         "no",
         "tests/unit/test_servers.py tests/integration/test_update.py -k bind",
     ),
     Place(
-        "dnsrig/servers/bind.py",
+        "dnsrig/servers/bind/configuration.py",
         '''"none" if p.role == "secondary" else 'key "' + keys.TSIG_NAME + '"' if p.transfer.tsig else "any"''',
         '"any"',
         "tests/unit/test_servers.py tests/integration/test_transports.py -k 'key or bind'",

@@ -1,6 +1,6 @@
 """Which test compares repeats of one run: power and size in virtual data, with and without drift between rounds.
 
-The summary is in docs/explanation/measuring.md, the choice in dnsrig/analysis/significance.py. A variant and its
+The summary is in docs/explanation/measuring.md, the choice in dnsrig/stats/significance.py. A variant and its
 baseline are measured once a round; both have unit noise, and what a round brings is common to both. The effect is
 chosen for 80 % of power of the rank test without drift.
 
@@ -14,9 +14,9 @@ from collections.abc import Callable
 
 from smoke import parser, sized
 
-from dnsrig.analysis import significance
-from dnsrig.analysis.rounds import signed_rank_test
-from dnsrig.analysis.statistics import ALPHA, rank_test
+from dnsrig.stats import significance
+from dnsrig.stats.rounds import signed_rank_test
+from dnsrig.stats.statistics import ALPHA, rank_test
 
 CASES = [(5, 1), (8, 1), (8, 3), (10, 1), (10, 5), (10, 10), (12, 20), (20, 5), (20, 20)]
 """Repeats, comparisons."""

@@ -26,13 +26,14 @@ from pair import NAMES, REFLECTOR, interleaved, pair, spread
 from smoke import SMOKE, parser, scratch, sized
 
 from dnsrig import paths
-from dnsrig.analysis.read import Run, Trial
 from dnsrig.bind_mounts import BindMount
 from dnsrig.confinement import Confinement
 from dnsrig.importers import MS, Asked, S, _run
 from dnsrig.lab import process
 from dnsrig.report import svg, write_report
 from dnsrig.report.charts import slowest_percentile
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 
 QPS, STALL_MS, EVERY_MS = 5_000, 200, 1000
 BUFFER_BYTES = 16 << 20  # holds what comes during a stall

@@ -21,7 +21,7 @@ from pydantic import Field, ValidationError
 
 from dnsrig.rundir import ClockRecord, LinkKind, Name, Record, Scalar, read_json
 
-CERTIFICATE_VERSION = 2
+CERTIFICATE_VERSION = 1
 """Raised by one whenever an older dnsrig would misread a newer certificate."""
 VETH = "veth"
 """The path between hosts on one machine."""
@@ -48,7 +48,7 @@ class Floor(Record):
     """What is left of a latency where the server has no work: `echo@engine` at a rate."""
 
     path: str = VETH
-    """Between generator and server: veth, or as `NicPath.label` says. Version 1 has veth alone."""
+    """The path between generator and server: veth, or the label of a `NicPath`."""
     transport: str
     rate_qps: float
     trials: int

@@ -10,7 +10,7 @@ from pathlib import Path
 ENGINE = Path(__file__).parents[1] / "engine/dnsrig-engine/src"
 PACKAGE = Path(__file__).parents[1] / "dnsrig"
 
-SHARED = ("base", "stats", "dns", "net", "world")
+SHARED = ("base", "stats", "dns", "dataset", "query_stream", "net", "world")
 """The folders below the subcommands, each of which uses only those before it."""
 
 ModulePath = tuple[str, ...]

@@ -4,6 +4,7 @@ says."""
 from __future__ import annotations
 
 import ast
+import inspect
 import os
 import re
 import subprocess
@@ -19,15 +20,16 @@ import manual
 
 import dnsrig
 from dnsrig import confinement, datasets, paths, procedures, streams
-from dnsrig.analysis.checks import all_checks
-from dnsrig.analysis.metrics import all_metrics
+from dnsrig.checks import all_checks
 from dnsrig.cli import _app
 from dnsrig.cli._exits import EVERY, STATUS
 from dnsrig.cli._former import FORMER
 from dnsrig.cli.engine import SUBCOMMANDS
 from dnsrig.experiment import estimate, model, plan
+from dnsrig.experiment.trial import declared_checks
 from dnsrig.lab import rtts, sites
-from dnsrig.procedures import _checks, all_procedures
+from dnsrig.metrics import all_metrics
+from dnsrig.procedures import all_procedures
 from dnsrig.rundir import Level, Resolving
 from dnsrig.servers import all_drivers, feature_table
 from dnsrig.traps import GROUPS, all_traps
@@ -250,7 +252,7 @@ def servers() -> str:
     text += _privileges()
     text += _resolvers()
     for kind, driver in all_drivers().items():
-        text += f"\n## {kind}: {driver.title}\n\n{(sys.modules[type(driver).__module__].__doc__ or '').strip()}\n\n"
+        text += f"\n## {kind}: {driver.title}\n\n{inspect.cleandoc(type(driver).__doc__ or sys.modules[type(driver).__module__].__doc__ or '')}\n\n"
         packages = (
             f"Debian packages {', '.join(driver.packages)}"
             if driver.packages
@@ -318,18 +320,18 @@ def checks() -> str:
     text = "# Manipulation checks\n\nA check verifies, from records on the hosts, that a trial measured what its variant's name says. If a check fails, "
     text += "the trial is `invalid`, with the reason. If data are missing, the verdict is `cannot-tell`, which is shown. trial.json contains the "
     text += "checks of a trial with their numbers; the report and the end of `dnsrig run` show them.\n\n"
-    text += "".join(f"- [{name}](#{name}): {module.TITLE}\n" for name, module in all_checks().items())
+    listed = sorted(all_checks().values(), key=lambda check: check.name)
+    text += "".join(f"- [{check.name}](#{check.name}): {check.title}\n" for check in listed)
     text += "\n## Experiments\n\nThe checks of each experiment, for any of its variants at `quick`:\n\n"
     rows = []
     for name, path in model.builtin().items():
         points = model.points(model.load(path, "quick", []))
-        declared = [check for point in points for check in _checks.declared(plan.provisional(name, point, [0, 1]))]
+        declared = [check for point in points for check in declared_checks(plan.provisional(name, point, [0, 1]))]
         rows.append([f"`{name}`", ", ".join(f"[{check}](#{check})" for check in dict.fromkeys(declared)) or "none"])
     text += table(["experiment", "checks"], rows)
-    for name, module in all_checks().items():
-        unit = getattr(module, "UNIT", "")
-        unit = unit if not unit or unit.startswith("for ") else f"in {unit}"
-        text += f"\n## {name}\n\n{_capital(module.TITLE)}{f', {unit}' if unit else ''}.\n\n{in_paragraphs(module.__doc__ or '').strip()}\n"
+    for check in listed:
+        unit = check.unit if not check.unit or check.unit.startswith("for ") else f"in {check.unit}"
+        text += f"\n## {check.name}\n\n{_capital(check.title)}{f', {unit}' if unit else ''}.\n\n{in_paragraphs(check.definition).strip()}\n"
     return text
 
 

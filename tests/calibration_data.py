@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from dnsrig.analysis import calibration
 from dnsrig.certificate import (
     Capacity,
     Certificate,
@@ -20,6 +19,7 @@ from dnsrig.certificate import (
     Smallest,
     Step,
 )
+from dnsrig.comparison import calibration
 from dnsrig.rundir import ClockRecord
 
 CONDITIONS: dict[str, Any] = {

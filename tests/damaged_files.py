@@ -26,8 +26,8 @@ import synthetic
 import transfer_data
 
 from dnsrig import checksums
-from dnsrig.analysis.read import Trial
 from dnsrig.rundir import TrialRecord, read_json, write_json
+from dnsrig.runs.trial import Trial
 
 OF_RUN = ("bisect.json", "notes.json", "findings.json", "summary.parquet", "report.html", ".lock", "export")
 ALONE = ("manifest.json", "trials", "trials/v00")
@@ -76,7 +76,7 @@ def build(folder: Path, trials: int) -> dict[str, Path]:
     for kind, run in made.items():
         for trial in sorted(run.glob("trials/*/*")):
             _complete(trial, [name for name, of in ROWS.items() if of == kind])
-        (run / "notes.json").write_text('{"schema_version": 3, "note": "as it was", "tags": [], "baseline": false}')
+        (run / "notes.json").write_text('{"schema_version": 1, "note": "as it was", "tags": [], "baseline": false}')
     return made
 
 
@@ -300,7 +300,7 @@ def _name(path: Path) -> str:
 
 def _bytes(path: Path) -> bytes:
     """The content of a file; a few lines if the run does not have it yet."""
-    return path.read_bytes() if path.exists() else b'{"schema_version": 3, "findings": []}\n' * 3
+    return path.read_bytes() if path.exists() else b'{"schema_version": 1, "findings": []}\n' * 3
 
 
 def _replace(path: Path, data: bytes) -> None:

@@ -6,8 +6,8 @@ from typing import Any
 
 from trial_data import SECOND
 
-from dnsrig.analysis.read import Trial
 from dnsrig.rundir import ClockRecord, HostSpec, LinkSpec, MachineRecord, MachineSpec
+from dnsrig.runs.trial import Trial
 
 CONDITIONS: dict[str, Any] = {"load_average_1min": 0.2, "other_trials_running": 0}
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from synthetic import Plan, build
 
-from dnsrig.analysis.read import Run
 from dnsrig.rundir import Outcome
+from dnsrig.runs.run import Run
 
 VERSIONS = ("9.18.9", "9.18.10", "9.18.11", "9.18.12")
 

@@ -15,8 +15,8 @@ import polars as pl
 import synthetic
 from hdrh.histogram import HdrHistogram
 
-from dnsrig.analysis.latency import Histogram, Latency
 from dnsrig.rundir import Manifest, Scalar, TrialRecord, read_json, trial_dir, write_json
+from dnsrig.runs.latency import Histogram, Latency
 
 START_S = 1_735_732_800.25
 SECOND = 1_000_000_000

@@ -9,8 +9,8 @@ from typing import Any
 
 import polars as pl
 
-from dnsrig.analysis.latency import Histogram, Interval, merge
-from dnsrig.analysis.read import Trial
+from dnsrig.runs.latency import Histogram, Interval, merge
+from dnsrig.runs.trial import Trial
 
 SECOND = 1_000_000_000
 MS = 1_000_000
@@ -38,7 +38,7 @@ class Asked:
 
 
 class Counted:
-    """Stands for `dnsrig.analysis.latency.Latency`, without a file."""
+    """Stands for `dnsrig.runs.latency.Latency`, without a file."""
 
     result = lower = "due"
 

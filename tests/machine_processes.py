@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from dnsrig.experiment import children
-from dnsrig.experiment.machines import leases, there
+from dnsrig.machines import leases, trial_calls
 
 PRETEND = Path(__file__).with_name("pretend_trial.py")
 FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["dnsrig.experiment.machines.there"])
+FORKS.set_forkserver_preload(["dnsrig.machines.trial_calls"])
 
 
 class Processes:
@@ -54,7 +54,7 @@ class Processes:
 
 def execute(spec_json: str, lease: str, how: dict[str, str]) -> dict[str, Any]:
     os.environ.update(how)
-    return there.execute(spec_json, lease, lambda event: None)
+    return trial_calls.execute(spec_json, lease, lambda event: None)
 
 
 def _become(environment: dict[str, str], lease_s: float) -> None:

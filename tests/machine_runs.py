@@ -16,7 +16,7 @@ PROGRAM = Path(__file__).with_name("pretend_trial.py")
 IMPATIENT = [
     sys.executable,
     "-c",
-    "from dnsrig.experiment.machines import leases, lane\n"
+    "from dnsrig.machines import leases, lane\n"
     f"leases.LEASE_S, leases.RENEWAL_S, lane.ENDING_LIMIT_S = {LEASE_S}, {LEASE_S / 6}, 10\n"
     "from dnsrig.__main__ import main; main()",
 ]
@@ -24,7 +24,7 @@ IMPATIENT = [
 PRETENDING = """
 import sys
 from dnsrig.experiment import children
-from dnsrig.experiment.machines import leases, worker
+from dnsrig.machines import leases, worker
 children.TRIAL_COMMAND = [sys.executable, {program!r}]
 leases.LEASE_S, leases.RENEWAL_S = {lease_s}, {lease_s} / 6
 worker.SILENCE_LIMIT_S = {lease_s}

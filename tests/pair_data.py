@@ -7,8 +7,8 @@ from pathlib import Path
 
 import synthetic
 
-from dnsrig.analysis.read import Run
 from dnsrig.rundir import ProcessCounts, Scalar, write_json
+from dnsrig.runs.run import Run
 
 OLD, NEW = "bind@9.18.9", "bind@9.18.10"
 

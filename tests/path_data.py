@@ -8,8 +8,8 @@ import polars as pl
 import socket_data
 from trial_data import SECOND, measured, series, use
 
-from dnsrig.analysis.read import Trial
 from dnsrig.rundir import LinkSpec, PathSpec, Phase
+from dnsrig.runs.trial import Trial
 
 COUNTS = ("packets", "bytes", "delivered_packets", "delivered_bytes", "lost", "overflowed", "too_big")
 ENDS = ("primary", "secondary")

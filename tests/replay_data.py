@@ -6,9 +6,9 @@ from typing import Any
 
 import polars as pl
 
-from dnsrig.analysis.read import Trial
-from dnsrig.analysis.row_files import load
 from dnsrig.rundir import StreamSpec
+from dnsrig.runs.row_files import load
+from dnsrig.runs.trial import Trial
 
 MS = 1_000_000
 LAG = {"p50": 5_000, "p99": 60_000, "p99_9": 100_000, "max": 900_000}

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from trial_data import SECOND, clean_trial, measured
 
-from dnsrig.analysis.read import Trial
 from dnsrig.rundir import HostSpec
+from dnsrig.runs.trial import Trial
 
 
 def replicated(directory: Path) -> Trial:

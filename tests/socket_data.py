@@ -7,10 +7,10 @@ from typing import Any
 
 import polars as pl
 
-from dnsrig.analysis.read import Trial
-from dnsrig.analysis.row_files.transfer import TCP_INFO
-from dnsrig.analysis.row_files.watch import SOCKETS
 from dnsrig.rundir import HostSpec, LinkSpec, PathSpec
+from dnsrig.runs.row_files.transfer import TCP_INFO
+from dnsrig.runs.row_files.watch import SOCKETS
+from dnsrig.runs.trial import Trial
 
 MS = 1_000_000
 PRIMARY, CLIENT = "198.18.0.1:53", "198.18.0.2:40000"

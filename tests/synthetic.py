@@ -15,7 +15,6 @@ from pathlib import Path
 import polars as pl
 from pydantic import BaseModel
 
-from dnsrig.analysis.read import Trial
 from dnsrig.rundir import (
     Anchor,
     DatasetSpec,
@@ -35,6 +34,7 @@ from dnsrig.rundir import (
     Variant,
     trial_dir,
 )
+from dnsrig.runs.trial import Trial
 
 SECOND = 1_000_000_000
 SYSCTLS = {"net.ipv4.ip_local_port_range": "40000 40099", "net.ipv4.tcp_max_tw_buckets": "131072"}

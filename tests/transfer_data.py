@@ -12,8 +12,8 @@ from typing import Any
 import synthetic
 from transfer_rows import MS, START_NS, Connection, Transfer, frame, pipelined, reused
 
-from dnsrig.analysis.row_files.transfer import CONNECTIONS, TCP_INFO, TRANSFERS
 from dnsrig.rundir import Manifest, Outcome, Scalar, TrialRecord, read_json, trial_dir, write_json
+from dnsrig.runs.row_files.transfer import CONNECTIONS, TCP_INFO, TRANSFERS
 
 POLICIES: list[Scalar] = ["one", "reused", "pipelined"]
 TRANSPORTS: list[Scalar] = ["tcp", "xot"]

@@ -8,8 +8,8 @@ from typing import Any
 
 import synthetic
 
-from dnsrig.analysis.read import Run
 from dnsrig.rundir import HostSpec, Outcome, Scalar
+from dnsrig.runs.run import Run
 
 SECOND = 1_000_000_000
 POLICIES: list[Scalar] = ["one", "reused", "pipelined"]

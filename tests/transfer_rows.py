@@ -10,10 +10,10 @@ from typing import Any
 
 import polars as pl
 
-from dnsrig.analysis.read import Trial
-from dnsrig.analysis.row_files import RowFile
-from dnsrig.analysis.row_files.transfer import CONNECTIONS, TCP_INFO, TRANSFERS
 from dnsrig.rundir import TransferSpec
+from dnsrig.runs.row_files import RowFile
+from dnsrig.runs.row_files.transfer import CONNECTIONS, TCP_INFO, TRANSFERS
+from dnsrig.runs.trial import Trial
 
 MS = 1_000_000
 START_NS = 5_000_000_000_000

@@ -8,8 +8,9 @@ from pathlib import Path
 import polars as pl
 import synthetic
 
-from dnsrig.analysis.read import Run, Trial
 from dnsrig.rundir import Anchor, LogDrilldown
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 from dnsrig.traps import Conclusion, all_traps
 
 SECOND = 1_000_000_000

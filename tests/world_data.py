@@ -6,8 +6,8 @@ from typing import Any
 
 import polars as pl
 
-from dnsrig.analysis.read import Trial
-from dnsrig.analysis.row_files.world import NOT_IN_WORLD, QUERIES
+from dnsrig.runs.row_files.world import NOT_IN_WORLD, QUERIES
+from dnsrig.runs.trial import Trial
 
 KIND = {
     "level": "tld",

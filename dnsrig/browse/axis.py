@@ -10,13 +10,13 @@ import altair as alt
 import polars as pl
 
 from dnsrig import files
-from dnsrig.analysis.read import Trial
 from dnsrig.browse import panels_of, stream
 from dnsrig.browse.panels_of import Range
 from dnsrig.browse.thin import Samples, Series
 from dnsrig.report.charts import Drawing, _look, _over_time, _split
 from dnsrig.report.charts._over_time import Panel
 from dnsrig.report.figures import visible
+from dnsrig.runs.trial import Trial
 
 MOST_SERIES = 8
 """Most series that an address may ask for."""

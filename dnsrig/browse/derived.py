@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from dnsrig import checksums
-from dnsrig.analysis.read import Run, Trial
 from dnsrig.errors import DnsrigError
 from dnsrig.rundir import Finding, Findings, read_json
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 
 MOST_CHECKED_BYTES = 32 << 20
 """Most bytes of a trial's files that are checked, and four times as much for a run: they are read as a whole."""

@@ -119,7 +119,7 @@ def _switches(panels: list[Spec]) -> Iterator[Spec]:
 
 
 def _told_apart(unit: Spec) -> list[str]:
-    """Columns whose values colours and shapes stand for."""
+    """Columns that decide colours and shapes."""
     encoding = unit.get("encoding", {})
     return [encoding[name]["field"] for name in TELLING if "field" in encoding.get(name, {})]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dnsrig import files
-from dnsrig.analysis.read import Trial
+from dnsrig.runs.trial import Trial
 
 MOST_BYTES = 1 << 20
 """Read of one log, from its beginning."""

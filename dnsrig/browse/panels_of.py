@@ -9,13 +9,13 @@ from dataclasses import dataclass
 import altair as alt
 import polars as pl
 
-from dnsrig.analysis import sockets
-from dnsrig.analysis.latency import Interval
-from dnsrig.analysis.read import Trial
 from dnsrig.browse.thin import Thinned
 from dnsrig.report.charts import _latency, _look, _series, latency_heat_map
 from dnsrig.report.charts._over_time import Panel
 from dnsrig.report.figures import visible
+from dnsrig.runs import sockets
+from dnsrig.runs.latency import Interval
+from dnsrig.runs.trial import Trial
 
 PERCENTS = {"p50": 50.0, "p99": 99.0, "p99.9": 99.9, "max": 100.0}
 MOST_EVENTS = 2_000

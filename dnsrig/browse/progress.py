@@ -12,11 +12,12 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from dnsrig.analysis.read import Run, Trial
-from dnsrig.analysis.summary import describe
+from dnsrig.comparison.summary import describe
 from dnsrig.report import figures
 from dnsrig.report.wording import of_trial
 from dnsrig.rundir import TrialKey, trial_dir
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 
 LAST = 12
 """Results that are shown."""

@@ -17,7 +17,6 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from dnsrig import traps
-from dnsrig.analysis.read import Run
 from dnsrig.browse import derived, vega
 from dnsrig.browse.guard import access_of
 from dnsrig.browse.index import Index
@@ -28,6 +27,7 @@ from dnsrig.report.charts import _look
 from dnsrig.report.first import First
 from dnsrig.report.gather import TrapReport, gather
 from dnsrig.rundir import Finding
+from dnsrig.runs.run import Run
 
 MOST_OPEN = 8
 """Runs that are kept in memory, the last ones used."""

@@ -1,6 +1,6 @@
 """Reads a row file piece by piece, so that memory does not grow with the file. Up to its damage, if it has one.
 
-`dnsrig.analysis.rows` reads files as a whole, because metrics and traps want all rows and the checksums of all bytes.
+`dnsrig.runs.rows` reads files as a whole, because metrics and traps want all rows and the checksums of all bytes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 import polars as pl
 
-from dnsrig.analysis import arrow_heads
+from dnsrig.runs import arrow_heads
 
 CHUNK_BYTES = 16 << 20
 """Read at a time; as rows of samples.arrow about 600,000."""

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Sequence
 
 from rich.console import Console
 
-from dnsrig.analysis import significance
-from dnsrig.analysis.summary import comparisons_planned
 from dnsrig.cli import _console
+from dnsrig.comparison.summary import comparisons_planned
 from dnsrig.experiment import estimate, model, plan, preparation
 from dnsrig.report.fitting import FittingTable
 from dnsrig.rundir import TrialKey, TrialSpec, Variant
 from dnsrig.servers import sources
+from dnsrig.stats import significance
 from dnsrig.text import digits, visible
 
 ORDER_SHOWN = 24

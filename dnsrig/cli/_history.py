@@ -7,21 +7,21 @@ from pathlib import Path
 
 from rich.console import Console
 
-from dnsrig.analysis import history, versions
-from dnsrig.analysis.read import Run
-from dnsrig.analysis.regressions import News, shows_again
-from dnsrig.analysis.statistics import FEWEST_REPEATS
-from dnsrig.analysis.versions import Version
 from dnsrig.cli import _console, _dry_run
 from dnsrig.cli.run import measure, missing, need_root
+from dnsrig.comparison import history, versions
+from dnsrig.comparison.regressions import News, shows_again
+from dnsrig.comparison.versions import Version
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import preparation, runner
 from dnsrig.experiment.model import Document
 from dnsrig.experiment.preparation import Request
 from dnsrig.experiment.versions import cases, lacking, runs_in, unlike
 from dnsrig.report import figures, write_report
+from dnsrig.runs.run import Run
 from dnsrig.servers import sources
 from dnsrig.servers.builds.errors import BuildFailed
+from dnsrig.stats.statistics import FEWEST_REPEATS
 from dnsrig.text import visible
 
 ANOTHER = "name another folder with --out, or give the values of its runs"

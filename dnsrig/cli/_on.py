@@ -12,8 +12,8 @@ import typer
 from dnsrig.errors import UsageError
 
 if TYPE_CHECKING:
-    from dnsrig.experiment.machines.place import Place
     from dnsrig.experiment.runner import Executing
+    from dnsrig.machines.place import Place
 
 Option = Annotated[
     str,
@@ -34,9 +34,9 @@ Machines = Annotated[
 @contextmanager
 def places(machines: str) -> Iterator[Sequence[Place]]:
     """The machines in a TOML file, or in the Dask cluster at an address."""
-    from dnsrig.experiment.machines import dask, document, ssh
+    from dnsrig.machines import dask, document, ssh_workers
 
-    with ssh.workers(Path(machines)) if machines.endswith(document.SUFFIX) else dask.workers(machines) as found:
+    with ssh_workers.workers(Path(machines)) if machines.endswith(document.SUFFIX) else dask.workers(machines) as found:
         yield found
 
 
@@ -52,7 +52,7 @@ def executing(machines: str, at_once: int) -> Iterator[Executing]:
         raise UsageError(
             "--at-once works on one machine only", hint="each machine of --on executes one trial at a time"
         )
-    from dnsrig.experiment.machines import spread
+    from dnsrig.machines import spread
 
     with places(machines) as found:
         yield spread.Spread(found)

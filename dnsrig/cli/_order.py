@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from dnsrig.errors import UsageError
 
 if TYPE_CHECKING:
-    from dnsrig.analysis.history import Order
-    from dnsrig.analysis.versions import Version
+    from dnsrig.comparison.history import Order
+    from dnsrig.comparison.versions import Version
 
 ORDERS = ("auto", "number", "given")
 
@@ -21,7 +21,7 @@ def check(name: str) -> None:
 
 def order(name: str, named: Sequence[str] = ()) -> Order:
     """The function that sorts the versions of one kind of server. ``named``: the versions for the order ``given``."""
-    from dnsrig.analysis import versions
+    from dnsrig.comparison import versions
     from dnsrig.servers import sources
 
     if name == "given":
@@ -32,7 +32,7 @@ def order(name: str, named: Sequence[str] = ()) -> Order:
 
 
 def _by_commit_or_number(found: Sequence[Version]) -> list[Version]:
-    from dnsrig.analysis import versions
+    from dnsrig.comparison import versions
     from dnsrig.servers import driver
     from dnsrig.servers.sources import git
 

@@ -18,9 +18,9 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from dnsrig.analysis.read import Trial
 from dnsrig.experiment.trial import describe
 from dnsrig.rundir import TrialSpec
+from dnsrig.runs.trial import Trial
 from dnsrig.text import digits, visible
 
 PLAIN_EVERY_S = 20.0

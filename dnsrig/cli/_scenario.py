@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from typing import get_args
 
 from dnsrig import rundir
-from dnsrig.analysis import path as measured_path
-from dnsrig.analysis.models import congestion, fit, primaries, scenario, secondaries
-from dnsrig.analysis.models.held_out import Row, wall_s
-from dnsrig.analysis.models.round_trips import POLICIES
-from dnsrig.analysis.models.scenario import Path, Scenario
-from dnsrig.analysis.models.secondaries import RECORDS_MEASURED, WORK_FACTOR, WORK_SOURCE
 from dnsrig.errors import UsageError
 from dnsrig.lab import conditions
+from dnsrig.prediction import congestion, fit, primaries, scenario, secondaries
+from dnsrig.prediction import path as measured_path
+from dnsrig.prediction.held_out import Row, wall_s
+from dnsrig.prediction.round_trips import POLICIES
+from dnsrig.prediction.scenario import Path, Scenario
+from dnsrig.prediction.secondaries import RECORDS_MEASURED, WORK_FACTOR, WORK_SOURCE
 from dnsrig.rundir import Role, Scalar
 from dnsrig.servers import all_drivers
 from dnsrig.servers.behaviour import AsSecondary, Policy, Transport

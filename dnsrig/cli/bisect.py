@@ -15,9 +15,9 @@ from dnsrig.errors import UsageError
 from dnsrig.text import visible
 
 if TYPE_CHECKING:
-    from dnsrig.analysis.bisection.criterion import Criterion
-    from dnsrig.analysis.bisection.record import Candidate, Search
-    from dnsrig.analysis.bisection.state import Limits
+    from dnsrig.comparison.bisection.criterion import Criterion
+    from dnsrig.comparison.bisection.record import Candidate, Search
+    from dnsrig.comparison.bisection.state import Limits
     from dnsrig.experiment.preparation import Request
 
 STATUS = {"commit": 0, "range": EXIT_INCOMPLETE, "undecided": EXIT_UNDECIDED, "no-difference": EXIT_NO_DIFFERENCE}
@@ -143,8 +143,8 @@ def _check_alone(context: typer.Context, resume: Path) -> None:
 
 
 def _criterion(text: str) -> Criterion:
-    from dnsrig.analysis.bisection import criterion
-    from dnsrig.analysis.compare import metric_name
+    from dnsrig.comparison.bisection import criterion
+    from dnsrig.comparison.compare import metric_name
 
     wanted = criterion.parse(text)
     return wanted.of(metric_name(wanted.metric, []))
@@ -153,7 +153,7 @@ def _criterion(text: str) -> Criterion:
 def _limits(error: float, max_rounds: int) -> Limits:
     from pydantic import ValidationError
 
-    from dnsrig.analysis.bisection.state import Limits
+    from dnsrig.comparison.bisection.state import Limits
 
     try:
         return Limits.model_validate({"error": error, "rounds": max_rounds})
@@ -165,7 +165,7 @@ def _limits(error: float, max_rounds: int) -> Limits:
 
 def _search(request: Request, found: list[Candidate], wanted: Criterion, limits: Limits, axis: str | None) -> Search:
     """The search to start. Raises UsageError for bad input that can be found without measuring."""
-    from dnsrig.analysis.bisection.record import Search
+    from dnsrig.comparison.bisection.record import Search
     from dnsrig.experiment import plan, preparation
     from dnsrig.experiment.bisection import candidates
 
@@ -183,7 +183,7 @@ def _search(request: Request, found: list[Candidate], wanted: Criterion, limits:
 
 
 def _show(request: Request, search: Search) -> None:
-    from dnsrig.cli import _bisect_text, _dry_run
+    from dnsrig.cli import _bisect_output, _dry_run
     from dnsrig.experiment import model, plan, preparation
     from dnsrig.experiment.bisection import candidates
     from dnsrig.report import bisection
@@ -197,7 +197,7 @@ def _show(request: Request, search: Search) -> None:
     )
     for line in bisection.listing(search.candidates):
         console.print(line, soft_wrap=True)
-    steps, trials = _bisect_text.steps(len(search.candidates)), _bisect_text.trials(len(search.candidates))
+    steps, trials = _bisect_output.steps(len(search.candidates)), _bisect_output.trials(len(search.candidates))
     console.print(f"steps: {steps} between the ends; about {trials} trials if the ends differ clearly, otherwise more")
     _dry_run.show_time(console, [spec] * trials)
 
@@ -213,8 +213,7 @@ def _start(request: Request, search: Search, runs: Path, quiet: bool) -> Path:
 
 
 def _execute(directory: Path, as_json: bool, quiet: bool) -> None:
-    from dnsrig.cli import _bisect_text
-    from dnsrig.cli._bisect_progress import Watch
+    from dnsrig.cli import _bisect_output
     from dnsrig.cli._progress import watching
     from dnsrig.experiment import runner
     from dnsrig.experiment.bisection.hunt import Hunt
@@ -226,14 +225,14 @@ def _execute(directory: Path, as_json: bool, quiet: bool) -> None:
     console = _console.progress(quiet)
     clean_machine(console)
     with resumable(directory), watching(console) as trials:
-        answer = found.run(Watch(trials))
+        answer = found.run(_bisect_output.Watch(trials))
     state, out = found.state(), _console.out()
     if as_json:
-        _console.print_document(_bisect_text.as_json(found.search, answer, state))
+        _console.print_document(_bisect_output.as_json(found.search, answer, state))
     else:
         for line in bisection.sentences(found.search, answer):
             out.print(line, soft_wrap=True)
-        out.print(_bisect_text.table(found.search, state))
+        out.print(_bisect_output.table(found.search, state))
     written = write_report(directory)
     console.print(f"report: {written.path}", soft_wrap=True)
     raise typer.Exit(STATUS[answer.kind])

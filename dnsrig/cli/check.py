@@ -67,12 +67,12 @@ def _show(remarks: Sequence[Remark]) -> None:
 
 def _machines(machines: str, as_json: bool) -> int:
     """Check each of ``machines``; one that is in use is not touched."""
-    from dnsrig.experiment.machines import spread, there
     from dnsrig.lab.remark import Remark
+    from dnsrig.machines import spread, trial_calls
 
     with _on.places(machines) as places:
         looked = spread.look(places)
-        asked = {place.name: place.submit(there.remarks) for place in places if not looked[place.name]["holder"]}
+        asked = {place.name: place.submit(trial_calls.remarks) for place in places if not looked[place.name]["holder"]}
         found = {name: [Remark(**one) for one in pending.result()] for name, pending in asked.items()}
     differing = _differences({name: seen["conditions"] for name, seen in looked.items()})
     if as_json:
@@ -94,8 +94,8 @@ def _machines(machines: str, as_json: bool) -> int:
 
 def _differences(machines: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, str]]:
     """Condition -> machine -> value, where machines differ, without conditions that change at every boot."""
-    from dnsrig.analysis.run_differences import CHANGING
     from dnsrig.certificate import CITED
+    from dnsrig.comparison.run_differences import CHANGING
     from dnsrig.report import conditions
 
     lasting = {name: {k: v for k, v in seen.items() if k not in (*CHANGING, CITED)} for name, seen in machines.items()}

@@ -14,8 +14,8 @@ from dnsrig.errors import UsageError
 from dnsrig.text import visible
 
 if TYPE_CHECKING:
-    from dnsrig.analysis.compare import TwoRuns
-    from dnsrig.analysis.read import Run
+    from dnsrig.comparison.compare import TwoRuns
+    from dnsrig.runs.run import Run
 
 BISECT_STATUS = {**VERDICT, "undecided": EXIT_SKIP}
 
@@ -120,9 +120,9 @@ def _compared(
     base: Path, new: Path | None, within: dict[str, str], fail_if: list[str], metrics: list[str], may_differ: list[str]
 ) -> TwoRuns:
     """The comparison; trials that are left out of it are reported on standard error."""
-    from dnsrig.analysis import thresholds
-    from dnsrig.analysis.compare import compare_runs, compare_within
-    from dnsrig.analysis.read import Run
+    from dnsrig.comparison import thresholds
+    from dnsrig.comparison.compare import compare_runs, compare_within
+    from dnsrig.runs.run import Run
 
     rules = [thresholds.parse(text) for text in fail_if]
     if new is not None and within:

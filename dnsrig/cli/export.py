@@ -45,9 +45,9 @@ def command(
 
     Exit status: 4 a part failed, and the rest was written.
     """
-    from dnsrig.analysis.read import Run
     from dnsrig.cli.report import end, tell_owner
     from dnsrig.report import export, place
+    from dnsrig.runs.run import Run
 
     opened = Run.open(run)
     tell_owner(run, out)

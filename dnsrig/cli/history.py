@@ -13,8 +13,8 @@ from dnsrig.errors import UsageError
 from dnsrig.text import visible
 
 if TYPE_CHECKING:
-    from dnsrig.analysis.history import History, Order
-    from dnsrig.analysis.read import Run
+    from dnsrig.comparison.history import History, Order
+    from dnsrig.runs.run import Run
 
 
 def add(app: typer.Typer) -> None:
@@ -90,7 +90,7 @@ def command(
     either side. DIR gets history.html, history.json and a chart for each metric. `dnsrig history --out DIR` draws them
     again, without measuring.
     """
-    from dnsrig.analysis.compare import metric_name
+    from dnsrig.comparison.compare import metric_name
 
     _order.check(sort)
     _repository.choose(repositories)
@@ -142,9 +142,9 @@ def expanded(named: list[str]) -> list[str]:
 
 
 def _history_of(out: Path, elsewhere: list[Path], metrics: list[str], order: Order, may_differ: list[str]) -> History:
-    from dnsrig.analysis.history import history
-    from dnsrig.analysis.read import Run
+    from dnsrig.comparison.history import history
     from dnsrig.experiment.versions import runs_in
+    from dnsrig.runs.run import Run
 
     runs = [*runs_in(out / "runs"), *map(Run.open, elsewhere)]
     if not any(run.trials for run in runs):

@@ -199,7 +199,7 @@ def _traps() -> list[Part]:
 
 
 def _metrics() -> list[Part]:
-    from dnsrig.analysis.metrics import all_metrics
+    from dnsrig.metrics import all_metrics
 
     return [
         {"name": metric.name, "unit": metric.unit, "better": metric.better, "definition": metric.definition}

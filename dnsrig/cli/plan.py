@@ -13,8 +13,8 @@ from dnsrig.cli._exits import EXIT_REGRESSION, EXIT_UNDECIDED, EXIT_USAGE, faili
 from dnsrig.errors import UsageError
 
 if TYPE_CHECKING:
-    from dnsrig.analysis.models.held_out import Row
-    from dnsrig.analysis.models.scenario import Scenario
+    from dnsrig.prediction.held_out import Row
+    from dnsrig.prediction.scenario import Scenario
     from dnsrig.report.plan import Answer
 
 
@@ -202,8 +202,8 @@ def command(
 
 
 def _rows(run: Path, only: list[str]) -> list[Row]:
-    from dnsrig.analysis.models import held_out
-    from dnsrig.analysis.read import Run
+    from dnsrig.prediction import held_out
+    from dnsrig.runs.run import Run
 
     rows = held_out.rows(Run.open(run))
     if not rows:
@@ -223,18 +223,19 @@ def _matches(row: Row, text: str) -> bool:
 
 
 def _answer(scenario: Scenario, notes: list[str]) -> Answer:
-    from dnsrig.analysis.models.combine import alternatives, predict
+    from dnsrig.prediction.combine import alternatives, predict
+    from dnsrig.prediction.round_trips import POLICIES
     from dnsrig.report.plan import Answer
 
     prediction = predict(scenario)
     if not any(limit.time_s > 0 for limit in prediction.limits):
         raise UsageError("there is no limit to compute", hint="give --rtt, --bandwidth, --secondary or --site")
-    title = f"{scenario.secondary}, policy {scenario.policy}, {scenario.carried_by}, {scenario.congestion}"
+    title = f"{scenario.secondary}, {POLICIES[scenario.policy]}, {scenario.carried_by}, {scenario.congestion}"
     return Answer(title, prediction, alternatives(scenario), notes)
 
 
 def _print(answers: list[Answer], rows: list[Row], run: Path | None, as_json: bool, within_s: float | None) -> None:
-    from dnsrig.analysis.models import held_out
+    from dnsrig.prediction import held_out
     from dnsrig.report import plan
 
     if as_json:

@@ -14,9 +14,9 @@ from dnsrig.cli._exits import EXIT_INCOMPLETE, EXIT_NO_VALID_TRIAL
 from dnsrig.text import visible
 
 if TYPE_CHECKING:
-    from dnsrig.analysis.compare import TwoRuns
-    from dnsrig.analysis.read import Run
+    from dnsrig.comparison.compare import TwoRuns
     from dnsrig.report import Written
+    from dnsrig.runs.run import Run
 
 
 def add(app: typer.Typer) -> None:

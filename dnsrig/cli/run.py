@@ -20,8 +20,8 @@ from dnsrig.text import visible
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from dnsrig.analysis.compare import TwoRuns
-    from dnsrig.analysis.thresholds import Rule
+    from dnsrig.comparison.compare import TwoRuns
+    from dnsrig.comparison.thresholds import Rule
     from dnsrig.experiment.preparation import Request
     from dnsrig.experiment.runner import Executing
     from dnsrig.rundir import Manifest, Scalar
@@ -105,7 +105,7 @@ def command(
     report is missing; 6 no trial of some variant is valid. With --fail-if: 0 every rule passes; 1 a regression; 3
     undecided, or the run is incomplete.
     """
-    from dnsrig.analysis import thresholds
+    from dnsrig.comparison import thresholds
     from dnsrig.experiment import preparation
     from dnsrig.experiment.preparation import Request
     from dnsrig.experiment.runner import check_folders
@@ -156,7 +156,7 @@ def _judging(rules: list[Rule]) -> contextlib.AbstractContextManager[None]:
 
 def _check_rules(rules: list[Rule], baseline: Mapping[str, Scalar]) -> None:
     """Refuse, before anything is measured, metrics that do not exist, and rules without a baseline."""
-    from dnsrig.analysis.compare import metric_name
+    from dnsrig.comparison.compare import metric_name
 
     for rule in rules:
         metric_name(rule.metric, [])
@@ -203,8 +203,8 @@ def need_root() -> None:
 def _execute(
     manifest: Manifest, directory: Path, console: Console, executing: Executing, rules: list[Rule], as_json: bool
 ) -> None:
-    from dnsrig.analysis.compare import compare_within
     from dnsrig.cli import report
+    from dnsrig.comparison.compare import compare_within
 
     errors = measure(manifest, directory, console, executing)
     written = report.write(directory)

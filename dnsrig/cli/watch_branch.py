@@ -14,8 +14,8 @@ from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.text import visible
 
 if TYPE_CHECKING:
-    from dnsrig.analysis.history import History
-    from dnsrig.analysis.regressions import Key, News
+    from dnsrig.comparison.history import History
+    from dnsrig.comparison.regressions import Key, News
     from dnsrig.experiment.preparation import Request
 
 ALPHA = 0.01
@@ -63,7 +63,7 @@ def command(
     Exit status: 0 nothing is worse; 1 a regression; 2 bad input; 3 it could not be measured, for example because the
     commit cannot be built or trials failed.
     """
-    from dnsrig.analysis.compare import metric_name
+    from dnsrig.comparison.compare import metric_name
     from dnsrig.experiment.preparation import Request
 
     with failing_as(EXIT_UNDECIDED):
@@ -118,9 +118,9 @@ def _measured(
     They are recorded as reported before they are printed. A lost text can be found in the folder, and a text that
     comes every night is not read.
     """
-    from dnsrig.analysis.history import history
-    from dnsrig.analysis.regressions import news
     from dnsrig.cli import _history
+    from dnsrig.comparison.history import history
+    from dnsrig.comparison.regressions import news
     from dnsrig.experiment.versions import runs_in
     from dnsrig.experiment.watched import Watched
     from dnsrig.report.history import write_history

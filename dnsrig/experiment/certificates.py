@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from dnsrig import certificate, paths
-from dnsrig.analysis import calibration
-from dnsrig.analysis.run_differences import HARDWARE
 from dnsrig.certificate import CITED, FILE, LASTING, Certificate, Cited
+from dnsrig.comparison import calibration
+from dnsrig.comparison.run_differences import HARDWARE
 from dnsrig.errors import DnsrigError
 from dnsrig.lab import conditions
 

@@ -19,7 +19,6 @@ from __future__ import annotations
 import copy
 import difflib
 import itertools
-import logging
 import math
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -29,9 +28,9 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from dnsrig import foreign, old_names, paths
+from dnsrig import foreign, paths
 from dnsrig.errors import UsageError
-from dnsrig.rundir import FORMER_PROCEDURES, Family, HostOptions, ProcedureName, Resolving, Scalar, TransferSpec
+from dnsrig.rundir import Family, HostOptions, Resolving, Scalar, TransferSpec
 
 SCALES = ("quick", "standard", "published")
 Raw = dict[str, Any]
@@ -150,7 +149,7 @@ class Document(Part):
         Field("", description="the readers who ask this question; lists of experiments are grouped by it")
     )
     sources: list[str] = Field(default_factory=list, description="sources of the question")
-    procedure: ProcedureName = Field(description="the kind of measurement")
+    procedure: str = Field(description="the kind of measurement")
     repeats: int = Field(10, ge=1, le=1000, description="number of trials of each variant")
     limit_s: float = Field(
         gt=0, le=86_400, description="seconds after which an unfinished trial ends; this is a result, too"
@@ -247,7 +246,7 @@ def load(path: Path, scale: str, settings: list[str]) -> Document:
     if scale not in SCALES:
         raise UsageError(f"there is no scale {scale!r}", hint=f"scales are {', '.join(SCALES)}")
     try:
-        raw = old_names.experiment(foreign.toml(foreign.text(path)))
+        raw = foreign.toml(foreign.text(path))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} is not TOML: {error}") from error
     except foreign.Refused as error:
@@ -261,9 +260,16 @@ def load(path: Path, scale: str, settings: list[str]) -> Document:
     raw = merged(raw, scales.get(scale, {}))
     for setting in settings:
         raw = _with_setting(raw, setting)
-    if now := FORMER_PROCEDURES.get(str(raw.get("procedure"))):
-        logging.getLogger(__name__).warning('%s: the procedure "%s" is called "%s" now', path, raw["procedure"], now)
-    return validate(raw, str(path))
+    document = validate(raw, str(path))
+    if settings and not any(setting.startswith("baseline") for setting in settings):
+        document.baseline = _measured(document)
+    return document
+
+
+def _measured(document: Document) -> dict[str, Scalar]:
+    """The baseline of a file without the values that the user's settings took out of the matrix."""
+    known = axes(document)
+    return {label: value for label, value in document.baseline.items() if value in known.get(label, ())}
 
 
 def validate(raw: Raw, where: str) -> Document:
@@ -386,7 +392,7 @@ def _with_setting(raw: Raw, setting: str) -> Raw:
     name, equals, text = setting.partition("=")
     if not equals or not name.strip():
         raise UsageError(f"--set {setting!r} is not PATH=VALUE", hint="e.g. --set dataset.zones=500")
-    path, value = axis_path(old_names.name(name.strip())), _value(text.strip())
+    path, value = axis_path(name.strip()), _value(text.strip())
     matrix = raw.get("matrix", {})
     for axis, values in matrix.items() if isinstance(matrix, dict) else ():
         whole = axis_path(axis) if isinstance(values, list) else (axis,)

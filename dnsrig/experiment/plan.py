@@ -12,8 +12,8 @@ from types import ModuleType
 from dnsrig import datasets, ranges, streams
 from dnsrig.errors import UsageError
 from dnsrig.experiment import builds, hosts, path
-from dnsrig.experiment.elsewhere import Elsewhere
 from dnsrig.experiment.model import Document, Point
+from dnsrig.machines.hosting import HostingMachine
 from dnsrig.procedures import procedure
 from dnsrig.rundir import (
     DatasetSpec,
@@ -35,26 +35,9 @@ def variant(point: Point) -> Variant:
     """The point's identity: readable, safe as a folder name, and unique."""
     text = "-".join(f"{label}-{value}" for label, value in point.parameters.items()) or "only"
     slug = re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-.")[:60] or "variant"
-    document = point.document
-    # What experiments had not always: without it a variant is called as it was before.
-    absent = {
-        name
-        for name, is_there in (
-            ("stream", document.stream),
-            ("family", document.family != "ipv4"),
-            ("cpus_sleep", document.cpus_sleep),
-            ("debug", document.debug),
-        )
-        if not is_there
-    }
-    told = document.model_dump(exclude={"repeats", "title", "question", "audience", "sources", *absent})
-    if document.path is not None and document.path.rtts is None:
-        del told["path"]["rtts"], told["path"]["rtts_seed"]
-    for host in told["hosts"].values():
-        for name, usual in (("resolving", None), ("build_options", ""), ("machine", None), ("nic", None)):
-            if host[name] == usual:
-                del host[name]
-    key = json.dumps(told, sort_keys=True)
+    # Neither words, nor repeats, nor the variant that others are compared with change what is measured.
+    measured = point.document.model_dump(exclude={"repeats", "title", "question", "audience", "sources", "baseline"})
+    key = json.dumps(measured, sort_keys=True)
     return Variant(id=f"{slug}-{hashlib.sha256(key.encode()).hexdigest()[:6]}", parameters=point.parameters)
 
 
@@ -66,7 +49,7 @@ def spec(
     versions: list[DatasetSpec],
     available: list[int],
     stream: StreamSpec | None = None,
-    elsewhere: Mapping[str, Elsewhere] | None = None,
+    elsewhere: Mapping[str, HostingMachine] | None = None,
 ) -> TrialSpec:
     """Everything that `dnsrig trial` needs for ``point``.
 

@@ -16,9 +16,10 @@ from dnsrig import datasets, interruption, paths, streams
 from dnsrig.errors import UsageError
 from dnsrig.experiment import builds, certificates, model, path, plan
 from dnsrig.experiment import versions as versions_of_server
-from dnsrig.experiment.elsewhere import Elsewhere, machines
-from dnsrig.experiment.executors import executor
 from dnsrig.lab import conditions, ledger
+from dnsrig.machines import hosting
+from dnsrig.machines.executors import executor
+from dnsrig.machines.hosting import HostingMachine
 from dnsrig.procedures import procedure, versions
 from dnsrig.rundir import DatasetSpec, Machine, Manifest, ServerSource, StreamSpec, TrialSpec
 from dnsrig.servers import sources
@@ -98,13 +99,13 @@ def prepare(request: Request, note: Note) -> Manifest:
     document, points, repeats = draft(request)
     seed = request.seed if request.seed is not None else secrets.randbelow(1 << 32)
     name = Path(request.experiment).stem
-    names = machines.wanted(points)
+    names = hosting.wanted(points)
     if names and request.where.machines:
         raise UsageError(
             f"hosts are on the machine {names[0]}, and trials on yet other machines",
             hint="leave --on out: it distributes trials whose hosts are all on one machine",
         )
-    elsewhere = machines.look(names, request.machines, note)
+    elsewhere = hosting.look(names, request.machines, note)
     return assemble(name, request.scale, document, points, repeats, seed, note, request.where, elsewhere)
 
 
@@ -117,7 +118,7 @@ def assemble(
     seed: int,
     note: Note,
     where: Where | None = None,
-    elsewhere: Mapping[str, Elsewhere] | None = None,
+    elsewhere: Mapping[str, HostingMachine] | None = None,
 ) -> Manifest:
     """The manifest of ``points`` of an experiment called ``name``: installs and makes what they need."""
     where = where or here()
@@ -159,7 +160,7 @@ def assemble(
     )
 
 
-def _elsewhere(found: Mapping[str, Elsewhere]) -> dict[str, Any]:
+def _elsewhere(found: Mapping[str, HostingMachine]) -> dict[str, Any]:
     """What is recorded of other machines with hosts of the run."""
     return {"other_machines": {name: machine.conditions for name, machine in found.items()}} if found else {}
 

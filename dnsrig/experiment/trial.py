@@ -10,37 +10,34 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from dnsrig import cached, checksums, datasets, files, interruption, paths
-from dnsrig.analysis import checks, failures
-from dnsrig.analysis.read import Trial
+from dnsrig import cached, checks, checksums, datasets, files, interruption, paths
 from dnsrig.errors import DnsrigError
-from dnsrig.experiment import needed
-from dnsrig.experiment.elsewhere import gathered, remote
-from dnsrig.experiment.elsewhere.remote import Remote
-from dnsrig.lab import conditions, idle, stopped
-from dnsrig.lab.elsewhere import end
-from dnsrig.lab.links import selftest
+from dnsrig.experiment import gathered, needed
+from dnsrig.lab import conditions, host_calls, idle, stopped
 from dnsrig.lab.network import Network
-from dnsrig.procedures import _at_end, _checks, _kept_up, procedure
-from dnsrig.procedures.context import Result, TrialContext, faults
+from dnsrig.machines import ssh_machine
+from dnsrig.machines.ssh_machine import SshMachine
+from dnsrig.procedures import Result, procedure
+from dnsrig.procedures.context import TrialContext, faults
 from dnsrig.procedures.context.phases import Report
 from dnsrig.procedures.context.workspace import ServerFailed
-from dnsrig.rundir import OBSERVER, LogDrilldown, PathSpec, TrialRecord, TrialSpec, write_json
+from dnsrig.procedures.parts import readback, validity
+from dnsrig.rundir import OBSERVER, LogDrilldown, TrialRecord, TrialSpec, write_json
+from dnsrig.runs import failures
+from dnsrig.runs.trial import Trial
 from dnsrig.servers import driver
 
 COMPRESS_FROM_BYTES = 1 << 20
 TAKEN = "another process is executing this trial"
 MOST_LOG_EVENTS = 100_000
 """Of one log, that are kept as rows."""
-MISSED_TICKS_ALLOWED = 0.1
-"""Share of its ticks that `watch` may miss before the trial counts as badly observed."""
 
 
 @interruption.caught()
@@ -99,16 +96,16 @@ def _execute(spec: TrialSpec, working: Path, report: Report) -> TrialRecord:
     with (
         idle.awake(not spec.cpus_sleep),
         stopped.noticed() as was_stopped,
-        remote.opened(spec.machines, working, spec.run) as machines,
+        ssh_machine.opened(spec.machines, working, spec.run) as machines,
         Network(spec.hosts, spec.links, directory=working, repeat=spec.repeat, machines=_ready(spec, machines)) as lab,
     ):
         before = conditions.moment(working, lab.tag)
         link_checks = lab.check_links()
         context = TrialContext(spec, working, lab, report, [*needed.data(spec), paths.engine()])
         try:
-            result = _unfit(link_checks) or _measure(context)
+            result = validity.of_links(link_checks) or _measure(context)
             if any(phase.name == "measure" for phase in context.phases.ended):
-                _at_end.look(context)
+                readback.look(context)
             context.faults.check()
             was_stopped.check()
             if "watch" in context.instruments.started:
@@ -149,16 +146,16 @@ def _execute(spec: TrialSpec, working: Path, report: Report) -> TrialRecord:
                 ),
             },
         )
-    return _validated(record)
+    return validity.judged(record)
 
 
-def _ready(spec: TrialSpec, machines: Mapping[str, Remote]) -> Mapping[str, Remote]:
+def _ready(spec: TrialSpec, machines: Mapping[str, SshMachine]) -> Mapping[str, SshMachine]:
     """The other machines, with what programs on their hosts read."""
     for name, machine in machines.items():
         reads = [path for path in needed.elsewhere(spec, name) if path.is_relative_to(paths.cache())]
         machine.bring([str(path.relative_to(paths.cache())) for path in reads])
         if not spec.cpus_sleep:
-            machine.call(end.stay_awake)
+            machine.call(host_calls.stay_awake)
     return machines
 
 
@@ -170,50 +167,8 @@ def _measure(context: TrialContext) -> Result:
         return Result("server-failed", str(failure))
 
 
-def _unfit(checks: list[dict[str, Any]]) -> Result | None:
-    """A trial over links that are not as asked is not begun."""
-    wrong = [(check, what) for check in checks for what in check.get("wrong", [])]
-    if not wrong:
-        return None
-    check, what = wrong[0]
-    more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
-    return Result("invalid", f"the link {check['from']} - {check['to']} is not as asked: {what}{more}")
-
-
 def _tcp(lab: Network, host: str) -> dict[str, Any]:
     return {"tcp": lab.tcp[host]} if host in lab.tcp else {}
-
-
-def _validated(record: TrialRecord) -> TrialRecord:
-    """`invalid` where the instruments or the links were not as they must be."""
-    if not all(check["works"] for check in record.link_checks):
-        return record
-    if not all(record.link_summary(link) for link in record.spec.links if link.emulated):
-        record.outcome, record.reason = "invalid", "an emulated link ended before the trial did"
-        return record
-    if record.outcome in ("done", "timeout") and (why := next(_late_links(record), "")):
-        record.outcome, record.reason = "invalid", why
-        return record
-    watch = record.instruments.get("watch", {})
-    listed = watch.get("sockets") or {}
-    if dropped := watch.get("rows_dropped", 0) + listed.get("rows_dropped", 0):
-        record.outcome, record.reason = "invalid", f"watch dropped {dropped:,} samples"
-    ticks = watch.get("samples", 0) + watch.get("missed_ticks", 0)
-    if record.outcome == "done" and watch.get("missed_ticks", 0) > MISSED_TICKS_ALLOWED * ticks:
-        record.outcome = "invalid"
-        record.reason = f"watch missed {watch['missed_ticks']} of {ticks} ticks: the instruments' CPU was overloaded"
-    return record
-
-
-def _late_links(record: TrialRecord) -> Iterator[str]:
-    """What is wrong with how each emulated link did its work."""
-    for link in filter(lambda link: link.emulated, record.spec.links):
-        told = record.link_summary(link)
-        if told.get("rows_dropped"):
-            yield f"{link.name}: {told['rows_dropped']:,} rows of the link's account were dropped"
-        for name, path in (("forward", link.forward), ("reverse", link.reverse)):
-            if why := _kept_up.why_link_did_not(told.get(name, {}), path or PathSpec(), tick_s=selftest.tick_s()):
-                yield f"{link.name}, {name}: {why}"
 
 
 def _conclude(record: TrialRecord, working: Path) -> None:
@@ -232,11 +187,16 @@ def _conclude(record: TrialRecord, working: Path) -> None:
     write_json(working / "trial.json", record)
 
 
+def declared_checks(spec: TrialSpec) -> list[str]:
+    """Names of the manipulation checks of ``spec``: those of its procedure, then those that apply to any procedure."""
+    return [*procedure(spec.procedure).checks(spec), *checks.for_any_procedure(spec)]
+
+
 def _check_manipulations(trial: Trial) -> None:
     """What was measured is `invalid` where a stimulus was not there: its figures are those of something else."""
     record = trial.record
     if record.phase("measure") is not None:
-        record.checks = checks.look(trial, _checks.declared(record.spec))
+        record.checks = checks.look(trial, declared_checks(record.spec))
     if record.outcome in ("done", "timeout") and (why := checks.why_invalid(record.checks)):
         record.outcome, record.reason = "invalid", why
 

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from dnsrig import procedures
-from dnsrig.analysis import history
-from dnsrig.analysis.read import Run
-from dnsrig.analysis.versions import Version
+from dnsrig.comparison import history
+from dnsrig.comparison.versions import Version
 from dnsrig.errors import UsageError
 from dnsrig.experiment import model
 from dnsrig.procedures import procedure
 from dnsrig.rundir import Scalar
+from dnsrig.runs.run import Run
 
 MOST_RUNS = 10_000
 """In the folder of a history."""

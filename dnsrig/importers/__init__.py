@@ -24,9 +24,9 @@ from types import ModuleType
 from typing import Any, Literal, NamedTuple
 
 from dnsrig import discovery, foreign
-from dnsrig.analysis.load_result import Figures
 from dnsrig.errors import UsageError
 from dnsrig.rundir import ClockBasis, Scalar
+from dnsrig.runs.load_result import Figures
 
 S, MS, US = 1_000_000_000, 1_000_000, 1_000
 """In ns."""
@@ -56,11 +56,11 @@ class Bucket(NamedTuple):
 
 @dataclass(frozen=True)
 class Asked:
-    """What the user says of files that do not say it themselves."""
+    """What the user knows of files that do not state it themselves."""
 
     basis: ClockBasis | None = None
     unit_ns: int = 1
-    """Of values in a file that has none."""
+    """Unit of values in a file that does not name one."""
     timeout_ns: int | None = None
     """Time after which the tool gave a query up."""
 
@@ -88,7 +88,7 @@ class Result:
     model: Literal["rate", "closed", "ramp", "stream"] = "rate"
     command: str = ""
     resolution_ns: int | None = None
-    """Of a single latency; None: the tool tells none."""
+    """Resolution of a single latency; None if the tool does not state it."""
     started_ns: int = 0
     """By the wall clock; 0: not told."""
     sent: int = 0
@@ -97,12 +97,13 @@ class Result:
     rcodes: Mapping[str, int] = field(default_factory=dict)
     asked_qps: float | None = None
     capacity_qps: float | None = None
-    """Of a ramp."""
+    """Result of a ramp."""
     timeout_ns: int | None = None
     tool: str = ""
     """Name of the program that wrote the file, if the file contains it; empty: the importer has the tool's name."""
     told: Figures = field(default_factory=dict)
-    """What the tool itself says of all latencies, beside a distribution or without one: ``mean``, ``min``, ``max``."""
+    """Figures that the tool printed for all latencies, beside a distribution or without one: ``mean``, ``min``,
+    ``max``."""
     figures: Mapping[str, Figures] = field(default_factory=dict)
     """Series of a summary -> its figures, if the tool has figures and no distribution."""
     axes: Mapping[str, Scalar] = field(default_factory=dict)

@@ -21,11 +21,7 @@ from hdrh.histogram import HdrHistogram
 
 import dnsrig
 from dnsrig import checksums, foreign
-from dnsrig.analysis.compare import RESULT
-from dnsrig.analysis.latency import Histogram, Latency
-from dnsrig.analysis.load_result import Figures
-from dnsrig.analysis.read import Trial
-from dnsrig.analysis.row_files import load
+from dnsrig.comparison.compare import RESULT
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.importers import LONGEST_NS, TAGS, Asked, Counted, Result, S, importer
 from dnsrig.rundir import (
@@ -47,6 +43,10 @@ from dnsrig.rundir import (
     trial_dir,
     write_json,
 )
+from dnsrig.runs.latency import Histogram, Latency
+from dnsrig.runs.load_result import Figures
+from dnsrig.runs.row_files import load
+from dnsrig.runs.trial import Trial
 
 EXPERIMENT = PROCEDURE = "imported"
 AXIS = RESULT
@@ -350,7 +350,7 @@ def _intervals(result: Result) -> pl.DataFrame:
 
 
 def _summary(path: Path, result: Result, end_ns: int) -> dict[str, Any]:
-    """As `dnsrig.analysis.load_result` reads it."""
+    """As `dnsrig.runs.load_result` reads it."""
     known = {
         "model": result.model,
         "end_ns": end_ns,
@@ -368,7 +368,7 @@ def _summary(path: Path, result: Result, end_ns: int) -> dict[str, Any]:
 
 
 def _latencies(path: Path, result: Result) -> Iterator[tuple[str, Figures]]:
-    """Of each series that there is. What the tool itself says of the whole counts at both ends."""
+    """Figures of each series in the file. The tool's own figures for the whole count at both ends."""
     yield from result.figures.items()
     log = Latency(path, result.timeout_ns) if path.exists() else None
     for tag, name in SERIES.items():

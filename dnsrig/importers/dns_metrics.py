@@ -18,7 +18,6 @@ from dataclasses import replace
 from typing import Any
 
 from dnsrig import foreign
-from dnsrig.analysis.load_result import Figures
 from dnsrig.importers import (
     MS,
     Asked,
@@ -34,6 +33,7 @@ from dnsrig.importers import (
     unanswered,
 )
 from dnsrig.rundir import DNSRIG_LOAD, ClockBasis
+from dnsrig.runs.load_result import Figures
 
 FILES = "JSON lines of any tool that writes the format"
 KNOWN: dict[str, ClockBasis] = {"kxdpgun": "sending", "shotgun": "sending", "dnsperf": "sending", "dnsrig": "due"}
@@ -95,7 +95,7 @@ def _not_understood(told: Iterable[dict[str, Any]]) -> list[str]:
 
 
 class _Reader:
-    """Of one file: its units, and where its buckets lie."""
+    """Reads one file: its units, and where its buckets lie."""
 
     def __init__(self, basis: ClockBasis, unit_ns: int, header: dict[str, Any], timeout_ns: int | None) -> None:
         """``timeout_ns``: the user's value, for a header without one."""
@@ -105,7 +105,7 @@ class _Reader:
         self.timeout_ns = self._timeout_ns() or timeout_ns
 
     def result(self, periodic: Sequence[Any], sums: Sequence[Any]) -> Result:
-        """Of several threads each has a sum, and all count."""
+        """The result of all threads: each has a sum, and all count."""
         begun = min(number(each["since"]) for each in sums) * self.unit_ns
         ended = max(number(each["until"]) for each in sums) * self.unit_ns
         sent, answered = (sum(number(each.get(name, 0)) for each in sums) for name in ("queries", "responses"))

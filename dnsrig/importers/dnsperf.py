@@ -249,8 +249,8 @@ def _result(seen: _Seen, whole: _Block, asked: Asked) -> Result:
 
 
 def _stretches(seen: _Seen, whole: _Block, timeout_ns: int) -> Iterator[Stretch]:
-    """The intervals where they have distributions, as `print_interval_stats` counts a query in that of its answer; the
-    rest, whose answers came after the last of them, is the difference to the whole."""
+    """The intervals that have distributions: `print_interval_stats` counts a query in the interval of its answer. The
+    rest, whose answers came after the last interval, is the difference to the whole."""
     if seen.queries or whole.bins or not any(block.buckets for block in seen.intervals):
         if seen.queries:
             found = [Bucket(value, value + US - 1, count) for value, count in seen.queries.items()]
@@ -305,7 +305,7 @@ def _option(command: Sequence[str], name: str) -> str | None:
 
 
 def _started(text: str) -> int:
-    """As ctime(3) writes it, of a local time whose zone nobody tells: taken as UTC. 0: not told."""
+    """Nanoseconds of a time as ctime(3) writes it: a local time without its zone, taken as UTC. 0 if there is none."""
     try:
         return calendar.timegm(time.strptime(text, "%a %b %d %H:%M:%S %Y")) * 1_000_000_000
     except ValueError:

@@ -14,8 +14,8 @@ from datetime import datetime
 from typing import Any
 
 from dnsrig import foreign
-from dnsrig.analysis.load_result import Figures
 from dnsrig.importers import MS, Asked, NotUnderstood, Result, S, Stretch, lines, number, of_all
+from dnsrig.runs.load_result import Figures
 
 FILES = "the file that `-o` writes"
 HEADER = ("version", "cmdline", "start_timestamp", "run_id")

@@ -2,7 +2,7 @@
 
 Source: `HistogramLogReader.java` of HdrHistogram: comments ``#[StartTime: s …]`` and ``#[BaseTime: s …]``, a legend in
 quotes, then ``[Tag=t,]start,length,max,payload``, times in seconds. Neither the unit of values nor when the clock
-started is in it. The tags that `dnsrig load` writes say it (`dnsrig.analysis.latency`); of other logs the user must.
+started is in it. The tags that `dnsrig load` writes say it (`dnsrig.runs.latency`); of other logs the user must.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator
 from hdrh.histogram import HdrHistogram
 
 from dnsrig import foreign
-from dnsrig.analysis import latency
 from dnsrig.importers import (
     LONGEST_NS,
     LONGEST_QUOTED,
@@ -31,10 +30,11 @@ from dnsrig.importers import (
     seconds,
 )
 from dnsrig.rundir import DNSRIG_LOAD
+from dnsrig.runs import latency
 
 FILES = "an HdrHistogram interval log; of another program than dnsrig with `--counted-from` and `--unit`"
 OURS = ("due", "sent", "lower", "sent-lower", "lag", "handshake")
-"""Tags (`dnsrig.analysis.latency`)."""
+"""Tags (`dnsrig.runs.latency`)."""
 _TIME = re.compile(r"#\[(StartTime|BaseTime): ([\d.]+)")
 Line = tuple[int, str, float, float, str]
 """Number, tag, start and length in seconds, payload."""
@@ -103,7 +103,7 @@ def _lines(data: bytes) -> Iterator[Line]:
         tag = first.removeprefix("Tag=") if first.startswith("Tag=") else ""
         fields = (rest if tag else line).split(",")
         if len(fields) != 4:
-            raise ValueError(f"line {number} is none of an interval log")
+            raise ValueError(f"line {number} is not of an interval log")
         start_s, length_s = (seconds(time) / S for time in fields[:2])
         yield number, tag, start_s, length_s, fields[3]
 
@@ -116,7 +116,7 @@ def _histogram(line: int, payload: str) -> HdrHistogram:
 
 
 def _buckets(histogram: HdrHistogram, unit_ns: int) -> Iterator[Bucket]:
-    """A value stands for those from its lowest to its highest equivalent; the last is whole."""
+    """Buckets of a histogram: a value counts for all from its lowest to its highest equivalent; the last is whole."""
     for index, count in latency.counts(histogram).items():
         low = histogram.get_value_from_index(index)
         high = histogram.get_highest_equivalent_value(low)

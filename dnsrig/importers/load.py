@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import Any
 
 from dnsrig import foreign
-from dnsrig.analysis.load_result import Figures, LoadResult
 from dnsrig.importers import Asked, Result, Stretch
 from dnsrig.rundir import DNSRIG_LOAD, Scalar
+from dnsrig.runs.load_result import Figures, LoadResult
 
 FILES = "what `dnsrig load` writes into a file (`dnsrig load … > load.jsonl`), or `summary.json` of its `--out`"
 SERIES = ("latency_ns", "lower_latency_ns", "sent_latency_ns", "lag_ns")

@@ -16,8 +16,9 @@ from pyroute2 import NetNS, netns
 from dnsrig import interruption
 from dnsrig.confinement import PidNamespace
 from dnsrig.errors import UsageError
-from dnsrig.lab import addresses, cgroup, elsewhere, ledger, nic, nics
+from dnsrig.lab import addresses, cgroup, ledger, nic, nics
 from dnsrig.lab.ledger import Ledger
+from dnsrig.lab.remote_machine import RemoteMachine
 from dnsrig.rundir import Address, HostSpec
 
 SYSCTL_NAME = re.compile(r"net(\.[a-z0-9_-]+)+")
@@ -70,7 +71,7 @@ class Host:
     cgroups: tuple[Path, ...] = ()
     sysctls: dict[str, str] = field(default_factory=dict)
     """As read back after setting."""
-    machine: elsewhere.Machine | None = field(default=None, compare=False)
+    machine: RemoteMachine | None = field(default=None, compare=False)
     """The other machine that it is on; None: this one."""
     nic_address: str = ""
     """Hardware address of the interface that it took from its machine; empty: it took none."""

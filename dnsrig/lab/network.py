@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from dnsrig.errors import DnsrigError
-from dnsrig.lab import host, ledger, links, removal, tcp
-from dnsrig.lab.elsewhere import Machine, near
+from dnsrig.lab import host, ledger, links, near, removal, tcp
 from dnsrig.lab.host import Host
 from dnsrig.lab.ledger import Ledger
 from dnsrig.lab.links import Link, Plain, selftest
+from dnsrig.lab.remote_machine import RemoteMachine
 from dnsrig.rundir import OBSERVER, HostSpec, LinkSpec
 
 
@@ -36,7 +36,7 @@ class Network:
     """Added to the seeds of the links."""
     made: list[tuple[LinkSpec, Link]] = field(default_factory=list)
     """In the order of ``links``."""
-    machines: Mapping[str, Machine] = field(default_factory=dict)
+    machines: Mapping[str, RemoteMachine] = field(default_factory=dict)
     """Other machines, by the names that hosts have for them."""
     tcp: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Host -> TCP settings asked for and obtained, where any were asked for."""

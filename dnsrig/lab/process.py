@@ -18,8 +18,8 @@ from typing import IO
 
 from dnsrig import confinement, paths
 from dnsrig.confinement import Confinement
-from dnsrig.lab.elsewhere import RemotePopen
 from dnsrig.lab.host import Host
+from dnsrig.lab.remote_popen import RemotePopen
 from dnsrig.rundir import Privileges
 
 STOP_LIMIT_S = 10.0

@@ -14,8 +14,8 @@ A procedure is a module of this folder, or of another package (`dnsrig.discovery
   they are where there is an emulated path and no replay,
 - ``WITHOUT_ANSWERS`` (False by default): whether it can measure a server that answers no queries,
 - ``expected_s(options)`` (0 by default): how long it measures whatever the dataset, for an estimate of the time,
-- ``checks(spec) -> [name]``: its manipulation checks (`dnsrig.analysis.checks`): what must be seen on the hosts while
-  it measures, for the variant to be what its name says; those that apply to every procedure are in `_checks`,
+- ``checks(spec) -> [name]``: its manipulation checks (`dnsrig.checks`): what must be seen on the hosts while
+  it measures, for the variant to be what its name says; checks that may apply to any procedure state it themselves,
 - ``check(spec)`` (nothing by default): raises ``UsageError`` on what cannot be measured so,
 - ``hosts(options) -> {name: HostRole}``: the hosts it needs, the server under test among them. One more, `observer`,
   every trial has by itself: the instruments stand on it that take nobody's place, and a link joins it to each DNS
@@ -33,6 +33,7 @@ A procedure is a module of this folder, or of another package (`dnsrig.discovery
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
 
@@ -40,7 +41,15 @@ from pydantic import ConfigDict
 
 from dnsrig import datasets, discovery
 from dnsrig.errors import UsageError
-from dnsrig.rundir import OBSERVER, HostDuties, Scalar
+from dnsrig.rundir import OBSERVER, HostDuties, Outcome, Scalar
+
+
+@dataclass(frozen=True)
+class Result:
+    """Conclusion of a procedure about one trial."""
+
+    outcome: Outcome
+    reason: str = ""
 
 
 class HostRole(HostDuties):

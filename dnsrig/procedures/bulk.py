@@ -23,8 +23,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dnsrig.errors import UsageError
-from dnsrig.procedures import HostRole, _kept_up, _transfer_options, _transfer_result
-from dnsrig.procedures.context import Result, TrialContext
+from dnsrig.procedures import HostRole, Result
+from dnsrig.procedures.context import TrialContext
+from dnsrig.procedures.parts import transfer_instrument, validity
 from dnsrig.rundir import TrialSpec
 
 DESCRIPTION = "one connection over a long path for a fixed time: its throughput, by congestion control"
@@ -50,7 +51,7 @@ RETRY_AFTER_S = 0.1
 
 
 def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
-    _transfer_options.check(transfer_options(options))
+    transfer_instrument.check(transfer_options(options))
     if float(options["duration_s"]) <= 0:
         raise UsageError(f"options.duration_s = {options['duration_s']} is invalid", hint="seconds, more than 0")
     primary = HostRole(role="primary", under_test=True)
@@ -73,7 +74,7 @@ def transfer_options(options: Mapping[str, int | float | str | bool]) -> dict[st
     """What `transfer` is told: one connection that is used again, and is made anew when it is lost."""
     own = {name: options[name] for name in ("quickack", "nagle", "congestion", "timeout_s")}
     one: dict[str, int | float | str | bool] = {"policy": "reused", "retries": RETRIES, "retry_after_s": RETRY_AFTER_S}
-    return {**_transfer_options.OPTIONS, **one, **own}
+    return {**transfer_instrument.OPTIONS, **one, **own}
 
 
 def checks(spec: TrialSpec) -> list[str]:
@@ -87,7 +88,7 @@ def measure(context: TrialContext) -> Result:
         context.start_watch()
         context.start_ready("primary", limit_s=float(context.option("ready_limit_s")))
         time.sleep(float(context.option("settle_s")))
-    words = [*_transfer_options.policy(options), f"--duration-s={duration_s:g}", "--repeat"]
+    words = [*transfer_instrument.policy(options), f"--duration-s={duration_s:g}", "--repeat"]
     with context.profiled(), context.phase("measure"):
         transfer = context.instruments.start_transfer("transfer", "client", "primary", words, options=options)
         summary = context.wait(transfer, limit_s=duration_s + GRACE_S)
@@ -101,10 +102,10 @@ def measure(context: TrialContext) -> Result:
 def concluded(summary: Mapping[str, Any], *, duration_s: float) -> Result:
     """What the ``summary`` of `transfer` means: whatever came until the end counts, be it the half of a zone."""
     if not summary["first_message_ns"]:
-        failures = _transfer_result.outcomes({"outcomes": summary["attempt_outcomes"]})
+        failures = transfer_instrument.outcomes({"outcomes": summary["attempt_outcomes"]})
         if failures:
             return Result("server-failed", f"no zone began to come: {failures}")
         return Result("timeout", f"no message came whole in {duration_s:g} s")
-    if reason := _kept_up.why_transfer_did_not(summary):
+    if reason := validity.why_transfer_did_not(summary):
         return Result("invalid", reason)
     return Result("done")

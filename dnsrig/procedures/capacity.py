@@ -12,53 +12,56 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dnsrig.procedures import _asking, _kept_up, _serving, _statistics
-from dnsrig.procedures.context import Result, TrialContext
+from dnsrig.procedures import Result
+from dnsrig.procedures.context import TrialContext
 from dnsrig.procedures.instrument import Overdue
+from dnsrig.procedures.parts import load_arguments, resolver_statistics, serving, validity
 
 DESCRIPTION = "the highest rate of queries at which losses and a percentile of the latency stay within limits"
 MAIN_METRIC = "capacity_qps"
 OPTIONS: dict[str, int | float | str | bool] = {
-    **_serving.OPTIONS,
+    **serving.OPTIONS,
     "warmup_s": 1.0,
     "ramp_repeats": 3,
     "ramp_precision_percent": 3.0,
 }
-RANGES = _asking.RANGES
+RANGES = load_arguments.RANGES
 GRACE_S = 30.0
-hosts, links, check, checks = _serving.hosts, _serving.links, _serving.check, _serving.checks
+hosts, links, check, checks = serving.hosts, serving.links, serving.check, serving.checks
 
 
 def expected_s(options: Mapping[str, Any]) -> float:
-    return float(options["warmup_s"]) + _asking.ramp_expected_s(options)
+    return float(options["warmup_s"]) + load_arguments.ramp_expected_s(options)
 
 
 def measure(context: TrialContext) -> Result:
     limit_s = context.spec.limit_s
-    _serving.bring_up(context)
+    serving.bring_up(context)
     with context.phase("warmup"):
-        _serving.settle(context)
+        serving.settle(context)
         if warmup_s := float(context.option("warmup_s")):
             start_qps = float(context.option("ramp_start_qps"))
-            _serving.ask(context, "warmup", start_qps, warmup_s, limit_s=warmup_s + GRACE_S)
+            serving.ask(context, "warmup", start_qps, warmup_s, limit_s=warmup_s + GRACE_S)
     try:
         during_s = limit_s + GRACE_S
         with (
-            _serving.changing(context, duration_s=during_s, expected_s=_asking.ramp_expected_s(context.spec.options)),
+            serving.changing(
+                context, duration_s=during_s, expected_s=load_arguments.ramp_expected_s(context.spec.options)
+            ),
             context.profiled(),
-            _statistics.sampled(context),
+            resolver_statistics.sampled(context),
             context.phase("measure"),
         ):
-            with _serving.transferring(context, duration_s=during_s):
-                load = _serving.search(context, "load", limit_s=limit_s)
+            with serving.transferring(context, duration_s=during_s):
+                load = serving.search(context, "load", limit_s=limit_s)
             context.servers.count_threads()
     except Overdue:
         return Result("timeout", f"the search was not over after {limit_s:g} s")
-    _serving.drain(context)
-    if reason := _serving.why_no_transfers(context):
+    serving.drain(context)
+    if reason := serving.why_no_transfers(context):
         return Result("server-failed", reason)
     if load.capacity_qps is None:
-        return _serving.held_nothing(context, load)
-    if reason := _kept_up.why_not(load):
+        return serving.held_nothing(context, load)
+    if reason := validity.why_not(load):
         return Result("invalid", reason)
     return Result("done")

@@ -17,17 +17,25 @@ had it. It is `invalid` where the rig itself was late to make a generation: then
 
 from __future__ import annotations
 
+import re
+import shutil
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from dnsrig import datasets
-from dnsrig.analysis.generations import INSTRUMENT
+from dnsrig.confinement import as_user
 from dnsrig.datasets import tld
-from dnsrig.errors import UsageError
-from dnsrig.procedures import HostRole, _generations, transfer
-from dnsrig.procedures.context import PROBE_GRACE_S, Result, TrialContext
+from dnsrig.errors import DnsrigError, UsageError
+from dnsrig.procedures import HostRole, Result, transfer
+from dnsrig.procedures.context import PROBE_GRACE_S, TrialContext
+from dnsrig.procedures.context.zone_changes import NEXT
 from dnsrig.rundir import Scalar, TrialSpec
+from dnsrig.runs.generations import INSTRUMENT
 from dnsrig.text import digits
 
 DESCRIPTION = "a zone that is generated periodically: whether a far secondary has each generation before the next"
@@ -50,6 +58,9 @@ LATE_SHARE_MAX = 0.1
 """Of the cycle: so much later than due a generation may be made, after which the cycle before was longer by as much.
 Six trials with a small zone were late by 0.03 % at most; telling the primary and writing the next file of a large one
 takes longer."""
+HEAD_BYTES = 4096
+"""The SOA record lies within so many from the beginning of a zone file."""
+SERIAL = re.compile(rb"(\sSOA\s+\S+\s+\S+\s+)\d+")
 links = transfer.links
 
 
@@ -130,7 +141,7 @@ def measure(context: TrialContext) -> Result:
 def _make(context: TrialContext, deadline_s: float) -> dict[int, int]:
     """Make all generations, each when it is due; when the primary was told of each (CLOCK_MONOTONIC, ns)."""
     cycle_s, count, made = float(context.option("cycle_s")), int(context.option("generations")), {}
-    _generations.lay_out(context, "primary", 1)
+    lay_out(context, "primary", 1)
     begin_s = time.monotonic() + AHEAD_S
     for number in range(1, count + 1):
         due_s = begin_s + (number - 1) * cycle_s
@@ -141,7 +152,7 @@ def _make(context: TrialContext, deadline_s: float) -> dict[int, int]:
         made[number] = time.monotonic_ns()
         context.changes.load("primary")
         if number < count:
-            _generations.lay_out(context, "primary", number + 1)
+            lay_out(context, "primary", number + 1)
     return made
 
 
@@ -156,7 +167,7 @@ def _watch(context: TrialContext, host: str, number: int, deadline_s: float) -> 
         host,
         limit_s=max(1.0, deadline_s - time.monotonic()),
         out=context.directory / f"{name}.arrow",
-        serial=_generations.serial(context, number),
+        serial=_serial(context, number),
     )
 
 
@@ -168,13 +179,13 @@ def _ended(context: TrialContext, number: int, told_ns: int, deadline_s: float) 
         left_s = max(0.0, deadline_s - time.monotonic())
         context.wait(context.instruments.started[name], limit_s=left_s + PROBE_GRACE_S)
         rows = context.directory / f"{name}.arrow"
-        found[host] = _generations.seen(rows)
+        found[host] = _served(rows)
         # What there is to know of it stands in the record of the trial.
         rows.unlink(missing_ok=True)
         del context.instruments.started[name]
     published, served = found["primary"], found["secondary"]
     return {
-        "serial": _generations.serial(context, number),
+        "serial": _serial(context, number),
         "told_ns": told_ns,
         "published_ns": published.seen_ns,
         "published_serial": published.serial,
@@ -197,3 +208,47 @@ def concluded(generations: list[dict[str, Any]], *, cycle_s: float, limit_s: flo
             count = len(generations)
             return Result("timeout", f"{who} had {count - len(missing)} of {count} generations after {limit_s:g} s")
     return Result("done")
+
+
+def _serial(context: TrialContext, number: int) -> int:
+    """That of generation ``number``; 0 is the zone that all begin with."""
+    return context.spec.dataset.serial + number
+
+
+def lay_out(context: TrialContext, name: str, number: int) -> None:
+    """Write generation ``number`` beside the zones of the primary of host ``name``, for `ZoneChanges.load`."""
+    workspace, placement = context.workspace, context.servers.placements[name]
+    source = workspace.next_dataset if number % 2 else workspace.dataset
+    assert source is not None
+    with as_user(source) as old, as_user(placement.dataset) as new:
+        for zone in placement.zones:
+            target = new / zone.file
+            copy_with_serial(old / zone.file, target.with_name(target.name + NEXT), _serial(context, number))
+
+
+def copy_with_serial(source: Path, target: Path, serial: int) -> None:
+    """A zone file with another serial."""
+    with source.open("rb") as old, target.open("wb") as new:
+        head, found = SERIAL.subn(rb"\g<1>%d" % serial, old.read(HEAD_BYTES), count=1)
+        if not found:
+            raise DnsrigError(f"{source} has no SOA record in its first {HEAD_BYTES} bytes")
+        new.write(head)
+        shutil.copyfileobj(old, new, 1 << 20)
+
+
+@dataclass(frozen=True)
+class Served:
+    """When a server first answered with a serial or a later one, as `probe` saw it."""
+
+    seen_ns: int | None = None
+    """None: not until the end."""
+    last_unseen_ns: int | None = None
+    serial: int | None = None
+
+
+def _served(rows: Path) -> Served:
+    """What `probe` wrote of its one zone."""
+    if not rows.exists() or not rows.stat().st_size:
+        return Served()
+    row = pl.read_ipc_stream(rows).row(0, named=True)
+    return Served(row["seen_ns"], row["last_unseen_ns"], row["serial"] if row["seen_ns"] is not None else None)

@@ -21,19 +21,20 @@ from typing import Any
 
 import polars as pl
 
-from dnsrig.analysis.fan_out import Spread, spread
-from dnsrig.analysis.row_files.transfer import TRANSFERS
 from dnsrig.errors import UsageError
-from dnsrig.procedures import HostRole, _kept_up, _transfer_options
-from dnsrig.procedures.context import Result, TrialContext, placing
+from dnsrig.procedures import HostRole, Result
+from dnsrig.procedures.context import TrialContext, placing
 from dnsrig.procedures.instrument import Instrument, Overdue
+from dnsrig.procedures.parts import transfer_instrument, validity
 from dnsrig.rundir import TrialSpec
+from dnsrig.runs.fan_out import Spread, spread
+from dnsrig.runs.row_files.transfer import TRANSFERS
 
 DESCRIPTION = "time from the first NOTIFY of a change until the last of many secondaries has it"
 MAIN_METRIC = "last_done_s"
 NEXT_VERSION = True
 OPTIONS: dict[str, int | float | str | bool] = {
-    **_transfer_options.OPTIONS,
+    **transfer_instrument.OPTIONS,
     "secondaries": 10,
     "policy": "one",
     "soa": "udp",
@@ -51,7 +52,7 @@ PROGRESS_S = 1.5
 
 
 def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
-    _transfer_options.check(options)
+    transfer_instrument.check(options)
     client = HostRole(source_addresses=int(options["secondaries"]), notified=True)
     return {"primary": HostRole(role="primary", under_test=True), "client": client}
 
@@ -102,7 +103,7 @@ def measure(context: TrialContext) -> Result:
 def _words(context: TrialContext) -> list[str]:
     serial = context.spec.dataset.serial
     asks = [f"--ixfr={serial}"] if context.spec.transfer.ixfr else [f"--serial={serial}"]
-    return [*_transfer_options.policy(context.spec.options), "--on-notify", *asks]
+    return [*transfer_instrument.policy(context.spec.options), "--on-notify", *asks]
 
 
 def _wanted(context: TrialContext) -> int:
@@ -145,7 +146,7 @@ def concluded(seen: Spread, summary: Mapping[str, Any], *, secondaries: int, lim
     """What was ``seen``, and the ``summary`` of the instrument, mean for a trial of so many ``secondaries``."""
     if not seen.asked_ns:
         return Result("timeout", f"no NOTIFY came within {limit_s:g} s")
-    if reason := _kept_up.why_transfer_did_not(summary):
+    if reason := validity.why_transfer_did_not(summary):
         return Result("invalid", reason)
     arrived = len(seen.arrived_ns)
     if arrived < secondaries:

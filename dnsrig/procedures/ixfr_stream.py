@@ -24,8 +24,9 @@ from typing import Any
 from dnsrig import datasets
 from dnsrig.datasets import tld
 from dnsrig.errors import UsageError
-from dnsrig.procedures import HostRole, _kept_up, _transfer_options, _transfer_result
-from dnsrig.procedures.context import Result, TrialContext
+from dnsrig.procedures import HostRole, Result
+from dnsrig.procedures.context import TrialContext
+from dnsrig.procedures.parts import transfer_instrument, validity
 from dnsrig.rundir import Scalar, TrialSpec
 
 DESCRIPTION = "a change of a number of records in a large zone: bytes and time by IXFR and by AXFR"
@@ -42,7 +43,7 @@ OPTIONS: dict[str, int | float | str | bool] = {
     "drain_s": 0.3,
 }
 MADE_BY = ("reload", "updates")
-HOW: dict[str, Scalar] = {**_transfer_options.OPTIONS, "policy": "reused", "retries": 0}
+HOW: dict[str, Scalar] = {**transfer_instrument.OPTIONS, "policy": "reused", "retries": 0}
 """One transfer at a time on one connection, and none tried again: what fails is told."""
 GRACE_S = 60.0
 """How long a transfer that has begun may take beyond its time."""
@@ -156,7 +157,7 @@ def _transfer(context: TrialContext, name: str, words: list[str]) -> Mapping[str
     out = context.directory / name
     out.mkdir()
     duration_s = float(context.option("duration_s"))
-    arguments = [*_transfer_options.policy(HOW), "--repeat", f"--duration-s={duration_s:g}", *words]
+    arguments = [*transfer_instrument.policy(HOW), "--repeat", f"--duration-s={duration_s:g}", *words]
     started = context.instruments.start_transfer(name, "client", "primary", arguments, options=HOW, out=out)
     return context.wait(started, limit_s=duration_s + GRACE_S)
 
@@ -164,12 +165,12 @@ def _transfer(context: TrialContext, name: str, words: list[str]) -> Mapping[str
 def concluded(summaries: Mapping[str, Mapping[str, Any]]) -> Result:
     """What the summaries of the instrument, one a way, mean for the trial."""
     for name, summary in summaries.items():
-        if failed := _transfer_result.outcomes(summary):
+        if failed := transfer_instrument.outcomes(summary):
             return Result("server-failed", f"{name.upper()}: {failed}")
         if not summary["done"]:
             what = "says that nothing changed" if summary["up_to_date"] else "brought nothing"
             return Result("server-failed", f"{name.upper()} {what}")
-        if reason := _kept_up.why_transfer_did_not({**summary, "busy_share": 0.0}):
+        if reason := validity.why_transfer_did_not({**summary, "busy_share": 0.0}):
             # How busy the instrument is says nothing here: it waits for one transfer at a time.
             return Result("invalid", reason)
     return Result("done")

@@ -29,13 +29,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dnsrig.procedures import _asking, _serving, _statistics
-from dnsrig.procedures.context import Result, TrialContext
+from dnsrig.procedures import Result
+from dnsrig.procedures.context import TrialContext
+from dnsrig.procedures.parts import load_arguments, resolver_statistics, serving
 
 DESCRIPTION = "queries at a fixed rate: latency from the moment at which each was due, to the last percentile"
 MAIN_METRIC = "p99_ms"
 OPTIONS: dict[str, int | float | str | bool] = {
-    **_serving.OPTIONS,
+    **serving.OPTIONS,
     "rate_qps": 0.0,
     "rate_share": 0.2,
     "poisson": False,
@@ -43,42 +44,42 @@ OPTIONS: dict[str, int | float | str | bool] = {
     "interval_s": 1.0,
     "warmup_s": 1.0,
 }
-RANGES = _asking.RANGES
+RANGES = load_arguments.RANGES
 GRACE_S = 30.0
 """How long `load` may take beyond its duration and the last timeout."""
-hosts, links, check, checks = _serving.hosts, _serving.links, _serving.check, _serving.checks
+hosts, links, check, checks = serving.hosts, serving.links, serving.check, serving.checks
 
 
 def expected_s(options: Mapping[str, Any]) -> float:
-    search = 0.0 if float(options["rate_qps"]) else _asking.ramp_expected_s(options)
+    search = 0.0 if float(options["rate_qps"]) else load_arguments.ramp_expected_s(options)
     return search + float(options["warmup_s"]) + float(options["duration_s"])
 
 
 def measure(context: TrialContext) -> Result:
     duration_s = float(context.option("duration_s"))
-    _serving.bring_up(context)
+    serving.bring_up(context)
     with context.phase("warmup"):
-        _serving.settle(context)
+        serving.settle(context)
         rate_qps = float(context.option("rate_qps"))
         if not rate_qps:
-            ramp = _serving.search(context, "ramp", limit_s=context.spec.limit_s)
+            ramp = serving.search(context, "ramp", limit_s=context.spec.limit_s)
             if ramp.capacity_qps is None:
-                return _serving.held_nothing(context, ramp)
-            rate_qps = _asking.rounded_down(ramp.capacity_qps * float(context.option("rate_share")))
+                return serving.held_nothing(context, ramp)
+            rate_qps = load_arguments.rounded_down(ramp.capacity_qps * float(context.option("rate_share")))
         if warmup_s := float(context.option("warmup_s")):
-            _serving.ask(context, "warmup", rate_qps, warmup_s, limit_s=warmup_s + GRACE_S)
+            serving.ask(context, "warmup", rate_qps, warmup_s, limit_s=warmup_s + GRACE_S)
     limit_s = duration_s + float(context.option("timeout_s")) + GRACE_S
     with (
-        _serving.changing(context, duration_s=limit_s, expected_s=duration_s),
+        serving.changing(context, duration_s=limit_s, expected_s=duration_s),
         context.profiled(),
-        _statistics.sampled(context),
+        resolver_statistics.sampled(context),
         context.phase("measure"),
     ):
-        with _serving.transferring(context, duration_s=limit_s):
-            asked = _serving.ask(context, "load", rate_qps, duration_s, limit_s=limit_s, out=context.directory)
+        with serving.transferring(context, duration_s=limit_s):
+            asked = serving.ask(context, "load", rate_qps, duration_s, limit_s=limit_s, out=context.directory)
         context.servers.count_threads()
-    _serving.drain(context)
+    serving.drain(context)
     load = asked()
-    if reason := _serving.why_no_transfers(context):
+    if reason := serving.why_no_transfers(context):
         return Result("server-failed", reason)
-    return _serving.concluded(load)
+    return serving.concluded(load)

@@ -18,12 +18,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dnsrig.analysis.load_result import LoadResult
 from dnsrig.datasets import world
 from dnsrig.errors import UsageError
-from dnsrig.procedures import HostRole, _asking, _of_capacity, _serving, _statistics, replay
-from dnsrig.procedures.context import Result, TrialContext
+from dnsrig.procedures import HostRole, Result, replay
+from dnsrig.procedures.context import TrialContext
+from dnsrig.procedures.parts import load_arguments, replay_rate, resolver_statistics, serving
 from dnsrig.rundir import HostDuties, TrialSpec
+from dnsrig.runs.load_result import LoadResult
 
 DESCRIPTION = "a replayed stream during and after a flood of queries for names that do not exist or are broken"
 MAIN_METRIC = "goodput_percent"
@@ -41,7 +42,7 @@ OPTIONS: dict[str, int | float | str | bool] = {
     "flood_after_s": 3.0,
     "flood_s": 3.0,
 }
-RANGES = _asking.RANGES
+RANGES = load_arguments.RANGES
 FLOOD_NAMES = ("missing", "faulty")
 GRACE_S = 30.0
 SEED = 21
@@ -97,15 +98,15 @@ def measure(context: TrialContext) -> Result:
     duration_s = float(context.option("duration_s"))
     if reason := replay.bring_up(context):
         return Result("invalid", reason)
-    with context.profiled(), _statistics.sampled(context), context.phase("measure"):
-        play = replay.start(context, "load", duration_s, _of_capacity.share(context), out=context.directory)
+    with context.profiled(), resolver_statistics.sampled(context), context.phase("measure"):
+        play = replay.start(context, "load", duration_s, replay_rate.share(context), out=context.directory)
         context.rest(float(context.option("flood_after_s")))
         flood = _flood(context)
         asked = replay.ended(context, play, duration_s)
         context.servers.count_threads()
     replay.drain(context)
     load = asked()
-    result = _serving.concluded(load)
+    result = serving.concluded(load)
     if result.outcome == "done" and flood.end_ns > load.end_ns:
         return Result("invalid", "the flood ended after the replay, so nothing shows how the server recovers")
     return result
@@ -115,16 +116,16 @@ def _flood(context: TrialContext) -> LoadResult:
     """Ask, whatever becomes of it, and wait for the end."""
     flood_s, flood_qps = float(context.option("flood_s")), float(context.option("flood_qps"))
     asked: dict[str, Any] = {
-        **_asking.OPTIONS,
+        **load_arguments.OPTIONS,
         "missing_share": float(context.option("flood_names") == "missing"),
         "clients": context.option("flood_clients"),
         "timeout_s": FLOOD_TIMEOUT_S,
     }
     words = [
-        *_asking.queries(asked, _zones(context), seed=SEED, recursive=True),
+        *load_arguments.queries(asked, _zones(context), seed=SEED, recursive=True),
         f"--sequence={math.ceil(flood_qps * flood_s) + 1}",  # so that no missing name is asked twice
-        *_asking.clients(asked),
-        *_asking.fixed_rate(flood_qps, duration_s=flood_s, interval_s=flood_s, poisson=False),
+        *load_arguments.clients(asked),
+        *load_arguments.fixed_rate(flood_qps, duration_s=flood_s, interval_s=flood_s, poisson=False),
     ]
     load = context.instruments.start_load(FLOOD, context.spec.subject, words, host=FLOOD)
     return LoadResult.model_validate(context.wait(load, limit_s=flood_s + FLOOD_TIMEOUT_S + GRACE_S))

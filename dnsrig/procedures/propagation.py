@@ -21,10 +21,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dnsrig.errors import UsageError
-from dnsrig.procedures import HostRole, _told
-from dnsrig.procedures.context import Result, TrialContext, placing
+from dnsrig.procedures import HostRole, Result
+from dnsrig.procedures.context import TrialContext, placing
+from dnsrig.procedures.parts import notifies
 from dnsrig.rundir import TrialSpec
-from dnsrig.servers.driver import Changes
+from dnsrig.servers.placement import Changes
 
 DESCRIPTION = "time from a change on the primary to the first answer with it on each secondary"
 MAIN_METRIC = "propagation_p50_ms"
@@ -104,7 +105,7 @@ def measure(context: TrialContext) -> Result:
         # Servers that have just started still write zones down and finish connections.
         time.sleep(float(context.option("settle_s")))
     limit_s = context.spec.limit_s + float(context.option("change_limit_s")) + GRACE_S
-    with _told.watched(context), context.profiled(), context.phase("measure"):
+    with notifies.watched(context), context.profiled(), context.phase("measure"):
         begun = [f"--made-from-ns={context.changes.begin('primary')}"] if itself else []
         probe = context.instruments.start_propagation([*_arguments(context), *begun])
         seen = context.wait(probe, limit_s=limit_s)

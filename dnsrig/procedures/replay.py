@@ -36,35 +36,37 @@ The stream is the experiment's ``[stream]``. The server under test has all its z
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+import json
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from dnsrig import ranges, streams
-from dnsrig.analysis.load_result import LoadResult
+from dnsrig import paths, ranges, streams
 from dnsrig.datasets import world
-from dnsrig.errors import UsageError
-from dnsrig.lab import addresses
-from dnsrig.procedures import (
-    HostRole,
-    _arrival,
-    _asking,
-    _client_classes,
-    _generators,
-    _level,
-    _of_capacity,
-    _ramp,
-    _serving,
-    _statistics,
-)
-from dnsrig.procedures._generators import Led
-from dnsrig.procedures.context import Result, TrialContext
+from dnsrig.errors import DnsrigError, UsageError
+from dnsrig.lab import addresses, capture
+from dnsrig.procedures import HostRole, Result
+from dnsrig.procedures.context import TrialContext
 from dnsrig.procedures.instrument import Instrument
+from dnsrig.procedures.parts import (
+    client_classes,
+    generators,
+    load_arguments,
+    replay_rate,
+    resolver_level,
+    resolver_statistics,
+    serving,
+)
+from dnsrig.procedures.parts.generators import Led
 from dnsrig.rundir import HostDuties, Scalar, TrialSpec
+from dnsrig.runs.load_result import LoadResult
 from dnsrig.servers import driver
+from dnsrig.servers.placement import DNS_PORT
 
 DESCRIPTION = "a stream of clients' queries at its own timing, each client from its own address: latency of each query"
 MAIN_METRIC = "p99_ms"
@@ -90,8 +92,7 @@ OPTIONS: dict[str, int | float | str | bool] = {
     "classes": "",
     "class_seed": 1,
     "capture": False,
-    **_ramp.OPTIONS,
-    **_of_capacity.OPTIONS,
+    **replay_rate.OPTIONS,
     "threads": 1,
     "generators": 1,
     "query_rows": 0,
@@ -100,7 +101,7 @@ OPTIONS: dict[str, int | float | str | bool] = {
     "ready_limit_s": 900,
     "drain_s": 0.3,
 }
-RANGES = {**_asking.RANGES, "duration_s": (0, ranges.DAY_S)}
+RANGES = {**load_arguments.RANGES, "duration_s": (0, ranges.DAY_S)}
 """Of ``duration_s`` 0 is the whole stream."""
 CHOICES = {
     "resolve_from": ("primaries", "internet"),
@@ -108,6 +109,8 @@ CHOICES = {
     "retransmissions": ("as-captured", "off"),
     "port": ("fresh", "kept"),
 }
+COMPARE_LIMIT_S = 600
+"""Limit for the comparison of all packets of a trial: the engine reads about a million a second."""
 GRACE_S = 30.0
 """How long `replay play` may take beyond what it sends and the last time-out."""
 
@@ -120,17 +123,16 @@ def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole
     for name in ("speed", "timeout_s", "interval_s"):
         if float(options[name]) <= 0:
             raise UsageError(f"options.{name} = {options[name]} is invalid", hint="a number above 0")
-    _client_classes.parse(str(options["classes"]))
-    _ramp.check(options)
-    _of_capacity.check(options)
+    client_classes.parse(str(options["classes"]))
+    replay_rate.check(options)
     return {**_servers(options), **_clients(int(options["generators"]))}
 
 
 def _clients(count: int) -> dict[str, HostRole]:
     """The hosts that they stand on; each of several has its share of them, and of their addresses."""
-    if not 0 <= count <= _generators.MOST:
+    if not 0 <= count <= generators.MOST:
         raise UsageError(
-            f"options.generators = {count} is invalid", hint=f"number of hosts that replay, at most {_generators.MOST}"
+            f"options.generators = {count} is invalid", hint=f"number of hosts that replay, at most {generators.MOST}"
         )
     if count < 2:
         return {CLIENTS: HostRole(replays=True, asks=True)}
@@ -142,7 +144,7 @@ def _clients(count: int) -> dict[str, HostRole]:
 
 def _servers(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
     if options["resolve_from"] == "primaries":
-        return _serving.servers(options)
+        return serving.servers(options)
     if options["serve_as"] != "resolver":
         raise UsageError(
             f"options.resolve_from: a {options['serve_as']} does not resolve", hint='set options.serve_as = "resolver"'
@@ -191,39 +193,38 @@ def checks(spec: TrialSpec) -> list[str]:
         "links-kept-up": spec.options["serve_as"] == "resolver",
         "stream-arrived": spec.options["capture"],
         "provisioning": provisioned,
-        "resolver-level": _level.able(spec),
-        "upstream-do": spec.world and _level.able(spec),
+        "resolver-level": resolver_level.able(spec),
+        "upstream-do": spec.world and resolver_level.able(spec),
         "names-in-world": spec.world,
         "world-kept-up": spec.world,
         "world-signed-ahead": spec.world,
         "capacity-is-the-servers": spec.options["of_capacity"],
-        "sessions-resumed": _client_classes.asks_for(classes, "resumption", "early-data"),
-        "early-data": _client_classes.asks_for(classes, "early-data"),
+        "sessions-resumed": client_classes.asks_for(classes, "resumption", "early-data"),
+        "early-data": client_classes.asks_for(classes, "early-data"),
     }
     return [name for name, applies in found.items() if applies]
 
 
 def expected_s(options: Mapping[str, Any]) -> float:
-    before_s = _of_capacity.expected_s(options) if options["of_capacity"] else _ramp.expected_s(options)
-    return before_s + float(options["warmup_s"]) + float(options["duration_s"])
+    return replay_rate.expected_s(options) + float(options["warmup_s"]) + float(options["duration_s"])
 
 
 def measure(context: TrialContext) -> Result:
     if reason := bring_up(context):
         return Result("invalid", reason)
     duration_s = float(context.option("duration_s"))
-    capture = _arrival.compared(context, CLIENTS, duration_s) if context.option("capture") else nullcontext()
-    with capture, context.profiled(), _statistics.sampled(context), context.phase("measure"):
-        play = start(context, "load", duration_s, _of_capacity.share(context), out=context.directory)
+    capture = _captured(context, CLIENTS, duration_s) if context.option("capture") else nullcontext()
+    with capture, context.profiled(), resolver_statistics.sampled(context), context.phase("measure"):
+        play = start(context, "load", duration_s, replay_rate.share(context), out=context.directory)
         asked = ended(context, play, duration_s)
         context.servers.count_threads()
     drain(context)
-    return _serving.concluded(asked())
+    return serving.concluded(asked())
 
 
 def drain(context: TrialContext) -> None:
     """The rest at the end; a world has then written all that it counted."""
-    _serving.drain(context)
+    serving.drain(context)
     if context.spec.world is not None:
         context.finish_server(context.spec.world, limit_s=0)
 
@@ -236,16 +237,14 @@ def bring_up(context: TrialContext) -> str:
         context.summaries["signatures"] = world.signatures(context.workspace.dataset)
 
     def refusal(limit_s: float) -> str:
-        if context.option("of_capacity"):
-            return _of_capacity.refusal(context, partial(_play, context), limit_s=limit_s)
-        return _ramp.refusal(context, partial(_play, context), limit_s=limit_s)
+        return replay_rate.refusal(context, partial(_play, context), limit_s=limit_s)
 
-    if reason := _serving.bring_up(context, refusal):
+    if reason := serving.bring_up(context, refusal):
         return reason
     with context.phase("warmup"):
-        _serving.settle(context)
+        serving.settle(context)
         if warmup_s := float(context.option("warmup_s")):
-            _play(context, "warmup", warmup_s, _of_capacity.share(context))
+            _play(context, "warmup", warmup_s, replay_rate.share(context))
     return ""
 
 
@@ -272,8 +271,8 @@ def start(context: TrialContext, name: str, duration_s: float, share: float = 1.
         kept = [f"--rows={rows}"] if rows else []
         return ["replay", "play", *arguments(context.spec, host, duration_s, share), *kept]
 
-    if _generators.are_led(context.spec):
-        led = _generators.ready(context, name, words)
+    if generators.are_led(context.spec):
+        led = generators.ready(context, name, words)
         led.begin()
         return Playing(led, out)
     to = [f"--out={out}"] if out is not None else []
@@ -285,10 +284,10 @@ def ended(context: TrialContext, play: Playing, duration_s: float) -> Callable[[
     """Wait for the end of what `start` began. What is returned tells how it went, when all is measured."""
     stream = context.spec.stream
     assert stream is not None
-    takes_s = duration_s or stream.span_s / float(context.option("speed")) / _of_capacity.share(context)
+    takes_s = duration_s or stream.span_s / float(context.option("speed")) / replay_rate.share(context)
     limit_s = takes_s + float(context.option("timeout_s")) + GRACE_S
     if isinstance(play.by, Led):
-        play.by.wait(limit_s + _generators.LEAD_NS / 1e9)
+        play.by.wait(limit_s + generators.LEAD_NS / 1e9)
         return partial(play.by.merged, play.out)
     load = LoadResult.model_validate(context.wait(play.by, limit_s=limit_s))
     return lambda: load
@@ -310,10 +309,41 @@ def arguments(spec: TrialSpec, host: str, duration_s: float, share: float = 1.0)
         f"--port={options['port']}",
         f"--connections={options['connections']}",
         f"--idle-timeout-s={options['idle_timeout_s']}",
-        *_client_classes.arguments(str(options["classes"])),
+        *client_classes.arguments(str(options["classes"])),
         f"--class-seed={options['class_seed']}",
         f"--threads={options['threads']}",
         f"--interval-s={min(float(options['interval_s']), duration_s or float(options['interval_s']))}",
         "--real-time",
     ]
     return [*words, f"--duration-s={duration_s}"] if duration_s else words
+
+
+@contextmanager
+def _captured(context: TrialContext, clients: str, duration_s: float) -> Iterator[None]:
+    """Capture what comes from the host ``clients`` while what is inside runs, and say at its end how that differs from
+    the stream. The capture is not kept."""
+    with TemporaryDirectory(dir=context.directory) as folder:
+        file = Path(folder, "arrived.pcap")
+        server = context.host(context.spec.subject)
+        expression = f"dst host {server.address} and dst port {DNS_PORT}"
+        with capture.capturing(server, clients, expression, file) as found:
+            yield
+        context.summaries["arrival"] = {**_compared(context, clients, duration_s, file), "dropped": found.dropped}
+
+
+def _compared(context: TrialContext, clients: str, duration_s: float, file: Path) -> dict[str, Any]:
+    spec, arrived = context.spec, file.with_suffix(".stream")
+    assert spec.stream is not None
+    prepare = [str(file), "--addresses", f"--server={spec.hosts[spec.subject].address}", f"--out={arrived}"]
+    words = [str(streams.file(spec.stream.key)), str(arrived), f"--clients-from={spec.hosts[clients].client_range}"]
+    words += [f"--speed={spec.options['speed']}", *([f"--duration-s={duration_s}"] if duration_s else [])]
+    _replay_step("prepare", prepare)
+    return _replay_step("compare", words)
+
+
+def _replay_step(step: str, words: Sequence[str]) -> dict[str, Any]:
+    command = [str(paths.engine()), "replay", step, *words]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=COMPARE_LIMIT_S)
+    if result.returncode != 0:
+        raise DnsrigError(f"the capture could not be compared with the stream: {result.stderr.strip()}")
+    return json.loads(result.stdout.splitlines()[-1])  # type: ignore[no-any-return]

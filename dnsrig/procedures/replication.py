@@ -21,8 +21,9 @@ import time
 from collections.abc import Iterable, Mapping
 
 from dnsrig.errors import UsageError
-from dnsrig.procedures import HostRole, _databases, transfer
-from dnsrig.procedures.context import Result, TrialContext
+from dnsrig.procedures import HostRole, Result, transfer
+from dnsrig.procedures.context import TrialContext
+from dnsrig.procedures.parts import databases
 from dnsrig.rundir import Scalar, TrialSpec
 from dnsrig.servers import driver
 
@@ -133,18 +134,18 @@ def measure(context: TrialContext) -> Result:
         return transfer.floor(context)
     if "replica" not in context.spec.hosts:
         return context.time_zones(probe, lambda: context.servers.start("secondary"))
-    follower = _databases.Follower(context, "replica", position)
+    follower = databases.Follower(context, "replica", position)
 
     def begin() -> None:
         context.servers.start("replica")
         follower.start()
         if not driver(context.servers.placements["secondary"].source.kind).waits_for_database:
-            _databases.wait_far(context, "replica")
+            databases.wait_far(context, "replica")
         context.servers.start("secondary")
 
     try:
         return context.time_zones(probe, begin)
-    except _databases.TooLate as late:
+    except databases.TooLate as late:
         return Result("timeout", str(late))
     finally:
         follower.stop()
@@ -156,9 +157,9 @@ def _start_near_site(context: TrialContext) -> int:
     if "database" not in context.spec.hosts:
         context.start_ready("primary", limit_s=limit_s)
         return 0
-    _databases.start_ready(context, "database", limit_s=DATABASE_READY_LIMIT_S)
+    databases.start_ready(context, "database", limit_s=DATABASE_READY_LIMIT_S)
     context.start_ready("primary", limit_s=limit_s)
-    return _databases.wait_filled(context, "database", limit_s=limit_s)
+    return databases.wait_filled(context, "database", limit_s=limit_s)
 
 
 def _carrier(options: Options) -> str:

@@ -11,8 +11,8 @@ import time
 from collections.abc import Iterable, Mapping
 
 from dnsrig.errors import UsageError
-from dnsrig.procedures import HostRole, zone_load
-from dnsrig.procedures.context import Result, TrialContext
+from dnsrig.procedures import HostRole, Result, zone_load
+from dnsrig.procedures.context import TrialContext
 from dnsrig.rundir import TrialSpec
 
 DESCRIPTION = (

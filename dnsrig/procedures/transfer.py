@@ -13,9 +13,10 @@ import time
 from collections.abc import Iterable, Mapping
 
 from dnsrig.errors import UsageError
-from dnsrig.procedures import HostRole, _transfer_result
-from dnsrig.procedures.context import Result, TrialContext
+from dnsrig.procedures import HostRole, Result
+from dnsrig.procedures.context import TrialContext
 from dnsrig.procedures.instrument import Instrument
+from dnsrig.procedures.parts import transfer_instrument
 from dnsrig.rundir import TrialSpec
 from dnsrig.servers import driver
 
@@ -89,4 +90,4 @@ def floor(context: TrialContext) -> Result:
     with context.phase("drain"):
         time.sleep(float(context.option("drain_s")))
         context.servers.check()
-    return _transfer_result.concluded(summary, zones=context.spec.dataset.zones, limit_s=limit_s)
+    return transfer_instrument.concluded(summary, zones=context.spec.dataset.zones, limit_s=limit_s)

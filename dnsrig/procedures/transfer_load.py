@@ -29,8 +29,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dnsrig.errors import UsageError
-from dnsrig.procedures import HostRole, _transfer_options, _transfer_result
-from dnsrig.procedures.context import Result, TrialContext
+from dnsrig.procedures import HostRole, Result
+from dnsrig.procedures.context import TrialContext
+from dnsrig.procedures.parts import transfer_instrument
 from dnsrig.rundir import TrialSpec
 
 DESCRIPTION = (
@@ -38,7 +39,7 @@ DESCRIPTION = (
 )
 MAIN_METRIC = "zones_per_s"
 OPTIONS: dict[str, int | float | str | bool] = {
-    **_transfer_options.OPTIONS,
+    **transfer_instrument.OPTIONS,
     "repeat": False,
     "duration_s": 10.0,
     "settle_s": 0.3,
@@ -51,7 +52,7 @@ GRACE_S = 30.0
 
 
 def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
-    _transfer_options.check(options)
+    transfer_instrument.check(options)
     if float(options["duration_s"]) <= 0:
         raise UsageError(f"options.duration_s = {options['duration_s']} is invalid", hint="seconds, more than 0")
     client = HostRole(source_addresses=int(options["secondaries"]) - 1)
@@ -88,7 +89,7 @@ def measure(context: TrialContext) -> Result:
         context.start_ready("primary", limit_s=float(context.option("ready_limit_s")))
         time.sleep(float(context.option("settle_s")))
     words = [
-        *_transfer_options.policy(context.spec.options),
+        *transfer_instrument.policy(context.spec.options),
         f"--duration-s={limit_s:g}",
         *(["--repeat"] if repeats else []),
     ]
@@ -99,6 +100,6 @@ def measure(context: TrialContext) -> Result:
     with context.phase("drain"):
         time.sleep(float(context.option("drain_s")))
         context.servers.check()
-    return _transfer_result.concluded(
+    return transfer_instrument.concluded(
         summary, zones=context.spec.dataset.zones * int(context.option("secondaries")), limit_s=limit_s
     )

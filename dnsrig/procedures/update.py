@@ -11,8 +11,8 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
-from dnsrig.procedures import HostRole, transfer
-from dnsrig.procedures.context import Result, TrialContext
+from dnsrig.procedures import HostRole, Result, transfer
+from dnsrig.procedures.context import TrialContext
 from dnsrig.rundir import TrialSpec
 
 DESCRIPTION = "time from a new version on the primary until the secondary answers for the last zone with it"

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from dnsrig.errors import UsageError
-from dnsrig.procedures import HostRole
-from dnsrig.procedures.context import Result, TrialContext
+from dnsrig.procedures import HostRole, Result
+from dnsrig.procedures.context import TrialContext
 from dnsrig.rundir import TrialSpec
 
 DESCRIPTION = "start of a primary: from exec to the last zone loaded and answered"

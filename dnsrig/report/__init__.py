@@ -10,14 +10,14 @@ from hashlib import blake2b
 from pathlib import Path
 
 from dnsrig import files, paths, traps
-from dnsrig.analysis.read import Run
-from dnsrig.analysis.summary import summarise
+from dnsrig.comparison.summary import summarise
 from dnsrig.report import page
 from dnsrig.report.draw import draw_all
 from dnsrig.report.exports import export
 from dnsrig.report.gather import gather
 from dnsrig.report.terminal import terminal_failures, terminal_findings, terminal_first, terminal_table
 from dnsrig.rundir import Finding, Findings, write_json
+from dnsrig.runs.run import Run
 
 __all__ = [
     "export",

@@ -7,17 +7,17 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dnsrig.analysis.bisection.difference import difference
-from dnsrig.analysis.bisection.evidence import evidence
-from dnsrig.analysis.bisection.ratios import ratio
-from dnsrig.analysis.bisection.record import Candidate, Search
-from dnsrig.analysis.bisection.search import Answer, Measure, next_step
-from dnsrig.analysis.bisection.state import GOOD, State
-from dnsrig.analysis.bisection.trials import search_of, state_of
-from dnsrig.analysis.metrics import Metric
-from dnsrig.analysis.read import Run
-from dnsrig.analysis.summary import describe
+from dnsrig.comparison.bisection.difference import difference
+from dnsrig.comparison.bisection.evidence import evidence
+from dnsrig.comparison.bisection.ratios import ratio
+from dnsrig.comparison.bisection.record import Candidate, Search
+from dnsrig.comparison.bisection.search import Answer, Measure, next_step
+from dnsrig.comparison.bisection.state import GOOD, State
+from dnsrig.comparison.bisection.trials import search_of, state_of
+from dnsrig.comparison.summary import describe
+from dnsrig.metrics import Metric
 from dnsrig.report import figures
+from dnsrig.runs.run import Run
 from dnsrig.text import digits, visible
 
 SHOWN = 12

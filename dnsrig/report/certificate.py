@@ -12,8 +12,6 @@ from rich.table import Table
 from rich.text import Text
 
 from dnsrig import certificate, files
-from dnsrig.analysis import calibration, statistics
-from dnsrig.analysis.statistics import Spread
 from dnsrig.certificate import (
     PAGE,
     VETH,
@@ -27,10 +25,13 @@ from dnsrig.certificate import (
     Smallest,
     Step,
 )
+from dnsrig.comparison import calibration
 from dnsrig.report import certificate_charts, conditions, figures, svg
 from dnsrig.report.charts import _look
 from dnsrig.report.page import environment
 from dnsrig.rundir import ClockRecord
+from dnsrig.stats import statistics
+from dnsrig.stats.statistics import Spread
 from dnsrig.text import digits
 
 GRADES = {"good": "green", "note": "yellow", "bad": "red", "not known": "dim"}

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from dnsrig.analysis.checks import amount, wanted
-from dnsrig.analysis.read import Run
+from dnsrig.checks import amount, wanted
 from dnsrig.rundir import Check, Variant
+from dnsrig.runs.run import Run
 
 
 @dataclass(frozen=True)

@@ -11,15 +11,15 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from dnsrig.analysis import significance, statistics
-from dnsrig.analysis.compare import MOST_NAMED, Line, TwoRuns, Verdict
-from dnsrig.analysis.metrics import Metric
-from dnsrig.analysis.run_differences import Difference
-from dnsrig.analysis.thresholds import Repeats
+from dnsrig.comparison.compare import MOST_NAMED, Line, TwoRuns, Verdict
+from dnsrig.comparison.run_differences import Difference
+from dnsrig.comparison.thresholds import Repeats
+from dnsrig.metrics import Metric
 from dnsrig.report import figures, wording
 from dnsrig.report.figures import visible
 from dnsrig.report.fitting import FittingTable
 from dnsrig.rundir import Manifest, Variant
+from dnsrig.stats import significance, statistics
 
 SCHEMA_VERSION = 2
 """Version of the JSON; raised by one whenever a reader of the old form would misread the new one."""
@@ -104,7 +104,7 @@ def _reach(found: TwoRuns) -> list[str]:
 
 
 def _least_p(lines: list[Line], comparisons: int, machines: int, *, one_run: bool) -> str:
-    measured = [(len(line.base.values), len(line.new.values)) for line in lines]
+    measured = [(len(line.base.samples), len(line.new.samples)) for line in lines]
     measured = [both for both in measured if min(both) > 0]
     if not measured:
         return ""
@@ -166,13 +166,7 @@ def cells(manifest: Manifest, metric: Metric, line: Line) -> list[list[str]]:
 
 def _measured(repeats: Repeats, metric: Metric) -> list[str]:
     """Median, range, and how many repeats are done or not, a line each."""
-    median, range_ = figures.median_and_range(
-        statistics.spread(repeats.values),
-        metric.unit,
-        censored=bool(repeats.at_least),
-        median_known=repeats.ends.has_median,
-        lower=statistics.spread(repeats.lower),
-    )
+    median, range_ = wording.median_and_range(repeats.samples, metric.unit)
     return [part for part in (median, range_, *f"n {wording.outcomes(repeats.outcomes)}".split(", ")) if part]
 
 
@@ -184,8 +178,8 @@ def _percent(line: Line) -> list[str]:
 def _change(line: Line) -> str:
     """As `statistics.Comparison.change`; ``not compared`` if repeats did not finish, no repeat has a figure, or the
     medians of both sides reached the ceiling."""
-    without = not (line.base.values and line.new.values) or line.base.unfinished or line.new.unfinished
-    at_ceiling = not (line.base.ends.has_median or line.new.ends.has_median)
+    without = not (line.base.samples and line.new.samples) or line.base.unfinished or line.new.unfinished
+    at_ceiling = not (line.base.samples.has_median or line.new.samples.has_median)
     return "not compared" if without or at_ceiling else line.comparison.change
 
 
@@ -267,13 +261,13 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
 
 
 def _repeats(repeats: Repeats) -> dict[str, Any]:
-    found = statistics.spread(repeats.values)
+    samples, found = repeats.samples, repeats.samples.spread
     numbers = {"median": found.median, "mean": found.mean, "min": found.low, "max": found.high} if found else {}
-    known = {"outcomes": dict(repeats.outcomes), "values": list(repeats.values), "at_least": repeats.at_least}
-    if repeats.machines:
-        known["machines"] = list(repeats.machines)
-    if repeats.lower not in ((), repeats.values):
-        known["lower"] = list(repeats.lower)
+    known = {"outcomes": dict(repeats.outcomes), "values": samples.numbers, "at_least": len(samples.bounds)}
+    if any(samples.machines):
+        known["machines"] = samples.machines
+    if samples.low != samples.numbers:
+        known["lower"] = samples.low
     return known | numbers
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from dnsrig.analysis.compare import TwoRuns
+from dnsrig.comparison.compare import TwoRuns
 from dnsrig.report import comparison
 from dnsrig.report.markdown import code, table, text
 from dnsrig.rundir import Manifest

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from dnsrig.analysis.read import Run, Trial
 from dnsrig.report.figures import NONE, quantity
 from dnsrig.rundir import Manifest
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 from dnsrig.text import digits
 
 MOST_ROWS = 400

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from altair.utils.schemapi import debug_mode
 
 from dnsrig import traps
-from dnsrig.analysis.read import Run
 from dnsrig.report import svg
 from dnsrig.report.charts import Chart, Drawing, chosen
 from dnsrig.rundir import Finding
+from dnsrig.runs.run import Run
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 

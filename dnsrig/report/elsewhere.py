@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dnsrig.analysis.load_result import LoadResult
-from dnsrig.analysis.read import Run
 from dnsrig.report import conditions, figures
 from dnsrig.report.conditions import text, value_range
 from dnsrig.rundir import ClockRecord
+from dnsrig.runs.load_result import LoadResult
+from dnsrig.runs.run import Run
 
 HERE = "this machine"
 FOLDED_FROM = 3

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dnsrig.analysis.read import Run
 from dnsrig.report import figures, wording
+from dnsrig.runs.run import Run
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 
 from dnsrig import text as _text
-from dnsrig.analysis.statistics import Comparison, PercentSpread, Spread
 from dnsrig.rundir import Scalar
+from dnsrig.stats.statistics import Comparison, PercentSpread, Spread
 from dnsrig.text import digits
 
 SIGNIFICANT = 3
@@ -186,8 +186,7 @@ def quantity(name: str, value: float) -> tuple[str, str]:
 
 
 def parameter(value: Scalar) -> str:
-    """A value of the matrix: numbers in groups of three, yes and no for what is true or not, and what a part of ours
-    stands for."""
+    """A value of the matrix for people: numbers in groups of three, yes or no, and the title of a part of ours."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if value in STANDS_FOR:

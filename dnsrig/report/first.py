@@ -9,14 +9,14 @@ from functools import cache
 
 from markupsafe import Markup
 
-from dnsrig.analysis.read import Run
-from dnsrig.analysis.summary import main_metric
+from dnsrig.comparison.summary import main_metric
 from dnsrig.report import fit, headlines, svg
 from dnsrig.report.charts import Chart, Drawing
 from dnsrig.report.figures import visible
 from dnsrig.report.gather import TrapReport
 from dnsrig.report.headlines import Headline
 from dnsrig.report.verdicts import Verdicts, verdicts
+from dnsrig.runs.run import Run
 
 Draw = Callable[[str], Drawing | None]
 """The first drawing of the chart with this id."""

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from dnsrig.analysis.read import Run
 from dnsrig.rundir import Finding, Scalar, Verdict
+from dnsrig.runs.run import Run
 from dnsrig.traps import WEIGHTS, Weight, all_traps
 
 _FIGURE = re.compile(r"\d[\d.,]*")

@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from dnsrig.analysis.read import Run, Trial
-from dnsrig.analysis.summary import main_metric
+from dnsrig.comparison.summary import main_metric
 from dnsrig.report import figures, names
 from dnsrig.report.gather import TrapReport
 from dnsrig.rundir import Outcome, Variant
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 from dnsrig.traps import WEIGHTS, Weight
 
 MOST = 3
@@ -38,6 +39,8 @@ class Headline:
     anchor: str
     """The part of the page with the evidence."""
     why: str = ""
+    remedy: str = ""
+    """What to do about it, in a sentence; empty if nothing is known."""
 
     def __str__(self) -> str:
         where = f": {self.where}" if self.where else ""
@@ -57,7 +60,9 @@ def headlines(run: Run, reports: Sequence[TrapReport]) -> list[Headline]:
 def _headline(run: Run, report: TrapReport) -> Headline:
     variants = [entry.variant for entry in report.found]
     where = "" if None in variants else where_of(run, [variant for variant in variants if variant])
-    return Headline(report.weight, figures.capital(report.title), where, report.anchor)
+    return Headline(
+        report.weight, figures.capital(report.title), where, report.anchor, remedy=next(iter(report.remedies), "")
+    )
 
 
 def where_of(run: Run, variants: Iterable[str]) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dnsrig.analysis.read import Run, Trial
 from dnsrig.report.figures import count
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 
 BASES = {"due": "due", "sending": "sent"}
 NOT_TOLD = "not told"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dnsrig.analysis.read import Run
 from dnsrig.report import figures
 from dnsrig.report.figures import visible
 from dnsrig.rundir import Scalar, Variant
+from dnsrig.runs.run import Run
 from dnsrig.servers import all_drivers
 
 VAGUE = ("all", "none", "no", "yes", "on", "off", "default", "defaults", "small", "large", "few", "many")

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from dnsrig.analysis import statistics
-from dnsrig.analysis.read import Run, Trial
-from dnsrig.analysis.summary import describe
+from dnsrig.comparison.summary import describe
 from dnsrig.rundir import Finding, Variant
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
+from dnsrig.stats import statistics
 
 LEAST = 0.05
 """Share of the middle repeat's value. A closer repeat is outside the fences only because the others agree so well."""

@@ -15,8 +15,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from dnsrig.analysis.read import Run
-from dnsrig.analysis.summary import VariantRow, describe, main_metric, metric_tables, variant_table
+from dnsrig.comparison.summary import VariantRow, describe, main_metric, metric_tables, variant_table
 from dnsrig.report import (
     bisection,
     calibrated,
@@ -38,6 +37,7 @@ from dnsrig.report.charts import Chart, _look
 from dnsrig.report.draw import Rendered
 from dnsrig.report.first import Picture
 from dnsrig.report.gather import TrapReport, together
+from dnsrig.runs.run import Run
 
 _CODE = re.compile("`([^`]+)`")
 

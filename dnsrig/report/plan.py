@@ -12,10 +12,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from dnsrig.analysis.models import fit, held_out
-from dnsrig.analysis.models.combine import Alternative, Prediction
-from dnsrig.analysis.models.held_out import Coverage, Row
-from dnsrig.analysis.models.law import Limit
+from dnsrig.prediction import fit, held_out
+from dnsrig.prediction.combine import Alternative, Prediction
+from dnsrig.prediction.held_out import Coverage, Row
+from dnsrig.prediction.law import Limit
 from dnsrig.report import figures
 
 SAID = (

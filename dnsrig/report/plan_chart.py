@@ -12,8 +12,9 @@ import altair as alt
 import polars as pl
 
 from dnsrig import outputs
-from dnsrig.analysis.models.combine import Prediction, predict
-from dnsrig.analysis.models.scenario import MOST, Scenario
+from dnsrig.prediction.combine import Prediction, predict
+from dnsrig.prediction.round_trips import POLICIES
+from dnsrig.prediction.scenario import MOST, Scenario
 from dnsrig.report import figures, svg
 from dnsrig.report.charts import _look
 
@@ -57,7 +58,7 @@ def draw(scenario: Scenario) -> alt.VConcatChart:
         asked.encode(x),
     )
     heading = [
-        f"How long will {figures.visible(scenario.secondary)} take (policy {scenario.policy})?",
+        f"How long will {figures.visible(scenario.secondary)} take ({POLICIES[scenario.policy]})?",
         "Grey band: the prediction with its error. Lines: the limits, of which the slowest decides.",
     ]
     return _look.stack([layers.properties(width=_look.WIDTH, height=300, title=_look.heading(heading))])

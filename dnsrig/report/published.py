@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dnsrig.analysis.published import Figure, Measured, Source, held_against
-from dnsrig.analysis.read import Run
-from dnsrig.analysis.statistics import Spread
+from dnsrig.comparison.published import Figure, Measured, Source, held_against
 from dnsrig.report import conditions, figures
+from dnsrig.runs.run import Run
+from dnsrig.stats.statistics import Spread
 from dnsrig.text import digits
 
 

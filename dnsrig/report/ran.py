@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dnsrig.analysis.read import Run
 from dnsrig.report import conditions
 from dnsrig.rundir import ServerRecord, Variant
+from dnsrig.runs.run import Run
 from dnsrig.text import digits
 
 OTHER = "RSA"

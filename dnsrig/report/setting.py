@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dnsrig.analysis.read import Run
+from dnsrig.runs.run import Run
 
 
 def setting(run: Run) -> str:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dnsrig.analysis.metrics import Metric
-from dnsrig.analysis.read import Run
-from dnsrig.analysis.summary import VariantRow, main_metric, measured_metrics, variant_table
+from dnsrig.comparison.summary import VariantRow, main_metric, measured_metrics, variant_table
+from dnsrig.metrics import Metric
 from dnsrig.report import figures, wording
 from dnsrig.rundir import Scalar
+from dnsrig.runs.run import Run
 
 METRICS = {
     "zones_per_s": (
@@ -48,9 +48,9 @@ class SideBySide:
 
     def text(self, row: VariantRow | None) -> str:
         """``65,900 [61,000..70,200]``: the unit is above the table."""
-        if row is None or row.spread is None:
+        if row is None or row.samples.spread is None:
             return figures.NONE
-        return " ".join(wording.median_and_range(row, "")).rstrip()
+        return " ".join(wording.median_and_range(row.samples, "")).rstrip()
 
 
 def tables(run: Run) -> list[SideBySide]:

@@ -11,8 +11,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from dnsrig import traps
-from dnsrig.analysis.read import Run
-from dnsrig.analysis.summary import VariantRow, describe, main_metric, variant_table
+from dnsrig.comparison.summary import VariantRow, describe, main_metric, variant_table
 from dnsrig.report import calibrated, checks, elsewhere, figures, wording
 from dnsrig.report.figures import visible
 from dnsrig.report.first import First, in_words
@@ -20,6 +19,7 @@ from dnsrig.report.fitting import FittingTable
 from dnsrig.report.gather import Entry, TrapReport, gather
 from dnsrig.report.verdicts import Verdict
 from dnsrig.rundir import Finding
+from dnsrig.runs.run import Run
 
 MOST_CHECKS = 6
 """Checks that did not pass whose reasons are printed; the report has them all."""
@@ -44,14 +44,21 @@ class FirstScreen:
         width = min(WIDEST, options.max_width)
         head = _wrapped(console, self.first.question, width)
         note = _wrapped(console, self.first.verdicts.note, width) if self.first.verdicts.note else []
-        worst = [_cut(f"{line.weight}: {line}", width) for line in self.first.headlines] or [
-            "No trap found anything odd."
-        ]
-        if self.first.more:
-            worst[-1] = _cut(worst[-1], width - len(more := f" (+{self.first.more} more)")) + more
+        worst = self._worst(width)
         room = MOST_LINES - len(head) - len(note) - len(worst) - 1
         yield Text("\n".join(head), style="bold")
         yield from map(Text, [*note, *self._verdicts(console, width, room), *worst, self.last])
+
+    def _worst(self, width: int) -> list[str]:
+        """A line for each of the worst findings, and the remedy of the worst that has one."""
+        lines = [_cut(f"{line.weight}: {line}", width) for line in self.first.headlines]
+        if self.first.more:
+            lines[-1] = _cut(lines[-1], width - len(more := f" (+{self.first.more} more)")) + more
+        remedies = enumerate((line.remedy for line in self.first.headlines), start=1)
+        if with_remedy := next(((number, remedy) for number, remedy in remedies if remedy), None):
+            number, remedy = with_remedy
+            lines.insert(number, _cut(f"  remedy: {remedy}", width))
+        return lines or ["No trap found anything odd."]
 
     def _verdicts(self, console: Console, width: int, room: int) -> list[str]:
         """The verdicts that fit into ``room`` lines, and the number of the others."""
@@ -125,7 +132,7 @@ def terminal_table(run: Run, findings: Iterable[Finding] | None = None) -> Fitti
 def _row(run: Run, row: VariantRow, unit: str, *, compared: bool) -> list[str]:
     """The cells of a variant: its axes, n, median, range and, where anything is compared, percent of the baseline."""
     axes = [wording.parameter(run, row.variant.parameters[axis]).replace(" ", "\n") for axis in run.manifest.axes]
-    median, spread = wording.median_and_range(row, unit)
+    median, spread = wording.median_and_range(row.samples, unit)
     rate = wording.asked(run, row).partition(" queries")[0]
     relative = [wording.relative(run, row), wording.beneath(run, row)] if compared else []
     lines = [[median, *([f"{rate}/s"] if rate else [])], [spread], *([[part for part in relative if part]] * compared)]
@@ -193,7 +200,7 @@ def _subject(entry: Entry) -> str:
 
 def _repeats(row: VariantRow) -> str:
     """``5``, or ``4 of 5`` where one does not count."""
-    done, total = max(row.outcomes["done"], len(row.values)), row.outcomes.total()
+    done, total = max(row.outcomes["done"], len(row.samples.measured)), row.outcomes.total()
     return str(done) if done == total else f"{done} of {total}"
 
 

@@ -12,14 +12,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from dnsrig.analysis import significance
-from dnsrig.analysis.ends import Ends
-from dnsrig.analysis.metrics import Metric
-from dnsrig.analysis.read import Run
-from dnsrig.analysis.statistics import Comparison
-from dnsrig.analysis.summary import VariantRow, comparisons_planned, main_metric, variant_table
+from dnsrig.comparison.summary import VariantRow, comparisons_planned, main_metric, variant_table
+from dnsrig.metrics import Metric
 from dnsrig.report import figures, names, wording
 from dnsrig.report.charts import _split
+from dnsrig.runs.run import Run
+from dnsrig.stats import significance
+from dnsrig.stats.samples import Samples
+from dnsrig.stats.statistics import Comparison
 
 MOST = 4
 """Sentences on the first screen; the table below has every comparison."""
@@ -82,7 +82,7 @@ def _chosen(told: Sequence[Verdict], most: int) -> list[int]:
 
 def _note(run: Run, compared: Sequence[VariantRow], by_variant: dict[str, VariantRow]) -> str:
     """Why no difference at all can be seen, and what would help; empty if one can."""
-    counts = [(len(row.lower), len(by_variant[row.against.id].lower)) for row in compared if row.against]
+    counts = [(len(row.samples), len(by_variant[row.against.id].samples)) for row in compared if row.against]
     if any(_can_tell(run, *both) for both in counts):
         return ""
     ours, theirs = max(counts, key=lambda both: (min(both), max(both)))
@@ -161,7 +161,7 @@ def _verdict(run: Run, row: VariantRow, baseline: VariantRow, *, noted: bool) ->
         return Verdict(
             f"{words.context}{words.ours}: ", "not compared", f" with {words.theirs}{_why(row, baseline, words)}"
         )
-    can_tell = _can_tell(run, len(row.lower), len(baseline.lower))
+    can_tell = _can_tell(run, len(row.samples), len(baseline.samples))
     if not wording.is_told(run, row):
         error = figures.figure(wording.instrument_error(run, row), row.metric.unit)
         lead = f"{words.context}{words.ours} and {words.theirs}: no difference above the instrument's error of {error}"
@@ -215,14 +215,14 @@ def _undecided(run: Run, row: VariantRow, baseline: VariantRow, words: _Words, s
     ends = (interval.low / 100, interval.high / 100) if interval else None
     ratio = comparison.percent / 100
     size, of = _part(ratio, ends)
-    wide = "" if row.ends.exact and baseline.ends.exact else f"; {wording.why_wide(run)}"
+    wide = "" if row.samples.is_exact and baseline.samples.is_exact else f"; {wording.why_wide(run)}"
     rest = f"{of} {words.of}{wide}{_reach(row, baseline)}"
     lead = f"{words.context}{words.ours} and {words.theirs} cannot be told apart: "
     return Verdict(lead, size, rest, shown, words.ours)
 
 
 def _reach(row: VariantRow, baseline: VariantRow) -> str:
-    seen = visible_difference(row.ends, baseline.ends)
+    seen = visible_difference(row.samples, baseline.samples)
     return f"; a difference of {_difference(seen)} or more would have been seen" if seen is not None else ""
 
 
@@ -231,7 +231,7 @@ def _difference(percent: float) -> str:
     return f"{_ratio(1 + percent / 100)} ×" if percent > 100 else figures.slower(percent)
 
 
-def visible_difference(ours: Ends, theirs: Ends) -> float | None:
+def visible_difference(ours: Samples, theirs: Samples) -> float | None:
     """The difference, in percent, that would certainly have been seen: repeats that vary as these do would no longer
     overlap, at the least favourable of their ends. None if it is not known how much they vary."""
     factors = []
@@ -262,7 +262,7 @@ def _why(row: VariantRow, baseline: VariantRow, words: _Words) -> str:
 
 
 def _median(row: VariantRow) -> str:
-    return wording.median_and_range(row, row.metric.unit)[0]
+    return wording.median_and_range(row.samples, row.metric.unit)[0]
 
 
 def _inverse(ends: tuple[float, float] | None) -> tuple[float, float] | None:
@@ -291,7 +291,7 @@ def _without_baseline(run: Run, rows: Sequence[VariantRow], most: int) -> Verdic
     """Nothing is compared: a sentence for each context, with the medians of its variants; servers best first."""
     axis = _split.colour_axis(run) or next(iter(names.varying_axes(run)), None)
     others = [other for other in names.varying_axes(run) if other != axis]
-    measured = [row for row in rows if row.spread is not None]
+    measured = [row for row in rows if row.samples.spread is not None]
     if not measured:
         return Verdicts("", [], 0)
     if axis is None:
@@ -317,4 +317,4 @@ def _best_first(rows: Sequence[VariantRow]) -> list[VariantRow]:
     if rows[0].metric.better == "neither":
         return list(rows)
     sign = 1 if rows[0].metric.better == "lower" else -1
-    return sorted(rows, key=lambda row: sign * (row.spread.median if row.spread else 0.0))
+    return sorted(rows, key=lambda row: sign * (row.samples.spread.median if row.samples.spread else 0.0))

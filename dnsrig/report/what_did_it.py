@@ -6,11 +6,11 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from dnsrig.analysis.pair_defaults import Defaults, defaults
-from dnsrig.analysis.pairs import CostRatio, PairCosts, VersionPair, costs_of, pairs
-from dnsrig.analysis.read import Run
-from dnsrig.analysis.statistics import Spread
+from dnsrig.comparison.pair_defaults import Defaults, defaults
+from dnsrig.comparison.pairs import CostRatio, PairCosts, VersionPair, costs_of, pairs
 from dnsrig.report import figures
+from dnsrig.runs.run import Run
+from dnsrig.stats.statistics import Spread
 
 LONGEST_VALUE = 80
 """Characters of a default that are shown."""

@@ -7,13 +7,15 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Literal
 
-from dnsrig.analysis import significance, statistics
-from dnsrig.analysis.metrics import Metric
-from dnsrig.analysis.read import Run, Trial
-from dnsrig.analysis.statistics import Comparison
-from dnsrig.analysis.summary import VariantRow, comparisons_planned, describe, main_metric, variant_row
+from dnsrig.comparison.summary import VariantRow, comparisons_planned, describe, main_metric, variant_row
+from dnsrig.metrics import Metric
 from dnsrig.report import figures
 from dnsrig.rundir import DNSRIG_LOAD, Outcome, Scalar, Variant
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
+from dnsrig.stats import significance, statistics
+from dnsrig.stats.samples import Samples
+from dnsrig.stats.statistics import Comparison
 
 Cause = Literal["lateness", "buckets"]
 """Why a latency is known between two ends."""
@@ -85,13 +87,17 @@ def of_trial(trial: Trial, metric: Metric) -> str:
 
 def measured(row: VariantRow) -> str:
     """The row's median with its range; for trials at their limit, how far they came."""
-    return " ".join(part for part in median_and_range(row, row.metric.unit) if part)
+    return " ".join(part for part in median_and_range(row.samples, row.metric.unit) if part)
 
 
-def median_and_range(row: VariantRow, unit: str) -> tuple[str, str]:
-    """Both of the row, in ``unit``."""
+def median_and_range(samples: Samples, unit: str) -> tuple[str, str]:
+    """Both of ``samples``, in ``unit``."""
     return figures.median_and_range(
-        row.spread, unit, censored=row.censored, median_known=row.median_known, lower=row.lower_spread
+        samples.spread,
+        unit,
+        censored=samples.censored,
+        median_known=samples.has_median,
+        lower=samples.lower_spread,
     )
 
 
@@ -113,7 +119,7 @@ def asked(run: Run, row: VariantRow) -> str:
     if row.metric.unit != "ms":
         return ""
     rates = variant_row(run, row.variant, describe("asked_qps"))
-    return f"at {figures.spread(rates.spread, rates.metric.unit)}" if rates.spread else ""
+    return f"at {figures.spread(rates.samples.spread, rates.metric.unit)}" if rates.samples.spread else ""
 
 
 def relative(run: Run, row: VariantRow) -> str:
@@ -121,7 +127,9 @@ def relative(run: Run, row: VariantRow) -> str:
     if row.baseline is None:
         return figures.NONE
     if row.is_baseline:
-        return "baseline" if row.lower or not row.outcomes else f"baseline, without a figure: {outcomes(row.outcomes)}"
+        return (
+            "baseline" if row.samples or not row.outcomes else f"baseline, without a figure: {outcomes(row.outcomes)}"
+        )
     if row.stand_in is not None and row.against is None:
         return "replaces the baseline"
     of_what = f" of {_on_axes(run, row.stand_in)}" if row.stand_in else ""
@@ -138,7 +146,7 @@ def relative(run: Run, row: VariantRow) -> str:
 def why_not_compared(run: Run, row: VariantRow) -> str:
     """``not compared``, and ``baseline: 5 invalid`` where that is why; the row's own outcomes are next to it."""
     outcomes_of_baseline = variant_row(run, row.against, row.metric).outcomes if row.against else Counter()
-    if row.lower and not row.unfinished and set(outcomes_of_baseline) - {"done"}:
+    if row.samples and not row.unfinished and set(outcomes_of_baseline) - {"done"}:
         return f"not compared: baseline {outcomes(outcomes_of_baseline)}"
     return "not compared"
 
@@ -183,7 +191,7 @@ def of_what(rows: Sequence[VariantRow]) -> str:
 def reach(run: Run, rows: Sequence[VariantRow]) -> str:
     """Which p is the least that the comparisons under the main metric can have; empty where nothing is compared."""
     comparisons = comparisons_planned(run.manifest.variants, run.manifest.baseline)
-    by_variant = {row.variant.id: len(row.lower) for row in rows}
+    by_variant = {row.variant.id: len(row.samples) for row in rows}
     compared = [(by_variant[row.variant.id], by_variant[row.against.id]) for row in rows if row.against]
     measured = [both for both in compared if min(both) > 0]
     if not measured:

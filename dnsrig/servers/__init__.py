@@ -1,9 +1,9 @@
-"""DNS servers under test: one file a server, with everything that is particular to it.
+"""Servers under test: a file or a folder for each, with everything that is particular to it.
 
-A driver is a class derived from ``driver.Driver`` in a module of this folder, or of another package
-(`dnsrig.discovery`); its ``kind`` is the plug-in's name. It says how to configure a server for a role, start it in the
-foreground, and read its log; which settings decide its performance, and which of them limit it by themselves. Nothing
-outside its file names it.
+A driver is a class derived from ``driver.Driver``, with a ``kind``, in a module of this folder or of another package
+(`dnsrig.discovery`). It configures a server for a role, starts it in the foreground, and reads its log; it declares
+which settings decide the performance of the server, which of them are limits, and how the server is built. Nothing
+outside its module names it.
 """
 
 from __future__ import annotations
@@ -21,15 +21,25 @@ from dnsrig.servers.driver import Driver, Feature
 
 @cache
 def all_drivers() -> dict[str, Driver]:
-    """Every driver by kind."""
-    return discovery.plugins(__name__, _driver)
+    """Every driver by kind, in alphabetical order."""
+    found: dict[str, Driver] = {}
+
+    def add(name: str, module: ModuleType) -> ModuleType | None:
+        drivers = _drivers(module)
+        if taken := sorted({driver.kind for driver in drivers} & set(found)):
+            raise ValueError(f"the name {taken[0]} is taken")
+        found.update({driver.kind: driver for driver in drivers})
+        return module if drivers else None
+
+    discovery.plugins(__name__, add)
+    return dict(sorted(found.items()))
 
 
-def _driver(kind: str, module: ModuleType) -> Driver | None:
-    """Of the class with that ``kind`` that ``module`` defines."""
+def _drivers(module: ModuleType) -> list[Driver]:
+    """An instance of each class derived from `Driver` that ``module`` defines and that has a ``kind``."""
     own = (value for value in vars(module).values() if getattr(value, "__module__", "") == module.__name__)
     found = (value for value in own if isinstance(value, type) and issubclass(value, Driver))
-    return next((value() for value in found if getattr(value, "kind", "") == kind), None)
+    return [value() for value in found if hasattr(value, "kind")]
 
 
 def driver(kind: str) -> Driver:

@@ -13,18 +13,10 @@ from dnsrig.errors import UsageError
 from dnsrig.rundir import Role, Scalar, ServerLimit
 from dnsrig.servers import keys
 from dnsrig.servers.behaviour import AsPrimary, AsSecondary, Policy, Settings, Transport, count
-from dnsrig.servers.driver import (
-    DNS_PORT,
-    Driver,
-    Feature,
-    Placement,
-    Setting,
-    Support,
-    numbers,
-    template,
-    utc_ns,
-)
-from dnsrig.servers.recipes.knot import RECIPE
+from dnsrig.servers.builds.recipe import AUTOTOOLS, Method, Recipe, Tree
+from dnsrig.servers.driver import Driver, Feature, Setting, Support
+from dnsrig.servers.formats import numbers, template, utc_ns
+from dnsrig.servers.placement import DNS_PORT, Placement
 
 CONFIGURATION = template("""\
 server:
@@ -169,6 +161,30 @@ POOL = "server.remote-pool-limit"
 def _policy(settings: Settings, transport: Transport) -> Policy:
     """It keeps connections only if told to, and only without TLS."""
     return "reused" if transport == "tcp" and count(settings, POOL, 0) else "one"
+
+
+BUILD_LIBRARIES = ("libcap-ng-dev", "libedit-dev", "libgnutls28-dev", "libhiredis-dev", "liblmdb-dev", "liburcu-dev")
+BUILD_SCRIPT = """\
+autoreconf -fi
+./configure --prefix="$PREFIX" --disable-static --enable-fastparser --disable-xdp --disable-documentation \\
+    --disable-utilities "$@"
+make -j"$JOBS"
+make install
+"""
+"""The parser of zone files that a distribution ships is the fast one."""
+
+
+def build_method(tree: Tree) -> Method:
+    return Method("trixie", (*AUTOTOOLS, *BUILD_LIBRARIES), BUILD_SCRIPT)
+
+
+RECIPE = Recipe(
+    repository="https://gitlab.nic.cz/knot/knot-dns.git",
+    markers=("src/libknot/xdp/xdp.h",),
+    release=r"v(?P<version>[3-9]\.\d+\.\d+)",
+    method=build_method,
+    left_out=("tests-extra",),
+)
 
 
 class Knot(Driver):

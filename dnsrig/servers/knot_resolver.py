@@ -15,9 +15,10 @@ from typing import ClassVar
 from dnsrig.errors import UsageError
 from dnsrig.rundir import Scalar
 from dnsrig.servers import keys
-from dnsrig.servers.counters import Channel, Counters, nested
-from dnsrig.servers.driver import DNS_PORT, Driver, Feature, Placement, Setting, Support, template
-from dnsrig.servers.resolving import ANCHOR_FILE, AsResolver
+from dnsrig.servers.driver import Driver, Feature, Setting, Support
+from dnsrig.servers.formats import template
+from dnsrig.servers.placement import DNS_PORT, Placement
+from dnsrig.servers.resolving import ANCHOR_FILE, AsResolver, Channel, Counters, nested
 
 CONFIGURATION = template("""\
 log_target('stderr')

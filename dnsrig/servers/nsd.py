@@ -13,19 +13,10 @@ from dnsrig.confinement import NET_ADMIN, NET_BIND_SERVICE
 from dnsrig.rundir import Role, Scalar, ServerLimit
 from dnsrig.servers import keys
 from dnsrig.servers.behaviour import AsPrimary, AsSecondary, Settings, count
-from dnsrig.servers.driver import (
-    DNS_PORT,
-    Driver,
-    Feature,
-    Placement,
-    Setting,
-    Support,
-    template,
-    timer,
-    utc_ns,
-    yes_no,
-)
-from dnsrig.servers.recipes.nsd import RECIPE
+from dnsrig.servers.builds.recipe import AUTOTOOLS, Method, Recipe, Tree
+from dnsrig.servers.driver import Driver, Feature, Setting, Support, timer
+from dnsrig.servers.formats import template, utc_ns, yes_no
+from dnsrig.servers.placement import DNS_PORT, Placement
 
 PRIMARY_DEFAULTS: Mapping[str, Scalar] = {"tcp-count": 1000}
 """The primary is not under test: its own limit of TCP connections is raised so that it does not bind."""
@@ -128,6 +119,31 @@ LOG_TIME = re.compile(r"^\[(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\.(?P<ms>\d{3
 
 def _connections(settings: Settings) -> int:
     return count(settings, "xfrd-tcp-max", 128)
+
+
+BUILD_LIBRARIES = ("bison", "flex", "libevent-dev", "libssl-dev")
+DNSTAP_LIBRARIES = ("libfstrm-dev", "libprotobuf-c-dev", "protobuf-c-compiler")
+"""It is built in by default from 4.13 on."""
+BUILD_SCRIPT = """\
+autoreconf -fi
+./configure --prefix="$PREFIX" --with-configdir="$PREFIX/etc" --with-user=root "$@"
+make -j"$JOBS"
+make install
+"""
+
+
+def build_method(tree: Tree) -> Method:
+    return Method("bookworm", (*AUTOTOOLS, *BUILD_LIBRARIES, *DNSTAP_LIBRARIES), BUILD_SCRIPT)
+
+
+RECIPE = Recipe(
+    repository="https://github.com/NLnetLabs/nsd.git",
+    markers=("nsd.c",),
+    release=r"NSD_(?P<version>\d+_\d+_\d+)_REL",
+    method=build_method,
+    submodules=("simdzone",),
+    left_out=("tpkg",),
+)
 
 
 class Nsd(Driver):

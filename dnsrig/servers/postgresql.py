@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from dnsrig.errors import DnsrigError
 from dnsrig.rundir import Address, Scalar
-from dnsrig.servers._database import CONSOLE_LIMIT_S, Console, Database, Refused
-from dnsrig.servers.driver import Placement, Preparation, Setting, numbers, template, utc_ns
+from dnsrig.servers.database import CONSOLE_LIMIT_S, Console, Database, Refused
+from dnsrig.servers.driver import Setting
+from dnsrig.servers.formats import numbers, template, utc_ns
+from dnsrig.servers.placement import Placement, Preparation
 
 if TYPE_CHECKING:
     import psycopg

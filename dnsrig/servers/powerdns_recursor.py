@@ -1,7 +1,7 @@
 """PowerDNS Recursor, PowerDNS: a resolver.
 
-Its settings are of the YAML form of version 5, each by its section and its name, e.g.
-``"outgoing.network_timeout" = 1000``.
+Its settings are of the YAML form of version 5, each by its section and its name, e.g. ``"outgoing.network_timeout" =
+1000``.
 """
 
 from __future__ import annotations
@@ -14,17 +14,10 @@ from datetime import UTC, datetime
 from typing import Any, ClassVar
 
 from dnsrig.rundir import Level
-from dnsrig.servers.counters import Channel, Counters, of_lines
-from dnsrig.servers.driver import (
-    DNS_PORT,
-    Driver,
-    Feature,
-    Placement,
-    Setting,
-    Support,
-    utc_ns_without_year,
-)
-from dnsrig.servers.resolving import AsResolver
+from dnsrig.servers.driver import Driver, Feature, Setting, Support
+from dnsrig.servers.formats import utc_ns_without_year
+from dnsrig.servers.placement import DNS_PORT, Placement
+from dnsrig.servers.resolving import AsResolver, Channel, Counters, of_lines
 
 VALIDATION: Mapping[Level, str] = {
     "no-do": "off",

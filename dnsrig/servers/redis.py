@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from dnsrig.errors import DnsrigError
 from dnsrig.rundir import Address, Scalar
-from dnsrig.servers._database import ANSWER_BYTES_MOST, CONSOLE_LIMIT_S, Console, Database, Refused
-from dnsrig.servers.driver import Placement, Setting, template, utc_ns, yes_no
+from dnsrig.servers.database import ANSWER_BYTES_MOST, CONSOLE_LIMIT_S, Console, Database, Refused
+from dnsrig.servers.driver import Setting
+from dnsrig.servers.formats import template, utc_ns, yes_no
 from dnsrig.servers.knot import ZONE_INSTANCE
+from dnsrig.servers.placement import Placement
 
 if TYPE_CHECKING:
     import redis
@@ -119,6 +121,15 @@ class Redis(Database):
 
     def log_time_ns(self, line: str) -> int | None:
         return utc_ns(line, LOG_TIME, "%d %b %Y %H:%M:%S")
+
+
+class Valkey(Redis):
+    """Valkey with the module of Knot DNS: as Redis in all that a trial needs, with the same module."""
+
+    kind = "valkey"
+    title = "Valkey with the module of Knot DNS"
+    executable = "valkey-server"
+    packages = ("valkey-server", "redis-module-knot")
 
 
 class RedisConsole:

@@ -13,10 +13,11 @@ from typing import ClassVar
 from dnsrig.confinement import NET_ADMIN, NET_BIND_SERVICE
 from dnsrig.rundir import Scalar
 from dnsrig.servers import keys
-from dnsrig.servers.counters import Channel, Counters, of_lines
-from dnsrig.servers.driver import DNS_PORT, Driver, Feature, Placement, Setting, Support, numbers, template, yes_no
-from dnsrig.servers.recipes.unbound import RECIPE
-from dnsrig.servers.resolving import ANCHOR_FILE, AsResolver
+from dnsrig.servers.builds.recipe import Method, Recipe, Tree
+from dnsrig.servers.driver import Driver, Feature, Setting, Support
+from dnsrig.servers.formats import numbers, template, yes_no
+from dnsrig.servers.placement import DNS_PORT, Placement
+from dnsrig.servers.resolving import ANCHOR_FILE, AsResolver, Channel, Counters, of_lines
 
 CONFIGURATION = template("""\
 server:
@@ -83,6 +84,29 @@ def read_statistics(answer: bytes) -> Counters:
         "validations": seen.get("num.valops", 0.0),
         "bogus": seen.get("num.answer.bogus", 0.0),
     }
+
+
+BUILD_LIBRARIES = ("bison", "flex", "libevent-dev", "libexpat1-dev", "libnghttp2-dev", "libssl-dev")
+BUILD_SCRIPT = """\
+./configure --prefix="$PREFIX" --with-libevent --with-libnghttp2 "$@"
+make util/configlexer.c
+make -j"$JOBS"
+make install
+"""
+"""Processes side by side would each make the scanner of the configuration."""
+
+
+def build_method(tree: Tree) -> Method:
+    return Method("bookworm", BUILD_LIBRARIES, BUILD_SCRIPT)
+
+
+RECIPE = Recipe(
+    repository="https://github.com/NLnetLabs/unbound.git",
+    markers=("services/authzone.c",),
+    release=r"release-(?P<version>\d+\.\d+\.\d+)",
+    method=build_method,
+    left_out=("testdata",),
+)
 
 
 class Unbound(Driver):

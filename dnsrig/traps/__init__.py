@@ -29,10 +29,11 @@ from types import ModuleType
 from typing import Any, Literal, get_args
 
 from dnsrig import discovery
-from dnsrig.analysis.failures import RAISED
-from dnsrig.analysis.read import Run, Trial
-from dnsrig.analysis.rows import DamagedFile
 from dnsrig.rundir import Finding, Manifest, Scalar, TrialKey, Verdict
+from dnsrig.runs.failures import RAISED
+from dnsrig.runs.rows import DamagedFile
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 from dnsrig.servers import all_drivers
 
 GROUPS = (

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dnsrig.analysis import streamed
-from dnsrig.analysis.read import Trial
-from dnsrig.analysis.streamed import Stream
+from dnsrig.runs import streamed
+from dnsrig.runs.streamed import Stream
+from dnsrig.runs.trial import Trial
 from dnsrig.traps import JUDGED
 
 

@@ -15,10 +15,10 @@ this trap.
 
 from __future__ import annotations
 
-from dnsrig.analysis import lag
-from dnsrig.analysis.late_clients import FEWEST_CLIENTS, FEWEST_WINDOWS, Group, Windows, late_together, windows_of
-from dnsrig.analysis.read import Trial
-from dnsrig.analysis.stalls import stalls_of
+from dnsrig.runs import lag
+from dnsrig.runs.late_clients import FEWEST_CLIENTS, FEWEST_WINDOWS, Group, Windows, late_together, windows_of
+from dnsrig.runs.stalls import stalls_of
+from dnsrig.runs.trial import Trial
 from dnsrig.text import digits
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell, of_servers
 

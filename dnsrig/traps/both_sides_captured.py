@@ -14,7 +14,7 @@ that only forwards sets RD, so only its address reveals it.
 
 from __future__ import annotations
 
-from dnsrig.analysis.read import Trial
+from dnsrig.runs.trial import Trial
 from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 from dnsrig.traps._replayed import replayed
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from dnsrig.analysis.read import Trial
-from dnsrig.analysis.row_files import load
+from dnsrig.runs.row_files import load
+from dnsrig.runs.trial import Trial
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell, of_servers
 
 ORDER = 45

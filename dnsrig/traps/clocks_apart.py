@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dnsrig.analysis.during import finest_ns
-from dnsrig.analysis.read import Trial
 from dnsrig.rundir import ClockRecord
+from dnsrig.runs.during import finest_ns
+from dnsrig.runs.trial import Trial
 from dnsrig.text import digits
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 

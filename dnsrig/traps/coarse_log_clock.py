@@ -7,8 +7,8 @@ only to the log's resolution.
 
 from __future__ import annotations
 
-from dnsrig.analysis.metrics.transfer import floor_ns
-from dnsrig.analysis.read import Trial
+from dnsrig.metrics.transfer import floor_ns
+from dnsrig.runs.trial import Trial
 from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 
 ORDER = 80

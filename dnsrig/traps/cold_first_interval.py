@@ -18,9 +18,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from dnsrig.analysis.latency import Interval
-from dnsrig.analysis.read import Run, Trial
 from dnsrig.rundir import Scalar
+from dnsrig.runs.latency import Interval
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 from dnsrig.text import digits
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 

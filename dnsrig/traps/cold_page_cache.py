@@ -8,7 +8,7 @@ can only rule out a cold page cache.
 
 from __future__ import annotations
 
-from dnsrig.analysis.read import Trial
+from dnsrig.runs.trial import Trial
 from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 
 GROUP = "stalls and warm-up"

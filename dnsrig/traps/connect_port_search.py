@@ -7,8 +7,8 @@ exhausted.
 
 from __future__ import annotations
 
-from dnsrig.analysis.profile import PORT_SEARCH_FRAMES, hottest, share
-from dnsrig.analysis.read import Trial
+from dnsrig.runs.profile import PORT_SEARCH_FRAMES, hottest, share
+from dnsrig.runs.trial import Trial
 from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 
 GROUP = "limits of servers and hosts"

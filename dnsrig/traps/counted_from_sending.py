@@ -8,7 +8,7 @@ missing.
 
 from __future__ import annotations
 
-from dnsrig.analysis.read import Trial
+from dnsrig.runs.trial import Trial
 from dnsrig.traps import Conclusion
 
 ORDER = 51

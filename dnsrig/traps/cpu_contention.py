@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dnsrig.analysis.cpu_shares import shares_of, steal_series
-from dnsrig.analysis.read import Trial
+from dnsrig.runs.cpu_shares import shares_of, steal_series
+from dnsrig.runs.trial import Trial
 from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 
 GROUP = "the machine and its clocks"

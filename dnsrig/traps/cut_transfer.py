@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from dnsrig.analysis import transfers
-from dnsrig.analysis.read import Trial
+from dnsrig.runs import transfers
+from dnsrig.runs.trial import Trial
 from dnsrig.text import digits
 from dnsrig.traps import CLEAR, JUDGED, Conclusion
 

@@ -8,8 +8,8 @@ starts, which takes even longer. The transfer time alone looks harmless; only th
 
 from __future__ import annotations
 
-from dnsrig.analysis import generations
-from dnsrig.analysis.read import Trial
+from dnsrig.runs import generations
+from dnsrig.runs.trial import Trial
 from dnsrig.text import digits
 from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 

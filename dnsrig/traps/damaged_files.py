@@ -15,9 +15,9 @@ import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from dnsrig.analysis.read import Run
-from dnsrig.analysis.summary import main_metric
+from dnsrig.comparison.summary import main_metric
 from dnsrig.rundir import trial_dir
+from dnsrig.runs.run import Run
 from dnsrig.traps import CLEAR, Conclusion
 
 ORDER = 1

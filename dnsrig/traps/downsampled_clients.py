@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import math
 
-from dnsrig.analysis.read import Trial
-from dnsrig.analysis.streamed import HitRatio, Stream
+from dnsrig.runs.streamed import HitRatio, Stream
+from dnsrig.runs.trial import Trial
 from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 from dnsrig.traps._replayed import replayed
 

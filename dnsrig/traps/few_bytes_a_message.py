@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from dnsrig.analysis import transfers
-from dnsrig.analysis.read import Trial
+from dnsrig.runs import transfers
+from dnsrig.runs.trial import Trial
 from dnsrig.text import digits
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell, of_servers
 

@@ -13,8 +13,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from dnsrig.analysis.read import Trial
-from dnsrig.analysis.row_files import load
+from dnsrig.runs.row_files import load
+from dnsrig.runs.trial import Trial
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
 ORDER = 55

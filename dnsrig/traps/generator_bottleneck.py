@@ -13,11 +13,12 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator, Sequence
 
-from dnsrig.analysis import lag
-from dnsrig.analysis.cpu_shares import shares_of, steal_series
-from dnsrig.analysis.load_result import LoadResult, Try
-from dnsrig.analysis.read import Run, Trial
 from dnsrig.rundir import OBSERVER, Scalar, TrialSpec
+from dnsrig.runs import lag
+from dnsrig.runs.cpu_shares import shares_of, steal_series
+from dnsrig.runs.load_result import LoadResult, Try
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 from dnsrig.traps.cpu_contention import FOREIGN_SHARE, SHORTEST_S, STEAL_SHARE
 

@@ -13,8 +13,8 @@ from itertools import pairwise
 
 import polars as pl
 
-from dnsrig.analysis.read import Trial, total
 from dnsrig.rundir import LogDrilldown, ServerLimit, ServerRecord
+from dnsrig.runs.trial import Trial, total
 from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 
 GROUP = "limits of servers and hosts"

@@ -17,8 +17,8 @@ from typing import Any
 
 import polars as pl
 
-from dnsrig.analysis.read import Trial
 from dnsrig.rundir import LinkSpec, PathSpec
+from dnsrig.runs.trial import Trial
 from dnsrig.text import digits
 from dnsrig.traps import CLEAR, JUDGED, Conclusion
 

@@ -8,7 +8,7 @@ that was reached this way is not possible in production.
 
 from __future__ import annotations
 
-from dnsrig.analysis.read import Trial
+from dnsrig.runs.trial import Trial
 from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 
 GROUP = "limits of servers and hosts"

@@ -27,10 +27,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from dnsrig.analysis.read import Run
-from dnsrig.analysis.statistics import ALPHA
-from dnsrig.analysis.summary import baseline_among, describe, done_values, main_metric
+from dnsrig.comparison.summary import baseline_among, describe, done_samples, main_metric
 from dnsrig.rundir import Variant
+from dnsrig.runs.run import Run
+from dnsrig.stats.statistics import ALPHA
 from dnsrig.text import digits
 from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 
@@ -163,8 +163,9 @@ def _complete(run: Run) -> Rounds:
     """The rounds in which each variant has a figure, not counting variants without any figure."""
     metric, found = describe(main_metric(run)), {}
     for variant in run.manifest.variants:
-        done = done_values(run.of_variant(variant.id), metric)
-        found[variant.id] = {r: math.log(v) for r, v in zip(done.repeats, done.values) if v > 0}
+        done = done_samples(run.of_variant(variant.id), metric)
+        measured_in = {s.round: s.value for s in done if s.round is not None and not s.at_least}
+        found[variant.id] = {r: math.log(v) for r, v in measured_in.items() if v > 0}
     measured = {variant: logs for variant, logs in found.items() if logs}
     rounds = set.intersection(*map(set, measured.values())) if measured else set()
     return {round_: {variant: logs[round_] for variant, logs in measured.items()} for round_ in sorted(rounds)}

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dnsrig.analysis.latency import Histogram
-from dnsrig.analysis.read import Trial
+from dnsrig.runs.latency import Histogram
+from dnsrig.runs.trial import Trial
 from dnsrig.text import digits
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 

@@ -19,9 +19,9 @@ from typing import Literal
 
 import polars as pl
 
-from dnsrig.analysis import sockets
-from dnsrig.analysis.read import Trial
 from dnsrig.rundir import Family, LinkSpec, PathSpec
+from dnsrig.runs import sockets
+from dnsrig.runs.trial import Trial
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
 ORDER = 41

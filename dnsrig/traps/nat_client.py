@@ -11,8 +11,8 @@ ones. The clients of a generated population are single clients, so the trap exam
 
 from __future__ import annotations
 
-from dnsrig.analysis.read import Trial
-from dnsrig.analysis.streamed import Heavy, Stream
+from dnsrig.runs.streamed import Heavy, Stream
+from dnsrig.runs.trial import Trial
 from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 from dnsrig.traps._replayed import replayed
 

@@ -14,9 +14,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dnsrig import traps
-from dnsrig.analysis.read import Run, Trial
-from dnsrig.analysis.summary import describe, main_metric
+from dnsrig.comparison.summary import describe, main_metric
 from dnsrig.rundir import Scalar, Variant
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 from dnsrig.text import digits
 from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 

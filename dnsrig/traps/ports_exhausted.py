@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from dnsrig.analysis.read import Trial
 from dnsrig.rundir import LogDrilldown, TrialRecord
+from dnsrig.runs.trial import Trial
 from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 
 GROUP = "limits of servers and hosts"

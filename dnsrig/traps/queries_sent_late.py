@@ -10,10 +10,10 @@ queries left late, together with the queries that were due after them.
 
 from __future__ import annotations
 
-from dnsrig.analysis import lag
-from dnsrig.analysis.load_result import LoadResult
-from dnsrig.analysis.read import Trial
 from dnsrig.rundir import OBSERVER
+from dnsrig.runs import lag
+from dnsrig.runs.load_result import LoadResult
+from dnsrig.runs.trial import Trial
 from dnsrig.text import digits
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from dnsrig.analysis.load_result import LoadResult
-from dnsrig.analysis.read import Trial
+from dnsrig.runs.load_result import LoadResult
+from dnsrig.runs.trial import Trial
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
 ORDER = 45

@@ -12,9 +12,9 @@ the trap is not reported.
 
 from __future__ import annotations
 
-from dnsrig.analysis import sockets
-from dnsrig.analysis.read import Trial
-from dnsrig.analysis.sockets import Flow
+from dnsrig.runs import sockets
+from dnsrig.runs.sockets import Flow
+from dnsrig.runs.trial import Trial
 from dnsrig.text import digits
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 

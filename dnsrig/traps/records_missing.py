@@ -11,7 +11,7 @@ zones itself.
 
 from __future__ import annotations
 
-from dnsrig.analysis.read import Trial
+from dnsrig.runs.trial import Trial
 from dnsrig.traps import CLEAR, JUDGED, Conclusion
 
 ORDER = 45

@@ -7,7 +7,7 @@ would not have produced, and answers from its cache that no client would have as
 
 from __future__ import annotations
 
-from dnsrig.analysis.read import Trial
+from dnsrig.runs.trial import Trial
 from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 from dnsrig.traps._replayed import replayed
 

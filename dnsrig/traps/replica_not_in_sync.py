@@ -8,8 +8,8 @@ itself when it is notified of the zones, or when it tries again.
 
 from __future__ import annotations
 
-from dnsrig.analysis import replication
-from dnsrig.analysis.read import Trial
+from dnsrig.runs import replication
+from dnsrig.runs.trial import Trial
 from dnsrig.text import digits
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 

@@ -6,7 +6,7 @@ signs: zones become ready at exactly the rate that a setting allows, and the ser
 
 from __future__ import annotations
 
-from dnsrig.analysis.read import Trial
+from dnsrig.runs.trial import Trial
 from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 
 GROUP = "limits of servers and hosts"

@@ -14,9 +14,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from dnsrig.analysis.read import Trial
-from dnsrig.analysis.sockets import in_flight_bytes
 from dnsrig.rundir import FULL_PACKET_BYTES, LinkSpec, PathSpec
+from dnsrig.runs.sockets import in_flight_bytes
+from dnsrig.runs.trial import Trial
 from dnsrig.text import digits
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 

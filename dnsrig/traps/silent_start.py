@@ -7,13 +7,13 @@ may have finished long before: Knot DNS checks only from time to time whether it
 
 from __future__ import annotations
 
-from dnsrig.analysis.metrics.transfer import floor_ns
-from dnsrig.analysis.read import Trial
+from dnsrig.metrics.transfer import floor_ns
 from dnsrig.rundir import ServerRecord
+from dnsrig.runs.trial import Trial
 from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 
 GROUP = "limits of servers and hosts"
-TITLE = "the server gave no answer until the end: its start was measured"
+TITLE = "no answer before all zones were loaded: the start-up decides the time"
 SOURCE = "Knot DNS, src/utils/knotd/main.c, check_loaded(); measured with Knot DNS 3.5.8"
 LARGEST_SHARE = 0.8
 """Share of the whole time before the first answer above which the start decides the result."""

@@ -25,9 +25,9 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from dnsrig.analysis import sockets
-from dnsrig.analysis.read import Trial
-from dnsrig.analysis.sockets import Flow, growth
+from dnsrig.runs import sockets
+from dnsrig.runs.sockets import Flow, growth
+from dnsrig.runs.trial import Trial
 from dnsrig.text import digits
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 

@@ -16,12 +16,12 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping
 
-from dnsrig.analysis import during
-from dnsrig.analysis.preceding import Preceding, preceding
-from dnsrig.analysis.profile import Difference, differences
-from dnsrig.analysis.read import Trial
-from dnsrig.analysis.stalls import Stalls, stacks_of, stalls_of
 from dnsrig.rundir import Scalar
+from dnsrig.runs import during
+from dnsrig.runs.preceding import Preceding, preceding
+from dnsrig.runs.profile import Difference, differences
+from dnsrig.runs.stalls import Stalls, stacks_of, stalls_of
+from dnsrig.runs.trial import Trial
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell, of_servers
 
 ORDER = 44

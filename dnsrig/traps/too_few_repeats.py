@@ -11,11 +11,11 @@ import statistics
 from collections.abc import Iterator
 from dataclasses import replace
 
-from dnsrig.analysis import significance
-from dnsrig.analysis.machines import levelled
-from dnsrig.analysis.read import Run
-from dnsrig.analysis.statistics import FEWEST_REPEATS, bootstrap_interval
-from dnsrig.analysis.summary import comparisons_planned, describe
+from dnsrig.comparison.summary import comparisons_planned, describe
+from dnsrig.runs.run import Run
+from dnsrig.stats import significance
+from dnsrig.stats.machines import levelled
+from dnsrig.stats.statistics import FEWEST_REPEATS, bootstrap_interval
 from dnsrig.text import digits
 from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 

@@ -18,9 +18,9 @@ from math import sqrt
 
 import polars as pl
 
-from dnsrig.analysis import upstream
-from dnsrig.analysis.read import Trial
-from dnsrig.analysis.row_files.world import QUERIES
+from dnsrig.runs import upstream
+from dnsrig.runs.row_files.world import QUERIES
+from dnsrig.runs.trial import Trial
 from dnsrig.text import digits
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 

@@ -8,9 +8,9 @@ an answer, the answer counts as missing, although the server gave it.
 
 from __future__ import annotations
 
-from dnsrig.analysis import during
-from dnsrig.analysis.read import Trial
-from dnsrig.analysis.stalls import stalls_of
+from dnsrig.runs import during
+from dnsrig.runs.stalls import stalls_of
+from dnsrig.runs.trial import Trial
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
 GROUP = "limits of servers and hosts"

@@ -12,10 +12,10 @@ validating resolver may deny names from what it knows of others (RFC 8198), so t
 
 from __future__ import annotations
 
-from dnsrig.analysis import streamed
-from dnsrig.analysis.metrics.resolver import growth
-from dnsrig.analysis.read import Trial
-from dnsrig.analysis.row_files.statistics import STATISTICS
+from dnsrig.metrics.resolver import growth
+from dnsrig.runs import streamed
+from dnsrig.runs.row_files.statistics import STATISTICS
+from dnsrig.runs.trial import Trial
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
 ORDER = 40

@@ -8,10 +8,9 @@ speed of the server.
 
 from __future__ import annotations
 
-from dnsrig.analysis import path
-from dnsrig.analysis.metrics.transfer_load import is_transfer_load
-from dnsrig.analysis.models import round_trips, secondaries
-from dnsrig.analysis.read import Trial
+from dnsrig.metrics.transfer_load import is_transfer_load
+from dnsrig.prediction import path, round_trips, secondaries
+from dnsrig.runs.trial import Trial
 from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 from dnsrig.traps.server_rate_limit import FEWEST_ZONES, IDLE_BELOW, RATE_TOLERANCE, cpu_share, steady_rate
 

@@ -21,11 +21,11 @@ import forked_trials
 import others
 import pytest
 
-from dnsrig.analysis.read import Trial
 from dnsrig.errors import DnsrigError
 from dnsrig.experiment import preparation
 from dnsrig.lab import cgroup, ledger, uml
 from dnsrig.rundir import TrialRecord, TrialSpec, read_json
+from dnsrig.runs.trial import Trial
 
 DNSRIG = [sys.executable, "-m", "dnsrig"]
 REPETITIONS = 2

@@ -17,7 +17,7 @@ from test_replay_how_to import PACKETS_WAIT_S, running, tcpdump_as_installed
 from test_traps_provoked import finding
 from test_world_from_stream import ASKED, CLIENTS_FROM, INTERNET, engine, write_capture
 
-from dnsrig.analysis.read import Trial
+from dnsrig.runs.trial import Trial
 
 pytestmark = pytest.mark.servers
 

@@ -14,9 +14,9 @@ from conftest import DNSRIG
 from repository_data import Tiny, commit, releases
 
 from dnsrig import confinement, paths
-from dnsrig.analysis.read import Trial
 from dnsrig.bind_mounts import BindMount
 from dnsrig.confinement import Confinement
+from dnsrig.runs.trial import Trial
 from dnsrig.servers import sources
 from dnsrig.servers.builds import kept, repository
 from dnsrig.servers.builds.errors import BuildFailed

@@ -11,9 +11,9 @@ import pytest
 from conftest import DNSRIG, wait_until
 
 from dnsrig import certificate
-from dnsrig.analysis import calibration
-from dnsrig.analysis.read import Run
+from dnsrig.comparison import calibration
 from dnsrig.report import certificate as page
+from dnsrig.runs.run import Run
 
 LIMIT_S = 900
 

@@ -11,8 +11,8 @@ from clean import CLEAN, MAY_BE_UNSURE, TRUE_HERE, TRUE_OF
 from conftest import share_of_others
 from suites import turns
 
-from dnsrig.analysis.read import Trial
 from dnsrig.experiment import model
+from dnsrig.runs.trial import Trial
 from dnsrig.traps import all_traps
 
 ATTEMPTS = 4

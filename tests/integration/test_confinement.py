@@ -24,8 +24,8 @@ from dnsrig.lab.network import Network
 from dnsrig.procedures.context import placing
 from dnsrig.rundir import HostSpec, LinkSpec
 from dnsrig.servers import all_drivers, driver, sources
-from dnsrig.servers._database import Database
-from dnsrig.servers.driver import DNS_PORT, Placement, Zone
+from dnsrig.servers.database import Database
+from dnsrig.servers.placement import DNS_PORT, Placement, Zone
 
 START_LIMIT_S = 60.0
 ZONE = "confined.example"

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from suites import quick
 
-from dnsrig.analysis import replication
-from dnsrig.analysis.read import Trial
+from dnsrig.runs import replication
+from dnsrig.runs.trial import Trial
 from dnsrig.traps import all_traps
 
 ZONES = 300

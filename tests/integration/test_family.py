@@ -8,8 +8,8 @@ import pytest
 from suites import quick
 from test_traps_provoked import finding
 
-from dnsrig.analysis import sockets
-from dnsrig.analysis.read import Trial
+from dnsrig.runs import sockets
+from dnsrig.runs.trial import Trial
 from dnsrig.servers import all_drivers
 
 KINDS = sorted(kind for kind, server in all_drivers().items() if server.answers_zones and server.packages)

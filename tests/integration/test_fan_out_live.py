@@ -8,7 +8,7 @@ from collections.abc import Callable
 import polars as pl
 import pytest
 
-from dnsrig.analysis.read import Trial
+from dnsrig.runs.trial import Trial
 
 SECONDARIES = 20
 

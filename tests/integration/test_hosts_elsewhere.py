@@ -14,10 +14,10 @@ from load_data import kept
 from machine_runs import manifest_of
 from ssh_machines import Lab, lab
 
-from dnsrig.analysis.latency import Histogram, Latency
-from dnsrig.analysis.read import Run
 from dnsrig.cli._exits import EXIT_NO_VALID_TRIAL
 from dnsrig.rundir import TrialRecord, read_json
+from dnsrig.runs.latency import Histogram, Latency
+from dnsrig.runs.run import Run
 
 NAMES = ("rack-1", "rack-2")
 SECOND_NS = 10**9

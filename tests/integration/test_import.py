@@ -12,13 +12,14 @@ import pytest
 from conftest import DNSRIG
 
 from dnsrig import paths
-from dnsrig.analysis.read import Run, Trial
 from dnsrig.bind_mounts import BindMount
 from dnsrig.confinement import Confinement
 from dnsrig.lab import process
 from dnsrig.lab.network import Network
 from dnsrig.report.draw import draw_all
 from dnsrig.rundir import HostSpec, LinkSpec
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 from dnsrig.servers import debian
 
 SUITE, PACKAGES = "forky", ("dnsperf", "knot-dnsutils")

@@ -12,12 +12,12 @@ import pytest
 from pyroute2 import NetNS
 from suites import quick
 
-from dnsrig.analysis.read import Trial
 from dnsrig.lab import addresses, rtts
 from dnsrig.lab.host import inside
 from dnsrig.lab.links import _qdisc, datagrams, far, netem, selftest
 from dnsrig.lab.network import Network
 from dnsrig.rundir import Family, FarSpec, HostSpec, LinkKind, LinkSpec, PathSpec
+from dnsrig.runs.trial import Trial
 
 ASKED = PathSpec(rate_mbit=50, delay_ms=20, jitter_ms=5, loss_percent=1)
 PATH = ["path.rate_mbit=50", "path.delay_ms=20", "path.jitter_ms=5", "path.loss_percent=1", "link=tun"]

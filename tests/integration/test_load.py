@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 from suites import quick
 
-from dnsrig.analysis.read import Trial
+from dnsrig.runs.trial import Trial
 
 RATE_QPS = 500
 SHORT = ("options.duration_s=1", "options.warmup_s=0.2", "baseline={}", "dataset.zones=20")

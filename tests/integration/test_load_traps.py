@@ -16,7 +16,7 @@ from threading import Thread
 import pytest
 from test_traps_provoked import eventually, finding
 
-from dnsrig.analysis.read import Trial
+from dnsrig.runs.trial import Trial
 
 Measure = Callable[..., Trial]
 pytestmark = pytest.mark.alone

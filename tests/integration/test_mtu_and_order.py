@@ -12,8 +12,8 @@ import pytest
 from suites import quick
 from test_traps_provoked import eventually, finding
 
-from dnsrig.analysis import generations
-from dnsrig.analysis.read import Trial
+from dnsrig.runs import generations
+from dnsrig.runs.trial import Trial
 
 Measure = Callable[..., Trial]
 

@@ -19,12 +19,12 @@ import pytest
 from conftest import specs
 from suites import quick
 
-from dnsrig.analysis.read import Trial
 from dnsrig.lab.host import inside
 from dnsrig.lab.network import Network
-from dnsrig.procedures import _serving
 from dnsrig.procedures.context import TrialContext
+from dnsrig.procedures.parts import serving
 from dnsrig.rundir import OBSERVER
+from dnsrig.runs.trial import Trial
 
 KINDS = ("bind", "knot", "nsd", "powerdns")
 MEMBERS = 40
@@ -52,7 +52,7 @@ def servers_ready(directory: Path, *settings: str) -> Iterator[TrialContext]:
     with Network(spec.hosts, spec.links, directory=directory, repeat=1) as lab:
         made = TrialContext(spec, directory, lab, lambda event: None)
         try:
-            _serving.bring_up(made)
+            serving.bring_up(made)
             yield made
         finally:
             made.close()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from suites import quick
 
-from dnsrig.analysis.read import Trial
+from dnsrig.runs.trial import Trial
 
 ZONE = """\
 $TTL 300

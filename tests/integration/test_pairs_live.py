@@ -10,8 +10,8 @@ import pytest
 from command_line import experiment, output
 from suites import quick
 
-from dnsrig.analysis.read import Trial
 from dnsrig.rundir import DEFAULTS_FILE
+from dnsrig.runs.trial import Trial
 from dnsrig.servers import all_drivers
 
 pytestmark = pytest.mark.servers

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 from test_traps_provoked import eventually, finding
 
-from dnsrig.analysis import sockets
-from dnsrig.analysis.read import Trial
+from dnsrig.runs import sockets
+from dnsrig.runs.trial import Trial
 
 Measure = Callable[..., Trial]
 TRAPS = ("congestion-on-receiver", "receiver-options", "small-buffers", "short-queue")

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from suites import quick
 
-from dnsrig.analysis.read import Trial
+from dnsrig.runs.trial import Trial
 from dnsrig.servers import all_drivers
 
 DRIVERS = all_drivers()

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 from conftest import DNSRIG, left_behind, own_ledgers, specs, wait_until
 
-from dnsrig.analysis.read import Trial
 from dnsrig.lab import ledger
 from dnsrig.rundir import TrialRecord, read_json
+from dnsrig.runs.trial import Trial
 
 SLOW = ("--set", "server=bind@forky", "--set", "zones=300")
 """About 15 s: BIND's default of 20 SOA queries a second."""

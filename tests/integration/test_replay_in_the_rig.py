@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from suites import quick
 
-from dnsrig.analysis.read import Trial
 from dnsrig.lab import capture
+from dnsrig.runs.trial import Trial
 
 RESOLVED = """\
 title = "A capture on a resolver"

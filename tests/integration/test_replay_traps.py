@@ -11,7 +11,7 @@ import pytest
 from replay_data import TRAPS
 from test_traps_provoked import eventually, finding
 
-from dnsrig.analysis.read import Trial
+from dnsrig.runs.trial import Trial
 
 Measure = Callable[..., Trial]
 Asked = tuple[float, int, str, int]

@@ -8,7 +8,7 @@ import pytest
 from conftest import LATE
 from test_doc_commands import ROOT, follow
 
-from dnsrig.analysis.read import Run
+from dnsrig.runs.run import Run
 
 pytestmark = pytest.mark.servers
 

@@ -17,20 +17,19 @@ import signed_tree
 from resolver_host import RESOLVER, ask, place, resolver, wait_for
 from suites import quick
 
-from dnsrig.analysis.checks import resolver_level
-from dnsrig.analysis.metrics import all_metrics
-from dnsrig.analysis.read import Trial
 from dnsrig.bind_mounts import BindMount
+from dnsrig.checks.resolvers import shown_level
 from dnsrig.confinement import MACHINE, NET_BIND_SERVICE, Confinement
 from dnsrig.lab import process
 from dnsrig.lab.host import Host
 from dnsrig.lab.network import Network
-from dnsrig.procedures._statistics import ask as ask_counters
+from dnsrig.metrics import all_metrics
+from dnsrig.procedures.parts.resolver_statistics import ask as ask_counters
 from dnsrig.rundir import Check, HostSpec, LinkSpec, ResolvingSpec
+from dnsrig.runs.trial import Trial
 from dnsrig.servers import all_drivers, driver, sources
-from dnsrig.servers.counters import Counters
-from dnsrig.servers.driver import Placement
-from dnsrig.servers.resolving import ANCHOR_FILE, HINTS_FILE
+from dnsrig.servers.placement import Placement
+from dnsrig.servers.resolving import ANCHOR_FILE, HINTS_FILE, Counters
 
 CPUS = sorted(os.sched_getaffinity(0))
 START_LIMIT_S = 30.0
@@ -125,7 +124,7 @@ def test_one_with_a_wrong_trust_anchor_does_not_show_that_it_validates(tmp_path:
         name: {"rcode": answer.rcode(), "ad": bool(answer.flags & dns.flags.AD), "records": len(answer.answer)}
         for name, answer in (("good", good), ("broken", broken))
     }
-    assert resolver_level.shown(answers, {"queries": 3, "do": 3}) == "no data for the good name"
+    assert shown_level(answers, {"queries": 3, "do": 3}) == "no data for the good name"
 
 
 SHORT = ("names=cached", "transport=udp", "options.duration_s=1", "options.rate_qps=100")

@@ -10,10 +10,11 @@ import pytest
 from conftest import specs
 from test_traps_provoked import executed_here, finding
 
-from dnsrig.analysis.read import Trial
 from dnsrig.experiment import preparation
-from dnsrig.procedures import _serving, replay
+from dnsrig.procedures import replay
 from dnsrig.procedures.context import TrialContext
+from dnsrig.procedures.parts import serving
+from dnsrig.runs.trial import Trial
 from dnsrig.traps.unequal_settings import before
 
 Measure = Callable[..., Trial]
@@ -38,7 +39,7 @@ def test_a_cache_that_somebody_filled_is_found(tmp_path: Path, monkeypatch: pyte
     def settle(context: TrialContext) -> None:
         replay._play(context, "somebody", 6.0)
 
-    monkeypatch.setattr(_serving, "settle", settle)
+    monkeypatch.setattr(serving, "settle", settle)
     trial = executed_here(spec, tmp_path / "trial", lambda event: None)
     assert finding("warm-cache", trial).verdict == "found", finding("warm-cache", trial)
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from test_traps_provoked import eventually, finding
 
-from dnsrig.analysis.read import Trial
 from dnsrig.lab.profile import Profiler
+from dnsrig.runs.trial import Trial
 
 Measure = Callable[..., Trial]
 pytestmark = pytest.mark.alone

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from suites import quick
 
-from dnsrig.analysis.read import Trial
+from dnsrig.runs.trial import Trial
 from dnsrig.servers import all_drivers
 
 DRIVERS = all_drivers()

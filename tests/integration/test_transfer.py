@@ -10,9 +10,9 @@ from collections.abc import Callable
 import pytest
 from suites import quick
 
-from dnsrig.analysis.metrics import all_metrics
-from dnsrig.analysis.read import Trial
 from dnsrig.lab import idle
+from dnsrig.metrics import all_metrics
+from dnsrig.runs.trial import Trial
 from dnsrig.servers import all_drivers
 
 KINDS = sorted(kind for kind, server in all_drivers().items() if server.answers_zones and server.packages)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from suites import quick
 
-from dnsrig.analysis.read import Trial
+from dnsrig.runs.trial import Trial
 
 ZONES = 200
 

@@ -8,7 +8,7 @@ import pytest
 from suites import quick
 from test_traps_provoked import eventually, finding
 
-from dnsrig.analysis.read import Trial
+from dnsrig.runs.trial import Trial
 
 Measure = Callable[..., Trial]
 SYNTHETIC = "server=zones@engine"

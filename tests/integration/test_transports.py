@@ -20,12 +20,12 @@ import pytest
 from conftest import specs
 from suites import quick
 
-from dnsrig.analysis.read import Trial
 from dnsrig.lab.host import inside
 from dnsrig.lab.network import Network
 from dnsrig.procedures import procedure
 from dnsrig.procedures.context import TrialContext
 from dnsrig.rundir import TrialSpec
+from dnsrig.runs.trial import Trial
 from dnsrig.servers import all_drivers, keys
 
 ZONES = 30

@@ -15,10 +15,11 @@ import pytest
 from conftest import DNSRIG, share_of_others, specs
 
 from dnsrig import paths
-from dnsrig.analysis.read import Run, Trial
 from dnsrig.experiment.trial import Report, run_trial
 from dnsrig.lab.profile import Profiler
 from dnsrig.rundir import TrialSpec
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 from dnsrig.traps import Conclusion, all_traps
 
 Measure = Callable[..., Trial]

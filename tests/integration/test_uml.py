@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from conftest import DNSRIG, own_ledgers, specs, wait_until
 
-from dnsrig.analysis.read import Trial
 from dnsrig.lab import ledger, uml
 from dnsrig.rundir import TrialRecord, read_json
+from dnsrig.runs.trial import Trial
 
 LIMIT_S = 120
 SLOW = ("server=bind@forky", "zones=400")

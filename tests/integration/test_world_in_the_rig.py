@@ -8,10 +8,10 @@ import polars as pl
 import pytest
 from suites import quick
 
-from dnsrig.analysis import upstream
-from dnsrig.analysis.read import Trial
-from dnsrig.analysis.row_files.world import QUERIES
 from dnsrig.rundir import Check
+from dnsrig.runs import upstream
+from dnsrig.runs.row_files.world import QUERIES
+from dnsrig.runs.trial import Trial
 from dnsrig.servers import driver
 
 

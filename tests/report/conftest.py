@@ -7,8 +7,8 @@ import pytest
 from made_up import made_up_findings, once, reported, validated
 from synthetic import Plan, build
 
-from dnsrig.analysis.read import Run
 from dnsrig.report import svg
+from dnsrig.runs.run import Run
 
 PLAN = Plan(
     servers=["bind@system", "knot@system", "nsd@system"],

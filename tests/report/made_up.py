@@ -12,9 +12,9 @@ import pytest
 from synthetic import Plan, build
 
 from dnsrig import report, traps
-from dnsrig.analysis.read import Run
 from dnsrig.report import svg
 from dnsrig.rundir import Finding
+from dnsrig.runs.run import Run
 
 RENDER = svg.render
 

@@ -17,13 +17,13 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from suites import quick
 from synthetic import Plan, build
 
-from dnsrig.analysis.read import Run
 from dnsrig.browse import notes, serve
 from dnsrig.browse.app import application
 from dnsrig.browse.index import Index
 from dnsrig.browse.scan import run_id
 from dnsrig.browse.security import Access
 from dnsrig.rundir import Findings, write_json
+from dnsrig.runs.run import Run
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = [

@@ -8,10 +8,10 @@ import pytest
 import synthetic
 from rich.console import Console
 
-from dnsrig.analysis.read import Run
 from dnsrig.report import checks, terminal
 from dnsrig.report.page import render
 from dnsrig.rundir import Check
+from dnsrig.runs.run import Run
 
 
 @pytest.fixture

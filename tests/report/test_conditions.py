@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from dnsrig.analysis.read import Run
 from dnsrig.report import conditions
+from dnsrig.runs.run import Run
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,13 @@ import synthetic
 from html_facts import read
 from socket_data import bulk
 
-from dnsrig.analysis.published import held_against, s4
-from dnsrig.analysis.read import Run, Trial
+from dnsrig.comparison.published import held_against, s4
 from dnsrig.report import svg
 from dnsrig.report.charts import _over_time, all_charts, metric_by_axis, time_series
 from dnsrig.report.charts._by_axis import MEASURED
 from dnsrig.rundir import Outcome, PathSpec
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 
 (CONGESTION,) = (chart for chart in metric_by_axis.CHARTS if chart.id == "congestion")
 (SENDERS,) = (chart for chart in time_series.CHARTS if chart.id == "sender-over-time")

@@ -10,9 +10,9 @@ from elsewhere_data import clock, generators
 from load_rows import Asked, load, log_normal
 from synthetic import Plan, build
 
-from dnsrig.analysis.read import Run
 from dnsrig.report import elsewhere, page, terminal
 from dnsrig.report.charts import timeline
+from dnsrig.runs.run import Run
 
 HOSTILE = "<script>alert(1)</script>"
 NIC: dict[str, Any] = {

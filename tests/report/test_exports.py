@@ -6,9 +6,9 @@ from xml.etree import ElementTree
 import polars as pl
 import pytest
 
-from dnsrig.analysis.read import Run
 from dnsrig.errors import UsageError
 from dnsrig.report import export
+from dnsrig.runs.run import Run
 
 
 def test_tables_hold_the_summary(small: Run, tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dnsrig
-from dnsrig.analysis.statistics import PercentSpread, Spread, compare, spread
 from dnsrig.report import figures
+from dnsrig.stats.statistics import PercentSpread, Spread, compare, spread
 from dnsrig.text import digits
 
 

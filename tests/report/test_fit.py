@@ -7,11 +7,11 @@ import re
 import altair as alt
 import pytest
 
-from dnsrig.analysis.read import Run
 from dnsrig.report import svg
 from dnsrig.report.charts import time_by_variant
 from dnsrig.report.first import ROOMS
 from dnsrig.report.fit import fitted
+from dnsrig.runs.run import Run
 
 
 @pytest.mark.parametrize("room", ROOMS)

@@ -13,12 +13,12 @@ from html_facts import read
 from pair_data import NEW, OLD, measured
 from test_stalls_chart import OTHERWISE, STALLED, still
 
-from dnsrig.analysis import pair_profiles
-from dnsrig.analysis.pair_profiles import IN_STALLS, Profiles, profiles
-from dnsrig.analysis.pairs import pairs
-from dnsrig.analysis.read import Run
+from dnsrig.comparison import pair_profiles
+from dnsrig.comparison.pair_profiles import IN_STALLS, Profiles, profiles
+from dnsrig.comparison.pairs import pairs
 from dnsrig.report import svg
 from dnsrig.report.charts import Drawing, _differences, _look, flame_difference
+from dnsrig.runs.run import Run
 
 BEFORE = {"main;recv": 40, "main;answer": 40, "main;lock;futex": 20}
 AFTER = {"main;recv": 41, "main;answer": 39, "main;compress": 20}

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from synthetic import Plan, build
 
 from dnsrig import report
-from dnsrig.analysis.read import Run
 from dnsrig.report import svg
 from dnsrig.report.charts import _look, flame_graph
 from dnsrig.report.charts._flames import LEAST_PERCENT, MOST_DEPTH, Frame, layout
 from dnsrig.report.charts.flame_graph import in_words, is_searching
+from dnsrig.runs.run import Run
 
 SEARCH = "[unknown];connect;do_syscall_64;inet_stream_connect;__inet_hash_connect"
 STACKS = {

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from made_up import made_up_findings
 
-from dnsrig.analysis.read import Run
 from dnsrig.report.gather import gather, together
 from dnsrig.rundir import Finding
+from dnsrig.runs.run import Run
 
 
 def test_found_comes_first_then_unsure_then_clear(run: Run) -> None:

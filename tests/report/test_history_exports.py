@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from history_data import measured
 
-from dnsrig.analysis.history import History, history
+from dnsrig.comparison.history import History, history
 from dnsrig.errors import UsageError
 from dnsrig.report.history_exports import by_version, export, formats
 

@@ -14,14 +14,14 @@ from load_data import LoadPlan, build, write_hlog
 from made_up import once
 
 from dnsrig import report
-from dnsrig.analysis.latency import Histogram, Interval
-from dnsrig.analysis.read import Run
 from dnsrig.report import svg
 from dnsrig.report.charts import _latency, _look, all_charts, time_by_variant
 from dnsrig.report.charts import latency_boxes as boxes
 from dnsrig.report.charts import latency_by_rate as by_rate
 from dnsrig.report.charts import latency_heat_map as heat_map
 from dnsrig.report.charts import slowest_percentile as slowest
+from dnsrig.runs.latency import Histogram, Interval
+from dnsrig.runs.run import Run
 
 BIND, KNOT, ECHO = "bind@system", "knot@system", "echo@engine"
 PLAN = LoadPlan(seconds=4, slow_seconds={BIND: [2]}, timeouts={BIND: 60})

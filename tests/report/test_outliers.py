@@ -8,13 +8,13 @@ import polars as pl
 import pytest
 from synthetic import Plan, build
 
-from dnsrig.analysis import statistics
-from dnsrig.analysis.read import Run
 from dnsrig.report.charts import _look, repeats
 from dnsrig.report.charts import outliers as over_time
 from dnsrig.report.draw import draw_all
 from dnsrig.report.outliers import outliers, timed
 from dnsrig.rundir import Finding, Outcome
+from dnsrig.runs.run import Run
+from dnsrig.stats import statistics
 
 BIND = "bind@system"
 

@@ -12,10 +12,10 @@ from made_up import once, reported
 from synthetic import Plan, build
 
 from dnsrig import report, traps
-from dnsrig.analysis.read import Run
 from dnsrig.report.charts import _series, all_charts, resources
 from dnsrig.report.page import _prose
 from dnsrig.rundir import Finding
+from dnsrig.runs.run import Run
 
 SECTIONS = ["answer", "findings", "charts", "metrics", "trials", "conditions", "method"]
 

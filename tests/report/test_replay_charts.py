@@ -8,11 +8,12 @@ import polars as pl
 import pytest
 from load_data import LoadPlan, build
 
-from dnsrig.analysis.read import Run, Trial
-from dnsrig.analysis.row_files.load import ANSWERS, CLIENTS
 from dnsrig.report import svg
 from dnsrig.report.charts import asked_and_answered, clients_by_latency
 from dnsrig.report.charts._over_time import MOST_POINTS
+from dnsrig.runs.row_files.load import ANSWERS, CLIENTS
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 
 MS = 1_000_000
 (asked,) = asked_and_answered.CHARTS

@@ -8,11 +8,11 @@ import pytest
 import synthetic
 from html_facts import read
 
-from dnsrig.analysis.read import Run
 from dnsrig.report import svg
 from dnsrig.report.charts import _split, metric_by_axis
 from dnsrig.report.charts._by_axis import Reference
 from dnsrig.rundir import LinkSpec, PathSpec
+from dnsrig.runs.run import Run
 
 (CARRIERS,) = (chart for chart in metric_by_axis.CHARTS if chart.id == "replication")
 PUBLISHED = "published: S3"

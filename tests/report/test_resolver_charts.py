@@ -8,11 +8,11 @@ import polars as pl
 import pytest
 from load_data import LoadPlan, build
 
-from dnsrig.analysis import minutes
-from dnsrig.analysis.read import Run
-from dnsrig.analysis.row_files.statistics import STATISTICS
 from dnsrig.report import svg
-from dnsrig.report.charts import _counters, first_and_last_minute, resources
+from dnsrig.report.charts import first_and_last_minute, resources
+from dnsrig.runs import minutes
+from dnsrig.runs.row_files.statistics import STATISTICS
+from dnsrig.runs.run import Run
 
 SECOND = 1_000_000_000
 
@@ -40,11 +40,14 @@ def resolved(tmp_path: Path) -> Run:
 
 def test_counters_are_drawn_by_their_growth(resolved: Run) -> None:
     trial = resolved.trials[0]
-    hits = _counters.share(trial, "cache_hits", "cache_hits", "cache_misses")
+    hits = resources.counter_share(trial, "cache_hits", "cache_hits", "cache_misses")
     assert hits["time_s"].to_list() == pytest.approx([1, 2]) and hits["value"].to_list() == pytest.approx([0.5, 1])
     # A counter that fell began anew.
-    assert _counters.rate(trial, "validations")["value"].to_list() == pytest.approx([7, 0])
-    assert _counters.rate(trial, "unknown").is_empty() and _counters.share(trial, "unknown", "cache_hits").is_empty()
+    assert resources.counter_rate(trial, "validations")["value"].to_list() == pytest.approx([7, 0])
+    assert (
+        resources.counter_rate(trial, "unknown").is_empty()
+        and resources.counter_share(trial, "unknown", "cache_hits").is_empty()
+    )
 
 
 @pytest.mark.parametrize(

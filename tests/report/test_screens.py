@@ -14,9 +14,9 @@ from load_data import LoadPlan
 from load_data import build as build_load
 from synthetic import Plan, build
 
-from dnsrig.analysis.read import Run
 from dnsrig.report import draw, svg
 from dnsrig.report.charts import Drawing, _look, _split, slowest_percentile, time_by_variant
+from dnsrig.runs.run import Run
 
 
 def height_px(drawing: str) -> float:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from synthetic import Plan, build
 
-from dnsrig.analysis.read import Run
 from dnsrig.report import page, ran
+from dnsrig.runs.run import Run
 
 DEFAULTS = {
     "signed_share": None,

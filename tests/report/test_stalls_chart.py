@@ -7,10 +7,11 @@ import polars as pl
 import pytest
 from html_facts import read
 
-from dnsrig.analysis.read import Run, Trial
 from dnsrig.report import svg
 from dnsrig.report.charts import _look, stalls
 from dnsrig.report.charts._flames import Frame, layout
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 
 SECOND, MS = 1_000_000_000, 1_000_000
 STALLED = {"main;update;isc_ht_find": 60, "main;update;isc_ht_find;memcmp": 30, "main;recv": 10}

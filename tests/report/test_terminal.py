@@ -8,8 +8,12 @@ import pytest
 from made_up import made_up_findings
 from rich.console import Console, RenderableType
 
-from dnsrig.analysis.read import Run
 from dnsrig.report import terminal_findings, terminal_first, terminal_table
+from dnsrig.report.first import First
+from dnsrig.report.headlines import Headline
+from dnsrig.report.terminal import FirstScreen
+from dnsrig.report.verdicts import Verdicts
+from dnsrig.runs.run import Run
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -45,6 +49,19 @@ def test_the_first_screen(run: Run, width: int) -> None:
     assert text == golden.read_text(encoding="utf-8")
     assert len(text.splitlines()) <= 10
     assert max(map(len, text.splitlines())) <= width
+
+
+@pytest.mark.parametrize("width", [60, 80, 140])
+def test_the_first_screen_has_the_remedy_of_the_worst_finding(run: Run, width: int) -> None:
+    lines = [
+        Headline("invalidates", "1 of 8 trials is invalid", "", "trials"),
+        Headline("distorts", "All ephemeral ports are taken", "", "trap-ports", remedy="Use more addresses. " * 9),
+        Headline("explains", "A limit of the server decides the result", "", "trap-limit", remedy="Raise it."),
+    ]
+    text = printed(FirstScreen(First("Why?", Verdicts("", [], 0), lines, 2), "more: RUN"), width).splitlines()
+    assert [line.split()[0] for line in text] == ["Why?", "invalidates:", "distorts:", "remedy:", "explains:", "more:"]
+    assert text[4].endswith("(+2 more)")
+    assert max(map(len, text)) <= width
 
 
 def test_markup_of_others_is_only_text(run: Run) -> None:

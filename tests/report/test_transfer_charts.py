@@ -13,12 +13,13 @@ from transfer_rows import Transfer, limited, pipelined, put, reused, zone
 from trial_data import clean_trial
 
 from dnsrig import report
-from dnsrig.analysis.read import Run, Trial
-from dnsrig.analysis.transfers import number
 from dnsrig.report import svg
 from dnsrig.report.charts import _look, all_charts, metric_by_axis, percentiles, time_series
 from dnsrig.report.charts import transfer_waterfall as waterfall
 from dnsrig.rundir import Finding, Manifest, TrialRecord, read_json, write_json
+from dnsrig.runs.run import Run
+from dnsrig.runs.transfers import number
+from dnsrig.runs.trial import Trial
 
 NSD, POWERDNS = "nsd@system", "powerdns@system"
 (BY_POLICY,) = (chart for chart in metric_by_axis.CHARTS if chart.id == "zones-by-policy")

@@ -11,12 +11,12 @@ from load_data import build as build_load
 from made_up import made_up_findings
 from synthetic import Plan, build
 
-from dnsrig.analysis.ends import Ends, compare
-from dnsrig.analysis.read import Run
 from dnsrig.report.gather import gather
 from dnsrig.report.headlines import headlines
 from dnsrig.report.verdicts import verdicts, visible_difference
 from dnsrig.rundir import Finding, Outcome
+from dnsrig.runs.run import Run
+from dnsrig.stats.samples import Samples, compare
 
 RATIO = r"\d\.\d+ \[\d\.\d+\.\.\d\.\d+\]"
 
@@ -66,10 +66,10 @@ def test_an_interval_that_is_wide_because_of_the_instrument_says_so(tmp_path: Pa
 @pytest.mark.parametrize("sign", [1, -1])
 def test_that_difference_is_told(sign: int) -> None:
     ours, theirs = [0.9, 1.0, 1.0, 1.1, 1.3], [0.8, 0.95, 1.0, 1.05, 1.2]
-    seen = visible_difference(Ends(ours, ours), Ends(theirs, theirs))
+    seen = visible_difference(Samples.exact(ours), Samples.exact(theirs))
     assert seen is not None
     moved = [value * (1 + (seen + 0.01) / 100) ** sign for value in ours]
-    found = compare(Ends(moved, moved), Ends(theirs, theirs), "lower")
+    found = compare(Samples.exact(moved), Samples.exact(theirs), "lower")
     assert found.interval is not None and not found.interval.low <= 100 <= found.interval.high
     assert found.p == pytest.approx(2 / 252), "all of one are beyond all of the other"
 

@@ -10,10 +10,10 @@ import pytest
 import synthetic
 from html_facts import read
 
-from dnsrig.analysis.read import Run
 from dnsrig.report import svg
 from dnsrig.report.charts import _look, _split, metric_by_axis
 from dnsrig.report.charts._by_axis import Reference
+from dnsrig.runs.run import Run
 
 (WORKERS,) = (chart for chart in metric_by_axis.CHARTS if chart.id == "workers")
 

@@ -12,13 +12,12 @@ from command_line import output
 from html_facts import read
 
 from dnsrig import report
-from dnsrig.analysis.bisection import record
-from dnsrig.analysis.bisection.record import Search
-from dnsrig.analysis.bisection.search import Answer, Measure
-from dnsrig.analysis.bisection.state import State
-from dnsrig.analysis.read import Run
-from dnsrig.cli import _bisect_text
+from dnsrig.cli import _bisect_output
 from dnsrig.cli import bisect as command
+from dnsrig.comparison.bisection import record
+from dnsrig.comparison.bisection.record import Search
+from dnsrig.comparison.bisection.search import Answer, Measure
+from dnsrig.comparison.bisection.state import State
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import children, runner
 from dnsrig.experiment.bisection import candidates, hunt, manifest
@@ -26,6 +25,7 @@ from dnsrig.experiment.bisection.hunt import Hunt
 from dnsrig.experiment.preparation import Request
 from dnsrig.report import bisection
 from dnsrig.rundir import Manifest, TrialRecord, TrialSpec, read_json, resume_command, write_json
+from dnsrig.runs.run import Run
 from dnsrig.servers.builds.errors import BuildFailed
 
 RATES = [*range(1000, 1032)]
@@ -119,9 +119,9 @@ def test_it_finds_the_candidate_and_measures_few(tmp_path: Path, begin) -> None:
         of_round = [key for key in made.order if key.repeat == number]
         assert len(of_round) == len(step) and step[0] == 0 and step[-1] == len(RATES) - 1
     assert len({tuple(k.variant for k in made.order if k.repeat == n) for n in range(1, 7)}) > 1, "shuffled"
-    table = _bisect_text.table(Hunt(directory).search, Hunt(directory).state())
+    table = _bisect_output.table(Hunt(directory).search, Hunt(directory).state())
     assert table.rows[0][1] == "1000" and table.rows[-1][1] == "1031"
-    assert _bisect_text.as_json(Hunt(directory).search, answer, Hunt(directory).state())["answer"] == "commit"
+    assert _bisect_output.as_json(Hunt(directory).search, answer, Hunt(directory).state())["answer"] == "commit"
 
 
 @pytest.mark.full
@@ -147,10 +147,13 @@ def test_the_report_shows_the_search_as_evidence(tmp_path: Path, begin) -> None:
 def test_progress_says_how_the_ends_differ_so_far(tmp_path: Path, begin) -> None:  # type: ignore[no-untyped-def]
     directory = begin(searched(tmp_path))
     both = Measure((0, len(RATES) - 1), "do the ends differ?")
-    assert _bisect_text.step(Hunt(directory).search, Hunt(directory).state(), both) == "round 1: do the ends differ?"
+    assert (
+        _bisect_output.describe_step(Hunt(directory).search, Hunt(directory).state(), both)
+        == "round 1: do the ends differ?"
+    )
     with pytest.raises(KeyboardInterrupt):
         Hunt(directory).run(Quiet(steps=2))
-    told = _bisect_text.step(Hunt(directory).search, Hunt(directory).state(), both)
+    told = _bisect_output.describe_step(Hunt(directory).search, Hunt(directory).state(), both)
     found = re.fullmatch(
         r"round 3: do the ends differ\? So far the bad one is (\d+) % \(\d+\.\.\d+\) of the good one.*", told
     )
@@ -231,7 +234,7 @@ def test_a_candidate_that_cannot_be_built_is_stepped_around(
     assert Hunt(directory).search.failed[16] == "it cannot be built: no header"
     assert "1 cannot be measured" in told(directory, answer)[0]
     assert told(directory, answer)[1].split() == [str(answer.first), str(CULPRIT)]
-    assert _bisect_text.as_json(Hunt(directory).search, answer, Hunt(directory).state())["not_measurable"]
+    assert _bisect_output.as_json(Hunt(directory).search, answer, Hunt(directory).state())["not_measurable"]
 
 
 def test_a_metric_that_the_experiment_lacks_is_bad_input(tmp_path: Path, begin) -> None:  # type: ignore[no-untyped-def]

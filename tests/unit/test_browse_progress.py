@@ -11,9 +11,9 @@ import pytest
 from browsing import FIRST, address, client, runs
 from synthetic import Plan, build
 
-from dnsrig.analysis.read import Run
 from dnsrig.browse import progress
 from dnsrig.browse.progress import duration
+from dnsrig.runs.run import Run
 
 
 @pytest.fixture

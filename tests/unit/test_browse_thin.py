@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dnsrig.analysis.rows import message_ends
 from dnsrig.browse.stream import chunks
 from dnsrig.browse.thin import Samples, Series, Thinned
+from dnsrig.runs.rows import message_ends
 
 ROWS = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 999), st.integers(-50, 50)), max_size=60)
 

@@ -16,10 +16,10 @@ from dnsrig import confinement
 from dnsrig.confinement import Confinement
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.servers import debian
-from dnsrig.servers.builds import build, errors, kept, repository, toolchain
+from dnsrig.servers.builds import build, errors, kept, repository
 from dnsrig.servers.builds.build import Plan
 from dnsrig.servers.builds.errors import BuildFailed
-from dnsrig.servers.builds.recipe import Method
+from dnsrig.servers.builds.recipe import Method, root_packages
 from dnsrig.servers.builds.reference import parse
 from dnsrig.servers.builds.repository import Repository
 from dnsrig.servers.sources import git as source
@@ -154,9 +154,7 @@ def test_the_toolchain_has_exactly_what_is_asked_for(script: Script) -> None:
     more = source.root(source.install(TINY, "git:v1.9.0 +libexample-dev"))
     other = source.root(source.install(TINY, "git:v1.9.0 suite=trixie"))
     assert len({plain.name, more.name, other}) == 3 and other.parent == debian.folder("trixie")
-    assert toolchain.wanted(Method(SUITE, ("b", "a"), ""), ("c",)) == toolchain.wanted(
-        Method(SUITE, ("a", "b", "c"), ""), ()
-    )
+    assert root_packages(Method(SUITE, ("b", "a"), ""), ("c",)) == root_packages(Method(SUITE, ("a", "b", "c"), ""), ())
 
 
 def test_a_build_that_fails_says_how(script: Script) -> None:

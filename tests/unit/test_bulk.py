@@ -12,15 +12,15 @@ import synthetic
 from socket_data import bulk
 from trial_data import clean_trial
 
-from dnsrig.analysis import sockets
-from dnsrig.analysis.metrics import all_metrics
-from dnsrig.analysis.read import Trial
-from dnsrig.analysis.row_files.watch import SOCKETS
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import model, plan
-from dnsrig.procedures import _transfer_options
+from dnsrig.metrics import all_metrics
 from dnsrig.procedures import bulk as procedure
+from dnsrig.procedures.parts import transfer_instrument
 from dnsrig.rundir import TrialSpec
+from dnsrig.runs import sockets
+from dnsrig.runs.row_files.watch import SOCKETS
+from dnsrig.runs.trial import Trial
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def test_at_standard_there_are_repeats_enough_for_a_test() -> None:
 
 def test_one_connection_is_used_again_and_made_anew_when_it_is_lost() -> None:
     options = procedure.transfer_options({**procedure.OPTIONS, "congestion": "reno"})
-    words = _transfer_options.policy(options)
+    words = transfer_instrument.policy(options)
     assert {"--policy=reused", "--connections=1", "--congestion=reno", "--timeout=60s"} <= set(words)
     assert options["retries"] == procedure.RETRIES
     with pytest.raises(UsageError, match="duration_s"):

@@ -8,8 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from dnsrig.analysis import calibration, rounds, significance, statistics
-from dnsrig.analysis.calibration import smallest_differences, smallest_ratio, told_from
+from dnsrig.comparison import calibration
+from dnsrig.comparison.calibration import smallest_differences, smallest_ratio, told_from
+from dnsrig.stats import rounds, significance, statistics
 
 NOISY = random.Random(5)
 VALUES = [100 * math.exp(NOISY.gauss(0, 0.05)) for _ in range(10)]

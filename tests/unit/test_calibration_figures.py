@@ -8,11 +8,11 @@ from types import SimpleNamespace
 import pytest
 from load_data import LoadPlan, build
 
-from dnsrig.analysis.read import Run
 from dnsrig.errors import DnsrigError
 from dnsrig.experiment.calibration import figures, through
 from dnsrig.experiment.calibration.through import Through
 from dnsrig.rundir import ClockRecord, MachineRecord
+from dnsrig.runs.run import Run
 from dnsrig.servers import sources
 
 ECHO = ("echo@engine",)

@@ -13,10 +13,8 @@ from calibration_data import CONDITIONS, certificate, cited, through_nic
 from rich.console import Console
 
 from dnsrig import certificate as file
-from dnsrig.analysis import calibration
-from dnsrig.analysis.load_result import LoadResult, Try
-from dnsrig.analysis.read import Run
-from dnsrig.certificate import CERTIFICATE_VERSION, FILE, VETH, Certificate
+from dnsrig.certificate import CERTIFICATE_VERSION, FILE, Certificate
+from dnsrig.comparison import calibration
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import calibration as measuring
 from dnsrig.experiment import certificates, model, preparation
@@ -25,11 +23,11 @@ from dnsrig.lab import nics
 from dnsrig.report import calibrated, figures
 from dnsrig.report import certificate as page
 from dnsrig.rundir import Machine, write_json
+from dnsrig.runs.load_result import LoadResult, Try
+from dnsrig.runs.run import Run
 from dnsrig.traps import all_traps
 
 GOLDEN = Path(__file__).parent / "golden/certificate.json"
-FIRST_VERSION = Path(__file__).parent / "golden/certificate-1.json"
-"""As it was written before floors had paths."""
 
 
 def test_the_file_is_as_it_was() -> None:
@@ -39,14 +37,6 @@ def test_the_file_is_as_it_was() -> None:
         GOLDEN.write_text(text)
     assert text == GOLDEN.read_text()
     assert file.read(GOLDEN) == through_nic()
-
-
-def test_an_older_certificate_is_of_veth() -> None:
-    found = file.read(FIRST_VERSION)
-    assert found.certificate_version == 1
-    assert found.model_copy(update={"certificate_version": CERTIFICATE_VERSION}) == certificate()
-    assert {each.path for each in found.floors} == {VETH} and found.nic_path is None
-    assert "Interfaces" not in page.render(found)
 
 
 @pytest.mark.parametrize(

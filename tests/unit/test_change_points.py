@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dnsrig.analysis.change_points import ChangePoint, Segment, change_points, distances_within
-from dnsrig.analysis.statistics import doubled_midranks
+from dnsrig.stats.change_points import ChangePoint, Segment, change_points, distances_within
+from dnsrig.stats.statistics import doubled_midranks
 
 Histories = list[list[float]]
 histories = st.lists(st.lists(st.integers(0, 30).map(float), min_size=1, max_size=6), min_size=1, max_size=6)

@@ -3,9 +3,8 @@ tells."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
@@ -13,9 +12,9 @@ import pytest
 import trial_data
 from trial_data import SECOND, clean_trial
 
-from dnsrig.analysis import checks
-from dnsrig.analysis.read import Trial
-from dnsrig.rundir import Check
+from dnsrig import checks
+from dnsrig.rundir import Check, TrialSpec
+from dnsrig.runs.trial import Trial
 
 LONG_S = 10
 """How long `measure` lasts in these trials."""
@@ -32,6 +31,16 @@ def verdict(trial: Trial, name: str) -> Check:
     (check,) = checks.look(trial, [name])
     assert bool(check.reason) == (check.verdict != "passed")
     return check
+
+
+def look_by(
+    look: Callable[[Trial], checks.Seen],
+    monkeypatch: pytest.MonkeyPatch,
+    applies: Callable[[TrialSpec], bool] | None = None,
+) -> None:
+    """Replace all checks by one check ``thing``."""
+    only = checks.ManipulationCheck("thing", "a thing", "%", "", look, applies)
+    monkeypatch.setattr(checks, "all_checks", lambda: {"thing": only})
 
 
 # The model
@@ -53,8 +62,7 @@ def verdict(trial: Trial, name: str) -> Check:
 def test_a_verdict_by_what_was_seen(
     trial: Trial, seen: checks.Seen, expected: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module = SimpleNamespace(TITLE="a thing", UNIT="%", look=lambda trial: seen)
-    monkeypatch.setattr(checks, "all_checks", lambda: {"thing": module})
+    look_by(lambda trial: seen, monkeypatch)
     assert verdict(trial, "thing").verdict == expected
 
 
@@ -70,9 +78,16 @@ def test_only_a_failed_check_makes_a_trial_invalid() -> None:
 
 
 def test_a_check_that_raises_cannot_tell(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
-    module = SimpleNamespace(TITLE="a thing", look=lambda trial: 1 / 0)
-    monkeypatch.setattr(checks, "all_checks", lambda: {"thing": module})
+    look_by(lambda trial: checks.Seen(1 / 0), monkeypatch)
     assert "ZeroDivisionError" in verdict(trial, "thing").reason
+
+
+def test_a_check_that_cannot_decide_whether_it_applies_is_left_out(
+    trial: Trial, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    look_by(lambda trial: checks.Seen(1), monkeypatch, applies=lambda spec: bool(1 / 0))
+    assert checks.for_any_procedure(trial.record.spec) == []
+    assert caplog.messages == ["check thing left out: ZeroDivisionError: division by zero"]
 
 
 # Changes

@@ -14,14 +14,15 @@ import trial_data
 import world_data
 from trial_data import SECOND, clean_trial, series
 
-from dnsrig.analysis import checks
-from dnsrig.analysis.checks import all_checks
-from dnsrig.analysis.read import Trial
-from dnsrig.analysis.row_files.probe import PROPAGATION
-from dnsrig.analysis.row_files.transfer import CONNECTIONS, TRANSFERS
+from dnsrig import checks
+from dnsrig.checks import all_checks
 from dnsrig.experiment import model, plan
-from dnsrig.procedures import _at_end, _checks
+from dnsrig.experiment.trial import declared_checks
+from dnsrig.procedures.parts import readback
 from dnsrig.rundir import Level, LinkSpec, PathSpec, ResolvingSpec
+from dnsrig.runs.row_files.probe import PROPAGATION
+from dnsrig.runs.row_files.transfer import CONNECTIONS, TRANSFERS
+from dnsrig.runs.trial import Trial
 
 ELSEWHERE = {"changes-made", "changes-served", "change-delay"}
 """Provoked in test_checks.py."""
@@ -667,9 +668,7 @@ def test_every_check_has_an_experiment_and_every_experiment_its_checks() -> None
     declared: dict[str, set[str]] = {}
     for name, file in model.builtin().items():
         points = model.points(model.load(file, "quick", []))
-        declared[name] = {
-            check for point in points for check in _checks.declared(plan.provisional(name, point, [0, 1]))
-        }
+        declared[name] = {check for point in points for check in declared_checks(plan.provisional(name, point, [0, 1]))}
     assert set().union(*declared.values()) == set(all_checks())
     assert not [name for name, found in declared.items() if not found - {"storage", "kernel"}]
 
@@ -682,5 +681,5 @@ def test_connections_of_a_host_by_port() -> None:
         "3: 00000000:0035 00000000:0000 0A more",
         "4: 020012C6:0035 010012C6:9C43 01 a NOTIFY",
     ]
-    assert _at_end.counted(lines, asked=False) == {"ports": {"853": 2}, "sources": 2}
-    assert _at_end.counted(lines, asked=True) == {"ports": {"53": 1}, "sources": 1}
+    assert readback.counted(lines, asked=False) == {"ports": {"853": 2}, "sources": 2}
+    assert readback.counted(lines, asked=True) == {"ports": {"53": 1}, "sources": 1}

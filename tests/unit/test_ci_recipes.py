@@ -12,10 +12,10 @@ import pytest
 import yaml  # Dask requires it
 from typer.main import get_command
 
-from dnsrig.analysis import thresholds
-from dnsrig.analysis.metrics import all_metrics
 from dnsrig.cli import _app
+from dnsrig.comparison import thresholds
 from dnsrig.experiment import model
+from dnsrig.metrics import all_metrics
 
 FOLDER = Path(__file__).parents[2] / "docs/how-to/ci"
 RECIPES = sorted(FOLDER.glob("*.yml"))

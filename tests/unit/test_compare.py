@@ -12,10 +12,10 @@ import pytest
 from command_line import output
 from synthetic import Plan, build
 
-from dnsrig.analysis import thresholds
-from dnsrig.analysis.compare import TwoRuns, compare_runs, metric_name
-from dnsrig.analysis.read import Run
+from dnsrig.comparison import thresholds
+from dnsrig.comparison.compare import TwoRuns, compare_runs, metric_name
 from dnsrig.errors import UsageError
+from dnsrig.runs.run import Run
 
 BIND, KNOT = "bind@system", "knot@system"
 GOLDEN = Path(__file__).parent / "golden" / "compare.json"

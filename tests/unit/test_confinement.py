@@ -11,7 +11,7 @@ import pytest
 from dnsrig import confinement
 from dnsrig.bind_mounts import BindMount
 from dnsrig.confinement import MACHINE, NET_ADMIN, NET_BIND_SERVICE, Confinement
-from dnsrig.experiment.elsewhere.remote import Remote
+from dnsrig.machines.ssh_machine import SshMachine
 from dnsrig.rundir import MachineSpec
 
 CONFINED = Confinement(
@@ -33,7 +33,7 @@ def test_enter_gets_the_user_and_each_capability() -> None:
 
 
 def test_another_machine_confines_alike_in_its_own_folders(tmp_path: Path) -> None:
-    remote = Remote("far", MachineSpec(ssh="far.example"), tmp_path)
+    remote = SshMachine("far", MachineSpec(ssh="far.example"), tmp_path)
     remote._places = {"/run/trial": "/var/far"}
     there = json.loads(json.dumps(remote._there(CONFINED.as_json())))
     assert Confinement.of_json(there) == Confinement(

@@ -11,13 +11,13 @@ import synthetic
 from trial_data import SECOND, clean_trial, judge, measured, series, use
 
 from dnsrig import datasets
-from dnsrig.analysis import generations
-from dnsrig.analysis.metrics import all_metrics
-from dnsrig.analysis.read import Trial
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import model, plan
-from dnsrig.procedures import _generations, cycle, procedure, versions
+from dnsrig.metrics import all_metrics
+from dnsrig.procedures import cycle, procedure, versions
 from dnsrig.rundir import TrialSpec
+from dnsrig.runs import generations
+from dnsrig.runs.trial import Trial
 
 ZONE = (
     "$ORIGIN example.\n$TTL 86400\n@\tIN SOA a.nic hostmaster.nic 1 3600 900 1209600 300\n"
@@ -34,11 +34,11 @@ def made(*settings: str) -> TrialSpec:
 def test_a_generation_has_a_serial_of_its_own(tmp_path: Path) -> None:
     source, target = tmp_path / "example.zone", tmp_path / "example.zone.next"
     source.write_text(ZONE + "x" * 10_000)
-    _generations.copy_with_serial(source, target, 17)
+    cycle.copy_with_serial(source, target, 17)
     assert target.read_text() == ZONE.replace("hostmaster.nic 1 3600", "hostmaster.nic 17 3600") + "x" * 10_000
     source.write_text("; no zone\n")
     with pytest.raises(DnsrigError, match="has no SOA record"):
-        _generations.copy_with_serial(source, target, 17)
+        cycle.copy_with_serial(source, target, 17)
 
 
 def test_the_share_of_the_zone_that_changes() -> None:
@@ -203,7 +203,7 @@ def test_a_large_zone_does_not_shorten_the_first_cycle(monkeypatch: pytest.Monke
 
     clock = SimpleNamespace(monotonic=lambda: now_s[0], monotonic_ns=lambda: round(now_s[0] * SECOND))
     monkeypatch.setattr(cycle, "time", clock)
-    monkeypatch.setattr(cycle._generations, "lay_out", lay_out)
+    monkeypatch.setattr(cycle, "lay_out", lay_out)
     monkeypatch.setattr(cycle, "_watch", lambda *_: None)
     options = {"cycle_s": 10.0, "generations": 3}
     told: list[list[int]] = []

@@ -24,13 +24,14 @@ from hypothesis import strategies as st
 from suites import examples
 
 from dnsrig import checksums, traps
-from dnsrig.analysis import rows
-from dnsrig.analysis.read import Run, Trial
-from dnsrig.analysis.rows import DamagedFile
-from dnsrig.analysis.summary import summarise
 from dnsrig.cli._exits import EXIT_INCOMPLETE
+from dnsrig.comparison.summary import summarise
 from dnsrig.errors import DnsrigError
 from dnsrig.rundir import Finding, Findings, TrialRecord, read_json, write_json
+from dnsrig.runs import rows
+from dnsrig.runs.rows import DamagedFile
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 
 FILES = {
     "zones.arrow": "cold start",

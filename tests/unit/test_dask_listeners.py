@@ -18,8 +18,8 @@ from typer.testing import CliRunner
 
 from dnsrig.cli._app import application
 from dnsrig.errors import DnsrigError, UsageError
-from dnsrig.experiment.machines import dask, listeners, tls
-from dnsrig.experiment.machines.tls import ROLES, Role
+from dnsrig.machines import dask, listeners, tls
+from dnsrig.machines.tls import ROLES, Role
 
 KEYS, OTHER = tls.make(tls.ALWAYS), tls.make(tls.ALWAYS)
 ANY = "0.0.0.0"

@@ -10,7 +10,7 @@ from distributed import Scheduler, SpecCluster
 from distributed import Worker as DaskWorker
 
 from dnsrig.errors import DnsrigError
-from dnsrig.experiment.machines import dask
+from dnsrig.machines import dask
 
 LOCAL = {"protocol": "tcp://", "host": "127.0.0.1", "port": 0, "dashboard_address": "127.0.0.1:0"}
 ANSWER_LIMIT_S = 60

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dnsrig.servers import postgresql, redis
-from dnsrig.servers._database import Console, Database, Refused
+from dnsrig.servers.database import Console, Database, Refused
 
 LOOPBACK = ipaddress.ip_address("127.0.0.1")
 SHORT_S = 0.05

@@ -9,12 +9,13 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from dnsrig.procedures import _databases, replication
+from dnsrig.procedures import replication
 from dnsrig.procedures.context import TrialContext
 from dnsrig.procedures.context.workspace import ServerFailed
+from dnsrig.procedures.parts import databases
 from dnsrig.rundir import Scalar
 from dnsrig.servers import redis
-from dnsrig.servers._database import Refused
+from dnsrig.servers.database import Refused
 from dnsrig.servers.postgresql import PostgreSqlConsole
 from dnsrig.servers.redis import Redis, RedisConsole
 
@@ -65,10 +66,10 @@ def followed(monkeypatch: pytest.MonkeyPatch, *consoles: FakeConsole | Exception
             raise found
         return found
 
-    monkeypatch.setattr(_databases, "console", connect)
-    monkeypatch.setattr(_databases, "LOOK_EVERY_S", 0.0)
+    monkeypatch.setattr(databases, "console", connect)
+    monkeypatch.setattr(databases, "LOOK_EVERY_S", 0.0)
     context = FakeContext()
-    follower = _databases.Follower(cast(TrialContext, context), "replica", position=7)
+    follower = databases.Follower(cast(TrialContext, context), "replica", position=7)
     follower._follow()
     follower.stop()
     found: dict[str, Any] = context.summaries["replica"]
@@ -91,38 +92,38 @@ def test_what_it_weighs_does_not_decide_when_it_was_stored(monkeypatch: pytest.M
 
 
 def test_a_database_that_is_never_ready_at_the_far_site_is_a_result(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_databases, "console", _refuse)
-    with pytest.raises(_databases.TooLate, match=r"replica was not ready after 0\.05 s"):
-        _databases.wait_far(cast(TrialContext, FakeContext()), "replica")
+    monkeypatch.setattr(databases, "console", _refuse)
+    with pytest.raises(databases.TooLate, match=r"replica was not ready after 0\.05 s"):
+        databases.wait_far(cast(TrialContext, FakeContext()), "replica")
 
 
 def test_a_database_that_ended_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_databases, "console", _refuse)
+    monkeypatch.setattr(databases, "console", _refuse)
     context = FakeContext(limit_s=3600)
     context.dead = True
     with pytest.raises(ServerFailed, match="exited with status 1"):
-        _databases.wait_far(cast(TrialContext, context), "replica")
+        databases.wait_far(cast(TrialContext, context), "replica")
 
 
 def test_a_database_that_is_not_filled_is_no_result_of_the_far_site(monkeypatch: pytest.MonkeyPatch) -> None:
     context, made = FakeContext(), list[Filling]()
-    monkeypatch.setattr(_databases, "console", lambda *_: made.append(Filling(2)) or made[-1])
+    monkeypatch.setattr(databases, "console", lambda *_: made.append(Filling(2)) or made[-1])
     with pytest.raises(ServerFailed, match=r"did not get all 3 zones within 0\.01 s \(it answers\)"):
-        _databases.wait_filled(cast(TrialContext, context), "database", limit_s=0.01)
-    assert min(context.rested) >= _databases.LOOK_EVERY_S
+        databases.wait_filled(cast(TrialContext, context), "database", limit_s=0.01)
+    assert min(context.rested) >= databases.LOOK_EVERY_S
     assert made and all(console.closed for console in made), "no connection is left open"
-    monkeypatch.setattr(_databases, "console", _refuse)
+    monkeypatch.setattr(databases, "console", _refuse)
     with pytest.raises(ServerFailed, match=r"within 0\.01 s \(nobody is there\)"):
-        _databases.wait_filled(cast(TrialContext, context), "database", limit_s=0.01)
+        databases.wait_filled(cast(TrialContext, context), "database", limit_s=0.01)
 
 
 def test_a_database_is_filled_though_one_look_broke_off(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a look that timed out asked for may still come, so the next look has a connection of its own."""
     looks: list[Filling] = [Filling(TimeoutError()), Filling(2), Filling(3)]
     made = list(looks)
-    monkeypatch.setattr(_databases, "console", lambda *_: looks.pop(0))
+    monkeypatch.setattr(databases, "console", lambda *_: looks.pop(0))
     context = FakeContext()
-    assert _databases.wait_filled(cast(TrialContext, context), "database", limit_s=3600) == 70
+    assert databases.wait_filled(cast(TrialContext, context), "database", limit_s=3600) == 70
     told = context.summaries["database"]
     assert told.pop("filled_ns") > 0 and told == {"zones": 3, "position": 70, "memory_bytes": 5}
     assert all(console.closed for console in made)
@@ -130,10 +131,10 @@ def test_a_database_is_filled_though_one_look_broke_off(monkeypatch: pytest.Monk
 
 def test_a_database_that_takes_long_to_answer_is_asked_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, context = iter(range(0, 100, 2)), FakeContext()
-    monkeypatch.setattr(_databases, "console", lambda *_: Filling(2))
-    monkeypatch.setattr(_databases.time, "monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr(databases, "console", lambda *_: Filling(2))
+    monkeypatch.setattr(databases.time, "monotonic", lambda: float(next(clock)))
     with pytest.raises(ServerFailed):
-        _databases.wait_filled(cast(TrialContext, context), "database", limit_s=5)
+        databases.wait_filled(cast(TrialContext, context), "database", limit_s=5)
     assert context.rested == [10.0], "a look of 2 s is a fifth of the time"
 
 
@@ -150,8 +151,8 @@ def test_a_secondary_that_ends_without_its_database_waits_for_that(
     monkeypatch.setattr(replication, "_start_near_site", lambda context: 70)
     monkeypatch.setattr(replication.transfer, "SETTLE_S", 0)
     monkeypatch.setattr(replication.transfer, "start_probe", lambda context: MagicMock())
-    monkeypatch.setattr(_databases, "Follower", MagicMock())
-    monkeypatch.setattr(_databases, "wait_far", lambda *_: done.append("wait"))
+    monkeypatch.setattr(databases, "Follower", MagicMock())
+    monkeypatch.setattr(databases, "wait_far", lambda *_: done.append("wait"))
     replication.measure(context)
     assert done == ["replica", *waited, "secondary"]
 

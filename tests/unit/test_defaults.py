@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from pair_data import NEW, measured
 
-from dnsrig.analysis import pair_defaults
-from dnsrig.analysis.pair_defaults import Default
-from dnsrig.analysis.pairs import pairs
-from dnsrig.analysis.read import Run
+from dnsrig.comparison import pair_defaults
+from dnsrig.comparison.pair_defaults import Default
+from dnsrig.comparison.pairs import pairs
 from dnsrig.rundir import DEFAULTS_FILE
+from dnsrig.runs.run import Run
 from dnsrig.servers import all_drivers
 
 BIND = """\

@@ -16,13 +16,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dnsrig.analysis.clocks import SAME, Line
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import model, path, plan
-from dnsrig.experiment.elsewhere import Elsewhere, far_end, machines, remote
 from dnsrig.lab import addresses
-from dnsrig.lab.elsewhere.popen import LOST, Input, RemotePopen
+from dnsrig.lab.remote_popen import LOST, Input, RemotePopen
+from dnsrig.machines import far_end, hosting, ssh_machine
+from dnsrig.machines.hosting import HostingMachine
 from dnsrig.rundir import MachineSpec, TrialSpec
+from dnsrig.runs.clocks import SAME, Line
 
 EXPERIMENT = """
 title = "x"
@@ -35,11 +36,13 @@ server = "echo@engine"
 [dataset]
 kind = "tiny-zones"
 """
-RACK = {"rack-1": Elsewhere(MachineSpec(ssh="root@rack-1"), [0, 1, 2, 3])}
+RACK = {"rack-1": HostingMachine(MachineSpec(ssh="root@rack-1"), [0, 1, 2, 3])}
 GENERATOR = '[hosts.generator-1]\nmachine = "rack-1"\nnic = "eth1"\n[options]\ngenerators = 1\n'
 
 
-def spec(folder: Path, more: str, procedure: str = "latency", looked: dict[str, Elsewhere] | None = RACK) -> TrialSpec:
+def spec(
+    folder: Path, more: str, procedure: str = "latency", looked: dict[str, HostingMachine] | None = RACK
+) -> TrialSpec:
     file = folder / "one.toml"
     file.write_text(EXPERIMENT.format(procedure=procedure, more=more))
     document = model.load(file, "quick", [])
@@ -105,11 +108,11 @@ class TestPlace:
 
     def test_a_file_has_to_name_them(self, tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="whose address is not known"):
-            machines.look(["rack-1"], None, print)
+            hosting.look(["rack-1"], None, print)
         (tmp_path / "machines.toml").write_text('[machines.rack-2]\nssh = "a"\n')
         with pytest.raises(UsageError, match="has no machine rack-1"):
-            machines.look(["rack-1"], tmp_path / "machines.toml", print)
-        assert machines.look([], None, print) == {}
+            hosting.look(["rack-1"], tmp_path / "machines.toml", print)
+        assert hosting.look([], None, print) == {}
 
 
 class TestClock:
@@ -138,7 +141,7 @@ class TestWords:
         monkeypatch.setenv("DNSRIG_CACHE", "/here/cache")
         monkeypatch.setenv("DNSRIG_ENGINE", "/here/cache/bin/dnsrig-engine")
         monkeypatch.chdir(tmp_path)
-        machine = remote.Remote("a", MachineSpec(ssh="a"), Path("runs/01.running"))
+        machine = ssh_machine.SshMachine("a", MachineSpec(ssh="a"), Path("runs/01.running"))
         machine.looked = {"folder": "/there/t", "cache": "/there/c", "engine": "/there/e"}
         machine._places = machine._known()
         for here, there in (
@@ -217,7 +220,7 @@ class TestFarEnd:
     @pytest.mark.parametrize(
         ("call", "told"),
         [
-            ("dnsrig.lab.elsewhere.end:text", {"answer": 1, "value": ""}),
+            ("dnsrig.lab.host_calls:text", {"answer": 1, "value": ""}),
             ("os:getpid", {"answer": 1, "error": "os is not a part of dnsrig", "hint": ""}),
             ("dnsrig.errors:nothing", {"answer": 1, "error": "AttributeError", "hint": ""}),
         ],
@@ -240,14 +243,14 @@ class FakeConnection:
 
 
 def test_when_a_machine_is_gone_all_that_waits_is_told() -> None:
-    machine = remote.Remote("rack-1", MachineSpec(ssh="a"), Path("/tmp"))
+    machine = ssh_machine.SshMachine("rack-1", MachineSpec(ssh="a"), Path("/tmp"))
     machine._connection = FakeConnection([{"process": 5, "stream": "stdout", "line": "x\n"}])  # type: ignore[assignment]
     popen = RemotePopen(lambda number: None, lambda: True, stdin=None, stdout=subprocess.PIPE, stderr=None)
     machine._processes[5] = popen
-    answers = machine._waiting[1] = remote.Answers()
+    answers = machine._waiting[1] = ssh_machine.Answers()
     listening = threading.Thread(target=machine._listen)
     listening.start()
     listening.join(10)
-    assert popen.poll() == LOST and answers.get_nowait() is remote.LOST_ANSWER
+    assert popen.poll() == LOST and answers.get_nowait() is ssh_machine.LOST_ANSWER
     with pytest.raises(DnsrigError, match="the machine rack-1 does not answer"):
         raise machine._lost()

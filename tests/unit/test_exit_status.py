@@ -13,16 +13,16 @@ import synthetic
 from command_line import experiment, status
 
 from dnsrig import discovery, paths
-from dnsrig.analysis import thresholds
-from dnsrig.analysis.compare import compare_within
-from dnsrig.analysis.read import Run
-from dnsrig.analysis.summary import variant_table
 from dnsrig.cli import _exits, bisect, compare
 from dnsrig.cli._exits import EVERY, EXIT_SKIP, EXIT_STOP, STATUS
 from dnsrig.cli.engine import SUBCOMMANDS
+from dnsrig.comparison import thresholds
+from dnsrig.comparison.compare import compare_within
+from dnsrig.comparison.summary import variant_table
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment.preparation import Where
 from dnsrig.rundir import Manifest
+from dnsrig.runs.run import Run
 
 
 def test_each_command_of_the_table_is_one() -> None:
@@ -91,11 +91,11 @@ def test_a_fault_of_ours_is_no_verdict(runs: dict[str, Path], monkeypatch: pytes
     def fault(*_: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("dnsrig.analysis.compare.compare_runs", fault)
+    monkeypatch.setattr("dnsrig.comparison.compare.compare_runs", fault)
     arguments = ["compare", runs["good"], runs["good"], "--fail-if", "transfer_time > 150 %"]
     assert status(monkeypatch, *arguments) == _exits.EXIT_USAGE
     assert status(monkeypatch, *arguments, "--bisect") == EXIT_STOP
-    monkeypatch.setattr("dnsrig.analysis.models.held_out.rows", fault)
+    monkeypatch.setattr("dnsrig.prediction.held_out.rows", fault)
     assert status(monkeypatch, "plan", "--from-run", runs["good"]) == _exits.EXIT_USAGE
 
 

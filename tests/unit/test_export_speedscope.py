@@ -14,9 +14,9 @@ import polars as pl
 import pytest
 import synthetic
 
-from dnsrig.analysis.read import Run
 from dnsrig.report import export
 from dnsrig.rundir import ProfileRecord, TrialRecord, read_json, trial_dir, write_json
+from dnsrig.runs.run import Run
 
 STACKS = {"named;main;sign": 2, "named;main;send": 1}
 RELEASE = "speedscope@1.25.0"

@@ -12,14 +12,14 @@ from command_line import output
 from golden_files import same
 from markdown_it import MarkdownIt
 
-from dnsrig.analysis.compare import compare_runs
-from dnsrig.analysis.read import Run
-from dnsrig.analysis.summary import metric_tables
-from dnsrig.analysis.thresholds import parse
+from dnsrig.comparison.compare import compare_runs
+from dnsrig.comparison.summary import metric_tables
+from dnsrig.comparison.thresholds import parse
 from dnsrig.errors import UsageError
 from dnsrig.report import comparison_markdown, export, markdown
 from dnsrig.report.exports import json as json_export
 from dnsrig.report.markdown import code, table, text
+from dnsrig.runs.run import Run
 
 GOLDEN = Path(__file__).parent / "golden/exports"
 PLAN = synthetic.Plan(repeats=5, outcomes={("bind@system", 1000, 2): "timeout"})

@@ -12,15 +12,15 @@ from test_serving import FakeContext
 from transfer_load_data import summary
 from trial_data import SECOND, clean_trial
 
-from dnsrig.analysis import fan_out as spreading
-from dnsrig.analysis.metrics import all_metrics
-from dnsrig.analysis.read import Trial
-from dnsrig.analysis.row_files.transfer import TRANSFERS
 from dnsrig.errors import UsageError
 from dnsrig.experiment import model, plan
+from dnsrig.metrics import all_metrics
 from dnsrig.procedures import fan_out
 from dnsrig.procedures.context import placing
 from dnsrig.rundir import HostSpec, TrialSpec
+from dnsrig.runs import fan_out as spreading
+from dnsrig.runs.row_files.transfer import TRANSFERS
+from dnsrig.runs.trial import Trial
 
 MS = 1_000_000
 START = 5_000 * SECOND

@@ -16,8 +16,6 @@ import synthetic
 from command_line import output
 
 from dnsrig import cached, files
-from dnsrig.analysis import rows
-from dnsrig.analysis.read import Run
 from dnsrig.browse import notes, scan
 from dnsrig.browse.logs import logs as shown_logs
 from dnsrig.cli import _resume
@@ -27,6 +25,8 @@ from dnsrig.foreign import DEEPEST
 from dnsrig.report import export, write_report
 from dnsrig.report.exports import formats
 from dnsrig.rundir import Manifest, check_ours, read_json
+from dnsrig.runs import rows
+from dnsrig.runs.run import Run
 
 SECRET = "what only its owner may read"
 

@@ -16,11 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dnsrig import foreign
-from dnsrig.analysis import latency
-from dnsrig.analysis.latency import Latency
 from dnsrig.errors import UsageError
 from dnsrig.experiment import model
-from dnsrig.experiment.machines import document
+from dnsrig.machines import document
+from dnsrig.runs import latency
+from dnsrig.runs.latency import Latency
 
 DEEP = 200_000
 

@@ -12,13 +12,13 @@ from history_data import measured
 from repository_data import git
 from test_compare import edit
 
-from dnsrig.analysis import versions
-from dnsrig.analysis.history import History, history
-from dnsrig.analysis.read import Run
+from dnsrig.comparison import versions
+from dnsrig.comparison.history import History, history
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.report.history import write_history
 from dnsrig.report.history.table import sentence
 from dnsrig.rundir import ServerSource
+from dnsrig.runs.run import Run
 from dnsrig.servers.builds.repository import Repository
 
 STEADY_THEN_SLOW = {"9.18.9": 1.0, "9.18.10": 1.0, "9.18.11": 3.0, "9.18.12": 3.0}
@@ -84,7 +84,7 @@ def test_a_trial_at_its_limit_counts_as_the_slowest(tmp_path: Path) -> None:
     outcomes = {(version, 1): "timeout" for version in ("9.18.11", "9.18.12")}
     (series,) = of(measured(tmp_path, STEADY_THEN_SLOW, outcomes=outcomes)).series  # type: ignore[arg-type]
     slow = series.points[2]
-    assert [value.at_least for value in slow.values] == [True, False, False, False, False]
+    assert [sample.at_least for sample in slow.samples] == [True, False, False, False, False]
     assert slow.interval is None
     assert slow.counts
     assert series.changes[0].first is slow

@@ -8,15 +8,15 @@ import pytest
 from command_line import output
 from history_data import measured
 
-from dnsrig.analysis import versions
-from dnsrig.analysis.read import Run
-from dnsrig.analysis.versions import Version
 from dnsrig.cli import _history
 from dnsrig.cli.history import split
+from dnsrig.comparison import versions
+from dnsrig.comparison.versions import Version
 from dnsrig.errors import UsageError
 from dnsrig.experiment import model, preparation
 from dnsrig.experiment.versions import cases, lacking, of_versions, runs_in, unlike
 from dnsrig.rundir import ServerSource
+from dnsrig.runs.run import Run
 
 VERSIONS = ["bind@bookworm", "bind@forky"]
 

@@ -8,8 +8,8 @@ import pytest
 from hdrh.histogram import HdrHistogram
 from load_data import kept, write_hlog
 
-from dnsrig.analysis.latency import Latency
 from dnsrig.errors import DnsrigError
+from dnsrig.runs.latency import Latency
 
 GOLDEN = Path(__file__).parent / "golden" / "latency.hlog"
 """Written by the hdrhistogram crate 7.6.0: three seconds i of 1,000 queries n each, lag 7 n ns and twin 50,000 + 1,000

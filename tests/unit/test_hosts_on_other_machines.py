@@ -11,11 +11,12 @@ from elsewhere_data import generators, put
 from load_rows import Asked, load, log_normal, ramp
 from trial_data import SECOND, clean_trial, judge, measured, use
 
-from dnsrig.analysis import checks, path
-from dnsrig.analysis.read import Trial
-from dnsrig.analysis.row_files import clock
-from dnsrig.analysis.row_files.load import QUERIES
+from dnsrig import checks
+from dnsrig.prediction import path
 from dnsrig.rundir import LinkSpec
+from dnsrig.runs.row_files import clock
+from dnsrig.runs.row_files.load import QUERIES
+from dnsrig.runs.trial import Trial
 
 CALM = log_normal(0.2, 0.4)
 LATE = dict.fromkeys(("p50", "p90", "p99", "p99_9", "p99_99"), 5_000_000)

@@ -19,10 +19,9 @@ from hypothesis import strategies as st
 from suites import quick
 from typer.testing import CliRunner
 
-from dnsrig.analysis import thresholds
-from dnsrig.analysis.compare import compare_runs
-from dnsrig.analysis.read import Run
 from dnsrig.cli._app import application
+from dnsrig.comparison import thresholds
+from dnsrig.comparison.compare import compare_runs
 from dnsrig.errors import UsageError
 from dnsrig.importers import MS, US, Asked, Bucket, Result, S, ends, importer, importers
 from dnsrig.importers import _run as runs
@@ -30,6 +29,7 @@ from dnsrig.report import wording, write_report
 from dnsrig.report.draw import draw_all
 from dnsrig.report.exports import dns_metrics as dns_metrics_export
 from dnsrig.report.exports import export
+from dnsrig.runs.run import Run
 
 DNSPERF = """DNS Performance Testing Tool
 Version 2.16.0

@@ -11,15 +11,16 @@ import pytest
 import synthetic
 from command_line import status
 
-from dnsrig.analysis.metrics import all_metrics
-from dnsrig.analysis.read import Run, Trial
-from dnsrig.analysis.summary import variant_table
 from dnsrig.cli._exits import EXIT_INCOMPLETE
+from dnsrig.comparison.summary import variant_table
 from dnsrig.experiment import trial as executed
+from dnsrig.metrics import all_metrics
 from dnsrig.report import export
 from dnsrig.report.charts import all_charts
 from dnsrig.report.exports import formats
 from dnsrig.rundir import Findings, read_json
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 from dnsrig.servers import driver as driver_of
 from dnsrig.traps import all_traps
 
@@ -84,7 +85,7 @@ def test_what_belongs_to_a_metric_may_fail_as_well(directory: Path, monkeypatch:
     run = Run.open(directory)
     for trial in run.trials:
         trial.record.outcome, trial.record.metrics = "timeout", {}
-    assert [row.values for row in variant_table(run, "zones_per_s")] == [[], []]
+    assert [row.samples.measured for row in variant_table(run, "zones_per_s")] == [[], []]
     (failure,) = run.failures
     assert failure.name == "zones_per_s" and len(failure.trials) == 4
 

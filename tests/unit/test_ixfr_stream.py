@@ -13,13 +13,14 @@ from transfer_load_data import summary
 from trial_data import clean_trial
 
 from dnsrig import datasets
-from dnsrig.analysis.metrics import all_metrics
-from dnsrig.analysis.read import Run, Trial
 from dnsrig.errors import UsageError
 from dnsrig.experiment import model, plan
+from dnsrig.metrics import all_metrics
 from dnsrig.procedures import ixfr_stream, procedure, versions
 from dnsrig.report.charts import metric_by_axis
 from dnsrig.rundir import TrialSpec
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 
 
 def made(*settings: str) -> TrialSpec:

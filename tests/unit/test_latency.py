@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dnsrig.analysis.latency import Histogram, merge
+from dnsrig.runs.latency import Histogram, merge
 
 counted = st.dictionaries(st.integers(0, 2047), st.integers(1, 50), min_size=1, max_size=40)
 """Values that are kept exactly."""

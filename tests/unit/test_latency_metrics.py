@@ -9,14 +9,16 @@ import pytest
 from load_data import LoadPlan, build, write_hlog
 from load_data import summary as summed_up
 
-from dnsrig.analysis import thresholds
-from dnsrig.analysis.compare import compare_runs, metric_name
-from dnsrig.analysis.metrics import all_metrics
-from dnsrig.analysis.read import Run, Trial
-from dnsrig.analysis.summary import metric_tables, variant_table
-from dnsrig.analysis.thresholds import Repeats, judge, parse
+from dnsrig.comparison import thresholds
+from dnsrig.comparison.compare import compare_runs, metric_name
+from dnsrig.comparison.summary import metric_tables, variant_table
+from dnsrig.comparison.thresholds import Repeats, judge, parse
+from dnsrig.metrics import all_metrics
 from dnsrig.report import comparison, wording
 from dnsrig.rundir import Outcome
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
+from dnsrig.stats.samples import Sample, Samples
 
 BIND, KNOT, ECHO = "bind@system", "knot@system", "echo@engine"
 
@@ -144,7 +146,9 @@ def test_p99_of_a_slower_run_is_a_regression(tmp_path: Path) -> None:
 
 def repeats(middle: float, at_least: int = 0) -> Repeats:
     done: Outcome = "done"
-    return Repeats(tuple(middle + step for step in range(-3, 4)), thresholds.Counter([done] * 7), at_least)
+    values = [middle + step for step in range(-3, 4)]
+    found = Samples(Sample(value, value, at_least=place >= 7 - at_least) for place, value in enumerate(values))
+    return Repeats(found, thresholds.Counter([done] * 7))
 
 
 @pytest.mark.parametrize(

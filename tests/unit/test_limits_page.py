@@ -10,7 +10,7 @@ from dnsrig import datasets, files, foreign, importers, ranges
 from dnsrig.browse import notes
 from dnsrig.experiment import path, plan, runner, versions
 from dnsrig.experiment.bisection import candidates
-from dnsrig.servers.builds import build, kept, repository, steps
+from dnsrig.servers.builds import build, kept, reference, repository
 from dnsrig.streams import population
 
 ROOT = Path(__file__).parents[2]
@@ -25,7 +25,7 @@ MIB, GIB = 1 << 20, 1 << 30
         f"| records of a dataset | {datasets.MOST_RECORDS:,} |",
         f"| queries of a made population | {population.MOST_QUERIES:,} |",
         f"| emulated links of a trial | {path.MOST_FAR_LINKS} |",
-        f"| builds of a range `FIRST..LAST` | {steps.MOST_STEPS} |",
+        f"| builds of a range `FIRST..LAST` | {reference.MOST_STEPS} |",
         f"| candidates of `bisect` | {candidates.MOST_CANDIDATES:,} |",
         f"| runs of a history | {versions.MOST_RUNS:,} |",
         f"| failed trials in a row | {runner.ERRORS_IN_A_ROW};",

@@ -8,10 +8,10 @@ import polars as pl
 import pytest
 from trial_data import SECOND, clean_trial, measured, series, use
 
-from dnsrig.analysis import transfers
-from dnsrig.analysis.metrics import all_metrics
-from dnsrig.analysis.read import Trial
+from dnsrig.metrics import all_metrics
 from dnsrig.rundir import LinkSpec, PathSpec
+from dnsrig.runs import transfers
+from dnsrig.runs.trial import Trial
 
 COUNTS = ("packets", "bytes", "delivered_packets", "delivered_bytes", "lost", "overflowed", "too_big")
 

@@ -16,12 +16,11 @@ from pyroute2.netlink.rtnl.tcmsg import tcmsg
 from trial_data import clean_trial
 
 from dnsrig.errors import DnsrigError
-from dnsrig.experiment import trial
 from dnsrig.lab import links, mss, tcp
 from dnsrig.lab.host import Host
 from dnsrig.lab.links import _ends, _qdisc, expectation, netem, schedule, selftest, tun
 from dnsrig.lab.links.datagrams import Way
-from dnsrig.procedures import _kept_up
+from dnsrig.procedures.parts import validity
 from dnsrig.rundir import FarSpec, HostSpec, LinkSpec, PathSpec
 
 S3 = PathSpec(rate_mbit=20, delay_ms=125, jitter_ms=50, loss_percent=0.1, limit_packets=5000)
@@ -395,14 +394,14 @@ def told(**changes: Any) -> dict[str, Any]:
     ],
 )
 def test_a_link_that_did_not_keep_up(changes: dict[str, Any], delay_ms: float, says: str) -> None:
-    found = _kept_up.why_link_did_not(told(**changes), PathSpec(delay_ms=delay_ms))
+    found = validity.why_link_did_not(told(**changes), PathSpec(delay_ms=delay_ms))
     assert found.startswith(says) if says else not found
 
 
 def test_where_timers_are_coarse_a_link_may_be_a_tick_later() -> None:
     late = told(late_ns={"p99": 12_000_000})
-    assert _kept_up.why_link_did_not(late, PathSpec())
-    assert not _kept_up.why_link_did_not(late, PathSpec(), tick_s=0.01)
+    assert validity.why_link_did_not(late, PathSpec())
+    assert not validity.why_link_did_not(late, PathSpec(), tick_s=0.01)
 
 
 def test_a_trial_over_a_link_that_did_not_keep_up_is_invalid(tmp_path: Path) -> None:
@@ -413,21 +412,21 @@ def test_a_trial_over_a_link_that_did_not_keep_up_is_invalid(tmp_path: Path) -> 
         LinkSpec(ends=("primary", "secondary"), kind="tun", forward=PathSpec(delay_ms=1), reverse=PathSpec())
     ]
     record.instruments["link"] = {"forward": told(), "reverse": told()}
-    assert trial._validated(record).outcome == "done"
+    assert validity.judged(record).outcome == "done"
     record.instruments["link"]["reverse"] = told(missed=50)
-    assert trial._validated(record).outcome == "invalid" and record.reason.startswith(
+    assert validity.judged(record).outcome == "invalid" and record.reason.startswith(
         "primary-secondary, reverse: the link was too slow"
     )
     record.outcome = "done"
     record.instruments["link"] = {"forward": told(), "reverse": told(), "rows_dropped": 2}
-    assert "2 rows of the link's account" in trial._validated(record).reason
+    assert "2 rows of the link's account" in validity.judged(record).reason
     record.outcome = "done"
     record.instruments["link"] = {"forward": told(), "reverse": told()}
     record.instruments["watch"]["sockets"] = {"rows_dropped": 3}
-    assert trial._validated(record).reason == "watch dropped 3 samples"
+    assert validity.judged(record).reason == "watch dropped 3 samples"
     record.outcome = "done"
     del record.instruments["link"]
-    assert trial._validated(record).reason == "an emulated link ended before the trial did"
+    assert validity.judged(record).reason == "an emulated link ended before the trial did"
 
 
 def test_netem_whose_loss_did_not_change_is_not_as_asked() -> None:

@@ -16,14 +16,15 @@ from hypothesis import strategies as st
 from rich.console import Console
 from synthetic import Plan, build, known
 
-from dnsrig.analysis import machines, significance, statistics, thresholds
-from dnsrig.analysis.compare import compare_runs
-from dnsrig.analysis.machines import compare, levelled, ratio_interval
-from dnsrig.analysis.read import Run
-from dnsrig.analysis.statistics import Strata, rank_test, stratified_rank_test
-from dnsrig.analysis.summary import summarise, variant_table
+from dnsrig.comparison import thresholds
+from dnsrig.comparison.compare import compare_runs
+from dnsrig.comparison.summary import summarise, variant_table
 from dnsrig.report import comparison, conditions, draw, terminal_table, wording, write_report
 from dnsrig.report.charts import _split
+from dnsrig.runs.run import Run
+from dnsrig.stats import machines, significance, statistics
+from dnsrig.stats.machines import compare, levelled, ratio_interval
+from dnsrig.stats.statistics import Strata, rank_test, stratified_rank_test
 from dnsrig.traps import all_traps
 
 BIND, KNOT = "bind@system", "knot@system"

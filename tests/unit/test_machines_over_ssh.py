@@ -23,11 +23,11 @@ import dnsrig
 from dnsrig import paths
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import runner
-from dnsrig.experiment.machines import arrival, closure, connection, dask, document, ssh, there, tls
-from dnsrig.experiment.machines.connection import Connection
-from dnsrig.experiment.machines.document import MachineDocument
-from dnsrig.experiment.machines.ssh import Link
-from dnsrig.experiment.machines.tls import Keys
+from dnsrig.machines import arrival, connection, dask, document, packages, ssh_workers, tls, trial_calls
+from dnsrig.machines.connection import Connection
+from dnsrig.machines.document import MachineDocument
+from dnsrig.machines.ssh_workers import Link
+from dnsrig.machines.tls import Keys
 
 NOBODY = Keys("", "", "")
 
@@ -150,12 +150,12 @@ class TestWhy:
 
 class TestClosure:
     def test_it_is_what_is_installed_and_nothing_of_tests(self) -> None:
-        names = {package.name.lower() for package in closure.distributions()}
+        names = {package.name.lower() for package in packages.distributions()}
         assert {"distributed", "tornado", "pydantic", "polars", "psycopg-binary"} <= names
         assert not names & {"dnsrig", "pytest", "mypy", "pip"}
 
     def test_dnsrig_with_its_engine_is_a_part_of_its_own(self) -> None:
-        own, others = closure.parts()
+        own, others = packages.parts()
         assert own.files["dnsrig/__init__.py"] == Path(dnsrig.__file__)
         assert own.files["bin/dnsrig-engine"] == paths.engine().resolve()
         assert "dnsrig/experiment/builtin/tour.toml" in own.files
@@ -169,16 +169,16 @@ class TestClosure:
         (tmp_path / "added").mkdir()
         (tmp_path / "added/__init__.py").touch()
         monkeypatch.syspath_prepend(str(tmp_path))
-        found = closure.files(installed(tmp_path, editable=True, points={"added.trap"}))
+        found = packages.files(installed(tmp_path, editable=True, points={"added.trap"}))
         assert found["added/__init__.py"] == tmp_path / "added/__init__.py"
         assert "added-1.dist-info/entry_points.txt" in found and "added.pth" not in found
         with pytest.raises(DnsrigError, match="installed editable"):
-            closure.files(installed(tmp_path, editable=True, points=set()))
+            packages.files(installed(tmp_path, editable=True, points=set()))
 
     def test_files_that_nobody_noted(self) -> None:
         package: Any = SimpleNamespace(name="bare", files=None)
         with pytest.raises(DnsrigError, match="bare"):
-            closure.files(package)
+            packages.files(package)
 
 
 def installed(folder: Path, *, editable: bool, points: set[str]) -> metadata.Distribution:
@@ -251,16 +251,16 @@ class TestArrival:
         assert arrival.cache_of("") == paths.cache() and arrival.cache_of("/chosen") == Path("/chosen")
 
 
-def made(folder: Path) -> closure.Part:
+def made(folder: Path) -> packages.Part:
     (folder / "a").mkdir(parents=True)
     (folder / "a/b.py").write_text("b = 1\n")
     (folder / "run").write_text("#!/bin/sh\n")
     (folder / "run").chmod(0o755)
     files = {"a/b.py": folder / "a/b.py", "run": folder / "run"}
-    return closure.Part(arrival.digest(files), files)
+    return packages.Part(arrival.digest(files), files)
 
 
-def stream(part: closure.Part) -> bytes:
+def stream(part: packages.Part) -> bytes:
     listed = [(name, path.stat().st_size, arrival.is_program(path)) for name, path in part.files.items()]
     return json.dumps({"files": listed}).encode() + b"\n" + b"".join(path.read_bytes() for path in part.files.values())
 
@@ -271,8 +271,8 @@ def send(monkeypatch: pytest.MonkeyPatch, data: bytes) -> None:
 
 def test_only_who_has_the_key_of_the_run_reaches_its_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dask, "CONNECT_LIMIT_S", 2.0)
-    ours, other = (ssh.own_security(tls.make(tls.ALWAYS)) for _ in range(2))
-    with ssh._scheduler(ours) as address:
+    ours, other = (ssh_workers.own_security(tls.make(tls.ALWAYS)) for _ in range(2))
+    with ssh_workers._scheduler(ours) as address:
         with pytest.raises(UsageError, match="no worker"), dask.workers(address, ours):
             pass
         with pytest.raises(DnsrigError, match="certificate verify failed"), dask.workers(address, other):
@@ -293,12 +293,12 @@ def test_a_machine_that_was_restarted_is_not_taken_again(monkeypatch: pytest.Mon
 
 
 def test_a_worker_that_ends_waits_for_its_trial(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(there, "_ending", threading.Event())
+    monkeypatch.setattr(trial_calls, "_ending", threading.Event())
     ended: list[float] = []
-    with there._executing:
-        waiting = threading.Thread(target=lambda: (there.end(10), ended.append(time.monotonic())))
+    with trial_calls._executing:
+        waiting = threading.Thread(target=lambda: (trial_calls.end(10), ended.append(time.monotonic())))
         waiting.start()
-        assert there._ending.wait(5) and not ended
+        assert trial_calls._ending.wait(5) and not ended
         freed = time.monotonic()
     waiting.join(5)
     assert ended[0] >= freed

@@ -8,8 +8,8 @@ import pytest
 import synthetic
 from trial_data import SECOND, clean_trial, measured, series, use
 
-from dnsrig.analysis.metrics import all_metrics
-from dnsrig.analysis.read import Trial, total
+from dnsrig.metrics import all_metrics
+from dnsrig.runs.trial import Trial, total
 
 
 def value(name: str, trial: Trial) -> float | None:

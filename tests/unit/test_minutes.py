@@ -10,10 +10,10 @@ import trial_data
 import world_data
 from trial_data import SECOND, clean_trial, series
 
-from dnsrig.analysis import minutes
-from dnsrig.analysis.read import Trial
-from dnsrig.analysis.row_files.statistics import STATISTICS
 from dnsrig.rundir import LinkSpec
+from dnsrig.runs import minutes
+from dnsrig.runs.row_files.statistics import STATISTICS
+from dnsrig.runs.trial import Trial
 
 
 @pytest.fixture

@@ -35,12 +35,6 @@ def document(tmp_path: Path):  # type: ignore[no-untyped-def]
     return load
 
 
-def test_a_former_name_of_a_procedure_is_read_and_the_new_one_told(document, caplog) -> None:  # type: ignore[no-untyped-def]
-    assert document("", "procedure=pull").procedure == "transfer-load"
-    (told,) = caplog.messages
-    assert told.endswith('the procedure "pull" is called "transfer-load" now')
-
-
 def test_without_matrix_there_is_one_point(document) -> None:  # type: ignore[no-untyped-def]
     (point,) = model.points(document())
     assert point.parameters == {}
@@ -132,6 +126,15 @@ def test_errors_help(document, text: str, settings: list[str], message: str, hin
         model.points(document(text, *settings))
     assert message in caught.value.message
     assert hint in caught.value.hint
+
+
+@pytest.mark.parametrize("setting", ["server=['knot@forky', 'nsd@forky']", "server=knot@forky"])
+def test_a_baseline_that_the_user_takes_out_of_the_matrix_is_no_longer_compared_with(setting: str) -> None:
+    path = model.find("tour")
+    assert model.load(path, "quick", []).baseline == {"server": "bind@forky"}
+    narrowed = model.load(path, "quick", [setting])
+    assert narrowed.baseline == {} and model.points(narrowed)
+    assert model.load(path, "quick", ["zones=30"]).baseline == {"server": "bind@forky"}
 
 
 def test_unknown_experiment_suggests() -> None:

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from dnsrig.analysis.models.combine import Prediction, alternatives, predict
-from dnsrig.analysis.models.law import Limit
-from dnsrig.analysis.models.round_trips import POLICIES, Policy
-from dnsrig.analysis.models.scenario import Path, Scenario
 from dnsrig.cli import _scenario
 from dnsrig.errors import UsageError
+from dnsrig.prediction.combine import Prediction, alternatives, predict
+from dnsrig.prediction.law import Limit
+from dnsrig.prediction.round_trips import POLICIES, Policy
+from dnsrig.prediction.scenario import Path, Scenario
 from dnsrig.rundir import ServerLimit
 
 S3 = Path(rtt_s=0.25, jitter_s=0.05, loss=0.001, rate_bytes_per_s=2.5e6)

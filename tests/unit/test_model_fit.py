@@ -11,12 +11,12 @@ import synthetic
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dnsrig.analysis.models import fit, held_out
-from dnsrig.analysis.models.fit import Line, Measured
-from dnsrig.analysis.models.scenario import Path as Far
-from dnsrig.analysis.read import Run
 from dnsrig.cli import _scenario
+from dnsrig.prediction import fit, held_out
+from dnsrig.prediction.fit import Line, Measured
+from dnsrig.prediction.scenario import Path as Far
 from dnsrig.rundir import LinkSpec, PathSpec
+from dnsrig.runs.run import Run
 
 SIZES = (100, 300, 1_000, 3_000)
 LARGEST = 10_000

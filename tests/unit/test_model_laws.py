@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dnsrig.analysis.models import buffers, congestion, jitter, ports, primaries, round_trips, sharing, volume
+from dnsrig.prediction import buffers, congestion, jitter, ports, primaries, round_trips, sharing, volume
 
 LOSSES = st.floats(1e-6, 0.5)
 RTTS = st.floats(1e-3, 2.0)

@@ -40,7 +40,7 @@ FILES_GONE_FROM_THE_ENGINE = {
 GONE_FROM_PYTHON = {"Stage": "TrialContext", "told": "summaries", "like": "inherits"}
 """Of classes and their attributes."""
 FILES_GONE_FROM_PYTHON = {"pull", "carriers", "two_runs", "rules"}
-PLACES_OF_RENAMES = ("procedures", "analysis")
+PLACES_OF_RENAMES = ("procedures", "runs", "stats", "comparison", "prediction", "checks", "metrics")
 OF_LIBRARIES = re.compile(r"\b(?:from|into)_octets\b|\.octets\(\)")
 """What `domain` and the standard library call so."""
 
@@ -86,5 +86,5 @@ def test_the_look_sees_types_and_attributes() -> None:
 
 
 def test_bytes_are_bytes() -> None:
-    sources = [*ENGINE.rglob("*.rs"), *(path for path in PACKAGE.rglob("*.py") if path.name != "old_names.py")]
+    sources = [*ENGINE.rglob("*.rs"), *PACKAGE.rglob("*.py")]
     assert [path for path in sources if "octet" in OF_LIBRARIES.sub("", path.read_text()).lower()] == []

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from dnsrig.analysis.load_result import LoadResult
 from dnsrig.errors import UsageError
 from dnsrig.experiment import model, plan
-from dnsrig.procedures import _of_capacity, replay
-from dnsrig.procedures._of_capacity import LEAST, PRECISION, Found, Step
+from dnsrig.procedures import replay
+from dnsrig.procedures.parts import replay_rate
+from dnsrig.procedures.parts.replay_rate import LEAST, PRECISION, Found, Step
+from dnsrig.runs.load_result import LoadResult
 
 
 def searched(capacity: float, broken_from: float = 2.0) -> tuple[Found, list[float]]:
@@ -20,7 +21,7 @@ def searched(capacity: float, broken_from: float = 2.0) -> tuple[Found, list[flo
         reason = "late" if share >= broken_from else "lost" if share > capacity else ""
         return Step(share, LoadResult(), reason, instrument_failed=share >= broken_from)
 
-    return _of_capacity.search(step), asked
+    return replay_rate.search(step), asked
 
 
 @pytest.mark.parametrize("capacity", [0.01, 0.05, 0.0625, 0.3, 0.5, 0.97])
@@ -42,7 +43,7 @@ def test_a_search_has_two_ends() -> None:
     [([940, 940, 937], True), ([100, 500, 900], False), ([0, 0], False), ([940], False), ([1000, 940], False)],
 )
 def test_a_loss_that_is_the_same_at_every_rate_is_said(answered: list[int], said: bool) -> None:
-    sentence = _of_capacity.loss_at_every_rate([LoadResult(sent=1000, answered=count) for count in answered])
+    sentence = replay_rate.loss_at_every_rate([LoadResult(sent=1000, answered=count) for count in answered])
     assert ("6.00% and 6.30% of the queries had no answer at each rate" in sentence) == said == bool(sentence)
 
 

@@ -16,12 +16,12 @@ from pydantic import ValidationError
 from rich.console import Console
 
 import dnsrig.cli
-from dnsrig.analysis.read import Run
 from dnsrig.cli import _progress
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import runner
 from dnsrig.rundir import Manifest, TrialKey, TrialSpec, Variant, read_json
-from dnsrig.servers.driver import utc_ns_without_year
+from dnsrig.runs.run import Run
+from dnsrig.servers.formats import utc_ns_without_year
 
 MARKUP = "default [/off] [cold] [bold]x :cold: \x1b[31m"
 SHOWN = "default [/off] [cold] [bold]x :cold: \\x1b[31m"

@@ -8,14 +8,15 @@ import polars as pl
 import pytest
 from trial_data import clean_trial
 
-from dnsrig.analysis import flood
-from dnsrig.analysis.latency import Histogram, Interval
-from dnsrig.analysis.load_result import LoadResult
-from dnsrig.analysis.row_files.load import INTERVALS
 from dnsrig.errors import UsageError
 from dnsrig.experiment import model, plan
-from dnsrig.procedures import _ramp, overload, replay
+from dnsrig.procedures import overload, replay
+from dnsrig.procedures.parts import replay_rate
 from dnsrig.rundir import TrialSpec
+from dnsrig.runs import flood
+from dnsrig.runs.latency import Histogram, Interval
+from dnsrig.runs.load_result import LoadResult
+from dnsrig.runs.row_files.load import INTERVALS
 
 MS = 1_000_000
 S = 1_000 * MS
@@ -27,9 +28,11 @@ def step(answered: int = 1000, **more: object) -> LoadResult:
 
 
 def test_a_step_is_held_where_instrument_and_server_follow() -> None:
-    assert _ramp.why_not_held(step(), 5) == _ramp.why_not_held(step(950), 5) == ""
-    assert _ramp.why_not_held(step(940), 5) == "6 % of 1,000 queries had no answer within 2 s, where 5 % are allowed"
-    assert "never sent 100 of 1,000" in _ramp.why_not_held(step(unsent=100), 5)
+    assert replay_rate.why_not_held(step(), 5) == replay_rate.why_not_held(step(950), 5) == ""
+    assert (
+        replay_rate.why_not_held(step(940), 5) == "6 % of 1,000 queries had no answer within 2 s, where 5 % are allowed"
+    )
+    assert "never sent 100 of 1,000" in replay_rate.why_not_held(step(unsent=100), 5)
 
 
 @pytest.mark.parametrize("options", [{"ramp_s": -1.0}, {"ramp_loss_percent": 101.0}])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pair_data import NEW, OLD, measured
 
-from dnsrig.analysis.pairs import costs_of, pairs
+from dnsrig.comparison.pairs import costs_of, pairs
 from dnsrig.rundir import write_json
 
 NEWEST = "bind@9.18.11"

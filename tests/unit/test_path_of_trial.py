@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 from trial_data import clean_trial
 
-from dnsrig.analysis import path
-from dnsrig.analysis.models import jitter
-from dnsrig.analysis.read import Trial
+from dnsrig.prediction import jitter, path
 from dnsrig.rundir import LinkSpec, PathSpec
+from dnsrig.runs.trial import Trial
 
 
 def over(trial: Trial, *ends: str, forward: PathSpec, reverse: PathSpec) -> LinkSpec:

@@ -24,20 +24,8 @@ def test_variants_are_unique_and_stable() -> None:
     first = [plan.variant(point).id for point in points()]
     assert len(set(first)) == len(first) == 8
     assert first == [plan.variant(point).id for point in points("repeats=7")], "repeats are not part of the identity"
+    assert first == [plan.variant(point).id for point in points("baseline={}")], "nor is what others are compared with"
     assert first != [plan.variant(point).id for point in points("limit_s=61")]
-
-
-@pytest.mark.parametrize(
-    ("experiment", "called"),
-    [
-        ("tour", "server-bind-forky-zones-100-08ab42"),
-        ("long-distance", "case-one-large-zone-carrier-axfr-congestion-cubic-211576"),
-    ],
-)
-def test_a_variant_is_called_as_it_was_before_there_were_more_settings(experiment: str, called: str) -> None:
-    """As commit a061b97 called it, which knew no families, settings of resolvers and round trips of far ends."""
-    document = model.load(model.find(experiment), "quick", [])
-    assert called in [plan.variant(point).id for point in model.points(document)]
 
 
 def test_the_family_is_part_of_the_identity() -> None:

@@ -155,7 +155,7 @@ def test_every_transport_of_experiments_has_a_prediction(
     [
         ("bind", ["16 workers"], "more workers (transfers-per-ns and transfers-in)."),
         ("knot", ["connections kept"], "more workers (server.background-workers), or connections that are kept."),
-        ("powerdns", ["a replica of the database", "16 workers"], "more workers (retrieval-threads)."),
+        ("powerdns", ["database replication instead of AXFR", "16 workers"], "more workers (retrieval-threads)."),
     ],
 )
 def test_advice_is_possible_for_the_secondary(

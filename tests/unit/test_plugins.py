@@ -13,17 +13,17 @@ import synthetic
 from placement_data import ZONES, placed
 from trial_data import clean_trial
 
-from dnsrig import discovery
-from dnsrig.analysis.checks import all_checks
-from dnsrig.analysis.read import Run
-from dnsrig.analysis.row_files import RowFile
-from dnsrig.analysis.rows import DamagedFile
+from dnsrig import checks, discovery
+from dnsrig.checks import all_checks
 from dnsrig.datasets import kinds
-from dnsrig.experiment.executors import all_executors
+from dnsrig.machines.executors import all_executors
 from dnsrig.procedures import all_procedures
 from dnsrig.report import draw
 from dnsrig.report.charts import all_charts
 from dnsrig.report.exports import formats
+from dnsrig.runs.row_files import RowFile
+from dnsrig.runs.rows import DamagedFile
+from dnsrig.runs.run import Run
 from dnsrig.servers import all_drivers, driver, sources
 from dnsrig.traps import all_traps, examine
 
@@ -122,10 +122,31 @@ def test_rows_of_another_packages_instrument_are_read_like_ours(tmp_path: Path) 
         trial.rows(file)
 
 
+A_CHECK = """from dnsrig.checks import Seen, check
+
+@check(title="a thing", applies=lambda spec: True)
+def {name}(trial):
+    return Seen(1, least=1)
+"""
+
+
+def test_a_package_adds_a_check_to_every_procedure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trial = clean_trial(tmp_path / "run")
+    (tmp_path / "their_checks.py").write_text(A_CHECK.format(name="thing"))
+    monkeypatch.syspath_prepend(tmp_path)
+    all_checks()  # so that ours are registered before the copy
+    monkeypatch.setattr(checks, "_registry", dict(checks._registry))
+    install(tmp_path, "theirs", {"dnsrig.checks": {"theirs": "their_checks"}})
+    assert checks.for_any_procedure(trial.record.spec)[-1] == "thing"
+    (verdict,) = checks.look(trial, ["thing"])
+    assert verdict.verdict == "passed"
+
+
 BROKEN = {
     "dnsrig.traps": {"gone": "nowhere_to_be_found", "bare": "bare", "cpu-contention": "bare"},
     "dnsrig.servers": {"bare": "bare"},
     "dnsrig.charts": {"fails": "fails"},
+    "dnsrig.checks": {"bare": "bare", "twice": "twice"},
     "dnsrig.exports": {"bare": "bare"},
     "dnsrig.procedures": {"bare": "bare"},
     "dnsrig.sources": {"bare": "bare"},
@@ -139,6 +160,7 @@ def test_what_is_broken_is_named_and_the_rest_works(
     before = names()
     (tmp_path / "bare.py").write_text("")
     (tmp_path / "fails.py").write_text("1 / 0\n")
+    (tmp_path / "twice.py").write_text(A_CHECK.format(name="rate"))
     monkeypatch.syspath_prepend(tmp_path)
     install(tmp_path, "theirs", BROKEN)
     with caplog.at_level(logging.WARNING):

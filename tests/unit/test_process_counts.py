@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from trial_data import clean_trial, measured, series, use
 
-from dnsrig.analysis.metrics import all_metrics
 from dnsrig.lab import process_counts
 from dnsrig.lab.process_counts import Reading, between, read
+from dnsrig.metrics import all_metrics
 from dnsrig.rundir import ProcessCounts
 
 STAT = "{pid} (a) name (of it) S 1 1 1 0 -1 4194304 {minor} 7 {major} 0 5 3 0 0 20 0 2 0 1000 0 0"

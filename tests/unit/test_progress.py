@@ -9,8 +9,8 @@ import pytest
 import synthetic
 from rich.console import Console
 
-from dnsrig.analysis.read import Run
 from dnsrig.cli._progress import LiveProgress, PlainProgress
+from dnsrig.runs.run import Run
 
 LABEL = "powerdns-recursor@forky of a very long name, and one more"
 

@@ -11,13 +11,13 @@ from test_servers import KEYS, configuration, placement
 from trial_data import SECOND, clean_trial
 
 from dnsrig import procedures
-from dnsrig.analysis.metrics import all_metrics
-from dnsrig.analysis.read import Trial
 from dnsrig.errors import UsageError
 from dnsrig.experiment import model, plan
+from dnsrig.metrics import all_metrics
 from dnsrig.procedures import propagation, startup, zone_load
 from dnsrig.report.charts import percentiles
 from dnsrig.rundir import TransferSpec
+from dnsrig.runs.trial import Trial
 from dnsrig.servers import all_drivers, keys
 from dnsrig.servers.driver import wanted_features
 

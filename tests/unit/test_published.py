@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from synthetic import EXEC_NS, SECOND, Plan, build
 
-from dnsrig.analysis.published import Measured, figures, held_against, sources
-from dnsrig.analysis.read import Run
-from dnsrig.analysis.statistics import PercentSpread, Spread
+from dnsrig.comparison.published import Measured, figures, held_against, sources
 from dnsrig.rundir import Outcome
+from dnsrig.runs.run import Run
+from dnsrig.stats.statistics import PercentSpread, Spread
 
 BIND, KNOT = "bind@system", "knot@system"
 TRANSPORTS = ["tcp", "tcp+tsig", "xot", "xot+tsig"]

@@ -8,9 +8,9 @@ from statistics import median
 
 from load_data import LoadPlan, build
 
-from dnsrig.analysis.published import Measured, held_against
-from dnsrig.analysis.read import Run
-from dnsrig.analysis.statistics import Spread
+from dnsrig.comparison.published import Measured, held_against
+from dnsrig.runs.run import Run
+from dnsrig.stats.statistics import Spread
 
 
 def held(directory: Path, plan: LoadPlan, experiment: str) -> tuple[Run, list[Measured]]:

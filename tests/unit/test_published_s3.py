@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from synthetic import Plan, build
 
-from dnsrig.analysis.published import Measured, figures, held_against
-from dnsrig.analysis.published.s3 import CARRIERS, CELLS
-from dnsrig.analysis.read import Run
-from dnsrig.analysis.statistics import Spread
+from dnsrig.comparison.published import Measured, figures, held_against
+from dnsrig.comparison.published.s3 import CARRIERS, CELLS
 from dnsrig.report.published import held
+from dnsrig.runs.run import Run
+from dnsrig.stats.statistics import Spread
 
 WAY = {"rate_mbit": 20.0, "delay_ms": 125.0, "jitter_ms": 50.0, "loss_percent": 0.1}
 """The source's link, one way."""

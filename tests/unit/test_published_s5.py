@@ -7,10 +7,10 @@ from pathlib import Path
 
 import synthetic
 
-from dnsrig.analysis.published import Measured, held_against
-from dnsrig.analysis.read import Run
-from dnsrig.analysis.statistics import Spread
+from dnsrig.comparison.published import Measured, held_against
 from dnsrig.rundir import StreamSpec
+from dnsrig.runs.run import Run
+from dnsrig.stats.statistics import Spread
 
 MEMORY, CPU, UDP = "last_minute_memory_bytes", "last_minute_cpu_percent", "last_minute_udp_sockets"
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import synthetic
 
-from dnsrig.analysis.read import Run
-from dnsrig.analysis.row_files import watch
-from dnsrig.analysis.rows import read
 from dnsrig.rundir import TrialRecord, read_json, write_json
+from dnsrig.runs.row_files import watch
+from dnsrig.runs.rows import read
+from dnsrig.runs.run import Run
 
 
 def test_repeats_of_a_variant_share_its_spec(tmp_path: Path) -> None:

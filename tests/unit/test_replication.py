@@ -10,10 +10,10 @@ from replication_data import answered, replicated, zero_ns
 from socket_data import rows
 from trial_data import SECOND, clean_trial, judge, series, use
 
-from dnsrig.analysis import replication, sockets
-from dnsrig.analysis.metrics import all_metrics
-from dnsrig.analysis.read import Trial
+from dnsrig.metrics import all_metrics
 from dnsrig.rundir import LinkSpec, PathSpec
+from dnsrig.runs import replication, sockets
+from dnsrig.runs.trial import Trial
 
 MB = 1_000_000
 

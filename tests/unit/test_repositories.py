@@ -11,7 +11,7 @@ from repository_data import Tiny, commit, git, releases, tiny
 
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.servers import sources
-from dnsrig.servers.builds import build, repository, steps
+from dnsrig.servers.builds import build, reference, repository
 from dnsrig.servers.builds.repository import Repository
 from dnsrig.servers.sources import git as source
 
@@ -86,17 +86,17 @@ def test_a_range_of_releases_goes_over_branches(origin: Path) -> None:
 def test_a_range_of_commits(origin: Path) -> None:
     found = names("git:v1.9.0..v2.0.0 steps=commits")
     assert len(found) == 5 and (found[0], found[-1]) == ("git:v1.9.0", "git:v2.0.0")
-    assert found[2] == f"git:{source.commit(TINY, 'v1.10.0')[: steps.SHORT]}"
+    assert found[2] == f"git:{source.commit(TINY, 'v1.10.0')[: reference.SHORT]}"
     assert names("git:v1.9.0..v2.0.0 steps=3") == [found[0], found[2], found[-1]]
     assert names("git:v1.9.0..main") == [*found[:-1], "git:main"], "an end that is no release"
 
 
 def test_steps_are_spread_evenly_with_both_ends() -> None:
     refs = [str(number) for number in range(100)]
-    assert steps.spread(refs, 4) == ["0", "33", "66", "99"]
-    assert steps.spread(refs, 1000) == refs
+    assert reference.spread(refs, 4) == ["0", "33", "66", "99"]
+    assert reference.spread(refs, 1000) == refs
     for count in range(2, 100):
-        found = [int(ref) for ref in steps.spread(refs, count)]
+        found = [int(ref) for ref in reference.spread(refs, count)]
         gaps = {second - first for first, second in itertools.pairwise(found)}
         assert len(found) == count and max(gaps) - min(gaps) <= 1
 
@@ -118,7 +118,7 @@ def test_a_range_that_is_none(origin: Path, text: str, message: str) -> None:
 
 
 def test_a_range_with_too_many_builds(origin: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(steps, "MOST_STEPS", 2)
+    monkeypatch.setattr(reference, "MOST_STEPS", 2)
     with pytest.raises(UsageError, match="would be 3 builds, more than 2"):
         names("git:v1.9.0..v2.0.0")
 

@@ -24,6 +24,8 @@ from dnsrig.servers import all_drivers
 
 ROOT = Path(__file__).parents[2]
 PROSE_COLUMNS = 120
+ABOVE_RUNS = ("runs", "stats", "comparison", "prediction", "metrics", "checks", "traps")
+"""Folders of the package that read run directories, or what was read from them."""
 FOR_TOOLS = ("# type: ignore", "# fmt: skip", "# noqa")
 AT_A_BEGINNING = (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
 
@@ -130,19 +132,18 @@ def test_no_registry_host_is_named() -> None:
             assert not pattern.search(path.read_text(errors="replace")), path
 
 
-def test_analysis_traps_and_report_never_import_the_lab() -> None:
+def test_readers_of_runs_never_import_the_lab() -> None:
     """So a report can be drawn on another machine. Of servers they may know what drivers declare."""
     parts = r"lab|servers\.(?!behaviour)|servers import (?!all_drivers$)|procedures|experiment|cli|datasets"
     forbidden = re.compile(rf"^\s*(from|import) dnsrig\.({parts})", re.MULTILINE)
-    for folder in ("analysis", "traps", "report"):
+    for folder in (*ABOVE_RUNS, "report"):
         for path in (ROOT / "dnsrig" / folder).rglob("*.py"):
             assert not forbidden.search(path.read_text()), path
 
 
 def test_servers_and_datasets_know_nothing_above_them() -> None:
-    forbidden = re.compile(
-        r"^\s*(from|import) dnsrig\.(lab|procedures|experiment|cli|report|traps|analysis)", re.MULTILINE
-    )
+    parts = "|".join(("lab", "procedures", "experiment", "cli", "report", *ABOVE_RUNS))
+    forbidden = re.compile(rf"^\s*(from|import) dnsrig\.({parts})\b", re.MULTILINE)
     for folder in ("servers", "datasets"):
         for path in (ROOT / "dnsrig" / folder).rglob("*.py"):
             assert not forbidden.search(path.read_text()), path
@@ -174,14 +175,15 @@ def test_cores_of_browse_know_nothing_of_http() -> None:
             assert not re.search(r"^\s*(from|import) (starlette|uvicorn)", path.read_text(), re.MULTILINE), path
 
 
-def test_analysis_and_traps_name_no_server_and_no_procedure() -> None:
+def test_readers_of_runs_name_no_server_and_no_procedure() -> None:
     """Drivers declare what they need to know; what is told for its source, in docstrings and ``SOURCE``, may name
     them."""
     names = "|".join(
         re.escape(name) for kind, driver in all_drivers().items() if driver.packages for name in (kind, driver.title)
     )
     server = re.compile(rf"\b({names}|BIND|PowerDNS)\b")
-    for path in [*(ROOT / "dnsrig/traps").glob("*.py"), *(ROOT / "dnsrig/analysis").rglob("*.py")]:
+    folders = [ROOT / "dnsrig" / folder for folder in ABOVE_RUNS]
+    for path in (path for folder in folders for path in folder.rglob("*.py")):
         if path.parent.name == "published":
             continue  # what a source measured
         tree = ast.parse(path.read_text())

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from placement_data import placed
 from trial_data import SECOND, clean_trial
 
-from dnsrig.analysis.metrics import all_metrics
-from dnsrig.analysis.row_files.statistics import STATISTICS
-from dnsrig.procedures._statistics import ask
+from dnsrig.metrics import all_metrics
+from dnsrig.procedures.parts.resolver_statistics import ask
+from dnsrig.runs.row_files.statistics import STATISTICS
 from dnsrig.servers import all_drivers
-from dnsrig.servers.counters import NAMES, Channel, nested, of_lines
+from dnsrig.servers.resolving import NAMES, Channel, nested, of_lines
 
 GOLDEN = Path(__file__).parent / "golden/statistics"
 CHANNELS = {kind: server.as_resolver.statistics for kind, server in all_drivers().items() if server.as_resolver}
@@ -56,7 +56,7 @@ def test_numbers_that_are_none() -> None:
 
 
 def test_a_server_that_says_nothing_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dnsrig.servers.counters.ANSWER_LIMIT_S", 0.01)
+    monkeypatch.setattr("dnsrig.servers.resolving.ANSWER_LIMIT_S", 0.01)
     ours, theirs = socket.socketpair()
     with ours, theirs, pytest.raises(TimeoutError):
         Channel(b"now", lambda answer: {}).ask(ours)

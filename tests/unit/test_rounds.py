@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from synthetic import Plan, build
 
-from dnsrig.analysis import rounds, significance, statistics
-from dnsrig.analysis.read import Run
-from dnsrig.analysis.rounds import signed_rank_test, typical_ratio
-from dnsrig.analysis.summary import metric_tables, variant_table
+from dnsrig.comparison.summary import metric_tables, variant_table
 from dnsrig.report import terminal_table, wording, write_report
+from dnsrig.runs.run import Run
+from dnsrig.stats import rounds, significance, statistics
+from dnsrig.stats.rounds import signed_rank_test, typical_ratio
 
 BIND, KNOT = "bind@system", "knot@system"
 

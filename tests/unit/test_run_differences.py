@@ -12,11 +12,11 @@ from pydantic import Field, create_model
 from synthetic import Plan, build
 from test_compare import SMALL, command, edit, held
 
-from dnsrig.analysis import thresholds
-from dnsrig.analysis.compare import compare_runs
-from dnsrig.analysis.read import Run
-from dnsrig.analysis.run_differences import of_two_specs
+from dnsrig.comparison import thresholds
+from dnsrig.comparison.compare import compare_runs
+from dnsrig.comparison.run_differences import of_two_specs
 from dnsrig.rundir import HostSpec, MachineSpec, PathSpec, Record, ServerSource, TrialSpec
+from dnsrig.runs.run import Run
 
 Leaf = tuple[str | int, ...]
 """Keys and places on the way to a value."""

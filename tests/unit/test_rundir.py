@@ -8,18 +8,16 @@ import pytest
 import synthetic
 from pydantic import ValidationError
 
-from dnsrig.analysis.read import Run
 from dnsrig.errors import DnsrigError
 from dnsrig.rundir import (
     SCHEMA_VERSION,
     DatasetSpec,
     Findings,
     Manifest,
-    ServerSource,
-    TrialRecord,
     read_json,
     write_json,
 )
+from dnsrig.runs.run import Run
 
 
 def test_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,25 +57,6 @@ def test_run_without_some_trials_can_be_read(tmp_path: Path) -> None:
     next(directory.glob("trials/*/*/trial.json")).unlink()
     assert len(Run.open(directory).trials) == whole - 1
     assert read_json(directory / "manifest.json", Manifest).schema_version == SCHEMA_VERSION
-
-
-def test_names_of_earlier_versions_are_read(tmp_path: Path) -> None:
-    directory = synthetic.build(tmp_path / "run")
-    path = next(directory.glob("trials/*/*/trial.json"))
-    path.write_text(path.read_text().replace('"outcome": "done"', '"outcome": "limit"'))
-    assert read_json(path, TrialRecord).outcome == "timeout"
-    path.write_text(path.read_text().replace('"procedure": "transfer"', '"procedure": "pull"'))
-    assert read_json(path, TrialRecord).spec.procedure == "transfer-load"
-
-
-def test_paths_of_earlier_versions_are_read_as_keys() -> None:
-    old = {"version": "1", "packages": {}, "fingerprint": ""}
-    suite = {"kind": "nsd", "source": "forky", "root": "/home/a b/.cache/dnsrig/roots/forky/nsd-0123", "prefix": None}
-    own = {"kind": "nsd", "source": "/opt/nsd", "root": None, "prefix": "/opt/nsd"}
-    found = [ServerSource.model_validate({**source, **old}) for source in (suite, own)]
-    assert [(source.key, source.prefix) for source in found] == [("nsd-0123", None), ("", "/opt/nsd")]
-    zones = {"kind": "tld", "path": "/c/datasets/tld-4567", "zones": 1, "records": 2, "serial": 1, "parameters": {}}
-    assert DatasetSpec.model_validate(zones).key == "tld-4567"
 
 
 @pytest.mark.parametrize("key", ["../x", "/x", ".."])

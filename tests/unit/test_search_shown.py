@@ -8,15 +8,15 @@ import pytest
 from history_data import measured
 from simulated_history import History, Machine, real_noise, searched
 
-from dnsrig.analysis.bisection import record
-from dnsrig.analysis.bisection.course import course
-from dnsrig.analysis.bisection.criterion import parse
-from dnsrig.analysis.bisection.ratios import Ratio, ratio
-from dnsrig.analysis.bisection.record import Candidate, Search
-from dnsrig.analysis.bisection.state import GOOD, Round, State
-from dnsrig.analysis.pairs import pairs
-from dnsrig.analysis.read import Run
+from dnsrig.comparison.bisection import record
+from dnsrig.comparison.bisection.course import course
+from dnsrig.comparison.bisection.criterion import parse
+from dnsrig.comparison.bisection.ratios import Ratio, ratio
+from dnsrig.comparison.bisection.record import Candidate, Search
+from dnsrig.comparison.bisection.state import GOOD, Round, State
+from dnsrig.comparison.pairs import pairs
 from dnsrig.rundir import write_json
+from dnsrig.runs.run import Run
 
 NOISE = real_noise()["latency, 99 %"]
 

@@ -14,15 +14,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dnsrig import datasets
-from dnsrig.analysis.load_result import LoadResult
 from dnsrig.errors import UsageError
 from dnsrig.experiment import estimate, model, plan
-from dnsrig.procedures import _asking, _kept_up, _level, _serving, capacity, latency
+from dnsrig.procedures import capacity, latency
 from dnsrig.procedures.context.instruments import Instruments
 from dnsrig.procedures.instrument import Overdue
+from dnsrig.procedures.parts import load_arguments, resolver_level, serving, validity
 from dnsrig.rundir import TrialSpec
+from dnsrig.runs.load_result import LoadResult
 from dnsrig.servers import keys
-from dnsrig.servers.driver import Changes
+from dnsrig.servers.placement import Changes
 
 DOCUMENT: dict[str, Any] = {
     "title": "t",
@@ -159,7 +160,7 @@ def test_the_rate_is_a_share_of_what_the_ramp_found(zones: Path) -> None:
 
 @given(st.floats(min_value=1e-3, max_value=1e9))
 def test_rounding_down_keeps_two_digits(rate_qps: float) -> None:
-    rounded = _asking.rounded_down(rate_qps)
+    rounded = load_arguments.rounded_down(rate_qps)
     assert 0.9 * rate_qps <= rounded <= rate_qps * (1 + 1e-6)
     assert f"{rounded:.1e}" == f"{rounded:.6e}".replace("00000e", "e")
 
@@ -236,14 +237,16 @@ def test_what_is_measured_begins_when_the_secondary_follows_the_changes(zones: P
     assert at("follow on secondary") < at("change on primary") < at("changed of follow") < at("measure")
     assert [line.split("\t")[0] for line in context.arguments["follow"]] == [f"z{n}.example" for n in range(5, 10)]
     of_changes = {"changes-made", "changes-served", "change-delay"}
-    assert of_changes <= set(_serving.checks(made))
-    assert not of_changes & set(_serving.checks(with_zones(spec(rate_qps=10), zones)))
+    assert of_changes <= set(serving.checks(made))
+    assert not of_changes & set(serving.checks(with_zones(spec(rate_qps=10), zones)))
 
 
 def test_a_resolver_is_asked_to_recurse_and_never_twice_for_a_missing_name(
     zones: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_level, "able", lambda spec: None)  # there is nobody to be asked for the twin and the counters
+    monkeypatch.setattr(
+        resolver_level, "able", lambda spec: None
+    )  # there is nobody to be asked for the twin and the counters
     resolver = {"hosts": {"resolver": {"server": "unbound@forky"}}}
     made = with_zones(spec(resolver, serve_as="resolver", missing_share=1.0, rate_qps=10), zones)
     _, context = measured(latency, made, zones)
@@ -319,7 +322,7 @@ def test_the_estimate_knows_how_long_is_measured() -> None:
     ],
 )
 def test_whether_the_instrument_kept_up(changed: dict[str, Any], words: str) -> None:
-    reason = _kept_up.why_not(LoadResult.model_validate({**LOAD, **changed}))
+    reason = validity.why_not(LoadResult.model_validate({**LOAD, **changed}))
     assert words in reason and bool(words) == bool(reason)
 
 
@@ -334,7 +337,7 @@ def test_every_option_is_explained() -> None:
     explained = (latency.__doc__ or "") + (capacity.__doc__ or "")
     ours = set(latency.OPTIONS) - {"probe_rate_per_s", "ready_limit_s"}
     assert not [name for name in ours if f"``{name}``" not in explained]
-    assert set(_serving.OPTIONS) <= set(capacity.OPTIONS)
+    assert set(serving.OPTIONS) <= set(capacity.OPTIONS)
 
 
 BUSY = {"zones": 10, "done": 3, "outcomes": {"done": 3}}

@@ -16,11 +16,10 @@ import synthetic
 from machine_processes import Processes
 from test_runner import Silent
 
-from dnsrig import archives
-from dnsrig.archives import Archive
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import extend, needed, plan, runner
-from dnsrig.experiment.machines import dask, lane, leases, spread, there
+from dnsrig.machines import dask, folders, lane, leases, spread, trial_calls
+from dnsrig.machines.folders import Archive
 from dnsrig.rundir import Machine, Manifest, read_json, trial_dir, write_json
 
 
@@ -36,26 +35,26 @@ def filled(folder: Path) -> Path:
 
 class TestContent:
     def test_a_folder_arrives_as_it_was(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(archives, "PART_BYTES", 100)
-        packed = archives.pack(filled(tmp_path / "folder"), tmp_path / "archive")
-        for offset, data in archives.parts(packed):
-            archives.add(tmp_path / "arrived", offset, data)
+        monkeypatch.setattr(folders, "PART_BYTES", 100)
+        packed = folders.pack(filled(tmp_path / "folder"), tmp_path / "archive")
+        for offset, data in folders.parts(packed):
+            folders.add(tmp_path / "arrived", offset, data)
         made = tmp_path / "made"
-        archives.unpack(Archive(tmp_path / "arrived", packed.size_bytes, packed.sha256), made)
+        folders.unpack(Archive(tmp_path / "arrived", packed.size_bytes, packed.sha256), made)
         assert (made / "lib/hosts").read_text() == "127.0.0.1 localhost\n"
         assert (made / "etc/run").stat().st_mode & 0o777 == 0o750
         assert (made / "lib").is_symlink()
 
     def test_a_part_may_come_twice(self, tmp_path: Path) -> None:
         for offset, data in ((0, b"abc"), (3, b"xx"), (3, b"def")):
-            archives.add(tmp_path / "file", offset, data)
+            folders.add(tmp_path / "file", offset, data)
         assert (tmp_path / "file").read_bytes() == b"abcdef"
 
     def test_what_is_damaged_does_not_appear(self, tmp_path: Path) -> None:
-        packed = archives.pack(filled(tmp_path / "folder"), tmp_path / "archive")
+        packed = folders.pack(filled(tmp_path / "folder"), tmp_path / "archive")
         packed.path.write_bytes(packed.path.read_bytes()[:-1] + b"x")
         with pytest.raises(DnsrigError, match="arrived damaged"):
-            archives.unpack(packed, tmp_path / "made")
+            folders.unpack(packed, tmp_path / "made")
         assert not (tmp_path / "made").exists()
 
 
@@ -214,7 +213,7 @@ def test_a_trial_whose_run_is_gone_ends(
         threading.Timer(1, place.at_once, (leases.give_back, "lease")).start()
         with pytest.raises(DnsrigError, match="no longer has a lease on this machine"):
             executing.result(timeout=30)
-        assert place.submit(there.finished, manifest.run).result() == []
+        assert place.submit(trial_calls.finished, manifest.run).result() == []
     finally:
         place.end()
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from synthetic import Plan, build
 
-from dnsrig.analysis.profile import PORT_SEARCH_FRAMES, hottest, share
-from dnsrig.analysis.read import Run
+from dnsrig.runs.profile import PORT_SEARCH_FRAMES, hottest, share
+from dnsrig.runs.run import Run
 
 STACKS = {
     "named;connect;__inet_hash_connect;__inet_check_established": 50,

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dnsrig.analysis import statistics
-from dnsrig.analysis.statistics import (
+from dnsrig.stats import statistics
+from dnsrig.stats.statistics import (
     FEWEST_REPEATS,
     Interval,
     bootstrap_interval,

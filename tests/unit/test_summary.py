@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 from synthetic import Plan, build
 
-from dnsrig.analysis.read import Run
-from dnsrig.analysis.summary import VariantRow, baseline_of, describe, summarise, variant_table
+from dnsrig.comparison.summary import VariantRow, baseline_of, describe, summarise, variant_table
+from dnsrig.runs.run import Run
 
 BIND, KNOT = "bind@system", "knot@system"
 
@@ -46,7 +46,7 @@ def test_an_axis_named_as_a_column_keeps_both(tmp_path: Path) -> None:
 def test_a_run_without_trials_has_an_empty_summary(tmp_path: Path) -> None:
     run = Run.open(build(tmp_path, Plan(repeats=0)))
     assert summarise(run).is_empty()
-    assert all(row.spread is None and not row.outcomes for row in variant_table(run, "transfer_time_s"))
+    assert all(row.samples.spread is None and not row.outcomes for row in variant_table(run, "transfer_time_s"))
 
 
 def test_the_baseline_has_the_same_other_axes(tmp_path: Path) -> None:
@@ -78,12 +78,12 @@ def test_five_repeats_are_compared_and_corrected(tmp_path: Path) -> None:
 def test_a_limit_makes_the_median_a_lower_bound_and_stops_comparing(tmp_path: Path) -> None:
     plan = Plan(repeats=5, samples=False, outcomes={(KNOT, 1000, 1): "timeout"})
     row = table(tmp_path, plan)[KNOT, 1000]
-    assert row.censored
-    assert row.at_least == [60.0]
-    assert row.spread is not None
-    assert row.spread.n == 5
-    assert row.spread.high == 60.0
-    assert row.interval is None
+    assert row.samples.censored
+    assert row.samples.bounds == [60.0]
+    assert row.samples.spread is not None
+    assert row.samples.spread.n == 5
+    assert row.samples.spread.high == 60.0
+    assert row.samples.interval is None
     assert row.comparison is not None
     assert row.comparison.percent is None
 
@@ -91,20 +91,20 @@ def test_a_limit_makes_the_median_a_lower_bound_and_stops_comparing(tmp_path: Pa
 def test_most_repeats_at_the_limit_put_the_median_there(tmp_path: Path) -> None:
     outcomes = {(KNOT, 1000, repeat): "timeout" for repeat in (1, 2, 3)}
     row = table(tmp_path, Plan(repeats=5, samples=False, outcomes=outcomes))[KNOT, 1000]  # type: ignore[arg-type]
-    assert row.spread is not None
-    assert row.spread.median == 60.0
+    assert row.samples.spread is not None
+    assert row.samples.spread.median == 60.0
 
 
 def test_the_lower_bound_of_a_zone_is_its_share_of_the_limit(tmp_path: Path) -> None:
     plan = Plan(repeats=1, samples=False, outcomes={(KNOT, 1000, 1): "timeout"})
-    assert table(tmp_path, plan, "time_per_zone_ms")[KNOT, 1000].at_least == [60.0]
+    assert table(tmp_path, plan, "time_per_zone_ms")[KNOT, 1000].samples.bounds == [60.0]
 
 
 def test_other_metrics_of_a_variant_at_its_limit_are_not_compared_either(tmp_path: Path) -> None:
     plan = Plan(repeats=6, samples=False, outcomes={(KNOT, 1000, 1): "timeout"})
     row = table(tmp_path, plan, "secondary_cpu_s")[KNOT, 1000]
-    assert not row.censored
-    assert len(row.values) == 5
+    assert not row.samples.censored
+    assert len(row.samples.measured) == 5
     assert row.comparison is not None
     assert row.comparison.percent is None
 
@@ -113,7 +113,7 @@ def test_other_metrics_of_a_variant_at_its_limit_are_not_compared_either(tmp_pat
 def test_what_is_not_done_gives_no_figure(tmp_path: Path, outcome: str) -> None:
     plan = Plan(repeats=3, samples=False, outcomes={(KNOT, 1000, 1): outcome})  # type: ignore[dict-item]
     row = table(tmp_path, plan)[KNOT, 1000]
-    assert len(row.values) == 2
+    assert len(row.samples.measured) == 2
     assert row.outcomes == {"done": 2, outcome: 1}
 
 

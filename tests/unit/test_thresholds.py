@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dnsrig.analysis.thresholds import Decision, Repeats, Rule, judge, overall, parse
+from dnsrig.comparison.thresholds import Decision, Repeats, Rule, judge, overall, parse
 from dnsrig.errors import UsageError
 from dnsrig.rundir import Outcome
+from dnsrig.stats.samples import Samples
 
 SLOWER = Rule("transfer_time_s", True, 110)
 times = st.lists(st.floats(0.1, 100), min_size=5, max_size=8)
@@ -21,7 +22,7 @@ def repeats(values: list[float], **others: int) -> Repeats:
     outcomes: Counter[Outcome] = Counter({"done": len(values)})
     for outcome, count in others.items():
         outcomes[outcome.replace("_", "-")] = count  # type: ignore[index]
-    return Repeats(tuple(values), outcomes)
+    return Repeats(Samples.exact(values), outcomes)
 
 
 def decision(rule: Rule, base: Repeats, new: Repeats) -> Decision:
@@ -70,7 +71,7 @@ def test_invalid_trials_do_not_count_as_repeats() -> None:
 
 
 def test_a_metric_that_is_missing_is_undecided() -> None:
-    assert decision(SLOWER, BASE, Repeats((), Counter({"done": 5}))) == "undecided"
+    assert decision(SLOWER, BASE, Repeats(Samples(), Counter({"done": 5}))) == "undecided"
 
 
 def test_nothing_against_nothing_is_no_change() -> None:

@@ -10,16 +10,18 @@ import synthetic
 from transfer_load_data import RATES, SECOND, summary, transfer_load_run
 from trial_data import clean_trial, measured, series, use
 
-from dnsrig.analysis import compare
-from dnsrig.analysis.metrics import all_metrics
-from dnsrig.analysis.read import Run, Trial
-from dnsrig.analysis.row_files.transfer import TRANSFERS
-from dnsrig.analysis.summary import variant_table
+from dnsrig.comparison import compare
+from dnsrig.comparison.summary import variant_table
 from dnsrig.errors import UsageError
 from dnsrig.experiment import model, plan
-from dnsrig.procedures import _transfer_options, _transfer_result, transfer_load
+from dnsrig.metrics import all_metrics
+from dnsrig.procedures import transfer_load
+from dnsrig.procedures.parts import transfer_instrument
 from dnsrig.report import side_by_side, wording
 from dnsrig.rundir import HostSpec, TransferSpec
+from dnsrig.runs.row_files.transfer import TRANSFERS
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 from dnsrig.servers import keys
 
 KEYS = keys.make()
@@ -30,8 +32,8 @@ def value(name: str, trial: Trial) -> float | None:
 
 
 def test_a_policy_is_told_as_the_engine_names_it() -> None:
-    words = _transfer_options.policy(
-        {**_transfer_options.OPTIONS, "policy": "one", "close": "rst", "ixfr_serial": 7, "quickack": True}
+    words = transfer_instrument.policy(
+        {**transfer_instrument.OPTIONS, "policy": "one", "close": "rst", "ixfr_serial": 7, "quickack": True}
     )
     assert {"--policy=one", "--close=rst", "--ixfr=7", "--quickack", "--retry-after=1s"} <= set(words)
     assert not [word for word in words if word.startswith(("--nagle", "--congestion"))], "only what was asked for"
@@ -46,20 +48,20 @@ def test_what_the_instrument_would_refuse_is_refused_before(name: str, bad: str 
 
 
 def test_xot_checks_whom_it_talks_to_and_tcp_names_no_certificate(tmp_path: Path) -> None:
-    options = {**_transfer_options.OPTIONS, "resumption": False}
-    over_tls = _transfer_options.transport(options, TransferSpec(transport="xot+tsig"), KEYS, tmp_path / "c.pem")
+    options = {**transfer_instrument.OPTIONS, "resumption": False}
+    over_tls = transfer_instrument.transport(options, TransferSpec(transport="xot+tsig"), KEYS, tmp_path / "c.pem")
     assert {"--transport=xot", f"--ca={tmp_path}/c.pem", "--verify=ca", "--no-resumption"} <= set(over_tls)
     assert [word for word in over_tls if word.startswith("--tsig=hmac-sha256:dnsrig-transfer:")]
-    pinned = _transfer_options.transport({**options, "verify": "pin"}, TransferSpec(transport="xot"), KEYS, None)
+    pinned = transfer_instrument.transport({**options, "verify": "pin"}, TransferSpec(transport="xot"), KEYS, None)
     assert f"--pin={KEYS.public_key_pin}" in pinned
-    assert _transfer_options.transport(options, TransferSpec(), KEYS, None) == ["--transport=tcp"]
+    assert transfer_instrument.transport(options, TransferSpec(), KEYS, None) == ["--transport=tcp"]
 
 
 def test_each_secondary_has_an_address_of_its_own() -> None:
     host = HostSpec(address="198.18.0.2", cpus=[0], source_addresses=["198.19.0.1", "198.19.0.2"])
-    words = _transfer_options.sources({**_transfer_options.OPTIONS, "secondaries": 3}, host)
+    words = transfer_instrument.sources({**transfer_instrument.OPTIONS, "secondaries": 3}, host)
     assert words == ["--secondaries=3", "--source=198.18.0.2", "--source=198.19.0.1", "--source=198.19.0.2"]
-    assert _transfer_options.sources(_transfer_options.OPTIONS, HostSpec(address="198.18.0.2", cpus=[0])) == []
+    assert transfer_instrument.sources(transfer_instrument.OPTIONS, HostSpec(address="198.18.0.2", cpus=[0])) == []
     assert transfer_load.hosts({**transfer_load.OPTIONS, "secondaries": 3})["client"].source_addresses == 2
 
 
@@ -85,14 +87,14 @@ REFUSED = {"done": 7_187, "servfail": 2_811, "cut": 2}
     ],
 )
 def test_what_a_summary_means(said: dict[str, object], outcome: str, reason: str) -> None:
-    found = _transfer_result.concluded(said, zones=10_000, limit_s=15)
+    found = transfer_instrument.concluded(said, zones=10_000, limit_s=15)
     assert (found.outcome, found.reason) == (outcome, reason)
 
 
 def test_a_busy_instrument_is_no_measure_of_the_server_unless_it_had_no_time_to_rest() -> None:
-    assert _transfer_result.concluded(summary(100, busy_share=0.99), zones=100, limit_s=15).outcome == "invalid"
+    assert transfer_instrument.concluded(summary(100, busy_share=0.99), zones=100, limit_s=15).outcome == "invalid"
     assert (
-        _transfer_result.concluded(summary(100, busy_share=0.99, elapsed_s=0.1), zones=100, limit_s=15).outcome
+        transfer_instrument.concluded(summary(100, busy_share=0.99, elapsed_s=0.1), zones=100, limit_s=15).outcome
         == "done"
     )
 
@@ -134,7 +136,7 @@ def test_a_rate_counts_where_the_limit_ended_it_and_a_time_does_not(tmp_path: Pa
     run = transfer_load_run(tmp_path / "run", {"one": "timeout"})
     first = variant_table(run, "zones_per_s")[0]
     assert first.variant.parameters["policy"] == "one" and first.is_baseline
-    assert (len(first.values), first.at_least, first.unfinished) == (3, [], False)
+    assert (len(first.samples.measured), first.samples.bounds, first.unfinished) == (3, [], False)
     pipelined = variant_table(run, "zones_per_s")[2].comparison
     assert pipelined is not None and pipelined.percent == pytest.approx(100 * 902 / 102)
     assert wording.outcomes(first.outcomes) == "3 timeout", "and what it was is said"

@@ -13,8 +13,8 @@ from load_rows import Asked, Server, load, log_normal, stalling
 from suites import examples
 from trial_data import clean_trial, judge
 
-from dnsrig.analysis.late_clients import chance_of, windows_of
-from dnsrig.analysis.read import Trial
+from dnsrig.runs.late_clients import chance_of, windows_of
+from dnsrig.runs.trial import Trial
 from dnsrig.traps import Conclusion
 
 CALM = log_normal(0.2, 0.4)

@@ -10,8 +10,8 @@ import pytest
 import synthetic
 from calibration_data import CONDITIONS, cited, through_nic
 
-from dnsrig.analysis.read import Run
 from dnsrig.rundir import Finding, Machine
+from dnsrig.runs.run import Run
 from dnsrig.traps import all_traps
 
 Change = Callable[[Run], object]

@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trial_data import anchor, clean_trial, judge
 
-from dnsrig.analysis.read import Run, Trial
 from dnsrig.lab import clock, conditions
 from dnsrig.rundir import Anchor
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 from dnsrig.traps import clock_steps, examine
 
 ZERO = Anchor(monotonic_ns=5_000_000_000_000, realtime_ns=1_735_732_800_000_000_000, error_ns=200)

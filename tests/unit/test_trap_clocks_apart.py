@@ -9,7 +9,7 @@ import pytest
 from elsewhere_data import clock, put
 from trial_data import SECOND, clean_trial, judge, measured, series, use
 
-from dnsrig.analysis.read import Trial
+from dnsrig.runs.trial import Trial
 from dnsrig.traps import all_traps
 
 MS = 1_000_000

@@ -8,8 +8,8 @@ import pytest
 from transfer_load_data import transfer_load_run
 from trial_data import clean_trial, judge, measured, series, use
 
-from dnsrig.analysis.read import Trial
 from dnsrig.rundir import LinkSpec, PathSpec, ServerLimit
+from dnsrig.runs.trial import Trial
 from dnsrig.traps import all_traps
 
 WORKERS = 10

@@ -10,7 +10,7 @@ import synthetic
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from dnsrig.analysis.read import Run
+from dnsrig.runs.run import Run
 from dnsrig.traps import Conclusion, all_traps
 from dnsrig.traps.non_linear_growth import SMALLEST_EXCESS_S, Size, first_rise
 

@@ -16,8 +16,9 @@ from load_rows import MS, Asked, Server, load, log_normal, ramp, stalling
 from suites import examples
 from trial_data import SECOND, clean_trial, judge, measured, series, use
 
-from dnsrig.analysis.latency import Histogram
-from dnsrig.analysis.read import Run, Trial
+from dnsrig.runs.latency import Histogram
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 from dnsrig.traps import all_traps, examine
 from dnsrig.traps.cold_first_interval import cold_start
 from dnsrig.traps.generator_bottleneck import across, beside_echo, steps_that_decided

@@ -20,8 +20,9 @@ import test_importers
 import transfer_rows
 from trial_data import SECOND, clean_trial, judge, log_of, measured, series, use
 
-from dnsrig.analysis.read import Run, Trial
 from dnsrig.rundir import LogDrilldown, PathSpec, ResolvingSpec, ServerLimit
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 from dnsrig.servers import all_drivers
 from dnsrig.traps import all_traps, examine
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import synthetic
 
-from dnsrig.analysis.read import Run
 from dnsrig.rundir import Variant
+from dnsrig.runs.run import Run
 from dnsrig.traps import Conclusion, all_traps
 from dnsrig.traps.machines_disagree import Pair, least_p, p_of
 

@@ -8,7 +8,7 @@ import pytest
 import synthetic
 from trial_data import clean_trial, judge, measured, series, use
 
-from dnsrig.analysis.read import Trial
+from dnsrig.runs.trial import Trial
 
 MB = 1 << 20
 

@@ -12,8 +12,8 @@ import synthetic
 from path_data import link_rows, over_path, resent, sockets
 from trial_data import clean_trial, judge
 
-from dnsrig.analysis.read import Trial
 from dnsrig.rundir import LinkSpec, PathSpec
+from dnsrig.runs.trial import Trial
 from dnsrig.traps import all_traps
 
 NARROW = PathSpec(delay_ms=50, mtu_bytes=1300)

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trial_data import clean_trial, judge, log_of, measured, series, use
 
-from dnsrig.analysis.read import Trial
 from dnsrig.rundir import ProfileRecord
+from dnsrig.runs.trial import Trial
 from dnsrig.traps import Conclusion, all_traps
 
 BUCKETS = "net.ipv4.tcp_max_tw_buckets"

@@ -9,8 +9,8 @@ import pytest
 from replay_data import MS, TRAPS, accounting, clients, put, ratio, replayed
 from trial_data import clean_trial, judge
 
-from dnsrig.analysis.read import Trial
 from dnsrig.rundir import Role
+from dnsrig.runs.trial import Trial
 from dnsrig.traps import Conclusion, all_traps
 from dnsrig.traps.few_source_ports import flows_of
 

@@ -14,10 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trial_data import SECOND, clean_trial, judge, measured
 
-from dnsrig.analysis.read import Run, Trial
-from dnsrig.analysis.row_files.statistics import STATISTICS
 from dnsrig.experiment import model, plan
 from dnsrig.rundir import Level, ResolvingSpec, Scalar
+from dnsrig.runs.row_files.statistics import STATISTICS
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 from dnsrig.servers import driver
 from dnsrig.traps import Conclusion, all_traps
 from dnsrig.traps.ttls_expire_together import peaks_of

@@ -13,8 +13,8 @@ import synthetic
 from socket_data import bulk, linked
 from trial_data import clean_trial, judge
 
-from dnsrig.analysis.read import Trial
 from dnsrig.rundir import PathSpec
+from dnsrig.runs.trial import Trial
 from dnsrig.traps import all_traps
 from dnsrig.traps.short_queue import is_short, wanted_packets
 

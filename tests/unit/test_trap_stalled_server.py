@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from load_rows import MS, SECOND, START_NS, Asked, Server, load, log_normal, stalling
 from trial_data import clean_trial, judge
 
-from dnsrig.analysis.latency import Histogram
-from dnsrig.analysis.preceding import at_least, covered_share, preceding
-from dnsrig.analysis.profile import differences
-from dnsrig.analysis.read import Trial
-from dnsrig.analysis.stalls import ALPHA, stalls, stalls_of
+from dnsrig.runs.latency import Histogram
+from dnsrig.runs.preceding import at_least, covered_share, preceding
+from dnsrig.runs.profile import differences
+from dnsrig.runs.stalls import ALPHA, stalls, stalls_of
+from dnsrig.runs.trial import Trial
 from dnsrig.servers import driver
 from dnsrig.traps import Conclusion
 

@@ -16,9 +16,9 @@ from suites import examples
 from transfer_rows import Connection, Transfer, frame, limited, pipelined, put, reused, whole, zone
 from trial_data import clean_trial, judge
 
-from dnsrig.analysis import transfers
-from dnsrig.analysis.read import Trial
-from dnsrig.analysis.row_files.transfer import TRANSFERS
+from dnsrig.runs import transfers
+from dnsrig.runs.row_files.transfer import TRANSFERS
+from dnsrig.runs.trial import Trial
 from dnsrig.traps import all_traps
 from dnsrig.traps.delayed_ack import heap_of
 from dnsrig.traps.transfer_limit import limit_of

@@ -9,15 +9,15 @@ import pytest
 from command_line import output
 from history_data import measured
 
-from dnsrig.analysis import statistics
-from dnsrig.analysis.history import history
-from dnsrig.analysis.regressions import News, news, shows_again
-from dnsrig.analysis.summary import compare_two, describe, variant_row
 from dnsrig.cli import _history, watch_branch
+from dnsrig.comparison.history import history
+from dnsrig.comparison.regressions import News, news, shows_again
+from dnsrig.comparison.summary import compare_two, describe, variant_row
 from dnsrig.errors import DnsrigError
 from dnsrig.experiment import preparation
 from dnsrig.experiment.versions import runs_in
 from dnsrig.experiment.watched import FILE, Watched
+from dnsrig.stats import statistics
 
 STEADY = {"9.18.9": 1.0, "9.18.10": 1.0}
 BRANCH = "bind@git:main"

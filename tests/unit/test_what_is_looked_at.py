@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from placement_data import ZONES, placed
 
-from dnsrig.procedures import _at_end, _in_force, _told
-from dnsrig.procedures._told import FOLLOWS_S, Packet
+from dnsrig.procedures.parts import notifies, readback
+from dnsrig.procedures.parts.notifies import FOLLOWS_S, Packet
 from dnsrig.servers import all_drivers, driver
-from dnsrig.servers.driver import Zone
+from dnsrig.servers.placement import Zone
 
 CATALOG = Zone("catalog.invalid", "catalog.zone")
 CATALOGS = sorted(kind for kind, server in all_drivers().items() if server.support("catalog zones").secondary)
@@ -51,21 +51,21 @@ def asks(time_s: float, zone: bytes = A) -> Packet:
     ids=["asked", "sent again", "not asked", "too late", "before", "another zone", "connection", "timer", "nothing"],
 )
 def test_what_a_secondary_was_told(packets: list[Packet], expected: tuple[int, ...]) -> None:
-    assert tuple(_told.counted(packets).values()) == expected
+    assert tuple(notifies.counted(packets).values()) == expected
 
 
 def test_packets_by_what_they_are() -> None:
     primaries = {b"\xc6\x12\0\1"}
-    assert _told.packet_of(udp(0x24), 1.0, primaries) == Packet(1.0, True, A, 7)
-    assert _told.packet_of(udp(0, b"\1A\0"), 1.0, primaries) == asks(1.0)
-    assert _told.packet_of(ip(6, bytes(20)), 1.0, primaries) == asks(1.0, b"")
-    assert _told.packet_of(udp(0), 1.0, set()) is None
-    assert _told.packet_of(udp(0, b"\1a"), 1.0, primaries) == asks(1.0), "the type that follows has a zero byte"
+    assert notifies.packet_of(udp(0x24), 1.0, primaries) == Packet(1.0, True, A, 7)
+    assert notifies.packet_of(udp(0, b"\1A\0"), 1.0, primaries) == asks(1.0)
+    assert notifies.packet_of(ip(6, bytes(20)), 1.0, primaries) == asks(1.0, b"")
+    assert notifies.packet_of(udp(0), 1.0, set()) is None
+    assert notifies.packet_of(udp(0, b"\1a"), 1.0, primaries) == asks(1.0), "the type that follows has a zero byte"
 
 
 @pytest.mark.parametrize("length", range(60))
 def test_a_packet_that_was_cut_says_nothing_wrong(length: int) -> None:
-    found = _told.packet_of(udp(0x24)[:length], 1.0, {b"\xc6\x12\0\1"})
+    found = notifies.packet_of(udp(0x24)[:length], 1.0, {b"\xc6\x12\0\1"})
     assert found is None or found.zone == A
 
 
@@ -93,7 +93,7 @@ def test_a_packet_that_was_cut_says_nothing_wrong(length: int) -> None:
     ids=["BIND", "Knot DNS", "NSD", "PowerDNS"],
 )
 def test_settings_as_servers_show_them(text: str, names: list[str], expected: dict[str, str]) -> None:
-    assert _in_force.shown(text, names) == expected
+    assert readback.shown(text, names) == expected
 
 
 @pytest.mark.parametrize("kind", sorted(set(CATALOGS) - {"transfer", "powerdns"}))
@@ -101,20 +101,20 @@ def test_settings_as_servers_show_them(text: str, names: list[str], expected: di
 def test_zones_that_a_secondary_was_told_of(tmp_path: Path, kind: str, catalog: Zone | None) -> None:
     placement = placed(tmp_path, kind, "secondary", catalog=catalog)
     driver(kind).configure(placement)
-    assert _at_end.configured(placement) == {"zones": 0 if catalog else len(ZONES)}
+    assert readback.configured(placement) == {"zones": 0 if catalog else len(ZONES)}
 
 
 @pytest.mark.parametrize("members", ["", "catalog.invalid"])
 def test_members_in_the_database_of_powerdns(tmp_path: Path, members: str) -> None:
     placement = placed(tmp_path, "powerdns", "secondary")
-    assert _at_end.configured(placement) == {}
+    assert readback.configured(placement) == {}
     with sqlite3.connect(placement.state / "zones.sqlite3") as connection:
         connection.execute("CREATE TABLE domains (name TEXT, catalog TEXT)")
         rows = [(CATALOG.name, None), *((zone.name, members) for zone in ZONES)]
         connection.executemany("INSERT INTO domains VALUES (?, ?)", rows)
-    assert _at_end.configured(placement) == {"zones": 0 if members else len(ZONES)}
+    assert readback.configured(placement) == {"zones": 0 if members else len(ZONES)}
 
 
 def test_a_server_that_says_nothing_of_its_zones(tmp_path: Path) -> None:
     placement = placed(tmp_path, "transfer", "secondary")
-    assert _at_end.configured(placement) == {}
+    assert readback.configured(placement) == {}

@@ -11,13 +11,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from dnsrig.analysis.compare import TwoRuns, compare_runs, metric_name
-from dnsrig.analysis.metrics import Metric, all_metrics
-from dnsrig.analysis.run_differences import Difference
-from dnsrig.analysis.summary import main_metric
 from dnsrig.browse import drawings
 from dnsrig.browse.shared import Opened, refuse, shelf_of, shown, url
+from dnsrig.comparison.compare import TwoRuns, compare_runs, metric_name
+from dnsrig.comparison.run_differences import Difference
+from dnsrig.comparison.summary import main_metric
 from dnsrig.errors import DnsrigError
+from dnsrig.metrics import Metric, all_metrics
 from dnsrig.report import comparison
 
 MOST_RUNS = 12

@@ -7,10 +7,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from dnsrig.analysis.history import History, history
 from dnsrig.browse import drawings
 from dnsrig.browse.shared import refuse, shown, url
 from dnsrig.browse.views.compare import named
+from dnsrig.comparison.history import History, history
 from dnsrig.errors import DnsrigError
 from dnsrig.report.charts import Drawing
 from dnsrig.report.history import chart, table

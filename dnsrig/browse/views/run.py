@@ -11,11 +11,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from dnsrig.analysis.summary import describe, main_metric
 from dnsrig.browse import derived, drawings, notes
 from dnsrig.browse.guard import access_of
 from dnsrig.browse.security import MOST_BODY_BYTES
 from dnsrig.browse.shared import Opened, shelf_of, shown, url
+from dnsrig.comparison.summary import describe, main_metric
 from dnsrig.errors import UsageError
 from dnsrig.report import conditions, first, page
 from dnsrig.report.charts import Chart

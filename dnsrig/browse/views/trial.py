@@ -9,13 +9,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from dnsrig.analysis.read import Trial
-from dnsrig.analysis.rows import DamagedFile
-from dnsrig.analysis.summary import describe
 from dnsrig.browse import axis, derived, drawings
 from dnsrig.browse.logs import logs
 from dnsrig.browse.shared import Opened, shelf_of, shown, url
+from dnsrig.comparison.summary import describe
 from dnsrig.report.charts import _split, flame_graph
+from dnsrig.runs.rows import DamagedFile
+from dnsrig.runs.trial import Trial
 
 
 def trial(request: Request) -> Response:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dnsrig import foreign
-from dnsrig.analysis.bisection.record import Candidate
+from dnsrig.comparison.bisection.record import Candidate
 from dnsrig.errors import UsageError
 from dnsrig.experiment import model, path, plan, preparation
 from dnsrig.rundir import Scalar

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dnsrig.analysis.bisection.record import Candidate
+from dnsrig.comparison.bisection.record import Candidate
 from dnsrig.errors import UsageError
 from dnsrig.experiment.bisection.candidates import SHORT_HASH, check
 from dnsrig.servers import driver

@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import Protocol
 
 from dnsrig import cached
-from dnsrig.analysis.bisection import record, trials
-from dnsrig.analysis.bisection.record import Search
-from dnsrig.analysis.bisection.search import Answer, Measure, next_step
-from dnsrig.analysis.bisection.state import GOOD, State, Value
-from dnsrig.analysis.read import Run
+from dnsrig.comparison.bisection import record, trials
+from dnsrig.comparison.bisection.record import Search
+from dnsrig.comparison.bisection.search import Answer, Measure, next_step
+from dnsrig.comparison.bisection.state import GOOD, State, Value
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import runner
 from dnsrig.experiment.bisection import manifest as growing
 from dnsrig.rundir import Manifest, check_ours, read_json, write_json
+from dnsrig.runs.run import Run
 from dnsrig.servers.builds.errors import BuildFailed
 
 ATTEMPTS = 3

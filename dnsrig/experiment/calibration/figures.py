@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 
-from dnsrig.analysis import calibration
-from dnsrig.analysis.calibration import measured
-from dnsrig.analysis.cpu_shares import shares_of
-from dnsrig.analysis.metrics import all_metrics
-from dnsrig.analysis.metrics.latency import timeout_ms
-from dnsrig.analysis.read import Run, Trial
 from dnsrig.certificate import VETH, Capacity, Floor, Noise
+from dnsrig.comparison import calibration
+from dnsrig.comparison.calibration import measured
+from dnsrig.metrics import all_metrics
+from dnsrig.metrics.latency import timeout_ms
 from dnsrig.rundir import TrialSpec
+from dnsrig.runs.cpu_shares import shares_of
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 from dnsrig.servers import all_drivers, sources
 
 ECHO = "echo@engine"

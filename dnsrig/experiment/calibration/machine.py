@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from dnsrig.analysis import calibration
 from dnsrig.certificate import Clock, LinkTest, LinkWay, Measured, Step
+from dnsrig.comparison import calibration
 from dnsrig.errors import DnsrigError
 from dnsrig.lab import addresses, conditions, disturbances, idle
 from dnsrig.lab import clock as clocks

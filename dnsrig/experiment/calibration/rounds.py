@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from dnsrig.analysis.read import Run
 from dnsrig.errors import DnsrigError
 from dnsrig.experiment import preparation, runner
 from dnsrig.experiment.runner import Progress
 from dnsrig.rundir import write_json
+from dnsrig.runs.run import Run
 
 
 def execute(

@@ -7,13 +7,13 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from dnsrig.analysis.read import Run
 from dnsrig.certificate import Floor, NicPath
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment.calibration import figures
-from dnsrig.experiment.elsewhere import machines, remote
 from dnsrig.experiment.preparation import Note
 from dnsrig.lab import nic
+from dnsrig.machines import hosting, ssh_machine
+from dnsrig.runs.run import Run
 
 SERVER, GENERATOR = "primary", "generator-1"
 """The hosts at either end."""
@@ -49,10 +49,10 @@ class Through:
         """Refuse interfaces that are not there or in use, and a machine that cannot be had."""
         nic.check(self.nic)
         note(f"looking at {self.machine}")
-        specs = machines.named([self.machine], self.file)
+        specs = hosting.named([self.machine], self.file)
         with (
             tempfile.TemporaryDirectory() as folder,
-            remote.opened(specs, Path(folder), "calibration") as found,
+            ssh_machine.opened(specs, Path(folder), "calibration") as found,
         ):
             found[self.machine].call(nic.check, self.machine_nic)
 

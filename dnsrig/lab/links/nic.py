@@ -5,7 +5,7 @@ A host has one interface for all hosts on other machines. Their hardware address
 
 from __future__ import annotations
 
-from dnsrig.lab.elsewhere import near
+from dnsrig.lab import near
 from dnsrig.lab.host import Host
 from dnsrig.lab.links import Place, Plain, _ends
 from dnsrig.rundir import LinkSpec

@@ -11,35 +11,26 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dnsrig.lab.host import Host
 from dnsrig.lab.network import Network
+from dnsrig.procedures import Result
 from dnsrig.procedures.context.clocks import Clocks
-from dnsrig.procedures.context.counting import Counting
 from dnsrig.procedures.context.faults import Faults
 from dnsrig.procedures.context.instruments import Instruments
 from dnsrig.procedures.context.phases import PhaseName, Phases, Report
-from dnsrig.procedures.context.profiling import Profiling
+from dnsrig.procedures.context.profiling import Counting, Profiling
 from dnsrig.procedures.context.servers import Servers
 from dnsrig.procedures.context.workspace import ServerFailed, Workspace
 from dnsrig.procedures.context.zone_changes import ZoneChanges
 from dnsrig.procedures.instrument import STOP_LIMIT_S, Instrument, Overdue, last_event, last_words
-from dnsrig.rundir import Outcome, TrialSpec
+from dnsrig.rundir import TrialSpec
 from dnsrig.servers import driver
 
 PROBE_GRACE_S = 30.0
 """How long after its limit `probe` may take to say so."""
-
-
-@dataclass(frozen=True)
-class Result:
-    """What a procedure concluded."""
-
-    outcome: Outcome
-    reason: str = ""
 
 
 class TrialContext:
@@ -101,6 +92,19 @@ class TrialContext:
                 raise ServerFailed(f"{name} gave no answer within {limit_s:g} s")
         elif self.wait(ready, limit_s=limit_s + 10)["outcome"] != "done":
             raise ServerFailed(f"{name} did not answer for all its zones within {limit_s:g} s")
+
+    @contextmanager
+    def twin(self, name: str, purpose: str, *, limit_s: float) -> Iterator[None]:
+        """Start a twin of the server of host ``name``, which has not started, and remove it afterwards.
+
+        A twin is a process with the same configuration on the same host. What it stored is removed, so the server that
+        is measured starts with nothing and was never asked. Its folder is kept as ``<name>-<purpose>``.
+        """
+        self.start_ready(name, limit_s=limit_s)
+        yield
+        placement = self.servers.forget(name)
+        placement.directory.rename(placement.directory.with_name(f"{name}-{purpose}"))
+        shutil.rmtree(placement.state)
 
     def finish_server(self, name: str, *, limit_s: float) -> dict[str, Any]:
         """Wait until the server of host ``name``, which is an instrument, is done, or stop it after ``limit_s``.

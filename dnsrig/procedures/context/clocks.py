@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dnsrig.analysis.clocks import SAME, Line
-from dnsrig.analysis.row_files import clock
 from dnsrig.errors import DnsrigError
 from dnsrig.lab.host import Host
 from dnsrig.procedures.context.instruments import Instruments
 from dnsrig.procedures.context.workspace import Workspace
 from dnsrig.procedures.instrument import Instrument
 from dnsrig.rundir import OBSERVER
+from dnsrig.runs.clocks import SAME, Line
+from dnsrig.runs.row_files import clock
 
 PORT = 5399
 INTERVAL_S = 10.0

@@ -8,10 +8,11 @@ from pathlib import Path
 
 from dnsrig.lab import addresses
 from dnsrig.lab.host import Host
-from dnsrig.procedures import _transfer_options, procedure
+from dnsrig.procedures import procedure
 from dnsrig.procedures.context.servers import Servers
 from dnsrig.procedures.context.workspace import Workspace
 from dnsrig.procedures.instrument import STOP_LIMIT_S, Instrument
+from dnsrig.procedures.parts import transfer_instrument
 from dnsrig.rundir import OBSERVER, Scalar, TrialSpec
 from dnsrig.servers import keys
 
@@ -110,7 +111,7 @@ class Instruments:
     ) -> Instrument:
         """Take all zones of the primary of host ``target``, from ``host``, as the ``arguments`` of `transfer` say.
 
-        ``options``: those of `_transfer_options`, where they are not the procedure's own. The rows go to
+        ``options``: those of `transfer_instrument`, where they are not the procedure's own. The rows go to
         ``transfers.arrow``, ``connections.arrow`` and ``tcp-info.arrow`` in ``out``, by default the trial's directory.
         """
         self.let_watch_go_first()  # what decides a trial must not cost the samples that tell why
@@ -118,8 +119,8 @@ class Instruments:
         state = self.servers.placements[target].state
         certificate = state.resolve() / keys.CERTIFICATE_FILE if spec.transfer.tls else None
         words = ["transfer", self.address(target), self._zones]
-        words += _transfer_options.transport(chosen, spec.transfer, self.workspace.keys, certificate)
-        words += _transfer_options.sources(chosen, spec.hosts[host])
+        words += transfer_instrument.transport(chosen, spec.transfer, self.workspace.keys, certificate)
+        words += transfer_instrument.sources(chosen, spec.hosts[host])
         out = out or self.workspace.directory
         return self.start(name, [*words, f"--out={out}", "--until-eof", *arguments], host)
 

@@ -15,8 +15,8 @@ from dnsrig.lab import addresses
 from dnsrig.procedures.context.workspace import Workspace
 from dnsrig.rundir import Address, HostSpec, TrialSpec
 from dnsrig.servers import driver, sources
-from dnsrig.servers._database import Database
-from dnsrig.servers.driver import Endpoint, Placement, Route, Zone
+from dnsrig.servers.database import Database
+from dnsrig.servers.placement import Endpoint, Placement, Route, Zone
 from dnsrig.servers.resolving import ANCHOR_FILE, HINTS_FILE
 
 

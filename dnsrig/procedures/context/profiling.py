@@ -1,4 +1,4 @@
-"""CPU stacks of the hosts that an experiment wants profiled."""
+"""What the processes of hosts do while a trial measures: CPU stacks, context switches and page faults."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from dnsrig.lab import process_counts
+from dnsrig.lab.process_counts import Reading
 from dnsrig.lab.profile import Profiler
 from dnsrig.procedures.context.workspace import Workspace
-from dnsrig.rundir import ProfileRecord
+from dnsrig.rundir import ProcessCounts, ProfileRecord
 
 
 @dataclass
 class Profiling:
+    """CPU stacks of the hosts for which the experiment sets ``profile``."""
+
     workspace: Workspace
     profiles: dict[str, ProfileRecord] = field(default_factory=dict)
     _pids: dict[str, set[int]] = field(default_factory=dict)
@@ -46,3 +50,26 @@ class Profiling:
         """Processes come and go; only those of a host count in its profile."""
         for name in self._pids:
             self._pids[name] |= self.workspace.pids(name)
+
+
+@dataclass
+class Counting:
+    """Context switches and page faults of the server under test."""
+
+    workspace: Workspace
+    counts: dict[str, ProcessCounts] = field(default_factory=dict)
+    """By host."""
+
+    @contextmanager
+    def counted(self) -> Iterator[None]:
+        """Count from just before to just after what is inside."""
+        before = self._read()
+        try:
+            yield
+        finally:
+            after = self._read()
+            self.counts = {name: process_counts.between(before[name], after[name]) for name in after}
+
+    def _read(self) -> dict[str, Reading]:
+        name = self.workspace.spec.subject
+        return {name: process_counts.read(self.workspace.pids(name))} if self.workspace.spec.server else {}

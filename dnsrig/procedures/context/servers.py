@@ -14,15 +14,14 @@ from typing import IO
 
 from dnsrig import confinement
 from dnsrig.errors import DnsrigError
-from dnsrig.lab import process
-from dnsrig.lab.elsewhere import near
+from dnsrig.lab import near, process
 from dnsrig.lab.process import Process
 from dnsrig.procedures.context import placing
 from dnsrig.procedures.context.workspace import ServerFailed, Workspace
 from dnsrig.procedures.instrument import last_words
 from dnsrig.rundir import Privileges, ServerRecord
 from dnsrig.servers import driver, sources
-from dnsrig.servers.driver import Changes, Placement, Preparation
+from dnsrig.servers.placement import Changes, Placement, Preparation
 
 PREPARATION_LIMIT_S = 1800.0
 PRINTED_MOST_BYTES = 1 << 26

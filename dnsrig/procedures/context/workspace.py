@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 
 from dnsrig import datasets
-from dnsrig.lab.elsewhere import near
+from dnsrig.lab import near
 from dnsrig.lab.host import Host, pids
 from dnsrig.lab.network import Network
 from dnsrig.rundir import TrialSpec

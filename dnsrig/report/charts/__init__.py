@@ -3,7 +3,7 @@
 A chart that draws something of its own is a module of this folder, or of another package (`dnsrig.discovery`), with
 
 - ``TITLE``: a few words; ``ORDER``: its place on the page, small numbers first,
-- ``METRICS``: the metrics it shows, so that findings about them stand beside it; ``MAIN`` is that of the procedure,
+- ``METRICS``: the metrics it shows, so that findings about them are beside it; ``MAIN`` is the procedure's,
 - ``applies(run) -> bool``,
 - ``draw(run) -> list[Drawing]``, or ``explain(run, findings) -> list[Drawing]`` if it says what traps found,
 - ``caption(run) -> str``: what to look for, and what the picture leaves out.
@@ -24,9 +24,9 @@ from types import ModuleType
 import altair as alt
 
 from dnsrig import discovery
-from dnsrig.analysis.read import Run
-from dnsrig.analysis.summary import main_metric
+from dnsrig.comparison.summary import main_metric
 from dnsrig.rundir import Finding
+from dnsrig.runs.run import Run
 
 MAIN = "the main metric"
 """In ``METRICS``: whichever metric answers the run's question."""

@@ -14,19 +14,20 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from dnsrig.analysis.read import Run, Trial
-from dnsrig.analysis.summary import describe, lower_bound, main_metric
+from dnsrig.comparison.summary import describe, lower_bound, main_metric
 from dnsrig.report.charts import MAIN, Chart, Drawing, _look, _split, _words
 from dnsrig.rundir import Finding, TrialSpec, Variant
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 
 MEASURED = "measured here"
 TIMEOUT = "timeout"
 DRAWN = ("done", TIMEOUT, "invalid")
 """Outcomes of trials that have a mark."""
 HALF_PX = 250
-"""Of two panels with their axis and headings."""
+"""Width of two panels with their axis and headings."""
 LANE_PX = 9
-"""Of a group in a row."""
+"""Height of a group in a row."""
 MARKS = {
     **dict.fromkeys(("panel", "place", "group", "way", "machine"), pl.String),
     "value": pl.Float64,
@@ -44,15 +45,15 @@ BESIDE = {
 
 @dataclass(frozen=True)
 class Reference:
-    """What stands beside the measured: a published figure; with ``origin`` what is extrapolated from there; along
-    numbers a point of a line."""
+    """A mark beside the measured ones: a published figure; with ``origin``, an extrapolation from there; along numbers,
+    a point of a line."""
 
     panel: str
     place: str | float
     group: str
     value: float | None
     low: float | None = None
-    """Of a figure that is a range; and its ``high``."""
+    """Lower end of a figure that is a range; ``high`` is the upper one."""
     high: float | None = None
     origin: float | None = None
 
@@ -60,7 +61,7 @@ class Reference:
 @dataclass(frozen=True)
 class MetricByAxis(Chart):
     axis: str
-    """Of the matrix."""
+    """An axis of the matrix."""
     says: str
     """The caption."""
     ways: Mapping[str, str]
@@ -72,12 +73,12 @@ class MetricByAxis(Chart):
     panel_axes: Callable[[Run], Sequence[str]] = lambda run: ()
     """The axes that make panels; colours show all other axes that vary."""
     across: bool = False
-    """Whether names are those of rows, not of columns: for long ones."""
+    """Whether the names are headings of rows, not of columns: for long names."""
     logarithmic: bool = True
     apart: Callable[[Trial], bool] = lambda trial: False
     """Repeats that are open squares in the first of ``ways``."""
     beside: Callable[[MetricByAxis, Run, pl.DataFrame], list[Reference]] = lambda chart, run, marks: []
-    """What stands beside the marks of a run."""
+    """Makes the references beside the marks of a run."""
     says_beside: str = ""
     """What the caption adds then."""
 
@@ -153,7 +154,7 @@ class _Look:
     def __init__(self, kind: MetricByAxis, run: Run, marks: pl.DataFrame, beside: pl.DataFrame) -> None:
         self.kind, self.marks, self.beside = kind, marks, beside
         self.joined = kind.number is not None
-        """Whether lines join the places: those of numbers."""
+        """Whether lines join the places: they do if the places are numbers."""
         self.groups = list(dict.fromkeys(marks["group"]))
         self.lanes = list(dict.fromkeys([*self.groups, *beside["group"]]))
         self.at_ends = self.joined and len(kind.ways) == 1 and _look.named_at_ends(self.lanes)
@@ -184,7 +185,7 @@ class _Look:
 
     @property
     def across_px(self) -> int:
-        """The height of a panel whose names are those of rows, with its axis."""
+        """Height of a panel whose names are headings of rows, with its axis."""
         lanes = min(LANE_PX * len(self.lanes) + 6, (_split.SCREEN_PX - 2 * _split.FRAME_PX) // len(self.places))
         return len(self.places) * lanes + 60
 
@@ -217,8 +218,7 @@ class _Look:
         return {"shorthand": "value:Q", **found}
 
     def _of_groups(self) -> tuple[alt.Color, alt.StrokeDash, alt.Shape]:
-        """What tells groups apart: lines have dashes, lanes shapes. What stands beside the measured has no colour of
-        theirs."""
+        """How groups differ: lines by dashes, lanes by shapes. References use none of their colours."""
         beside = len(self.lanes) - len(self.groups)
         strokes: dict[str, Any] = (
             {"symbolType": "stroke", "symbolSize": 300} if self.joined and len(self.kind.ways) == 1 else {}

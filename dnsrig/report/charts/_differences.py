@@ -8,18 +8,19 @@ from collections.abc import Sequence
 import altair as alt
 import polars as pl
 
-from dnsrig.analysis.profile import Difference
 from dnsrig.report import figures
 from dnsrig.report.charts import _flames, _look
+from dnsrig.runs.profile import Difference
 
 SHADES = ((30.0, 0.75), (10.0, 0.45), (2.0, 0.2))
-"""From so many points of difference on, such an opacity; below the last a frame is as it is otherwise."""
+"""Least points of difference -> opacity; below the last, a frame has its usual look."""
 MORE, LESS = _look.COLOURS[1], _look.COLOURS[0]
 STEPS = f"{SHADES[-1][0]:g}, {SHADES[1][0]:g}, {SHADES[0][0]:g} points and more"
 
 
 def look(more: float, *, named: bool = False) -> _flames.Look:
-    """Of a frame whose share is by ``more`` points of percent larger; ``named``: it stands among the functions."""
+    """The look of a frame whose share is ``more`` percentage points larger; ``named``: it is in the list of
+    functions."""
     shade = next((opacity for least, opacity in SHADES if abs(more) >= least), 0.0)
     fill, opacity = (MORE if more > 0 else LESS, shade) if shade else (_look.GRID, 1.0)
     return _flames.Look(fill, opacity, _look.INK if named else _look.PAPER)

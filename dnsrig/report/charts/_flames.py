@@ -12,16 +12,16 @@ from dnsrig.report import figures
 from dnsrig.report.charts import _look
 
 LEAST_PERCENT = 0.5
-"""Of the samples: a narrower frame could not be seen."""
+"""Share of the samples below which a frame is too narrow to be seen."""
 MOST_DEPTH = 80
 """Frames above each other; a folded file has no end that we could trust."""
 WIDTH_PX = _look.WIDTH + 120
 """There are no labels beside it."""
 ROW_PX = 15
 MOST_PX = 380
-"""Of a panel: functions are on the same screen. The rows of deeper stacks are lower."""
+"""Height of a panel: all functions are on one screen. The rows of deeper stacks are lower."""
 CHARACTER_PX = 6
-"""Of a name in the size of the labels, about."""
+"""Approximate width of a character in the size of the labels."""
 FEWEST_CHARACTERS = 4
 """A label cut shorter than this says nothing."""
 
@@ -136,7 +136,7 @@ def panel(
 
 
 def label(name: str, percent: float) -> str:
-    """As much of the name as fits on a frame of ``percent`` of the width; empty if that says nothing."""
+    """The part of the name that fits on a frame of ``percent`` of the width; empty if nothing useful is left."""
     fits = int(percent / 100 * WIDTH_PX / CHARACTER_PX) - 1
     seen = figures.visible(name)
     if len(seen) <= fits:

@@ -7,18 +7,19 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 import altair as alt
 import polars as pl
 
-from dnsrig.analysis.latency import Histogram, Interval, merge
-from dnsrig.analysis.read import Run, Trial
-from dnsrig.analysis.summary import describe
+from dnsrig.comparison.summary import describe
 from dnsrig.report import wording
 from dnsrig.report.charts import Drawing, _look, _split
 from dnsrig.rundir import Variant
+from dnsrig.runs.latency import Histogram, Interval, merge
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 
 FLOOR = "echo"
 """Kind of the server that only reflects queries: what the instrument and the machine need by themselves."""
 
 MOST_VARIANTS = 12
-"""Of which pictures over time are drawn: the page stays small enough to mail."""
+"""Variants for which pictures over time are drawn: the page stays small enough to mail."""
 
 MOST_STRETCHES = 60
 """Along the axis of time; with more intervals, neighbours are drawn as one."""
@@ -26,13 +27,13 @@ MOST_STRETCHES = 60
 VISIBLE = 0.97
 """Lower to upper end, from which on both would be one line: of four decades on 320 pixels a pixel is 3 %."""
 PERCENTS = (0, 25, 50, 75, 100)
-"""Of the boxes; at these it is looked whether ends are apart."""
+"""Percentiles of the boxes; where the ends differ at these, both are drawn."""
 
 LEAST_NS = 1_000
 """No answer comes sooner; the first bucket of some tools begins at zero, which has no place on a logarithmic axis."""
 
 HALF_PX, LEGEND_PX = 270, 60
-"""Of a row of two panels with its axis and headings; and of a legend below it."""
+"""Width of a row of two panels with its axis and headings; height of a legend below it."""
 
 TICKS_MS = [10.0**power for power in range(-3, 6)]
 
@@ -44,8 +45,8 @@ def with_latency(run: Run, variant: Variant) -> list[Trial]:
 
 
 def intervals(trial: Trial) -> tuple[list[Interval], list[Interval]]:
-    """From the due time, as many as can be drawn; and the lower ends, empty where they are not to be told apart from
-    these."""
+    """Intervals from the due time, as many as can be drawn, and their lower ends; no lower ends if they cannot be
+    distinguished."""
     assert trial.latency is not None
     known = trial.latency
     upper, lower = (stretches(known.intervals(tag)) for tag in (known.result, known.lower))
@@ -66,7 +67,7 @@ def _reflects(run: Run, variant: Variant) -> bool:
 
 
 def name_of(run: Run, variant: Variant) -> str:
-    """What its colour stands for."""
+    """The name of the variant's colour."""
     floor = ": floor, no server" if is_floor(run, variant) else ""
     return _split.colour_of(run, variant) + floor + (": from sending" if from_sending(run, variant) else "")
 
@@ -78,7 +79,7 @@ def from_sending(run: Run, variant: Variant) -> bool:
 
 
 def colour(run: Run, variant: Variant) -> str:
-    """As in all charts; of the floor grey."""
+    """The variant's colour, as in all charts; the floor is grey."""
     if is_floor(run, variant):
         return _look.MUTED
     return _look.COLOURS[_place(run, variant) % len(_look.COLOURS)]
@@ -224,7 +225,7 @@ def why_between(run: Run) -> str:
 
 
 def between(run: Run, drawn: str) -> str:
-    """What the caption of pictures over time says of ends, where any are apart; ``drawn``: how the lower ends are."""
+    """The caption's sentence about ends, if any differ; ``drawn``: how the lower ends are drawn."""
     if not any(intervals(trial)[1] for trial in over_time(run)):
         return ""
     ends = {
@@ -237,7 +238,7 @@ def between(run: Run, drawn: str) -> str:
 
 
 def which(run: Run) -> str:
-    """Of the pictures over time: what is drawn, in words."""
+    """The variants in pictures over time, in words."""
     return (
         "The charts show the median repeat of each variant. The variant with the slowest answers (p99) is in sight, the others are folded away."
         f" At most {MOST_VARIANTS} variants are drawn."

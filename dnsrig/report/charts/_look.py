@@ -20,14 +20,14 @@ import polars as pl
 from dnsrig.report import figures
 
 WIDTH = 560
-"""Of the plotting area of a whole chart, in CSS pixels; with labels about 700."""
+"""Width of the plotting area of a whole chart, in CSS pixels; with labels about 700."""
 
 PAPER = "#fffffe"
 INK = "#1c1e21"
 MUTED = "#5f6672"
 GRID = "#dfe2e7"
 NEUTRALS = {"paper": PAPER, "ink": INK, "muted": MUTED, "grid": GRID}
-"""Variable of the style sheet -> the literal that stands for it in a drawing."""
+"""Variable of the style sheet -> the literal that a drawing has in its place."""
 
 COLOURS = ("#0367b6", "#e06603", "#02895e", "#c65a9d", "#836d15", "#389dc9")
 """Blue, vermilion, green, purple, ochre, sky blue."""
@@ -35,15 +35,15 @@ SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down"
 DASHES = ([1, 0], [8, 3], [2, 2], [9, 3, 2, 3], [16, 4], [9, 3, 2, 3, 2, 3], [4, 6])
 """One more than there are colours: with more names than colours, the same colour has another dash."""
 FLOOR_DASH = [1, 4]
-"""Of what the instrument needs by itself; no server has it."""
+"""Dash of the instrument's floor; no server has it."""
 
 LOG_ABOVE = 30
 """Ratio of the largest to the smallest value above which a linear axis hides the small ones."""
 
 ROOM = 1.05
-"""Of an axis beyond its largest value."""
+"""Length of an axis, relative to its largest value."""
 LOG_ROOM = 1.3
-"""Of a logarithmic axis of `log_axis` beyond either end: a mark there is a whole one."""
+"""Room of a logarithmic axis (`log_axis`) beyond either end, as a factor: marks at the ends are whole."""
 
 MOST_AT_ENDS, LONGEST_AT_END = 4, 30
 """Lines that have their names at their ends, and the characters of a name."""
@@ -51,7 +51,7 @@ NAME_PX, LEAD_PX = 13, 10
 """Between two such names; and the length of what joins a name to its line."""
 
 FONT = "Arial, Liberation Sans, Helvetica, DejaVu Sans Condensed, sans-serif"
-"""Laid out with the widths of Liberation Sans, which the renderer carries and which are those of Arial."""
+"""Fonts; the layout uses the widths of Liberation Sans, which the renderer carries and which equal Arial's."""
 
 OUTCOME_SHAPES = {
     "done": "circle",
@@ -65,7 +65,7 @@ MACHINE_SHAPES = (
     *("circle", "square", "triangle-up", "triangle-down", "triangle-left"),
     *("diamond", "cross", "triangle-right"),
 )
-"""Those first that stand for no common outcome."""
+"""Shapes of machines; shapes without a common outcome come first."""
 
 
 def colours(names: Sequence[str]) -> alt.Scale:
@@ -181,7 +181,7 @@ def spread(places_px: Sequence[float], height_px: float) -> list[float]:
 
 
 def heading(text: str | list[str]) -> alt.Title:
-    """Of a panel: small, left, above it."""
+    """The heading of a panel: small, left, above it."""
     return alt.Title(text, anchor="start", fontSize=12, fontWeight=600, offset=6, color=INK)
 
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import altair as alt
 import polars as pl
 
-from dnsrig.analysis.read import Run
 from dnsrig.report.charts import Chart, Drawing, _look, _split
 from dnsrig.rundir import Finding
+from dnsrig.runs.run import Run
 
 MOST_POINTS = 300
-"""Of one line."""
+"""Most points of one line."""
 PANEL_PX = 66
 
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from dnsrig.analysis.read import Trial
 from dnsrig.report.charts._split import elapsed_s
+from dnsrig.runs.trial import Trial
 
 MOST_POINTS = 400
-"""Of one line; about two for each three pixels of its width."""
+"""Most points of one line: about two for each three pixels of its width."""
 
 BEFORE_S = 0.5
 AFTER_S = 0.5

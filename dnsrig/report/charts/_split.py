@@ -8,10 +8,11 @@ from typing import Any
 
 import altair as alt
 
-from dnsrig.analysis.read import Run, Trial
-from dnsrig.analysis.summary import describe
+from dnsrig.comparison.summary import describe
 from dnsrig.report.charts import Drawing, _look, _words
 from dnsrig.rundir import Variant
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 
 ZONES = "zones"
 """The axis that is drawn along x wherever it is in the matrix."""
@@ -23,7 +24,7 @@ ONLY = "all"
 SCREEN_PX = 800
 """No drawing is taller: a reader sees the whole of it."""
 FRAME_PX = 60
-"""Of a drawing, about, beside its panels: padding, the axis of the last, a legend of one line."""
+"""Approximate room of a drawing beside its panels: padding, the axis of the last, a legend of one line."""
 
 
 def screens(rows: Sequence[Any], heights_px: Sequence[float] | float, spacing: int = 16, **apart: Any) -> list[Drawing]:
@@ -56,7 +57,7 @@ def varying_axes(run: Run) -> list[str]:
 
 
 def colour_axis(run: Run) -> str | None:
-    """The axis told apart by colour: the server, or what the baseline is about, or the first there is."""
+    """The axis that decides colours: the server, or the baseline's axis, or the first one."""
     axes = [axis for axis in varying_axes(run) if axis != ZONES]
     servers = [axis for axis in axes if "server" in axis.lower()]
     compared = [axis for axis in axes if axis in run.manifest.baseline]
@@ -64,7 +65,7 @@ def colour_axis(run: Run) -> str | None:
 
 
 def other_axes(run: Run) -> list[str]:
-    """The axes with more than one value that are neither the zones nor told apart by colour."""
+    """The axes with more than one value, without the zones and the axis of the colours."""
     return [axis for axis in varying_axes(run) if axis not in (ZONES, colour_axis(run))]
 
 
@@ -80,7 +81,7 @@ def colour_of(run: Run, variant: Variant) -> str:
 
 
 def colour_names(run: Run) -> list[str]:
-    """What colours stand for, in the order of the matrix."""
+    """Names of the colours, in the order of the matrix."""
     return list(dict.fromkeys(colour_of(run, variant) for variant in run.manifest.variants))
 
 
@@ -90,13 +91,13 @@ def label(variant: Variant, axes: Sequence[str]) -> str:
 
 
 def machines(run: Run) -> list[str]:
-    """Those that marks of repeats tell apart, by shape; empty of a run on one."""
+    """Machines, which have a shape each; empty if the run was on one machine."""
     names = [machine.name for machine in run.manifest.machines]
     return names if len(names) > 1 else []
 
 
 def machine_shapes(run: Run) -> list[str]:
-    """As many as `machines`; they begin anew when there are more machines than shapes."""
+    """A shape for each of `machines`; shapes repeat if there are more machines than shapes."""
     return list(itertools.islice(itertools.cycle(_look.MACHINE_SHAPES), len(machines(run))))
 
 
@@ -145,7 +146,7 @@ def since(trial: Trial) -> str:
 
 
 def trial_name(trial: Trial) -> str:
-    """Of a mark of one trial, in the column ``trial``: what shows charts elsewhere can lead from it to the trial."""
+    """The name of a trial, in the column ``trial`` of a mark: other views of a chart lead from it to the trial."""
     return f"{trial.record.spec.variant.id}/{trial.record.spec.repeat}"
 
 

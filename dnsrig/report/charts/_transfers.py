@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dnsrig.analysis import transfers
-from dnsrig.analysis.read import Run, Trial
-from dnsrig.analysis.summary import describe
+from dnsrig.comparison.summary import describe
 from dnsrig.report import figures
 from dnsrig.report.charts import _split
 from dnsrig.rundir import Finding
+from dnsrig.runs import transfers
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 
 OUTCOMES = ("done", "timeout", "invalid")
-"""Of trials that are drawn."""
+"""Outcomes of trials that are drawn."""
 
 
 def chosen(run: Run, findings: Sequence[Finding], traps: Sequence[str], most: int) -> list[Trial]:
@@ -43,7 +44,7 @@ def begun_ns(trial: Trial) -> int:
 
 
 def title(trial: Trial, findings: Sequence[Finding]) -> str:
-    """Of a picture of one trial: its result and what traps say of it."""
+    """The title of a picture of one trial: its result, and what traps found."""
     spec = trial.record.spec
     metric = describe(spec.main_metric)
     result = figures.figure(trial.result, metric.unit) if trial.result is not None else trial.record.outcome

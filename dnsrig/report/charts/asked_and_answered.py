@@ -6,15 +6,16 @@ from collections.abc import Iterable, Sequence
 
 import polars as pl
 
-from dnsrig.analysis import flood
-from dnsrig.analysis.read import Run, Trial
 from dnsrig.report.charts import _latency, _split
 from dnsrig.report.charts._over_time import MOST_POINTS, Panel, Picture, TimeSeries
 from dnsrig.rundir import Finding
+from dnsrig.runs import flood
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 
 ASKED, ANSWERED = "queries sent", "answers"
 BIN_NS = 10_000_000
-"""Of the rows."""
+"""Time between rows."""
 
 
 def pictures(run: Run, findings: Sequence[Finding]) -> Iterable[Picture]:

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Sequence
 import altair as alt
 import polars as pl
 
-from dnsrig.analysis.metrics.latency import timeout_ms
-from dnsrig.analysis.read import Run, Trial
+from dnsrig.metrics.latency import timeout_ms
 from dnsrig.report.charts import Drawing, _latency, _look, _split
 from dnsrig.rundir import Variant
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 
 TITLE = "Are some clients served more slowly than others?"
 ORDER = 5
@@ -18,7 +19,7 @@ METRICS = ("silent_clients_percent",)
 FEWEST_CLIENTS = 20
 """Below, there is no share of clients to speak of."""
 POINTS = 200
-"""Of a line."""
+"""Points of a line."""
 
 
 def applies(run: Run) -> bool:

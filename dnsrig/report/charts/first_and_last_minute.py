@@ -14,13 +14,14 @@ from typing import get_args
 import altair as alt
 import polars as pl
 
-from dnsrig.analysis import minutes
-from dnsrig.analysis.metrics.latency import timeout_ms
-from dnsrig.analysis.minutes import Which
-from dnsrig.analysis.read import Run, Trial
+from dnsrig.metrics.latency import timeout_ms
 from dnsrig.report.charts import Drawing, _latency, _look, _split, _words
 from dnsrig.report.charts.slowest_percentile import grid
 from dnsrig.rundir import Variant
+from dnsrig.runs import minutes
+from dnsrig.runs.minutes import Which
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 from dnsrig.text import digits
 
 TITLE = "Are answers slower at the beginning than at the end?"
@@ -28,7 +29,7 @@ ORDER = 6
 METRICS = ("first_minute_p99_ms", "last_minute_p99_ms")
 LEVEL = "level"
 SIZE_PX = ((_look.WIDTH - 60) // 2, 190)
-"""Of a panel."""
+"""Width and height of a panel."""
 
 
 @dataclass(frozen=True)

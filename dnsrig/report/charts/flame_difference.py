@@ -7,19 +7,19 @@ from collections.abc import Callable, Sequence
 
 import altair as alt
 
-from dnsrig.analysis.pair_profiles import STANDARD_ERRORS, WHOLE, Profiles, is_told, profiles
-from dnsrig.analysis.pairs import VersionPair, pairs
-from dnsrig.analysis.profile import Difference
-from dnsrig.analysis.read import Run
+from dnsrig.comparison.pair_profiles import STANDARD_ERRORS, WHOLE, Profiles, is_told, profiles
+from dnsrig.comparison.pairs import VersionPair, pairs
 from dnsrig.report import figures
 from dnsrig.report.charts import Drawing, _differences, _flames, _look
 from dnsrig.report.charts._flames import LEAST_PERCENT, Frame
+from dnsrig.runs.profile import Difference
+from dnsrig.runs.run import Run
 
 TITLE = "Which functions ran more in one version than in the other?"
 ORDER = 35
 METRICS = ("secondary_cpu_s", "primary_cpu_s", "resolver_cpu_s", "user_cpu_an_answer_us", "kernel_cpu_an_answer_us")
 FUNCTIONS = 8
-"""That are named above the flame graphs."""
+"""Number of functions that are named above the flame graphs."""
 
 
 def applies(run: Run) -> bool:
@@ -82,7 +82,7 @@ def in_words(told: Sequence[Difference], new: str, base: str) -> str:
 
 
 def _names(pair: VersionPair, found: Profiles) -> list[str]:
-    """Of the second version and the first one: what is drawn of it; where both have one number, as variants."""
+    """Names of the second version and the first one; if both have one number, the names of their variants."""
     servers, variants = (pair.new_server, pair.base_server), (pair.new, pair.base)
     same = servers[0].version == servers[1].version
     names = [variant.label if same else server.version for server, variant in zip(servers, variants, strict=True)]

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dnsrig.analysis.profile import PORT_SEARCH_FRAMES, hottest, share
-from dnsrig.analysis.read import Run, Trial
 from dnsrig.report import figures
 from dnsrig.report.charts import Drawing, _flames, _look, _split
 from dnsrig.report.charts._flames import LEAST_PERCENT, MOST_DEPTH, Frame
+from dnsrig.runs.profile import PORT_SEARCH_FRAMES, hottest, share
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 
 TITLE = "Where did the CPU time go?"
 ORDER = 34
@@ -17,8 +18,7 @@ METRICS = ("secondary_cpu_s", "primary_cpu_s")
 
 
 SEARCHING = _flames.Look(_look.COLOURS[1], 0.45, _look.COLOURS[1])
-"""Of the frames that search for a free port: a second sign beside the colour is that they have edges, the others
-gaps."""
+"""Look of frames that search for a free port: beside the colour, they have edges where others have gaps."""
 
 
 def applies(run: Run) -> bool:

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Sequence
 import altair as alt
 import polars as pl
 
-from dnsrig.analysis.latency import Interval
-from dnsrig.analysis.metrics.latency import timeout_ms
-from dnsrig.analysis.read import Run, Trial
+from dnsrig.metrics.latency import timeout_ms
 from dnsrig.report.charts import Drawing, _latency, _look
+from dnsrig.runs.latency import Interval
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 
 TITLE = "How does the latency of a typical query change over time?"
 ORDER = 7

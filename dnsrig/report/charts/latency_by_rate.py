@@ -9,11 +9,12 @@ from statistics import fmean
 import altair as alt
 import polars as pl
 
-from dnsrig.analysis.load_result import Try
-from dnsrig.analysis.read import Run, Trial
 from dnsrig.report import figures
 from dnsrig.report.charts import Drawing, _latency, _look, _split
 from dnsrig.rundir import Variant
+from dnsrig.runs.load_result import Try
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 
 TITLE = "How does latency grow with the rate of queries?"
 ORDER = 8
@@ -58,7 +59,8 @@ def draw(run: Run) -> list[Drawing]:
 
 
 def steps(trial: Trial) -> list[Step]:
-    """The rates of its ramp, ascending; tries of one rate as one, and without those of which no latency is known."""
+    """The rates of the trial's ramp, ascending; tries at one rate count as one, and rates without latencies are left
+    out."""
     by_rate: dict[float, list[Try]] = {}
     for step in trial.ramp.steps:
         if step.sent_qps and step.p50_ns and step.p99_ns:

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 import altair as alt
 import polars as pl
 
-from dnsrig.analysis.latency import Interval
-from dnsrig.analysis.metrics.latency import timeout_ms
-from dnsrig.analysis.read import Run, Trial
+from dnsrig.metrics.latency import timeout_ms
 from dnsrig.report.charts import Drawing, _latency, _look
+from dnsrig.runs.latency import Interval
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 
 TITLE = "When were queries slow, and how many of them?"
 ORDER = 6
@@ -64,7 +65,7 @@ class Cell:
 
 
 def cells(found: Sequence[Interval], edges_ms: Sequence[float]) -> list[Cell]:
-    """Those that are not empty; neighbours in time with the same shade are one, which keeps the drawing small."""
+    """Cells that are not empty; neighbours in time with the same shade are one, which keeps the drawing small."""
     drawn: list[Cell] = []
     open_: dict[int, Cell] = {}
     for interval in found:
@@ -85,7 +86,7 @@ def cells(found: Sequence[Interval], edges_ms: Sequence[float]) -> list[Cell]:
 
 
 def edges(low_ms: float, high_ms: float) -> list[float]:
-    """Of the rows: as many a decade as give no more than ``ROWS``."""
+    """Edges of the rows: as many a decade as give no more than ``ROWS``."""
     decades = max(1e-9, math.log10(high_ms / low_ms))
     steps = next((steps for steps in STEPS_A_DECADE if decades * steps <= ROWS - 2), STEPS_A_DECADE[-1])
     first, last = math.floor(math.log10(low_ms) * steps), math.floor(math.log10(high_ms) * steps) + 1

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from dnsrig.analysis.metrics.ixfr_stream import ixfr_whole_percent
-from dnsrig.analysis.published import figures, s3, s4
-from dnsrig.analysis.read import Run, Trial
+from dnsrig.comparison.published import figures, s3, s4
+from dnsrig.metrics.ixfr_stream import ixfr_whole_percent
 from dnsrig.report.charts import MAIN, _split
 from dnsrig.report.charts._by_axis import TIMEOUT, MetricByAxis, Reference
 from dnsrig.rundir import TrialSpec
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 
 CARRIER, CASE, CHANGED, POLICY, WORKERS = "carrier", "case", "records_changed", "policy", "workers"
 """Labels of axes."""
@@ -47,7 +48,7 @@ def _law(chart: MetricByAxis, run: Run, marks: pl.DataFrame) -> list[Reference]:
 
 
 def _throughput(chart: MetricByAxis, run: Run, marks: pl.DataFrame) -> list[Reference]:
-    """What S4 published of the algorithms drawn, where the path is that of the source."""
+    """The throughput that S4 published for the algorithms drawn, if the path is the source's."""
     if run.manifest.experiment != "congestion-control" or any(s4.path(spec) for spec in run.manifest.specs.values()):
         return []
     drawn = {str(value) for value in run.manifest.axes[s4.AXIS]}

@@ -10,13 +10,14 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from dnsrig.analysis.read import Run, Trial
-from dnsrig.analysis.summary import describe
+from dnsrig.comparison.summary import describe
 from dnsrig.report import figures
 from dnsrig.report.charts import MAIN, Drawing, _series, _split
 from dnsrig.report.charts._over_time import Panel, Picture
 from dnsrig.report.outliers import Outlier, outliers
 from dnsrig.rundir import Finding
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 
 TITLE = "What did an outlier do differently?"
 ORDER = 14

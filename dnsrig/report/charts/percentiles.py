@@ -9,15 +9,16 @@ from dataclasses import dataclass
 import altair as alt
 import polars as pl
 
-from dnsrig.analysis.metrics.fan_out import is_fan_out, spread
-from dnsrig.analysis.read import Run, Trial
+from dnsrig.metrics.fan_out import is_fan_out, spread
 from dnsrig.report.charts import Chart, Drawing, _look, _split
 from dnsrig.rundir import Finding, TrialSpec, Variant
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 
 ROW_PX = 250
-"""Of two panels with their axis and headings."""
+"""Height of two panels with their axis and headings."""
 MOST_POINTS = 60
-"""Of one line, and the first."""
+"""Most points of one line, the first among them."""
 OUTCOMES = ("done", "timeout", "invalid")
 SECONDARIES = "secondaries"
 """Label of an axis."""
@@ -25,12 +26,12 @@ SECONDARIES = "secondaries"
 
 @dataclass(frozen=True)
 class Arrivals:
-    """Of one trial."""
+    """What arrived in one trial, and when."""
 
     times_ms: Sequence[float]
-    """Of those that arrived, sorted."""
+    """Times of all that arrived, sorted."""
     count: int
-    """Of all."""
+    """Number of all, arrived or not."""
 
     def points(self) -> list[tuple[float, float]]:
         """(percent of all, the time in ms that they did not exceed), rising, thinned."""
@@ -50,7 +51,7 @@ class Percentiles(Chart):
     arrived: str
     """What the percentage is called."""
     colour_axis: Callable[[Run], str | None] = _split.colour_axis
-    """The axis told apart by colour; each value of the others has a panel."""
+    """The axis that decides colours; each value of the others has a panel."""
     colour: Callable[[Run, Variant], str] = _split.colour_of
 
     def applies(self, run: Run) -> bool:

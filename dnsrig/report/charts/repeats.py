@@ -10,22 +10,22 @@ from dataclasses import dataclass
 import altair as alt
 import polars as pl
 
-from dnsrig.analysis import statistics
-from dnsrig.analysis.read import Run
-from dnsrig.analysis.summary import describe, main_metric
+from dnsrig.comparison.summary import describe, main_metric
 from dnsrig.report import figures
 from dnsrig.report.charts import MAIN, Drawing, _look, _split
 from dnsrig.report.outliers import LEAST, Outlier, outliers, timed
 from dnsrig.rundir import Finding, Variant
+from dnsrig.runs.run import Run
+from dnsrig.stats import statistics
 
 TITLE = "Which repeats are outliers, and why?"
 ORDER = 12
 METRICS = (MAIN,)
 
 ROW_PX = 52
-"""Of a variant: its box, and beneath it a line of words about an outlier."""
+"""Height of a variant: its box, and beneath it a line of words about an outlier."""
 AXIS_PX = 62
-"""Of the axis and the heading of a panel."""
+"""Height of the axis and the heading of a panel."""
 LINE_PX = 13
 MOST_LINES = 3
 """Outliers of a variant with words; any others have their ring and number."""

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 import altair as alt
 import polars as pl
 
-from dnsrig.analysis.read import Run, Trial
-from dnsrig.report.charts import Drawing, _counters, _look, _series, _split
+from dnsrig.report.charts import Drawing, _look, _series, _split
 from dnsrig.rundir import Variant
+from dnsrig.runs.row_files.statistics import STATISTICS
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 
 TITLE = "Which resources did each variant use over time?"
 ORDER = 40
@@ -31,19 +33,21 @@ METRICS = (
 )
 
 CELL_PX, HEADING_PX = 84, 44
-"""Of a row at most, where all rows are on a screen; and of the two lines of its heading."""
+"""Most height of a row, at which all rows are on a screen; height of the two lines of its heading."""
 COLUMNS = 3
 """Columns side by side; more go into another drawing."""
 
 POINTS = 150
-"""Of one line: the common grid of time onto which repeats are laid before their mean is taken."""
+"""Points of one line: the common grid of time onto which repeats are laid before their mean is taken."""
+NOTHING = pl.DataFrame(schema={"time_s": pl.Float64, "value": pl.Float64})
+"""The course of a counter that a resolver does not have: time_s since the zero of its trial, and value."""
 
 
 @dataclass(frozen=True)
 class Resource:
     title: str
     read: Callable[[Trial], pl.DataFrame]
-    """Of a trial, columns time_s and value."""
+    """Reads a trial's course, with columns time_s and value."""
 
 
 def _scaled(rows: pl.DataFrame, divisor: float) -> pl.DataFrame:
@@ -97,12 +101,12 @@ def _of_a_resolver() -> list[Resource]:
         ),
         Resource(
             "Cache hits, % of the queries",
-            lambda t: _scaled(_counters.share(t, "cache_hits", "cache_hits", "cache_misses"), 0.01),
+            lambda t: _scaled(counter_share(t, "cache_hits", "cache_hits", "cache_misses"), 0.01),
         ),
         Resource(
-            "Upstream queries for each client query", lambda t: _counters.share(t, "upstream_queries", "client_queries")
+            "Upstream queries for each client query", lambda t: counter_share(t, "upstream_queries", "client_queries")
         ),
-        Resource("Validations a second", lambda t: _counters.rate(t, "validations")),
+        Resource("Validations a second", lambda t: counter_rate(t, "validations")),
     ]
 
 
@@ -221,7 +225,7 @@ def _grid(run: Run, part: Sequence[str], data: Sequence[tuple[str, dict[str, pl.
 
 
 def _heading(title: str, name: str, column: int) -> str | list[str]:
-    """The resource above the first column; above each what it stands for, if that varies."""
+    """The heading of a column: its name, if names differ; above the first column also the resource."""
     first = title if column == 0 else ""
     return first if name == _split.ONLY else [first, name]
 
@@ -257,3 +261,38 @@ def _cell(
     ]
     width = (_look.WIDTH - 50 * (columns - 1)) // columns
     return alt.layer(band, *lines).properties(width=width, height=height, title=_look.heading(heading))
+
+
+def counter_rate(trial: Trial, counter: str) -> pl.DataFrame:
+    """The growth of a counter a second; nothing of what the resolver does not count."""
+    grown = _grown(trial, counter)
+    return grown.select("time_s", value=pl.col("grown") / pl.col("seconds")) if grown.height else NOTHING
+
+
+def counter_share(trial: Trial, part: str, *whole: str) -> pl.DataFrame:
+    """The growth of ``part`` divided by the growth of ``whole`` together, from sample to sample; left out where
+    ``whole`` did not grow."""
+    found = _grown(trial, part).select("time_s", part="grown")
+    for number, name in enumerate(whole):
+        found = found.join(_grown(trial, name).select("time_s", pl.col("grown").alias(f"of{number}")), on="time_s")
+    if found.is_empty():
+        return NOTHING
+    total = pl.sum_horizontal(*(f"of{number}" for number in range(len(whole))))
+    return found.filter(total > 0).select("time_s", value=pl.col("part") / total)
+
+
+def _grown(trial: Trial, counter: str) -> pl.DataFrame:
+    """From each sample to the next."""
+    rows, zero_ns = trial.rows(STATISTICS), trial.zero_ns
+    if zero_ns is None:
+        rows = rows.clear()
+    timed = rows.filter(pl.col("counter") == counter).sort("time_ns")
+    return (
+        timed.select(
+            time_s=(pl.col("time_ns") - (zero_ns or 0)) / 1e9,
+            grown=pl.col("value").diff(),
+            seconds=pl.col("time_ns").diff() / 1e9,
+        )
+        .drop_nulls()
+        .filter((pl.col("seconds") > 0) & (pl.col("grown") >= 0))
+    )

@@ -5,13 +5,13 @@ from __future__ import annotations
 import altair as alt
 import polars as pl
 
-from dnsrig.analysis.bisection.course import Step, course
-from dnsrig.analysis.bisection.record import Search
-from dnsrig.analysis.bisection.trials import search_of, state_of
-from dnsrig.analysis.read import Run
+from dnsrig.comparison.bisection.course import Step, course
+from dnsrig.comparison.bisection.record import Search
+from dnsrig.comparison.bisection.trials import search_of, state_of
 from dnsrig.report import figures
 from dnsrig.report.bisection import IS_LIKE
 from dnsrig.report.charts import MAIN, Drawing, _look
+from dnsrig.runs.run import Run
 from dnsrig.text import digits
 
 TITLE = "How did the search close in on the commit?"
@@ -24,7 +24,7 @@ MARKS = {
     "neither": ("diamond", _look.COLOURS[3]),
     "open": ("triangle-up", _look.MUTED),
 }
-"""Of what a commit was like by then: its shape and its colour."""
+"""What a commit was like by then -> its shape and colour."""
 
 
 def applies(run: Run) -> bool:

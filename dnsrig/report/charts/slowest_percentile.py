@@ -1,8 +1,8 @@
 """How slow the slowest queries are: latency against the slowest percentile, so that the tail has most of the room.
 
-The way of drawing is that of S2 and of P. Spacek's measurements at ISC: both axes logarithmic, a line for the mean of
+It is drawn as in S2 and in P. Spacek's measurements at ISC: both axes logarithmic, a line for the mean of
 all repeats and a band from the smallest to the largest. Where the instrument was late, a latency is known between two
-ends: the band covers both, and a second, thin line is that of the lower ends.
+ends: the band covers both, and a second, thin line shows the lower ends.
 """
 
 from __future__ import annotations
@@ -15,20 +15,21 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from dnsrig.analysis.latency import Histogram
-from dnsrig.analysis.metrics.latency import timeout_ms
-from dnsrig.analysis.read import Run, Trial
-from dnsrig.analysis.summary import baseline_of
+from dnsrig.comparison.summary import baseline_of
+from dnsrig.metrics.latency import timeout_ms
 from dnsrig.report import figures, wording
 from dnsrig.report.charts import Drawing, _latency, _look, _split
 from dnsrig.rundir import Variant
+from dnsrig.runs.latency import Histogram
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 
 TITLE = "How slow are the slowest queries?"
 ORDER = 5
 METRICS = ("p50_ms", "p90_ms", "p99_ms", "p99_9_ms", "p99_99_ms", "max_ms")
 
 POINTS = 60
-"""Of a line: twelve a decade."""
+"""Points of a line: twelve a decade."""
 LEAST_PERCENT = 0.001
 FEWEST_ANSWERS = 10
 """Below, chance decides more than the server does."""
@@ -150,14 +151,14 @@ def _few_in_each(run: Run, panels: dict[str, list[Variant]]) -> dict[str, list[V
 
 
 def grid(fewest: int) -> list[float]:
-    """Slowest percentiles from 100 % down to the last that one of ``fewest`` queries stands for."""
+    """Slowest percentiles from 100 % down to the last that means at least one of ``fewest`` queries."""
     last = max(LEAST_PERCENT, 100 / max(1, fewest))
     ratio = (last / 100) ** (1 / (POINTS - 1))
     return [100 * ratio**number for number in range(POINTS - 1)] + [last]
 
 
 def curve(trials: Sequence[Trial]) -> list[Point]:
-    """Of the repeats of one variant; empty without any."""
+    """The curve of a variant's repeats; empty without any."""
     known = [trial.latency for trial in trials if trial.latency is not None]
     totals = [latency.total(latency.result) for latency in known]
     if not totals:

@@ -8,12 +8,13 @@ from itertools import islice
 import altair as alt
 import polars as pl
 
-from dnsrig.analysis.profile import differences
-from dnsrig.analysis.read import Run, Trial
-from dnsrig.analysis.stalls import Stalls, stacks_of, stalls_of
 from dnsrig.report import figures
 from dnsrig.report.charts import Drawing, _differences, _flames, _look, _split
 from dnsrig.report.charts._flames import LEAST_PERCENT, WIDTH_PX, Frame
+from dnsrig.runs.profile import differences
+from dnsrig.runs.run import Run
+from dnsrig.runs.stalls import Stalls, stacks_of, stalls_of
+from dnsrig.runs.trial import Trial
 from dnsrig.traps.stalled_server import FEWEST_STACKS
 
 TITLE = "What ran while the server answered nothing?"
@@ -24,7 +25,7 @@ STEP_S, STEPS = 0.1, 600
 """Answers are counted by this along the axis of time, or by more, so that there are at most so many steps."""
 TIMELINE_PX, FLAMES_PX = 90, 310
 FUNCTIONS = 8
-"""That are named beside the flame graph."""
+"""Number of functions that are named beside the flame graph."""
 KINDS = ("in stalls", "otherwise")
 
 
@@ -48,7 +49,7 @@ def draw(run: Run) -> list[Drawing]:
 
 
 def _chosen(run: Run) -> list[tuple[Trial, Stalls]]:
-    """Of each variant a repeat, that which stood still longest first."""
+    """The median repeat of each variant that stood still; the one with the longest stalls comes first."""
     chosen = []
     for variant in run.manifest.variants:
         stalled = {

@@ -8,11 +8,12 @@ from statistics import median
 import altair as alt
 import polars as pl
 
-from dnsrig.analysis.read import Run, Trial
-from dnsrig.analysis.summary import describe, lower_bound, main_metric, variant_table
+from dnsrig.comparison.summary import describe, lower_bound, main_metric, variant_table
 from dnsrig.report import figures, wording
 from dnsrig.report.charts import MAIN, Drawing, _latency, _look, _split
 from dnsrig.rundir import Variant
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 
 TITLE = "How do the variants compare, repeat by repeat?"
 ORDER = 10
@@ -20,7 +21,7 @@ METRICS = (MAIN,)
 
 ROW_PX = 34
 AXIS_PX = 62
-"""Of the axis and the heading of a panel."""
+"""Height of the axis and the heading of a panel."""
 SPREAD_PX = 13
 """Repeats lie within this distance of the middle of their row."""
 
@@ -137,8 +138,8 @@ def _mark_layers(run: Run, marks: pl.DataFrame, x: alt.X, y: alt.Y) -> list[alt.
 
 
 def _shapes(run: Run) -> dict[str, str]:
-    """What a shape says -> the shape: the machine of a trial that is done, or else its outcome. Those of the whole run:
-    panels share one scale."""
+    """Meaning of a shape -> the shape: the machine of a trial that is done, or else its outcome. All panels of a run
+    share them."""
     seen = {_shape(run, trial) for trial in run.trials}
     machines = dict(zip(_split.machines(run), _split.machine_shapes(run), strict=True))
     return {name: shape for name, shape in (machines | _look.OUTCOME_SHAPES).items() if name in seen}
@@ -151,14 +152,14 @@ def _shape(run: Run, trial: Trial) -> str:
 
 def _bands(run: Run) -> Iterable[dict[str, object]]:
     for row in variant_table(run, main_metric(run)):
-        if row.spread is not None:
+        if row.samples.spread is not None:
             yield {
                 "zones": run.manifest.specs[row.variant.id].dataset.zones,
                 "row": _split.label(row.variant, _split.row_axes(run)),
                 "colour": _split.colour_of(run, row.variant),
-                "value": row.spread.low,
-                "high": row.spread.high,
-                "median": row.spread.median,
+                "value": row.samples.spread.low,
+                "high": row.samples.spread.high,
+                "median": row.samples.spread.median,
             }
 
 

@@ -7,14 +7,15 @@ from collections.abc import Iterable, Sequence
 
 import polars as pl
 
-from dnsrig.analysis import sockets
-from dnsrig.analysis.read import Run, Trial
 from dnsrig.report.charts import _look, _over_time, _split, _transfers
 from dnsrig.report.charts._over_time import Panel, Picture, TimeSeries
 from dnsrig.rundir import Finding
+from dnsrig.runs import sockets
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 
 FEWEST_SAMPLES = 5
-"""Of a connection, below which there is no course of time."""
+"""Samples of a connection below which there is no course of time."""
 MOST_TRIALS = 4
 MOST_CONNECTIONS = 8
 """Drawn of a trial: those that received most."""
@@ -39,7 +40,7 @@ RECEIVER = {
     "retransmissions": "Retransmissions of the instrument's side, in all",
 }
 ALWAYS = ("received_mb_per_s", "rtt_ms", "cwnd")
-"""Of the receiver; the others only where they are not all zero."""
+"""Columns of the receiver that are always drawn; the others only if they are not all zero."""
 
 
 def senders(run: Run, findings: Sequence[Finding]) -> Iterable[Picture]:
@@ -65,7 +66,8 @@ def _sends(trial: Trial) -> bool:
 
 
 def sender(trial: Trial) -> pl.DataFrame:
-    """Columns time_s (since the start of the measurement) and those of ``SENDER``; empty without a flow."""
+    """The sender's course: time_s (since the start of the measurement) and the columns of ``SENDER``; empty without a
+    flow."""
     flow, phase = sockets.largest(trial), trial.measure
     empty = pl.DataFrame(schema=dict.fromkeys(["time_s", *SENDER], pl.Float64))
     if flow is None or phase is None:
@@ -88,7 +90,7 @@ def sender(trial: Trial) -> pl.DataFrame:
 
 
 def receivers(run: Run, findings: Sequence[Finding]) -> Iterable[Picture]:
-    """A line a connection of one trial, those of the worst variants."""
+    """A line for each connection of one trial, for the worst variants."""
     trials = filter(_receives, _transfers.chosen(run, findings, (), len(run.manifest.variants)))
     for number, trial in enumerate(itertools.islice(trials, MOST_TRIALS)):
         rows, spec = receiver(trial), trial.record.spec
@@ -114,7 +116,7 @@ def _receives(trial: Trial) -> bool:
 
 
 def receiver(trial: Trial) -> pl.DataFrame:
-    """Of each connection drawn, thinned: columns line, time_s (since the instrument began) and those of
+    """The course of each connection drawn, thinned: line, time_s (since the instrument began) and the columns of
     ``RECEIVER``."""
     begun_ns = _transfers.begun_ns(trial)
     received = trial.tcp_info.group_by("connection").agg(pl.col("received_bytes").max(), pl.len())

@@ -6,11 +6,12 @@ from collections.abc import Callable
 
 import polars as pl
 
-from dnsrig.analysis.read import Run, Trial
-from dnsrig.analysis.summary import describe
+from dnsrig.comparison.summary import describe
 from dnsrig.report import figures
 from dnsrig.report.charts import MAIN, Drawing, _series, _split
 from dnsrig.report.charts._over_time import Panel, Picture
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 
 TITLE = "What happened during a trial?"
 ORDER = 30
@@ -77,7 +78,7 @@ def _slowest_variant(run: Run) -> str | None:
 
 
 def _panels(trial: Trial) -> list[Panel]:
-    """Those that have data."""
+    """The panels that have data."""
     hosts, spec = _hosts(trial), trial.record.spec
 
     def lines(read: Callable[[str], pl.DataFrame]) -> dict[str, pl.DataFrame]:

@@ -7,18 +7,19 @@ from collections.abc import Sequence
 import altair as alt
 import polars as pl
 
-from dnsrig.analysis import transfers
-from dnsrig.analysis.read import Run, Trial
 from dnsrig.report.charts import Drawing, _look, _transfers
 from dnsrig.report.figures import visible
 from dnsrig.rundir import Finding
+from dnsrig.runs import transfers
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 
 TITLE = "When was each zone transferred?"
 ORDER = 31
 METRICS = ("transfer_p50_ms", "transfer_p99_ms", "transfer_retries", "transfer_failures")
 
 TRAPS = ("delayed-ack", "transfer-limit", "small-behind-large", "cut-transfer")
-"""Whose findings can be seen here."""
+"""Traps whose findings can be seen here."""
 MOST_TRIALS = 6
 MOST_LINES = 150
 """Zones drawn of a trial, sampled evenly in the order in which they were asked for."""
@@ -27,12 +28,12 @@ FIRST_ZONES = 40
 MOST_ATTEMPTS = 3_000
 """Drawn of a trial, the first ones of each zone: an instrument that repeats transfers the same zone without end."""
 MOST_COLOURS = 6
-"""Connections told apart by colour."""
+"""Connections that have a colour each."""
 HEIGHT_PX = 240
 OF_ZONE = ("secondary", "zone")
 TIMES = ("asked", "first", "last", "waited", "shown")
 LEAST_PX = 1.6
-"""Of a line: what took less time is drawn so long, to be seen at all."""
+"""Least length of a line: what took less time is drawn with this length, so that it can be seen."""
 
 
 def applies(run: Run) -> bool:

@@ -11,8 +11,8 @@ from pathlib import Path
 from types import ModuleType
 
 from dnsrig import discovery, files
-from dnsrig.analysis.read import Run
 from dnsrig.errors import UsageError
+from dnsrig.runs.run import Run
 
 
 @cache

@@ -1,7 +1,7 @@
 """A trace for Perfetto, written packet by packet (TrackEvent,
 https://perfetto.dev/docs/reference/synthetic-track-event).
 
-The messages are those of Perfetto's own Python package, which its project keeps: 2 MB beside the protobuf library, and
+The messages are from Perfetto's own Python package, which its project keeps: 2 MB beside the protobuf library, and
 no field number has to be copied. Each packet goes to the file at once, so a trial with a million samples needs no
 memory for them.
 
@@ -96,7 +96,7 @@ class Trace:
         if frames in self._stacks:
             return self._stacks[frames]
         if not self._stacks:
-            # Every frame must be of some program; folded stacks do not say of which.
+            # Every frame must belong to a program; folded stacks do not name it.
             interned.mappings.add(iid=1)
         for frame in frames:
             if frame not in self._frames:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dnsrig.analysis.read import Run
-from dnsrig.analysis.summary import summarise
+from dnsrig.comparison.summary import summarise
+from dnsrig.runs.run import Run
 
 
 def write(run: Run, out: Path) -> list[Path]:

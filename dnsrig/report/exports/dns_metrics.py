@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import dnsrig
-from dnsrig.analysis.latency import Histogram
-from dnsrig.analysis.read import Run, Trial
+from dnsrig.runs.latency import Histogram
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 
 SCHEMA_VERSION = 20240530
 UNITS_PER_S = 1_000_000_000

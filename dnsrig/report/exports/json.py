@@ -7,11 +7,11 @@ import math
 from pathlib import Path
 from typing import Any
 
-from dnsrig.analysis.metrics import Metric
-from dnsrig.analysis.read import Run
-from dnsrig.analysis.summary import VariantRow, main_metric, metric_tables
+from dnsrig.comparison.summary import VariantRow, main_metric, metric_tables
+from dnsrig.metrics import Metric
 from dnsrig.report import wording
 from dnsrig.report.comparison import interval_as_json, run_as_json
+from dnsrig.runs.run import Run
 
 SCHEMA_VERSION = 1
 """Raised by one whenever a reader of the old would misread the new."""
@@ -52,24 +52,23 @@ def _table(run: Run, metric: Metric, rows: list[VariantRow]) -> dict[str, Any]:
 def _row(run: Run, row: VariantRow) -> dict[str, Any]:
     """In the metric's unit; ``at_least``: lower bounds of those that hit a limit, which enter the spread, too;
     ``lower``: of values that are known between two ends."""
-    spread = row.spread
+    spread = row.samples.spread
     numbers = {"median": spread.median, "mean": spread.mean, "min": spread.low, "max": spread.high} if spread else {}
-    known = [*row.values, *row.at_least]
     return {
         "variant": row.variant.id,
         "parameters": row.variant.parameters,
         "outcomes": dict(row.outcomes),
-        "values": list(map(_finite, row.values)),
-        "at_least": list(map(_finite, row.at_least)),
-        **({"lower": list(map(_finite, row.lower))} if row.lower != known else {}),
+        "values": list(map(_finite, row.samples.measured)),
+        "at_least": list(map(_finite, row.samples.bounds)),
+        **({"lower": list(map(_finite, row.samples.low))} if row.samples.low != row.samples.numbers else {}),
         **{name: _finite(value) for name, value in numbers.items()},
-        "interval": interval_as_json(row.interval),
+        "interval": interval_as_json(row.samples.interval),
         "of_baseline": _comparison(run, row),
     }
 
 
 def _comparison(run: Run, row: VariantRow) -> dict[str, Any] | None:
-    """None of a baseline, and where there is none."""
+    """The comparison of a row; None for a baseline, and without one."""
     if row.against is None:
         return None
     found, bound = row.comparison, row.bound

@@ -1,6 +1,6 @@
 """The tables of a run as Markdown, to paste into an issue or a pull request.
 
-The main metric stands in sight; the next ones, the most telling first, are folded away. JSON and CSV have all.
+The main metric is in sight; the next ones, the most telling first, are folded away. JSON and CSV have all.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from dnsrig import traps
-from dnsrig.analysis.metrics import Metric
-from dnsrig.analysis.read import Run
-from dnsrig.analysis.summary import VariantRow, main_metric, metric_tables
+from dnsrig.comparison.summary import VariantRow, main_metric, metric_tables
+from dnsrig.metrics import Metric
 from dnsrig.report import figures, wording
 from dnsrig.report.comparison import better
 from dnsrig.report.gather import gather
 from dnsrig.report.markdown import code, table, text
 from dnsrig.report.setting import setting
+from dnsrig.runs.run import Run
 
 MOST_OTHERS = 12
 """Metrics beside the main one: an issue holds 65,536 characters."""
@@ -62,10 +62,10 @@ def _axes(run: Run, row: VariantRow, axes: Iterable[str]) -> list[str]:
 
 
 def _figures(row: VariantRow) -> list[str]:
-    unit, spread = row.metric.unit, row.spread
-    median, range_ = wording.median_and_range(row, unit)
+    unit, spread = row.metric.unit, row.samples.spread
+    median, range_ = wording.median_and_range(row.samples, unit)
     mean = figures.figure(spread.mean if spread else None, unit)
-    bound = "≥ " if row.censored and spread else ""
+    bound = "≥ " if row.samples.censored and spread else ""
     return [text(wording.outcomes(row.outcomes)), text(median), text(range_), text(bound + mean)]
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from dnsrig.analysis.read import Run
 from dnsrig.report import what_did_it
+from dnsrig.runs.run import Run
 
 SCHEMA_VERSION = 1
 """Raised by one whenever a reader of the old would misread the new."""

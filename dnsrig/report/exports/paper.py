@@ -20,25 +20,29 @@ from __future__ import annotations
 
 import csv
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import tomli_w
 
-from dnsrig.analysis.read import Run
-from dnsrig.analysis.summary import summarise
-from dnsrig.report import svg
+from dnsrig.comparison.summary import measured_metrics, summarise, variant_table
+from dnsrig.report import figures, svg, wording
 from dnsrig.report.comparison import run_as_json
 from dnsrig.report.draw import Rendered, draw_all
-from dnsrig.report.exports import _caption
 from dnsrig.report.figures import count as counted
 from dnsrig.report.latex import latex
 from dnsrig.report.markdown import code, table, text
 from dnsrig.report.setting import setting
+from dnsrig.rundir import Outcome
+from dnsrig.runs.run import Run
+from dnsrig.text import visible
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """What makes a cell a formula when a spreadsheet opens the file."""
+MOST_VARIANTS = 8
+"""Variants whose medians a caption names; summary.csv has all."""
 
 
 def write(run: Run, out: Path) -> list[Path]:
@@ -83,7 +87,7 @@ def _conditions(run: Run) -> str:
 
 
 def _figure(run: Run, figure: Rendered, folder: Path) -> list[Path]:
-    caption = _caption.of(run, figure)
+    caption = _caption(run, figure)
     paths = [
         _written(folder / f"{figure.name}.svg", figure.svg),
         _written(folder / f"{figure.name}.txt", caption + "\n"),
@@ -149,3 +153,32 @@ def _readme(run: Run, figures: Iterable[Rendered]) -> str:
     lines += ["```sh", f"dnsrig run experiment.toml --repeats {manifest.repeats}", "```", "", "## Figures", ""]
     lines += [*table(["figure", "what it shows"], [[code(each.name), text(each.chart.title)] for each in figures], 2)]
     return "\n".join(lines) + "\n"
+
+
+def _caption(run: Run, figure: Rendered) -> str:
+    """Sentences on one line."""
+    title = ": ".join(dict.fromkeys(part for part in (figure.chart.title, figure.drawing.title) if part))
+    sentences = [f"{title}.", figure.caption, _repeats(run), _spread(run, figure), f"Measured at {setting(run)}."]
+    # A character at a time, because a caption may be longer than one text from outside.
+    return "".join(map(visible, " ".join(sentence for sentence in sentences if sentence)))
+
+
+def _repeats(run: Run) -> str:
+    """``5 repeats of each variant (19 done, 1 timeout)``."""
+    outcomes: Counter[Outcome] = Counter(trial.record.outcome for trial in run.trials)
+    return f"{figures.count(run.manifest.repeats, 'repeat')} of each variant ({_counted(outcomes)})."
+
+
+def _counted(outcomes: Counter[Outcome]) -> str:
+    return ", ".join(f"{number} {outcome}" for outcome, number in sorted(outcomes.items())) or "none done"
+
+
+def _spread(run: Run, figure: Rendered) -> str:
+    """Median, smallest and largest repeat of each variant, for the first metric that the figure shows."""
+    shown = next((metric for metric in measured_metrics(run) if metric.name in figure.metrics), None)
+    if shown is None:
+        return ""
+    rows = [row for row in variant_table(run, shown.name) if row.samples.spread is not None]
+    told = [f"{row.variant.label} {wording.measured(row)}" for row in rows[:MOST_VARIANTS]]
+    more = f"; and {len(rows) - MOST_VARIANTS} more" if len(rows) > MOST_VARIANTS else ""
+    return f"Median [smallest..largest] repeat, {shown.title}: {'; '.join(told)}{more}."

@@ -14,11 +14,12 @@ from pathlib import Path
 
 import polars as pl
 
-from dnsrig.analysis.read import Run, Trial
 from dnsrig.report.exports._perfetto import Trace
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 
 PERCENTS = {"p50": 50, "p90": 90, "p99": 99, "p99.9": 99.9, "max": 100}
-"""Of the latencies of an interval."""
+"""Name -> percentile of the latencies of an interval."""
 NOT_COUNTED = ("start_ns", "duration_ns", "time_ns", "direction")
 _UNIT = re.compile(r"_(bytes|us|ms|ns|s|percent|per_s)(_max)?$")
 
@@ -56,7 +57,7 @@ def _log(trace: Trace, trial: Trial) -> None:
 
 
 def _transfers(trace: Trace, trial: Trial) -> None:
-    """Those at the same time lie on tracks of their own, as few as are needed."""
+    """Transfers; those that overlap in time get tracks of their own, as few as are needed."""
     rows = trial.transfers.filter(pl.col("asked_ns") > 0).sort("asked_ns", maintain_order=True)
     parent, free = None, list[tuple[int, int]]()
     for row in rows.iter_rows(named=True):

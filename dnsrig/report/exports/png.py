@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dnsrig.analysis.read import Run
 from dnsrig.report import svg
 from dnsrig.report.draw import draw_all
+from dnsrig.runs.run import Run
 
 
 def write(run: Run, out: Path) -> list[Path]:

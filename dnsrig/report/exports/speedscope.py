@@ -1,7 +1,7 @@
 """The CPU profiles of each trial for speedscope (https://www.speedscope.app), by its file format's schema.
 
 Of the server under test the samples are in the order in which they were taken, where that is known; elsewhere equal
-stacks are one, in the order of their names. A sample weighs the CPU time that it stands for, and 1 where the rate of
+stacks are one, in the order of their names. A sample weighs its CPU time, and 1 where the rate of
 sampling is not known. A trial without a profile has no file.
 """
 
@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import dnsrig
-from dnsrig.analysis.read import Run, Trial
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
 from dnsrig.text import visible
 
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
@@ -32,7 +33,7 @@ def write(run: Run, out: Path) -> list[Path]:
 
 
 def document(trial: Trial) -> dict[str, Any]:
-    """All profiles of a trial, that of the server under test first."""
+    """All profiles of a trial; the server under test comes first."""
     frames: dict[str, int] = {}
     hosts = [trial.subject, *(host for host in trial.record.spec.hosts if host != trial.subject)]
     profiles = [_profile(trial, host, stacks, frames) for host in hosts if (stacks := _stacks(trial, host))]

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from dnsrig import files
-from dnsrig.analysis.history import History
+from dnsrig.comparison.history import History
 from dnsrig.report import svg
 from dnsrig.report.history import chart, data, page, table
 

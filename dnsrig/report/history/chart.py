@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 import altair as alt
 import polars as pl
 
-from dnsrig.analysis import statistics
-from dnsrig.analysis.history import Change, Point, Series
+from dnsrig.comparison.history import Change, Point, Series
 from dnsrig.report import figures
 from dnsrig.report.charts import _look
+from dnsrig.stats import statistics
 
 HEIGHT_PX, LEAST_PX = 200, 60
-"""Of a panel; several are lower, so that all are on a screen."""
+"""Height of one panel, and least height; several are lower, so that all are on a screen."""
 SCREEN_PX, LABELS_PX = 740, 80
 """For all panels; and for the versions below each."""
 KINDS = {"better": _look.COLOURS[2], "worse": _look.COLOURS[1], "different": _look.INK}
@@ -61,8 +61,8 @@ def _panel(series: Series, height_px: int) -> alt.LayerChart | alt.FacetChart:
 def _trials(series: Series) -> Iterator[dict[str, object]]:
     for point in series.points:
         for value in point.values:
-            mark = LEGEND[value.at_least]
-            yield {"version": figures.visible(point.label), "value": value.value, "mark": mark}
+            mark = LEGEND[value.sample.at_least]
+            yield {"version": figures.visible(point.label), "value": value.sample.value, "mark": mark}
 
 
 def _marks(values: pl.DataFrame, x: alt.X, y: alt.Y) -> alt.Chart:
@@ -83,7 +83,7 @@ def _medians(series: Series, x: alt.X, y: alt.Y, step_px: float) -> list[alt.Cha
 
 
 def _median(point: Point) -> dict[str, object] | None:
-    spread, interval = point.spread, point.interval
+    spread, interval = point.samples.spread, point.samples.interval
     if spread is None:
         return None
     ends = {"low": interval.low if interval else None, "high": interval.high if interval else None}
@@ -96,7 +96,7 @@ def _levels(series: Series, x: alt.X, y: alt.Y, step_px: float) -> list[alt.Char
     rows = [
         {"version": figures.visible(point.label), "value": level.median}
         for side in sides
-        if (level := statistics.spread([value for point in side for value in point.numbers])) is not None
+        if (level := statistics.spread([value for point in side for value in point.samples.numbers])) is not None
         for point in side
     ]
     if not rows:

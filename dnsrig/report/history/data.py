@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 from typing import Any
 
-from dnsrig.analysis import statistics
-from dnsrig.analysis.change_points import PERMUTATIONS, SEED
-from dnsrig.analysis.history import Change, History, Point, Series, Value
-from dnsrig.analysis.metrics import Metric
-from dnsrig.analysis.read import Run
-from dnsrig.analysis.statistics import Interval
+from dnsrig.comparison.history import Change, History, Point, Series, Value
+from dnsrig.metrics import Metric
+from dnsrig.runs.run import Run
+from dnsrig.stats import statistics
+from dnsrig.stats.change_points import PERMUTATIONS, SEED
+from dnsrig.stats.statistics import Interval
 
 SCHEMA_VERSION = 1
-"""Of the JSON; raised by one whenever a reader of the old would misread the new."""
+"""Version of the JSON; raised by one whenever an older reader would misread it."""
 
 
 def as_json(history: History, out: Path) -> dict[str, Any]:
@@ -65,7 +66,7 @@ def _series(series: Series, out: Path) -> dict[str, Any]:
 
 
 def _point(point: Point, out: Path) -> dict[str, Any]:
-    spread = point.spread
+    spread = point.samples.spread
     return {
         "label": point.label,
         "server": point.version.server.name,
@@ -74,8 +75,8 @@ def _point(point: Point, out: Path) -> dict[str, Any]:
         "outcomes": dict(point.outcomes),
         "searched": point.counts,
         "median": spread.median if spread else None,
-        "median_is_at_least": point.censored,
-        "interval": _interval(point.interval),
+        "median_is_at_least": point.samples.censored,
+        "interval": _interval(point.samples.interval),
         "trials": [_value(value, out) for value in point.values],
     }
 
@@ -87,8 +88,8 @@ def _value(value: Value, out: Path) -> dict[str, Any]:
         "repeat": value.trial.key.repeat,
         **({"machine": value.trial.machine} if value.trial.machine else {}),
         "path": trial_path(value, out),
-        "value": value.value,
-        "at_least": value.at_least,
+        "value": value.sample.value,
+        "at_least": value.sample.at_least,
     }
 
 
@@ -111,7 +112,7 @@ def _change(change: Change, out: Path) -> dict[str, Any]:
 
 def _side(points: list[Point], out: Path) -> dict[str, Any]:
     values = [value for point in points for value in point.values]
-    spread = statistics.spread([value.value for value in values])
+    spread = statistics.spread([value.sample.value for value in values])
     return {
         "versions": [point.label for point in points],
         "median": spread.median if spread else None,
@@ -119,5 +120,6 @@ def _side(points: list[Point], out: Path) -> dict[str, Any]:
     }
 
 
-def _interval(interval: Interval | None) -> list[float] | None:
-    return [interval.low, interval.high] if interval else None
+def _interval(interval: Interval | None) -> list[float | None] | None:
+    """Its two ends; None in place of an infinite upper end, which JSON cannot express."""
+    return [interval.low, interval.high if math.isfinite(interval.high) else None] if interval else None

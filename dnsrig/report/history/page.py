@@ -9,8 +9,8 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from dnsrig.analysis.history import History, Point, Series
-from dnsrig.analysis.metrics import Metric
+from dnsrig.comparison.history import History, Point, Series
+from dnsrig.metrics import Metric
 from dnsrig.report import figures, svg
 from dnsrig.report.charts import _look
 from dnsrig.report.history import chart, data, table
@@ -25,7 +25,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Section:
-    """A metric: its chart, and what is said of each series."""
+    """A metric: its chart, and a table for each series."""
 
     metric: Metric
     svg: Markup

@@ -5,8 +5,8 @@ from __future__ import annotations
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from dnsrig.analysis.history import Change, History, Point, Series
-from dnsrig.analysis.versions import SHORT
+from dnsrig.comparison.history import Change, History, Point, Series
+from dnsrig.comparison.versions import SHORT
 from dnsrig.report import figures, wording
 from dnsrig.report.figures import visible
 from dnsrig.report.fitting import FittingTable
@@ -21,7 +21,7 @@ def as_text(history: History) -> RenderableType:
 
 
 def sentences(series: Series) -> list[str]:
-    """Each change; that there is none; what was left out of the search."""
+    """A sentence for each change, or that there is no change; and what was left out of the search."""
     found = [sentence(change) for change in series.changes]
     left_out = [point.label for point in series.points if not point.counts]
     searched = sum(point.counts for point in series.points)
@@ -57,8 +57,8 @@ COLUMNS = ("version", "source", "trials", "median", "range", "95 % interval")
 
 def cells(point: Point, unit: str) -> list[str]:
     """In the order of ``COLUMNS``."""
-    median, range_ = figures.median_and_range(point.spread, unit, censored=point.censored)
-    found = point.interval
+    median, range_ = figures.median_and_range(point.samples.spread, unit, censored=point.samples.censored)
+    found = point.samples.interval
     ends = f"{figures.figure(found.low, unit)}..{figures.figure(found.high, unit)}" if found else figures.NONE
     source = point.version.commit[:SHORT] or point.version.server.source
     return [visible(point.label), visible(source), wording.outcomes(point.outcomes), median, range_, ends]

@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from dnsrig import discovery, files
-from dnsrig.analysis.history import History, Point, Series
+from dnsrig.comparison.history import History, Point, Series
 from dnsrig.errors import UsageError
 from dnsrig.text import visible
 
@@ -45,8 +45,8 @@ def benchmark(history: History, series: Series) -> str:
 
 def median(point: Point) -> float | None:
     """None without one, or where it is only known to be at least so much: no format here can say that."""
-    spread = point.spread
-    bounds = [value.value for value in point.values if value.at_least]
+    spread = point.samples.spread
+    bounds = point.samples.bounds
     return None if spread is None or (bounds and spread.median >= min(bounds)) else spread.median
 
 

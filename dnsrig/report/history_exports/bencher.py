@@ -1,14 +1,14 @@
 """Bencher Metric Format, as `bencher run --adapter json --file` reads it: a file for each version.
 
-``{benchmark: {measure: {value, lower_value, upper_value}}}``. The value is the median, its ends are those of its 95 %
-interval, from five trials on.
+``{benchmark: {measure: {value, lower_value, upper_value}}}``. The value is the median; from five trials on it has the
+ends of its 95 % interval.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from dnsrig.analysis.history import History, Point
+from dnsrig.comparison.history import History, Point
 from dnsrig.report.history_exports import benchmark, by_version, median, write_json
 
 
@@ -24,7 +24,7 @@ def write(history: History, out: Path) -> list[Path]:
 
 
 def _metric(point: Point) -> dict[str, float]:
-    value, interval = median(point), point.interval
+    value, interval = median(point), point.samples.interval
     if value is None:
         return {}
     ends = {"lower_value": interval.low, "upper_value": interval.high} if interval else {}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from dnsrig.analysis.history import History, Point, Series
+from dnsrig.comparison.history import History, Point, Series
 from dnsrig.report.history_exports import benchmark, by_version, median, write_json
 from dnsrig.text import digits
 
@@ -29,7 +29,7 @@ def write(history: History, out: Path) -> list[Path]:
 
 
 def _entry(history: History, series: Series, point: Point) -> dict[str, Any]:
-    value, interval = median(point), point.interval
+    value, interval = median(point), point.samples.interval
     assert value is not None
     extra = [f"{len(point.values)} trials", point.version.server.label]
     extra += [f"commit {point.version.commit}"] if point.version.commit else []

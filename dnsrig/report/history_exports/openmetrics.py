@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from dnsrig.analysis.history import History, Point, Series
-from dnsrig.analysis.metrics import Metric
+from dnsrig.comparison.history import History, Point, Series
+from dnsrig.metrics import Metric
 from dnsrig.report.history_exports import median
 
 
@@ -43,9 +43,9 @@ def _samples(history: History, series: Series, point: Point) -> Iterator[str]:
     name, labels = _name(series.metric), _labels(history, series, point, metric=False)
     if (value := median(point)) is not None:
         yield _sample(name, labels | {"statistic": "median"}, value)
-    if point.interval is not None:
-        yield _sample(name, labels | {"statistic": "low"}, point.interval.low)
-        yield _sample(name, labels | {"statistic": "high"}, point.interval.high)
+    if point.samples.interval is not None:
+        yield _sample(name, labels | {"statistic": "low"}, point.samples.interval.low)
+        yield _sample(name, labels | {"statistic": "high"}, point.samples.interval.high)
 
 
 def _name(metric: Metric) -> str:

@@ -1,6 +1,6 @@
 """CSV for Apache Otava (Hunter), a file a series with a row a trial, and the configuration that reads them.
 
-Rows stand in the order of versions, which is what Otava goes by; ``time`` is when the trial was measured. By itself
+Rows are in the order of versions, which is what Otava goes by; ``time`` is when the trial was measured. By itself
 Otava looks at the last year: ``--since`` has it look at more. A change that it finds between two trials of one version
 lies at neither of its ends. Trials that lack one of the metrics are left out, because a cell must be a number; one that
 reached a limit stands with it.
@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from dnsrig.analysis.history import History, Series, Value
-from dnsrig.analysis.read import Trial
+from dnsrig.comparison.history import History, Series, Value
 from dnsrig.report.history_exports import file_name
+from dnsrig.runs.trial import Trial
 
 ATTRIBUTES = ("version", "commit", "run", "repeat")
 DIRECTIONS = {"lower": -1, "higher": 1, "neither": 1}
@@ -58,7 +58,7 @@ def _of_one_case(history: History) -> list[list[Series]]:
 def _rows(group: list[Series]) -> Iterator[list[object]]:
     yield ["time", *ATTRIBUTES, *(series.metric.name for series in group)]
     for number, point in enumerate(group[0].points):
-        columns = [{id_of(value): value.value for value in series.points[number].values} for series in group]
+        columns = [{id_of(value): value.sample.value for value in series.points[number].values} for series in group]
         for value in point.values:
             cells = [column.get(id_of(value)) for column in columns]
             if None not in cells:

@@ -21,14 +21,15 @@ from dnsrig import cached, checksums, confinement
 from dnsrig.bind_mounts import BindMount
 from dnsrig.confinement import Confinement
 from dnsrig.errors import DnsrigError, UsageError
-from dnsrig.servers.builds import kept, repository, toolchain
+from dnsrig.servers.builds import kept, repository
 from dnsrig.servers.builds.errors import BuildFailed, explain
 from dnsrig.servers.builds.kept import BuildRecord
-from dnsrig.servers.builds.recipe import Method, Recipe, Tree
+from dnsrig.servers.builds.recipe import Method, Recipe, Tree, lay_out_tools
 from dnsrig.servers.builds.reference import Reference
 from dnsrig.servers.builds.repository import Repository
 from dnsrig.servers.debian import Root
-from dnsrig.servers.driver import Driver, numbers
+from dnsrig.servers.driver import Driver
+from dnsrig.servers.formats import numbers
 
 LAYOUT_VERSION = 1
 """Raised when this file makes builds differently: old ones are then not used."""
@@ -158,7 +159,7 @@ def _lay_out(plan: Plan, work: Path) -> None:
     for path in plan.recipe.submodules:
         if (found := plan.repository.submodule(plan.commit, path)) is not None:
             _submodule(*found, source / path)
-    toolchain.lay_out_tools(plan.root.path, work)
+    lay_out_tools(plan.root.path, work)
     (work / "script").write_text(plan.method.script)
     kept.ccache().mkdir(parents=True, exist_ok=True)
     confinement.own(work, confinement.USER)

@@ -87,8 +87,8 @@ def limit_bytes() -> int:
 
 
 def make_room(newest: str) -> list[str]:
-    """Remove builds until the rest is below the limit, but neither ``newest`` nor one that may be in use; the keys
-    that went. Needs the folder's lock."""
+    """Remove builds until the rest is below the limit, but neither ``newest`` nor one that may be in use; the keys that
+    went. Needs the folder's lock."""
     logs = sorted((folder() / "failed").glob("*.log"), key=lambda path: path.stat().st_mtime)
     for log in logs[:-MOST_FAILED_LOGS]:
         log.unlink()

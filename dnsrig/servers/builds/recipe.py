@@ -1,22 +1,25 @@
 """What a server needs to be built: its repository, the toolchain that fits a commit, and a script.
 
-A recipe looks at the files of a commit and chooses a `Method`: an old commit gets the compiler and the
-libraries of an old Debian suite. The script is run by ``sh -eu`` in the folder of the sources, with the build options
-as its arguments, and with
+A recipe looks at the files of a commit and chooses a `Method`: an old commit gets the compiler and the libraries of an
+old Debian suite. The script is run by ``sh -eu`` in the folder of the sources, with the build options as its arguments,
+and with
 
-``PREFIX``              where everything is to be installed
-``JOBS``                how many processes may compile at once
-``CFLAGS CXXFLAGS``     what the compiler is to be given
-``SOURCE_DATE_EPOCH``   when the commit was made, in seconds since 1970
+``PREFIX``              where everything is to be installed ``JOBS``                how many processes may compile at
+once ``CFLAGS CXXFLAGS``     what the compiler is to be given ``SOURCE_DATE_EPOCH``   when the commit was made, in
+seconds since 1970
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
+from dnsrig.servers import debian
 from dnsrig.servers.builds.repository import Repository
+from dnsrig.servers.debian import Root
 
 TOOLS = (
     *("build-essential", "ccache", "pkg-config", "perl", "python3-minimal", "util-linux"),
@@ -88,3 +91,50 @@ class Recipe:
         """None: it is no tag of a release."""
         match = re.fullmatch(self.release, tag)
         return tuple(map(int, re.findall(r"\d+", match["version"]))) if match else None
+
+
+COMPILERS = ("cc", "gcc", "c++", "g++")
+_ALTERNATIVES: Mapping[str, tuple[str, ...]] = {
+    "aclocal": ("aclocal-1.*",),
+    "automake": ("automake-1.*",),
+    "awk": ("mawk",),
+    "c++": ("g++",),
+    "cc": ("gcc",),
+    "c99": ("c99-gcc",),
+    "which": ("which.debianutils",),
+    "yacc": ("bison.yacc",),
+}
+"""Names that scripts of packages would have made (update-alternatives(1)) -> what they stand for."""
+
+
+def find_root(kind: str, suite: str, packages: tuple[str, ...]) -> Root | None:
+    """The newest one that is there with exactly these packages."""
+    return next(iter(reversed(debian.roots(suite, _name(kind, packages)))), None)
+
+
+def provide_root(kind: str, suite: str, packages: tuple[str, ...]) -> Root:
+    """That, fetched from the machine's Debian mirror where it is not there."""
+    return find_root(kind, suite, packages) or debian.build(suite, _name(kind, packages), packages)
+
+
+def root_packages(method: Method, more: tuple[str, ...]) -> tuple[str, ...]:
+    """The packages of a build by ``method`` whose options ask for ``more``."""
+    return tuple(sorted({*TOOLS, *method.packages, *more}))
+
+
+def lay_out_tools(root: Path, folder: Path) -> None:
+    """Make ``folder/ccache`` and ``folder/alternatives``, for the search path of a build in ``root``."""
+    for name in ("ccache", "alternatives"):
+        (folder / name).mkdir(parents=True)
+    for name in COMPILERS:
+        (folder / "ccache" / name).symlink_to("/usr/bin/ccache")
+    programs = root / "usr/bin"
+    for name, patterns in _ALTERNATIVES.items():
+        found = [path.name for pattern in patterns for path in sorted(programs.glob(pattern))]
+        if found and not (programs / name).exists():
+            (folder / "alternatives" / name).symlink_to(f"/usr/bin/{found[-1]}")
+
+
+def _name(kind: str, packages: tuple[str, ...]) -> str:
+    """Of the roots with these packages: one with more would let a build find what it was not meant to."""
+    return f"build-{kind}-{hashlib.sha256(' '.join(packages).encode()).hexdigest()[:8]}"

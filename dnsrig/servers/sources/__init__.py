@@ -15,8 +15,8 @@ from dnsrig.errors import UsageError
 from dnsrig.rundir import ServerSource
 from dnsrig.servers import all_drivers, driver
 from dnsrig.servers.driver import Driver
+from dnsrig.servers.programs import fingerprint as fingerprint
 from dnsrig.servers.sources import engine, git, prefix, suite, system
-from dnsrig.servers.sources._program import fingerprint as fingerprint
 
 
 class Source(Protocol):

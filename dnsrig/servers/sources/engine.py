@@ -8,7 +8,7 @@ import dnsrig
 from dnsrig import paths
 from dnsrig.rundir import ServerSource
 from dnsrig.servers.driver import Driver
-from dnsrig.servers.sources._program import fingerprint
+from dnsrig.servers.programs import fingerprint
 
 NAME = "engine"
 SEEN = "/mnt/dnsrig-engine"

@@ -21,9 +21,9 @@ from dnsrig import paths
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.rundir import ServerSource
 from dnsrig.servers import debian
-from dnsrig.servers.builds import build, kept, reference, repository, steps, toolchain
+from dnsrig.servers.builds import build, kept, reference, repository
 from dnsrig.servers.builds.build import Plan
-from dnsrig.servers.builds.recipe import Recipe, Tree
+from dnsrig.servers.builds.recipe import Recipe, Tree, find_root, provide_root, root_packages
 from dnsrig.servers.builds.reference import Reference
 from dnsrig.servers.builds.repository import HASH, Commit, Repository
 from dnsrig.servers.driver import Driver
@@ -41,8 +41,8 @@ def find(server: Driver, source: str) -> ServerSource | None:
     if not origin.is_there or (found := origin.resolve(wanted.ref)) is None:
         return None
     method = build.method(server, recipe, Tree(origin, found))
-    packages = toolchain.wanted(method, wanted.packages)
-    if (root := toolchain.find(server.kind, wanted.suite or method.suite, packages)) is None:
+    packages = root_packages(method, wanted.packages)
+    if (root := find_root(server.kind, wanted.suite or method.suite, packages)) is None:
         return None
     return _kept(Plan(server, recipe, wanted, origin, found, method, root).key, wanted)
 
@@ -55,8 +55,8 @@ def install(server: Driver, source: str) -> ServerSource:
     origin = _fetched(server, wanted.ref)
     found = _resolved(server, origin, wanted.ref)
     method = build.method(server, recipe, Tree(origin, found))
-    packages = toolchain.wanted(method, wanted.packages)
-    root = toolchain.provide(server.kind, wanted.suite or method.suite, packages)
+    packages = root_packages(method, wanted.packages)
+    root = provide_root(server.kind, wanted.suite or method.suite, packages)
     made = _kept(build.make(Plan(server, recipe, wanted, origin, found, method, root)), wanted)
     assert made is not None
     return made
@@ -122,7 +122,7 @@ def expand(server: Driver, source: str) -> list[str]:
         return [source]
     for ref in (wanted.ref, wanted.last):
         commit(server, ref)
-    return [wanted.at(ref).source for ref in steps.chosen(recipe, repository_of(server), wanted)]
+    return [wanted.at(ref).source for ref in reference.chosen(recipe, repository_of(server), wanted)]
 
 
 def _recipe(server: Driver) -> Recipe:

@@ -8,7 +8,7 @@ from dnsrig.confinement import FRESH
 from dnsrig.errors import UsageError
 from dnsrig.rundir import ServerSource
 from dnsrig.servers.driver import Driver
-from dnsrig.servers.sources._program import fingerprint, version
+from dnsrig.servers.programs import fingerprint, version
 
 FOLDERS = ("sbin", "bin", "usr/sbin", "usr/bin", "")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from dnsrig.errors import DnsrigError
 from dnsrig.rundir import ServerSource
 from dnsrig.servers.driver import Driver
-from dnsrig.servers.sources._program import fingerprint, version
+from dnsrig.servers.programs import fingerprint, version
 
 NAME = "system"
 FOLDERS = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")

@@ -7,14 +7,12 @@
 use std::{borrow::Cow, fs, hint::black_box};
 
 use dnsrig_engine::dns::dnssec::{
-    cache::Cache,
     denial::{self, Claim, Hashes, Link},
-    key::Role,
+    key::{Algorithm, Nonces, Role},
     nsec3::{Hash, Params, Table},
     pool::Pool,
     rrset::{Rrset, Validity},
-    secret::{Algorithm, Nonces},
-    signer::{SignedZone, Signer},
+    signer::{Cache, SignedZone, Signer},
 };
 use domain::base::Rtype;
 use nix::time::{ClockId, clock_gettime};

@@ -9,8 +9,7 @@ use std::{fmt::Debug, hint::black_box, sync::Arc, time::Duration};
 use dnsrig_engine::dns::{
     query::{Ask, write_query},
     tsig::{
-        key::{self, Parts},
-        sign::{Signer, parse_key},
+        sign::{Parts, Signer, parse_key, read_key},
         verify::Verifier,
     },
     xfr::{Incoming, Limits, Outcome, Sink, Step},
@@ -66,7 +65,7 @@ fn asked(zone: &Zone) -> Sequence {
     write_query(&mut query, 0, zone.as_slice(), Ask::Axfr);
     let _ = Verifier::sign(&parse_key(KEY).expect("a key"), &mut query, 0, NOW_S);
     let mut query = Message::from_octets(query).expect("a message");
-    let Parts { algorithm, name, secret } = key::read(KEY).expect("a key");
+    let Parts { algorithm, name, secret } = read_key(KEY).expect("a key");
     let key = Arc::new(Key::new(algorithm, &secret, name, None, None).expect("a key"));
     ServerSequence::request(&key, &mut query, Time48::from_u64(NOW_S)).ok().flatten().expect("signed by the key")
 }

@@ -2,14 +2,16 @@
 //!
 //! One module for each subcommand: [`generate`], [`watch`], [`probe`], [`propagation`], [`change`], [`load`],
 //! [`merge`], [`replay`], [`transfer`], [`interrogate`], [`serve`], [`link`], [`clock`], [`enter`]. They stand beside
-//! each other: none uses another. What they share lies below them, in [`world`], [`net`], [`dns`], [`stats`] and
-//! [`base`]. The engine knows nothing of experiments, of servers' configuration or of charts: it takes arguments,
-//! prints JSON lines ([`base::events`]) and writes files of rows ([`base::rows`]). What decides (pacing, parsing,
-//! accounting) is kept apart from what touches sockets, files and processes, and is tested in virtual time.
+//! each other: none uses another. What they share lies below them, in [`world`], [`net`], [`query_stream`],
+//! [`dataset`], [`dns`], [`stats`] and [`base`]. The engine knows nothing of experiments, of servers' configuration or
+//! of charts: it takes arguments, prints JSON lines ([`base::events`]) and writes files of rows ([`base::rows`]). What
+//! decides (pacing, parsing, accounting) is kept apart from what touches sockets, files and processes, and is tested in
+//! virtual time.
 
 pub mod base;
 pub mod change;
 pub mod clock;
+pub mod dataset;
 pub mod dns;
 pub mod enter;
 pub mod generate;
@@ -20,6 +22,7 @@ pub mod merge;
 pub mod net;
 pub mod probe;
 pub mod propagation;
+pub mod query_stream;
 pub mod replay;
 pub mod serve;
 pub mod stats;

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, io::Write, net::SocketAddr, path::Path};
 
 use dnsrig_engine::{
     base::clock,
-    dns::stream::{Record, StreamWriter, Transport},
+    query_stream::{Record, StreamWriter, Transport},
 };
 use serde_json::{Value, json};
 

@@ -13,8 +13,8 @@ use std::{
 };
 
 use dnsrig_engine::{
-    dns::stream::{Record, StreamWriter, Transport},
     net::tls::identity,
+    query_stream::{Record, StreamWriter, Transport},
 };
 use rustls::{ServerConnection, StreamOwned};
 use serde_json::Value;

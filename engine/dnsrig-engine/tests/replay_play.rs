@@ -14,7 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use dnsrig_engine::dns::stream::{NEW_CONNECTION, RETRANSMISSION, Record, StreamWriter, Transport};
+use dnsrig_engine::query_stream::{NEW_CONNECTION, RETRANSMISSION, Record, StreamWriter, Transport};
 use serde_json::Value;
 
 use crate::{

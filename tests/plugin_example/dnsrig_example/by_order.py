@@ -3,8 +3,8 @@
 import altair as alt
 import polars as pl
 
-from dnsrig.analysis.read import Run
 from dnsrig.report.charts import MAIN, Drawing
+from dnsrig.runs.run import Run
 
 TITLE = "Time by order of trials"
 ORDER = 500

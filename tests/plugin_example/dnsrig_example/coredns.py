@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from typing import ClassVar
 
-from dnsrig.servers.driver import DNS_PORT, Driver, Feature, Placement, Setting, Support, template
+from dnsrig.servers.driver import Driver, Feature, Setting, Support
+from dnsrig.servers.formats import template
+from dnsrig.servers.placement import DNS_PORT, Placement
 
 CONFIGURATION = template("""\
 {% for zone in p.configured_zones %}

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from statistics import median
 
-from dnsrig.analysis.read import Run
+from dnsrig.runs.run import Run
 from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 
 TITLE = "the first repeat is slower than the others"

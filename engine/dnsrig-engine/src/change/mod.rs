@@ -30,17 +30,14 @@ use crate::{
         target::{self, Authority},
         units::nanoseconds,
     },
+    dataset::churn::{self, Churn, Row},
     dns::{
-        churn::{
-            Churn,
-            rows::{self, Row},
-        },
         tsig::{
             sign::{Signer, parse_key},
             verify::Verifier,
         },
         update,
-        zone_list::Zones,
+        zones::Zones,
     },
     net::udp_client::{self, UdpClient},
 };
@@ -71,7 +68,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     };
     let outcome = udp_client::run(&mut changes, &socket, arguments.primary, &stop)?;
     if let Some(path) = &arguments.out {
-        rows::write(path, changes.rows())?;
+        churn::write_rows(path, changes.rows())?;
     }
     let timeout_ns = nanoseconds(arguments.timeout);
     changes.report.summary(outcome, &changes.core, &changes.plan, arguments.changes_per_s, timeout_ns)?;

@@ -2,12 +2,14 @@
 
 use domain::base::{Name, Rtype};
 
-use crate::dns::{
-    catalog::{ZONES, member_label},
-    churn::{Change, Churn, Kind},
-    name::whole,
-    update::{Edit, TooLong, below, touch},
-    zone_list::Zones,
+use crate::{
+    dataset::churn::{Change, Churn, Kind},
+    dns::{
+        catalog::{ZONES, member_label},
+        name::whole,
+        update::{Edit, TooLong, below, touch},
+        zones::Zones,
+    },
 };
 
 /// Which changes follow each other.

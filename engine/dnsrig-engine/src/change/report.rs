@@ -13,12 +13,8 @@ use crate::{
         failure::Failure,
         stop::Outcome,
     },
-    dns::churn::Kind,
-    stats::{
-        format::{grouped, milliseconds},
-        rcodes::{Rcodes, count_rcode},
-        spread::Spread,
-    },
+    dataset::churn::Kind,
+    stats::{Rcodes, Spread, count_rcode, grouped, milliseconds},
 };
 
 const PROGRESS_INTERVAL_NS: i64 = 1_000_000_000;

@@ -11,8 +11,8 @@ use domain::base::Rtype;
 use super::{
     name::whole,
     record::Record,
-    xfr::{Answered, Change, Outcome, Sink},
-    zone_list::Zones,
+    xfr::{Change, Outcome, Sink},
+    zones::Zones,
 };
 
 /// The labels before a catalog's name of the record with its version, and of the zone of its members, in wire format
@@ -245,10 +245,6 @@ impl Sink for Members {
         };
         self.note(&owner, record.rtype, record.data(), target);
         self.owner = owner;
-        Ok(())
-    }
-
-    fn end(&mut self, _answered: Answered) -> Result<(), Outcome> {
         Ok(())
     }
 }

@@ -5,7 +5,7 @@ use super::name::Wrong;
 /// The length of a header; the question follows it.
 pub const HEADER_BYTES: usize = 12;
 
-/// A message over UDP is no longer without EDNS (RFC 1035 §4.2.1).
+/// The longest message over UDP without EDNS (RFC 1035 §4.2.1).
 pub const UDP_BYTES_MAX: usize = 512;
 
 /// Bits of the third byte: response, operation, authoritative, truncated, recursion desired.
@@ -15,19 +15,20 @@ pub const AA: u8 = 0x04;
 pub const TC: u8 = 0x02;
 pub const RD: u8 = 0x01;
 
-/// The operation NOTIFY (RFC 1996 §3.3), where the third byte has it.
+/// The operations NOTIFY (RFC 1996 §3.3) and UPDATE (RFC 2136 §2.2), where the third byte has them.
 pub const NOTIFY: u8 = 4 << 3;
+pub const UPDATE: u8 = 5 << 3;
 
 /// Bits of the fourth byte: authentic data and checking disabled (RFC 4035 §3.2), response code.
 pub const AD: u8 = 0x20;
 pub const CD: u8 = 0x10;
 pub const RCODE: u8 = 0x0f;
 
-/// Where the number of additional records stands.
+/// The place of the number of additional records.
 pub const ARCOUNT: usize = 10;
 
-/// What a header says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A header, but for the bits of the fourth byte beside the response code.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Header {
     pub id: u16,
     /// The third byte.
@@ -56,7 +57,18 @@ impl Header {
         })
     }
 
-    /// Whether it is that of a response to a query, which was not truncated.
+    /// The header as it is written.
+    #[inline]
+    pub fn to_bytes(self) -> [u8; HEADER_BYTES] {
+        let mut bytes = [0; HEADER_BYTES];
+        bytes[..2].copy_from_slice(&self.id.to_be_bytes());
+        (bytes[2], bytes[3]) = (self.flags, self.rcode);
+        let counts = [self.questions, self.answers, self.authority, self.additional];
+        bytes[4..].as_chunks_mut().0.iter_mut().zip(counts).for_each(|(place, count)| *place = count.to_be_bytes());
+        bytes
+    }
+
+    /// Whether the message is a response to a query, and was not truncated.
     #[inline]
     pub fn is_answer(&self) -> bool {
         self.flags & (QR | OPCODE | TC) == QR
@@ -68,7 +80,7 @@ impl Header {
         self.flags & (QR | OPCODE) == QR
     }
 
-    /// How many records stand behind the questions.
+    /// The number of records behind the questions.
     #[inline]
     pub fn records(&self) -> u32 {
         u32::from(self.answers) + u32::from(self.authority) + u32::from(self.additional)

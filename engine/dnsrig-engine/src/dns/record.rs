@@ -1,15 +1,23 @@
-//! A walk over a message: questions and records. Nothing is copied.
+//! Records: a walk over a message, in which nothing is copied, and the record that is written.
 
 use domain::base::{Rtype, iana::Class};
 
 use super::{
-    header::HEADER_BYTES,
+    header::{HEADER_BYTES, Header},
     name::{self, Owners, Place, Wrong},
     query::Ask,
 };
 
 /// TYPE, CLASS, TTL and RDLENGTH, behind the owner of a record (RFC 1035 §4.1.3).
 const FIXED_BYTES: usize = 10;
+
+/// The part of a message that a record is in (RFC 1035 §4.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Section {
+    Answer,
+    Authority,
+    Additional,
+}
 
 /// One record, where it lies in its message. The names in it may be compressed.
 #[derive(Clone, Copy, Debug)]
@@ -56,6 +64,11 @@ impl<'m> Record<'m> {
     /// be compressed, but have no part in what comes behind.
     pub fn context(&self) -> (&'m [u8], usize) {
         (&self.message[..self.end], self.data)
+    }
+
+    /// Whether the owner is the root.
+    pub fn is_at_root(&self) -> bool {
+        name::equals(self.message, self.owner, &[0]).is_ok_and(|(is_root, _)| is_root)
     }
 
     /// Appends the owner in wire format, not compressed, in the case of letters it was sent in.
@@ -125,7 +138,29 @@ impl<'m> Walk<'m> {
         Ok((record, place))
     }
 
-    /// The next record, whose owner is nobody's business.
+    /// The records behind the questions, each with its section, as many as `header` counts. The first error ends them.
+    pub fn records(&mut self, header: &Header) -> impl Iterator<Item = Result<(Section, Record<'m>), Wrong>> {
+        let (answers, all) = (u32::from(header.answers), header.records());
+        let (authority, mut next) = (answers + u32::from(header.authority), 0);
+        std::iter::from_fn(move || {
+            if next == all {
+                return None;
+            }
+            let section = match next {
+                number if number < answers => Section::Answer,
+                number if number < authority => Section::Authority,
+                _ => Section::Additional,
+            };
+            next += 1;
+            let record = self.any_record();
+            if record.is_err() {
+                next = all;
+            }
+            Some(record.map(|record| (section, record)))
+        })
+    }
+
+    /// The next record, whatever its owner is.
     pub fn any_record(&mut self) -> Result<Record<'m>, Wrong> {
         let record = Record::read(self.message, self.at, name::skip(self.message, self.at)?)?;
         self.at = record.end;
@@ -143,4 +178,24 @@ impl<'m> Walk<'m> {
     pub fn end(&self) -> Result<(), Wrong> {
         if self.at == self.message.len() { Ok(()) } else { Err(Wrong::Form) }
     }
+}
+
+/// TYPE, CLASS, TTL and RDLENGTH in wire format.
+pub fn fixed(rtype: Rtype, class: Class, ttl_s: u32, data_bytes: u16) -> [u8; FIXED_BYTES] {
+    let [[type_high, type_low], [class_high, class_low], [data_high, data_low]] =
+        [rtype.to_int(), class.to_int(), data_bytes].map(u16::to_be_bytes);
+    let [a, b, c, d] = ttl_s.to_be_bytes();
+    [type_high, type_low, class_high, class_low, a, b, c, d, data_high, data_low]
+}
+
+/// Appends a record; the names in it are written as they are given.
+///
+/// # Panics
+///
+/// If the data has more than 65,535 bytes.
+pub fn append_record(to: &mut Vec<u8>, owner: &[u8], rtype: Rtype, class: Class, ttl_s: u32, data: &[u8]) {
+    let data_bytes = data.len().try_into().expect("the data of a record has a length of 16 bits");
+    to.extend_from_slice(owner);
+    to.extend_from_slice(&fixed(rtype, class, ttl_s, data_bytes));
+    to.extend_from_slice(data);
 }

@@ -3,7 +3,7 @@
 use std::{slice::from_ref, sync::Arc};
 
 use domain::{
-    base::{Name, Rtype, rdata::ComposeRecordData, scan::IterScanner},
+    base::{Name, Rtype, iana::Class, rdata::ComposeRecordData, scan::IterScanner},
     rdata::ZoneRecordData,
     tsig::Key,
     utils::base16,
@@ -12,8 +12,8 @@ use domain::{
 use super::{
     header::Header,
     query::Ask,
-    record::{Record, Walk},
-    tsig::key::{self, Parts},
+    record::{Record, Walk, append_record},
+    tsig::sign::{Parts, read_key},
     xfr::{Change, Outcome, Sink},
 };
 
@@ -33,7 +33,7 @@ pub fn name(text: &str) -> Vec<u8> {
 
 /// A key, `ALGORITHM:NAME:SECRET`, in the hands of the other library.
 pub fn key_of_domain(text: &str) -> Arc<Key> {
-    let Parts { algorithm, name, secret } = key::read(text).expect(text);
+    let Parts { algorithm, name, secret } = read_key(text).expect(text);
     Arc::new(Key::new(algorithm, &secret, name, None, None).expect(text))
 }
 
@@ -53,12 +53,8 @@ impl Rr {
     }
 
     fn compose(&self, to: &mut Vec<u8>) {
-        to.extend_from_slice(&self.owner);
-        to.extend_from_slice(&self.rtype.to_be_bytes());
-        to.extend_from_slice(&self.class.to_be_bytes());
-        to.extend_from_slice(&self.ttl_s.to_be_bytes());
-        to.extend_from_slice(&(self.data.len() as u16).to_be_bytes());
-        to.extend_from_slice(&self.data);
+        let (rtype, class) = (Rtype::from_int(self.rtype), Class::from_int(self.class));
+        append_record(to, &self.owner, rtype, class, self.ttl_s, &self.data);
     }
 }
 

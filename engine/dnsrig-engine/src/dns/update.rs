@@ -2,15 +2,12 @@
 
 use std::sync::Arc;
 
-use domain::base::{
-    Message, MessageBuilder, Name, Record, Rtype, Ttl,
-    iana::{Class, Opcode},
-    message_builder::PushError,
-    rdata::UnknownRecordData,
-};
+use domain::base::{Name, Rtype, iana::Class};
 
 use super::{
-    header::{Header, UDP_BYTES_MAX},
+    header::{Header, OPCODE, QR, UDP_BYTES_MAX, UPDATE},
+    query::write_question,
+    record::append_record,
     tsig::{sign::Signer, verify::Verifier},
 };
 use crate::base::failure::Advice;
@@ -30,7 +27,7 @@ pub enum Edit {
     DeleteSet { owner: Name<Vec<u8>>, rtype: Rtype },
 }
 
-/// An update that does not fit into a datagram.
+/// An update of this zone does not fit into a datagram.
 #[derive(Debug, thiserror::Error)]
 #[error("an update of {0} takes more than {UDP_BYTES_MAX} bytes")]
 pub struct TooLong(pub String);
@@ -53,38 +50,32 @@ pub fn write_update(
     key: Option<&Arc<Signer>>,
     now_s: u64,
 ) -> Result<(Vec<u8>, Option<Verifier>), TooLong> {
-    let too_long = |_: PushError| TooLong(zone.to_string());
-    let mut builder = MessageBuilder::new_vec();
-    builder.set_push_limit(UDP_BYTES_MAX - key.map_or(0, |key| key.bytes()));
-    let header = builder.header_mut();
-    header.set_id(id);
-    header.set_opcode(Opcode::UPDATE);
-    let mut zones = builder.question();
-    zones.push((zone, Rtype::SOA, Class::IN)).map_err(too_long)?;
     // The sections of an update have other names but the same places: zone, prerequisites, updates, additional.
-    let mut updates = zones.authority();
-    edits.iter().try_for_each(|edit| updates.push(record(edit))).map_err(too_long)?;
-    let mut update = updates.finish();
+    let authority = edits.len().try_into().map_err(|_| TooLong(zone.to_string()))?;
+    let header = Header { id, flags: UPDATE, questions: 1, authority, ..Header::default() };
+    let mut update = header.to_bytes().to_vec();
+    write_question(&mut update, zone.as_slice(), Rtype::SOA);
+    for edit in edits {
+        let (owner, class, ttl_s, rtype, data) = match edit {
+            Edit::Add { owner, rtype, ttl_s, data } => (owner, Class::IN, *ttl_s, *rtype, &data[..]),
+            Edit::DeleteSet { owner, rtype } => (owner, Class::ANY, 0, *rtype, &[][..]),
+        };
+        append_record(&mut update, owner.as_slice(), rtype, class, ttl_s, data);
+    }
+    if update.len() + key.map_or(0, |key| key.bytes()) > UDP_BYTES_MAX {
+        return Err(TooLong(zone.to_string()));
+    }
     let verifier = key.map(|key| Verifier::sign(key, &mut update, 0, now_s));
     Ok((update, verifier))
 }
 
-fn record(edit: &Edit) -> Record<&Name<Vec<u8>>, UnknownRecordData<&[u8]>> {
-    let (owner, class, ttl_s, rtype, data) = match edit {
-        Edit::Add { owner, rtype, ttl_s, data } => (owner, Class::IN, *ttl_s, *rtype, &data[..]),
-        Edit::DeleteSet { owner, rtype } => (owner, Class::ANY, 0, *rtype, &[][..]),
-    };
-    let data = UnknownRecordData::from_octets(rtype, data).expect("the data of a change is a few bytes");
-    Record::new(owner, class, Ttl::from_secs(ttl_s), data)
-}
-
 /// The id of an answer to an update, and its RCODE as the number in the header.
 pub fn read_answer(bytes: &[u8]) -> Option<(u16, u8)> {
-    let header = Message::from_octets(bytes).ok()?.header();
-    (header.qr() && header.opcode() == Opcode::UPDATE).then(|| (header.id(), header.rcode().to_int()))
+    let header = Header::read(bytes).ok()?;
+    (header.flags & (QR | OPCODE) == QR | UPDATE).then_some((header.id, header.rcode))
 }
 
-/// Whether the answer is signed as it must be. A server that refuses a key says so unsigned.
+/// Whether the answer is signed as it must be. A server that refuses a key reports that without a signature.
 pub fn is_signed(answer: &[u8], verifier: &Verifier, now_s: u64) -> bool {
     Header::read(answer).is_ok_and(|header| verifier.clone().check(answer, &header, now_s) == Ok(true))
 }
@@ -95,7 +86,7 @@ pub fn txt(text: &str) -> Vec<u8> {
     [&[text.len() as u8], text].concat()
 }
 
-/// The TXT record of `zone` gets another text.
+/// The edits that give the TXT record of `zone` another text.
 pub fn touch(zone: &Name<[u8]>, number: u64) -> Result<Vec<Edit>, TooLong> {
     let owner = below(CHANGED_LABEL, zone)?;
     let data = txt(&format!("change {number}"));

@@ -2,8 +2,17 @@
 
 use std::str::FromStr;
 
-use domain::{base::iana::Rcode, rdata::tsig::Time48, tsig::ServerTransaction};
-use proptest::prelude::*;
+use domain::{
+    base::{
+        Message, MessageBuilder, Record, Ttl,
+        iana::{Opcode, Rcode},
+        message_builder::PushError,
+        rdata::UnknownRecordData,
+    },
+    rdata::tsig::Time48,
+    tsig::ServerTransaction,
+};
+use proptest::{collection::vec, prelude::*};
 
 use super::*;
 use crate::dns::{testing::key_of_domain, tsig::sign::parse_key};
@@ -77,7 +86,44 @@ fn what_does_not_fit_is_refused() {
     assert_eq!(txt(&"x".repeat(300)).len(), 256);
 }
 
+/// The update as another library writes it; None if it does not fit.
+fn written_by_domain(id: u16, zone: &Name<[u8]>, edits: &[Edit]) -> Option<Vec<u8>> {
+    let mut builder = MessageBuilder::new_vec();
+    builder.set_push_limit(UDP_BYTES_MAX);
+    builder.header_mut().set_id(id);
+    builder.header_mut().set_opcode(Opcode::UPDATE);
+    let mut zones = builder.question();
+    zones.push((zone, Rtype::SOA, Class::IN)).ok()?;
+    let mut updates = zones.authority();
+    let push = |edit: &Edit| -> Result<(), PushError> {
+        let (owner, class, ttl_s, rtype, data) = match edit {
+            Edit::Add { owner, rtype, ttl_s, data } => (owner, Class::IN, *ttl_s, *rtype, &data[..]),
+            Edit::DeleteSet { owner, rtype } => (owner, Class::ANY, 0, *rtype, &[][..]),
+        };
+        let data = UnknownRecordData::from_octets(rtype, data).unwrap();
+        updates.push(Record::new(owner, class, Ttl::from_secs(ttl_s), data))
+    };
+    edits.iter().try_for_each(push).ok()?;
+    Some(updates.finish())
+}
+
+fn any_edit() -> impl Strategy<Value = Edit> {
+    (0_u8..200, any::<u16>(), any::<u32>(), vec(any::<u8>(), 0..300), any::<bool>()).prop_map(
+        |(label, rtype, ttl_s, data, is_added)| {
+            let (owner, rtype) = (name(&format!("n{label}.z1.example")), Rtype::from_int(rtype));
+            if is_added { Edit::Add { owner, rtype, ttl_s, data } } else { Edit::DeleteSet { owner, rtype } }
+        },
+    )
+}
+
 proptest! {
+    #[test]
+    fn an_update_is_as_another_library_writes_it(id: u16, edits in vec(any_edit(), 0..6)) {
+        let zone = name("z1.example");
+        let written = write_update(id, zone.as_ref(), &edits, None, NOW_S).ok().map(|(update, _)| update);
+        prop_assert_eq!(written, written_by_domain(id, zone.as_ref(), &edits));
+    }
+
     #[test]
     fn no_bytes_are_too_strange(bytes: Vec<u8>) {
         read_answer(&bytes);

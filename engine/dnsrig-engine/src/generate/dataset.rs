@@ -13,7 +13,7 @@ use super::{
     catalog::Catalog,
     error::{DatasetError, writing},
 };
-use crate::dns::{catalog::Schema, dataset::DESCRIPTION};
+use crate::{dataset::DESCRIPTION, dns::catalog::Schema};
 
 /// Where to, and from which seed: what all kinds share.
 #[derive(Debug, Clone, clap::Args)]
@@ -37,7 +37,7 @@ pub struct Common {
 pub struct Described {
     /// The subcommand that made it: `zones`, `tld` or `files`.
     pub generator: &'static str,
-    /// [`VERSION`](crate::dns::dataset::VERSION).
+    /// [`VERSION`](crate::dataset::VERSION).
     pub version: u32,
     /// The number of zones.
     pub count: u64,

@@ -8,7 +8,8 @@ use std::{
 use super::clients::like::LikeError;
 use crate::{
     base::failure::{Advice, Failure},
-    dns::{name_table::NameTableError, stream::StreamError},
+    dataset::name_table::NameTableError,
+    query_stream::StreamError,
 };
 
 /// A dataset could not be made.

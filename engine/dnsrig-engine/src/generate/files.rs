@@ -13,11 +13,12 @@ use super::{
     error::{DatasetError, writing},
     zone_file::{self, Facts, ZoneFileError},
 };
-use crate::dns::{
-    catalog::Schema,
-    dataset::VERSION,
-    serial,
-    text_file::{LineError, Lines},
+use crate::{
+    dataset::{
+        VERSION,
+        text_file::{LineError, Lines},
+    },
+    dns::{catalog::Schema, serial},
 };
 
 /// The number of zone files in a directory of the dataset.

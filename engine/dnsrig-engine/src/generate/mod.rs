@@ -1,7 +1,7 @@
 //! `generate`: the data of an experiment, any number of zones or zones of any size, from a seed.
 //!
 //! The same arguments give the same bytes, on every machine and in every later version of the same dataset version
-//! ([`VERSION`](crate::dns::dataset::VERSION)); golden files in the tests hold us to it.
+//! ([`VERSION`](crate::dataset::VERSION)); golden files in the tests hold us to it.
 
 pub mod catalog;
 pub mod clients;

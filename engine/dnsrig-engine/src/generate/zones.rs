@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     base::{random::Random, units::parse_refresh_s},
-    dns::dataset::{VERSION, parse_name, zone_name},
+    dataset::{VERSION, parse_name, zone_name},
 };
 
 /// So many zone files share a directory: few enough to be listed quickly, and directories stay few as well.

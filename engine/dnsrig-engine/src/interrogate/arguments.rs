@@ -8,7 +8,8 @@ use crate::{
         failure::Failure,
         target::{self, Endpoint},
     },
-    dns::{tsig::sign::parse_key, zone_arguments::ZoneArguments},
+    dataset::zone_list::ZoneArguments,
+    dns::tsig::sign::parse_key,
     net::tls::{DOT, arguments::TlsArguments},
 };
 

@@ -1,62 +1,122 @@
-//! A check: what is asked of a server, and what its answers have in common.
-//!
-//! A check asks ([`Asking`]) and judges; its judgement is a function of what came, without a socket, tested beside it.
+//! Checks and their answers. A check asks a server and judges what came; its judgement is a function without a socket,
+//! tested beside it.
 
-use super::{
-    answer::{Answer, Transport},
-    asking::Asking,
-    connection::CloseReason,
-    exchange::Exchange,
-};
+use serde::Serialize;
+use serde_json::{Map, Value};
 
-/// One thing that is asked.
+use super::{exchange::Exchange, interrogation::Interrogation};
+
+/// One thing that is asked of a server.
 pub struct Check {
-    /// What the summary calls it.
+    /// Its name in the summary.
     pub name: &'static str,
-    /// Over what it is asked.
+    /// The transports over which it is asked.
     pub transports: &'static [Transport],
-    pub ask: fn(&Asking, Transport) -> Answer,
+    pub ask: fn(&Interrogation, Transport) -> Result<Answer, CannotTell>,
+}
+
+/// How the server is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Transport {
+    Tcp,
+    Xot,
 }
 
 pub const TCP: &[Transport] = &[Transport::Tcp];
-pub const TLS: &[Transport] = &[Transport::Xot];
+pub const XOT: &[Transport] = &[Transport::Xot];
 pub const BOTH: &[Transport] = &[Transport::Tcp, Transport::Xot];
 
-/// Whether there is any; without, what is asked over it cannot be told.
-pub const XOT: &str = "xot";
-
-/// There is no small zone to ask for.
-pub fn no_small_zone() -> Answer {
-    Answer::cannot_tell("none of the zones that were given could be transferred and is small (up to 16 kB)")
+/// Whether a server does something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    Yes,
+    No,
+    /// With a restriction, which the sentence names.
+    Partly,
+    /// The question was not answered, or could not be asked.
+    CannotTell,
 }
 
-/// There is no zone that would be in the way of others.
-pub fn no_large_zone() -> Answer {
-    Answer::cannot_tell("this takes a small zone and one of at least 128 kB (and at most 8 MB) in several messages")
+/// The reason why a check has no conclusion, as a sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CannotTell(pub String);
+
+/// The conclusion of a check: a verdict, perhaps a value, a sentence, and the numbers that it rests on.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Answer {
+    pub verdict: Verdict,
+    /// What was measured, where a word or a number says more than yes or no.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<String>,
+    pub detail: String,
+    pub evidence: Map<String, Value>,
 }
 
-/// The connection did not come about.
-pub fn no_connection(transport: Transport, close_reason: &CloseReason) -> Answer {
-    Answer::cannot_tell(match transport {
-        Transport::Tcp => format!("no connection: {close_reason}"),
-        Transport::Xot => format!("no connection with TLS: {close_reason}"),
-    })
-}
+impl Answer {
+    fn new(verdict: Verdict, detail: impl Into<String>) -> Self {
+        Answer { verdict, value: None, detail: detail.into(), evidence: Map::new() }
+    }
 
-/// What happened to the queries, as evidence.
-pub fn with_counts(answer: Answer, exchange: &Exchange) -> Answer {
-    let answer = answer
-        .with("asked", exchange.transfers.len())
-        .with("done", exchange.done())
-        .with("refused", exchange.refused())
-        .with("unanswered", exchange.open());
-    match &exchange.close_reason {
-        Some(close_reason) => answer.with("ended", close_reason.to_string()),
-        None => answer,
+    pub fn yes(detail: impl Into<String>) -> Self {
+        Self::new(Verdict::Yes, detail)
+    }
+
+    pub fn no(detail: impl Into<String>) -> Self {
+        Self::new(Verdict::No, detail)
+    }
+
+    pub fn partly(detail: impl Into<String>) -> Self {
+        Self::new(Verdict::Partly, detail)
+    }
+
+    pub fn cannot_tell(detail: impl Into<String>) -> Self {
+        Self::new(Verdict::CannotTell, detail)
+    }
+
+    /// Adds the value that was measured.
+    pub fn value(mut self, value: impl Into<String>) -> Self {
+        self.value = Some(value.into());
+        self
+    }
+
+    /// Adds a number, or other evidence.
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.evidence.insert(name.into(), value.into());
+        self
+    }
+
+    /// Adds what became of the queries, as evidence.
+    pub fn with_counts(self, exchange: &Exchange) -> Self {
+        let answer = self
+            .with("asked", exchange.transfers.len())
+            .with("done", exchange.done())
+            .with("refused", exchange.refused())
+            .with("unanswered", exchange.open());
+        match &exchange.close_reason {
+            Some(close_reason) => answer.with("ended", close_reason.to_string()),
+            None => answer,
+        }
     }
 }
 
-/// In milliseconds, with three decimals.
+impl From<CannotTell> for Answer {
+    fn from(CannotTell(why): CannotTell) -> Self {
+        Answer::cannot_tell(why)
+    }
+}
+
+/// A check and its answer: one element of the summary's `features`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Feature {
+    pub name: &'static str,
+    pub transport: Transport,
+    #[serde(flatten)]
+    pub answer: Answer,
+}
+
+/// A duration in milliseconds, with three decimals.
 pub fn milliseconds(duration: std::time::Duration) -> f64 {
     duration.as_micros() as f64 / 1e3
 }

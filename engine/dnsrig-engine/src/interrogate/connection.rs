@@ -14,7 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::caps::CONNECT_MAX;
+use super::limits::CONNECT_MAX;
 use crate::net::{
     framing::Frames,
     tls::{Client, Handshake, Progress, Session},

@@ -2,16 +2,20 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use super::{
-    connection::CloseReason,
-    message::{ZoneName, add_keepalive, framed, id},
-    transfer::Transfer,
+use super::{connection::CloseReason, transfer::Transfer};
+use crate::{
+    dns::{
+        edns,
+        header::Header,
+        query::{Ask, write_query},
+        tsig::{sign::Signer, verify::Verifier},
+        xfr::Outcome,
+    },
+    net::framing,
 };
-use crate::dns::{
-    query::{Ask, write_query},
-    tsig::{sign::Signer, verify::Verifier},
-    xfr::Outcome,
-};
+
+/// A name of a zone in wire format: not compressed, lower case, with the byte of the root.
+pub type ZoneName = Vec<u8>;
 
 /// A moment: since the exchange began, and wall time in seconds since 1970, by which signatures date themselves.
 #[derive(Clone, Copy, Debug)]
@@ -46,8 +50,8 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// Adds a query, signed if it is for a transfer and there is a key, and gives it as it is sent, with its length
-    /// before it. Its id is the number of the transfer.
+    /// Adds a query, signed if it is for a transfer and there is a key. Returns it as it is sent, with its length before
+    /// it. Its id is the number of the transfer.
     pub fn ask(&mut self, zone: &ZoneName, ask: Ask, signer: Option<&Arc<Signer>>, now: Now) -> Vec<u8> {
         let mut query = self.draft(zone, ask);
         let signer = signer.filter(|_| ask != Ask::Soa);
@@ -57,10 +61,10 @@ impl Exchange {
         framed(&query)
     }
 
-    /// Likewise a query for SOA that asks how long an idle connection stays.
+    /// Adds a query for SOA that asks how long an idle connection stays, and returns it as it is sent.
     pub fn ask_keepalive(&mut self, zone: &ZoneName, now: Now) -> Vec<u8> {
         let mut query = self.draft(zone, Ask::Soa);
-        add_keepalive(&mut query);
+        edns::add_keepalive(&mut query);
         self.add(Transfer::new(zone.clone(), Ask::Soa, None, now.at, false), now);
         framed(&query)
     }
@@ -84,7 +88,7 @@ impl Exchange {
     /// Takes in a message.
     pub fn take(&mut self, now: Now, message: &[u8]) {
         let open = |number: &usize| self.transfers.get(*number).is_some_and(Transfer::is_open);
-        let number = id(message).map(usize::from).filter(open);
+        let number = Header::read(message).ok().map(|header| usize::from(header.id)).filter(open);
         self.arrivals.push(Arrival { at: now.at, transfer: number, bytes: message.len() });
         self.bytes += message.len() as u64;
         self.fruitless += 1;
@@ -175,7 +179,14 @@ impl Exchange {
     }
 }
 
-/// As people write an error: `SERVFAIL`.
+/// Puts the length before a query, as on a stream (RFC 1035 §4.2.2).
+fn framed(query: &[u8]) -> Vec<u8> {
+    let mut framed = Vec::new();
+    framing::append(&mut framed, query);
+    framed
+}
+
+/// An error as people write it: `SERVFAIL`.
 pub fn upper(refusal: Outcome) -> String {
     refusal.word().to_ascii_uppercase()
 }

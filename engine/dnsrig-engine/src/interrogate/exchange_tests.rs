@@ -7,7 +7,7 @@ use crate::{
         xfr::{Incoming, Step},
     },
     interrogate::{
-        answer::Transport,
+        check::Transport,
         survey::{Known, Survey},
         transfer::NO_LIMITS,
     },

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{answer::Transport, caps::IDLE_MAX, connection::CloseReason, message::ZoneName, server::Server};
+use super::{check::Transport, connection::CloseReason, exchange::ZoneName, limits::IDLE_MAX, server::Server};
 use crate::{
     base::{failure::Failure, threads::Thread},
     dns::query::Ask,

@@ -1,32 +1,23 @@
 //! `interrogate`: what a primary supports, found by asking it and never by its version.
 //!
-//! A list of [`checks`], each in a file of its own, ask over [`connection`]s and judge by [`exchange`]s: what was asked
-//! on a connection, and what came when. Speed does not matter here; sockets block, and every wait has a limit
-//! ([`caps`]). What decides (messages, the course of a transfer, judgements) is apart from what touches sockets, and is
-//! tested without any.
+//! A list of [`checks`] ask over [`connection`]s and judge by [`exchange`]s: what was asked on a connection, and what
+//! came when. Speed does not matter here; sockets block, and every wait has a limit ([`limits`]). What decides
+//! (messages, the course of a transfer, judgements) is apart from what touches sockets, and is tested without any.
 
-mod answer;
 mod arguments;
-mod asking;
-mod caps;
 mod check;
 mod checks;
 mod connection;
 mod exchange;
 mod idle;
-mod message;
+mod interrogation;
+mod limits;
 mod server;
 mod survey;
 mod table;
 mod transfer;
 
-use std::{
-    io,
-    net::SocketAddr,
-    path::{Path, PathBuf},
-    process::ExitCode,
-    time::Instant,
-};
+use std::{io, net::SocketAddr, path::Path, process::ExitCode, time::Instant};
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -35,37 +26,16 @@ pub use self::arguments::Arguments;
 use crate::base::{
     clock,
     events::{self, Anchors},
-    failure::{Advice, Failure},
+    failure::Failure,
     output, target,
 };
-use answer::{Answer, Feature, Transport};
-use asking::Asking;
-use caps::INTERROGATION_MAX;
+use check::{Answer, Feature, Transport};
 use checks::CHECKS;
-use connection::CloseReason;
+use exchange::ZoneName;
 use idle::Idle;
-use message::ZoneName;
+use interrogation::Interrogation;
+use limits::INTERROGATION_MAX;
 use server::Server;
-
-/// An interrogation could not be made.
-#[derive(Debug, thiserror::Error)]
-pub enum InterrogateError {
-    #[error("no connection to {0}: {1}; and none on port {2}: {3}")]
-    Nobody(SocketAddr, CloseReason, u16, CloseReason),
-    #[error("cannot write {}: {}", .0.display(), .1)]
-    Write(PathBuf, io::Error),
-}
-
-impl Advice for InterrogateError {
-    fn hint(&self) -> String {
-        match self {
-            InterrogateError::Nobody(tcp, ..) => {
-                format!("check that a server is running there (`ip route get {}`), and --xot-port for TLS", tcp.ip())
-            }
-            InterrogateError::Write(..) => "choose another file with --out".into(),
-        }
-    }
-}
 
 #[derive(Serialize)]
 struct Summary<'a> {
@@ -76,7 +46,7 @@ struct Summary<'a> {
     features: &'a [Feature],
 }
 
-/// Asks everything, prints the summary as an event and a table on standard error.
+/// Makes all checks, and prints the summary as an event and a table on standard error.
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let server = arguments.server()?;
     target::authorise(server.tcp.ip(), arguments.i_am_authorized)?;
@@ -88,12 +58,12 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let mut anchors = speaks.then(Anchors::start).transpose()?;
     let start = Instant::now();
     let first = reach(&server)?;
-    let asking = begin(server, first, &zones);
+    let interrogation = begin(server, first, &zones);
     let mut features = Vec::new();
     for check in CHECKS {
         for transport in check.transports {
             let answer = if start.elapsed() < INTERROGATION_MAX {
-                (check.ask)(&asking, *transport)
+                (check.ask)(&interrogation, *transport).unwrap_or_else(Answer::from)
             } else {
                 Answer::cannot_tell("the time that an interrogation has was over before")
             };
@@ -104,10 +74,10 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         }
     }
     let summary = Summary {
-        primary: asking.server.tcp,
-        xot_port: asking.server.xot.port(),
+        primary: interrogation.server.tcp,
+        xot_port: interrogation.server.xot.port(),
         elapsed_ms: start.elapsed().as_millis() as u64,
-        zones: asking.survey.summary(),
+        zones: interrogation.survey.summary(),
         features: &features,
     };
     if let Some(path) = &arguments.out {
@@ -120,7 +90,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Zones that may be transferred: a sample of those that were named.
+/// The zones that are looked at: a sample of those that the command line names.
 fn zones(arguments: &Arguments, server: &Server) -> Result<Vec<ZoneName>, Failure> {
     let mut catalog = None;
     let zones = arguments.zones.zones(|named, members| {
@@ -137,15 +107,20 @@ fn zones(arguments: &Arguments, server: &Server) -> Result<Vec<ZoneName>, Failur
     Ok(sampled)
 }
 
-/// Over what zones are looked at: TCP if anything listens there.
-fn reach(server: &Server) -> Result<Transport, InterrogateError> {
+/// The transport over which zones are looked at: TCP if anything listens there.
+fn reach(server: &Server) -> Result<Transport, Failure> {
     let Err(over_tcp) = server.open(Transport::Tcp) else { return Ok(Transport::Tcp) };
     let Err(over_tls) = server.open(Transport::Xot) else { return Ok(Transport::Xot) };
-    Err(InterrogateError::Nobody(server.tcp, over_tcp, server.xot.port(), over_tls))
+    let (tcp, xot_port) = (server.tcp, server.xot.port());
+    Err(Failure {
+        sentence: format!("no connection to {tcp}: {over_tcp}; and none on port {xot_port}: {over_tls}"),
+        hint: format!("check that a server is running there (`ip route get {}`), and --xot-port for TLS", tcp.ip()),
+        exit_code: 1,
+    })
 }
 
 /// Looks at the zones; from then on idle connections are watched.
-fn begin(server: Server, first: Transport, names: &[ZoneName]) -> Asking {
+fn begin(server: Server, first: Transport, names: &[ZoneName]) -> Interrogation {
     let mut survey = survey::look(&server, first, names);
     if survey.done().next().is_none() && first == Transport::Tcp {
         // Some serve zones over TLS only.
@@ -157,10 +132,14 @@ fn begin(server: Server, first: Transport, names: &[ZoneName]) -> Asking {
     let root = vec![0];
     let any = survey.any().map_or(&root, |known| &known.name);
     let idle = [Transport::Tcp, Transport::Xot].map(|transport| Idle::watch(&server, transport, any));
-    Asking::new(server, survey, idle)
+    Interrogation::new(server, survey, idle)
 }
 
-fn write(path: &Path, summary: &Summary<'_>) -> Result<(), InterrogateError> {
+fn write(path: &Path, summary: &Summary<'_>) -> Result<(), Failure> {
     let text = serde_json::to_vec_pretty(summary).map_err(io::Error::from);
-    text.and_then(|text| output::write(path, text)).map_err(|error| InterrogateError::Write(path.to_owned(), error))
+    text.and_then(|text| output::write(path, text)).map_err(|error| Failure {
+        sentence: format!("cannot write {}: {error}", path.display()),
+        hint: "choose another file with --out".into(),
+        exit_code: 1,
+    })
 }

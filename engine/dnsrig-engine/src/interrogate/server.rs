@@ -7,11 +7,10 @@ use std::{
 };
 
 use super::{
-    answer::Transport,
-    caps::{EXCHANGE_MAX, LARGE_BYTES_MAX, MESSAGES_MAX, QUIET_MAX, SURVEY_BYTES_MAX},
+    check::Transport,
     connection::{CloseReason, Connection, Records},
-    exchange::{Exchange, Now},
-    message::ZoneName,
+    exchange::{Exchange, Now, ZoneName},
+    limits::{EXCHANGE_MAX, LARGE_BYTES_MAX, MESSAGES_MAX, QUIET_MAX, SURVEY_BYTES_MAX},
 };
 use crate::{
     base::clock,

@@ -5,14 +5,13 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value};
 
 use super::{
-    answer::Transport,
-    caps::{
+    check::Transport,
+    connection::{CloseReason, Connection, Records},
+    exchange::{Exchange, ZoneName},
+    limits::{
         CONNECTINGS_A_LOOK, FIRST_LOOK_MAX, LARGE_BYTES_MAX, SURVEY_BYTES_MAX, SURVEY_CONNECTIONS_MAX, SURVEY_MAX,
         ZONES_MAX,
     },
-    connection::{CloseReason, Connection, Records},
-    exchange::Exchange,
-    message::ZoneName,
     server::{Server, Talk},
     transfer::Transfer,
 };

@@ -3,8 +3,8 @@
 use std::{env, io::IsTerminal};
 
 use super::{
-    answer::{Answer, Feature, Transport, Verdict},
-    check::XOT,
+    check::{Answer, Feature, Transport, Verdict},
+    checks::XOT_CHECK,
 };
 
 /// How wide a line may be where the terminal's width is not known.
@@ -19,8 +19,8 @@ pub fn shows_signs(output: &impl IsTerminal) -> bool {
 
 /// A line a feature: its name, over what it was asked, the answer, and why. Where there is no XoT, that is said once.
 pub fn text(features: &[Feature], signs: bool) -> String {
-    let has_no_xot = features.iter().any(|it| it.name == XOT && it.answer.verdict == Verdict::No);
-    let is_left_out = |it: &Feature| has_no_xot && it.transport == Transport::Xot && it.name != XOT;
+    let has_no_xot = features.iter().any(|it| it.name == XOT_CHECK && it.answer.verdict == Verdict::No);
+    let is_left_out = |it: &Feature| has_no_xot && it.transport == Transport::Xot && it.name != XOT_CHECK;
     let features: Vec<_> = features.iter().filter(|it| !is_left_out(it)).collect();
     let rows: Vec<[String; 3]> = features
         .iter()
@@ -102,9 +102,10 @@ mod tests {
     #[test]
     fn that_there_is_no_xot_is_said_once() {
         let feature = |name, answer| Feature { name, transport: Transport::Xot, answer };
-        let without = [feature("order", Answer::cannot_tell("no connection")), feature(XOT, Answer::no("refused"))];
+        let without =
+            [feature("order", Answer::cannot_tell("no connection")), feature(XOT_CHECK, Answer::no("refused"))];
         assert_eq!(text(&without, false), "xot  XoT  no  refused\n");
-        let with = [feature("order", Answer::cannot_tell("closed")), feature(XOT, Answer::yes("served"))];
+        let with = [feature("order", Answer::cannot_tell("closed")), feature(XOT_CHECK, Answer::yes("served"))];
         assert_eq!(text(&with, false).lines().count(), 2);
     }
 

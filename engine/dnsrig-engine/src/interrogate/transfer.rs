@@ -2,17 +2,37 @@
 
 use std::time::Duration;
 
-use super::{caps::DIGEST_BYTES_MAX, message::ZoneName};
+use super::{exchange::ZoneName, limits::DIGEST_BYTES_MAX};
 use crate::dns::{
     catalog::Members,
+    edns,
     query::Ask,
+    record::Record,
     tsig::verify::Verifier,
-    xfr::{Answered, Counts, Incoming, Limits, Outcome, Step},
+    xfr::{Answered, Change, Counts, Incoming, Limits, Outcome, Sink, Step},
     zonemd::Digest,
 };
 
 /// What no transfer takes, because the exchange ends earlier.
 pub const NO_LIMITS: Limits = Limits { bytes_max: u64::MAX, records_max: u64::MAX, messages_max: u32::MAX };
+
+/// What is wanted of the records: a digest, the members of a catalog.
+struct Wanted {
+    digest: Option<Digest>,
+    members: Option<Members>,
+}
+
+impl Sink for Wanted {
+    fn record(&mut self, record: &Record<'_>, change: Change) -> Result<(), Outcome> {
+        self.digest.record(record, change)?;
+        self.members.record(record, change)
+    }
+
+    fn end(&mut self, answered: Answered) -> Result<(), Outcome> {
+        self.digest.end(answered)?;
+        self.members.end(answered)
+    }
+}
 
 /// An answer in progress, or ended.
 pub struct Transfer {
@@ -30,8 +50,7 @@ pub struct Transfer {
     pub zonemd: Option<Outcome>,
     zone: ZoneName,
     incoming: Incoming,
-    /// What is wanted of the records: a digest, the members of a catalog.
-    sinks: (Option<Digest>, Option<Members>),
+    wanted: Wanted,
     unsigned_run: u32,
 }
 
@@ -49,23 +68,23 @@ impl Transfer {
             zone,
             // Secondaries do so, too. The check of AXFR reports zones with such records.
             incoming: Incoming::new(ask, verifier.map(Box::new)).passing_over_outside(),
-            sinks: (checks_digest.then(|| Digest::new(DIGEST_BYTES_MAX)), None),
+            wanted: Wanted { digest: checks_digest.then(|| Digest::new(DIGEST_BYTES_MAX)), members: None },
             unsigned_run: 0,
         }
     }
 
     /// Has the members of the zone, a catalog, kept in `members`.
     pub fn keep_members(&mut self, members: Members) {
-        self.sinks.1 = Some(members);
+        self.wanted.members = Some(members);
     }
 
     /// Takes in the next message; `now_s` is wall time in seconds since 1970.
     pub fn take(&mut self, at: Duration, now_s: u64, message: &[u8]) {
         self.first_at.get_or_insert(at);
         self.last_at = Some(at);
-        self.keepalive = super::message::keepalive(message);
+        self.keepalive = edns::keepalive(message);
         let signed = self.counts().signed;
-        let step = self.incoming.take(message, &self.zone, now_s, &NO_LIMITS, &mut self.sinks);
+        let step = self.incoming.take(message, &self.zone, now_s, &NO_LIMITS, &mut self.wanted);
         self.note_signature(self.counts().signed > signed);
         self.outcome = match step {
             Step::More => None,
@@ -75,7 +94,7 @@ impl Transfer {
                 Some(Outcome::Done)
             }
             Step::Done(outcome) => {
-                self.zonemd = self.sinks.0.is_some().then_some(outcome);
+                self.zonemd = self.wanted.digest.is_some().then_some(outcome);
                 Some(outcome)
             }
         };

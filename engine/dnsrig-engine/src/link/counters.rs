@@ -5,7 +5,7 @@ use std::ops::Sub;
 use serde::Serialize;
 
 use super::delay_queue::{Departure, Fate};
-use crate::stats::histogram::{Times, percentiles, times};
+use crate::stats::{Times, percentiles, times};
 
 /// Packets and bytes (of IP) since the link began. What was taken is what was delivered, lost, overflowed, too big or
 /// refused, and what waits.

@@ -12,11 +12,10 @@ use clap::ValueEnum as _;
 use super::{
     LoadError,
     arrivals::{Model, Period},
-    id_rest::rest_ns_min,
-    in_flight,
+    client_queries::{TABLE_MAX, rest_ns_min, table_for},
     queries::QueryArguments,
-    ramp::{Limits, Settings},
-    rows::{ROWS_MAX, Rows},
+    ramp::{RampLimits, RampSettings},
+    record::{ROWS_MAX, Rows},
     segment::{self, Part, Segment},
 };
 use crate::{
@@ -237,7 +236,7 @@ pub struct Clients {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Plan {
     Once(Model),
-    Ramp(Limits, Settings),
+    Ramp(RampLimits, RampSettings),
 }
 
 impl Arguments {
@@ -261,12 +260,12 @@ impl Arguments {
         let vouched = authority == Authority::Vouched;
         if self.ramp {
             let max_qps = self.ramp_max.unwrap_or(if vouched { RATE_VOUCHED_QPS } else { RAMP_MAX_QPS });
-            let limits = Limits {
+            let limits = RampLimits {
                 loss_share: self.ramp_loss / 100.0,
                 percentile: self.ramp_percentile,
                 latency_ns: self.ramp_latency.as_nanos() as u64,
             };
-            let settings = Settings {
+            let settings = RampSettings {
                 start_qps: self.ramp_start,
                 max_qps,
                 precision: self.ramp_precision / 100.0,
@@ -297,13 +296,13 @@ impl Arguments {
         let (timeout_s, rest_s) = (self.timeout.as_secs_f64(), rest_ns_min(nanoseconds(self.timeout)) as f64 / 1e9);
         let (outstanding, ids) = match plan {
             Plan::Once(Model::Outstanding(count)) => (count as f64, count as f64 * 2.0),
-            Plan::Once(Model::Rate { qps, .. } | Model::Stream { qps }) => (qps * timeout_s, qps * rest_s),
+            Plan::Once(Model::Rate { qps, .. } | Model::Captured { qps }) => (qps * timeout_s, qps * rest_s),
             // A ramp goes beyond what the server holds, but ends a rate as soon as tables are full.
-            Plan::Ramp(_, Settings { max_qps, .. }) => (max_qps.min(1e6) * timeout_s, max_qps.min(1e6) * rest_s),
+            Plan::Ramp(_, RampSettings { max_qps, .. }) => (max_qps.min(1e6) * timeout_s, max_qps.min(1e6) * rest_s),
         };
         let threads = self.threads as usize;
         // Enough for a server that answers nothing.
-        let fitting = (ids / in_flight::TABLE_MAX as f64).ceil() as usize;
+        let fitting = (ids / TABLE_MAX as f64).ceil() as usize;
         let part = |thread| Part { thread, threads, segment: self.instrument.segment };
         let parts = part(0).count();
         // Each generator has its own addresses.
@@ -318,7 +317,7 @@ impl Arguments {
                 "the addresses of --source: use --clients {sources} or more, or leave addresses out"
             ));
         }
-        let table = in_flight::table_for(outstanding, clients).ok_or_else(|| {
+        let table = table_for(outstanding, clients).ok_or_else(|| {
             LoadError::Arguments(format!(
                 "{clients} clients have too few message ids for {outstanding:.0} queries at a time: use --clients {} or more",
                 fitting.max(clients + 1)

@@ -1,17 +1,19 @@
-//! What each of many clients saw over a whole replay: counts, and latencies by class. No clock, no socket.
+//! What each client saw: counts in an interval, counts and latencies over a whole replay, and whether the server served
+//! all alike. No clock, no socket.
 //!
-//! All memory is taken, and touched, at the start: 56 bytes a client and thread, and 192 more where percentiles are
-//! wanted. For 100,000 clients that is 5.6 MB and 19.2 MB.
+//! All memory for a replay is taken, and touched, at the start: 56 bytes a client and thread, and 192 more where
+//! percentiles are wanted. For 100,000 clients that is 5.6 MB and 19.2 MB.
 
-use std::{hint::black_box, iter};
-
-use serde::Serialize;
-
-use super::classes::Classes as ClientClasses;
+use super::{
+    classes::Classes as ClientClasses,
+    counts::{Counter, counters},
+};
 use crate::{
     net::connection::CloseReason,
-    stats::histogram::{Distribution, TIME_MAX_NS, Times, times},
+    stats::{Distribution, TIME_MAX_NS, Times, times},
 };
+use serde::Serialize;
+use std::{hint::black_box, iter};
 
 /// Classes an octave, of equal width: a percentile is told at most a quarter too high.
 const CLASSES_PER_OCTAVE: u32 = 4;
@@ -64,9 +66,10 @@ impl ClientCounts {
     fn answer_within(&mut self, fastest_ns: i64) {
         self.fastest_ns = if self.answered == 0 { fastest_ns } else { self.fastest_ns.min(fastest_ns) };
     }
+}
 
-    /// Adds what another counted.
-    pub fn add(&mut self, other: &ClientCounts) {
+impl Counter for ClientCounts {
+    fn add(&mut self, other: &Self) {
         if other.answered > 0 {
             self.answer_within(other.fastest_ns);
         }
@@ -83,28 +86,19 @@ pub fn add_from(all: &mut Vec<ClientCounts>, first: usize, some: &[ClientCounts]
     all[first..].iter_mut().zip(some).for_each(|(mine, other)| mine.add(other));
 }
 
-/// What one client saw over a whole replay.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ClientTotal {
-    pub counts: ClientCounts,
-    /// Of those unanswered; the others were lost with their connection.
-    pub timeouts: u32,
-    /// Truncated answers, also of queries that were then asked again.
-    pub truncated: u32,
-    /// Answers with AD set.
-    pub authenticated: u32,
-    pub nxdomain: u32,
-    pub servfail: u32,
-}
-
-impl ClientTotal {
-    fn add(&mut self, other: &ClientTotal) {
-        self.counts.add(&other.counts);
-        self.timeouts += other.timeouts;
-        self.truncated += other.truncated;
-        self.authenticated += other.authenticated;
-        self.nxdomain += other.nxdomain;
-        self.servfail += other.servfail;
+counters! {
+    /// What one client saw over a whole replay.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct ClientTotal {
+        pub counts: ClientCounts,
+        /// Unanswered queries that timed out. The others were lost with their connection.
+        pub timeouts: u32,
+        /// Truncated answers, also of queries that were then asked again.
+        pub truncated: u32,
+        /// Answers with AD set.
+        pub authenticated: u32,
+        pub nxdomain: u32,
+        pub servfail: u32,
     }
 }
 
@@ -260,6 +254,58 @@ fn upper_ns(class: usize) -> i64 {
     ((5 + within) << (FIRST_OCTAVE + octave - 2)) - 1
 }
 
+/// A client with fewer queries says nothing.
+const QUERIES_MIN: u32 = 20;
+
+/// Between the fastest answers of two groups there is at least this factor …
+const TIMES_MIN: i64 = 3;
+
+/// … and this time: one thread of a server may answer some tenths of a millisecond faster than another.
+const GAP_NS_MIN: i64 = 1_000_000;
+
+/// Clients that the server serves unequally: two groups, by their fastest answers, and those without any answer. Then
+/// two servers are behind one address, or the threads of one differ.
+///
+/// A client is one flow, and the network, or the kernel of the server's host (SO_REUSEPORT), brings all queries of a
+/// flow to the same place. What a queue or a pause adds passes, so the fastest answer of each client shows which place
+/// it was brought to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct UnequalClients {
+    pub near: u32,
+    /// The fastest answer of each near client took this time or less.
+    pub near_ns: i64,
+    pub far: u32,
+    /// The fastest answer of each far client took this time or more.
+    pub far_ns: i64,
+    pub unanswered: u32,
+}
+
+impl UnequalClients {
+    /// None if all clients were served alike.
+    pub fn of(clients: &[ClientCounts]) -> Option<Self> {
+        let asked: Vec<_> =
+            clients.iter().filter(|client| client.answered + client.unanswered >= QUERIES_MIN).collect();
+        let mut fastest_ns: Vec<_> =
+            asked.iter().filter(|client| client.answered >= QUERIES_MIN).map(|client| client.fastest_ns).collect();
+        fastest_ns.sort_unstable();
+        let unanswered = asked.iter().filter(|client| client.answered == 0).count() as u32;
+        let gaps = (1..fastest_ns.len()).map(|place| (place, fastest_ns[place] - fastest_ns[place - 1]));
+        let is_wide = |(place, gap_ns): &(usize, i64)| {
+            *gap_ns >= GAP_NS_MIN && fastest_ns[*place] >= TIMES_MIN * fastest_ns[*place - 1]
+        };
+        let groups = gaps.filter(is_wide).max_by_key(|(_, gap_ns)| *gap_ns);
+        let near = groups.map_or(fastest_ns.len(), |(place, _)| place);
+        // Where nobody has an answer, or few clients have, all are alike.
+        (groups.is_some() || unanswered > 0 && !fastest_ns.is_empty()).then(|| UnequalClients {
+            near: near as u32,
+            near_ns: near.checked_sub(1).map_or(0, |last| fastest_ns[last]),
+            far: (fastest_ns.len() - near) as u32,
+            far_ns: fastest_ns.get(near).copied().unwrap_or(0),
+            unanswered,
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -330,5 +376,41 @@ mod tests {
         assert_eq!(all.active().next().unwrap().1.counts.answered, 300_000);
         assert_eq!(all.latency_ns(0, 99), totals.latency_ns(0, 99));
         assert_eq!(ClientTotals::new(1, false).latency_ns(0, 99), None);
+    }
+
+    fn client_counts(answered: u32, fastest_ns: i64) -> ClientCounts {
+        // Each had 100 queries, and a pause of 300 ms.
+        ClientCounts { answered, unanswered: 100 - answered, sum_ns: 0, max_ns: 300 * MS, fastest_ns }
+    }
+
+    fn unequal(groups: &[(usize, ClientCounts)]) -> Option<UnequalClients> {
+        let clients: Vec<_> = groups.iter().flat_map(|(count, client)| vec![*client; *count]).collect();
+        UnequalClients::of(&clients)
+    }
+
+    #[test]
+    fn two_servers_behind_one_address_are_told_apart() {
+        let found =
+            unequal(&[(4, client_counts(100, 50 * MS)), (6, client_counts(100, MS)), (6, client_counts(90, 51 * MS))])
+                .unwrap();
+        let expected = UnequalClients { near: 6, near_ns: MS, far: 10, far_ns: 50 * MS, unanswered: 0 };
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn clients_without_an_answer_stand_out_if_others_have_answers() {
+        let found = unequal(&[(12, client_counts(100, MS)), (4, client_counts(0, 0))]).unwrap();
+        assert_eq!((found.near, found.far, found.unanswered), (12, 0, 4));
+        assert_eq!(unequal(&[(16, client_counts(0, 0))]), None);
+    }
+
+    #[test]
+    fn clients_of_one_server_are_alike() {
+        assert_eq!(unequal(&[(8, client_counts(100, MS / 20)), (8, client_counts(70, MS / 2))]), None);
+        assert_eq!(unequal(&[(8, client_counts(100, 20 * MS)), (8, client_counts(100, 45 * MS))]), None);
+        assert_eq!(UnequalClients::of(&[]), None);
+        // Too few queries.
+        let few = ClientCounts { answered: 2, fastest_ns: 90 * MS, ..ClientCounts::default() };
+        assert_eq!(unequal(&[(15, client_counts(100, MS)), (1, few)]), None);
     }
 }

@@ -1,11 +1,130 @@
-//! Puts the intervals of all threads together, writes them down, and keeps the whole.
+//! Hands the complete intervals of threads over to the one that collects, and puts those of all threads together.
+//!
+//! The collecting thread writes files and events, and may be slow; the thread that sends neither waits nor takes memory
+//! for that. Intervals that find no room are put together: their queries stay in the summary, and the intervals
+//! themselves are not reported.
+//!
+//! Both ways are rings whose sides never wait for each other, not even for a value that is being put in. The thread may
+//! go before everything else on its CPU: if it waited for an ordinary one that is to run there, it would wait until the
+//! kernel took the CPU from it.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    mem,
+    thread::{self, Thread},
+};
+
+use rtrb::{Consumer, Producer, RingBuffer};
 
 use super::{
-    client_totals::{self, ClientCounts},
-    interval_stats::{Counts, Interval, Series},
+    arrivals::Period,
+    client_totals::{self, ClientCounts, ClientTotals, UnequalClients},
+    counts::{Connections, Counter as _, Counts},
+    interval_stats::{Interval, IntervalStats, Series},
+    priority::Priority,
+    ramp::Measured,
+    record::Rows,
 };
+
+/// So many intervals of a thread may wait, about half a megabyte each.
+const WAITING_MAX: usize = 64;
+
+/// A message of a thread to the collecting thread.
+pub enum ThreadReport {
+    /// An interval is complete.
+    Interval(Box<Interval>),
+    /// The period is over and every query has ended.
+    Ended(PeriodEnd),
+}
+
+/// The result of a period on one thread, apart from its intervals.
+pub struct PeriodEnd {
+    /// By class of clients.
+    pub connections: Vec<Connections>,
+    pub sending_ns: i64,
+    pub priority: Priority,
+    /// The time in which the thread was to run and had no CPU.
+    pub cpu_wait_ns: i64,
+    /// Of the intervals that had no room, together.
+    pub rest: Option<Box<Interval>>,
+    /// How many intervals there were, those among them.
+    pub intervals: u64,
+    /// What clients saw, where intervals do not say it.
+    pub clients: Option<ClientTotals>,
+    /// Of queries, where they are wanted.
+    pub rows: Option<Rows>,
+}
+
+/// The thread's side.
+pub struct Handover {
+    reports: Producer<ThreadReport>,
+    /// Who is woken when there is something to collect.
+    collector: Thread,
+    /// Intervals that come back to be used again.
+    spare: Consumer<Box<Interval>>,
+    waiting: usize,
+    /// What had no room.
+    rest: Option<Box<Interval>>,
+    /// How many were complete in this period.
+    count: u64,
+}
+
+/// The side of the one that collects.
+pub struct Collected {
+    pub reports: Consumer<ThreadReport>,
+    spare: Producer<Box<Interval>>,
+}
+
+/// Both sides; the thread that calls is the one that collects. It may park until there is something.
+pub fn handover() -> (Handover, Collected) {
+    // The intervals that wait, and the end of the period.
+    let (give, reports) = RingBuffer::new(WAITING_MAX + 1);
+    let (give_back, spare) = RingBuffer::new(WAITING_MAX);
+    let handover = Handover { reports: give, collector: thread::current(), spare, waiting: 0, rest: None, count: 0 };
+    (handover, Collected { reports, spare: give_back })
+}
+
+impl Collected {
+    /// Gives an interval back to be used again.
+    pub fn give_back(&mut self, interval: Box<Interval>) {
+        // There is room for as many as may wait.
+        let _ = self.spare.push(interval);
+    }
+}
+
+impl Handover {
+    /// Gives complete intervals away and takes used ones back; `next_due_ns` is when the next query falls due.
+    pub fn give(&mut self, interval_stats: &mut IntervalStats, next_due_ns: i64) {
+        while let Ok(interval) = self.spare.pop() {
+            self.waiting -= 1;
+            interval_stats.reuse(interval);
+        }
+        while let Some(interval) = interval_stats.complete(next_due_ns) {
+            self.count += 1;
+            if self.waiting < WAITING_MAX {
+                self.waiting += 1;
+                self.report(ThreadReport::Interval(interval));
+            } else if let Some(rest) = &mut self.rest {
+                rest.add(&interval, 0);
+                rest.busy_ns += interval.busy_ns;
+                interval_stats.reuse(interval);
+            } else {
+                self.rest = Some(interval);
+            }
+        }
+    }
+
+    /// At the end of a period: what had no room, and how many intervals were complete.
+    pub fn end(&mut self) -> (Option<Box<Interval>>, u64) {
+        (self.rest.take(), mem::take(&mut self.count))
+    }
+
+    /// Reports to the collecting thread. Nobody takes the report only when the whole process ends.
+    pub fn report(&mut self, report: ThreadReport) {
+        let _ = self.reports.push(report);
+        self.collector.unpark();
+    }
+}
 
 /// An interval that some threads have handed over.
 struct Partial {
@@ -18,38 +137,35 @@ pub struct Collection {
     /// The number of a thread's first client among all.
     first_client: Vec<usize>,
     partial: BTreeMap<u64, Partial>,
-    /// The interval that each thread handed over last, if any, and how many it had in the end.
+    /// The interval that each thread handed over last, if any, and the number of its intervals in the end.
     last: Vec<Option<u64>>,
     intervals: Vec<u64>,
-    /// Intervals that were returned whole.
+    /// The number of intervals that were returned whole.
     whole: u64,
-    /// Of all intervals, also of those that never were whole.
-    pub counts: Counts,
-    pub series: Series,
     /// By client.
-    pub clients: Vec<ClientCounts>,
-    /// Of the busiest thread, by thread.
-    pub busy_ns: Vec<i64>,
+    clients: Vec<ClientCounts>,
+    /// By thread.
+    busy_ns: Vec<i64>,
+    outcome: Outcome,
 }
 
 impl Collection {
-    /// Of threads with so many clients each.
+    /// Nothing is collected yet of threads with these numbers of clients.
     pub fn new(clients: &[usize]) -> Self {
-        let first_client = clients.iter().scan(0, |sum, count| Some(std::mem::replace(sum, *sum + count))).collect();
+        let first_client = clients.iter().scan(0, |sum, count| Some(mem::replace(sum, *sum + count))).collect();
         Collection {
             first_client,
             partial: BTreeMap::new(),
             last: vec![None; clients.len()],
             intervals: vec![0; clients.len()],
             whole: 0,
-            counts: Counts::default(),
-            series: Series::default(),
             clients: Vec::new(),
             busy_ns: vec![0; clients.len()],
+            outcome: Outcome { priority: Priority::RealTime, ..Outcome::default() },
         }
     }
 
-    /// Takes in an interval of a thread; returns it put together with those of all others, if it was the last.
+    /// Takes in an interval of a thread. If it was the last, returns it put together with those of all other threads.
     pub fn add(&mut self, thread: usize, interval: &Interval) -> Option<Box<Interval>> {
         self.busy_ns[thread] += interval.busy_ns;
         let number = interval.number;
@@ -70,8 +186,14 @@ impl Collection {
         Some(whole)
     }
 
-    /// A thread has come to its end after so many intervals, of which `rest` are those that it did not hand over.
-    pub fn end(&mut self, thread: usize, rest: Option<&Interval>, intervals: u64) {
+    /// Takes in the end of a thread.
+    pub fn end(&mut self, thread: usize, end: PeriodEnd) {
+        self.end_intervals(thread, end.rest.as_deref(), end.intervals);
+        self.outcome.add_thread(end);
+    }
+
+    /// Takes in the number of a thread's intervals, of which `rest` are those that it did not hand over.
+    fn end_intervals(&mut self, thread: usize, rest: Option<&Interval>, intervals: u64) {
         self.intervals[thread] = intervals;
         if let Some(rest) = rest {
             self.busy_ns[thread] += rest.busy_ns;
@@ -79,13 +201,19 @@ impl Collection {
         }
     }
 
-    /// At the end of all threads: how many intervals never were whole.
-    pub fn finish(&mut self) -> u64 {
+    /// The result, when all threads have ended.
+    pub fn finish(mut self) -> Outcome {
         while let Some((_, partial)) = self.partial.pop_first() {
             self.keep(&partial.whole, 0);
         }
-        // One that an interruption cut off on some threads only was never to be whole.
-        self.intervals.iter().min().map_or(0, |intervals| intervals.saturating_sub(self.whole))
+        // An interval that an interruption cut off on some threads only was never to be whole.
+        let intervals = self.intervals.iter().copied().min().unwrap_or(0);
+        Outcome {
+            intervals_lost: intervals.saturating_sub(self.whole),
+            busy_ns: self.busy_ns.iter().copied().max().unwrap_or(0),
+            unequal_clients: UnequalClients::of(&self.clients),
+            ..self.outcome
+        }
     }
 
     /// Keeps intervals that cannot become whole any more: a thread hands them over in their order, and had no room for
@@ -98,17 +226,125 @@ impl Collection {
         }
     }
 
-    /// Keeps an interval whose clients stand from `first` on among all.
+    /// Adds an interval whose clients have the numbers from `first` on among all.
     fn keep(&mut self, interval: &Interval, first: usize) {
-        self.counts.add(&interval.counts);
-        self.series.add(&interval.series);
+        self.outcome.counts.add(&interval.counts);
+        self.outcome.series.add(&interval.series);
         client_totals::add_from(&mut self.clients, first, &interval.clients);
+    }
+}
+
+/// The result of a period, or of all periods of a ramp.
+#[derive(Default)]
+pub struct Outcome {
+    pub counts: Counts,
+    pub series: Series,
+    /// By class of clients.
+    pub connections: Vec<Connections>,
+    pub sending_ns: i64,
+    /// The time in which the busiest thread had work.
+    pub busy_ns: i64,
+    /// The worst priority of all threads.
+    pub priority: Priority,
+    pub intervals_lost: u64,
+    pub unequal_clients: Option<UnequalClients>,
+    /// The longest time for which a thread was ready to run and had no CPU.
+    pub cpu_wait_ns: i64,
+    /// What clients saw, if intervals do not have it.
+    pub clients: Option<ClientTotals>,
+    /// The rows of each thread. Empty if rows are not wanted.
+    pub rows: Vec<Rows>,
+}
+
+impl Outcome {
+    /// The connections of all classes together.
+    pub fn connections(&self) -> Connections {
+        let mut all = Connections::default();
+        self.connections.iter().for_each(|counts| all.add(counts));
+        all
+    }
+
+    /// The share of the period's time that the busiest thread had work.
+    pub fn busy_share(&self, period: Period) -> f64 {
+        (self.busy_ns as f64 / self.sending_ns.max(period.end_ns - period.start_ns).max(1) as f64).min(1.0)
+    }
+
+    /// What a ramp needs of it, for one generator.
+    pub fn measured(&self, period: Period) -> Measured {
+        let Outcome { counts, series, sending_ns, .. } = self;
+        Measured {
+            due: counts.due,
+            sent: counts.sent,
+            answered: counts.answered,
+            timeouts: counts.timeouts,
+            lost: counts.lost,
+            sending_ns: *sending_ns,
+            busy_share: self.busy_share(period),
+            due_times: series.due.clone(),
+            lag_times: series.lag.clone(),
+        }
+    }
+
+    /// Adds what a thread has to report at the end of a period.
+    fn add_thread(&mut self, thread: PeriodEnd) {
+        // The classes are the same on all threads.
+        self.connections.resize(self.connections.len().max(thread.connections.len()), Connections::default());
+        self.connections.iter_mut().zip(&thread.connections).for_each(|(all, other)| all.add(other));
+        self.sending_ns = self.sending_ns.max(thread.sending_ns);
+        self.priority = self.priority.max(thread.priority);
+        self.cpu_wait_ns = self.cpu_wait_ns.max(thread.cpu_wait_ns);
+        match (&mut self.clients, thread.clients) {
+            (Some(all), Some(other)) => all.add(&other),
+            (all, other) => *all = all.take().or(other),
+        }
+        self.rows.extend(thread.rows);
+    }
+
+    /// Adds the result of another period, as far as the summary of a ramp has it.
+    pub fn add_period(&mut self, other: Outcome) {
+        self.counts.add(&other.counts);
+        self.series.add(&other.series);
+        // Connections are counted since the start.
+        self.connections = other.connections;
+        self.priority = self.priority.max(other.priority);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::iter;
+
     use super::*;
+
+    const MS: i64 = 1_000_000;
+
+    /// What a thread counted after `count` intervals of a millisecond, with a query each.
+    fn worked(interval_stats: &mut IntervalStats, from: i64, count: i64) {
+        for number in from..from + count {
+            interval_stats.given_up(number * MS);
+        }
+    }
+
+    #[test]
+    fn no_more_wait_than_may_and_nothing_is_lost() {
+        let (mut handover, mut collected) = handover();
+        let mut interval_stats = IntervalStats::new(0, 1_000 * MS, MS, 1);
+        worked(&mut interval_stats, 0, 500);
+        handover.give(&mut interval_stats, 500 * MS);
+        let taken: Vec<_> = iter::from_fn(|| collected.reports.pop().ok()).collect();
+        assert_eq!(taken.len(), WAITING_MAX);
+        // Half of them are used, and as many find room again.
+        for report in taken.into_iter().take(WAITING_MAX / 2) {
+            let ThreadReport::Interval(interval) = report else { panic!("an interval") };
+            assert_eq!(interval.counts.due, 1);
+            collected.give_back(interval);
+        }
+        worked(&mut interval_stats, 500, 500);
+        handover.give(&mut interval_stats, i64::MAX);
+        assert_eq!(iter::from_fn(|| collected.reports.pop().ok()).count(), WAITING_MAX / 2);
+        let (rest, count) = handover.end();
+        assert_eq!((rest.unwrap().counts.due, count), (1_000 - 96, 1_000));
+    }
 
     fn interval(number: u64, due: u64) -> Interval {
         let mut interval = Interval::empty(number);
@@ -121,8 +357,9 @@ mod tests {
         let mut collection = Collection::new(&[1, 1]);
         assert!(collection.add(0, &interval(0, 3)).is_none());
         assert_eq!(collection.add(1, &interval(0, 4)).unwrap().counts.due, 7);
-        (0..2).for_each(|thread| collection.end(thread, None, 1));
-        assert_eq!((collection.finish(), collection.counts.due), (0, 7));
+        (0..2).for_each(|thread| collection.end_intervals(thread, None, 1));
+        let outcome = collection.finish();
+        assert_eq!((outcome.intervals_lost, outcome.counts.due), (0, 7));
     }
 
     #[test]
@@ -136,10 +373,11 @@ mod tests {
             collection.add(1, &interval(number, 1));
             assert!(collection.partial.len() < 50);
         }
-        collection.end(0, None, 100);
-        collection.end(1, Some(&interval(0, 98)), 100);
-        assert_eq!((collection.finish(), collection.counts.due), (98, 200));
+        collection.end_intervals(0, None, 100);
+        collection.end_intervals(1, Some(&interval(0, 98)), 100);
         assert_eq!(collection.busy_ns, [1_000, 30]);
+        let outcome = collection.finish();
+        assert_eq!((outcome.intervals_lost, outcome.counts.due, outcome.busy_ns), (98, 200, 1_000));
     }
 
     #[test]
@@ -148,8 +386,9 @@ mod tests {
         collection.add(0, &interval(0, 1));
         collection.add(1, &interval(0, 1));
         collection.add(0, &interval(1, 1));
-        collection.end(0, None, 2);
-        collection.end(1, None, 1);
-        assert_eq!((collection.finish(), collection.counts.due), (0, 3));
+        collection.end_intervals(0, None, 2);
+        collection.end_intervals(1, None, 1);
+        let outcome = collection.finish();
+        assert_eq!((outcome.intervals_lost, outcome.counts.due), (0, 3));
     }
 }

@@ -1,97 +1,27 @@
 //! Which queries are outstanding, and what each message that comes back means. No clock, no socket.
 //!
-//! Each client (a source address and port, or a connection) has handles of its own, handed out in turn, and a table of
-//! its queries by handle. A handle keeps its meaning until the table has gone round once, so late answers and
-//! duplicates differ from messages that nobody asked for. Handles of queries that are outstanding are left out, and
-//! so are those that [rest](id_rest): the answer to their query may still come. Over UDP, TCP and DoT the handle is the
-//! id of query and answer; a transport whose messages all have the id 0 remembers which stream a handle belongs to.
+//! Everything that is known of a query while it is in flight meets here: [`client_queries`] has its message id,
+//! [`source`](super::source) its message, [`lateness`](super::lateness) how late it was sent, [`interval_stats`] the
+//! counts and times, and [`record`](super::record) its row.
 
-use std::{collections::VecDeque, iter};
+use std::{collections::VecDeque, iter, mem};
 
 use super::{
     answer::{self, Verdict},
-    arrivals::Due,
-    client_totals::End,
-    id_rest::{IdRest, rest_ns_min},
+    arrivals::{Arrivals, Due},
+    client_queries::{ClientQueries, Query, State, rest_ns_min},
+    client_totals::{ClientTotals, End},
+    collect::Handover,
+    counts::UnmatchedResponses,
     interval_stats::{Ended, IntervalStats},
-    lateness::{Lateness, Mark},
-    rows::{Place, Rows},
+    lateness::Lateness,
+    record::{RowIndex, Rows},
     source::Source,
 };
-use crate::{dns::tsig::sign::Signer, net::connection::CloseReason};
+use crate::{dns::tsig::sign::Signer, net::connection::CloseReason, query_stream::Transport};
 
-/// A client's table has at most so many places: an id has 16 bits (RFC 1035 §4.1.1).
-pub const TABLE_MAX: usize = 1 << 16;
-
-/// The largest distance between the sequence numbers of a client's oldest outstanding query and its next one: a query
-/// keeps the low 24 bits of its number.
-const NUMBERS_OPEN_MAX: u64 = 1 << 24;
-
-/// The table of a connection that one of many clients uses for a while.
+/// The number of places in the table of a connection that one of many clients uses for a while.
 const CONNECTION_TABLE: usize = 64;
-
-/// Names a query among those of its client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Handle(u16);
-
-/// A query that was written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Draft {
-    pub handle: Handle,
-    pub length: usize,
-}
-
-/// Which id queries have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MessageId {
-    /// Their handle: over UDP, TCP and DoT, where nothing else tells whose answer a message is.
-    Handle,
-    /// 0: where each query has a stream of its own (DoH: RFC 8484 §4.1; DoQ: RFC 9250 §4.2.1).
-    Zero,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    Unused,
-    Outstanding,
-    Answered,
-    TimedOut,
-    Lost,
-}
-
-#[derive(Clone, Copy)]
-struct Query {
-    due_ns: i64,
-    sent_ns: i64,
-    mark: Mark,
-    /// Whose it is, where counts and times go.
-    owner: u32,
-    /// Position in the order of queries.
-    place: u32,
-    row: Place,
-    /// The low bits of its sequence number, and those above them.
-    handle: Handle,
-    round: u8,
-    state: State,
-}
-
-impl Query {
-    fn has_number(&self, number: u64) -> bool {
-        self.handle == Handle(number as u16) && self.round == (number >> 16) as u8
-    }
-}
-
-const UNUSED: Query = Query {
-    due_ns: 0,
-    sent_ns: 0,
-    mark: Mark::UNSENT,
-    owner: 0,
-    place: 0,
-    row: Place::NONE,
-    handle: Handle(0),
-    round: 0,
-    state: State::Unused,
-};
 
 /// A datagram takes the kernel less than this to send, with the way through both hosts' stacks on a virtual link. If it
 /// took longer, the thread was held up in the middle of sending, and no one knows before which datagram.
@@ -112,359 +42,76 @@ impl Sending {
     }
 }
 
-/// Queries of one client. Sequence numbers count from 0; the handle is their low 16 bits. Some are left out.
-struct Client {
-    table: Box<[Query]>,
-    rest: IdRest,
-    /// All before it have ended.
-    oldest: u64,
-    /// The next to be sent; from here on `drafts` are written but not sent.
-    next: u64,
-    drafts: u64,
-    outstanding: u32,
-}
-
-impl Client {
-    fn query(&mut self, number: u64) -> &mut Query {
-        let place = number as usize & (self.table.len() - 1);
-        &mut self.table[place]
-    }
-
-    fn pass_ended(&mut self) {
-        while self.oldest < self.next && !self.is_outstanding(self.oldest) {
-            self.oldest += 1;
-        }
-    }
-
-    fn is_outstanding(&mut self, number: u64) -> bool {
-        let query = self.query(number);
-        query.state == State::Outstanding && query.has_number(number)
-    }
-
-    /// The sequence number of the next draft; None if there is no place for it or no id. Drafts have consecutive
-    /// numbers: if the next number is in use, a draft has to wait until the drafts before it are sent.
-    fn free_number(&mut self) -> Option<u64> {
-        let first = self.next + self.drafts;
-        let used = self.outstanding as usize + self.drafts as usize;
-        if used >= self.table.len() || used + self.rest.count() >= TABLE_MAX {
-            return None;
-        }
-        if self.drafts > 0 {
-            return self.is_free(first).then_some(first);
-        }
-        self.next = (first..first + TABLE_MAX as u64).find(|number| self.is_free(*number))?;
-        Some(self.next)
-    }
-
-    fn is_free(&mut self, number: u64) -> bool {
-        self.query(number).state != State::Outstanding
-            && !self.rest.contains(number as u16)
-            && number - self.oldest < NUMBERS_OPEN_MAX
-    }
-}
-
 /// All queries of one thread.
 pub struct InFlight {
-    /// What is asked.
-    pub source: Source,
+    source: Source,
     signer: Option<Signer>,
+    /// The time that signatures bear, in seconds since 1970.
     signed_at_s: u64,
-    message_id: MessageId,
     timeout_ns: i64,
-    clients: Vec<Client>,
+    clients: Vec<ClientQueries>,
     outstanding: usize,
     lateness: Lateness,
-    /// Of the first so many clients, queries with truncated answers are asked again.
+    /// Queries of the first clients, up to this number, are asked again if the answer is truncated.
     asking_again: usize,
-    /// Those that are to be.
+    /// The queries that are to be asked again.
     truncated: VecDeque<Query>,
     /// The one of them that is being sent.
     again: Option<Query>,
-    /// The number of the query that found neither a place nor an id, if the last one did not, and of the last that was
-    /// counted for it.
+    /// The number of the query that found neither a place nor an id, if the last one did not.
     refused: Option<u64>,
+    /// The number of the last query that was counted because it had to wait.
     waited: Option<u64>,
     /// When queries ended, for a closed loop.
     ended_ns: Option<Vec<i64>>,
-    /// Where counts and times go.
-    pub interval_stats: IntervalStats,
-    /// Where each query goes, if that is wanted.
-    pub rows: Option<Rows>,
+    interval_stats: IntervalStats,
+    rows: Option<Rows>,
 }
 
-/// How an [`InFlight`] is made.
+/// What an [`InFlight`] is made of.
 pub struct Settings {
     pub source: Source,
     pub signer: Option<Signer>,
-    pub message_id: MessageId,
-    /// A query is given up after so long.
+    /// The time after which a query is given up.
     pub timeout_ns: i64,
     pub clients: usize,
-    /// So many further clients, each with a small table: connections, on which few queries are outstanding at a time.
+    /// The number of further clients, each with a small table: connections, on which few queries are outstanding at a
+    /// time.
     pub connections: usize,
-    /// Of so many owners each has one path to the server's queues. 0: their queries take any.
+    /// The number of owners of queries, each of which has one path to the server's queues. 0: their queries take any.
     pub flows: usize,
     /// Whether queries with truncated answers are asked again, on one of the `connections` (RFC 7766 §5).
     pub asks_again: bool,
-    /// Places in the table of each client: a power of two, at most [`TABLE_MAX`].
+    /// Places in the table of each client: see [`table_for`](super::client_queries::table_for).
     pub table: usize,
+    /// Where counts and times go.
+    pub interval_stats: IntervalStats,
+    /// Where each query goes, if rows are wanted.
+    pub rows: Option<Rows>,
 }
 
 impl InFlight {
-    /// Without a query outstanding.
-    pub fn new(settings: Settings, interval_stats: IntervalStats) -> Self {
-        let Settings { source, signer, message_id, timeout_ns, clients, connections, flows, asks_again, table } =
-            settings;
-        assert!(table.is_power_of_two() && table <= TABLE_MAX && clients > 0);
-        let client = |places| Client {
-            table: vec![UNUSED; places].into_boxed_slice(),
-            rest: IdRest::default(),
-            oldest: 0,
-            next: 0,
-            drafts: 0,
-            outstanding: 0,
-        };
-        let places = iter::repeat_n(table, clients).chain(iter::repeat_n(CONNECTION_TABLE, connections));
+    /// No query is outstanding.
+    pub fn new(settings: Settings) -> Self {
+        assert!(settings.clients > 0);
+        let tables = iter::repeat_n(settings.table, settings.clients);
+        let tables = tables.chain(iter::repeat_n(CONNECTION_TABLE, settings.connections));
         InFlight {
-            source,
-            signer,
+            source: settings.source,
+            signer: settings.signer,
             signed_at_s: 0,
-            message_id,
-            timeout_ns,
-            clients: places.map(client).collect(),
+            timeout_ns: settings.timeout_ns,
+            clients: tables.map(ClientQueries::new).collect(),
             outstanding: 0,
-            lateness: Lateness::new(flows),
-            asking_again: if asks_again { clients } else { 0 },
+            lateness: Lateness::new(settings.flows),
+            asking_again: if settings.asks_again { settings.clients } else { 0 },
             truncated: VecDeque::new(),
             again: None,
             refused: None,
             waited: None,
             ended_ns: None,
-            interval_stats,
-            rows: None,
-        }
-    }
-
-    /// The longest message that [`InFlight::draft`] writes.
-    pub fn bytes_max(&self) -> usize {
-        self.source.bytes_max() + self.signer.as_ref().map_or(0, Signer::bytes)
-    }
-
-    /// The time that signatures bear, in seconds since 1970; needed with a signer only.
-    pub fn set_wall_time(&mut self, now_s: u64) {
-        self.signed_at_s = now_s;
-    }
-
-    /// How many queries wait for an answer.
-    pub fn outstanding(&self) -> usize {
-        self.outstanding
-    }
-
-    /// How many of one client's queries wait for an answer.
-    pub fn outstanding_of(&self, client: usize) -> usize {
-        self.clients[client].outstanding as usize
-    }
-
-    /// Writes the query that is due, as one of `client`, into `space`.
-    ///
-    /// None if the client's table is full, or no id is free. Follow with [`InFlight::sent`] before anything else is
-    /// done with the client.
-    pub fn draft(&mut self, client: usize, due: Due, space: &mut [u8]) -> Option<Draft> {
-        let Some(number) = self.clients[client].free_number() else {
-            self.refused = (self.clients[client].drafts == 0).then_some(due.number);
-            return None;
-        };
-        self.refused = None;
-        let Client { table, drafts, .. } = &mut self.clients[client];
-        let (handle, round) = (Handle(number as u16), (number >> 16) as u8);
-        let query = self.source.message(due.query).expect("a query that is not sent yet is kept");
-        space[..query.len()].copy_from_slice(query);
-        if self.message_id == MessageId::Handle {
-            space[..2].copy_from_slice(&handle.0.to_be_bytes());
-        }
-        let place = number as usize & (table.len() - 1);
-        let owner = due.client.unwrap_or(client as u32);
-        table[place] = match (self.again, &mut self.rows) {
-            (Some(again), _) => Query { handle, round, ..again },
-            (None, rows) => {
-                let row = rows.as_mut().map_or(Place::NONE, |rows| rows.draft(due, Some(client), &self.source));
-                Query { due_ns: due.at_ns, sent_ns: due.at_ns, owner, place: due.query, row, handle, round, ..UNUSED }
-            }
-        };
-        *drafts += 1;
-        let length = match &mut self.signer {
-            Some(signer) => signer.sign(space, query.len(), self.signed_at_s),
-            None => query.len(),
-        };
-        Some(Draft { handle, length })
-    }
-
-    /// The first `count` drafts of `client`, `bytes` in all, were sent; the others were not, and are forgotten.
-    pub fn sent(&mut self, client: usize, count: usize, bytes: usize, sending: Sending) {
-        if self.again.take().is_some() {
-            return self.sent_again(client, count, bytes);
-        }
-        let client = &mut self.clients[client];
-        let (sent_ns, held_ns) = (sending.began_ns, sending.held_ns(count));
-        if let Some(rows) = &mut self.rows {
-            if (count as u64) < client.drafts {
-                rows.forget(client.query(client.next + count as u64).row);
-            }
-            (client.next..client.next + count as u64).for_each(|at| rows.sent(client.query(at).row, sent_ns));
-        }
-        if self.outstanding == 0 {
-            self.lateness.nothing_outstanding();
-        }
-        for at in client.next..client.next + count as u64 {
-            let query = client.query(at);
-            (query.sent_ns, query.state) = (sent_ns, State::Outstanding);
-            query.mark = self.lateness.sent(query.owner as usize, sent_ns - query.due_ns, held_ns);
-            let due_ns = query.due_ns;
-            self.interval_stats.sent(due_ns, sent_ns, if at == client.next { bytes } else { 0 });
-        }
-        client.next += count as u64;
-        client.drafts = 0;
-        client.outstanding += count as u32;
-        self.outstanding += count;
-    }
-
-    /// The next query that is to be asked again, which is drafted and sent before anything else is; end it with
-    /// [`InFlight::asked_again`].
-    pub fn ask_again(&mut self) -> Option<Due> {
-        let query = *self.truncated.front()?;
-        self.again = Some(query);
-        Some(Due { at_ns: query.due_ns, client: Some(query.owner), query: query.place, number: 0 })
-    }
-
-    /// It was sent, or could not be: then the others go first.
-    pub fn asked_again(&mut self, sent: bool) {
-        self.again = None;
-        if !sent && !self.truncated.is_empty() {
-            self.truncated.rotate_left(1);
-        }
-    }
-
-    /// How many are to be asked again.
-    pub fn to_ask_again(&self) -> usize {
-        self.truncated.len()
-    }
-
-    /// A query was sent again: it is as old as it was, and counted already.
-    fn sent_again(&mut self, client: usize, count: usize, bytes: usize) {
-        let client = &mut self.clients[client];
-        if count > 0
-            && let Some(first) = self.truncated.pop_front()
-        {
-            client.query(client.next).state = State::Outstanding;
-            client.next += 1;
-            client.outstanding += 1;
-            self.interval_stats.at(first.due_ns).counts.bytes_sent += bytes as u64;
-        }
-        client.drafts = 0;
-    }
-
-    /// Takes in a message whose id is the handle of its query: see [`InFlight::answer`].
-    pub fn answer_by_id(&mut self, client: usize, bytes: &[u8], length: usize, received_ns: i64) -> bool {
-        let Some(id) = bytes.first_chunk() else {
-            self.unmatched(received_ns).malformed += 1;
-            return false;
-        };
-        self.answer(client, Handle(u16::from_be_bytes(*id)), bytes, length, received_ns)
-    }
-
-    /// Takes in a message that `client` received and that belongs to the query `handle`: `length` bytes long, of which
-    /// at least the question is in `bytes`.
-    ///
-    /// True if it ended the query.
-    pub fn answer(&mut self, client: usize, handle: Handle, bytes: &[u8], length: usize, received_ns: i64) -> bool {
-        let asks_again = client < self.asking_again;
-        let client = &mut self.clients[client];
-        let query = *client.query(u64::from(handle.0));
-        if query.handle != handle || query.state == State::Unused {
-            let rests = client.rest.contains(handle.0);
-            let unmatched = self.unmatched(received_ns);
-            *(if rests { &mut unmatched.late } else { &mut unmatched.unexpected }) += 1;
-            return false;
-        }
-        let verdict = match self.source.message(query.place) {
-            Some(message) => answer::check(bytes, length, message),
-            // It has ended long ago: its id alone tells whose answer this is.
-            None => Verdict::Answer { rcode: 0, truncated: false, authenticated: false },
-        };
-        if matches!(verdict, Verdict::Answer { .. } | Verdict::Incomplete) {
-            self.interval_stats.heard(received_ns);
-        }
-        match (verdict, query.state) {
-            (Verdict::Malformed, _) => self.unmatched(received_ns).malformed += 1,
-            (Verdict::Mismatched, _) => self.unmatched(received_ns).mismatched += 1,
-            (Verdict::Incomplete, _) => self.unmatched(received_ns).incomplete += 1,
-            (_, State::Answered) => self.unmatched(received_ns).duplicates += 1,
-            (Verdict::Answer { rcode, truncated, authenticated }, State::Outstanding)
-                if received_ns < query.sent_ns + self.timeout_ns =>
-            {
-                client.query(u64::from(handle.0)).state = State::Answered;
-                client.outstanding -= 1;
-                client.pass_ended();
-                let is_unsure = client.rest.is_unsure(handle.0);
-                let counts = &mut self.interval_stats.at(query.due_ns).counts;
-                counts.bytes_received += length as u64;
-                counts.wrong_matches_max += u64::from(is_unsure);
-                if truncated && asks_again && self.source.asks_again(query.place) {
-                    self.interval_stats.truncated(query.owner as usize, query.due_ns);
-                    self.truncated.push_back(Query { state: State::Unused, ..query });
-                    return true;
-                }
-                self.end(query, received_ns, End::Answered { rcode, truncated, authenticated });
-                return true;
-            }
-            _ => self.unmatched(received_ns).late += 1,
-        }
-        false
-    }
-
-    /// Gives up what was sent a timeout ago or earlier; returns how many that are.
-    pub fn expire(&mut self, now_ns: i64) -> usize {
-        let (before, rest_ns_min) = (self.outstanding, rest_ns_min(self.timeout_ns));
-        for number in 0..self.clients.len() {
-            self.clients[number].rest.end(now_ns, rest_ns_min);
-            if self.clients[number].outstanding == 0 {
-                continue;
-            }
-            while let Some(query) = self.oldest_outstanding(number) {
-                if query.sent_ns + self.timeout_ns > now_ns {
-                    break;
-                }
-                let client = &mut self.clients[number];
-                client.query(client.oldest).state = State::TimedOut;
-                client.rest.begin(query.handle.0, query.sent_ns);
-                client.outstanding -= 1;
-                self.end(query, query.sent_ns + self.timeout_ns, End::Timeout);
-            }
-        }
-        for query in std::mem::take(&mut self.truncated) {
-            if query.sent_ns + self.timeout_ns <= now_ns {
-                self.end(query, query.sent_ns + self.timeout_ns, End::Timeout);
-            } else {
-                self.truncated.push_back(query);
-            }
-        }
-        before - self.outstanding
-    }
-
-    /// Ends all queries of `client`, whose connection is gone. They count as unanswered, recorded at the limit.
-    pub fn lose(&mut self, client: usize, loss: CloseReason) {
-        while let Some(query) = self.oldest_outstanding(client) {
-            let lost = &mut self.clients[client];
-            lost.query(lost.oldest).state = State::Lost;
-            lost.outstanding -= 1;
-            self.end(query, query.sent_ns + self.timeout_ns, End::Lost(loss));
-        }
-    }
-
-    /// Calls `each` with the time at which a query ended, for all since the last call, if this is a closed loop.
-    pub fn take_ended(&mut self, mut each: impl FnMut(i64)) {
-        if let Some(ended_ns) = &mut self.ended_ns {
-            ended_ns.drain(..).for_each(&mut each);
+            interval_stats: settings.interval_stats,
+            rows: settings.rows,
         }
     }
 
@@ -477,7 +124,210 @@ impl InFlight {
         self.interval_stats.restart(start_ns, end_ns);
     }
 
-    /// A query that is due could not be sent: counts it once if it has to wait for a place or an id.
+    /// Ends the period earlier.
+    pub fn cut(&mut self, end_ns: i64) {
+        self.interval_stats.cut(end_ns);
+    }
+
+    /// Sets the time that signatures bear, in seconds since 1970.
+    pub fn set_wall_time(&mut self, now_s: u64) {
+        self.signed_at_s = now_s;
+    }
+
+    /// The length of the longest message that [`InFlight::draft`] writes.
+    pub fn bytes_max(&self) -> usize {
+        self.source.bytes_max() + self.signer.as_ref().map_or(0, Signer::bytes)
+    }
+
+    /// The number of queries that wait for an answer.
+    #[inline]
+    pub fn outstanding(&self) -> usize {
+        self.outstanding
+    }
+
+    /// The number of one client's queries that wait for an answer.
+    #[inline]
+    pub fn outstanding_of(&self, client: usize) -> usize {
+        self.clients[client].outstanding()
+    }
+
+    /// Takes the next query if its time has come.
+    #[inline]
+    pub fn take_due(&mut self, arrivals: &mut Arrivals, now_ns: i64) -> Option<Due> {
+        arrivals.take(now_ns, &mut self.source)
+    }
+
+    /// The transport of a query that is due, if its source names one.
+    #[inline]
+    pub fn transport(&self, due: &Due) -> Option<Transport> {
+        self.source.transport(due.query)
+    }
+
+    /// Whether a query that is due is the first of a connection of its client.
+    pub fn begins_connection(&self, due: &Due) -> bool {
+        self.source.begins_connection(due.query)
+    }
+
+    /// Writes the query that is due, as one of `client`, into `space`, and returns its length.
+    ///
+    /// None if the client's table is full, or no id is free. Follow with [`InFlight::sent`] before anything else is
+    /// done with the client.
+    pub fn draft(&mut self, client: usize, due: Due, space: &mut [u8]) -> Option<usize> {
+        let queries = &mut self.clients[client];
+        let Some(number) = queries.free_number() else {
+            self.refused = (queries.drafts() == 0).then_some(due.number);
+            return None;
+        };
+        self.refused = None;
+        let message = self.source.message(due.query).expect("a query that is not sent yet is kept");
+        space[..message.len()].copy_from_slice(message);
+        space[..2].copy_from_slice(&(number as u16).to_be_bytes());
+        let query = self.again.unwrap_or_else(|| {
+            let row = self.rows.as_mut().map_or(RowIndex::NONE, |rows| rows.draft(due, Some(client), &self.source));
+            let owner = due.client.unwrap_or(client as u32);
+            Query { due_ns: due.at_ns, sent_ns: due.at_ns, owner, position: due.query, row, ..Query::UNUSED }
+        });
+        queries.draft(number, query);
+        Some(match &mut self.signer {
+            Some(signer) => signer.sign(space, message.len(), self.signed_at_s),
+            None => message.len(),
+        })
+    }
+
+    /// Takes in that the first `count` drafts of `client` were sent, `bytes` in all. The others are forgotten.
+    pub fn sent(&mut self, client: usize, count: usize, bytes: usize, sending: Sending) {
+        if self.again.take().is_some() {
+            return self.sent_again(client, count, bytes);
+        }
+        let queries = &mut self.clients[client];
+        let (sent_ns, held_ns) = (sending.began_ns, sending.held_ns(count));
+        if let Some(rows) = &mut self.rows
+            && let Some(unsent) = queries.draft_after(count)
+        {
+            rows.forget(unsent.row);
+        }
+        if self.outstanding == 0 {
+            self.lateness.nothing_outstanding();
+        }
+        let mut bytes = bytes;
+        queries.sent(count, |query| {
+            query.sent_ns = sent_ns;
+            query.mark = self.lateness.sent(query.owner as usize, sent_ns - query.due_ns, held_ns);
+            // All bytes count for the first query.
+            self.interval_stats.sent(query.due_ns, sent_ns, mem::take(&mut bytes));
+            if let Some(rows) = &mut self.rows {
+                rows.sent(query.row, sent_ns);
+            }
+        });
+        self.outstanding += count;
+    }
+
+    /// The next query that is to be asked again, which is drafted and sent before anything else is. End it with
+    /// [`InFlight::asked_again`].
+    pub fn ask_again(&mut self) -> Option<Due> {
+        let query = *self.truncated.front()?;
+        self.again = Some(query);
+        Some(Due { at_ns: query.due_ns, client: Some(query.owner), query: query.position, number: 0 })
+    }
+
+    /// Takes in whether the query was sent again. If it could not be sent, the others go first.
+    pub fn asked_again(&mut self, sent: bool) {
+        self.again = None;
+        if !sent && !self.truncated.is_empty() {
+            self.truncated.rotate_left(1);
+        }
+    }
+
+    /// The number of queries that are to be asked again.
+    pub fn to_ask_again(&self) -> usize {
+        self.truncated.len()
+    }
+
+    /// Takes in that a query was sent again: it is as old as it was, and counted already.
+    fn sent_again(&mut self, client: usize, count: usize, bytes: usize) {
+        let sent = if count > 0 { self.truncated.pop_front() } else { None };
+        self.clients[client].sent(usize::from(sent.is_some()), |_| {});
+        if let Some(query) = sent {
+            self.interval_stats.at(query.due_ns).counts.bytes_sent += bytes as u64;
+        }
+    }
+
+    /// Takes in a message that `client` received: `length` bytes long, of which at least the question is in `bytes`.
+    ///
+    /// True if it ended a query.
+    pub fn answer(&mut self, client: usize, bytes: &[u8], length: usize, received_ns: i64) -> bool {
+        let Some(id) = bytes.first_chunk().map(|id| u16::from_be_bytes(*id)) else {
+            self.unmatched(received_ns).malformed += 1;
+            return false;
+        };
+        let asks_again = client < self.asking_again;
+        let queries = &mut self.clients[client];
+        let Some(query) = queries.with_id(id) else {
+            let rests = queries.rests(id);
+            let unmatched = self.unmatched(received_ns);
+            *(if rests { &mut unmatched.late } else { &mut unmatched.unexpected }) += 1;
+            return false;
+        };
+        let verdict = match self.source.message(query.position) {
+            Some(message) => answer::check(bytes, length, message),
+            // The query has ended long ago: its id alone shows whose answer this is.
+            None => Verdict::Answer { rcode: 0, truncated: false, authenticated: false },
+        };
+        if matches!(verdict, Verdict::Answer { .. } | Verdict::Incomplete) {
+            self.interval_stats.answer_came(received_ns);
+        }
+        match (verdict, query.state) {
+            (Verdict::Malformed, _) => self.unmatched(received_ns).malformed += 1,
+            (Verdict::Mismatched, _) => self.unmatched(received_ns).mismatched += 1,
+            (Verdict::Incomplete, _) => self.unmatched(received_ns).incomplete += 1,
+            (_, State::Answered) => self.unmatched(received_ns).duplicates += 1,
+            (Verdict::Answer { rcode, truncated, authenticated }, State::Outstanding)
+                if received_ns < query.sent_ns + self.timeout_ns =>
+            {
+                let is_unsure = queries.answered(id);
+                let counts = &mut self.interval_stats.at(query.due_ns).counts;
+                counts.bytes_received += length as u64;
+                counts.wrong_matches_max += u64::from(is_unsure);
+                if truncated && asks_again && self.source.asks_again(query.position) {
+                    self.interval_stats.truncated(query.owner as usize, query.due_ns);
+                    self.truncated.push_back(Query { state: State::Unused, ..query });
+                    return true;
+                }
+                self.end(query, received_ns, End::Answered { rcode, truncated, authenticated });
+                return true;
+            }
+            _ => self.unmatched(received_ns).late += 1,
+        }
+        false
+    }
+
+    /// Gives up queries that were sent a timeout ago or earlier. Returns their number.
+    pub fn expire(&mut self, now_ns: i64) -> usize {
+        let (before, rest_ns_min) = (self.outstanding, rest_ns_min(self.timeout_ns));
+        for client in 0..self.clients.len() {
+            self.clients[client].end_rests(now_ns, rest_ns_min);
+            while let Some(query) = self.clients[client].time_out(now_ns, self.timeout_ns) {
+                self.end(query, query.sent_ns + self.timeout_ns, End::Timeout);
+            }
+        }
+        for query in mem::take(&mut self.truncated) {
+            if query.sent_ns + self.timeout_ns <= now_ns {
+                self.end(query, query.sent_ns + self.timeout_ns, End::Timeout);
+            } else {
+                self.truncated.push_back(query);
+            }
+        }
+        before - self.outstanding
+    }
+
+    /// Ends all queries of `client`, whose connection is gone. They count as unanswered, recorded at the limit.
+    pub fn lose(&mut self, client: usize, loss: CloseReason) {
+        while let Some(query) = self.clients[client].lose() {
+            self.end(query, query.sent_ns + self.timeout_ns, End::Lost(loss));
+        }
+    }
+
+    /// Counts a query that is due and could not be sent, once, if it has to wait for a place or an id.
     pub fn waits(&mut self, due: Due) {
         if self.refused == Some(due.number) && self.waited != self.refused {
             self.waited = self.refused;
@@ -485,7 +335,7 @@ impl InFlight {
         }
     }
 
-    /// A query that was due is never sent.
+    /// Takes in that a query that was due is never sent.
     pub fn give_up(&mut self, due: Due) {
         if let Some(rows) = &mut self.rows {
             rows.unsent(due, &self.source);
@@ -494,7 +344,8 @@ impl InFlight {
         self.source.ended(due.query);
     }
 
-    /// A query that was due never left, because its client's connection took no more: the client waits in vain.
+    /// Takes in that a query that was due never left, because its client's connection took no more: the client waits in
+    /// vain.
     pub fn time_out(&mut self, due: Due) {
         let Due { at_ns, client, query, .. } = due;
         let ended_ns = at_ns + self.timeout_ns;
@@ -511,7 +362,7 @@ impl InFlight {
 
     fn end(&mut self, query: Query, ended_ns: i64, end: End) {
         self.outstanding -= 1;
-        self.source.ended(query.place);
+        self.source.ended(query.position);
         let Query { due_ns, sent_ns, mark, .. } = query;
         let client = query.owner as usize;
         let lower_ns = match end {
@@ -527,44 +378,86 @@ impl InFlight {
         }
     }
 
-    fn oldest_outstanding(&mut self, client: usize) -> Option<Query> {
-        let client = &mut self.clients[client];
-        client.pass_ended();
-        (client.oldest < client.next).then(|| *client.query(client.oldest))
+    /// Calls `each` with the time at which a query ended, for all since the last call, if this is a closed loop.
+    pub fn take_ended(&mut self, each: impl FnMut(i64)) {
+        if let Some(ended_ns) = &mut self.ended_ns {
+            ended_ns.drain(..).for_each(each);
+        }
     }
 
-    fn unmatched(&mut self, time_ns: i64) -> &mut super::interval_stats::UnmatchedResponses {
+    /// Counts ICMP errors that a socket reported.
+    pub fn count_unreachable(&mut self, now_ns: i64, errors: u64) {
+        self.interval_stats.at(now_ns).counts.unreachable += errors;
+    }
+
+    /// Counts a message that came from another address than the server's.
+    pub fn count_unexpected(&mut self, now_ns: i64) {
+        self.unmatched(now_ns).unexpected += 1;
+    }
+
+    /// Counts a connection that was established, `started_ns` being when connecting began.
+    pub fn count_established(&mut self, started_ns: i64, now_ns: i64) {
+        self.interval_stats.established(started_ns, now_ns);
+    }
+
+    /// Counts time in which the thread had work, up to `now_ns`.
+    #[inline]
+    pub fn count_busy(&mut self, now_ns: i64, busy_ns: i64) {
+        self.interval_stats.at(now_ns).busy_ns += busy_ns;
+    }
+
+    /// Hands complete intervals over. `next_due_ns` is when the next query falls due.
+    pub fn hand_over(&mut self, handover: &mut Handover, next_due_ns: i64) {
+        handover.give(&mut self.interval_stats, next_due_ns);
+    }
+
+    /// What is kept of a whole period, at its end: totals of clients, and rows.
+    pub fn take_period(&mut self) -> (Option<ClientTotals>, Option<Rows>) {
+        (self.interval_stats.totals.take(), self.rows.take())
+    }
+
+    fn unmatched(&mut self, time_ns: i64) -> &mut UnmatchedResponses {
         &mut self.interval_stats.at(time_ns).counts.unmatched
     }
 }
 
-/// How many places a client's table needs: twice what may be outstanding, and at least 256, so that ids keep their
-/// meaning for a while after their query's end. None if even the largest table does not hold that many.
-pub fn table_for(outstanding: f64, clients: usize) -> Option<usize> {
-    let each = outstanding / clients as f64;
-    (each * 1.25 < TABLE_MAX as f64)
-        .then(|| ((each * 2.0) as usize).clamp(256, TABLE_MAX).next_power_of_two().min(TABLE_MAX))
-}
-
 #[cfg(test)]
 impl InFlight {
-    /// Of clients that send these messages from the time 0 on.
-    pub fn of(messages: impl IntoIterator<Item = Vec<u8>>, clients: usize, table: usize, timeout_ns: i64) -> Self {
-        let source = Source::Prepared(std::sync::Arc::new(super::queries::Queries::from_messages(messages)));
-        let (message_id, flows) = (MessageId::Handle, clients);
-        let settings = Settings {
+    /// Clients that send these messages from the time 0 on.
+    pub fn with_messages(
+        messages: impl IntoIterator<Item = Vec<u8>>,
+        clients: usize,
+        table: usize,
+        timeout_ns: i64,
+    ) -> Self {
+        let queries = super::queries::Queries::from_messages(messages);
+        let source = Source::Prepared(std::sync::Arc::new(queries));
+        let interval_ns = 100_000_000_000;
+        let interval_stats = IntervalStats::new(0, interval_ns, interval_ns, clients);
+        let (flows, connections, asks_again) = (clients, 0, false);
+        let (signer, rows) = (None, None);
+        InFlight::new(Settings {
             source,
-            signer: None,
-            message_id,
+            signer,
             timeout_ns,
             clients,
-            connections: 0,
+            connections,
             flows,
-            asks_again: false,
+            asks_again,
             table,
-        };
-        let interval_ns = 100_000_000_000;
-        InFlight::new(settings, IntervalStats::new(0, interval_ns, interval_ns, clients))
+            interval_stats,
+            rows,
+        })
+    }
+
+    /// The same with the queries of another source.
+    pub fn with_source(self, source: Source) -> Self {
+        InFlight { source, ..self }
+    }
+
+    /// The counts of the only interval.
+    pub fn counts(&mut self) -> super::counts::Counts {
+        self.interval_stats.at(0).counts
     }
 }
 

@@ -6,8 +6,9 @@ use super::*;
 use crate::{
     base::testing::inputs,
     load::{
-        interval_stats::Counts,
-        rows::{Outcome, Row},
+        client_queries::TABLE_MAX,
+        counts::Counts,
+        record::{Row, RowOutcome},
     },
 };
 
@@ -19,7 +20,7 @@ fn query(number: u8) -> Vec<u8> {
 }
 
 fn in_flight(clients: usize, table: usize) -> InFlight {
-    InFlight::of((0..5).map(query), clients, table, TIMEOUT_NS)
+    InFlight::with_messages((0..5).map(query), clients, table, TIMEOUT_NS)
 }
 
 /// The first query, due at a time.
@@ -30,7 +31,7 @@ fn due(at_ns: i64) -> Due {
 /// Sends a query of `client` that was due at `due_ns`, at `sent_ns`, and returns it as sent.
 fn send(in_flight: &mut InFlight, client: usize, due_ns: i64, sent_ns: i64) -> Vec<u8> {
     let mut space = [0; 512];
-    let Draft { length, .. } = in_flight.draft(client, due(due_ns), &mut space).expect("there is room");
+    let length = in_flight.draft(client, due(due_ns), &mut space).expect("there is room");
     in_flight.sent(client, 1, length, at(sent_ns));
     space[..length].to_vec()
 }
@@ -53,14 +54,13 @@ fn counts(in_flight: &mut InFlight) -> Counts {
 fn latency_from_the_due_time_is_the_twin_and_the_lag() {
     let mut in_flight = in_flight(1, 4);
     let query = send(&mut in_flight, 0, 10 * MS, 17 * MS);
-    assert!(in_flight.answer_by_id(0, &answer_to(&query), query.len(), 40 * MS));
+    assert!(in_flight.answer(0, &answer_to(&query), query.len(), 40 * MS));
     let query = send(&mut in_flight, 0, 50 * MS, 52 * MS);
     assert_eq!(query[1], 1, "ids are handed out in turn");
     assert_eq!(in_flight.expire(152 * MS), 1);
     let series = in_flight.interval_stats.at(0).series.clone();
-    let both = |times: &crate::stats::histogram::Times| {
-        [times.min(), times.max()].map(|ns| (ns as f64 / MS as f64).round() as i64)
-    };
+    let both =
+        |times: &crate::stats::Times| [times.min(), times.max()].map(|ns| (ns as f64 / MS as f64).round() as i64);
     assert_eq!((both(&series.due), both(&series.sent), both(&series.lag)), ([30, 102], [23, 100], [2, 7]));
 }
 
@@ -72,7 +72,7 @@ fn the_due_time_latency_is_exactly_twin_plus_lag_for_every_query() {
     for number in 0..200_i64 {
         let (due_ns, lag_ns, twin_ns) = (number * 7, number * number % 991, 1 + number * 13 % 977);
         let query = send(&mut in_flight, 0, due_ns, due_ns + lag_ns);
-        in_flight.answer_by_id(0, &answer_to(&query), query.len(), due_ns + lag_ns + twin_ns);
+        in_flight.answer(0, &answer_to(&query), query.len(), due_ns + lag_ns + twin_ns);
         due_sum = in_flight.interval_stats.at(0).clients[0].sum_ns;
         twin_and_lag_sum += lag_ns + twin_ns;
     }
@@ -84,18 +84,18 @@ fn the_lower_end_subtracts_what_queued_behind_itself_and_what_was_held_up() {
     let mut in_flight = in_flight(1, 16);
     // As fast as it gets.
     let query = send(&mut in_flight, 0, 0, 0);
-    in_flight.answer_by_id(0, &answer_to(&query), query.len(), MS);
+    in_flight.answer(0, &answer_to(&query), query.len(), MS);
     // Three queries that were due a millisecond apart, sent at once, answered one after another.
     let burst: Vec<_> = (0..3).map(|number| send(&mut in_flight, 0, (2 + number) * MS, 10 * MS)).collect();
     for (number, query) in (1..).zip(&burst) {
-        in_flight.answer_by_id(0, &answer_to(query), query.len(), (10 + 5 * number) * MS);
+        in_flight.answer(0, &answer_to(query), query.len(), (10 + 5 * number) * MS);
     }
     assert_eq!(sums_ms(&mut in_flight), [1 + 13 + 17 + 21, 1 + 5 + 10 + 15, 1 + 5 + 9 + 13]);
     // One whose sending took 50 ms, in the midst of which it may have left.
     let mut space = [0; 512];
-    let Draft { length, .. } = in_flight.draft(0, due(30 * MS), &mut space).unwrap();
+    let length = in_flight.draft(0, due(30 * MS), &mut space).unwrap();
     in_flight.sent(0, 1, length, Sending { began_ns: 30 * MS, ended_ns: 80 * MS });
-    in_flight.answer_by_id(0, &answer_to(&space[..length]), length, 83 * MS);
+    in_flight.answer(0, &answer_to(&space[..length]), length, 83 * MS);
     assert_eq!(sums_ms(&mut in_flight), [52 + 53, 31 + 53, 28 + 3]);
     // Without an answer: at the limit, if what was in time.
     send(&mut in_flight, 0, 100 * MS, 100 * MS);
@@ -120,15 +120,15 @@ fn each_message_that_ends_no_query_is_counted_by_kind() {
     let mut other_id = answer.clone();
     other_id[0] = 9;
     for message in [&first[..], &answer[..7], &[][..], &other_question, &other_id] {
-        assert!(!in_flight.answer_by_id(0, message, message.len(), MS));
+        assert!(!in_flight.answer(0, message, message.len(), MS));
     }
-    assert!(!in_flight.answer_by_id(1, &answer, answer.len(), MS), "another client never asked");
+    assert!(!in_flight.answer(1, &answer, answer.len(), MS), "another client never asked");
     assert_eq!(in_flight.outstanding(), 1);
-    assert!(in_flight.answer_by_id(0, &answer, answer.len(), MS));
-    assert!(!in_flight.answer_by_id(0, &answer, answer.len(), MS), "a duplicate");
+    assert!(in_flight.answer(0, &answer, answer.len(), MS));
+    assert!(!in_flight.answer(0, &answer, answer.len(), MS), "a duplicate");
     let second = send(&mut in_flight, 0, 0, 0);
     in_flight.expire(TIMEOUT_NS);
-    assert!(!in_flight.answer_by_id(0, &answer_to(&second), second.len(), TIMEOUT_NS + 1), "late");
+    assert!(!in_flight.answer(0, &answer_to(&second), second.len(), TIMEOUT_NS + 1), "late");
     let unmatched = counts(&mut in_flight).unmatched;
     assert_eq!((unmatched.malformed, unmatched.mismatched, unmatched.unexpected), (3, 1, 2));
     assert_eq!((unmatched.duplicates, unmatched.late), (1, 1));
@@ -142,10 +142,10 @@ fn an_answer_that_cannot_hold_its_records_ends_no_query() {
     let counting = |records: [u8; 2]| [&whole[..6], &records, &whole[8..]].concat();
     let cut = &counting([0, 1])[..query.len()];
     for broken in [cut, &counting([0xff, 0xff]), &counting([0, 2])] {
-        assert!(!in_flight.answer_by_id(0, broken, broken.len(), MS), "{broken:?}");
+        assert!(!in_flight.answer(0, broken, broken.len(), MS), "{broken:?}");
     }
     assert_eq!((counts(&mut in_flight).answered, in_flight.outstanding()), (0, 1));
-    assert!(in_flight.answer_by_id(0, &counting([0, 1]), whole.len(), MS));
+    assert!(in_flight.answer(0, &counting([0, 1]), whole.len(), MS));
     assert_eq!(counts(&mut in_flight).unmatched.incomplete, 3);
 }
 
@@ -153,7 +153,7 @@ fn an_answer_that_cannot_hold_its_records_ends_no_query() {
 fn an_answer_at_the_timeout_is_late_even_if_it_is_seen_first() {
     let mut in_flight = in_flight(1, 4);
     let query = send(&mut in_flight, 0, 0, 0);
-    assert!(!in_flight.answer_by_id(0, &answer_to(&query), query.len(), TIMEOUT_NS));
+    assert!(!in_flight.answer(0, &answer_to(&query), query.len(), TIMEOUT_NS));
     assert_eq!((counts(&mut in_flight).unmatched.late, in_flight.outstanding()), (1, 1));
     in_flight.expire(TIMEOUT_NS);
     assert_eq!((counts(&mut in_flight).timeouts, in_flight.outstanding()), (1, 0));
@@ -167,7 +167,7 @@ fn a_full_table_takes_no_more_until_one_has_ended() {
     in_flight.waits(due(0));
     in_flight.waits(due(0));
     assert_eq!(counts(&mut in_flight).waited_for_id, 1, "each query counts once");
-    in_flight.answer_by_id(0, &answer_to(&sent[2]), sent[2].len(), MS);
+    in_flight.answer(0, &answer_to(&sent[2]), sent[2].len(), MS);
     assert_eq!(send(&mut in_flight, 0, 0, 2 * MS)[1], 6, "the place of the query with the id 2");
     assert_eq!(in_flight.draft(0, due(0), &mut [0; 512]), None);
 }
@@ -180,7 +180,7 @@ fn a_query_without_an_answer_keeps_one_place_and_no_other_query_waits_for_it() {
     for number in 0..100_000 {
         let query = send(&mut in_flight, 0, 0, number);
         assert_ne!(query[..2], [0, 0]);
-        assert!(in_flight.answer_by_id(0, &answer_to(&query), query.len(), number));
+        assert!(in_flight.answer(0, &answer_to(&query), query.len(), number));
     }
     assert_eq!((in_flight.expire(TIMEOUT_NS), in_flight.outstanding()), (1, 0));
 }
@@ -190,7 +190,7 @@ fn drafts_follow_each_other_up_to_an_id_that_is_left_out() {
     let mut in_flight = in_flight(1, 4);
     let sent: Vec<_> = (0..4).map(|_| send(&mut in_flight, 0, 0, 0)).collect();
     for number in [0, 1, 3] {
-        in_flight.answer_by_id(0, &answer_to(&sent[number]), sent[number].len(), MS);
+        in_flight.answer(0, &answer_to(&sent[number]), sent[number].len(), MS);
     }
     let mut ids = || {
         let mut space = [0; 512];
@@ -211,11 +211,11 @@ fn ask_a_slow_server(in_flight: &mut InFlight, queries: i64) -> Vec<(u16, i64)> 
         let now_ns = number * 1_000 * MS / 55_000;
         while waiting.front().is_some_and(|(sent_ns, _)| sent_ns + DELAY_NS <= now_ns) {
             let (sent_ns, answer): (i64, Vec<u8>) = waiting.pop_front().unwrap();
-            in_flight.answer_by_id(0, &answer, answer.len(), sent_ns + DELAY_NS);
+            in_flight.answer(0, &answer, answer.len(), sent_ns + DELAY_NS);
         }
         in_flight.expire(now_ns);
         let mut space = [0; 512];
-        let Some(Draft { length, .. }) = in_flight.draft(0, due(now_ns), &mut space) else { continue };
+        let Some(length) = in_flight.draft(0, due(now_ns), &mut space) else { continue };
         in_flight.sent(0, 1, length, at(now_ns));
         sent.push((u16::from_be_bytes([space[0], space[1]]), now_ns));
         waiting.push_back((now_ns, answer_to(&space[..length])));
@@ -248,7 +248,7 @@ fn answers_to_queries_whose_id_did_not_rest_for_long_are_the_bound_on_wrong_matc
     for _ in 0..2 * (TABLE_MAX - 32_768) {
         let query = send(&mut in_flight, 0, 0, 2_001 * MS);
         ids.insert([query[0], query[1]]);
-        assert!(in_flight.answer_by_id(0, &answer_to(&query), query.len(), 2_002 * MS));
+        assert!(in_flight.answer(0, &answer_to(&query), query.len(), 2_002 * MS));
     }
     assert_eq!((ids.len(), counts(&mut in_flight).wrong_matches_max), (TABLE_MAX - 32_768, 2 * 7_232));
 }
@@ -264,26 +264,6 @@ fn a_draft_that_was_not_sent_is_forgotten() {
     in_flight.sent(0, 1, 20, at(MS));
     assert_eq!((in_flight.outstanding(), counts(&mut in_flight).sent), (1, 1));
     assert_eq!(send(&mut in_flight, 0, 0, MS)[1], 1, "its id is free again");
-}
-
-#[test]
-fn answers_with_the_same_id_are_told_apart_by_their_handles() {
-    let mut in_flight = InFlight { message_id: MessageId::Zero, ..in_flight(1, 16) };
-    let mut asked = |query| {
-        let mut space = [0; 512];
-        let Draft { handle, length } = in_flight.draft(0, Due { query, ..due(0) }, &mut space).unwrap();
-        in_flight.sent(0, 1, length, at(0));
-        (handle, space[..length].to_vec())
-    };
-    let [(first, one), (second, other)] = [asked(0), asked(1)];
-    assert_eq!((&one[..2], &other[..2], first == second), (&[0, 0][..], &[0, 0][..], false));
-    let (one, other) = (answer_to(&one), answer_to(&other));
-    assert!(!in_flight.answer(0, second, &one, one.len(), MS), "the answer to the first is none to the second");
-    assert!(in_flight.answer(0, second, &other, other.len(), 2 * MS), "answered before the first");
-    assert!(in_flight.answer(0, first, &one, one.len(), 3 * MS));
-    assert!(!in_flight.answer(0, first, &one, one.len(), 4 * MS));
-    let counts = counts(&mut in_flight);
-    assert_eq!((counts.answered, counts.unmatched.mismatched, counts.unmatched.duplicates), (2, 1, 1));
 }
 
 #[test]
@@ -304,18 +284,9 @@ fn ids_go_round_and_keep_their_meaning() {
     for number in 0..200_000_u32 {
         let query = send(&mut in_flight, 0, 0, 0);
         assert_eq!(query[..2], (number as u16).to_be_bytes());
-        assert!(in_flight.answer_by_id(0, &answer_to(&query), query.len(), 1));
+        assert!(in_flight.answer(0, &answer_to(&query), query.len(), 1));
     }
     assert_eq!(counts(&mut in_flight).answered, 200_000);
-}
-
-#[test]
-fn tables_hold_twice_what_is_outstanding_or_say_that_they_cannot() {
-    assert_eq!(table_for(0.0, 1), Some(256));
-    assert_eq!(table_for(1_000.0, 1), Some(2_048));
-    assert_eq!(table_for(1_000.0, 10), Some(256));
-    assert_eq!(table_for(50_000.0, 1), Some(TABLE_MAX));
-    assert_eq!(table_for(60_000.0, 1), None);
 }
 
 #[test]
@@ -329,14 +300,14 @@ fn a_query_with_a_truncated_answer_is_asked_again_once_and_stays_as_old_as_it_wa
     };
     for sent_again in [true, false] {
         let query = send(&mut in_flight, 0, 0, MS);
-        assert!(in_flight.answer_by_id(0, &truncated(&query), query.len(), 10 * MS));
+        assert!(in_flight.answer(0, &truncated(&query), query.len(), 10 * MS));
         assert_eq!((in_flight.outstanding(), in_flight.outstanding_of(0)), (1, 0));
         let again = in_flight.ask_again().unwrap();
         assert_eq!(again, Due { client: Some(0), ..due(0) });
         if sent_again {
             let query = send(&mut in_flight, 1, 0, 20 * MS);
             assert!(in_flight.ask_again().is_none());
-            assert!(in_flight.answer_by_id(1, &truncated(&query), query.len(), 30 * MS), "no third time");
+            assert!(in_flight.answer(1, &truncated(&query), query.len(), 30 * MS), "no third time");
             assert_eq!(in_flight.interval_stats.at(0).series.due.max() / MS as u64, 30);
         } else {
             in_flight.asked_again(true);
@@ -357,7 +328,7 @@ fn each_query_has_a_row_until_there_is_no_room_for_another() {
     let drafts = [6, 7, 8].map(|n| in_flight.draft(1, number(n), &mut space).map(|_| space[..20].to_vec()).unwrap());
     // The third was not sent, and has a row again when it is.
     in_flight.sent(1, 2, 40, at(9 * MS));
-    assert!(in_flight.answer_by_id(1, &answer_to(&drafts[0]), 20, 10 * MS));
+    assert!(in_flight.answer(1, &answer_to(&drafts[0]), 20, 10 * MS));
     in_flight.draft(0, number(8), &mut space).unwrap();
     in_flight.sent(0, 1, 20, at(11 * MS));
     in_flight.lose(0, CloseReason::Reset);
@@ -377,10 +348,10 @@ fn each_query_has_a_row_until_there_is_no_room_for_another() {
         outcome,
     };
     let expected = [
-        row(6, 9, 4, 101, Outcome::Answered),
-        row(7, 9, 102, 101, Outcome::Timeout),
-        row(8, 11, 103, 100, Outcome::Lost),
-        row(9, 9, 0, u32::MAX, Outcome::Unsent),
+        row(6, 9, 4, 101, RowOutcome::Answered),
+        row(7, 9, 102, 101, RowOutcome::Timeout),
+        row(8, 11, 103, 100, RowOutcome::Lost),
+        row(9, 9, 0, u32::MAX, RowOutcome::Unsent),
     ];
     assert_eq!((rows.all(), rows.dropped), (&expected[..], 2));
 }
@@ -415,7 +386,7 @@ proptest! {
             match step {
                 Step::Send(count) => for _ in 0..count {
                     let mut space = [0; 512];
-                    let Some(Draft { length, .. }) = in_flight.draft(0, due(now_ns), &mut space) else { break };
+                    let Some(length) = in_flight.draft(0, due(now_ns), &mut space) else { break };
                     in_flight.sent(0, 1, length, at(now_ns));
                     waiting.push((now_ns, answer_to(&space[..length])));
                 },
@@ -423,7 +394,7 @@ proptest! {
                     let (sent_ns, answer) = waiting.swap_remove(which.index(waiting.len()));
                     let in_time = now_ns < sent_ns + TIMEOUT_NS;
                     expected[usize::from(!in_time)] += 1;
-                    prop_assert_eq!(in_flight.answer_by_id(0, &answer, answer.len(), now_ns), in_time);
+                    prop_assert_eq!(in_flight.answer(0, &answer, answer.len(), now_ns), in_time);
                 }
                 Step::Answer(_) => {}
                 Step::Pass(time_ns) => {

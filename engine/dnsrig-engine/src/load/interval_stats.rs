@@ -2,132 +2,19 @@
 //!
 //! A query belongs to the interval in which it was *due*. An interval is complete when no more queries fall due in it
 //! and each of its queries has ended, so a few are open at a time: as many as the client timeout spans, and two.
+//!
+//! So the counts of an interval do not show that nothing was answered for a while. Its [`Bins`] of 10 ms do: they count
+//! what was sent and answered in them, for all clients of a thread together. Each keeps when its first and its last
+//! answer came, so the time without an answer is known to the nanosecond, and how many queries were sent, so that a
+//! silent server differs from one that nobody asked.
 
 use std::collections::VecDeque;
 
 use super::{
-    answers::{Bin, Bins},
     client_totals::{self, ClientCounts, ClientTotals, End},
+    counts::{Counter as _, Counts, RCODES},
 };
-use crate::{
-    net::{connection::CloseReason, tls::Fault},
-    stats::histogram::{TIME_MAX_NS, Times, times},
-};
-
-/// Response codes that the header can hold (RFC 1035 §4.1.1).
-pub const RCODES: usize = 16;
-
-/// How many queries ended without an answer, by why, apart from timeouts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Losses {
-    pub closed: u64,
-    pub reset: u64,
-    pub refused: u64,
-    pub tls: u64,
-}
-
-impl Losses {
-    fn count(&mut self, loss: CloseReason) {
-        *match loss {
-            CloseReason::Closed => &mut self.closed,
-            CloseReason::Reset => &mut self.reset,
-            CloseReason::Refused => &mut self.refused,
-            CloseReason::Tls(_) => &mut self.tls,
-        } += 1;
-    }
-
-    /// All of them.
-    pub fn total(&self) -> u64 {
-        [self.closed, self.reset, self.refused, self.tls].into_iter().fold(0, u64::saturating_add)
-    }
-
-    /// Adds what another counted.
-    pub fn add(&mut self, other: &Losses) {
-        self.closed = self.closed.saturating_add(other.closed);
-        self.reset = self.reset.saturating_add(other.reset);
-        self.refused = self.refused.saturating_add(other.refused);
-        self.tls = self.tls.saturating_add(other.tls);
-    }
-}
-
-/// Messages received that ended no query.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct UnmatchedResponses {
-    /// Answers to queries that had timed out before.
-    pub late: u64,
-    /// Further answers to a query that was answered.
-    pub duplicates: u64,
-    /// Messages with an id that no query of that client has.
-    pub unexpected: u64,
-    /// Messages with the id of a query and another question.
-    pub mismatched: u64,
-    /// Bytes that are no DNS response.
-    pub malformed: u64,
-    /// Answers that are too short for the records that their header counts.
-    pub incomplete: u64,
-}
-
-impl UnmatchedResponses {
-    fn add(&mut self, other: &UnmatchedResponses) {
-        self.late += other.late;
-        self.duplicates += other.duplicates;
-        self.unexpected += other.unexpected;
-        self.mismatched += other.mismatched;
-        self.malformed += other.malformed;
-        self.incomplete += other.incomplete;
-    }
-}
-
-/// Counts of an interval or of all.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    pub due: u64,
-    pub sent: u64,
-    pub answered: u64,
-    pub timeouts: u64,
-    pub lost: Losses,
-    pub unmatched: UnmatchedResponses,
-    pub truncated: u64,
-    /// Answers with AD set.
-    pub authenticated: u64,
-    pub rcodes: [u64; RCODES],
-    pub bytes_sent: u64,
-    pub bytes_received: u64,
-    /// Why TLS failed, if it did: on one of the connections.
-    pub tls_fault: Option<Fault>,
-    /// ICMP errors that the socket reported.
-    pub unreachable: u64,
-    /// Queries that had to wait until their client had an id or a place for them, or were never sent.
-    pub waited_for_id: u64,
-    /// The largest possible number of answers that belong to an earlier query with the same id: see [`super::id_rest`].
-    pub wrong_matches_max: u64,
-}
-
-impl Counts {
-    /// Queries that ended without an answer.
-    pub fn unanswered(&self) -> u64 {
-        self.timeouts + self.lost.total()
-    }
-
-    /// Adds what another counted.
-    pub fn add(&mut self, other: &Counts) {
-        self.due += other.due;
-        self.sent += other.sent;
-        self.answered += other.answered;
-        self.timeouts += other.timeouts;
-        self.lost.add(&other.lost);
-        self.unmatched.add(&other.unmatched);
-        self.truncated += other.truncated;
-        self.authenticated += other.authenticated;
-        self.rcodes.iter_mut().zip(other.rcodes).for_each(|(mine, other)| *mine += other);
-        self.bytes_sent += other.bytes_sent;
-        self.bytes_received += other.bytes_received;
-        self.tls_fault = self.tls_fault.or(other.tls_fault);
-        self.unreachable += other.unreachable;
-        self.waited_for_id += other.waited_for_id;
-        self.wrong_matches_max += other.wrong_matches_max;
-    }
-}
+use crate::stats::{TIME_MAX_NS, Times, times};
 
 /// Series of times: of queries, and of connections.
 #[derive(Clone, Debug)]
@@ -168,6 +55,83 @@ impl Series {
         for times in [&mut self.due, &mut self.sent, &mut self.lower, &mut self.lag, &mut self.handshake] {
             times.reset();
         }
+    }
+}
+
+/// The length of a bin.
+pub const BIN_NS: i64 = 10_000_000;
+
+/// An interval has at most so many bins; those of a longer one are longer.
+const BINS_MAX: i64 = 16_384;
+
+/// What was sent and answered in a bin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bin {
+    pub sent: u32,
+    /// Every answer to a query of ours, also a late one or a second one.
+    pub answered: u32,
+    /// When the first and the last answer came; 0 without any.
+    pub first_ns: i64,
+    pub last_ns: i64,
+}
+
+impl Bin {
+    /// Counts an answer. They come in the order of time, but for those of different sockets.
+    pub fn answered(&mut self, received_ns: i64) {
+        self.first_ns = if self.answered == 0 { received_ns } else { self.first_ns.min(received_ns) };
+        self.last_ns = self.last_ns.max(received_ns);
+        self.answered += 1;
+    }
+
+    /// Adds what another thread counted.
+    fn add(&mut self, other: &Bin) {
+        if other.answered > 0 {
+            self.first_ns = if self.answered == 0 { other.first_ns } else { self.first_ns.min(other.first_ns) };
+            self.last_ns = self.last_ns.max(other.last_ns);
+        }
+        self.sent += other.sent;
+        self.answered += other.answered;
+    }
+}
+
+/// The bins of an interval, allocated with it.
+#[derive(Clone, Debug, Default)]
+pub struct Bins {
+    bin_ns: i64,
+    bins: Vec<Bin>,
+}
+
+impl Bins {
+    /// For an interval of `interval_ns`.
+    pub fn new(interval_ns: i64) -> Self {
+        let bin_ns = BIN_NS.max((interval_ns + BINS_MAX - 1) / BINS_MAX);
+        let count = (interval_ns + bin_ns - 1) / bin_ns;
+        Bins { bin_ns, bins: vec![Bin::default(); count.unsigned_abs() as usize] }
+    }
+
+    /// The bin that begins at most `into_ns` after the interval; none if that is beyond its end.
+    pub fn at(&mut self, into_ns: i64) -> Option<&mut Bin> {
+        self.bins.get_mut((into_ns / self.bin_ns).unsigned_abs() as usize)
+    }
+
+    /// Those in which anything happened, each with the time from the interval's start to its own.
+    pub fn used(&self) -> impl Iterator<Item = (i64, &Bin)> {
+        let starts_ns = (0_i64..).map(|number| number * self.bin_ns);
+        starts_ns.zip(&self.bins).filter(|(_, bin)| bin.sent > 0 || bin.answered > 0)
+    }
+
+    /// Adds those of another thread for the same interval.
+    pub fn add(&mut self, other: &Bins) {
+        if self.bins.len() < other.bins.len() {
+            self.bin_ns = other.bin_ns;
+            self.bins.resize(other.bins.len(), Bin::default());
+        }
+        self.bins.iter_mut().zip(&other.bins).for_each(|(mine, other)| mine.add(other));
+    }
+
+    /// Empties all.
+    pub fn clear(&mut self) {
+        self.bins.fill(Bin::default());
     }
 }
 
@@ -310,8 +274,8 @@ impl IntervalStats {
         }
     }
 
-    /// Counts that the server answered a query, in time or not.
-    pub fn heard(&mut self, received_ns: i64) {
+    /// Counts an answer to a query, in time or not, in its bin.
+    pub fn answer_came(&mut self, received_ns: i64) {
         if let Some(bin) = self.bin(received_ns) {
             bin.answered(received_ns);
         }
@@ -354,12 +318,7 @@ impl IntervalStats {
                 counts.rcodes[usize::from(rcode) % RCODES] += 1;
             }
             End::Timeout => counts.timeouts += 1,
-            End::Lost(loss) => {
-                counts.lost.count(loss);
-                if let CloseReason::Tls(fault) = loss {
-                    counts.tls_fault = Some(fault);
-                }
-            }
+            End::Lost(loss) => counts.lose(loss),
         }
     }
 

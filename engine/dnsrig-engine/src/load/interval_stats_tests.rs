@@ -1,5 +1,5 @@
 use super::*;
-use crate::stats::histogram::TIME_MAX_NS;
+use crate::{net::connection::CloseReason, stats::TIME_MAX_NS};
 
 const SECOND: i64 = 1_000_000_000;
 const ANSWERED: End = End::Answered { rcode: 0, truncated: false, authenticated: false };
@@ -91,7 +91,7 @@ fn an_answer_counts_in_the_bin_in_which_it_came_not_in_that_of_its_query() {
     let mut interval_stats = interval_stats();
     let due_ns = 100 * SECOND + 995_000_000;
     interval_stats.sent(due_ns, due_ns, 40);
-    interval_stats.heard(due_ns + 400_000_000);
+    interval_stats.answer_came(due_ns + 400_000_000);
     interval_stats.end(1, ended(due_ns, due_ns, due_ns + 400_000_000, ANSWERED));
     assert_eq!(used(&interval_stats.complete(i64::MAX).unwrap()), [(0.99, 1, 0)]);
     let second = interval_stats.complete(i64::MAX).unwrap();
@@ -103,9 +103,32 @@ fn an_answer_counts_in_the_bin_in_which_it_came_not_in_that_of_its_query() {
 #[test]
 fn answers_outside_the_period_or_to_an_interval_given_away_are_in_no_bin() {
     let mut interval_stats = interval_stats();
-    interval_stats.heard(100 * SECOND - 1);
-    interval_stats.heard(103 * SECOND);
+    interval_stats.answer_came(100 * SECOND - 1);
+    interval_stats.answer_came(103 * SECOND);
     assert!(interval_stats.complete(i64::MAX).is_some());
-    interval_stats.heard(100 * SECOND + 5);
+    interval_stats.answer_came(100 * SECOND + 5);
     assert!(std::iter::from_fn(|| interval_stats.complete(i64::MAX)).all(|interval| used(&interval).is_empty()));
+}
+
+#[test]
+fn bins_of_all_threads_keep_the_first_and_the_last_answer() {
+    let [mut one, mut other, mut all] = [Bins::new(25_000_000), Bins::new(25_000_000), Bins::default()];
+    one.at(9_999_999).unwrap().answered(109);
+    one.at(0).unwrap().answered(105);
+    one.at(24_999_999).unwrap().sent += 1;
+    other.at(0).unwrap().answered(103);
+    all.add(&one);
+    all.add(&other);
+    let used: Vec<_> = all.used().map(|(start_ns, bin)| (start_ns, *bin)).collect();
+    let answered = Bin { sent: 0, answered: 3, first_ns: 103, last_ns: 109 };
+    assert_eq!(used, [(0, answered), (20_000_000, Bin { sent: 1, ..Bin::default() })]);
+    all.clear();
+    assert_eq!(all.used().count(), 0);
+}
+
+#[test]
+fn an_interval_of_an_hour_has_a_bounded_number_of_bins() {
+    let mut hour = Bins::new(3_600_000_000_000);
+    assert!(hour.bins.len() <= BINS_MAX as usize);
+    assert!(hour.at(3_599_999_999_999).is_some() && hour.at(3_700_000_000_000).is_none());
 }

@@ -128,5 +128,225 @@ impl Lateness {
 }
 
 #[cfg(test)]
-#[path = "lateness_tests.rs"]
-mod tests;
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const MS: i64 = 1_000_000;
+    const US: i64 = 1_000;
+
+    /// A server in virtual time: queues that each serve one query after another, by client, behind a path.
+    struct Server {
+        path_ns: i64,
+        free_ns: Vec<i64>,
+        /// From when to when it stands still.
+        stall_ns: (i64, i64),
+    }
+
+    impl Server {
+        fn new(queues: usize, path_ns: i64, stall_ns: (i64, i64)) -> Self {
+            Server { path_ns, free_ns: vec![i64::MIN; queues], stall_ns }
+        }
+
+        /// When a query of `client`, sent at `sent_ns` and worth `cost_ns` of its time, is answered.
+        fn answer(&mut self, client: usize, sent_ns: i64, cost_ns: i64) -> i64 {
+            let queues = self.free_ns.len();
+            let free_ns = &mut self.free_ns[client % queues];
+            let (from_ns, to_ns) = self.stall_ns;
+            let mut start_ns = (*free_ns).max(sent_ns + self.path_ns);
+            if (from_ns..to_ns).contains(&start_ns) {
+                start_ns = to_ns;
+            }
+            let in_between = (start_ns..start_ns + cost_ns).contains(&from_ns);
+            let done_ns = start_ns + cost_ns + if in_between { to_ns - from_ns } else { 0 };
+            *free_ns = done_ns;
+            done_ns + self.path_ns
+        }
+    }
+
+    #[derive(Clone, Copy, Debug)]
+    struct Query {
+        due_ns: i64,
+        sent_ns: i64,
+        cost_ns: i64,
+    }
+
+    /// The lower end of each query, in the order of sending, when `server` is asked by `clients` clients in turn.
+    fn lower(queries: &[Query], clients: usize, mut server: Server) -> Vec<i64> {
+        let mut lateness = Lateness::new(clients);
+        let mut found = vec![0; queries.len()];
+        let mut open: Vec<(i64, usize, Mark)> = Vec::new();
+        for (number, query) in queries.iter().enumerate() {
+            let client = number % clients;
+            open.sort_unstable_by_key(|(answered_ns, ..)| *answered_ns);
+            while let Some((answered_ns, of, mark)) = open.first().copied().filter(|(at, ..)| *at <= query.sent_ns) {
+                let Query { due_ns, sent_ns, .. } = queries[of];
+                found[of] = lateness.answered(of % clients, mark, sent_ns - due_ns, answered_ns - sent_ns);
+                open.remove(0);
+            }
+            if open.is_empty() {
+                lateness.nothing_outstanding();
+            }
+            let mark = lateness.sent(client, query.sent_ns - query.due_ns, 0);
+            open.push((server.answer(client, query.sent_ns, query.cost_ns), number, mark));
+        }
+        open.sort_unstable_by_key(|(answered_ns, ..)| *answered_ns);
+        for (answered_ns, of, mark) in open {
+            let Query { due_ns, sent_ns, .. } = queries[of];
+            found[of] = lateness.answered(of % clients, mark, sent_ns - due_ns, answered_ns - sent_ns);
+        }
+        found
+    }
+
+    /// What the server takes from the sending on.
+    fn taken(queries: &[Query], clients: usize, mut server: Server) -> Vec<i64> {
+        let answer = |(number, query): (usize, &Query)| {
+            server.answer(number % clients, query.sent_ns, query.cost_ns) - query.sent_ns
+        };
+        queries.iter().enumerate().map(answer).collect()
+    }
+
+    fn on_time(queries: &[Query]) -> Vec<Query> {
+        queries.iter().map(|query| Query { sent_ns: query.due_ns, ..*query }).collect()
+    }
+
+    /// Queries each `gap_ns`, those due while the instrument stood still sent when it went on.
+    fn evenly(count: i64, gap_ns: i64, cost_ns: i64, still_ns: (i64, i64)) -> Vec<Query> {
+        let query = |number| {
+            let due_ns = number * gap_ns;
+            let still = (still_ns.0..still_ns.1).contains(&due_ns);
+            Query { due_ns, sent_ns: if still { still_ns.1 } else { due_ns }, cost_ns }
+        };
+        (0..count).map(query).collect()
+    }
+
+    fn never() -> (i64, i64) {
+        (i64::MAX, i64::MAX)
+    }
+
+    #[test]
+    fn a_query_in_time_counts_as_from_sent() {
+        let queries = evenly(1_000, 100 * US, 130 * US, (0, 0));
+        let server = || Server::new(1, 50 * US, (20 * MS, 40 * MS));
+        assert_eq!(
+            lower(&queries, 4, server()),
+            taken(&queries, 4, server()),
+            "also of a server that has too much to do"
+        );
+    }
+
+    #[test]
+    fn what_a_burst_queued_among_itself_is_subtracted() {
+        let queries = evenly(1_000, 100 * US, 60 * US, (20 * MS, 40 * MS));
+        let server = || Server::new(1, 50 * US, never());
+        let from_sent = taken(&queries, 4, server());
+        assert_eq!(
+            from_sent.iter().max(),
+            Some(&(160 * US + 200 * 60 * US)),
+            "the last of 201 waits for all before it"
+        );
+        assert_eq!(lower(&queries, 4, server()), vec![160 * US; 1_000]);
+    }
+
+    #[test]
+    fn the_servers_own_stall_is_not_subtracted() {
+        // The instrument stands still for 2 ms while the server does so for 50 ms.
+        let queries = evenly(1_000, 100 * US, 20 * US, (25 * MS, 27 * MS));
+        let server = || Server::new(1, 50 * US, (20 * MS, 70 * MS));
+        let (found, truth) = (lower(&queries, 4, server()), taken(&on_time(&queries), 4, server()));
+        for (found, truth) in found.iter().zip(&truth) {
+            assert!((truth - 2 * MS..=*truth).contains(found), "{found} of {truth}");
+        }
+    }
+
+    #[test]
+    fn a_long_path_does_not_hide_that_the_server_was_idle() {
+        // Never without queries outstanding, and late only once, at the beginning.
+        let queries = evenly(10_000, 100 * US, 20 * US, (5 * MS, 9 * MS));
+        let mut found = lower(&queries, 4, Server::new(1, 10 * MS, (500 * MS, 520 * MS)));
+        found.sort_unstable();
+        assert_eq!(found[9_999], 40 * MS + 20 * US, "the stall is there in full");
+    }
+
+    #[test]
+    fn a_burst_to_another_queue_of_the_server_is_remembered() {
+        // Two queues; the burst lies in one of them while the other answers at once.
+        let mut lateness = Lateness::new(2);
+        let late = lateness.sent(0, 10 * MS, 0);
+        let follows = lateness.sent(0, 9 * MS, 0);
+        let other = lateness.sent(1, 0, 0);
+        assert_eq!(lateness.answered(1, other, 0, MS), MS);
+        assert_eq!(lateness.answered(0, late, 10 * MS, 3 * MS), 3 * MS);
+        let next = lateness.sent(0, 0, 0);
+        assert_eq!(lateness.answered(0, follows, 9 * MS, 4 * MS), 3 * MS, "1 ms closer to the first than due");
+        assert_eq!(lateness.answered(0, next, 0, 20 * MS), 10 * MS);
+    }
+
+    #[test]
+    fn who_is_held_up_while_sending_was_late_by_that() {
+        let mut lateness = Lateness::new(1);
+        let quick = lateness.sent(0, 0, 0);
+        assert_eq!(lateness.answered(0, quick, 0, MS), MS);
+        lateness.nothing_outstanding();
+        let held = lateness.sent(0, 0, 50 * MS);
+        assert_eq!(lateness.answered(0, held, 0, 52 * MS), 2 * MS);
+    }
+
+    #[test]
+    fn without_an_answer_it_is_the_limit_unless_a_burst_may_be_why() {
+        let mut lateness = Lateness::new(1);
+        let (limit_ns, first) = (1_000 * MS, lateness.sent(0, 300 * MS, 0));
+        assert_eq!(lateness.unanswered(first, limit_ns), limit_ns, "nothing of ours was before it");
+        let close = lateness.sent(0, 299 * MS, 0);
+        assert_eq!(lateness.unanswered(close, limit_ns), limit_ns, "and hardly anything here");
+        let in_burst = lateness.sent(0, 290 * MS, 0);
+        assert_eq!(lateness.unanswered(in_burst, limit_ns), limit_ns, "no answer was faster yet");
+        lateness.answered(0, first, 300 * MS, 5 * MS);
+        assert_eq!(lateness.unanswered(in_burst, limit_ns), 5 * MS);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        /// The truth: the same queries at the same server in time. As what the server does by itself, its stall, knows
+        /// nothing of the instrument, all of them may as well come later together; at the worst, as late as the latest.
+        #[test]
+        fn the_lower_end_is_never_above_the_truth(
+            gaps_us in prop::collection::vec((0_i64..300, 0_i64..150), 1..150),
+            stops_us in prop::collection::vec((0_i64..15_000, 1_i64..8_000), 0..4),
+            (queues, clients) in (1_usize..4, 1_usize..3),
+            path_us in 0_i64..5_000,
+            stall_us in (0_i64..15_000, 0_i64..8_000),
+        ) {
+            let clients = clients * queues;
+            let queries = stopped(&gaps_us, &stops_us);
+            let stall_ns = (stall_us.0 * US, (stall_us.0 + stall_us.1) * US);
+            let server = || Server::new(queues, path_us * US, stall_ns);
+            let found = lower(&queries, clients, server());
+            let mut truth = taken(&on_time(&queries), clients, server());
+            for late_ns in queries.iter().map(|query| query.sent_ns - query.due_ns) {
+                let later: Vec<_> =
+                    queries.iter().map(|query| Query { sent_ns: query.due_ns + late_ns, ..*query }).collect();
+                truth.iter_mut().zip(taken(&later, clients, server())).for_each(|(most, ns)| *most = ns.max(*most));
+            }
+            for (number, from_sent) in taken(&queries, clients, server()).into_iter().enumerate() {
+                prop_assert!(found[number] <= from_sent.min(truth[number]), "{number}: {found:?} {truth:?}");
+            }
+        }
+    }
+
+    /// Queries with these gaps and costs, of a thread that stands still at times. The first query costs nothing, as the
+    /// fastest does.
+    fn stopped(gaps_us: &[(i64, i64)], stops_us: &[(i64, i64)]) -> Vec<Query> {
+        let mut queries = vec![Query { due_ns: -100 * MS, sent_ns: -100 * MS, cost_ns: 0 }];
+        let (mut due_us, mut went_us) = (0, 0);
+        for (gap_us, cost_us) in gaps_us {
+            due_us += gap_us;
+            let stops = stops_us.iter().filter(|(at, long)| (*at..at + long).contains(&due_us));
+            went_us = stops.map(|(at, long)| at + long).max().unwrap_or(due_us).max(went_us);
+            queries.push(Query { due_ns: due_us * US, sent_ns: went_us * US, cost_ns: cost_us * US });
+        }
+        queries
+    }
+}

@@ -5,10 +5,10 @@ use crate::{
     base::testing::{any_bytes, harm, harms, inputs},
     load::{
         arrivals::{Model, Period},
-        interval_stats::{Counts, Series},
-        judge::step,
-        ramp::Limits,
-        team::Outcome,
+        collect::Outcome,
+        counts::Counts,
+        interval_stats::Series,
+        ramp::{RampLimits, judge},
     },
 };
 
@@ -25,7 +25,7 @@ fn measured(latencies_ns: &[u64]) -> Measured {
     let outcome =
         Outcome { counts, series, sending_ns: SECOND + sent as i64, busy_ns: SECOND / 2, ..Outcome::default() };
     let period = Period { model: Model::Outstanding(1), start_ns: 0, end_ns: SECOND, seed: 0 };
-    Measured::of(&outcome, period)
+    outcome.measured(period)
 }
 
 fn line(tried: &Tried) -> String {
@@ -51,7 +51,7 @@ fn lines_say_when_to_start_what_was_tried_and_when_to_end() {
         ["", "{}", "7", "{\"start_ns\": 1.5}", "{\"start_ns\": 1, \"at\": 2}", "{\"end\": false}", "{\"start_ns\""];
     for text in wrong.into_iter().chain([r#"{"event": "tried"}"#, r#"{"event": "step", "start_ns": 1}"#]) {
         let error = Line::parse(text).unwrap_err();
-        assert!(error.exit_code() == 2 && error.hint().contains("start_ns"), "{text}: {error}");
+        assert!(error.exit_code == 2 && error.hint.contains("start_ns"), "{text}: {error}");
     }
 }
 
@@ -78,7 +78,7 @@ fn each_follower_tries_a_rate_once_and_who_is_missing_is_known() {
     let tried = |number, of, rate_qps| Tried::of(Segment { number, of }, rate_qps, &measured(&[5]));
     assert!(followers.take(&tried(3, 3, 1_000.0)).is_ok());
     for foreign in [tried(3, 3, 1_000.0), tried(1, 3, 1_000.0), tried(2, 2, 1_000.0), tried(2, 3, 999.0)] {
-        assert!(matches!(followers.take(&foreign), Err(LedError::Foreign(_))), "{foreign:?}");
+        assert!(followers.take(&foreign).unwrap_err().sentence.contains("is not one of the followers"), "{foreign:?}");
     }
     assert_eq!(followers.missing(), Some(Segment { number: 2, of: 3 }));
     assert!(followers.take(&tried(2, 3, 1_000.0)).is_ok() && followers.missing().is_none());
@@ -116,8 +116,8 @@ proptest! {
         alone.busy_share = all.busy_share;
         prop_assert_eq!((&all.due_times, &all.lag_times), (&alone.due_times, &alone.lag_times));
         prop_assert_eq!((all.sent, all.due), (alone.sent, alone.due));
-        let limits = Limits { loss_share: 0.5, percentile: 99.0, latency_ns: TIME_MAX_NS / 2 };
-        let judged = [&all, &alone].map(|measured| format!("{:?}", step(measured, SECOND, limits, Try { rate_qps: 10.0, repeat: 0 }, 0.0)));
+        let limits = RampLimits { loss_share: 0.5, percentile: 99.0, latency_ns: TIME_MAX_NS / 2 };
+        let judged = [&all, &alone].map(|measured| format!("{:?}", judge(measured, SECOND, limits, Try { rate_qps: 10.0, repeat: 0 }, 0.0)));
         prop_assert_eq!(&judged[0], &judged[1]);
     }
 
@@ -138,5 +138,25 @@ proptest! {
         let mut histogram = BASE64_STANDARD.decode(&tried.due_histogram).unwrap();
         harms.iter().for_each(|done| harm(&mut histogram, *done));
         let _ = decode(&BASE64_STANDARD.encode(histogram));
+    }
+}
+
+fn lines(input: &[u8]) -> Vec<Result<String, Failure>> {
+    let (sender, lines) = sync_channel(WAITING_MAX);
+    read(input, &sender);
+    drop(sender);
+    lines.into_iter().collect()
+}
+
+#[test]
+fn lines_are_passed_on_as_far_as_they_are_right() {
+    let lines_of = |input: &[u8]| lines(input).into_iter().map(Result::unwrap).collect::<Vec<_>>();
+    assert_eq!(lines_of(b"one\n\ntwo"), ["one", "", "two"]);
+    assert_eq!(lines_of(b""), [""; 0]);
+    let longest = [&[b'x'; LINE_BYTES_MAX][..], b"\nnext\n"].concat();
+    assert_eq!(lines_of(&longest).iter().map(String::len).collect::<Vec<_>>(), [LINE_BYTES_MAX, 4]);
+    for (wrong, part) in [(vec![b'x'; LINE_BYTES_MAX + 1], "longer"), (vec![0xff, b'\n', b'a'], "UTF-8")] {
+        let [Err(error)] = &lines(&wrong)[..] else { panic!("one error") };
+        assert!(error.sentence.contains(part) && error.exit_code == 2);
     }
 }

@@ -1,55 +1,46 @@
 //! `load`: queries against a server, and what becomes of them.
 //!
-//! Apart from sockets and clocks, all is in cores that know neither: [`arrivals`] says which queries fall due and when,
+//! What decides is in cores that know neither sockets nor clocks: [`arrivals`] says which queries fall due and when,
 //! [`send_schedule`] what a thread does next, [`in_flight`] which queries are outstanding and what a message means,
-//! [`id_rest`] which message ids may not be used yet, [`lateness`] what of a latency may be our own, [`interval_stats`]
-//! counts and times, [`rows`] keeps each query where that is wanted, [`ramp`] searches for the highest rate and
-//! [`judge`] says whether one holds. A [`worker`] thread drives them over a [`transport`]; a [`team`] is all threads,
-//! [`collect`] puts together what they counted and [`record`] writes files. [`segment`] says how generators on several
-//! machines share one schedule, [`led`] what they say to each other, [`start`] when a period begins. [`play`] is the
-//! same with the queries of a stream, which [`captured`] holds on their way. What goes from arrivals over a transport
-//! to the table of queries in flight is [`arrivals::Due`].
+//! [`client_queries`] which message ids may be used, [`lateness`] what of a latency may be our own, [`interval_stats`]
+//! counts and times, and [`ramp`] searches for the highest rate that holds. A [`worker`] thread drives them over a
+//! [`transport`], [`udp`] or [`tcp`]. A [`team`] is all threads; [`collect`] puts together what they counted,
+//! [`record`] writes files, and [`report`] prints events and text.
+//!
+//! [`run`](mod@run) decides which periods there are. [`segment`] says how generators on several machines share one
+//! schedule, and [`led`] how they agree on its periods. [`play`] sends captured queries instead of prepared ones; both
+//! are a [`source`]. A query goes from arrivals over a transport to the table of queries in flight as an
+//! [`arrivals::Due`].
 
-pub mod answer;
-pub mod answers;
-pub mod arguments;
-pub mod arrivals;
-pub mod captured;
-pub mod classes;
-pub mod client_totals;
-pub mod closed_loop;
-pub mod collect;
-pub mod handover;
-pub mod human_report;
-pub mod id_rest;
-pub mod in_flight;
-pub mod interval_stats;
-pub mod judge;
-pub mod lateness;
-pub mod led;
-pub mod lines;
-pub mod notes;
+mod answer;
+mod arguments;
+mod arrivals;
+mod classes;
+mod client_queries;
+mod client_totals;
+mod collect;
+mod counts;
+mod in_flight;
+mod interval_stats;
+mod lateness;
+mod led;
+mod notes;
 pub mod play;
-pub mod priority;
-pub mod queries;
-pub mod ramp;
-pub mod record;
-pub mod report;
-pub mod rows;
+mod priority;
+mod queries;
+mod ramp;
+mod record;
+mod report;
 mod run;
-mod search;
-pub mod segment;
-pub mod send_schedule;
-pub mod source;
-pub mod start;
-pub mod stream;
-pub mod summary;
-pub mod team;
-pub mod transport;
-pub mod udp;
-pub mod unequal_clients;
-pub mod waking;
-pub mod worker;
+mod segment;
+mod send_schedule;
+mod source;
+mod summary;
+mod tcp;
+mod team;
+mod transport;
+mod udp;
+mod worker;
 
 use std::{
     io,
@@ -57,7 +48,7 @@ use std::{
 };
 
 pub use self::{arguments::Arguments, run::run};
-use crate::{base::failure::Advice, dns::stream::StreamError, net::prefix::Prefix};
+use crate::{base::failure::Advice, net::prefix::Prefix, query_stream::StreamError};
 
 /// The load could not be put on the server, by a fault that is not the server's.
 #[derive(Debug, thiserror::Error)]

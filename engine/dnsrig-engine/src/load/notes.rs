@@ -3,13 +3,12 @@
 
 use super::{
     arguments::TransportKind,
-    id_rest::rest_ns_min,
-    in_flight::TABLE_MAX,
-    interval_stats::UnmatchedResponses,
+    client_queries::{TABLE_MAX, rest_ns_min},
+    client_totals::UnequalClients,
+    counts::UnmatchedResponses,
     summary::{LoopBound, Summary},
-    unequal_clients::UnequalClients,
 };
-use crate::stats::format::{grouped, milliseconds};
+use crate::stats::{grouped, milliseconds};
 
 /// If the generator has no CPU for more than this share of the time, the result depends on more than the server.
 const CPU_WAIT_SHARE: f64 = 0.05;
@@ -292,7 +291,7 @@ fn refusals(summary: &Summary) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::{interval_stats::Losses, transport::Connections};
+    use crate::load::counts::{Connections, Losses};
 
     fn of_a_rate() -> Summary {
         Summary { model: "rate", asked_qps: Some(1_000.0), duration_s: 1.0, sent: 1_000, ..Summary::default() }

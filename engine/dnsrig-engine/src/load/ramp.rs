@@ -10,6 +10,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::counts::{Counter as _, Losses};
+use crate::stats::{Distribution, Times, percentile};
+
 /// One try of a rate; also the event of generator 1 that wants it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Try {
@@ -19,7 +22,7 @@ pub struct Try {
 
 /// What a server must do at a rate to hold it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Limits {
+pub struct RampLimits {
     /// At most this share of the queries without an answer, 0 to 1.
     pub loss_share: f64,
     /// This percentile of the latency from the due time …
@@ -30,7 +33,7 @@ pub struct Limits {
 
 /// How to search.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Settings {
+pub struct RampSettings {
     pub start_qps: f64,
     pub max_qps: f64,
     /// The search ends when the rates that held and did not differ by less than this share.
@@ -52,7 +55,7 @@ const APART: f64 = 1.9;
 
 /// One try of a rate.
 #[derive(Clone, Copy, Debug)]
-pub struct Tried {
+pub struct TryOutcome {
     /// Within all limits.
     pub holds: bool,
     /// Within all limits but the one of lost queries.
@@ -121,17 +124,17 @@ struct Bounds {
 /// A search in progress.
 #[derive(Clone, Debug)]
 pub struct Search {
-    settings: Settings,
+    settings: RampSettings,
     /// The rates that were decided, in ascending order.
     rates: Vec<Rate>,
     bounds: Bounds,
     rate_qps: f64,
-    tries: Vec<Tried>,
+    tries: Vec<TryOutcome>,
 }
 
 impl Search {
     /// Nothing is known yet.
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: RampSettings) -> Self {
         let rate_qps = settings.start_qps.min(settings.max_qps);
         Search { settings, rates: Vec::new(), bounds: Bounds::default(), rate_qps, tries: Vec::new() }
     }
@@ -142,10 +145,10 @@ impl Search {
     }
 
     /// Takes in what came of the rate that [`Search::next`] named.
-    pub fn tried(&mut self, tried: Tried) {
+    pub fn tried(&mut self, tried: TryOutcome) {
         self.tries.push(tried);
         let majority = self.settings.repeats as usize / 2 + 1;
-        let count = |is: fn(&Tried) -> bool| self.tries.iter().filter(|tried| is(tried)).count();
+        let count = |is: fn(&TryOutcome) -> bool| self.tries.iter().filter(|tried| is(tried)).count();
         let held = count(|tried| tried.holds);
         let verdict = if held >= majority {
             Verdict::Holds
@@ -240,129 +243,105 @@ fn loses_at_every_rate(rate: &Rate, rates: &[Rate]) -> bool {
         .is_some_and(|above| matches!(above.verdict, Verdict::Holds | Verdict::Loses) && !above.loss.exceeds(rate.loss))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::base::random::Random;
+/// Of the queries due, the instrument must send this share in time for a step to say something of the server.
+const SENT_SHARE_MIN: f64 = 0.99;
 
-    const SETTINGS: Settings = Settings { start_qps: 1_000.0, max_qps: 1e6, precision: 0.03, repeats: 3 };
+/// One rate of a ramp.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Step {
+    pub repeat: u32,
+    pub rate_qps: f64,
+    pub sent_qps: f64,
+    pub answered_qps: f64,
+    pub loss_share: f64,
+    pub p50_ns: u64,
+    pub p99_ns: u64,
+    pub p99_9_ns: u64,
+    pub lag_p99_ns: u64,
+    pub busy_share: f64,
+    pub holds: bool,
+    /// Only too many queries had no answer, if it does not hold.
+    pub holds_but_for_loss: bool,
+    /// The instrument did not send at this rate: the step says nothing of the server.
+    pub instrument_failed: bool,
+}
 
-    /// A try in which nothing was lost.
-    fn tried(holds: bool) -> Tried {
-        Tried { holds, holds_but_for_loss: holds, loss: Loss { lost: 0, sent: 1_000 } }
+/// What was measured at a rate, as far as it decides.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    pub due: u64,
+    pub sent: u64,
+    pub answered: u64,
+    pub timeouts: u64,
+    pub lost: Losses,
+    pub sending_ns: i64,
+    /// Of the busiest thread.
+    pub busy_share: f64,
+    /// Times from the due time to the answer, and to the sending.
+    pub due_times: Times,
+    pub lag_times: Times,
+}
+
+impl Measured {
+    /// How many queries had no answer.
+    pub fn loss(&self) -> Loss {
+        Loss { lost: self.timeouts.saturating_add(self.lost.total()), sent: self.sent }
     }
 
-    /// Searches with a server that holds a rate if `holds` says so; returns the tries.
-    fn search(settings: Settings, mut holds: impl FnMut(f64, u32) -> bool) -> (Search, Vec<f64>) {
-        search_with(settings, |_, rate_qps, repeat| tried(holds(rate_qps, repeat)))
-    }
-
-    fn search_with(settings: Settings, mut a_try: impl FnMut(&Search, f64, u32) -> Tried) -> (Search, Vec<f64>) {
-        let mut search = Search::new(settings);
-        let mut tries = Vec::new();
-        while let Some((rate_qps, repeat)) = search.next() {
-            tries.push(rate_qps);
-            assert!(tries.len() < 200, "the search ends");
-            search.tried(a_try(&search, rate_qps, repeat));
+    /// Adds what another generator measured; nothing is lost of it.
+    pub fn add(&mut self, other: &Measured) {
+        for (mine, other) in [
+            (&mut self.due, other.due),
+            (&mut self.sent, other.sent),
+            (&mut self.answered, other.answered),
+            (&mut self.timeouts, other.timeouts),
+        ] {
+            *mine = mine.saturating_add(other);
         }
-        (search, tries)
-    }
-
-    /// A server that loses this share of the queries at every rate, and all that are beyond its capacity; a rate is
-    /// tried for `seconds`, and 0.1 % may be lost.
-    fn search_losing(share: f64, capacity_qps: f64, seconds: f64, seed: u64) -> (Search, Vec<f64>) {
-        let mut random = Random::new(seed, 0);
-        let settings = Settings { start_qps: 2_000.0, ..SETTINGS };
-        search_with(settings, |search, rate_qps, _| {
-            let sent = (rate_qps * seconds) as u64;
-            let beyond = ((rate_qps - capacity_qps) * seconds).max(0.0) as u64;
-            let lost =
-                beyond + (0..sent - beyond).filter(|_| (random.below(1_000_000) as f64) < share * 1e6).count() as u64;
-            let limit = 0.001 + search.base_loss_share().unwrap_or(0.0);
-            let holds = lost as f64 <= limit * sent as f64;
-            Tried { holds, holds_but_for_loss: true, loss: Loss { lost, sent } }
-        })
-    }
-
-    #[test]
-    fn a_loss_that_does_not_depend_on_the_rate_is_no_capacity() {
-        for (seed, (share, seconds)) in (0..).zip([(0.003, 10.0), (0.003, 0.2), (0.02, 1.0), (0.5, 0.1)]) {
-            let (search, tries) = search_losing(share, 50_000.0, seconds, seed);
-            let found = search.capacity_qps().unwrap();
-            // What chance does to the loss of both rates widens the interval of the capacity.
-            assert!((48_000.0..=53_000.0).contains(&found), "{share}: {found}, {tries:?}");
-            assert!(!search.is_lower_bound() && tries.len() < 60);
-            let base = search.base_loss_share().unwrap();
-            assert!((base / share - 1.0).abs() < 0.3, "{share}: {base}");
-        }
-    }
-
-    #[test]
-    fn a_server_that_loses_what_is_beyond_its_capacity_has_no_loss_of_its_own() {
-        for capacity_qps in [20.0, 700.0, 1_500.0, 50_000.0] {
-            let (search, _) = search_losing(0.0, capacity_qps, 2.0, 1);
-            let found = search.capacity_qps().unwrap();
-            assert!((0.96..1.04).contains(&(found / capacity_qps)), "{capacity_qps}: {found}");
-            assert_eq!(search.base_loss_share(), None);
-        }
-    }
-
-    #[test]
-    fn a_silent_server_holds_no_rate() {
-        let lost = |_: &Search, rate_qps: f64, _| {
-            let loss = Loss { lost: rate_qps as u64, sent: rate_qps as u64 };
-            Tried { holds: false, holds_but_for_loss: false, loss }
-        };
-        let (search, _) = search_with(SETTINGS, lost);
-        assert_eq!((search.capacity_qps(), search.base_loss_share()), (None, None));
-    }
-
-    #[test]
-    fn one_loss_exceeds_another_when_chance_hardly_does_that() {
-        let loss = |lost, sent| Loss { lost, sent };
-        assert!(loss(60, 10_000).exceeds(loss(0, 10_000)) && loss(10, 100).exceeds(loss(10, 1_000)));
-        assert!(!loss(3, 2_000).exceeds(loss(0, 1_000)), "too few to know");
-        assert!(!loss(60, 20_000).exceeds(loss(30, 10_000)) && !loss(5, 5).exceeds(loss(5, 5)));
-        assert!(!loss(0, 0).exceeds(loss(0, 0)) && !loss(0, 10).exceeds(loss(5, 10)));
-    }
-
-    #[test]
-    fn it_finds_the_capacity_to_its_precision() {
-        for capacity_qps in [3.0, 300.0, 1_000.0, 1_001.0, 77_777.0, 999_999.0] {
-            let (search, tried) = search(SETTINGS, |rate_qps, _| rate_qps <= capacity_qps);
-            let found = search.capacity_qps().unwrap();
-            assert!(found <= capacity_qps && found * 1.031 > capacity_qps, "{capacity_qps}: {found}");
-            assert!(tried.len() < 70 && !search.is_lower_bound());
-        }
-    }
-
-    #[test]
-    fn one_hiccup_at_each_rate_changes_nothing() {
-        let (search, _) = search(SETTINGS, |rate_qps, repeat| rate_qps <= 50_000.0 && repeat != 0);
-        assert!((48_500.0..=50_000.0).contains(&search.capacity_qps().unwrap()));
-    }
-
-    #[test]
-    fn a_server_that_holds_everything_gives_a_lower_bound() {
-        let (search, _) = search(SETTINGS, |_, _| true);
-        assert_eq!((search.capacity_qps(), search.is_lower_bound()), (Some(1e6), true));
-    }
-
-    #[test]
-    fn a_server_that_holds_nothing_has_no_capacity() {
-        let (search, _) = search(SETTINGS, |_, _| false);
-        assert_eq!(search.capacity_qps(), None);
-    }
-
-    #[test]
-    fn where_the_instrument_fails_no_higher_rate_is_tried() {
-        let mut search = Search::new(SETTINGS);
-        let mut highest_qps: f64 = 0.0;
-        while let Some((rate_qps, _)) = search.next() {
-            highest_qps = highest_qps.max(rate_qps);
-            if rate_qps > 60_000.0 { search.instrument_failed() } else { search.tried(tried(true)) }
-        }
-        assert!(search.is_lower_bound() && highest_qps <= 64_000.0);
-        assert!((57_000.0..=60_000.0).contains(&search.capacity_qps().unwrap()));
+        self.lost.add(&other.lost);
+        self.sending_ns = self.sending_ns.max(other.sending_ns);
+        self.busy_share = self.busy_share.max(other.busy_share);
+        self.due_times.add(&other.due_times).expect("all histograms have the same bounds");
+        self.lag_times.add(&other.lag_times).expect("all histograms have the same bounds");
     }
 }
+
+/// Judges one try of a rate that was asked for during so long; this share of the queries is lost at every rate.
+pub fn judge(
+    measured: &Measured,
+    duration_ns: i64,
+    limits: RampLimits,
+    Try { rate_qps, repeat }: Try,
+    base: f64,
+) -> Step {
+    let Measured { sent, answered, .. } = *measured;
+    let sending_s = measured.sending_ns.max(duration_ns) as f64 / 1e9;
+    let latency = Distribution::from(&measured.due_times);
+    let loss_share = measured.loss().share();
+    // Queries without an answer have the longest latencies: what is left out is the end of the distribution.
+    let in_time = |lost: f64| percentile(&measured.due_times, limits.percentile * (1.0 - lost)) <= limits.latency_ns;
+    let lost_too_many = loss_share > base + limits.loss_share;
+    let sent_qps = sent as f64 / sending_s;
+    let lag_ns = percentile(&measured.lag_times, 99.0);
+    // A full table of ids, too: with answers missing for a whole timeout, that is the server's doing.
+    let late = sent_qps < SENT_SHARE_MIN * rate_qps || lag_ns > limits.latency_ns;
+    Step {
+        repeat,
+        rate_qps,
+        sent_qps,
+        answered_qps: answered as f64 / sending_s,
+        loss_share,
+        p50_ns: latency.p50,
+        p99_ns: latency.p99,
+        p99_9_ns: latency.p99_9,
+        lag_p99_ns: lag_ns,
+        busy_share: measured.busy_share,
+        holds: !late && !lost_too_many && in_time(base),
+        holds_but_for_loss: !late && answered > 0 && in_time(loss_share),
+        instrument_failed: late && !lost_too_many,
+    }
+}
+
+#[cfg(test)]
+#[path = "ramp_tests.rs"]
+mod tests;

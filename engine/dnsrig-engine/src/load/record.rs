@@ -1,7 +1,8 @@
-//! The files of a measurement, and their names.
+//! The files of a measurement: intervals as they are complete, and a row for each query, if wanted, at the end.
 
 use std::{
     fs::File,
+    hint::black_box,
     io::{self, BufWriter, Write},
     path::{Path, PathBuf},
     time::{Duration, UNIX_EPOCH},
@@ -13,19 +14,20 @@ use hdrhistogram::serialization::{
 };
 
 use super::{
-    answers::Bin,
-    arrivals::Period,
-    client_totals::{ClientCounts, ClientTotal, ClientTotals},
-    interval_stats::{Counts, Interval, Series},
+    arrivals::{Due, Period},
+    client_totals::{ClientCounts, ClientTotal, ClientTotals, End},
+    counts::Counts,
+    interval_stats::{Bin, Interval, Series},
     segment::Segment,
+    source::Source,
 };
 use crate::{
     base::{
         clock::Anchor,
         failure::{Advice, Failure},
-        rows::{Columns, RowFile},
+        rows::{self, Columns, RowFile},
     },
-    stats::histogram::Times,
+    stats::Times,
 };
 
 const LATENCY: &str = "latency.hlog";
@@ -257,4 +259,137 @@ fn answer_columns() -> Columns<'static, AnswerRow> {
         .value("answered", |(_, bin)| bin.answered)
         .value("first_ns", |(_, bin)| bin.first_ns)
         .value("last_ns", |(_, bin)| bin.last_ns)
+}
+
+/// Rows of all threads are at most so many: 2.4 GB.
+pub const ROWS_MAX: u64 = 50_000_000;
+
+/// What became of a query, in the order of [`OUTCOMES`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowOutcome {
+    Answered,
+    Timeout,
+    /// Its connection ended before.
+    Lost,
+    Unsent,
+}
+
+const OUTCOMES: [&str; 4] = ["answered", "timeout", "lost", "unsent"];
+
+impl From<End> for RowOutcome {
+    fn from(end: End) -> Self {
+        match end {
+            End::Answered { .. } => RowOutcome::Answered,
+            End::Timeout => RowOutcome::Timeout,
+            End::Lost(_) => RowOutcome::Lost,
+        }
+    }
+}
+
+/// The client of a query that was never sent and could have been any client's.
+const NOBODY: u32 = u32::MAX;
+
+/// A query, from when it is drafted on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row {
+    pub number: u64,
+    pub due_ns: i64,
+    pub sent_ns: i64,
+    /// From the due time; without an answer at the limit.
+    pub latency_ns: i64,
+    /// Or [`NOBODY`].
+    pub client: u32,
+    pub query: u64,
+    pub outcome: RowOutcome,
+}
+
+/// Names a row, or says that there is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowIndex(u32);
+
+impl RowIndex {
+    pub const NONE: RowIndex = RowIndex(u32::MAX);
+}
+
+/// The rows of one thread.
+pub struct Rows {
+    rows: Vec<Row>,
+    most: usize,
+    /// The number of the thread's first client among those of all threads and generators.
+    first_client: u32,
+    /// Queries that had no room.
+    pub dropped: u64,
+}
+
+impl Rows {
+    /// With room for so many.
+    pub fn new(most: usize, first_client: u32) -> Self {
+        // Numbers that the compiler does not know are written, so that memory is there when it is needed.
+        let (number, outcome) = (black_box(1), RowOutcome::Unsent);
+        let untold = Row { number, due_ns: 1, sent_ns: 1, latency_ns: 1, client: 1, query: 1, outcome };
+        let mut rows = vec![untold; most];
+        rows.clear();
+        Rows { rows, most, first_client, dropped: 0 }
+    }
+
+    /// Begins the row of a query that is drafted by one of the thread's clients, if it has one already.
+    pub fn draft(&mut self, due: Due, client: Option<usize>, source: &Source) -> RowIndex {
+        let Due { at_ns, number, .. } = due;
+        let client = due.client.or(client.map(|client| self.first_client + client as u32)).unwrap_or(NOBODY);
+        // A query of a stream has its place there; what `due` names is memory.
+        let query = if matches!(source, Source::Captured(_)) { number } else { due.query.into() };
+        if self.rows.len() == self.most {
+            return RowIndex::NONE;
+        }
+        let place = RowIndex(self.rows.len() as u32);
+        let outcome = RowOutcome::Unsent;
+        self.rows.push(Row { number, due_ns: at_ns, sent_ns: at_ns, latency_ns: 0, client, query, outcome });
+        place
+    }
+
+    /// The drafts from `first` on were not sent, and are forgotten.
+    pub fn forget(&mut self, first: RowIndex) {
+        self.rows.truncate(first.0 as usize);
+    }
+
+    /// A query that was drafted was sent.
+    pub fn sent(&mut self, place: RowIndex, sent_ns: i64) {
+        match self.rows.get_mut(place.0 as usize) {
+            Some(row) => row.sent_ns = sent_ns,
+            None => self.dropped += 1,
+        }
+    }
+
+    /// A query that was sent has ended.
+    pub fn end(&mut self, place: RowIndex, ended_ns: i64, end: End) {
+        if let Some(row) = self.rows.get_mut(place.0 as usize) {
+            (row.latency_ns, row.outcome) = (ended_ns - row.due_ns, end.into());
+        }
+    }
+
+    /// All of them, in the order in which they were sent.
+    pub fn all(&self) -> &[Row] {
+        &self.rows
+    }
+
+    /// A query will never be sent.
+    pub fn unsent(&mut self, due: Due, source: &Source) {
+        let place = self.draft(due, None, source);
+        self.dropped += u64::from(place == RowIndex::NONE);
+    }
+}
+
+/// Writes the rows of all threads. Returns the number of queries that had no room.
+pub fn write_rows(path: &Path, threads: &[Rows]) -> Result<u64, Failure> {
+    let sent = |row: &Row| row.outcome != RowOutcome::Unsent;
+    let columns = Columns::<Row>::default()
+        .value("number", |row| row.number)
+        .value("due_ns", |row| row.due_ns)
+        .optional("sent_ns", move |row| sent(row).then_some(row.sent_ns))
+        .optional("latency_ns", move |row| sent(row).then_some(row.latency_ns))
+        .optional("client", |row| (row.client != NOBODY).then_some(row.client))
+        .value("query", |row| row.query)
+        .word("outcome", OUTCOMES, |row| row.outcome as usize);
+    rows::write(path, columns, threads.iter().flat_map(|rows| rows.all().iter().copied()))?;
+    Ok(threads.iter().map(|rows| rows.dropped).sum())
 }

@@ -1,4 +1,4 @@
-//! To whom `load` speaks: JSON lines to programs, text to people.
+//! What `load` reports: JSON lines for programs, text for people.
 
 use std::{
     fs,
@@ -10,22 +10,19 @@ use std::{
 use serde::Serialize;
 
 use super::{
-    human_report::text,
+    arguments::{Arguments, Plan, TransportKind},
+    arrivals::Model,
+    client_totals::ClassTotal,
+    counts::{Connections, Losses},
     interval_stats::Interval,
-    notes::without_real_time,
+    notes::{notes, without_real_time},
+    ramp::Step,
     record::{self, RecordError},
-    summary::{Step, Summary},
+    summary::{ClassResult, Summary},
 };
 use crate::{
-    base::{
-        clock,
-        events::{self},
-        failure::Failure,
-    },
-    stats::{
-        format::{grouped, latency},
-        histogram::percentiles,
-    },
+    base::{clock, events, failure::Failure},
+    stats::{Distribution, NOTHING, grouped, latency, milliseconds, percentiles},
 };
 
 /// An interval's event.
@@ -137,5 +134,273 @@ impl Reporter {
             events::say_last(line)?;
         }
         Ok(())
+    }
+}
+
+/// What is about to happen, for people.
+pub fn opening(arguments: &Arguments, plan: Plan) -> String {
+    let server = arguments.server();
+    let way = way(arguments.transport, Some(arguments.queries.recursion_desired));
+    let duration_s = arguments.duration.as_secs_f64();
+    match plan {
+        Plan::Once(model) => {
+            let load = match model {
+                Model::Rate { qps, .. } => format!("{} queries per second", grouped(qps as u64)),
+                Model::Outstanding(count) => format!("{} queries outstanding", grouped(count as u64)),
+                Model::Captured { qps } => format!("a stream of {} queries per second", grouped(qps as u64)),
+            };
+            format!(
+                "{server} {way}: {load} for {duration_s} s; Ctrl-C ends it early\n\
+                 A line appears for each interval when all its queries are answered or, after {} s, given up:\n",
+                arguments.timeout.as_secs_f64()
+            )
+        }
+        Plan::Ramp(limits, settings) => format!(
+            "{server} {way}: searching for the highest rate that holds: at most {} % of the queries unanswered, and \
+             {} % of them answered within {} ms\nEach rate is tried for {duration_s} s{}; Ctrl-C ends it early\n",
+            limits.loss_share * 100.0,
+            limits.percentile,
+            limits.latency_ns as f64 / 1e6,
+            if settings.repeats > 1 {
+                format!(", at most {} times, and the majority decides", settings.repeats)
+            } else {
+                String::new()
+            },
+        ),
+    }
+}
+
+/// The summary for people.
+pub fn text(summary: &Summary, server: SocketAddr) -> String {
+    let mut lines = vec![String::new(), headline(summary, server)];
+    let share = |count: u64| format!("{:.4} %", 100.0 * count as f64 / summary.sent.max(1) as f64);
+    let mut row = |name: &str, text: String| lines.push(format!("  {name:<24}{text}"));
+    if summary.model != "ramp" {
+        let codes: Vec<_> = summary.rcodes.iter().map(|(name, count)| format!("{name} {}", grouped(*count))).collect();
+        let codes = if codes.is_empty() { String::new() } else { format!("  ({})", codes.join(", ")) };
+        row("answered", format!("{}  {}{codes}", grouped(summary.answered), share(summary.answered)));
+        let unanswered = summary.timeouts + summary.lost.total();
+        let limit_s = summary.timeout_ns as f64 / 1e9;
+        row(
+            "unanswered",
+            format!(
+                "{}  {}  (timeouts after {limit_s} s: {}{})",
+                grouped(unanswered),
+                share(unanswered),
+                grouped(summary.timeouts),
+                losses(summary)
+            ),
+        );
+        for (name, count) in oddities(summary) {
+            row(name, grouped(count));
+        }
+        if summary.connections.attempted > 0 {
+            row("connections", connections(&summary.connections));
+        }
+        for (number, class) in (0..).zip(&summary.classes) {
+            row(&class_name(number, class), class_text(class, summary.timeout_ns.unsigned_abs()));
+        }
+        row("", format!("{:>11} {:>11} {:>11} {:>11} {:>11}", "p50", "p99", "p99.9", "p99.99", "max"));
+        for (name, times) in [
+            ("latency, from due", Some(&summary.latency_ns)),
+            ("latency, from sent", Some(&summary.sent_latency_ns)),
+            ("latency, lower end", Some(&summary.lower_latency_ns)),
+            ("sent late by", Some(&summary.lag_ns)),
+            ("connecting", summary.handshake_ns.as_ref()),
+        ] {
+            let Some(times) = times else { continue };
+            let limit_ns = name.starts_with("latency").then_some(summary.timeout_ns.unsigned_abs());
+            let cells = [times.p50, times.p99, times.p99_9, times.p99_99, times.max];
+            row(name, cells.map(|ns| format!("{:>11}", measured(times, ns, limit_ns))).join(" "));
+        }
+    }
+    lines.extend(notes(summary).into_iter().map(|note| format!("  note: {note}")));
+    lines.join("\n") + "\n"
+}
+
+/// A time of a distribution, or a dash where it has none: 0.000 ms would be the best of all times.
+fn measured(times: &Distribution, time_ns: u64, limit_ns: Option<u64>) -> String {
+    if times.count == 0 { NOTHING.into() } else { milliseconds(time_ns, limit_ns) }
+}
+
+fn connections(counts: &Connections) -> String {
+    let Connections { attempted, established, handshakes, resumed, failed, early_accepted, early_rejected, .. } =
+        *counts;
+    let mut text = format!("{} begun, {} established", grouped(attempted), grouped(established));
+    if handshakes > 0 {
+        let (full, resumed) = (grouped(handshakes - resumed), grouped(resumed));
+        text += &format!(" ({full} full TLS handshakes, {resumed} resumed)");
+    }
+    text += &format!(", {} failed", grouped(failed));
+    if early_accepted + early_rejected > 0 {
+        let (accepted, rejected) = (grouped(early_accepted), grouped(early_rejected));
+        text += &format!("; early data: {accepted} queries accepted, {rejected} rejected");
+    }
+    text
+}
+
+fn class_name(number: usize, class: &ClassResult) -> String {
+    let percent = class.asked.map_or(0.0, |asked| (asked.share * 1e6).round() / 1e4);
+    let name = if number == 0 { "other clients".into() } else { format!("class {number}") };
+    format!("{name}, {percent} %")
+}
+
+fn class_text(class: &ClassResult, limit_ns: u64) -> String {
+    let ClassTotal { clients, answered, unanswered, latency_ns, .. } = class.seen;
+    let latency = |ns| measured(&latency_ns, ns, Some(limit_ns));
+    let mut text = format!(
+        "{} clients, {} queries answered, {} not; p50 {}, p99 {}",
+        grouped(clients),
+        grouped(answered),
+        grouped(unanswered),
+        latency(latency_ns.p50),
+        latency(latency_ns.p99)
+    );
+    if class.connections.attempted > 0 {
+        text += &format!("; connections: {}", connections(&class.connections));
+    }
+    text
+}
+
+fn headline(summary: &Summary, server: SocketAddr) -> String {
+    let way = way(summary.transport, summary.recursion_desired);
+    let answered_qps = summary.answered as f64 / summary.duration_s;
+    let duration = format!("{} s", (summary.duration_s * 1e3).round() / 1e3);
+    let duration = if summary.interrupted { format!("{duration}, then interrupted") } else { duration };
+    if let Some(replayed) = &summary.replayed {
+        let (queries, clients) = (grouped(replayed.stream.queries), grouped(replayed.stream.clients));
+        return format!("{server}: {queries} queries of {clients} clients in {duration}");
+    }
+    match (summary.asked_qps, summary.outstanding, summary.capacity_qps) {
+        (Some(qps), ..) => {
+            format!("{server} {way}: {} queries per second for {duration}", grouped(qps as u64))
+        }
+        (_, Some(count), _) => format!(
+            "{server} {way}: {} queries outstanding for {duration}: {} answers per second",
+            grouped(count as u64),
+            grouped(answered_qps as u64)
+        ),
+        (_, _, Some(qps)) => {
+            let bound = if summary.capacity_is_lower_bound { "at least " } else { "" };
+            format!("{server} {way}: holds {bound}{} queries per second", grouped(qps as u64))
+        }
+        _ if summary.interrupted => format!("{server} {way}: interrupted before any rate was known to hold"),
+        _ => format!("{server} {way}: no rate held: try a lower --ramp-start, and check that the server is running"),
+    }
+}
+
+fn losses(summary: &Summary) -> String {
+    let Losses { closed, reset, refused, tls } = summary.lost;
+    let kinds = [("closed", closed), ("reset", reset), ("refused", refused), ("TLS", tls)];
+    let told: Vec<_> =
+        kinds.iter().filter(|(_, count)| *count > 0).map(|(name, count)| format!("; {name}: {count}")).collect();
+    told.concat()
+}
+
+fn oddities(summary: &Summary) -> Vec<(&'static str, u64)> {
+    let unmatched = summary.unmatched;
+    let (repeated, too_long) = summary
+        .replayed
+        .as_ref()
+        .map_or((0, 0), |replayed| (replayed.retransmissions_skipped, replayed.too_long_skipped));
+    [
+        ("retransmissions left out", repeated),
+        ("too long to be sent", too_long),
+        ("truncated", summary.truncated),
+        ("came too late", unmatched.late),
+        ("answered twice", unmatched.duplicates),
+        ("unknown id", unmatched.unexpected),
+        ("other question", unmatched.mismatched),
+        ("malformed", unmatched.malformed),
+        ("too short for records", unmatched.incomplete),
+        ("never sent", summary.unsent),
+        ("ICMP unreachable", summary.unreachable),
+    ]
+    .into_iter()
+    .filter(|(_, count)| *count > 0)
+    .collect()
+}
+
+/// How queries go to the server. Whether RD is set decides what a resolver does with them.
+fn way(transport: TransportKind, recursion_desired: Option<bool>) -> String {
+    let flag = match recursion_desired {
+        Some(true) => ", RD set",
+        Some(false) => ", RD not set",
+        None => "",
+    };
+    format!("over {}{flag}", transport_name(transport))
+}
+
+fn transport_name(transport: TransportKind) -> &'static str {
+    match transport {
+        TransportKind::Udp => "UDP",
+        TransportKind::Tcp => "TCP",
+        TransportKind::Dot => "TLS",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_read_well() {
+        let cells = [410_000, 4_100_000, 41_000_000, 410_000_000].map(|ns| milliseconds(ns, None));
+        assert_eq!(cells, ["0.410 ms", "4.10 ms", "41.0 ms", "410 ms"]);
+        assert_eq!(milliseconds(1_000_341_503, Some(1_000_000_000)), "≥ 1000 ms");
+        assert_eq!(grouped(1_234_567), "1,234,567");
+    }
+
+    fn told(summary: &Summary) -> String {
+        text(summary, "127.0.0.1:5300".parse().unwrap())
+    }
+
+    fn of_a_rate() -> Summary {
+        Summary { model: "rate", asked_qps: Some(1_000.0), duration_s: 1.0, sent: 1_000, ..Summary::default() }
+    }
+
+    #[test]
+    fn the_first_line_shows_whether_recursion_is_asked_for() {
+        for (recursion_desired, way) in
+            [(Some(false), "over UDP, RD not set: "), (Some(true), "over UDP, RD set: "), (None, "over UDP: ")]
+        {
+            let told = told(&Summary { recursion_desired, ..of_a_rate() });
+            assert!(told.trim_start().starts_with(&format!("127.0.0.1:5300 {way}")), "{told}");
+        }
+    }
+
+    #[test]
+    fn where_nothing_was_measured_there_is_no_time() {
+        let failed = Summary { handshake_ns: Some(Distribution::default()), unsent: 1_000, sent: 0, ..of_a_rate() };
+        assert!(!told(&failed).contains("0.000 ms") && told(&failed).contains("connecting"), "{}", told(&failed));
+        let quick = Distribution { count: 1, ..Distribution::default() };
+        assert!(told(&Summary { latency_ns: quick, ..failed }).contains("0.000 ms"));
+    }
+
+    #[test]
+    fn where_nothing_was_asked_there_is_no_latency() {
+        let told = told(&Summary {
+            sent: 0,
+            classes: vec![ClassResult::new(ClassTotal::default(), Connections::default())],
+            ..of_a_rate()
+        });
+        let lines: Vec<_> = told.lines().filter(|line| line.contains("0.000 ms")).collect();
+        assert!(lines.iter().all(|line| line.trim_start().starts_with("sent late by")), "{told}");
+        assert!(told.contains("p50 –, p99 –"), "{told}");
+    }
+
+    #[test]
+    fn a_class_is_told_with_its_connections() {
+        let counts = |attempted| Connections { attempted, established: 9, failed: 1, ..Connections::default() };
+        let over_tls = Connections { handshakes: 9, resumed: 6, early_accepted: 5, early_rejected: 1, ..counts(10) };
+        let seen = ClassTotal { clients: 3, answered: 1_200, unanswered: 4, ..ClassTotal::default() };
+        let classes = [Connections::default(), counts(10), over_tls].map(|counts| ClassResult::new(seen, counts));
+        let told = told(&Summary { classes: classes.to_vec(), ..of_a_rate() });
+        assert!(told.contains("other clients, 0 %") && told.contains("3 clients, 1,200 queries answered, 4 not"));
+        assert_eq!(told.matches("connections: ").count(), 2, "none without any: {told}");
+        assert!(told.contains("10 begun, 9 established, 1 failed\n"), "{told}");
+        let tls =
+            "9 established (3 full TLS handshakes, 6 resumed), 1 failed; early data: 5 queries accepted, 1 rejected";
+        assert!(told.contains(tls), "{told}");
     }
 }

@@ -1,29 +1,37 @@
-//! Gives the threads one period to work through, or periods of a ramp.
+//! Gives the threads one period to work through, or the periods of a ramp: rising and falling rates, until the highest
+//! rate that holds is known.
 
-use std::{net::IpAddr, process::ExitCode, sync::Arc};
+use std::{net::IpAddr, process::ExitCode, sync::Arc, thread, time::Duration};
 
 use super::{
     Arguments, LoadError,
     arguments::{Clients, Instrument, Plan, Segmentation, TransportKind},
     arrivals::{Model, Order},
-    human_report::opening,
-    in_flight::{self, InFlight, MessageId},
+    classes::Usage,
+    collect::Outcome,
+    in_flight::{self, InFlight},
     interval_stats::IntervalStats,
+    led::{self, FIRST_PATIENCE, MORE_PATIENCE, Next, Starts, Tried},
+    priority::Priority,
     queries::QueryArguments,
+    ramp::{self, Measured, RampLimits, RampSettings, Search, Step, Try, TryOutcome},
     record::FILES,
-    search,
+    report::opening,
     segment::Part,
     source::Source,
-    start, stream,
     summary::Summary,
-    team::{self, Supervision, Team, Tools},
+    tcp::{self, Tcp},
+    team::{Supervision, Team, TeamSettings, ThreadSetup},
     transport::Transport,
     udp::Udp,
 };
 use crate::{
-    base::{clock, failure::Failure, open_files, output, stop::INTERRUPTED, target, units::nanoseconds},
+    base::{clock, events, failure::Failure, open_files, output, stop::INTERRUPTED, target, units::nanoseconds},
     net::{source, tls::DOT},
 };
+
+/// Time between two rates of a ramp, in which the server's queues run empty.
+const PAUSE_NS: u64 = 100_000_000;
 
 /// Puts the load on the server.
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
@@ -36,77 +44,71 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     source::check(arguments.sources.iter().copied())?;
     let plan = arguments.plan(authority)?;
     let supervision = Supervision::start(&arguments.instrument, arguments.timeout)?;
+    let starts = Starts::new(&arguments.instrument, &supervision.stop)?;
     let reporter = supervision.reporter;
-    let mut team = equip(arguments, plan, supervision)?;
+    let team = start_team(arguments, plan, supervision)?;
     reporter.say(|| opening(arguments, plan));
-    if team.is_led() {
-        start::say_ready(arguments.instrument.segment)?;
-    }
+    starts.emit_ready()?;
     let cpu_ns = clock::process_cpu_ns();
+    let mut run = Run { arguments, team, starts };
     let mut summary = match plan {
-        Plan::Once(model) => once(arguments, &mut team, model)?,
-        Plan::Ramp(..) if arguments.instrument.segment.number > 1 => search::follow(arguments, &mut team)?,
-        Plan::Ramp(limits, settings) => search::lead(arguments, &mut team, limits, settings)?,
+        Plan::Once(model) => run.once(model)?,
+        Plan::Ramp(..) if arguments.instrument.segment.number > 1 => run.follow()?,
+        Plan::Ramp(limits, settings) => run.ramp(limits, settings)?,
     };
     summary.cpu_ns = clock::process_cpu_ns() - cpu_ns;
-    summary.clients = team.clients.iter().sum();
-    summary.threads = team.clients.len();
+    summary.clients = run.team.clients.iter().sum();
+    summary.threads = run.team.clients.len();
     reporter.summary(&summary, arguments.server(), arguments.out.as_deref())?;
     Ok(if summary.interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }
 
-/// The threads, each with its part of the clients.
-fn equip(arguments: &Arguments, plan: Plan, supervision: Supervision) -> Result<Team, Failure> {
+/// Starts the threads, each with its part of the clients.
+fn start_team(arguments: &Arguments, plan: Plan, supervision: Supervision) -> Result<Team, Failure> {
     let queries = Arc::new(arguments.queries.prepare()?);
     let Clients { of_threads, first: first_client, table } = arguments.clients(plan)?;
     open_files::allow(of_threads.iter().sum::<usize>() as u64, "--clients")?;
     let timeout_ns = nanoseconds(arguments.timeout);
-    let tools = |part: Part| {
+    let Instrument { segment, real_time, interval, .. } = arguments.instrument;
+    let set_up = |part: Part| {
         let clients = of_threads[part.thread];
-        let settings = in_flight::Settings {
+        let before = of_threads[..part.thread].iter().sum::<usize>() as u32;
+        let in_flight = InFlight::new(in_flight::Settings {
             source: Source::Prepared(queries.clone()),
             signer: arguments.queries.signer()?,
-            message_id: MessageId::Handle,
             timeout_ns,
             clients,
             connections: 0,
             flows: clients,
             asks_again: false,
             table,
-        };
-        let interval_stats = IntervalStats::new(0, 1, nanoseconds(arguments.instrument.interval), clients);
-        let mut in_flight = InFlight::new(settings, interval_stats);
-        let before = of_threads[..part.thread].iter().sum::<usize>() as u32;
-        in_flight.rows = arguments.instrument.rows(part, first_client + before);
+            interval_stats: IntervalStats::new(0, 1, nanoseconds(interval), clients),
+            rows: arguments.instrument.rows(part, first_client + before),
+        });
         let order = Order { next: 0, count: queries.len() as u32 };
         let sources = arguments.sources_of(before as usize, clients);
         let transport = open(arguments, &sources, clients, in_flight.bytes_max())?;
-        Ok(Tools { in_flight, transport, order })
+        Ok(ThreadSetup { in_flight, transport, order })
     };
-    let Instrument { segment, real_time, .. } = arguments.instrument;
-    let settings = team::Settings { segment, first_client, timeout_ns, wants_real_time: real_time };
-    Team::start(of_threads.clone(), settings, supervision, tools)
+    let settings = TeamSettings { segment, first_client, timeout_ns, wants_real_time: real_time };
+    Team::start(of_threads.clone(), settings, supervision, set_up)
 }
 
-/// One period by `model`, written down if there is a folder for it.
-fn once(arguments: &Arguments, team: &mut Team, model: Model) -> Result<Summary, Failure> {
-    let period = arguments.period(model, team.only_start_ns()?);
-    let summary = Summary::asked(arguments, period);
-    team.measure(period, nanoseconds(arguments.instrument.interval), arguments.out.as_deref(), summary)
-}
-
-/// The transport of a thread, whose clients send from `sources`, or from any address.
+/// Opens the transport of a thread, whose clients send from `sources`, or from any address if there are none.
 fn open(
     arguments: &Arguments,
     sources: &[IpAddr],
     clients: usize,
     bytes_max: usize,
 ) -> Result<Box<dyn Transport>, LoadError> {
-    let server = arguments.server();
-    let burst = arguments.burst();
-    let settings = stream::Settings {
+    let (server, burst) = (arguments.server(), arguments.burst());
+    if arguments.transport == TransportKind::Udp {
+        let segmentation = arguments.segmentation == Segmentation::Auto;
+        return Ok(Box::new(Udp::open(server, sources, clients, bytes_max, segmentation, burst)?));
+    }
+    let settings = tcp::Settings {
         tls: (arguments.transport == TransportKind::Dot).then_some(DOT),
-        classes: vec![stream::Usage {
+        classes: vec![Usage {
             per_connection: arguments.queries_per_connection,
             idle_ns: 0,
             resumption: !arguments.no_resumption,
@@ -117,11 +119,109 @@ fn open(
         bytes_max,
         timeout_ns: nanoseconds(arguments.timeout),
     };
-    match arguments.transport {
-        TransportKind::Udp => {
-            let segmentation = arguments.segmentation == Segmentation::Auto;
-            Ok(Box::new(Udp::open(server, sources, clients, bytes_max, segmentation, burst)?))
+    Ok(Box::new(Tcp::open(server, sources, clients, settings)?))
+}
+
+/// A measurement that is under way.
+struct Run<'a> {
+    arguments: &'a Arguments,
+    team: Team,
+    starts: Starts,
+}
+
+impl Run<'_> {
+    /// Measures one period by `model`, and writes it down if there is a folder for it.
+    fn once(&mut self, model: Model) -> Result<Summary, Failure> {
+        let Run { arguments, team, starts } = self;
+        let period = arguments.period(model, starts.only_start_ns(team)?);
+        let summary = Summary::asked(arguments, period);
+        team.measure(period, nanoseconds(arguments.instrument.interval), arguments.out.as_deref(), summary)
+    }
+
+    /// Searches for the highest rate that holds, with the generators that follow, if there are any.
+    fn ramp(&mut self, limits: RampLimits, settings: RampSettings) -> Result<Summary, Failure> {
+        let mut search = Search::new(settings);
+        let (mut all, mut steps) = (Outcome::default(), Vec::<Step>::new());
+        while let Some((rate_qps, repeat)) = search.next() {
+            let wanted = Try { rate_qps, repeat };
+            let patience = if steps.is_empty() { FIRST_PATIENCE } else { self.patience() };
+            let Some((start_ns, rate_qps)) = self.starts.of_try(&mut self.team, wanted, patience)? else { break };
+            let (outcome, mut measured, duration_ns) = self.try_rate(start_ns, rate_qps)?;
+            all.add_period(outcome);
+            let patience = self.patience();
+            self.starts.add_followers(&mut self.team, rate_qps, patience, &mut measured)?;
+            if self.team.is_stopping() {
+                break;
+            }
+            let step = ramp::judge(&measured, duration_ns, limits, wanted, search.base_loss_share().unwrap_or(0.0));
+            if step.instrument_failed {
+                search.instrument_failed()
+            } else {
+                let Step { holds, holds_but_for_loss, .. } = step;
+                search.tried(TryOutcome { holds, holds_but_for_loss, loss: measured.loss() })
+            }
+            self.team.reporter().step(&step)?;
+            steps.push(step);
+            thread::sleep(Duration::from_nanos(PAUSE_NS));
         }
-        TransportKind::Tcp | TransportKind::Dot => stream::open(server, sources, clients, settings),
+        let mut summary = self.ramp_summary(&all);
+        summary.busy_share = steps.iter().map(|step| step.busy_share).fold(0.0, f64::max);
+        summary.capacity_qps = search.capacity_qps();
+        summary.capacity_is_lower_bound = search.is_lower_bound();
+        summary.base_loss_share = search.base_loss_share();
+        if let (Some(capacity_qps), Some(_)) = (summary.capacity_qps, summary.base_loss_share) {
+            // Some were tried before the loss was known to be the same at every rate.
+            steps.iter_mut().for_each(|step| step.holds |= step.holds_but_for_loss && step.rate_qps <= capacity_qps);
+        }
+        summary.steps = steps;
+        Ok(summary)
+    }
+
+    /// Tries the rates that generator 1 wants to be tried, until a line ends the ramp.
+    fn follow(&mut self) -> Result<Summary, Failure> {
+        let segment = self.arguments.instrument.segment;
+        let (mut all, mut busy_share, mut patience) = (Outcome::default(), 0.0_f64, FIRST_PATIENCE);
+        while let Next::Start(start) = self.starts.next(&mut self.team, patience)? {
+            let rate_qps = led::rate(start)?;
+            let (outcome, measured, _) = self.try_rate(start.start_ns, rate_qps)?;
+            all.add_period(outcome);
+            busy_share = busy_share.max(measured.busy_share);
+            if self.team.is_stopping() {
+                break;
+            }
+            let tried = Tried::of(segment, rate_qps, &measured);
+            events::emit_patiently("tried", clock::monotonic_ns(), &tried)?;
+            patience = self.patience();
+        }
+        Ok(Summary { busy_share, ..self.ramp_summary(&all) })
+    }
+
+    /// Sends at a rate. Returns the result, what a ramp needs of it, and the duration in nanoseconds.
+    fn try_rate(&mut self, start_ns: i64, qps: f64) -> Result<(Outcome, Measured, i64), Failure> {
+        let period = self.arguments.period(Model::Rate { qps, poisson: false }, start_ns);
+        let period = self.team.wait_for(period)?;
+        let outcome = self.team.work(period, |_| Ok(()))?;
+        let measured = outcome.measured(period);
+        Ok((outcome, measured, period.end_ns - period.start_ns))
+    }
+
+    /// How long to wait for the next line.
+    fn patience(&self) -> Duration {
+        self.arguments.duration + self.arguments.timeout + MORE_PATIENCE
+    }
+
+    /// The summary of what this generator sent at all rates.
+    fn ramp_summary(&self, all: &Outcome) -> Summary {
+        let now_ns = clock::monotonic_ns();
+        let period = self.arguments.period(Model::Outstanding(1), now_ns);
+        let mut summary = Summary::asked(self.arguments, period);
+        summary.model = "ramp";
+        summary.fill(&all.counts, &all.series);
+        summary.connections = all.connections();
+        if all.priority == Priority::Denied {
+            summary.set_priority(all.priority);
+        }
+        summary.interrupted = self.team.is_stopping();
+        summary
     }
 }

@@ -60,7 +60,7 @@ impl SendSchedule {
     /// The queries that are to be sent now, a batch at most, oldest first.
     pub fn due(&mut self, now_ns: i64, in_flight: &mut InFlight) -> &[Due] {
         while self.due.len() < BATCH_MAX
-            && let Some(due) = self.arrivals.take(now_ns, &mut in_flight.source)
+            && let Some(due) = in_flight.take_due(&mut self.arrivals, now_ns)
         {
             self.due.push(due);
         }
@@ -133,7 +133,7 @@ impl SendSchedule {
             self.stopped = true;
             self.end_ns = self.end_ns.min(now_ns);
             self.arrivals.cut(self.end_ns);
-            in_flight.interval_stats.cut(self.end_ns);
+            in_flight.cut(self.end_ns);
             self.give_up(in_flight);
         }
         // What could not be sent for a whole timeout after the end will not be.
@@ -187,7 +187,7 @@ impl SendSchedule {
     fn give_up(&mut self, in_flight: &mut InFlight) {
         let aside = self.aside.drain(..).map(|(due, _)| due);
         aside.chain(self.due.drain(..)).for_each(|due| in_flight.give_up(due));
-        while let Some(due) = self.arrivals.take(i64::MAX - 1, &mut in_flight.source) {
+        while let Some(due) = in_flight.take_due(&mut self.arrivals, i64::MAX - 1) {
             in_flight.give_up(due);
         }
     }
@@ -202,13 +202,12 @@ fn give_up(due: Due, wait: Wait, in_flight: &mut InFlight) {
 mod tests {
     use super::*;
     use crate::{
-        dns::stream::Transport,
         load::{
             arrivals::Model,
-            captured::{self, Captured, Chunk, Way},
             segment::Segment,
-            source::Source,
+            source::{self, Captured, Chunk, Source, Way},
         },
+        query_stream::Transport,
     };
 
     const MS: i64 = 1_000_000;
@@ -217,7 +216,7 @@ mod tests {
     /// A rate of 100 queries per second for a minute, and a timeout of a second.
     fn schedule() -> (SendSchedule, InFlight) {
         let query = vec![0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1, b'a', 0, 0, 1, 0, 1];
-        let mut in_flight = InFlight::of([query], 1, 256, SECOND);
+        let mut in_flight = InFlight::with_messages([query], 1, 256, SECOND);
         let model = Model::Rate { qps: 100.0, poisson: false };
         let period = Period { model, start_ns: 0, end_ns: 60 * SECOND, seed: 1 };
         let alone = Part { thread: 0, threads: 1, segment: Segment::default() };
@@ -233,7 +232,7 @@ mod tests {
         assert_eq!(schedule.due(SECOND, &mut in_flight).len(), 0);
         assert!(schedule.is_over(500 * MS, &in_flight));
         // Due until then and never sent: 0 to 490 ms.
-        assert_eq!(in_flight.interval_stats.complete(i64::MAX).unwrap().counts.due, 50);
+        assert_eq!(in_flight.counts().due, 50);
     }
 
     #[test]
@@ -255,13 +254,13 @@ mod tests {
         let late = |_, _: &mut InFlight| -> Result<bool, ()> { panic!("too late") };
         assert_eq!((schedule.try_aside(2 * SECOND, &mut in_flight, late), schedule.aside.len()), (Ok(0), 0));
         // One was not sent, as there was no connection; to the other the server is silent.
-        let counts = in_flight.interval_stats.at(0).counts;
+        let counts = in_flight.counts();
         assert_eq!((counts.due, counts.sent, counts.timeouts), (2, 1, 1));
     }
 
     #[test]
     fn what_has_not_been_read_leaves_the_cpu_to_whoever_reads() {
-        let (mut sender, receiver) = captured::channel();
+        let (mut sender, receiver) = source::channel();
         let chunk = |due_ns: i64| {
             let mut chunk = Chunk::default();
             let way = Way { transport: Transport::Udp, asks_again: false, begins_connection: false };
@@ -270,9 +269,9 @@ mod tests {
         };
         sender.give(chunk(2 * MS)).unwrap();
         let query = vec![0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1, b'a', 0, 0, 1, 0, 1];
-        let mut in_flight = InFlight::of([query], 1, 256, SECOND);
-        in_flight.source = Source::Captured(Captured::new(receiver, 17));
-        let period = Period { model: Model::Stream { qps: 100.0 }, start_ns: 0, end_ns: SECOND, seed: 1 };
+        let captured = Source::Captured(Captured::new(receiver, 17));
+        let mut in_flight = InFlight::with_messages([query], 1, 256, SECOND).with_source(captured);
+        let period = Period { model: Model::Captured { qps: 100.0 }, start_ns: 0, end_ns: SECOND, seed: 1 };
         let alone = Part { thread: 0, threads: 1, segment: Segment::default() };
         let mut schedule = SendSchedule::new(period, alone, Order { next: 0, count: 1 }, SECOND, &mut in_flight);
         schedule.check(0, false, &mut in_flight);

@@ -1,21 +1,20 @@
-//! What `load` measured, as the program that reads its events gets it.
-
-use std::collections::BTreeMap;
-
-use serde::Serialize;
+//! The result of a measurement, as the program that reads the events gets it.
 
 use super::{
     arguments::{Arguments, TransportKind},
     arrivals::{Model, Period},
-    client_totals::ClassTotal,
-    interval_stats::{Counts, Losses, RCODES, Series, UnmatchedResponses},
-    play::{Class, TransportChoice},
+    classes::{Class, TransportChoice},
+    client_totals::{ClassTotal, ClientTotals, UnequalClients},
+    collect::Outcome,
+    counts::{Connections, Counts, Losses, RCODES, UnmatchedResponses},
+    interval_stats::Series,
     priority::Priority,
+    ramp::Step,
     segment::Segment,
-    transport::Connections,
-    unequal_clients::UnequalClients,
 };
-use crate::{base::units::nanoseconds, dns::stream::Header, net::tls::Fault, stats::histogram::Distribution};
+use crate::{base::units::nanoseconds, net::tls::Fault, query_stream::Header, stats::Distribution};
+use serde::Serialize;
+use std::{collections::BTreeMap, iter};
 
 /// Mnemonics of the response codes in a header (RFC 6895 §2.3).
 const RCODE_NAMES: [&str; RCODES] = [
@@ -37,6 +36,9 @@ const RCODE_NAMES: [&str; RCODES] = [
     "RCODE15",
 ];
 
+/// A loss that keeps less than this share of the loop waiting is not worth a word.
+const WAITING_SHARE_MIN: f64 = 0.1;
+
 /// A closed loop that waits for queries without an answer.
 ///
 /// The number of outstanding queries is the rate times the mean time for which each is outstanding (J. Little, A Proof
@@ -50,24 +52,26 @@ pub struct LoopBound {
     pub qps_without_loss: f64,
 }
 
-/// One rate of a ramp.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct Step {
-    pub repeat: u32,
-    pub rate_qps: f64,
-    pub sent_qps: f64,
-    pub answered_qps: f64,
-    pub loss_share: f64,
-    pub p50_ns: u64,
-    pub p99_ns: u64,
-    pub p99_9_ns: u64,
-    pub lag_p99_ns: u64,
-    pub busy_share: f64,
-    pub holds: bool,
-    /// Only too many queries had no answer, if it does not hold.
-    pub holds_but_for_loss: bool,
-    /// The instrument did not send at this rate: the step says nothing of the server.
-    pub instrument_failed: bool,
+impl LoopBound {
+    /// What bounded a closed loop, if lost queries did.
+    pub fn of(summary: &Summary) -> Option<Self> {
+        let lost = summary.lost.total();
+        let [ended, lost, timeouts] =
+            [summary.answered + summary.timeouts + lost, lost, summary.timeouts].map(|count| count as f64);
+        let timeout_s = summary.timeout_ns as f64 / 1e9;
+        if summary.model != "closed" || summary.answered == 0 || summary.duration_s <= 0.0 {
+            return None;
+        }
+        // What was lost with its connection is recorded at the limit, and kept no place until then.
+        let all_s = summary.sent_latency_ns.mean * ended / 1e9 - lost * timeout_s;
+        let waiting_s = timeouts * timeout_s;
+        let waiting_share = waiting_s / all_s;
+        let answered_s = (all_s - waiting_s) / summary.answered as f64;
+        // If there are several generators, this one has a part of the outstanding queries.
+        let outstanding = all_s / summary.duration_s;
+        (waiting_share > WAITING_SHARE_MIN && answered_s > 0.0)
+            .then(|| LoopBound { waiting_share: waiting_share.min(1.0), qps_without_loss: outstanding / answered_s })
+    }
 }
 
 /// What was replayed, and how.
@@ -213,7 +217,27 @@ impl Summary {
         self.real_time_missing = priority.why_ordinary();
     }
 
-    /// The parts that are counts and times.
+    /// Sets the result of a period.
+    pub fn set_outcome(&mut self, outcome: &Outcome, period: Period) {
+        self.set_period(period);
+        (self.model, self.asked_qps, self.poisson, self.outstanding) = match period.model {
+            Model::Rate { qps, poisson } => ("rate", Some(qps), poisson, None),
+            Model::Outstanding(count) => ("closed", None, false, Some(count)),
+            Model::Captured { .. } => ("stream", None, false, None),
+        };
+        self.fill(&outcome.counts, &outcome.series);
+        self.connections = outcome.connections();
+        self.classes = by_class(outcome);
+        self.sending_ns = outcome.sending_ns;
+        self.busy_share = outcome.busy_share(period);
+        self.set_priority(outcome.priority);
+        self.intervals_lost = outcome.intervals_lost;
+        self.loop_bound = LoopBound::of(self);
+        self.unequal_clients = outcome.unequal_clients;
+        self.cpu_wait_ns = outcome.cpu_wait_ns;
+    }
+
+    /// Sets the parts that are counts and times.
     pub fn fill(&mut self, counts: &Counts, series: &Series) {
         self.due = counts.due;
         self.sent = counts.sent;
@@ -239,11 +263,40 @@ impl Summary {
     }
 }
 
-/// How a model is called in the summary, its rate and its outstanding queries.
-pub fn model_words(model: Model) -> (&'static str, Option<f64>, bool, Option<usize>) {
-    match model {
-        Model::Rate { qps, poisson } => ("rate", Some(qps), poisson, None),
-        Model::Outstanding(count) => ("closed", None, false, Some(count)),
-        Model::Stream { .. } => ("stream", None, false, None),
+/// What became of the queries and connections of each class. Empty if clients have no classes.
+fn by_class(outcome: &Outcome) -> Vec<ClassResult> {
+    let of_clients = outcome.clients.as_ref().map(ClientTotals::by_class).unwrap_or_default();
+    let connections = outcome.connections.iter().copied().chain(iter::repeat(Connections::default()));
+    of_clients.into_iter().zip(connections).map(|(seen, counts)| ClassResult::new(seen, counts)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::Distribution;
+
+    /// 10 outstanding for 10 s, answers after 0.1 ms, so many without one after a second.
+    fn closed(answered: u64, timeouts: u64) -> Summary {
+        let mean = (answered as f64 * 1e5 + timeouts as f64 * 1e9) / (answered + timeouts) as f64;
+        Summary {
+            model: "closed",
+            answered,
+            timeouts,
+            timeout_ns: 1_000_000_000,
+            duration_s: 10.0,
+            sent_latency_ns: Distribution { mean, ..Distribution::default() },
+            ..Summary::default()
+        }
+    }
+
+    #[test]
+    fn a_small_loss_bounds_a_closed_loop_and_the_rate_without_it_is_known() {
+        // 3 of 1,000 for a second, 997 for 0.1 ms: 10 outstanding make 3,226 a second instead of 100,000.
+        let bound = LoopBound::of(&closed(32_160, 97)).unwrap();
+        assert!((bound.waiting_share - 0.968).abs() < 0.001, "{bound:?}");
+        assert!((bound.qps_without_loss - 100_000.0).abs() < 2_000.0, "{bound:?}");
+        assert_eq!(LoopBound::of(&closed(1_000_000, 1)), None);
+        assert_eq!(LoopBound::of(&closed(0, 100)), None);
+        assert_eq!(LoopBound::of(&Summary { model: "rate", ..closed(32_160, 97) }), None);
     }
 }

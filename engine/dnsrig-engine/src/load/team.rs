@@ -1,7 +1,6 @@
 //! The threads, the channels to them, and what they measure together.
 
 use std::{
-    iter,
     path::Path,
     sync::{
         Arc,
@@ -16,21 +15,15 @@ use super::{
     LoadError,
     arguments::Instrument,
     arrivals::{Order, Period},
-    client_totals::ClientTotals,
-    collect::Collection,
-    handover::{Collected, Report, handover},
+    collect::{Collected, Collection, Outcome, ThreadReport, handover},
     in_flight::InFlight,
-    interval_stats::{Counts, Interval, Series},
-    lines::Lines,
-    priority::Priority,
+    interval_stats::Interval,
+    priority::{Priority, Waking},
     record::{self, Record},
     report::Reporter,
-    rows::{self, Rows},
     segment::{Part, Segment},
-    summary::{ClassResult, LoopBound, Summary, model_words},
-    transport::{Connections, Transport},
-    unequal_clients::UnequalClients,
-    waking::Waking,
+    summary::Summary,
+    transport::Transport,
     worker::{Channels, Worker},
 };
 use crate::base::{clock, events::Anchors, failure::Failure, stop::Stop, threads::Threads, units::nanoseconds};
@@ -38,117 +31,78 @@ use crate::base::{clock, events::Anchors, failure::Failure, stop::Stop, threads:
 /// Threads have this long to get ready before the first query is due.
 pub const HEAD_START_NS: i64 = 20_000_000;
 
-/// How often the wish to stop is looked at while threads work.
+/// How often a request to stop is looked for while threads work.
 pub const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// What a thread works with.
-pub struct Tools {
+pub struct ThreadSetup {
     pub in_flight: InFlight,
     pub transport: Box<dyn Transport>,
-    /// Which query is its first.
+    /// Where the thread begins in the order of queries.
     pub order: Order,
 }
 
-/// How threads work.
+/// What all threads have in common.
 #[derive(Clone, Copy, Debug)]
-pub struct Settings {
+pub struct TeamSettings {
     pub segment: Segment,
     /// The number of the first client among those of all generators.
     pub first_client: u32,
-    /// A query is given up after so long.
+    /// The time after which a query is given up.
     pub timeout_ns: i64,
     pub wants_real_time: bool,
 }
 
-/// Who looks at what the threads do.
+/// What is looked after while the threads work.
 pub struct Supervision {
     pub stop: Stop,
     pub reporter: Reporter,
-    pub anchors: Option<Anchors>,
-    /// What says when periods begin; none: they begin soon.
-    pub lines: Option<Lines>,
-    /// Threads that bring queries; those that have brought all have ended.
+    anchors: Option<Anchors>,
+    /// Threads that read captured queries. They end when they have read all.
     pub readers: Threads<()>,
 }
 
 impl Supervision {
-    /// Begins to look for a wish to stop and, if led, for lines; says that the instrument has started.
-    pub fn start(instrument: &Instrument, timeout_s: Duration) -> Result<Self, Failure> {
+    /// Begins to look for a request to stop, and prints that the instrument has started.
+    pub fn start(instrument: &Instrument, timeout: Duration) -> Result<Self, Failure> {
         let Instrument { led, until_eof, .. } = *instrument;
-        // Who is led hears the end of standard input behind its lines.
+        // The end of standard input comes behind the lines that lead a generator: whoever reads these finds it.
         let stop = Stop::new(until_eof && !led)?;
-        let lines = if led { Some(Lines::start(&stop, until_eof)?) } else { None };
-        let reporter = Reporter::find(instrument.json || led, nanoseconds(timeout_s));
+        let reporter = Reporter::find(instrument.json || led, nanoseconds(timeout));
         let anchors = if reporter.program { Some(Anchors::start()?) } else { None };
-        Ok(Supervision { stop, reporter, anchors, lines, readers: Threads::new()? })
+        Ok(Supervision { stop, reporter, anchors, readers: Threads::new()? })
     }
 }
 
 /// The threads and the channels to them.
 pub struct Team {
-    /// How many clients each thread has.
+    /// The number of clients of each thread.
     pub clients: Vec<usize>,
     threads: Threads<()>,
     periods: Vec<mpsc::Sender<Period>>,
     collected: Vec<Collected>,
     supervision: Supervision,
     stopping: Arc<AtomicBool>,
-    settings: Settings,
-}
-
-/// What became of a period.
-#[derive(Default)]
-pub struct Outcome {
-    pub counts: Counts,
-    pub series: Series,
-    /// By class of clients.
-    pub connections: Vec<Connections>,
-    pub sending_ns: i64,
-    pub busy_ns: i64,
-    /// The worst of all threads.
-    pub priority: Priority,
-    pub intervals_lost: u64,
-    /// Which of the clients of intervals are not served alike.
-    pub unequal_clients: Option<UnequalClients>,
-    /// The longest time that a thread was ready to run and had no CPU.
-    pub cpu_wait_ns: i64,
-    /// What clients saw, where intervals do not say it.
-    pub clients: Option<ClientTotals>,
-    /// Of queries, a list a thread; none where they are not wanted.
-    pub rows: Vec<Rows>,
-}
-
-impl Outcome {
-    /// Those of all classes together.
-    pub fn connections(&self) -> Connections {
-        let mut all = Connections::default();
-        self.connections.iter().for_each(|counts| all.add(counts));
-        all
-    }
-
-    /// The share of the period's time that the busiest thread had work.
-    pub fn busy_share(&self, period: Period) -> f64 {
-        (self.busy_ns as f64 / self.sending_ns.max(period.end_ns - period.start_ns).max(1) as f64).min(1.0)
-    }
+    settings: TeamSettings,
 }
 
 impl Team {
-    /// Starts a thread for each number of clients, with what `equip` gives it.
+    /// Starts a thread for each number of clients, with what `set_up` makes for it.
     pub fn start(
         clients: Vec<usize>,
-        settings: Settings,
+        settings: TeamSettings,
         supervision: Supervision,
-        mut equip: impl FnMut(Part) -> Result<Tools, Failure>,
+        mut set_up: impl FnMut(Part) -> Result<ThreadSetup, Failure>,
     ) -> Result<Self, Failure> {
         let stopping = Arc::new(AtomicBool::new(false));
         let threads = Threads::new()?;
         let (periods, collected) = (Vec::new(), Vec::new());
         let mut team = Team { threads, periods, collected, supervision, stopping, clients, settings };
-        let Settings { segment, timeout_ns, wants_real_time, .. } = settings;
+        let TeamSettings { segment, timeout_ns, wants_real_time, .. } = settings;
         for thread in 0..team.clients.len() {
             let part = Part { thread, threads: team.clients.len(), segment };
             let (to_worker, periods) = mpsc::channel();
-            let Tools { in_flight, transport, order } = equip(part)?;
+            let ThreadSetup { in_flight, transport, order } = set_up(part)?;
             let (handover, collected) = handover();
             let channels = Channels { periods, handover, stop: team.stopping.clone() };
             let worker = Worker {
@@ -170,41 +124,33 @@ impl Team {
         Ok(team)
     }
 
-    /// Has all threads work through `period`; `each` gets every interval of all threads together.
+    /// Has all threads work through `period`. `each` gets every interval of all threads together.
     pub fn work(
         &mut self,
         period: Period,
         mut each: impl FnMut(&Interval) -> Result<(), Failure>,
     ) -> Result<Outcome, Failure> {
         for to_worker in &self.periods {
-            // Where nobody takes it, a thread has ended, and what follows says how.
+            // If nobody takes it, a thread has ended, and the supervision finds how.
             let _ = to_worker.send(period);
         }
         let mut collection = Collection::new(&self.clients);
-        let (mut connections, mut sending_ns, mut priority) = (Vec::new(), 0, Priority::RealTime);
-        let (mut clients, mut rows, mut cpu_wait_ns) = (None, Vec::new(), 0);
         let mut working = self.clients.len();
         while working > 0 {
-            self.look_up()?;
+            self.supervise()?;
             let mut is_idle = true;
             for (thread, collected) in self.collected.iter_mut().enumerate() {
                 let Ok(report) = collected.reports.pop() else { continue };
                 is_idle = false;
                 match report {
-                    Report::Interval(interval) => {
+                    ThreadReport::Interval(interval) => {
                         if let Some(whole) = collection.add(thread, &interval) {
                             each(&whole)?;
                         }
                         collected.give_back(interval);
                     }
-                    Report::Ended(ended) => {
-                        add_connections(&mut connections, &ended.connections);
-                        sending_ns = sending_ns.max(ended.sending_ns);
-                        priority = priority.max(ended.priority);
-                        cpu_wait_ns = cpu_wait_ns.max(ended.cpu_wait_ns);
-                        add_clients(&mut clients, ended.clients);
-                        rows.extend(ended.rows);
-                        collection.end(thread, ended.rest.as_deref(), ended.intervals);
+                    ThreadReport::Ended(end) => {
+                        collection.end(thread, end);
                         working -= 1;
                     }
                 }
@@ -214,25 +160,11 @@ impl Team {
                 thread::park_timeout(LOOK_INTERVAL);
             }
         }
-        let busy_ns = collection.busy_ns.iter().copied().max().unwrap_or(0);
-        let intervals_lost = collection.finish();
-        Ok(Outcome {
-            counts: collection.counts,
-            series: collection.series,
-            intervals_lost,
-            connections,
-            sending_ns,
-            busy_ns,
-            priority,
-            unequal_clients: UnequalClients::of(&collection.clients),
-            cpu_wait_ns,
-            clients,
-            rows,
-        })
+        Ok(collection.finish())
     }
 
-    /// Sees whether all threads are well, passes a wish to stop on, and gives anchors when they are due.
-    pub fn look_up(&mut self) -> Result<(), Failure> {
+    /// Checks that all threads run, passes a request to stop on to them, and prints anchors when they are due.
+    pub fn supervise(&mut self) -> Result<(), Failure> {
         if self.threads.look()? < self.clients.len() {
             return Err(LoadError::Thread.into());
         }
@@ -247,21 +179,29 @@ impl Team {
         Ok(())
     }
 
+    /// Whether someone asked the threads to stop.
     pub fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Relaxed)
     }
 
-    /// Whether lines on standard input say when periods begin.
-    pub fn is_led(&self) -> bool {
-        self.supervision.lines.is_some()
+    /// Waits until a period is about to begin. After a request to stop it is moved to now, and will end at once.
+    pub fn wait_for(&mut self, period: Period) -> Result<Period, Failure> {
+        loop {
+            self.supervise()?;
+            let now_ns = clock::monotonic_ns();
+            let left_ns = period.start_ns - HEAD_START_NS - now_ns;
+            if left_ns <= 0 {
+                return Ok(period);
+            }
+            if self.is_stopping() {
+                let start_ns = now_ns + HEAD_START_NS;
+                return Ok(Period { start_ns, end_ns: start_ns + period.end_ns - period.start_ns, ..period });
+            }
+            thread::park_timeout(LOOK_INTERVAL.min(Duration::from_nanos(left_ns.unsigned_abs())));
+        }
     }
 
-    /// The lines that lead it.
-    pub fn lines(&self) -> &Lines {
-        self.supervision.lines.as_ref().expect("only who is led looks for lines")
-    }
-
-    /// One period, written down if there is a folder for it; `summary` knows what was asked for.
+    /// Measures one period, and writes it down if there is a folder for it. `summary` has what was asked for.
     pub fn measure(
         &mut self,
         period: Period,
@@ -287,54 +227,18 @@ impl Team {
             record.finish(outcome.clients.as_ref(), self.settings.segment)?;
         }
         if let Some(folder) = folder.filter(|_| !outcome.rows.is_empty()) {
-            summary.rows_dropped = Some(rows::write(&folder.join(record::QUERIES), &outcome.rows)?);
+            summary.rows_dropped = Some(record::write_rows(&folder.join(record::QUERIES), &outcome.rows)?);
         }
-        // A stream may be found damaged behind its last query.
+        // A file of captured queries may be found damaged behind its last query.
         self.supervision.readers.look()?;
-        let interrupted = self.is_stopping();
-        let stopped_ns = if interrupted { period.start_ns + outcome.sending_ns } else { period.end_ns };
-        let period = Period { end_ns: stopped_ns.min(period.end_ns), ..period };
-        summary.set_period(period);
-        (summary.model, summary.asked_qps, summary.poisson, summary.outstanding) = model_words(period.model);
-        summary.fill(&outcome.counts, &outcome.series);
-        summary.connections = outcome.connections();
-        summary.classes = by_class(&outcome);
-        summary.sending_ns = outcome.sending_ns;
-        summary.busy_share = outcome.busy_share(period);
-        summary.set_priority(outcome.priority);
-        summary.intervals_lost = outcome.intervals_lost;
-        summary.interrupted = interrupted;
-        summary.loop_bound = LoopBound::of(&summary);
-        summary.unequal_clients = outcome.unequal_clients;
-        summary.cpu_wait_ns = outcome.cpu_wait_ns;
+        summary.interrupted = self.is_stopping();
+        let stopped_ns = if summary.interrupted { period.start_ns + outcome.sending_ns } else { period.end_ns };
+        summary.set_outcome(&outcome, Period { end_ns: stopped_ns.min(period.end_ns), ..period });
         Ok(summary)
     }
 
-    /// To whom results are told.
+    /// Where results are reported.
     pub fn reporter(&self) -> Reporter {
         self.supervision.reporter
-    }
-}
-
-/// What became of the queries and connections of each class; empty where clients have no classes.
-fn by_class(outcome: &Outcome) -> Vec<ClassResult> {
-    let of_clients = outcome.clients.as_ref().map(ClientTotals::by_class).unwrap_or_default();
-    let none = Connections::default();
-    let connections = outcome.connections.iter().chain(iter::repeat(&none));
-    of_clients.into_iter().zip(connections).map(|(seen, counts)| ClassResult::new(seen, *counts)).collect()
-}
-
-/// Adds the connections of another thread, whose classes are the same.
-fn add_connections(all: &mut Vec<Connections>, other: &[Connections]) {
-    all.resize(all.len().max(other.len()), Connections::default());
-    all.iter_mut().zip(other).for_each(|(mine, other)| mine.add(other));
-}
-
-/// Adds what clients saw on another thread.
-fn add_clients(all: &mut Option<ClientTotals>, other: Option<ClientTotals>) {
-    match (all.as_mut(), other) {
-        (Some(all), Some(other)) => all.add(&other),
-        (None, other) => *all = other,
-        (Some(_), None) => {}
     }
 }

@@ -1,44 +1,6 @@
 //! What moves queries and answers: the interface between a thread's loop and UDP, TCP or DoT.
 
-use super::{LoadError, arrivals::Due, in_flight::InFlight};
-
-/// Connections since the start; zero over UDP.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Connections {
-    /// Begun.
-    pub attempted: u64,
-    /// With their handshakes done.
-    pub established: u64,
-    /// Of these, those with TLS.
-    pub handshakes: u64,
-    /// Of these, with a resumed session.
-    pub resumed: u64,
-    /// Handshakes of clients that had made one before; known of the many clients of a replay.
-    pub returning: u64,
-    /// Queries that the server took with the first flight of a resumed session (RFC 8446 §2.3).
-    pub early_accepted: u64,
-    /// Queries that it did not take so: they were sent again after the handshake.
-    pub early_rejected: u64,
-    /// Not established, or ended by the other side with queries outstanding.
-    pub failed: u64,
-    /// Not begun, because this host had no port left for it: the queries went later, or on another connection.
-    pub no_port: u64,
-}
-
-impl Connections {
-    /// Adds what another thread counted.
-    pub fn add(&mut self, other: &Connections) {
-        self.attempted += other.attempted;
-        self.established += other.established;
-        self.handshakes += other.handshakes;
-        self.resumed += other.resumed;
-        self.returning += other.returning;
-        self.early_accepted += other.early_accepted;
-        self.early_rejected += other.early_rejected;
-        self.failed += other.failed;
-        self.no_port += other.no_port;
-    }
-}
+use super::{LoadError, arrivals::Due, counts::Connections, in_flight::InFlight};
 
 /// What a query that could not be sent waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,20 +24,13 @@ pub trait Transport: Send {
     /// For each it calls [`InFlight::draft`], then [`InFlight::sent`] with the time right before they left.
     fn send(&mut self, due: &[Due], in_flight: &mut InFlight) -> Result<usize, LoadError>;
 
-    /// Takes in all that has come, through [`InFlight::answer`] and [`InFlight::lose`], and does what is due by
-    /// [`Transport::due_ns`]; returns how many messages that were, or events of connections: 0 if there was nothing to
-    /// do.
+    /// Takes in all that has come, through [`InFlight::answer`] and [`InFlight::lose`]; returns the number of messages
+    /// and of events of connections: 0 if there was nothing to do.
     fn receive(&mut self, in_flight: &mut InFlight) -> Result<usize, LoadError>;
 
     /// Waits for `timeout_ns`, less if something can be sent again that could not be, or received: where the kernel
     /// keeps the time at which it came, only if it is `wanted` at once.
     fn wait(&mut self, timeout_ns: i64, wanted: bool) -> Result<(), LoadError>;
-
-    /// When it has something to do of its own, whether anything comes or not: the timers of a protocol. Then
-    /// [`Transport::receive`] is called.
-    fn due_ns(&self) -> i64 {
-        i64::MAX
-    }
 
     /// What a query that could not be sent waits for.
     fn waits_for(&self, _due: Due, _in_flight: &InFlight) -> Wait {

@@ -1,19 +1,6 @@
 //! Queries over UDP, in batches in both directions: a connected socket a client, or a pool of sockets that many clients
 //! share.
 
-use std::{
-    io,
-    net::{IpAddr, SocketAddr, UdpSocket},
-    os::fd::AsFd,
-    thread,
-    time::Duration,
-};
-
-use nix::sys::{
-    epoll::EpollFlags,
-    socket::{setsockopt, sockopt},
-};
-
 use super::{
     LoadError,
     arrivals::Due,
@@ -28,6 +15,17 @@ use crate::{
         poller::{Poller, Timeout},
         udp_batch::{self, BATCH_MAX, Receiver, Sender},
     },
+};
+use nix::sys::{
+    epoll::EpollFlags,
+    socket::{setsockopt, sockopt},
+};
+use std::{
+    io,
+    net::{IpAddr, SocketAddr, UdpSocket},
+    os::fd::AsFd,
+    thread,
+    time::Duration,
 };
 
 /// Receive buffer of a socket, in bytes: some thousand answers, so that a burst is not lost on our side.
@@ -156,10 +154,10 @@ impl Udp {
             if self.named(due) != named {
                 break;
             }
-            let Some(draft) = in_flight.draft(client, *due, self.sender.space()) else { break };
+            let Some(length) = in_flight.draft(client, *due, self.sender.space()) else { break };
             let source = self.pool.and_then(|pool| pool.source(due));
-            self.sender.push_from(draft.length, peer, source);
-            bytes += draft.length;
+            self.sender.push_from(length, peer, source);
+            bytes += length;
         }
         let drafts = self.sender.len();
         let began_ns = clock::monotonic_ns();
@@ -189,7 +187,7 @@ impl Udp {
             _ if self.pool.is_some() && self.take_icmp(in_flight, self.turn, now_ns) => Ok(true),
             // An ICMP error to an earlier query; this one was not sent.
             Some(libc::ECONNREFUSED | libc::EHOSTUNREACH | libc::ENETUNREACH) => {
-                in_flight.interval_stats.at(now_ns).counts.unreachable += 1;
+                in_flight.count_unreachable(now_ns, 1);
                 Ok(true)
             }
             // The device cannot compute checksums, which segmentation needs (udp(7)).
@@ -222,11 +220,11 @@ impl Udp {
                 for datagram in self.receiver.datagrams() {
                     // To a socket that is not connected anyone may send.
                     if self.pool.is_some() && datagram.peer != Some(self.server) {
-                        in_flight.interval_stats.at(now_ns).counts.unmatched.unexpected += 1;
+                        in_flight.count_unexpected(now_ns);
                         continue;
                     }
                     let stamp_ns = datagram.received_realtime_ns.map(|realtime_ns| realtime_ns - self.offset_ns);
-                    in_flight.answer_by_id(client, datagram.bytes, datagram.length, received_ns(stamp_ns, now_ns));
+                    in_flight.answer(client, datagram.bytes, datagram.length, received_ns(stamp_ns, now_ns));
                 }
                 Ok(count)
             }
@@ -234,7 +232,7 @@ impl Udp {
                 Some(libc::EINTR) => Ok(0),
                 _ if self.pool.is_some() && self.take_icmp(in_flight, client, now_ns) => Ok(0),
                 Some(libc::ECONNREFUSED | libc::EHOSTUNREACH | libc::ENETUNREACH) => {
-                    in_flight.interval_stats.at(now_ns).counts.unreachable += 1;
+                    in_flight.count_unreachable(now_ns, 1);
                     Ok(0)
                 }
                 _ => Err(LoadError::Receive(self.server, error)),
@@ -250,7 +248,7 @@ impl Udp {
             && let Ok(is_unreachable) = udp_batch::icmp_error(self.sockets[client].as_fd())
         {
             errors += 1;
-            in_flight.interval_stats.at(now_ns).counts.unreachable += u64::from(is_unreachable);
+            in_flight.count_unreachable(now_ns, u64::from(is_unreachable));
         }
         errors > 0
     }
@@ -348,5 +346,77 @@ fn bind(source: IpAddr) -> io::Result<UdpSocket> {
 }
 
 #[cfg(test)]
-#[path = "udp_tests.rs"]
-mod tests;
+mod tests {
+    use std::{
+        os::{fd::OwnedFd, unix::net::UnixDatagram},
+        thread,
+        time::{Duration, Instant},
+    };
+
+    use super::*;
+
+    const SECOND_NS: i64 = 1_000_000_000;
+    const DUE: Due = Due { at_ns: 0, client: None, query: 0, number: 0 };
+
+    fn in_flight(clients: usize) -> InFlight {
+        let query = vec![0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1, b'a', 0, 0, 1, 0, 1];
+        InFlight::with_messages([query], clients, 65_536 / clients, 60 * SECOND_NS)
+    }
+
+    #[test]
+    fn who_waits_for_room_is_woken_when_there_is_room() {
+        // A socket between processes is full as long as nobody reads at its other end; over loopback a UDP socket never
+        // is.
+        let (ours, theirs) = UnixDatagram::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        let sockets = vec![UdpSocket::from(OwnedFd::from(ours))];
+        let (mut udp, mut in_flight) =
+            (Udp::with("127.0.0.1:53".parse().unwrap(), sockets, 19, false, 1).unwrap(), in_flight(1));
+        while udp.send(&[DUE], &mut in_flight).unwrap() > 0 {}
+        let reader = thread::spawn(move || {
+            thread::sleep(Duration::from_millis(20));
+            while theirs.recv(&mut [0; 64]).is_ok() && theirs.set_nonblocking(true).is_ok() {}
+            theirs
+        });
+        let asleep = Instant::now();
+        udp.wait(5 * SECOND_NS, false).unwrap();
+        assert!(asleep.elapsed() < Duration::from_secs(2), "it slept on though there was room");
+        let _theirs = reader.join().unwrap();
+        assert_eq!(udp.send(&[DUE], &mut in_flight).unwrap(), 1);
+        // With room left it is an answer that it waits for.
+        let asleep = Instant::now();
+        udp.wait(SECOND_NS / 20, true).unwrap();
+        assert!(asleep.elapsed() >= Duration::from_millis(50));
+    }
+
+    #[test]
+    fn an_answer_wakes_only_who_waits_for_it() {
+        let (ours, theirs) = UnixDatagram::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        let sockets = vec![UdpSocket::from(OwnedFd::from(ours))];
+        let mut udp = Udp::with("127.0.0.1:53".parse().unwrap(), sockets, 19, false, 1).unwrap();
+        theirs.send(&[0; 12]).unwrap();
+        let asleep = Instant::now();
+        udp.wait(SECOND_NS / 20, false).unwrap();
+        assert!(asleep.elapsed() >= Duration::from_millis(50));
+        let asleep = Instant::now();
+        udp.wait(5 * SECOND_NS, true).unwrap();
+        assert!(asleep.elapsed() < Duration::from_secs(2));
+    }
+
+    #[test]
+    fn a_query_leaves_from_the_client_that_it_names() {
+        let (ours, theirs): (Vec<_>, Vec<_>) = (0..2).map(|_| UnixDatagram::pair().unwrap()).unzip();
+        let sockets = ours.into_iter().map(|socket| UdpSocket::from(OwnedFd::from(socket))).collect();
+        let mut udp = Udp::with("127.0.0.1:53".parse().unwrap(), sockets, 19, false, 16).unwrap();
+        let mut in_flight = in_flight(2);
+        let due = [1, 1, 0, 1].map(|client| Due { client: Some(client), ..DUE });
+        assert_eq!(udp.send(&due, &mut in_flight).unwrap(), 4);
+        assert_eq!([0, 1].map(|client| in_flight.outstanding_of(client)), [1, 3]);
+        let received = theirs.iter().map(|socket| {
+            socket.set_nonblocking(true).unwrap();
+            std::iter::from_fn(|| socket.recv(&mut [0; 64]).ok()).count()
+        });
+        assert_eq!(received.collect::<Vec<_>>(), [1, 3]);
+    }
+}

@@ -18,7 +18,7 @@ use hdrhistogram::serialization::{
 use super::{generator::Generator, unwritten};
 use crate::{
     base::{failure::Failure, output::OutputFile},
-    stats::histogram::{DIGITS, TIME_MAX_NS, Times, times},
+    stats::{DIGITS, TIME_MAX_NS, Times, times},
 };
 
 pub const NAME: &str = "latency.hlog";

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::{generator::Generator, latency_log::Totals};
 use crate::{
     base::failure::Failure,
-    stats::histogram::{Distribution, Times},
+    stats::{Distribution, Times},
 };
 
 type Object = Map<String, Value>;
@@ -181,7 +181,7 @@ fn told(generator: &Generator) -> Value {
 #[cfg(test)]
 mod tests {
     use super::{super::testing, *};
-    use crate::{merge::generator, stats::histogram::times};
+    use crate::{merge::generator, stats::times};
 
     fn generator(number: usize, more: Value) -> Generator {
         let mut generator = testing::generator(number);

@@ -28,7 +28,7 @@ use crate::{
     dns::{
         query::soa_query,
         soa::{self, Verdict},
-        zone_list::Zones,
+        zones::Zones,
     },
     net::{
         udp_batch::is_unreachable,

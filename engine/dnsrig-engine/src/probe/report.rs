@@ -13,8 +13,8 @@ use crate::{
         rows::{self, Columns},
         stop::Outcome,
     },
-    dns::{soa::Verdicts, zone_list::Zones},
-    stats::format::{grouped, milliseconds},
+    dns::{soa::Verdicts, zones::Zones},
+    stats::{grouped, milliseconds},
 };
 
 /// The values of the column `outcome`.

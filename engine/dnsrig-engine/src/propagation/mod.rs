@@ -27,12 +27,13 @@ use crate::{
         target::{self, Authority},
         units::nanoseconds,
     },
+    dataset::zone_list::ZonesError,
     dns::{
         query::soa_query,
         soa::{self, Verdict},
         tsig::sign::parse_key,
         update,
-        zone_list::{Zones, ZonesError},
+        zones::Zones,
     },
     net::udp_client::{self, UdpClient},
 };

@@ -29,7 +29,7 @@ use crate::{
         soa::{Verdict, read_answer},
         tsig::{sign::Signer, verify::Verifier},
         update::{Edit, TooLong, is_signed, touch, write_update},
-        zone_list::Zones,
+        zones::Zones,
     },
     net::udp_client::{self, UdpClient},
 };

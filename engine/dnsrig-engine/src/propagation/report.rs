@@ -13,12 +13,8 @@ use crate::{
         rows::{self, Columns},
         stop::Outcome,
     },
-    dns::zone_list::Zones,
-    stats::{
-        format::{grouped, milliseconds},
-        rcodes::{Rcodes, count_rcode},
-        spread::Spread,
-    },
+    dns::zones::Zones,
+    stats::{Rcodes, Spread, count_rcode, grouped, milliseconds},
 };
 
 const PROGRESS_INTERVAL_NS: i64 = 1_000_000_000;

@@ -2,22 +2,15 @@
 
 use std::net::Ipv6Addr;
 
-use domain::base::iana::Rtype;
-
-use crate::dns::{
-    header::{CD, HEADER_BYTES, Header, OPCODE, QR, RD},
-    name,
-    query::TAIL_BYTES,
-    query_options::{DO, Edns, Options},
-    record::Walk,
-    stream::Transport,
+use crate::{
+    dns::{
+        edns::{self, COOKIE, Edns, Opt, UDP_PAYLOAD_BYTES},
+        header::{CD, Header, OPCODE, QR, RD},
+        query::{Options, Question},
+        record::Walk,
+    },
+    query_stream::Transport,
 };
-
-/// The option of EDNS that holds a cookie (RFC 7873 §4).
-const COOKIE: u16 = 10;
-
-/// The UDP payload size of EDNS that only an answer tells of (DNS Flag Day 2020).
-pub const UDP_PAYLOAD_BYTES: u16 = 1232;
 
 /// A DNS message and who sent it to whom; the message is lent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +48,7 @@ pub fn kind(message: &[u8]) -> Kind {
         return Kind::OtherOperation;
     }
     let is_query = match header.questions {
-        1 => name::skip_plain(message, HEADER_BYTES).is_ok_and(|behind| behind + TAIL_BYTES <= message.len()),
+        1 => Question::read(message).is_ok(),
         0 => asks_for_cookie(message, &header),
         _ => false,
     };
@@ -66,49 +59,39 @@ pub fn kind(message: &[u8]) -> Kind {
 /// option.
 fn asks_for_cookie(message: &[u8], header: &Header) -> bool {
     let is_alone = header.additional > 0 && header.records() == u32::from(header.additional);
-    let opt = Walk::new(message).any_record().ok().filter(|record| is_alone && record.rtype == Rtype::OPT);
-    let mut options = opt.map(|opt| opt.data()).unwrap_or_default();
-    while let Some((&[a, b, c, d], rest)) = options.split_first_chunk() {
-        if u16::from_be_bytes([a, b]) == COOKIE {
-            return true;
-        }
-        options = rest.get(usize::from(u16::from_be_bytes([c, d]))..).unwrap_or_default();
-    }
-    false
+    let opt = Walk::new(message).any_record().ok().filter(|_| is_alone).and_then(|record| Opt::read(&record));
+    opt.is_some_and(|opt| edns::options(opt.options).map_while(Result::ok).any(|(code, _)| code == COOKIE))
 }
 
 /// The query that an answer was given to, as far as the answer tells: its id, its question, RD, CD, and of EDNS that it
 /// was there, and DO. None if the answer has not exactly one question.
 pub fn query_of(answer: &[u8], into: &mut Vec<u8>) -> Option<()> {
     let header = Header::read(answer).ok().filter(|header| header.flags & QR != 0 && header.questions == 1)?;
-    let question_end = name::skip_plain(answer, HEADER_BYTES).ok()? + TAIL_BYTES;
-    let mut walk = Walk::from(answer, question_end);
+    let question = Question::read(answer).ok()?;
     // A record that makes no sense ends the search: no answer has EDNS before other sections.
-    let mut records = (0..header.records()).map_while(|_| walk.any_record().ok());
-    let edns = records.find(|record| record.rtype == Rtype::OPT).map(|opt| Edns {
-        udp_payload_bytes: UDP_PAYLOAD_BYTES,
-        // Flags are the lower half of what is a TTL elsewhere (RFC 6891 §6.1.3).
-        dnssec_ok: opt.ttl_s as u16 & u16::from_be_bytes([DO, 0]) != 0,
-    });
+    let mut walk = Walk::from(answer, question.end());
+    let mut records = walk.records(&header).map_while(Result::ok);
+    let opt = records.find_map(|(_, record)| Opt::read(&record));
+    let edns = opt.map(|opt| Edns { udp_payload_bytes: UDP_PAYLOAD_BYTES, dnssec_ok: opt.edns.dnssec_ok });
     let options = Options { recursion_desired: header.flags & RD != 0, edns };
     into.clear();
     into.extend_from_slice(&options.header());
     into[..2].copy_from_slice(&answer[..2]);
     into[2] |= header.flags & OPCODE;
     into[3] |= answer[3] & CD;
-    into.extend_from_slice(answer.get(HEADER_BYTES..question_end)?);
+    into.extend_from_slice(question.wire);
     into.extend_from_slice(&options.opt());
     Some(())
 }
 
 #[cfg(test)]
 mod tests {
-    use domain::base::ToName;
+    use domain::base::{Rtype, ToName};
 
     use super::*;
     use crate::{
         base::fuzz::fuzz,
-        dns::{self, asked::Asked},
+        dns::{self, header::HEADER_BYTES, query::Asked},
     };
 
     const QUESTION: [u8; 7] = [1, b'a', 0, 0, 28, 0, 1];

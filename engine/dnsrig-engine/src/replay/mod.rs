@@ -1,7 +1,7 @@
 //! `replay`: traffic as clients send it, from captures.
 //!
 //! [`capture`] reads files of captures, [`packet`] finds in their packets what hosts sent, [`prepare`] decides what is
-//! a query to the server, sorts, numbers the clients and writes a [stream](crate::dns::stream), [`describe`] says
+//! a query to the server, sorts, numbers the clients and writes a [stream](crate::query_stream), [`describe`] says
 //! what one holds, and [`compare`] how one that was replayed arrived. Streams are sent by `load`, which has what
 //! sending takes.
 

@@ -13,7 +13,8 @@ use crate::{
         target::{self, Authority, Endpoint},
         units::{nanoseconds, parse_delay, parse_duration, parse_number},
     },
-    dns::{xfr::Limits, zone_arguments::ZoneArguments},
+    dataset::zone_list::ZoneArguments,
+    dns::xfr::Limits,
     net::{
         connection::{Close, SocketOptions},
         outstanding::OUTSTANDING_MAX,

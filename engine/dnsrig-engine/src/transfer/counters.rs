@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::schedule::slots::{Ended, Handshake};
 use crate::{
     dns::xfr::{Answered, Counts, Outcome},
-    stats::histogram::{Times, times},
+    stats::{Times, times},
 };
 
 /// ConnectionCounts, as the summary has them.

@@ -24,7 +24,7 @@ use nix::sys::{
 use slotmap::{DefaultKey, Key as _, KeyData, SlotMap};
 
 use crate::{
-    dns::zone_list::Zones,
+    dns::zones::Zones,
     net::{
         connection::limits::{Connections, Limits},
         framing::{self, Frames},

@@ -16,7 +16,7 @@ use crate::{
         events::{self},
         failure::Failure,
     },
-    stats::format::{NOTHING, grouped, milliseconds},
+    stats::{NOTHING, grouped, milliseconds},
 };
 
 /// Each second's event.

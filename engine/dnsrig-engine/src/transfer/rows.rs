@@ -17,7 +17,7 @@ use crate::{
     },
     dns::{
         xfr::{Answered, Outcome},
-        zone_list::Zones,
+        zones::Zones,
     },
 };
 

@@ -37,7 +37,7 @@ use crate::{
         threads::{self, Threads},
         units::nanoseconds,
     },
-    dns::{tsig::sign::parse_key, zone_list::Zones},
+    dns::{tsig::sign::parse_key, zones::Zones},
     net::{
         poller::Poller,
         source,

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     dns::xfr::Outcome,
-    stats::histogram::{Times, percentiles},
+    stats::{Times, percentiles},
 };
 
 /// The number of secondaries that are listed one by one.

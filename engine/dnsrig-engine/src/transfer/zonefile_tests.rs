@@ -116,12 +116,13 @@ proptest! {
         let labels = labels.iter().flat_map(|label| [&[label.len() as u8], &label[..]].concat());
         let owner: Vec<u8> = labels.chain([0]).collect();
         let record = Rr { ttl_s, ..Rr::new(&owner, rtype, &data) };
-        let mut written = (Writer::new(Vec::new()), Whole::default());
-        if give(&response(None, std::slice::from_ref(&record)), &mut written).is_ok() {
-            let text = String::from_utf8(written.0.into_inner()).unwrap();
+        let (mut written, mut whole) = (Writer::new(Vec::new()), Whole::default());
+        let message = response(None, std::slice::from_ref(&record));
+        if give(&message, &mut written).and_then(|()| give(&message, &mut whole)).is_ok() {
+            let text = String::from_utf8(written.into_inner()).unwrap();
             prop_assert_eq!(text.lines().count(), 1);
             // What looked like a pointer is one.
-            let whole = Rr { data: written.1.0, ..record };
+            let whole = Rr { data: whole.0, ..record };
             prop_assert_eq!(line(text.trim_end_matches('\n')), whole, "{}", text);
         }
     }

@@ -5,9 +5,9 @@ use domain::base::Rtype;
 use super::types::Types;
 use crate::dns::dnssec::{
     denial::{self, Claim, Hashes, Link, Names, Record},
-    fault::Fault,
     nsec3::{Hash, Params, Table},
     order,
+    signer::Fault,
 };
 
 /// The names of a zone in order. Each takes its own bytes and those of its place, but no bitmap: those are shared.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::dns::dnssec::fault::Fault as DnssecFault;
+use crate::dns::dnssec::signer::Fault as DnssecFault;
 
 /// Behind the name of a fault: only the first server of the zone has it.
 const FIRST: &str = ":first";

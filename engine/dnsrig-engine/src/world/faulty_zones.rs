@@ -5,7 +5,7 @@ use super::{
     fault::{Fault, Faulty},
     servers::{FAULTY_HOSTERS, Server},
 };
-use crate::{base::hash::fnv1a, dns::dnssec::fault::Fault as DnssecFault};
+use crate::{base::hash::fnv1a, dns::dnssec::signer::Fault as DnssecFault};
 
 /// Of the zone that is bogus in every world.
 const BOGUS: Faulty = Faulty { fault: Fault::WrongDs, is_of_first: false };

@@ -6,7 +6,10 @@
 use domain::base::Rtype;
 
 use super::{labels::Labels, seconds::Seconds, tlds::Tlds, types::Types, wire::Wire};
-use crate::dns::{dnssec::order, name::NAME_BYTES_MAX, name_table::NameTable};
+use crate::{
+    dataset::name_table::NameTable,
+    dns::{dnssec::order, name::NAME_BYTES_MAX},
+};
 
 /// Labels below which a world has its own servers: no zone of a table has one of these as its own.
 const RESERVED_TLD: &[u8] = b"root-servers";

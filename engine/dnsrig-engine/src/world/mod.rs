@@ -42,11 +42,8 @@ use crate::{
         hash::fnv1a,
         random::Random,
     },
-    dns::{
-        dnssec::pool::Pool,
-        name::whole,
-        name_table::{NameTable, ttl_of_s},
-    },
+    dataset::name_table::{NameTable, ttl_of_s},
+    dns::{dnssec::pool::Pool, name::whole},
 };
 use chain::Chain;
 use fault::Fault;

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     base::{failure::Failure, whole_file},
-    dns::name_table::NameTable,
+    dataset::name_table::NameTable,
 };
 
 /// A larger file holds more names than a world has zones.

@@ -3,7 +3,7 @@
 //! A name takes its letters and five bytes.
 
 use super::{spec::Spec, tlds::Tlds};
-use crate::dns::tld_names::Names;
+use crate::dataset::tld_names::Names;
 
 /// What every world has below `arpa`: the reverse zones of IPv4 and of IPv6 (RFC 1035 §3.5, RFC 3596 §2.5), and a zone
 /// that is bogus, so that it is seen who validates.

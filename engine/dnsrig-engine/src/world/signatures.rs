@@ -4,8 +4,8 @@ use domain::base::Rtype;
 
 use super::{labels::Labels, records::Records, wire::Wire};
 use crate::dns::dnssec::{
+    key::Nonces,
     rrset::Rrset,
-    secret::Nonces,
     signer::{Counts, SignedZone, Signer},
 };
 

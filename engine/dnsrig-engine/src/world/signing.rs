@@ -12,7 +12,13 @@ use super::{
 };
 use crate::{
     base::{draw::is_share, hash::fnv1a, random::Random},
-    dns::dnssec::{key::Role, nsec3::Params, pool::Pool, rrset::Validity, secret::Algorithm, signer::SignedZone},
+    dns::dnssec::{
+        key::{Algorithm, Role},
+        nsec3::Params,
+        pool::Pool,
+        rrset::Validity,
+        signer::SignedZone,
+    },
 };
 
 /// Streams of random numbers.

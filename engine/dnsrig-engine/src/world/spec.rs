@@ -8,7 +8,8 @@ use toml_edit::{DocumentMut, Item, Table, TableLike};
 use super::{fault::Fault, servers};
 use crate::{
     base::{failure::Failure, whole_file},
-    dns::{dataset::parse_name, dnssec::pool::KEYS_MAX},
+    dataset::parse_name,
+    dns::dnssec::pool::KEYS_MAX,
 };
 
 /// All fields with their defaults and sources, as a file.

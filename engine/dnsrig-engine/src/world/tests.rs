@@ -91,7 +91,7 @@ fn the_deepest_zone_that_a_server_has_answers() {
 #[test]
 fn a_population_of_the_tld_dataset_finds_its_names() {
     let world = world("zones.count = 1000\ntlds.count = 1\ntlds.named = [{ name = \"example\", share = 1.0 }]");
-    let table = crate::dns::name_table::NameTable::delegations(1000, 1, "example").unwrap();
+    let table = crate::dataset::name_table::NameTable::delegations(1000, 1, "example").unwrap();
     for number in 0..table.count() {
         let name = Labels::read(table.wire(number)).unwrap();
         let zone = world.deepest(&name);

@@ -8,9 +8,9 @@ use std::borrow::Cow;
 use domain::{base::Rtype, rdata::dnssec::RtypeBitmap};
 
 use super::{
-    fault::Fault,
     nsec3::{self, Hash, Params},
     order::{Labels, labels_in_common, suffix},
+    signer::Fault,
 };
 
 /// What an answer says, and has to prove.

@@ -6,10 +6,9 @@
 //! | file | of |
 //! | --- | --- |
 //! | [`order`], [`rrset`] | canonical order and form (RFC 4034 §6, RFC 6840 §5.1), RRSIG (RFC 4034 §3) |
-//! | [`key`], [`secret`], [`pool`] | DNSKEY, key tag, DS (RFC 4034 §2, §5); private keys; keys from a seed |
-//! | [`signer`], [`cache`] | signatures on demand, kept in bounded memory |
+//! | [`key`], [`pool`] | private keys; DNSKEY, key tag, DS (RFC 4034 §2, §5); keys from a seed |
+//! | [`signer`] | signatures on demand, kept in bounded memory; deliberate damage |
 //! | [`denial`], [`nsec3`] | which NSEC or NSEC3 records an answer needs (RFC 4035 §3.1.3, RFC 5155); hashes |
-//! | [`fault`] | deliberate damage |
 //!
 //! `domain` signs whole zones that are kept in memory, with random numbers of the system (`dnssec::sign`, unstable in
 //! 0.12). Here records are signed as they are asked for, and the same answer has to have the same bytes where that is
@@ -24,15 +23,12 @@
 //! a thousand names; and 331,705 proofs by hashes that a name does not exist, in a zone of a million, before they are
 //! signed.
 
-pub mod cache;
 pub mod denial;
-pub mod fault;
 pub mod key;
 pub mod nsec3;
 pub mod order;
 pub mod pool;
 pub mod rrset;
-pub mod secret;
 pub mod signer;
 #[cfg(test)]
 mod testing;

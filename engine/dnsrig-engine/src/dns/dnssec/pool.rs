@@ -6,10 +6,7 @@
 use domain::utils::base64;
 use ring::digest::{SHA256, digest};
 
-use super::{
-    key::{Key, Role},
-    secret::{Algorithm, Secret},
-};
+use super::key::{Algorithm, Key, Role, Secret};
 
 /// Private keys, each in its paragraph.
 const RSA_KEYS: &str = include_str!("rsa_keys.txt");

@@ -5,7 +5,7 @@ use std::ops::Range;
 use domain::base::{Rtype, iana::Class};
 
 use super::{key::Key, order::Labels};
-use crate::dns::{name::Wrong, rdata};
+use crate::dns::{name::Wrong, rdata, record};
 
 /// The bytes of an RRSIG record's data before the signer's name (RFC 4034 §3.1).
 pub const FIXED_BYTES: usize = 18;
@@ -72,15 +72,13 @@ impl Signed {
         // In canonical order, each once (RFC 4034 §6.3).
         records.sort_unstable_by(|one, other| data[one.clone()].cmp(&data[other.clone()]));
         records.dedup_by(|one, other| data[one.clone()] == data[other.clone()]);
-        for record in records {
-            let data = &data[record.clone()];
+        for place in records {
+            let data = &data[place.clone()];
             let owner = bytes.len();
             bytes.extend_from_slice(rrset.owner);
             bytes[owner..].make_ascii_lowercase();
-            bytes.extend_from_slice(&rrset.rtype.to_int().to_be_bytes());
-            bytes.extend_from_slice(&Class::IN.to_int().to_be_bytes());
-            bytes.extend_from_slice(&rrset.ttl_s.to_be_bytes());
-            bytes.extend_from_slice(&u16::try_from(data.len()).map_err(|_| Wrong::Form)?.to_be_bytes());
+            let data_bytes = data.len().try_into().map_err(|_| Wrong::Form)?;
+            bytes.extend_from_slice(&record::fixed(rrset.rtype, Class::IN, rrset.ttl_s, data_bytes));
             bytes.extend_from_slice(data);
         }
         Ok(())

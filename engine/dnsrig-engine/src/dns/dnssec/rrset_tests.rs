@@ -12,10 +12,7 @@ use proptest::{collection::vec, prelude::*};
 
 use super::*;
 use crate::dns::{
-    dnssec::{
-        key::Role,
-        secret::{Nonces, Secret},
-    },
+    dnssec::key::{Nonces, Role, Secret},
     testing::{line, name},
 };
 

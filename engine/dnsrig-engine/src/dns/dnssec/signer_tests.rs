@@ -4,7 +4,11 @@ use domain::{base::iana::SecurityAlgorithm, crypto::common::PublicKey, rdata::Dn
 
 use super::*;
 use crate::dns::{
-    dnssec::{key::Role, pool::Pool, rrset::FIXED_BYTES, secret::Algorithm},
+    dnssec::{
+        key::{Algorithm, Role},
+        pool::Pool,
+        rrset::FIXED_BYTES,
+    },
     testing::{line, name},
 };
 
@@ -87,4 +91,30 @@ fn each_fault_is_its_own() {
     assert_eq!(only.dnskeys().collect::<Vec<_>>(), [good.key_signing.dnskey()]);
     let only = SignedZone { fault: Some(Fault::MissingKey), ..only };
     assert_eq!(only.dnskeys().count(), 0);
+}
+
+#[test]
+fn the_signature_used_longest_ago_leaves_first() {
+    let mut cache = Cache::new(2 * (ENTRY_BYTES + 64));
+    let mut ask = |message: &[u8]| {
+        let mut to = vec![9];
+        let found = cache.append(message, &mut to, |to| to.resize(to.len() + 64, message[0]));
+        assert_eq!(to, [&[9][..], &[message[0]; 64]].concat());
+        assert!(cache.bytes <= 2 * (ENTRY_BYTES + 64));
+        found
+    };
+    assert_eq!([b"a", b"b", b"a", b"c", b"a", b"b"].map(|one| ask(one)), [false, false, true, false, true, false]);
+    assert_eq!(cache.forgotten(), 2, "b, and then c");
+}
+
+#[test]
+fn a_cache_without_room_keeps_nothing() {
+    let mut cache = Cache::new(100);
+    for _ in 0..2 {
+        assert!(!cache.append(b"a", &mut Vec::new(), |to| to.push(1)));
+    }
+    assert_eq!(cache.forgotten(), 2);
+    let mut cache = Cache::new(ENTRY_BYTES);
+    assert!(!cache.append(b"a", &mut Vec::new(), |to| to.push(1)));
+    assert_eq!(cache.bytes, 0);
 }

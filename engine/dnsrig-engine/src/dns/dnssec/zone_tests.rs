@@ -11,12 +11,11 @@ use domain::{
 
 use super::{
     denial::{self, Claim},
-    key::Role,
+    key::{Algorithm, Nonces, Role},
     nsec3::Params,
     order,
     pool::Pool,
     rrset::{Rrset, Validity},
-    secret::{Algorithm, Nonces},
     signer::{SignedZone, Signer},
     testing::Zone,
 };

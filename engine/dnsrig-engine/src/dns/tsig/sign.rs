@@ -4,16 +4,19 @@
 //! message is prepared once: key schedule, names, the record. Signing then costs the digests, four blocks of SHA-256
 //! for a query of usual size, and allocates nothing.
 
-use std::{fmt, mem, sync::Arc};
+use std::{fmt, mem, str::FromStr, sync::Arc};
 
 use domain::{
     base::{Rtype, iana::Class},
-    tsig::Algorithm,
+    tsig::{Algorithm, KeyName},
+    utils::base64,
 };
 use ring::hmac;
 
-use super::key;
-use crate::{base::failure::Advice, dns::header};
+use crate::{
+    base::failure::Advice,
+    dns::{header, record::append_record},
+};
 
 /// By how much the clocks of client and server may differ, in seconds: the recommended value (RFC 8945 §10).
 pub const FUDGE_S: u16 = 300;
@@ -37,6 +40,33 @@ impl Variables<'_> {
     pub fn at(time_s: u64) -> Self {
         let [_, _, time @ ..] = time_s.to_be_bytes();
         Variables { time, fudge: FUDGE_S.to_be_bytes(), error: [0; 2], other: &[] }
+    }
+}
+
+/// The longest secret that is taken, in bytes: twice a block of SHA-512, beyond which it would be hashed first.
+const SECRET_BYTES_MAX: usize = 256;
+
+/// What a key's text says.
+pub struct Parts {
+    pub algorithm: Algorithm,
+    pub name: KeyName,
+    pub secret: Vec<u8>,
+}
+
+/// Reads a key as a command line names it, `ALGORITHM:NAME:SECRET` (such as `hmac-sha256:transfer:c2VjcmV0…`): the algorithm's name as in RFC 8945 §6, the key's name, the secret in base64.
+///
+/// Errors never repeat the secret.
+pub fn read_key(text: &str) -> Result<Parts, &'static str> {
+    let mut parts = text.splitn(3, ':');
+    let (Some(algorithm), Some(name), Some(secret)) = (parts.next(), parts.next(), parts.next()) else {
+        return Err("it has three parts, ALGORITHM:NAME:SECRET");
+    };
+    let algorithm = Algorithm::from_str(algorithm.to_ascii_lowercase().trim_end_matches('.'))
+        .map_err(|_| "the algorithm is not one of hmac-sha256, hmac-sha512, hmac-sha384, hmac-sha1")?;
+    let name = KeyName::from_str(name).map_err(|_| "the key's name is no domain name")?;
+    match base64::decode::<Vec<u8>>(secret) {
+        Ok(secret) if (1..=SECRET_BYTES_MAX).contains(&secret.len()) => Ok(Parts { algorithm, name, secret }),
+        _ => Err("the secret is no base64, empty, or longer than 256 bytes"),
     }
 }
 
@@ -79,12 +109,12 @@ impl fmt::Debug for Signer {
 }
 
 impl Signer {
-    /// Prepares a key from its text, see [`key::read`].
+    /// Prepares a key from its text, see [`read_key`].
     pub fn parse(text: &str) -> Result<Self, KeyError> {
-        key::read(text).map(|parts| Self::new(&parts)).map_err(KeyError)
+        read_key(text).map(|parts| Self::new(&parts)).map_err(KeyError)
     }
 
-    fn new(parts: &key::Parts) -> Self {
+    fn new(parts: &Parts) -> Self {
         let hmac_algorithm = match parts.algorithm {
             Algorithm::Sha1 => hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY,
             Algorithm::Sha256 => hmac::HMAC_SHA256,
@@ -274,8 +304,9 @@ fn record([name, algorithm]: [&[u8]; 2], variables: &Variables<'_>, mac: &[u8], 
     let Variables { time, fudge, error, other } = variables;
     let [mac_bytes, other_bytes] = [mac, other].map(|field| (field.len() as u16).to_be_bytes());
     let data = [algorithm, time, fudge, &mac_bytes, mac, &id, error, &other_bytes, other].concat();
-    let data_bytes = (data.len() as u16).to_be_bytes();
-    [name, &Rtype::TSIG.to_int().to_be_bytes(), &CLASS_AND_TTL, &data_bytes, &data].concat()
+    let mut record = Vec::new();
+    append_record(&mut record, name, Rtype::TSIG, Class::ANY, 0, &data);
+    record
 }
 
 #[cfg(test)]

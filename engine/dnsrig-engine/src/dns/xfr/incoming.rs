@@ -2,13 +2,14 @@
 
 use domain::base::iana::Class;
 
-use super::{Answered, Change, Cut, Outcome, Sink, soa::Soa};
+use super::{Answered, Change, Cut, Outcome, Sink};
 use crate::dns::{
     header::Header,
     name::{Owners, Place},
     query::Ask,
     record::{Record, Walk},
     serial::is_newer,
+    soa::Soa,
     tsig::verify::{Refusal, Verifier},
 };
 

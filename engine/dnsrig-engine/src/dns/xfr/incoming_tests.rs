@@ -446,7 +446,7 @@ fn an_error_of_a_sink_is_the_end() {
     let step = |sink: &mut dyn FnMut(&mut Incoming) -> Step| sink(&mut Incoming::new(Ask::Axfr, None));
     let full = step(&mut |incoming| incoming.take(message, &zone(), 0, &NO_LIMITS, &mut Full));
     assert_eq!(full, Step::Done(Outcome::NotWritten));
-    let unlike = step(&mut |incoming| incoming.take(message, &zone(), 0, &NO_LIMITS, &mut ((), Some(Unlike))));
+    let unlike = step(&mut |incoming| incoming.take(message, &zone(), 0, &NO_LIMITS, &mut Some(Unlike)));
     assert_eq!(unlike, Step::Done(Outcome::ZonemdWrong));
 }
 

@@ -7,7 +7,7 @@ use domain::base::iana::Rtype;
 
 use crate::{
     base::units::{duration, parse_delay, parse_number, parse_share},
-    dns::query_options::UDP_PAYLOAD_BYTES_MIN,
+    dns::edns::UDP_PAYLOAD_BYTES_MIN,
 };
 
 /// The most clients.

@@ -1,4 +1,4 @@
-//! `generate clients`: the queries of a population of clients, as a [stream](crate::dns::stream).
+//! `generate clients`: the queries of a population of clients, as a [stream](crate::query_stream).
 //!
 //! [`population`] says when which client asks, [`question`] what for; neither does I/O. [`arguments`] has each
 //! parameter with the source of its default.
@@ -20,10 +20,8 @@ use self::{
 use super::error::DatasetError;
 use crate::{
     base::{events, output},
-    dns::{
-        name_table::NameTable,
-        stream::{Header, StreamWriter},
-    },
+    dataset::name_table::NameTable,
+    query_stream::{Header, StreamWriter},
 };
 
 /// The origin and the seed of the names that are made: those that `generate tld` makes unless asked otherwise.

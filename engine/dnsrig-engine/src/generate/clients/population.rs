@@ -15,11 +15,9 @@ use crate::{
         draw::{Weighted, exponential, is_share, normal},
         random::Random,
     },
-    dns::{
-        name_table::NameTable,
-        query_options::{Edns, Options},
-        stream::{NEW_CONNECTION, RETRANSMISSION, Record, Transport},
-    },
+    dataset::name_table::NameTable,
+    dns::{edns::Edns, query::Options},
+    query_stream::{NEW_CONNECTION, RETRANSMISSION, Record, Transport},
 };
 
 const CLASS_IN: [u8; 2] = [0, 1];

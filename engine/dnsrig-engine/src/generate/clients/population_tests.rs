@@ -9,12 +9,9 @@ use proptest::prelude::*;
 use super::{Arguments, population::Population};
 use crate::{
     base::testing::inputs,
-    dns::{
-        dataset::is_missing,
-        header::HEADER_BYTES,
-        name_table::NameTable,
-        stream::{RETRANSMISSION, Record, Transport},
-    },
+    dataset::{is_missing, name_table::NameTable},
+    dns::header::HEADER_BYTES,
+    query_stream::{RETRANSMISSION, Record, Transport},
 };
 
 #[derive(Parser)]

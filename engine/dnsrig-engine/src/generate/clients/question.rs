@@ -9,7 +9,7 @@ use crate::{
         popularity::{Popularity, Sampler},
         random::Random,
     },
-    dns::{dataset::MISSING_END, name_table::NameTable},
+    dataset::{MISSING_END, name_table::NameTable},
 };
 
 /// Letters of a random label.

@@ -40,8 +40,8 @@ use super::{
 };
 use crate::{
     base::random::{Random, scale},
-    dns::{
-        dataset::{VERSION, parse_name},
+    dataset::{
+        VERSION, parse_name,
         tld_names::{Names, REGISTRY},
     },
 };

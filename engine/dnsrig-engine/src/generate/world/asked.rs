@@ -6,10 +6,10 @@ use domain::base::Rtype;
 
 use crate::{
     base::output,
-    dns::{
-        asked::Asked, dataset::is_missing, name::whole, name_table::ttl_of_s, stream::StreamReader, text_file::written,
-    },
+    dataset::{is_missing, name_table::ttl_of_s, text_file::written},
+    dns::{name::whole, query::Asked},
     generate::error::{DatasetError, writing},
+    query_stream::StreamReader,
     world::{labels::Labels, names_file::sha256, types::Types},
 };
 

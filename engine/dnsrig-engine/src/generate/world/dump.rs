@@ -21,8 +21,8 @@ use crate::{
     dns::{
         dnssec::{
             denial::{Claim, Record},
+            key::Nonces,
             order::{Labels, suffix},
-            secret::Nonces,
             signer::SignedZone,
         },
         name::whole,

@@ -6,7 +6,8 @@ use domain::base::Rtype;
 
 use crate::{
     base::output::OutputFile,
-    dns::{name::whole, text_file::written},
+    dataset::text_file::written,
+    dns::name::whole,
     generate::error::{DatasetError, writing},
     world::{Node, World, Zone, records::Records},
 };

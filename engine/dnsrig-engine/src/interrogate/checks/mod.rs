@@ -1,56 +1,49 @@
-//! All checks: a file for each, and the list of them.
+//! All checks, in files by what they look at, and the list of them.
 
-mod alpn;
-mod axfr;
-mod connections_at_once;
-mod delayed_ack;
-mod early_data;
-mod idle_timeout;
-mod interleaving;
-mod ixfr;
-mod keepalive;
-mod many_transfers;
-mod message_bytes;
-mod order;
-mod pipelining;
-mod resumption;
-mod small_behind_large;
-mod soa;
-mod tiny_messages;
-mod tls_record;
-mod transfers_at_once;
+mod connections;
+mod messages;
+mod several_transfers;
+mod tls;
+mod transfers;
 mod tsig;
-mod tsig_every;
-mod zonemd;
 
-use super::check::{Check, TLS, XOT};
+use super::{
+    check::{Answer, BOTH, CannotTell, Check, TCP, Transport, XOT},
+    interrogation::Interrogation,
+};
+
+/// The check of transfers over TLS as such. Without them, what is asked over TLS has no answer.
+pub const XOT_CHECK: &str = "xot";
 
 /// All checks, in the order in which they are asked and shown: those that press the server come last.
 pub const CHECKS: &[Check] = &[
-    axfr::CHECK,
-    ixfr::CHECK,
-    soa::CHECK,
-    many_transfers::CHECK,
-    pipelining::CHECK,
-    order::CHECK,
-    interleaving::CHECK,
-    small_behind_large::CHECK,
-    message_bytes::CHECK,
-    tiny_messages::CHECK,
-    delayed_ack::CHECK,
-    keepalive::CHECK,
-    XOT_CHECK,
-    alpn::CHECK,
-    resumption::CHECK,
-    early_data::CHECK,
-    tls_record::CHECK,
-    tsig::CHECK,
-    tsig_every::CHECK,
-    zonemd::CHECK,
-    idle_timeout::CHECK,
-    transfers_at_once::CHECK,
-    connections_at_once::CHECK,
+    check("axfr", TCP, transfers::axfr),
+    check("ixfr", TCP, transfers::ixfr),
+    check("soa-over-tcp", TCP, transfers::soa),
+    check("many-transfers-on-one-connection", BOTH, several_transfers::many_transfers),
+    check("pipelining", BOTH, several_transfers::pipelining),
+    check("order", BOTH, several_transfers::order),
+    check("interleaving", BOTH, several_transfers::interleaving),
+    check("small-behind-large", BOTH, several_transfers::small_behind_large),
+    check("message-bytes", TCP, messages::message_bytes),
+    check("messages-for-a-tiny-zone", TCP, messages::messages_for_a_tiny_zone),
+    check("delayed-ack-pause", TCP, messages::delayed_ack_pause),
+    check("keepalive", BOTH, connections::keepalive),
+    check(XOT_CHECK, XOT, tls::xot),
+    check("alpn-dot-required", XOT, tls::alpn_dot_required),
+    check("tls-resumption", XOT, tls::tls_resumption),
+    check("tls-early-data", XOT, tls::tls_early_data),
+    check("several-queries-in-one-tls-record", XOT, tls::several_queries_in_one_tls_record),
+    check("tsig", TCP, tsig::tsig),
+    check("tsig-every", TCP, tsig::tsig_every),
+    check("zonemd", TCP, transfers::zonemd),
+    check("idle-timeout", BOTH, connections::idle_timeout),
+    check("transfers-at-once-limit", TCP, connections::transfers_at_once),
+    check("connections-at-once-limit", TCP, connections::connections_at_once),
 ];
 
-/// XoT as such is a transfer over it.
-const XOT_CHECK: Check = Check { name: XOT, transports: TLS, ask: axfr::over_tls };
+type Ask = fn(&Interrogation, Transport) -> Result<Answer, CannotTell>;
+
+const fn check(name: &'static str, transports: &'static [Transport], ask: Ask) -> Check {
+    Check { name, transports, ask }
+}

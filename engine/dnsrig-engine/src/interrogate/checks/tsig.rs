@@ -1,34 +1,30 @@
-//! Signed transfers (TSIG, RFC 8945), and whether unsigned ones are served as well.
+//! Checks of signed transfers (TSIG, RFC 8945).
 
 use crate::{
     dns::query::Ask,
     interrogate::{
-        answer::{Answer, Transport},
-        asking::Asking,
-        check::{Check, TCP, no_connection, no_small_zone},
+        check::{Answer, CannotTell, Transport},
         exchange::Exchange,
+        interrogation::{Interrogation, no_connection, no_key, no_zone},
         server::Server,
     },
 };
 
-pub const CHECK: Check = Check { name: "tsig", transports: TCP, ask };
-
-fn ask(asking: &Asking, transport: Transport) -> Answer {
-    if asking.server.signer.is_none() {
-        return Answer::cannot_tell("no key was given (--tsig)");
+/// Whether signed transfers are served, and unsigned ones as well.
+pub fn tsig(interrogation: &Interrogation, transport: Transport) -> Result<Answer, CannotTell> {
+    if interrogation.server.signer.is_none() {
+        return Err(no_key());
     }
-    let Some(zone) = asking.any() else { return no_small_zone() };
-    let unsigned = Server { signer: None, ..asking.server.clone() };
-    match (
-        asking.server.ask_once(transport, &zone.name, Ask::Axfr),
-        unsigned.ask_once(transport, &zone.name, Ask::Axfr),
-    ) {
-        (Ok(signed), Ok(unsigned)) => judge(&signed, &unsigned),
-        (Err(close_reason), _) | (_, Err(close_reason)) => no_connection(transport, &close_reason),
-    }
+    let zone = interrogation.any_zone()?;
+    let unsigned = Server { signer: None, ..interrogation.server.clone() };
+    let [signed, unsigned] = [&interrogation.server, &unsigned].map(|server| {
+        let exchange = server.ask_once(transport, &zone.name, Ask::Axfr);
+        exchange.map_err(|close_reason| no_connection(transport, &close_reason))
+    });
+    Ok(judge_tsig(&signed?, &unsigned?))
 }
 
-fn judge(signed: &Exchange, unsigned: &Exchange) -> Answer {
+fn judge_tsig(signed: &Exchange, unsigned: &Exchange) -> Answer {
     let word = |exchange: &Exchange| match exchange.is_served() {
         false => exchange.complaint(),
         true => "served".to_owned(),
@@ -41,17 +37,50 @@ fn judge(signed: &Exchange, unsigned: &Exchange) -> Answer {
     answer.with("signed", word(signed)).with("unsigned", word(unsigned))
 }
 
+/// Which messages of a signed transfer have a signature: RFC 8945 §5.3.1 asks for the first, the last, and at least each
+/// hundredth.
+pub fn tsig_every(interrogation: &Interrogation, _: Transport) -> Result<Answer, CannotTell> {
+    if interrogation.server.signer.is_none() {
+        return Err(no_key());
+    }
+    let transfer = &interrogation.survey.most_messages().ok_or_else(no_zone)?.transfer;
+    Ok(judge_tsig_every(transfer.counts().messages, transfer.counts().signed, transfer.unsigned_run_max))
+}
+
+/// `unsigned_run` is the longest run of messages without a signature.
+fn judge_tsig_every(messages: u32, signed: u32, unsigned_run: u32) -> Answer {
+    let answer = match (messages, signed) {
+        (_, 0) => Answer::no("no message is signed"),
+        (0..=2, _) => Answer::cannot_tell("no zone takes more than two messages"),
+        _ if signed == messages => Answer::yes("every message is signed").value("1"),
+        _ => Answer::partly(format!("{signed} of {messages} messages are signed"))
+            .value(format!("at most {}", unsigned_run + 1)),
+    };
+    answer.with("messages", messages).with("signed", signed).with("unsigned_run_max", unsigned_run)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::interrogate::{answer::Verdict, exchange::tests::Script};
+    use crate::interrogate::{check::Verdict, exchange::tests::Script};
 
     #[test]
     fn what_counts_is_the_signed_one() {
         let [served, refused] = [Script::asked(1).whole(0), Script::asked(1).refused(0)].map(Script::exchange);
-        assert_eq!(judge(&served, &refused).verdict, Verdict::Yes);
-        assert_eq!(judge(&served, &refused).evidence["unsigned"], "REFUSED 1");
-        assert_eq!(judge(&served, &served).verdict, Verdict::Yes);
-        assert_eq!(judge(&refused, &served).verdict, Verdict::No);
+        assert_eq!(judge_tsig(&served, &refused).verdict, Verdict::Yes);
+        assert_eq!(judge_tsig(&served, &refused).evidence["unsigned"], "REFUSED 1");
+        assert_eq!(judge_tsig(&served, &served).verdict, Verdict::Yes);
+        assert_eq!(judge_tsig(&refused, &served).verdict, Verdict::No);
+    }
+
+    #[test]
+    fn each_or_the_nth() {
+        assert_eq!(judge_tsig_every(50, 50, 0).verdict, Verdict::Yes);
+        assert_eq!(
+            (judge_tsig_every(50, 6, 9).verdict, judge_tsig_every(50, 6, 9).value),
+            (Verdict::Partly, Some("at most 10".into()))
+        );
+        assert_eq!(judge_tsig_every(1, 1, 0).verdict, Verdict::CannotTell);
+        assert_eq!(judge_tsig_every(50, 0, 50).verdict, Verdict::No);
     }
 }

@@ -2,19 +2,19 @@
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
-use super::classes::{self, Class, TransportChoice};
 use crate::{
     base::{
         target::{self, Authority, Endpoint},
         units::{duration, nanoseconds, parse_number},
     },
-    dns::stream::Header,
     load::{
         LoadError,
         arguments::{DURATIONS, Instrument, RATE_VOUCHED_QPS, TIMEOUTS, check_intervals},
-        in_flight,
+        classes::{self, Class, TransportChoice},
+        client_queries::{TABLE_MAX, table_for},
     },
     net::prefix::{self, Prefix},
+    query_stream::Header,
 };
 
 /// Queries outstanding at a time may be so many times those of the stream's mean rate.
@@ -181,9 +181,9 @@ impl Arguments {
         let ports = (self.ports / self.threads) as usize;
         let parts = f64::from(self.threads * self.instrument.segment.of);
         let outstanding = self.mean_qps(header) * self.timeout.as_secs_f64() / parts;
-        let fitting = outstanding * 2.0 / in_flight::TABLE_MAX as f64 * f64::from(self.threads);
-        let least = if ports == 0 { None } else { in_flight::table_for(outstanding, ports) };
-        let table = least.map(|_| in_flight::table_for(outstanding * PEAK, ports).unwrap_or(in_flight::TABLE_MAX));
+        let fitting = outstanding * 2.0 / TABLE_MAX as f64 * f64::from(self.threads);
+        let least = if ports == 0 { None } else { table_for(outstanding, ports) };
+        let table = least.map(|_| table_for(outstanding * PEAK, ports).unwrap_or(TABLE_MAX));
         let table = table.ok_or_else(|| {
             let enough = (fitting.ceil() as u32).max(self.threads);
             let why =

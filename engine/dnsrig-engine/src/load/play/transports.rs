@@ -3,16 +3,17 @@
 use nix::sys::epoll::EpollFlags;
 
 use crate::{
-    dns::stream::Transport as Kind,
     load::{
         LoadError,
         arrivals::Due,
+        counts::{Connections, Counter as _},
         in_flight::InFlight,
-        stream::Stream,
-        transport::{Connections, Transport, Wait},
+        tcp::Tcp,
+        transport::{Transport, Wait},
         udp::Udp,
     },
     net::poller::Poller,
+    query_stream::Transport as Kind,
 };
 
 /// So many queries with truncated answers are tried at a time, if the first of them cannot be asked again yet.
@@ -21,15 +22,15 @@ const TRIES_MAX: usize = 16;
 /// The transports of one thread.
 pub struct Transports {
     udp: Udp,
-    tcp: Stream,
-    dot: Stream,
-    /// Of both streams.
+    tcp: Tcp,
+    dot: Tcp,
+    /// Readable when a connection over either has something to tell.
     poller: Poller,
 }
 
 impl Transports {
     /// Each has its own places in the table of queries in flight.
-    pub fn new(udp: Udp, tcp: Stream, dot: Stream) -> std::io::Result<Self> {
+    pub fn new(udp: Udp, tcp: Tcp, dot: Tcp) -> std::io::Result<Self> {
         let poller = Poller::new()?;
         poller.add(tcp.poller(), EpollFlags::EPOLLIN, 0)?;
         poller.add(dot.poller(), EpollFlags::EPOLLIN, 1)?;
@@ -41,8 +42,8 @@ impl Transport for Transports {
     fn send(&mut self, due: &[Due], in_flight: &mut InFlight) -> Result<usize, LoadError> {
         let mut sent = 0;
         while sent < due.len() {
-            let kind = in_flight.source.transport(due[sent].query);
-            let alike = due[sent..].iter().take_while(|due| in_flight.source.transport(due.query) == kind).count();
+            let kind = in_flight.transport(&due[sent]);
+            let alike = due[sent..].iter().take_while(|due| in_flight.transport(due) == kind).count();
             let some = &due[sent..sent + alike];
             let count = match kind {
                 Some(Kind::Tcp) => self.tcp.send(some, in_flight)?,
@@ -71,12 +72,12 @@ impl Transport for Transports {
     }
 
     fn waits_for(&self, due: Due, in_flight: &InFlight) -> Wait {
-        let stream = match in_flight.source.transport(due.query) {
+        let connections = match in_flight.transport(&due) {
             Some(Kind::Tcp) => &self.tcp,
             Some(Kind::Dot) => &self.dot,
             _ => return Wait::All,
         };
-        if stream.has_connection(due.client) { Wait::Server } else { Wait::NoConnection }
+        if connections.has_connection(due.client) { Wait::Server } else { Wait::NoConnection }
     }
 
     fn wait(&mut self, timeout_ns: i64, wanted: bool) -> Result<(), LoadError> {

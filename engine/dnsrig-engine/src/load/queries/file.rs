@@ -1,17 +1,15 @@
 //! A file of queries in dnsperf's format: a name and a type a line.
 
+use super::{Builder, Queries, QueryError, text};
+use crate::{
+    dataset::text_file::{after_mark, refuse_other_lists},
+    dns::query::Options,
+};
+use domain::base::iana::Rtype;
 use std::{
     fs::File,
     io::{self, BufRead, BufReader, Read},
     path::{Path, PathBuf},
-};
-
-use domain::base::iana::Rtype;
-
-use super::{Builder, Queries, QueryError, text};
-use crate::dns::{
-    query_options::Options,
-    text_file::{after_mark, refuse_other_lists},
 };
 
 /// A line is at most so long, its end included: dnsperf's own limit is the same.
@@ -113,5 +111,192 @@ impl Types {
 }
 
 #[cfg(test)]
-#[path = "file_tests.rs"]
-mod tests;
+mod tests {
+    //! Files of queries, and files that are none.
+
+    use domain::base::{Message, ToName};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{
+        base::{failure::Advice, fuzz::fuzz, testing::inputs},
+        dns::{edns::Edns, query},
+        load::queries::asked,
+    };
+
+    fn parse_bytes(bytes: &[u8]) -> Result<Queries, QueryError> {
+        parse(bytes, Path::new("file"), Options::default())
+    }
+
+    fn questions(text: &str) -> Vec<String> {
+        asked(&parse_bytes(text.as_bytes()).unwrap())
+    }
+
+    fn fault(bytes: &[u8]) -> String {
+        parse_bytes(bytes).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_line_is_a_name_and_a_type() {
+        let text = "; comment\n\n# comment\nwww.example A\n  b.example.\taaaa \r\n. NS\n\\035x TYPE65\na\\ b any";
+        assert_eq!(questions(text), ["www.example A", "b.example AAAA", ". NS", "#x HTTPS", "a\\ b ANY"]);
+    }
+
+    #[test]
+    fn equal_lines_stay_apart_and_the_order_begins_anew() {
+        let queries = parse_bytes(b"a A\nbb A\na A\n").unwrap();
+        assert_eq!((queries.len(), queries.distinct()), (3, (3, 2 * 19 + 20)));
+        assert_eq!(queries.bytes_max(), 20);
+        assert_eq!(queries.message(0), queries.message(2));
+        for at in 0..3 {
+            assert_eq!(queries.message(at), queries.message(at + 3));
+            assert_eq!(queries.message(at), queries.message(at + 3000));
+        }
+        assert_ne!(queries.message(1), queries.message(2));
+    }
+
+    #[test]
+    fn an_unreadable_line_is_named() {
+        assert_eq!(
+            fault(b"a A\nb\n"),
+            "file, line 2: no type after the name `b`: a line needs a name and a type. For a list of names alone, use --zone-list"
+        );
+        assert_eq!(fault(b"\n\na B"), "file, line 3: `B` is no type, such as A, HTTPS or TYPE65");
+        assert_eq!(fault(b"a A IN"), "file, line 1: `IN` after the type: a line is a name and a type");
+        assert_eq!(fault(b"a..b A"), "file, line 1: `a..b`: an empty label: a dot where none may stand");
+        assert_eq!(fault(b"a IN A"), "file, line 1: `IN` is no type, such as A, HTTPS or TYPE65");
+        assert!(fault(b"a AXFR").contains("use `dnsrig transfer`"));
+        assert!(parse_bytes(b"a B").unwrap_err().hint().contains("www.example A"));
+    }
+
+    #[test]
+    fn what_other_tools_read_is_refused_with_what_does_it_here() {
+        assert!(fault(b"a A D\n").ends_with("To ask for DNSSEC records use --dnssec-ok, which is for all queries"));
+        assert!(fault(b"a A E\n").contains("unless --edns is 0"));
+        for decorated in ["http://a.example/ A\n", "a.example, A\n", "\"a.example\" A\n"] {
+            assert!(fault(decorated.as_bytes()).contains("for example with `"), "{decorated}");
+        }
+        for ranked in ["1,a.example\n", "1,a.example A\n"] {
+            assert!(fault(ranked.as_bytes()).contains("`1,a.example` is a rank and a name"), "{ranked}");
+        }
+        assert!(fault(b"a\\b\\300 A").contains("`a\\b\\300`"), "each backslash once: {}", fault(b"a\\b\\300 A"));
+    }
+
+    #[test]
+    fn a_mark_at_the_beginning_of_a_line_is_no_part_of_its_name() {
+        assert_eq!(questions("\u{feff}www.example A\n"), ["www.example A"]);
+        // Two files, one behind the other.
+        assert_eq!(questions("\u{feff}a A\n\u{feff}b A\n"), ["a A", "b A"]);
+        assert_eq!(questions("\u{feff}; comment\nwww.example A\n"), ["www.example A"]);
+        assert!(fault(b"\xff\xfew\0").contains("iconv -f UTF-16"));
+    }
+
+    #[test]
+    fn what_only_dnsperf_reads_is_refused() {
+        for block in ["send\n", "add www 300 A 192.0.2.1\n", "DELETE www A 192.0.2.1\n", "require a\n"] {
+            // `require a` has two words, of which the second is no type but `A`.
+            let readable = block.starts_with("require");
+            assert_eq!(parse_bytes(block.as_bytes()).is_ok(), readable, "{block}");
+            assert!(fault(&[block.as_bytes(), b"send"].concat()).contains("a dynamic update"), "{block}");
+        }
+        // A length of two bytes before a message in wire format.
+        assert!(fault(b"\0\x11\0\0\x01\0\0\x01\0\0\0\0\0\0\0\0\x02\0\x01").contains("binary"));
+    }
+
+    #[test]
+    fn a_line_has_a_limit() {
+        let line = |length: usize| [&vec![b';'; length - 1][..], b"\n"].concat();
+        let with_query = |length| [line(length), b"a A".to_vec()].concat();
+        assert!(parse_bytes(&with_query(LINE_BYTES_MAX)).is_ok());
+        assert!(fault(&with_query(LINE_BYTES_MAX + 1)).contains("line 1: a line of more than 65536 bytes"));
+    }
+
+    #[test]
+    fn nothing_to_ask_is_an_error() {
+        assert_eq!(fault(b"; nothing\n\n"), "file contains no query");
+        assert!(matches!(read(Path::new("/"), Options::default()), Err(QueryError::Read(..))));
+        assert!(matches!(read(Path::new("/nonexistent"), Options::default()), Err(QueryError::Read(..))));
+    }
+
+    #[test]
+    fn more_types_than_are_remembered_are_read_as_well() {
+        let text: String = (1..100).map(|number| format!("a TYPE{number}\n")).collect();
+        let queries = parse_bytes(text.as_bytes()).unwrap();
+        for at in 0..99 {
+            assert_eq!(query::question(queries.message(at)), [1, b'a', 0, 0, at as u8 + 1, 0, 1]);
+        }
+    }
+
+    /// Names and types, with what is likely to be wrong in them.
+    fn lines() -> impl Strategy<Value = String> {
+        let name = "[a-zA-Z0-9.\\\\ _*;#-]{0,70}";
+        let qtype = prop_oneof!["A|AAAA|ns|TYPE[0-9]{1,5}|AXFR", "[A-Z]{1,5}", ""];
+        proptest::collection::vec((name, qtype, prop_oneof![Just("\n"), Just("\r\n"), Just(" x\n")]), 0..4)
+            .prop_map(|lines| lines.into_iter().map(|(name, qtype, end)| format!("{name} {qtype}{end}")).collect())
+    }
+
+    fn any_bytes_are_queries_or_an_error(bytes: &[u8]) -> Result<(), TestCaseError> {
+        let edns = Some(Edns { udp_payload_bytes: 1232, dnssec_ok: true });
+        match parse(bytes, Path::new("file"), Options { recursion_desired: true, edns }) {
+            Ok(queries) => {
+                for at in 0..queries.len() {
+                    let wire = queries.message(at);
+                    let message = Message::from_octets(wire).unwrap();
+                    let question = message.sole_question().unwrap();
+                    prop_assert!(message.header().rd() && message.opt().unwrap().dnssec_ok());
+                    let mut expected = question.qname().to_vec().into_octets();
+                    expected.extend(question.qtype().to_int().to_be_bytes());
+                    expected.extend([0, 1]);
+                    prop_assert_eq!(query::question(wire), expected);
+                    prop_assert!(wire.len() <= queries.bytes_max());
+                }
+            }
+            Err(QueryError::Line { line, .. }) => {
+                prop_assert!((1..=bytes.iter().filter(|byte| **byte == b'\n').count() + 1).contains(&line));
+            }
+            Err(error) => prop_assert!(matches!(error, QueryError::Empty(_))),
+        }
+        Ok(())
+    }
+
+    proptest! {
+        #![proptest_config(inputs(5_000))]
+
+        /// 5,000 files of any bytes.
+        #[test]
+        fn any_bytes_are_queries_or_name_a_line(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            any_bytes_are_queries_or_an_error(&bytes)?;
+        }
+
+        /// 5,000 files that look like files of queries.
+        #[test]
+        fn any_text_is_queries_or_names_a_line(text in lines()) {
+            any_bytes_are_queries_or_an_error(text.as_bytes())?;
+        }
+
+        /// 5,000 names and types: what was written is what is asked.
+        #[test]
+        fn what_is_written_is_asked(
+            labels in proptest::collection::vec("[a-z0-9_-]{1,20}", 1..6), number in 1_u16.., dot: bool,
+        ) {
+            prop_assume!(number != 251 && number != 252);
+            let name = labels.join(".");
+            let queries = parse_bytes(format!("{name}{} TYPE{number}", if dot { "." } else { "" }).as_bytes()).unwrap();
+            let message = Message::from_octets(queries.message(0)).unwrap();
+            let question = message.sole_question().unwrap();
+            prop_assert_eq!((question.qname().to_string(), question.qtype().to_int()), (name, number));
+        }
+    }
+
+    /// Lines that are right, with harm done to them.
+    #[test]
+    fn harmed_lists_are_queries_or_name_a_line() {
+        let corpus = [
+            &b"; comment\n\nwww.example A\n  b.example.\taaaa \r\n. NS\n\\035x TYPE65\na\\ b any"[..],
+            b"\xef\xbb\xbfwww.example A\nw\\.w.example. TYPE65535\n*.a HTTPS\n",
+            b"1,a.example A\n",
+            b"a.example A D\nupdate x\nadd www 300 A 192.0.2.1\nsend\n",
+        ];
+        fuzz(2_000, &corpus.map(<[u8]>::to_vec), |bytes, _| any_bytes_are_queries_or_an_error(bytes).unwrap());
+    }
+}

@@ -6,25 +6,22 @@
 
 use std::{
     collections::{HashMap, hash_map::Entry},
+    io,
     path::Path,
 };
 
 use domain::base::iana::Rtype;
 
-use super::{Builder, Queries, QueryError, dataset, text};
+use super::{Builder, Queries, QueryError, text};
 use crate::{
     base::{
         draw::is_share,
         popularity::{Popularity, Sampler},
         random::Random,
+        whole_file,
     },
-    dns::{
-        dataset::{DESCRIPTION, Known, MISSING_END},
-        name::NAME_BYTES_MAX,
-        query_options::Options,
-        tld_names::Names,
-        zone_list::Zones,
-    },
+    dataset::{DESCRIPTION, Known, MISSING_END, tld_names::Names},
+    dns::{name::NAME_BYTES_MAX, query::Options, zones::Zones},
 };
 
 /// Streams of random numbers, each of its own: a share of missing names changes some questions, and not which zones
@@ -56,7 +53,7 @@ pub struct Plan {
 /// Makes the queries for the zones in `list`.
 pub fn prepare(list: &Path, plan: &Plan, options: Options) -> Result<Queries, QueryError> {
     let zones = Zones::read(list)?;
-    let known = dataset::beside(list)?;
+    let known = dataset_beside(list)?;
     let count = match &known {
         Known::Tld { origin, delegations, .. } if is_only(&zones, origin) => *delegations,
         Known::Tld { origin, .. } => {
@@ -120,7 +117,7 @@ impl Questions {
     /// The names below an item that have records of a type.
     fn owners(&self, rtype: Rtype) -> Vec<String> {
         match self {
-            Questions::OfZones { records_per_zone, .. } => dataset::owners(rtype, *records_per_zone),
+            Questions::OfZones { records_per_zone, .. } => owners(rtype, *records_per_zone),
             Questions::OfDelegations(_) => vec![String::new()],
         }
     }
@@ -198,6 +195,36 @@ impl Delegations {
         let start = if place == 0 { 0 } else { self.ends[place - 1] as usize };
         &self.labels[start..self.ends[place] as usize]
     }
+}
+
+/// `generate` writes some hundred bytes.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// What lies beside `list`.
+fn dataset_beside(list: &Path) -> Result<Known, QueryError> {
+    let path = list.with_file_name(DESCRIPTION);
+    match whole_file::read(&path, FILE_BYTES_MAX) {
+        Ok(text) => Known::parse(&text).map_err(|reason| QueryError::Dataset { path, reason }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Known::Apex),
+        Err(error) => Err(QueryError::Read(path, error)),
+    }
+}
+
+/// The names in a zone of `generate zones` that have records of a type, relative to the zone; the apex is empty.
+///
+/// A type that the zone does not have is asked for at the apex.
+fn owners(rtype: Rtype, records_per_zone: u32) -> Vec<String> {
+    // In the order in which the zone's records are made, which is said in `generate zones --help`.
+    let first = [(3, "", Rtype::A), (4, "", Rtype::AAAA), (5, "www", Rtype::A), (6, "www", Rtype::AAAA)];
+    let mail = [(8, "mail", Rtype::A), (9, "mail", Rtype::AAAA)];
+    let hosts = (11..records_per_zone).map(|number| (number, format!("h{}", number - 11), Rtype::A));
+    let named = first.into_iter().chain(mail).map(|(number, owner, rtype)| (number, owner.to_owned(), rtype));
+    let owners: Vec<String> = named
+        .chain(hosts)
+        .filter(|(number, _, has)| *number < records_per_zone && *has == rtype)
+        .map(|(_, owner, _)| owner)
+        .collect();
+    if owners.is_empty() { vec![String::new()] } else { owners }
 }
 
 #[cfg(test)]

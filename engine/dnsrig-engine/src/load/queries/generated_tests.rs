@@ -251,3 +251,12 @@ proptest! {
         prop_assert_eq!(queries, prepare());
     }
 }
+
+#[test]
+fn owners_are_those_that_the_zone_has() {
+    assert_eq!(owners(Rtype::A, 2), [""], "no A at all: the apex is asked");
+    assert_eq!(owners(Rtype::A, 4), [""]);
+    assert_eq!(owners(Rtype::A, 13), ["", "www", "mail", "h0", "h1"]);
+    assert_eq!(owners(Rtype::AAAA, 7), ["", "www"]);
+    assert_eq!(owners(Rtype::MX, 13), [""]);
+}

@@ -26,7 +26,7 @@ use crate::{
     dns::{
         query::soa_query,
         soa::{self, Verdict, Verdicts},
-        zone_list::Zones,
+        zones::Zones,
     },
     net::udp_client::{self, UdpClient},
 };

@@ -15,8 +15,12 @@ use super::{
     step::{Asked, End, Item, Record, Role, Step},
 };
 use crate::{
-    dns::{name, stream::Transport},
-    replay::message::{Message, UDP_PAYLOAD_BYTES},
+    dns::{
+        edns::{Edns, Opt, UDP_PAYLOAD_BYTES},
+        name,
+    },
+    query_stream::Transport,
+    replay::message::Message,
 };
 
 /// What a file begins with: an array of three, or of a length that is not told, and the name of the format.
@@ -412,11 +416,12 @@ fn build(exchange: &Exchange, signature: &Signature, tables: &Tables, into: &mut
             Some(index) => tables.names.get(index)?,
             None => &[][..],
         };
-        into.extend([0, 0, 41]);
-        into.extend(signature.udp_bytes.to_be_bytes());
-        into.extend([(signature.rcode >> 4) as u8, signature.edns_version, bit(7, 0x80), 0]);
-        into.extend(u16::try_from(data.len()).ok()?.to_be_bytes());
-        into.extend(data);
+        let dnssec_ok = signature.dns_flags >> 7 & 1 != 0;
+        let edns = Edns { udp_payload_bytes: signature.udp_bytes, dnssec_ok };
+        let extended_rcode = (signature.rcode >> 4) as u8;
+        // A message with longer options would be too long.
+        let options = (data.len() <= 0xffff).then_some(data)?;
+        Opt { edns, extended_rcode, version: signature.edns_version, options }.append_to(into);
     }
     (into.len() <= 0xffff).then_some(())
 }

@@ -7,7 +7,7 @@ use super::{
     protobuf::{Fields, Value},
     step::{Asked, End, Item, Record, Role, Step},
 };
-use crate::{dns::stream::Transport, replay::message::Message};
+use crate::{query_stream::Transport, replay::message::Message};
 
 /// The longest frame that is believed: two messages and what stands around them.
 const FRAME_BYTES_MAX: usize = 1 << 18;

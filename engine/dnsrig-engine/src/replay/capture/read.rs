@@ -17,7 +17,7 @@ use super::{
     pcapng::Pcapng,
     step::{End, Item, Step},
 };
-use crate::{base::failure::Failure, dns::stream::MAGIC};
+use crate::{base::failure::Failure, query_stream::MAGIC};
 
 /// By so many bytes the formats are told apart.
 const BEGINS_BYTES: usize = 12;

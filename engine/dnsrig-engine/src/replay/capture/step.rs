@@ -2,7 +2,7 @@
 
 use std::{io, net::Ipv6Addr};
 
-use crate::{dns::stream::Transport, replay::message::Message};
+use crate::{query_stream::Transport, replay::message::Message};
 
 /// A packet as it was captured; its bytes are lent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

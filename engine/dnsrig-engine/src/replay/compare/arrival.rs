@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::report::Summary;
-use crate::stats::histogram::{Distribution, Times, times};
+use crate::stats::{Distribution, Times, times};
 
 /// A query of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,8 +13,8 @@ use self::{
 };
 use crate::{
     base::{clock, events, failure::Failure, units},
-    dns::stream::{Record, StreamReader, Transport},
     net::prefix::{self, Prefix},
+    query_stream::{Record, StreamReader, Transport},
     replay::bad_arguments,
 };
 

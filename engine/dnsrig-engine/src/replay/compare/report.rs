@@ -2,10 +2,7 @@
 
 use serde::Serialize;
 
-use crate::stats::{
-    format::{NOTHING, grouped},
-    histogram::Distribution,
-};
+use crate::stats::{Distribution, NOTHING, grouped};
 
 /// The `summary` event.
 #[derive(Clone, Copy, Debug, Default, Serialize)]

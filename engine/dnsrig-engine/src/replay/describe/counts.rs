@@ -9,11 +9,12 @@ use std::{
 use domain::base::Rtype;
 
 use super::report::{Clients, Heavy, Summary};
-use crate::dns::{
-    asked::Asked,
-    cache::Simulation,
-    header::{Header, RD},
-    stream::{self, NEW_CONNECTION, RETRANSMISSION, Record, Transport},
+use crate::{
+    dns::{
+        header::{Header, RD},
+        query::Asked,
+    },
+    query_stream::{self, NEW_CONNECTION, RETRANSMISSION, Record, Transport, cache::Simulation},
 };
 
 const CENTISECOND_NS: i64 = 10_000_000;
@@ -115,7 +116,7 @@ impl<'t> Counts<'t> {
         Heaviest { places, queries: clients.into_iter().map(|(_, queries)| queries).collect(), questions }
     }
 
-    pub fn summary(mut self, header: stream::Header) -> Summary {
+    pub fn summary(mut self, header: query_stream::Header) -> Summary {
         self.clients.sort_unstable_by(|a, b| b.cmp(a));
         let heaviest = |share: f64| -> u64 {
             let count = (self.clients.len() as f64 * share).ceil() as usize;

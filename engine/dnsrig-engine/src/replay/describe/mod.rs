@@ -12,10 +12,10 @@ use self::{
 };
 use crate::{
     base::{clock, events, failure::Failure},
-    dns::{
+    dataset::name_table::NameTable,
+    query_stream::{
+        StreamReader,
         cache::{Simulation, Ttls},
-        name_table::NameTable,
-        stream::StreamReader,
     },
 };
 

@@ -6,11 +6,11 @@ use serde::Serialize;
 
 use super::chart;
 use crate::{
-    dns::{
+    query_stream::{
+        Header, Transport,
         cache::{HitRatio, Simulated},
-        stream::{Header, Transport},
     },
-    stats::format::grouped,
+    stats::grouped,
 };
 
 /// How queries spread over clients.

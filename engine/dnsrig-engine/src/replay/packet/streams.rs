@@ -13,8 +13,8 @@ use crate::{
     dns::{
         header::{AD, CD, HEADER_BYTES, Header, RD},
         record::Walk,
-        stream::Transport,
     },
+    query_stream::Transport,
     replay::message::{Kind, Message, kind},
 };
 

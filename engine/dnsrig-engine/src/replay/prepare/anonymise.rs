@@ -8,19 +8,12 @@
 use ring::{hmac, rand::SystemRandom};
 
 use crate::dns::{
+    edns::{self, CLIENT_SUBNET, COOKIE, OPT_BYTES, Opt, PADDING},
     header::{HEADER_BYTES, Header},
     name,
-    query::TAIL_BYTES,
+    query::Question,
+    record::Walk,
 };
-
-/// The type of the record of EDNS, and the length of that record before its options (RFC 6891 §6.1.2).
-const OPT: u16 = 41;
-const OPT_BYTES: usize = 11;
-
-/// EDNS options: client subnet (RFC 7871 §6), cookie (RFC 7873 §4), padding (RFC 7830 §3).
-const SUBNET: u16 = 8;
-const COOKIE: u16 = 10;
-const PADDING: u16 = 12;
 
 /// Family and prefix lengths of a client subnet stay.
 const SUBNET_HEAD_BYTES: usize = 4;
@@ -54,14 +47,13 @@ impl Anonymiser {
         self.message.extend_from_slice(&[0, u8::from(has_question), 0, 0, 0, 0, 0, 0]);
         let mut behind = HEADER_BYTES;
         if has_question {
-            let name_end = name::skip_plain(message, HEADER_BYTES).ok()?;
-            behind = name_end + TAIL_BYTES;
-            let tail = message.get(name_end..behind)?;
-            self.push_name(&message[HEADER_BYTES..name_end]);
-            self.message.extend_from_slice(tail);
+            let question = Question::read(message).ok()?;
+            behind = question.end();
+            self.push_name(question.name());
+            self.message.extend_from_slice(&question.wire[question.name().len()..]);
         }
         let is_alone = header.records() == 1 && header.additional == 1;
-        if is_alone && let Some(options) = options(&message[behind..]) {
+        if is_alone && let Some(options) = options(message, behind) {
             let head = &message[behind..][..OPT_BYTES];
             self.message[HEADER_BYTES - 1] = 1;
             self.message.extend_from_slice(head);
@@ -97,15 +89,14 @@ impl Anonymiser {
         }
     }
 
-    fn push_options(&mut self, mut options: &[u8], client: u32) {
-        while let Some((head, rest)) = options.split_first_chunk::<4>() {
-            let code = u16::from_be_bytes([head[0], head[1]]);
-            let (data, rest) = rest.split_at(usize::from(u16::from_be_bytes([head[2], head[3]])));
-            self.message.extend_from_slice(head);
+    fn push_options(&mut self, options: &[u8], client: u32) {
+        for (code, data) in edns::options(options).map_while(Result::ok) {
+            self.message.extend_from_slice(&code.to_be_bytes());
+            self.message.extend_from_slice(&(data.len() as u16).to_be_bytes());
             let start = self.message.len();
             self.message.resize(start + data.len(), 0);
             match code {
-                SUBNET => {
+                CLIENT_SUBNET => {
                     let kept = data.len().min(SUBNET_HEAD_BYTES);
                     self.message[start..start + kept].copy_from_slice(&data[..kept]);
                 }
@@ -114,10 +105,9 @@ impl Anonymiser {
                     self.message[start..].iter_mut().zip(random).for_each(|(byte, random)| *byte = random);
                 }
                 PADDING => (),
-                // What it says is not known: its length may matter to the server, its content may tell of someone.
+                // Its meaning is not known: its length may matter to the server, its content may reveal somebody.
                 _ => (),
             }
-            options = rest;
         }
     }
 
@@ -126,19 +116,11 @@ impl Anonymiser {
     }
 }
 
-/// The options of EDNS, if the records are that alone and its options are whole.
-fn options(records: &[u8]) -> Option<&[u8]> {
-    let head: &[u8; OPT_BYTES] = records.first_chunk()?;
-    if head[0] != 0 || u16::from_be_bytes([head[1], head[2]]) != OPT {
-        return None;
-    }
-    let options = records.get(OPT_BYTES..)?.get(..usize::from(u16::from_be_bytes([head[9], head[10]])))?;
-    let mut rest = options;
-    while !rest.is_empty() {
-        let length = u16::from_be_bytes([*rest.get(2)?, *rest.get(3)?]);
-        rest = rest.get(4 + usize::from(length)..)?;
-    }
-    Some(options)
+/// The options of the OPT record at `at`, if that is its place, and all of them are whole.
+fn options(message: &[u8], at: usize) -> Option<&[u8]> {
+    let record = Walk::from(message, at).any_record().ok().filter(|_| message[at] == 0)?;
+    let opt = Opt::read(&record)?;
+    edns::options(opt.options).all(|option| option.is_ok()).then_some(opt.options)
 }
 
 /// Whether the name stands for an address (RFC 1035 §3.5, RFC 3596 §2.5).
@@ -174,7 +156,7 @@ mod tests {
     use super::*;
     use crate::{
         base::fuzz::fuzz,
-        dns,
+        dns::{self, query::TAIL_BYTES},
         replay::message::{Kind, kind},
     };
 

@@ -7,7 +7,7 @@ use clap::value_parser;
 use super::operations::parse_transport;
 use crate::{
     base::units::{duration, nanoseconds, parse_number, parse_share},
-    dns::stream::Transport,
+    query_stream::Transport,
 };
 
 /// How long a stretch without a query can be.

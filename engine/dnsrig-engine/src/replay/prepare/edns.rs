@@ -4,18 +4,11 @@ use std::net::Ipv6Addr;
 
 use super::operations::{EDNS, hash};
 use crate::dns::{
-    header::{ARCOUNT, HEADER_BYTES, Header},
-    name,
-    query::TAIL_BYTES,
-    query_options::{self, Options},
+    edns::{self, Edns, OPT_BYTES, Opt, UDP_PAYLOAD_BYTES},
+    header::{ARCOUNT, Header},
+    query::Question,
+    record::Walk,
 };
-
-/// The UDP payload size of EDNS that is added (DNS Flag Day 2020).
-const UDP_PAYLOAD_BYTES: u16 = 1232;
-
-/// The type of OPT (RFC 6891 §6.1.1), and where the first byte of its flags is.
-const OPT: [u8; 3] = [0, 0, 41];
-const FLAGS_AT: usize = 7;
 
 /// Shares of the clients that have EDNS and that set DO, by hashes of their addresses; none leaves it as captured.
 #[derive(Clone, Copy, Debug, Default)]
@@ -57,14 +50,11 @@ impl Wanted {
             Wanted { edns: None, .. } => !opt.is_empty(),
         };
         if has_edns {
-            let edns = query_options::Edns { udp_payload_bytes: UDP_PAYLOAD_BYTES, dnssec_ok: false };
-            let added = Options { edns: Some(edns), ..Options::default() }.opt();
+            let added = Opt::new(Edns { udp_payload_bytes: UDP_PAYLOAD_BYTES, dnssec_ok: false }).head();
             let start = to.len();
             to.extend_from_slice(if opt.is_empty() { &added } else { opt });
-            match self.dnssec_ok {
-                Some(true) => to[start + FLAGS_AT] |= query_options::DO,
-                Some(false) => to[start + FLAGS_AT] &= !query_options::DO,
-                None => (),
+            if let Some(dnssec_ok) = self.dnssec_ok {
+                edns::set_dnssec_ok(&mut to[start..], dnssec_ok);
             }
         }
         to[ARCOUNT..ARCOUNT + 2].copy_from_slice(&u16::from(has_edns).to_be_bytes());
@@ -81,11 +71,13 @@ struct Parts<'m> {
 
 fn parts(message: &[u8]) -> Option<Parts<'_>> {
     let header = Header::read(message).ok()?;
-    let question_end = name::skip_plain(message, HEADER_BYTES).ok()? + TAIL_BYTES;
-    let opt = message.get(question_end..)?;
+    let question_end = Question::read(message).ok()?.end();
+    let opt = &message[question_end..];
     let is_opt = || {
-        let bytes = opt.get(9..11).map_or(usize::MAX, |length| usize::from(u16::from_be_bytes([length[0], length[1]])));
-        opt.starts_with(&OPT) && header.additional == 1 && opt.len() - 11 == bytes
+        let mut walk = Walk::from(message, question_end);
+        let record = walk.any_record().ok().filter(|_| header.additional == 1 && walk.end().is_ok());
+        let is_plain = |options: &[u8]| opt[0] == 0 && opt.len() == OPT_BYTES + options.len();
+        record.and_then(|record| Opt::read(&record)).is_some_and(|opt| is_plain(opt.options))
     };
     let is_known = header.questions == 1
         && match header.records() {
@@ -102,9 +94,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{base::testing::any_bytes, dns::testing::name};
+    use crate::{
+        base::testing::any_bytes,
+        dns::{query::Options, testing::name},
+    };
 
-    fn query(edns: Option<query_options::Edns>) -> Vec<u8> {
+    fn query(edns: Option<Edns>) -> Vec<u8> {
         let options = Options { recursion_desired: true, edns };
         [&options.header()[..], &name("a.example"), &[0, 1, 0, 1], &options.opt()].concat()
     }
@@ -122,7 +117,7 @@ mod tests {
     #[test]
     fn edns_and_do_come_and_go() {
         let plain = query(None);
-        let with = |dnssec_ok| query(Some(query_options::Edns { udp_payload_bytes: 4096, dnssec_ok }));
+        let with = |dnssec_ok| query(Some(Edns { udp_payload_bytes: 4096, dnssec_ok }));
         assert_eq!(rewritten(&plain, None, Some(false)), (false, false));
         assert_eq!(rewritten(&plain, Some(true), None), (true, false));
         assert_eq!(rewritten(&plain, None, Some(true)), (true, true));
@@ -134,7 +129,7 @@ mod tests {
 
     #[test]
     fn what_is_there_stays() {
-        let message = query(Some(query_options::Edns { udp_payload_bytes: 4096, dnssec_ok: true }));
+        let message = query(Some(Edns { udp_payload_bytes: 4096, dnssec_ok: true }));
         let mut to = Vec::new();
         assert!(Wanted { edns: Some(true), dnssec_ok: Some(true) }.rewrite(&message, &mut to));
         assert_eq!(to, message);
@@ -142,7 +137,7 @@ mod tests {
 
     #[test]
     fn signed_queries_and_odd_ones_are_left() {
-        let mut two = query(Some(query_options::Edns { udp_payload_bytes: 4096, dnssec_ok: true }));
+        let mut two = query(Some(Edns { udp_payload_bytes: 4096, dnssec_ok: true }));
         two[ARCOUNT + 1] = 2;
         let longer = [query(None), vec![0]].concat();
         for message in [two, longer] {

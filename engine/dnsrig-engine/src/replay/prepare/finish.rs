@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     base::failure::Failure,
-    dns::stream::{Header, NEW_CONNECTION, RETRANSMISSION, Record, StreamError, StreamWriter, Transport},
+    query_stream::{Header, NEW_CONNECTION, RETRANSMISSION, Record, StreamError, StreamWriter, Transport},
     replay::bad_arguments,
 };
 

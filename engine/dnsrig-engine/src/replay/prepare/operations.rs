@@ -9,7 +9,7 @@ use crate::{
         random::{Random, scale},
         units::parse_share,
     },
-    dns::stream::Transport,
+    query_stream::Transport,
 };
 
 /// Purposes of hashes, so that a client's share does not depend on its transport.

@@ -17,9 +17,9 @@ use crate::{
     dns::{
         header::{HEADER_BYTES, Header, TC},
         query::question,
-        stream::{NEW_CONNECTION, Transport},
     },
     net::ipv6::past_extensions,
+    query_stream::{NEW_CONNECTION, Transport},
     replay::{
         capture::{Captured, Record, Role},
         message::{Kind, Message, kind, query_of},

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     base::{fuzz::fuzz, testing::inputs},
-    dns::stream::{KNOWN_FLAGS, Transport},
+    query_stream::{KNOWN_FLAGS, Transport},
     replay::{
         capture::{
             CaptureReport, Captured, Item,

@@ -11,7 +11,7 @@ use super::{
     unread::Unread,
 };
 
-use crate::{replay::capture::CaptureReport, stats::format::grouped};
+use crate::{replay::capture::CaptureReport, stats::grouped};
 
 /// Where a record has no address.
 const NO_ADDRESS: Ipv6Addr = Ipv6Addr::UNSPECIFIED;

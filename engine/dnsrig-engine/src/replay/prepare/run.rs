@@ -28,7 +28,7 @@ use crate::{
         threads::Thread,
         units::nanoseconds,
     },
-    dns::stream::{KNOWN_FLAGS, RETRANSMISSION, StreamWriter},
+    query_stream::{KNOWN_FLAGS, RETRANSMISSION, StreamWriter},
     replay::{
         bad_arguments,
         capture::{self, Item, Limits},

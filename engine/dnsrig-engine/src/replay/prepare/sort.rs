@@ -10,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{base::failure::Failure, dns::stream::Transport};
+use crate::{base::failure::Failure, query_stream::Transport};
 
 /// The least memory that sorting does with.
 pub const MEMORY_BYTES_MIN: usize = 16 << 20;

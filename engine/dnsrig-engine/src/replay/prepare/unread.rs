@@ -15,7 +15,7 @@ use crate::{
         ip::{TCP, UDP},
         streams,
     },
-    stats::format::grouped,
+    stats::grouped,
 };
 
 /// The number of entries of each kind that are named.

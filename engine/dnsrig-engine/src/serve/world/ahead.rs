@@ -12,10 +12,8 @@ use serde::Serialize;
 use super::{counts::MINIMISED, reply::Reply, search, secure};
 use crate::{
     base::hash::fnv1a,
-    dns::{
-        asked::Asked,
-        stream::{StreamError, StreamReader},
-    },
+    dns::query::Asked,
+    query_stream::{StreamError, StreamReader},
     world::{World, Zone, labels::Labels, signatures::Signatures},
 };
 

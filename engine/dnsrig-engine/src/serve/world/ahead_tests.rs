@@ -6,10 +6,8 @@ use domain::base::Rtype;
 
 use super::*;
 use crate::{
-    dns::{
-        dnssec::secret::Nonces,
-        stream::{Record, StreamWriter, Transport},
-    },
+    dns::dnssec::key::Nonces,
+    query_stream::{Record, StreamWriter, Transport},
     serve::world::core::{self, State, Via},
     world::testing::{addresses, world},
 };

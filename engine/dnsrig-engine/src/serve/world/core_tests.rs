@@ -9,7 +9,7 @@ use domain::{
 
 use super::*;
 use crate::{
-    dns::{dnssec::secret::Nonces, name::whole, testing::name},
+    dns::{dnssec::key::Nonces, name::whole, testing::name},
     world::{Zone, labels::Labels, testing},
 };
 

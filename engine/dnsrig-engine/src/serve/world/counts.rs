@@ -6,7 +6,8 @@ use domain::base::iana::{Rcode, Rtype};
 use serde::Serialize;
 
 use crate::{
-    dns::{dataset::is_missing, dnssec::signer},
+    dataset::is_missing,
+    dns::dnssec::signer,
     net::connection::limits::Connections,
     world::{fault::Fault, labels::Labels},
 };

@@ -8,7 +8,7 @@ use domain::base::{
 };
 
 use crate::{
-    dns::{dnssec::secret::Nonces, testing::name},
+    dns::{dnssec::key::Nonces, testing::name},
     serve::world::{
         core::{State, Turn, Via, answer},
         counts::Counts,

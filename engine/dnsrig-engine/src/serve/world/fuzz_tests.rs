@@ -20,7 +20,7 @@ use proptest::{
 use super::*;
 use crate::{
     base::testing::{any_bytes, harm, harms, inputs},
-    dns::{dnssec::secret::Nonces, testing::name},
+    dns::{dnssec::key::Nonces, testing::name},
     world::testing::world,
 };
 

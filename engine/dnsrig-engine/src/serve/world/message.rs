@@ -4,11 +4,11 @@ use domain::base::{Rtype, iana::Class};
 
 use super::{query::Query, reply::Reply};
 use crate::{
-    base::hash::fnv1a,
     dns::{
-        header::{AA, ARCOUNT, HEADER_BYTES, QR, RD, TC, UDP_BYTES_MAX},
-        name,
-        query_options::DO,
+        edns::{Edns, OPT_BYTES, Opt},
+        header::{AA, HEADER_BYTES, Header, QR, RCODE, RD, TC, UDP_BYTES_MAX},
+        name, record,
+        writer::{MessageWriter, NameCompressor},
     },
     serve::shell::service::DATAGRAM_BYTES_MAX,
     world::records::{Records, Rrset},
@@ -17,14 +17,8 @@ use crate::{
 /// The largest answer over UDP, and what OPT says (RFC 9715).
 pub const PAYLOAD_BYTES: u16 = DATAGRAM_BYTES_MAX as u16;
 
-const OPT_BYTES: usize = 11;
-
 /// The RCODE of an EDNS version that is not known (RFC 6891 §6.1.3).
 pub const BADVERS: u16 = 16;
-
-/// So many places of names are remembered, and a pointer has 14 bits.
-const PLACES_MAX: usize = 48;
-const POINTER_MAX: usize = 0x3fff;
 
 /// The room for an answer to this query: over a stream 65,535 bytes.
 pub fn room(query: &Query<'_>, is_stream: bool) -> usize {
@@ -37,17 +31,22 @@ pub fn room(query: &Query<'_>, is_stream: bool) -> usize {
 
 /// Writes the answer to a query that could not be read, or is of another operation: the header alone.
 pub fn write_error(message: &[u8], rcode: u8, space: &mut [u8]) -> usize {
-    let header = [message[0], message[1], message[2] & !(AA | TC) | QR, rcode, 0, 0, 0, 0, 0, 0, 0, 0];
-    space[..HEADER_BYTES].copy_from_slice(&header);
+    let id = u16::from_be_bytes([message[0], message[1]]);
+    let header = Header { id, flags: message[2] & !(AA | TC) | QR, rcode, ..Header::default() };
+    space[..HEADER_BYTES].copy_from_slice(&header.to_bytes());
     HEADER_BYTES
 }
 
 /// Writes an answer of at most `room` bytes; its length. `rcode` may have more than four bits, which EDNS carries.
 pub fn write(query: &Query<'_>, reply: &Reply, rcode: u16, room: usize, space: &mut [u8]) -> usize {
     let opt_bytes = if query.edns.is_some() { OPT_BYTES } else { 0 };
-    let mut writer = Writer { space, at: HEADER_BYTES, room: room - opt_bytes, places: [(0, 0); PLACES_MAX], known: 0 };
-    writer.put(query.question);
-    writer.remember_question();
+    let mut writer = Writer {
+        to: MessageWriter::new(space, HEADER_BYTES),
+        room: room - opt_bytes,
+        names: NameCompressor::default(),
+    };
+    writer.to.put(query.question);
+    writer.names.remember_name(writer.to.message(), HEADER_BYTES);
     let mut is_truncated = reply.is_truncated;
     let mut counts = [0_u16; 3];
     for (section, records) in [&reply.answer, &reply.authority].into_iter().enumerate() {
@@ -62,64 +61,33 @@ pub fn write(query: &Query<'_>, reply: &Reply, rcode: u16, room: usize, space: &
     }
     if is_truncated {
         // What there was room for is of no use to anyone (RFC 2181 §9).
-        writer.at = HEADER_BYTES + query.question.len();
+        writer.to.return_to(HEADER_BYTES + query.question.len());
         counts = [0; 3];
     }
-    let Writer { space, at, .. } = writer;
+    if let Some(edns) = query.edns {
+        let opt = Opt::new(Edns { udp_payload_bytes: PAYLOAD_BYTES, dnssec_ok: edns.dnssec_ok });
+        writer.to.put(&Opt { extended_rcode: (rcode >> 4) as u8, ..opt }.head());
+        counts[2] += 1;
+    }
     let mut flags = QR | query.message[2] & RD;
     flags |= if reply.is_authoritative { AA } else { 0 } | if is_truncated { TC } else { 0 };
-    space[..2].copy_from_slice(&query.message[..2]);
-    space[2..6].copy_from_slice(&[flags, rcode as u8 & 0x0f, 0, 1]);
     let [answers, authority, additional] = counts;
-    let all = [answers, authority, additional + u16::from(query.edns.is_some())];
-    for (number, count) in all.into_iter().enumerate() {
-        let place = ARCOUNT - 4 + 2 * number;
-        space[place..place + 2].copy_from_slice(&count.to_be_bytes());
-    }
-    if let Some(edns) = query.edns {
-        let [size_high, size_low] = PAYLOAD_BYTES.to_be_bytes();
-        let flags = if edns.dnssec_ok { DO } else { 0 };
-        let opt: [u8; OPT_BYTES] = [0, 0, 41, size_high, size_low, (rcode >> 4) as u8, 0, flags, 0, 0, 0];
-        space[at..at + OPT_BYTES].copy_from_slice(&opt);
-    }
-    at + opt_bytes
+    let id = u16::from_be_bytes([query.message[0], query.message[1]]);
+    let header = Header { id, flags, rcode: rcode as u8 & RCODE, questions: 1, answers, authority, additional };
+    writer.to.written()[..HEADER_BYTES].copy_from_slice(&header.to_bytes());
+    writer.to.at()
 }
 
+/// A message that is being written, within its limit.
 struct Writer<'a> {
-    space: &'a mut [u8],
-    at: usize,
+    to: MessageWriter<'a>,
     room: usize,
-    /// Where names begin, each with a hash of what follows.
-    places: [(u32, u16); PLACES_MAX],
-    known: usize,
+    names: NameCompressor,
 }
 
 impl Writer<'_> {
     fn has_room(&self, bytes: usize) -> bool {
-        self.at + bytes <= self.room
-    }
-
-    /// Writes bytes for which there is room.
-    fn put(&mut self, bytes: &[u8]) {
-        self.space[self.at..self.at + bytes.len()].copy_from_slice(bytes);
-        self.at += bytes.len();
-    }
-
-    fn remember_question(&mut self) {
-        let end = self.at - 4;
-        let mut at = HEADER_BYTES;
-        while at < end && self.space[at] != 0 {
-            let hash = hash(&self.space[at..end]);
-            self.remember(hash, at);
-            at += 1 + usize::from(self.space[at]);
-        }
-    }
-
-    fn remember(&mut self, hash: u32, at: usize) {
-        if self.known < PLACES_MAX && at <= POINTER_MAX {
-            self.places[self.known] = (hash, at as u16);
-            self.known += 1;
-        }
+        self.to.at() + bytes <= self.room
     }
 
     /// Writes all RRsets of a section; false if one has no room.
@@ -129,11 +97,13 @@ impl Writer<'_> {
 
     /// Writes an RRset as a whole, or nothing.
     fn put_rrset(&mut self, rrset: &Rrset<'_>, count: &mut u16) -> bool {
-        let (start, known, counted) = (self.at, self.known, *count);
+        let (start, names, counted) = (self.to.at(), self.names.count(), *count);
         for data in rrset.data() {
             // As if nothing were compressed: so the question of room is asked once.
             if !self.has_room(rrset.owner.len() + 10 + data.len()) && !self.has_room(self.bytes(rrset, data)) {
-                (self.at, self.known, *count) = (start, known, counted);
+                self.to.return_to(start);
+                self.names.forget_from(names);
+                *count = counted;
                 return false;
             }
             self.put_record(rrset, data);
@@ -144,7 +114,7 @@ impl Writer<'_> {
 
     /// How many bytes a record takes, names compressed.
     fn bytes(&self, rrset: &Rrset<'_>, data: &[u8]) -> usize {
-        self.compressed(rrset.owner).0
+        self.names.compressed_bytes(self.to.message(), rrset.owner)
             + 10
             + match names_at(rrset.rtype) {
                 Some(at) => data.len() - self.saved(&data[at..]),
@@ -155,64 +125,26 @@ impl Writer<'_> {
     /// How many bytes compression saves of the first name in `data`; of a second one, at most as many more.
     fn saved(&self, data: &[u8]) -> usize {
         let end = name::skip_plain(data, 0).unwrap_or(data.len());
-        end - self.compressed(&data[..end]).0
+        end - self.names.compressed_bytes(self.to.message(), &data[..end])
     }
 
     fn put_record(&mut self, rrset: &Rrset<'_>, data: &[u8]) {
-        self.put_name(rrset.owner);
-        let [high, low] = rrset.rtype.to_int().to_be_bytes();
-        let [class_high, class_low] = Class::IN.to_int().to_be_bytes();
-        self.put(&[high, low, class_high, class_low]);
-        self.put(&rrset.ttl_s.to_be_bytes());
-        let length = self.at;
-        self.put(&[0, 0]);
+        let Writer { to, names, .. } = self;
+        names.put(to, rrset.owner);
+        to.put(&record::fixed(rrset.rtype, Class::IN, rrset.ttl_s, 0));
+        let start = to.at();
         let mut rest = data;
         if let Some(at) = names_at(rrset.rtype) {
-            self.put(&data[..at]);
+            to.put(&data[..at]);
             rest = &data[at..];
             for _ in 0..if rrset.rtype == Rtype::SOA { 2 } else { 1 } {
                 let end = name::skip_plain(rest, 0).unwrap_or(rest.len());
-                self.put_name(&rest[..end]);
+                names.put(to, &rest[..end]);
                 rest = &rest[end..];
             }
         }
-        self.put(rest);
-        let bytes = (self.at - length - 2) as u16;
-        self.space[length..length + 2].copy_from_slice(&bytes.to_be_bytes());
-    }
-
-    /// How long a name is compressed, and where in it the pointer stands, and where that leads.
-    fn compressed(&self, name: &[u8]) -> (usize, usize, Option<u16>) {
-        let mut at = 0;
-        while name.get(at).is_some_and(|length| *length != 0) {
-            let suffix = &name[at..];
-            let hash = hash(suffix);
-            let found = self.places[..self.known].iter().find(|(known, place)| {
-                *known == hash && name::equals(self.space, usize::from(*place), suffix).is_ok_and(|(same, _)| same)
-            });
-            if let Some((_, place)) = found {
-                return (at + 2, at, Some(*place));
-            }
-            at += 1 + usize::from(name[at]);
-        }
-        (name.len(), at, None)
-    }
-
-    fn put_name(&mut self, name: &[u8]) {
-        let (_, plain, pointer) = self.compressed(name);
-        let start = self.at;
-        let mut at = 0;
-        while at < plain {
-            self.remember(hash(&name[at..]), start + at);
-            at += 1 + usize::from(name[at]);
-        }
-        match pointer {
-            Some(place) => {
-                self.put(&name[..plain]);
-                self.put(&(0xc000 | place).to_be_bytes());
-            }
-            None => self.put(name),
-        }
+        to.put(rest);
+        to.set_u16(start - 2, (to.at() - start) as u16);
     }
 }
 
@@ -223,9 +155,4 @@ fn names_at(rtype: Rtype) -> Option<usize> {
         Rtype::MX => Some(2),
         _ => None,
     }
-}
-
-/// Of a name, whatever the case of its letters: half of a hash is enough to find it.
-fn hash(name: &[u8]) -> u32 {
-    (fnv1a(name) >> 32) as u32
 }

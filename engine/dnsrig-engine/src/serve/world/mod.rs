@@ -40,7 +40,7 @@ use crate::{
         output::{self},
         target,
     },
-    dns::dnssec::secret::Nonces,
+    dns::dnssec::key::Nonces,
     serve::{
         bad_arguments,
         shell::{

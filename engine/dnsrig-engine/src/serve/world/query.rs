@@ -4,19 +4,13 @@ use domain::base::{Rtype, iana::Class};
 
 use crate::{
     dns::{
-        header::{HEADER_BYTES, Header, OPCODE, QR},
-        name,
-        query_options::DO,
-        record::{Record, Walk},
+        edns::{self, Opt},
+        header::{Header, OPCODE, QR},
+        query::Question,
+        record::{Section, Walk},
     },
     world::labels::Labels,
 };
-
-/// QTYPE and QCLASS.
-const TAIL_BYTES: usize = 4;
-
-/// The name of the root.
-const ROOT: &[u8] = &[0];
 
 /// A query with one question.
 pub struct Query<'m> {
@@ -64,54 +58,32 @@ fn read_query(message: &[u8], header: Header) -> Option<Query<'_>> {
     if header.questions != 1 {
         return None;
     }
-    let name = Labels::read(&message[HEADER_BYTES..])?;
-    let end = HEADER_BYTES + name.wire().len() + TAIL_BYTES;
-    let question = message.get(HEADER_BYTES..end)?;
-    let (_, tail) = question.split_last_chunk::<TAIL_BYTES>()?;
+    let question = Question::read(message).ok()?;
+    let name = Labels::read(question.name())?;
     let mut edns = None;
-    let mut walk = Walk::from(message, end);
-    for number in 0..header.records() {
-        let record = walk.any_record().ok()?;
-        let (is_root, _) = name::equals(message, record.start(), ROOT).ok()?;
-        if record.rtype == Rtype::OPT {
+    let mut walk = Walk::from(message, question.end());
+    for record in walk.records(&header) {
+        let (section, record) = record.ok()?;
+        if let Some(opt) = Opt::read(&record) {
             // One at most, of the root, and in the additional section (RFC 6891 §6.1.1, §6.1.2).
-            let is_additional = number >= u32::from(header.answers) + u32::from(header.authority);
-            if edns.is_some() || !is_root || !is_additional {
+            if edns.is_some() || !record.is_at_root() || section != Section::Additional {
                 return None;
             }
-            edns = Some(read_edns(&record)?);
+            edns = Some(read_edns(&opt)?);
         }
     }
     walk.end().ok()?;
-    Some(Query {
-        message,
-        question,
-        name,
-        rtype: Rtype::from_int(u16::from_be_bytes([tail[0], tail[1]])),
-        class: Class::from_int(u16::from_be_bytes([tail[2], tail[3]])),
-        edns,
-    })
+    Some(Query { message, question: question.wire, name, rtype: question.rtype, class: question.class, edns })
 }
 
 /// None: its options are not whole.
-fn read_edns(opt: &Record<'_>) -> Option<Edns> {
-    let [_, version, flags, _] = opt.ttl_s.to_be_bytes();
+fn read_edns(opt: &Opt<'_>) -> Option<Edns> {
     // What another version has there is unknown (RFC 6891 §6.1.3).
-    if version == 0 && !are_options(opt.data()) {
+    if opt.version == 0 && edns::options(opt.options).any(|option| option.is_err()) {
         return None;
     }
-    Some(Edns { udp_payload_bytes: opt.class.to_int(), version, dnssec_ok: flags & DO != 0 })
-}
-
-/// Whether each has its code, its length, and as many bytes (RFC 6891 §6.1.2).
-fn are_options(mut data: &[u8]) -> bool {
-    while let Some(([_, _, high, low], rest)) = data.split_first_chunk() {
-        match rest.get(usize::from(u16::from_be_bytes([*high, *low]))..) {
-            Some(behind) => data = behind,
-            None => return false,
-        }
-    }
-    data.is_empty()
+    let edns::Edns { udp_payload_bytes, dnssec_ok } = opt.edns;
+    Some(Edns { udp_payload_bytes, version: opt.version, dnssec_ok })
 }
 
 #[cfg(test)]

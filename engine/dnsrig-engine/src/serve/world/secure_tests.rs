@@ -5,7 +5,7 @@ use proptest::{prelude::*, sample::select};
 
 use crate::{
     dns::{
-        dnssec::{denial::Claim, secret::Nonces},
+        dnssec::{denial::Claim, key::Nonces},
         name::whole,
         testing::name,
     },

@@ -11,7 +11,6 @@ use super::{
     content::Content,
     counts::Counts,
     faults::Fault,
-    message_writer::MessageWriter,
     primary::{Now, Primary},
     query::{self, Message, Query},
     shape::Zone,
@@ -19,13 +18,14 @@ use super::{
 };
 use crate::{
     dns::{
-        header::{HEADER_BYTES, OPCODE, RD},
+        header::{HEADER_BYTES, Header, OPCODE, RD},
         record::Record,
         serial::is_newer,
         tsig::{
             serve::{self as tsig, Refusal},
             sign::Chain,
         },
+        writer::MessageWriter,
     },
     net::framing::PREFIX_BYTES,
 };
@@ -270,8 +270,9 @@ impl Asked<'_> {
         let mut bytes = [0; BARE_BYTES_MAX];
         let mut to = MessageWriter::new(&mut bytes, 0);
         let Query { id, opcode, rd, question, .. } = self.query;
-        let [high, low] = id.to_be_bytes();
-        to.put(&[0, 0, high, low, RESPONSE | opcode.to_int() << 3 | u8::from(rd), rcode as u8, 0, 1, 0, 0, 0, 0, 0, 0]);
+        let flags = RESPONSE | opcode.to_int() << 3 | u8::from(rd);
+        to.put_u16(0);
+        to.put(&Header { id, flags, rcode: rcode as u8, questions: 1, ..Header::default() }.to_bytes());
         to.put(question);
         to.extend(PREFIX_BYTES, sign);
         to.set_u16(0, (to.at() - PREFIX_BYTES) as u16);

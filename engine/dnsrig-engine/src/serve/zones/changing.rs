@@ -16,11 +16,11 @@ use serde::Serialize;
 use super::{primary::Primary, shape::Made};
 use crate::{
     base::{clock, events::emit, failure::Failure},
-    dns::{
-        churn::rows::{self, Row},
-        dataset::zone_name,
-        name::whole,
+    dataset::{
+        churn::{self, Row},
+        zone_name,
     },
+    dns::name::whole,
     serve::system_failed,
 };
 
@@ -62,7 +62,7 @@ impl Changing {
         let signals = delay_ns.map(|_| signals()).transpose();
         let signals = signals.map_err(|error| system_failed("wait for signals", error))?;
         if let Some(path) = &out {
-            rows::write(path, std::iter::empty())?;
+            churn::write_rows(path, std::iter::empty())?;
         }
         Ok(Changing { primary, signals, delay_ns: delay_ns.unwrap_or(0), out, has_ended: false })
     }
@@ -100,7 +100,7 @@ impl Changing {
         let end_ns = self.primary.period.end(clock::monotonic_ns, END_AHEAD_NS);
         let made = self.primary.shape.made(begin_ns, end_ns);
         if let Some(path) = &self.out {
-            rows::write(path, self.rows(made)).map_err(io::Error::other)?;
+            churn::write_rows(path, self.rows(made)).map_err(io::Error::other)?;
         }
         let rows_left_out = made.changes.saturating_sub(ROWS_MAX);
         emit("changes-ended", clock::monotonic_ns(), &Ended { made, rows_left_out }).map_err(io::Error::other)

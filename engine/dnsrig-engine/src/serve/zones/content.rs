@@ -3,10 +3,10 @@
 //! Any record can be written by its number alone, so a transfer's state is a number. No I/O.
 
 use super::{
-    message_writer::MessageWriter,
     records::{Part, RECORDS_MAX, Records, changes_records},
     shape::{Shape, Zone},
 };
+use crate::dns::writer::MessageWriter;
 
 /// What an answer carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

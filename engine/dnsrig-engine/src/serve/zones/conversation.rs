@@ -5,11 +5,10 @@ use std::{collections::VecDeque, net::IpAddr};
 use super::{
     answer::{Answer, Via, decide},
     counts::Counts,
-    message_writer::MessageWriter,
     primary::{Now, Order, Primary},
     transfer::Progress,
 };
-use crate::serve::shell::service::Next;
+use crate::{dns::writer::MessageWriter, serve::shell::service::Next};
 
 /// With so many answers to give, a connection is not read from. What was read at once is taken in nevertheless: with
 /// the shortest queries that is 3,450 more.

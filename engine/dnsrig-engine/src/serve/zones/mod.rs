@@ -13,7 +13,6 @@ pub mod content;
 pub mod conversation;
 pub mod counts;
 pub mod faults;
-pub mod message_writer;
 pub mod names;
 pub mod notifications;
 pub mod notify;

@@ -4,7 +4,7 @@
 
 use domain::base::Name;
 
-use super::message_writer::MessageWriter;
+use crate::dns::writer::MessageWriter;
 
 /// A label has at least so many digits.
 const DIGITS_MIN: usize = 6;
@@ -93,7 +93,7 @@ pub fn is_same(one: &[u8], other: &[u8]) -> bool {
     one == other || one.eq_ignore_ascii_case(other)
 }
 
-/// A name in wire format, from text as [`crate::dns::dataset::parse_name`] accepts it.
+/// A name in wire format, from text as [`crate::dataset::parse_name`] accepts it.
 pub fn wire(text: &str) -> Vec<u8> {
     text.parse::<Name<Vec<u8>>>().expect("it was looked at before").into_octets()
 }

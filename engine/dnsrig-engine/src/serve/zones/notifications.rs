@@ -13,7 +13,6 @@ use nix::sys::{epoll::EpollFlags, eventfd::EventFd};
 use super::{
     changing::Changing,
     counts::Counts,
-    message_writer::MessageWriter,
     notify::{Notifier, Notify},
     primary::Primary,
     records::Records,
@@ -21,7 +20,10 @@ use super::{
 };
 use crate::{
     base::clock,
-    dns::header::{AA, Header, NOTIFY, OPCODE, QR},
+    dns::{
+        header::{AA, Header, NOTIFY, OPCODE, QR},
+        writer::MessageWriter,
+    },
     net::{
         poller::{Poller, Timeout},
         udp_batch::{BATCH_MAX, Receiver, Sender},
@@ -142,8 +144,7 @@ fn write(primary: &Primary, Notify { id, zone, .. }: Notify, now_ns: i64, space:
     let version = primary.version(zone, now_ns);
     let records = Records::new(&primary.shape, zone);
     let mut to = MessageWriter::new(space, 0);
-    let [high, low] = id.to_be_bytes();
-    to.put(&[high, low, NOTIFY | AA, 0, 0, 1, 0, 1, 0, 0, 0, 0]);
+    to.put(&Header { id, flags: NOTIFY | AA, questions: 1, answers: 1, ..Header::default() }.to_bytes());
     records.name(&mut to);
     to.put_u16(Rtype::SOA.to_int());
     to.put_u16(Class::IN.to_int());

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{dns::churn::Churn, serve::zones::shape::tests::shape};
+use crate::{dataset::churn::Churn, serve::zones::shape::tests::shape};
 
 const SECOND_NS: i64 = 1_000_000_000;
 

@@ -17,7 +17,8 @@ use crate::{
         target,
         units::{parse_delay, parse_number, parse_refresh_s},
     },
-    dns::{catalog::Schema, churn::Churn, dataset::parse_name, tsig::sign::Signer},
+    dataset::{churn::Churn, parse_name},
+    dns::{catalog::Schema, tsig::sign::Signer},
     serve::{bad_arguments, shell},
 };
 

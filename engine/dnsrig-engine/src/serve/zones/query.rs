@@ -8,13 +8,14 @@ use domain::base::{
 };
 
 use crate::dns::{
-    header::{HEADER_BYTES, Header, OPCODE, QR, RD},
-    name::{self, Wrong},
-    record::{Record, Walk},
+    header::{Header, OPCODE, QR, RD},
+    name::Wrong,
+    query::Question,
+    record::{Record, Section, Walk},
 };
 
 /// So many records behind the question are looked at; a query with more is none that a secondary sends.
-const RECORDS_MAX: u32 = 16;
+const RECORDS_MAX: usize = 16;
 
 /// What a primary wants to know of a query.
 #[derive(Clone, Copy, Debug)]
@@ -62,42 +63,37 @@ fn query<'a>(message: &'a [u8], header: &Header) -> Result<Query<'a>, Wrong> {
     if header.questions != 1 {
         return Err(Wrong::Form);
     }
-    let name_end = name::skip_plain(message, HEADER_BYTES)?;
-    let question = message.get(HEADER_BYTES..name_end + 4).ok_or(Wrong::Form)?;
-    let word = |at: usize| u16::from_be_bytes([question[at], question[at + 1]]);
-    let name = &question[..question.len() - 4];
+    let question = Question::read(message)?;
     let mut query = Query {
         id: header.id,
         opcode: Opcode::from_int((header.flags & OPCODE) >> 3),
         rd: header.flags & RD != 0,
-        question,
-        name,
-        kind: Rtype::from_int(word(name.len())),
-        class: Class::from_int(word(name.len() + 2)),
+        question: question.wire,
+        name: question.name(),
+        kind: question.rtype,
+        class: question.class,
         serial: None,
         has_opt: false,
         tsig: None,
     };
     if header.records() > 0 {
-        look_behind(Walk::from(message, name_end + 4), &mut query, header)?;
+        look_behind(Walk::from(message, question.end()), &mut query, header)?;
     }
     Ok(query)
 }
 
 /// Looks through the records behind the question.
 fn look_behind<'a>(mut walk: Walk<'a>, query: &mut Query<'a>, header: &Header) -> Result<(), Wrong> {
-    let additional = header.records() - u32::from(header.additional);
-    let authority = u32::from(header.answers)..additional;
-    for number in 0..header.records() {
+    for (number, record) in walk.records(header).enumerate() {
         // RFC 8945 §5.1: a TSIG is the last record, or the message is malformed.
         if number == RECORDS_MAX || query.tsig.is_some() {
             return Err(Wrong::Form);
         }
-        let record = walk.any_record()?;
-        match record.rtype {
-            Rtype::SOA if authority.contains(&number) => query.serial = Some(record.serial()?),
-            Rtype::OPT if number >= additional => query.has_opt = true,
-            Rtype::TSIG if number >= additional => query.tsig = Some(record),
+        let (section, record) = record?;
+        match (record.rtype, section) {
+            (Rtype::SOA, Section::Authority) => query.serial = Some(record.serial()?),
+            (Rtype::OPT, Section::Additional) => query.has_opt = true,
+            (Rtype::TSIG, Section::Additional) => query.tsig = Some(record),
             _ => {}
         }
     }

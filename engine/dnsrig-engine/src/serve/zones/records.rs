@@ -5,11 +5,10 @@
 //! that can, and changes go round them. Names are compressed against the question, which every message therefore has.
 
 use super::{
-    message_writer::MessageWriter,
     names::Label,
     shape::{Shape, Zone, mix},
 };
-use crate::dns::churn::Kind;
+use crate::{dataset::churn::Kind, dns::writer::MessageWriter};
 
 /// Where the name of the question stands in every message, and a pointer to it (RFC 1035 §4.1.4).
 pub const NAME_AT: usize = 12;

@@ -6,11 +6,11 @@ use super::{
     answer::{Via, decide},
     conversation::Conversation,
     counts::Counts,
-    message_writer::MessageWriter,
     primary::{Now, Primary},
 };
 use crate::{
     base::clock,
+    dns::writer::MessageWriter,
     net::{framing::PREFIX_BYTES, udp_batch::Datagram},
     serve::shell::{
         service::{DATAGRAM_BYTES_MAX, Destination, Key, Next, Service, ShellCounts},

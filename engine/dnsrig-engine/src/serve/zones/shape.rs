@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::names;
-use crate::dns::churn::{Change, Churn, Kind};
+use crate::dataset::churn::{Change, Churn, Kind};
 
 /// The timers of every SOA, in seconds (RFC 1035 §3.3.13).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

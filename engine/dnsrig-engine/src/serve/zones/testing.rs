@@ -9,12 +9,14 @@ use super::{
     conversation::Conversation,
     counts::Counts,
     faults::{Fault, Faults},
-    message_writer::MessageWriter,
     primary::{Cut, Now, Order, Period, Primary},
     shape::{Shape, tests::shape},
 };
 use crate::{
-    dns::query::{Ask, write_query},
+    dns::{
+        query::{Ask, write_query},
+        writer::MessageWriter,
+    },
     net::framing,
     serve::shell::service::Next,
 };

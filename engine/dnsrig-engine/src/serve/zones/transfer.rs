@@ -8,23 +8,26 @@ use super::{
     content::Content,
     counts::Counts,
     faults::Fault,
-    message_writer::MessageWriter,
     primary::{Place, Primary},
     query::Query,
     records::{A, NAME_AT, Records, TTL},
     shape::Zone,
 };
-use crate::dns::{
-    header::{AA, HEADER_BYTES, QR},
-    tsig::sign::{Chain, Signer},
+use crate::{
+    dns::{
+        edns::{Edns, OPT_BYTES, Opt, UDP_PAYLOAD_BYTES},
+        header::{AA, HEADER_BYTES, QR},
+        tsig::sign::{Chain, Signer},
+        writer::MessageWriter,
+    },
+    net::framing::PREFIX_BYTES,
 };
-use crate::net::framing::PREFIX_BYTES;
 
 /// The third byte of an answer: a response, authoritative.
 pub const RESPONSE: u8 = QR | AA;
 
 /// An OPT record that offers nothing but the usual size of datagrams (RFC 6891 §6.1.2).
-const OPT: [u8; 11] = [0, 0, Rtype::OPT.to_int() as u8, 0x04, 0xd0, 0, 0, 0, 0, 0, 0];
+const OPT: [u8; OPT_BYTES] = Opt::new(Edns { udp_payload_bytes: UDP_PAYLOAD_BYTES, dnssec_ok: false }).head();
 
 /// So many bytes a message that is cut short lacks.
 const TRUNCATED_BYTES: usize = 5;

@@ -8,18 +8,18 @@ use std::{
 use proptest::prelude::*;
 
 use crate::{
+    dataset::churn::Churn,
     dns::{
         catalog::Members,
-        churn::Churn,
         header::HEADER_BYTES,
         query::Ask,
+        writer::MessageWriter,
         xfr::{Incoming, Limits, Outcome, Step},
     },
     serve::zones::{
         conversation::Conversation,
         counts::Counts,
         faults::Fault,
-        message_writer::MessageWriter,
         primary::{Period, Primary},
         secondaries::{Secondary, Transfers},
         shape::{Changes, tests::shape},

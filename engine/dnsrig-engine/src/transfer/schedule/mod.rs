@@ -32,7 +32,7 @@ use crate::{
         query::{Ask, write_query},
         tsig::{sign::Signer, verify::Verifier},
         xfr::Incoming,
-        zone_list::Zones,
+        zones::Zones,
     },
     net::framing::PREFIX_BYTES,
 };

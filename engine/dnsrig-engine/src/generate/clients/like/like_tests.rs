@@ -4,13 +4,10 @@ use std::path::Path;
 
 use super::{LikeError, Likeness, Model};
 use crate::{
-    dns::{
-        name_table::NameTable,
-        query_options::Options,
-        stream::{Record, StreamError, StreamWriter, Transport},
-        testing::name,
-    },
+    dataset::name_table::NameTable,
+    dns::{query::Options, testing::name},
     generate::clients::{generate, population_tests::arguments},
+    query_stream::{Record, StreamError, StreamWriter, Transport},
 };
 
 /// Unlike the defaults in everything.

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use domain::base::iana::Rtype;
 
-use crate::dns::{
-    asked::Asked,
-    cache::{Simulation, Ttls},
-    dataset::is_missing,
-    header::RD,
-    name_table::NameTable,
-    stream::{RETRANSMISSION, Record, Transport},
+use crate::{
+    dataset::{is_missing, name_table::NameTable},
+    dns::{header::RD, query::Asked},
+    query_stream::{
+        RETRANSMISSION, Record, Transport,
+        cache::{Simulation, Ttls},
+    },
 };
 
 /// A client that has asked nothing for so long begins a new visit: opens a page, or asks a single question.

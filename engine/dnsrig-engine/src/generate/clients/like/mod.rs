@@ -32,10 +32,8 @@ use super::{
 };
 use crate::{
     base::{failure::Advice, random::Random},
-    dns::{
-        name_table::NameTable,
-        stream::{RETRANSMISSION, Record, StreamError, StreamReader},
-    },
+    dataset::name_table::NameTable,
+    query_stream::{RETRANSMISSION, Record, StreamError, StreamReader},
 };
 
 /// Streams of random numbers of the same seed.

@@ -15,8 +15,7 @@ use super::{
     measure::{Count, Measured, Spectrum},
 };
 use crate::{
-    dns::{name_table::NameTable, query_options::UDP_PAYLOAD_BYTES_MIN},
-    generate::clients::arguments::Arguments,
+    dataset::name_table::NameTable, dns::edns::UDP_PAYLOAD_BYTES_MIN, generate::clients::arguments::Arguments,
 };
 
 /// So many types are asked for, the most frequent ones.

@@ -9,7 +9,7 @@ use super::{
     parameters::{Origin, Parameter, Parameters},
     quantities::{Quantity, interval},
 };
-use crate::stats::format::grouped;
+use crate::stats::grouped;
 
 /// A quantity of the three: the half that was fitted, the other half, and a population.
 #[derive(Clone, Debug, Serialize)]

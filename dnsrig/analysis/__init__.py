@@ -1,1 +1,0 @@
-"""Reading a run, metrics, statistics. Reads run directories only; never imports the lab."""

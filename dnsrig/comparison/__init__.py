@@ -1,0 +1,1 @@
+"""Comparison: variants of a run, two runs, versions over many runs, thresholds, published figures, bisection."""

@@ -1,0 +1,157 @@
+"""Several generators of one load: each has its share of one schedule, and all begin at one agreed moment.
+
+Each is told the moment in its own clock. What they saw is put together by the engine's `merge`, which adds histograms
+without loss; that of each is kept in ``generators/LOAD/HOST``. One that fails ends the trial.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dnsrig import paths
+from dnsrig.errors import DnsrigError, UsageError
+from dnsrig.procedures import HostRole
+from dnsrig.procedures.context import TrialContext
+from dnsrig.procedures.instrument import Instrument
+from dnsrig.rundir import Scalar, TrialSpec
+from dnsrig.runs.load_result import LoadResult
+
+OPTIONS: dict[str, Scalar] = {"generators": 0}
+MOST = 64
+READY_LIMIT_S = 120.0
+"""Zones are read, sockets opened, sessions made."""
+LEAD_NS = 500_000_000
+"""From the agreement to the beginning: the way to each machine and back, many times over."""
+MERGE_LIMIT_S = 600.0
+FOLDER = "generators"
+
+
+def hosts(options: Mapping[str, Scalar]) -> dict[str, HostRole]:
+    """One for each generator, where there are any beside the observer."""
+    count = int(options["generators"])
+    if not 0 <= count <= MOST:
+        raise UsageError(
+            f"options.generators = {count} is invalid",
+            hint=f"0: the observer sends the queries; otherwise the number of hosts, at most {MOST}",
+        )
+    return {f"generator-{number}": HostRole(asks=True) for number in range(1, count + 1)}
+
+
+def are_led(spec: TrialSpec) -> bool:
+    """Whether there is more than one, or one on another machine: it is then told when to begin."""
+    generators = spec.generators
+    return len(generators) > 1 or spec.hosts[generators[0]].machine is not None
+
+
+@dataclass
+class Led:
+    """Generators that are ready to begin."""
+
+    context: TrialContext
+    name: str
+    instruments: dict[str, Instrument]
+    """Host -> the instrument there."""
+    begin_ns: int = 0
+
+    def begin(self, **what: Any) -> None:
+        """All of them, at one moment."""
+        self.begin_ns = time.monotonic_ns() + LEAD_NS
+        for host, instrument in self.instruments.items():
+            clock = self.context.clocks.of(self.context.host(host))
+            instrument.say(start_ns=clock.there(self.begin_ns), **what)
+
+    def wait(self, limit_s: float) -> None:
+        """Until all have ended."""
+        deadline = time.monotonic() + limit_s
+        for instrument in self.instruments.values():
+            if instrument.summary is None:
+                self.context.wait(instrument, limit_s=max(1.0, deadline - time.monotonic()))
+
+    def search(self, limit_s: float) -> None:
+        """A ramp: the first one leads, and hears what the others saw of each rate."""
+        leader, *followers = self.instruments.values()
+        deadline = time.monotonic() + limit_s
+        while True:
+            event = self.context.wait(leader, limit_s=max(1.0, deadline - time.monotonic()), until="try")
+            if event["event"] == "summary":
+                break
+            self.begin(rate_qps=event["rate_qps"])
+            for follower in followers:
+                leader.say(**self.context.wait(follower, limit_s=limit_s, until="tried"))
+        for follower in followers:
+            follower.say(end=True)
+        self.wait(READY_LIMIT_S)
+
+    def merged(self, out: Path | None) -> LoadResult:
+        """What all saw together; its files go to ``out``, or nowhere."""
+        folders = []
+        for host in self.instruments:
+            own = folder(self.context, self.name, host)
+            if (machine := self.context.host(host).machine) is not None:
+                machine.fetch(own)
+            folders.append(str(own))
+        target = out or folder(self.context, self.name, "all")
+        target.mkdir(exist_ok=True)
+        summary = merge(folders, target, self.begin_ns)
+        self.context.summaries[self.name] = summary
+        return LoadResult.model_validate(summary)
+
+    def leaders(self) -> LoadResult:
+        """What the one that led a ramp says of it."""
+        host, leader = next(iter(self.instruments.items()))
+        summary = dict(leader.summary or {})
+        clock = self.context.clocks.of(self.context.host(host))
+        summary |= {moment: clock.here(summary[moment]) for moment in ("start_ns", "end_ns")}
+        self.context.summaries[self.name] = summary
+        return LoadResult.model_validate(summary)
+
+
+def ready(
+    context: TrialContext,
+    name: str,
+    words: Callable[[str], Sequence[str]],
+    *,
+    reads: Path | None = None,
+    writes: bool = True,
+) -> Led:
+    """Start the generators of the load called ``name``, and wait until all can begin. ``words``: of the engine, by
+    host; ``reads``: a file that they name; ``writes``: whether each leaves files."""
+    generators = context.spec.generators
+    context.instruments.let_watch_go_first()
+    started = {}
+    for number, host in enumerate(generators, start=1):
+        own = folder(context, name, host)
+        own.mkdir(parents=True, exist_ok=True)
+        context.host(host).make_folder(own)
+        machine = context.host(host).machine
+        if machine is not None and reads is not None and not reads.is_relative_to(paths.cache()):
+            machine.bring_folder(reads.parent)
+        shared = [
+            f"--segment={number}/{len(generators)}",
+            "--led",
+            "--until-eof",
+            *([f"--out={own}"] if writes else []),
+        ]
+        started[host] = context.instruments.start(f"{name}-{host}", [*words(host), *shared], host)
+    for instrument in started.values():
+        context.wait(instrument, limit_s=READY_LIMIT_S, until="ready")
+    return Led(context, name, started)
+
+
+def folder(context: TrialContext, name: str, host: str) -> Path:
+    return context.directory / FOLDER / name / host
+
+
+def merge(folders: Sequence[str], out: Path, begin_ns: int) -> dict[str, Any]:
+    """By the engine; returns its summary. ``begin_ns``: when all began, in the clock of this machine."""
+    command = [str(paths.engine()), "merge", *folders, f"--out={out}", f"--start-ns={begin_ns}"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=MERGE_LIMIT_S)
+    if result.returncode != 0:
+        raise DnsrigError(f"the generators' results could not be merged: {result.stderr.strip()[:500]}")
+    return json.loads(result.stdout.splitlines()[-1])  # type: ignore[no-any-return]

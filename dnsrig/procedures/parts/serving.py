@@ -1,0 +1,395 @@
+"""A server that serves: what `latency` and `capacity` share, from the hosts to the changes and transfers meanwhile."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+
+from dnsrig import datasets
+from dnsrig.errors import UsageError
+from dnsrig.procedures import HostRole, Result
+from dnsrig.procedures.context import TrialContext, placing
+from dnsrig.procedures.instrument import Overdue
+from dnsrig.procedures.parts import generators, load_arguments, resolver_level, transfer_instrument, validity
+from dnsrig.procedures.parts.generators import Led
+from dnsrig.rundir import HostDuties, TrialSpec
+from dnsrig.runs.load_result import LoadResult
+from dnsrig.servers import driver
+from dnsrig.servers.placement import Changes
+
+SERVE_AS = ("primary", "secondary", "resolver")
+CHANGES = ("none", "catalog", "zones")
+TRANSFERS = ("none", *transfer_instrument.POLICIES)
+OPTIONS: dict[str, int | float | str | bool] = {
+    "serve_as": "primary",
+    **load_arguments.OPTIONS,
+    **generators.OPTIONS,
+    "changes": "none",
+    "changes_per_s": 10.0,
+    "transfers": "none",
+    "transfers_window": 100,
+    "settle_s": 0.5,
+    "probe_rate_per_s": 1000,
+    "ready_limit_s": 900,
+    "drain_s": 0.3,
+}
+SEEDS = {"ramp": 11, "warmup": 12, "load": 13}
+"""Of the queries, by instrument: what the warm-up asked of a resolver it must not find in the cache if it was to be
+missing."""
+ABSENT_MOST = 100
+"""At most so many members of the catalog are out of it at a time."""
+ABSENT_S = 6.0
+"""A member is out of the catalog for about so long: longer than a secondary takes from one look at the catalog to the
+next (BIND: 5 s), which would else find it where it was."""
+FOLLOWED_MOST = 100
+"""Of the zones that change, at most so many are followed on the server under test."""
+FOLLOW_RATE_PER_S = 200
+FOLLOW_LIMIT_S = 15.0
+"""So long the server under test may take to serve the first change, before it is measured all the same."""
+
+
+def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
+    """The server under test is called as it serves; a secondary and a resolver have a primary, which is not under
+    test."""
+    found = servers(options)
+    if options["changes"] not in CHANGES:
+        raise UsageError(f"options.changes = {options['changes']!r} is invalid", hint=f"one of {', '.join(CHANGES)}")
+    if options["transfers"] not in TRANSFERS:
+        raise UsageError(
+            f"options.transfers = {options['transfers']!r} is invalid", hint=f"one of {', '.join(TRANSFERS)}"
+        )
+    load_arguments.check(options)
+    if options["transfers"] != "none":
+        # Not the host that asks: what its kernel does for one connection would delay the answers to the other.
+        found["client"] = HostRole()
+    return {**found, **generators.hosts(options)}
+
+
+def servers(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
+    """The hosts with servers."""
+    role = options["serve_as"]
+    if role not in SERVE_AS:
+        raise UsageError(f"options.serve_as = {role!r} is invalid", hint=f"one of {', '.join(SERVE_AS)}")
+    found = {"primary": HostRole(role="primary", under_test=role == "primary")}
+    if role == "secondary":
+        found["secondary"] = HostRole(role="secondary", under_test=True)
+    if role == "resolver":
+        found["resolver"] = HostRole(role="resolver", under_test=True)
+    return found
+
+
+def links(hosts: Mapping[str, HostDuties]) -> list[tuple[str, str]]:
+    """The primary is joined to all but those who only ask; these reach the server under test alone."""
+    subject = next((name for name, host in hosts.items() if host.under_test), "primary")
+    return [(subject if host.asks else "primary", name) for name, host in hosts.items() if name != "primary"]
+
+
+def check(spec: TrialSpec) -> None:
+    """Refuse changes that nobody could make, and transfers that nobody would give."""
+    if spec.options["transfers"] != "none" and spec.options["serve_as"] != "primary":
+        raise UsageError(
+            f"options.transfers: a {spec.options['serve_as']} sends no zones here",
+            hint='set serve_as = "primary", or transfers = "none"',
+        )
+    if datasets.are_own(spec.dataset.kind):
+        _check_own_zones(spec)
+    changes = spec.options["changes"]
+    if changes == "none":
+        return
+    if spec.options["serve_as"] == "resolver":
+        raise UsageError("options.changes: a resolver does not follow zones", hint='set changes = "none"')
+    if not spec.transfer.updates and not placing.changes_itself(spec):
+        raise UsageError(
+            "options.changes needs a primary that takes dynamic updates",
+            hint='set transfer.updates = true, or choose the primary "zones@engine", which changes its zones itself',
+        )
+    if changes == "catalog" and spec.transfer.provisioning != "catalog":
+        raise UsageError(
+            'options.changes = "catalog" needs a catalog zone',
+            hint='set transfer.provisioning = "catalog"',
+        )
+
+
+def _check_own_zones(spec: TrialSpec) -> None:
+    """Own zones are asked for what they contain, in the order of their files."""
+    for name, wanted in {
+        "changes": "none",
+        "queried_share": 1.0,
+        "missing_share": 0.0,
+        "popularity": "uniform",
+    }.items():
+        if spec.options[name] != wanted:
+            raise UsageError(
+                f"options.{name} = {spec.options[name]!r}: dnsrig knows no more of your own zones than their records",
+                hint=f"set {name} = {wanted!r}".replace("'", '"'),
+            )
+
+
+def checks(spec: TrialSpec) -> list[str]:
+    """What must be seen while queries are put on the server under test."""
+    options = spec.options
+    found = ["query-transport"]
+    if "rate_qps" in options:
+        found += ["rate", "answers-good", "names-missing"]
+    if options["serve_as"] == "resolver":
+        found += ["links-kept-up", "cache"]
+    if resolver_level.able(spec):
+        found += ["resolver-level"]
+    server = spec.server
+    if options["serve_as"] == "secondary" and server is not None and driver(server.kind).answers_zones:
+        found += ["provisioning"]
+    if options["transfers"] != "none":
+        found += ["transfers-meanwhile", *(["connections-per-zone"] if spec.dataset.zones > 1 else [])]
+    if options["changes"] != "none":
+        found += ["changes-made", *(["changes-served", "change-delay"] if spec.primaries else [])]
+    return found
+
+
+def bring_up(context: TrialContext, refusal: Callable[[float], str] | None = None) -> str:
+    """The phase `setup`: every server answers all its zones, the primary first.
+
+    ``refusal`` is asked before the server under test starts, with the time that it may take to be ready in seconds; why
+    the trial is refused, if it is, is returned, and that server does not start.
+    """
+    with context.phase("setup"):
+        context.start_watch()
+        if context.spec.options.get("changes", "none") != "none" and placing.changes_itself(context.spec):
+            context.servers.own_changes["primary"] = _changes(context)
+        for name, host in context.spec.hosts.items():
+            limit_s = float(context.option("ready_limit_s"))
+            if name == context.spec.subject and resolver_level.able(context.spec):
+                resolver_level.ask_twin(context, limit_s=limit_s)
+            if name == context.spec.subject and refusal is not None and (reason := refusal(limit_s)):
+                return reason
+            if host.role is not None:
+                context.start_ready(name, limit_s=limit_s)
+    return ""
+
+
+def settle(context: TrialContext) -> None:
+    """Servers that have just started still write zones down and finish connections."""
+    time.sleep(float(context.option("settle_s")))
+
+
+def search(context: TrialContext, name: str, *, limit_s: float) -> LoadResult:
+    """Search the highest rate that the server under test holds, by the load called ``name``."""
+    words = _words(context, name, load_arguments.ramp(context.spec.options))
+    if generators.are_led(context.spec):
+        led = _led(context, name, words, writes=False)
+        led.search(limit_s)
+        return led.leaders()
+    return _asked(context, name, words, limit_s)
+
+
+def ask(
+    context: TrialContext, name: str, rate_qps: float, duration_s: float, *, limit_s: float, out: Path | None = None
+) -> Callable[[], LoadResult]:
+    """Put the load called ``name`` on the server under test at a fixed rate, and wait for its end. What is returned
+    tells how it went: it may take a while, so not before all is measured."""
+    options = context.spec.options
+    model = load_arguments.fixed_rate(
+        rate_qps,
+        duration_s=duration_s,
+        interval_s=min(float(options.get("interval_s", 1.0)), duration_s),
+        poisson=bool(options.get("poisson", False)),
+    )
+    words = _words(context, name, model)
+    if out is not None and (rows := int(options["query_rows"])):
+        words.append(f"--rows={rows}")
+    if generators.are_led(context.spec):
+        led = _led(context, name, words)
+        led.begin()
+        led.wait(limit_s + generators.LEAD_NS / 1e9)
+        return partial(led.merged, out)
+    load = _asked(context, name, [*words, *([f"--out={out}"] if out is not None else [])], limit_s)
+    return lambda: load
+
+
+def _led(context: TrialContext, name: str, words: list[str], *, writes: bool = True) -> Led:
+    whole = ["load", context.instruments.address(context.spec.subject), *words]
+    return generators.ready(context, name, lambda host: whole, reads=queried_zones(context), writes=writes)
+
+
+def _words(context: TrialContext, name: str, model: list[str]) -> list[str]:
+    """Of `load`, behind the server."""
+    options, zones = context.spec.options, queried_zones(context)
+    recursive = options["serve_as"] == "resolver"
+    return [
+        *load_arguments.queries(options, zones, seed=SEEDS[name], recursive=recursive),
+        *load_arguments.clients(options),
+        *model,
+    ]
+
+
+def _asked(context: TrialContext, name: str, words: list[str], limit_s: float) -> LoadResult:
+    """By one generator here."""
+    load = context.instruments.start_load(name, context.spec.subject, words, context.spec.generators[0])
+    return LoadResult.model_validate(context.wait(load, limit_s=limit_s))
+
+
+def queried_zones(context: TrialContext) -> Path:
+    """The list of the zones that are asked for: the first ``queried_share`` of all. What describes them lies beside
+    it."""
+    whole = context.workspace.dataset
+    if float(context.option("queried_share")) >= 1:
+        return whole / "zones.list"
+    part = context.workspace.state / "queried"
+    if not part.exists():
+        part.mkdir(parents=True)
+        shutil.copyfile(whole / "dataset.json", part / "dataset.json")
+        with (whole / "zones.list").open() as lines:
+            (part / "zones.list").write_text("".join(line for line, _ in zip(lines, range(_queried(context)))))
+    return part / "zones.list"
+
+
+def _queried(context: TrialContext) -> int:
+    return max(1, round(context.spec.dataset.zones * float(context.option("queried_share"))))
+
+
+@contextmanager
+def changing(context: TrialContext, *, duration_s: float, expected_s: float) -> Iterator[None]:
+    """While what is inside runs, zones or members of the catalog change on the primary, where the options want it.
+
+    It begins when the server under test has served the first change, which it is asked for all the while.
+    ``expected_s``: how long it may run, about; ``duration_s``: at most.
+    """
+    if context.option("changes") == "none":
+        yield
+        return
+    if follows := bool(context.spec.primaries):
+        follow = context.instruments.start_follow(
+            context.spec.subject, _followed(context, expected_s), rate_per_s=FOLLOW_RATE_PER_S
+        )
+    with _changes_made(context, duration_s=duration_s + FOLLOW_LIMIT_S):
+        try:
+            if follows:
+                with suppress(Overdue):
+                    context.wait(follow, limit_s=FOLLOW_LIMIT_S, until="changed")
+            yield
+        finally:
+            if follows:
+                context.instruments.stop("follow")
+
+
+@contextmanager
+def _changes_made(context: TrialContext, *, duration_s: float) -> Iterator[None]:
+    if "primary" in context.servers.own_changes:
+        context.changes.begin("primary")
+        try:
+            yield
+        finally:
+            context.changes.end("primary")
+        return
+    context.instruments.start_change("change", "primary", _updates(context, duration_s))
+    try:
+        yield
+    finally:
+        context.instruments.stop("change")
+
+
+def _followed(context: TrialContext, expected_s: float) -> Path:
+    """A list of zones that will change, those that change first, evenly picked."""
+    first = _first_changed(context)
+    changes = float(context.option("changes_per_s")) * (expected_s + FOLLOW_LIMIT_S)
+    among = max(1, min(context.spec.dataset.zones - first, math.ceil(changes)))
+    every = -(-among // FOLLOWED_MOST)
+    listed = context.workspace.state / "followed.list"
+    listed.parent.mkdir(parents=True, exist_ok=True)
+    with (context.workspace.dataset / "zones.list").open() as lines:
+        listed.write_text("".join(itertools.islice(lines, first, first + among, every)))
+    return listed
+
+
+def _first_changed(context: TrialContext) -> int:
+    """The number of the first zone that changes. Members that are asked for stay, unless all are asked for."""
+    catalog, part = context.option("changes") == "catalog", float(context.option("queried_share")) < 1
+    return _queried(context) if catalog and part else 0
+
+
+@contextmanager
+def transferring(context: TrialContext, *, duration_s: float) -> Iterator[None]:
+    """While what is inside runs, the zones of the primary are transferred again and again, where the options want
+    it."""
+    if context.option("transfers") == "none":
+        yield
+        return
+    how = {
+        **transfer_instrument.OPTIONS,
+        "policy": context.option("transfers"),
+        "window": context.option("transfers_window"),
+    }
+    words = [*transfer_instrument.policy(how), "--repeat", f"--duration-s={duration_s:g}"]
+    context.instruments.start_transfer("transfer", "client", "primary", words, options=how)
+    try:
+        yield
+    finally:
+        context.instruments.stop("transfer")
+
+
+def why_no_transfers(context: TrialContext) -> str:
+    """A sentence where transfers were wanted meanwhile and all failed; empty otherwise. One that is still under way is
+    load, too."""
+    if context.option("transfers") == "none":
+        return ""
+    summary = context.instruments.started["transfer"].summary
+    assert summary is not None, "an instrument that is stopped without a summary is an error"
+    failures = transfer_instrument.outcomes(summary)
+    return "" if summary["done"] or not failures else f"no zone was transferred meanwhile: {failures}"
+
+
+def _changes(context: TrialContext) -> Changes:
+    """What changes on the primary, whoever makes the changes."""
+    per_s = float(context.option("changes_per_s"))
+    if context.option("changes") == "zones":
+        return Changes("zones", per_s)
+    first = _first_changed(context)
+    # Every other change is a member that comes back.
+    absent = min(ABSENT_MOST, round(per_s * ABSENT_S / 2), (context.spec.dataset.zones - first) // 2)
+    return Changes("catalog", per_s, first, max(1, absent))
+
+
+def _updates(context: TrialContext, duration_s: float) -> list[str]:
+    """The same, by dynamic updates."""
+    changes, dataset = _changes(context), context.workspace.dataset
+    listed = dataset / "zones.list"
+    words = [
+        f"--changes-per-s={changes.per_s:.12g}",
+        f"--duration-s={duration_s:g}",
+        f"--out={context.directory / 'changes.arrow'}",
+        *context.instruments.signed(),
+    ]
+    if changes.of == "zones":
+        return [f"--zones={listed}", *words]
+    members = [f"--members={listed}", f"--first-member={changes.first_member}", f"--absent={changes.absent}"]
+    return [f"--catalog={datasets.catalog_of(dataset)[0]}", *members, *words]
+
+
+def drain(context: TrialContext) -> None:
+    """The phase `drain`."""
+    with context.phase("drain"):
+        resolver_level.ask_itself(context)
+        time.sleep(float(context.option("drain_s")))
+        context.servers.check()
+
+
+def concluded(load: LoadResult) -> Result:
+    """What a load at a rate comes to."""
+    if not load.answered:
+        return Result("server-failed", f"none of {load.sent:,} queries was answered")
+    if reason := validity.why_not(load):
+        return Result("invalid", reason)
+    return Result("done")
+
+
+def held_nothing(context: TrialContext, ramp: LoadResult) -> Result:
+    """What to say of a ramp at whose first and lowest rates too little was answered."""
+    start = float(context.option("ramp_start_qps"))
+    return Result(
+        "timeout", f"no rate held, from {start:,.0f} QPS down: {ramp.answered:,} of {ramp.sent:,} queries were answered"
+    )

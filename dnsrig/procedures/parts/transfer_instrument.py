@@ -1,0 +1,145 @@
+"""The instrument `transfer`: its arguments, from the options of a procedure, and the meaning of its summary. Without
+I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dnsrig.errors import UsageError
+from dnsrig.procedures import Result
+from dnsrig.procedures.parts import validity
+from dnsrig.rundir import HostSpec, TransferSpec
+from dnsrig.servers import keys
+from dnsrig.servers.keys import TransferKeys
+from dnsrig.text import digits
+
+Options = Mapping[str, int | float | str | bool]
+
+POLICIES = ("one", "reused", "pipelined")
+CLOSES = ("fin", "rst")
+SOA_FIRST = ("none", "udp", "same")
+VERIFICATIONS = ("none", "ca", "pin")
+SECONDARIES_MAX = 1000
+OPTIONS: dict[str, int | float | str | bool] = {
+    "policy": "pipelined",
+    "window": 100,
+    "connections": 1,
+    "close": "fin",
+    "soa": "none",
+    "secondaries": 1,
+    "resumption": True,
+    "verify": "ca",
+    "ixfr_serial": 0,
+    "quickack": False,
+    "nagle": False,
+    "congestion": "",
+    "retries": 3,
+    "retry_after_s": 1.0,
+    "timeout_s": 10.0,
+    "threads": 1,
+}
+"""Shared by the procedures in which the instrument takes zones; `transfer-load` says what each one means."""
+
+CHOICES = {"policy": POLICIES, "close": CLOSES, "soa": SOA_FIRST, "verify": VERIFICATIONS}
+LEAST = {"window": 0, "connections": 1, "secondaries": 1, "ixfr_serial": 0, "retries": 0, "threads": 1}
+
+
+def check(options: Options) -> None:
+    """Raise on what `transfer` would refuse only in the middle of a run."""
+    for name, known in CHOICES.items():
+        if options[name] not in known:
+            raise UsageError(f"options.{name} = {options[name]!r} is invalid", hint=f"one of {', '.join(known)}")
+    for name, least in LEAST.items():
+        if int(options[name]) < least:
+            raise UsageError(f"options.{name} = {options[name]} is invalid", hint=f"a number, at least {least}")
+    if int(options["secondaries"]) > SECONDARIES_MAX:
+        raise UsageError(
+            f"options.secondaries = {options['secondaries']} is invalid", hint=f"at most {SECONDARIES_MAX}"
+        )
+    for name in ("retry_after_s", "timeout_s"):
+        if float(options[name]) <= 0:
+            raise UsageError(f"options.{name} = {options[name]} is invalid", hint="seconds, more than 0")
+
+
+def policy(options: Options) -> list[str]:
+    """In which order, over how many connections, and what of a zone that fails."""
+    words = [
+        f"--policy={options['policy']}",
+        f"--window={options['window']}",
+        f"--connections={options['connections']}",
+        f"--close={options['close']}",
+        f"--soa={options['soa']}",
+        f"--retries={options['retries']}",
+        f"--retry-after={float(options['retry_after_s']):g}s",
+        f"--timeout={float(options['timeout_s']):g}s",
+        f"--threads={options['threads']}",
+    ]
+    if serial := options["ixfr_serial"]:
+        words.append(f"--ixfr={serial}")
+    return [*words, *_socket(options)]
+
+
+def _socket(options: Options) -> list[str]:
+    words = [f"--{name}" for name in ("quickack", "nagle") if options[name]]
+    return [*words, f"--congestion={options['congestion']}"] if options["congestion"] else words
+
+
+def sources(options: Options, host: HostSpec) -> list[str]:
+    """One secondary after another asks from the addresses of ``host`` in turn; each from its own where NOTIFY is sent
+    to them."""
+    if host.notified:
+        first, last = host.source_addresses[0], host.source_addresses[-1]
+        return [f"--secondaries={len(host.source_addresses)}", f"--source={first}-{last}"]
+    words = [f"--secondaries={options['secondaries']}"] if options["secondaries"] != 1 else []
+    more = host.source_addresses
+    return [*words, *(f"--source={address}" for address in (host.address, *more))] if more else words
+
+
+def transport(options: Options, transfer: TransferSpec, made: TransferKeys, certificate: Path | None) -> list[str]:
+    """TCP or XoT (RFC 9103), and the TSIG key (RFC 8945).
+
+    ``certificate``: a file with that of the primary, which is its own CA; only with TLS.
+    """
+    words = [f"--transport={'xot' if transfer.tls else 'tcp'}"]
+    if transfer.tsig:
+        words.append(f"--tsig={keys.TSIG_ALGORITHM}:{keys.TSIG_NAME}:{made.tsig_secret}")
+    if not transfer.tls:
+        return words
+    words.append(f"--verify={options['verify']}")
+    if options["verify"] == "ca":
+        words += [f"--ca={certificate}", f"--server-name={keys.TLS_NAME}"]
+    if options["verify"] == "pin":
+        words.append(f"--pin={made.public_key_pin}")
+    return words if options["resumption"] else [*words, "--no-resumption"]
+
+
+def concluded(summary: Mapping[str, Any], *, zones: int, limit_s: float) -> Result:
+    """What the ``summary`` of `transfer` means for a trial that was to take ``zones``, over all secondaries, within
+    ``limit_s``.
+
+    With `repeat` more than ``zones`` arrive; one that never did is among the failures then.
+    """
+    arrived = summary["done"] + summary["up_to_date"]
+    failures = outcomes(summary)
+    if not arrived and not summary.get("unfinished"):
+        return Result(
+            "server-failed", f"none of {zones:,} zones was transferred" + (f": {failures}" if failures else "")
+        )
+    if reason := validity.why_transfer_did_not(summary):
+        return Result("invalid", reason)
+    if arrived < zones or summary["failed"]:
+        after_s = summary["elapsed_ns"] / 1e9 if failures else limit_s
+        return Result(
+            "timeout",
+            f"{arrived:,} of {zones:,} zones after {digits(after_s)} s" + (f"; {failures}" if failures else ""),
+        )
+    return Result("done")
+
+
+def outcomes(summary: Mapping[str, Any]) -> str:
+    """``2,813 servfail, 2 cut``: what became of zones that did not arrive, the most frequent first."""
+    bad = {name: count for name, count in summary["outcomes"].items() if count and name not in ("done", "up-to-date")}
+    ranked = sorted(bad.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{count:,} {name}" for name, count in ranked)

@@ -1,0 +1,167 @@
+//! Counters of queries, messages and connections, which threads, intervals and generators add up.
+
+use serde::{Deserialize, Serialize};
+
+use crate::net::{connection::CloseReason, tls::Fault};
+
+/// The number of response codes that the header can hold (RFC 1035 §4.1.1).
+pub const RCODES: usize = 16;
+
+/// A count, or several that are added one by one.
+pub trait Counter {
+    /// Adds what another thread, interval or generator counted.
+    fn add(&mut self, other: &Self);
+}
+
+impl Counter for u32 {
+    fn add(&mut self, other: &Self) {
+        *self = self.saturating_add(*other);
+    }
+}
+
+impl Counter for u64 {
+    fn add(&mut self, other: &Self) {
+        // Another generator reports any number.
+        *self = self.saturating_add(*other);
+    }
+}
+
+impl<const N: usize> Counter for [u64; N] {
+    fn add(&mut self, other: &Self) {
+        self.iter_mut().zip(other).for_each(|(mine, other)| mine.add(other));
+    }
+}
+
+/// One example of what went wrong.
+impl<T: Copy> Counter for Option<T> {
+    fn add(&mut self, other: &Self) {
+        *self = self.or(*other);
+    }
+}
+
+/// Defines a struct of counters, and adds it field by field.
+macro_rules! counters {
+    ($(#[$of_struct:meta])* pub struct $name:ident { $($(#[$of_field:meta])* pub $field:ident: $type:ty,)+ }) => {
+        $(#[$of_struct])*
+        pub struct $name { $($(#[$of_field])* pub $field: $type,)+ }
+
+        impl Counter for $name {
+            fn add(&mut self, other: &Self) {
+                $(self.$field.add(&other.$field);)+
+            }
+        }
+    };
+}
+pub(super) use counters;
+
+counters! {
+    /// Queries that ended without an answer because their connection ended, by the reason.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct Losses {
+        pub closed: u64,
+        pub reset: u64,
+        pub refused: u64,
+        pub tls: u64,
+    }
+}
+
+impl Losses {
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        [self.closed, self.reset, self.refused, self.tls].into_iter().fold(0, u64::saturating_add)
+    }
+}
+
+counters! {
+    /// Messages received that ended no query.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+    pub struct UnmatchedResponses {
+        /// Answers to queries that had timed out before.
+        pub late: u64,
+        /// Further answers to a query that was answered.
+        pub duplicates: u64,
+        /// Messages with an id that no query of that client has.
+        pub unexpected: u64,
+        /// Messages with the id of a query and another question.
+        pub mismatched: u64,
+        /// Messages that are not DNS responses.
+        pub malformed: u64,
+        /// Answers that are too short for the records that their header counts.
+        pub incomplete: u64,
+    }
+}
+
+counters! {
+    /// The counts of an interval, or of all intervals.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct Counts {
+        pub due: u64,
+        pub sent: u64,
+        pub answered: u64,
+        pub timeouts: u64,
+        pub lost: Losses,
+        pub unmatched: UnmatchedResponses,
+        pub truncated: u64,
+        /// Answers with AD set.
+        pub authenticated: u64,
+        pub rcodes: [u64; RCODES],
+        pub bytes_sent: u64,
+        pub bytes_received: u64,
+        /// Why TLS failed on one of the connections, if it did.
+        pub tls_fault: Option<Fault>,
+        /// ICMP errors that the socket reported.
+        pub unreachable: u64,
+        /// Queries that had to wait until their client had an id or a place for them, or were never sent.
+        pub waited_for_id: u64,
+        /// The largest possible number of answers that belong to an earlier query with the same id: see
+        /// [`client_queries`](super::client_queries).
+        pub wrong_matches_max: u64,
+    }
+}
+
+impl Counts {
+    /// Counts a query whose connection ended.
+    pub fn lose(&mut self, loss: CloseReason) {
+        let lost = &mut self.lost;
+        *match loss {
+            CloseReason::Closed => &mut lost.closed,
+            CloseReason::Reset => &mut lost.reset,
+            CloseReason::Refused => &mut lost.refused,
+            CloseReason::Tls(fault) => {
+                self.tls_fault = Some(fault);
+                &mut lost.tls
+            }
+        } += 1;
+    }
+
+    /// The number of queries that ended without an answer.
+    pub fn unanswered(&self) -> u64 {
+        self.timeouts + self.lost.total()
+    }
+}
+
+counters! {
+    /// Connections since the start; zero over UDP.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+    pub struct Connections {
+        /// Connections that were begun.
+        pub attempted: u64,
+        /// Connections whose handshakes were done.
+        pub established: u64,
+        /// Established connections with TLS.
+        pub handshakes: u64,
+        /// Handshakes that resumed a session.
+        pub resumed: u64,
+        /// Handshakes of clients that had made one before; known of the many clients of a replay.
+        pub returning: u64,
+        /// Queries that the server took with the first flight of a resumed session (RFC 8446 §2.3).
+        pub early_accepted: u64,
+        /// Queries that it did not take so: they were sent again after the handshake.
+        pub early_rejected: u64,
+        /// Connections that were not established, or that the other side ended with queries outstanding.
+        pub failed: u64,
+        /// Connections that were not begun, because this host had no port left for them: the queries went later, or on
+        /// another connection.
+        pub no_port: u64,
+    }
+}

@@ -1,0 +1,157 @@
+use super::*;
+use crate::{base::random::Random, stats::times};
+
+const SETTINGS: RampSettings = RampSettings { start_qps: 1_000.0, max_qps: 1e6, precision: 0.03, repeats: 3 };
+
+/// A try in which nothing was lost.
+fn tried(holds: bool) -> TryOutcome {
+    TryOutcome { holds, holds_but_for_loss: holds, loss: Loss { lost: 0, sent: 1_000 } }
+}
+
+/// Searches with a server that holds a rate if `holds` says so; returns the tries.
+fn search(settings: RampSettings, mut holds: impl FnMut(f64, u32) -> bool) -> (Search, Vec<f64>) {
+    search_with(settings, |_, rate_qps, repeat| tried(holds(rate_qps, repeat)))
+}
+
+fn search_with(settings: RampSettings, mut a_try: impl FnMut(&Search, f64, u32) -> TryOutcome) -> (Search, Vec<f64>) {
+    let mut search = Search::new(settings);
+    let mut tries = Vec::new();
+    while let Some((rate_qps, repeat)) = search.next() {
+        tries.push(rate_qps);
+        assert!(tries.len() < 200, "the search ends");
+        search.tried(a_try(&search, rate_qps, repeat));
+    }
+    (search, tries)
+}
+
+/// A server that loses this share of the queries at every rate, and all that are beyond its capacity; a rate is
+/// tried for `seconds`, and 0.1 % may be lost.
+fn search_losing(share: f64, capacity_qps: f64, seconds: f64, seed: u64) -> (Search, Vec<f64>) {
+    let mut random = Random::new(seed, 0);
+    let settings = RampSettings { start_qps: 2_000.0, ..SETTINGS };
+    search_with(settings, |search, rate_qps, _| {
+        let sent = (rate_qps * seconds) as u64;
+        let beyond = ((rate_qps - capacity_qps) * seconds).max(0.0) as u64;
+        let lost =
+            beyond + (0..sent - beyond).filter(|_| (random.below(1_000_000) as f64) < share * 1e6).count() as u64;
+        let limit = 0.001 + search.base_loss_share().unwrap_or(0.0);
+        let holds = lost as f64 <= limit * sent as f64;
+        TryOutcome { holds, holds_but_for_loss: true, loss: Loss { lost, sent } }
+    })
+}
+
+#[test]
+fn a_loss_that_does_not_depend_on_the_rate_is_no_capacity() {
+    for (seed, (share, seconds)) in (0..).zip([(0.003, 10.0), (0.003, 0.2), (0.02, 1.0), (0.5, 0.1)]) {
+        let (search, tries) = search_losing(share, 50_000.0, seconds, seed);
+        let found = search.capacity_qps().unwrap();
+        // What chance does to the loss of both rates widens the interval of the capacity.
+        assert!((48_000.0..=53_000.0).contains(&found), "{share}: {found}, {tries:?}");
+        assert!(!search.is_lower_bound() && tries.len() < 60);
+        let base = search.base_loss_share().unwrap();
+        assert!((base / share - 1.0).abs() < 0.3, "{share}: {base}");
+    }
+}
+
+#[test]
+fn a_server_that_loses_what_is_beyond_its_capacity_has_no_loss_of_its_own() {
+    for capacity_qps in [20.0, 700.0, 1_500.0, 50_000.0] {
+        let (search, _) = search_losing(0.0, capacity_qps, 2.0, 1);
+        let found = search.capacity_qps().unwrap();
+        assert!((0.96..1.04).contains(&(found / capacity_qps)), "{capacity_qps}: {found}");
+        assert_eq!(search.base_loss_share(), None);
+    }
+}
+
+#[test]
+fn a_silent_server_holds_no_rate() {
+    let lost = |_: &Search, rate_qps: f64, _| {
+        let loss = Loss { lost: rate_qps as u64, sent: rate_qps as u64 };
+        TryOutcome { holds: false, holds_but_for_loss: false, loss }
+    };
+    let (search, _) = search_with(SETTINGS, lost);
+    assert_eq!((search.capacity_qps(), search.base_loss_share()), (None, None));
+}
+
+#[test]
+fn one_loss_exceeds_another_when_chance_hardly_does_that() {
+    let loss = |lost, sent| Loss { lost, sent };
+    assert!(loss(60, 10_000).exceeds(loss(0, 10_000)) && loss(10, 100).exceeds(loss(10, 1_000)));
+    assert!(!loss(3, 2_000).exceeds(loss(0, 1_000)), "too few to know");
+    assert!(!loss(60, 20_000).exceeds(loss(30, 10_000)) && !loss(5, 5).exceeds(loss(5, 5)));
+    assert!(!loss(0, 0).exceeds(loss(0, 0)) && !loss(0, 10).exceeds(loss(5, 10)));
+}
+
+#[test]
+fn it_finds_the_capacity_to_its_precision() {
+    for capacity_qps in [3.0, 300.0, 1_000.0, 1_001.0, 77_777.0, 999_999.0] {
+        let (search, tried) = search(SETTINGS, |rate_qps, _| rate_qps <= capacity_qps);
+        let found = search.capacity_qps().unwrap();
+        assert!(found <= capacity_qps && found * 1.031 > capacity_qps, "{capacity_qps}: {found}");
+        assert!(tried.len() < 70 && !search.is_lower_bound());
+    }
+}
+
+#[test]
+fn one_hiccup_at_each_rate_changes_nothing() {
+    let (search, _) = search(SETTINGS, |rate_qps, repeat| rate_qps <= 50_000.0 && repeat != 0);
+    assert!((48_500.0..=50_000.0).contains(&search.capacity_qps().unwrap()));
+}
+
+#[test]
+fn a_server_that_holds_everything_gives_a_lower_bound() {
+    let (search, _) = search(SETTINGS, |_, _| true);
+    assert_eq!((search.capacity_qps(), search.is_lower_bound()), (Some(1e6), true));
+}
+
+#[test]
+fn a_server_that_holds_nothing_has_no_capacity() {
+    let (search, _) = search(SETTINGS, |_, _| false);
+    assert_eq!(search.capacity_qps(), None);
+}
+
+#[test]
+fn where_the_instrument_fails_no_higher_rate_is_tried() {
+    let mut search = Search::new(SETTINGS);
+    let mut highest_qps: f64 = 0.0;
+    while let Some((rate_qps, _)) = search.next() {
+        highest_qps = highest_qps.max(rate_qps);
+        if rate_qps > 60_000.0 { search.instrument_failed() } else { search.tried(tried(true)) }
+    }
+    assert!(search.is_lower_bound() && highest_qps <= 64_000.0);
+    assert!((57_000.0..=60_000.0).contains(&search.capacity_qps().unwrap()));
+}
+
+const MS: u64 = 1_000_000;
+
+/// A thousand queries in a second, of which so many have no answer within it.
+fn measured(lost: u64) -> Measured {
+    let mut due_times = times();
+    due_times.record_n(MS, 1_000 - lost).unwrap();
+    due_times.record_n(1_000 * MS, lost).unwrap();
+    Measured {
+        due: 1_000,
+        sent: 1_000,
+        answered: 1_000 - lost,
+        timeouts: lost,
+        lost: Losses::default(),
+        sending_ns: 1_000_000_000,
+        busy_share: 0.0,
+        due_times,
+        lag_times: times(),
+    }
+}
+
+/// Whether a rate holds, and whether it does but for the loss, if that is a part of what is lost at every rate.
+fn judged(lost: u64, base: f64) -> (bool, bool) {
+    let limits = RampLimits { loss_share: 0.001, percentile: 99.0, latency_ns: 10 * MS };
+    let step = judge(&measured(lost), 1_000_000_000, limits, Try { rate_qps: 1_000.0, repeat: 0 }, base);
+    (step.holds, step.holds_but_for_loss)
+}
+
+#[test]
+fn a_loss_of_every_rate_counts_neither_as_loss_nor_in_the_percentile() {
+    assert_eq!((judged(1, 0.0), judged(3, 0.0), judged(30, 0.0)), ((true, true), (false, true), (false, true)));
+    assert_eq!((judged(3, 0.003), judged(30, 0.03), judged(40, 0.03)), ((true, true), (true, true), (false, true)));
+    assert_eq!(judged(1_000, 0.0), (false, false), "no answer was in time");
+}

@@ -1,0 +1,492 @@
+//! Queries over TCP (RFC 7766) and TLS (RFC 7858).
+//!
+//! A client is a slot: the place of one connection at a time. [`slots`] says which slot is next and when its connection
+//! has served its time; it knows no socket. A [`Connection`] is the connection
+//! itself, and [`Tcp`] moves bytes between all of these and the [`InFlight`].
+
+mod slots;
+mod tls_clients;
+
+use std::{
+    io,
+    net::{IpAddr, SocketAddr},
+    os::fd::OwnedFd,
+};
+
+use nix::sys::epoll::EpollFlags;
+
+use self::{
+    slots::{Assignment, Policy, Slots, State},
+    tls_clients::TlsClients,
+};
+use super::{
+    LoadError,
+    arrivals::Due,
+    classes::{Classes, Usage},
+    counts::Connections,
+    in_flight::{InFlight, Sending},
+    segment::ClientAddresses,
+    transport::Transport,
+};
+use crate::{
+    base::clock,
+    net::{
+        connection::{
+            Buffers, Close, CloseReason, Connection, Reading, SocketOptions,
+            chain::Chain,
+            socket::{self, Begun},
+        },
+        framing::PREFIX_BYTES,
+        poller::{Poller, Timeout},
+        tls::{self, Client},
+    },
+};
+
+/// One reading takes at most so much.
+const READ_BYTES: usize = 64 << 10;
+
+/// On a connection that is being opened so many bytes of queries wait, and at most one burst more.
+const QUEUE_BYTES_MAX: usize = 4_096;
+
+/// A connection is read so often in a row at most; then it is the others' turn.
+const READS_MAX: usize = 4;
+
+/// So many TLS sessions of a server are kept, a kilobyte or two each, or one a client if those are fewer.
+const SESSIONS_MAX: usize = 4_096;
+
+/// How connections are used.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// With TLS, and what is spoken inside it; none: over TCP alone.
+    pub tls: Option<tls::Protocol>,
+    /// By class of clients; of clients that are slots there is one class.
+    pub classes: Vec<Usage>,
+    /// So many queries in a row go on one connection, with one write.
+    pub burst: usize,
+    pub close: Close,
+    /// The longest query, in bytes.
+    pub bytes_max: usize,
+    /// A query is given up after so long, in nanoseconds.
+    pub timeout_ns: i64,
+}
+
+/// ManyClients clients that have no slot of their own: each has one while it has a connection.
+#[derive(Clone, Debug)]
+pub struct ManyClients {
+    /// Which class each is in.
+    pub classes: Classes,
+    pub addresses: ClientAddresses,
+    /// The first of the places that the table of queries in flight has for slots.
+    pub first: usize,
+}
+
+/// Connections of one thread.
+pub struct Tcp {
+    server: SocketAddr,
+    sources: Vec<IpAddr>,
+    /// Clients have slots in turn; none: a client is a slot.
+    many: Option<(ManyClients, Assignment)>,
+    /// The slot 0 among the places of the table of queries in flight.
+    first: usize,
+    options: SocketOptions,
+    tls: Option<TlsClients>,
+    slots: Slots,
+    connections: Box<[Connection]>,
+    /// Those that were read [`READS_MAX`] times and may have more.
+    unread: Chain,
+    poller: Poller,
+    buffers: Buffers,
+    /// The queries of a burst, framed.
+    burst: Box<[u8]>,
+    bytes_max: usize,
+}
+
+/// What came of a slot's turn.
+enum Turn {
+    Sent(usize),
+    /// Its table of ids is full.
+    NoId,
+    /// This host has no port left.
+    NoPort,
+}
+
+impl Tcp {
+    /// `clients` connections to `server`, from the addresses `sources` in turn, or from any if there are none. Each is
+    /// made when a query is to be sent on it.
+    pub fn open(server: SocketAddr, sources: &[IpAddr], clients: usize, settings: Settings) -> Result<Self, LoadError> {
+        Self::with(server, sources, clients, None, settings)
+    }
+
+    /// The same for many clients that share `slots` of them: a client without a connection has the slot of one that was
+    /// closed, or closes the one whose last query is longest ago.
+    pub fn open_many(
+        server: SocketAddr,
+        many: ManyClients,
+        slots: usize,
+        settings: Settings,
+    ) -> Result<Self, LoadError> {
+        Self::with(server, &[], slots, Some(many), settings)
+    }
+
+    fn with(
+        server: SocketAddr,
+        sources: &[IpAddr],
+        clients: usize,
+        many: Option<ManyClients>,
+        settings: Settings,
+    ) -> Result<Self, LoadError> {
+        let failed = |error| LoadError::Open(server, error);
+        let tls = settings.tls.map(|protocol| {
+            let client = |settings| Client::new(server.ip(), tls::Settings { protocol, ..settings });
+            TlsClients::new(&settings.classes, many.is_some(), clients.min(SESSIONS_MAX), client)
+                .map_err(|error| failed(io::Error::other(error)))
+        });
+        let policy = Policy { classes: settings.classes, burst: settings.burst, timeout_ns: settings.timeout_ns };
+        let routed_sources = many.is_some();
+        Ok(Tcp {
+            server,
+            sources: sources.to_vec(),
+            first: many.as_ref().map_or(0, |many| many.first),
+            many: many.map(|many| (many, Assignment::new(clients))),
+            options: SocketOptions { close: settings.close, routed_sources, ..SocketOptions::default() },
+            tls: tls.transpose()?,
+            slots: Slots::new(clients, policy),
+            connections: (0..clients).map(|_| Connection::default()).collect(),
+            unread: Chain::new(clients),
+            poller: Poller::new().map_err(failed)?,
+            buffers: Buffers::new(READ_BYTES),
+            burst: vec![0; settings.burst * (PREFIX_BYTES + settings.bytes_max)].into_boxed_slice(),
+            bytes_max: settings.bytes_max,
+        })
+    }
+
+    /// Readable when a connection has something to tell.
+    pub fn poller(&self) -> &Poller {
+        &self.poller
+    }
+
+    /// Whether one of many clients has a connection, open or not yet.
+    pub fn has_connection(&self, client: Option<u32>) -> bool {
+        let many = self.many.as_ref().zip(client);
+        many.is_some_and(|((_, assignment), client)| assignment.slot(client).is_some())
+    }
+
+    /// Whether something came that was not read yet.
+    pub fn has_unread(&self) -> bool {
+        !self.unread.is_empty()
+    }
+
+    /// The slot that is to take queries of `client`, or whose turn it is; none if none can.
+    fn turn(&mut self, due: &Due, in_flight: &mut InFlight) -> Option<usize> {
+        let (Some((_, assignment)), Some(number)) = (&self.many, due.client) else {
+            return self.slots.turn(due.client);
+        };
+        if let Some(slot) = assignment.slot(number) {
+            if !self.slots.is_used(slot) || !in_flight.begins_connection(due) {
+                return self.slots.turn(Some(slot as u32));
+            }
+            self.supersede(slot, in_flight);
+        }
+        if self.many.as_ref().is_some_and(|(_, assignment)| assignment.is_full()) {
+            // All others had queries later. If this one still waits for answers, so do all, and the query has to wait.
+            let slot = self.slots.longest_unused().filter(|slot| in_flight.outstanding_of(self.first + slot) == 0)?;
+            self.end(slot, None, in_flight);
+        }
+        let (many, assignment) = self.many.as_mut()?;
+        let slot = assignment.assign(number)?;
+        self.slots.set_class(slot, many.classes.of(number));
+        Some(slot)
+    }
+
+    /// Ends a connection whose client begins another one, as soon as nothing is outstanding on it.
+    fn supersede(&mut self, slot: usize, in_flight: &mut InFlight) {
+        if in_flight.outstanding_of(self.first + slot) == 0 {
+            return self.end(slot, None, in_flight);
+        }
+        self.slots.supersede(slot, clock::monotonic_ns());
+        if let Some((_, assignment)) = &mut self.many {
+            assignment.detach(slot);
+        }
+    }
+
+    /// Whether a connection was ever begun.
+    pub fn has_begun(&self) -> bool {
+        self.slots.connections().iter().any(|counts| counts.attempted > 0)
+    }
+
+    /// The client that has a slot, of many.
+    fn client_of(&self, slot: usize) -> Option<u32> {
+        self.many.as_ref().and_then(|(_, assignment)| assignment.client(slot))
+    }
+
+    /// Drafts queries of one slot, and sends them or has them wait for its connection.
+    fn take_turn(&mut self, slot: usize, due: &[Due], in_flight: &mut InFlight) -> Result<Turn, LoadError> {
+        let (mut count, mut framed) = (0, 0);
+        let named = due[0].client;
+        for due in due.iter().take(self.slots.room(slot)).take_while(|due| due.client == named) {
+            let space = &mut self.burst[framed..framed + PREFIX_BYTES + self.bytes_max];
+            let (prefix, message) = space.split_at_mut(PREFIX_BYTES);
+            let Some(length) = in_flight.draft(self.first + slot, *due, message) else { break };
+            prefix.copy_from_slice(&(length as u16).to_be_bytes());
+            (count, framed) = (count + 1, framed + PREFIX_BYTES + length);
+        }
+        let began_ns = clock::monotonic_ns();
+        if count == 0 {
+            self.slots.took(slot, 0, began_ns);
+            return Ok(Turn::NoId);
+        }
+        let mut lost = None;
+        if self.slots.state(slot) == State::Idle {
+            match self.begin(slot)? {
+                Begun::NoPort => {
+                    in_flight.sent(self.first + slot, 0, 0, Sending { began_ns, ended_ns: began_ns });
+                    self.slots.had_no_port(slot);
+                    return Ok(Turn::NoPort);
+                }
+                Begun::Failed(error) => lost = Some(self.failure(error, began_ns, in_flight)),
+                Begun::Connecting(socket) => lost = self.start(slot, socket)?.err(),
+            }
+            self.slots.began(slot, began_ns);
+        }
+        let frames = &self.burst[..framed];
+        let mut filled = false;
+        if self.slots.state(slot) == State::Open {
+            lost = self.connections[slot].send(frames, &mut self.buffers).err();
+        } else {
+            filled = self.connections[slot].queue(frames) >= QUEUE_BYTES_MAX;
+        }
+        let sending = Sending { began_ns, ended_ns: clock::monotonic_ns() };
+        in_flight.sent(self.first + slot, count, framed - count * PREFIX_BYTES, sending);
+        self.slots.took(slot, count, began_ns);
+        if let Some((_, assignment)) = &mut self.many
+            && self.slots.is_used_up(slot)
+        {
+            // The next query of this client has a connection of its own, whether this one is answered or not.
+            assignment.detach(slot);
+        }
+        if filled {
+            self.slots.filled(slot);
+        }
+        match lost {
+            Some(loss) => self.end(slot, Some(loss), in_flight),
+            None => self.slots.set_blocked(slot, self.connections[slot].is_blocked(), began_ns),
+        }
+        Ok(Turn::Sent(count))
+    }
+
+    fn begin(&self, slot: usize) -> Result<Begun, LoadError> {
+        let source = match &self.many {
+            Some((many, _)) => self.client_of(slot).and_then(|client| many.addresses.of(client)),
+            None => self.sources.get(slot % self.sources.len().max(1)).copied(),
+        };
+        socket::begin(self.server, source, &self.options).map_err(|error| LoadError::Open(self.server, error))
+    }
+
+    /// Watches a connection that was begun.
+    fn start(&mut self, slot: usize, socket: OwnedFd) -> Result<Result<(), CloseReason>, LoadError> {
+        // Edges, so that what is watched for need never be changed: a connection costs one system call here.
+        let flags = EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT | EpollFlags::EPOLLRDHUP | EpollFlags::EPOLLET;
+        self.poller.add(&socket, flags, slot as u64).map_err(|error| LoadError::Open(self.server, error))?;
+        let (class, number) = (self.slots.class(slot), self.client_of(slot));
+        let client = self.tls.as_mut().map(|clients| clients.of(class, number));
+        Ok(self.connections[slot].begin(socket, &self.options, client))
+    }
+
+    /// Counts why connecting failed.
+    fn failure(&self, error: nix::Error, now_ns: i64, in_flight: &mut InFlight) -> CloseReason {
+        if socket::is_unreachable(error) {
+            in_flight.count_unreachable(now_ns, 1);
+        }
+        socket::loss(error)
+    }
+
+    /// Takes in what the kernel says of a connection; returns how many messages came.
+    fn event(&mut self, slot: usize, flags: EpollFlags, in_flight: &mut InFlight) -> usize {
+        let over = EpollFlags::EPOLLERR | EpollFlags::EPOLLHUP;
+        match self.attend(slot, flags, in_flight) {
+            Ok(()) if flags.intersects(EpollFlags::EPOLLIN | EpollFlags::EPOLLRDHUP | over) => {
+                self.read(slot, flags.intersects(EpollFlags::EPOLLRDHUP | over), in_flight)
+            }
+            Ok(()) => 0,
+            Err(loss) => {
+                self.end(slot, Some(loss), in_flight);
+                0
+            }
+        }
+    }
+
+    /// Goes on with connecting, or with sending what had no room.
+    fn attend(&mut self, slot: usize, flags: EpollFlags, in_flight: &mut InFlight) -> Result<(), CloseReason> {
+        let connection = &mut self.connections[slot];
+        if !connection.is_connected() {
+            let now_ns = clock::monotonic_ns();
+            if flags.intersects(EpollFlags::EPOLLERR | EpollFlags::EPOLLHUP) {
+                let error = connection.error();
+                return Err(self.failure(error, now_ns, in_flight));
+            }
+            if connection.connected(&mut self.buffers)? {
+                self.established(slot, in_flight)?;
+            }
+        } else if flags.intersects(EpollFlags::EPOLLOUT) && connection.is_blocked() {
+            connection.flush()?;
+        }
+        let blocked = self.connections[slot].is_blocked();
+        self.slots.set_blocked(slot, blocked, clock::monotonic_ns());
+        Ok(())
+    }
+
+    /// The handshakes are done, and what waited for that can go.
+    fn established(&mut self, slot: usize, in_flight: &mut InFlight) -> Result<(), CloseReason> {
+        let now_ns = clock::monotonic_ns();
+        let connection = &mut self.connections[slot];
+        let started_ns = self.slots.established(slot, connection.is_resumed(), now_ns);
+        in_flight.count_established(started_ns, now_ns);
+        let early = connection.send_queue(&mut self.buffers)?;
+        let number = self.client_of(slot);
+        if let Some(clients) = &mut self.tls {
+            let counts = self.slots.counts(slot);
+            counts.handshakes += 1;
+            counts.returning += u64::from(number.is_some_and(|number| clients.established(number)));
+            counts.early_accepted += early.accepted;
+            counts.early_rejected += early.rejected;
+        }
+        Ok(())
+    }
+
+    /// Reads until less comes than there is room for, or, with `to_the_end`, until nothing comes; returns how many
+    /// messages came.
+    fn read(&mut self, slot: usize, to_the_end: bool, in_flight: &mut InFlight) -> usize {
+        let (mut count, first) = (0, self.first);
+        self.unread.remove(slot);
+        for _ in 0..READS_MAX {
+            let now_ns = clock::monotonic_ns();
+            let answer = |message: &[u8]| {
+                in_flight.answer(first + slot, message, message.len(), now_ns);
+                count += 1;
+            };
+            let read = self.connections[slot].read(&mut self.buffers, answer).and_then(|reading| {
+                if reading.open && self.slots.state(slot) == State::Opening {
+                    self.established(slot, in_flight)?;
+                }
+                Ok(reading)
+            });
+            match read {
+                Err(loss) => {
+                    self.end(slot, Some(loss), in_flight);
+                    return count;
+                }
+                Ok(Reading { closed: true, .. }) => {
+                    self.end(slot, Some(CloseReason::Closed), in_flight);
+                    return count;
+                }
+                Ok(Reading { drained, full, .. }) => {
+                    if self.slots.is_used_up(slot) && in_flight.outstanding_of(self.first + slot) == 0 {
+                        self.end(slot, None, in_flight);
+                        return count;
+                    }
+                    let blocked = self.connections[slot].is_blocked();
+                    self.slots.set_blocked(slot, blocked, now_ns);
+                    if drained || !(full || to_the_end) {
+                        return count;
+                    }
+                }
+            }
+        }
+        self.unread.add(slot);
+        count
+    }
+
+    /// Ends a connection: by our own wish, or because it is lost.
+    fn end(&mut self, slot: usize, lost: Option<CloseReason>, in_flight: &mut InFlight) {
+        let broken = lost.is_some() && in_flight.outstanding_of(self.first + slot) > 0;
+        if let Some(loss) = lost {
+            in_flight.lose(self.first + slot, loss);
+        }
+        let farewell = lost.is_none() && self.options.close == Close::Fin && self.slots.state(slot) == State::Open;
+        self.connections[slot].close(farewell, &mut self.buffers);
+        self.unread.remove(slot);
+        self.slots.ended(slot, broken);
+        if let Some((_, assignment)) = &mut self.many {
+            assignment.release(slot);
+        }
+    }
+}
+
+impl Transport for Tcp {
+    fn send(&mut self, due: &[Due], in_flight: &mut InFlight) -> Result<usize, LoadError> {
+        let (mut sent, mut without_id) = (0, 0);
+        while sent < due.len()
+            && without_id < self.slots.taking()
+            && let Some(slot) = self.turn(&due[sent], in_flight)
+        {
+            match self.take_turn(slot, &due[sent..], in_flight)? {
+                Turn::Sent(count) => (sent, without_id) = (sent + count, 0),
+                Turn::NoId if due[sent].client.is_some() => break,
+                Turn::NoId => without_id += 1,
+                Turn::NoPort => break,
+            }
+        }
+        Ok(sent)
+    }
+
+    fn receive(&mut self, in_flight: &mut InFlight) -> Result<usize, LoadError> {
+        let now_ns = clock::monotonic_ns();
+        let (mut count, first) = (0, self.first);
+        while let Some(slot) = self.slots.overdue(now_ns, |slot| in_flight.outstanding_of(first + slot)) {
+            self.end(slot, None, in_flight);
+            count += 1;
+        }
+        while let Some(slot) = self.slots.idle(now_ns, |slot| in_flight.outstanding_of(first + slot)) {
+            self.end(slot, None, in_flight);
+        }
+        for _ in 0..self.unread.len() {
+            let Some(slot) = self.unread.first() else { break };
+            count += 1 + self.read(slot, true, in_flight);
+        }
+        let ready = self.poller.wait(Timeout::Exact(0)).map_err(|error| LoadError::Receive(self.server, error))?;
+        for at in 0..ready {
+            let (slot, flags) = self.poller.event(at);
+            // Handshakes are work too, so an event counts even if it brought no message.
+            count += self.event(slot as usize, flags, in_flight).max(1);
+        }
+        Ok(count)
+    }
+
+    fn wait(&mut self, timeout_ns: i64, _wanted: bool) -> Result<(), LoadError> {
+        if !self.unread.is_empty() {
+            return Ok(());
+        }
+        self.poller.sleep(timeout_ns).map_err(|error| LoadError::Receive(self.server, error))
+    }
+
+    fn connections(&self) -> Vec<Connections> {
+        self.slots.connections().to_vec()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn a_query_leaves_on_the_connection_of_the_client_that_it_names() {
+        let query = vec![0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1, b'a', 0, 0, 1, 0, 1];
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let settings = Settings {
+            tls: None,
+            classes: vec![Usage { per_connection: 0, idle_ns: 0, resumption: false, early_data: false }],
+            burst: 16,
+            close: Close::Rst,
+            bytes_max: query.len(),
+            timeout_ns: 1_000_000_000,
+        };
+        let mut tcp = Tcp::open(listener.local_addr().unwrap(), &[], 3, settings).unwrap();
+        // A table has room for four.
+        let mut in_flight = InFlight::with_messages([query], 3, 4, 1_000_000_000);
+        let due = [2, 2, 0, 2, 2, 2, 0].map(|client| Due { at_ns: 0, client: Some(client), query: 0, number: 0 });
+        assert_eq!(tcp.send(&due, &mut in_flight).unwrap(), 5, "the sixth waits for its client");
+        assert_eq!([0, 1, 2].map(|client| in_flight.outstanding_of(client)), [1, 0, 4]);
+    }
+}

@@ -1,0 +1,113 @@
+//! Whom the server sees: which connections share TLS sessions. No clock, no socket.
+
+use std::num::NonZeroUsize;
+
+use lru::LruCache;
+
+use crate::{
+    base::failure::Failure,
+    load::classes::Usage,
+    net::tls::{Client, Settings},
+};
+
+/// The sessions of so many clients are kept, 2.7 kB each with the two tickets that most servers give. One client more
+/// forgets those of the one that connected longest ago.
+const CLIENTS_MAX: NonZeroUsize = NonZeroUsize::new(16_384).unwrap();
+
+/// Of the tickets of one client so many are kept.
+const TICKETS_MAX: usize = 4;
+
+/// The clients of one server.
+pub struct TlsClients {
+    by_class: Vec<Client>,
+    /// Of classes that resume sessions: clients by number, each of which has sessions of its own, as hosts do. None:
+    /// the connections of a class share theirs.
+    own: Option<LruCache<u32, Stub>>,
+    resumes: Vec<bool>,
+}
+
+struct Stub {
+    client: Client,
+    /// Whether it has made a handshake.
+    connected: bool,
+}
+
+impl TlsClients {
+    /// Of these classes, whose clients are `many`, or each a connection of its own with one memory for sessions.
+    pub fn new(
+        classes: &[Usage],
+        many: bool,
+        sessions_max: usize,
+        client: impl Fn(Settings) -> Result<Client, Failure>,
+    ) -> Result<Self, Failure> {
+        let sessions_max = if many { TICKETS_MAX } else { sessions_max };
+        let of_class = |usage: &Usage| {
+            let sessions_max = if usage.resumption { sessions_max } else { 0 };
+            client(Settings { sessions_max, early_data: usage.early_data, ..Settings::default() })
+        };
+        Ok(TlsClients {
+            by_class: classes.iter().map(of_class).collect::<Result<_, _>>()?,
+            own: many.then(|| LruCache::new(CLIENTS_MAX)),
+            resumes: classes.iter().map(|usage| usage.resumption).collect(),
+        })
+    }
+
+    /// Who connects, of this class and perhaps with this number.
+    pub fn of(&mut self, class: usize, number: Option<u32>) -> &Client {
+        let shared = &self.by_class[class];
+        match (&mut self.own, number) {
+            (Some(own), Some(number)) if self.resumes[class] => {
+                &own.get_or_insert_mut(number, || Stub { client: shared.another(), connected: false }).client
+            }
+            _ => shared,
+        }
+    }
+
+    /// A client has made a handshake; whether it had made one before, and could have resumed its session.
+    pub fn established(&mut self, number: u32) -> bool {
+        let own = self.own.as_mut().and_then(|own| own.peek_mut(&number));
+        own.is_some_and(|own| std::mem::replace(&mut own.connected, true))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SERVER: [u8; 4] = [192, 0, 2, 1];
+
+    fn clients(many: bool) -> TlsClients {
+        let usage = |resumption| Usage { per_connection: 0, idle_ns: 0, resumption, early_data: false };
+        let client = |settings| Client::new(SERVER.into(), settings);
+        TlsClients::new(&[usage(true), usage(false)], many, 16, client).unwrap()
+    }
+
+    fn is_same(clients: &mut TlsClients, one: (usize, u32), other: (usize, u32)) -> bool {
+        let config = |clients: &mut TlsClients, (class, number)| clients.of(class, Some(number)).config().clone();
+        std::sync::Arc::ptr_eq(&config(clients, one), &config(clients, other))
+    }
+
+    #[test]
+    fn each_of_many_clients_that_resume_has_sessions_of_its_own() {
+        let mut many = clients(true);
+        assert!(is_same(&mut many, (0, 7), (0, 7)) && !is_same(&mut many, (0, 7), (0, 8)));
+        assert!(is_same(&mut many, (1, 9), (1, 10)), "without sessions all are alike");
+        assert!(is_same(&mut clients(false), (0, 7), (0, 8)), "the connections of a load share them");
+    }
+
+    #[test]
+    fn a_client_returns_when_it_had_made_a_handshake_before() {
+        let mut many = clients(true);
+        many.of(0, Some(7));
+        assert_eq!([many.established(7), many.established(7), many.established(8)], [false, true, false]);
+    }
+
+    #[test]
+    fn the_sessions_of_no_more_clients_are_kept_than_there_is_room_for() {
+        let mut many = clients(true);
+        let most = CLIENTS_MAX.get() as u32;
+        (0..=most).for_each(|number| drop(many.of(0, Some(number)).config().clone()));
+        assert_eq!(many.own.as_ref().unwrap().len(), CLIENTS_MAX.get());
+        assert!(!many.established(0), "it is forgotten");
+    }
+}
