@@ -1,5 +1,5 @@
-//! Sockets: batches of datagrams, waiting for many of them, connections with and without TLS, network namespaces. And
-//! the headers of IPv6.
+//! Sockets: batches of datagrams, waiting for many of them, connections with and without TLS, network namespaces. Also
+//! the table of outstanding queries, and the headers of IPv6.
 //!
 //! Nothing here decides which query goes where.
 

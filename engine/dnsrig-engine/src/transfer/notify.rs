@@ -5,9 +5,9 @@
 
 use std::{
     collections::HashMap,
-    io::{self, ErrorKind, IoSliceMut, Read, Write},
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket},
-    os::fd::AsRawFd,
+    io::{self, ErrorKind, Read, Write},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener, TcpStream, UdpSocket},
+    os::fd::AsFd,
 };
 
 use domain::{
@@ -19,7 +19,7 @@ use domain::{
 };
 use nix::sys::{
     epoll::EpollFlags,
-    socket::{ControlMessage, ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, sendmsg, setsockopt, sockopt},
+    socket::{setsockopt, sockopt},
 };
 use slotmap::{DefaultKey, Key as _, KeyData, SlotMap};
 
@@ -29,14 +29,15 @@ use crate::{
         connection::limits::{Connections, Limits},
         framing::{self, Frames},
         poller::Poller,
+        udp_batch::{BATCH_MAX, Receiver, Sender},
     },
 };
 
 /// A NOTIFY is a header, a name and an SOA at most; a signature may follow.
 const MESSAGE_BYTES_MAX: usize = 4_096;
 
-/// The number of datagrams that are read in a row.
-const DATAGRAMS_MAX: usize = 1_024;
+/// The number of batches of datagrams that are read in a row.
+const BATCHES_MAX: usize = 16;
 
 /// The highest number of open TCP connections for NOTIFY; further ones are refused.
 const CONNECTIONS_MAX: u32 = 1_024;
@@ -117,6 +118,8 @@ struct OpenConnection {
 pub struct NotifyReceiver {
     recipients: Recipients,
     udp: UdpSocket,
+    receiver: Receiver,
+    sender: Sender,
     tcp: TcpListener,
     open: SlotMap<DefaultKey, OpenConnection>,
     limits: Limits,
@@ -169,6 +172,8 @@ impl NotifyReceiver {
         Ok(NotifyReceiver {
             recipients,
             udp,
+            receiver: Receiver::new(MESSAGE_BYTES_MAX),
+            sender: Sender::new(MESSAGE_BYTES_MAX, false),
             tcp,
             open: SlotMap::new(),
             limits: Limits::new(CONNECTIONS_MAX, IDLE_NS),
@@ -209,24 +214,23 @@ impl NotifyReceiver {
     }
 
     fn receive(&mut self, each: &mut impl FnMut(u32, u32, Option<u32>)) {
-        let mut space = [0; MESSAGE_BYTES_MAX];
-        let mut control = nix::cmsg_space!(libc::in_pktinfo, libc::in6_pktinfo);
-        for _ in 0..DATAGRAMS_MAX {
-            let mut vectors = [IoSliceMut::new(&mut space)];
-            let flags = MsgFlags::MSG_DONTWAIT;
-            let Ok(message) = recvmsg::<SockaddrStorage>(self.udp.as_raw_fd(), &mut vectors, Some(&mut control), flags)
-            else {
-                return;
-            };
-            let (bytes, peer) = (message.bytes, message.address);
-            let local = message.cmsgs().ok().and_then(|mut messages| messages.find_map(|one| local_address(&one)));
-            let (Some(local), Some(peer)) = (local, peer) else { continue };
-            let Some(address) = ip_of(&peer) else { continue };
-            if let Some((reply, what)) = self.recipients.judge(&space[..bytes], address, local) {
-                reply_from(&self.udp, &reply, &peer, local);
+        let NotifyReceiver { recipients, udp, receiver, sender, .. } = self;
+        for _ in 0..BATCHES_MAX {
+            let Ok(count) = receiver.receive(udp.as_fd()) else { return };
+            for datagram in receiver.datagrams() {
+                let Some((peer, local)) = datagram.peer.zip(datagram.destination) else { continue };
+                let Some((reply, what)) = recipients.judge(datagram.bytes, peer.ip(), local) else { continue };
+                sender.space()[..reply.len()].copy_from_slice(&reply);
+                // The reply comes from the address to which the NOTIFY was sent.
+                sender.push_from(reply.len(), Some(peer), Some(local));
                 if let Some((secondary, zone, serial)) = what {
                     each(secondary, zone, serial);
                 }
+            }
+            // If a reply is lost, the primary sends again (RFC 1996 §3.6).
+            let _ = sender.flush(udp.as_fd());
+            if count < BATCH_MAX {
+                return;
             }
         }
     }
@@ -281,40 +285,6 @@ fn take(
     });
     // A few bytes always have room, unless the peer reads nothing: then it is not worth waiting for.
     connection.socket.write_all(&replies)
-}
-
-/// The address of this host to which a datagram was sent.
-fn local_address(message: &ControlMessageOwned) -> Option<IpAddr> {
-    match message {
-        ControlMessageOwned::Ipv4PacketInfo(info) => {
-            Some(Ipv4Addr::from_bits(u32::from_be(info.ipi_addr.s_addr)).into())
-        }
-        ControlMessageOwned::Ipv6PacketInfo(info) => Some(Ipv6Addr::from(info.ipi6_addr.s6_addr).into()),
-        _ => None,
-    }
-}
-
-/// Replies from the address to which the NOTIFY was sent. If the reply is lost, the primary sends again (RFC 1996 §3.6).
-fn reply_from(socket: &UdpSocket, reply: &[u8], peer: &SockaddrStorage, local: IpAddr) {
-    let vectors = [io::IoSlice::new(reply)];
-    let fd = socket.as_raw_fd();
-    let _ = match local {
-        IpAddr::V4(local) => {
-            let address = libc::in_addr { s_addr: local.to_bits().to_be() };
-            let info =
-                libc::in_pktinfo { ipi_ifindex: 0, ipi_spec_dst: address, ipi_addr: libc::in_addr { s_addr: 0 } };
-            sendmsg(fd, &vectors, &[ControlMessage::Ipv4PacketInfo(&info)], MsgFlags::MSG_DONTWAIT, Some(peer))
-        }
-        IpAddr::V6(local) => {
-            let info = libc::in6_pktinfo { ipi6_addr: libc::in6_addr { s6_addr: local.octets() }, ipi6_ifindex: 0 };
-            sendmsg(fd, &vectors, &[ControlMessage::Ipv6PacketInfo(&info)], MsgFlags::MSG_DONTWAIT, Some(peer))
-        }
-    };
-}
-
-fn ip_of(address: &SockaddrStorage) -> Option<IpAddr> {
-    let v4 = address.as_sockaddr_in().map(|address| SocketAddr::from(std::net::SocketAddrV4::from(*address)).ip());
-    v4.or_else(|| address.as_sockaddr_in6().map(|address| address.ip().into()))
 }
 
 #[cfg(test)]

@@ -18,8 +18,8 @@ impl Schedule {
     /// A message came on the connection in `slot`.
     pub fn message(&mut self, slot: u32, message: &[u8], now_ns: i64) {
         let place = &mut self.slots[slot as usize];
-        place.messages = place.messages.wrapping_add(1);
-        place.bytes += message.len() as u64;
+        place.connection.messages = place.connection.messages.wrapping_add(1);
+        place.connection.bytes += message.len() as u64;
         let found = match message {
             [high, low, ..] => place.queries.get(u16::from_be_bytes([*high, *low])),
             // Without an id it can only be for the oldest query.
@@ -29,9 +29,9 @@ impl Schedule {
             self.counters.totals.unmatched += 1;
             return;
         };
-        (place.alive_ns, place.fruitless, place.has_brought) = (now_ns, 0, true);
+        (place.connection.alive_ns, place.fruitless, place.connection.has_brought) = (now_ns, 0, true);
         let transfer = self.transfers.get_mut(at);
-        transfer.touch(now_ns, place.messages);
+        transfer.touch(now_ns, place.connection.messages);
         if self.counters.totals.first_message_ns == 0 {
             self.counters.totals.first_message_ns = now_ns;
         }
@@ -55,7 +55,7 @@ impl Schedule {
     /// Bytes came that complete no message.
     pub fn partial(&mut self, slot: u32, now_ns: i64) {
         let place = &mut self.slots[slot as usize];
-        (place.alive_ns, place.partial_ns) = (now_ns, now_ns);
+        (place.connection.alive_ns, place.connection.partial_ns) = (now_ns, now_ns);
     }
 
     /// A transfer has ended with a message.
@@ -71,7 +71,7 @@ impl Schedule {
         }
         // An SOA is half of the way at most.
         let is_half = transfer.is_soa && outcome == Outcome::Done;
-        place.ended = place.ended.saturating_add(u32::from(!is_half));
+        place.connection.ended = place.connection.ended.saturating_add(u32::from(!is_half));
         self.counters.totals.out_of_order += u64::from(is_overtaking);
         self.row(&transfer, slot, outcome);
         self.wake(slot);
@@ -100,8 +100,8 @@ impl Schedule {
         let place = &mut self.slots[slot as usize];
         let secondary = &mut self.secondaries[job.secondary as usize];
         if !is_newer {
-            place.done = place.done.wrapping_add(1);
-            place.ended = place.ended.saturating_add(1);
+            place.connection.done = place.connection.done.wrapping_add(1);
+            place.connection.ended = place.connection.ended.saturating_add(1);
             self.counters.last_done_ns = now_ns;
             self.end(job, Outcome::UpToDate, now_ns);
         } else if place.is_udp {
@@ -117,7 +117,7 @@ impl Schedule {
     fn came(&mut self, slot: u32, transfer: &Transfer, outcome: Outcome, now_ns: i64) {
         let place = &mut self.slots[slot as usize];
         let (job, counts) = (transfer.job, transfer.incoming.counts());
-        place.done = place.done.wrapping_add(1);
+        place.connection.done = place.connection.done.wrapping_add(1);
         self.counters.totals.interleaved += u64::from(foreign(transfer) > 0);
         let (waited_ns, took_ns) = (transfer.first_ns - transfer.asked_ns, now_ns - transfer.asked_ns);
         self.counters.came(counts.answered, waited_ns, took_ns, now_ns);
@@ -145,7 +145,7 @@ impl Schedule {
         self.row_buffer.transfer(TransferRow {
             zone: transfer.job.zone,
             secondary: self.share.first + transfer.job.secondary,
-            connection: place.number,
+            connection: place.connection.number,
             attempt: transfer.job.attempt,
             asked,
             answered: counts.answered,

@@ -71,8 +71,9 @@ impl Schedule {
     /// A connection is open.
     pub fn opened(&mut self, slot: u32, handshake: Handshake, now_ns: i64) {
         let place = &mut self.slots[slot as usize];
-        (place.state, place.established_ns, place.alive_ns) = (State::Open, now_ns, now_ns);
-        (place.handshake, place.no_port_ns) = (handshake, 0);
+        (place.state, place.no_port_ns) = (State::Open, 0);
+        let connection = &mut place.connection;
+        (connection.established_ns, connection.alive_ns, connection.handshake) = (now_ns, now_ns, handshake);
         if !place.is_udp {
             let secondary = &mut self.secondaries[place.secondary as usize];
             secondary.opening = secondary.opening.saturating_sub(1);
@@ -95,7 +96,7 @@ impl Schedule {
             }
         }
         let was_open = place.state == State::Open;
-        let has_failed = !was_open || (!place.has_brought && ended != Ended::Ours);
+        let has_failed = !was_open || (!place.connection.has_brought && ended != Ended::Ours);
         let cut = match ended {
             Ended::Tls => Cut::Tls,
             // Over UDP a port that is closed shows only once it was asked.
@@ -260,7 +261,7 @@ impl Schedule {
     fn release(&mut self, slot: u32, cut: Cut, ended: Ended, now_ns: i64) {
         let timeout_ns = self.settings.timeout_ns;
         let any_begun = self.slots[slot as usize].queries.iter().any(|(_, at)| self.transfers.get(at).first_ns > 0);
-        let has_ended_some = self.slots[slot as usize].ended > 0;
+        let has_ended_some = self.slots[slot as usize].connection.ended > 0;
         let mut innocent = Vec::new();
         let mut is_first = true;
         while let Some((id, at)) = self.slots[slot as usize].queries.oldest() {
@@ -302,24 +303,25 @@ impl Schedule {
             }
             self.counters.ended(ended);
             let secondary = self.share.first + place.secondary;
+            let connection = &place.connection;
             self.row_buffer.connection(ConnectionRow {
-                connection: place.number,
+                connection: connection.number,
                 secondary,
-                port: place.port,
-                begun_ns: place.begun_ns,
-                established_ns: place.established_ns,
+                port: connection.port,
+                begun_ns: connection.begun_ns,
+                established_ns: connection.established_ns,
                 closed_ns: now_ns,
-                handshake: place.handshake,
+                handshake: connection.handshake,
                 ended,
-                asked: place.asked,
-                done: place.done,
-                bytes: place.bytes,
-                messages: place.messages,
+                asked: connection.asked,
+                done: connection.done,
+                bytes: connection.bytes,
+                messages: connection.messages,
             });
         } else if ended == Ended::Refused {
             self.counters.ended(ended);
         }
-        (place.state, place.port) = (State::Idle, 0);
+        place.state = State::Idle;
         place.queries.clear();
     }
 
@@ -379,10 +381,10 @@ impl Schedule {
         place.is_checked = false;
         let due_ns = match place.state {
             State::Idle => return,
-            State::Opening => place.begun_ns + timeout_ns,
+            State::Opening => place.connection.begun_ns + timeout_ns,
             State::Open if place.queries.is_empty() => return,
             State::Open if place.is_udp => i64::MAX,
-            State::Open => place.alive_ns + timeout_ns,
+            State::Open => place.connection.alive_ns + timeout_ns,
         };
         if due_ns <= now_ns {
             self.abandon(slot, Ended::TimedOut, now_ns);
@@ -407,7 +409,8 @@ impl Schedule {
     fn expire(&mut self, slot: u32, now_ns: i64) -> i64 {
         let time_limits = TimeLimits { timeout_ns: self.timeout_of(slot), time_ns_max: self.settings.time_ns_max };
         let place = &self.slots[slot as usize];
-        let (expired, due_ns) = self.transfers.expired(&place.queries, place.partial_ns, time_limits, now_ns);
+        let (expired, due_ns) =
+            self.transfers.expired(&place.queries, place.connection.partial_ns, time_limits, now_ns);
         let mut is_busy = false;
         for (at, cut) in expired {
             let place = &mut self.slots[slot as usize];
@@ -421,7 +424,7 @@ impl Schedule {
         }
         if is_busy {
             // A transfer without an end keeps everything else from coming on this connection.
-            let has_brought = self.slots[slot as usize].has_brought;
+            let has_brought = self.slots[slot as usize].connection.has_brought;
             self.abandon(slot, if has_brought { Ended::Ours } else { Ended::TimedOut }, now_ns);
         }
         due_ns

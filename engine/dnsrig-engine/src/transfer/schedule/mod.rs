@@ -170,12 +170,12 @@ impl Schedule {
 
     /// The number of the connection in a slot, unique in all threads.
     pub fn connection_of(&self, slot: u32) -> u32 {
-        self.slots[slot as usize].number
+        self.slots[slot as usize].connection.number
     }
 
     /// The port of the connection in a slot, on this side.
     pub fn set_port(&mut self, slot: u32, port: u16) {
-        self.slots[slot as usize].port = port;
+        self.slots[slot as usize].connection.port = port;
     }
 
     /// The secondaries of this schedule, and the number of the first among all.
@@ -299,7 +299,7 @@ impl Schedule {
 
     fn is_used_up(&self, place: &Slot) -> bool {
         let idle = place.queries.is_empty() && place.follow.is_empty();
-        idle && !place.is_udp && (place.zones >= self.zones_max() || place.queries.ids_left() == 0)
+        idle && !place.is_udp && (place.connection.zones >= self.zones_max() || place.queries.ids_left() == 0)
     }
 
     /// The room of a slot, as [`Slot::room`] has it.
@@ -334,7 +334,7 @@ impl Schedule {
             return Some((job, false));
         }
         if self.settings.soa == SoaFirst::Udp && !place.is_udp {
-            place.zones += 1;
+            place.connection.zones += 1;
             return secondary.take_cleared().map(|job| (job, false));
         }
         if self.pacer.ready_ns() > now_ns {
@@ -342,7 +342,7 @@ impl Schedule {
             return None;
         }
         self.pacer.take(now_ns);
-        place.zones += 1;
+        place.connection.zones += 1;
         secondary.take(number).map(|job| (job, self.settings.soa != SoaFirst::None))
     }
 
@@ -370,9 +370,9 @@ impl Schedule {
         }
         self.counters.totals.bytes_sent += (to.len() - message) as u64;
         if place.queries.len() == 1 {
-            place.alive_ns = now_ns;
+            place.connection.alive_ns = now_ns;
         }
-        place.asked = place.asked.wrapping_add(1);
+        place.connection.asked = place.connection.asked.wrapping_add(1);
         let mut transfer = Transfer::new(job, slot, id, is_soa, now_ns, Incoming::new(ask, verifier));
         transfer.sinks = if is_soa { None } else { self.sink_factory.sinks(zone) };
         self.transfers.add(transfer);

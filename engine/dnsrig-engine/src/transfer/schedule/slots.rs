@@ -49,20 +49,37 @@ impl Ended {
     pub const WORDS: [&str; 7] = ["ours", "closed", "reset", "refused", "no-port", "timed-out", "tls"];
 }
 
-/// A place, and the connection in it.
+/// A place for one connection at a time.
 pub struct Slot {
     pub secondary: u32,
     /// It has no connection but a socket that asks for SOAs over UDP.
     pub is_udp: bool,
     pub state: State,
-    /// The connection's number among all.
-    pub number: u32,
+    /// The connection in it, or the last one.
+    pub connection: SlotConnection,
     /// The transfers that were asked for, by their place among all.
     pub queries: Outstanding<u32>,
-    /// Its port on this side, once it is known.
-    pub port: u16,
     /// Zones whose SOA came on this connection, and which are now to be transferred on it.
     pub follow: VecDeque<Job>,
+    /// Connections in a row that brought nothing.
+    pub fruitless: u16,
+    pub given_up: bool,
+    pub open_after_ns: i64,
+    /// Since when there has been no port; 0: there was one.
+    pub no_port_ns: i64,
+    /// It is in the queue of slots that may have something to do.
+    pub is_woken: bool,
+    /// A timer for its next check is set.
+    pub is_checked: bool,
+}
+
+/// What is known of the connection in a slot.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SlotConnection {
+    /// The connection's number among all.
+    pub number: u32,
+    /// Its port on this side, once it is known.
+    pub port: u16,
     pub begun_ns: i64,
     pub established_ns: i64,
     pub handshake: Handshake,
@@ -81,16 +98,6 @@ pub struct Slot {
     pub has_brought: bool,
     pub bytes: u64,
     pub messages: u32,
-    /// Connections in a row that brought nothing.
-    pub fruitless: u16,
-    pub given_up: bool,
-    pub open_after_ns: i64,
-    /// Since when there has been no port; 0: there was one.
-    pub no_port_ns: i64,
-    /// It is in the queue of slots that may have something to do.
-    pub is_woken: bool,
-    /// A timer for its next check is set.
-    pub is_checked: bool,
 }
 
 impl Slot {
@@ -100,22 +107,9 @@ impl Slot {
             secondary,
             is_udp,
             state: State::Idle,
-            number: NO_CONNECTION,
+            connection: SlotConnection::default(),
             queries: Outstanding::new(window),
-            port: 0,
             follow: VecDeque::new(),
-            begun_ns: 0,
-            established_ns: 0,
-            handshake: Handshake::None,
-            alive_ns: 0,
-            partial_ns: 0,
-            zones: 0,
-            asked: 0,
-            done: 0,
-            ended: 0,
-            has_brought: false,
-            bytes: 0,
-            messages: 0,
             fruitless: 0,
             given_up: false,
             open_after_ns: 0,
@@ -125,18 +119,16 @@ impl Slot {
         }
     }
 
-    /// A connection is begun.
+    /// Notes that a connection was begun.
     pub fn begin(&mut self, number: u32, now_ns: i64) {
-        (self.state, self.number) = (State::Opening, number);
-        (self.begun_ns, self.established_ns, self.handshake) = (now_ns, 0, Handshake::None);
-        (self.alive_ns, self.partial_ns, self.has_brought) = (now_ns, 0, false);
-        (self.zones, self.asked, self.done, self.ended, self.bytes, self.messages) = (0, 0, 0, 0, 0, 0);
+        self.state = State::Opening;
+        self.connection = SlotConnection { number, begun_ns: now_ns, alive_ns: now_ns, ..SlotConnection::default() };
     }
 
     /// How many transfers it can begin: of zones whose SOA came, and of other zones.
     pub fn room(&self, window: u32, zones_max: u32) -> (u32, u32) {
         let room = window.saturating_sub(self.queries.len() as u32).min(self.queries.ids_left() as u32);
         let follow = (self.follow.len() as u32).min(room);
-        (follow, (room - follow).min(zones_max.saturating_sub(self.zones)))
+        (follow, (room - follow).min(zones_max.saturating_sub(self.connection.zones)))
     }
 }
