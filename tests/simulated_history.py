@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dnsrig.comparison.bisection.criterion import parse
 from dnsrig.comparison.bisection.search import Answer, Measure, next_step
 from dnsrig.comparison.bisection.state import GOOD, Limits, Round, State
+from dnsrig.comparison.criterion import parse
 
 CRITERION = "p99_ms > 102 %"
 TYPICAL = 5.0

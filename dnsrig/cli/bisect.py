@@ -15,9 +15,9 @@ from dnsrig.errors import UsageError
 from dnsrig.text import visible
 
 if TYPE_CHECKING:
-    from dnsrig.comparison.bisection.criterion import Criterion
     from dnsrig.comparison.bisection.record import Candidate, Search
     from dnsrig.comparison.bisection.state import Limits
+    from dnsrig.comparison.criterion import Criterion
     from dnsrig.experiment.preparation import Request
 
 STATUS = {"commit": 0, "range": EXIT_INCOMPLETE, "undecided": EXIT_UNDECIDED, "no-difference": EXIT_NO_DIFFERENCE}
@@ -143,7 +143,7 @@ def _check_alone(context: typer.Context, resume: Path) -> None:
 
 
 def _criterion(text: str) -> Criterion:
-    from dnsrig.comparison.bisection import criterion
+    from dnsrig.comparison import criterion
     from dnsrig.comparison.compare import metric_name
 
     wanted = criterion.parse(text)

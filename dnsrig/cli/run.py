@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from dnsrig.comparison.compare import TwoRuns
-    from dnsrig.comparison.thresholds import Rule
+    from dnsrig.comparison.criterion import Criterion
     from dnsrig.experiment.preparation import Request
     from dnsrig.experiment.runner import Executing
     from dnsrig.rundir import Manifest, Scalar
@@ -149,12 +149,12 @@ def command(
             _start(request, runs, console, executing, rules, as_json)
 
 
-def _judging(rules: list[Rule]) -> contextlib.AbstractContextManager[None]:
+def _judging(rules: list[Criterion]) -> contextlib.AbstractContextManager[None]:
     """With rules, exit status 1 means a regression, so no error may end with it."""
     return failing_as(EXIT_UNDECIDED) if rules else contextlib.nullcontext()
 
 
-def _check_rules(rules: list[Rule], baseline: Mapping[str, Scalar]) -> None:
+def _check_rules(rules: list[Criterion], baseline: Mapping[str, Scalar]) -> None:
     """Refuse, before anything is measured, metrics that do not exist, and rules without a baseline."""
     from dnsrig.comparison.compare import metric_name
 
@@ -174,7 +174,7 @@ def _dry_run(request: Request) -> None:
 
 
 def _start(
-    request: Request, runs: Path, console: Console, executing: Executing, rules: list[Rule], as_json: bool
+    request: Request, runs: Path, console: Console, executing: Executing, rules: list[Criterion], as_json: bool
 ) -> None:
     from dnsrig.experiment import preparation, runner
 
@@ -201,7 +201,7 @@ def need_root() -> None:
 
 
 def _execute(
-    manifest: Manifest, directory: Path, console: Console, executing: Executing, rules: list[Rule], as_json: bool
+    manifest: Manifest, directory: Path, console: Console, executing: Executing, rules: list[Criterion], as_json: bool
 ) -> None:
     from dnsrig.cli import report
     from dnsrig.comparison.compare import compare_within

@@ -11,9 +11,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from dnsrig.comparison import run_differences, thresholds
+from dnsrig.comparison.criterion import Criterion, without_unit
 from dnsrig.comparison.run_differences import Difference, Pair
 from dnsrig.comparison.summary import baseline_among, describe, done_samples, main_metric
-from dnsrig.comparison.thresholds import Decision, Judgement, Repeats, Rule
+from dnsrig.comparison.thresholds import Decision, Judgement, Repeats
 from dnsrig.errors import UsageError
 from dnsrig.metrics import Metric, all_metrics
 from dnsrig.rundir import Manifest, Outcome, Scalar, Variant
@@ -22,9 +23,6 @@ from dnsrig.runs.run import Run
 from dnsrig.stats import samples, statistics
 from dnsrig.stats.statistics import Comparison
 
-UNITS = ("per_s", "s", "ms", "us", "ns", "bytes", "percent", "qps")
-"""Endings of a metric's name that may be left out: ``transfer_time`` for ``transfer_time_s``; the longest that fits
-counts."""
 RESULT = "result"
 """The axis of imported results whose values are the names that the user gave."""
 MOST_NAMED = 3
@@ -47,7 +45,7 @@ class Verdict:
     """What a rule says of one pair."""
 
     pair: Pair
-    rule: Rule
+    rule: Criterion
     judgement: Judgement
 
 
@@ -84,13 +82,13 @@ class TwoRuns:
 
 
 def compare_runs(
-    base: Run, new: Run, metrics: Sequence[str], wanted: Sequence[Rule], may_differ: Sequence[str] = ()
+    base: Run, new: Run, metrics: Sequence[str], wanted: Sequence[Criterion], may_differ: Sequence[str] = ()
 ) -> TwoRuns:
     """``new`` against ``base`` by its main metric, by ``metrics`` and by those of the rules ``wanted``.
 
     ``may_differ``: names of differences that are no reason against a verdict (`run_differences.differences`).
     """
-    named = [replace(rule, metric=metric_name(rule.metric, (base, new))) for rule in wanted]
+    named = [rule.of(metric_name(rule.metric, (base, new))) for rule in wanted]
     names = [main_metric(new), *(metric_name(name, (base, new)) for name in metrics), *(rule.metric for rule in named)]
     pairs, only_in_base, only_in_new = match(base.manifest, new.manifest)
     if not pairs:
@@ -115,7 +113,7 @@ def compare_runs(
     )
 
 
-def compare_within(run: Run, base: Mapping[str, str], metrics: Sequence[str], wanted: Sequence[Rule]) -> TwoRuns:
+def compare_within(run: Run, base: Mapping[str, str], metrics: Sequence[str], wanted: Sequence[Criterion]) -> TwoRuns:
     """Each variant of ``run`` against the one that has the values ``base`` and is the same on all other axes.
 
     An empty ``base`` is the baseline of the experiment. Trials were interleaved and differ in nothing but the matrix,
@@ -127,7 +125,7 @@ def compare_within(run: Run, base: Mapping[str, str], metrics: Sequence[str], wa
         raise UsageError(
             "one run, and its experiment names no baseline", hint="say which variants are the base: --base AXIS=VALUE"
         )
-    named = [replace(rule, metric=metric_name(rule.metric, [run])) for rule in wanted]
+    named = [rule.of(metric_name(rule.metric, [run])) for rule in wanted]
     names = [main_metric(run), *(metric_name(name, [run]) for name in metrics), *(rule.metric for rule in named)]
     against = {variant.id: baseline_among(manifest.variants, within, variant) for variant in manifest.variants}
     pairs = [Pair(other, v) for v in manifest.variants if (other := against[v.id]) is not None and other.id != v.id]
@@ -181,14 +179,10 @@ def metric_name(name: str, runs: Iterable[Run]) -> str:
         return name
     # After a number a digit is its fraction: p99_9_ms is not another p99.
     found = sorted(other for other in known if re.match(rf"{re.escape(name)}_(?!\d)", other))
-    if len(found) == 1 and _without_unit(found[0]) == name:
+    if len(found) == 1 and without_unit(found[0]) == name:
         return found[0]
     hint = f"do you mean one of {', '.join(found)}?" if found else "`dnsrig list metrics` shows them"
     raise UsageError(f"there is no metric {name!r}", hint=hint)
-
-
-def _without_unit(name: str) -> str:
-    return next((name.removesuffix(f"_{unit}") for unit in UNITS if name.endswith(f"_{unit}")), name)
 
 
 def match(base: Manifest, new: Manifest) -> tuple[list[Pair], list[Variant], list[Variant]]:
@@ -232,7 +226,7 @@ def _lines(base: Run, new: Run, pairs: Sequence[Pair], metrics: Sequence[str]) -
     return lines
 
 
-def _verdicts(base: Run, new: Run, pairs: Sequence[Pair], wanted: Sequence[Rule]) -> list[Verdict]:
+def _verdicts(base: Run, new: Run, pairs: Sequence[Pair], wanted: Sequence[Criterion]) -> list[Verdict]:
     cases = [(rule, pair) for rule in wanted for pair in pairs]
     found = thresholds.judge([(rule, *_both(base, new, pair, rule.metric)) for rule, pair in cases])
     return [Verdict(pair, rule, judgement) for (rule, pair), judgement in zip(cases, found, strict=True)]

@@ -22,7 +22,6 @@ one run they are of the ratios within its rounds, where it has enough of them (`
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -30,6 +29,8 @@ from functools import partial
 from statistics import median
 from typing import Literal
 
+from dnsrig.comparison import criterion
+from dnsrig.comparison.criterion import Criterion
 from dnsrig.errors import UsageError
 from dnsrig.rundir import Outcome
 from dnsrig.stats import machines, rounds, samples, statistics
@@ -39,21 +40,8 @@ from dnsrig.text import digits
 
 Decision = Literal["pass", "regression", "undecided"]
 EXAMPLE = "e.g. --fail-if 'transfer_time_s > 110 %'"
-_RULE = re.compile(r"\s*([a-z][a-z0-9_.]*)\s*([<>])\s*(\d{1,9}(?:\.\d{1,9})?)\s*%\s*", re.ASCII)
 _AT_CEILING = "{count} repeats of the {run} reached the largest value that could be told: the true ones are larger"
 _UNFINISHED: tuple[Outcome, ...] = ("timeout", "server-failed")
-
-
-@dataclass(frozen=True)
-class Rule:
-    """``metric`` of the new run is ``above`` or below ``percent`` of the base's: that fails."""
-
-    metric: str
-    above: bool
-    percent: float
-
-    def __str__(self) -> str:
-        return f"{self.metric} {'>' if self.above else '<'} {self.percent:.12g} %"
 
 
 @dataclass(frozen=True)
@@ -90,18 +78,17 @@ class Judgement:
     p_corrected: float | None = None
 
 
-def parse(text: str) -> Rule:
-    """``METRIC > N %`` or ``METRIC < N %``; the metric's name is not looked up here."""
-    found = _RULE.fullmatch(text)
-    if found is None:
+def parse(text: str) -> Criterion:
+    """A rule: ``METRIC > N %`` or ``METRIC < N %``, of the base. Raises UsageError."""
+    found = criterion.read(text)
+    if found is None or not found.relative:
         raise UsageError(f"{text!r} is not a rule: METRIC > N % or METRIC < N %", hint=EXAMPLE)
-    metric, sign, percent = found.groups()
-    if float(percent) <= 0:
+    if found.limit <= 0:
         raise UsageError(f"{text!r}: a percentage of the base is above zero", hint=EXAMPLE)
-    return Rule(metric, sign == ">", float(percent))
+    return found
 
 
-def judge(cases: Sequence[tuple[Rule, Repeats, Repeats]]) -> list[Judgement]:
+def judge(cases: Sequence[tuple[Criterion, Repeats, Repeats]]) -> list[Judgement]:
     """Each rule on a variant's base and new repeats, with p corrected over all that could be tested, whatever they
     show: one regression among them fails the whole."""
     found = [_first_look(*case, len(cases)) for case in cases]
@@ -120,7 +107,7 @@ def overall(decisions: Sequence[Decision]) -> Decision:
     return next((worst for worst in ("regression", "undecided") if worst in decisions), "pass")
 
 
-def _first_look(rule: Rule, base: Repeats, new: Repeats, comparisons: int) -> Judgement:
+def _first_look(rule: Criterion, base: Repeats, new: Repeats, comparisons: int) -> Judgement:
     """What can be said before p is corrected over all variants: whether there is anything to test. ``comparisons``: of
     how many this is one."""
     if min(base.results, new.results) < FEWEST_REPEATS:
@@ -140,7 +127,7 @@ def _first_look(rule: Rule, base: Repeats, new: Repeats, comparisons: int) -> Ju
         return _undecided("the base has values of zero, of which nothing is a percentage")
     # Each at the end that is least favourable to a regression.
     ours, theirs = (after.low, before.high) if rule.above else (after.high, before.low)
-    limit = [value * rule.percent / 100 for value in theirs]
+    limit = [value * rule.limit / 100 for value in theirs]
     if within_rounds:
         logs = [math.log(value / least) for value, least in zip(ours, limit, strict=True)]
         return Judgement("undecided", "", interval, rounds.signed_rank_test(logs))
@@ -148,13 +135,13 @@ def _first_look(rule: Rule, base: Repeats, new: Repeats, comparisons: int) -> Ju
     return Judgement("undecided", "", interval, statistics.stratified_rank_test(strata))
 
 
-def _by_interval(rule: Rule, judgement: Judgement) -> Judgement:
+def _by_interval(rule: Criterion, judgement: Judgement) -> Judgement:
     """On which side of the limit the interval lies; and if beyond, whether that is more than chance would do."""
     interval, p = judgement.interval, judgement.p_corrected
     assert interval is not None and p is not None
-    if interval.high <= rule.percent if rule.above else interval.low >= rule.percent:
+    if interval.high <= rule.limit if rule.above else interval.low >= rule.limit:
         return replace(judgement, decision="pass", reason="the interval lies wholly on the good side of the limit")
-    if interval.low <= rule.percent if rule.above else interval.high >= rule.percent:
+    if interval.low <= rule.limit if rule.above else interval.high >= rule.limit:
         return replace(judgement, reason="the interval holds the limit: more repeats would narrow it")
     if p < ALPHA:
         return replace(judgement, decision="regression", reason="the interval lies wholly beyond the limit")
@@ -172,7 +159,7 @@ def _from_nothing(judgement: Judgement, new: Repeats) -> Judgement:
     return replace(judgement, reason=f"from nothing to {digits(middle)}, but p is {p:.2g} after correction")
 
 
-def _as_far_as_known(rule: Rule, judgement: Judgement, base: Repeats, new: Repeats) -> Judgement:
+def _as_far_as_known(rule: Criterion, judgement: Judgement, base: Repeats, new: Repeats) -> Judgement:
     """Where values are at least what they say, the true ratio is larger (of the new run) or smaller (of the base): only
     what that cannot turn round stays decided."""
     larger, smaller = ("pass", "regression") if rule.above else ("regression", "pass")

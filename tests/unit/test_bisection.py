@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from simulated_history import CRITERION, History, Machine, git_bisect_run, real_noise, searched
 
-from dnsrig.comparison.bisection.criterion import Criterion, parse
 from dnsrig.comparison.bisection.difference import difference
 from dnsrig.comparison.bisection.evidence import evidence
 from dnsrig.comparison.bisection.posterior import cells, credible, within
 from dnsrig.comparison.bisection.search import Answer, Measure, next_step
 from dnsrig.comparison.bisection.state import GOOD, Limits, Round, State
+from dnsrig.comparison.criterion import Criterion, parse
 from dnsrig.errors import UsageError
 
 NOISE = real_noise()["latency, 99 %"]

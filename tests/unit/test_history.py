@@ -85,7 +85,7 @@ def test_a_trial_at_its_limit_counts_as_the_slowest(tmp_path: Path) -> None:
     (series,) = of(measured(tmp_path, STEADY_THEN_SLOW, outcomes=outcomes)).series  # type: ignore[arg-type]
     slow = series.points[2]
     assert [sample.at_least for sample in slow.samples] == [True, False, False, False, False]
-    assert slow.interval is None
+    assert slow.samples.interval is None
     assert slow.counts
     assert series.changes[0].first is slow
 

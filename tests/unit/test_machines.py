@@ -294,7 +294,7 @@ def test_two_runs_are_compared_within_the_machines_that_they_share(tmp_path: Pat
     rule = thresholds.parse("transfer_time > 105 %")
     found = compare_runs(base, new, [], [rule])
     assert found.machines == ["a", "b"]
-    assert {(len(line.base.values), len(line.new.values)) for line in found.lines} == {(4, 4)}
+    assert {(len(line.base.samples), len(line.new.samples)) for line in found.lines} == {(4, 4)}
     assert [(d.what, d.asked_for) for d in found.differences] == [("machines", True)]
     assert {v.judgement.decision for v in found.verdicts} == {"undecided"}, "four repeats decide nothing"
     assert "machines: a, b; each repeat is compared with the repeats of the base on the same machine" in said(base, new)
@@ -316,7 +316,7 @@ def test_runs_without_a_machine_in_common_are_compared_as_they_are_and_it_is_sai
     base, new = spread_out(tmp_path / "base"), spread_out(tmp_path / "new", names=("d", "e", "f"))
     found = compare_runs(base, new, [], [])
     assert found.machines == [] and [(d.what, d.asked_for) for d in found.differences] == [("machines", False)]
-    assert {len(line.new.values) for line in found.lines} == {6}
+    assert {len(line.new.samples) for line in found.lines} == {6}
     assert "machines: the runs have no machine in common, so the machines may be the cause of a difference" in said(
         base, new
     )

@@ -18,7 +18,7 @@ from synthetic import known
 from dnsrig.comparison import thresholds
 from dnsrig.comparison.compare import compare_runs, compare_within
 from dnsrig.comparison.summary import VariantRow, metric_tables, variant_table
-from dnsrig.comparison.thresholds import Repeats, Rule, judge
+from dnsrig.comparison.thresholds import Repeats, judge
 from dnsrig.report import comparison, figures, terminal_table, wording
 from dnsrig.report.gather import gather
 from dnsrig.report.page import answer
@@ -87,7 +87,7 @@ def test_rules_hold_at_both_ends_too() -> None:
         return Repeats(between(low, wider), Counter({"done": len(low)}))
 
     def decision(new: Repeats, base: Repeats) -> str:
-        return judge([(Rule("p99_ms", True, 110), base, new)])[0].decision
+        return judge([(thresholds.parse("p99_ms > 110 %"), base, new)])[0].decision
 
     slower = [2 * value for value in FAST]
     assert decision(repeats(slower, 0.1), repeats(FAST, 0.1)) == "regression"
@@ -239,7 +239,7 @@ def test_a_repeat_at_the_timeout_is_a_repeat(tmp_path: Path) -> None:
     """Every row has five repeats, so no sentence mentions four."""
     run = with_times(tmp_path, [1.0, 1.01, 1.02, 1.03, 1000.0], [0.9, 0.91, 0.92, 0.93, 0.94])
     rows = rows_of(run)
-    assert len(rows[BIND].values) == 4 and rows[BIND].outcomes.total() == 5
+    assert len(rows[BIND].samples.measured) == 4 and rows[BIND].outcomes.total() == 5
     said = wording.reach(run, list(rows.values()))
     assert said == "with 5 repeats and 1 comparison the least p is 0.0079"
     assert wording.relative(run, rows[KNOT]) == "90.2 %", "the median of BIND is known"

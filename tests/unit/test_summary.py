@@ -126,8 +126,8 @@ def test_a_limit_on_one_side_bounds_the_percentage(tmp_path: Path) -> None:
     bound = slow_base[KNOT, 100].bound
     assert bound is not None
     assert bound[0] == "≤"
-    times = slow_base[KNOT, 100].values
-    base = [*slow_base[BIND, 100].values, 60.0]
+    times = slow_base[KNOT, 100].samples.measured
+    base = [*slow_base[BIND, 100].samples.measured, 60.0]
     assert bound[1] == pytest.approx(100 * sum(times) / sum(base))
     slow_variant = table(tmp_path / "b", Plan(repeats=2, samples=False, outcomes={(KNOT, 100, 1): "timeout"}))
     assert (slow_variant[KNOT, 100].bound or ("", 0))[0] == "≥"

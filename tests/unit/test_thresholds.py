@@ -8,12 +8,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dnsrig.comparison.thresholds import Decision, Repeats, Rule, judge, overall, parse
+from dnsrig.comparison.criterion import Criterion
+from dnsrig.comparison.thresholds import Decision, Repeats, judge, overall, parse
 from dnsrig.errors import UsageError
 from dnsrig.rundir import Outcome
 from dnsrig.stats.samples import Samples
 
-SLOWER = Rule("transfer_time_s", True, 110)
+
+def rule(metric: str, above: bool, percent: float) -> Criterion:
+    return Criterion(metric=metric, above=above, limit=percent, unit="%")
+
+
+SLOWER = rule("transfer_time_s", True, 110)
 times = st.lists(st.floats(0.1, 100), min_size=5, max_size=8)
 limits = st.floats(10, 1000)
 
@@ -25,7 +31,7 @@ def repeats(values: list[float], **others: int) -> Repeats:
     return Repeats(Samples.exact(values), outcomes)
 
 
-def decision(rule: Rule, base: Repeats, new: Repeats) -> Decision:
+def decision(rule: Criterion, base: Repeats, new: Repeats) -> Decision:
     return judge([(rule, base, new)])[0].decision
 
 
@@ -46,7 +52,7 @@ def test_the_interval_decides(new: list[float], expected: str) -> None:
 
 
 def test_a_rule_from_below() -> None:
-    fewer = Rule("zones_per_s", False, 95)
+    fewer = rule("zones_per_s", False, 95)
     assert decision(fewer, BASE, repeats([8.0] * 5)) == "regression"
     assert decision(fewer, BASE, repeats([12.0] * 5)) == "pass"
 
@@ -78,7 +84,7 @@ def test_nothing_against_nothing_is_no_change() -> None:
     nothing = repeats([0.0] * 5)
     assert decision(SLOWER, nothing, nothing) == "pass"
     assert decision(SLOWER, repeats([0.0, *[1.0] * 4]), repeats([1.0] * 5)) == "undecided", "no percentage of zero"
-    assert decision(Rule("zones_per_s", False, 90), nothing, repeats([1.0] * 5)) == "undecided"
+    assert decision(rule("zones_per_s", False, 90), nothing, repeats([1.0] * 5)) == "undecided"
 
 
 def test_something_from_nothing_is_a_regression() -> None:
@@ -109,8 +115,8 @@ def test_many_comparisons_ask_for_more_repeats() -> None:
 @given(times, times, limits)
 def test_a_rule_never_passes_what_its_opposite_side_fails(base: list[float], new: list[float], limit: float) -> None:
     """Beyond the limit in both directions at once is impossible, and so is passing what is beyond."""
-    above = judge([(Rule("m", True, limit), repeats(base), repeats(new))])[0]
-    below = judge([(Rule("m", False, limit), repeats(base), repeats(new))])[0]
+    above = judge([(rule("m", True, limit), repeats(base), repeats(new))])[0]
+    below = judge([(rule("m", False, limit), repeats(base), repeats(new))])[0]
     assert {above.decision, below.decision} != {"regression"}
     if above.decision == "regression":
         assert below.decision == "pass"
@@ -124,8 +130,8 @@ def test_a_rule_never_passes_what_its_opposite_side_fails(base: list[float], new
 def test_a_more_lenient_limit_never_fails_what_passed(
     base: list[float], new: list[float], limit: float, more: float
 ) -> None:
-    strict = decision(Rule("m", True, limit), repeats(base), repeats(new))
-    lenient = decision(Rule("m", True, limit * more), repeats(base), repeats(new))
+    strict = decision(rule("m", True, limit), repeats(base), repeats(new))
+    lenient = decision(rule("m", True, limit * more), repeats(base), repeats(new))
     if strict == "pass":
         assert lenient == "pass"
 
@@ -133,18 +139,18 @@ def test_a_more_lenient_limit_never_fails_what_passed(
 @settings(max_examples=60, deadline=None)
 @given(times)
 def test_a_run_held_against_itself_never_fails(base: list[float]) -> None:
-    assert decision(Rule("m", True, 100), repeats(base), repeats(base)) != "regression"
-    assert decision(Rule("m", False, 100), repeats(base), repeats(base)) != "regression"
+    assert decision(rule("m", True, 100), repeats(base), repeats(base)) != "regression"
+    assert decision(rule("m", False, 100), repeats(base), repeats(base)) != "regression"
 
 
 @pytest.mark.parametrize(
     ("text", "rule"),
     [
-        ("transfer_time_s > 110 %", Rule("transfer_time_s", True, 110)),
-        ("  zones_per_s<99.5%", Rule("zones_per_s", False, 99.5)),
+        ("transfer_time_s > 110 %", rule("transfer_time_s", True, 110)),
+        ("  zones_per_s<99.5%", rule("zones_per_s", False, 99.5)),
     ],
 )
-def test_a_rule_is_read(text: str, rule: Rule) -> None:
+def test_a_rule_is_read(text: str, rule: Criterion) -> None:
     assert parse(text) == rule
     assert parse(str(rule)) == rule
 

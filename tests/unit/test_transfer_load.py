@@ -141,9 +141,9 @@ def test_a_rate_counts_where_the_limit_ended_it_and_a_time_does_not(tmp_path: Pa
     assert pipelined is not None and pipelined.percent == pytest.approx(100 * 902 / 102)
     assert wording.outcomes(first.outcomes) == "3 timeout", "and what it was is said"
     (line, *_) = compare.compare_runs(run, run, ["zones_per_s"], []).lines
-    assert line.base.values == pytest.approx((101, 102, 103)) and line.base.unfinished == 0
+    assert line.base.samples.numbers == pytest.approx([101, 102, 103]) and line.base.unfinished == 0
     not_a_rate = variant_table(run, "primary_memory_peak_bytes")[0]
-    assert not not_a_rate.values
+    assert not not_a_rate.samples
 
 
 def test_rows_are_read_as_the_engine_writes_them(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ Pure functions of what was measured: no clock, no process, and no file but in ``
 run. ``search.next_step`` takes all that is known (`State`) and says what to measure next, or the answer. The rule and
 what it assumes: docs/explanation/bisect.md.
 
-- ``criterion``   what makes a commit bad, as a person writes it
 - ``state``       what is known: rounds of trials, commits that cannot be measured
 - ``scale``       on which trials are held against each other
 - ``difference``  whether the two ends differ at all

@@ -7,8 +7,8 @@ from typing import Any
 
 from pydantic import Field
 
-from dnsrig.comparison.bisection.criterion import Criterion
 from dnsrig.comparison.bisection.state import Limits
+from dnsrig.comparison.criterion import Criterion
 from dnsrig.rundir import SCHEMA_VERSION, SEARCH_FILE, Record, Scalar
 
 

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from dnsrig.comparison.bisection.criterion import Criterion
 from dnsrig.comparison.bisection.state import Round, Value
+from dnsrig.comparison.criterion import Criterion
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from dnsrig.comparison.bisection.criterion import Criterion
+from dnsrig.comparison.criterion import Criterion
 from dnsrig.rundir import Record
 
 Value = float | Literal["unfinished"] | None

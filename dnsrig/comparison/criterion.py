@@ -1,4 +1,7 @@
-"""What makes a commit bad: ``p99 > 110 %`` of the good end, or ``p99_ms > 5 ms`` by itself."""
+"""What counts as bad: ``p99 > 110 %`` of what it is compared with, or ``p99_ms > 5 ms`` by itself.
+
+The one grammar of rules (``--fail-if``) and of criteria (``dnsrig bisect --metric``).
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,14 @@ _CRITERION = re.compile(
 )
 _TIMES_S = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 _RATES = {"qps": "per_s", "per_s": "per_s"}
+UNITS = ("per_s", *_TIMES_S, "bytes", "percent", "qps")
+"""Endings of a metric's name that may be left out: ``transfer_time`` for ``transfer_time_s``; the first that fits
+counts."""
 
 
 class Criterion(Record):
-    """``metric`` of a bad commit is ``above`` or below ``limit``: in percent of the good end where ``unit`` is %, else
-    in ``unit``, and in the metric's own where it is empty."""
+    """``metric`` is bad ``above`` or below ``limit``: in percent of what it is compared with if ``unit`` is %, else in
+    ``unit``, and in the metric's own if ``unit`` is empty."""
 
     metric: str
     above: bool
@@ -30,13 +36,13 @@ class Criterion(Record):
 
     @property
     def factor(self) -> float:
-        """Of a relative limit: of the good end's value."""
+        """The relative limit as a factor."""
         return self.limit / 100
 
     def of(self, metric: str) -> Criterion:
-        """The same of the ``metric`` that was meant, by its full name, an absolute limit in that metric's unit.
+        """This criterion for ``metric``, which is the full name, with an absolute limit in that metric's unit.
 
-        Raises UsageError for a unit that is not of its kind.
+        Raises UsageError if the unit is of another kind.
         """
         if self.relative or not self.unit:
             return self.model_copy(update={"metric": metric})
@@ -57,12 +63,25 @@ class Criterion(Record):
         return f"{self.metric} {'>' if self.above else '<'} {self.limit:.12g}{unit}"
 
 
-def parse(text: str) -> Criterion:
-    """The metric's name is not looked up here. Raises UsageError."""
+def read(text: str) -> Criterion | None:
+    """``METRIC > NUMBER UNIT`` or ``METRIC < NUMBER UNIT``; None if it is neither. The metric is not looked up here."""
     found = _CRITERION.fullmatch(text)
     if found is None:
-        raise UsageError(f"{text[:100]!r} is no criterion: METRIC > NUMBER UNIT, or <", hint=EXAMPLE)
+        return None
     metric, sign, number, unit = found.groups()
-    if unit == "%" and float(number) <= 0:
-        raise UsageError(f"{text[:100]!r}: a percentage of the good end is above zero", hint=EXAMPLE)
     return Criterion(metric=metric, above=sign == ">", limit=float(number), unit=unit or "")
+
+
+def parse(text: str) -> Criterion:
+    """The criterion of a search. Raises UsageError."""
+    found = read(text)
+    if found is None:
+        raise UsageError(f"{text[:100]!r} is no criterion: METRIC > NUMBER UNIT, or <", hint=EXAMPLE)
+    if found.relative and found.limit <= 0:
+        raise UsageError(f"{text[:100]!r}: a percentage of the good end is above zero", hint=EXAMPLE)
+    return found
+
+
+def without_unit(metric: str) -> str:
+    """The name of ``metric`` without its unit."""
+    return next((metric.removesuffix(f"_{unit}") for unit in UNITS if metric.endswith(f"_{unit}")), metric)
