@@ -19,7 +19,7 @@ from dnsrig.analysis.read import Run
 from dnsrig.analysis.row_files import RowFile
 from dnsrig.analysis.rows import DamagedFile
 from dnsrig.datasets import kinds
-from dnsrig.machines.executors import all_executors
+from dnsrig.experiment.executors import all_executors
 from dnsrig.procedures import all_procedures
 from dnsrig.report import draw
 from dnsrig.report.charts import all_charts
