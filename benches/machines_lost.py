@@ -47,7 +47,7 @@ LEASE_S = 30.0
 """The time for which a killed run may still hold a machine."""
 NOTING = """
 from dnsrig import paths
-from dnsrig.machines import trial_calls
+from dnsrig.experiment import trial_calls
 there.itself = getattr(there, "itself", there._execute)  # this is loaded twice
 def noting(spec, lease, report):
     told = there.itself(spec, lease, report)

@@ -5,6 +5,7 @@ What lives where:
 - ``cli``         one file a command; prints, and turns errors into sentences and exit codes
 - ``experiment``  what a TOML file means, the plan (order of trials), the runner, the trial
 - ``procedures``  one file a kind of measurement
+- ``machines``    how other machines are reached: for hosts of a trial, or for whole trials
 - ``lab``         makes and removes the small network: hosts and links
 - ``servers``     one file or folder a server; where its binaries come from
 - ``datasets``    zones and their like, made once and kept in the cache
@@ -21,7 +22,7 @@ What lives where:
 - ``browse``      runs in a browser; reads what the report reads, and writes notes
 - ``rundir``      what a run directory holds: the contract between writers and readers
 
-Dependencies point one way: cli -> experiment -> procedures -> lab, servers, streams, datasets.
+Dependencies point one way: cli -> experiment -> procedures, machines -> lab, servers, streams, datasets.
 ``runs``, ``stats``, ``comparison``, ``prediction``, ``metrics``, ``checks``, ``traps`` and ``report`` read run
 directories only and never import the lab. ``importers`` makes run directories, and reads them with ``runs``. ``browse``
 stands on the report. Only ``cli`` knows of these two.

@@ -18,7 +18,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from dnsrig import cached, paths
 from dnsrig.bind_mounts import BindMount
@@ -67,16 +67,6 @@ class Confinement:
         if self.as_root:
             return words
         return [*words, f"--user={USER}", *(f"--capability={name}" for name in self.capabilities)]
-
-    def as_json(self) -> dict[str, Any]:
-        """For another machine; `of_json` reads it there."""
-        binds = [(str(bind.machine), bind.seen, bind.read_only) for bind in self.binds]
-        return {"root": str(self.root), "binds": binds, "capabilities": list(self.capabilities)}
-
-    @staticmethod
-    def of_json(said: Mapping[str, Any]) -> Confinement:
-        binds = [BindMount(Path(there), seen, read_only) for there, seen, read_only in said["binds"]]
-        return Confinement(Path(said["root"]), binds, said["capabilities"])
 
     def give(self) -> None:
         """Make the folders that the program may write, and everything in them, the user's.

@@ -77,7 +77,7 @@ def main() -> None:
 def load() -> None:
     """Import what a trial imports. A fork has only the thread that forks, so no thread of Python may run afterwards.
     The threads that polars starts when it is imported wait, and its allocator is made for forks."""
-    for module in ("cli._app", "machines.executors", "experiment.trial"):
+    for module in ("cli._app", "experiment.executors", "experiment.trial"):
         importlib.import_module(f"dnsrig.{module}")
     for package in PACKAGES:
         discovery.modules(f"dnsrig.{package}")

@@ -1,7 +1,4 @@
-"""Machines for tests: two processes each, with a cache of their own, in which trials only pretend to measure.
-
-They show what any `concurrent.futures.Executor` can be.
-"""
+"""Machines for tests: two processes each, with a cache of their own, in which trials only pretend to measure."""
 
 from __future__ import annotations
 
@@ -14,15 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from dnsrig.experiment import children
-from dnsrig.machines import leases, trial_calls
+from dnsrig.machines import leases
+from dnsrig.machines.dask import Report, Worker
 
 PRETEND = Path(__file__).with_name("pretend_trial.py")
 FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["dnsrig.machines.trial_calls"])
+FORKS.set_forkserver_preload(["dnsrig.experiment.trial_calls"])
 
 
-class Processes:
-    """A `Place`: one process for what is called in order, another for what is called beside it."""
+class Processes(Worker):
+    """A `Worker` of two processes: one for what is called in order, another for what is called beside it."""
 
     def __init__(self, name: str, cache: Path, lease_s: float = 30.0) -> None:
         self.name, self.cache, self.is_gone = name, cache, False
@@ -33,9 +31,9 @@ class Processes:
     def submit(self, function: Callable[..., Any], /, *arguments: Any) -> Future[Any]:
         return self._pools[0].submit(function, *arguments)
 
-    def execute(self, spec_json: str, lease: str, report: Callable[[dict[str, Any]], None]) -> Future[Any]:
+    def submit_reporting(self, report: Report, function: Callable[..., Any], /, *arguments: Any) -> Future[Any]:
         how = {name: value for name, value in os.environ.items() if name.startswith("PRETEND_")}
-        return self.submit(execute, spec_json, lease, how)
+        return self.submit(execute, how, function, *arguments)
 
     def at_once(self, function: Callable[..., Any], /, *arguments: Any) -> Any:
         return self._pools[1].submit(function, *arguments).result(timeout=60)
@@ -52,9 +50,9 @@ class Processes:
             pool.shutdown(cancel_futures=True)
 
 
-def execute(spec_json: str, lease: str, how: dict[str, str]) -> dict[str, Any]:
+def execute(how: dict[str, str], function: Callable[..., Any], /, *arguments: Any) -> Any:
     os.environ.update(how)
-    return trial_calls.execute(spec_json, lease, lambda event: None)
+    return function(*arguments, lambda event: None)
 
 
 def _become(environment: dict[str, str], lease_s: float) -> None:

@@ -16,18 +16,18 @@ PROGRAM = Path(__file__).with_name("pretend_trial.py")
 IMPATIENT = [
     sys.executable,
     "-c",
-    "from dnsrig.machines import leases, lane\n"
-    f"leases.LEASE_S, leases.RENEWAL_S, lane.ENDING_LIMIT_S = {LEASE_S}, {LEASE_S / 6}, 10\n"
+    "from dnsrig.experiment import spread; from dnsrig.machines import leases\n"
+    f"leases.LEASE_S, leases.RENEWAL_S, spread.ENDING_LIMIT_S = {LEASE_S}, {LEASE_S / 6}, 10\n"
     "from dnsrig.__main__ import main; main()",
 ]
 """`dnsrig` with a lease that ends soon."""
 PRETENDING = """
 import sys
 from dnsrig.experiment import children
-from dnsrig.machines import leases, worker
+from dnsrig.machines import arrival, leases
 children.TRIAL_COMMAND = [sys.executable, {program!r}]
 leases.LEASE_S, leases.RENEWAL_S = {lease_s}, {lease_s} / 6
-worker.SILENCE_LIMIT_S = {lease_s}
+arrival.SILENCE_LIMIT_S = {lease_s}
 """
 """Of workers whose trials only pretend to measure."""
 

@@ -13,7 +13,7 @@ from dnsrig.errors import UsageError
 
 if TYPE_CHECKING:
     from dnsrig.experiment.runner import Executing
-    from dnsrig.machines.place import Place
+    from dnsrig.machines.dask import Worker
 
 Option = Annotated[
     str,
@@ -32,8 +32,8 @@ Machines = Annotated[
 
 
 @contextmanager
-def places(machines: str) -> Iterator[Sequence[Place]]:
-    """The machines in a TOML file, or in the Dask cluster at an address."""
+def workers(machines: str) -> Iterator[Sequence[Worker]]:
+    """Connect to the machines in a TOML file, or in the Dask cluster at an address."""
     from dnsrig.machines import dask, document, ssh_workers
 
     with ssh_workers.workers(Path(machines)) if machines.endswith(document.SUFFIX) else dask.workers(machines) as found:
@@ -52,7 +52,7 @@ def executing(machines: str, at_once: int) -> Iterator[Executing]:
         raise UsageError(
             "--at-once works on one machine only", hint="each machine of --on executes one trial at a time"
         )
-    from dnsrig.machines import spread
+    from dnsrig.experiment import spread
 
-    with places(machines) as found:
+    with workers(machines) as found:
         yield spread.Spread(found)

@@ -67,12 +67,14 @@ def _show(remarks: Sequence[Remark]) -> None:
 
 def _machines(machines: str, as_json: bool) -> int:
     """Check each of ``machines``; one that is in use is not touched."""
+    from dnsrig.experiment import spread, trial_calls
     from dnsrig.lab.remark import Remark
-    from dnsrig.machines import spread, trial_calls
 
-    with _on.places(machines) as places:
-        looked = spread.look(places)
-        asked = {place.name: place.submit(trial_calls.remarks) for place in places if not looked[place.name]["holder"]}
+    with _on.workers(machines) as workers:
+        looked = spread.look(workers)
+        asked = {
+            worker.name: worker.submit(trial_calls.remarks) for worker in workers if not looked[worker.name]["holder"]
+        }
         found = {name: [Remark(**one) for one in pending.result()] for name, pending in asked.items()}
     differing = _differences({name: seen["conditions"] for name, seen in looked.items()})
     if as_json:

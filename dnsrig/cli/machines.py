@@ -38,10 +38,10 @@ def certificates(
     can read one of the files can execute anything on the machines as root, so only their owner may read them. They are
     valid for a year. To replace them, make a new folder, and start the cluster again.
     """
-    from dnsrig.machines import dask, tls
+    from dnsrig.machines import dask, dask_access
 
     now = datetime.datetime.now(datetime.UTC)
-    made = tls.make((now - CLOCKS_APART, now + VALID))
+    made = dask_access.make_keys((now - CLOCKS_APART, now + VALID))
     try:
         folder.mkdir(mode=0o700)
     except FileExistsError as error:

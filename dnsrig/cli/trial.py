@@ -34,8 +34,8 @@ def command(
     """
     from dnsrig import files, interruption
     from dnsrig.experiment import trial
+    from dnsrig.experiment.executors import executor
     from dnsrig.lab import removal
-    from dnsrig.machines.executors import executor
     from dnsrig.rundir import TrialSpec, read_json
 
     removal.clean()

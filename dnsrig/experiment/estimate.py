@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dnsrig.errors import DnsrigError
-from dnsrig.machines.executors import executor
+from dnsrig.experiment.executors import executor
 from dnsrig.procedures import procedure
 from dnsrig.rundir import TrialSpec
 from dnsrig.servers import driver

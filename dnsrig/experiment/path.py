@@ -9,10 +9,10 @@ from types import ModuleType
 
 from dnsrig import procedures
 from dnsrig.errors import UsageError
+from dnsrig.experiment.executors import executor
 from dnsrig.experiment.model import DirectionDocument, Document, PathDocument, Point
 from dnsrig.lab import congestion, rtts, sites
 from dnsrig.lab.links import netem
-from dnsrig.machines.executors import executor
 from dnsrig.rundir import FULL_PACKET_BYTES, FarSpec, HostSpec, LinkKind, LinkSpec, PathSpec, Scalar
 
 Ends = tuple[str, str]

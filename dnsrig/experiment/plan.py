@@ -13,7 +13,7 @@ from dnsrig import datasets, ranges, streams
 from dnsrig.errors import UsageError
 from dnsrig.experiment import builds, hosts, path
 from dnsrig.experiment.model import Document, Point
-from dnsrig.machines.hosting import HostingMachine
+from dnsrig.machines.ssh_machine import HostingMachine
 from dnsrig.procedures import procedure
 from dnsrig.rundir import (
     DatasetSpec,

@@ -16,10 +16,10 @@ from dnsrig import datasets, interruption, paths, streams
 from dnsrig.errors import UsageError
 from dnsrig.experiment import builds, certificates, model, path, plan
 from dnsrig.experiment import versions as versions_of_server
+from dnsrig.experiment.executors import executor
 from dnsrig.lab import conditions, ledger
-from dnsrig.machines import hosting
-from dnsrig.machines.executors import executor
-from dnsrig.machines.hosting import HostingMachine
+from dnsrig.machines import ssh_machine
+from dnsrig.machines.ssh_machine import HostingMachine
 from dnsrig.procedures import procedure, versions
 from dnsrig.rundir import DatasetSpec, Machine, Manifest, ServerSource, StreamSpec, TrialSpec
 from dnsrig.servers import sources
@@ -99,13 +99,13 @@ def prepare(request: Request, note: Note) -> Manifest:
     document, points, repeats = draft(request)
     seed = request.seed if request.seed is not None else secrets.randbelow(1 << 32)
     name = Path(request.experiment).stem
-    names = hosting.wanted(points)
+    names = sorted({host.machine for point in points for host in point.document.hosts.values() if host.machine})
     if names and request.where.machines:
         raise UsageError(
             f"hosts are on the machine {names[0]}, and trials on yet other machines",
             hint="leave --on out: it distributes trials whose hosts are all on one machine",
         )
-    elsewhere = hosting.look(names, request.machines, note)
+    elsewhere = ssh_machine.look(names, request.machines, note)
     return assemble(name, request.scale, document, points, repeats, seed, note, request.where, elsewhere)
 
 

@@ -19,10 +19,10 @@ from dnsrig import cached, datasets, interruption, paths, streams
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import children
 from dnsrig.experiment.children import Child, Running
+from dnsrig.experiment.executors import executor
 from dnsrig.experiment.preparation import Where, here, own_cpus
 from dnsrig.lab import conditions
 from dnsrig.lab.process import move_to
-from dnsrig.machines.executors import executor
 from dnsrig.rundir import OBSERVER, Manifest, TrialKey, TrialSpec, resume_command, trial_dir, write_json
 from dnsrig.runs.trial import Trial
 from dnsrig.servers import sources

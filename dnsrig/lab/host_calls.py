@@ -1,18 +1,17 @@
-"""What is called on a machine that has hosts of a trial: it makes them, starts programs on them, and hands files over.
+"""What a trial calls on another machine that has hosts of it: makes hosts and links, starts programs, looks at both.
 
-One trial at a time. Whatever was made there goes with the process that made it, and what a killed one left at the next
-start (`removal.clean`).
+The other machine executes one trial at a time. What was made there is removed with the process that made it, and what a
+killed process left at the next start (`removal.clean`). Arguments and results travel as JSON: see
+`RemoteMachine.call`.
 """
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import os
 import shutil
 import signal
 import subprocess
-import tempfile
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -20,24 +19,24 @@ from pathlib import Path
 from typing import IO, Any
 
 from dnsrig import paths
-from dnsrig.confinement import Confinement
 from dnsrig.errors import DnsrigError
 from dnsrig.lab import conditions, host, idle, ledger, links, process, removal, tcp
 from dnsrig.lab.host import Host
 from dnsrig.lab.ledger import Ledger
 from dnsrig.lab.links import Place, _ends, selftest
 from dnsrig.lab.process import Process
-from dnsrig.machines import folders
-from dnsrig.machines.folders import Archive
+from dnsrig.lab.remote_machine import Program
 from dnsrig.rundir import HostSpec, LinkSpec
 
 Tell = Callable[..., None]
+Neighbour = tuple[str, HostSpec]
+"""A host that is not on this machine: its name, and what it is to be."""
 END_LIMIT_S = 5.0
 
 
 @dataclass
 class Lab:
-    """What one trial has here."""
+    """What one trial has on this machine."""
 
     tell: Tell
     ledger: Ledger = field(default_factory=Ledger.open_new)
@@ -48,15 +47,16 @@ class Lab:
 
     @property
     def folder(self) -> Path:
-        """For the files of the trial here."""
-        return paths.cache() / "machines" / "trials" / self.ledger.tag
+        """The folder for files of the trial on this machine."""
+        return _trials() / self.ledger.tag
 
 
 _labs: list[Lab] = []
 
 
 def begin(tell: Tell) -> None:
-    """Before anything else here. ``tell`` says what programs write, and that they ended."""
+    """Prepare for a trial, before anything else is called. ``tell`` reports what programs write, and that they
+    ended."""
     removal.clean()
     remove_leftovers()
     lab = Lab(tell)
@@ -80,15 +80,15 @@ def end() -> None:
 
 
 def remove_leftovers() -> None:
-    """Folders of trials whose process is gone."""
-    trials, live = paths.cache() / "machines" / "trials", ledger.live()
-    for folder in trials.iterdir() if trials.is_dir() else ():
+    """Remove folders of trials whose process is gone."""
+    live = ledger.live()
+    for folder in _trials().iterdir() if _trials().is_dir() else ():
         if folder.name not in live:
             shutil.rmtree(folder, ignore_errors=True)
 
 
 def look() -> dict[str, Any]:
-    """Where things lie here, and what the machine is."""
+    """Report where things are on this machine, and what the machine is."""
     return {
         "folder": str(_lab().folder),
         "cache": str(paths.cache()),
@@ -99,7 +99,7 @@ def look() -> dict[str, Any]:
 
 
 def stay_awake() -> None:
-    """CPUs that have nothing to do may not sleep (``idle.py``)."""
+    """Keep idle CPUs awake until the end of the trial (``idle.py``)."""
     _lab().held.enter_context(idle.awake(True))
 
 
@@ -107,45 +107,47 @@ def moment() -> dict[str, Any]:
     return conditions.moment(_lab().folder, _lab().ledger.tag)
 
 
-def make_host(name: str, spec: dict[str, Any]) -> dict[str, Any]:
-    lab, wanted = _lab(), HostSpec.model_validate(spec)
-    made = lab.hosts[name] = host.make(lab.ledger, name, wanted)
-    told = {"namespace": made.namespace, "cgroups": [str(folder) for folder in made.cgroups], "sysctls": made.sysctls}
-    return {**told, "nic_address": made.nic_address, "nic_facts": made.nic_facts}
+def make_host(name: str, spec: HostSpec) -> dict[str, Any]:
+    """Make a host; returns the fields of the `Host`."""
+    lab = _lab()
+    made = lab.hosts[name] = host.make(lab.ledger, name, spec)
+    facts = {"nic_address": made.nic_address, "nic_facts": made.nic_facts}
+    return {"namespace": made.namespace, "cgroups": made.cgroups, "sysctls": made.sysctls, **facts}
 
 
-def join(name: str, there: dict[str, Any], neighbour: str, mtu_bytes: int) -> None:
-    """The way from a host here to another one, by its interface."""
+def join(name: str, there: Neighbour, neighbour: str, mtu_bytes: int) -> None:
+    """Join a host of this machine, by its interface, to a host of another machine, whose hardware address is
+    ``neighbour``."""
     here = _lab().hosts[name]
     _ends.set_up(here, _absent(there), mtu_bytes=mtu_bytes, neighbour=neighbour, interface=here.spec.nic)
 
 
-def link(left: str, right: str, spec: dict[str, Any], number: int) -> None:
-    """A plain link between two hosts here."""
-    lab, wanted = _lab(), LinkSpec.model_validate(spec)
+def link(left: str, right: str, spec: LinkSpec, number: int) -> None:
+    """Make a plain link between two hosts of this machine."""
+    lab = _lab()
     ends = lab.hosts[left], lab.hosts[right]
-    links.kinds()[wanted.kind].make(*ends, wanted, Place(lab.ledger, ends[0], number, wanted.seed))
+    links.kinds()[spec.kind].make(*ends, spec, Place(lab.ledger, ends[0], number, spec.seed))
 
 
-def check_link(name: str, there: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
-    return selftest.check(_lab().hosts[name], _absent(there), LinkSpec.model_validate(spec), 0.0)
+def check_link(name: str, there: Neighbour, spec: LinkSpec) -> dict[str, Any]:
+    return selftest.check(_lab().hosts[name], _absent(there), spec, 0.0)
 
 
-def settle(name: str, neighbours: list[dict[str, Any]]) -> dict[str, Any]:
+def settle(name: str, neighbours: list[Neighbour]) -> dict[str, Any]:
     return tcp.settle(_lab().hosts[name], [_absent(there) for there in neighbours])
 
 
-def start(number: int, name: str, command: list[str], how: dict[str, Any], reads: bool) -> int:
+def start(number: int, name: str, program: Program, reads: bool) -> int:
     """Start a program on the host ``name``; it is known as ``number`` from then on. Returns its pid."""
     lab = _lab()
     started = process.start(
-        Path(command[0]).name,
+        Path(program.command[0]).name,
         lab.hosts[name],
-        command,
-        confined=Confinement.of_json(how["confined"]) if how.get("confined") else None,
-        workdir=how.get("workdir"),
-        environment=how.get("environment"),
-        stamp_file=Path(how["stamp_file"]) if how.get("stamp_file") else None,
+        program.command,
+        confined=program.confined,
+        workdir=program.workdir,
+        environment=program.environment,
+        stamp_file=program.stamp_file,
         stdin=subprocess.PIPE if reads else subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -170,7 +172,7 @@ def send_signal(number: int, signal_number: int) -> None:
 def write(number: int, text: str) -> None:
     stdin = _lab().processes[number].popen.stdin
     assert stdin is not None
-    with contextlib.suppress(BrokenPipeError):  # its end is told by itself
+    with contextlib.suppress(BrokenPipeError):  # that it ended is reported anyway
         stdin.write(text)
         stdin.flush()
 
@@ -186,75 +188,33 @@ def go_first(number: int) -> bool:
     return _lab().processes[number].go_first()
 
 
-def pids(name: str) -> list[int]:
-    """The processes of a host."""
-    return sorted(host.pids(_lab().hosts[name]))
+def pids(name: str) -> set[int]:
+    """Return the processes of a host."""
+    return host.pids(_lab().hosts[name])
 
 
-def threads(of: list[int]) -> int:
-    return sum(process.threads(pid) for pid in of)
+def threads(pids: list[int]) -> int:
+    return sum(map(process.threads, pids))
 
 
-def privileges(of: int) -> dict[str, Any] | None:
-    found = process.privileges(of)
-    return found.model_dump() if found else None
+def make_folder(path: Path) -> None:
+    path.mkdir(parents=True, exist_ok=True)
 
 
-def make_folder(path: str) -> None:
-    Path(path).mkdir(parents=True, exist_ok=True)
-
-
-def text(path: str) -> str:
-    """Of a file; empty where there is none."""
-    return Path(path).read_text(errors="replace") if Path(path).exists() else ""
-
-
-def pack(folder: str) -> dict[str, Any]:
-    """A folder as an archive, to be fetched by `part`."""
-    handle, name = tempfile.mkstemp(dir=_lab().folder, suffix=".tar")
-    os.close(handle)
-    packed = folders.pack(Path(folder), Path(name))
-    return {"path": name, "size_bytes": packed.size_bytes, "sha256": packed.sha256}
-
-
-def part(path: str, offset: int) -> str:
-    return base64.b64encode(folders.part(Path(path), offset)).decode()
-
-
-def forget(path: str) -> None:
-    Path(path).unlink(missing_ok=True)
-
-
-def lacking(folders: list[str]) -> list[str]:
-    """Of folders of the cache, named from there, those that this one has not."""
-    return [folder for folder in folders if not (paths.cache() / folder).exists()]
-
-
-def receive(name: str, offset: int, data: str) -> None:
-    """A part of an archive that is on its way."""
-    folders.add(_lab().folder / name, offset, base64.b64decode(data))
-
-
-def install(name: str, size_bytes: int, sha256: str, folder: str) -> None:
-    """What arrived becomes ``folder`` of the cache, or of the trial where it begins with /."""
-    archive = Archive(_lab().folder / name, size_bytes, sha256)
-    try:
-        folders.install(archive, Path(folder) if folder.startswith("/") else paths.cache() / folder)
-    finally:
-        archive.path.unlink(missing_ok=True)
+def _trials() -> Path:
+    return paths.cache() / "machines" / "trials"
 
 
 def _lab() -> Lab:
     return _labs[-1]
 
 
-def _absent(told: dict[str, Any]) -> Host:
-    """A host that is on another machine."""
-    return Host(str(told["name"]), HostSpec.model_validate(told["spec"]), "")
+def _absent(there: Neighbour) -> Host:
+    return Host(*there, namespace="")
 
 
 def _read(lab: Lab, number: int, stream: str, lines: IO[str]) -> None:
-    with contextlib.suppress(ValueError):  # closed under us
+    with contextlib.suppress(ValueError):  # closed while it is read
         for line in lines:
             lab.tell(process=number, stream=stream, line=line)
 

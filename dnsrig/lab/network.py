@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dnsrig.errors import DnsrigError
-from dnsrig.lab import host, ledger, links, near, removal, tcp
+from dnsrig.lab import host, host_calls, ledger, links, removal, tcp
 from dnsrig.lab.host import Host
 from dnsrig.lab.ledger import Ledger
 from dnsrig.lab.links import Link, Plain, selftest
@@ -49,8 +49,7 @@ class Network:
             for number, link in enumerate(self.links):
                 self.made.append((link, self._join(link, number)))
             for one in self.hosts.values():
-                neighbours = [there for there in self.hosts.values() if self._joined(one, there)]
-                if found := near.settle(one.machine, one, neighbours) if one.machine else tcp.settle(one, neighbours):
+                if found := self._settle(one, [there for there in self.hosts.values() if self._joined(one, there)]):
                     self.tcp[one.name] = found
         except BaseException:
             self._take_down()
@@ -59,20 +58,27 @@ class Network:
 
     def _make(self, name: str, spec: HostSpec) -> Host:
         assert self.ledger is not None
-        if spec.machine is not None:
-            return near.make_host(self.machines[spec.machine], name, spec)
-        return host.make(self.ledger, name, spec)
+        if spec.machine is None:
+            return host.make(self.ledger, name, spec)
+        machine = self.machines[spec.machine]
+        made = machine.call(host_calls.make_host, name, spec)
+        return Host(name, spec, machine=machine, cgroups=tuple(map(Path, made.pop("cgroups"))), **made)
 
     def _join(self, link: LinkSpec, number: int) -> Link:
         assert self.ledger is not None
         left, right = (self.hosts[end] for end in link.ends)
         if left.machine is not None and left.machine is right.machine:
-            near.link(left.machine, link, number)
+            left.machine.call(host_calls.link, *link.ends, link, number)
             return Plain()
         carrier = self.hosts.get(OBSERVER, left)
         place = links.Place(self.ledger, carrier, number, link.seed + self.repeat, self.directory)
         made: Link = links.kinds()[link.kind].make(left, right, link, place)
         return made
+
+    def _settle(self, one: Host, neighbours: list[Host]) -> dict[str, Any]:
+        if one.machine is None:
+            return tcp.settle(one, neighbours)
+        return one.machine.call(host_calls.settle, one.name, [(there.name, there.spec) for there in neighbours])
 
     def _joined(self, one: Host, other: Host) -> bool:
         return any({one.name, other.name} == set(link.ends) for link in self.links)
@@ -85,7 +91,7 @@ class Network:
             if left.machine is not None:
                 left, right = right, left  # from here, unless both are elsewhere
             if left.machine is not None:
-                found.append(near.check_link(left.machine, left, right, spec))
+                found.append(left.machine.call(host_calls.check_link, left.name, (right.name, right.spec), spec))
             else:
                 found.append(selftest.check(left, right, spec, link.began_s))
         return found

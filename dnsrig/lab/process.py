@@ -19,7 +19,7 @@ from typing import IO
 from dnsrig import confinement, paths
 from dnsrig.confinement import Confinement
 from dnsrig.lab.host import Host
-from dnsrig.lab.remote_popen import RemotePopen
+from dnsrig.lab.remote_machine import Program, RemotePopen
 from dnsrig.rundir import Privileges
 
 STOP_LIMIT_S = 10.0
@@ -114,15 +114,10 @@ def start(
     Without ``confined`` it is a program of ours: it runs as root and sees the machine.
     """
     if host.machine is not None:
-        how = {
-            "confined": confined and confined.as_json(),
-            "workdir": workdir,
-            "environment": environment,
-            "stamp_file": stamp_file and str(stamp_file),
-        }
+        program = Program(list(command), confined, workdir, environment, stamp_file)
         reads = stdin == subprocess.PIPE
-        there = host.machine.start(host.name, command, how, reads=reads, stdout=stdout, stderr=stderr)
-        return Process(name, host.name, list(command), there, stamp_file)
+        there = host.machine.start(host.name, program, reads=reads, stdout=stdout, stderr=stderr)
+        return Process(name, host.name, program.command, there, stamp_file)
     arguments = [str(paths.engine()), "enter", "--netns", str(host.namespace_path)]
     for folder in host.cgroups:
         arguments += ["--cgroup", str(folder)]

@@ -1,18 +1,18 @@
-"""Runs that are spread over several equal machines.
+"""Other machines: how they are reached, what is brought to them, and what runs there.
 
-- ``spread``   the machines of a run: looked at, held, used
-- ``lane``     brings to a machine what its trials need, executes them there, and brings back what they measured
-- ``place``    one machine, as a run sees it: where functions are called
-- ``dask``     the machines of a Dask cluster
-- ``document`` a file of machines that are reached over SSH
-- ``connection`` to one of them: dialled, told what is wrong with it
-- ``ssh``      the machines of a file become a Dask cluster: workers, and a scheduler here
-- ``closure``  what of dnsrig is brought to them
-- ``arrival``  what they run first: it takes that
-- ``worker``   what they run then: a Dask worker
-- ``there``    the functions that are called on a machine
-- ``leases``   who uses a machine, and until when
+Over SSH, one `connection` a machine starts `arrival` there, which takes the `packages` that the machine lacks and
+becomes one of two processes:
 
-A round of a run lies on one machine (`dnsrig.rundir.Manifest.machine_of`), so that what is compared was measured on the
-same one. Nothing is moved from machine to machine: a trial that was lost is repeated where it was lost.
+- ``far_end``        has hosts of a trial; `ssh_machine` is the same machine as the trial sees it
+- ``worker``         executes trials, as a worker of a Dask cluster that `ssh_workers` makes
+
+Common to both, and to a Dask cluster of the user's own:
+
+- ``document``       a file of machines, and how ssh reaches each
+- ``folders``        datasets, servers and results, which are brought by their hash
+- ``leases``         who uses a machine, and until when
+- ``dask``           the machines of a Dask cluster
+- ``dask_access``    who can connect to a Dask cluster: certificates, and listeners that ask for none
+
+What is called on a machine belongs to those who call it: `dnsrig.lab.host_calls` and `dnsrig.experiment.trial_calls`.
 """

@@ -1,7 +1,7 @@
-"""What a machine runs first of all: sent to it as source, so it imports nothing but the standard library.
+"""The first program that runs on another machine. It is sent as source, so it imports only the standard library.
 
-It tells what the machine is, takes what the machine lacks of dnsrig, and then becomes what it is told to. Both sides
-speak in lines of JSON; ours begin with `OURS`, because whatever a login prints stands before them.
+It reports what the machine is, takes what the machine lacks of dnsrig, and then becomes the module that the run names.
+Both sides send lines of JSON; the lines of this side begin with `OURS`, because a login may print others first.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import importlib
 import io
 import json
 import os
+import select
 import shutil
 import signal
 import sys
@@ -28,10 +29,12 @@ OURS = "dnsrig: "
 GONE = "the run is gone"
 UNFINISHED = ".unfinished-"
 PIECE_BYTES = 1 << 20
+LINE_BYTES_MAX = 64 << 20
+"""The longest line is a part of a folder, in base64."""
 SILENCE_LIMIT_S = 30
-"""Without a byte for so long, the network is gone: no sshd may tell us for hours."""
+"""After this time without a byte, the network counts as gone: sshd may not notice it for hours."""
 UNUSED_S = 30 * 86400
-"""What no run has used for so long is removed."""
+"""After this time without use, a part is removed."""
 
 
 def main() -> None:
@@ -56,7 +59,7 @@ def main() -> None:
 
 
 def become(asked: dict[str, Any], cache: Path, parts: list[Path]) -> None:
-    """With what was brought, and with nothing else that may be installed here before it."""
+    """Run the module that the run names, from the parts, before anything else that may be installed here."""
     sys.path[:0] = [str(part) for part in parts]
     os.environ["PYTHONPATH"] = os.pathsep.join(map(str, parts))
     os.environ["PYTHONNOUSERSITE"] = "1"
@@ -66,7 +69,7 @@ def become(asked: dict[str, Any], cache: Path, parts: list[Path]) -> None:
 
 
 def take(folder: Path, part: str) -> None:
-    """A part arrives: its files' names, sizes and modes, then their bytes. It appears whole or not at all."""
+    """Take a part: names, sizes and modes of its files, then their bytes. It appears whole or not at all."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -89,7 +92,7 @@ def take(folder: Path, part: str) -> None:
 
 
 def digest(files: Mapping[str, Path]) -> str:
-    """Of a part: of the names, the bytes, and which are programs."""
+    """Hash a part: the names of its files, their bytes, and which of them are programs."""
     whole = hashlib.sha256()
     for name in sorted(files):
         with files[name].open("rb") as file:
@@ -111,7 +114,7 @@ def remove_unused(folder: Path, used: list[Path]) -> None:
 
 
 def cache_of(chosen: str) -> Path:
-    """As `dnsrig.paths.cache`, which is not here yet."""
+    """Find the cache as `dnsrig.paths.cache` does, which is not here yet."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(chosen or os.environ.get("DNSRIG_CACHE") or Path(base, "dnsrig"))
 
@@ -127,13 +130,27 @@ def hear() -> dict[str, Any]:
 
 @contextlib.contextmanager
 def limited() -> Iterator[None]:
-    """For what waits for the run."""
+    """End this program if the run is silent for too long."""
     signal.signal(signal.SIGALRM, lambda number, frame: sys.exit(GONE))
     signal.alarm(SILENCE_LIMIT_S)
     try:
         yield
     finally:
         signal.alarm(0)
+
+
+def lines() -> Iterator[bytes]:
+    """Yield the lines of standard input until it ends or is silent for too long. Dots between them are signs of
+    life."""
+    pending = bytearray()
+    while select.select([0], [], [], SILENCE_LIMIT_S)[0] and (data := os.read(0, PIECE_BYTES)):
+        pending += data
+        if b"\n" in data:  # else a part of a folder is arriving, which is not searched again and again
+            *whole, rest = bytes(pending).split(b"\n")
+            pending = bytearray(rest)
+            yield from filter(None, (line.lstrip(b".") for line in whole))
+        if len(pending) > LINE_BYTES_MAX:
+            return
 
 
 def tell(**what: Any) -> None:

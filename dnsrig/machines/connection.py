@@ -1,7 +1,8 @@
-"""An SSH connection to another machine, at whose far end a Python of ours runs: what it lacks is brought through it.
+"""An SSH connection to another machine, with a process of dnsrig at its far end.
 
-`arrival` is what runs there first. It becomes what it is told to be: a worker that executes trials, or the end of a
-trial that has hosts there.
+`arrival` runs there first, and takes what the machine lacks of dnsrig. It then becomes `worker`, which executes trials,
+or `far_end`, which has hosts of a trial. The far end lives as long as the connection: a byte every few seconds is the
+sign of life of this side.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from dnsrig.errors import DnsrigError
-from dnsrig.machines import arrival
+from dnsrig.machines import arrival, leases
 from dnsrig.machines.document import MachineDocument
 from dnsrig.machines.packages import Part
 
@@ -36,27 +37,42 @@ OPTIONS = {
     "RemoteCommand": "none",
     "RequestTTY": "no",
 }
-"""Nobody is asked anything; a network that is gone is noticed after 15 s; and the connection is this run's own."""
+"""ssh asks nothing, notices after 15 s that the network is gone, and shares its connection with no other run."""
 ANSWER_LIMIT_S = 60.0
 SENDING_LIMIT_S = 1800.0
 LAST_WORDS_LIMIT_S = 10.0
 END_LIMIT_S = 90.0
-"""A trial there may take so long to remove what it made."""
+"""How long a trial there may take to remove what it made."""
 ERROR_LINES_MAX = 50
 
 
 class Connection:
-    """To one machine. ``config``: of ssh, in place of the user's; empty: the user's."""
+    """A connection to one machine.
 
-    def __init__(self, name: str, machine: MachineDocument, config: str) -> None:
-        self.name, self._machine, self._config = name, machine, config
-        self.boot = ""
+    ``config`` is a configuration of ssh that replaces the user's; empty: the user's. ``boot`` identifies the boot of
+    the machine with which the run began; empty: the first one that is seen.
+    """
+
+    def __init__(self, name: str, machine: MachineDocument, config: str, boot: str = "") -> None:
+        self.name, self._machine, self._config, self.boot = name, machine, config, boot
         self.process: subprocess.Popen[bytes] | None = None
+        self._sending, self._ended = threading.Lock(), threading.Event()
         self.said: collections.deque[str] = collections.deque(maxlen=ERROR_LINES_MAX)
+
+    def open(
+        self, parts: Sequence[Part], module: str, limit_s: float, forwards: Sequence[str] = (), **asked: Any
+    ) -> None:
+        """Connect, bring what the machine lacks of ``parts``, and have the far end become ``module``, which gets
+        ``asked``. Raises DnsrigError, with what to do, if that fails."""
+        self.dial(forwards)
+        self.greet(parts)
+        self.ask(limit_s, becomes=module, **asked)
+        threading.Thread(target=self._stay, args=(self.process, self._ended), daemon=True).start()
 
     def dial(self, forwards: Sequence[str]) -> None:
         self.said.clear()
-        # A session of its own: Ctrl-C is for us, and we tell the worker.
+        self._ended = threading.Event()
+        # A session of its own: Ctrl-C is for this process, which ends the far end.
         self.process = subprocess.Popen(
             command(self._machine, self._config, forwards),
             stdin=subprocess.PIPE,
@@ -68,7 +84,7 @@ class Connection:
         self._listener.start()
 
     def greet(self, parts: Sequence[Part]) -> None:
-        """See that it is like this machine, and bring what it lacks."""
+        """Check that the machine is like this one, and bring what it lacks."""
         python = self.answer(ANSWER_LIMIT_S)["python"]
         if python != (ours := [*sys.version_info[:2]]):
             raise self._other("Python", ".".join(map(str, python)), ".".join(map(str, ours)))
@@ -82,7 +98,9 @@ class Connection:
                 hint=f'make it root@… in the file of machines, or write python = "sudo -n {self._machine.python}"',
             )
         if self.boot not in ("", found["boot"]):
-            raise DnsrigError(f"{self.name} was restarted", hint="start a new run: this one would mix two boots")
+            raise DnsrigError(
+                f"{self.name} was restarted since the run began", hint="start a new run: this one would mix two boots"
+            )
         self.boot = found["boot"]
         for part in parts:
             if part.name in found["lacking"]:
@@ -91,7 +109,7 @@ class Connection:
     def _bring(self, part: Part) -> None:
         files = [(name, path.stat().st_size, arrival.is_program(path)) for name, path in part.files.items()]
         assert self.process is not None and self.process.stdin is not None
-        with _limit(self.process, SENDING_LIMIT_S), contextlib.suppress(BrokenPipeError):  # it says why, see below
+        with _limit(self.process, SENDING_LIMIT_S), contextlib.suppress(BrokenPipeError):  # the answer says why
             self.send(_line(files=files))
             for path in part.files.values():
                 with path.open("rb") as file:
@@ -104,12 +122,22 @@ class Connection:
         return self.answer(limit_s)
 
     def send(self, data: bytes) -> None:
+        with contextlib.suppress(BrokenPipeError):  # the answer says why
+            self.write(data)
+
+    def write(self, data: bytes) -> None:
+        """Send ``data`` at once. Raises OSError or ValueError if the connection has ended."""
         assert self.process is not None
-        with contextlib.suppress(BrokenPipeError):  # what it said last tells why
-            _write(self.process, data)
+        self._write(self.process, data)
+
+    def _write(self, process: subprocess.Popen[bytes], data: bytes) -> None:
+        assert process.stdin is not None
+        with self._sending:
+            process.stdin.write(data)
+            process.stdin.flush()
 
     def answer(self, limit_s: float) -> dict[str, Any]:
-        """Its next line. Raises DnsrigError where it tells of an error, or nothing comes."""
+        """Wait for the next line of the far end. Raises DnsrigError if it reports an error, or if none comes."""
         assert self.process is not None and self.process.stdout is not None
         with _limit(self.process, limit_s) as late:
             for line in self.process.stdout:
@@ -129,18 +157,18 @@ class Connection:
             raise DnsrigError(f"{self.name}: {told['error']}", hint=hint)
         return told
 
-    def stay(self) -> None:
-        """A byte says that we live."""
-        assert self.process is not None
-        with contextlib.suppress(OSError):
-            _write(self.process, b".")
+    def _stay(self, process: subprocess.Popen[bytes], ended: threading.Event) -> None:
+        """Send a sign of life every few seconds: the far end takes silence for a lost network."""
+        with contextlib.suppress(OSError, ValueError):
+            while not ended.wait(leases.RENEWAL_S):
+                self._write(process, b".")
 
     @property
     def is_lost(self) -> bool:
         return self.process is None or self.process.poll() is not None
 
     def _why(self) -> DnsrigError:
-        """There is no connection, or no Python: what is to be done."""
+        """Explain why there is no connection, or no Python, and what to do."""
         assert self.process is not None
         try:
             self.process.wait(LAST_WORDS_LIMIT_S)
@@ -189,9 +217,10 @@ class Connection:
         return shlex.join(["ssh", *(["-F", self._config] if self._config else []), self._machine.ssh])
 
     def hang_up(self) -> None:
-        """The end of its standard input tells the worker to end."""
+        """End the far end, by the end of its standard input, and wait for it."""
         if (process := self.process) is None:
             return
+        self._ended.set()
         with contextlib.suppress(OSError):
             if process.stdin is not None:
                 process.stdin.close()
@@ -208,9 +237,9 @@ class Connection:
 
 
 def command(machine: MachineDocument, config: str, forwards: Sequence[str]) -> list[str]:
-    """What starts `arrival` there. Its source follows on standard input, so no shell there has to understand it."""
+    """The command that starts `arrival` there. Its source follows on standard input, so no shell has to parse it."""
     options = [word for name, value in OPTIONS.items() for word in ("-o", f"{name}={value}")]
-    # What every Python understands: a version that is too old has to be told.
+    # Every version of Python understands this, so that one that is too old can be named.
     begin = (
         f'import sys, json; print("{arrival.OURS}" + json.dumps(dict(python=sys.version_info[:2])), flush=True); '
         f"exec(sys.stdin.buffer.read({len(source())}))"
@@ -225,7 +254,7 @@ def source() -> bytes:
 
 @contextlib.contextmanager
 def _limit(process: subprocess.Popen[bytes], limit_s: float) -> Iterator[threading.Event]:
-    """Kill it where what happens inside takes longer; the event is then set."""
+    """Kill the process if what happens inside takes longer; the event is then set."""
     late = threading.Event()
 
     def kill() -> None:
@@ -243,9 +272,3 @@ def _limit(process: subprocess.Popen[bytes], limit_s: float) -> Iterator[threadi
 
 def _line(**what: Any) -> bytes:
     return json.dumps(what).encode() + b"\n"
-
-
-def _write(process: subprocess.Popen[bytes], data: bytes) -> None:
-    assert process.stdin is not None
-    process.stdin.write(data)
-    process.stdin.flush()

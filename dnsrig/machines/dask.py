@@ -1,6 +1,6 @@
 """The machines of a Dask cluster: each worker with the resource ``machine`` is one.
 
-Tasks are pinned to their worker: nothing is moved, and nothing is executed a second time behind our back.
+Tasks are pinned to their worker. Dask moves none to another worker, and executes none a second time.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import contextlib
 import functools
 import importlib.util
 import re
+import secrets
 import ssl
 import traceback
 from collections.abc import Callable, Collection, Iterator
@@ -17,68 +18,79 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from dnsrig.errors import DnsrigError, UsageError
-from dnsrig.machines import folders, listeners, trial_calls
-from dnsrig.machines.place import Lost
-from dnsrig.machines.tls import Keys, Role
+from dnsrig.machines import dask_access, folders
+from dnsrig.machines.dask_access import Keys, Role
 from dnsrig.rundir import NAME
 
+Report = Callable[[dict[str, Any]], None]
 RESOURCE = "machine"
 CONNECT_LIMIT_S = 20.0
 TOPIC = "dnsrig"
 LARGE_BYTES = 2 * folders.PART_BYTES
-"""What we send at once is meant to be so large."""
+"""Dask warns of large tasks from here on; a part of a folder is meant to be large."""
 ERROR_LENGTH_MAX = 1000
 SHORT_LOGS = {"distributed.admin.low-level-log-length": 10, "distributed.admin.system-monitor.log-length": 10}
-"""Dask keeps its last 1,000 messages of each connection, events of each topic, and two hours of samples."""
+"""By default, Dask keeps 1,000 messages of each connection, events of each topic, and two hours of samples."""
 PROFILER_OFF = {"distributed.worker.profile.enabled": False}
-"""It looks at the threads of a worker a hundred times a second."""
+"""The profiler looks at the threads of a worker a hundred times a second."""
 CERTIFICATES = "`dnsrig machines certificates` makes them, and `--help` shows how they are used"
 ONE_FOLDER = "all files of a cluster are made by one call of `dnsrig machines certificates`, and valid for a year"
 HOW = "start one on each machine: dask worker SCHEDULER --nthreads 1 --resources machine=1 --name NAME"
 
 
+class Lost(DnsrigError):
+    """The machine does not answer any more."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"the machine {name} does not answer", hint="look at it and its worker; then go on with --resume"
+        )
+
+
 class Worker:
-    """A machine, as `Place` says. It is known by its name: after a restart it has another address."""
+    """A machine on which functions are called, one at a time. It is known by its name: a restart changes its
+    address."""
 
     def __init__(self, client: Any, name: str, checked: Collection[str]) -> None:
-        self._client, self._name = client, name
+        self.name, self._client = name, client
         self._checked = {*checked}
         """Addresses of workers without open listeners."""
 
-    @property
-    def name(self) -> str:
-        return self._name
-
     def submit(self, function: Callable[..., Any], /, *arguments: Any) -> Future[Any]:
+        """Call ``function`` on the machine, which imports it by its name. The future has what it returns or raises, or
+        `Lost`."""
         executor = self._client.get_executor(
             workers=[self._address()], resources={RESOURCE: 1}, allow_other_workers=False, retries=0, pure=False
         )
-        return _translated(executor.submit(tell, function, *arguments), self._name)
+        return _translated(executor.submit(tell, function, *arguments), self.name)
 
-    def execute(self, spec_json: str, lease: str, report: Callable[[dict[str, Any]], None]) -> Future[Any]:
-        # A topic lives as long as its scheduler, so it is the machine's and not the run's.
-        topic = f"{TOPIC}-{self._name}"
+    def submit_reporting(self, report: Report, function: Callable[..., Any], /, *arguments: Any) -> Future[Any]:
+        """Call ``function`` as `submit` does, with a function as its last argument that reports events. Some thread
+        passes them to ``report``."""
+        # A topic lives as long as its scheduler, so it belongs to the machine, and each call recognises its events.
+        topic, call = f"{TOPIC}-{self.name}", secrets.token_hex(8)
 
         def pass_on(event: Any) -> None:
-            whose, told = event[1]
-            if whose == lease:
-                report(told)
+            own, content = event[1]
+            if own == call:
+                report(content)
 
         self._client.subscribe_topic(topic, pass_on)
-        return self.submit(execute, spec_json, lease, topic)
+        return self.submit(reporting, topic, call, function, *arguments)
 
     def at_once(self, function: Callable[..., Any], /, *arguments: Any) -> Any:
+        """Call ``function``, which takes no time, beside what is running on the machine; returns its result."""
         address = self._address()
         try:
             told = self._client.run(tell, function, *arguments, workers=[address])[address]
         except OSError as error:
-            raise Lost(self._name) from error
+            raise Lost(self.name) from error
         return _heard(told)
 
     def _address(self) -> str:
-        found = _able(self._client).get(self._name)
+        found = _able(self._client).get(self.name)
         if found is None:
-            raise Lost(self._name)
+            raise Lost(self.name)
         address, told = found
         if address not in self._checked:
             self._check(address, told)
@@ -87,20 +99,20 @@ class Worker:
     def _check(self, address: str, told: dict[str, Any]) -> None:
         """Look at the listeners of a worker that was started again, perhaps in another way."""
         try:
-            listeners.check(self._client, {address: told})
-        except listeners.NotKnown as error:
+            dask_access.check(self._client, {address: told})
+        except dask_access.NotKnown as error:
             if isinstance(error.__cause__, OSError):
-                raise Lost(self._name) from error
+                raise Lost(self.name) from error
             raise
         self._checked.add(address)
 
 
-def execute(spec_json: str, lease: str, topic: str) -> dict[str, Any]:
-    """`trial_calls.execute` on a worker, which tells what happens by way of the scheduler."""
+def reporting(topic: str, call: str, function: Callable[..., Any], /, *arguments: Any) -> Any:
+    """Call ``function`` on a worker; the scheduler passes the events on that it reports."""
     from distributed import get_worker
 
     worker = get_worker()
-    return trial_calls.execute(spec_json, lease, lambda event: worker.log_event(topic, (lease, event)))
+    return function(*arguments, lambda event: worker.log_event(topic, (call, event)))
 
 
 Told = tuple[Any, str, str]
@@ -108,8 +120,8 @@ Told = tuple[Any, str, str]
 
 
 def tell(function: Callable[..., Any], /, *arguments: Any) -> Told:
-    """Call ``function`` on a worker. An exception stays there: where one, or its traceback, cannot be unpickled on this
-    side, Dask drops it, and whoever waits for it waits for ever."""
+    """Call ``function`` on a worker, and return its exception as text: if an exception, or its traceback, cannot be
+    unpickled on this side, Dask drops it, and the call never ends."""
     try:
         return function(*arguments), "", ""
     except DnsrigError as error:
@@ -127,7 +139,7 @@ def _heard(told: Told) -> Any:
 
 
 def _translated(asked: Future[Any], name: str) -> Future[Any]:
-    """The same, but that Dask's words for a worker that is gone become ours, and what it told becomes an answer."""
+    """Turn what `tell` returned into a result or a DnsrigError, and Dask's errors for a lost worker into `Lost`."""
     from distributed.client import FutureCancelledError
     from distributed.comm import CommClosedError
     from distributed.scheduler import KilledWorker
@@ -136,7 +148,7 @@ def _translated(asked: Future[Any], name: str) -> Future[Any]:
 
     def pass_on(done: Future[Any]) -> None:
         if not answered.set_running_or_notify_cancel():
-            return  # who waited for a machine that is lost does not wait any more
+            return  # the machine counts as lost, and nobody waits for it any more
         try:
             answered.set_result(_heard(done.result()))
         except (KilledWorker, CommClosedError, FutureCancelledError, CancelledError):
@@ -165,7 +177,8 @@ def settings(role: Role, keys: Keys) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def workers(address: str, security: Any = None) -> Iterator[list[Worker]]:
-    """Those of the scheduler at ``address``, by name; ``security``: keys for it other than those of Dask's settings."""
+    """Connect to the machines of the scheduler at ``address``; ``security``: keys in place of those of Dask's
+    settings."""
     check_installed()
     check_address(address)
     check_certificate(address, security)
@@ -181,7 +194,7 @@ def workers(address: str, security: Any = None) -> Iterator[list[Worker]]:
         raise DnsrigError(f"no scheduler answers at {address}", hint="start one: dask scheduler") from error
     try:
         known = _identity(client)
-        listeners.check(client, known["workers"], known["address"])
+        dask_access.check(client, known["workers"], known["address"])
         with config.set({"distributed.admin.large-graph-warning-threshold": LARGE_BYTES}):
             yield _named(client, known["workers"])
     finally:
@@ -194,9 +207,9 @@ def check_installed() -> None:
 
 
 def check_address(address: str) -> None:
-    """Refuse what would let anybody on the way execute code on the machines."""
+    """Refuse an address over which anybody on the way could execute code on the machines."""
     parts = urlsplit(address)
-    if parts.scheme == "tls" or (parts.scheme == "tcp" and listeners.is_loopback(parts.hostname or "")):
+    if parts.scheme == "tls" or (parts.scheme == "tcp" and dask_access.is_loopback(parts.hostname or "")):
         return
     if parts.scheme != "tcp":
         raise UsageError(f"{address!r} is not the address of a scheduler", hint="e.g. tls://scheduler.example:8786")
@@ -230,14 +243,14 @@ def _named(client: Any, checked: Collection[str]) -> list[Worker]:
 
 
 def _able(client: Any) -> dict[str, tuple[str, dict[str, Any]]]:
-    """Of each worker that is a machine, by its name: its address, and what the scheduler tells of it."""
+    """Return the address of each worker that is a machine, and what the scheduler knows about it, by its name."""
     found = _identity(client)["workers"]
     return {str(told["name"]): (place, told) for place, told in found.items() if RESOURCE in told.get("resources", {})}
 
 
 def _identity(client: Any) -> dict[str, Any]:
-    """What the scheduler knows about itself and all workers."""
-    # Its own `scheduler_info` keeps what it was told last, which other threads ask for fewer workers.
+    """Ask the scheduler what it knows about itself and all workers."""
+    # `scheduler_info` of the client keeps the last answer, for which other threads may have asked with fewer workers.
     try:
         found: dict[str, Any] = client.sync(client.scheduler.identity, n_workers=-1)
     except OSError as error:

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from dnsrig import foreign
 from dnsrig.errors import UsageError
-from dnsrig.rundir import NAME
+from dnsrig.rundir import NAME, MachineSpec
 
 SUFFIX = ".toml"
 
@@ -34,11 +34,11 @@ class MachineDocument(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     ssh: Annotated[str, AfterValidator(_no_option)]
-    """Where ssh goes: a name, user@name, ssh://user@name:port, or a Host of its configuration."""
+    """Destination for ssh: a name, user@name, ssh://user@name:port, or a Host of its configuration."""
     python: str = Field("python3", min_length=1)
-    """What starts Python there, as its shell understands it."""
+    """Command that starts Python there, as its shell understands it."""
     cache: Annotated[str, AfterValidator(_absolute)] = ""
-    """Where dnsrig keeps there what is brought; empty: where it does by itself."""
+    """Folder there for what is brought; empty: dnsrig's default."""
 
 
 class Document(BaseModel):
@@ -47,12 +47,12 @@ class Document(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     config: str = ""
-    """A configuration of ssh beside this file, in place of the user's."""
+    """Name of a configuration of ssh beside this file, which replaces the user's."""
     machines: dict[Annotated[str, Field(pattern=f"^{NAME}$")], MachineDocument] = Field(min_length=1)
 
 
 def read(path: Path) -> Document:
-    """Raises UsageError where it is no such file."""
+    """Read a file of machines. Raises UsageError if it is something else."""
     try:
         document = Document.model_validate(foreign.toml(foreign.text(path)))
     except OSError as error:
@@ -76,8 +76,24 @@ def read(path: Path) -> Document:
     return document.model_copy(update={"config": config})
 
 
+def named(names: list[str], file: Path | None) -> dict[str, MachineSpec]:
+    """Find the machines of an experiment in the user's file. Raises UsageError if one is missing."""
+    if file is None:
+        raise UsageError(
+            f"the experiment needs the machine {names[0]}, whose address is not known",
+            hint="name a file of machines: --machines machines.toml",
+        )
+    known = read(file)
+    if missing := [name for name in names if name not in known.machines]:
+        raise UsageError(
+            f"{file} has no machine {missing[0]}",
+            hint=f"it has: {', '.join(known.machines)}; write [machines.{missing[0]}]",
+        )
+    return {name: MachineSpec(**known.machines[name].model_dump(), config=known.config) for name in names}
+
+
 def _explained(error: ValidationError, path: Path) -> UsageError:
-    """The first problem as one sentence."""
+    """Explain the first problem in one sentence."""
     first = error.errors()[0]
     location = [str(part) for part in first["loc"] if part != "[key]"]
     where = ".".join(location)

@@ -1,7 +1,7 @@
-"""What runs on a machine that has hosts of a trial: it does what is called, a line of JSON each, until nobody is there.
+"""The process on a machine that has hosts of a trial: it carries out calls, one line of JSON each.
 
-Standard input is its lifeline: it ends with the trial, also by `kill -9`, and after 30 s of silence the network counts
-as gone. Whatever was made is removed then.
+It ends with its standard input, and removes what was made. Standard input ends with the trial, also after `kill -9`;
+after 30 s of silence the network counts as gone.
 """
 
 from __future__ import annotations
@@ -10,28 +10,26 @@ import contextlib
 import importlib
 import json
 import os
-import select
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
+
+from pydantic import validate_call
+from pydantic_core import to_jsonable_python
 
 from dnsrig.errors import DnsrigError
 from dnsrig.lab import host_calls
 from dnsrig.machines import arrival, leases
-from dnsrig.machines.arrival import SILENCE_LIMIT_S
 
-READ_BYTES = 1 << 20
-LINE_BYTES_MAX = 64 << 20
-"""A part of a file is the longest that comes."""
 OURS = "dnsrig."
 _telling = threading.Lock()
 
 
 def main(asked: dict[str, Any], is_ready: Callable[[], None]) -> None:
     lease, holder = str(asked["lease"]), str(asked["holder"])
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the end of standard input tells
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # standard input ends as well
     if other := leases.take(lease, holder):
         arrival.tell(error=f"it is taken by {other}", full=False, folder="")
         return
@@ -40,7 +38,7 @@ def main(asked: dict[str, Any], is_ready: Callable[[], None]) -> None:
     try:
         host_calls.begin(tell)
         is_ready()
-        for line in lines():
+        for line in arrival.lines():
             answer(json.loads(line))
     finally:
         gone.set()
@@ -51,13 +49,14 @@ def main(asked: dict[str, Any], is_ready: Callable[[], None]) -> None:
 
 
 def answer(call: dict[str, Any]) -> None:
-    """Do what is called, and tell what came of it."""
+    """Carry out a call, and report its result. Arguments become what the function is annotated with."""
     module, _, name = str(call["call"]).partition(":")
     try:
         if not module.startswith(OURS):
             raise DnsrigError(f"{module} is not a part of dnsrig")
-        value = getattr(importlib.import_module(module), name)(*call["arguments"])
-        tell(answer=call["id"], value=value)
+        function = validate_call(getattr(importlib.import_module(module), name))
+        value = function(*call["arguments"], **call["named"])
+        tell(answer=call["id"], value=to_jsonable_python(value, bytes_mode="base64"))
     except DnsrigError as error:
         tell(answer=call["id"], error=error.message, hint=error.hint)
     except Exception as error:
@@ -69,19 +68,6 @@ def tell(**what: Any) -> None:
         data = json.dumps(what).encode() + b"\n"
         while data:
             data = data[os.write(sys.stdout.fileno(), data) :]
-
-
-def lines() -> Iterator[bytes]:
-    """Of standard input, until it ends or is silent. Dots between lines say that somebody is there."""
-    pending = bytearray()
-    while select.select([0], [], [], SILENCE_LIMIT_S)[0] and (data := os.read(0, READ_BYTES)):
-        pending += data
-        if b"\n" in data:  # else a part of a file is on its way, which is not looked through again and again
-            *whole, rest = bytes(pending).split(b"\n")
-            pending = bytearray(rest)
-            yield from filter(None, (line.lstrip(b".") for line in whole))
-        if len(pending) > LINE_BYTES_MAX:
-            return
 
 
 def _renew(lease: str, holder: str, gone: threading.Event) -> None:

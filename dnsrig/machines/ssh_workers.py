@@ -1,7 +1,7 @@
-"""The machines of a TOML file, reached over SSH: a scheduler in this process, a Dask worker on each of them.
+"""The machines of a TOML file as a Dask cluster: a scheduler in this process, and a worker on each, started over SSH.
 
-All traffic goes through the SSH connections, so no machine listens on anything but loopback; there it is encrypted by a
-key of this run, because a machine may have users who should not become root by its worker.
+All traffic goes through the SSH connections, so each machine listens on loopback only. There it is encrypted by a key
+of this run, because a machine may have users who should not become root through its worker.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import random
 import shutil
 import socket
 import threading
-import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
@@ -21,26 +20,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dnsrig.errors import DnsrigError
-from dnsrig.machines import dask, document, leases, packages, tls, worker
+from dnsrig.machines import dask, dask_access, document, packages, worker
 from dnsrig.machines.connection import END_LIMIT_S, Connection
 from dnsrig.machines.dask import Worker
+from dnsrig.machines.dask_access import Keys, Role
 from dnsrig.machines.document import MachineDocument
 from dnsrig.machines.packages import Part
-from dnsrig.machines.tls import Keys, Role
 
 if TYPE_CHECKING:
     from distributed import Security
 
 PORTS = range(20_000, 32_768)
-"""Of a machine's loopback, below those that Linux gives out by itself (ip(7), ip_local_port_range)."""
+"""Ports of a machine's loopback, below those that Linux assigns by itself (ip(7), ip_local_port_range)."""
 PORT_TAKEN = ("Address already in use", "forwarding failed")
 ATTEMPTS = 3
-"""With other ports."""
+"""Attempts to connect, each with other ports."""
 START_LIMIT_S = 120.0
 LOOK_S = 1.0
-"""How often it is looked whether a connection is lost."""
+"""Pause between two looks at a connection, whether it is lost."""
 PAUSE_LIMIT_S = 30.0
-"""Each failed attempt to make it again doubles the pause before the next one, up to this."""
+"""Each failed attempt to connect again doubles the pause before the next one, up to this."""
 OWN_ROLES: tuple[Role, ...] = ("client", "scheduler")
 """The roles that this process has in Dask."""
 QUIET = {
@@ -53,12 +52,12 @@ QUIET = {
 
 @contextlib.contextmanager
 def workers(path: Path) -> Iterator[list[Worker]]:
-    """The machines of the file at ``path``, each with a worker as long as this lasts."""
+    """Start a worker on each machine of the file at ``path``; they end with the context."""
     told = document.read(path)
     if shutil.which("ssh") is None:
         raise DnsrigError("the program ssh is missing", hint="install OpenSSH's client (openssh-client)")
     dask.check_installed()
-    keys = tls.make(tls.ALWAYS)
+    keys = dask_access.make_keys(dask_access.ALWAYS)
     security = own_security(keys)
     with _scheduler(security) as address:
         links = [Link(name, one, told.config, address, keys["worker"]) for name, one in told.machines.items()]
@@ -76,7 +75,7 @@ def _cluster(address: str, security: Security) -> Iterator[list[Worker]]:
 
     with contextlib.ExitStack() as stack:
         with warnings.catch_warnings():
-            # Of packages that nobody needs: what is needed was brought from here.
+            # It is about packages that are not needed: what is needed was brought from this machine.
             warnings.simplefilter("ignore", VersionMismatchWarning)
             places = stack.enter_context(dask.workers(address, security))
         yield places
@@ -84,7 +83,7 @@ def _cluster(address: str, security: Security) -> Iterator[list[Worker]]:
 
 @contextlib.contextmanager
 def _scheduler(security: Security) -> Iterator[str]:
-    """Its address. It is a thread of this process, so whatever happens, it ends with the run."""
+    """Start a scheduler, and yield its address. It is a thread of this process, so it always ends with the run."""
     import dask as settings
     from distributed import Scheduler, SpecCluster
 
@@ -101,18 +100,18 @@ def _scheduler(security: Security) -> Iterator[str]:
         SpecCluster(
             scheduler={"cls": Scheduler, "options": options},
             security=security,
-            silence_logs=logging.CRITICAL,  # what is lost, the run tells
+            silence_logs=logging.CRITICAL,  # the run itself reports what is lost
         ) as cluster,
     ):
         yield cluster.scheduler_address
 
 
 def own_security(keys: Mapping[Role, Keys]) -> Security:
-    return tls.security({role: keys[role] for role in OWN_ROLES})
+    return dask_access.security({role: keys[role] for role in OWN_ROLES})
 
 
 def start(links: Sequence[Link], parts: Sequence[Part]) -> None:
-    """All side by side. Raises where one cannot."""
+    """Start all, side by side. Raises DnsrigError if one cannot be started."""
     with ThreadPoolExecutor(len(links)) as pool:
         started = [pool.submit(link.start, parts) for link in links]
         done, _ = wait(started, return_when=FIRST_EXCEPTION)
@@ -122,7 +121,7 @@ def start(links: Sequence[Link], parts: Sequence[Part]) -> None:
 
 
 def end(links: Sequence[Link]) -> None:
-    """Tell all, then wait for all."""
+    """End all, side by side."""
     for link in links:
         link.tell_end()
     for link in links:
@@ -130,7 +129,7 @@ def end(links: Sequence[Link]) -> None:
 
 
 class Link:
-    """The SSH connection to one machine, with the worker at its far end. Where it is lost, it is made again."""
+    """The SSH connection to one machine, with a worker at its far end. If it is lost, it is made again."""
 
     def __init__(self, name: str, machine: MachineDocument, config: str, scheduler: str, keys: Keys) -> None:
         self.name, self._connection = name, Connection(name, machine, config)
@@ -139,7 +138,7 @@ class Link:
         self._keeper: threading.Thread | None = None
 
     def start(self, parts: Sequence[Part]) -> None:
-        """Raises DnsrigError where there is no worker afterwards."""
+        """Connect, and keep the worker. Raises DnsrigError if no worker can be started."""
         self._connect(parts)
         self._keeper = threading.Thread(target=self._keep, args=(parts,), daemon=True)
         self._keeper.start()
@@ -154,18 +153,15 @@ class Link:
             self._keeper.join(2 * END_LIMIT_S)
 
     def _keep(self, parts: Sequence[Part]) -> None:
-        """A byte now and then says that we live; see `worker`."""
-        pause_s, said_s = LOOK_S, 0.0
+        """Connect again whenever the connection is lost."""
+        pause_s = LOOK_S
         while not self._ended.wait(pause_s):
             if self._connection.is_lost:
                 try:
                     self._connect(parts)
                     pause_s = LOOK_S
-                except Exception:  # whatever it is, the run says that the machine is lost
+                except Exception:  # whatever it is, the run reports that the machine is lost
                     pause_s = min(2 * pause_s, PAUSE_LIMIT_S)
-            elif time.monotonic() > said_s + leases.RENEWAL_S:
-                said_s = time.monotonic()
-                self._connection.stay()
         self._connection.hang_up()
 
     def _connect(self, parts: Sequence[Part]) -> None:
@@ -173,11 +169,9 @@ class Link:
             there, contact, here = random.sample(PORTS, 2), free_port(), port_of(self._scheduler)
             forwards = [f"-R127.0.0.1:{there[0]}:127.0.0.1:{here}", f"-L127.0.0.1:{contact}:127.0.0.1:{there[1]}"]
             try:
-                self._connection.dial(forwards)
-                self._connection.greet(parts)
-                self._connection.ask(
-                    START_LIMIT_S, becomes=worker.__name__, name=self.name, scheduler=f"tls://127.0.0.1:{there[0]}",
-                    port=there[1], contact=f"tls://127.0.0.1:{contact}", keys=asdict(self._keys),
+                self._connection.open(
+                    parts, worker.__name__, START_LIMIT_S, forwards, name=self.name, port=there[1],
+                    scheduler=f"tls://127.0.0.1:{there[0]}", contact=f"tls://127.0.0.1:{contact}", keys=asdict(self._keys),
                 )  # fmt: skip
                 return
             except DnsrigError:

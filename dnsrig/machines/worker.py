@@ -1,23 +1,21 @@
-"""The Dask worker of a machine that is reached over SSH. Its standard input is its lifeline."""
+"""The Dask worker on a machine that is reached over SSH. It ends with its standard input."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-import select
 import threading
 import traceback
 from collections.abc import Callable
 from typing import Any
 
 from dnsrig import paths
-from dnsrig.experiment.children import TEARDOWN_LIMIT_S
-from dnsrig.machines import tls, trial_calls
+from dnsrig.machines import arrival, dask_access
 from dnsrig.machines.dask import PROFILER_OFF, RESOURCE, SHORT_LOGS
 
-SILENCE_LIMIT_S = 30.0
-"""As while it arrived: without a byte for so long, the network is gone."""
 CLOSE_LIMIT_S = 10.0
+endings: list[Callable[[], None]] = []
+"""What is called before the worker ends. A module whose functions take long adds what ends them."""
 ALONE = {
     "distributed.admin.tick.interval": "1s",
     "distributed.admin.system-monitor.interval": "5s",
@@ -25,11 +23,11 @@ ALONE = {
     **PROFILER_OFF,
     **SHORT_LOGS,
 }
-"""It wakes as seldom as Dask lets it: a trial is measured beside it."""
+"""The worker wakes as seldom as Dask lets it: a trial is measured beside it."""
 
 
 def main(asked: dict[str, Any], is_ready: Callable[[], None]) -> None:
-    """Until standard input ends or is silent, or the scheduler is gone; the trial that is executed then is ended."""
+    """Work until standard input ends or is silent, or the scheduler is gone; then end the trial that is executed."""
     status = 1
     try:
         asyncio.run(_work(asked, is_ready))
@@ -56,7 +54,7 @@ async def _work(asked: dict[str, Any], is_ready: Callable[[], None]) -> None:
         host="127.0.0.1",
         port=asked["port"],
         contact_address=asked["contact"],
-        security=tls.security({"worker": tls.Keys(**asked["keys"])}),
+        security=dask_access.security({"worker": dask_access.Keys(**asked["keys"])}),
         memory_limit=0,
         dashboard=False,
         dashboard_address="127.0.0.1:0",
@@ -66,15 +64,16 @@ async def _work(asked: dict[str, Any], is_ready: Callable[[], None]) -> None:
     await asyncio.wait([working, asyncio.create_task(gone.wait())], return_when=asyncio.FIRST_COMPLETED)
     if working.done():
         working.result()
-    await asyncio.to_thread(trial_calls.end, TEARDOWN_LIMIT_S)
+    for end in endings:
+        await asyncio.to_thread(end)
     try:
         await asyncio.wait_for(worker.close(timeout=CLOSE_LIMIT_S, executor_wait=False), CLOSE_LIMIT_S)
     except (TimeoutError, OSError):
-        return  # nobody is there to be told
+        return  # there is no scheduler to say goodbye to
 
 
 async def _live(worker: Any, is_ready: Callable[[], None]) -> None:
-    """Dask waits for its scheduler as long as it takes, which may be for ever."""
+    """Report that the worker is ready as soon as its scheduler answers, for which Dask may wait for ever."""
     await worker
     is_ready()
     os.dup2(2, 1)
@@ -82,6 +81,6 @@ async def _live(worker: Any, is_ready: Callable[[], None]) -> None:
 
 
 def _listen(gone: Callable[[], Any]) -> None:
-    while select.select([0], [], [], SILENCE_LIMIT_S)[0] and os.read(0, 1 << 10):
-        continue
+    for _ in arrival.lines():
+        continue  # only signs of life are expected
     gone()

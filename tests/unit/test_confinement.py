@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
 import pytest
+from pydantic import TypeAdapter
+from pydantic_core import to_jsonable_python
 
 from dnsrig import confinement
 from dnsrig.bind_mounts import BindMount
@@ -35,8 +36,8 @@ def test_enter_gets_the_user_and_each_capability() -> None:
 def test_another_machine_confines_alike_in_its_own_folders(tmp_path: Path) -> None:
     remote = SshMachine("far", MachineSpec(ssh="far.example"), tmp_path)
     remote._places = {"/run/trial": "/var/far"}
-    there = json.loads(json.dumps(remote._there(CONFINED.as_json())))
-    assert Confinement.of_json(there) == Confinement(
+    there = remote._there(to_jsonable_python(CONFINED))
+    assert TypeAdapter(Confinement).validate_python(there) == Confinement(
         MACHINE,
         [
             BindMount(Path("/var/far/server"), "/mnt/server", read_only=True),

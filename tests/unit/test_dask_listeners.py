@@ -18,17 +18,17 @@ from typer.testing import CliRunner
 
 from dnsrig.cli._app import application
 from dnsrig.errors import DnsrigError, UsageError
-from dnsrig.machines import dask, listeners, tls
-from dnsrig.machines.tls import ROLES, Role
+from dnsrig.machines import dask, dask_access
+from dnsrig.machines.dask_access import ROLES, Role
 
-KEYS, OTHER = tls.make(tls.ALWAYS), tls.make(tls.ALWAYS)
+KEYS, OTHER = dask_access.make_keys(dask_access.ALWAYS), dask_access.make_keys(dask_access.ALWAYS)
 ANY = "0.0.0.0"
 LOOPBACK = {"protocol": "tcp://", "host": "127.0.0.1", "port": 0, "dashboard_address": "127.0.0.1:0"}
 NO_PAGES = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
 
 
-def context(role: Role, kind: str, keys: dict[Role, tls.Keys] = KEYS) -> ssl.SSLContext:
-    own = tls.security({role: keys[role]})
+def context(role: Role, kind: str, keys: dict[Role, dask_access.Keys] = KEYS) -> ssl.SSLContext:
+    own = dask_access.security({role: keys[role]})
     found: ssl.SSLContext = getattr(own, f"get_{kind}_args")(role)["ssl_context"]
     return found
 
@@ -58,20 +58,20 @@ class TestWhetherOneIsOpen:
         self, server: ssl.VerifyMode | None, is_open: bool, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         if server is not ssl.CERT_REQUIRED:
-            monkeypatch.setattr(listeners, "ANSWER_LIMIT_S", 0.3)
+            monkeypatch.setattr(dask_access, "ANSWER_LIMIT_S", 0.3)
         with socket.create_server(("127.0.0.1", 0)) as listening:
             answering = threading.Thread(target=answer, args=(listening, server))
             answering.start()
-            assert listeners.is_open(ANY, listening.getsockname()[1]) is is_open
+            assert dask_access.is_open(ANY, listening.getsockname()[1]) is is_open
             answering.join()
 
     @pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1"])
     def test_nobody_else_reaches_loopback(self, host: str) -> None:
-        assert not listeners.is_open(host, 1)
+        assert not dask_access.is_open(host, 1)
 
     @pytest.mark.parametrize("host", [ANY, "::"])
     def test_one_that_cannot_be_tried_counts_as_open(self, host: str) -> None:
-        assert listeners.is_open(host, 1)
+        assert dask_access.is_open(host, 1)
 
 
 class Answering:
@@ -98,7 +98,7 @@ class TestEachProcessIsAsked:
     def check(
         self, answers: dict[str, Any], known: dict[str, Any] = KNOWN, scheduler: str = "tls://192.0.2.1:1"
     ) -> None:
-        listeners.check(Answering({**CLOSED, **answers}), known, scheduler)
+        dask_access.check(Answering({**CLOSED, **answers}), known, scheduler)
 
     def test_a_cluster_with_certificates_is_accepted(self) -> None:
         self.check({})
@@ -129,11 +129,11 @@ class TestEachProcessIsAsked:
         ],
     )
     def test_the_address_that_the_scheduler_knows_counts(self, address: str, own: list[str], named: list[str]) -> None:
-        assert listeners.exposed("worker a", address, own) == named
+        assert dask_access.exposed("worker a", address, own) == named
 
     @pytest.mark.parametrize("process", ["scheduler", "nanny", WORKER])
     def test_a_process_that_does_not_answer_is_refused(self, process: str) -> None:
-        with pytest.raises(listeners.NotKnown, match="No module named 'dnsrig'") as refused:
+        with pytest.raises(dask_access.NotKnown, match="No module named 'dnsrig'") as refused:
             self.check({process: ModuleNotFoundError("No module named 'dnsrig'")})
         assert "install it there" in refused.value.hint
 
@@ -158,7 +158,7 @@ class TestRefused:
     @pytest.fixture(autouse=True)
     def impatient(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """An HTTP server does not answer to what it does not understand."""
-        monkeypatch.setattr(listeners, "ANSWER_LIMIT_S", 0.3)
+        monkeypatch.setattr(dask_access, "ANSWER_LIMIT_S", 0.3)
 
     def test_a_cluster_with_an_http_server_for_everybody(self, with_pages: SpecCluster) -> None:
         (port,) = {at[1] for at in map(socket.socket.getsockname, with_pages.scheduler.http_server._sockets.values())}
@@ -170,7 +170,7 @@ class TestRefused:
         self, with_pages: SpecCluster, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         with monkeypatch.context() as patched:
-            patched.setattr(listeners, "is_open", lambda host, port: False)
+            patched.setattr(dask_access, "is_open", lambda host, port: False)
             before = dask.workers(with_pages.scheduler_address)
             (place,) = before.__enter__()
         place._checked.clear()

@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import model, path, plan
-from dnsrig.lab import addresses
-from dnsrig.lab.remote_popen import LOST, Input, RemotePopen
-from dnsrig.machines import far_end, hosting, ssh_machine
-from dnsrig.machines.hosting import HostingMachine
+from dnsrig.lab import addresses, process
+from dnsrig.lab.remote_machine import LOST, Input, RemotePopen
+from dnsrig.machines import arrival, far_end, folders, ssh_machine
+from dnsrig.machines.ssh_machine import HostingMachine
 from dnsrig.rundir import MachineSpec, TrialSpec
 from dnsrig.runs.clocks import SAME, Line
 
@@ -108,11 +108,11 @@ class TestPlace:
 
     def test_a_file_has_to_name_them(self, tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="whose address is not known"):
-            hosting.look(["rack-1"], None, print)
+            ssh_machine.look(["rack-1"], None, print)
         (tmp_path / "machines.toml").write_text('[machines.rack-2]\nssh = "a"\n')
         with pytest.raises(UsageError, match="has no machine rack-1"):
-            hosting.look(["rack-1"], tmp_path / "machines.toml", print)
-        assert hosting.look([], None, print) == {}
+            ssh_machine.look(["rack-1"], tmp_path / "machines.toml", print)
+        assert ssh_machine.look([], None, print) == {}
 
 
 class TestClock:
@@ -155,7 +155,7 @@ class TestWords:
             ("/elsewhere/here/cache", "/elsewhere/here/cache"),
         ):
             assert machine.there(here) == there
-        assert machine._there([("runs/01.running", "/mnt", True)]) == [["/there/t", "/mnt", True]]
+        assert machine._there([["runs/01.running", "/mnt", True]]) == [["/there/t", "/mnt", True]]
 
 
 class TestProgram:
@@ -211,16 +211,30 @@ class TestFarEnd:
         kept = os.dup(0)
         os.dup2(reading, 0)
         try:
-            assert [*far_end.lines()] == [b'{"a": 1}', b'{"b": 2}']
+            assert [*arrival.lines()] == [b'{"a": 1}', b'{"b": 2}']
         finally:
             os.dup2(kept, 0)
             os.close(reading)
             os.close(kept)
 
+    def test_arguments_and_results_arrive_as_their_types(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        (tmp_path / "part").write_bytes(b"\x00\xff")
+        machine = ssh_machine.SshMachine("a", MachineSpec(ssh="a"), tmp_path)
+        monkeypatch.setattr(machine, "_send", lambda message: far_end.answer(json.loads(json.dumps(message))))
+        monkeypatch.setattr(far_end, "tell", lambda **what: machine._waiting[what["answer"]].put(what))
+        assert machine.call(folders.part, str(tmp_path / "part"), 0) == b"\x00\xff"
+        machine.call(folders.receive, str(tmp_path / "arriving"), 0, b"\xfe\x00")
+        assert (tmp_path / "arriving").read_bytes() == b"\xfe\x00"
+        (tmp_path / "folder").mkdir()
+        packed = machine.call(folders.pack, tmp_path / "folder", tmp_path / "archive")
+        assert packed.path == tmp_path / "archive" and packed.size_bytes > 0
+        found = machine.call(process.privileges, os.getpid())
+        assert found is not None and found.user == os.getuid()
+
     @pytest.mark.parametrize(
         ("call", "told"),
         [
-            ("dnsrig.lab.host_calls:text", {"answer": 1, "value": ""}),
+            ("dnsrig.machines.folders:lacking", {"answer": 1, "value": ["/not/there"]}),
             ("os:getpid", {"answer": 1, "error": "os is not a part of dnsrig", "hint": ""}),
             ("dnsrig.errors:nothing", {"answer": 1, "error": "AttributeError", "hint": ""}),
         ],
@@ -228,7 +242,7 @@ class TestFarEnd:
     def test_what_is_called_is_done(self, call: str, told: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
         said: list[dict[str, Any]] = []
         monkeypatch.setattr(far_end, "tell", lambda **what: said.append(what))
-        far_end.answer({"call": call, "arguments": ["/not/there"], "id": 1})
+        far_end.answer({"call": call, "arguments": [["/not/there"]], "named": {}, "id": 1})
         (found,) = said
         assert {**found, **({"error": found["error"].split(":")[0]} if "error" in found else {})} == told
 

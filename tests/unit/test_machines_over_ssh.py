@@ -22,12 +22,12 @@ import pytest
 import dnsrig
 from dnsrig import paths
 from dnsrig.errors import DnsrigError, UsageError
-from dnsrig.experiment import runner
-from dnsrig.machines import arrival, connection, dask, document, packages, ssh_workers, tls, trial_calls
+from dnsrig.experiment import runner, trial_calls
+from dnsrig.machines import arrival, connection, dask, dask_access, document, packages, ssh_workers
 from dnsrig.machines.connection import Connection
+from dnsrig.machines.dask_access import Keys
 from dnsrig.machines.document import MachineDocument
 from dnsrig.machines.ssh_workers import Link
-from dnsrig.machines.tls import Keys
 
 NOBODY = Keys("", "", "")
 
@@ -271,7 +271,7 @@ def send(monkeypatch: pytest.MonkeyPatch, data: bytes) -> None:
 
 def test_only_who_has_the_key_of_the_run_reaches_its_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dask, "CONNECT_LIMIT_S", 2.0)
-    ours, other = (ssh_workers.own_security(tls.make(tls.ALWAYS)) for _ in range(2))
+    ours, other = (ssh_workers.own_security(dask_access.make_keys(dask_access.ALWAYS)) for _ in range(2))
     with ssh_workers._scheduler(ours) as address:
         with pytest.raises(UsageError, match="no worker"), dask.workers(address, ours):
             pass

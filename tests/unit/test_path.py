@@ -8,9 +8,9 @@ import pytest
 
 from dnsrig.errors import UsageError
 from dnsrig.experiment import model, path, plan, preparation
+from dnsrig.experiment.executors.uml import check_congestion
 from dnsrig.lab import addresses, congestion, rtts, sites
 from dnsrig.lab.links import netem
-from dnsrig.machines.executors.uml import check_congestion
 from dnsrig.procedures import procedure
 from dnsrig.rundir import DatasetSpec, FarSpec, LinkSpec, PathSpec, TrialSpec
 

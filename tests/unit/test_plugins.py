@@ -16,7 +16,7 @@ from trial_data import clean_trial
 from dnsrig import checks, discovery
 from dnsrig.checks import all_checks
 from dnsrig.datasets import kinds
-from dnsrig.machines.executors import all_executors
+from dnsrig.experiment.executors import all_executors
 from dnsrig.procedures import all_procedures
 from dnsrig.report import draw
 from dnsrig.report.charts import all_charts

@@ -17,8 +17,8 @@ from machine_processes import Processes
 from test_runner import Silent
 
 from dnsrig.errors import DnsrigError, UsageError
-from dnsrig.experiment import extend, needed, plan, runner
-from dnsrig.machines import dask, folders, lane, leases, spread, trial_calls
+from dnsrig.experiment import extend, needed, plan, runner, spread, trial_calls
+from dnsrig.machines import dask, folders, leases
 from dnsrig.machines.folders import Archive
 from dnsrig.rundir import Machine, Manifest, read_json, trial_dir, write_json
 
@@ -37,8 +37,8 @@ class TestContent:
     def test_a_folder_arrives_as_it_was(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(folders, "PART_BYTES", 100)
         packed = folders.pack(filled(tmp_path / "folder"), tmp_path / "archive")
-        for offset, data in folders.parts(packed):
-            folders.add(tmp_path / "arrived", offset, data)
+        for offset in range(0, packed.size_bytes, folders.PART_BYTES):
+            folders.add(tmp_path / "arrived", offset, folders.part(str(packed.path), offset))
         made = tmp_path / "made"
         folders.unpack(Archive(tmp_path / "arrived", packed.size_bytes, packed.sha256), made)
         assert (made / "lib/hosts").read_text() == "127.0.0.1 localhost\n"
@@ -119,8 +119,8 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Manifest, Path
 
 
 @contextlib.contextmanager
-def lanes(run: tuple[Manifest, Path], places: list[Processes]) -> Iterator[list[lane.MachineLane]]:
-    made = [lane.MachineLane(place, *run, "lease", "anna, run 1") for place in places]
+def lanes(run: tuple[Manifest, Path], places: list[Processes]) -> Iterator[list[spread.MachineLane]]:
+    made = [spread.MachineLane(place, *run, "lease", "anna, run 1") for place in places]
     with spread.held(made):
         yield made
 
@@ -151,7 +151,7 @@ def test_what_was_measured_while_the_run_was_away_is_fetched(
     spec = manifest.specs[key.variant].model_copy(update={"repeat": 1})
     with lanes(run, places[:1]) as (machine,):
         machine.bring(spec)
-        told = places[0].execute(spec.model_dump_json(), "lease", lambda event: None).result()
+        told = places[0].submit_reporting(print, trial_calls.execute, spec.model_dump_json(), "lease").result()
         assert not trial_dir(directory, key.variant, 1).exists() and Path(told["archive"]).exists()
         machine.fetch_finished()
     assert where(directory, key) == "cache-rack-1" and not Path(told["archive"]).exists()
@@ -165,7 +165,7 @@ def test_a_finished_trial_is_never_replaced(run: tuple[Manifest, Path], places: 
         for _ in range(2):
             machine.bring(spec)
             machine.fetch(
-                places[0].execute(spec.model_dump_json(), "lease", lambda event: None).result(),
+                places[0].submit_reporting(print, trial_calls.execute, spec.model_dump_json(), "lease").result(),
                 trial_dir(directory, key.variant, 1),
             )
             (trial_dir(directory, key.variant, 1) / "mark").touch()
@@ -176,7 +176,7 @@ def test_the_other_machine_goes_on_when_one_is_lost(
     run: tuple[Manifest, Path], places: list[Processes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     manifest, directory = run
-    monkeypatch.setattr(lane.MachineLane, "is_lost", property(lambda machine: machine.place.is_gone))
+    monkeypatch.setattr(spread.MachineLane, "is_lost", property(lambda machine: machine.worker.is_gone))
     with lanes(run, places) as made:
         places[1].kill()
         errors = runner.execute_on(made, manifest, directory, Silent())
@@ -209,7 +209,9 @@ def test_a_trial_whose_run_is_gone_ends(
     try:
         place.at_once(leases.take, "lease", "anna, run 1")
         (spec, *_) = manifest.specs.values()
-        executing = place.execute(spec.model_copy(update={"repeat": 1}).model_dump_json(), "lease", lambda event: None)
+        executing = place.submit_reporting(
+            print, trial_calls.execute, spec.model_copy(update={"repeat": 1}).model_dump_json(), "lease"
+        )
         threading.Timer(1, place.at_once, (leases.give_back, "lease")).start()
         with pytest.raises(DnsrigError, match="no longer has a lease on this machine"):
             executing.result(timeout=30)
@@ -247,7 +249,7 @@ class Slow:
 def test_machines_are_given_back_side_by_side(run: tuple[Manifest, Path]) -> None:
     both = threading.Barrier(2, timeout=60)
     slow = [Slow(name, both.wait) for name in ("rack-1", "rack-2")]
-    with spread.held([lane.MachineLane(place, *run, "lease", "anna, run 1") for place in slow]):
+    with spread.held([spread.MachineLane(place, *run, "lease", "anna, run 1") for place in slow]):
         pass
     assert all(place.given_back for place in slow)
 
@@ -255,8 +257,8 @@ def test_machines_are_given_back_side_by_side(run: tuple[Manifest, Path]) -> Non
 def test_nobody_waits_for_a_machine_that_is_silent(run: tuple[Manifest, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     for_ever = threading.Event()
     place = Slow("rack-1", for_ever.wait)
-    with spread.held([lane.MachineLane(place, *run, "lease", "anna, run 1")]):
-        monkeypatch.setattr(lane.MachineLane, "is_lost", False)  # not yet: it has been silent for a moment
+    with spread.held([spread.MachineLane(place, *run, "lease", "anna, run 1")]):
+        monkeypatch.setattr(spread.MachineLane, "is_lost", False)  # not yet: it has been silent for a moment
         monkeypatch.setattr(leases, "LEASE_S", 0.1)
     assert not place.given_back
     for_ever.set()

@@ -14,10 +14,10 @@ import synthetic
 
 from dnsrig.errors import DnsrigError
 from dnsrig.experiment import estimate
+from dnsrig.experiment.executors import uml as under_uml
 from dnsrig.lab import uml
 from dnsrig.lab.uml import kernel as kernels
 from dnsrig.lab.uml import machine
-from dnsrig.machines.executors import uml as under_uml
 from dnsrig.rundir import HostSpec, Manifest, TrialSpec, read_json
 from dnsrig.servers import debian
 

@@ -12,7 +12,7 @@ from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment.calibration import figures
 from dnsrig.experiment.preparation import Note
 from dnsrig.lab import nic
-from dnsrig.machines import hosting, ssh_machine
+from dnsrig.machines import document, ssh_machine
 from dnsrig.runs.run import Run
 
 SERVER, GENERATOR = "primary", "generator-1"
@@ -49,7 +49,7 @@ class Through:
         """Refuse interfaces that are not there or in use, and a machine that cannot be had."""
         nic.check(self.nic)
         note(f"looking at {self.machine}")
-        specs = hosting.named([self.machine], self.file)
+        specs = document.named([self.machine], self.file)
         with (
             tempfile.TemporaryDirectory() as folder,
             ssh_machine.opened(specs, Path(folder), "calibration") as found,

@@ -5,7 +5,7 @@ A host has one interface for all hosts on other machines. Their hardware address
 
 from __future__ import annotations
 
-from dnsrig.lab import near
+from dnsrig.lab import host_calls
 from dnsrig.lab.host import Host
 from dnsrig.lab.links import Place, Plain, _ends
 from dnsrig.rundir import LinkSpec
@@ -22,5 +22,5 @@ def make(left: Host, right: Host, spec: LinkSpec, place: Place) -> Plain:
         if here.machine is None:
             _ends.set_up(here, there, mtu_bytes=spec.mtu_bytes, neighbour=there.nic_address, interface=here.spec.nic)
         else:
-            near.join(here.machine, here, there, spec.mtu_bytes)
+            here.machine.call(host_calls.join, here.name, (there.name, there.spec), there.nic_address, spec.mtu_bytes)
     return Plain()

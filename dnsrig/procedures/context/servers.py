@@ -14,7 +14,7 @@ from typing import IO
 
 from dnsrig import confinement
 from dnsrig.errors import DnsrigError
-from dnsrig.lab import near, process
+from dnsrig.lab import host_calls, process
 from dnsrig.lab.process import Process
 from dnsrig.procedures.context import placing
 from dnsrig.procedures.context.workspace import ServerFailed, Workspace
@@ -159,10 +159,10 @@ class Servers:
         """Note how many threads each server runs now, and what it may do."""
         for name, server in self.started.items():
             pids, machine = sorted(self.workspace.pids(name)), self.workspace.host(name).machine
-            counted = near.threads(machine, pids) if machine else sum(map(process.threads, pids))
+            counted = machine.call(host_calls.threads, pids) if machine else sum(map(process.threads, pids))
             server.threads = counted or None
             pid = server.process.pid
-            server.privileges = near.privileges(machine, pid) if machine else process.privileges(pid)
+            server.privileges = machine.call(process.privileges, pid) if machine else process.privileges(pid)
 
     def records(self) -> dict[str, ServerRecord]:
         records = {}

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 
 from dnsrig import datasets
-from dnsrig.lab import near
+from dnsrig.lab import host_calls
 from dnsrig.lab.host import Host, pids
 from dnsrig.lab.network import Network
 from dnsrig.rundir import TrialSpec
@@ -64,4 +64,4 @@ class Workspace:
     def pids(self, host: str) -> set[int]:
         """The processes of a host, by its cgroups."""
         one = self.host(host)
-        return near.pids(one.machine, host) if one.machine else pids(one)
+        return one.machine.call(host_calls.pids, host) if one.machine else pids(one)

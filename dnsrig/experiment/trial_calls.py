@@ -1,7 +1,7 @@
-"""What is called on a machine: imported there by name, so that both sides are one version of dnsrig.
+"""What a run calls on another machine that executes its trials: looks at it, executes trials, hands over results.
 
-A run holds a machine by a lease, which it renews every few seconds. Where it does not, because its process or the
-network is gone, the trial there is ended and removes what it made. What was finished stays until the run has it.
+A run holds a machine by a lease, which it renews every few seconds. If it does not, because its process or the network
+is gone, the trial there is ended and removes what it made. Finished trials stay until the run has fetched them.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from dnsrig.experiment import certificates, children
 from dnsrig.experiment.children import Child
 from dnsrig.lab import check, conditions
 from dnsrig.lab.process import move_to
-from dnsrig.machines import folders, leases
-from dnsrig.machines.folders import Archive
+from dnsrig.machines import folders, leases, worker
 from dnsrig.rundir import OBSERVER, TrialSpec
 from dnsrig.servers import sources
 
 Report = Callable[[dict[str, Any]], None]
 _executing = threading.Lock()
 _ending = threading.Event()
+worker.endings.append(lambda: end(children.TEARDOWN_LIMIT_S))
 
 
 def look() -> dict[str, Any]:
-    """What must be equal on all machines of a run, and what is to be told of each."""
+    """Report what must be equal on all machines of a run, and what is recorded of each."""
     around = conditions.snapshot()
     return {
         "version": dnsrig.__version__,
@@ -47,38 +47,19 @@ def look() -> dict[str, Any]:
 
 
 def remarks() -> list[dict[str, str]]:
-    """What `dnsrig check` says of it."""
+    """Report what `dnsrig check` finds on this machine."""
     return [asdict(remark) for remark in check.remarks()]
 
 
-def lacking(folders: list[str]) -> list[str]:
-    """Of folders of the cache, named from there, those that this one has not."""
-    return [folder for folder in folders if not (paths.cache() / folder).exists()]
-
-
-def receive(archive: str, offset: int, data: bytes) -> None:
-    """A part of an archive that is on its way."""
-    folders.add(_incoming() / archive, offset, data)
-
-
-def install(archive: str, size_bytes: int, sha256: str, folder: str) -> None:
-    """What arrived becomes ``folder`` of the cache."""
-    path = _incoming() / archive
-    try:
-        folders.install(Archive(path, size_bytes, sha256), paths.cache() / folder)
-    finally:
-        path.unlink(missing_ok=True)
-
-
 def execute(spec_json: str, lease: str, report: Report) -> dict[str, Any]:
-    """Execute one trial; returns its archive, or that of its logs with the reason why it failed."""
-    # One that was lost with its worker may still be removing what it made.
+    """Execute one trial; returns its archive, or the archive of its logs with the reason why it failed."""
+    # A trial that was lost with its worker may still be removing what it made.
     with _executing, cached.locked(paths.cache() / "trial") as lock:
         return _execute(TrialSpec.model_validate_json(spec_json), lease, report, lock)
 
 
 def end(limit_s: float) -> None:
-    """Before this process ends: the trial here removes what it made, and no other one begins."""
+    """End the trial here, which removes what it made, and begin no other one: this process ends."""
     _ending.set()
     if _executing.acquire(timeout=limit_s):
         _executing.release()
@@ -98,26 +79,22 @@ def _execute(spec: TrialSpec, lease: str, report: Report, lock: int) -> dict[str
 
 
 def finished(run: str) -> list[dict[str, Any]]:
-    """The archives of trials that the run has not fetched."""
+    """List the archives of trials that the run has not fetched."""
     return [_described(path) for path in sorted(_results(run).glob("*/*.json"))]
 
 
-def part(archive: str, offset: int) -> bytes:
-    return folders.part(Path(archive), offset)
-
-
 def forget(archive: str) -> None:
-    """The run has fetched it."""
+    """Remove an archive that the run has fetched."""
     path = Path(archive)
     path.with_suffix(".json").unlink(missing_ok=True)
     path.unlink(missing_ok=True)
     for folder in (path.parent, path.parent.parent):
-        with contextlib.suppress(OSError):  # another archive lies there
+        with contextlib.suppress(OSError):  # it has another archive
             folder.rmdir()
 
 
 def _follow(child: Child, events: children.Events, lease: str, report: Report) -> str:
-    """Until it has ended; returns why it failed, or nothing."""
+    """Wait until the trial has ended; returns why it failed, or an empty string."""
     while True:
         try:
             _, event = events.get(timeout=1)
@@ -136,20 +113,20 @@ def _follow(child: Child, events: children.Events, lease: str, report: Report) -
 
 
 def _packed(target: Path, reason: str) -> dict[str, Any]:
-    """What is to be fetched; of a trial that failed, its logs."""
+    """Pack what is to be fetched: the trial, or its logs if it failed."""
     folder = target.with_name(f"{target.name}.aborted") if reason else target
     folder.mkdir(exist_ok=True)
     archive = folders.pack(folder, target.with_suffix(".tar.partial"))
     final = target.with_suffix(".tar")
     archive.path.rename(final)
-    told = {"archive": str(final), "size_bytes": archive.size_bytes, "sha256": archive.sha256, "reason": reason}
-    told |= {"variant": target.parent.name, "repeat": int(target.name)}
-    target.with_suffix(".json").write_text(json.dumps(told))
-    return told
+    result = {"archive": str(final), "size_bytes": archive.size_bytes, "sha256": archive.sha256, "reason": reason}
+    result |= {"variant": target.parent.name, "repeat": int(target.name)}
+    target.with_suffix(".json").write_text(json.dumps(result))
+    return result
 
 
 def _remove(target: Path) -> None:
-    """What trials leave there, however they end."""
+    """Remove what trials leave, however they end."""
     for name in (target.name, f"{target.name}.running", f"{target.name}.aborted"):
         folders.remove(target.with_name(name))
 
@@ -159,15 +136,5 @@ def _described(path: Path) -> dict[str, Any]:
     return found
 
 
-def _folder() -> Path:
-    return paths.cache() / "machines"
-
-
 def _results(run: str) -> Path:
-    return _folder() / run.replace("/", "-")
-
-
-def _incoming() -> Path:
-    folder = _folder() / "incoming"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
+    return paths.cache() / "machines" / run.replace("/", "-")

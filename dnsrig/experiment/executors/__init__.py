@@ -9,7 +9,7 @@ from typing import Any, Protocol, cast
 
 from dnsrig import discovery
 from dnsrig.errors import UsageError
-from dnsrig.machines.executors import running, uml
+from dnsrig.experiment.executors import running, uml
 from dnsrig.procedures.context.phases import Report
 from dnsrig.rundir import TrialRecord, TrialSpec
 
