@@ -152,10 +152,10 @@ impl Connections {
 
     /// Closes the connection of a slot, as the schedule ordered.
     pub fn close(&mut self, slot: u32, poller: &Poller, now_ns: i64) {
-        let farewell = self.dial.options.close == Close::Fin && self.is_open[slot as usize];
-        let left = self.connections[slot as usize].leave(farewell, &mut self.buffers);
+        let is_orderly = self.dial.options.close == Close::Fin && self.is_open[slot as usize];
+        let left = self.connections[slot as usize].leave(is_orderly, &mut self.buffers);
         self.clear(slot);
-        if let Some((socket, true)) = left.filter(|_| farewell)
+        if let Some((socket, true)) = left.filter(|_| is_orderly)
             && poller.remove(&socket).is_ok()
         {
             self.lingering.add(socket, now_ns);
