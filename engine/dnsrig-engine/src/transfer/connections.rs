@@ -351,9 +351,9 @@ fn ended(loss: CloseReason) -> Ended {
 
 /// Sockets of connections that were ended here and not yet by the primary, oldest first.
 ///
-/// A TLS session ends with a message from each side (RFC 8446 §6.1). What comes to a closed socket resets the connection,
-/// so the last message of the primary is waited for: then the connection ends with FIN, and this side has the TIME_WAIT
-/// that it would have without TLS.
+/// A TLS session ends with a message from each side (RFC 8446 §6.1). What comes to a closed socket resets the
+/// connection, so the last message of the primary is waited for: then the connection ends with FIN, and this side has
+/// the TIME_WAIT that it would have without TLS.
 #[derive(Default)]
 struct LingeringCloses(VecDeque<(i64, OwnedFd)>);
 
