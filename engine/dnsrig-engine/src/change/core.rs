@@ -1,8 +1,8 @@
 //! Which change is sent when, and how it ended: `change` without its socket and its clock.
 //!
-//! Changes are due at a constant rate, whatever the server does. At most `window` of them wait for an answer; a
-//! change that is due meanwhile is sent later, and its lateness is kept. A change without an answer is given up after a time and never
-//! repeated: whether the server made it is not known.
+//! Changes are due at a constant rate, whatever the server does. At most `window` of them wait for an answer; a change
+//! that is due meanwhile is sent later, and its lateness is kept. A change without an answer is given up after a time
+//! and never repeated: whether the server made it is not known.
 
 use crate::net::outstanding::{OUTSTANDING_MAX, Outstanding};
 

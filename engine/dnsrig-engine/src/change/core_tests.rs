@@ -67,7 +67,7 @@ fn what_cannot_be_sent_before_the_end_is_left_out() {
 }
 
 #[test]
-fn answers_are_told_apart() {
+fn answers_are_expected_late_or_unexpected() {
     let mut core = Core::new(settings(10.0, 3, 4), START_NS);
     assert_eq!(core.on_answer(START_NS, 0, 0), Answer::Unexpected, "nothing was sent yet");
     assert_eq!(core.next(START_NS), Action::Send { id: 0, number: 0 });

@@ -1,7 +1,7 @@
 //! `change`: dynamic updates (RFC 2136) of a primary at a constant rate, so that its zones change during a measurement.
 //!
-//! [`plan`] has the k-th change, [`core`] decides when it is sent and how it ended, and [`update`] writes its bytes; this
-//! file has the socket.
+//! [`plan`] has the k-th change, [`core`] decides when it is sent and how it ended, and [`update`] writes its bytes;
+//! this file has the socket.
 
 mod arguments;
 mod core;

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_without_room_for_a_label_is_told() {
+    fn a_name_without_room_for_a_label_is_refused() {
         let long = Name::<Vec<u8>>::from_str(&format!("{0}.{0}.{0}.{1}", "a".repeat(63), "b".repeat(60))).unwrap();
         assert!(touch(Name::from_slice(long.as_slice()).unwrap(), 1).is_err());
     }

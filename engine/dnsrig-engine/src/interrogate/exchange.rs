@@ -50,8 +50,8 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// Adds a query, signed if it is for a transfer and there is a key. Returns it as it is sent, with its length before
-    /// it. Its id is the number of the transfer.
+    /// Adds a query, signed if it is for a transfer and there is a key. Returns it as it is sent, with its length
+    /// before it. Its id is the number of the transfer.
     pub fn ask(&mut self, zone: &ZoneName, ask: Ask, signer: Option<&Arc<Signer>>, now: Now) -> Vec<u8> {
         let mut query = self.draft(zone, ask);
         let signer = signer.filter(|_| ask != Ask::Soa);

@@ -48,8 +48,8 @@ impl Server {
         self.open_tls_with_early_data(alpn, sessions, &[]).map(|(connection, _)| connection)
     }
 
-    /// A new connection as of [`Server::open_tls`], and whether `early` was sent as early data (0-RTT), which the session
-    /// that is resumed must permit.
+    /// A new connection as of [`Server::open_tls`], and whether `early` was sent as early data (0-RTT), which the
+    /// session that is resumed must permit.
     pub fn open_tls_with_early_data(
         &self,
         alpn: &[&str],

@@ -19,8 +19,8 @@ const NONE: u32 = u32::MAX;
 /// ended is used again after all other free places. So a late or repeated answer is not taken for the answer to the
 /// next query with this id, and a large table still knows which query a late answer belongs to.
 ///
-/// On a connection, an id whose answer may still come must not be used again ([`Outstanding::retire`]): its place goes on
-/// with the next round, and is lost when no round is left.
+/// On a connection, an id whose answer may still come must not be used again ([`Outstanding::retire`]): its place goes
+/// on with the next round, and is lost when no round is left.
 pub struct Outstanding<T> {
     place_bits: u32,
     places: Box<[Place<T>]>,

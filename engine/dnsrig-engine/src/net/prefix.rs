@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_prefix_is_told() {
+    fn an_invalid_prefix_is_refused() {
         assert!(parse("198.19.0.1/16").unwrap_err().contains("within 198.19.0.0/16"));
         for wrong in ["", "198.19.0.0", "198.19.0.0/33", "198.19.0.0/", "2001:2::/129", "198.19.0.0/31", "::1/128"] {
             assert!(parse(wrong).is_err(), "{wrong}");

@@ -6,10 +6,10 @@
 //! (with at most `window` polls outstanding). With the tokens alone, 100,000 zones that became ready at once would
 //! take 50 s to see at 2,000 polls a second, and the figure would be the probe's own.
 //!
-//! A server that answers nothing (not started yet, or hung) is *silent*. Then polls are sent at most once a millisecond,
-//! and are given up after two: neither the window nor the timeout may hold them back, or the first answer would be
-//! found with the resolution of the timeout, not of a millisecond. (Their answers still count when they come.) The
-//! longer the silence, the rarer the polls: a server that is bound but busy keeps them in its socket's buffer and
+//! A server that answers nothing (not started yet, or hung) is *silent*. Then polls are sent at most once a
+//! millisecond, and are given up after two: neither the window nor the timeout may hold them back, or the first answer
+//! would be found with the resolution of the timeout, not of a millisecond. (Their answers still count when they come.)
+//! The longer the silence, the rarer the polls: a server that is bound but busy keeps them in its socket's buffer and
 //! answers all of them at once, so more of them would show nothing new and be dropped there. A refusal (ICMP) ends a
 //! silence.
 //!

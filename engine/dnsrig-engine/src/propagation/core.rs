@@ -26,8 +26,9 @@ const POLLS_OPEN_MAX: u32 = 256;
 /// When changes are due.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pace {
-    /// One at a time: the next one follows after a pause when every secondary has the one before, or it was given up. Up
-    /// to `spread_ns` are added to the pause, each time another part of it, so that changes do not fall in step with a server's timer.
+    /// One at a time: the next one follows after a pause when every secondary has the one before, or it was given up.
+    /// Up to `spread_ns` are added to the pause, each time another part of it, so that changes do not fall in step with
+    /// a server's timer.
     Single { pause_ns: i64, spread_ns: i64 },
     /// At a constant rate, whatever the servers do.
     Stream { rate_per_s: f64 },

@@ -152,10 +152,10 @@ impl Connections {
 
     /// Closes the connection of a slot, as the schedule ordered.
     pub fn close(&mut self, slot: u32, poller: &Poller, now_ns: i64) {
-        let farewell = self.dial.options.close == Close::Fin && self.is_open[slot as usize];
-        let left = self.connections[slot as usize].leave(farewell, &mut self.buffers);
+        let is_orderly = self.dial.options.close == Close::Fin && self.is_open[slot as usize];
+        let left = self.connections[slot as usize].leave(is_orderly, &mut self.buffers);
         self.clear(slot);
-        if let Some((socket, true)) = left.filter(|_| farewell)
+        if let Some((socket, true)) = left.filter(|_| is_orderly)
             && poller.remove(&socket).is_ok()
         {
             self.lingering.add(socket, now_ns);
@@ -351,9 +351,9 @@ fn ended(loss: CloseReason) -> Ended {
 
 /// Sockets of connections that were ended here and not yet by the primary, oldest first.
 ///
-/// A TLS session ends with a message from each side (RFC 8446 §6.1). What comes to a closed socket resets the connection,
-/// so the last message of the primary is waited for: then the connection ends with FIN, and this side has the TIME_WAIT
-/// that it would have without TLS.
+/// A TLS session ends with a message from each side (RFC 8446 §6.1). What comes to a closed socket resets the
+/// connection, so the last message of the primary is waited for: then the connection ends with FIN, and this side has
+/// the TIME_WAIT that it would have without TLS.
 #[derive(Default)]
 struct LingeringCloses(VecDeque<(i64, OwnedFd)>);
 

@@ -1,7 +1,7 @@
 //! The receiving side of NOTIFY (RFC 1996): UDP and TCP on one port of all addresses of this host.
 //!
-//! [`read`] and [`answer`] decide what a message means, without a socket. A signature (TSIG) on a NOTIFY is not checked,
-//! and answers are not signed: a NOTIFY is only a hint, and is accepted only from the primary's address.
+//! [`read`] and [`answer`] decide what a message means, without a socket. A signature (TSIG) on a NOTIFY is not
+//! checked, and answers are not signed: a NOTIFY is only a hint, and is accepted only from the primary's address.
 
 use std::{
     collections::HashMap,

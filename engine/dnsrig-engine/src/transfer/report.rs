@@ -288,14 +288,14 @@ mod tests {
     use super::*;
     use crate::{dns::xfr::Outcome, transfer::counters::Totals};
 
-    fn told(summary: &Summary) -> String {
+    fn report_of(summary: &Summary) -> String {
         text(summary, "127.0.0.1:5300".parse().unwrap())
     }
 
     #[test]
-    fn each_failure_is_told_with_what_to_do() {
+    fn each_failure_is_reported_with_what_to_do() {
         let outcomes: BTreeMap<_, _> = Outcome::ALL.iter().map(|outcome| (outcome.word(), 3)).collect();
-        let text = told(&Summary { attempt_outcomes: outcomes, ..Summary::default() });
+        let text = report_of(&Summary { attempt_outcomes: outcomes, ..Summary::default() });
         for outcome in Outcome::ALL.into_iter().filter(|outcome| !outcome.is_good()) {
             assert!(text.contains(&format!("\n  {:<24}3 attempts", outcome.word())), "{outcome} in {text}");
             assert!(!text.contains(&format!(": {}\n", outcome.word())), "{outcome} has a sentence");
@@ -306,7 +306,7 @@ mod tests {
     #[test]
     fn no_sentence_contradicts_what_was_counted() {
         let of = |outcome: &'static str, summary: Summary| {
-            told(&Summary { attempt_outcomes: BTreeMap::from([(outcome, 1)]), ..summary })
+            report_of(&Summary { attempt_outcomes: BTreeMap::from([(outcome, 1)]), ..summary })
         };
         let unmatched = Summary { totals: Totals { unmatched: 5, ..Totals::default() }, ..Summary::default() };
         assert!(!of("timed-out", unmatched).contains("nothing came"));
@@ -327,6 +327,6 @@ mod tests {
     #[test]
     fn a_good_run_has_no_notes() {
         let summary = Summary { done: 3, elapsed_ns: 1, ..Summary::default() };
-        assert!(!told(&summary).contains("note"), "{}", told(&summary));
+        assert!(!report_of(&summary).contains("note"), "{}", report_of(&summary));
     }
 }

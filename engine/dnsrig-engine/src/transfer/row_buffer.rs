@@ -15,7 +15,8 @@ const BATCH_ROWS: usize = 65_536;
 /// The number of full batches that may wait to be written, about 6 MB each. With more, rows are lost and counted.
 const WAITING_MAX: usize = 64;
 
-/// The number of batches that are left waiting while zones are transferred: writing takes CPU, of which the transfers may need all.
+/// The number of batches that are left waiting while zones are transferred: writing takes CPU, of which the transfers
+/// may need all.
 const LEFT_MAX: usize = 8;
 
 /// What was asked for, as files say it.

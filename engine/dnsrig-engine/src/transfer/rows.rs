@@ -36,8 +36,8 @@ pub struct Files {
 }
 
 impl Files {
-    /// Makes the files in `folder`, and replaces old ones. `sources` has the address of each secondary; None: any address
-    /// of this host, written as `unspecified`.
+    /// Makes the files in `folder`, and replaces old ones. `sources` has the address of each secondary; None: any
+    /// address of this host, written as `unspecified`.
     pub fn create(
         folder: &Path,
         zones: Arc<Zones>,

@@ -16,8 +16,8 @@ use crate::dns::{
     zonemd,
 };
 
-/// Up to this number of bytes are gathered before they are written, so that a small zone costs one system call, and many
-/// zones at a time need few files.
+/// Up to this number of bytes are gathered before they are written, so that a small zone costs one system call, and
+/// many zones at a time need few files.
 const GATHERED_BYTES: usize = 256 << 10;
 
 /// Records of one zone whose digest is checked take no more memory than this; a larger zone ends as `limit-exceeded`.

@@ -35,8 +35,8 @@ impl SoaSocket {
         }
     }
 
-    /// Calls `each` with answers that have come, and returns whether these were all. If not, call it again: a poller that
-    /// reports edges does not report what is left (epoll(7)).
+    /// Calls `each` with answers that have come, and returns whether these were all. If not, call it again: a poller
+    /// that reports edges does not report what is left (epoll(7)).
     pub fn receive(&self, mut each: impl FnMut(&[u8])) -> Result<bool, CloseReason> {
         let mut space = [0; ANSWER_BYTES_MAX];
         for _ in 0..ANSWERS_MAX {

@@ -29,7 +29,7 @@ use crate::{
 const LOOK_INTERVAL_NS: i64 = 20_000_000;
 
 /// How often it is looked, at the end, whether the primary has ended its side of connections too.
-const FAREWELL_INTERVAL: Duration = Duration::from_millis(2);
+const CLOSE_CHECK_INTERVAL: Duration = Duration::from_millis(2);
 
 /// The progress of a thread.
 #[derive(Clone, Copy, Debug, Default)]
@@ -114,7 +114,7 @@ impl Worker {
         self.close_all(end_ns);
         rows_lost += self.look(end_ns);
         while self.connections.look_after(clock::monotonic_ns()) > 0 {
-            thread::sleep(FAREWELL_INTERVAL);
+            thread::sleep(CLOSE_CHECK_INTERVAL);
         }
         let Worker { schedule, connections, notify_receiver, .. } = self;
         let notify_refused = notify_receiver.map_or(0, |notify_receiver| notify_receiver.connection_counts.refused);

@@ -117,8 +117,8 @@ fn push_data(rtype: Rtype, data: &[u8], to: &mut String) -> fmt::Result {
     }
 }
 
-/// Whether a list of types in the data, if it has one, is as short as possible: only then the names of the types contain
-/// all of it.
+/// Whether a list of types in the data, if it has one, is as short as possible: only then the names of the types
+/// contain all of it.
 fn has_plain_types(rtype: Rtype, data: &[u8]) -> bool {
     let types = match rtype {
         Rtype::NSEC => name::skip(data, 0).ok().and_then(|behind| data.get(behind..)),

@@ -37,8 +37,8 @@ fn judge_tsig(signed: &Exchange, unsigned: &Exchange) -> Answer {
     answer.with("signed", word(signed)).with("unsigned", word(unsigned))
 }
 
-/// Which messages of a signed transfer have a signature: RFC 8945 §5.3.1 asks for the first, the last, and at least each
-/// hundredth.
+/// Which messages of a signed transfer have a signature: RFC 8945 §5.3.1 asks for the first, the last, and at least
+/// each hundredth.
 pub fn tsig_every(interrogation: &Interrogation, _: Transport) -> Result<Answer, CannotTell> {
     if interrogation.server.signer.is_none() {
         return Err(no_key());

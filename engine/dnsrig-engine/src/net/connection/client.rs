@@ -10,7 +10,8 @@ use crate::net::{
     tls::{Client, Fault, Progress, Session},
 };
 
-/// An incomplete TLS record, or a handshake message of several, is at most this long; rustls allows 64 KiB and a record.
+/// An incomplete TLS record, or a handshake message of several, is at most this long; rustls allows 64 KiB and a
+/// record.
 const UNREAD_BYTES_MAX: usize = 96 << 10;
 
 /// A connection that has ended keeps no more memory than this for the next in its place.

@@ -27,8 +27,8 @@ pub struct Settings {
     pub name: Option<ServerName<'static>>,
     /// The client's own certificate and key, for servers that ask (mutual TLS, RFC 9103 §9.3.2).
     pub identity: Option<Identity>,
-    /// The server must agree on the protocol by its name, as in RFC 9103 §7.1. Otherwise a server that agrees on nothing
-    /// is accepted as well.
+    /// The server must agree on the protocol by its name, as in RFC 9103 §7.1. Otherwise a server that agrees on
+    /// nothing is accepted as well.
     pub alpn_required: bool,
     /// The number of sessions that are kept to be resumed. With 0, no session is resumed.
     pub sessions_max: usize,

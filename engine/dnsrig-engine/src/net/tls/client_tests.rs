@@ -70,7 +70,7 @@ fn a_certificate_by_a_trusted_authority_for_the_name_is_taken() {
 }
 
 #[test]
-fn an_authority_that_is_not_trusted_is_told() {
+fn an_authority_that_is_not_trusted_is_reported() {
     let (authority, other) = (Authority::new("one"), Authority::new("another"));
     let server = serving(&authority.issue(&["192.0.2.1"], |_| ()));
     let settings = Settings { trust: other.trusted(), ..Settings::default() };
@@ -78,7 +78,7 @@ fn an_authority_that_is_not_trusted_is_told() {
 }
 
 #[test]
-fn another_name_is_told() {
+fn another_name_is_reported() {
     let authority = Authority::new("one");
     let server = serving(&authority.issue(&["primary.example"], |_| ()));
     for name in [Some(read_name("secondary.example").unwrap()), None] {
@@ -88,7 +88,7 @@ fn another_name_is_told() {
 }
 
 #[test]
-fn a_certificate_that_has_run_out_is_told() {
+fn a_certificate_that_has_run_out_is_reported() {
     let authority = Authority::new("one");
     let old = authority.issue(&["192.0.2.1"], |parameters| parameters.not_after = date_time_ymd(2001, 1, 1));
     let new = authority.issue(&["192.0.2.1"], |parameters| parameters.not_before = date_time_ymd(4001, 1, 1));
@@ -180,7 +180,7 @@ fn changed(change: impl FnOnce(&mut ServerConfig)) -> Arc<ServerConfig> {
 }
 
 #[test]
-fn a_server_that_does_not_agree_on_dot_is_told_or_taken() {
+fn a_server_that_does_not_agree_on_dot_is_reported_or_accepted() {
     let (without, other) = (changed(|config| config.alpn_protocols.clear()), b"h2".to_vec());
     let with = |alpn_required| Settings { alpn_required, protocol: XOT, ..Settings::default() };
     assert_eq!(outcome(with(true), &changed(|_| ())), Ok(()));

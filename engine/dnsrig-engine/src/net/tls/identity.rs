@@ -23,7 +23,8 @@ use crate::base::failure::Failure;
 /// The name in a certificate that is made here, besides the address.
 const NAME: &str = "echo.dnsrig.test";
 
-/// The number of tickets that a server with early data remembers, some hundred bytes each; one more replaces the oldest.
+/// The number of tickets that a server with early data remembers, some hundred bytes each; one more replaces the
+/// oldest.
 const TICKETS_MAX: usize = 65_536;
 
 /// What to do about files that cannot be used.

@@ -32,8 +32,8 @@ pub enum Trust {
     /// the CPU to queries: an instrument measures how fast a server is, and needs no proof of its identity.
     #[default]
     None,
-    /// A server with a certificate for the name by one of these authorities (RFC 8310 §8.1, required for XoT by RFC 9103
-    /// §7.5).
+    /// A server with a certificate for the name by one of these authorities (RFC 8310 §8.1, required for XoT by RFC
+    /// 9103 §7.5).
     ///
     /// A certificate that a server has signed itself serves as its own authority, unless it is marked as an authority.
     Ca(Vec<CertificateDer<'static>>),

@@ -1,4 +1,4 @@
-//! The thread that has zones change, sends NOTIFY (RFC 1996) and hears the answers.
+//! The thread that changes zones, sends NOTIFY (RFC 1996) and takes the answers.
 
 use std::{
     io,
@@ -74,10 +74,13 @@ pub fn run(parts: Parts) -> io::Result<Counts> {
     }
     let notifier = Notifier::new(parts.notified.len(), parts.catalog_interval_ns);
     let (receiver, sender) = (Receiver::new(BYTES_MAX), Sender::new(BYTES_MAX, false));
-    let mut teller = Teller { parts, notifier, receiver, sender };
+    let mut notify_sender = NotifySender { parts, notifier, receiver, sender };
     loop {
-        teller.tell()?;
-        let patience = match teller.notifier.due_ns(&teller.parts.primary.shape, &teller.parts.primary.period) {
+        notify_sender.send_due()?;
+        let patience = match notify_sender
+            .notifier
+            .due_ns(&notify_sender.parts.primary.shape, &notify_sender.parts.primary.period)
+        {
             Some(due_ns) => Timeout::Exact(due_ns - clock::monotonic_ns()),
             None => Timeout::Endless,
         };
@@ -85,24 +88,24 @@ pub fn run(parts: Parts) -> io::Result<Counts> {
         if (0..count).any(|at| poller.event(at).0 == STOP) {
             break;
         }
-        teller.parts.changing.obey()?;
-        teller.hear()?;
+        notify_sender.parts.changing.obey()?;
+        notify_sender.take_answers()?;
     }
-    teller.parts.changing.end()?;
-    Ok(teller.counts())
+    notify_sender.parts.changing.end()?;
+    Ok(notify_sender.counts())
 }
 
-struct Teller {
+struct NotifySender {
     parts: Parts,
     notifier: Notifier,
     receiver: Receiver,
     sender: Sender,
 }
 
-impl Teller {
+impl NotifySender {
     /// Sends a batch of what is due.
-    fn tell(&mut self) -> io::Result<()> {
-        let Teller { parts: Parts { primary, socket, notified, .. }, notifier, sender, .. } = self;
+    fn send_due(&mut self) -> io::Result<()> {
+        let NotifySender { parts: Parts { primary, socket, notified, .. }, notifier, sender, .. } = self;
         let now_ns = clock::monotonic_ns();
         while sender.has_room() {
             let Some(notify) = notifier.next(&primary.shape, &primary.period, now_ns) else { break };
@@ -127,8 +130,8 @@ impl Teller {
         Counts { notify: self.notifier.counts, secondaries, cpu_ns: clock::thread_cpu_ns(), ..Counts::default() }
     }
 
-    fn hear(&mut self) -> io::Result<()> {
-        let Teller { parts: Parts { socket, notified, .. }, notifier, receiver, .. } = self;
+    fn take_answers(&mut self) -> io::Result<()> {
+        let NotifySender { parts: Parts { socket, notified, .. }, notifier, receiver, .. } = self;
         loop {
             let count = match receiver.receive(socket.as_fd()) {
                 Ok(count) => count,

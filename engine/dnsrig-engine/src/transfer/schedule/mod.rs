@@ -2,8 +2,8 @@
 //!
 //! A [`Schedule`] plays some secondaries. It gives orders ([`Schedule::order`]): open a connection, send queries on one
 //! ([`Schedule::fill`] writes them), close one. It takes in what happens: a connection is open ([`Schedule::opened`])
-//! or over ([`Schedule::lost`]), a message came ([`Schedule::message`]), time passed ([`Schedule::tick`]). Its rules are
-//! described at [`Retry`] and [`Transfers::expired`](transfers::Transfers::expired).
+//! or over ([`Schedule::lost`]), a message came ([`Schedule::message`]), time passed ([`Schedule::tick`]). Its rules
+//! are described at [`Retry`] and [`Transfers::expired`](transfers::Transfers::expired).
 
 mod answers;
 mod losses;

@@ -42,7 +42,8 @@ pub enum SoaFirst {
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub policy: Policy,
-    /// The number of zones at a time on a connection, from 1 to [`OUTSTANDING_MAX`](crate::net::outstanding::OUTSTANDING_MAX).
+    /// The number of zones at a time on a connection, from 1 to
+    /// [`OUTSTANDING_MAX`](crate::net::outstanding::OUTSTANDING_MAX).
     pub window: u32,
     /// Connections of each secondary.
     pub connections: u32,
@@ -52,8 +53,8 @@ pub struct Settings {
     /// With NOTIFY, the serial that the secondaries have if they do not ask for changes.
     pub serial_before: Option<u32>,
     pub retry: Retry,
-    /// Time without a record after which a transfer is given up, and without a sign of life after which a connection is,
-    /// in nanoseconds.
+    /// Time without a record after which a transfer is given up, and without a sign of life after which a connection
+    /// is, in nanoseconds.
     pub timeout_ns: i64,
     /// Time from its first message after which a transfer is given up, in nanoseconds.
     pub time_ns_max: i64,
@@ -88,15 +89,15 @@ impl Settings {
 
 /// How often a failed attempt is made again, and after how long.
 ///
-/// Outcomes that may be better next time are tried again: SERVFAIL and REFUSED (with which servers answer when they are at a
-/// limit), connections that ended, and silence. The n-th time comes `after_ns` · 2ⁿ⁻¹ later, at most a minute. An
+/// Outcomes that may be better next time are tried again: SERVFAIL and REFUSED (with which servers answer when they are
+/// at a limit), connections that ended, and silence. The n-th time comes `after_ns` · 2ⁿ⁻¹ later, at most a minute. An
 /// answer that is wrong in itself is a result, and so are one that goes on without end, NOTAUTH, FORMERR and NOTIMP.
 ///
 /// When a connection ends with transfers outstanding, the transfers that had begun have failed. If none had begun and
-/// nothing had come on that connection at all, the transfer that was asked for first has failed. All others are asked for
-/// again at once, and have not used up a retry: servers may close connections (RFC 7766 §6.2.3). Their rows contain the
-/// end of the connection all the same. A connection that brought nothing is followed by the next after a pause that grows
-/// in the same way. After more of them in a row than `times` (at least three if they were accepted), no further
+/// nothing had come on that connection at all, the transfer that was asked for first has failed. All others are asked
+/// for again at once, and have not used up a retry: servers may close connections (RFC 7766 §6.2.3). Their rows contain
+/// the end of the connection all the same. A connection that brought nothing is followed by the next after a pause that
+/// grows in the same way. After more of them in a row than `times` (at least three if they were accepted), no further
 /// connection is made in that slot.
 #[derive(Clone, Copy, Debug)]
 pub struct Retry {

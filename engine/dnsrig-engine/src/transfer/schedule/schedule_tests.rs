@@ -78,7 +78,7 @@ fn ids_are_used_again_beyond_65_536_zones_on_a_connection() {
 }
 
 #[test]
-fn interleaved_answers_are_told_apart_and_counted() {
+fn interleaved_answers_are_matched_and_counted() {
     let manner = Manner { interleaves: true, messages_each: 4, ..Manner::default() };
     let mut world = World::new(settings(), 1, 40, manner);
     world.run(100 * S);

@@ -82,8 +82,8 @@ impl Secondary {
         self.waiting() > 0 && self.cleared.len() < CLEARED_MAX
     }
 
-    /// The next zone that waits; `number` is the secondary's own. Zones that have failed before come last, so that a zone
-    /// that ends its connection does not keep the others from coming.
+    /// The next zone that waits; `number` is the secondary's own. Zones that have failed before come last, so that a
+    /// zone that ends its connection does not keep the others from coming.
     pub fn take(&mut self, number: u32) -> Option<Job> {
         if let Some(job) = self.ready.pop_front() {
             return Some(job);

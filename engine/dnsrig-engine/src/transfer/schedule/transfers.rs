@@ -115,7 +115,8 @@ impl Transfers {
         &mut self.0[place as usize]
     }
 
-    /// Transfers among the `queries` of a connection that are given up at `now_ns`, each with the reason; and when the next may be given up.
+    /// Transfers among the `queries` of a connection that are given up at `now_ns`, each with the reason; and when the
+    /// next may be given up.
     ///
     /// A transfer's clock begins when it is asked for, and again with each of its messages that brings a record. While
     /// it waits for its first message, it may wait behind transfers that were asked for earlier, so their messages and

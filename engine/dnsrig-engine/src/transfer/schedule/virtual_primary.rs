@@ -179,7 +179,7 @@ impl World {
     /// Lets time pass until all is over, or nothing more will happen before `end_ns`.
     pub fn run(&mut self, end_ns: i64) -> &mut Self {
         for _ in 0..EVENTS_MAX {
-            self.obey();
+            self.carry_out_orders();
             let next_ns = self.events.peek().map_or(i64::MAX, |Reverse((at_ns, _))| *at_ns);
             let next_ns = next_ns.min(self.schedule.due_ns());
             if self.schedule.is_over() || next_ns > end_ns {
@@ -209,7 +209,7 @@ impl World {
         story
     }
 
-    fn obey(&mut self) {
+    fn carry_out_orders(&mut self) {
         while let Some(order) = self.schedule.order(self.now_ns) {
             match order {
                 Order::Open(slot) => self.open(slot),
