@@ -8,7 +8,7 @@ again. In both cases they are as slow as clients without early data.
 from __future__ import annotations
 
 from dnsrig.checks import Seen, cannot_tell
-from dnsrig.runs.handshakes import FEWEST
+from dnsrig.runs.transfers import FEWEST
 from dnsrig.runs.trial import Trial
 
 TITLE = "queries that the server accepted as early data"

@@ -5,7 +5,7 @@ transfer a generation that the primary does not have.
 from __future__ import annotations
 
 from dnsrig.checks import Seen, cannot_tell
-from dnsrig.runs.generations import INSTRUMENT
+from dnsrig.runs.replication import INSTRUMENT
 from dnsrig.runs.trial import Trial
 
 TITLE = "generations published by the primary"

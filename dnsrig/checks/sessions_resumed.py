@@ -9,8 +9,8 @@ with itself.
 from __future__ import annotations
 
 from dnsrig.checks import Seen, cannot_tell
-from dnsrig.runs.handshakes import FEWEST, handshakes_of
 from dnsrig.runs.load_result import ClassConnections
+from dnsrig.runs.transfers import FEWEST, handshakes_of
 from dnsrig.runs.trial import Trial
 
 TITLE = "TLS sessions resumed"

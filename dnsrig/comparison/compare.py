@@ -18,7 +18,6 @@ from dnsrig.comparison.thresholds import Decision, Judgement, Repeats
 from dnsrig.errors import UsageError
 from dnsrig.metrics import Metric, all_metrics
 from dnsrig.rundir import Manifest, Outcome, Scalar, Variant
-from dnsrig.runs import interfaces
 from dnsrig.runs.run import Run
 from dnsrig.stats import samples, statistics
 from dnsrig.stats.statistics import Comparison
@@ -162,8 +161,11 @@ def _shown(within: Mapping[str, Scalar]) -> str:
     return " ".join(f"{axis}={value}" for axis, value in within.items())
 
 
-def _interfaces(run: Run) -> dict[str, interfaces.Facts]:
-    return {host: interfaces.comparable(facts) for host, facts in interfaces.of_hosts(run).items()}
+def _interfaces(run: Run) -> dict[str, run_differences.InterfaceFacts]:
+    return {
+        host: run_differences.comparable_interface(facts)
+        for host, facts in run_differences.interfaces_of_hosts(run).items()
+    }
 
 
 def _left_out(base: Manifest, shared: Collection[str]) -> list[str]:

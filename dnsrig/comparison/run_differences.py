@@ -1,7 +1,7 @@
 """What two runs do not have in common, besides what is to be compared.
 
-Specs and the machine's conditions are compared whole, less what is listed here: so a field that is added later is
-compared, too.
+Specs, the machine's conditions and the facts of physical interfaces are compared as a whole, less what is listed here.
+So a field that is added later is compared, too.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from dnsrig.rundir import Manifest, Record, ServerSource, TrialSpec, Variant
+from dnsrig.runs.run import Run
 
 CHANGING = ("boot_id", "clock_synchronised", "clock_error_bound_us")
 """Of a machine, from one boot to the next."""
@@ -227,3 +228,22 @@ def _numbers(value: Any) -> list[float]:
     return (
         [float(word) for word in words] if words and all(word.isascii() and word.isdecimal() for word in words) else []
     )
+
+
+InterfaceFacts = dict[str, Any]
+
+
+def interfaces_of_hosts(run: Run) -> dict[str, InterfaceFacts]:
+    """Host -> the facts of its interface, by the first trial that tells."""
+    found: dict[str, InterfaceFacts] = {}
+    for trial in run.trials:
+        for host, facts in trial.record.conditions.get("nics", {}).items():
+            found.setdefault(host, facts)
+    return found
+
+
+def comparable_interface(facts: InterfaceFacts) -> InterfaceFacts:
+    """What the next boot leaves as it is: interrupts have other numbers then, and stay on their CPUs. A name is in the
+    spec."""
+    kept = {name: value for name, value in facts.items() if name != "name"}
+    return {**kept, "irqs": sorted(facts["irqs"].values())} if "irqs" in facts else kept

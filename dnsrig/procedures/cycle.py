@@ -27,7 +27,7 @@ from dnsrig.errors import UsageError
 from dnsrig.procedures import HostRole, _generations, transfer
 from dnsrig.procedures.context import PROBE_GRACE_S, Result, TrialContext
 from dnsrig.rundir import Scalar, TrialSpec
-from dnsrig.runs.generations import INSTRUMENT
+from dnsrig.runs.replication import INSTRUMENT
 from dnsrig.text import digits
 
 DESCRIPTION = "a zone that is generated periodically: whether a far secondary has each generation before the next"

@@ -182,7 +182,8 @@ def test_rounds_that_drift_hide_no_regression_inside_a_run(tmp_path: Path) -> No
     assert row.by_rounds and found.lines[0].comparison.percent == row.percent, "as the report has it"
     assert found.decision == "regression"
     ours, theirs = (
-        [v / 1.2**r for r, v in enumerate(side.samples.numbers, 1)] for side in (found.lines[0].new, found.lines[0].base)
+        [v / 1.2**r for r, v in enumerate(side.samples.numbers, 1)]
+        for side in (found.lines[0].new, found.lines[0].base)
     )
     assert min(ours) > limit / 100 * max(theirs), "without the drift nobody doubts it"
 
