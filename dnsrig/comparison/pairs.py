@@ -17,9 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dnsrig import files
-from dnsrig.comparison.bisection.record import Search
+from dnsrig.comparison.bisection.record import Search, position_of, search_of, state_of
 from dnsrig.comparison.bisection.search import Answer, next_step
-from dnsrig.comparison.bisection.trials import position_of, search_of, state_of
 from dnsrig.comparison.summary import baseline_of
 from dnsrig.rundir import DEFAULTS_FILE, Manifest, ServerSource, Variant
 from dnsrig.runs import cpu
@@ -127,7 +126,7 @@ def _without_server(manifest: Manifest, variant: Variant) -> object:
 
 
 def costs_of(run: Run, pair: VersionPair) -> PairCosts:
-    """What each cost: an answer where all trials have answered, else a trial. Costs that neither recorded are left
+    """What each cost: an answer where all trials have answers, else a trial. Costs that neither recorded are left
     out."""
     base, new = run.done(pair.base.id), run.done(pair.new.id)
     both = [*base, *new]

@@ -18,7 +18,7 @@ from trial_data import clean_trial, judge
 
 from dnsrig.runs.latency import Histogram
 from dnsrig.runs.profile import differences
-from dnsrig.runs.stalls import PRECEDING_P_MAX, at_least, covered_share, preceding, stalls, stalls_of
+from dnsrig.runs.stalls import ALPHA, at_least, covered_share, preceding, stalls, stalls_of
 from dnsrig.runs.trial import Trial
 from dnsrig.servers import driver
 from dnsrig.traps import Conclusion
@@ -274,7 +274,7 @@ def test_drops_while_it_stood_still_are_told_as_its_consequence(trial: Trial) ->
 def test_the_chance_is_below_what_is_promised(trial: Trial) -> None:
     load(trial, Asked(qps=2_000), STALLING)
     found = stalls_of(trial)
-    assert found is not None and 0 <= found.chance <= PRECEDING_P_MAX
+    assert found is not None and 0 <= found.chance <= ALPHA
 
 
 LOGS = {

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from dnsrig.comparison.bisection.scale import Scale, scale
-from dnsrig.comparison.bisection.state import GOOD, State
+from dnsrig.comparison.bisection.state import GOOD, Scale, State, scale
 from dnsrig.comparison.criterion import Criterion
 from dnsrig.stats.rounds import signed_rank_test
 from dnsrig.stats.statistics import doubled_midranks, rank_test

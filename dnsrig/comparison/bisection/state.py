@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import Field
@@ -47,3 +50,27 @@ class State(Record):
     def bad(self) -> int:
         """The position of the bad end."""
         return self.commits
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Logarithms, so that a machine that is slower by a tenth adds the same to all; values themselves where one is not
+    above zero, as a count of failures."""
+
+    worse_is_more: bool
+    logarithms: bool
+
+    def of(self, value: Value) -> float | None:
+        """Infinite for a trial that did not finish; None where the trial allows no statement."""
+        if value is None:
+            return None
+        if value == "unfinished":
+            return math.inf
+        number = math.log(value) if self.logarithms else float(value)
+        return number if self.worse_is_more else -number
+
+
+def scale(rounds: Iterable[Round], criterion: Criterion) -> Scale:
+    """By all values so far."""
+    numbers = (value for trials in rounds for value in trials.values() if isinstance(value, int | float))
+    return Scale(criterion.above, all(number > 0 for number in numbers))
