@@ -28,7 +28,7 @@ from dnsrig.stats.samples import Sample, Samples
 from dnsrig.stats.statistics import ALPHA, FEWEST_REPEATS, Comparison
 
 MOST_DIFFERENCES = 5
-"""That are told of a run that cannot be taken in."""
+"""Most differences that are shown of a run that does not belong to the history."""
 
 Order = Callable[[Sequence[Version]], list[Version]]
 
@@ -50,7 +50,7 @@ class Point:
     label: str
     trials: list[Trial]
     values: list[Value]
-    """Of those that have one."""
+    """The values of the trials that have one."""
 
     @property
     def outcomes(self) -> Counter[Outcome]:
@@ -76,7 +76,7 @@ class Change:
     before: list[Point]
     after: list[Point]
     p: float
-    """Of the permutation test (`change_points`)."""
+    """The p of the permutation test (`change_points`)."""
     comparison: Comparison
 
     @property
@@ -117,7 +117,7 @@ class Series:
     metric: Metric
     kind: str
     parameters: dict[str, Scalar]
-    """Those of the matrix but the server."""
+    """The values on the matrix without the server."""
     points: list[Point]
     changes: list[Change]
 
@@ -134,7 +134,7 @@ class History:
     series: list[Series]
     """By metric, in the order asked for."""
     alpha: float
-    """Of each search for changes: that of the whole, divided by the number of series."""
+    """The alpha of each search for changes: the alpha of the whole, divided by the number of series."""
 
     @property
     def metrics(self) -> list[tuple[Metric, list[Series]]]:
@@ -196,7 +196,7 @@ def check_alike(manifests: Sequence[Manifest], may_differ: Sequence[str] = ()) -
 
 
 def version_of(spec: TrialSpec) -> Version | None:
-    """Of the server under test; None of a trial without one."""
+    """The version of the server under test; None for a trial without one."""
     server = spec.server
     return versions.of(server) if server is not None else None
 
@@ -213,7 +213,7 @@ def _names_server(manifest: Manifest, variant: Variant, axis: str) -> bool:
 
 
 def _key(manifest: Manifest, variant: Variant) -> tuple[object, ...]:
-    """Of the series that a variant belongs to."""
+    """The key of the series that a variant belongs to."""
     version = version_of(manifest.specs[variant.id])
     kind = version.server.kind if version else ""
     return (kind, *sorted((name, str(value)) for name, value in parameters(manifest, variant).items()))
@@ -267,12 +267,12 @@ def _pooled(points: Iterable[Point]) -> Samples:
 
 
 Key = tuple[str, str, str, str, str]
-"""Of a change: experiment, metric, series, the first version with it, and its direction."""
+"""The key of a change: experiment, metric, series, the first version with it, and its direction."""
 
 
 @dataclass(frozen=True)
 class News:
-    """A change that was not told yet."""
+    """A change that was not reported yet."""
 
     series: Series
     change: Change
@@ -286,8 +286,8 @@ class News:
 def news(history: History, told: Collection[Key]) -> list[News]:
     """The changes of ``history`` but those in ``told``, regressions first.
 
-    A change is the same as one that was told where it has the same direction and begins at the same version. More
-    trials may move it by a version: then it is told again.
+    A change is known if one with the same direction at the same version was reported. More
+    trials may move it by a version: then it is reported again.
     """
     found = [
         News(series, change, _news_key(history, series, change))

@@ -54,7 +54,8 @@ class VersionPair:
 
 @dataclass(frozen=True)
 class CostRatio:
-    """One cost of both versions, ``PairCosts.per``. A spread is over repeats, that of ``ratio`` over rounds."""
+    """One cost of both versions, ``PairCosts.per``. A spread is over repeats; the spread of ``ratio`` is over
+    rounds."""
 
     cost: Cost
     base: Spread | None
@@ -153,7 +154,7 @@ def _by_round(cost: Cost, trials: Sequence[Trial], *, answered: bool) -> dict[in
 
 CONFIGURATIONS = ("*.conf", "*.conf.gz", "*.yml", "*.yml.gz")
 CONFIGURATION_BYTES = 1 << 18
-"""Of a configuration so much is searched for settings: they stand before its zones."""
+"""Bytes of a configuration that are searched for settings: they precede its zones."""
 DEFAULTS_BYTES = 1 << 22
 """Limit for the defaults that a server prints; BIND prints some 10 kB."""
 

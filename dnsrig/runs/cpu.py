@@ -43,7 +43,7 @@ def _other_hosts_us(trial: Trial, host: str) -> float:
 
 
 def steal_series(trial: Trial, host: str) -> tuple[str, ...]:
-    """Of the CPUs of ``host``."""
+    """Names of the series with the stolen time of the CPUs of ``host``."""
     spec = trial.record.spec
     return tuple(f"{spec.whole_machine(host)}/cpu{cpu}/steal_us" for cpu in spec.hosts[host].cpus)
 
@@ -60,7 +60,7 @@ class Cost:
 
 
 def process_counts(trial: Trial) -> ProcessCounts | None:
-    """Of the processes of the server under test."""
+    """Counts of the processes of the server under test."""
     return trial.record.counts.get(trial.subject)
 
 

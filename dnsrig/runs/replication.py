@@ -12,7 +12,7 @@ from dnsrig.rundir import TrialSpec
 from dnsrig.runs.trial import Trial
 
 DATABASE, REPLICA = "database", "replica"
-"""Hosts of the procedure `replication`, and the instruments as which it tells what it saw of them."""
+"""Hosts of the procedure `replication`, and the names under which it records what it saw of them."""
 LAST_WORDS_SHARE, LAST_WORDS_BYTES, LAST_WORDS_SHARE_MOST = 0.001, 2_000, 0.1
 """What may be missing when all was received: a thousandth, or 2,000 bytes if that is more, but no more than a tenth: a
 protocol's last words, and its signs of life, which never end."""
@@ -64,9 +64,9 @@ def received_ns(trial: Trial) -> int | None:
 
 
 INSTRUMENT = "cycle"
-"""As which the record holds what was seen of the generations."""
+"""Name under which the record has what was seen of the generations."""
 WHOLE_SHARE = 0.9
-"""Of the bytes of the whole zone: what brought so many was no difference, or one that saved nothing."""
+"""Share of the bytes of the whole zone; a transfer of more was no difference, or one that saved nothing."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class Arrival:
     """How many it brought at once."""
     nbytes: float
     share: float
-    """Of the bytes that brought the whole zone before `measure`."""
+    """Share of the bytes that the whole zone took before `measure`."""
 
     @property
     def whole(self) -> bool:

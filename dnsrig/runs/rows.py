@@ -26,7 +26,7 @@ from dnsrig.runs.row_files import Schema
 CHUNK_BYTES = 16 << 20
 """Read at a time by `chunks`; as rows of samples.arrow about 600,000."""
 MOST_MESSAGE_BYTES = 1 << 28
-"""Of a message that `chunks` reads."""
+"""Largest message that `chunks` reads."""
 END, SCHEMA, DICTIONARY, BATCH = 0, 1, 2, 3
 """Kinds of a message (Message.fbs, union MessageHeader); ``END``: the mark of the end, which has none."""
 ROWS_A_BYTE = 8

@@ -37,7 +37,7 @@ SHORTEST_NS = 50_000_000
 MEAN_GAPS = 20
 FEWEST_ASKED = 10
 QUICK_PERCENT = 10
-"""Of the answers, those that came as soon as they can: also where the server stood still for most of the time."""
+"""Share of the answers that came as soon as they can, also if the server stalled for most of the time."""
 ALPHA = 0.001
 """The probability that a trial has a stall by chance: a run has dozens of trials."""
 
@@ -62,13 +62,13 @@ class Stall:
 
 @dataclass(frozen=True)
 class Stalls:
-    """Of one trial."""
+    """The stalls of one trial."""
 
     found: list[Stall] = field(default_factory=list)
     """In the order of time."""
     start_ns: int = 0
     end_ns: int = 0
-    """Of all queries: when the first was sent, and the last."""
+    """When the first and the last of all queries were sent."""
     threshold_ns: int = SHORTEST_NS
     """So long a stall is at least, at this rate."""
 
@@ -121,8 +121,8 @@ def _within(stretches: list[Stretch]) -> pl.Expr:
 
 
 def stalls(rows: pl.DataFrame, waits: Histogram) -> Stalls | None:
-    """``rows``: those of answers.arrow; ``waits``: of all queries from sending, those without an answer at the client's
-    timeout."""
+    """``rows``: the rows of answers.arrow; ``waits``: of all queries from sending, queries without an answer at the
+    client's timeout."""
     sent = rows.filter(pl.col("sent") > 0).sort("time_ns")
     answered = rows.filter(pl.col("answered") > 0).sort("time_ns")
     if sent.height < 2 or answered.is_empty() or not waits.total:
@@ -144,8 +144,8 @@ def stalls(rows: pl.DataFrame, waits: Histogram) -> Stalls | None:
 
 
 def chance_of(asked: int, share: float, places: float) -> float:
-    """That at one of ``places`` none of ``asked`` queries is answered in time, each slow by itself with probability
-    ``share``.
+    """Probability that at one of ``places`` none of ``asked`` queries is answered in time, each slow by itself with
+    probability ``share``.
 
     >>> chance_of(10, 0.1, 1_000)
     1e-07
@@ -162,7 +162,7 @@ def _gaps(answered: pl.DataFrame, bins: _Bins, threshold_ns: int, quick_ns: int)
 
 
 def _share_above(waits: Histogram, limit_ns: int) -> float:
-    """Of all queries, those that waited longer, or as long as the client does."""
+    """Share of all queries that waited longer, or as long as the client does."""
     longest = waits.max_ns or 0
     slow = sum(count for value, count in zip(waits.values_ns, waits.counts) if value >= min(limit_ns, longest))
     return slow / waits.total
@@ -170,7 +170,7 @@ def _share_above(waits: Histogram, limit_ns: int) -> float:
 
 @dataclass(frozen=True)
 class _Bins:
-    """Of queries sent, those in which there are any."""
+    """The bins in which queries were sent."""
 
     times_ns: list[int]
     sent: list[int]
@@ -196,7 +196,7 @@ class _Bins:
 
 WINDOWS_NS = (10_000_000, 100_000_000, 1_000_000_000)
 LATE_NS = 20_000_000
-"""A log may be written, and its clock may tick, so much after what it tells of began."""
+"""Largest delay between an event and its line in the log, whose clock may be coarse."""
 PRECEDING_P_MAX = 0.05
 
 
@@ -253,7 +253,7 @@ def _delay(times: Sequence[int], moment_ns: int) -> int | None:
 
 
 def covered_share(stretches: Sequence[tuple[int, int]], free: Sequence[tuple[int, int]]) -> float:
-    """Of the time in ``free``, that in any of ``stretches``, which are in the order of their starts."""
+    """Share of the time in ``free`` that lies in ``stretches``, which are in the order of their starts."""
     covered, reached = 0, min((start for start, _ in stretches), default=0)
     for start, end in stretches:
         begin = max(start, reached)

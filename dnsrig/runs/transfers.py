@@ -129,7 +129,7 @@ def in_vain(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def begun_again(rows: pl.DataFrame, attempts: pl.DataFrame) -> pl.DataFrame:
-    """Those of ``attempts`` after which the same secondary tried the same zone once more, by what ``rows`` has of
+    """The ``attempts`` after which the same secondary tried the same zone once more, by what ``rows`` has of
     it."""
     last = rows.group_by("secondary", "zone").agg(last_asked_ns=pl.col("asked_ns").max())
     return attempts.join(last, on=["secondary", "zone"]).filter(pl.col("asked_ns") < pl.col("last_asked_ns"))
@@ -158,7 +158,7 @@ FEWEST = 3
 
 @dataclass(frozen=True)
 class Handshakes:
-    """Of the connections with TLS that were established."""
+    """Handshakes of the connections with TLS that were established."""
 
     full: int
     resumed: int
@@ -172,7 +172,7 @@ class Handshakes:
 
 
 def handshakes_of(connections: pl.DataFrame) -> Handshakes:
-    """``connections``: those of `Trial.connections`."""
+    """``connections``: rows of `Trial.connections`."""
     shaken = connections.filter(pl.col("handshake").is_in(["full", "resumed"]) & (pl.col("established_ns") > 0))
     first = shaken.group_by("secondary").agg(first_ns=pl.col("established_ns").min())
     later = shaken.join(first, on="secondary").filter(pl.col("begun_ns") >= pl.col("first_ns"))

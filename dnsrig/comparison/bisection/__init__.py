@@ -6,7 +6,7 @@ assumptions: docs/explanation/bisect.md.
 
 - ``state``       what is known: rounds of trials, commits that cannot be measured, the scale of values
 - ``difference``  whether the two ends differ at all
-- ``evidence``    whether the trials of a commit, without drift, are like those of the good or of the bad end
+- ``evidence``    whether the trials of a commit, without drift, resemble the good or the bad end
 - ``posterior``   how probable it is that each commit is the one
 - ``search``      what to measure next, or the answer
 - ``course``      for people: what was known after each round, and a commit beside an end

@@ -48,7 +48,7 @@ def course(state: State) -> Iterator[Step]:
 
 @dataclass(frozen=True)
 class Ratio:
-    """Of the commit's value to the end's."""
+    """Ratio of the commit's value to the end's."""
 
     typical: float
     low: float

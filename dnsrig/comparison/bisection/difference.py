@@ -27,7 +27,7 @@ ALPHA_A_LOOK = ALPHA / len(LOOKS)
 
 Verdict = Literal["open", "differ", "same", "undecided"]
 Pairs = tuple[tuple[float, float], ...]
-"""Of each round the good end and the bad one, on the scale."""
+"""For each round, the good end and the bad one, on the scale."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def _times(good: float, factor: float, found: Scale) -> float:
 
 
 def _beyond(pairs: Sequence[tuple[float, float]]) -> float:
-    """That the second of each pair is larger."""
+    """The p of the test that the second of each pair is larger."""
     if len(pairs) < LOOKS[1]:
         goods, bads = [good for good, _ in pairs], [bad for _, bad in pairs]
         ranks = doubled_midranks([*bads, *goods])

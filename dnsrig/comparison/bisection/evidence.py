@@ -32,7 +32,8 @@ Counts = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Evidence:
-    """Of one commit. ``log_ratio``: of the probabilities of its trials as the bad end's and as the good end's."""
+    """Evidence of one commit. ``log_ratio``: of the probabilities of its trials as the bad end's and as the good
+    end's."""
 
     counts: Counts
     rounds: int
@@ -57,7 +58,7 @@ class Known:
 
 
 def evidence(state: State) -> Known:
-    """Of all trials. Each end must have some."""
+    """Evidence of all trials. Each end must have some."""
     rounds = _numbers(state)
     ends = freed(rounds, state.bad)
     borders = edges(ends.good, ends.bad)
@@ -108,9 +109,9 @@ def _numbers(state: State) -> list[dict[int, float | None]]:
 # middle. The bins are not chosen to separate the ends best: that would overrate what a few trials show.
 
 GAP_SHARE = 0.25
-"""Of the gap between both ends, on either side, this much still belongs to the end."""
+"""Share of the gap between both ends that still belongs to the end, on either side."""
 MARGIN_SHARE = 0.5
-"""Of the distance between the medians of both ends: so far beyond an end's trials another one is still like them."""
+"""How far beyond an end's trials another one still resembles them: a share of the distance of both medians."""
 
 
 def edges(good: Sequence[float], bad: Sequence[float]) -> list[float]:
@@ -131,8 +132,8 @@ def _typical(values: Sequence[float]) -> list[float]:
 
 
 # Drift: the drift of a round is the median of the deviations of both ends from their own medians, in that round and in
-# `WINDOW` rounds before and after it. The drift of a trial of an end is taken without the trial itself, as for trials of
-# other commits.
+# `WINDOW` rounds before and after it. The drift of a trial of an end is taken without the trial itself, as for trials
+# of other commits.
 
 WINDOW = 3
 """Rounds. Fewer would follow a faster drift, but what chance did in them is common to all trials near them, which then

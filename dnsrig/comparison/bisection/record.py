@@ -1,4 +1,5 @@
-"""``bisect.json``: what a search looks for, and what it could not measure; and its state, from the trials of the run."""
+"""``bisect.json``: what a search looks for, and what it could not measure; and its state, from the trials of the
+run."""
 
 from __future__ import annotations
 
@@ -20,9 +21,9 @@ class Candidate(Record):
     """One of the commits, or of what takes their place."""
 
     value: Scalar
-    """As an experiment says it, e.g. ``bind@git:HASH``."""
+    """The value in an experiment, e.g. ``bind@git:HASH``."""
     name: str
-    """As people call it: a tag, or the beginning of its hash. No two have the same."""
+    """The name for people: a tag, or the beginning of its hash. No two have the same."""
     subject: str = ""
     """The first line of its message: untrusted text."""
 
@@ -40,7 +41,7 @@ class Search(Record):
     criterion: Criterion
     limits: Limits = Field(default_factory=lambda: Limits.model_validate({}))
     seed: int
-    """Of the order of trials in each round, and of the choice among neighbours."""
+    """Seed of the order of trials in each round, and of the choice among neighbours."""
     failed: dict[int, str] = Field(default_factory=dict)
     """Position of a candidate -> why it cannot be measured."""
 
@@ -60,13 +61,13 @@ def search_of(run: Run) -> Search | None:
 
 
 def state_of(run: Run, search: Search) -> State:
-    """Of the trials that are there."""
+    """The state of a search, from the finished trials of its run."""
     values = {(t.key.variant, t.key.repeat): value_of(t, search.criterion.metric) for t in run.trials}
     return state(run.manifest, search, values)
 
 
 def state(manifest: Manifest, search: Search, values: Values) -> State:
-    """Of trials that were read already."""
+    """The state of a search, from trials that were already read."""
     positions = position_of(manifest, search)
     rounds: dict[int, Round] = {}
     for key in manifest.order:
@@ -83,7 +84,7 @@ def state(manifest: Manifest, search: Search, values: Values) -> State:
 
 
 def value_of(trial: Trial, metric: str) -> Value:
-    """What ``trial`` says of the metric: nothing where it is invalid or lacks it."""
+    """The value of ``trial`` under the metric; None if it is invalid or lacks the metric."""
     value = trial.value(metric)
     if value is not None and describe(metric).counts(trial):
         return value

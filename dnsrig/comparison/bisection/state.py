@@ -13,7 +13,8 @@ from dnsrig.comparison.criterion import Criterion
 from dnsrig.rundir import Record
 
 Value = float | Literal["unfinished"] | None
-"""Of one trial: the metric; that it did not finish, which is worse than any value; None: it allows no statement."""
+"""The value of one trial: the metric; that it did not finish, which is worse than any value; None: it allows no
+statement."""
 Round = dict[int, Value]
 """Position of a commit -> its trial. The trials of a round lie beside each other in time, in random order."""
 GOOD = 0
@@ -40,7 +41,7 @@ class State(Record):
     """Commits after the good end: positions 1 to ``commits``, the last of which is the bad end."""
     criterion: Criterion
     seed: int = 0
-    """Of the choice among neighbours of a commit that cannot be measured."""
+    """Seed of the choice among neighbours of a commit that cannot be measured."""
     limits: Limits = Field(default_factory=lambda: Limits.model_validate({}))
     unmeasurable: list[int] = Field(default_factory=list)
     """Commits that cannot be built, or whose trials fail."""
