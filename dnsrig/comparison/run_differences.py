@@ -80,8 +80,11 @@ def differences(
     may_differ: Sequence[str],
     interfaces: tuple[Mapping[str, Any], Mapping[str, Any]] = ({}, {}),
 ) -> list[Difference]:
-    """All differences, first those of the run as a whole. ``may_differ``: names of what is of no concern, or their beginnings;
-    ``interfaces``: the interfaces of hosts, of both runs."""
+    """All differences, first those of the run as a whole.
+
+    ``may_differ``: names of what is of no concern, or their beginnings; ``interfaces``: the interfaces of hosts, of
+    both runs.
+    """
     found = [*_of_runs(base, new), *_of_interfaces(*interfaces), *_of_specs(base, new, pairs)]
     return [replace(d, asked_for=d.asked_for or any(_begins(d.what, name) for name in may_differ)) for d in found]
 
