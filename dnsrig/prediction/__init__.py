@@ -1,4 +1,4 @@
-"""Models: what a transfer to a far secondary takes, from laws and from what was measured.
+"""Predictions: what a transfer to a far secondary takes, from laws and from what was measured.
 
 One file a law. Each law is a few pure functions in seconds, bytes and fractions, names its source, and says where it
 holds and by which factor it may be wrong. `combine` applies all of them to one `scenario`: the slowest binds. `fit`

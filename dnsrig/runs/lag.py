@@ -1,9 +1,11 @@
-"""How late an instrument may send before its result says something of the instrument: one rule, for procedures and
-traps.
+"""The limits of a load generator's lateness: one rule, for procedures and traps.
 
-Lateness makes a latency an interval (docs/explanation/latency.md), and a difference counts if it holds at both
-ends; so most late trials still say something. Of runs of earlier versions only the upper end is known: there lateness
-itself decides.
+- Lateness makes a latency an interval (docs/explanation/latency.md), and a difference counts if it holds at both ends.
+  So most late trials still allow statements.
+- An interval that is too wide (`too_wide`) allows none: the trial is invalid, and `why_not` is the reason.
+- Traps report lateness as a finding, beginning with the same limits.
+
+Runs of earlier versions have only the upper end: for them lateness itself decides.
 """
 
 from __future__ import annotations
