@@ -10,12 +10,13 @@ import altair as alt
 import polars as pl
 
 from dnsrig import files
-from dnsrig.browse import panels_of, stream
+from dnsrig.browse import panels_of
 from dnsrig.browse.panels_of import Range
 from dnsrig.browse.thin import Samples, Series
 from dnsrig.report.charts import Drawing, _look, _over_time, _split
 from dnsrig.report.charts._over_time import Panel
 from dnsrig.report.figures import visible
+from dnsrig.runs.rows import chunks
 from dnsrig.runs.trial import Trial
 
 MOST_SERIES = 8
@@ -70,7 +71,7 @@ def _sampled(trial: Trial, within: Range, wanted: dict[str, list[Series]], alway
     zero."""
     samples = Samples(wanted, within.start_ns, within.end_ns)
     with contextlib.suppress(OSError), files.opened(trial.directory / "samples.arrow", trial.run_dir) as file:
-        for rows in stream.chunks(file):
+        for rows in chunks(file):
             samples.add(rows)
     for title, rows in samples.panels().items():
         if title in list(wanted)[:always] or rows["value"].cast(pl.Boolean).any():

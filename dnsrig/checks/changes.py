@@ -8,7 +8,7 @@ import polars as pl
 
 from dnsrig.checks import Seen, cannot_tell, check
 from dnsrig.runs import changes, sockets
-from dnsrig.runs.generations import INSTRUMENT
+from dnsrig.runs.replication import INSTRUMENT
 from dnsrig.runs.trial import Trial
 
 

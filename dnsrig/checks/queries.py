@@ -6,7 +6,7 @@ from dnsrig.checks import Seen, cannot_tell, check
 from dnsrig.metrics.replay import arrival
 from dnsrig.runs import flood
 from dnsrig.runs.during import work_percent, work_series
-from dnsrig.runs.handshakes import FEWEST, handshakes_of
+from dnsrig.runs.transfers import FEWEST, handshakes_of
 from dnsrig.runs.trial import Trial
 
 LEAST_SENT_PERCENT = 99.0

@@ -10,7 +10,7 @@ from rich.console import Console
 from dnsrig.cli import _console, _dry_run
 from dnsrig.cli.run import measure, missing, need_root
 from dnsrig.comparison import history, versions
-from dnsrig.comparison.regressions import News, shows_again
+from dnsrig.comparison.history import News, shows_again
 from dnsrig.comparison.versions import Version
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import preparation, runner

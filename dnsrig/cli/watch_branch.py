@@ -14,8 +14,7 @@ from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.text import visible
 
 if TYPE_CHECKING:
-    from dnsrig.comparison.history import History
-    from dnsrig.comparison.regressions import Key, News
+    from dnsrig.comparison.history import History, Key, News
     from dnsrig.experiment.preparation import Request
 
 ALPHA = 0.01
@@ -119,8 +118,7 @@ def _measured(
     comes every night is not read.
     """
     from dnsrig.cli import _history
-    from dnsrig.comparison.history import history
-    from dnsrig.comparison.regressions import news
+    from dnsrig.comparison.history import history, news
     from dnsrig.experiment.versions import runs_in
     from dnsrig.experiment.watched import Watched
     from dnsrig.report.history import write_history

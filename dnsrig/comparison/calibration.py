@@ -2,16 +2,17 @@
 
 By resampling whole trials, with a seed. Both sides are drawn from the same measured repeats, with replacement: their
 logarithms around the mean, and wider by the root of m / (m - 1), because m values lie closer to their own mean than to
-the true one. One side is then slower by a ratio. The difference is told as `dnsrig compare` tells it of one comparison:
-the test that this number of repeats has (`significance.by_rounds`) gives p below 5 %, and 100 % is out of its interval.
-The smallest ratio is that with which it is told in 80 % of the drawn data sets.
+the true one. One side is then slower by a ratio. The difference is found as `dnsrig compare` finds it with one
+comparison: the test that this number of repeats has (`significance.by_rounds`) gives p below 5 %, and 100 % is out of
+its interval. The smallest ratio is the one that is found in 80 % of the drawn data sets.
 
 Both interval ends grow in proportion to the ratio, and a rank test turns only where two values change places. So for
-each data set the ratio from which it is told is computed, not searched, and the answer is the 80th percentile of these.
+each data set the ratio from which it is found is computed, not searched, and the answer is the 80th percentile of
+these.
 
 It is assumed that trials are independent, that what is slower is slower by the same factor in all its trials, that the
 other side has the same spread, and that the machine stays as noisy as it was. Drift that rounds have in common, which
-the test of rounds removes, is not drawn: with it, 8 repeats and more show rather less than is told here.
+the test of rounds removes, is not drawn: with it, 8 repeats and more show rather less than stated here.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from dnsrig.text import digits
 POWER = 0.80
 """Cohen's convention (Statistical Power Analysis for the Behavioral Sciences, 1988): missed one time in five."""
 DATA_SETS = 1000
-"""The share that is told is then known to ± 2.5 % (two standard errors)."""
+"""The share that is found is then known to ± 2.5 % (two standard errors)."""
 DATA_SETS_LEFT_OUT = 200
 """For the range with each trial left out, which needs no such precision."""
 FEWEST_TRIALS = 5
@@ -89,7 +90,7 @@ def smallest_ratio(
 
 
 def _pool(values: Sequence[float]) -> list[float]:
-    """Logarithms around their mean, as wide as those of all trials that could have been."""
+    """Logarithms around their mean, as wide as for all trials that could have been made."""
     logs = [math.log(value) for value in values]
     mean, wider = stdlib.fmean(logs), math.sqrt(len(logs) / (len(logs) - 1))
     return [wider * (log - mean) for log in logs]
@@ -100,7 +101,7 @@ def _draw(pool: Sequence[float], repeats: int, noise: random.Random) -> list[flo
 
 
 def told_from(variant: Sequence[float], baseline: Sequence[float]) -> float:
-    """The ratio from which ``variant``, times it, is told to be slower than ``baseline``. Both have one length."""
+    """The ratio from which ``variant``, times it, is found to be slower than ``baseline``. Both have one length."""
     if significance.by_rounds(len(variant), 1):
         found = rounds.typical_ratio(list(zip(variant, baseline, strict=True)))
         return 1 / found[1].low if found else math.inf
@@ -109,9 +110,9 @@ def told_from(variant: Sequence[float], baseline: Sequence[float]) -> float:
 
 
 def _rank_test_turns(variant: Sequence[float], baseline: Sequence[float]) -> float:
-    """The same by the rank test alone: it can turn only where a value of the one passes one of the other."""
+    """The ratio by the rank test alone: it can turn only where a value of the one passes one of the other."""
     turns = sorted(theirs / ours for ours in variant for theirs in baseline)
-    low, high = 0, len(turns)  # beyond the last one every value is larger, which is told
+    low, high = 0, len(turns)  # beyond the last one every value is larger, which is found
     while low < high:
         middle = (low + high) // 2
         between = turns[middle] * (1 + 1e-9)
@@ -126,9 +127,9 @@ def _rank_test_turns(variant: Sequence[float], baseline: Sequence[float]) -> flo
 WINDOW_NS = 250_000_000
 """In which a CPU's rest is looked at: shorter than a step of the ramp, and 25 ticks of its clock."""
 BUSY_SHARE = 0.95
-"""Of a window, from which a CPU has none to spare."""
+"""Share of a window from which on a CPU has no time to spare."""
 FOREIGN_SHARE = 0.1
-"""Of the server's CPUs, from which the trap `cpu-contention` calls a result disturbed."""
+"""Share of the server's CPUs from which on the trap `cpu-contention` calls a result disturbed."""
 
 
 @dataclass(frozen=True)
@@ -140,8 +141,11 @@ class Bound:
 
 
 def bound(ramp: LoadResult, server_busy: float | None, foreign: float) -> Bound:
-    """Of a ramp. ``server_busy``: the share of the server's CPUs that was busy when they had least rest; ``foreign``:
-    what other programs took of them, from start to end."""
+    """The side that kept the rate of a ramp from being higher.
+
+    ``server_busy``: the share of the server's CPUs that was busy when they had least rest; ``foreign``: what other
+    programs took of them, from start to end.
+    """
     failed = [step for step in ramp.steps if not step.holds and step.rate_qps > (ramp.capacity_qps or 0.0)]
     if not failed:
         return Bound("not known", "no rate was too high")
@@ -166,8 +170,7 @@ def _late(lag_ns: float | None) -> str:
 
 
 def busiest_share(times_ns: Sequence[int], idle_us: Sequence[int]) -> float | None:
-    """Of a CPU whose idle time was read at these times: the share that was busy in its busiest window; None without a
-    window."""
+    """Share of its busiest window in which a CPU was busy, from its idle time at these times; None without a window."""
     shares, first = [], 0
     for last, time_ns in enumerate(times_ns):
         while first + 1 < last and time_ns - times_ns[first + 1] >= WINDOW_NS:
@@ -194,7 +197,7 @@ def _cited_floor(found: Certificate, path: str) -> Floor | None:
 
 
 def key_figures(found: Certificate) -> dict[str, Scalar]:
-    """Those that a run cites, each with its unit last and with what it was taken under."""
+    """The figures that a run cites, each with its unit last and with what it was taken under."""
     disturbed = disturbed_by(found)
     figures: dict[str, Scalar] = {"disturbed_by": ", ".join(disturbed)} if disturbed else {}
     if floor := _cited_floor(found, VETH):

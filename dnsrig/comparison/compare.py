@@ -18,7 +18,6 @@ from dnsrig.comparison.thresholds import Decision, Judgement, Repeats
 from dnsrig.errors import UsageError
 from dnsrig.metrics import Metric, all_metrics
 from dnsrig.rundir import Manifest, Outcome, Scalar, Variant
-from dnsrig.runs import interfaces
 from dnsrig.runs.run import Run
 from dnsrig.stats import samples, statistics
 from dnsrig.stats.statistics import Comparison
@@ -26,7 +25,7 @@ from dnsrig.stats.statistics import Comparison
 RESULT = "result"
 """The axis of imported results whose values are the names that the user gave."""
 MOST_NAMED = 3
-"""Differences that a verdict quotes; all are told beside it."""
+"""Differences that a verdict quotes; all are shown beside it."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a rule says of one pair."""
+    """The judgement of a rule on one pair."""
 
     pair: Pair
     rule: Criterion
@@ -51,12 +50,12 @@ class Verdict:
 
 @dataclass(frozen=True)
 class TwoRuns:
-    """All that is said of two runs."""
+    """The comparison of two runs."""
 
     base: Manifest
     new: Manifest
     machines: list[str]
-    """That both runs have: repeats are compared within each, and those of other machines are left out. Empty: none, so
+    """Machines of both runs: repeats are compared within each, and repeats of others are left out. Empty: none, so
     all repeats are compared together."""
     differences: list[Difference]
     only_in_base: list[Variant]
@@ -84,7 +83,7 @@ class TwoRuns:
 def compare_runs(
     base: Run, new: Run, metrics: Sequence[str], wanted: Sequence[Criterion], may_differ: Sequence[str] = ()
 ) -> TwoRuns:
-    """``new`` against ``base`` by its main metric, by ``metrics`` and by those of the rules ``wanted``.
+    """``new`` against ``base`` by its main metric, by ``metrics`` and by the metrics of the rules ``wanted``.
 
     ``may_differ``: names of differences that are no reason against a verdict (`run_differences.differences`).
     """
@@ -162,8 +161,11 @@ def _shown(within: Mapping[str, Scalar]) -> str:
     return " ".join(f"{axis}={value}" for axis, value in within.items())
 
 
-def _interfaces(run: Run) -> dict[str, interfaces.Facts]:
-    return {host: interfaces.comparable(facts) for host, facts in interfaces.of_hosts(run).items()}
+def _interfaces(run: Run) -> dict[str, run_differences.InterfaceFacts]:
+    return {
+        host: run_differences.comparable_interface(facts)
+        for host, facts in run_differences.interfaces_of_hosts(run).items()
+    }
 
 
 def _left_out(base: Manifest, shared: Collection[str]) -> list[str]:
@@ -186,9 +188,9 @@ def metric_name(name: str, runs: Iterable[Run]) -> str:
 
 
 def match(base: Manifest, new: Manifest) -> tuple[list[Pair], list[Variant], list[Variant]]:
-    """Variants with the same values; and those of the base and of the new run that stand alone.
+    """Variants with the same values; and variants of the base and of the new run without a partner.
 
-    Where each run has but one server on an axis, these are held against each other whatever they are called: two
+    Where each run has but one server on an axis, these are compared with each other whatever they are called: two
     builds of a server are two sources. So are two runs of one variant each, where another tool measured one of them:
     its variant has the name that the user gave it. In two imported runs of one name each, these names are no reason
     either.

@@ -1,21 +1,21 @@
-"""The history of a metric over the versions of a server: its trials from any number of runs, version by version, and
-between which of them it changed.
+"""The history of a metric over the versions of a server: its trials from any number of runs, version by version,
+between which versions it changed, and which changes are new since the last look.
 
-A series is a kind of server under one set of the other parameters. Only trials that were asked to do the same, on the
-same machine, stand in one series; what differs otherwise is refused by name.
+A series is a kind of server under one set of the other parameters. A series contains only trials that were asked to do
+the same on the same machine; a run that differs otherwise is refused, with the name of the difference.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from dnsrig.comparison import run_differences, versions
 from dnsrig.comparison.compare import metric_name
 from dnsrig.comparison.run_differences import Pair
-from dnsrig.comparison.summary import describe, main_metric, samples_of
+from dnsrig.comparison.summary import compare_two, describe, main_metric, samples_of
 from dnsrig.comparison.versions import Version
 from dnsrig.errors import DnsrigError
 from dnsrig.metrics import Metric
@@ -28,7 +28,7 @@ from dnsrig.stats.samples import Sample, Samples
 from dnsrig.stats.statistics import ALPHA, FEWEST_REPEATS, Comparison
 
 MOST_DIFFERENCES = 5
-"""That are told of a run that cannot be taken in."""
+"""Most differences that are shown of a run that does not belong to the history."""
 
 Order = Callable[[Sequence[Version]], list[Version]]
 
@@ -50,7 +50,7 @@ class Point:
     label: str
     trials: list[Trial]
     values: list[Value]
-    """Of those that have one."""
+    """The values of the trials that have one."""
 
     @property
     def outcomes(self) -> Counter[Outcome]:
@@ -76,7 +76,7 @@ class Change:
     before: list[Point]
     after: list[Point]
     p: float
-    """Of the permutation test (`change_points`)."""
+    """The p of the permutation test (`change_points`)."""
     comparison: Comparison
 
     @property
@@ -117,7 +117,7 @@ class Series:
     metric: Metric
     kind: str
     parameters: dict[str, Scalar]
-    """Those of the matrix but the server."""
+    """The values on the matrix without the server."""
     points: list[Point]
     changes: list[Change]
 
@@ -134,7 +134,7 @@ class History:
     series: list[Series]
     """By metric, in the order asked for."""
     alpha: float
-    """Of each search for changes: that of the whole, divided by the number of series."""
+    """The alpha of each search for changes: the alpha of the whole, divided by the number of series."""
 
     @property
     def metrics(self) -> list[tuple[Metric, list[Series]]]:
@@ -196,7 +196,7 @@ def check_alike(manifests: Sequence[Manifest], may_differ: Sequence[str] = ()) -
 
 
 def version_of(spec: TrialSpec) -> Version | None:
-    """Of the server under test; None of a trial without one."""
+    """The version of the server under test; None for a trial without one."""
     server = spec.server
     return versions.of(server) if server is not None else None
 
@@ -213,7 +213,7 @@ def _names_server(manifest: Manifest, variant: Variant, axis: str) -> bool:
 
 
 def _key(manifest: Manifest, variant: Variant) -> tuple[object, ...]:
-    """Of the series that a variant belongs to."""
+    """The key of the series that a variant belongs to."""
     version = version_of(manifest.specs[variant.id])
     kind = version.server.kind if version else ""
     return (kind, *sorted((name, str(value)) for name, value in parameters(manifest, variant).items()))
@@ -264,3 +264,55 @@ def _changes(series: Series, alpha: float, least: int) -> list[Change]:
 def _pooled(points: Iterable[Point]) -> Samples:
     """All samples of ``points``, which may be of several runs and so have no rounds in common."""
     return Samples(sample for point in points for sample in point.samples).without_rounds()
+
+
+Key = tuple[str, str, str, str, str]
+"""The key of a change: experiment, metric, series, the first version with it, and its direction."""
+
+
+@dataclass(frozen=True)
+class News:
+    """A change that was not reported yet."""
+
+    series: Series
+    change: Change
+    key: Key
+
+    @property
+    def is_regression(self) -> bool:
+        return self.change.kind == "worse"
+
+
+def news(history: History, told: Collection[Key]) -> list[News]:
+    """The changes of ``history`` but those in ``told``, regressions first.
+
+    A change is known if one with the same direction at the same version was reported. More
+    trials may move it by a version: then it is reported again.
+    """
+    found = [
+        News(series, change, _news_key(history, series, change))
+        for series in history.series
+        for change in series.changes
+    ]
+    return sorted((one for one in found if one.key not in told), key=lambda one: not one.is_regression)
+
+
+def shows_again(one: News, run: Run) -> bool:
+    """Whether ``run``, in which both versions were measured, tells the same apart from chance, in the same direction.
+
+    They are compared as the run's report compares them: round by round where it has enough of them, so that drift
+    between rounds hides nothing. Never below five repeats.
+    """
+    found = of_one_metric(run, one.series.metric.name)
+    same = next((series for series in found if series.label == one.series.label), None)
+    variants = {point.version.id: point.trials[0].record.spec.variant for point in (same.points if same else ())}
+    before, after = (variants.get(point.version.id) for point in (one.change.last, one.change.first))
+    if before is None or after is None:
+        return False
+    compared = compare_two(run, after, before, one.series.metric)
+    return replace(compared, p_corrected=compared.p).change == one.change.kind
+
+
+def _news_key(history: History, series: Series, change: Change) -> Key:
+    version = change.first.version
+    return (history.experiment, series.metric.name, series.label, version.commit or "/".join(version.id), change.kind)

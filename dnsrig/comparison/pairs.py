@@ -1,23 +1,33 @@
-"""Pairs of versions of one server in a run, and what each cost beside the other.
+"""Pairs of versions of one server in a run: what each cost, which defaults differ, and which code ran.
 
-The unit is the trial. Both versions were measured in every round, so their ratio is taken within rounds: what drifts
-from round to round is not in it.
+The unit is the trial. Both versions were measured in every round, so the ratio of a cost is taken within rounds, and
+drift from round to round is not in it.
+
+Profiles are compared by shares: each count is divided by all samples of its own profile, as `difffolded.pl -n` does
+(B. Gregg, Differential Flame Graphs, 2014). Nothing is paired, because a profile of one trial has few samples.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from dnsrig.comparison.bisection.record import Search
+from dnsrig import files
+from dnsrig.comparison.bisection.record import Search, position_of, search_of, state_of
 from dnsrig.comparison.bisection.search import Answer, next_step
-from dnsrig.comparison.bisection.trials import position_of, search_of, state_of
 from dnsrig.comparison.summary import baseline_of
-from dnsrig.rundir import Manifest, ServerSource, Variant
-from dnsrig.runs import costs
-from dnsrig.runs.costs import COSTS, Cost
+from dnsrig.rundir import DEFAULTS_FILE, Manifest, ServerSource, Variant
+from dnsrig.runs import cpu
+from dnsrig.runs.cpu import COSTS, Cost
+from dnsrig.runs.profile import Difference, differences
 from dnsrig.runs.run import Run
+from dnsrig.runs.stalls import stacks_of, stalls_of
 from dnsrig.runs.trial import Trial
+from dnsrig.servers import all_drivers
 from dnsrig.stats import statistics
 from dnsrig.stats.statistics import Spread
 
@@ -44,7 +54,8 @@ class VersionPair:
 
 @dataclass(frozen=True)
 class CostRatio:
-    """One cost of both versions, ``PairCosts.per``. A spread is over repeats, that of ``ratio`` over rounds."""
+    """One cost of both versions, ``PairCosts.per``. A spread is over repeats; the spread of ``ratio`` is over
+    rounds."""
 
     cost: Cost
     base: Spread | None
@@ -120,7 +131,7 @@ def costs_of(run: Run, pair: VersionPair) -> PairCosts:
     out."""
     base, new = run.done(pair.base.id), run.done(pair.new.id)
     both = [*base, *new]
-    answered = bool(both) and all(costs.answers(trial) for trial in both)
+    answered = bool(both) and all(cpu.answered(trial) for trial in both)
     lines = [_line(cost, base, new, answered=answered) for cost in COSTS.values()]
     return PairCosts(AN_ANSWER if answered else A_TRIAL, [line for line in lines if line.base or line.new])
 
@@ -133,9 +144,166 @@ def _line(cost: Cost, base: Sequence[Trial], new: Sequence[Trial], *, answered: 
 
 
 def _by_round(cost: Cost, trials: Sequence[Trial], *, answered: bool) -> dict[int, float]:
-    amounts = {trial.record.spec.repeat: (cost.of(trial), costs.answers(trial)) for trial in trials}
+    amounts = {trial.record.spec.repeat: (cost.of(trial), cpu.answered(trial)) for trial in trials}
     return {
         number: amount / count if answered else amount
         for number, (amount, count) in amounts.items()
         if amount is not None
     }
+
+
+CONFIGURATIONS = ("*.conf", "*.conf.gz", "*.yml", "*.yml.gz")
+CONFIGURATION_BYTES = 1 << 18
+"""Bytes of a configuration that are searched for settings: they precede its zones."""
+DEFAULTS_BYTES = 1 << 22
+"""Limit for the defaults that a server prints; BIND prints some 10 kB."""
+
+
+@dataclass(frozen=True)
+class Default:
+    """A setting whose default is another one; None where a version does not have it."""
+
+    name: str
+    base: str | None
+    new: str | None
+    configured: bool
+    """Whether the configuration of the trials names it, so that its default may not have been in force."""
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """``unknown``: why nothing can be said, in a sentence; else empty."""
+
+    changed: list[Default]
+    unknown: str = ""
+
+
+def defaults(run: Run, pair: VersionPair) -> Defaults:
+    """In the order of the alphabet, settings that both versions have first."""
+    if not _prints(pair.new_server):
+        return Defaults([], f"{pair.new_server.kind} does not print its defaults.")
+    base, new = _printed(run, pair.base, pair.base_server), _printed(run, pair.new, pair.new_server)
+    if not base or not new:
+        lacking = [server.version for server, found in ((pair.base_server, base), (pair.new_server, new)) if not found]
+        return Defaults([], f"{' and '.join(lacking)} printed no defaults.")
+    text = _configuration(run, pair.new)
+    changed = [Default(name, base.get(name), new.get(name), _names(text, name)) for name in differing(base, new)]
+    return Defaults(sorted(changed, key=lambda each: (None in (each.base, each.new), each.name)))
+
+
+def differing(base: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
+    """
+    >>> differing({"a": "1", "b": "2", "c": "3"}, {"a": "1", "b": "5", "d": ""})
+    ['b', 'c', 'd']
+    """
+    return sorted(name for name in {*base, *new} if base.get(name) != new.get(name))
+
+
+def _prints(server: ServerSource) -> bool:
+    known = all_drivers().get(server.kind)
+    return known is not None and bool(known.defaults_command)
+
+
+def _printed(run: Run, variant: Variant, server: ServerSource) -> dict[str, str]:
+    """By the first repeat that has them."""
+    known = all_drivers()[server.kind]
+    for folder in _folders(run, variant):
+        if (path := folder / DEFAULTS_FILE).is_file():
+            return known.read_defaults(_beginning(run, path, DEFAULTS_BYTES))
+    return {}
+
+
+def _configuration(run: Run, variant: Variant) -> str:
+    """All files of a trial's, as far as they are not zones."""
+    for folder in _folders(run, variant):
+        found = sorted(path for pattern in CONFIGURATIONS for path in folder.glob(pattern))
+        if found:
+            return "\n".join(_beginning(run, path, CONFIGURATION_BYTES) for path in found)
+    return ""
+
+
+def _beginning(run: Run, path: Path, most_bytes: int) -> str:
+    data, _ = files.beginning(path, most_bytes, run.directory)
+    return data.decode(errors="replace")
+
+
+def _folders(run: Run, variant: Variant) -> list[Path]:
+    return [trial.directory / "servers" / trial.subject for trial in run.of_variant(variant.id)]
+
+
+def _names(configuration: str, name: str) -> bool:
+    last = re.escape(name.rpartition(".")[2].rpartition(" ")[2])
+    return re.search(rf"(?<![\w-]){last}(?![\w-])", configuration) is not None
+
+
+FEWEST_STACKS = 100
+"""Samples of either side: among fewer, a share of a tenth is known to a twentieth."""
+STANDARD_ERRORS = 3
+"""A difference of shares that is larger is not what sampling brings about. Trials differ as well; so do functions, of
+which there are hundreds."""
+WHOLE, IN_STALLS, OTHERWISE = "whole", "in stalls", "all of it"
+
+
+@dataclass(frozen=True)
+class Profiles:
+    """Stacks of both versions, and which part of the time they are of."""
+
+    base: Counter[str]
+    new: Counter[str]
+    base_part: str = WHOLE
+    new_part: str = WHOLE
+
+    @property
+    def functions(self) -> list[Difference]:
+        """Functions whose own share differs by more than sampling brings about, the largest difference first."""
+        told = [
+            each
+            for each in differences(self.new, self.base)
+            if is_told(each.share, each.other_share, each.samples, each.other_samples)
+        ]
+        return sorted(told, key=lambda each: -abs(each.share - each.other_share))
+
+
+def is_told(share: float, other: float, samples: int, others: int) -> bool:
+    """Whether two shares, 0..1, of so many samples differ by more than `STANDARD_ERRORS`.
+
+    >>> is_told(0.3, 0.2, 1000, 1000), is_told(0.3, 0.2, 100, 100)
+    (True, False)
+    """
+    together = (share * samples + other * others) / (samples + others)
+    error = math.sqrt(together * (1 - together) * (1 / samples + 1 / others))
+    return abs(share - other) > STANDARD_ERRORS * error
+
+
+def profiles(run: Run, pair: VersionPair) -> Iterator[Profiles]:
+    """The whole, and the stalls where either version has any: what ran in its stalls against what ran in the other's,
+    or in all of the other where that has too few. Nothing where there are too few stacks."""
+    base, new = run.done(pair.base.id), run.done(pair.new.id)
+    yield from _enough(Profiles(_pooled(base), _pooled(new)))
+    stalled = [_in_stalls(trials) for trials in (base, new)]
+    if any(found.total() >= FEWEST_STACKS for found in stalled):
+        sides = [
+            (found, IN_STALLS) if found.total() >= FEWEST_STACKS else (_pooled(trials), OTHERWISE)
+            for found, trials in zip(stalled, (base, new), strict=True)
+        ]
+        yield from _enough(Profiles(sides[0][0], sides[1][0], sides[0][1], sides[1][1]))
+
+
+def _enough(found: Profiles) -> list[Profiles]:
+    return [found] if min(found.base.total(), found.new.total()) >= FEWEST_STACKS else []
+
+
+def _pooled(trials: Sequence[Trial]) -> Counter[str]:
+    found = Counter[str]()
+    for trial in trials:
+        found.update(trial.stacks)
+    return found
+
+
+def _in_stalls(trials: Sequence[Trial]) -> Counter[str]:
+    found = Counter[str]()
+    for trial in trials:
+        stalls = stalls_of(trial)
+        if stalls is not None and stalls.found:
+            found += stacks_of(trial, stalls)[0]
+    return found

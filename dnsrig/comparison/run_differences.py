@@ -1,7 +1,7 @@
 """What two runs do not have in common, besides what is to be compared.
 
-Specs and the machine's conditions are compared whole, less what is listed here: so a field that is added later is
-compared, too.
+Specs, the machine's conditions and the facts of physical interfaces are compared as a whole, less what is listed here.
+So a field that is added later is compared, too.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from dnsrig.rundir import Manifest, Record, ServerSource, TrialSpec, Variant
+from dnsrig.runs.run import Run
 
 CHANGING = ("boot_id", "clock_synchronised", "clock_error_bound_us")
-"""Of a machine, from one boot to the next."""
+"""What changes on a machine from one boot to the next."""
 BESIDE = ("calibration", "nics")
-"""What is told of a machine, and changes nothing that is measured: the certificate that a run cites, and interfaces,
+"""What is known of a machine, and changes nothing that is measured: the certificate that a run cites, and interfaces,
 through which no trial goes."""
 MAY_DIFFER = (
     *("schema_version", "run", "experiment", "variant", "repeat"),
@@ -28,10 +29,10 @@ MAY_DIFFER = (
 """Names, where things lie, how other machines are reached, what every boot changes, and addresses, of which the family
 tells. The values on the matrix's axes are what variants are matched by."""
 HARDWARE = ("architecture", "cpu_model", "cpus", "memory_total_bytes", "virtualisation")
-"""Of a machine's conditions: where these are alike, one name is one machine."""
+"""Conditions of a machine: where these are alike, one name is one machine."""
 SAME_WITHIN = 0.01
-"""Of a machine's numbers: how much memory there is, and what the kernel derives from it (tcp_mem), changes a little
-with every boot."""
+"""Tolerance of a machine's numbers: how much memory there is, and what the kernel derives from it (tcp_mem), changes a
+little with every boot."""
 LONGEST_LIST = 4
 """Entries of a list that are shown; of a longer one the ends."""
 NOT_SET = "not set"
@@ -55,11 +56,13 @@ class Difference:
     """What is not the same in both runs."""
 
     what: str
-    """As in a spec, e.g. ``links.primary-secondary.forward.delay_ms``; of the machine with ``machine.`` before it."""
+    """The path in a spec, e.g. ``links.primary-secondary.forward.delay_ms``; of the machine with ``machine.`` before
+    it."""
     base: str
     new: str
     asked_for: bool = False
-    """Whether it is what the comparison is about, or was said to be of no concern: then rules judge all the same."""
+    """Whether it is what the comparison is about, or was declared to be of no concern: then rules judge all the
+    same."""
     pairs: tuple[Pair, ...] = ()
     """Where it was found; empty: it is of the whole run."""
 
@@ -77,8 +80,11 @@ def differences(
     may_differ: Sequence[str],
     interfaces: tuple[Mapping[str, Any], Mapping[str, Any]] = ({}, {}),
 ) -> list[Difference]:
-    """Each once, those of the whole run first. ``may_differ``: names of what is of no concern, or their beginnings;
-    ``interfaces``: of both, those of hosts."""
+    """All differences, first those of the run as a whole.
+
+    ``may_differ``: names of what is of no concern, or their beginnings; ``interfaces``: the interfaces of hosts, of
+    both runs.
+    """
     found = [*_of_runs(base, new), *_of_interfaces(*interfaces), *_of_specs(base, new, pairs)]
     return [replace(d, asked_for=d.asked_for or any(_begins(d.what, name) for name in may_differ)) for d in found]
 
@@ -108,7 +114,7 @@ def _begins(what: str, name: str) -> bool:
 
 
 def _of_runs(base: Manifest, new: Manifest) -> Iterator[Difference]:
-    """A name changes nothing: what an experiment or a scale stands for is in the specs."""
+    """A name changes nothing: what an experiment or a scale means is in the specs."""
     for name in ("experiment", "scale"):
         if (ours := getattr(base, name)) != (theirs := getattr(new, name)):
             yield Difference(name, ours, theirs, asked_for=True)
@@ -127,7 +133,7 @@ def _of_machines(base: Manifest, new: Manifest) -> Iterator[Difference]:
 
 
 def _of_interfaces(base: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Difference]:
-    """Of hosts that have one in both runs: whether they have is in the specs."""
+    """Interfaces of hosts that have one in both runs: whether they have is in the specs."""
     for host in (host for host in base if host in new):
         yield from _unlike(f"nics.{host}", base[host], new[host])
 
@@ -160,7 +166,7 @@ def _is_compared(host: str, specs: Iterable[TrialSpec], held_against: frozenset[
 
 
 def _servers_of(manifest: Manifest) -> frozenset[str]:
-    """Those that stand alone on an axis, and so are held against whatever stands there in the other run."""
+    """Servers that are alone on an axis, each compared with whatever server the other run has there."""
     return frozenset(str(manifest.axes[axis][0]) for axis in one_server(manifest))
 
 
@@ -227,3 +233,22 @@ def _numbers(value: Any) -> list[float]:
     return (
         [float(word) for word in words] if words and all(word.isascii() and word.isdecimal() for word in words) else []
     )
+
+
+InterfaceFacts = dict[str, Any]
+
+
+def interfaces_of_hosts(run: Run) -> dict[str, InterfaceFacts]:
+    """Host -> the facts of its interface, by the first trial that has them."""
+    found: dict[str, InterfaceFacts] = {}
+    for trial in run.trials:
+        for host, facts in trial.record.conditions.get("nics", {}).items():
+            found.setdefault(host, facts)
+    return found
+
+
+def comparable_interface(facts: InterfaceFacts) -> InterfaceFacts:
+    """What the next boot leaves as it is: interrupts have other numbers then, and stay on their CPUs. A name is in the
+    spec."""
+    kept = {name: value for name, value in facts.items() if name != "name"}
+    return {**kept, "irqs": sorted(facts["irqs"].values())} if "irqs" in facts else kept

@@ -32,7 +32,7 @@ def main_metric(run: Run) -> str:
 
 
 def lower_bound(trial: Trial, metric: str) -> float | None:
-    """What a trial with outcome `timeout` still says of ``metric``: at least this. None of most metrics."""
+    """The least that ``metric`` of a trial with outcome `timeout` can be; None for most metrics."""
     spec = trial.record.spec
     if metric == spec.main_metric:
         return _watched_s(trial) if describe(metric).unit == "s" else None
@@ -66,7 +66,7 @@ class VariantRow:
     """What it is compared with instead, where the baseline was measured and has no figure (its trials are invalid,
     say)."""
     unfinished: bool = False
-    """Whether a trial hit its limit or failed, so that those of its repeats that have a figure are a biased choice."""
+    """Whether a trial hit its limit or failed, so that the repeats with a figure are a biased choice."""
     comparison: Comparison | None = None
     bound: tuple[Bound, float] | None = None
     """A bound of the ratio of medians, if repeats did not finish and so are not compared: each of them took at least
@@ -117,7 +117,7 @@ def summarise(run: Run) -> pl.DataFrame:
 def variant_table(run: Run, metric: str) -> list[VariantRow]:
     """One row a variant, in the order of the matrix; under the main metric with p corrected over its comparisons.
 
-    Under any other metric p is not corrected, so no difference is told: `metric_tables` has them all.
+    Under any other metric p is not corrected, so no difference is claimed: `metric_tables` has them all.
     """
     planned = comparisons_planned(run.manifest.variants, run.manifest.baseline)
     rows = _compared(run, metric, planned)
@@ -194,7 +194,7 @@ def baseline_of(run: Run, variant: Variant) -> Variant | None:
 
 
 def baseline_among(variants: Iterable[Variant], baseline: Mapping[str, Scalar], variant: Variant) -> Variant | None:
-    """The same before there is a run."""
+    """The variant with the baseline's values, before there is a run."""
     fixed = {axis: value for axis, value in baseline.items() if axis in variant.parameters}
     if not fixed:
         return None

@@ -12,7 +12,7 @@ Its verdict on a variant:
   known to be at least so much (a latency beyond the client's timeout) could turn round.
 
 Where figures are known between two ends (a latency, of an instrument that was late by a known amount), the interval
-covers both, and the test is that of the ends that speak least for a regression. One interval cannot lie wholly on both
+covers both, and the test takes the ends that speak least for a regression. One interval cannot lie wholly on both
 sides, so no rule passes what it would fail.
 
 Of runs that share machines, interval and test are of the repeats on the same machine (`machines`). Of two variants of
@@ -61,20 +61,20 @@ class Repeats:
         return sum(self.outcomes[outcome] for outcome in _UNFINISHED)
 
     def without_rounds(self) -> Repeats:
-        """These repeats beside those of another run: no two runs have rounds in common."""
+        """These repeats, to be compared with another run: no two runs have rounds in common."""
         return replace(self, samples=self.samples.without_rounds())
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """What a rule says of one variant, and why in one sentence."""
+    """The judgement of a rule on one variant, with the reason in one sentence."""
 
     decision: Decision
     reason: str
     interval: Interval | None = None
     """Interval of the ratio of medians, or of the ratio within rounds, in percent."""
     p: float | None = None
-    """Of the rank test against the limit; None where there is nothing to test."""
+    """The p of the rank test against the limit; None if there is nothing to test."""
     p_corrected: float | None = None
 
 
@@ -103,7 +103,7 @@ def judge(cases: Sequence[tuple[Criterion, Repeats, Repeats]]) -> list[Judgement
 
 
 def overall(decisions: Sequence[Decision]) -> Decision:
-    """Of many: one regression is one; else one undecided leaves all undecided."""
+    """The decision over many: one regression is one; else one undecided leaves all undecided."""
     return next((worst for worst in ("regression", "undecided") if worst in decisions), "pass")
 
 
@@ -170,8 +170,8 @@ def _as_far_as_known(rule: Criterion, judgement: Judgement, base: Repeats, new: 
 
 
 def _percent_interval(new: Samples, base: Samples, ours: Sequence[float], theirs: Sequence[float]) -> Interval | None:
-    """Of the ratio of medians, or of the typical ratio within machines, in percent; nothing against nothing is 100 %.
-    ``ours``, ``theirs``: one end of ``new`` and of ``base``."""
+    """Interval of the ratio of medians, or of the typical ratio within machines, in percent; nothing against nothing is
+    100 %. ``ours``, ``theirs``: one end of ``new`` and of ``base``."""
     if not any(ours) and not any(theirs):
         return Interval(100.0, 100.0, 0.95)
     ratio = machines.ratio_interval(samples.strata(ours, theirs, new, base))

@@ -22,7 +22,7 @@ class Version:
     """A version of a server that was measured: two names of one build are one version."""
 
     server: ServerSource
-    """Of the first trial in which it was met."""
+    """The server of the first trial with this version."""
 
     @property
     def id(self) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from dnsrig.comparison.regressions import Key
+from dnsrig.comparison.history import Key
 from dnsrig.errors import UsageError
 from dnsrig.rundir import SCHEMA_VERSION, Record, read_json, write_json
 

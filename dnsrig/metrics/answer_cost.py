@@ -4,7 +4,7 @@ the number of answered queries. A ramp has no such value, because it sends at ma
 from __future__ import annotations
 
 from dnsrig.metrics import metric
-from dnsrig.runs.costs import an_answer
+from dnsrig.runs.cpu import an_answer
 from dnsrig.runs.trial import Trial
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import median
 
 from dnsrig.metrics import metric
-from dnsrig.runs import fan_out
+from dnsrig.runs import transfers
 from dnsrig.runs.trial import Trial
 
 
@@ -15,20 +15,22 @@ def is_fan_out(trial: Trial) -> bool:
     return is_asked and bool(trial.transfer) and trial.measure is not None
 
 
-def spread(trial: Trial) -> fan_out.Spread | None:
+def spread(trial: Trial) -> transfers.Spread | None:
     """How the change spread; None in other trials."""
     spec, measure = trial.record.spec, trial.measure
     if not is_fan_out(trial) or measure is None:
         return None
     serial = (spec.next_dataset or spec.dataset).serial
-    return fan_out.spread(trial.transfers, zones=spec.dataset.zones, serial=serial, since_ns=measure.start.monotonic_ns)
+    return transfers.spread(
+        trial.transfers, zones=spec.dataset.zones, serial=serial, since_ns=measure.start.monotonic_ns
+    )
 
 
 def _secondaries(trial: Trial) -> int:
     return int(trial.record.spec.options["secondaries"])
 
 
-def _since_zero_s(seen: fan_out.Spread | None, when_ns: float | None) -> float | None:
+def _since_zero_s(seen: transfers.Spread | None, when_ns: float | None) -> float | None:
     """Seconds from the first NOTIFY."""
     return None if seen is None or seen.zero_ns is None or when_ns is None else (when_ns - seen.zero_ns) / 1e9
 

@@ -23,7 +23,7 @@ from dnsrig.text import digits
 
 LINK_RATE, ROUND_TRIPS = "link rate", "round trips"
 ROUNDS = 12
-"""Of the fixed point of round trip and packets a second: each halves the error at least."""
+"""Steps to the fixed point of round trip and packets a second: each halves the error at least."""
 BETTER_POLICIES: Mapping[Policy, Mapping[Policy, str]] = {
     "one": {"reused": "connections that are kept", "pipelined": "pipelining"},
     "reused": {"pipelined": "pipelining"},
@@ -31,7 +31,7 @@ BETTER_POLICIES: Mapping[Policy, Mapping[Policy, str]] = {
 }
 """Policies with fewer round trips."""
 SHARE_TOLD = 0.01
-"""Of the slowest: limits below it are left out of alternatives."""
+"""Share of the slowest limit below which others are left out of alternatives."""
 FILLS = "bbr"
 MORE_WORKERS = 8
 _SIZES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
@@ -41,7 +41,7 @@ WIDE_WINDOW = 10_000
 
 @dataclass(frozen=True)
 class Prediction:
-    """What the laws say of a scenario; ``limits`` the slowest first. Where nothing is known that limits, there is none,
+    """The result of the laws for a scenario; ``limits`` the slowest first. If no limit is known, the list is empty,
     and no time."""
 
     scenario: Scenario
@@ -60,7 +60,7 @@ class Prediction:
 
     @property
     def besides(self) -> Limit | None:
-        """What comes on top of the limit that binds, where that is enough to be told."""
+        """What comes on top of the limit that binds, if it is enough to be mentioned."""
         if self._turn_s <= self.limits[0].time_s:
             return None
         (smaller,) = (part for part in self.turn if part.name != self.binding.name)
@@ -95,7 +95,7 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Alternative:
-    """The same with one thing changed."""
+    """A scenario with one thing changed."""
 
     change: str
     prediction: Prediction
@@ -243,7 +243,7 @@ def _in_first_window(scenario: Scenario) -> bool:
 
 
 def _throughput(scenario: Scenario) -> tuple[float, float]:
-    """Of one connection, and the round trip that its own packets meet: the busier the path, the longer."""
+    """Throughput of one connection, and the round trip that its own packets meet: the busier the path, the longer."""
     path = scenario.path
     most = math.inf if path.rate_bytes_per_s is None else volume.payload_rate(path.rate_bytes_per_s)
     rtt_s, each = path.rtt_s, math.inf

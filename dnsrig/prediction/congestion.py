@@ -44,7 +44,7 @@ BBR_LOSS_MAX = 0.2
 RTO_MIN_S = 0.2
 """Linux adds at least so much to the round trip (TCP_RTO_MIN), or four times its deviation (RFC 6298)."""
 HELD_LOSS_MAX = 0.1
-"""The most loss at which anything was measured that the laws were held against."""
+"""The most loss at which anything was measured that the laws were compared with."""
 LARGEST_WINDOW = 1e9
 LEAST_LOSS = 1e-12
 """Below it nothing is lost in any transfer there will be."""
@@ -57,7 +57,7 @@ class Algorithm:
     name: str
     window: Callable[[float, float], float] | None
     factor: float
-    """As far as throughput that was published, or measured with Linux over minutes, lay from the law: see
+    """How far throughput that was published, or measured with Linux over minutes, lay from the law: see
     docs/explanation/model.md."""
     source: str
 

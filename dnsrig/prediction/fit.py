@@ -1,8 +1,8 @@
 """Free parameters from measured times: a start, and so much for each zone or record.
 
-The line is Theil's and Sen's: the slope is the median of those of all pairs of different sizes, weighted by how far
-apart they are (Sen, 1968; Jaeckel, 1972), so a repeat or two that went wrong do not move it. The interval is for one
-more trial: residuals are taken as ratios, for times that are longer vary more, and resampled to fit anew (Efron and
+The line is Theil's and Sen's: the slope is the median of the slopes of all pairs of different sizes, weighted by how
+far apart they are (Sen, 1968; Jaeckel, 1972), so a repeat or two that went wrong do not move it. The interval is for
+one more trial: residuals are taken as ratios, for times that are longer vary more, and resampled to fit anew (Efron and
 Tibshirani, An Introduction to the Bootstrap, 1993, chapter 9: regression). The trial itself adds noise as Student's t
 has it. Both take the residuals of the two largest sizes, which are nearest to what is asked: a start that hardly varies
 makes small sizes look steadier than large ones are. What the line does not explain is in the residuals, so a bend
@@ -23,14 +23,14 @@ FEWEST_SIZES = 2
 FEWEST_TRIALS = 6
 """In all: with fewer there are no residuals to speak of."""
 MOST_TRIALS = 60
-"""Pairs go with the square; of more trials, so many are taken, evenly."""
+"""Most trials that are taken, evenly, of more: the number of pairs grows with the square."""
 RESAMPLES = 500
 CONFIDENCE = 0.9
 WIDEST = 0.3
 """An interval that goes further than this from its middle says too little to plan by."""
 NEAREST_SIZES = 2
 FURTHEST = 30.0
-"""Of Student's t: five times the 95 % quantile of the widest, that of one degree of freedom (6.3)."""
+"""Largest value of Student's t: five times the 95 % quantile of the widest, with one degree of freedom (6.3)."""
 SHORTEST_S = 1e-9
 
 
@@ -53,7 +53,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a line says of a size, and where one more trial is expected with `CONFIDENCE`."""
+    """The value of a line at a size, and where one more trial is expected with `CONFIDENCE`."""
 
     line: Line
     size: int
@@ -99,7 +99,7 @@ def _line(sizes: Sequence[int], times_s: Sequence[float], pairs: Sequence[tuple[
 
 
 def forecast(trials: Sequence[Measured], size: int, *, seed: int = 1) -> Forecast | None:
-    """What ``trials`` say of one more of ``size``; None of too few."""
+    """What ``trials`` predict for one more of ``size``; None with too few."""
     trials = _thinned(trials)
     line = fit(trials)
     if line is None or len(trials) < FEWEST_TRIALS:

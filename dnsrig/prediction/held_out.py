@@ -1,7 +1,7 @@
-"""A run's smaller sizes fitted, and held against its largest, which the fit has not seen.
+"""A fit of a run's smaller sizes, compared with its largest, which the fit has not seen.
 
-Where a secondary opens a connection a zone, the port wall (`ports`) is held against the fit: a line cannot foresee it,
-the law can. It then says "at least", and is not counted in the coverage of the intervals.
+If a secondary opens a connection a zone, the port wall (`ports`) is checked beside the fit: a line cannot foresee it,
+the law can. The result is then "at least", and is not counted in the coverage of the intervals.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class Row:
     """``zones`` or ``records``: what the size counts."""
     fitted: tuple[Measured, ...]
     unseen: tuple[Measured, ...]
-    """Those of the largest size."""
+    """The trials of the largest size."""
     unfinished: int
     """Trials of any size that did not finish, and say nothing here."""
     forecast: Forecast | None
-    """Of the largest size; None where the smaller ones are too few."""
+    """The prediction for the largest size; None if the smaller ones are too few."""
     wall_s: float
     """What the port wall asks for at least at the largest size; 0: nothing."""
     example: Trial
@@ -51,7 +51,7 @@ class Row:
 
     @property
     def held(self) -> list[bool]:
-        """Of each trial of the largest size, whether it lies where it was expected."""
+        """Whether each trial of the largest size lies where it was expected."""
         if self.forecast is None:
             return []
         if self.behind_wall:
@@ -73,13 +73,13 @@ class Row:
 
     @property
     def rtt_s(self) -> float | None:
-        """Of the path, where it is a far one."""
+        """The round trip of the path, if it is a far one."""
         rtt_s = path.rtt_s(self.example)
         return rtt_s if rtt_s is not None and rtt_s >= FAR_S else None
 
     @property
     def round_trips(self) -> float | None:
-        """Of a zone, as the fit says them; None where distance or workers are not known, or the size does not count
+        """Round trips of a zone by the fit; None where distance or workers are not known, or the size does not count
         zones."""
         workers = workers_in(self.example)
         if self.rtt_s is None or workers is None or self.forecast is None or self.unit != "zones":
@@ -87,7 +87,7 @@ class Row:
         each_s = self.forecast.line.each_s
         if each_s <= 0:
             return None
-        # Jitter that keeps order makes the round trips of a busy path longer than those of an idle one.
+        # Jitter that keeps order makes the round trips of a busy path longer than on an idle one.
         met_s = path.rtt_s(self.example, path.PACKETS_A_ZONE / each_s) or self.rtt_s
         return round_trips.implied(each_s, 1, met_s, workers)
 
@@ -230,7 +230,7 @@ def wall_s(trial: Trial, zones: int) -> float:
 
 
 def _ports(record: TrialRecord) -> int:
-    """Of the secondary: the ephemeral ports of all its addresses, as its host had them."""
+    """Ports of the secondary: the ephemeral ports of all its addresses, as its host had them."""
     spec = record.spec
     sysctls = record.conditions.get("hosts", {}).get(spec.subject, {}).get("sysctls", {})
     told = str(sysctls.get(PORT_RANGE, "")).split()

@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 
 SMALL = 1e-6
-"""Of λj: below it no packet meets another, and the closed form would be a difference of large numbers."""
+"""Smallest λj: below it no packet meets another, and the closed form would be a difference of large numbers."""
 
 
 def delay_s(delay_s: float, jitter_s: float, packets_per_s: float, *, ordered: bool = True) -> float:
@@ -34,5 +34,5 @@ def delay_s(delay_s: float, jitter_s: float, packets_per_s: float, *, ordered: b
 
 
 def round_trip_s(rtt_s: float, jitter_s: float, packets_per_s: float, *, ordered: bool = True) -> float:
-    """The same both ways: half of ``rtt_s`` each way, each ± ``jitter_s``."""
+    """Mean round trip: half of ``rtt_s`` each way, each ± ``jitter_s``."""
     return 2 * delay_s(rtt_s / 2, jitter_s, packets_per_s, ordered=ordered)

@@ -1,4 +1,4 @@
-"""What a law says of a scenario: a time, how wrong it may be, and what would lift it."""
+"""The result of a law for a scenario: a time, how wrong it may be, and what would lift it."""
 
 from __future__ import annotations
 

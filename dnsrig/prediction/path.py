@@ -33,7 +33,7 @@ def rtt_s(trial: Trial, packets_per_s: float = 0.0) -> float | None:
 
 
 def jitter_s(trial: Trial) -> float:
-    """Of the delay, each way, ± so much, where the path keeps packets in their order; 0 where it has none or lets them
+    """Jitter of the delay, each way, where the path keeps packets in their order; 0 where it has none or lets them
     overtake."""
     return max((way.jitter_ms / 1e3 for way in _ways(trial) if way is not None and way.ordered), default=0.0)
 

@@ -14,10 +14,10 @@ SOURCE = (
     "measured on a virtual machine of 2 CPUs: docs/results/primaries.md; that all sites share it equally is assumed"
 )
 RECORDS = 4
-"""Of a zone there."""
+"""Records of a zone there."""
 RECORD_S = 0.17e-6
-"""Of each further record: a tenth to a fifth of what a primary's secondaries took for 6.5 million, 6.4 to 9.8 s
-(docs/results/transfers.md); measured of one server."""
+"""CPU time of each further record: a tenth to a fifth of what a primary's secondaries took for 6.5 million, 6.4 to 9.8
+s (docs/results/transfers.md); measured of one server."""
 
 
 def known() -> dict[str, AsPrimary]:
@@ -26,7 +26,7 @@ def known() -> dict[str, AsPrimary]:
 
 
 def cheapest() -> str:
-    """When pipelined: what is assumed where many sites ask and nobody says whom."""
+    """Assumed when pipelined, if many sites ask and the kind of primary is not stated."""
     pipelined = {
         kind: primary.tcp_us["pipelined"] for kind, primary in known().items() if "pipelined" in primary.tcp_us
     }

@@ -43,14 +43,15 @@ POLICIES: Mapping[Policy, str] = {
 INITIAL_WINDOW = 10
 """Segments (RFC 6928)."""
 REMOTE = 3
-"""Of a zone that is loaded from a far database: S3's figure, at the round trip that its link really had."""
+"""Round trips of a zone that is loaded from a far database: S3's figure, at the round trip that its link really had."""
 SLOW_START = "slow start"
 CONNECTS: tuple[Policy, ...] = ("one",)
 """Policies by which each zone has a connection of its own."""
 
 
 def of_zone(policy: Policy, transport: Transport, soa: Soa) -> dict[str, int]:
-    """The round trips of one zone by what they are for; those of a connection that many zones share are no zone's."""
+    """The round trips of one zone by what they are for; round trips of a connection that many zones share are no
+    zone's."""
     if policy == "replica":
         return {}
     if policy == "remote":

@@ -1,4 +1,4 @@
-"""What is asked: so many zones, over such a path, by such a policy, to so many sites."""
+"""A scenario: the number of zones, the path, the policy, and the number of sites."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from dnsrig.servers.behaviour import Policy, Soa, Transport
 from dnsrig.text import digits
 
 MOST = 10**12
-"""Of zones, records, bytes, workers, connections and sites: more there will not be."""
+"""Largest number of zones, records, bytes, workers, connections and sites."""
 RTT_MOST_S = 3600.0
 WINDOW = 100
-"""Zones asked for at once on a connection, where nothing else is said: as `dnsrig transfer` does it."""
+"""Zones asked for at once on a connection, unless stated otherwise: as `dnsrig transfer` does it."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Path:
             raise UsageError("a path that carries nothing", hint="a rate above 0, e.g. 20mbit")
 
     def round_trip_s(self, packets_per_s: float) -> float:
-        """As a stream of so many packets a second meets it."""
+        """The round trip that a stream of that many packets a second meets."""
         return jitter.round_trip_s(self.rtt_s, self.jitter_s, packets_per_s, ordered=self.ordered)
 
 
@@ -56,7 +56,7 @@ class Scenario:
 
     zones: int
     records: float
-    """Of each zone."""
+    """Records of each zone."""
     path: Path
     policy: Policy
     workers: int
@@ -68,7 +68,7 @@ class Scenario:
     connections: int = 1
     """When pipelined."""
     congestion: str = "cubic"
-    """Of the sender: the primary, or the near database."""
+    """Congestion control of the sender: the primary, or the near database."""
     bytes_per_record: float = volume.BYTES_PER_RECORD
     secondary: str = "a secondary"
     policies: frozenset[Policy] | None = None
@@ -77,7 +77,7 @@ class Scenario:
     time_wait: bool = True
     """Whether a connection a zone leaves a port in TIME_WAIT on the secondary."""
     measured_round_trips: float | None = None
-    """Of a zone, in the place of those that the policy says."""
+    """Round trips of a zone, instead of those that follow from the policy."""
     round_trips_factor: float = round_trips.FACTOR
     """By which the time that they take may be wrong."""
     start_s: float = 0.0
@@ -91,7 +91,7 @@ class Scenario:
     window_bytes: float = buffers.WINDOW_BYTES
     sites: int = 1
     uplink_bytes_per_s: float | None = None
-    """Of the primary; None: it is not what limits."""
+    """Uplink of the primary; None: it does not limit."""
     primary: str | None = None
     """Which server it is; None: its work is not counted."""
     primary_zone_s: float | None = None
@@ -130,7 +130,7 @@ class Scenario:
 
     @property
     def nbytes(self) -> float:
-        """Of DNS messages, or what a database sends in their place, to one site."""
+        """Bytes of DNS messages, or what a database sends in their place, to one site."""
         carried = volume.bytes_of(self.zones, self.records, self.bytes_per_record)
         if self.tsig:
             carried += self.zones * volume.tsig_bytes(carried / self.zones)

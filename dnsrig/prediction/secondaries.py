@@ -13,7 +13,7 @@ WORK_SOURCE = "measured on a virtual machine of 2 CPUs: docs/results/transfers.m
 WORK_FACTOR = 3.0
 """Assumed: machines differ by so much."""
 RECORDS_MEASURED = 6_500_000
-"""Of the large zone that the time of a record is from."""
+"""Records of the large zone that the time of a record is from."""
 
 
 def known() -> dict[str, AsSecondary]:

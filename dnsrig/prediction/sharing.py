@@ -2,14 +2,14 @@
 
 A primary's uplink carries each zone once a site; its CPU answers each zone once a site. Both grow with the sites, where
 everything else here is each site's own. Equal shares are assumed: sites that start together, over paths that are alike.
-No measurement of many far sites was held against it.
+It was not compared with any measurement of many far sites.
 """
 
 from __future__ import annotations
 
 SOURCE = "volume / speed, and work / speed, of a primary that all sites share equally"
 FACTOR = 1.2
-"""Assumed: that of a link (`volume.FACTOR`), and a little for shares that are not equal."""
+"""Assumed: the factor of a link (`volume.FACTOR`), and a little for shares that are not equal."""
 
 
 def uplink_time_s(bytes_per_site: float, sites: int, uplink_bytes_per_s: float) -> float:

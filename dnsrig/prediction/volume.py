@@ -10,8 +10,8 @@ import math
 
 SOURCE = "S3: L. Peltan, time ≈ volume / speed (2025)"
 FACTOR = 1.15
-"""Of a link whose rate is known: starting and ending, and what is sent twice. What the bytes themselves are off by
-comes to this."""
+"""Factor for a link whose rate is known: starting and ending, and what is sent twice. What the bytes themselves are off
+by comes to this."""
 
 BYTES_PER_RECORD = 49.4
 """S1: the .ch zone, 14 M records in 691 MB of DNS messages, names compressed."""
@@ -19,15 +19,15 @@ BYTES_PER_ZONE = 80.0
 """Beside the records: the header and the question (RFC 1035 §4.1), the SOA that ends an AXFR (RFC 5936 §2.2), two bytes
 of length."""
 CONNECTION_BYTES = 280.0
-"""Of one connection's opening and closing, in the direction of the data: as counted on dnsrig's links, 564 bytes both
-ways."""
+"""Bytes of one connection's opening and closing, in the direction of the data: as counted on dnsrig's links, 564 bytes
+both ways."""
 TSIG_BYTES = 88.0
 """A record of hmac-sha256 (RFC 8945 §4.2), with a key whose name has 15 letters, like dnsrig's own."""
 MESSAGE_BYTES = 16_000
 """A message of a transfer, as BIND, Knot DNS and NSD fill it (docs/results/primaries.md)."""
 PACKET_BYTES = 1500
 SEGMENT_BYTES = 1448
-"""Of an Ethernet packet: 20 for IPv4, 20 for TCP, 12 for timestamps (RFC 7323)."""
+"""Bytes of headers in an Ethernet packet: 20 for IPv4, 20 for TCP, 12 for timestamps (RFC 7323)."""
 TLS_FACTOR = 1.02
 """S3: a large zone over TLS takes 2 % longer. Of records that are filled, RFC 8446 §5.2 explains 0.2 %; the rest is not
 explained."""

@@ -35,7 +35,7 @@ from dnsrig.procedures import HostRole, Result, transfer
 from dnsrig.procedures.context import PROBE_GRACE_S, TrialContext
 from dnsrig.procedures.context.zone_changes import NEXT
 from dnsrig.rundir import Scalar, TrialSpec
-from dnsrig.runs.generations import INSTRUMENT
+from dnsrig.runs.replication import INSTRUMENT
 from dnsrig.text import digits
 
 DESCRIPTION = "a zone that is generated periodically: whether a far secondary has each generation before the next"

@@ -27,8 +27,8 @@ from dnsrig.procedures.context import TrialContext, placing
 from dnsrig.procedures.instrument import Instrument, Overdue
 from dnsrig.procedures.parts import transfer_instrument, validity
 from dnsrig.rundir import TrialSpec
-from dnsrig.runs.fan_out import Spread, spread
 from dnsrig.runs.row_files.transfer import TRANSFERS
+from dnsrig.runs.transfers import Spread, spread
 
 DESCRIPTION = "time from the first NOTIFY of a change until the last of many secondaries has it"
 MAIN_METRIC = "last_done_s"

@@ -7,13 +7,12 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dnsrig.comparison.bisection.course import ratio
 from dnsrig.comparison.bisection.difference import difference
 from dnsrig.comparison.bisection.evidence import evidence
-from dnsrig.comparison.bisection.ratios import ratio
-from dnsrig.comparison.bisection.record import Candidate, Search
+from dnsrig.comparison.bisection.record import Candidate, Search, search_of, state_of
 from dnsrig.comparison.bisection.search import Answer, Measure, next_step
 from dnsrig.comparison.bisection.state import GOOD, State
-from dnsrig.comparison.bisection.trials import search_of, state_of
 from dnsrig.comparison.summary import describe
 from dnsrig.metrics import Metric
 from dnsrig.report import figures

@@ -6,8 +6,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from dnsrig.comparison.pair_defaults import Defaults, defaults
-from dnsrig.comparison.pairs import CostRatio, PairCosts, VersionPair, costs_of, pairs
+from dnsrig.comparison.pairs import CostRatio, Defaults, PairCosts, VersionPair, costs_of, defaults, pairs
 from dnsrig.report import figures
 from dnsrig.runs.run import Run
 from dnsrig.stats.statistics import Spread

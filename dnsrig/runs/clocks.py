@@ -1,4 +1,4 @@
-"""The clock of another machine as a line over this one's: what moves its times beside those of here."""
+"""The clock of another machine as a line over this machine's clock, by which its times are converted."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ class Line:
         return without_drift - round(self.drift_ppb * 1e-9 / (1 + self.drift_ppb * 1e-9) * (without_drift - self.at_ns))
 
     def rows_here(self, frame: pl.DataFrame, *columns: str) -> pl.DataFrame:
-        """Rows with moments of their clock, in ours. A moment of 0 says that there was none, and stays."""
+        """Rows with moments of their clock, as moments of ours. A moment of 0, which means that it never came, is
+        kept."""
         share = self.drift_ppb * 1e-9 / (1 + self.drift_ppb * 1e-9)
         moved = [
             pl.when(pl.col(name) == 0)
@@ -47,4 +48,4 @@ class Line:
 
 
 SAME = Line(0, 0, 0.0, 0)
-"""Of this machine itself."""
+"""The line of this machine itself."""

@@ -14,13 +14,13 @@ WORK = ("cgroup", "cpu_usage_us"), ("psi", "cpu_some_us")
 
 
 def growth_in(trial: Trial, series: tuple[str, str, str], stretches: Sequence[Stretch]) -> float | None:
-    """Of host, source and metric ``series``; None where no samples lie around them."""
+    """Growth of ``series`` (host, source, metric) in all ``stretches``; None without samples around them."""
     found = growth_in_each(trial, series, stretches)
     return sum(found) if found else None
 
 
 def growth_in_each(trial: Trial, series: tuple[str, str, str], stretches: Sequence[Stretch]) -> list[float]:
-    """The same for each stretch by itself; empty where no samples lie around them."""
+    """Growth of ``series`` in each stretch; empty without samples around them."""
     rows = trial.series(*series)
     times, values = rows["time_ns"].to_list(), rows["value"].to_list()
     if not stretches or len(times) < 2 or times[0] > stretches[0][0] or times[-1] < stretches[-1][1]:
@@ -29,7 +29,7 @@ def growth_in_each(trial: Trial, series: tuple[str, str, str], stretches: Sequen
 
 
 def work_percent(trial: Trial, host: str, stretches: Sequence[Stretch]) -> float | None:
-    """Of the time in ``stretches`` in which a host used its CPUs or waited for one (PSI); None without samples."""
+    """Share of ``stretches`` in which a host used its CPUs or waited for one (PSI); None without samples."""
     used_us, waited_us = (growth_in(trial, (host, *counter), stretches) for counter in WORK)
     if used_us is None:
         return None

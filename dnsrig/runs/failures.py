@@ -26,7 +26,7 @@ class Failures:
     def __init__(self) -> None:
         self._found: dict[tuple[Part, str, str], Failure] = {}
         self.damaged: dict[str, None] = {}
-        """What is said of damaged files for want of which a metric has no value."""
+        """Descriptions of damaged files because of which a metric has no value."""
 
     def __iter__(self) -> Iterator[Failure]:
         return iter(self._found.values())
@@ -35,7 +35,7 @@ class Failures:
         return len(self._found)
 
     def add(self, part: Part, name: str, error: BaseException, trial: TrialKey | None = None) -> str:
-        """Note that ``part`` raised ``error``; returns how it is told."""
+        """Note that ``part`` raised ``error``; returns the description of the error."""
         told = describe(error)
         entry = self._found.setdefault((part, name, told), Failure(part=part, name=name, error=told))
         if trial is not None and trial not in entry.trials:

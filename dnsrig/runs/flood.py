@@ -17,12 +17,12 @@ IN_A_ROW = 3
 
 
 def of(trial: Trial) -> LoadResult:
-    """What the flood's instrument summed up; nothing where there was none."""
+    """Summary of the flood's instrument; empty without a flood."""
     return LoadResult.model_validate(trial.record.instruments.get("flood", {}))
 
 
 def goodput_percent(trial: Trial) -> float | None:
-    """Of the clients' queries that were due while the flood lasted, those that were answered in time."""
+    """Share of the clients' queries due during the flood that were answered in time."""
     flood = of(trial)
     if not flood.ran:
         return None
@@ -45,7 +45,7 @@ def recovered_after_s(intervals: list[Interval], begin_s: float, end_s: float) -
     """``begin_s``, ``end_s``: of the flood, since the first interval.
 
     The latency is what it was where its 90th percentile is at most `MARGIN` times the longest of the second half of the
-    time before the flood; the first half may be that of a cold cache. None where it did not come back, or where nothing
+    time before the flood; the first half may have had a cold cache. None where it did not come back, or where nothing
     was measured before.
     """
     found = [

@@ -1,9 +1,11 @@
-"""How late an instrument may send before its result says something of the instrument: one rule, for procedures and
-traps.
+"""The limits of a load generator's lateness: one rule, for procedures and traps.
 
-Lateness makes a latency an interval (docs/explanation/latency.md), and a difference is told where it holds at both
-ends; so most late trials still say something. Of runs of earlier versions only the upper end is known: there lateness
-itself decides.
+- Lateness makes a latency an interval (docs/explanation/latency.md), and a difference counts if it holds at both ends.
+  So most late trials still allow statements.
+- An interval that is too wide (`too_wide`) allows none: the trial is invalid, and `why_not` is the reason.
+- Traps report lateness as a finding, beginning with the same limits.
+
+Runs of earlier versions have only the upper end: for them lateness itself decides.
 """
 
 from __future__ import annotations
@@ -16,11 +18,11 @@ ALWAYS_NS = 1_000_000
 NEVER_NS = 100_000
 """A lag below is what the instrument promises, and no reason however fast the answers come."""
 SHARE = 0.1
-"""Of the latency from sending, at the 99th percentile: more, and a tenth of what is shown is the instrument's."""
+"""Share of the latency from sending, at the 99th percentile; beyond it, a tenth of the figure is the instrument's."""
 
 WIDEST_RATIO = 10
 """Upper end to lower end, at the 99th percentile. Beyond, not even the order of magnitude is the server's. Below, the
-interval is drawn, and says what it says: the server of S2 that stands still for a second is told from one that answers
+interval is drawn, and is of use: the server of S2 that stops for a second differs from a server that answers
 in 0.3 ms by a factor of 1,000."""
 WIDEST_NS = ALWAYS_NS
 """Upper end less lower end that is no fault whatever the ratio: 0.02 to 0.9 ms still tells that no client waited a
@@ -38,7 +40,7 @@ def too_wide(lower_ns: float, upper_ns: float) -> bool:
 
 
 def why_not(load: LoadResult) -> str:
-    """Why the lateness of a load at a rate leaves nothing to say of the server; empty where it does not."""
+    """Why the lateness of a load at a rate allows no statement about the server; empty if it allows one."""
     lag_ms, answer_ms, due_ms, lower_ms = (
         (figures.get("p99") or 0) / 1e6
         for figures in (load.lag_ns, load.sent_latency_ns, load.latency_ns, load.lower_latency_ns)

@@ -19,9 +19,9 @@ import polars as pl
 
 FEWEST_CLIENTS = 16
 FEWEST_WINDOWS = 3
-"""That have late clients: with fewer there is nothing to compare."""
+"""Fewest windows with late clients: with fewer there is nothing to compare."""
 LATE_RATIO = 10
-"""Of a client's longest wait in an interval to the lower quartile of all of them, and of the longest to it."""
+"""Ratio of a client's longest wait in an interval, and of the longest of all, to the lower quartile of all."""
 SMALLEST_WAIT_NS = 1_000_000
 """A shorter wait is never late: the scheduler gives such ones to anybody."""
 WINDOWS_MAX = 20
@@ -41,13 +41,13 @@ class Windows:
 
     clients: int
     count: int
-    """Of windows looked at, with or without late clients."""
+    """Number of windows examined, with or without late clients."""
     late: list[int] = field(default_factory=list)
-    """A set of clients as bits, for each window that tells late clients from others; in the order of time."""
+    """A set of clients as bits, for each window that separates late clients from others; in the order of time."""
     waits_ns: list[list[int]] = field(default_factory=list)
-    """As many: the longest wait of each client, in the order of its bit."""
+    """The longest wait of each client, in the order of its bit."""
     queries: list[list[int]] = field(default_factory=list)
-    """As many: the queries of each client."""
+    """The number of queries of each client."""
     late_rows: bool = False
     """Whether any client was late in any interval."""
     sparse: bool = False
@@ -69,9 +69,9 @@ class Group:
     late_ns: int
     """The median over its windows of the longest wait of its clients."""
     others_ns: int
-    """The same of all other clients: of their median one."""
+    """The median over its windows of the longest wait of the median one of all other clients."""
     query_share: float
-    """Of the queries in its windows, those of its clients."""
+    """Share of the queries in its windows that its clients sent."""
 
     @property
     def share(self) -> float:
@@ -107,7 +107,7 @@ class _Grid:
 
 
 def windows_of(rows: pl.DataFrame) -> Windows | None:
-    """``rows``: those of clients.arrow. None where there is none of a query."""
+    """``rows``: the rows of clients.arrow. None without a query in them."""
     grid = _grid(rows)
     if grid is None:
         return None

@@ -38,7 +38,7 @@ DIGITS = 3
 """Significant decimal digits of every recorded value."""
 
 _EXACT_BITS = 11
-"""Values of up to so many bits are kept exactly: 2 * 10**DIGITS, rounded up to a power of two."""
+"""Bits of the largest value that is kept exactly: 2 * 10**DIGITS, rounded up to a power of two."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Histogram:
     values_ns: list[int]
     """Ascending; each the highest of those that are counted as one."""
     counts: list[int]
-    """As many, all above zero."""
+    """The count of each value, above zero."""
 
     @classmethod
     def of(cls, counted: dict[int, int]) -> Histogram:
@@ -61,12 +61,12 @@ class Histogram:
 
     @cached_property
     def total(self) -> int:
-        """Of all counts: queries, not distinct values."""
+        """The sum of all counts: queries, not distinct values."""
         return sum(self.counts)
 
     @property
     def min_ns(self) -> int | None:
-        """The lowest value that the first one may stand for."""
+        """The lowest value that the first one may represent."""
         return self.values_ns[0] - _width(self.values_ns[0]) + 1 if self.values_ns else None
 
     @property
@@ -75,7 +75,7 @@ class Histogram:
 
     @property
     def mean_ns(self) -> float | None:
-        """Each value counted as the middle of those it stands for; None of an empty one."""
+        """The mean, with each value counted as the middle of its range; None without values."""
         if not self.values_ns:
             return None
         middles = (value - _width(value) + 1 + _width(value) // 2 for value in self.values_ns)
@@ -124,7 +124,7 @@ class Interval:
     """What was due in one stretch of time."""
 
     offset_s: float
-    """From the start of the first interval to that of this one."""
+    """Time from the start of the first interval to the start of this one."""
     duration_s: float
     histogram: Histogram
 
@@ -196,8 +196,8 @@ def _width(value: int) -> int:
 
 
 def _by_tag(data: bytes) -> tuple[dict[str, list[_Line]], int]:
-    """The lines of each tag, up to the first that is none; and the number of the first that is cut or damaged, 0 where
-    there is none."""
+    """The lines of each tag, up to the first line that is not a record; and the number of the first line that is cut or
+    damaged, 0 if all are whole."""
     found: dict[str, list[_Line]] = {}
     damaged = 0
     for number, line in enumerate(

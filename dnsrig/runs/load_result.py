@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 Figures = dict[str, float | None]
-"""Of a distribution, in ns: ``mean``, ``min``, ``p50``, ``p90``, ``p99``, ``p99_9``, ``p99_99``, ``max``."""
+"""Figures of a distribution, in ns: ``mean``, ``min``, ``p50``, ``p90``, ``p99``, ``p99_9``, ``p99_99``, ``max``."""
 
 
 class _Said(BaseModel):
@@ -29,12 +29,12 @@ class Try(_Said):
 
 
 class ClassConnections(_Said):
-    """Of a class of clients."""
+    """Connections of a class of clients."""
 
     attempted: int = 0
     established: int = 0
     handshakes: int = 0
-    """Those with TLS, the resumed ones among them."""
+    """Connections with TLS, including resumed ones."""
     resumed: int = 0
     returning: int = 0
     """Handshakes of clients that had made one before."""
@@ -44,7 +44,7 @@ class ClassConnections(_Said):
 
 
 class ClassResult(_Said):
-    """A class of clients of a replay, that of the clients without another one first."""
+    """A class of clients of a replay. The first is the class of the clients that are in no other."""
 
     share: float = 0.0
     resumption: bool = False
@@ -57,7 +57,7 @@ class ClassResult(_Said):
 
 
 class LoadResult(_Said):
-    """Of one load. What a generator does not know it leaves out."""
+    """The result of one load. A generator leaves out what it does not know."""
 
     model: Literal["rate", "closed", "ramp", "stream"] | None = None
     """At a rate, in a closed loop, a search of the highest rate, or when a stream has them. None: there was no load, or
@@ -72,7 +72,7 @@ class LoadResult(_Said):
     due: int = 0
     sent: int = 0
     unsent: int = 0
-    """Those that were due and never sent."""
+    """Queries that were due and never sent."""
     waited_for_id: int = 0
     """Queries that had to wait for a free message id, or were never sent for lack of one."""
     wrong_matches_max: int = 0
@@ -80,7 +80,7 @@ class LoadResult(_Said):
     answered: int = 0
     timeouts: int = 0
     lost: dict[str, int] = Field(default_factory=dict)
-    """Those that a lost connection took along, by why it was lost."""
+    """Queries that were lost with their connection, by the reason."""
     rcodes: dict[str, int] = Field(default_factory=dict)
     timeout_ns: int | None = None
     latency_ns: Figures = Field(default_factory=dict)
@@ -95,13 +95,13 @@ class LoadResult(_Said):
     """From the moment at which each was due to that at which it was sent."""
     threads: int = 1
     busy_share: float = 0.0
-    """Of the time, in which the busiest thread had work."""
+    """Share of the time in which the busiest thread had work."""
     real_time: bool = False
     intervals_lost: int = 0
     classes: list[ClassResult] = Field(default_factory=list)
-    """Of a replay whose clients have classes."""
+    """The classes of a replay whose clients have some."""
     steps: list[Try] = Field(default_factory=list)
-    """Of a ramp, in the order in which they were tried."""
+    """The tries of a ramp, in their order."""
     capacity_qps: float | None = None
     capacity_is_lower_bound: bool = False
     base_loss_share: float | None = None
@@ -114,7 +114,7 @@ class LoadResult(_Said):
 
     @property
     def has_latencies(self) -> bool:
-        """Whether there was a load, and its latencies are a figure: those of a ramp are of many rates at once."""
+        """Whether there was a load with a figure of latency: a ramp mixes the latencies of many rates."""
         return self.model in ("rate", "closed", "stream")
 
     @property

@@ -1,6 +1,6 @@
 """The registry of metrics: what a metric is, and all metrics by name.
 
-The functions are in the modules of `dnsrig.metrics`, and in those of other packages. A trial looks its values up here,
+The functions are in the modules of `dnsrig.metrics`, and in other packages. A trial looks its values up here,
 so that `dnsrig.runs` does not depend on any single metric.
 """
 

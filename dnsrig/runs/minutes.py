@@ -45,14 +45,14 @@ def latencies(trial: Trial, which: Which) -> Histogram | None:
 
 
 def growth_per_s(trial: Trial, which: Which, host: str, source: str, name: str) -> float | None:
-    """Of a counter of `watch`."""
+    """Growth of a counter of `watch` a second in that minute."""
     found = stretch(trial, which)
     grown = None if found is None else growth_in(trial, (host, source, name), [found])
     return None if grown is None or found is None else grown / ((found[1] - found[0]) / 1e9)
 
 
 def mean(trial: Trial, which: Which, source: str, *names: str) -> float | None:
-    """Of the sum of gauges of the host under test; None without a sample of each."""
+    """Mean of the sum of gauges of the host under test; None without a sample of each."""
     found = stretch(trial, which)
     if found is None:
         return None

@@ -60,7 +60,7 @@ class Difference:
 
     @property
     def share(self) -> float:
-        """Of the samples, those in which it ran itself."""
+        """Share of the samples in which the function itself ran."""
         return self.itself / max(1, self.samples)
 
     @property
@@ -69,7 +69,7 @@ class Difference:
 
     @property
     def whole_share(self) -> float:
-        """The same with all that it called."""
+        """Share of the samples in which the function ran, or what it called."""
         return self.whole / max(1, self.samples)
 
     @property

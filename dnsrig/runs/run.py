@@ -19,7 +19,7 @@ MOST_NAMED = 5
 
 @dataclass
 class Run:
-    """A run directory, with those of its trials that are finished."""
+    """A run directory, with its finished trials."""
 
     directory: Path
     manifest: Manifest
@@ -64,7 +64,7 @@ class Run:
         return found if found.key == key else f"{path / 'trial.json'} is of another trial"
 
     def _sharing(self, record: TrialRecord) -> TrialRecord:
-        """Most of a record is its spec, which is that of the plan but for the number of the repeat: kept once."""
+        """``record`` with the spec of the plan, which is kept once: only the number of the repeat differs."""
         planned = self.manifest.specs.get(record.spec.variant.id, record.spec)
         spec = planned.model_copy(update={"repeat": record.spec.repeat})
         return record.model_copy(update={"spec": spec}) if spec == record.spec else record
@@ -75,13 +75,13 @@ class Run:
         return bool(self.unreadable) or any(trial.damage for trial in self.trials)
 
     def as_far_as_whole(self) -> Run:
-        """The same for charts: of a damaged file its trials have what lies before the damage."""
+        """This run for charts: its trials have what lies before the damage of a file."""
         found = copy.copy(self)
         found.__dict__["trials"] = [trial.as_far_as_whole() for trial in self.trials]
         return found
 
     def only(self, name: str) -> Run:
-        """The same with one trial, by its ``VARIANT/REPEAT``."""
+        """This run with one trial only, by its ``VARIANT/REPEAT``."""
         trials = {f"{trial.key.variant}/{trial.key.repeat}": trial for trial in self.trials}
         variant, _, repeat = name.rpartition("/")
         wanted = f"{variant}/{repeat.lstrip('0')}"
@@ -105,5 +105,5 @@ class Run:
         return [variant for variant in self.manifest.variants if outcomes[variant.id] == {"invalid"}]
 
     def done(self, variant: str) -> list[Trial]:
-        """Those of a variant that measured to the end."""
+        """The trials of a variant that measured to the end."""
         return [trial for trial in self.of_variant(variant) if trial.record.outcome == "done"]

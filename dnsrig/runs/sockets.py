@@ -30,7 +30,7 @@ class Flow:
 
     @property
     def congestion(self) -> str:
-        """What the sender sent by, as the kernel says of its socket."""
+        """The congestion control of the sender, as the kernel reports it for its socket."""
         return str(self.sent["congestion"][-1])
 
     @property
@@ -70,7 +70,7 @@ def largest(trial: Trial) -> Flow | None:
 
 
 def host_of(trial: Trial, address: str) -> str:
-    """The host that an ADDRESS:PORT belongs to; empty where it is none's."""
+    """The host that an ADDRESS:PORT belongs to; empty if it belongs to no host."""
     plain = address.rpartition(":")[0].strip("[]")
     for name, host in trial.record.spec.hosts.items():
         if plain in (host.address, *host.source_addresses):

@@ -10,11 +10,20 @@ Its chance: had each of these n queries been slow for a reason of its own, as of
 long or was never answered (a share q, the stalls' own victims included, so rather too large), none would be answered
 with q^n. That times the number of such halves in the trial is at least the probability that one of them is a stall by
 chance (Bonferroni).
+
+An event precedes a stall if it lies within a window before it. The share of time that lies within a window after an
+event of a kind is the probability that a stall that has nothing to do with these events has one before it. So the
+number of stalls that have one is compared with the binomial distribution. Frequent events precede everything and prove
+nothing; p is corrected for kinds and windows.
 """
 
 from __future__ import annotations
 
+import bisect
+import math
+import statistics
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import polars as pl
@@ -28,7 +37,7 @@ SHORTEST_NS = 50_000_000
 MEAN_GAPS = 20
 FEWEST_ASKED = 10
 QUICK_PERCENT = 10
-"""Of the answers, those that came as soon as they can: also where the server stood still for most of the time."""
+"""Share of the answers that came as soon as they can, also if the server stalled for most of the time."""
 ALPHA = 0.001
 """The probability that a trial has a stall by chance: a run has dozens of trials."""
 
@@ -53,13 +62,13 @@ class Stall:
 
 @dataclass(frozen=True)
 class Stalls:
-    """Of one trial."""
+    """The stalls of one trial."""
 
     found: list[Stall] = field(default_factory=list)
     """In the order of time."""
     start_ns: int = 0
     end_ns: int = 0
-    """Of all queries: when the first was sent, and the last."""
+    """When the first and the last of all queries were sent."""
     threshold_ns: int = SHORTEST_NS
     """So long a stall is at least, at this rate."""
 
@@ -112,8 +121,8 @@ def _within(stretches: list[Stretch]) -> pl.Expr:
 
 
 def stalls(rows: pl.DataFrame, waits: Histogram) -> Stalls | None:
-    """``rows``: those of answers.arrow; ``waits``: of all queries from sending, those without an answer at the client's
-    timeout."""
+    """``rows``: the rows of answers.arrow; ``waits``: of all queries from sending, queries without an answer at the
+    client's timeout."""
     sent = rows.filter(pl.col("sent") > 0).sort("time_ns")
     answered = rows.filter(pl.col("answered") > 0).sort("time_ns")
     if sent.height < 2 or answered.is_empty() or not waits.total:
@@ -135,8 +144,8 @@ def stalls(rows: pl.DataFrame, waits: Histogram) -> Stalls | None:
 
 
 def chance_of(asked: int, share: float, places: float) -> float:
-    """That at one of ``places`` none of ``asked`` queries is answered in time, each slow by itself with probability
-    ``share``.
+    """Probability that at one of ``places`` none of ``asked`` queries is answered in time, each slow by itself with
+    probability ``share``.
 
     >>> chance_of(10, 0.1, 1_000)
     1e-07
@@ -153,7 +162,7 @@ def _gaps(answered: pl.DataFrame, bins: _Bins, threshold_ns: int, quick_ns: int)
 
 
 def _share_above(waits: Histogram, limit_ns: int) -> float:
-    """Of all queries, those that waited longer, or as long as the client does."""
+    """Share of all queries that waited longer, or as long as the client does."""
     longest = waits.max_ns or 0
     slow = sum(count for value, count in zip(waits.values_ns, waits.counts) if value >= min(limit_ns, longest))
     return slow / waits.total
@@ -161,7 +170,7 @@ def _share_above(waits: Histogram, limit_ns: int) -> float:
 
 @dataclass(frozen=True)
 class _Bins:
-    """Of queries sent, those in which there are any."""
+    """The bins in which queries were sent."""
 
     times_ns: list[int]
     sent: list[int]
@@ -183,3 +192,81 @@ class _Bins:
         """Only of bins that lie in it whole, so rather too few."""
         length = self.bin_ns
         return sum(n for time, n in zip(self.times_ns, self.sent) if time >= start_ns and time + length <= end_ns)
+
+
+WINDOWS_NS = (10_000_000, 100_000_000, 1_000_000_000)
+LATE_NS = 20_000_000
+"""Largest delay between an event and its line in the log, whose clock may be coarse."""
+PRECEDING_P_MAX = 0.05
+
+
+@dataclass(frozen=True)
+class Preceding:
+    kind: str
+    events: int
+    before: int
+    """Moments with such an event in the window before them …"""
+    moments: int
+    """… of so many."""
+    window_ns: int
+    delay_ns: int
+    """From the event to the moment, in the median of those; negative: the event was noted after it."""
+    p: float
+
+
+def preceding(
+    moments_ns: Sequence[int], events_ns: Mapping[str, Sequence[int]], free: Sequence[tuple[int, int]]
+) -> Preceding | None:
+    """The kind that stands out most; None where none does. ``free``: the stretches of time in which a moment could
+    lie."""
+    kinds = {kind: sorted(times) for kind, times in events_ns.items() if times}
+    found = [
+        _judged(kind, times, moments_ns, window_ns, free, trials=len(kinds) * len(WINDOWS_NS))
+        for kind, times in kinds.items()
+        for window_ns in WINDOWS_NS
+    ]
+    best = min((each for each in found if each.before), key=lambda each: (each.p, each.window_ns), default=None)
+    return best if best is not None and best.p <= PRECEDING_P_MAX else None
+
+
+def _judged(
+    kind: str,
+    times: Sequence[int],
+    moments_ns: Sequence[int],
+    window_ns: int,
+    free: Sequence[tuple[int, int]],
+    *,
+    trials: int,
+) -> Preceding:
+    delays = [delay for moment in moments_ns if (delay := _delay(times, moment)) is not None and delay <= window_ns]
+    share = covered_share([(time - LATE_NS, time + window_ns) for time in times], free)
+    p = min(1.0, trials * at_least(len(delays), len(moments_ns), share))
+    return Preceding(
+        kind, len(times), len(delays), len(moments_ns), window_ns, int(statistics.median(delays or [0])), p
+    )
+
+
+def _delay(times: Sequence[int], moment_ns: int) -> int | None:
+    """From the last event before the moment, or noted a little after it."""
+    place = bisect.bisect_right(times, moment_ns + LATE_NS)
+    return moment_ns - times[place - 1] if place else None
+
+
+def covered_share(stretches: Sequence[tuple[int, int]], free: Sequence[tuple[int, int]]) -> float:
+    """Share of the time in ``free`` that lies in ``stretches``, which are in the order of their starts."""
+    covered, reached = 0, min((start for start, _ in stretches), default=0)
+    for start, end in stretches:
+        begin = max(start, reached)
+        covered += sum(max(0, min(end, last) - max(begin, first)) for first, last in free if begin < end)
+        reached = max(reached, end)
+    whole = sum(last - first for first, last in free)
+    return covered / whole if whole else 1.0
+
+
+def at_least(count: int, of: int, probability: float) -> float:
+    """That ``count`` or more of ``of`` independent trials succeed.
+
+    >>> round(at_least(3, 3, 0.1), 6)
+    0.001
+    """
+    return math.fsum(math.comb(of, k) * probability**k * (1 - probability) ** (of - k) for k in range(count, of + 1))

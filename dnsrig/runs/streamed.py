@@ -24,8 +24,8 @@ class Heavy:
 
 @dataclass(frozen=True)
 class HitRatio:
-    """Of a cache that forgets nothing, asked by a share of the clients: in the middle and at the ends of several such
-    shares."""
+    """Hit ratio of a cache that forgets nothing, asked by a share of the clients: in the middle and at the ends of
+    several such shares."""
 
     share: float
     lowest: float
@@ -85,12 +85,12 @@ class Stream:
 
     @property
     def kept_share(self) -> float:
-        """Of the clients."""
+        """Share of the clients that are kept."""
         return float(self.parameters.get("keep_share", 1.0))
 
     @property
     def kept_queries_share(self) -> float:
-        """Of the queries of each client."""
+        """Share of the queries of each client that are kept."""
         return float(self.parameters.get("keep_queries", 1.0))
 
 

@@ -1,12 +1,13 @@
-"""What the rows of the instrument `transfer` tell together: how many were outstanding when, where a connection was
-silent, what was in vain.
+"""What the rows of the instrument `transfer` show: transfers under way, silence on connections, attempts in vain, TLS
+handshakes (in full or of a resumed session, RFC 8446, 2.2), and how a change spread from a primary to many secondaries.
 
-Pure functions over `Trial.transfers` and its fellows; their columns are described there.
+Pure functions over `Trial.transfers`, `Trial.connections` and `Trial.tcp_info`, whose columns are described there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
@@ -128,7 +129,7 @@ def in_vain(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def begun_again(rows: pl.DataFrame, attempts: pl.DataFrame) -> pl.DataFrame:
-    """Those of ``attempts`` after which the same secondary tried the same zone once more, by what ``rows`` has of
+    """The ``attempts`` after which the same secondary tried the same zone once more, by what ``rows`` has of
     it."""
     last = rows.group_by("secondary", "zone").agg(last_asked_ns=pl.col("asked_ns").max())
     return attempts.join(last, on=["secondary", "zone"]).filter(pl.col("asked_ns") < pl.col("last_asked_ns"))
@@ -149,3 +150,87 @@ def expects_resumption(trial: Trial) -> bool:
     """Whether TLS sessions were to be resumed in a trial over XoT."""
     options: Mapping[str, Any] = trial.record.spec.options
     return trial.record.spec.transfer.tls and options.get("resumption") is True
+
+
+FEWEST = 3
+"""Such handshakes, below which there is nothing to judge."""
+
+
+@dataclass(frozen=True)
+class Handshakes:
+    """Handshakes of the connections with TLS that were established."""
+
+    full: int
+    resumed: int
+    could_resume: int
+    """Begun when another connection of the same secondary had been established."""
+    could_resume_full: int
+    """How many of those were full all the same."""
+    full_ms: float | None
+    """Median time from the begin of a connection to the end of its handshake."""
+    resumed_ms: float | None
+
+
+def handshakes_of(connections: pl.DataFrame) -> Handshakes:
+    """``connections``: rows of `Trial.connections`."""
+    shaken = connections.filter(pl.col("handshake").is_in(["full", "resumed"]) & (pl.col("established_ns") > 0))
+    first = shaken.group_by("secondary").agg(first_ns=pl.col("established_ns").min())
+    later = shaken.join(first, on="secondary").filter(pl.col("begun_ns") >= pl.col("first_ns"))
+    full, resumed = (shaken.filter(pl.col("handshake") == kind) for kind in ("full", "resumed"))
+    return Handshakes(
+        full=full.height,
+        resumed=resumed.height,
+        could_resume=later.height,
+        could_resume_full=later.filter(pl.col("handshake") == "full").height,
+        full_ms=_median_ms(full),
+        resumed_ms=_median_ms(resumed),
+    )
+
+
+def _median_ms(connections: pl.DataFrame) -> float | None:
+    took_ns = connections["established_ns"] - connections["begun_ns"]
+    return None if took_ns.is_empty() else number(took_ns.median()) / 1e6
+
+
+ARRIVED = "done"
+"""The outcome of a transfer that ended well and brought a version."""
+SERIALS = 1 << 32
+HALF = 1 << 31
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Times are CLOCK_MONOTONIC ns."""
+
+    asked_ns: list[int]
+    """When each secondary that did ask first asked after the change, rising: just after its NOTIFY."""
+    arrived_ns: list[int]
+    """When each secondary that has it had the last of its zones in the new version, rising."""
+    failures: dict[str, int]
+    """Attempts that brought nothing, by what became of them, the most frequent first."""
+
+    @property
+    def zero_ns(self) -> int | None:
+        """When the first secondary knew of the change: it asked as soon as a NOTIFY came."""
+        return self.asked_ns[0] if self.asked_ns else None
+
+
+def spread(transfers: pl.DataFrame, *, zones: int, serial: int, since_ns: int) -> Spread:
+    """What became of a change of ``zones`` zones to ``serial``, made at ``since_ns``.
+
+    ``transfers``: rows as `transfer` writes them. A secondary has the change when all
+    its zones came with ``serial`` or a later one (RFC 1982); transfers of the version before, which some primaries send
+    NOTIFY of when they start, count for nothing.
+    """
+    after = transfers.filter(pl.col("asked_ns") >= since_ns)
+    asked = after.group_by("secondary").agg(pl.col("asked_ns").min())
+    ahead = (pl.col("serial").cast(pl.Int64) - serial) % SERIALS
+    new = after.filter((pl.col("outcome") == ARRIVED) & (ahead < HALF) & (pl.col("asked") != "soa"))
+    each = new.group_by("secondary", "zone").agg(pl.col("last_ns").min())
+    whole = each.group_by("secondary").agg(pl.len().alias("zones"), pl.col("last_ns").max())
+    failed = after.filter(~pl.col("outcome").is_in([ARRIVED, "up-to-date"])).group_by("outcome").len()
+    return Spread(
+        asked_ns=asked["asked_ns"].sort().to_list(),
+        arrived_ns=whole.filter(pl.col("zones") >= zones)["last_ns"].sort().to_list(),
+        failures=dict(failed.sort("len", "outcome", descending=[True, False]).iter_rows()),
+    )

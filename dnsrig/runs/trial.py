@@ -1,7 +1,7 @@
 """Reads a finished trial: its record, its rows and its metrics, each when it is first asked for.
 
 A trial's metrics are derived: computed from what it recorded. What an older dnsrig
-wrote into trial.json as ``metrics`` stands for those that cannot be computed any more: rows that were deleted, a metric
+wrote into trial.json as ``metrics`` replaces what can no longer be computed: rows that were deleted, a metric
 that is no longer known.
 
 A file that was cut or damaged raises `DamagedFile` when it is asked for, so that nothing is derived from half of it;
@@ -39,7 +39,7 @@ class Trial:
     failures: Failures = field(default_factory=Failures, repr=False, compare=False)
     """Where it is noted that a metric could not be computed."""
     strict: Trial | None = field(default=None, repr=False, compare=False)
-    """Of a trial that is read as far as its files are whole: the one that is not, from which metrics are computed."""
+    """For a trial that is read as far as its files are whole: the strict one, from which metrics are computed."""
     machine: str = ""
     """Where it ran, of a run that names its machines."""
     run_dir: Path | None = None
@@ -56,7 +56,7 @@ class Trial:
 
     @property
     def metrics(self) -> dict[str, float | None]:
-        """Every metric by name, also those of which this trial has no figure."""
+        """Every metric by name; None for a metric of which this trial has no figure."""
         return {name: self.value(name) for name in dict.fromkeys([*all_metrics(), *self.record.metrics])}
 
     def _computed(self, name: str) -> float | None:
@@ -144,15 +144,15 @@ class Trial:
 
     @property
     def loads(self) -> dict[str, LoadResult]:
-        """The same of each host that asks. Where it is not the only one, or on another machine, `load` is what they saw
-        together, and moments here are of its own machine's clock."""
+        """The summary of each host that asks. Where it is not the only one, or on another machine, `load` is what they
+        saw together, and moments here are of its own machine's clock."""
         generators, told = self.record.spec.generators, self.record.instruments
         found = {host: LoadResult.model_validate(told.get(f"load-{host}", {})) for host in generators}
         return {generators[0]: self.load} if len(generators) == 1 and not found[generators[0]].ran else found
 
     @property
     def ramp(self) -> LoadResult:
-        """What a ramp summed up: that of the procedure, or else the short one before `measure`; nothing without."""
+        """Summary of the procedure's ramp, or else of the short ramp before `measure`; empty without."""
         if self.load.model == "ramp":
             return self.load
         return LoadResult.model_validate(self.record.instruments.get("ramp", {}))
@@ -215,12 +215,12 @@ class Trial:
 
     @cached_property
     def tcp_info(self) -> pl.DataFrame:
-        """What the kernel told of the connections of `transfer`, one row a connection and interval."""
+        """What the kernel reported of the connections of `transfer`, one row a connection and interval."""
         return self.rows(transfer.TCP_INFO)
 
     @cached_property
     def sockets(self) -> pl.DataFrame:
-        """What the kernel told of the TCP connections of hosts, one row a socket and interval, of procedures that want
+        """What the kernel reported of TCP connections of hosts, one row a socket and interval, of procedures that want
         it."""
         return self.rows(watch.SOCKETS)
 
@@ -300,7 +300,7 @@ class Trial:
         return stacks
 
     def stacks_of(self, host: str) -> dict[str, int]:
-        """The same of any host whose profile was taken."""
+        """The CPU stacks of any host whose profile was taken."""
         stacks, damage = self._folded(f"profile-{host}.folded")
         self._refuse(damage)
         return stacks
@@ -372,13 +372,13 @@ class Trial:
         return None if rows.height < 2 else float(rows["value"][-1] - rows["value"][0])
 
     def udp_growth(self, host: str, name: str) -> float | None:
-        """The same of a counter of UDP, over both families; earlier versions sampled none of IPv6, and had no
+        """Growth of a counter of UDP, over both families; earlier versions sampled none of IPv6, and had no
         traffic."""
         found = self.growth(host, "udp", name)
         return None if found is None else found + (self.growth(host, "udp6", name) or 0.0)
 
     def links_growth(self, others: Iterable[str], *names: str) -> float | None:
-        """The same of these counters of the subject's interfaces towards other hosts, together; None without others. An
+        """Growth of these counters of the subject's interfaces towards other hosts, together; None without others. An
         interface that leads to several counts once."""
         interfaces = dict.fromkeys(self.record.spec.interface(self.subject, other) for other in others)
         return total(self.growth(self.subject, interface, name) for interface in interfaces for name in names)
@@ -390,7 +390,7 @@ class Trial:
 
 
 def total(parts: Iterable[float | None]) -> float | None:
-    """The sum; None where a part is missing, or where there is none."""
+    """The sum; None if a part is missing, or without parts."""
     known: list[float] = []
     for part in parts:
         if part is None:

@@ -18,6 +18,6 @@ def queries(trial: Trial) -> pl.DataFrame:
 
 
 def percent(rows: pl.DataFrame, which: pl.Expr) -> float | None:
-    """The share of the queries that are as ``which`` says; None where there are none."""
+    """Share of the queries for which ``which`` is true; None without queries."""
     total = int(rows["queries"].sum())
     return 100 * int(rows.filter(which)["queries"].sum()) / total if total else None

@@ -5,11 +5,11 @@ E-divisive (Matteson and James, A nonparametric approach for multiple change poi
 Differences from the original:
 
 - A change can only lie between two versions, because the repeats of one version are of the same program.
-- Distances are those of ranks within the segment that is searched. A single slow trial weighs no more than the slowest,
+- Distances are between ranks within the segment that is searched. A single slow trial weighs no more than the slowest,
   and a trial that is only known to have taken at least so long has a place all the same.
 
 A change is kept where a test by permutation of the trials says so. What is known of its false alarms and of what it
-finds stands in docs/results/history.md (`benches/history_simulated.py`).
+finds is in docs/results/history.md (`benches/history_simulated.py`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dnsrig.stats.statistics import ALPHA, FEWEST_REPEATS, doubled_midranks
 PERMUTATIONS = 999
 """The smallest p is then 0.001."""
 SEED = 1
-"""Of the permutations: the same trials give the same change points."""
+"""Seed of the permutations: the same trials give the same change points."""
 MOST_VERSIONS = 1_000
 """The time of a test goes with the trials times the versions: 20 versions of 5 repeats take 0.2 s, 100 take 5 s."""
 
@@ -39,7 +39,7 @@ class ChangePoint:
     at: int
     """Index of the first version after the change."""
     p: float
-    """Of the permutation test: the share of random orders of the trials in which some place looks as much like a
+    """The p of the permutation test: the share of random orders of the trials in which some place looks as much like a
     change as this one."""
 
 
@@ -92,7 +92,7 @@ def _p_value(
     """Of ``seen``, the largest statistic of all segments: how often it is as large when the trials of each are
     shuffled.
 
-    No more than are needed to know that p is above ``alpha``; p is then that of those made.
+    No more than are needed to know that p is above ``alpha``; p is then of the permutations that were made.
     """
     as_large = 0
     for made in range(1, permutations + 1):
@@ -133,7 +133,7 @@ class Segment:
     def _best(self, labels: Sequence[int]) -> _Split:
         """``labels``: the version of each rank in rising order.
 
-        What lies before a place is held against what lies between it and every later one, so that a change that the
+        What lies before a place is compared with what lies between it and every later one, so that a change that the
         next version takes back is seen, too.
         """
         within = distances_within(self._ranks, labels, len(self._groups))

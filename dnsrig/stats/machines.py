@@ -1,4 +1,4 @@
-"""Repeats of a run over several machines: each repeat is held against the baseline of its own machine, so that what
+"""Repeats of a run over several machines: each repeat is compared with the baseline of its own machine, so that what
 differs between machines is in no comparison.
 
 The test is van Elteren's (`statistics.stratified_rank_test`), a stratum being a machine. The ratio is the weighted
@@ -59,8 +59,8 @@ def percent_of_mean(strata: Strata) -> PercentSpread | None:
 
 
 def ratio_interval(strata: Strata, confidence: float = 0.95) -> Interval | None:
-    """Of the first of each stratum to the second; None with too few repeats, or where one of the second is not above
-    zero."""
+    """Interval of the ratio of the first of each stratum to the second; None with too few repeats, or where one of the
+    second is not above zero."""
     if len(strata) == 1:
         return statistics.ratio_interval(*strata[0], confidence)
     if not _have_ratios(strata) or min(sum(map(len, side)) for side in zip(*strata, strict=True)) < FEWEST_REPEATS:
@@ -78,7 +78,7 @@ def ratio_interval(strata: Strata, confidence: float = 0.95) -> Interval | None:
 
 
 def levelled(values: Sequence[float], machines: Sequence[str]) -> list[float]:
-    """``values`` without what differs between machines: each machine's median becomes that of all."""
+    """``values`` without what differs between machines: each machine's median becomes the median of all."""
     medians = {name: stdlib.median(_on(name, values, machines)) for name in dict.fromkeys(machines)}
     if len(medians) < 2 or min(medians.values()) <= 0:
         return list(values)
@@ -95,7 +95,7 @@ def _have_ratios(strata: Strata) -> bool:
 
 
 def _ranked(strata: Strata) -> tuple[statistics.RankedStratum, ...]:
-    """As if no values were tied."""
+    """The strata, ranked as if no values were tied."""
     sizes = [(len(ours), len(ours) + len(theirs)) for ours, theirs in strata]
     return statistics.ranked_strata([(tuple(range(2, 2 * both + 1, 2)), ours) for ours, both in sizes])
 

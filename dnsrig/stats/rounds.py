@@ -2,7 +2,7 @@
 their ratio.
 
 The test is Wilcoxon's signed-rank test of the logarithms of these ratios, which is the stratified test where a stratum
-has one trial of each; the ratio and its interval are those of the same ranks (Hodges and Lehmann, Estimates of location
+has one trial of each; the ratio and its interval come from the same ranks (Hodges and Lehmann, Estimates of location
 based on rank tests, 1963). The interval leaves out 100 % only where the test rejects.
 
 Where a run is spread over machines, a round lies on one of them: ratios within rounds are within machines, too, and
@@ -20,7 +20,7 @@ from functools import cache
 from dnsrig.stats.statistics import FEWEST_REPEATS, Comparison, Exact, Interval, doubled_midranks
 
 Pairs = Sequence[tuple[float, float]]
-"""Of each round the variant's value and the baseline's."""
+"""For each round, the variant's value and the baseline's."""
 
 
 def pair(unpaired: Exact) -> Exact:
@@ -59,8 +59,8 @@ def signed_rank_test(differences: Sequence[float]) -> float | None:
 
 
 def typical_ratio(pairs: Pairs, confidence: float = 0.95) -> tuple[float, Interval] | None:
-    """Of the first to the second of each pair: the middle of all means of two logarithms, and the interval that the
-    test leaves.
+    """Ratio of the first to the second of each pair: the middle of all means of two logarithms, and the interval that
+    the test leaves.
 
     None below ``FEWEST_REPEATS`` pairs, where a value is not above zero, or where so few pairs bear no such interval.
     """

@@ -25,7 +25,7 @@ class Sample:
     """The figure of one trial."""
 
     value: float
-    """As measured; if ``at_least``, the bound that the figure is known to reach."""
+    """The measured value; if ``at_least``, the bound that the figure is known to reach."""
     low: float
     """The lower end: ``value``, unless the instrument adds a known amount."""
     at_least: bool = False

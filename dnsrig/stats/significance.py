@@ -3,7 +3,7 @@ before any result.
 
 The choice was made by simulation (docs/explanation/measuring.md, `benches/rounds_or_ranks.py`). The test of rounds
 keeps its power whatever drifts between rounds, but its least p is 2 to the power 1 - n: with few repeats or many
-comparisons no difference could be told.
+comparisons no difference could be significant.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ def least_p(ours: int, theirs: int, comparisons: int, *, one_run: bool = True, m
 
 
 def repeats_needed(comparisons: int, *, one_run: bool = True, machines: int = 1) -> int:
-    """The fewest repeats of each with which a difference can be told from chance at all."""
+    """The fewest repeats of each with which a difference can be significant at all."""
     numbers = (n for n in range(FEWEST_REPEATS, MOST_REPEATS) if n % machines == 0)
     enough = (n for n in numbers if least_p(n, n, comparisons, one_run=one_run, machines=machines) < ALPHA)
     return next(enough, MOST_REPEATS)
 
 
 def reach(ours: int, theirs: int, comparisons: int, *, one_run: bool = True, machines: int = 1) -> str:
-    """A sentence: the least p, and how many repeats are needed where no difference could ever be told from chance."""
+    """A sentence: the least p, and the repeats that are needed if no difference could ever be significant."""
     many = f"{ours} repeats" if ours == theirs else f"{ours} and {theirs} repeats"
     over = f" over {machines} machines" if machines > 1 else ""
     least = least_p(ours, theirs, comparisons, one_run=one_run, machines=machines)
@@ -53,6 +53,6 @@ def reach(ours: int, theirs: int, comparisons: int, *, one_run: bool = True, mac
 
 
 def can_tell(ours: int, theirs: int, comparisons: int, *, one_run: bool = True, machines: int = 1) -> bool:
-    """Whether any difference could be told from chance."""
+    """Whether any difference could be significant."""
     enough = min(ours, theirs) >= FEWEST_REPEATS
     return enough and least_p(ours, theirs, comparisons, one_run=one_run, machines=machines) < ALPHA

@@ -19,7 +19,7 @@ FEWEST_REPEATS = 5
 """Four against four give p = 2/70 = 0.029 at best, which no correction for several comparisons leaves below 0.05."""
 
 ALPHA = 0.05
-"""A difference counts as told apart from chance when its corrected p is below this."""
+"""A difference counts as more than chance if its corrected p is below this."""
 
 NEGLIGIBLE = 1e-9
 """Points of a bootstrap distribution lighter than this are left out: no quantile that we print sees them."""
@@ -29,13 +29,13 @@ LARGEST_EXACT = 60
 fourth power."""
 
 MOST_SUMS = 100_000
-"""Of two strata joined, before equal ones are counted together: that takes 20 ms."""
+"""Most sums of two joined strata, before equal ones are counted together: it takes 20 ms."""
 
 FENCE = 1.5
 """Tukey's choice: of values that are normally distributed 0.7 % lie beyond it."""
 
 Strata = Sequence[tuple[Sequence[float], Sequence[float]]]
-"""Of each machine the values of both sides."""
+"""For each machine, the values of both sides."""
 
 Better = Literal["lower", "higher", "neither"]
 Change = Literal["better", "worse", "different", "undecided"]
@@ -87,7 +87,7 @@ class PercentSpread:
 class Comparison:
     """A variant relative to the baseline.
 
-    ``percent`` is 100 × the ratio of medians, ``interval`` that of the percentage; ``difference`` is the
+    ``percent`` is 100 × the ratio of medians, ``interval`` the interval of the percentage; ``difference`` is the
     variant's median less the baseline's, in the unit of the values. ``p`` is of the rank test, None where all values
     are the same; ``p_corrected`` the same after correction for the number of comparisons, filled in by who knows it.
     """
@@ -227,7 +227,7 @@ def median_distribution(values: Sequence[float]) -> list[tuple[float, float]]:
 
 
 def rank_test(a: Sequence[float], b: Sequence[float]) -> float | None:
-    """Two-sided p of the Wilcoxon-Mann-Whitney test: that of van Elteren with one stratum."""
+    """Two-sided p of the Wilcoxon-Mann-Whitney test, which is van Elteren's with one stratum."""
     return stratified_rank_test([(a, b)])
 
 
@@ -328,13 +328,13 @@ class RankedStratum:
     ranks: tuple[int, ...]
     """The doubled midranks of both sides together, sorted."""
     size: int
-    """Of the first side."""
+    """Number of values of the first side."""
     weight: int
     """In proportion to 1 / (number of values + 1)."""
 
 
 def ranked_strata(strata: Sequence[tuple[tuple[int, ...], int]]) -> tuple[RankedStratum, ...]:
-    """Of each its doubled midranks, sorted, and the size of the first side."""
+    """Strata from their doubled midranks, sorted, and the size of the first side."""
     common = math.lcm(*(len(ranks) + 1 for ranks, _ in strata))
     return tuple(RankedStratum(ranks, size, common // (len(ranks) + 1)) for ranks, size in strata)
 
@@ -373,7 +373,7 @@ def _joined(strata: tuple[RankedStratum, ...]) -> dict[int, int] | None:
 
 
 def _variance(ranks: Sequence[int], size: int) -> float:
-    """Of the sum of ``size`` of these doubled midranks."""
+    """Variance of the sum of ``size`` of these doubled midranks."""
     n = len(ranks)
     ties = sum(count**3 - count for count in Counter(ranks).values())
     return size * (n - size) / 3 * (n + 1 - ties / (n * (n - 1)))
@@ -383,7 +383,7 @@ def _variance(ranks: Sequence[int], size: int) -> float:
 def _rank_sums(ranks: tuple[int, ...], size: int) -> list[int]:
     """How many ways there are to choose ``size`` of ``ranks`` with each sum; index is the sum.
 
-    All counts of one size stand in one whole number, each in bits of its own: Python adds and shifts them at once.
+    All counts of one size are in one whole number, each in bits of its own: Python adds and shifts them at once.
     """
     width = 8 * -(-math.comb(len(ranks), size).bit_length() // 8)
     ways = [1] + [0] * size

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dnsrig.runs.cpu_shares import shares_of, steal_series
+from dnsrig.runs.cpu import shares_of, steal_series
 from dnsrig.runs.trial import Trial
 from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 

@@ -8,7 +8,7 @@ starts, which takes even longer. The transfer time alone looks harmless; only th
 
 from __future__ import annotations
 
-from dnsrig.runs import generations
+from dnsrig.runs import replication
 from dnsrig.runs.trial import Trial
 from dnsrig.text import digits
 from dnsrig.traps import CLEAR, Conclusion, cannot_tell
@@ -47,8 +47,8 @@ def _took_s(trial: Trial) -> tuple[float | None, bool]:
 
     With several generations, the time of the slowest one.
     """
-    if generations.of(trial):
-        return generations.slowest_s(trial)
+    if replication.of(trial):
+        return replication.slowest_s(trial)
     if trial.record.outcome == "timeout":
         return _watched_s(trial), False
     if trial.time_s is not None:

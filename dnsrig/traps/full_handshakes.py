@@ -12,7 +12,7 @@ The trap counts the full handshakes among these connections.
 from __future__ import annotations
 
 from dnsrig.runs import transfers
-from dnsrig.runs.handshakes import FEWEST, Handshakes, handshakes_of
+from dnsrig.runs.transfers import FEWEST, Handshakes, handshakes_of
 from dnsrig.runs.trial import Trial
 from dnsrig.text import digits
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell, of_servers

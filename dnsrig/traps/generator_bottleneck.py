@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 
 from dnsrig.rundir import OBSERVER, Scalar, TrialSpec
 from dnsrig.runs import lag
-from dnsrig.runs.cpu_shares import shares_of, steal_series
+from dnsrig.runs.cpu import shares_of, steal_series
 from dnsrig.runs.load_result import LoadResult, Try
 from dnsrig.runs.run import Run
 from dnsrig.runs.trial import Trial

@@ -18,9 +18,8 @@ from collections.abc import Mapping
 
 from dnsrig.rundir import Scalar
 from dnsrig.runs import during
-from dnsrig.runs.preceding import Preceding, preceding
 from dnsrig.runs.profile import Difference, differences
-from dnsrig.runs.stalls import Stalls, stacks_of, stalls_of
+from dnsrig.runs.stalls import Preceding, Stalls, preceding, stacks_of, stalls_of
 from dnsrig.runs.trial import Trial
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell, of_servers
 

@@ -12,7 +12,7 @@ import pytest
 from suites import quick
 from test_traps_provoked import eventually, finding
 
-from dnsrig.runs import generations
+from dnsrig.runs import replication
 from dnsrig.runs.trial import Trial
 
 Measure = Callable[..., Trial]
@@ -91,7 +91,7 @@ def cycle(measure: Measure) -> Measure:
 def test_each_generation_in_its_cycle(cycle: Measure, primary: str) -> None:
     trial = cycle(primary, "options.cycle_s=4.0")
     assert (trial.record.outcome, trial.record.reason) == ("done", "")
-    made, metrics = generations.of(trial), trial.metrics
+    made, metrics = replication.of(trial), trial.metrics
     assert [each.served_serial for each in made] == [2, 3, 4]
     assert (metrics["generations_skipped"], metrics["generations_whole"]) == (0, 0)
     assert 0 < (metrics["generation_bytes_percent"] or 0) < 60, "by IXFR: less than the zone"

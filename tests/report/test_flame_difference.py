@@ -13,9 +13,8 @@ from html_facts import read
 from pair_data import NEW, OLD, measured
 from test_stalls_chart import OTHERWISE, STALLED, still
 
-from dnsrig.comparison import pair_profiles
-from dnsrig.comparison.pair_profiles import IN_STALLS, Profiles, profiles
-from dnsrig.comparison.pairs import pairs
+from dnsrig.comparison.pairs import IN_STALLS, Profiles, pairs, profiles
+from dnsrig.comparison.pairs import OTHERWISE as ELSEWHERE
 from dnsrig.report import svg
 from dnsrig.report.charts import Drawing, _differences, _look, flame_difference
 from dnsrig.runs.run import Run
@@ -113,4 +112,4 @@ def test_or_against_all_of_a_version_that_has_none(stalling: Run) -> None:
             (trial.directory / "answers.arrow").unlink()
     run = Run.open(stalling.directory)
     _, found = profiles(run, pairs(run)[0])
-    assert (found.base_part, found.new_part) == (pair_profiles.OTHERWISE, IN_STALLS)
+    assert (found.base_part, found.new_part) == (ELSEWHERE, IN_STALLS)

@@ -110,7 +110,7 @@ def test_openmetrics_is_read_by_the_parser_of_prometheus(made: History, tmp_path
         if sample.labels["statistic"] == "median" and sample.labels["parameters"] == "zones=50"
     }
     (series,) = [s for s in made.series if s.label == "bind zones=50" and s.metric.name == "transfer_time_s"]
-    known = {point.label: point.spread.median for point in series.points if point.spread}
+    known = {point.label: point.samples.spread.median for point in series.points if point.samples.spread}
     assert medians == {label: known[label] for label in FACTORS if label != "9.18.11"}
     changed = {sample.labels["version"] for sample in families["dnsrig_change_percent"].samples}
     assert changed == {change.first.label for s in made.series for change in s.changes}

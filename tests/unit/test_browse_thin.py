@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dnsrig.browse.stream import chunks
 from dnsrig.browse.thin import Samples, Series, Thinned
-from dnsrig.runs.rows import message_ends
+from dnsrig.runs.rows import chunks, messages
 
 ROWS = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 999), st.integers(-50, 50)), max_size=60)
 
@@ -83,7 +82,7 @@ def stream_of(*batches: pl.DataFrame) -> bytes:
         written = io.BytesIO()
         rows.write_ipc_stream(written)
         data = written.getvalue()
-        ends = message_ends(io.BytesIO(data), len(data))
+        ends = [message.end for message in messages(io.BytesIO(data), len(data))]
         found += data[ends[0] if number else 0 : ends[-2]]
     return found
 

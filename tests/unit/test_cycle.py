@@ -16,7 +16,7 @@ from dnsrig.experiment import model, plan
 from dnsrig.metrics import all_metrics
 from dnsrig.procedures import cycle, procedure, versions
 from dnsrig.rundir import TrialSpec
-from dnsrig.runs import generations
+from dnsrig.runs import replication
 from dnsrig.runs.trial import Trial
 
 ZONE = (
@@ -142,8 +142,8 @@ def test_a_generation_that_never_came(trial: Trial) -> None:
 
 def test_bytes_between_two_serials(trial: Trial) -> None:
     followed(trial, generation(1, 0, 2), generation(2, 10, 26.5, serial=4), generation(3, 20, 26.5, serial=4))
-    assert generations.whole_bytes(trial) == 1000
-    first, second = generations.arrivals(trial)
+    assert replication.whole_bytes(trial) == 1000
+    first, second = replication.arrivals(trial)
     assert (first.serial, first.generations, first.nbytes, first.whole) == (2, 1, 200, False)
     assert (second.serial, second.generations, second.nbytes, second.whole) == (4, 2, 2450, True)
     assert values(trial, "generations_whole", "generation_bytes_percent") == [1, pytest.approx(132.5)]
@@ -152,21 +152,21 @@ def test_bytes_between_two_serials(trial: Trial) -> None:
 @pytest.mark.parametrize(("served_s", "whole"), [(8.5, False), (9.5, True)])
 def test_nine_tenths_of_the_whole_zone_are_the_whole(trial: Trial, served_s: float, whole: bool) -> None:
     followed(trial, generation(1, 0, served_s))
-    (arrival,) = generations.arrivals(trial)
+    (arrival,) = replication.arrivals(trial)
     assert arrival.share == pytest.approx(served_s / 10) and arrival.whole is whole
 
 
 def test_a_serial_arrived_when_it_was_first_seen(trial: Trial) -> None:
     """Generations that were skipped are told when the one that was served is."""
     followed(trial, generation(1, 0, 3, serial=3), generation(2, 1, 5, serial=3))
-    (arrival,) = generations.arrivals(trial)
+    (arrival,) = replication.arrivals(trial)
     assert (arrival.generations, arrival.nbytes) == (2, 300)
 
 
 def test_without_samples_there_are_no_bytes(trial: Trial) -> None:
     followed(trial, generation(1, 0, 2))
     use(trial, series(0))
-    assert generations.arrivals(trial) == [] and generations.whole_bytes(trial) is None
+    assert replication.arrivals(trial) == [] and replication.whole_bytes(trial) is None
 
 
 def test_other_procedures_have_no_generations(trial: Trial) -> None:

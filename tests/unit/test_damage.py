@@ -153,7 +153,7 @@ def test_what_lies_before_the_damage_is_read(tmp_path: Path) -> None:
     path = tmp_path / "rows.arrow"
     batches = [pl.DataFrame({"host": ["a"] * 10, "value": list(range(10 * n, 10 * n + 10))}) for n in range(5)]
     streams = [stream(batch) for batch in batches]
-    ends = [rows.message_ends(io.BytesIO(data), len(data)) for data in streams]
+    ends = [[message.end for message in rows.messages(io.BytesIO(data), len(data))] for data in streams]
     head, mark = streams[0][: ends[0][0]], streams[0][ends[0][1] :]
     bodies = [data[end[0] : end[1]] for data, end in zip(streams, ends, strict=True)]
     data = b"".join([head, *bodies, mark])
@@ -178,7 +178,7 @@ def test_no_length_beyond_the_file_reaches_polars(tmp_path: Path) -> None:
     """It asked for as many bytes, and the process ended: "memory allocation of 915118214923421558 bytes failed"."""
     path, schema = tmp_path / "rows.arrow", {"text": pl.String, "value": pl.Int64}
     data = stream(pl.DataFrame({"text": ["longer than twelve"] * 9, "value": range(9)}, schema=schema))
-    start = rows.message_ends(io.BytesIO(data), len(data))[0] + 8
+    start = next(rows.messages(io.BytesIO(data), len(data))).end + 8
     (head,) = struct.unpack_from("<i", data, start - 4)
     heights = set()
     for at in range(start, start + head, 4):

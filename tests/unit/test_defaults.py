@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 from pair_data import NEW, measured
 
-from dnsrig.comparison import pair_defaults
-from dnsrig.comparison.pair_defaults import Default
-from dnsrig.comparison.pairs import pairs
+from dnsrig.comparison.pairs import Default, Defaults, defaults, pairs
 from dnsrig.rundir import DEFAULTS_FILE
 from dnsrig.runs.run import Run
 from dnsrig.servers import all_drivers
@@ -133,7 +131,7 @@ def printed(run: Run, old: str, new: str) -> Run:
 
 def test_what_changed_is_told_and_what_the_trials_set_themselves(tmp_path: Path) -> None:
     run = printed(measured(tmp_path / "run"), OLD_BIND, NEW_BIND)
-    found = pair_defaults.defaults(run, pairs(run)[0])
+    found = defaults(run, pairs(run)[0])
     assert found.unknown == ""
     assert found.changed == [
         Default("allow-transfer", "{ any; }", "{ none; }", configured=False),
@@ -151,20 +149,20 @@ def test_a_setting_is_found_in_any_file_of_the_configuration(tmp_path: Path) -> 
         (folder / "a-first.conf").write_text("zones;\n")
         with gzip.open(folder / "named.conf.gz", "wt") as text:
             text.write("options {\n    max-cache-size 1g;\n};\n")
-    found = pair_defaults.defaults(run, pairs(run)[0])
+    found = defaults(run, pairs(run)[0])
     assert [each.name for each in found.changed if each.configured] == ["max-cache-size"]
 
 
 def test_equal_defaults_are_no_change(tmp_path: Path) -> None:
     run = printed(measured(tmp_path / "run"), OLD_BIND, OLD_BIND)
-    assert pair_defaults.defaults(run, pairs(run)[0]) == pair_defaults.Defaults([])
+    assert defaults(run, pairs(run)[0]) == Defaults([])
 
 
 def test_a_version_that_prints_none_is_named(tmp_path: Path) -> None:
     run = printed(measured(tmp_path / "run"), "", NEW_BIND)
-    assert pair_defaults.defaults(run, pairs(run)[0]).unknown == "9.18.9 printed no defaults."
+    assert defaults(run, pairs(run)[0]).unknown == "9.18.9 printed no defaults."
 
 
 def test_a_server_that_cannot_print_them_says_so(tmp_path: Path) -> None:
     run = measured(tmp_path / "run", servers=("unbound@1.1", "unbound@1.2"))
-    assert pair_defaults.defaults(run, pairs(run)[0]).unknown == "unbound does not print its defaults."
+    assert defaults(run, pairs(run)[0]).unknown == "unbound does not print its defaults."

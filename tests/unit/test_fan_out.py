@@ -18,7 +18,7 @@ from dnsrig.metrics import all_metrics
 from dnsrig.procedures import fan_out
 from dnsrig.procedures.context import placing
 from dnsrig.rundir import HostSpec, TrialSpec
-from dnsrig.runs import fan_out as spreading
+from dnsrig.runs import transfers as spreading
 from dnsrig.runs.row_files.transfer import TRANSFERS
 from dnsrig.runs.trial import Trial
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ from test_compare import edit
 
 from dnsrig.comparison import versions
 from dnsrig.comparison.history import History, history
+from dnsrig.comparison.summary import describe
 from dnsrig.errors import DnsrigError, UsageError
+from dnsrig.metrics import all_metrics
 from dnsrig.report.history import write_history
 from dnsrig.report.history.table import sentence
 from dnsrig.rundir import ServerSource
@@ -88,6 +91,22 @@ def test_a_trial_at_its_limit_counts_as_the_slowest(tmp_path: Path) -> None:
     assert slow.samples.interval is None
     assert slow.counts
     assert series.changes[0].first is slow
+
+
+@pytest.mark.parametrize(("lower_share", "kind"), [(0.9, "worse"), (0.2, "different")])
+def test_a_change_counts_the_lateness_of_the_instrument(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lower_share: float, kind: str
+) -> None:
+    """Three times as slow at the upper ends counts only if it is slower at the lower ends, too."""
+    run, metric = measured(tmp_path, STEADY_THEN_SLOW), describe("transfer_time_s")
+    (exact,) = of(run).series[0].changes
+    late = replace(metric, lower=lambda trial: lower_share * (trial.value(metric.name) or 0.0))
+    monkeypatch.setitem(all_metrics(), metric.name, late)
+    (change,) = of(run).series[0].changes
+    assert change.kind == kind
+    assert change.comparison.percent == exact.comparison.percent
+    interval, of_exact = change.comparison.interval, exact.comparison.interval
+    assert interval is not None and of_exact is not None and interval.low < of_exact.low
 
 
 def test_a_version_of_which_the_slow_trials_have_no_figure_is_not_searched(tmp_path: Path) -> None:

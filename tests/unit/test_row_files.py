@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from dnsrig import paths
-from dnsrig.browse.stream import chunks
+from dnsrig.runs.rows import chunks
 
 TYPES = {
     "zone": pl.String,

@@ -9,8 +9,7 @@ from history_data import measured
 from simulated_history import History, Machine, real_noise, searched
 
 from dnsrig.comparison.bisection import record
-from dnsrig.comparison.bisection.course import course
-from dnsrig.comparison.bisection.ratios import Ratio, ratio
+from dnsrig.comparison.bisection.course import Ratio, course, ratio
 from dnsrig.comparison.bisection.record import Candidate, Search
 from dnsrig.comparison.bisection.state import GOOD, Round, State
 from dnsrig.comparison.criterion import parse

@@ -17,9 +17,8 @@ from load_rows import MS, SECOND, START_NS, Asked, Server, load, log_normal, sta
 from trial_data import clean_trial, judge
 
 from dnsrig.runs.latency import Histogram
-from dnsrig.runs.preceding import at_least, covered_share, preceding
 from dnsrig.runs.profile import differences
-from dnsrig.runs.stalls import ALPHA, stalls, stalls_of
+from dnsrig.runs.stalls import ALPHA, at_least, covered_share, preceding, stalls, stalls_of
 from dnsrig.runs.trial import Trial
 from dnsrig.servers import driver
 from dnsrig.traps import Conclusion

@@ -10,8 +10,7 @@ from command_line import output
 from history_data import measured
 
 from dnsrig.cli import _history, watch_branch
-from dnsrig.comparison.history import history
-from dnsrig.comparison.regressions import News, news, shows_again
+from dnsrig.comparison.history import News, history, news, shows_again
 from dnsrig.comparison.summary import compare_two, describe, variant_row
 from dnsrig.errors import DnsrigError
 from dnsrig.experiment import preparation

@@ -1,14 +1,20 @@
-"""The course of a search, round by round: what each measured, and where the change can be by all trials until then."""
+"""What people read of a search: its course round by round, and a commit beside an end.
+
+The course has what each round measured, and where the change can be by all trials until then. A commit is compared with
+an end by the rounds that measured both, so that drift from round to round is not in the ratio.
+"""
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dnsrig.comparison.bisection import posterior
 from dnsrig.comparison.bisection.difference import difference
 from dnsrig.comparison.bisection.evidence import Verdict, evidence
-from dnsrig.comparison.bisection.state import GOOD, State
+from dnsrig.comparison.bisection.state import GOOD, State, Value
+from dnsrig.stats.rounds import typical_ratio
 
 
 @dataclass(frozen=True)
@@ -38,3 +44,32 @@ def course(state: State) -> Iterator[Step]:
         found = posterior.credible(cells, state.limits.error)
         verdicts = {commit: known.commits[commit].verdict for commit in between}
         yield Step(number, verdicts, found.first, found.last, 1 - found.probability)
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """Ratio of the commit's value to the end's."""
+
+    typical: float
+    low: float
+    high: float
+    rounds: int
+    is_interval: bool
+    """Whether ``low`` and ``high`` are the 95 % interval of `rounds.typical_ratio`; with fewer rounds they are the
+    range, and ``typical`` is the median."""
+
+
+def ratio(state: State, commit: int, end: int) -> Ratio | None:
+    """None where no round has both above zero."""
+    both = [(_above_zero(trials.get(commit)), _above_zero(trials.get(end))) for trials in state.rounds]
+    pairs = [(ours, theirs) for ours, theirs in both if ours is not None and theirs is not None]
+    if (typical := typical_ratio(pairs)) is not None:
+        return Ratio(typical[0], typical[1].low, typical[1].high, len(pairs), is_interval=True)
+    if not pairs:
+        return None
+    ratios = [ours / theirs for ours, theirs in pairs]
+    return Ratio(statistics.median(ratios), min(ratios), max(ratios), len(pairs), is_interval=False)
+
+
+def _above_zero(value: Value) -> float | None:
+    return value if isinstance(value, int | float) and value > 0 else None

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from dnsrig.comparison.bisection.scale import Scale, scale
-from dnsrig.comparison.bisection.state import GOOD, State
+from dnsrig.comparison.bisection.state import GOOD, Scale, State, scale
 from dnsrig.comparison.criterion import Criterion
 from dnsrig.stats.rounds import signed_rank_test
 from dnsrig.stats.statistics import doubled_midranks, rank_test
@@ -28,7 +27,7 @@ ALPHA_A_LOOK = ALPHA / len(LOOKS)
 
 Verdict = Literal["open", "differ", "same", "undecided"]
 Pairs = tuple[tuple[float, float], ...]
-"""Of each round the good end and the bad one, on the scale."""
+"""For each round, the good end and the bad one, on the scale."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,7 @@ def _times(good: float, factor: float, found: Scale) -> float:
 
 
 def _beyond(pairs: Sequence[tuple[float, float]]) -> float:
-    """That the second of each pair is larger."""
+    """The p of the test that the second of each pair is larger."""
     if len(pairs) < LOOKS[1]:
         goods, bads = [good for good, _ in pairs], [bad for _, bad in pairs]
         ranks = doubled_midranks([*bads, *goods])

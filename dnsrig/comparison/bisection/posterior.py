@@ -4,7 +4,7 @@ Before any trial every commit is as probable as any other. The commit being the 
 like those of the good end, and all others are like those of the bad end: each side has one distribution over the bins,
 of which nothing was known before (Dirichlet-multinomial, one pseudo-observation a bin). What the trials of both ends
 leave unknown of it is thus the same for all commits, and does not count as evidence anew with each of them. Commits
-between two that were measured cannot be told apart, and form one `Cell`.
+between two that were measured cannot be distinguished, and form one `Cell`.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def log_likelihood(counts: Counts) -> float:
 
 
 def log_likelihoods(good: Counts, bad: Counts, measured: Mapping[int, Counts]) -> list[float]:
-    """Of all trials, the change being before the first of ``measured`` in order, before the second, …, after the
-    last. ``good`` and ``bad`` are the trials of the ends."""
+    """Log-likelihood of all trials, the change being before the first of ``measured`` in order, before the second, …,
+    after the last. ``good`` and ``bad`` are the trials of the ends."""
     commits = sorted(measured)
     before, after = list(good), _sum([bad, *measured.values()])
     found = []

@@ -81,7 +81,7 @@ _AT_LIMIT = "the limit of {} rounds is reached"
 
 
 def _most_likely(known: Known, bad: int) -> tuple[int, int]:
-    """Of the commits that are decided, the two neighbours between which the trials of all of them put the change."""
+    """Among the decided commits, the two neighbours between which the trials of all of them put the change."""
     decided = known.counts("good", "bad")
     borders = [GOOD, *decided, bad]
     likelihoods = posterior.log_likelihoods(known.good, known.bad, decided)

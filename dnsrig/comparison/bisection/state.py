@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import Field
@@ -10,7 +13,8 @@ from dnsrig.comparison.criterion import Criterion
 from dnsrig.rundir import Record
 
 Value = float | Literal["unfinished"] | None
-"""Of one trial: the metric; that it did not finish, which is worse than any value; None: it allows no statement."""
+"""The value of one trial: the metric; that it did not finish, which is worse than any value; None: it allows no
+statement."""
 Round = dict[int, Value]
 """Position of a commit -> its trial. The trials of a round lie beside each other in time, in random order."""
 GOOD = 0
@@ -37,7 +41,7 @@ class State(Record):
     """Commits after the good end: positions 1 to ``commits``, the last of which is the bad end."""
     criterion: Criterion
     seed: int = 0
-    """Of the choice among neighbours of a commit that cannot be measured."""
+    """Seed of the choice among neighbours of a commit that cannot be measured."""
     limits: Limits = Field(default_factory=lambda: Limits.model_validate({}))
     unmeasurable: list[int] = Field(default_factory=list)
     """Commits that cannot be built, or whose trials fail."""
@@ -47,3 +51,27 @@ class State(Record):
     def bad(self) -> int:
         """The position of the bad end."""
         return self.commits
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Logarithms, so that a machine that is slower by a tenth adds the same to all; values themselves where one is not
+    above zero, as a count of failures."""
+
+    worse_is_more: bool
+    logarithms: bool
+
+    def of(self, value: Value) -> float | None:
+        """Infinite for a trial that did not finish; None where the trial allows no statement."""
+        if value is None:
+            return None
+        if value == "unfinished":
+            return math.inf
+        number = math.log(value) if self.logarithms else float(value)
+        return number if self.worse_is_more else -number
+
+
+def scale(rounds: Iterable[Round], criterion: Criterion) -> Scale:
+    """By all values so far."""
+    numbers = (value for trials in rounds for value in trials.values() if isinstance(value, int | float))
+    return Scale(criterion.above, all(number > 0 for number in numbers))

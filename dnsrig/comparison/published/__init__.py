@@ -35,7 +35,7 @@ class Source:
     title: str
     year: int
     says: str
-    """What it says of its machine and software, or that it does not."""
+    """What it states about its machine and software, or that it states nothing."""
 
 
 @dataclass(frozen=True)

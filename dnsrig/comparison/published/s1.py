@@ -27,7 +27,7 @@ BUCKETS = "tcp_max_tw_buckets"
 
 @holds("transfer_delay", "smallest-zone", "log clock 1 s")
 def _smallest_zone(run: Run, figure: Figure) -> Iterator[Measured]:
-    """As read from the secondary's log: its last completion less exec."""
+    """Time from exec to the last completion in the secondary's log."""
     for variant in run.manifest.variants:
         trials = _with_outcome(run, variant, "done")
         spread = _spread(trial.since_exec_s(trial.log.last_realtime_ns) for trial in trials if trial.log)
@@ -38,7 +38,7 @@ def _smallest_zone(run: Run, figure: Figure) -> Iterator[Measured]:
 
 @holds("time", "tld-transfer", "tcp")
 def _tld_time(run: Run, figure: Figure) -> Iterator[Measured]:
-    """Time of the plain AXFR; at another size, what a record took stands beside it."""
+    """Time of the plain AXFR; at another size, beside what a record took."""
     for variant in _with_transport(run, "tcp"):
         sign, spread = _time_s(run, variant)
         records = run.manifest.specs[variant.id].dataset.records
@@ -75,7 +75,7 @@ def _many_zones_time(run: Run, figure: Figure) -> Iterator[Measured]:
 
 @holds("first_connect_failure", "many-zones", "30k zones")
 def _first_failure(run: Run, figure: Figure) -> Iterator[Measured]:
-    """From exec to the first line in the log that tells of no free port."""
+    """Time from exec to the first line in the log about a lack of free ports."""
     for variant in _of_30k_zones(run):
         trials = [t for t in _with_outcome(run, variant, "done", "timeout") if _first_failure_ns(t) is not None]
         spread = _spread(trial.since_exec_s(_first_failure_ns(trial)) for trial in trials)
@@ -127,7 +127,7 @@ def _time_s(run: Run, variant: Variant) -> tuple[Bound, Spread | None]:
 
 
 def _without(run: Run, variant: Variant, figure: Figure) -> Iterator[Measured]:
-    """What stands in the place of a time that there is none of, where any repeat was tried."""
+    """What replaces a time that is missing, if any repeat was tried."""
     row = _row(run, variant)
     if row.outcomes:
         biased = ["The others are a biased choice."] if row.samples.spread is not None else []
@@ -144,7 +144,7 @@ def _with_transport(run: Run, transport: str) -> list[Variant]:
 
 
 def _of_30k_zones(run: Run) -> list[Variant]:
-    """As the source had them: listed in the secondary's configuration, fetched over TCP."""
+    """Whether the zones are as in the source: listed in the secondary's configuration, fetched over TCP."""
 
     def fits(spec: TrialSpec) -> bool:
         transfer = spec.transfer

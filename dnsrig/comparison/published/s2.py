@@ -34,7 +34,7 @@ def _echo(run: Run, figure: Figure) -> Iterator[Measured]:
 
 @holds("cpu", "catalog-churn", "100k zones static")
 def _cpu(run: Run, figure: Figure) -> Iterator[Measured]:
-    """Of the secondary while nothing changes, in percent of a core."""
+    """CPU of the secondary while nothing changes, in percent of a core."""
     for variant in run.manifest.variants:
         spec = run.manifest.specs[variant.id]
         if spec.options.get("changes", "none") != "none" or not spec.dataset.zones:

@@ -16,7 +16,7 @@ SOURCE, METRIC = "S3", "time"
 CASES = {"tld": "long-distance-big-zone", "tiny-zones": "long-distance-many-zones"}
 """Kinds of datasets -> the source's two cases."""
 CARRIERS = {"axfr": "axfr", "redis-replica": "replica", "redis-remote-load": "remote"}
-"""The source's names -> those of the procedure."""
+"""The source's names -> the procedure's names."""
 CELLS = [name + tls for name in CARRIERS for tls in ("", "+tls")]
 RECORDS = 8_000_000
 ZONES = 100_000
@@ -24,7 +24,7 @@ NO_CONGESTION_CONTROL = "The source does not state its congestion control."
 SERVERS = ("knot", "redis")
 REPEAT_BY_REPEAT = "A ratio of zones a second, repeat by repeat."
 RATE_MBIT, DELAY_MS, JITTER_MS, LOSS_PERCENT = 20.0, 125.0, 50.0, 0.1
-"""Of the source's link, in both directions."""
+"""Properties of the source's link, in both directions."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ def _described(way: PathSpec) -> str:
 
 
 def _servers(spec: TrialSpec) -> list[str]:
-    """A sentence where a server is none of the source's."""
+    """A sentence if a server is not one of the source's."""
     kinds = [host.server.kind for host in spec.hosts.values() if host.server is not None]
     return [] if set(kinds) <= set(SERVERS) else ["The source had Knot DNS with Redis."]
 

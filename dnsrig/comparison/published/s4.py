@@ -22,7 +22,7 @@ DATA_ONLY = "All loss is on the way of the data here; the source does not say on
 
 @holds("throughput", "lossy-long-fat", "cubic", "illinois", "hybla", run_of="congestion-control")
 def _throughput(run: Run, figure: Figure) -> Iterator[Measured]:
-    """Of one connection whose sender used the published algorithm."""
+    """Throughput of one connection whose sender used the published algorithm."""
     for variant in run.manifest.variants:
         if variant.parameters.get(AXIS) != figure.variant:
             continue

@@ -1,10 +1,10 @@
 """S5: DNSSEC validation, performance killer? (P. Špaček, ISC, article, 2022).
 
 It measured a telco's clients against the live Internet, and does not state how much of what they asked was signed. So a
-difference here is held against its direction only: that is the same, or another, where the interval of the differences,
+difference here is compared by its direction only, which is the same, or another, where the interval of the differences,
 repeat by repeat, excludes zero; else it is undecided.
 
-Its second case, 135,000 queries a second, is that of a resolver with much to do. `dnssec-heavy` takes half of what each
+Its second case, 135,000 queries a second, is a resolver with much to do. `dnssec-heavy` takes half of what each
 level holds, so the levels have rates of their own: what grows with the rate is compared at 1,000 queries a second, as
 if it were in proportion. Memory, which is not, is not compared.
 """
@@ -133,7 +133,7 @@ def direction(values: list[float], published: float) -> str:
 
 
 def _figures(run: Run, figure: Figure, value: Callable[[Trial], float | None]) -> Iterator[Measured]:
-    """Of each variant at either of the source's levels."""
+    """The figures of each variant at either of the source's levels."""
     for variant in run.manifest.variants:
         spec = run.manifest.specs[variant.id]
         spread = statistics.spread([*_by_repeat(run, variant, value).values()])
@@ -151,7 +151,7 @@ def _within(trial: Trial) -> float | None:
 
 
 def _unanswered_percent(trial: Trial) -> float | None:
-    """Of the queries that were due in the first minute, those without an answer within the time-out."""
+    """Share of the queries due in the first minute that had no answer within the time-out."""
     found, rows = minutes.stretch(trial, "first"), trial.load_intervals
     if found is None:
         return None

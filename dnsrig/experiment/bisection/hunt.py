@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Protocol
 
 from dnsrig import cached
-from dnsrig.comparison.bisection import record, trials
+from dnsrig.comparison.bisection import record
 from dnsrig.comparison.bisection.record import Search
 from dnsrig.comparison.bisection.search import Answer, Measure, next_step
 from dnsrig.comparison.bisection.state import GOOD, State, Value
@@ -56,7 +56,7 @@ class Hunt:
     def state(self) -> State:
         """Of the trials that are there. Raises UsageError where all of the ends lack the metric."""
         self._read_new()
-        return trials.state(self.manifest, self.search, self._values)
+        return record.state(self.manifest, self.search, self._values)
 
     def _read_new(self) -> None:
         known = set(self._values)
@@ -64,7 +64,7 @@ class Hunt:
         new = Run(self.directory, self.manifest.model_copy(update={"order": left})).trials
         metric = self.search.criterion.metric
         for trial in new:
-            self._values[trial.key.variant, trial.key.repeat] = trials.value_of(trial, metric)
+            self._values[trial.key.variant, trial.key.repeat] = record.value_of(trial, metric)
         done = [trial for trial in new if trial.record.outcome == "done"]
         if not known and done and all(trial.value(metric) is None for trial in done):
             raise UsageError(
@@ -79,7 +79,7 @@ class Hunt:
             if not runner.missing(self.manifest, self.directory):
                 return
             runner.execute(self.manifest, self.directory, progress)
-        positions = trials.position_of(self.manifest, self.search)
+        positions = record.position_of(self.manifest, self.search)
         for position in {positions[key.variant] for key in runner.missing(self.manifest, self.directory)}:
             self._give_up(position, f"its trials failed {ATTEMPTS} times by a fault of dnsrig or the machine", progress)
         self._write(growing.without_failed(self.manifest, self.search, self.directory))

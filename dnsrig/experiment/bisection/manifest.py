@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dnsrig.comparison.bisection.record import Candidate, Search
-from dnsrig.comparison.bisection.trials import position_of
+from dnsrig.comparison.bisection.record import Candidate, Search, position_of
 from dnsrig.experiment import model, plan, preparation
 from dnsrig.experiment.bisection import candidates
 from dnsrig.rundir import Extension, Manifest, TrialKey, trial_dir

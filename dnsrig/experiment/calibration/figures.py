@@ -10,7 +10,7 @@ from dnsrig.comparison.calibration import measured
 from dnsrig.metrics import all_metrics
 from dnsrig.metrics.latency import timeout_ms
 from dnsrig.rundir import TrialSpec
-from dnsrig.runs.cpu_shares import shares_of
+from dnsrig.runs.cpu import shares_of
 from dnsrig.runs.run import Run
 from dnsrig.runs.trial import Trial
 from dnsrig.servers import all_drivers, sources

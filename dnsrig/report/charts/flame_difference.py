@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 
 import altair as alt
 
-from dnsrig.comparison.pair_profiles import STANDARD_ERRORS, WHOLE, Profiles, is_told, profiles
-from dnsrig.comparison.pairs import VersionPair, pairs
+from dnsrig.comparison.pairs import STANDARD_ERRORS, WHOLE, Profiles, VersionPair, is_told, pairs, profiles
 from dnsrig.report import figures
 from dnsrig.report.charts import Drawing, _differences, _flames, _look
 from dnsrig.report.charts._flames import LEAST_PERCENT, Frame

@@ -6,8 +6,7 @@ import altair as alt
 import polars as pl
 
 from dnsrig.comparison.bisection.course import Step, course
-from dnsrig.comparison.bisection.record import Search
-from dnsrig.comparison.bisection.trials import search_of, state_of
+from dnsrig.comparison.bisection.record import Search, search_of, state_of
 from dnsrig.report import figures
 from dnsrig.report.bisection import IS_LIKE
 from dnsrig.report.charts import MAIN, Drawing, _look

@@ -9,8 +9,8 @@ from dnsrig.runs.row_files import RowFile
 
 def of(host: str) -> RowFile:
     """One row an exchange that was made from ``host``. ``time_ns``: its middle, by our clock; ``peer``: the machine;
-    ``offset_ns``: its CLOCK_MONOTONIC less ours, within half of ``rtt_ns``; ``burst``: those of one comparison have the
-    same, from 0."""
+    ``offset_ns``: its CLOCK_MONOTONIC less ours, within half of ``rtt_ns``; ``burst``: exchanges of one comparison have
+    the same, from 0."""
     schema = {
         "time_ns": pl.Int64,
         "peer": pl.String,

@@ -70,5 +70,5 @@ TCP_INFO = RowFile(
         "unread_bytes": pl.UInt32,
     },
 )
-"""What the kernel told of connections (TCP_INFO, tcp(7)), one row a connection and interval, of at most 256
+"""What the kernel reported of connections (TCP_INFO, tcp(7)), one row a connection and interval, of at most 256
 connections. ``cwnd``: segments."""
