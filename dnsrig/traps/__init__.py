@@ -8,6 +8,8 @@ A trap is a module of this folder, or of another package (`dnsrig.discovery`), w
 - ``ORDER`` (50 by default): traps that explain what decided a result come before traps that judge how reliable it is,
 - ``WEIGHT`` (``distorts`` by default): what a finding does to the result, one of ``WEIGHTS``; a report shows the
   heaviest findings first,
+- ``CHART`` (none by default): the chart of single trials in which a finding can be seen; such a chart draws a trial of
+  each trap that names it,
 - ``OF_IMPORTED = True`` if it also examines results of other tools, which have only latencies and counts,
 - any of
 
@@ -99,6 +101,11 @@ class Trap:
     order: int
     weight: Weight
     module: ModuleType
+
+    @property
+    def chart(self) -> str:
+        """The chart of single trials in which a finding can be seen; empty if there is no such chart."""
+        return str(getattr(self.module, "CHART", ""))
 
     @property
     def of_imported(self) -> bool:

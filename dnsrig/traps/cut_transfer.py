@@ -18,6 +18,7 @@ from dnsrig.traps import CLEAR, JUDGED, Conclusion
 
 ORDER = 44
 GROUP = "zone transfers"
+CHART = "transfer-waterfall"
 TITLE = "transfers broke off and started again"
 SOURCE = "S4: M. Prause: transfers to far sites cancelled and begun again (2015); RFC 5936, 6, zone integrity"
 WEIGHT = "explains"

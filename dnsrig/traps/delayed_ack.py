@@ -25,6 +25,7 @@ from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
 ORDER = 41
 GROUP = "zone transfers"
+CHART = "transfer-waterfall"
 TITLE = "transfers waited for delayed acknowledgements (Nagle's algorithm)"
 SOURCE = "RFC 896; RFC 9293, 3.7.4 and 3.8.6.3; Linux TCP_DELACK_MIN, 40 ms; measured with PowerDNS 5.1.5, and with NSD 4.15.4 and Knot DNS 3.5.8 over new TLS connections"
 WEIGHT = "explains"

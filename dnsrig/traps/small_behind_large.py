@@ -23,6 +23,7 @@ from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
 ORDER = 42
 GROUP = "zone transfers"
+CHART = "transfer-waterfall"
 TITLE = "small zones waited behind a large one on the same connection"
 SOURCE = "RFC 5936, 4.1; RFC 9103, 6; measured: BIND interleaves, Knot DNS, NSD and PowerDNS answer in order"
 WEIGHT = "explains"

@@ -20,6 +20,7 @@ from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell, of_servers
 
 ORDER = 40
 GROUP = "limits of servers and hosts"
+CHART = "transfer-waterfall"
 TITLE = "the primary's limit on concurrent transfers refused some"
 SOURCE = "BIND 9 Administrator Reference Manual, transfers-out; measured with BIND 9.20.30, 10,000 zones pipelined"
 WEIGHT = "explains"

@@ -13,9 +13,7 @@ from dnsrig.analysis.summary import describe
 from dnsrig.report import wording
 from dnsrig.report.charts import Drawing, _look, _split
 from dnsrig.rundir import Variant
-
-FLOOR = "echo"
-"""Kind of the server that only reflects queries: what the instrument and the machine need by themselves."""
+from dnsrig.servers import all_drivers
 
 MOST_VARIANTS = 12
 """Of which pictures over time are drawn: the page stays small enough to mail."""
@@ -60,9 +58,10 @@ def is_floor(run: Run, variant: Variant) -> bool:
 
 
 def _reflects(run: Run, variant: Variant) -> bool:
-    spec = run.manifest.specs[variant.id]
-    server = spec.server
-    return server is not None and server.kind == FLOOR
+    """Whether its server only reflects queries, so that its latency is that of the instrument and the machine."""
+    server = run.manifest.specs[variant.id].server
+    driver = all_drivers().get(server.kind) if server else None
+    return driver is not None and driver.reflects
 
 
 def name_of(run: Run, variant: Variant) -> str:
