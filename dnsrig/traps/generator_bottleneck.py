@@ -24,6 +24,7 @@ from dnsrig.traps.cpu_contention import FOREIGN_SHARE, SHORTEST_S, STEAL_SHARE
 
 ORDER = 40
 GROUP = "the load generator"
+OUTCOMES = JUDGED
 TITLE = "the load generator was the bottleneck"
 SOURCE = "S2: P. Spacek, in search of latency, test 1: the instrument against an echo server (2023)"
 WEIGHT = "invalidates"
@@ -39,7 +40,7 @@ MOST_NAMED = 3
 
 def after(trial: Trial) -> Conclusion | None:
     load = trial.load
-    if not load.ran or trial.record.outcome not in JUDGED:
+    if not load.ran:
         return None
     told, evidence = _of_ramp(load) if load.model == "ramp" else _of_load(load)
     slow = _of_each(trial)
