@@ -95,8 +95,7 @@ def last_minute_time_wait(trial: Trial) -> float | None:
 
 @metric(title="UDP sockets in the last minute or half", unit="sockets", better="neither", order=31)
 def last_minute_udp_sockets(trial: Trial) -> float | None:
-    """UDP sockets in use on the resolver's host, the mean of the samples in the last minute (or half) of the
-    replay."""
+    """UDP sockets in use on the resolver's host, the mean of the samples in the last minute (or half) of the replay."""
     return minutes.mean(trial, "last", "sockets", "udp_inuse", "udp6_inuse")
 
 

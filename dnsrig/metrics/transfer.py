@@ -1,4 +1,5 @@
-"""Time of a transfer, and its resolution."""
+"""Times until a server has its zones: by transfer, from files at its start, or in a new version; and transfers in
+detail."""
 
 from __future__ import annotations
 
@@ -90,3 +91,34 @@ def probe_polls(trial: Trial) -> float | None:
     """Number of SOA queries that probe sent to the server under test: the disturbance by the measurement."""
     value = trial.record.instruments.get("probe", {}).get("polls")
     return None if value is None else float(value)
+
+
+@metric(title="time to load all zones", unit="s", better="lower", order=10)
+def load_time_s(trial: Trial) -> float | None:
+    """Time from exec of the primary under test until it answered for the last of its zones with the expected serial, as
+    seen by probe. None if the trial ended before that, or if the server under test is not a primary."""
+    if trial.record.outcome not in ("done", "invalid") or trial.subject not in trial.hosts_as("primary"):
+        return None
+    return since_exec_s(trial, "last_seen_ns")
+
+
+@metric(title="time to start", unit="s", better="lower", order=10)
+def startup_time_s(trial: Trial) -> float | None:
+    """Time from exec of a server that already has its zones, in files or stored before it was stopped, until it
+    answered for the last of them with the expected serial, as seen by probe. None if the trial ended before that."""
+    if trial.record.spec.main_metric != "startup_time_s" or trial.record.outcome not in ("done", "invalid"):
+        return None
+    return since_exec_s(trial, "last_seen_ns")
+
+
+@metric(title="time to the new version", unit="s", better="lower", order=10)
+def update_time_s(trial: Trial) -> float | None:
+    """Time from the command to load the new version of the zones until the secondary answered for the last zone with
+    the new serial, as seen by probe."""
+    record, phase = trial.record, trial.measure
+    seen = record.instruments.get("probe", {}).get("last_seen_ns")
+    if record.spec.main_metric != "update_time_s" or record.outcome not in ("done", "invalid"):
+        return None
+    if phase is None or seen is None:
+        return None
+    return (int(seen) - phase.start.monotonic_ns) / 1e9

@@ -1,7 +1,7 @@
-"""What a database is: a server that carries zones from one site to another, and answers no queries.
+"""Databases: servers that carry zones from one site to another, and answer no queries.
 
-A trial looks at it through a console: whether it is ready, how many zones it has, and on a replica whether all has
-arrived.
+A trial watches a database through a console: whether it is ready, how many zones it has, and whether everything has
+arrived on a replica.
 """
 
 from __future__ import annotations
@@ -14,32 +14,32 @@ from dnsrig.rundir import Address, Role, Scalar
 from dnsrig.servers.driver import Driver
 
 CONSOLE_LIMIT_S = 30.0
-"""For one answer: a database that loads a large snapshot may be busy for seconds."""
+"""Time limit for one answer: a database that loads a large snapshot may be busy for seconds."""
 ANSWER_BYTES_MOST = 1 << 26
-"""Far above the largest answer that is asked for here: the list of a few million zones."""
+"""Far more than the largest answer that is requested here: the list of a few million zones."""
 
 
 class Refused(DnsrigError):
-    """The database answered by an error, by what was not asked for, or not in time."""
+    """The database answered with an error, with something else than requested, or not in time."""
 
 
 class Console(Protocol):
-    """A connection to a database that runs. Its methods raise OSError or DnsrigError where there is no answer.
+    """A connection to a running database. Its methods raise OSError or DnsrigError if there is no answer.
 
-    After that it is of no use any more: the caller closes it and connects again, from the network that it means.
+    After that it is unusable: the caller closes it and connects again, from the network that it means.
     """
 
     def zones(self) -> int:
-        """How many zones it has, each of them complete."""
+        """Number of complete zones in it."""
 
     def position(self) -> int:
-        """How much was written to it, in its own count."""
+        """Amount that was written to it, in its own units."""
 
     def has_all(self, position: int) -> bool:
-        """Whether it, a replica, is connected and has what was written up to ``position`` of its original."""
+        """Whether this replica is connected and has everything up to ``position`` of its original."""
 
     def facts(self) -> dict[str, Scalar]:
-        """What else is worth keeping with a trial: name (unit last) -> value."""
+        """Other values to keep with a trial: name (unit last) -> value."""
 
     def close(self) -> None: ...
 
@@ -56,7 +56,7 @@ class Database(Driver):
 
     @abstractmethod
     def console(self, address: Address) -> Console:
-        """Connect to the one that runs at ``address``, from the network that the calling thread sees.
+        """Connect to the database at ``address``, from the network that the calling thread sees.
 
-        Raises OSError or DnsrigError as long as it is not ready.
+        Raises OSError or DnsrigError as long as the database is not ready.
         """

@@ -1,9 +1,9 @@
 """Packages of a Debian suite as a root file system, without touching the machine's own packages.
 
-apt is asked with a state of its own (sources, lists, an empty dpkg status), so it answers with the whole closure of
-packages and their exact versions; these are downloaded and unpacked, and no maintainer script ever runs. That takes
-seconds where a bootstrap takes minutes, and starts no service. A root file system is keyed by the versions in it: it is
-built beside its final name and renamed, so an interrupted build leaves nothing that could be mistaken for a whole one.
+apt runs with a separate state (sources, lists, an empty dpkg status), so it lists all needed packages with their exact
+versions. These are downloaded and unpacked; no maintainer script ever runs. That takes seconds, whereas a bootstrap
+takes minutes, and it starts no service. The key of a root file system is a hash of the versions in it. It is built
+beside its final name and renamed, so an interrupted build is never mistaken for a complete one.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from dnsrig.errors import DnsrigError, UsageError
 
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 LAYOUT_VERSION = 1
-"""Raised when this file makes root file systems differently: old ones are then not used."""
+"""Increased when this file makes root file systems differently, so that old ones are not used."""
 BASE_PACKAGES = ("base-files", "netbase")
 RECORD = "dnsrig-root.json"
-"""Written last: its presence means that the root file system is whole."""
+"""Written last: its presence means that the root file system is complete."""
 NOT_NEEDED = ("./usr/share/locale/*", "./usr/share/man/*", "./usr/share/info/*", "./usr/share/lintian/*")
 APT_LIMIT_S = 900
 INSTALLATION = re.compile(r"^Inst (?P<name>\S+) (?:\[\S+\] )?\((?P<version>\S+)", re.MULTILINE)
@@ -39,16 +39,16 @@ class Root:
     path: Path
     suite: str
     packages: dict[str, str]
-    """Every package in it -> exact version."""
+    """Each package in it -> exact version."""
 
 
 def folder(suite: str) -> Path:
-    """Of the root file systems built from ``suite``, each by its key."""
+    """The folder of the root file systems built from ``suite``, each named by its key."""
     return paths.cache() / "roots" / suite
 
 
 def roots(suite: str, name: str) -> list[Root]:
-    """Those built for ``name`` from ``suite``, the newest last."""
+    """The root file systems built for ``name`` from ``suite``, the newest last."""
     built = [path for path in folder(suite).glob(f"{name}-*") if path.name.rpartition("-")[0] == name]
     found = [path for path in built if (path / RECORD).is_file()]
     found.sort(key=lambda path: (path / RECORD).stat().st_mtime)
@@ -56,18 +56,18 @@ def roots(suite: str, name: str) -> list[Root]:
 
 
 def resolve(suite: str, packages: tuple[str, ...]) -> dict[str, str]:
-    """Ask the mirror which packages and versions ``packages`` of ``suite`` would be now."""
+    """Ask the mirror for the present versions of ``packages`` of ``suite`` and of all that they need."""
     _update(suite)
     return _closure(suite, packages)
 
 
 def build(suite: str, name: str, packages: tuple[str, ...]) -> Root:
-    """Build the root file system of ``packages`` at their present versions, or return it if it is there."""
+    """Build the root file system of ``packages`` at their present versions, or return it if it exists."""
     with cached.locked(folder(suite)):
         versions = resolve(suite, packages)
         target = folder(suite) / f"{name}-{_key(versions)}"
         if root := _read(target, suite):
-            os.utime(target / RECORD)  # the newest one is what `find` takes
+            os.utime(target / RECORD)  # `find` takes the newest one
             return root
         _apt(suite, "install", "--yes", "--download-only", *BASE_PACKAGES, *packages)
         with cached.making(target) as tree:
@@ -91,7 +91,7 @@ def _read(path: Path, suite: str) -> Root | None:
 
 
 def _unpack(suite: str, versions: dict[str, str], tree: Path) -> None:
-    """Unpack the packages into ``tree``, with /usr merged in every suite, and the few files that scripts would
+    """Unpack the packages into ``tree``, with /usr merged in every suite, and write the few files that scripts would
     write."""
     for folder in ("bin", "sbin", "lib", "lib64"):
         (tree / "usr" / folder).mkdir(parents=True)

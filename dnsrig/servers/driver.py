@@ -1,4 +1,4 @@
-"""What a driver is: the interface between a trial and one kind of server."""
+"""The interface between a trial and one kind of server."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ class Setting:
 
     name: str
     default: str
-    """The server's own, as its manual says; a source's version may differ."""
+    """The default of the server, from its manual; the version of a source may differ."""
     meaning: str
 
 
 @dataclass(frozen=True)
 class LogEvent:
-    """A line of a server's log that means something."""
+    """An event in a server's log."""
 
     realtime_ns: int | None
     kind: str
@@ -76,72 +76,78 @@ class Driver(ABC):
     title: ClassVar[str]
     executable: ClassVar[str]
     packages: ClassVar[tuple[str, ...]]
-    """Debian's, for the sources that are suites; none: there is no such source."""
+    """Debian's packages of the server, for sources that are suites; empty: the server is in no suite."""
     recipe: ClassVar[Recipe | None] = None
-    """How it is built from its repository; None: there is no such source."""
+    """How it is built from its repository; None: dnsrig cannot build it."""
     version_package: ClassVar[str] = ""
-    """Matches the name of the package whose version is the server's, where that is not the first of ``packages``."""
+    """Pattern of the package that has the server's version, if this is not the first of ``packages``."""
     capabilities: ClassVar[tuple[str, ...]] = (NET_BIND_SERVICE,)
-    """What its user may do beside what everybody may (capabilities(7)): listen on port 53, and what the unit of its
-    distribution leaves it and it makes use of."""
+    """Capabilities of its user (capabilities(7)): to listen on port 53, and those that the unit of its distribution
+    grants and that it uses."""
     writes_kept: ClassVar[bool] = False
-    """Whether it writes what is kept with the trial, in `Placement.directory`; only a part of dnsrig may."""
+    """Whether it writes into `Placement.directory`, which is kept with the trial; only a part of dnsrig may."""
     roles: ClassVar[tuple[Role, ...]] = ("primary", "secondary")
     only_source: ClassVar[str] = ""
-    """The one source that there is of it, where Debian's suites and builds of the user's own make no sense."""
+    """Its only source, if Debian's suites and the user's own builds make no sense; empty: any source."""
     stop_signal: ClassVar[signal.Signals] = signal.SIGTERM
-    """Asks it to end at once and in order."""
+    """The signal after which it stops at once and in order."""
     answers: ClassVar[bool] = True
     """Whether it answers queries."""
+    reflects: ClassVar[bool] = False
+    """Whether it answers each query with the query itself, so that its figures are the floor of the instrument."""
+    fault_settings: ClassVar[frozenset[str]] = frozenset()
+    """Settings that make it misbehave on purpose."""
     finishes: ClassVar[bool] = False
-    """Whether it ends by itself when it has all zones, and says so in its log."""
+    """Whether it ends by itself when it has all zones, and reports this in its log."""
     answers_zones: ClassVar[bool] = True
-    """Whether it has zones, so that it is ready when it answers them; else it is ready when it answers anything."""
+    """Whether it has zones, so that it is ready when it answers for them. If not, it is ready at its first answer."""
     changes_itself: ClassVar[bool] = False
-    """Whether, as a primary, it changes its zones by itself, as its settings or `Placement.changes` say; it has no
-    files that could change. SIGUSR1 begins the latter, SIGUSR2 ends them."""
+    """Whether, as a primary, it changes its zones by itself, by its settings or `Placement.changes`; it has no zone
+    files. SIGUSR1 starts the changes of `Placement.changes`, SIGUSR2 stops them."""
     version_arguments: ClassVar[tuple[str, ...]]
     version_pattern: ClassVar[str]
-    """Matches the output of ``executable version_arguments``; group 1 is the version."""
+    """Pattern of the output of ``executable version_arguments``; group 1 is the version."""
     settings: ClassVar[tuple[Setting, ...]]
     databases: ClassVar[tuple[str, ...]] = ()
     """Kinds of databases that can carry its zones."""
     waits_for_database: ClassVar[bool] = False
     """Whether it may be started before its database is there."""
     features: ClassVar[Mapping[Feature, Support]] = {}
-    """What is not among them it does not have; read by `support`."""
+    """Its features; it lacks every other feature. Read by `support`."""
     never_together: ClassVar[Mapping[Role, frozenset[Feature]]] = {}
-    """Features that the server has, but not both at once in that role."""
+    """Features that the server has, but not all at once in that role."""
     as_secondary: ClassVar[AsSecondary | None] = None
     as_primary: ClassVar[AsPrimary | None] = None
-    """How it transfers zones; None: not known, and models leave it out."""
+    """How it transfers zones; None: unknown, so models leave it out."""
     as_resolver: ClassVar[AsResolver | None] = None
-    """How it resolves; None: it does not, or nothing of it can be set."""
+    """How it resolves; None: it does not resolve, or nothing can be set."""
     remedies: ClassVar[Mapping[str, str]] = {}
-    """Id of a trap -> what helps against it with this server: a few words, beside those of the trap's own remedy."""
+    """Id of a trap -> what helps against it with this server: a few words, added to the remedy of the trap."""
     log_clock_resolution_ns: ClassVar[int]
     done_pattern: ClassVar[str] = r"(?!)(?P<zone>)"
-    """A line of the log that says a zone is there, transferred or from a database, with group ``zone``; by default no
-    line says so."""
+    """Pattern of a line of the log that reports that a zone has arrived, by transfer or from a database, with group
+    ``zone``; by default there is no such line."""
     failure_patterns: ClassVar[Mapping[str, str]] = {}
     """Kind of failure -> pattern."""
     zone_pattern: ClassVar[str] = r"(?!)(?P<zone>)"
-    """A line of its configuration that names a zone, with group ``zone``; by default no line does."""
+    """Pattern of a line of its configuration that names a zone, with group ``zone``; by default there is no such
+    line."""
     settings_command: ClassVar[tuple[str, ...]] = ()
-    """Shows the settings in force, a line each, beside the running server; ``{directory}`` and ``{state}`` are its
-    folders as it sees them. By default nothing shows them."""
+    """Command that prints the settings in force, a line each, while the server runs; ``{directory}`` and ``{state}``
+    are its folders as it sees them. By default there is no such command."""
     defaults_command: ClassVar[tuple[str, ...]] = ()
-    """Prints the defaults of all settings, whatever the configuration is; by default nothing prints them."""
+    """Command that prints the defaults of all settings, whatever the configuration is; by default there is no such
+    command."""
     work_patterns: ClassVar[Mapping[str, str]] = {}
-    """Kind of work beside answering that all its zones or its configuration take part in -> pattern of the line that
-    begins it."""
+    """Kind of work beside answering that concerns all zones or the configuration -> pattern of the line at its
+    start."""
 
     @abstractmethod
     def configure(self, placement: Placement) -> None:
         """Write the configuration, and whatever else must exist before the start."""
 
     def preparations(self, placement: Placement) -> list[Preparation]:
-        """What to run, in this order, after `configure` and before the start."""
+        """Programs to run, in this order, after `configure` and before the start."""
         return []
 
     @abstractmethod
@@ -149,17 +155,17 @@ class Driver(ABC):
         """The foreground command."""
 
     def load_changes(self, placement: Placement) -> list[Preparation]:
-        """What to run so that a primary takes changed zone files into use; nothing: SIGHUP says it."""
+        """Programs to run so that a primary loads changed zone files; empty: it loads them at SIGHUP."""
         return []
 
     def support(self, feature: Feature) -> Support:
-        """Since when it has ``feature``, by role."""
+        """The versions since which it has ``feature``, by role."""
         return self.features.get(feature, NOT_AT_ALL)
 
     def lacks(self, role: Role, features: Iterable[Feature], version: str) -> tuple[Feature, str | None] | None:
-        """The first of ``features`` that ``version`` does not have in ``role``, and since when there is one.
+        """The first of ``features`` that ``version`` lacks in ``role``, and the version since which the server has it.
 
-        A version without digits is not known yet and lacks only what no version has.
+        A version without digits is not known yet, and lacks only what every version lacks.
         """
         for feature in features:
             since = self.support(feature).since(role)
@@ -168,23 +174,22 @@ class Driver(ABC):
         return None
 
     def conflict(self, role: Role, features: Iterable[Feature]) -> list[Feature]:
-        """Those of ``features`` that exclude each other in ``role``."""
+        """The features among ``features`` that exclude each other in ``role``."""
         clash = self.never_together.get(role, frozenset())
         return sorted(clash) if clash and clash <= set(features) else []
 
     def limits(self, role: Role, settings: Mapping[str, Scalar]) -> list[ServerLimit]:
-        """Limits that the server sets itself in ``role``, as in force with ``settings``."""
+        """Limits that the server sets for itself in ``role`` with ``settings``."""
         return []
 
     def configured(self, placement: Placement) -> set[str] | None:
-        """The zones that the server was told of, without those that it learned from a catalog; None: nothing says
-        it."""
+        """The zones in the configuration of the server, without those from a catalog; None: unknown."""
         line = re.compile(self.zone_pattern, re.MULTILINE)
         texts = [path.read_text() for path in placement.directory.glob("*.conf")]
         return {match["zone"] for text in texts for match in line.finditer(text)} or None
 
     def read_defaults(self, text: str) -> dict[str, str]:
-        """What ``defaults_command`` printed, as setting -> value; empty where a version does not print them."""
+        """The output of ``defaults_command`` as setting -> value; empty if a version does not print them."""
         return printed_defaults(text)
 
     def workdir(self, placement: Placement) -> str:
@@ -192,10 +197,10 @@ class Driver(ABC):
 
     @abstractmethod
     def log_time_ns(self, line: str) -> int | None:
-        """Realtime ns of a line of the log, which is written in UTC; None where it bears no time."""
+        """Realtime ns of a line of the log, which is written in UTC; None if the line has no time."""
 
     def read_log(self, path: Path) -> Iterator[LogEvent]:
-        """The events of a log, in its order. Never fails on what a server wrote."""
+        """The events of a log, in its order. Never fails, whatever the server wrote."""
         done = re.compile(self.done_pattern)
         failures = {kind: re.compile(pattern) for kind, pattern in self.failure_patterns.items()}
         with path.open(encoding="utf-8", errors="replace") as log:
@@ -210,7 +215,7 @@ class Driver(ABC):
                         break
 
     def read_work(self, path: Path, catalog: str) -> Iterator[LogEvent]:
-        """What a log tells of work beside answering: the kinds of ``work_patterns``, and each transfer of the zone
+        """Work beside answering, from a log: the kinds of ``work_patterns``, and each transfer of the zone
         ``catalog``."""
         done = re.compile(self.done_pattern)
         patterns = {kind: re.compile(pattern) for kind, pattern in self.work_patterns.items()}
@@ -233,7 +238,7 @@ def wanted_features(
     catalog_schema: int = 2,
     through_database: bool = False,
 ) -> list[Feature]:
-    """What a server in ``role`` must be able to do for ``transfer``, and to be asked over TLS if ``over_tls``.
+    """Features that a server needs in ``role`` for ``transfer``, and for queries over TLS if ``over_tls``.
 
     With ``through_database`` its zones pass through a database, and nothing is transferred.
     """
@@ -250,7 +255,7 @@ def wanted_features(
         "catalog zones of schema 1": follows_catalog and catalog_schema == 1,
         "IXFR": transfer.ixfr,
         "NOTIFY": transfer.notify,
-        # A secondary takes no updates: it sees their outcome as any other change.
+        # A secondary takes no updates: for it, their outcome is a change like any other.
         "dynamic updates": transfer.updates and role == "primary",
         "several source addresses": several_sources,
     }
@@ -258,7 +263,7 @@ def wanted_features(
 
 
 def timer(settings: Mapping[str, Scalar], name: str, default_s: float, remedy: str) -> ServerLimit:
-    """A setting in seconds that the server waits for, as in force with ``settings``."""
+    """A time in seconds that the server waits, as set by ``settings``."""
     value = settings.get(name, default_s)
     timer_s = float(value) if isinstance(value, int | float) else None
     return ServerLimit(

@@ -1,8 +1,7 @@
-"""What the parts of the engine that stand in for a server have in common: all of their configuration is on the command
-line.
+"""Subcommands of the engine as servers: a reflector, a synthetic secondary and primary, and a simulated Internet.
 
-Settings are the options of the subcommand without their dashes. One that may be given several times takes its values
-separated by spaces.
+Their whole configuration is on the command line. Settings are the options of the subcommand without dashes. An option
+that may occur several times takes its values separated by spaces.
 """
 
 from __future__ import annotations
@@ -30,16 +29,16 @@ class EngineDriver(Driver):
     version_pattern = r"dnsrig-engine (\d\S*)"
     log_clock_resolution_ns = 1
     repeatable: frozenset[str] = frozenset()
-    """Settings of which one text may hold several values."""
+    """Settings whose text may contain several values."""
 
     def configure(self, placement: Placement) -> None:
-        """What is wrong on the command line is told before anything is started."""
+        """Refuse unknown settings before anything is started."""
         known = {setting.name for setting in self.settings}
         if unknown := sorted(set(placement.settings) - known):
             raise UsageError(f"{self.kind} has no setting {unknown[0]!r}", hint=f"it has: {', '.join(sorted(known))}")
 
     def words(self, options: Mapping[str, Scalar]) -> list[str]:
-        """``options`` as arguments; one that is true has no value, one that is false is left out."""
+        """The arguments for ``options``: true is an option without a value, false is left out."""
         found = []
         for name, value in options.items():
             if isinstance(value, bool):
@@ -55,7 +54,7 @@ class EngineDriver(Driver):
 
 
 def tsig(placement: Placement) -> str:
-    """The key as the engine takes it: ALGORITHM:NAME:SECRET."""
+    """The key as an argument of the engine: ALGORITHM:NAME:SECRET."""
     return f"{keys.TSIG_ALGORITHM}:{keys.TSIG_NAME}:{placement.keys.tsig_secret}"
 
 
@@ -71,17 +70,19 @@ class Echo(EngineDriver):
     title = "echo (the instrument's floor)"
     roles = ("primary", "secondary", "resolver")
     answers_zones = False
+    reflects = True
+    fault_settings = frozenset({"delay", "jitter", "loss", "stall"})
     settings = (
         Setting("threads", "the host's CPUs", "threads that answer, each with a socket of its own (SO_REUSEPORT)"),
         Setting("segmentation", "false", "send answers with UDP segmentation offload, which real servers do not do"),
         Setting("early-data", "false", "over DoT, take queries with the first flight of a resumed session (0-RTT)"),
-        Setting("delay", "none", 'every answer comes so much later, e.g. "10ms"'),
-        Setting("jitter", "none", "and as much again, at random: uniform, to either side"),
+        Setting("delay", "none", 'delay of every answer, e.g. "10ms"'),
+        Setting("jitter", "none", "random part of the delay, uniform, to either side"),
         Setting("loss", "none", 'share of queries that get no answer, e.g. "1%"'),
-        Setting("stall", "none", "how long it stops reading, once every `stall-every`"),
-        Setting("stall-every", "1s", "how often"),
-        Setting("stall-threads", "all", "how many of the threads stall"),
-        Setting("seed", "1", "of loss and jitter"),
+        Setting("stall", "none", "duration for which it stops reading, once every `stall-every`"),
+        Setting("stall-every", "1s", "time from one stall to the next"),
+        Setting("stall-threads", "all", "number of threads that stall"),
+        Setting("seed", "1", "seed of loss and jitter"),
     )
     features: ClassVar[Mapping[Feature, Support]] = {"DoT": Support("0.0", "0.0", "0.0")}
 
@@ -121,9 +122,9 @@ class Transfer(EngineDriver):
         Setting("soa", "none", "SOA query before each transfer: none, udp, or on the same connection"),
         Setting("threads", "the host's CPUs", "threads that receive"),
         Setting("retries", "3", "attempts after the first one of a zone that failed"),
-        Setting("retry-after", "1s", "after how long"),
-        Setting("timeout", "10s", "without a record of a transfer"),
-        Setting("time-max-s", "7200", "of a transfer, from its first message, in seconds"),
+        Setting("retry-after", "1s", "time until the next attempt"),
+        Setting("timeout", "10s", "longest time without a record of a transfer"),
+        Setting("time-max-s", "7200", "longest time of a transfer from its first message, in seconds"),
         Setting("zonemd", "false", "verify each zone's ZONEMD (RFC 8976)"),
         Setting("quickack", "false", "acknowledge at once (TCP_QUICKACK)"),
         Setting("congestion", "the host's", "congestion control of its sockets"),
@@ -156,10 +157,10 @@ class Transfer(EngineDriver):
 
 
 GENERATOR = "zones"
-"""As dataset.json names what made tiny zones."""
+"""The generator of tiny zones, as in dataset.json."""
 ROWS = "changes.arrow"
 HEAD_BYTES = 512
-"""Of the catalog's file: its version stands before the first member."""
+"""Bytes read of the catalog's file: its version is before the first member."""
 
 
 class Zones(EngineDriver):
@@ -183,20 +184,18 @@ class Zones(EngineDriver):
         Setting("message-bytes", "65535", "most bytes of a message of a transfer"),
         Setting("records-per-message", "as many as fit", "records in a message of a transfer"),
         Setting("order", "in-order", "of transfers on one connection: in-order, or interleaved message by message"),
-        Setting("tsig-every", "1", "of so many messages of a transfer one is signed"),
-        Setting("large", "none", "N:RECORDS: the first N zones have so many records"),
+        Setting("tsig-every", "1", "number of messages of a transfer of which one is signed"),
+        Setting("large", "none", "N:RECORDS: number of records in the first N zones"),
         Setting("concurrent-max", "none", "transfers at a time; the excess is answered SERVFAIL"),
         Setting("changes-per-s", "0", "changes a second, of one zone after another"),
         Setting("change-records", "1", "records of a change"),
-        Setting(
-            "changes-before", "0", "changes of every zone that lie behind at the start: the serial is so much higher"
-        ),
-        Setting("changes-kept", "100; of the catalog 10,000", "serials back to which it answers IXFR"),
-        Setting("notify-interval", "100ms", "it tells of the catalog at most once in so long"),
+        Setting("changes-before", "0", "changes of every zone before the start: the serial is higher by this number"),
+        Setting("changes-kept", "100; of the catalog 10,000", "number of earlier serials for which it answers IXFR"),
+        Setting("notify-interval", "100ms", "least time between two NOTIFYs of the catalog"),
         Setting("connections-max", "10000", "TCP connections at once"),
-        Setting("idle-timeout", "30s", "closes a connection on which nothing was asked for so long"),
+        Setting("idle-timeout", "30s", "time without a query after which it closes a connection"),
         Setting("fault-every", "1", "faults hit only zones whose number is a multiple of it"),
-        Setting("fault", "none", "what it does wrong, KIND or KIND=VALUE; several are separated by spaces"),
+        Setting("fault", "none", "faults on purpose, KIND or KIND=VALUE, separated by spaces"),
     )
     features: ClassVar[Mapping[Feature, Support]] = {
         name: Support("0.0", None)
@@ -252,8 +251,7 @@ class Zones(EngineDriver):
 
 
 def catalog_schema(placement: Placement) -> int:
-    """The version of the dataset's catalog zone (RFC 9432 §4.2.1), so that a secondary meets the same from every
-    primary."""
+    """The version of the dataset's catalog zone (RFC 9432 §4.2.1), which must be the same on every primary."""
     file = placement.dataset / datasets.CATALOG_FILE
     if not file.is_file():
         return 2
@@ -262,7 +260,7 @@ def catalog_schema(placement: Placement) -> int:
 
 
 def ranges(addresses: Iterable[Address]) -> list[str]:
-    """Neighbours as FIRST-LAST, so that a thousand addresses do not make a command line of their own.
+    """Neighbours as FIRST-LAST, so that a thousand addresses fit on a command line.
 
     >>> from ipaddress import ip_address
     >>> ranges([ip_address("192.0.2.1"), ip_address("192.0.2.2"), ip_address("192.0.2.9")])
@@ -293,11 +291,11 @@ class World(EngineDriver):
     answers_zones = False
     settings = (
         Setting("threads", "the host's CPUs", "threads that answer, each with a socket of its own (SO_REUSEPORT)"),
-        Setting("family", "ipv4,ipv6", "over which families it answers"),
-        Setting("signature-cache-mib", "256", "memory for signatures that are kept; 0: each is made anew"),
-        Setting("reproducible", "false", "the same question has the same bytes as answer (RFC 6979)"),
+        Setting("family", "ipv4,ipv6", "families over which it answers"),
+        Setting("signature-cache-mib", "256", "memory for signatures that are kept, in MiB; 0: each is made anew"),
+        Setting("reproducible", "false", "whether a question always has the same bytes as answer (RFC 6979)"),
         Setting("connections-max", "10000", "TCP connections at once"),
-        Setting("idle-timeout", "30s", "closes a connection on which nothing was asked for so long"),
+        Setting("idle-timeout", "30s", "time without a query after which it closes a connection"),
     )
 
     def configure(self, placement: Placement) -> None:

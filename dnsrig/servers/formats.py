@@ -30,7 +30,7 @@ def yes_no(value: Scalar) -> str:
 
 
 def numbers(version: str) -> tuple[int, ...]:
-    """``9.20.30-1~bpo`` -> (9, 20, 30): what versions are compared by."""
+    """The numbers of a version, for comparisons: ``9.20.30-1~bpo`` -> (9, 20, 30)."""
     match = re.match(r"\d+(\.\d+)*", version)
     return tuple(map(int, match[0].split("."))) if match else ()
 
@@ -55,15 +55,15 @@ def utc_ns(line: str, pattern: re.Pattern[str], date_format: str, *, year: int |
 
 
 def utc_ns_without_year(line: str, pattern: re.Pattern[str], date_format: str, *, near: datetime) -> int | None:
-    """As `utc_ns`, of a log that leaves out the year: that in which the time lies nearest to ``near``."""
+    """Realtime ns as by `utc_ns`, for a log without years: of the year in which the time is nearest to ``near``."""
     years = (near.year - 1, near.year, near.year + 1)
     times = [ns for year in years if (ns := utc_ns(line, pattern, date_format, year=year)) is not None]
     return min(times, key=lambda ns: abs(ns - int(near.timestamp()) * 1_000_000_000), default=None)
 
 
 def printed_defaults(text: str) -> dict[str, str]:
-    """``name=value`` or ``name: value``, a line each, which may be commented out; below ``section:`` with that before
-    their names.
+    """Settings from lines with ``name=value`` or ``name: value``, which may be commented out. Below a line ``section:``
+    the name begins with the section.
 
     >>> printed_defaults("# cache-ttl=20\\n")
     {'cache-ttl': '20'}

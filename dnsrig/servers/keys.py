@@ -1,4 +1,4 @@
-"""Keys for zone transfers, made anew for each trial: a TSIG secret, and a certificate for XoT.
+"""Keys for zone transfers, new for each trial: a TSIG secret, and a certificate for XoT.
 
 TSIG is hmac-sha256 (RFC 8945 §6), TLS keys are ECDSA on P-256 (RFC 9103 asks for TLS 1.3, RFC 8446 §9.1 makes that
 curve mandatory). Generating both takes a few milliseconds.
@@ -42,8 +42,7 @@ class TransferKeys:
     """Base64 of the SHA-256 of the certificate's public key (RFC 7858, appendix A)."""
 
     def write(self, folder: Path, *, private: bool) -> None:
-        """The certificate as a file in ``folder``; for who answers with it also its key, which only its owner can
-        read."""
+        """Write the certificate to ``folder``; if ``private``, also its key, readable only for its owner."""
         (folder / CERTIFICATE_FILE).write_bytes(self.certificate_pem)
         if private:
             outputs.write_private(folder / PRIVATE_KEY_FILE, self.private_key_pem)
@@ -62,7 +61,7 @@ def make() -> TransferKeys:
         .not_valid_before(now - VALID)
         .not_valid_after(now + VALID)
         .add_extension(x509.SubjectAlternativeName([x509.DNSName(TLS_NAME)]), critical=False)
-        # It is its own authority, and still no CA: some (webpki) accept no CA's certificate from a server.
+        # It is its own authority but not a CA: some clients (webpki) accept no CA certificate from a server.
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .sign(key, hashes.SHA256())
     )

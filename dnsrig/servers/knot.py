@@ -141,15 +141,15 @@ PRIMARY_DEFAULTS: Mapping[str, Scalar] = {
 }
 PROVIDE_IXFR_SINCE = (3, 2, 5)
 ZONE_INSTANCE = 1
-"""Of the up to eight versions of a zone that a zone database keeps apart."""
+"""Number of the version of a zone in a zone database, which keeps up to eight."""
 IXFR_PRIMARY_DEFAULTS: Mapping[str, Scalar] = {
-    # Differences between a zone file and its next version make the IXFR.
+    # IXFR consists of the differences between a zone file and its next version.
     "template.zonefile-load": "difference",
     "template.journal-content": "changes",
 }
 
 UPDATED_PRIMARY_DEFAULTS: Mapping[str, Scalar] = {
-    # Updates lie in the journal, which also makes the IXFR; the file stays as it is.
+    # Updates are in the journal, from which IXFR is made; the file does not change.
     "template.zonefile-load": "whole",
     "template.journal-content": "changes",
 }
@@ -159,7 +159,7 @@ POOL = "server.remote-pool-limit"
 
 
 def _policy(settings: Settings, transport: Transport) -> Policy:
-    """It keeps connections only if told to, and only without TLS."""
+    """The policy of a secondary: it keeps connections only with that setting, and only without TLS."""
     return "reused" if transport == "tcp" and count(settings, POOL, 0) else "one"
 
 
@@ -171,7 +171,7 @@ autoreconf -fi
 make -j"$JOBS"
 make install
 """
-"""The parser of zone files that a distribution ships is the fast one."""
+"""The fast parser of zone files is also the one in distributions."""
 
 
 def build_method(tree: Tree) -> Method:
@@ -207,7 +207,7 @@ class Knot(Driver):
             "500 ms",
             "how long a write may wait for the peer; a primary cuts a transfer over a slow, long link whose queue takes longer",
         ),
-        Setting("server.tcp-remote-io-timeout", "5000 ms", "the same of a secondary that waits for its primary"),
+        Setting("server.tcp-remote-io-timeout", "5000 ms", "how long a secondary waits for its primary"),
         Setting("server.async-start", "off", "answer before all zones are loaded or were tried once"),
         Setting("template.zonefile-sync", "0", "seconds before a changed zone is written to its file; -1 never"),
         Setting(

@@ -1,9 +1,9 @@
 """Knot Resolver 6, CZ.NIC: a resolver.
 
-The process `kresd` is started directly, with a configuration in Lua: the manager of version 6, which would write that,
-takes five seconds to start and needs a supervisor. What it adds, several processes that share one cache, is not here,
-so a host has one CPU. The cache is a file (LMDB) in the folder that a trial removes. Settings are functions of one
-argument, e.g. ``"cache.max_ttl" = 3600``, and options, e.g. ``"option.NO_0X20" = true``.
+The process `kresd` is started directly, with a configuration in Lua. The manager of version 6, which would write this
+configuration, takes five seconds to start and needs a supervisor. Without it there are no several processes that share
+one cache, so a host has one CPU. The cache is a file (LMDB) in the folder that a trial removes. Settings are functions
+of one argument, e.g. ``"cache.max_ttl" = 3600``, and options, e.g. ``"option.NO_0X20" = true``.
 """
 
 from __future__ import annotations
@@ -69,9 +69,9 @@ CONTROL_SOCKET = "control.socket"
 
 
 def read_statistics(answer: bytes) -> Counters:
-    """Of its control socket: a prompt, the length in four bytes, JSON. It does not count validations.
+    """Counters from its control socket: a prompt, the length in four bytes, JSON. It does not count validations.
 
-    Of answers it counts also those that it gave itself (priming, refreshing), and so its hits are slightly too many.
+    It also counts answers to its own queries (priming, refreshing), so its hits are slightly too many.
     """
     try:
         seen = json.loads(answer[answer.find(b"{") :])
@@ -156,16 +156,16 @@ class KnotResolver(Driver):
         return [self.executable, "-n", "-c", f"{placement.seen_directory}/kresd.conf", placement.seen_state]
 
     def log_time_ns(self, line: str) -> int | None:
-        """Its lines bear no time on standard error."""
+        """None: on standard error its lines have no time."""
         return None
 
 
 def _function(name: str) -> str:
-    """What a setting calls, up to its value."""
+    """The call for a setting, up to its value."""
     group, _, option = name.partition(".")
     return f"option('{option}', " if group == "option" else f"{name}("
 
 
 def _lua(value: Scalar) -> str:
-    """As JSON writes it, so does Lua."""
+    """The value in Lua, which is the same as in JSON."""
     return json.dumps(value)

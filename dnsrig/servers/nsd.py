@@ -1,6 +1,6 @@
 """NSD, NLnet Labs.
 
-Settings are attributes of ``server:``; those of the pattern that all zones include are written ``pattern.NAME``.
+Settings are attributes of ``server:``; an attribute of the pattern that all zones include is written ``pattern.NAME``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dnsrig.servers.formats import template, utc_ns, yes_no
 from dnsrig.servers.placement import DNS_PORT, Placement
 
 PRIMARY_DEFAULTS: Mapping[str, Scalar] = {"tcp-count": 1000}
-"""The primary is not under test: its own limit of TCP connections is raised so that it does not bind."""
+"""Settings of a primary. It is not under test, so its limit of TCP connections is raised until it has no effect."""
 
 CONFIGURATION = template("""\
 server:
@@ -123,7 +123,7 @@ def _connections(settings: Settings) -> int:
 
 BUILD_LIBRARIES = ("bison", "flex", "libevent-dev", "libssl-dev")
 DNSTAP_LIBRARIES = ("libfstrm-dev", "libprotobuf-c-dev", "protobuf-c-compiler")
-"""It is built in by default from 4.13 on."""
+"""Libraries for dnstap, which is built in by default from 4.13 on."""
 BUILD_SCRIPT = """\
 autoreconf -fi
 ./configure --prefix="$PREFIX" --with-configdir="$PREFIX/etc" --with-user=root "$@"
@@ -154,7 +154,7 @@ class Nsd(Driver):
     packages = ("nsd",)
     version_arguments = ("-v",)
     version_pattern = r"NSD version (\S+)"
-    # nsd.service of Debian leaves it this one: its sockets get larger buffers than the machine's limit.
+    # nsd.service of Debian grants NET_ADMIN: its sockets get larger buffers than the machine's limit.
     capabilities = (NET_BIND_SERVICE, NET_ADMIN)
     settings = (
         Setting("xfrd-tcp-max", "128", "TCP connections that the transfer daemon opens at once"),

@@ -1,4 +1,4 @@
-"""The place of a server in a trial: its host, what it serves, from whom it gets it, and its folders."""
+"""The place of a server in a trial: its host, its zones, where it gets them, and its folders."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from dnsrig.servers.resolving import ANCHOR_FILE, HINTS_FILE, Anchor, read_ancho
 
 DNS_PORT = 53
 SOCKET_FOLDER_MOST_BYTES = 80
-"""Of 108, with room for the socket's own name."""
+"""Length of the path: 108 bytes at most (unix(7)), with room for the name of the socket."""
 HEAD_BYTES = 4096
-"""Of a zone file: a signed one has the signature of its SOA there."""
+"""Bytes read of a zone file: a signed zone has the signature of its SOA there."""
 
 
 @dataclass(frozen=True)
@@ -34,15 +34,15 @@ class Route:
     """Where a secondary gets zones: a primary, asked from one of the secondary's own addresses."""
 
     number: int
-    """From 1; names what a configuration says of it."""
+    """Counted from 1; part of names in the configuration."""
     primary: Address
     source: Address | None
-    """None: left to the kernel, where there is only one."""
+    """None: the kernel chooses, because there is only one address."""
 
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where a database listens, and whether it is spoken to over TLS there."""
+    """Where a database listens, and whether clients use TLS there."""
 
     address: Address
     port: int
@@ -54,19 +54,19 @@ class Placement:
     """A server's place in a trial. Paths named ``seen_`` are as the server sees them, inside its root file system."""
 
     host: HostSpec
-    """With a server and its role."""
+    """The host, with a server and its role."""
     root: Path
-    """The root file system that its programs are run in; /: the machine's own."""
+    """The root file system in which its programs run; /: the root of the machine."""
     zones: Sequence[Zone]
     routes: Sequence[Route]
-    """Of a secondary: zone n of ``zones`` takes route n, round and round; a catalog zone and its members take the
-    first. Of a resolver: whom to ask about them."""
+    """For a secondary: zone n of ``zones`` takes route n, in turn; a catalog zone and its members take the first route.
+    For a resolver: the primaries to ask about the zones."""
     secondaries: Sequence[Address]
-    """Of a primary: whom to notify."""
+    """For a primary: addresses to notify."""
     transfer: TransferSpec
     keys: TransferKeys
     catalog: Zone | None
-    """The catalog zone (RFC 9432) by which a secondary learns of its zones; None where they are configured."""
+    """The catalog zone (RFC 9432) by which a secondary learns of its zones; None if they are configured."""
     directory: Path
     """Configuration and logs: kept with the trial."""
     seen_directory: str
@@ -76,24 +76,23 @@ class Placement:
     dataset: Path
     seen_dataset: str
     shown: Mapping[str, Path] = field(default_factory=dict)
-    """Folders and files of the machine that its programs see beside ``root``: a build of its source, where there is
-    one."""
+    """Folders and files of the machine that its programs see beside ``root``, such as a build of its source."""
     other_address: Address | None = None
-    """The host's in the other family."""
+    """The address of the host in the other family."""
     over_tls: bool = False
-    """Whether it also answers queries over TLS (DoT, RFC 7858), on the port that XoT has too; of a database: whether it
+    """Whether it also answers queries over TLS (DoT, RFC 7858), on the same port as XoT; for a database: whether it
     also listens for TLS."""
     database: Endpoint | None = None
-    """Of a primary: where it writes its zones; of a secondary: where it reads them instead of transferring them; of a
-    database: of which it is a replica."""
+    """For a primary: the database to which it writes its zones; for a secondary: the database from which it reads them
+    instead of transferring them; for a database: the original that it replicates."""
     changes: Changes | None = None
-    """Of a primary that can (`Driver.changes_itself`)."""
+    """The changes that a primary makes, if it can (`Driver.changes_itself`)."""
     stream: Path | None = None
-    """What clients will ask, in a trial that replays."""
+    """The stream of the clients' queries, in a trial that replays one."""
     seen_stream: str = "/mnt/stream"
     from_hints: bool = False
-    """Whether a resolver resolves from the hints in ``directory``, and validates by the trust anchor there; else it
-    asks the primaries by ``routes``."""
+    """Whether a resolver resolves from the hints in ``directory``, and validates by the trust anchor there. If not, it
+    asks the primaries of ``routes``."""
 
     @property
     def source(self) -> ServerSource:
@@ -107,12 +106,12 @@ class Placement:
 
     @property
     def address(self) -> Address:
-        """At which it is asked, and from which it asks."""
+        """The address at which it listens, and from which it sends queries."""
         return ip_address(self.host.address)
 
     @property
     def addresses(self) -> Sequence[Address]:
-        """At which it listens: that, and the one of the other family."""
+        """The addresses at which it listens: its address, and the address of the other family."""
         return [self.address, *([self.other_address] if self.other_address else [])]
 
     @property
@@ -121,49 +120,48 @@ class Placement:
 
     @property
     def holds_sockets(self) -> bool:
-        """Whether a Unix socket may lie in the state folder, as the server sees it: names of them are short
-        (unix(7))."""
+        """Whether the path of the state folder, as the server sees it, is short enough for a Unix socket (unix(7))."""
         return len(self.seen_state) < SOCKET_FOLDER_MOST_BYTES
 
     @property
     def resolving(self) -> Resolving:
-        """As a resolver."""
+        """Settings of the server as a resolver."""
         return self.host.resolving or Resolving()
 
     @property
     def anchor(self) -> Anchor | None:
-        """The trust anchor, where a resolver validates."""
+        """The trust anchor, if the server is a resolver that validates."""
         if self.resolving.level != "validating" or not self.from_hints:
             return None
         return read_anchor(self.directory / ANCHOR_FILE)
 
     @property
     def may_change_zones(self) -> bool:
-        """Whether the dataset is a copy of the server's own."""
+        """Whether the dataset is a copy that belongs to this server."""
         return self.dataset.is_relative_to(self.state.resolve())
 
     @property
     def suffix(self) -> str:
-        """The longest name at or below which all its zones lie; the root where they share nothing."""
+        """The longest name at or below which all its zones are; the root if they share nothing."""
         labels = [zone.name.rstrip(".").split(".")[::-1] for zone in self.zones]
         shared = itertools.takewhile(lambda level: len(set(level)) == 1, zip(*labels))
         return ".".join(level[0] for level in [*shared][::-1]) or "."
 
     @property
     def tree(self) -> Path:
-        """Below which the files of its source lie, as the rig sees them: a build, a root file system, the prefix of the
+        """The folder with the files of its source, as the rig sees it: a build, a root file system, the prefix of the
         user's own build, or /."""
         return next(iter(self.shown.values()), Path(self.source.prefix or self.root))
 
     @property
     def seen_tree(self) -> str:
-        """`tree` as its programs see it; no slash at the end."""
+        """The folder `tree` as its programs see it; no slash at the end."""
         return next(iter(self.shown), self.source.prefix or "")
 
     def shipped(self, names: Sequence[str], what: str, package: str) -> str:
         """The first of the paths ``names`` below `tree` that its source has.
 
-        Raises DnsrigError where it has none: the source has no ``what``, which Debian's ``package`` has.
+        Raises DnsrigError if it has none: the source lacks ``what``, which is in Debian's ``package``.
         """
         if (found := next((name for name in names if (self.tree / name).exists()), None)) is None:
             raise DnsrigError(
@@ -173,7 +171,7 @@ class Placement:
 
     @property
     def answers_over_tls(self) -> bool:
-        """Whether it listens for TLS at all: for queries, or as a primary for XoT. To a server that is the same."""
+        """Whether it listens for TLS: for queries, or as a primary for XoT. For a server this is the same."""
         return self.over_tls or (self.transfer.tls and self.role == "primary")
 
     @property
@@ -186,19 +184,20 @@ class Placement:
 
     @property
     def configured_zones(self) -> list[Zone]:
-        """What the configuration names: on a primary all zones, on a secondary the catalog zone or the members."""
+        """The zones that the configuration names: all zones on a primary, the catalog zone or the members on a
+        secondary."""
         if self.catalog is None:
             return list(self.zones)
         return [*self.zones, self.catalog] if self.role == "primary" else [self.catalog]
 
     @property
     def signed(self) -> bool:
-        """Whether its zones are (RFC 4034), as the beginning of the first one's file tells."""
+        """Whether its zones are signed (RFC 4034), from the beginning of the file of the first zone."""
         return " RRSIG " in self._head()
 
     @property
     def hashed(self) -> bool:
-        """Whether they deny names by their hashes (RFC 5155), told likewise."""
+        """Whether its zones deny names by hashes (NSEC3, RFC 5155), from the same beginning."""
         return " NSEC3PARAM " in self._head()
 
     def _head(self) -> str:
@@ -226,18 +225,18 @@ class Placement:
 
 @dataclass(frozen=True)
 class Changes:
-    """What a primary changes by itself, from `ZoneChanges.begin` to `ZoneChanges.end`; a row for each goes to
+    """Changes that a primary makes by itself, from `ZoneChanges.begin` to `ZoneChanges.end`. Each is a row of
     ``changes.arrow``."""
 
     of: Literal["catalog", "zones"]
-    """Members of the catalog leave and come back, or records of one zone after another change."""
+    """What changes: members of the catalog leave and come back, or records of one zone after another change."""
     per_s: float
     first_member: int = 0
-    """The members before this one stay in the catalog, so that they can be asked for meanwhile."""
+    """The members before this one stay in the catalog, so that they can be queried meanwhile."""
     absent: int = 1
-    """So many members are out of the catalog at a time."""
+    """Number of members that are out of the catalog at a time."""
     delay_s: float = 0.0
-    """They begin so long after they are told to."""
+    """Time from the signal to the first change."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
-"""PostgreSQL, which carries what a DNS server keeps in its tables, by streaming replication.
+"""PostgreSQL, which carries the tables of a DNS server by streaming replication.
 
-One that replicates another begins with a copy of it (``pg_basebackup``) and then follows what is written; both are its
-start. Settings go into postgresql.conf, e.g. ``wal_compression``.
+A replica begins with a copy of the original (``pg_basebackup``) and then follows what is written; both belong to its
+start. Settings are settings of postgresql.conf, e.g. ``wal_compression``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 USER, DATABASE = "dnsrig", "postgres"
 CHECK_EVERY_S = 0.1
-"""Between two looks of the waiting client at whether it was interrupted, in seconds."""
+"""Interval at which a waiting client checks whether it was interrupted, in seconds."""
 
 CONFIGURATION = template("""\
 listen_addresses = '{{ p.addresses | join(",") }},127.0.0.1'
@@ -46,7 +46,7 @@ ssl_key_file = '{{ p.private_key }}'
 {% endfor %}
 """)
 ACCESS = "host all all all trust\nhost replication all all trust\n"
-"""Whoever is in a trial's network may do everything."""
+"""Access rules: every host in the network of a trial may do everything."""
 
 LOG_TIME = re.compile(r"^(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\.(?P<ms>\d{3}) UTC")
 
@@ -83,7 +83,7 @@ class PostgreSql(Database):
 
     def preparations(self, placement: Placement) -> list[Preparation]:
         if placement.database is not None:
-            return []  # what a replica begins with comes over the network, and is a part of its start
+            return []  # a replica copies the original over the network, which belongs to its start
         words = ["-D", f"{placement.seen_state}/data", "-U", USER, "--auth=trust", "--no-locale", "-E", "UTF8", "-N"]
         return [Preparation([f"{programs(placement)}/initdb", *words])]
 
@@ -111,7 +111,7 @@ class PostgreSql(Database):
 
 
 class PostgreSqlConsole:
-    """See `Console`; zones are those in the tables of PowerDNS."""
+    """Console of PostgreSQL; zones are zones in the tables of PowerDNS."""
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self._connection = connection
@@ -123,7 +123,7 @@ class PostgreSqlConsole:
         return self._number("SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::bigint")
 
     def has_all(self, position: int) -> bool:
-        """It streams, and has replayed as much."""
+        """Whether it streams, and has replayed up to ``position``."""
         streams = self._number("SELECT count(*) FROM pg_stat_wal_receiver WHERE status = 'streaming'")
         return (
             streams > 0 and self._number("SELECT pg_wal_lsn_diff(pg_last_wal_replay_lsn(), '0/0')::bigint") >= position
@@ -136,8 +136,8 @@ class PostgreSqlConsole:
         self._connection.close()
 
     def _number(self, sql: str) -> int:
-        """The one value of the one row that ``sql`` gives; 0 for null, which is what a server says of what it does not
-        do."""
+        """The only value of the only row of ``sql``; 0 for null, with which a server answers about a role that it does
+        not have."""
         import psycopg
 
         try:
@@ -151,8 +151,8 @@ class PostgreSqlConsole:
 
 
 def _connect(address: str, port: int) -> psycopg.Connection[Any]:
-    """Connect without TLS. `Refused` where nobody answers, or not within `CONSOLE_LIMIT_S`; each later answer has as
-    long."""
+    """Connect without TLS. Raises `Refused` without an answer within `CONSOLE_LIMIT_S`, which also limits later
+    answers."""
     import psycopg
 
     class Bounded(psycopg.Connection[Any]):
@@ -174,22 +174,22 @@ def _connect(address: str, port: int) -> psycopg.Connection[Any]:
 
 
 def connection(placement: Placement) -> str:
-    """How a program reaches the database that ``placement`` uses, as libpq takes it."""
+    """Connection string of libpq for the database that ``placement`` uses."""
     at = placement.database
     assert at is not None
     return f"host={at.address} port={at.port} user={USER} dbname={DATABASE} {security(placement)}"
 
 
 def security(placement: Placement) -> str:
-    """TLS and a check of the certificate where the database is far away. Else without: by default libpq asks for TLS
-    first."""
+    """Parameters for TLS and a check of the certificate if the database is far away, otherwise for no TLS, which libpq
+    would try by default."""
     far = placement.database is not None and placement.database.tls
     return f"sslmode=verify-ca sslrootcert={placement.certificate}" if far else "sslmode=disable"
 
 
 def programs(placement: Placement) -> str:
-    """The folder of PostgreSQL's programs, as they see it: of the user's own build, or Debian's, which are off the path
-    by major version."""
+    """The folder of PostgreSQL's programs, as they see it: in the user's own build, or Debian's folder of a major
+    version, which is not on the path."""
     source, tree = placement.source, placement.root
     if source.prefix and (placement.tree / "bin/psql").is_file():
         return f"{source.prefix}/bin"

@@ -1,7 +1,6 @@
 """PowerDNS Recursor, PowerDNS: a resolver.
 
-Its settings are of the YAML form of version 5, each by its section and its name, e.g. ``"outgoing.network_timeout" =
-1000``.
+It has the settings of version 5 in YAML, named by section and name, e.g. ``"outgoing.network_timeout" = 1000``.
 """
 
 from __future__ import annotations
@@ -26,18 +25,19 @@ VALIDATION: Mapping[Level, str] = {
 }
 SOURCES = {"both": ["0.0.0.0", "::"], "ipv4": ["0.0.0.0"], "ipv6": ["::"]}
 ENTRIES_PER_MB = 1024
-"""Its caches are limited by entries, not by bytes: we take a KiB for one, record and packet cache together."""
+"""Assumed entries in a megabyte, in the record and packet cache together: both are limited by entries, not by bytes."""
 STALE_EXTENSIONS = 2880
-"""Of 30 s each: a day, as the others serve what has expired."""
+"""Number of extensions of 30 s: a day, for which the other resolvers also serve expired records."""
 PREFETCH_PERCENT = 10
-"""Of the TTL that is left, as in Unbound."""
+"""Share of the TTL that is left when a record is fetched again, as in Unbound."""
 REQUEST = b"get-all"
-"""As rec_control asks: after a status of four bytes and a length of eight, in the machine's order."""
+"""The request of rec_control; it follows a status of four bytes and a length of eight, in the byte order of the
+machine."""
 LOG_TIME = re.compile(r"^(?P<time>[A-Z][a-z]{2} \d\d \d\d:\d\d:\d\d) ")
 
 
 def read_statistics(answer: bytes) -> Counters:
-    """Of `get-all`, after a status and a length. Threads hand their counts in ten times a second."""
+    """Counters from `get-all`, after a status and a length. Threads report their counts ten times a second."""
     seen = of_lines(answer[struct.calcsize("=iQ") :], "\t")
     if "questions" not in seen:
         return {}

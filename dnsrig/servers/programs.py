@@ -1,4 +1,4 @@
-"""What programs of a source outside of the cache tell: which version they are, and which build."""
+"""The version and the build of a program outside the cache."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ READ_MOST_BYTES = 1 << 16
 
 
 def version(server: Driver, program: str, shown: Mapping[str, Path]) -> str:
-    """The version that ``program`` prints; of the machine it sees what servers see, and ``shown``.
+    """The version that ``program`` prints. It sees the same files of the machine as servers, and ``shown``.
 
-    Raises DnsrigError where it does not start, or prints no version.
+    Raises DnsrigError if it does not start or prints no version.
     """
     binds = [BindMount(place, seen, read_only=True) for seen, place in shown.items()]
     with tempfile.TemporaryFile() as output:
@@ -45,7 +45,7 @@ def version(server: Driver, program: str, shown: Mapping[str, Path]) -> str:
 
 
 def _run(command: list[str], binds: list[BindMount], output: IO[bytes]) -> None:
-    """Run it, confined like a server if we are root. Any other user cannot confine anything."""
+    """Run it, confined like a server if we are root. Other users cannot confine programs."""
     environment = {**ENVIRONMENT, "HOME": confinement.HOME, "LC_ALL": "C"}
     if os.geteuid() == 0:
         confined = Confinement(MACHINE, binds)
@@ -63,5 +63,5 @@ def _run(command: list[str], binds: list[BindMount], output: IO[bytes]) -> None:
 
 
 def fingerprint(path: Path) -> str:
-    """Tells two builds of one version apart."""
+    """A hash that distinguishes two builds of one version."""
     return checksums.sha256(path)[:16]

@@ -1,7 +1,7 @@
-"""Redis with the module of Knot DNS, which keeps zones in it.
+"""Redis with the module of Knot DNS, which keeps zones in it, and Valkey with the same module.
 
-One that replicates another is empty at first and takes a whole snapshot of it, then whatever is written. Settings are
-those of redis.conf, e.g. ``io-threads``.
+A replica is empty at first. It takes a snapshot of the original and then follows what is written. Settings are settings
+of redis.conf, e.g. ``io-threads``.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 MODULE = "knot.so"
 MODULE_FILES = ("usr/lib/redis/modules/knot.so", "lib/redis/modules/knot.so", "lib/knot.so")
 DEFAULTS: Mapping[str, Scalar] = {
-    # A trial wants neither snapshots nor a log on a disk; a replica gets its snapshot over its connection.
+    # A trial needs neither snapshots nor a log on disk; a replica gets its snapshot over its connection.
     "save": '""',
     "appendonly": "no",
-    # There is one replica to wait for, and by default an original waits for more of them.
+    # There is only one replica, and by default an original waits for more.
     "repl-diskless-sync-delay": 0,
 }
 
@@ -96,7 +96,7 @@ class Redis(Database):
 
     def configure(self, placement: Placement) -> None:
         module = placement.state / MODULE
-        # The package ships it without the right to be executed, and then it is refused.
+        # The package ships the module without the right to execute it, and Redis refuses such a module.
         shutil.copyfile(_module(placement), module)
         module.chmod(0o755)
         text = CONFIGURATION.render(
@@ -133,7 +133,7 @@ class Valkey(Redis):
 
 
 class RedisConsole:
-    """See `Console`."""
+    """Console of Redis and Valkey."""
 
     def __init__(self, client: redis.Redis) -> None:
         self._client = client
@@ -141,8 +141,8 @@ class RedisConsole:
             raise DnsrigError("the server that listens there is not Redis")
 
     def zones(self) -> int:
-        """A zone is listed when it was committed, which is when it is whole (src/redis/internal.h of Knot DNS,
-        zone_commit)."""
+        """Number of listed zones: a zone is listed when it was committed, so when it is complete (src/redis/internal.h
+        of Knot DNS, zone_commit)."""
         found = self._ask("KNOT.ZONE.LIST", str(ZONE_INSTANCE))
         return len(found) if isinstance(found, list) else 0
 
@@ -150,7 +150,8 @@ class RedisConsole:
         return _number(self._info("replication").get("master_repl_offset", 0))
 
     def has_all(self, position: int) -> bool:
-        """Its link is up once it has the snapshot; then it follows the original by an offset in bytes."""
+        """Whether it follows up to ``position``: its link is up when it has the snapshot; then an offset in bytes
+        grows."""
         found = self._info("replication")
         return found.get("master_link_status") == "up" and _number(found.get("slave_repl_offset", -1)) >= position
 
@@ -169,7 +170,7 @@ class RedisConsole:
 
         try:
             return self._client.execute_command(*words)  # type: ignore[no-untyped-call]
-        except (redis.RedisError, ValueError) as error:  # ValueError: what is no RESP at all
+        except (redis.RedisError, ValueError) as error:  # ValueError: the answer is not RESP
             raise Refused(f"the database reports: {error}") from error
 
 
@@ -180,9 +181,9 @@ def _number(value: Any) -> int:
 
 
 def _client(address: str, port: int) -> redis.Redis:
-    """A client of one connection, which is made at the first command and never again by itself.
+    """A client of one connection, which is opened at the first command and never reopened.
 
-    Else it would be made from whatever network the calling thread then sees.
+    A new connection would start from whatever network the calling thread sees at that time.
     """
     import redis
     from redis.backoff import NoBackoff
@@ -208,7 +209,7 @@ def _client(address: str, port: int) -> redis.Redis:
 
 
 class BoundedSocket:
-    """A socket that gives at most `ANSWER_BYTES_MOST` after what was last sent, which the library itself does not
+    """A socket that limits the bytes received after each request to `ANSWER_BYTES_MOST`, because the library has no
     limit."""
 
     def __init__(self, inner: socket.socket) -> None:

@@ -1,7 +1,8 @@
-"""How a kind of server resolves, as its driver declares it: its levels of DNSSEC, and its words for the settings that
-all resolvers have.
+"""How a kind of server resolves, as its driver declares it: its levels of DNSSEC, its names of the settings that all
+resolvers have, and its counters.
 
-What a resolver resolves from is the hints and the trust anchor of a world: files of its own folder.
+A resolver starts from the hints and the trust anchor of a world, which are files in its folder. No function fails on
+what a server wrote: counters that it does not understand are left out.
 """
 
 from __future__ import annotations
@@ -18,34 +19,34 @@ from dnsrig.rundir import Level, Resolving
 
 NAMES: Mapping[str, str] = {
     "client_queries": "queries of clients",
-    "cache_hits": "of those, answered without asking anybody",
-    "cache_misses": "of those, for which it asked",
+    "cache_hits": "queries of clients that it answered from its cache",
+    "cache_misses": "queries of clients for which it sent queries",
     "upstream_queries": "queries that it sent",
-    "upstream_timeouts": "of those, that had no answer in time",
+    "upstream_timeouts": "queries that it sent and that had no answer in time",
     "validations": "checks by DNSSEC, in a unit of its own",
-    "bogus": "of those, that failed",
+    "bogus": "checks by DNSSEC that failed",
 }
 Counters = dict[str, float]
 MOST = 1e18
-"""Of a counter; what is more, or infinite, is damage."""
+"""Largest value of a counter; a larger or infinite value is damage."""
 MOST_BYTES = 4 << 20
 ANSWER_LIMIT_S = 2.0
-"""Of the whole answer: a server under load may take some time, and the next sample is soon."""
+"""Time limit for the whole answer: a server under load may take some time, and the next sample is soon."""
 
 
 @dataclass(frozen=True)
 class Channel:
-    """Where it tells them: a Unix socket in its state folder, or a TCP port at its address."""
+    """Where a resolver reports its counters: a Unix socket in its state folder, or a TCP port at its address."""
 
     request: bytes
     read: Callable[[bytes], Counters]
     socket: str = ""
     port: int = 0
     ends_request: bool = False
-    """Whether it waits for the end of what it is sent."""
+    """Whether it answers only after the end of the request."""
 
     def ask(self, connection: Connection) -> Counters:
-        """By a connection that is open. Raises OSError."""
+        """Request the counters over an open connection. Raises OSError."""
         connection.settimeout(ANSWER_LIMIT_S)
         connection.sendall(self.request)
         if self.ends_request:
@@ -57,7 +58,7 @@ class Channel:
 
 
 def of_lines(answer: bytes, separator: str) -> Counters:
-    """``name<separator>number`` a line; other lines are left out.
+    """Counters from lines ``name<separator>number``; other lines are left out.
 
     >>> of_lines(b"total.num.queries=5\\nversion=x\\n", "=")
     {'total.num.queries': 5.0}
@@ -71,7 +72,7 @@ def of_lines(answer: bytes, separator: str) -> Counters:
 
 
 def nested(value: object, *path: str) -> float:
-    """The number at ``path`` of what JSON said; 0 where there is none."""
+    """The number at ``path`` of a JSON value; 0 without a number there."""
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None
     return float(value) if isinstance(value, int | float) and abs(value) < MOST else 0.0
@@ -90,21 +91,21 @@ HINTS_FILE, ANCHOR_FILE = "root.hints", "root.anchor"
 
 @dataclass(frozen=True)
 class AsResolver:
-    """What it says for each level and setting."""
+    """The server's configuration for each level and setting, for readers."""
 
     levels: Mapping[Level, str]
-    """The levels that it has -> its words for them."""
+    """Each level that it has -> its configuration."""
     lacking_levels: Mapping[Level, str]
-    """Those that it does not have -> why."""
+    """Each level that it lacks -> the reason."""
     words: Mapping[str, str]
-    """Name of a setting of `Resolving` -> its words for it, with what is different here."""
+    """Name of a setting of `Resolving` -> its own setting, and any difference in meaning."""
     fixed: Mapping[str, str]
-    """Settings that cannot be set -> how it is instead; an experiment may not change them."""
+    """Settings that it cannot change -> its behaviour instead; an experiment may not set them."""
     statistics: Channel
 
 
 def check(where: str, title: str, able: AsResolver, asked: Resolving) -> None:
-    """Refuse what a resolver cannot have, with the reason. ``where``: of which variant this is."""
+    """Refuse settings that a resolver cannot have, with the reason. ``where``: the variant."""
     if asked.level not in able.levels:
         raise UsageError(
             f"{where}: {title} has no level {asked.level}: {able.lacking_levels[asked.level]}",
@@ -120,7 +121,7 @@ def check(where: str, title: str, able: AsResolver, asked: Resolving) -> None:
 
 
 def check_anchor(where: str, asked: Resolving, *, signed: bool) -> None:
-    """Refuse to validate where nothing is signed."""
+    """Refuse to validate if nothing is signed."""
     if asked.level == "validating" and not signed:
         raise UsageError(
             f"{where}: the level validating needs a trust anchor, but zones of primaries have no trust anchor",
@@ -130,7 +131,7 @@ def check_anchor(where: str, asked: Resolving, *, signed: bool) -> None:
 
 @dataclass(frozen=True)
 class Anchor:
-    """The key that a root zone is trusted by (RFC 4034)."""
+    """The trusted key of a root zone (RFC 4034)."""
 
     dnskey: str
     """Flags, protocol, algorithm, and the key without spaces."""
@@ -139,7 +140,8 @@ class Anchor:
 
 
 def read_anchor(path: Path) -> Anchor | None:
-    """Of a file with the root's DNSKEY and DS in zone format; None without a file. Raises UsageError on another one."""
+    """The trust anchor in a file with the root's DNSKEY and DS in zone format; None without a file. Raises UsageError
+    if the file contains something else."""
     if not path.exists():
         return None
     found: dict[str, list[str]] = {"DNSKEY": [], "DS": []}

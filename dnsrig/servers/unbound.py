@@ -72,7 +72,7 @@ LOG_TIME = re.compile(r"^\[(?P<time>\d{9,12})\] ")
 
 
 def read_statistics(answer: bytes) -> Counters:
-    """Of `stats_noreset`. It does not count time-outs of authorities."""
+    """Counters from `stats_noreset`. It does not count time-outs of authorities."""
     seen = of_lines(answer, "=")
     if "total.num.queries" not in seen:
         return {}
@@ -93,7 +93,7 @@ make util/configlexer.c
 make -j"$JOBS"
 make install
 """
-"""Processes side by side would each make the scanner of the configuration."""
+"""The scanner of the configuration is made first: parallel processes would each make it."""
 
 
 def build_method(tree: Tree) -> Method:
@@ -117,7 +117,7 @@ class Unbound(Driver):
     packages = ("unbound",)
     version_arguments = ("-V",)
     version_pattern = r"Version (\d+\.\d+\S*)"
-    # unbound.service of Debian takes none away, and its sockets get larger buffers than the machine's limit.
+    # unbound.service of Debian grants NET_ADMIN: its sockets get larger buffers than the machine's limit.
     capabilities = (NET_BIND_SERVICE, NET_ADMIN)
     roles = ("resolver",)
     answers_zones = False

@@ -8,6 +8,9 @@ A trap is a module of this folder, or of another package (`dnsrig.discovery`), w
 - ``ORDER`` (50 by default): traps that explain what decided a result come before traps that judge how reliable it is,
 - ``WEIGHT`` (``distorts`` by default): what a finding does to the result, one of ``WEIGHTS``; a report shows the
   heaviest findings first,
+- ``CHART`` (none by default): the chart of single trials in which a finding can be seen; such a chart draws a trial of
+  each trap that names it,
+- ``OUTCOMES`` (all by default): the outcomes of trials that ``after`` examines, often `JUDGED`,
 - ``OF_IMPORTED = True`` if it also examines results of other tools, which have only latencies and counts,
 - any of
 
@@ -54,8 +57,7 @@ WEIGHTS: tuple[Weight, ...] = get_args(Weight)
 """Heaviest first. The figure is not the one that was asked for; it is, and another setting or machine would change it;
 it stands, and this is its cause."""
 JUDGED = ("done", "timeout", "invalid")
-"""Outcomes of trials that traps about query load and paths examine. They explain why a trial is invalid, and its rows
-exist."""
+"""Outcomes of trials whose rows exist: also of invalid trials, because a trap may explain why a trial is invalid."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,13 @@ def of_servers(trial: Trial, trap: str, hosts: Iterable[str]) -> str:
     return f" ({'; '.join(said)})" if said else ""
 
 
+def watched_s(trial: Trial) -> float | None:
+    """Seconds from the beginning of the measured time to the end of `measure`, e.g. of a trial that reached its limit."""
+    if trial.measure is None or trial.zero_ns is None:
+        return None
+    return (trial.measure.end.monotonic_ns - trial.zero_ns) / 1e9
+
+
 def cannot_tell(why: str) -> Conclusion:
     return Conclusion("cannot-tell", why)
 
@@ -100,6 +109,11 @@ class Trap:
     order: int
     weight: Weight
     module: ModuleType
+
+    @property
+    def chart(self) -> str:
+        """The chart of single trials in which a finding can be seen; empty if there is no such chart."""
+        return str(getattr(self.module, "CHART", ""))
 
     @property
     def of_imported(self) -> bool:
@@ -134,9 +148,10 @@ class Trap:
         return [] if conclusion is None else [(trial.key.variant, conclusion)]
 
     def after(self, trial: Trial) -> Conclusion | None:
-        """The conclusion about one trial."""
-        look = getattr(self.module, "after", None)
-        return look(trial) if look else None
+        """The conclusion about one trial; None if the trap does not apply to it."""
+        look, outcomes = getattr(self.module, "after", None), getattr(self.module, "OUTCOMES", None)
+        is_examined = outcomes is None or trial.record.outcome in outcomes
+        return look(trial) if look and is_examined else None
 
     def _finding(self, conclusion: Conclusion, variant: str | None, repeat: int | None) -> Finding:
         return Finding(

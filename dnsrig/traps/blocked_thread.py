@@ -24,6 +24,7 @@ from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell, of_servers
 
 ORDER = 45
 GROUP = "stalls and warm-up"
+OUTCOMES = JUDGED
 TITLE = "one blocked thread behind SO_REUSEPORT"
 SOURCE = "S2: P. Spacek, in search of latency, test 3: fixed in BIND 9.18.13 (2023); Linux socket(7), SO_REUSEPORT"
 WEIGHT = "explains"
@@ -35,7 +36,7 @@ very rarely gets more than this."""
 
 
 def after(trial: Trial) -> Conclusion | None:
-    if not trial.load.has_latencies or trial.record.outcome not in JUDGED:
+    if not trial.load.has_latencies:
         return None
     windows = windows_of(trial.clients)
     if windows is None:

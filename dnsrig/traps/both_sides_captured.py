@@ -14,12 +14,13 @@ that only forwards sets RD, so only its address reveals it.
 
 from __future__ import annotations
 
+from dnsrig.runs import streamed
 from dnsrig.runs.trial import Trial
-from dnsrig.traps import CLEAR, Conclusion, cannot_tell
-from dnsrig.traps._replayed import replayed
+from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
 ORDER = 60
 GROUP = "resolvers and replayed traffic"
+OUTCOMES = JUDGED
 TITLE = "both sides of a resolver were captured"
 SOURCE = "RFC 1034, 5.3.1 and RFC 1035, 4.1.1: stub resolvers ask for recursion, by RD"
 WEIGHT = "invalidates"
@@ -28,7 +29,7 @@ LEAST_SHARE = 0.02
 
 
 def after(trial: Trial) -> Conclusion | None:
-    if (stream := replayed(trial)) is None:
+    if (stream := streamed.of(trial)) is None:
         return None
     if stream.kind != "capture":
         return CLEAR

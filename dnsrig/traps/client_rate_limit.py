@@ -21,6 +21,7 @@ from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell, of_servers
 
 ORDER = 45
 GROUP = "limits of servers and hosts"
+OUTCOMES = JUDGED
 TITLE = "the server limits each client"
 SOURCE = (
     "P. Vixie and V. Schryver, DNS Response Rate Limiting (2012); BIND rate-limit, Knot DNS mod-rrl, NSD rrl-ratelimit"
@@ -55,7 +56,7 @@ class Halves:
 
 
 def after(trial: Trial) -> Conclusion | None:
-    if trial.load.model != "stream" or trial.record.outcome not in JUDGED:
+    if trial.load.model != "stream":
         return None
     rows = trial.rows(load.REPLAYED_CLIENTS)
     by = {"clients": rows, "prefixes of /24": by_prefix(rows)}

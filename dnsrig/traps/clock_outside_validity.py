@@ -17,6 +17,7 @@ from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
 ORDER = 20
 GROUP = "the machine and its clocks"
+OUTCOMES = JUDGED
 TITLE = "the clock is outside the validity of signatures"
 SOURCE = "RFC 4035, 5.3.1: the validator's notion of the current time must be from inception to expiration"
 WEIGHT = "invalidates"
@@ -25,7 +26,7 @@ WEIGHT = "invalidates"
 def after(trial: Trial) -> Conclusion | None:
     spec = trial.record.spec
     asked, phase = spec.hosts[trial.subject].resolving, trial.measure
-    if spec.world is None or asked is None or trial.record.outcome not in JUDGED:
+    if spec.world is None or asked is None:
         return None
     if asked.level != "validating":
         return CLEAR

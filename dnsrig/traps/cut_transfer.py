@@ -18,6 +18,8 @@ from dnsrig.traps import CLEAR, JUDGED, Conclusion
 
 ORDER = 44
 GROUP = "zone transfers"
+OUTCOMES = JUDGED
+CHART = "transfer-waterfall"
 TITLE = "transfers broke off and started again"
 SOURCE = "S4: M. Prause: transfers to far sites cancelled and begun again (2015); RFC 5936, 6, zone integrity"
 WEIGHT = "explains"
@@ -25,7 +27,7 @@ WEIGHT = "explains"
 
 def after(trial: Trial) -> Conclusion | None:
     rows = transfers.of(trial)
-    if rows.is_empty() or trial.record.outcome not in JUDGED:
+    if rows.is_empty():
         return None
     vain = transfers.in_vain(rows)
     return CLEAR if vain.is_empty() else _found(trial, vain)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dnsrig.runs import replication
 from dnsrig.runs.trial import Trial
 from dnsrig.text import digits
-from dnsrig.traps import CLEAR, Conclusion, cannot_tell
+from dnsrig.traps import CLEAR, Conclusion, cannot_tell, watched_s
 
 GROUP = "zone transfers"
 TITLE = "a transfer takes longer than the zone's generation cycle"
@@ -50,18 +50,12 @@ def _took_s(trial: Trial) -> tuple[float | None, bool]:
     if replication.of(trial):
         return replication.slowest_s(trial)
     if trial.record.outcome == "timeout":
-        return _watched_s(trial), False
+        return watched_s(trial), False
     if trial.time_s is not None:
         return trial.time_s, True
     summary = trial.record.instruments.get("ixfr", {})
     each_ns = (summary.get("transfer_ns") or {}).get("p50") if summary.get("done") else None
     return (float(each_ns) / 1e9 if each_ns is not None else None), True
-
-
-def _watched_s(trial: Trial) -> float | None:
-    if trial.measure is None or trial.zero_ns is None:
-        return None
-    return (trial.measure.end.monotonic_ns - trial.zero_ns) / 1e9
 
 
 def _found(trial: Trial, took_s: float, cycle_s: float, over: bool) -> Conclusion:

@@ -17,13 +17,14 @@ from __future__ import annotations
 
 import math
 
+from dnsrig.runs import streamed
 from dnsrig.runs.streamed import HitRatio, Stream
 from dnsrig.runs.trial import Trial
-from dnsrig.traps import CLEAR, Conclusion, cannot_tell
-from dnsrig.traps._replayed import replayed
+from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
 ORDER = 60
 GROUP = "resolvers and replayed traffic"
+OUTCOMES = JUDGED
 TITLE = "fewer clients, and a lower hit ratio"
 SOURCE = "J. Jung et al., DNS Performance and the Effectiveness of Caching (2002): hit ratio by the number of clients that share a cache"
 LARGEST = 0.01
@@ -31,7 +32,7 @@ LARGEST = 0.01
 
 
 def after(trial: Trial) -> Conclusion | None:
-    if (stream := replayed(trial)) is None:
+    if (stream := streamed.of(trial)) is None:
         return None
     if stream.kept_queries_share < 1:
         return _single(trial, stream)

@@ -19,6 +19,7 @@ from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
 ORDER = 55
 GROUP = "the load generator"
+OUTCOMES = JUDGED
 TITLE = "too few source ports for SO_REUSEPORT"
 SOURCE = "Linux socket(7), SO_REUSEPORT; M. Raab and A. Steger, Balls into Bins (1998)"
 THREADS = ("threads", "server.udp-workers", "server-count", "num-threads")
@@ -29,7 +30,7 @@ more than the mean."""
 
 
 def after(trial: Trial) -> Conclusion | None:
-    if trial.load.model != "stream" or trial.record.outcome not in JUDGED:
+    if trial.load.model != "stream":
         return None
     threads = threads_of(trial)
     if threads < 2:

@@ -19,6 +19,7 @@ from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell, of_servers
 
 ORDER = 43
 GROUP = "zone transfers"
+OUTCOMES = JUDGED
 TITLE = "full TLS handshakes instead of resumed sessions"
 SOURCE = "RFC 8446, 2.2 and 4.6.1; measured: 100 and more zones a second resumed, 22 in full (NSD)"
 WEIGHT = "explains"
@@ -27,7 +28,7 @@ SMALLEST_SHARE = 0.5
 
 
 def after(trial: Trial) -> Conclusion | None:
-    if trial.transfers.is_empty() or trial.record.outcome not in JUDGED or not transfers.expects_resumption(trial):
+    if trial.transfers.is_empty() or not transfers.expects_resumption(trial):
         return None
     if trial.connections.is_empty():
         return cannot_tell("There is no connections.arrow, or it is empty.")

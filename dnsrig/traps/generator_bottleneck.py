@@ -19,11 +19,13 @@ from dnsrig.runs.cpu import shares_of, steal_series
 from dnsrig.runs.load_result import LoadResult, Try
 from dnsrig.runs.run import Run
 from dnsrig.runs.trial import Trial
+from dnsrig.servers import all_drivers
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 from dnsrig.traps.cpu_contention import FOREIGN_SHARE, SHORTEST_S, STEAL_SHARE
 
 ORDER = 40
 GROUP = "the load generator"
+OUTCOMES = JUDGED
 TITLE = "the load generator was the bottleneck"
 SOURCE = "S2: P. Spacek, in search of latency, test 1: the instrument against an echo server (2023)"
 WEIGHT = "invalidates"
@@ -33,15 +35,13 @@ SENT_SHARE = 0.99
 """Least share of the rate of a ramp's step that must be sent; with less, the generator was the limit."""
 NEAR_ECHO = 0.95
 """Share of the echo server's rate above which a server's rate is not distinguishable from it."""
-FAULTS = ("delay", "jitter", "loss", "stall")
-"""Settings of the echo server that make it unusable as a measure of the instrument."""
 MOST_NAMED = 3
 """Number of generators whose faults are described; the others are counted."""
 
 
 def after(trial: Trial) -> Conclusion | None:
     load = trial.load
-    if not load.ran or trial.record.outcome not in JUDGED:
+    if not load.ran:
         return None
     told, evidence = _of_ramp(load) if load.model == "ramp" else _of_load(load)
     slow = _of_each(trial)
@@ -186,7 +186,7 @@ def across(run: Run) -> Iterator[tuple[str, Conclusion]]:
     for name, qps in answered.items():
         echo = echoes.get(_rest(specs[name]))
         floor_qps = answered.get(echo) if echo else None
-        if qps and floor_qps and _kind(specs[name]) != "echo":
+        if qps and floor_qps and _faults_of_reflector(specs[name]) is None:
             yield name, beside_echo(qps, floor_qps, specs[name].main_metric, specs[name].generators[0])
 
 
@@ -221,11 +221,13 @@ def _rest(spec: TrialSpec) -> tuple[tuple[str, Scalar], ...]:
     return tuple(pair for pair in spec.variant.parameters.items() if server is None or pair[1] != server.name)
 
 
-def _kind(spec: TrialSpec) -> str:
-    server = spec.server
-    return server.kind if server else ""
+def _faults_of_reflector(spec: TrialSpec) -> frozenset[str] | None:
+    """Settings by which the server under test misbehaves, if it only reflects queries; otherwise None."""
+    driver = all_drivers().get(spec.server.kind) if spec.server else None
+    return driver.fault_settings if driver and driver.reflects else None
 
 
 def _is_echo(spec: TrialSpec) -> bool:
     """Whether the server only reflects, without a configured fault."""
-    return _kind(spec) == "echo" and not any(spec.hosts[spec.subject].settings.get(fault) for fault in FAULTS)
+    faults, settings = _faults_of_reflector(spec), spec.hosts[spec.subject].settings
+    return faults is not None and not any(settings.get(fault) for fault in faults)

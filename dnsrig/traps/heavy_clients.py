@@ -7,12 +7,13 @@ different measurement.
 
 from __future__ import annotations
 
+from dnsrig.runs import streamed
 from dnsrig.runs.trial import Trial
-from dnsrig.traps import CLEAR, Conclusion, cannot_tell
-from dnsrig.traps._replayed import replayed
+from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
 ORDER = 60
 GROUP = "resolvers and replayed traffic"
+OUTCOMES = JUDGED
 TITLE = "a few clients send most of the queries"
 SOURCE = (
     "1 % of a root server's clients send 24 % of its queries, and 10 % send 59 %; documentation of DNS Shotgun: 1 % of a "
@@ -29,7 +30,7 @@ FEWEST_FOR_PERCENT = 100
 
 
 def after(trial: Trial) -> Conclusion | None:
-    if (stream := replayed(trial)) is None:
+    if (stream := streamed.of(trial)) is None:
         return None
     if not stream.queries or not stream.clients:
         return cannot_tell("It is not known how the queries are spread over the clients.")

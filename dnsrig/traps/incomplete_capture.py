@@ -18,12 +18,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dnsrig.runs import streamed
 from dnsrig.runs.trial import Trial
-from dnsrig.traps import CLEAR, Conclusion, cannot_tell
-from dnsrig.traps._replayed import replayed
+from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
 ORDER = 60
 GROUP = "resolvers and replayed traffic"
+OUTCOMES = JUDGED
 TITLE = "the capture lacks packets, a direction or TCP"
 SOURCE = "tcpdump(1), -s and `packets dropped by kernel`; S5 replays captures of both directions"
 SHARE = 0.001
@@ -39,7 +40,7 @@ FEWEST_TRUNCATED = 20
 
 
 def after(trial: Trial) -> Conclusion | None:
-    if (stream := replayed(trial)) is None:
+    if (stream := streamed.of(trial)) is None:
         return None
     if stream.kind != "capture":
         return CLEAR

@@ -17,6 +17,7 @@ from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 ORDER = 55
 OF_IMPORTED = True
 GROUP = "statistics"
+OUTCOMES = JUDGED
 TITLE = "the mean hides a tail"
 SOURCE = "S2: P. Spacek, in search of latency: means lie, percentiles above 95 matter (2023)"
 PERCENTILES = (99.9, 99.99)
@@ -49,7 +50,7 @@ class Tail:
 
 
 def after(trial: Trial) -> Conclusion | None:
-    if not trial.load.has_latencies or trial.record.outcome not in JUDGED:
+    if not trial.load.has_latencies:
         return None
     whole = trial.latency.total(trial.latency.result) if trial.latency else None
     if whole is None or not whole.total:

@@ -26,6 +26,7 @@ from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
 ORDER = 41
 GROUP = "the network and TCP"
+OUTCOMES = JUDGED
 TITLE = "segments larger than the path's MTU"
 SOURCE = "S4: M. Prause: MTU and MSS (2015); RFC 9293, 3.7.1; RFC 2923, 2.1, black holes; RFC 4821"
 WEIGHT = "explains"
@@ -67,7 +68,7 @@ class Narrow:
 
 
 def after(trial: Trial) -> Conclusion | None:
-    if trial.record.outcome not in JUDGED or trial.measure is None:
+    if trial.measure is None:
         return None
     narrow = list(_narrow(trial))
     if not narrow:

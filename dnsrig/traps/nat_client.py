@@ -11,13 +11,14 @@ ones. The clients of a generated population are single clients, so the trap exam
 
 from __future__ import annotations
 
+from dnsrig.runs import streamed
 from dnsrig.runs.streamed import Heavy, Stream
 from dnsrig.runs.trial import Trial
-from dnsrig.traps import CLEAR, Conclusion, cannot_tell
-from dnsrig.traps._replayed import replayed
+from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
 ORDER = 60
 GROUP = "resolvers and replayed traffic"
+OUTCOMES = JUDGED
 TITLE = "many clients behind one address"
 SOURCE = "S. M. Bellovin, A Technique for Counting NATted Hosts (2002)"
 TIMES = 50
@@ -32,7 +33,7 @@ FEWEST_CLIENTS = 20
 
 
 def after(trial: Trial) -> Conclusion | None:
-    if (stream := replayed(trial)) is None:
+    if (stream := streamed.of(trial)) is None:
         return None
     if stream.kind != "capture":
         return CLEAR

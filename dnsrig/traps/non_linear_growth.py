@@ -19,7 +19,7 @@ from dnsrig.rundir import Scalar, Variant
 from dnsrig.runs.run import Run
 from dnsrig.runs.trial import Trial
 from dnsrig.text import digits
-from dnsrig.traps import CLEAR, Conclusion, cannot_tell
+from dnsrig.traps import CLEAR, Conclusion, cannot_tell, watched_s
 
 ORDER = 60
 GROUP = "statistics"
@@ -107,7 +107,7 @@ def _rows(run: Run) -> Iterator[list[Variant]]:
 
 def _size(run: Run, variant: Variant) -> Size:
     trials = [trial for trial in run.of_variant(variant.id) if trial.record.outcome in ("done", "timeout")]
-    times = [(trial, trial.time_s if trial.record.outcome == "done" else _watched_s(trial)) for trial in trials]
+    times = [(trial, trial.time_s if trial.record.outcome == "done" else watched_s(trial)) for trial in trials]
     return Size(
         variant=variant.id,
         zones=max(1, run.manifest.specs[variant.id].dataset.zones),
@@ -115,13 +115,6 @@ def _size(run: Run, variant: Variant) -> Size:
         times_s=[time_s for _, time_s in times if time_s is not None],
         censored=any(trial.record.outcome == "timeout" for trial in trials),
     )
-
-
-def _watched_s(trial: Trial) -> float | None:
-    """How long a trial that reached its limit was watched, from the beginning of the measured time."""
-    if trial.measure is None or trial.zero_ns is None:
-        return None
-    return (trial.measure.end.monotonic_ns - trial.zero_ns) / 1e9
 
 
 def _found(before: Size, here: Size) -> Conclusion:

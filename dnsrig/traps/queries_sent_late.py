@@ -19,6 +19,7 @@ from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
 ORDER = 45
 GROUP = "the load generator"
+OUTCOMES = JUDGED
 TITLE = "the replay sent queries late"
 SOURCE = (
     "DNS Shotgun paces only each 128th packet, so bursts of 128 are up to 14 ms early at 9,000 queries a second; "
@@ -34,7 +35,7 @@ SLIP_S = 0.02
 
 def after(trial: Trial) -> Conclusion | None:
     load = trial.load
-    if load.model != "stream" or trial.record.outcome not in JUDGED:
+    if load.model != "stream":
         return None
     if not load.lag_ns:
         return cannot_tell("The summary of the replay has no send lag.")

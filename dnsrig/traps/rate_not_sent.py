@@ -15,6 +15,7 @@ from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
 ORDER = 45
 GROUP = "the load generator"
+OUTCOMES = JUDGED
 TITLE = "the requested rate was not the rate sent"
 SOURCE = (
     "G. Tene, How NOT to Measure Latency (2013); dnsperf 2.16 stops at its limit of outstanding queries and restarts its schedule "
@@ -49,7 +50,7 @@ class Sent:
 
 def after(trial: Trial) -> Conclusion | None:
     load = trial.load
-    if load.model not in ("rate", "ramp") or trial.record.outcome not in JUDGED:
+    if load.model not in ("rate", "ramp"):
         return None
     sent = at_capacity(load) if load.model == "ramp" else at_rate(load)
     if sent is None:

@@ -20,6 +20,7 @@ from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
 ORDER = 42
 GROUP = "the network and TCP"
+OUTCOMES = JUDGED
 TITLE = "no SACK, timestamps or window scaling over a long path"
 SOURCE = "S4: M. Prause: the receiver needs SACK, timestamps and window scaling (2015); RFC 7323; RFC 2018"
 WEIGHT = "explains"
@@ -37,8 +38,6 @@ LARGEST_WINDOW_BYTES = 65_535
 
 
 def after(trial: Trial) -> Conclusion | None:
-    if trial.record.outcome not in JUDGED:
-        return None
     flow = sockets.largest(trial)
     if flow is None:
         return None

@@ -16,6 +16,7 @@ from dnsrig.traps import CLEAR, JUDGED, Conclusion
 
 ORDER = 45
 GROUP = "zone transfers"
+OUTCOMES = JUDGED
 TITLE = "transfers lack records, or have extra ones"
 SOURCE = "measured: PowerDNS 5.1.5 sent 91,371 of the 163,271 records of a signed zone; its documentation, domain metadata, PRESIGNED"
 WEIGHT = "invalidates"
@@ -23,7 +24,7 @@ WEIGHT = "invalidates"
 
 def after(trial: Trial) -> Conclusion | None:
     told, spec = trial.transfer, trial.record.spec
-    if not told or trial.record.outcome not in JUDGED or spec.next_dataset is not None or _makes_zones(trial):
+    if not told or spec.next_dataset is not None or _makes_zones(trial):
         return None
     secondaries = int(told.get("secondaries", 1))
     if not told.get("done") == told.get("axfr") == secondaries * spec.dataset.zones:

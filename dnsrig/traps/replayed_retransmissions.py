@@ -7,12 +7,13 @@ would not have produced, and answers from its cache that no client would have as
 
 from __future__ import annotations
 
+from dnsrig.runs import streamed
 from dnsrig.runs.trial import Trial
-from dnsrig.traps import CLEAR, Conclusion, cannot_tell
-from dnsrig.traps._replayed import replayed
+from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
 ORDER = 60
 GROUP = "resolvers and replayed traffic"
+OUTCOMES = JUDGED
 TITLE = "clients' repeated queries were replayed although answered"
 SOURCE = "RFC 1035 §4.2.1; BIND's own count of duplicate queries in 36.8 G queries of a resolver's clients is 0.8 %"
 SHARE = 0.02
@@ -22,7 +23,7 @@ ANSWERED_SHARE = 0.9
 
 
 def after(trial: Trial) -> Conclusion | None:
-    if (stream := replayed(trial)) is None:
+    if (stream := streamed.of(trial)) is None:
         return None
     if trial.record.spec.options.get("retransmissions") == "off":
         return CLEAR

@@ -23,6 +23,8 @@ from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
 ORDER = 42
 GROUP = "zone transfers"
+OUTCOMES = JUDGED
+CHART = "transfer-waterfall"
 TITLE = "small zones waited behind a large one on the same connection"
 SOURCE = "RFC 5936, 4.1; RFC 9103, 6; measured: BIND interleaves, Knot DNS, NSD and PowerDNS answer in order"
 WEIGHT = "explains"
@@ -54,7 +56,7 @@ class Queue:
 
 def after(trial: Trial) -> Conclusion | None:
     rows = transfers.of(trial)
-    if rows.is_empty() or trial.record.outcome not in JUDGED:
+    if rows.is_empty():
         return None
     if rows.filter(transfers.good()).is_empty():
         return cannot_tell("No transfer was finished.")

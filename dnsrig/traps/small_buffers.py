@@ -33,6 +33,7 @@ from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
 ORDER = 42
 GROUP = "the network and TCP"
+OUTCOMES = JUDGED
 TITLE = "socket buffers below bandwidth × delay"
 SOURCE = "RFC 7323, 1.1; tcp(7), tcp_rmem and tcp_wmem; S4: M. Prause: network tuning (2015)"
 WEIGHT = "explains"
@@ -74,7 +75,7 @@ class Bound:
 
 def after(trial: Trial) -> Conclusion | None:
     spec = trial.record.spec
-    if trial.record.outcome not in JUDGED or spec.hosts[spec.subject].role == "resolver":
+    if spec.hosts[spec.subject].role == "resolver":
         return None
     flow = sockets.largest(trial)
     if flow is None or flow.round_trip_ms is None or flow.round_trip_ms < LONG_MS:

@@ -25,6 +25,7 @@ from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell, of_servers
 
 ORDER = 44
 GROUP = "stalls and warm-up"
+OUTCOMES = JUDGED
 TITLE = "the whole server stood still"
 SOURCE = "S2: P. Spacek, in search of latency, test 3: BIND 9.18.10 while its catalog changes, fixed by 9.18.13 (2023)"
 WEIGHT = "explains"
@@ -40,7 +41,7 @@ FUNCTIONS = 3
 
 
 def after(trial: Trial) -> Conclusion | None:
-    if not trial.load.has_latencies or trial.record.outcome not in JUDGED:
+    if not trial.load.has_latencies:
         return None
     if trial.load.model == "closed":
         return cannot_tell("In a closed loop no queries are sent while the server does not answer: set a rate.")

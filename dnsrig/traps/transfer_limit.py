@@ -20,6 +20,8 @@ from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell, of_servers
 
 ORDER = 40
 GROUP = "limits of servers and hosts"
+OUTCOMES = JUDGED
+CHART = "transfer-waterfall"
 TITLE = "the primary's limit on concurrent transfers refused some"
 SOURCE = "BIND 9 Administrator Reference Manual, transfers-out; measured with BIND 9.20.30, 10,000 zones pipelined"
 WEIGHT = "explains"
@@ -68,7 +70,7 @@ class Limit:
 
 def after(trial: Trial) -> Conclusion | None:
     rows = transfers.of(trial)
-    if rows.is_empty() or trial.record.outcome not in JUDGED:
+    if rows.is_empty():
         return None
     limit = limit_of(rows)
     if limit is None:

@@ -14,6 +14,7 @@ from dnsrig.runs.trial import Trial
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
 GROUP = "limits of servers and hosts"
+OUTCOMES = JUDGED
 TITLE = "datagrams dropped at a full receive buffer"
 SOURCE = "RFC 4113, udpInErrors; Linux UdpRcvbufErrors; measured with PowerDNS 5.1.5, 1,000 zones"
 WEIGHT = "explains"
@@ -35,8 +36,6 @@ INSTRUMENT_REMEDY = (
 
 
 def after(trial: Trial) -> Conclusion | None:
-    if trial.record.outcome not in JUDGED:
-        return None
     instruments = [host for host in trial.record.spec.instrument_hosts if host in trial.record.spec.hosts]
     watched = [*trial.hosts_as("primary", "secondary", "resolver"), *instruments]
     drops = {host: trial.udp_growth(host, "rcvbuf_errors") for host in watched}

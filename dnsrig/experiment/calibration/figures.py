@@ -14,20 +14,24 @@ from dnsrig.runs.cpu import shares_of
 from dnsrig.runs.run import Run
 from dnsrig.runs.trial import Trial
 from dnsrig.servers import all_drivers, sources
+from dnsrig.servers.driver import Driver
 
-ECHO = "echo@engine"
-REAL = ("nsd", "knot", "bind", "powerdns")
-"""Kinds of servers of which one is measured beside it, the lightest first."""
 NOISE_METRIC = "p99_ms"
 
 
 def noisy_servers() -> list[str]:
-    """The reflector, and the first real server that is installed already; nothing is installed for this."""
-    for kind in REAL:
+    """The reflector, and the lightest real server that is installed already; nothing is installed for this."""
+    reflector = next(driver for driver in all_drivers().values() if driver.reflects)
+    costs = {driver: driver.as_primary.tcp_us["one"] for driver in all_drivers().values() if driver.as_primary}
+    for driver in sorted(costs, key=lambda driver: costs[driver]):
         for source in sources.all_sources().values():
-            if found := source.installed(all_drivers()[kind]):
-                return [ECHO, found[-1].name]
-    return [ECHO]
+            if found := source.installed(driver):
+                return [_unversioned(reflector), found[-1].name]
+    return [_unversioned(reflector)]
+
+
+def _unversioned(server: Driver) -> str:
+    return f"{server.kind}@{server.only_source}"
 
 
 def server_axis(servers: list[str]) -> str:
@@ -110,10 +114,12 @@ def noise(run: Run) -> list[Noise]:
 
 def _noise(spec: TrialSpec, trials: list[Trial], seed: int) -> Noise:
     assert spec.server is not None
+    server = all_drivers()[spec.server.kind]
     ordered = sorted(trials, key=lambda trial: trial.key.repeat)
     values = [value for trial in ordered if (value := trial.value(NOISE_METRIC)) is not None]
     return Noise(
-        server=spec.server.label if spec.server.kind != "echo" else ECHO,
+        # The version of a part of dnsrig is that of the certificate itself.
+        server=_unversioned(server) if server.only_source else spec.server.label,
         metric=NOISE_METRIC,
         unit=all_metrics()[NOISE_METRIC].unit,
         rate_qps=float(spec.options["rate_qps"]),

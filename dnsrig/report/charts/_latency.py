@@ -14,9 +14,7 @@ from dnsrig.rundir import Variant
 from dnsrig.runs.latency import Histogram, Interval, merge
 from dnsrig.runs.run import Run
 from dnsrig.runs.trial import Trial
-
-FLOOR = "echo"
-"""Kind of the server that only reflects queries: what the instrument and the machine need by themselves."""
+from dnsrig.servers import all_drivers
 
 MOST_VARIANTS = 12
 """Variants for which pictures over time are drawn: the page stays small enough to mail."""
@@ -61,9 +59,10 @@ def is_floor(run: Run, variant: Variant) -> bool:
 
 
 def _reflects(run: Run, variant: Variant) -> bool:
-    spec = run.manifest.specs[variant.id]
-    server = spec.server
-    return server is not None and server.kind == FLOOR
+    """Whether its server only reflects queries, so that its latency is that of the instrument and the machine."""
+    server = run.manifest.specs[variant.id].server
+    driver = all_drivers().get(server.kind) if server else None
+    return driver is not None and driver.reflects
 
 
 def name_of(run: Run, variant: Variant) -> str:

@@ -13,13 +13,13 @@ from dnsrig.rundir import Finding
 from dnsrig.runs import transfers
 from dnsrig.runs.run import Run
 from dnsrig.runs.trial import Trial
+from dnsrig.traps import all_traps
 
+NAME = "transfer-waterfall"
 TITLE = "When was each zone transferred?"
 ORDER = 31
 METRICS = ("transfer_p50_ms", "transfer_p99_ms", "transfer_retries", "transfer_failures")
 
-TRAPS = ("delayed-ack", "transfer-limit", "small-behind-large", "cut-transfer")
-"""Traps whose findings can be seen here."""
 MOST_TRIALS = 6
 MOST_LINES = 150
 """Zones drawn of a trial, sampled evenly in the order in which they were asked for."""
@@ -53,7 +53,8 @@ def caption(run: Run) -> str:
 
 def explain(run: Run, findings: Sequence[Finding]) -> list[Drawing]:
     drawings: list[Drawing] = []
-    for trial in _transfers.chosen(run, findings, TRAPS, MOST_TRIALS):
+    shown = [trap.id for trap in all_traps().values() if trap.chart == NAME]
+    for trial in _transfers.chosen(run, findings, shown, MOST_TRIALS):
         spec, title = trial.record.spec, _transfers.title(trial, findings)
         name, picture = f"{spec.variant.id}-{spec.repeat:02d}", _look.stack(_panels(trial))
         drawings.append(Drawing(name, picture, title, spec.variant.label, open=not drawings))

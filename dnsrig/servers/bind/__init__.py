@@ -16,16 +16,17 @@ from dnsrig.servers.formats import numbers, utc_ns, yes_no
 from dnsrig.servers.placement import DNS_PORT, Placement, Route
 
 PRIMARY_DEFAULTS = {"transfers-out": 100_000, "tcp-clients": 10_000, "tcp-listen-queue": 1_000}
-"""The primary is not under test: its own limits are raised so that they do not bind."""
+"""Settings of a primary. It is not under test, so its limits are raised until they have no effect."""
 UPDATED_PRIMARY_DEFAULTS: Mapping[str, Scalar] = {
     "notify-delay": 0,
     "notify-rate": 10_000,
     "max-ixfr-ratio": "unlimited",
 }
-"""The same of a primary that takes updates: it tells of each at once, and sends differences however small the zone."""
+"""More settings of a primary that takes updates: it notifies of each at once, and sends differences even of small
+zones."""
 
 UPDATE_INTERVAL = "min-update-interval"
-"""A setting that stands in `catalog-zones`, not among the options."""
+"""A setting in `catalog-zones`, not among the options."""
 
 
 NEW_WORDS = {"primary": "primary", "secondary": "secondary", "primaries": "primaries"}
@@ -67,7 +68,8 @@ class Bind(Driver):
         "TSIG": Support("9.0", "9.0"),
         "XoT": Support("9.18", "9.18"),
         "DoT": Support("9.18", "9.18", "9.18"),
-        # Serving one is serving any zone; schema version 2 is followed since 9.18.3, version 1 since there are any.
+        # A primary serves a catalog like any zone. Secondaries follow schema version 2 since 9.18.3, version 1 since
+        # 9.11.
         "catalog zones": Support("9.0", "9.18.3"),
         "catalog zones of schema 1": Support("9.0", "9.11"),
         "IXFR": Support("9.0", "9.0"),
@@ -90,7 +92,7 @@ class Bind(Driver):
     )
     as_resolver = resolver.AS_RESOLVER
     remedies = {
-        "blocked-thread": "9.18.13 mended it for catalogs",
+        "blocked-thread": "fixed for catalogs in 9.18.13",
         "client-rate-limit": "rate-limit, off by default; ipv4-prefix-length 32 counts each client",
         "few-bytes-a-message": "transfer-format many-answers, transfer-message-size",
         "full-handshakes": "session-tickets in its tls block",
@@ -159,8 +161,8 @@ class Bind(Driver):
 
 
 def _speaks_of_primaries(version: str) -> bool:
-    """Since 9.18 a catalog has `default-primaries`, and 9.11 has none of the new words; a server does not start with
-    what it does not know."""
+    """Whether the version uses the new words. Since 9.18 a catalog has `default-primaries`, and 9.11 has none of the
+    new words; a server does not start with words that it does not know."""
     return not numbers(version) or numbers(version) >= (9, 18)
 
 

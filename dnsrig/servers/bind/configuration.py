@@ -22,7 +22,8 @@ options {
 {% endif %}
 {% endfor %}
 """
-"""With the options not closed; needs the placement as `p`, the `port`, and `keys`."""
+"""Beginning of both configurations, with `options` not closed. It needs the placement as `p`, the `port`, and
+`keys`."""
 AUTHORITATIVE = template(
     """\
 {% if p.transfer.tsig %}
@@ -99,7 +100,7 @@ server {{ "::/0" if p.resolving.upstream == "ipv4" else "0.0.0.0/0" }} { bogus y
 {% if p.from_hints %}
 zone "." { type hint; file "{{ p.seen_hints }}"; };
 {% else %}
-{# Not one for all: where it minimises names, it would ask about the zone above them, which nobody has. #}
+{# One statement for each zone: with one for all, a resolver that minimises names would query the parent, which has no server. #}
 {% for zone in p.zones %}
 zone "{{ zone.name }}" { type static-stub; server-addresses { {% for route in p.routes %}{{ route.primary }}; {% endfor %}}; };
 {% endfor %}
@@ -113,13 +114,13 @@ trust-anchors { . static-key {{ key[0] }} {{ key[1] }} {{ key[2] }} "{{ key[3] }
 TOKEN = re.compile(r'"[^"]*"|/\*.*?\*/|(?:#|//)[^\n]*|[{};]|(?:(?!//|/\*)[^\s{};"#])+', re.DOTALL)
 COMMENTS = ("#", "//", "/*")
 OPTIONS = "options"
-"""The block of BIND whose settings need no other name."""
+"""The block whose settings are named without it."""
 MOST_DEPTH = 20
 
 
 def printed_defaults(text: str) -> dict[str, str]:
-    """BIND's ``block { name value; };``: settings by block and name, those of ``options`` by name alone. Of a name that
-    a block has several times all values.
+    """Settings from BIND's ``block { name value; };`` by block and name, and settings of ``options`` by name alone. If
+    a block has a name several times, the value contains all values.
 
     >>> printed_defaults('options { # a comment\\n port 53; also { 1; 2; }; }; dnssec-policy "default" { keys { }; };')
     {'port': '53', 'also': '{ 1; 2; }', 'dnssec-policy "default" keys': '{ }'}
@@ -139,7 +140,7 @@ def printed_defaults(text: str) -> dict[str, str]:
 
 
 Statement = list["str | list[Statement]"]
-"""Words, and blocks of statements in braces."""
+"""A statement: words, and blocks of statements in braces."""
 
 
 def _text(parts: Statement) -> str:
@@ -149,7 +150,7 @@ def _text(parts: Statement) -> str:
 
 
 def _statements(tokens: Iterator[str], depth: int = 0) -> list[Statement]:
-    """Up to the brace that ends the block, or the end."""
+    """The statements up to the brace that ends the block, or to the end."""
     found: list[Statement] = []
     parts: Statement = []
     for token in tokens:

@@ -13,7 +13,7 @@ _BEFORE_AUTOMAKE = """\
 make -j"$JOBS"
 make install
 """
-"""Up to 9.16 `configure` is in the repository, as released."""
+"""Script up to 9.16, whose repository contains `configure`."""
 _AUTOMAKE = """\
 autoreconf -fi
 ./configure --prefix="$PREFIX" --with-lmdb --with-json-c "$@"

@@ -1,4 +1,4 @@
-"""BIND 9 as a resolver: its configuration, and its words for what all resolvers have."""
+"""BIND 9 as a resolver: its settings and its counters."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ STATISTICS_PORT = 8053
 
 
 def read_statistics(answer: bytes) -> Counters:
-    """Of the statistics channel, as JSON after the header of HTTP; a build without a JSON library has none.
+    """Counters from the statistics channel, which answers with JSON over HTTP; a build without a JSON library has none.
 
-    Of `QueryHits` it counts one when a recursion has ended, too: a miss is what needed a recursion (`QryRecursion`).
+    `QueryHits` also counts queries whose recursion has ended. So a miss is a query with a recursion (`QryRecursion`).
     """
     try:
         seen = json.loads(answer.partition(b"\r\n\r\n")[2])

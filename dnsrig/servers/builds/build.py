@@ -1,7 +1,9 @@
-"""Makes a build: the files of a commit, a script in a root file system, what it installed; whole or not at all.
+"""Makes a build: runs the script of a recipe on the files of a commit in a root file system, and keeps what it
+installed.
 
-A build is known by the hash of everything that it depends on: the files of the commit, the recipe's script, the root
-file system with its compiler, the options. Where that is there, nothing is made.
+The key of a build is the hash of everything that it depends on: the files of the commit, the recipe's script, the root
+file system with its compiler, the options. If a build with this key exists, nothing is made. A build appears complete
+or not at all.
 """
 
 from __future__ import annotations
@@ -32,19 +34,19 @@ from dnsrig.servers.driver import Driver
 from dnsrig.servers.formats import numbers
 
 LAYOUT_VERSION = 1
-"""Raised when this file makes builds differently: old ones are then not used."""
+"""Increased when this file makes builds differently, so that old ones are not used."""
 SEEN = "/mnt/installed"
-"""Where what was installed lies, for the build and for the server."""
+"""Path of the installed files, for the build and for the server."""
 WORK_SEEN = "/mnt/build"
 CCACHE_SEEN = "/mnt/ccache"
 FOLDERS = ("sbin", "bin", "libexec")
-"""With programs, below `SEEN`."""
+"""Folders with programs, below `SEEN`."""
 BUILD_LIMIT_S = 7200
 VERSION_LIMIT_S = 20
 SAID_CHARACTERS = 200
 SHOWN_DIGITS = 12
 LEAST_FREE_BYTES = 2_000_000_000
-"""Before a build: C++ with symbols takes as much."""
+"""Least free disk before a build: C++ with symbols takes as much."""
 CCACHE_SIZE = "5G"
 PLAIN_FLAGS = "-O2"
 SYMBOLS_FLAGS = "-O2 -g -fno-omit-frame-pointer"
@@ -52,7 +54,7 @@ SYMBOLS_FLAGS = "-O2 -g -fno-omit-frame-pointer"
 
 @dataclass(frozen=True)
 class Plan:
-    """A build that is there or can be made: all that it depends on."""
+    """Everything that a build depends on, whether it exists or not."""
 
     server: Driver
     recipe: Recipe
@@ -72,7 +74,7 @@ class Plan:
 
     @property
     def key(self) -> str:
-        """Of its folder among all builds."""
+        """Name of its folder among all builds."""
         tree = self.repository.tree(self.commit)
         depends = [LAYOUT_VERSION, self.server.kind, tree, self.method.script, self.root.suite, self.root.path.name]
         text = json.dumps([*depends, self.reference.options, self.flags])
@@ -80,7 +82,7 @@ class Plan:
 
 
 def method(server: Driver, recipe: Recipe, tree: Tree) -> Method:
-    """How a commit is built. Raises UsageError where it is no commit of that server."""
+    """How a commit is built. Raises UsageError if it is not a commit of that server."""
     if not recipe.is_its(tree):
         raise UsageError(
             f"{tree.repository.title}: commit {tree.commit[:12]} is not {server.title}, or too old to be built: it has no "
@@ -91,9 +93,10 @@ def method(server: Driver, recipe: Recipe, tree: Tree) -> Method:
 
 
 def make(plan: Plan) -> str:
-    """Make the build, and return its key. Raises `BuildFailed` where the commit or the options are the cause."""
+    """Make the build, and return its key. Raises `BuildFailed` if the commit or the options are the cause of a
+    failure."""
     kept.folder().mkdir(parents=True, exist_ok=True)
-    kept.limit_bytes()  # what is wrong with it is said before minutes of building
+    kept.limit_bytes()  # an invalid limit is reported before minutes of building
     key = plan.key
     with cached.locked(kept.folder()):
         if kept.read(key) is None:
@@ -153,7 +156,7 @@ def _make(plan: Plan, made: Path, failed: Path) -> None:
 
 
 def _lay_out(plan: Plan, work: Path) -> None:
-    """The sources with their submodules, tools and the script, in the hands of the user who builds."""
+    """Write the sources with their submodules, tools and the script, owned by the user who builds."""
     source = work / "source"
     plan.repository.check_out(plan.commit, source, plan.recipe.left_out)
     for path in plan.recipe.submodules:
@@ -194,7 +197,7 @@ def _run_script(plan: Plan, made: Path, work: Path, log: Path) -> int:
         "SOURCE_DATE_EPOCH": str(plan.repository.commit(plan.commit).time_s),
         "CCACHE_DIR": CCACHE_SEEN,
         "CCACHE_MAXSIZE": CCACHE_SIZE,
-        # The compiler is known by its root; files of a fresh check-out are new whatever is in them.
+        # The root identifies the compiler; files of a fresh check-out always have new times.
         "CCACHE_COMPILERCHECK": f"string:{plan.root.path.name}",
         "CCACHE_SLOPPINESS": "include_file_ctime,include_file_mtime",
     }
@@ -211,7 +214,7 @@ def _run_script(plan: Plan, made: Path, work: Path, log: Path) -> int:
 
 
 def _said(plan: Plan, program: str, made: Path, work: Path) -> str:
-    """What the program answers when it is asked for its version, run where it will be run."""
+    """Output of the program when it is asked for its version, in the root in which it will run."""
     with tempfile.TemporaryFile(dir=work) as output:
         confinement.run(
             [program, *plan.server.version_arguments],
@@ -225,24 +228,25 @@ def _said(plan: Plan, program: str, made: Path, work: Path) -> str:
 
 
 def version_of(plan: Plan, said: str) -> str:
-    """``1.26.0`` of the release of that number; ``1.26.0 at 7fb79b067f00`` of any other commit that says so.
+    """The shown version: ``1.26.0`` for that release, ``1.26.0 at 7fb79b067f00`` for any other commit with this number.
 
-    A commit after a release says the number of that one or of the next, a release candidate that of the release.
+    A commit after a release has the number of that release or of the next, and a release candidate the number of the
+    release.
     """
     released = {plan.recipe.version_of_tag(tag) for tag in plan.repository.tags_at(plan.commit)}
     return said if numbers(said) in released else f"{said} at {plan.commit[:SHOWN_DIGITS]}"
 
 
 def program_in(built: Path, name: str) -> Path | None:
-    """Where a build has the program ``name``."""
+    """Path of the program ``name`` in a build; None if the build lacks it."""
     inside = built.resolve()
     places = (built / folder / name for folder in FOLDERS)
     return next((place for place in places if place.is_file() and place.resolve().is_relative_to(inside)), None)
 
 
 def _take_over(folder: Path) -> None:
-    """Everything below to us, when every process of the script has ended. A file that is another one's would stay
-    writable for it."""
+    """Make us the owner of everything below, after every process of the script has ended. Another owner could still
+    write to files."""
     confinement.own(folder, os.geteuid())
 
 

@@ -1,4 +1,4 @@
-"""How a build fails, as its log tells."""
+"""Explains failed builds from their logs."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from dnsrig.errors import DnsrigError
 
 SHOWN_LINES = 12
 READ_BYTES, LINE_CHARACTERS = 1 << 16, 2_000
-"""Of the end of a log, and of each of its lines: a search in one takes much longer the longer it is."""
+"""Limits for the end of a log, and for each of its lines: searches take much longer in long lines."""
 KILLED_STATUS = 137
-"""Of a shell whose command was ended by SIGKILL."""
+"""Exit status of a shell whose command was ended by SIGKILL."""
 NOT_ENTERED_STATUS = 125
-"""Of the engine's `enter`, where a step before the script failed."""
+"""Exit status of the engine's `enter` if a step before the script failed."""
 FULL = "No space left on device"
 _KILLED = re.compile(
     r"Killed signal terminated program|(fatal error|error): Killed|^Killed$|terminated by signal 9", re.M
 )
 _HARMLESS = re.compile(r"^checking |^-- |found: NO|\bwarning: (?!.* is missing on your system)", re.IGNORECASE)
-"""What is only looked for, or only warned of: every build says so of something that it can do without."""
+"""Lines about optional parts, and warnings: every build prints such lines."""
 _COMPLAINTS = (
     re.compile(r"error: |cannot find -l", re.IGNORECASE),
     re.compile(r"not found|No such file|\*\*\*|\berror\b.*:", re.IGNORECASE),
 )
-"""The surest first."""
+"""Patterns of complaints, the clearest first."""
 _LACKING = re.compile(
     r"(?P<header>[\w/.+-]+\.h(pp|h)?): No such file or directory"
     r"|(package|dependency|program) ['\"]?(?P<package>[\w.+-]+)['\"]?,? .*(not found|required by)"
@@ -43,11 +43,11 @@ _TOO_OLD = re.compile(
     r"Requested '(?P<asked>[\w.+-]+ >=? [\w.]+)' but version of .+? is (?P<found>[\w.]+)"
     r"|Invalid version(?: of dependency)?, need '(?P<name>[\w.+-]+)' \['>=? ?(?P<least>[\w.]+)'\] found '(?P<got>[\w.]+)'"
 )
-"""As pkg-config and meson say it."""
+"""Messages of pkg-config and meson."""
 
 
 class BuildFailed(DnsrigError):
-    """This commit cannot be built with these options: whoever looks through versions skips it."""
+    """This commit cannot be built with these options; a search through versions skips it."""
 
     def __init__(self, message: str, *, log: Path, hint: str = "") -> None:
         super().__init__(message, hint=hint)
@@ -55,7 +55,7 @@ class BuildFailed(DnsrigError):
 
 
 def explain(name: str, status: int, log: Path) -> DnsrigError:
-    """Why the build of ``name`` ended with ``status``: `BuildFailed` where the commit or its options are the cause."""
+    """Why the build of ``name`` ended with ``status``: `BuildFailed` if the commit or its options are the cause."""
     lines = end_of(log)
     text = "\n".join(lines)
     if FULL in text:
@@ -79,21 +79,21 @@ def explain(name: str, status: int, log: Path) -> DnsrigError:
 
 
 def cause(lines: Sequence[str]) -> str:
-    """The line at the end of a log that complains first and most surely; empty where none does."""
+    """The first of the clearest complaints at the end of a log; empty without a complaint."""
     said = [line for line in lines if not _HARMLESS.search(line)]
     found = (line for complaint in _COMPLAINTS for line in said if complaint.search(line))
     return next(found, "").strip()[:200]
 
 
 def lacking(lines: Sequence[str]) -> str:
-    """What the build looked for and did not find; empty where it says nothing like that."""
+    """What the build looked for and did not find; empty without such a line."""
     matches = (_LACKING.search(line) for line in lines if not _HARMLESS.search(line))
     match = next(filter(None, matches), None)
     return next((value for value in match.groupdict().values() if value), "") if match else ""
 
 
 def too_old(lines: Sequence[str]) -> str:
-    """Which library of the root is older than the build asks for, in words; empty where it says nothing like that."""
+    """The library of the root that is too old for the build, in words; empty without such a line."""
     if (match := next(filter(None, map(_TOO_OLD.search, lines)), None)) is None:
         return ""
     asked = match["asked"] or f"{match['name']} >= {match['least']}"
@@ -101,7 +101,7 @@ def too_old(lines: Sequence[str]) -> str:
 
 
 def end_of(log: Path) -> list[str]:
-    """The last lines of a log, without what a terminal does not show."""
+    """The last lines of a log, without unprintable characters."""
     with log.open("rb") as file:
         file.seek(max(0, log.stat().st_size - READ_BYTES))
         text = file.read().decode(errors="replace")

@@ -1,4 +1,4 @@
-"""The folder of all builds, and what of it is kept: at most so many bytes, the longest unused goes first."""
+"""The folder of all builds, limited to a number of bytes: the longest unused build is removed first."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from dnsrig.errors import UsageError
 LIMIT_VARIABLE = "DNSRIG_BUILDS_GB"
 DEFAULT_LIMIT_GB = 10.0
 RECORD = "dnsrig-build.json"
-"""Written last: its presence means that the build is whole. Its time of change is when the build was used."""
+"""Written last: its presence means that the build is complete. Its modification time is the last use of the build."""
 LOG = "build.log"
 IN_USE_S = 3600
-"""A trial may still run with a build that was used less than so long ago."""
+"""Time after its last use in which a trial may still run with a build."""
 MOST_FAILED_LOGS = 50
 
 
 class BuildRecord(BaseModel):
-    """What a build is."""
+    """The description of a build."""
 
     model_config = ConfigDict(frozen=True)
 
     kind: str
     source: str
-    """As it was asked for first: ``git:REF WORD…``."""
+    """The source as it was first requested: ``git:REF WORD…``."""
     commit: str
     version: str
-    """As the program says; with the commit where that is not the release of this number."""
+    """The version that the program prints; with the commit if this is not the release of that number."""
     fingerprint: str
-    """Of the program."""
+    """Hash of the program."""
     suite: str
     root: str
-    """Key of the root file system that it was made in and runs in."""
+    """Key of the root file system in which it was made and runs."""
     packages: dict[str, str]
-    """Of that root -> exact version."""
+    """Packages of that root -> exact version."""
     repository: str
     took_s: float
     size_bytes: int
@@ -60,7 +60,7 @@ def failed_log(key: str) -> Path:
 
 
 def read(key: str) -> BuildRecord | None:
-    """None: there is no such build, or it is of another version of dnsrig."""
+    """The description of a build; None if there is no such build, or it is from another version of dnsrig."""
     try:
         return BuildRecord.model_validate_json((folder() / key / RECORD).read_bytes())
     except (OSError, ValidationError):
@@ -68,13 +68,13 @@ def read(key: str) -> BuildRecord | None:
 
 
 def keys(kind: str) -> list[str]:
-    """Of the builds of one kind of server, the longest unused first."""
+    """Keys of the builds of one kind of server, the longest unused first."""
     found = [path.parent for path in folder().glob(f"{kind}-*/{RECORD}") if path.parent.name.rpartition("-")[0] == kind]
     return [path.name for path in sorted(found, key=_used)]
 
 
 def use(key: str) -> None:
-    """Note that it is used now, where the cache can be written to."""
+    """Note that a build is used now, if the cache is writable."""
     with contextlib.suppress(OSError):
         os.utime(folder() / key / RECORD)
 
@@ -87,8 +87,8 @@ def limit_bytes() -> int:
 
 
 def make_room(newest: str) -> list[str]:
-    """Remove builds until the rest is below the limit, but neither ``newest`` nor one that may be in use; the keys that
-    went. Needs the folder's lock."""
+    """Remove builds until the rest is below the limit, but neither ``newest`` nor a build that may be in use. Return
+    the keys of removed builds. Needs the lock of the folder."""
     logs = sorted((folder() / "failed").glob("*.log"), key=lambda path: path.stat().st_mtime)
     for log in logs[:-MOST_FAILED_LOGS]:
         log.unlink()
@@ -107,7 +107,7 @@ def make_room(newest: str) -> list[str]:
 
 
 def size_bytes(tree: Path) -> int:
-    """Of all files below ``tree``, each link counted as such."""
+    """Size of all files below ``tree``; a link counts as a link."""
     return sum(path.lstat().st_size for path in tree.rglob("*"))
 
 

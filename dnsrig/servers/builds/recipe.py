@@ -4,9 +4,10 @@ A recipe looks at the files of a commit and chooses a `Method`: an old commit ge
 old Debian suite. The script is run by ``sh -eu`` in the folder of the sources, with the build options as its arguments,
 and with
 
-``PREFIX``              where everything is to be installed ``JOBS``                how many processes may compile at
-once ``CFLAGS CXXFLAGS``     what the compiler is to be given ``SOURCE_DATE_EPOCH``   when the commit was made, in
-seconds since 1970
+``PREFIX``              folder in which to install everything
+``JOBS``                number of processes that may compile at once
+``CFLAGS CXXFLAGS``     options of the compiler
+``SOURCE_DATE_EPOCH``   time of the commit, in seconds since 1970
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ TOOLS = (
     ),
     *("mawk", "sed", "tar", "xz-utils"),
 )
-"""Debian's, for every build."""
+"""Debian packages of every build."""
 AUTOTOOLS = ("autoconf", "automake", "libtool")
 MESON = ("meson", "ninja-build", "python3")
 
@@ -49,7 +50,7 @@ class Method:
 
     suite: str
     packages: tuple[str, ...]
-    """Debian's, beside `TOOLS`."""
+    """Debian packages in addition to `TOOLS`."""
     script: str
 
 
@@ -64,31 +65,31 @@ class Tree:
         return self.repository.has(self.commit, path)
 
     def release(self, pattern: str) -> str:
-        """The nearest tag at or before it that matches the glob ``pattern``; empty where there is none."""
+        """The nearest tag at or before the commit that matches the glob ``pattern``; empty without such a tag."""
         return self.repository.describe(self.commit, pattern)
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How one kind of server is built, whichever commit."""
+    """How one kind of server is built, for any commit."""
 
     repository: str
-    """URL of the public one."""
+    """URL of the public repository."""
     markers: tuple[str, ...]
-    """Files of which every commit that can be built has one, and no other server's has any."""
+    """Files of which every commit that can be built has at least one, and no other server has any."""
     release: str
-    """Matches the tag of a release whole; group ``version`` has its numbers."""
+    """Pattern of the whole tag of a release; group ``version`` has its numbers."""
     method: Callable[[Tree], Method]
     submodules: tuple[str, ...] = ()
-    """Paths of those that the build needs, where a commit has them."""
+    """Paths of submodules that the build needs, if a commit has them."""
     left_out: tuple[str, ...] = ()
-    """Large folders that no build looks at, such as tests."""
+    """Large folders that no build needs, such as tests."""
 
     def is_its(self, tree: Tree) -> bool:
         return any(tree.has(path) for path in self.markers)
 
     def version_of_tag(self, tag: str) -> tuple[int, ...] | None:
-        """None: it is no tag of a release."""
+        """The numbers in the tag of a release; None for any other tag."""
         match = re.fullmatch(self.release, tag)
         return tuple(map(int, re.findall(r"\d+", match["version"]))) if match else None
 
@@ -104,21 +105,21 @@ _ALTERNATIVES: Mapping[str, tuple[str, ...]] = {
     "which": ("which.debianutils",),
     "yacc": ("bison.yacc",),
 }
-"""Names that scripts of packages would have made (update-alternatives(1)) -> what they stand for."""
+"""Names that scripts of packages would have made (update-alternatives(1)) -> patterns of the programs."""
 
 
 def find_root(kind: str, suite: str, packages: tuple[str, ...]) -> Root | None:
-    """The newest one that is there with exactly these packages."""
+    """The newest existing root file system with exactly these packages."""
     return next(iter(reversed(debian.roots(suite, _name(kind, packages)))), None)
 
 
 def provide_root(kind: str, suite: str, packages: tuple[str, ...]) -> Root:
-    """That, fetched from the machine's Debian mirror where it is not there."""
+    """The root file system of `find_root`, built from the machine's Debian mirror if it is missing."""
     return find_root(kind, suite, packages) or debian.build(suite, _name(kind, packages), packages)
 
 
 def root_packages(method: Method, more: tuple[str, ...]) -> tuple[str, ...]:
-    """The packages of a build by ``method`` whose options ask for ``more``."""
+    """The packages of a build by ``method`` whose options request ``more``."""
     return tuple(sorted({*TOOLS, *method.packages, *more}))
 
 
@@ -136,5 +137,5 @@ def lay_out_tools(root: Path, folder: Path) -> None:
 
 
 def _name(kind: str, packages: tuple[str, ...]) -> str:
-    """Of the roots with these packages: one with more would let a build find what it was not meant to."""
+    """Name of the roots with exactly these packages: with more packages, a build would find optional libraries."""
     return f"build-{kind}-{hashlib.sha256(' '.join(packages).encode()).hexdigest()[:8]}"

@@ -1,12 +1,12 @@
-"""What follows the @ of ``bind@git:v9.18.10 --with-x``: a commit, or a range of commits, and how it is built.
+"""The part of a name after the @ of ``bind@git:v9.18.10 --with-x``: a commit, or a range of commits, and build options.
 
-After REF or FIRST..LAST come words, as a shell separates them:
+REF or FIRST..LAST is followed by words, separated as in a shell:
 
-``debug=symbols``   compiled with ``-O2 -g -fno-omit-frame-pointer``, so that profiles have names ``suite=SUITE``
-the Debian suite whose compiler and libraries are used; by default the recipe chooses by the commit ``+PACKAGE``
-one more Debian package of that suite, for what a build option needs ``steps=STEPS``     of a range: ``tags``,
-``commits``, or how many commits any other word      a build option: given to the server's own ``configure`` or ``meson
-setup``
+``debug=symbols``   compiled with ``-O2 -g -fno-omit-frame-pointer``, so that profiles have names
+``suite=SUITE``     the Debian suite whose compiler and libraries are used; by default the recipe chooses by the commit
+``+PACKAGE``        one more Debian package of that suite, if a build option needs it
+``steps=STEPS``     for a range: ``tags``, ``commits``, or the number of commits
+any other word      a build option, passed to the server's own ``configure`` or ``meson setup``
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dnsrig.servers.builds.repository import Repository
 
 PREFIX = "git:"
 REF = r"[A-Za-z0-9_][\w./+@^~-]*?"
-"""A tag, a branch or a hash, perhaps with what gitrevisions(7) puts behind it. git refuses the rest."""
+"""A tag, a branch or a hash, perhaps with a suffix of gitrevisions(7). git refuses the rest."""
 MOST_WORDS = 50
 _COMMIT = re.compile(rf"(?P<ref>{REF})(\.\.(?P<last>{REF}))?")
 _PACKAGE = re.compile(r"\+(?P<name>[a-z0-9][a-z0-9.+-]+)")
@@ -36,7 +36,7 @@ class Reference:
     ref: str
     last: str = ""
     options: tuple[str, ...] = ()
-    """For the server's own ``configure``."""
+    """Options of the server's own ``configure``."""
     packages: tuple[str, ...] = ()
     suite: str = ""
     symbols: bool = False
@@ -48,7 +48,7 @@ class Reference:
 
     @property
     def source(self) -> str:
-        """As in ``KIND@SOURCE``, in one order of words: two texts that mean the same build are the same."""
+        """The source as in ``KIND@SOURCE``, with its words in a fixed order, so that equal builds have equal texts."""
         words = [f"+{name}" for name in self.packages]
         words += [f"suite={self.suite}"] if self.suite else []
         words += ["debug=symbols"] if self.symbols else []
@@ -57,7 +57,7 @@ class Reference:
         return " ".join([PREFIX + commits, *words, *([shlex.join(self.options)] if self.options else [])])
 
     def at(self, ref: str) -> Reference:
-        """The same build of another commit."""
+        """This build, for another commit."""
         return replace(self, ref=ref, last="", steps="")
 
 
@@ -66,7 +66,7 @@ def takes(source: str) -> bool:
 
 
 def parse(source: str) -> Reference:
-    """Reads ``git:REF WORD…`` or ``git:FIRST..LAST WORD…``. Raises UsageError on what is neither."""
+    """Read ``git:REF WORD…`` or ``git:FIRST..LAST WORD…``. Raises UsageError for other texts."""
     try:
         first, *words = shlex.split(source.removeprefix(PREFIX))
     except ValueError as error:
@@ -106,16 +106,16 @@ def _known(word: str, pattern: re.Pattern[str], value: str, example: str) -> str
 
 
 MOST_STEPS = 200
-"""Builds of one range: more is a mistake, or work for a bisection."""
+"""Largest number of builds of one range: more is a mistake, or work for a bisection."""
 SHORT = 12
-"""Digits of a hash: no two of the largest repositories' commits share them."""
+"""Digits shown of a hash: enough to tell the commits of the largest repositories apart."""
 
 
 def chosen(recipe: Recipe, repository: Repository, wanted: Reference) -> list[str]:
-    """The refs of the range, from the first on; its ends are named as ``wanted`` names them.
+    """The refs of the range, from the first on; the ends are named as in ``wanted``.
 
-    ``tags`` takes releases by their version numbers, so the range may go over branches; that is the default where both
-    ends are releases. Commits are those of the branch itself, without the ones inside merges.
+    ``tags`` takes releases by their version numbers, so the range may cross branches; this is the default if both ends
+    are releases. Commits are the commits of the branch itself, without the commits inside merges.
     """
     ends = recipe.version_of_tag(wanted.ref), recipe.version_of_tag(wanted.last)
     if (wanted.steps or ("tags" if all(ends) else "commits")) != "tags":
@@ -145,7 +145,7 @@ def _commits(repository: Repository, wanted: Reference) -> list[str]:
 
 
 def spread(refs: list[str], count: int) -> list[str]:
-    """``count`` of ``refs``, evenly, with the first and the last; all where there are no more."""
+    """Evenly spread ``count`` of ``refs``, with the first and the last; all if there are not more."""
     if count >= len(refs):
         return refs
     if count < 2:

@@ -1,8 +1,8 @@
-"""The repository that a server's commits come from: its public one as a clone in the cache, or another that the user
+"""The repository with a server's commits: a clone of the public repository in the cache, or another that the user
 names.
 
-A folder of the user's is read as it is. A URL is cloned once, without asking for passwords, and fetched again when a
-commit is asked for that the clone does not have. All of it is the machine's own git.
+A folder of the user is read as it is. A URL is cloned once, without asking for passwords, and fetched again if a commit
+is requested that the clone lacks. This uses the git of the machine.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from dnsrig import cached, paths
 from dnsrig.errors import DnsrigError, UsageError
 
 FOLDER_VARIABLE = "DNSRIG_REPOSITORIES"
-"""Names a folder with mirrors: that of ``https://…/bind9.git`` is ``bind9`` or ``bind9.git`` there."""
+"""Names a folder with mirrors: the mirror of ``https://…/bind9.git`` is ``bind9`` or ``bind9.git`` there."""
 GIT_LIMIT_S = 300
 FETCH_LIMIT_S = 3600
 MOST_COMMITS = 100_000
-"""Of a range."""
+"""Largest number of commits of a range."""
 HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://\S+|[\w.-]+@[\w.-]+:\S+")
 
 _chosen: dict[str, str] = {}
-"""Kind of server -> repository, as the command line says."""
+"""Kind of server -> repository from the command line."""
 
 
 @dataclass(frozen=True)
 class Commit:
-    """``time_s``: when it was committed, in seconds since 1970."""
+    """A commit; ``time_s`` is the time of the commit in seconds since 1970."""
 
     hash: str
     parents: tuple[str, ...]
@@ -45,7 +45,7 @@ class Commit:
 
 @dataclass(frozen=True)
 class Repository:
-    """``url`` is empty where ``place`` is a folder of the user's."""
+    """A repository at ``place``; ``url`` is empty if that is a folder of the user."""
 
     place: Path
     url: str = ""
@@ -59,7 +59,7 @@ class Repository:
         return self.place.is_dir()
 
     def fetch(self) -> None:
-        """Clone it, or bring the clone up to date. A folder of the user's stays as it is."""
+        """Clone it, or update the clone. A folder of the user stays as it is."""
         if not self.url:
             return
         with cached.locked(self.place.parent):
@@ -70,7 +70,7 @@ class Repository:
                 _git("clone", "--quiet", "--mirror", self.url, str(made), limit_s=FETCH_LIMIT_S)
 
     def resolve(self, ref: str) -> str | None:
-        """The full hash of the commit that ``ref`` names; None where there is none."""
+        """The full hash of the commit that ``ref`` names; None if there is no such commit."""
         result = _run(self.place, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
         self._check_access(result)
         found = result.stdout.strip()
@@ -84,15 +84,15 @@ class Repository:
         return self._commits("--max-count=1", commit)[0]
 
     def between(self, first: str, last: str, *, first_parent: bool = False) -> list[Commit]:
-        """The commits that ``last`` has and ``first`` has not, each after its parents; so ``last`` comes last.
+        """The commits of ``last`` that are not in ``first``, each after its parents; so ``last`` comes last.
 
-        ``first_parent``: of a merge only the branch that it was made on.
+        ``first_parent``: from a merge, follow only the branch that it was made on.
         """
         words = ["--topo-order", "--reverse", *(["--first-parent"] if first_parent else [])]
         return self._commits(*words, f"--max-count={MOST_COMMITS}", last, f"^{first}")
 
     def places(self, commits: Sequence[str]) -> dict[str, int]:
-        """Where each of ``commits`` stands among all: none comes before one that it is built upon."""
+        """The position of each of ``commits`` among all, in an order in which parents come first."""
         if not commits:
             return {}
         ordered = self._ask("rev-list", "--topo-order", "--reverse", *commits, "--").split()
@@ -112,7 +112,7 @@ class Repository:
         return self._ask("tag", "--points-at", commit).split()
 
     def describe(self, commit: str, pattern: str) -> str:
-        """The nearest tag that matches ``pattern`` (a glob) at or before ``commit``; empty where there is none."""
+        """The nearest tag that matches ``pattern`` (a glob) at or before ``commit``; empty without such a tag."""
         result = _run(self.place, "describe", "--tags", "--abbrev=0", f"--match={pattern}", commit)
         return result.stdout.strip() if result.returncode == 0 else ""
 
@@ -120,7 +120,7 @@ class Repository:
         return _run(self.place, "cat-file", "-e", f"{commit}:{path}").returncode == 0
 
     def submodule(self, commit: str, path: str) -> tuple[str, str] | None:
-        """URL and commit of the submodule at ``path``; None where there is none."""
+        """URL and commit of the submodule at ``path``; None without a submodule."""
         entry = self._ask("ls-tree", commit, "--", path).split()
         if len(entry) < 3 or entry[1] != "commit":
             return None
@@ -133,7 +133,7 @@ class Repository:
         return None
 
     def check_out(self, commit: str, folder: Path, left_out: Sequence[str] = ()) -> None:
-        """Write all files of ``commit`` into the empty ``folder``, but those below the paths ``left_out``."""
+        """Write all files of ``commit`` into the empty ``folder``, except files below the paths ``left_out``."""
         index = folder.with_name(f"{folder.name}.index")
         folder.mkdir(parents=True, exist_ok=True)
         own = {"GIT_INDEX_FILE": str(index), "GIT_WORK_TREE": str(folder)}
@@ -165,17 +165,17 @@ class Repository:
 
 
 def choose(kind: str, repository: str) -> None:
-    """Take the commits of ``kind`` from ``repository``, a folder or a URL, for as long as this process lives."""
+    """Take the commits of ``kind`` from ``repository``, a folder or a URL, in this process."""
     _chosen[kind] = repository
 
 
 def of(kind: str, url: str) -> Repository:
-    """Where the commits of ``kind`` come from, whose public repository is at ``url``."""
+    """The repository of ``kind``, whose public repository is at ``url``."""
     return _at(_chosen[kind]) if kind in _chosen else of_url(url)
 
 
 def of_url(url: str) -> Repository:
-    """The mirror of ``url`` in the folder of mirrors, else its clone in the cache, which is perhaps not there yet."""
+    """The mirror of ``url`` in the folder of mirrors, or its clone in the cache, which may not exist yet."""
     name = url.rstrip("/").rpartition("/")[2].removesuffix(".git")
     if folder := os.environ.get(FOLDER_VARIABLE):
         for mirror in (Path(folder, name), Path(folder, f"{name}.git")):
@@ -240,7 +240,7 @@ def _run(
 
 
 _OF_ANOTHER = {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_NAMESPACE"}
-"""Variables that lead git to the repository that we were perhaps started in, as by a hook."""
+"""Variables that would lead git to the repository in which we were started, for example by a hook."""
 
 
 def _last_line(text: str) -> str:

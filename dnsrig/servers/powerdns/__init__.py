@@ -1,8 +1,7 @@
-"""PowerDNS Authoritative Server, PowerDNS.COM BV, with its SQLite backend; with its PostgreSQL backend where a database
+"""PowerDNS Authoritative Server, PowerDNS.COM BV, with its SQLite backend, or with its PostgreSQL backend if a database
 carries its zones.
 
-Carried by a database (PowerDNS calls it native replication) a secondary transfers nothing and keeps nothing: it asks
-its database.
+If a database carries the zones (native replication), a secondary transfers and keeps nothing: it queries its database.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ CONFIGURATION = template("""\
 {% else %}
 launch=gsqlite3
 gsqlite3-database={{ p.seen_state }}/zones.sqlite3
-{# As a secondary it would take every change of a signed zone by AXFR: measured with 5.1.5. #}
+{# Not for a secondary: it would transfer every change of a signed zone by AXFR (measured with 5.1.5). #}
 {% if p.signed and p.role == "primary" %}
 gsqlite3-dnssec=yes
 {% endif %}
@@ -105,7 +104,7 @@ class PowerDns(Driver):
         "zone database": Support("3.0", "3.0"),
     }
     databases = ("postgresql",)
-    # The members that it creates get no TSIG key to ask with (measured with 5.1.5: every transfer of a member is
+    # It requests the members of a catalog without a TSIG key (measured with 5.1.5: every transfer of a member is
     # refused).
     never_together: ClassVar[Mapping[Role, frozenset[Feature]]] = {"secondary": frozenset({"TSIG", "catalog zones"})}
     as_secondary = AsSecondary(
@@ -156,7 +155,7 @@ class PowerDns(Driver):
                 backends.add_secondary_zones(connection, placement)
 
     def preparations(self, placement: Placement) -> list[Preparation]:
-        """The server's own zone2sql turns zone files into SQL, and the sqlite3 shell runs it: no record passes here."""
+        """Programs that import the zones of a primary."""
         if placement.role == "secondary":
             return []
         if placement.database is not None:
@@ -164,11 +163,11 @@ class PowerDns(Driver):
         return backends.import_zones(placement, "zones")
 
     def load_changes(self, placement: Placement) -> list[Preparation]:
-        """All zones are imported anew; what was cached of them is forgotten; NOTIFY does not wait for the next cycle.
+        """Import all zones again, clear the caches, and send NOTIFY without waiting for the next cycle.
 
-        They are imported aside and come in one transaction. A secondary that asked between the import and the word that
-        the zones are signed got 34 % of a zone's bytes under the new serial (5.1.5; NOTIFY that no answer came to at
-        start is sent again 3 s later).
+        The zones are imported into another file, and replaced in one transaction. Without this, a secondary that asked
+        before the zones were marked as signed got 34 % of a zone's bytes under the new serial (5.1.5; it resends a
+        NOTIFY that was not answered at the start 3 s later).
         """
         here, schema = placement.seen_state, backends.sqlite_schema(placement)
         with as_user(placement.state) as state:
@@ -189,7 +188,7 @@ class PowerDns(Driver):
         return [*steps, Preparation([*control, "notify", "*"])] if placement.transfer.notify else steps
 
     def configured(self, placement: Placement) -> set[str] | None:
-        """Its zones are in its database, the members of a catalog with its name beside them."""
+        """The zones in its SQLite database that do not belong to a catalog; None if it cannot be read."""
         database = placement.state / "zones.sqlite3"
         if database.is_symlink() or not database.is_file():
             return None
@@ -213,6 +212,6 @@ class PowerDns(Driver):
 
 
 def _speaks_of_secondaries(version: str) -> bool:
-    """Since 4.5 the settings say `secondary`."""
+    """Whether settings contain the word `secondary`, as since 4.5."""
     major, minor = (int(part) for part in re.findall(r"\d+", version)[:2])
     return (major, minor) >= (4, 5)

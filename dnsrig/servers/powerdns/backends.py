@@ -1,9 +1,9 @@
-"""How zones get into the backend of PowerDNS, SQLite or PostgreSQL: its own zone2sql turns zone files into SQL, which the
-shell of the database runs. No record passes through Python.
+"""How zones get into the backend of PowerDNS, SQLite or PostgreSQL: its own zone2sql turns zone files into SQL, which
+the shell of the database runs. No record passes through Python.
 
-If zone files are signed, PowerDNS must be told so, or it leaves out DNSKEY, RRSIG and NSEC. Measured with 5.1.5:
-without it, 91,371 of the 163,271 records of such a zone were sent. In addition, the backend must be allowed to ask for
-DNSSEC (``dnssec=yes`` of that backend).
+Signed zones need a mark in the database, or PowerDNS leaves out DNSKEY, RRSIG and NSEC. Measured with 5.1.5: without
+the mark, it sent 91,371 of the 163,271 records of such a zone. In addition, the backend needs its setting
+``dnssec=yes``.
 """
 
 from __future__ import annotations
@@ -40,25 +40,25 @@ COMMIT;
 PRESIGNED = """INSERT INTO domainmetadata (domain_id, kind, content) SELECT id, 'PRESIGNED', '1' FROM domains
 WHERE EXISTS (SELECT 1 FROM records WHERE records.domain_id = domains.id AND records.type = 'RRSIG');
 """
-"""Their signatures are those in the table."""
+"""Marks signed zones: their signatures are in the table."""
 
 HASHED = """INSERT INTO domainmetadata (domain_id, kind, content)
 SELECT domain_id, 'NSEC3PARAM', content FROM records WHERE type = 'NSEC3PARAM';
 """
-"""Before they are rectified. Measured with 5.1.5: without it the server made up NSECs, without signatures."""
+"""Executed before zones are rectified. Measured with 5.1.5: without it the server invented NSECs without signatures."""
 RECTIFIED = """DELETE FROM cryptokeys;
 UPDATE records SET ordername = NULL WHERE type = 'RRSIG' AND content LIKE 'NSEC3 %';
 """
-"""After it: the owner of an NSEC3 is no name of the zone, and else has a hash and an NSEC3 of its own, unsigned."""
+"""Executed after that: the owner of an NSEC3 is not a name of the zone. Without this, it gets a hash and an unsigned
+NSEC3 itself."""
 
 
 def rectify(placement: Placement, configuration: str = "") -> list[Preparation]:
-    """Tell glue and delegations from what a zone answers for itself, which zone2sql does not: else glue gets NSECs as
-    well.
+    """Mark glue and delegations, which zone2sql does not do; otherwise glue gets NSECs as well.
 
-    To be done before it is said that they are presigned: pdnsutil refuses to do it afterwards. It orders hashes of
-    names, without which there is no NSEC3, for zones with a key only: so these have one meanwhile. ``configuration`` is
-    the name of a configuration that is not the server's own: ``pdns-NAME.conf``.
+    This precedes the mark as presigned, after which pdnsutil refuses it. It orders hashes of names, which NSEC3 needs,
+    only for zones with a key, so they have a key meanwhile. ``configuration``: the name of another configuration than
+    the server's own, ``pdns-NAME.conf``.
     """
     if not placement.signed:
         return []
@@ -73,7 +73,7 @@ def rectify(placement: Placement, configuration: str = "") -> list[Preparation]:
 
 
 def list_zones(placement: Placement) -> None:
-    """zone2sql takes its list of zones in the manner of named.conf."""
+    """Write the list of zones for zone2sql, which reads the format of named.conf."""
     with (placement.state / "zones.conf").open("w") as file:
         for zone in placement.configured_zones:
             file.write(f'zone "{zone.name}" {{ type master; file "{placement.seen_zone_file(zone)}"; }};\n')
@@ -102,12 +102,12 @@ def sqlite_schema(placement: Placement) -> str:
 
 
 def add_secondary_zones(connection: sqlite3.Connection, placement: Placement) -> None:
-    """Zones, and per zone what this backend keeps as metadata: the TSIG key to ask with, IXFR, the source address."""
+    """Add the zones of a secondary, each with its metadata: the TSIG key of requests, IXFR, the source address."""
     kind = CONSUMER_TYPE if placement.catalog else SECONDARY_TYPE
     for number, zone in enumerate(placement.configured_zones):
         route = placement.route_of(number)
         metadata = {"AXFR-MASTER-TSIG": keys.TSIG_NAME} if placement.transfer.tsig else {}
-        # Of a catalog it applies no differences: from the first on it follows no more (issue 13825; still so in 5.1.5).
+        # It cannot apply differences of a catalog: after the first it stops following it (issue 13825; also in 5.1.5).
         metadata |= {"IXFR": "1"} if placement.transfer.ixfr and not placement.catalog else {}
         metadata |= {"AXFR-SOURCE": str(route.source)} if route.source else {}
         row = (zone.name, str(route.primary), kind)
@@ -119,7 +119,7 @@ def add_secondary_zones(connection: sqlite3.Connection, placement: Placement) ->
 
 
 def sql_after_import(placement: Placement) -> str:
-    """What zone2sql does not say of the zones of a primary."""
+    """SQL for what zone2sql leaves out of the zones of a primary."""
     sql = PRESIGNED if placement.signed else ""
     sql += RECTIFIED if placement.hashed else ""
     if placement.transfer.notify:
@@ -148,21 +148,20 @@ def postgresql_configuration(placement: Placement) -> str:
 
 
 def fill_postgresql(placement: Placement) -> list[Preparation]:
-    """Make the tables, turn zone files into SQL by the server's own zone2sql, and let psql run it: no record passes
-    here."""
+    """Programs that make the tables of a primary and fill them."""
     here = placement.seen_state
     schema = placement.shipped(POSTGRESQL_SCHEMA_FILES, "PostgreSQL schema", "pdns-backend-pgsql")
-    # The one on the path is Debian's wrapper, which wants to know of clusters.
+    # On the path there is Debian's wrapper, which needs a cluster.
     psql = [f"{programs(placement)}/psql", connection(placement), "-X", "-q", "-v", "ON_ERROR_STOP=1"]
     return [
         Preparation([*psql, "-f", f"{placement.seen_tree}/{schema}"]),
         Preparation(["zone2sql", f"--named-conf={here}/zones.conf", "--gpgsql", "--transactions"], "zones.sql"),
         Preparation([*psql, "-f", f"{here}/zones.sql"], "psql.out"),
-        # A table that was filled just now is taken for small, and searched from end to end for each name.
+        # Without this, PostgreSQL takes a new table for small, and searches it from end to end for each name.
         Preparation([*psql, "-c", "ANALYZE"]),
         *([Preparation([*psql, "-f", f"{here}/before.sql"])] if placement.hashed else []),
         *rectify(placement),
         Preparation([*psql, "-f", f"{here}/after.sql"]),
-        # What was changed stands there twice, and a replica would copy both.
+        # Changed rows are in the table twice, and a replica would copy both.
         Preparation([*psql, "-c", "VACUUM FULL"]),
     ]

@@ -19,8 +19,8 @@ autoreconf -fi
 for folder in ext modules pdns; do make -C "$folder" -j"$JOBS"; done
 for folder in modules pdns; do make -C "$folder" install; done
 """
-"""The description of its API is made beforehand: its own rule would fetch Python packages. The documentation is none of
-the folders."""
+"""The description of the API is made beforehand, because its own rule would fetch Python packages. The folder with the
+documentation is not built."""
 
 
 def method(tree: Tree) -> Method:

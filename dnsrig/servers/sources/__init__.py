@@ -1,7 +1,7 @@
-"""Where a server's binaries come from: ``KIND@SOURCE`` resolved to exact versions. One file a kind of source.
+"""Sources of servers: ``KIND@SOURCE`` resolved to exact versions. One file a kind of source.
 
-SOURCE is ``system`` (what is installed), a Debian suite such as ``forky``, the path of the user's own build,
-``git:REF`` (a commit of the server's repository, built here), or ``engine`` (what dnsrig brings along itself).
+SOURCE is ``system`` (installed on this machine), a Debian suite such as ``forky``, the path of the user's own build,
+``git:REF`` (a commit of the server's repository, built here), or ``engine`` (parts of dnsrig itself).
 """
 
 from __future__ import annotations
@@ -24,34 +24,34 @@ class Source(Protocol):
 
     @property
     def HOW(self) -> str:
-        """How `install` comes by a server: the end of a sentence, for who waits."""
+        """How `install` gets a server: the end of a sentence that a waiting user reads."""
 
     def takes(self, source: str) -> bool:
-        """Whether SOURCE names one of this kind; at most one kind takes it."""
+        """Whether ``source`` is of this kind; at most one kind takes it."""
 
     def find(self, server: Driver, source: str) -> ServerSource | None:
-        """What is there already, without asking anybody; None for what `install` has to fetch first.
+        """The server as it is on this machine, without network; None if `install` has to fetch it first.
 
-        Raises DnsrigError where there is none and nothing can be fetched.
+        Raises DnsrigError if it is missing and cannot be fetched.
         """
 
     def look(self, server: Driver, source: str) -> ServerSource | None:
-        """As `find`, but executes nothing of it: the version may be empty."""
+        """Find a server without executing it: the version may be empty."""
 
     def install(self, server: Driver, source: str) -> ServerSource:
-        """Fetch or build the newest version, if it is not there."""
+        """Fetch or build the newest version, if it is missing."""
 
     def installed(self, server: Driver) -> list[ServerSource]:
-        """All that `find` would find, as far as they can be listed."""
+        """All servers that `find` would find, as far as they can be listed."""
 
     def root(self, found: ServerSource) -> Path | None:
-        """The root file system that its programs are run in; None: the machine's own."""
+        """The root file system in which its programs run; None: the root of the machine."""
 
     def shown(self, found: ServerSource) -> dict[str, Path]:
-        """Folders and files of the machine that its programs see beside that: where they see one -> where it is."""
+        """Other folders and files that its programs see: path as they see it -> path on the machine."""
 
     def program(self, found: ServerSource, name: str) -> str:
-        """What starts the program ``name``: its path, or its name where PATH leads to it."""
+        """The path of the program ``name``, or its name if PATH leads to it."""
 
 
 _: tuple[Source, ...] = (engine, git, prefix, suite, system)  # for mypy: a module has what the protocol says
@@ -83,13 +83,13 @@ def parse(name: str) -> tuple[Driver, str]:
 
 
 def find(name: str) -> ServerSource | None:
-    """What is there already, without asking any mirror; None for a server that is not installed yet."""
+    """The server as it is on this machine, without network; None if it is not installed yet."""
     server, source = parse(name)
     return _kind(source).find(server, source)
 
 
 def look(name: str) -> ServerSource | None:
-    """As `find`, but executes nothing of it: the version may be empty."""
+    """Find a server without executing it: the version may be empty."""
     server, source = parse(name)
     return _kind(source).look(server, source)
 
@@ -101,14 +101,14 @@ def install(name: str) -> ServerSource:
 
 
 def how(name: str) -> str:
-    """How `install` comes by a server: the end of a sentence, for who waits."""
+    """How `install` gets a server: the end of a sentence that a waiting user reads."""
     return _kind(parse(name)[1]).HOW
 
 
 def with_options(name: str, options: str, *, symbols: bool) -> str:
-    """``bind@git:v9.18.10`` with more build options. Raises UsageError where there is nothing to build.
+    """``bind@git:v9.18.10`` with more build options. Raises UsageError if dnsrig does not build this server.
 
-    ``symbols`` is for what is built only: it changes no other name.
+    ``symbols`` changes only names of servers that are built.
     """
     server, source = parse(name)
     if git.takes(source):
@@ -122,13 +122,13 @@ def with_options(name: str, options: str, *, symbols: bool) -> str:
 
 
 def is_range(name: object) -> bool:
-    """Whether it is the name of a range of commits."""
+    """Whether ``name`` is a range of commits."""
     _, at, source = str(name).partition("@")
     return bool(at) and git.takes(source) and git.is_range(source)
 
 
 def expand(name: str) -> list[str]:
-    """The servers that ``bind@git:FIRST..LAST`` stands for, from the first on; any other name stands for itself."""
+    """The single servers of ``bind@git:FIRST..LAST``, from the first on; a list of ``name`` if it is not a range."""
     server, source = parse(name)
     if not git.takes(source):
         return [name]
@@ -136,7 +136,7 @@ def expand(name: str) -> list[str]:
 
 
 def installed() -> dict[str, list[ServerSource]]:
-    """Per kind of server, every source that is usable without installing anything."""
+    """For each kind of server, every source that is usable without installing anything."""
     return {
         kind: [found for source in all_sources().values() for found in source.installed(server)]
         for kind, server in all_drivers().items()
@@ -144,23 +144,24 @@ def installed() -> dict[str, list[ServerSource]]:
 
 
 def unchanged(found: ServerSource) -> bool:
-    """Whether it is still there as it was found."""
+    """Whether the server is still the same as when it was found."""
     kept = root(found)
     return kept.is_dir() if kept is not None else find(found.name) == found
 
 
 def root(found: ServerSource) -> Path | None:
-    """The root file system that its programs are run in; None: the machine's own."""
+    """The root file system in which its programs run; None: the root of the machine."""
     return _kind(found.source).root(found)
 
 
 def shown(found: ServerSource) -> dict[str, Path]:
-    """Folders and files that its programs see beside that root file system: where they see one -> where it is."""
+    """Folders and files that its programs see beside that root file system: path as they see it -> path on the
+    machine."""
     return _kind(found.source).shown(found)
 
 
 def executable(found: ServerSource, command: list[str]) -> list[str]:
-    """``command`` with the program that its source has."""
+    """``command`` with the path of its program in its source."""
     return [_kind(found.source).program(found, command[0]), *command[1:]]
 
 

@@ -1,4 +1,5 @@
-"""What dnsrig brings along itself: parts of the engine in the place of a server. Pinned down by the engine's binary."""
+"""Parts of the engine as servers. Their version is the version of dnsrig, and their fingerprint is from the engine's
+binary."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from dnsrig.servers.programs import fingerprint
 
 NAME = "engine"
 SEEN = "/mnt/dnsrig-engine"
-"""Where its programs see the engine."""
+"""Path of the engine, as its programs see it."""
 
 HOW = "it is a part of dnsrig"
 

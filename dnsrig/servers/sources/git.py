@@ -1,15 +1,15 @@
 """Any commit of a server's repository, built here (`dnsrig.servers.builds`): ``bind@git:v9.18.10``.
 
-For what works on versions, such as a bisection or a history:
+For a bisection, a history and others that work on versions:
 
 ``commit(server, ref)``               the full hash of a tag, branch or hash
 ``commits(server, first, last)``      the commits between two, each after its parents
 ``releases(server)``                  the tags of releases, by version
 ``expand(name)``                      ``bind@git:v9.18.0..v9.18.13 steps=5`` as single names, from the first on
 ``sources.install(name)``             one build, from the cache or made now: ``bind@git:HASH``. Raises `BuildFailed` of
-                                      `dnsrig.servers.builds.errors` where that commit cannot be built: skip it. Every
-                                      other DnsrigError (disk full, killed, no such commit) says nothing of the commit.
-``sources.find(name)``                the same, without making it: None where it is not built yet
+                                      `dnsrig.servers.builds.errors` if the commit cannot be built: skip it. Other
+                                      errors (disk full, killed, no such commit) are not the fault of the commit.
+``sources.find(name)``                one build from the cache: None if it is not built yet
 """
 
 from __future__ import annotations
@@ -86,23 +86,23 @@ def program(found: ServerSource, name: str) -> str:
 
 
 def repository_of(server: Driver) -> Repository:
-    """Where its commits come from; perhaps it is not there yet. Raises UsageError where none can be built."""
+    """The repository of a server, which may not be cloned yet. Raises UsageError if dnsrig cannot build the server."""
     return repository.of(server.kind, _recipe(server).repository)
 
 
 def commit(server: Driver, ref: str) -> str:
-    """The full hash of what ``ref`` names. Raises UsageError where there is none."""
+    """The full hash of the commit ``ref``. Raises UsageError if there is no such commit."""
     return _resolved(server, _fetched(server, ref), ref)
 
 
 def commits(server: Driver, first: str, last: str) -> list[Commit]:
-    """Those that ``last`` has and ``first`` has not, each after its parents; ``last`` comes last."""
+    """The commits of ``last`` that are not in ``first``, each after its parents; the last one is ``last``."""
     ends = commit(server, first), commit(server, last)
     return repository_of(server).between(*ends)
 
 
 def releases(server: Driver) -> list[str]:
-    """The tags of releases that can be built, as far as their numbers tell: by version."""
+    """The tags of releases that can be built, judged by their numbers, in the order of versions."""
     return _releases(server, _fetched(server))
 
 
@@ -116,7 +116,7 @@ def is_range(source: str) -> bool:
 
 
 def expand(server: Driver, source: str) -> list[str]:
-    """The single sources of a range, from the first on; ``source`` itself where it is no range."""
+    """The single sources of a range, from the first on; a list of ``source`` if it is not a range."""
     wanted, recipe = reference.parse(source), _recipe(server)
     if not wanted.is_range:
         return [source]
@@ -145,7 +145,7 @@ def _single(server: Driver, source: str) -> Reference:
 
 
 def _fetched(server: Driver, ref: str = "") -> Repository:
-    """The repository, cloned where it is not there, and up to date where ``ref`` may have moved or come since."""
+    """The repository, cloned if it is missing, and fetched if ``ref`` may be new or have moved."""
     origin = repository_of(server)
     if not origin.is_there or (ref and not (origin.resolve(ref) and (HASH.fullmatch(ref) or ref in origin.tags()))):
         origin.fetch()

@@ -1,4 +1,4 @@
-"""A build of the user's own, by the path of its prefix."""
+"""The user's own builds, by the path of the prefix."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ install = find
 
 
 def installed(server: Driver) -> list[ServerSource]:
-    """It may lie anywhere."""
+    """None: such a build may be anywhere."""
     return []
 
 

@@ -50,7 +50,7 @@ def program(found: ServerSource, name: str) -> str:
 
 
 def _roots(server: Driver, suite: str) -> list[debian.Root]:
-    """Those built from ``suite`` with all packages that this version of dnsrig wants, the newest last."""
+    """The root file systems from ``suite`` with all packages that this version of dnsrig needs, the newest last."""
     return [root for root in debian.roots(suite, server.kind) if set(server.packages) <= set(root.packages)]
 
 

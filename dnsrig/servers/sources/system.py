@@ -1,4 +1,4 @@
-"""What is installed on this machine."""
+"""Servers that are installed on this machine."""
 
 from __future__ import annotations
 
