@@ -13,7 +13,7 @@ from socket_data import bulk
 from trial_data import clean_trial
 
 from dnsrig.errors import DnsrigError, UsageError
-from dnsrig.experiment import model, plan
+from dnsrig.experiment import model, trial_specs
 from dnsrig.metrics import all_metrics
 from dnsrig.procedures import bulk as procedure
 from dnsrig.procedures.parts import transfer_instrument
@@ -30,7 +30,7 @@ def trial(tmp_path: Path) -> Trial:
 
 def specs(*settings: str, scale: str = "quick") -> list[TrialSpec]:
     document = model.load(model.find("congestion-control"), scale, list(settings))
-    return [plan.provisional("congestion-control", point, [0, 1]) for point in model.points(document)]
+    return [trial_specs.provisional("congestion-control", point, [0, 1]) for point in model.points(document)]
 
 
 def test_the_experiment_is_s4s_link_in_the_direction_of_the_data() -> None:

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dnsrig.errors import DnsrigError, UsageError
-from dnsrig.experiment import model, path, plan
+from dnsrig.experiment import model, path, trial_specs
 from dnsrig.lab import addresses, process
 from dnsrig.lab.remote_machine import LOST, Input, RemotePopen
 from dnsrig.machines import arrival, far_end, folders, ssh_machine
@@ -47,10 +47,10 @@ def spec(
     file.write_text(EXPERIMENT.format(procedure=procedure, more=more))
     document = model.load(file, "quick", [])
     (point,) = path.under_one_kernel(model.points(document))
-    provisional = plan.provisional("one", point, [0, 1])
+    provisional = trial_specs.provisional("one", point, [0, 1])
     dataset = provisional.dataset
     servers = {h.server.name: h.server for h in provisional.hosts.values() if h.server}
-    return plan.spec("run", "one", point, servers, [dataset], [0, 1], None, looked)
+    return trial_specs.spec("run", "one", point, servers, [dataset], [0, 1], None, looked)
 
 
 class TestPlace:

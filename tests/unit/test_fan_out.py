@@ -13,7 +13,7 @@ from transfer_load_data import summary
 from trial_data import SECOND, clean_trial
 
 from dnsrig.errors import UsageError
-from dnsrig.experiment import model, plan
+from dnsrig.experiment import model, trial_specs
 from dnsrig.metrics import all_metrics
 from dnsrig.procedures import fan_out
 from dnsrig.procedures.context import placing
@@ -29,7 +29,7 @@ START = 5_000 * SECOND
 def made(*settings: str) -> TrialSpec:
     document = model.load(model.find("fan-out"), "standard", ["limits=raised", "by=AXFR", *settings])
     (point,) = model.points(document)
-    return plan.provisional("fan-out", point, [0, 1])
+    return trial_specs.provisional("fan-out", point, [0, 1])
 
 
 def test_each_secondary_has_an_address_to_which_notify_goes() -> None:

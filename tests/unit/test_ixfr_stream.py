@@ -14,7 +14,7 @@ from trial_data import clean_trial
 
 from dnsrig import datasets
 from dnsrig.errors import UsageError
-from dnsrig.experiment import model, plan
+from dnsrig.experiment import model, trial_specs
 from dnsrig.metrics import all_metrics
 from dnsrig.procedures import ixfr_stream, procedure, versions
 from dnsrig.report.charts import metric_by_axis
@@ -25,7 +25,7 @@ from dnsrig.runs.trial import Trial
 
 def made(*settings: str) -> TrialSpec:
     (point,) = model.points(model.load(model.find("ixfr-stream"), "quick", ["server=knot@forky", *settings]))
-    return plan.provisional("ixfr-stream", point, [0, 1])
+    return trial_specs.provisional("ixfr-stream", point, [0, 1])
 
 
 ONE = ("records_changed=100", "made_by=reload")

@@ -20,7 +20,7 @@ import test_importers
 import transfer_rows
 from trial_data import SECOND, clean_trial, judge, log_of, measured, series, use
 
-from dnsrig.rundir import LogDrilldown, PathSpec, ResolvingSpec, ServerLimit
+from dnsrig.rundir import LogDrilldown, PathSpec, Resolving, ServerLimit
 from dnsrig.runs.run import Run
 from dnsrig.runs.trial import Trial
 from dnsrig.servers import all_drivers
@@ -319,7 +319,7 @@ def test_every_trap_says_something_of_every_trial(tmp_path: Path) -> None:
     for trial in resolved.trials:
         replay_data.put(trial)
         trial.record.spec.hosts["internet"] = trial.record.spec.hosts["primary"].model_copy(update={"role": "world"})
-        trial.record.spec.hosts[trial.subject].resolving = ResolvingSpec()
+        trial.record.spec.hosts[trial.subject].resolving = Resolving()
     spread = Run.open(synthetic.build(tmp_path / "spread", synthetic.Plan(samples=False, machines=("a", "b"))))
     apart = Run.open(synthetic.build(tmp_path / "apart", synthetic.Plan(servers=["knot@system"], zones=[100])))
     for trial in apart.trials:
