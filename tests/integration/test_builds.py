@@ -14,8 +14,7 @@ from conftest import DNSRIG
 from repository_data import Tiny, commit, releases
 
 from dnsrig import confinement, paths
-from dnsrig.bind_mounts import BindMount
-from dnsrig.confinement import Confinement
+from dnsrig.confinement import BindMount, Confinement
 from dnsrig.runs.trial import Trial
 from dnsrig.servers import sources
 from dnsrig.servers.builds import kept, repository

@@ -12,8 +12,7 @@ import pytest
 from conftest import DNSRIG
 
 from dnsrig import paths
-from dnsrig.bind_mounts import BindMount
-from dnsrig.confinement import Confinement
+from dnsrig.confinement import BindMount, Confinement
 from dnsrig.lab import process
 from dnsrig.lab.network import Network
 from dnsrig.report.draw import draw_all

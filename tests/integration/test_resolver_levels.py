@@ -17,9 +17,8 @@ import signed_tree
 from resolver_host import RESOLVER, ask, place, resolver, wait_for
 from suites import quick
 
-from dnsrig.bind_mounts import BindMount
 from dnsrig.checks.resolvers import shown_level
-from dnsrig.confinement import MACHINE, NET_BIND_SERVICE, Confinement
+from dnsrig.confinement import MACHINE, NET_BIND_SERVICE, BindMount, Confinement
 from dnsrig.lab import process
 from dnsrig.lab.host import Host
 from dnsrig.lab.network import Network

@@ -10,8 +10,7 @@ from pydantic import TypeAdapter
 from pydantic_core import to_jsonable_python
 
 from dnsrig import confinement
-from dnsrig.bind_mounts import BindMount
-from dnsrig.confinement import MACHINE, NET_ADMIN, NET_BIND_SERVICE, Confinement
+from dnsrig.confinement import MACHINE, NET_ADMIN, NET_BIND_SERVICE, BindMount, Confinement
 from dnsrig.machines.ssh_machine import SshMachine
 from dnsrig.rundir import MachineSpec
 
