@@ -96,12 +96,12 @@ def command(*words: object) -> str:
 def resumed(run: Path) -> str:
     """What resuming writes before the first trial."""
     from dnsrig.cli import _resume
-    from dnsrig.experiment import extend, invalid
+    from dnsrig.experiment import resume
 
     try:
         manifest = _resume.read(run)
-        invalid.set_aside(manifest, run)
-        extend.extend(run, manifest.repeats + 1, 1)
+        resume.set_invalid_aside(manifest, run)
+        resume.extend(run, manifest.repeats + 1, 1)
     except (DnsrigError, OSError) as error:
         return str(error)
     return ""

@@ -26,7 +26,7 @@ TARGET = ROOT / "engine/target/mutations"
 TEST_UNITS = "cargo test --quiet --release --lib --config checked.toml"
 PYTEST = f"{sys.executable} -m pytest -x -p no:cacheprovider"
 LIMIT_S = 900
-QUICKEST = "dnsrig/experiment/plan.py"
+QUICKEST = "dnsrig/experiment/trial_specs.py"
 """The place of the smoke run."""
 
 
@@ -97,7 +97,7 @@ PLACES = [
         "tests/unit/test_links.py tests/integration/test_links.py",
     ),
     Place(
-        "dnsrig/experiment/plan.py",
+        "dnsrig/experiment/trial_specs.py",
         "        shuffler.shuffle(round_)\n",
         "",
         "tests/unit/test_plan.py",

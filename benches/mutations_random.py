@@ -28,7 +28,7 @@ from smoke import SMOKE, parser, sized, status
 LIMIT_S = 1800
 SHARE_NOTICED = 0.9
 COUNT = sized(20, smoke=1)
-SMALLEST = Path("dnsrig/experiment/plan.py")
+SMALLEST = Path("dnsrig/experiment/trial_specs.py")
 """Where the smoke run draws from, with the tests of this file."""
 CHANGES = {
     "<": "<=",

@@ -1,4 +1,4 @@
-"""Folders as archives, in parts that any transport can carry, and checked by their hash on arrival."""
+"""Folders as archives, sent in parts over any transport and verified by their hash."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Archive:
 
 
 def pack(folder: Path, archive: Path) -> Archive:
-    """``folder`` with its owners, links and modes."""
+    """Pack ``folder`` with its owners, links and modes."""
     _tar("--create", "--gzip", f"--file={archive}", "--numeric-owner", f"--directory={folder}", ".")
     with archive.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
@@ -34,7 +34,7 @@ def pack(folder: Path, archive: Path) -> Archive:
 
 
 def parts(archive: Archive) -> Iterator[tuple[int, bytes]]:
-    """Its bytes, each part with its offset."""
+    """The parts of an archive, each with its offset."""
     for offset in range(0, archive.size_bytes, PART_BYTES):
         yield offset, part(archive.path, offset)
 
@@ -46,7 +46,7 @@ def part(path: Path, offset: int) -> bytes:
 
 
 def add(path: Path, offset: int, data: bytes) -> None:
-    """A part that arrived. Parts come in order; one that came already may come again."""
+    """Write a part that arrived. Parts arrive in order; a part may arrive twice."""
     with path.open("r+b" if offset else "wb") as file:
         file.seek(offset)
         file.write(data)
@@ -54,7 +54,7 @@ def add(path: Path, offset: int, data: bytes) -> None:
 
 
 def unpack(archive: Archive, made: Path) -> None:
-    """Into ``made``, which is not there yet. Raises DnsrigError where the archive is not what was packed."""
+    """Unpack ``archive`` into the new folder ``made``. Raises DnsrigError if the archive is damaged."""
     with archive.path.open("rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
     if found != archive.sha256:
@@ -64,7 +64,7 @@ def unpack(archive: Archive, made: Path) -> None:
 
 
 def install(archive: Archive, target: Path) -> None:
-    """It becomes the folder ``target``, unless that is there."""
+    """Unpack ``archive`` as the folder ``target``, unless that exists."""
     with cached.locked(target.parent):
         if not target.exists():
             with cached.making(target) as made:
@@ -72,7 +72,7 @@ def install(archive: Archive, target: Path) -> None:
 
 
 def remove(path: Path) -> None:
-    """A file or a folder, if it is there."""
+    """Remove a file or a folder if it exists."""
     if path.is_dir():
         shutil.rmtree(path)
     else:

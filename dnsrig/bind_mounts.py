@@ -1,4 +1,4 @@
-"""Folders of the machine as a program in another root file system sees them: `enter --bind` of the engine."""
+"""Folders of the machine in the root file system of a program: `enter --bind` of the engine."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class BindMount:
-    """A folder of the machine, and where the program sees it: below /mnt or /run of its root file system."""
+    """A folder of the machine, and its path for the program: below /mnt or /run of its root file system."""
 
     machine: Path
     seen: str
     read_only: bool = False
 
     def arguments(self) -> list[str]:
-        """Of `enter`."""
+        """Arguments of `enter`."""
         return ["--bind", f"{self.machine}:{self.seen}{':ro' if self.read_only else ''}"]

@@ -1,4 +1,4 @@
-"""Folders that one process at a time fills: runs, and the cache, in which things appear whole or not at all."""
+"""Folders that only one process at a time may fill: runs, and the cache, where folders appear whole or not at all."""
 
 from __future__ import annotations
 
@@ -16,16 +16,14 @@ from dnsrig.errors import DnsrigError
 
 UNFINISHED = ".unfinished-"
 ENDING_LIMIT_S = 90.0
-"""How long what a dead owner of a folder started may take to end."""
+"""How long the children of a dead owner of a folder may take to end."""
 READABLE = 0o022
-"""The umask (umask(2)) of files that everybody may read.
-
-The folders above them decide who comes so far."""
+"""The umask (umask(2)) of files that everybody may read. The folders above them decide who can reach them."""
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[int]:
-    """One process at a time in ``folder``; others wait. Gives the lock's descriptor, as `only_one` does."""
+    """Lock ``folder``; other processes wait. Yields the descriptor of the lock, as `only_one` does."""
     folder.mkdir(parents=True, exist_ok=True)
     with files.lock_file(folder) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -34,10 +32,10 @@ def locked(folder: Path) -> Iterator[int]:
 
 @contextmanager
 def only_one(folder: Path, otherwise: str, note: Callable[[str], None] = lambda text: None) -> Iterator[int]:
-    """One process in ``folder``; for another, ``otherwise`` is the error.
+    """Lock ``folder``; for another process, ``otherwise`` is the error.
 
-    Gives the lock's descriptor: a child that inherits it has the folder, too, until it ends (flock(2)). If the owner
-    died and only such a child is left, it is waited for, and ``note`` is called.
+    Yields the descriptor of the lock: a child that inherits it holds the lock, too, until it ends (flock(2)). If the
+    owner has died and only such a child is left, this function calls ``note`` and waits for it.
     """
     with files.lock_file(folder) as lock:
         _take(lock, otherwise, note)
@@ -63,7 +61,7 @@ def _take(lock: int, otherwise: str, note: Callable[[str], None]) -> None:
 
 
 def _has_died(owner: str) -> bool:
-    """Whether there is no such process any more, or its parent has yet to learn of its end (proc_pid_stat(5))."""
+    """Whether the process has ended, or is a zombie (proc_pid_stat(5))."""
     if not owner.isdecimal():
         return False
     try:
@@ -74,9 +72,9 @@ def _has_died(owner: str) -> bool:
 
 @contextmanager
 def held(folder: Path, otherwise: str) -> Iterator[Callable[[], bool]]:
-    """``folder`` itself, which is there, is this process's; for another process, ``otherwise`` is the error.
+    """Lock the existing ``folder`` itself; for another process, ``otherwise`` is the error.
 
-    Gives a function: whether what has that name is still this folder.
+    Yields a function that returns whether the path still leads to this folder.
     """
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
@@ -97,10 +95,10 @@ def held(folder: Path, otherwise: str) -> Iterator[Callable[[], bool]]:
 
 @contextmanager
 def making(target: Path) -> Iterator[Path]:
-    """A folder to build in, inside a ``locked`` parent; what is built there becomes ``target``.
+    """A folder to build in, below a ``locked`` parent. At the end it becomes ``target``.
 
-    Servers, which have no rights, must be able to read it, whatever the umask of the user who runs us is.
-    What an interrupted process left behind is removed first.
+    Servers, which have no rights, can read it, whatever the umask of the user is. Leftovers of an interrupted process
+    are removed first.
     """
     for leftover in target.parent.glob(f"{UNFINISHED}*"):
         shutil.rmtree(leftover, ignore_errors=True)

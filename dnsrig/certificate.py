@@ -1,14 +1,14 @@
-"""What `dnsrig calibrate` writes: what this rig can tell, on this machine.
+"""The certificate that `dnsrig calibrate` writes: the accuracy of this rig on this machine.
 
 ::
 
     ~/.cache/dnsrig/calibrations/<UTC time>-<4 letters>/
       certificate.json     Certificate
       certificate.html     the same as a page (derived)
-      runs/                the run directories that its figures come from, one a part: `floor`, `capacity`, `noise`
+      runs/                the run directories of its figures, one for each part: `floor`, `capacity`, `noise`
 
-Every run names the newest certificate of its machine in its manifest, under ``conditions.calibration`` (`Cited`): so a
-report can say what the rig could tell, and a trap whether that still holds.
+The manifest of every run names the newest certificate of its machine under ``conditions.calibration`` (`Cited`). So a
+report can state the accuracy of the rig, and a trap can check whether the certificate still applies.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ PAGE = "certificate.html"
 CITED = "calibration"
 """The key of `Cited` among the conditions of a manifest."""
 LASTING = ("kernel", "cpu_model", "cpus", "clocksource", "governor", "nics")
-"""Of a machine's conditions those with which its figures may change. A boot alone changes none."""
+"""Conditions of a machine that may change its figures. A restart changes none."""
 
 Scale = Literal["quick", "standard"]
 
 
 class Measured(Record):
-    """A figure over the trials that have one."""
+    """A figure over the trials that have a value."""
 
     median: float
     low: float
@@ -45,7 +45,7 @@ class Measured(Record):
 
 
 class Floor(Record):
-    """What is left of a latency where the server has no work: `echo@engine` at a rate."""
+    """The latency of the rig itself: of `echo@engine`, which has no work, at a fixed rate."""
 
     path: str = VETH
     """The path between generator and server: veth, or the label of a `NicPath`."""
@@ -53,31 +53,30 @@ class Floor(Record):
     rate_qps: float
     trials: int
     not_done: str = ""
-    """Why a trial is not `done`; empty where all are. Their figures count all the same: it is the instrument that is
-    measured."""
+    """Why a trial is not `done`; empty if all are. Its figures count, because they describe the instrument."""
     p50_us: Measured | None = None
-    """Latencies from the moment at which each query was due."""
+    """Latency from the moment when a query was due."""
     p99_us: Measured | None = None
     p99_9_us: Measured | None = None
     lag_p50_us: Measured | None = None
-    """From that moment to the sending."""
+    """Time from that moment to the sending of the query."""
     lag_p99_us: Measured | None = None
     lag_max_us: Measured | None = None
 
 
 class NicPath(Record):
-    """From a generator on another machine to the server on this one, through an interface of each."""
+    """Path from a generator on another machine to the server on this one, through an interface of each."""
 
     label: str
     """``eth1 – rack-2:eth1``."""
     nic: dict[str, Any]
-    """What may decide a result, of the interface of this machine (`dnsrig.lab.nics.facts`)."""
+    """Facts about this machine's interface that may decide a result (`dnsrig.lab.nics.facts`)."""
     machine: str
     machine_nic: dict[str, Any]
-    """The same of the other machine's interface."""
+    """Facts about the other machine's interface that may decide a result."""
     machine_conditions: dict[str, Any]
     clock: ClockRecord | None = None
-    """The other machine's, as the trial with the smallest error has it."""
+    """The other machine's clock, from the trial with the smallest error."""
 
 
 class Capacity(Record):
@@ -85,7 +84,7 @@ class Capacity(Record):
 
     transport: str
     new_connections: bool
-    """Whether each query has a connection of its own, over TLS with a full handshake."""
+    """Whether each query uses a new connection, over TLS with a full handshake."""
     trials: int
     not_done: str = ""
     qps: Measured | None = None
@@ -94,8 +93,8 @@ class Capacity(Record):
 
 
 class Step(Record):
-    """A clock: the smallest step seen between two readings, which holds the time of a reading, and what the kernel
-    says."""
+    """Steps of a clock: the smallest one between two readings, which includes the time of a reading, and the resolution
+    that the kernel reports."""
 
     smallest_ns: int
     resolution_ns: int
@@ -107,45 +106,45 @@ class Clock(Record):
     monotonic: Step
     realtime: Step
     anchor_error_ns: Measured
-    """Half of what passed between the two readings of an anchor pair."""
+    """Half of the time between the two readings of an anchor."""
     synchronised: bool | None
     error_bound_us: int | None
 
 
 class LinkWay(Record):
-    """A direction of an emulated link, as asked and as found by its self-test."""
+    """One direction of an emulated link: the values asked for, and the values that its self-test found."""
 
     asked: dict[str, Any]
     found: dict[str, Any]
 
 
 class LinkTest(Record):
-    """A kind of link that this machine has, or has not."""
+    """Self-test of a kind of link, which this machine may not have."""
 
     kind: LinkKind
     works: bool
     missing: str = ""
-    """Why there is none."""
+    """Why this machine does not have such a link."""
     rtt_us: Measured | None = None
-    """Of plain veth seen by refused TCP connects, else by datagrams both ways."""
+    """Round trip: for veth, from refused TCP connections; for other links, from datagrams in both directions."""
     rtt_asked_us: float | None = None
     ways: dict[str, LinkWay] = Field(default_factory=dict)
     wrong: list[str] = Field(default_factory=list)
 
 
 class Smallest(Record):
-    """What so many repeats a side would show."""
+    """Smallest difference that a number of repeats on each side shows."""
 
     repeats: int
     percent: float | None
-    """By so much slower is told; None: no difference, however large."""
+    """Smallest increase of a latency that shows, in percent; None: no difference shows."""
     low: float | None = None
     high: float | None = None
-    """The same with each measured trial left out in turn."""
+    """Highest ``percent`` when each measured trial is left out in turn. ``low`` is the lowest."""
 
 
 class Noise(Record):
-    """Repeats of one variant that nothing changes, and so the smallest difference that shows."""
+    """How much identical trials vary, and so the smallest difference that shows."""
 
     server: str
     metric: str
@@ -153,14 +152,14 @@ class Noise(Record):
     rate_qps: float
     transport: str
     values: list[float]
-    """One a trial, in the order of the trials."""
+    """Values of the trials, in their order."""
     not_done: str = ""
     smallest: list[Smallest]
     seed: int
 
 
 class Disturbance(Record):
-    """What spoils the figures, and what helps."""
+    """Something that disturbs the figures, and its remedy."""
 
     what: str
     grade: Literal["good", "note", "bad", "not known"]
@@ -174,18 +173,18 @@ class Certificate(Record):
     certificate_version: int = CERTIFICATE_VERSION
     id: Name
     machine: str
-    """The same for one machine, whatever its settings; empty where nothing tells machines apart."""
+    """Permanent identity of the machine, whatever its settings; empty: not known."""
     created: str
     duration_s: float
     scale: Scale
     dnsrig_version: str
     engine_fingerprint: str
     conditions: dict[str, Any]
-    """Of the machine, when it began."""
+    """Conditions of the machine at the beginning."""
     nic: str = ""
-    """The interface that was asked for by name. Without `nic_path` nothing is measured through it."""
+    """Interface that the user named. Without `nic_path`, nothing is measured through it."""
     nic_path: NicPath | None = None
-    """Through which floors are measured beside those over veth; all other figures are of veth."""
+    """Path of the floors that are not measured over veth. All other figures are measured over veth."""
     floors: list[Floor]
     capacities: list[Capacity]
     clock: Clock
@@ -195,7 +194,7 @@ class Certificate(Record):
 
 
 class Cited(Record):
-    """A certificate as a run's manifest names it."""
+    """Reference to a certificate in the manifest of a run."""
 
     id: Name
     created: str
@@ -205,9 +204,9 @@ class Cited(Record):
     dnsrig_version: str
     engine_fingerprint: str
     figures: dict[str, Scalar]
-    """The key figures, unit last."""
+    """Key figures, with the unit at the end of the name."""
     conditions: dict[str, Any]
-    """Those of `LASTING`, when it was measured."""
+    """The conditions in `LASTING` at the time of the measurement."""
 
 
 def read(path: Path) -> Certificate:
@@ -221,7 +220,7 @@ def read(path: Path) -> Certificate:
 
 
 def cited(conditions: Mapping[str, Any]) -> Cited | None:
-    """The certificate that a manifest's ``conditions`` name; None where they name none that this version reads."""
+    """The certificate that a manifest's ``conditions`` name; None: there is no certificate that this version reads."""
     try:
         return Cited.model_validate(conditions.get(CITED))
     except ValidationError:

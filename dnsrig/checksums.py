@@ -1,7 +1,7 @@
-"""Checksums of files: those of a trial, taken when it ends and held against the files when they are read, and those by
-which inputs are known.
+"""Checksums of files: of the files of a trial, which readers compare with the files, and of inputs, which identify
+them.
 
-A file of a trial has a CRC-32 for each piece of it, so that of a damaged file the beginning that is whole is known.
+A file of a trial has a CRC-32 for each of its pieces, so that the intact beginning of a damaged file is known.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from dnsrig.rundir import FileRecord
 
 LEAST_CHUNK_BYTES = 1 << 12
 MOST_CHUNKS = 2048
-"""Of a file: its checksums take at most 16 kB of trial.json."""
+"""Most pieces of a file: their checksums take at most 16 kB of trial.json."""
 MOST_READ_BYTES = 1 << 20
 _DIGITS = 8
-"""Of a checksum in hexadecimal."""
+"""Hexadecimal digits of a checksum."""
 PATTERNS = ("*.arrow", "*.hlog", "*.folded")
-"""What charts, metrics and traps read, beside trial.json."""
+"""Files that charts, metrics and traps read, beside trial.json."""
 
 
 def of_trial(directory: Path) -> dict[str, FileRecord]:
@@ -36,12 +36,12 @@ def of_trial(directory: Path) -> dict[str, FileRecord]:
 
 
 def names(directory: Path) -> list[str]:
-    """Of the files of a trial that are read when it is examined."""
+    """Names of the files of a trial that charts, metrics and traps read."""
     return sorted(path.name for pattern in PATTERNS for path in directory.glob(pattern))
 
 
 def of(file: BinaryIO) -> FileRecord:
-    """Pieces as small as the number of checksums allows."""
+    """Size and checksums of ``file``, in pieces as small as the number of checksums allows."""
     size, chunk = file.seek(0, os.SEEK_END), LEAST_CHUNK_BYTES
     while size > chunk * MOST_CHUNKS:
         chunk *= 2
@@ -62,13 +62,13 @@ def _sums(file: BinaryIO, chunk: int) -> Iterator[tuple[int, str]]:
 
 
 def sha256(path: Path) -> str:
-    """Of all that the file contains, in hexadecimal."""
+    """SHA-256 of the content of a file, in hexadecimal."""
     with path.open("rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 def whole_bytes(file: BinaryIO, recorded: FileRecord) -> int:
-    """How many bytes from the beginning of ``file`` are known to be as they were when the trial ended."""
+    """Number of bytes at the beginning of ``file`` that are the same as when the trial ended."""
     whole, sums = 0, recorded.crc32
     wanted = (sums[start : start + _DIGITS] for start in range(0, len(sums), _DIGITS))
     for (length, found), expected in zip(_sums(file, recorded.chunk_bytes), wanted, strict=False):

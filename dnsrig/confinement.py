@@ -1,10 +1,10 @@
-"""How programs that are not ours run: as a user without rights, in PID and mount namespaces of their own.
+"""Confinement of foreign programs: they run as a user without rights, in PID and mount namespaces of their own.
 
-They are servers, the programs that come with servers, and builds. They run as the user and the group nobody, with few
-capabilities or none, and can never get another (no_new_privs, prctl(2)). Each sees a root file system that is
-read-only, even the machine's own, in which `/home`, `/root`, `/tmp`, `/var/tmp`, `/mnt`, `/run` and `/dev` are empty
-but for what it needs. Only what it may write is bound into it writable. In `/proc` it sees the processes of its host.
-The engine's `enter` does this for one program. Whatever the programs of a host leave behind ends with the host's PID
+These programs are servers, the programs that come with servers, and builds. They run as the user and the group nobody,
+with few capabilities or none, and can never get more (no_new_privs, prctl(2)). Each sees a read-only root file system,
+even if it is the machine's own. In it, `/home`, `/root`, `/tmp`, `/var/tmp`, `/mnt`, `/run` and `/dev` are empty except
+for the files that the program needs. Only the folders that it may write are mounted writable. In `/proc` it sees the
+processes of its host. The engine's `enter` does this for one program. All programs of a host end with the host's PID
 namespace.
 """
 
@@ -34,14 +34,14 @@ _NUMBERS = {10: NET_BIND_SERVICE, 12: NET_ADMIN}
 MACHINE = Path("/")
 """The machine's own root file system."""
 FRESH = tuple(map(Path, ("/run", "/mnt", "/tmp", "/var/tmp", "/home", "/root")))
-"""Folders that are empty for a program whatever the machine has in them, as `enter` makes them."""
+"""Folders that `enter` makes empty for every program."""
 ENVIRONMENT = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "LANG": "C.UTF-8",
     "TZ": "UTC",
     "HOME": "/root",
 }
-"""The variables of programs on hosts."""
+"""Environment variables of programs on hosts."""
 HOME = "/tmp"
 """The home of that user."""
 END_LIMIT_S = 2.0
@@ -53,7 +53,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 @dataclass(frozen=True)
 class Confinement:
-    """What one program sees of the machine, and which capabilities it has."""
+    """The root file system, the mounts and the capabilities of one program."""
 
     root: Path
     binds: Sequence[BindMount] = ()
@@ -62,14 +62,14 @@ class Confinement:
     """For tools that tests and benches take from Debian, such as tcpdump: they only see another root file system."""
 
     def arguments(self) -> list[str]:
-        """Of `enter`."""
+        """Arguments of `enter`."""
         words = ["--root", str(self.root), *(word for bind in self.binds for word in bind.arguments())]
         if self.as_root:
             return words
         return [*words, f"--user={USER}", *(f"--capability={name}" for name in self.capabilities)]
 
     def as_json(self) -> dict[str, Any]:
-        """For another machine; `of_json` reads it there."""
+        """The confinement in JSON, for another machine, where `of_json` reads it."""
         binds = [(str(bind.machine), bind.seen, bind.read_only) for bind in self.binds]
         return {"root": str(self.root), "binds": binds, "capabilities": list(self.capabilities)}
 
@@ -79,9 +79,9 @@ class Confinement:
         return Confinement(Path(said["root"]), binds, said["capabilities"])
 
     def give(self) -> None:
-        """Make the folders that the program may write, and everything in them, the user's.
+        """Change the owner of the folders that the program may write, and of everything in them.
 
-        A folder that is the user's already is left as it is: a program may have written there.
+        A folder that already belongs to the user is not changed: a program may have written there.
         """
         for bind in self.binds:
             if not bind.read_only and bind.machine.stat().st_uid != USER:
@@ -108,10 +108,10 @@ def own(folder: Path, user: int) -> None:
 
 @contextlib.contextmanager
 def as_user(folder: Path) -> Iterator[Path]:
-    """``folder`` under a name by which this thread sees it inside with the rights of the user, to files only.
+    """A path to ``folder`` for this thread, which inside accesses files with the rights of the user only.
 
-    For folders that confined programs have written in: a link that one of them left there leads nowhere that the user
-    may not go. What is made inside is the user's. The folders above it need not be open to the user.
+    It is for folders in which confined programs have written: a link of such a program leads only where the user may
+    go. Files that are made inside belong to the user. The user need not have access to the folders above.
     """
     with contextlib.ExitStack() as undoing:
         before = _libc.setfsgid(0), _libc.setfsuid(0)  # inside another, whose user cannot go there
@@ -140,7 +140,7 @@ class PidNamespace:
 
     @contextlib.contextmanager
     def inside(self) -> Iterator[None]:
-        """Processes that this thread starts inside are in the namespace. It cannot start threads there."""
+        """Let the processes that this thread starts be in the namespace. It cannot start threads inside."""
         own_handle = os.open("/proc/thread-self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
         try:
             with self._making:
@@ -186,10 +186,10 @@ def run(
     output: IO[bytes],
     limit_s: float,
 ) -> int:
-    """Run ``command`` without network until it ends, and end whatever it leaves behind.
+    """Run ``command`` without network until it ends, and end all processes that it leaves behind.
 
     Returns the command's exit status, negative for a signal. Standard output and error go to ``output``. Raises
-    subprocess.TimeoutExpired after ``limit_s``, and DnsrigError where nothing can be confined.
+    subprocess.TimeoutExpired after ``limit_s``, and DnsrigError if this process is not root.
     """
     if os.geteuid() != 0:
         raise DnsrigError(

@@ -1,8 +1,7 @@
-"""Finds plug-ins, so that adding one is adding a file: the modules of a package of ours, and those of other installed
-packages.
+"""Finds plug-ins, so that a new file is a new plug-in: modules of a package of dnsrig, and modules of other packages.
 
-Another package brings one by an entry point: of the group that is named as our package's folder (``dnsrig.traps``,
-``dnsrig.charts``), with the plug-in's name, and its module as value.
+Another package declares a plug-in by an entry point. Its group is named after the folder of the package of dnsrig
+(``dnsrig.traps``, ``dnsrig.charts``), its name is the name of the plug-in, and its value is the module.
 """
 
 from __future__ import annotations
@@ -29,11 +28,10 @@ def modules(package: str) -> list[ModuleType]:
 
 
 def plugins(package: str, make: Callable[[str, ModuleType], Plugin | None]) -> dict[str, Plugin]:
-    """What ``make`` makes of each plug-in's name and module, None of a module that is none: those of ``package``, then
-    those of other packages.
+    """Name -> plug-in, for the plug-ins of ``package``, then of other packages.
 
-    One of another package that cannot be loaded or made, or whose name is taken, is left out, and a line on standard
-    error says why.
+    ``make`` turns a name and a module into a plug-in, or returns None for a module that is not one. If a plug-in of
+    another package cannot be loaded or made, or its name is taken, it is left out, with a line on standard error.
     """
     from importlib.metadata import entry_points
 
@@ -46,13 +44,13 @@ def plugins(package: str, make: Callable[[str, ModuleType], Plugin | None]) -> d
             if (plugin := make(point.name, point.load())) is None:
                 raise ValueError(f"{point.value} does not have what it takes")
             found[point.name] = plugin
-        except Exception as error:  # whatever it is: it is not ours, and the others go on
-            logging.getLogger(__name__).warning("%s left out: %s: %s", _told(point), type(error).__name__, error)
+        except Exception as error:  # code of another package may raise anything, and the other plug-ins continue
+            logging.getLogger(__name__).warning("%s left out: %s: %s", _described(point), type(error).__name__, error)
     return found
 
 
 def having(*names: str) -> Callable[[str, ModuleType], ModuleType]:
-    """For `plugins`: the module itself, which must have all of ``names``."""
+    """A ``make`` for `plugins` that returns the module itself, which must have all of ``names``."""
 
     def make(name: str, module: ModuleType) -> ModuleType:
         if missing := [wanted for wanted in names if not hasattr(module, wanted)]:
@@ -63,12 +61,12 @@ def having(*names: str) -> Callable[[str, ModuleType], ModuleType]:
 
 
 def name_of(module: ModuleType) -> str:
-    """Of a plug-in of ours: its file's, with dashes."""
+    """Name of a plug-in of dnsrig: the name of its file, with dashes."""
     return module.__name__.rpartition(".")[2].replace("_", "-")
 
 
 def packages() -> dict[str, str]:
-    """Name -> version of the installed packages that bring plug-ins: results may depend on them."""
+    """Name -> version of the installed packages with plug-ins. Results may depend on them."""
     from importlib.metadata import distributions
 
     return {
@@ -78,6 +76,6 @@ def packages() -> dict[str, str]:
     }
 
 
-def _told(point: EntryPoint) -> str:
+def _described(point: EntryPoint) -> str:
     package = f" of {point.dist.name} {point.dist.version}" if point.dist is not None else ""
     return f"plug-in {point.name} ({point.group}){package}"

@@ -1,12 +1,12 @@
-"""The one root of all errors that a user may see."""
+"""The root of all errors that a user may see."""
 
 from __future__ import annotations
 
 
 class DnsrigError(Exception):
-    """Something went wrong that one sentence can tell.
+    """An error that one sentence describes.
 
-    ``hint`` says what to do next; ``exit_code`` is the exit status of the command.
+    ``hint`` is what to do next; ``exit_code`` is the exit status of the command.
     """
 
     exit_code = 1
@@ -18,6 +18,6 @@ class DnsrigError(Exception):
 
 
 class UsageError(DnsrigError):
-    """What the user asked for makes no sense: a wrong name, key, value or unit."""
+    """A request that makes no sense: a wrong name, key, value or unit."""
 
     exit_code = 2

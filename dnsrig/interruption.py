@@ -1,4 +1,4 @@
-"""What ends dnsrig in order: SIGINT (Ctrl-C), SIGTERM, SIGHUP (the terminal is gone) and SIGQUIT (Ctrl-\\)."""
+"""Signals that end dnsrig in order: SIGINT (Ctrl-C), SIGTERM, SIGHUP (the terminal is gone) and SIGQUIT (Ctrl-\\)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
 _waiting: list[int] | None = None
-"""Signals that came while they are `deferred`; None: they are not."""
+"""Signals that arrived while they are `deferred`; None: they are not deferred."""
 
 
 class Interrupted(KeyboardInterrupt):
-    """One of `SIGNALS` came: not an error, so that nothing that handles errors stops it."""
+    """One of `SIGNALS` arrived. It is not an Exception, so that no handler of errors catches it."""
 
 
 @contextlib.contextmanager
@@ -60,9 +60,9 @@ def caught() -> Iterator[None]:
 
 @contextlib.contextmanager
 def deferred() -> Iterator[None]:
-    """A signal that is caught meanwhile interrupts afterwards.
+    """Let a signal that arrives meanwhile interrupt afterwards.
 
-    To block it would not help: the kernel gives it to another thread, and Python runs the handler in this one.
+    Blocking it would not help: the kernel gives it to another thread, and Python runs the handler in this one.
     """
     global _waiting
     if threading.current_thread() is not threading.main_thread():
@@ -78,7 +78,7 @@ def deferred() -> Iterator[None]:
 
 
 def _leave_terminal() -> None:
-    """Let what is written to a terminal that is gone be lost: every write would fail (EIO, termios(3))."""
+    """Discard output to a terminal that is gone. Otherwise every write would fail (EIO, termios(3))."""
     for handle in (1, 2):
         try:
             os.write(handle, b"")

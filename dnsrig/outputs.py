@@ -1,4 +1,4 @@
-"""Files that a command makes: no file replaces one that is read, and secrets are for their owner alone."""
+"""Output files of a command: none replaces an input, and only the owner can read a secret."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def check(output: Path, inputs: Iterable[Path]) -> None:
 
 
 def check_folder(folder: Path, inputs: Iterable[Path]) -> None:
-    """Refuse ``folder`` if a file in it is the same as one of ``inputs``: an output may get its name."""
+    """Refuse ``folder`` if a file in it is the same as one of ``inputs``, because an output may have its name."""
     there = [path for path in folder.iterdir() if path.is_file()] if folder.is_dir() else []
     read = list(inputs) if there else []
     for path in there:

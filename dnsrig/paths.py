@@ -1,4 +1,4 @@
-"""Where things lie on this machine."""
+"""Paths on this machine."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pathlib import Path
 from dnsrig.errors import DnsrigError, UsageError
 
 AWKWARD = re.compile(r"[\s:#\"';{}]")
-"""Characters in a path that mean something in a configuration or a mount."""
+"""Characters in a path with a meaning in a configuration or a mount."""
 
 
 def cache() -> Path:
-    """Root file systems and datasets: made once, safe to delete. ``DNSRIG_CACHE`` moves it."""
+    """Folder of root file systems and datasets, which is safe to delete. ``DNSRIG_CACHE`` overrides it."""
     if chosen := os.environ.get("DNSRIG_CACHE"):
         return Path(chosen)
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
@@ -24,7 +24,7 @@ def cache() -> Path:
 
 
 def check_for_servers(path: Path) -> None:
-    """Refuse what servers would misread in their configuration."""
+    """Refuse a path that servers would misread in their configuration."""
     if AWKWARD.search(str(path)):
         raise UsageError(
             f"servers cannot be given the path {path}",
@@ -33,7 +33,7 @@ def check_for_servers(path: Path) -> None:
 
 
 def engine() -> Path:
-    """The engine's binary: beside the interpreter that runs us, else on PATH. ``DNSRIG_ENGINE`` overrides."""
+    """The engine's binary: beside the Python interpreter, otherwise on PATH. ``DNSRIG_ENGINE`` overrides it."""
     if chosen := os.environ.get("DNSRIG_ENGINE"):
         return Path(chosen)
     for folder in (Path(sysconfig.get_path("scripts")), Path(sys.argv[0]).parent):

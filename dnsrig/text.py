@@ -1,4 +1,4 @@
-"""Text from outside, made fit to be shown (names, logs, parameters, what other programs say), and numbers in
+"""Text from outside, such as names, logs, parameters and output of other programs, made safe to show; and numbers in
 sentences."""
 
 from __future__ import annotations
@@ -7,24 +7,24 @@ import math
 import unicodedata
 
 LONGEST_TEXT = 2000
-"""Characters shown of any one text from outside: a log line has no end that we could trust."""
+"""Most characters that are shown of one text from outside."""
 
 
 def visible(text: str) -> str:
-    """``text`` with everything that acts instead of being seen written out, as ``\\x1b`` or ``\\u202e``.
+    """``text`` with invisible characters written out, such as ``\\x1b`` or ``\\u202e``.
 
-    That is: control characters, marks that turn the direction of writing, other invisible format characters,
-    line separators and lone surrogates. Longer text is cut, and says so.
+    These are control characters, marks that change the direction of writing, other invisible format characters, line
+    separators and lone surrogates. Longer text is cut, with a remark.
     """
     cut = text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}… ({len(text):,} characters)"
     return "".join(_escaped(char) if _acts(char) else char for char in cut)
 
 
 def digits(value: float, significant: int = 3) -> str:
-    """``value`` with at least so many significant digits, as people write it: ``2,684``, ``0.0123``.
+    """``value`` with at least ``significant`` digits, as people write it: ``2,684``, ``0.0123``.
 
-    There is never an exponent. Zeros at the end of a fraction are left out. What is smaller than 10 to the power -9 is
-    shown as 0.
+    There is never an exponent. Zeros at the end of a fraction are left out. A number below 10 to the power -9 is shown
+    as 0.
     """
     if not value or not math.isfinite(value):
         return f"{value:g}"

@@ -1,4 +1,4 @@
-"""Which dnsrig this is: version, commit, and the profile that the engine was built with."""
+"""Versions of this dnsrig: of the package, its commit, and the build profile of the engine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dnsrig import paths
 
 
 def package() -> str:
-    """Version of the package and, in a checkout, its commit. In a wheel the engine has the commit."""
+    """Version of the package and, in a checkout, its commit. In a wheel, the engine contains the commit."""
     root = Path(dnsrig.__file__).resolve().parent.parent
     if not (root / ".git").exists():
         return f"dnsrig {dnsrig.__version__}"
@@ -23,8 +23,8 @@ def package() -> str:
 
 
 def engine() -> str:
-    """Version and build profile of the engine, as the engine prints them.
+    """Version and build profile that the engine prints.
 
-    Raises `DnsrigError` where there is no engine, and `OSError` or `CalledProcessError` where it does not run.
+    Raises `DnsrigError` if there is no engine, and `OSError` or `CalledProcessError` if it does not run.
     """
     return subprocess.run([paths.engine(), "--version"], capture_output=True, text=True, check=True).stdout.strip()

@@ -16,6 +16,7 @@ from typing import Any, get_args
 
 import architecture_picture
 import manual
+from pydantic import BaseModel
 
 import dnsrig
 from dnsrig import confinement, datasets, paths, procedures, streams
@@ -25,10 +26,10 @@ from dnsrig.cli import _app
 from dnsrig.cli._exits import EVERY, STATUS
 from dnsrig.cli._former import FORMER
 from dnsrig.cli.engine import SUBCOMMANDS
-from dnsrig.experiment import estimate, model, plan
+from dnsrig.experiment import estimate, model, trial_specs
 from dnsrig.lab import rtts, sites
 from dnsrig.procedures import all_procedures, declared_checks
-from dnsrig.rundir import Level, Resolving
+from dnsrig.rundir import Level, Resolving, TransferSpec
 from dnsrig.servers import all_drivers, feature_table
 from dnsrig.traps import GROUPS, all_traps
 
@@ -119,11 +120,11 @@ def _engine_commands(name: str) -> list[list[str]]:
     return more.get(name, [[name]])
 
 
-TABLES: dict[type[model.Part], str] = {
+TABLES: dict[type[BaseModel], str] = {
     model.Document: "",
     model.HostDocument: "Keys of a host, under `[hosts.NAME]`:",
-    model.ResolvingDocument: "Keys of a resolver, under `[hosts.resolver.resolving]`:",
-    model.TransferDocument: "Keys of zone transfers, under `[transfer]`:",
+    Resolving: "Keys of a resolver, under `[hosts.resolver.resolving]`:",
+    TransferSpec: "Keys of zone transfers, under `[transfer]`:",
     model.PathDocument: "Keys of an emulated path, under `[path]`, for the direction of the zones:",
     model.DirectionDocument: "Keys of the direction back, under `[path.reverse]`, if it differs:",
 }
@@ -191,7 +192,7 @@ def _size(name: str, scale: str) -> str:
             for host in p.document.hosts.values()
         )
         document = document.model_copy(update={"kernel": "uml" if needs_uml else "running"})
-    specs = [plan.provisional(name, point, [0, 1]) for point in model.points(document)]
+    specs = [trial_specs.provisional(name, point, [0, 1]) for point in model.points(document)]
     minutes = document.repeats * estimate.of_run(specs).expected_s / 60
     time = f"{max(1, round(minutes))} min" if minutes < 90 else f"{round(minutes / 60)} h"
     return f"{len(specs) * document.repeats} trials, {time}"
@@ -323,7 +324,9 @@ def checks() -> str:
     rows = []
     for name, path in model.builtin().items():
         points = model.points(model.load(path, "quick", []))
-        declared = [check for point in points for check in declared_checks(plan.provisional(name, point, [0, 1]))]
+        declared = [
+            check for point in points for check in declared_checks(trial_specs.provisional(name, point, [0, 1]))
+        ]
         rows.append([f"`{name}`", ", ".join(f"[{check}](#{check})" for check in dict.fromkeys(declared)) or "none"])
     text += table(["experiment", "checks"], rows)
     for name, module in all_checks().items():

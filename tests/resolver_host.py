@@ -20,7 +20,7 @@ from dnsrig.lab import process
 from dnsrig.lab.host import Host
 from dnsrig.lab.network import Network
 from dnsrig.procedures.context import placing
-from dnsrig.rundir import HostSpec, LinkSpec, ResolvingSpec
+from dnsrig.rundir import HostSpec, LinkSpec, Resolving
 from dnsrig.servers import driver, sources
 from dnsrig.servers.driver import Placement
 from dnsrig.servers.resolving import HINTS_FILE
@@ -48,7 +48,7 @@ def between_clients_and_world(
         "resolver": HostSpec(address=RESOLVER, cpus=CPUS[-1:]),
         "internet": HostSpec(address=internet, cpus=CPUS[:1]),
     }
-    placement = place(folder / "resolver", kind, ResolvingSpec())
+    placement = place(folder / "resolver", kind, Resolving())
     with Network(specs, [LinkSpec(ends=("internet", "resolver"))], directory=folder) as network:
         far, ours = network.hosts["internet"], network.hosts["resolver"]
         world_server.route(far, ours)
@@ -104,7 +104,7 @@ def wait_for(host: Host, address: str, name: str, kind: str, log: Path) -> None:
             time.sleep(0.05)
 
 
-def place(folder: Path, kind: str, resolving: ResolvingSpec) -> Placement:
+def place(folder: Path, kind: str, resolving: Resolving) -> Placement:
     source = sources.find(f"{kind}@forky") or sources.install(f"{kind}@forky")
     made = placed(folder, kind, "resolver", root=sources.root(source), server=source, from_hints=True)
     return changed(made, address=RESOLVER, cpus=CPUS[-1:], resolving=resolving, settings={})

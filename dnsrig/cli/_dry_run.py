@@ -11,7 +11,7 @@ from rich.console import Console
 from dnsrig.analysis import significance
 from dnsrig.analysis.summary import comparisons_planned
 from dnsrig.cli import _console
-from dnsrig.experiment import estimate, model, plan, preparation
+from dnsrig.experiment import estimate, model, preparation, trial_specs
 from dnsrig.report.fitting import FittingTable
 from dnsrig.rundir import TrialKey, TrialSpec, Variant
 from dnsrig.servers import sources
@@ -21,11 +21,11 @@ ORDER_SHOWN = 24
 
 
 def show(request: preparation.Request) -> None:
-    document, points, repeats = preparation.draft(request)
-    specs = [plan.provisional(request.experiment, point, request.where.cpus) for point in points]
+    drafted = preparation.draft(request)
+    document, points, specs, repeats = drafted.document, drafted.points, drafted.specs, drafted.repeats
     machines = max(1, len(request.where.machines))
     seed = request.seed if request.seed is not None else secrets.randbelow(1 << 32)
-    order = plan.order([spec.variant.id for spec in specs], repeats, seed)
+    order = trial_specs.order([spec.variant.id for spec in specs], repeats, seed)
     console = _console.out()
     console.print(visible(f"{document.title}: {document.question}"))
     axes = [*map(visible, model.labels(document) or ["variant"])]
@@ -52,7 +52,7 @@ def show(request: preparation.Request) -> None:
         console.print(
             "settings of servers are read when the servers start: the first trial shows whether they are correct"
         )
-    for name in plan.wanted_servers(points):
+    for name in trial_specs.wanted_servers(points):
         if sources.look(name) is None:
             console.print(f"{name} is not installed yet: {sources.how(name)}")
 

@@ -29,10 +29,10 @@ ANOTHER = "name another folder with --out, or give the values of its runs"
 
 def show_lacking(request: Request, out: Path) -> None:
     """Print what would be measured; nothing is made or installed."""
-    _, points, repeats = preparation.draft(request)
+    drafted = preparation.draft(request)
     found = {name: sources.look(name) for name in request.versions}
     wanted = {name: versions.of(server) if server else None for name, server in found.items()}
-    todo = lacking(runs_in(out / "runs"), wanted, cases(points, request.versions), repeats)
+    todo = lacking(runs_in(out / "runs"), wanted, cases(drafted.points, request.versions), drafted.repeats)
     for more, names in todo.items():
         _dry_run.show(replace(request, versions=names, repeats=more))
     if not todo:
@@ -43,19 +43,19 @@ def measure_lacking(request: Request, out: Path, may_differ: list[str], *, quiet
     """Measure the trials of ``request`` that the history in ``out`` lacks; returns how many failed because of dnsrig or
     the machine."""
     console = _console.progress(quiet)
-    document, points, repeats = preparation.draft(request)  # bad input is reported before anything is installed or made
+    drafted = preparation.draft(request)  # bad input is reported before anything is installed or made
     runner.check_folders(out / "runs")
     need_root()
     existing = runs_in(out / "runs")
-    _check_same(request, document, existing, may_differ)
+    _check_same(request, drafted.document, existing, may_differ)
     errors = sum(_go_on(run, console) for run in existing)
     wanted = _built(request.versions, console)
-    if repeats < FEWEST_REPEATS:
+    if drafted.repeats < FEWEST_REPEATS:
         console.print(
-            f"with {figures.count(repeats, 'repeat')} a change shows only if several neighbouring versions have"
+            f"with {figures.count(drafted.repeats, 'repeat')} a change shows only if several neighbouring versions have"
             f" {FEWEST_REPEATS} trials together"
         )
-    todo = lacking(runs_in(out / "runs"), wanted, cases(points, request.versions), repeats)
+    todo = lacking(runs_in(out / "runs"), wanted, cases(drafted.points, request.versions), drafted.repeats)
     for more, names in todo.items():
         manifest = preparation.prepare(replace(request, versions=names, repeats=more), console.print)
         history.check_alike([*(run.manifest for run in existing), manifest], may_differ)

@@ -9,7 +9,7 @@ import typer
 
 from dnsrig.cli import _console, _dry_run
 from dnsrig.errors import UsageError
-from dnsrig.experiment import extend, invalid, plan, runner
+from dnsrig.experiment import resume, runner, trial_specs
 from dnsrig.experiment.runner import Executing
 from dnsrig.rundir import Manifest, check_ours, read_json
 from dnsrig.text import visible
@@ -65,12 +65,12 @@ def prepare(manifest: Manifest, directory: Path, more: More, executing: Executin
     check_ours(directory)
     executing.check_unchanged(manifest)
     if more.repeats is not None:
-        plan.check_size(len(manifest.variants) * more.repeats, more.max_trials)
-        manifest = extend.extend(directory, more.repeats, more.seed)
+        trial_specs.check_size(len(manifest.variants) * more.repeats, more.max_trials)
+        manifest = resume.extend(directory, more.repeats, more.seed)
     if more.redo_invalid:
-        invalid.set_aside(manifest, directory)
+        resume.set_invalid_aside(manifest, directory)
     else:
-        _tell_kept(len(invalid.invalid(manifest, directory)))
+        _tell_kept(len(resume.invalid(manifest, directory)))
     return manifest
 
 
@@ -84,9 +84,9 @@ def show(manifest: Manifest, directory: Path, more: More, executing: Executing) 
     """Print what would be executed, and how long it would take; raises if the run cannot continue. Nothing is
     written."""
     if more.repeats is not None:
-        plan.check_size(len(manifest.variants) * more.repeats, more.max_trials)
-        manifest = extend.extended(manifest, more.repeats, more.seed)
-    unusable = invalid.invalid(manifest, directory)
+        trial_specs.check_size(len(manifest.variants) * more.repeats, more.max_trials)
+        manifest = resume.extended(manifest, more.repeats, more.seed)
+    unusable = resume.invalid(manifest, directory)
     again = unusable if more.redo_invalid else []
     wanted = {(key.variant, key.repeat) for key in (*runner.missing(manifest, directory), *again)}
     missing = [key for key in manifest.order if (key.variant, key.repeat) in wanted]

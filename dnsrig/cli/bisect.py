@@ -127,9 +127,7 @@ def _candidates(
         return candidates.narrowed(candidates.listed(listed), good, bad)
     if good is None or bad is None:
         raise UsageError("a search needs both ends", hint="give --good REF and --bad REF, or --candidates LIST")
-    from dnsrig.experiment.bisection import history
-
-    return history.commits(*candidates.ends(request, good, bad), first_parent=first_parent)
+    return candidates.commits(*candidates.ends(request, good, bad), first_parent=first_parent)
 
 
 def _check_alone(context: typer.Context, resume: Path) -> None:
@@ -166,12 +164,12 @@ def _limits(error: float, max_rounds: int) -> Limits:
 def _search(request: Request, found: list[Candidate], wanted: Criterion, limits: Limits, axis: str | None) -> Search:
     """The search to start. Raises UsageError for bad input that can be found without measuring."""
     from dnsrig.analysis.bisection.record import Search
-    from dnsrig.experiment import plan, preparation
+    from dnsrig.experiment import preparation, trial_specs
     from dnsrig.experiment.bisection import candidates
 
     document, path = candidates.base(request, axis, found[-1].value)
     for end in (found[0], found[-1]):
-        plan.provisional(request.experiment, candidates.point(document, path, end), preparation.own_cpus())
+        trial_specs.provisional(request.experiment, candidates.point(document, path, end), preparation.own_cpus())
     return Search(
         candidates=found,
         path=path,
@@ -184,14 +182,14 @@ def _search(request: Request, found: list[Candidate], wanted: Criterion, limits:
 
 def _show(request: Request, search: Search) -> None:
     from dnsrig.cli import _bisect_text, _dry_run
-    from dnsrig.experiment import model, plan, preparation
+    from dnsrig.experiment import model, preparation, trial_specs
     from dnsrig.experiment.bisection import candidates
     from dnsrig.report import bisection
 
     console = _console.out()
     document = model.validate(search.document, "the experiment of the search")
     point = candidates.point(document, search.path, search.candidates[-1])
-    spec = plan.provisional(request.experiment, point, preparation.own_cpus())
+    spec = trial_specs.provisional(request.experiment, point, preparation.own_cpus())
     console.print(
         visible(f"{document.title}: which of {len(search.candidates) - 1:,} makes {search.criterion}?"), soft_wrap=True
     )

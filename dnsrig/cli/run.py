@@ -142,7 +142,7 @@ def command(
             experiment, scale, changes, repeats, seed, max_trials, where=executing.where(), machines=machines
         )
         if rules:
-            _check_rules(rules, preparation.draft(request)[0].baseline)
+            _check_rules(rules, preparation.draft(request).document.baseline)
         if dry_run:
             _dry_run(request)
         else:
@@ -178,10 +178,10 @@ def _start(
 ) -> None:
     from dnsrig.experiment import preparation, runner
 
-    preparation.draft(request)  # bad input is reported before anything is installed or made
+    drafted = preparation.draft(request)  # bad input is reported before anything is installed or made
     need_root()
     try:
-        manifest = preparation.prepare(request, lambda text: console.print(visible(text), soft_wrap=True))
+        manifest = preparation.prepare(request, lambda text: console.print(visible(text), soft_wrap=True), drafted)
     except KeyboardInterrupt:
         complain("interrupted before the first trial; the cache has no incomplete files")
         sys.exit(EXIT_INTERRUPTED)

@@ -1,23 +1,21 @@
-"""Datasets: what servers serve. One plug-in a kind (`dnsrig.discovery`); made by the engine's `generate`, once, and
-kept in the cache.
+"""Datasets: the zones that servers serve. One plug-in a kind (`dnsrig.discovery`); the engine's `generate` makes a
+dataset once, and the cache keeps it.
 
 A kind is a module with ``DESCRIPTION``, ``DEFAULTS`` (parameter -> default, unit last in the name) and
 ``arguments(parameters) -> list[str]``, the arguments of ``dnsrig-engine generate``, and
 ``size(parameters) -> (zones, records)``, approximately, for an estimate of the time. It may have
 
-- ``RANGES`` (by default the ranges of `dnsrig.ranges`): parameter -> least and most that it may be,
-- ``output(folder, parameters) -> list[str]`` (``--out FOLDER`` by default): the arguments that say where the engine
-  writes,
-- ``finish(folder, version)`` (nothing by default): writes ``zones.list`` and ``dataset.json``, where the engine does
-  not,
+- ``RANGES`` (by default the ranges of `dnsrig.parameters`): parameter -> least and most that it may be,
+- ``output(folder, parameters) -> list[str]`` (``--out FOLDER`` by default): the arguments for the output of the engine,
+- ``finish(folder, version)`` (nothing by default): writes ``zones.list`` and ``dataset.json``, if the engine does not,
 - ``files(parameters) -> list[Path]`` (none by default): the user's files that the dataset is made of. The engine reads
-  their paths, a line each, and the dataset is keyed by what they contain,
-- ``VERSION`` (1 by default): raised when the engine makes something else of the same arguments,
-- ``of_stream(stream) -> list[str]`` and the parameter ``from_stream`` (False by default): further arguments, where the
+  their paths, one on each line, and the key depends on their content,
+- ``VERSION`` (1 by default): raised when the engine makes another dataset from the same arguments,
+- ``of_stream(stream) -> list[str]`` and the parameter ``from_stream`` (False by default): further arguments, if the
   dataset is made from the experiment's stream.
 
-A dataset is keyed by its kind, its parameters, what the engine is told of them, the versions and the stream that it is
-made from, so the same experiment meets the same zones on every machine.
+The key of a dataset is a hash of its kind, its parameters, the arguments of the engine, the versions and the stream
+that it is made from, so that an experiment has the same zones on every machine.
 """
 
 from __future__ import annotations
@@ -31,8 +29,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from dnsrig import cached, checksums, discovery, paths, ranges
+from dnsrig import cached, checksums, discovery, paths
 from dnsrig.errors import DnsrigError, UsageError
+from dnsrig.parameters import chosen
 from dnsrig.rundir import DatasetSpec, Scalar
 
 MOST_RECORDS = 1_000_000_000
@@ -40,10 +39,9 @@ FORMAT_VERSION = 2
 """Raised with the version that the engine's generator writes into dataset.json: older datasets are then made anew."""
 
 QUERIES_FILE = "queries.txt"
-"""Beside zones.list if the zones are the user's own: names and types that they contain, as `load --queries` reads
-them."""
+"""File beside zones.list if the zones are the user's own: their names and types, in the format of `load --queries`."""
 CATALOG_FILE = "catalog.zone"
-"""Beside zones.list: the catalog zone (RFC 9432) that lists all zones of the dataset, and is not one of them."""
+"""File beside zones.list: the catalog zone (RFC 9432), which lists all zones of the dataset except itself."""
 
 
 @cache
@@ -51,19 +49,12 @@ def kinds() -> dict[str, ModuleType]:
     return discovery.plugins(__name__, discovery.having("DESCRIPTION", "DEFAULTS", "arguments", "size"))
 
 
-def parameters(kind: str, chosen: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """``chosen`` over the kind's defaults; unknown names and wrong types are errors."""
+def parameters(kind: str, values: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """``values`` over the defaults of the kind. Raises UsageError on bad input."""
     if kind not in kinds():
         raise UsageError(f"there is no dataset of kind {kind!r}", hint=f"known kinds: {', '.join(kinds())}")
-    defaults: dict[str, Scalar] = kinds()[kind].DEFAULTS
-    for name, value in chosen.items():
-        if name not in defaults:
-            raise UsageError(f"dataset {kind} has no {name!r}", hint=f"it has: {', '.join(defaults)}")
-        if type(value) is not type(defaults[name]):
-            wanted = {bool: "true or false", int: "a whole number"}.get(type(defaults[name]), "a text")
-            raise UsageError(f"dataset.{name} must be {wanted}, not {value!r}")
-        ranges.check("dataset", name, value, getattr(kinds()[kind], "RANGES", {}))
-    return {**defaults, **chosen}
+    module = kinds()[kind]
+    return chosen("dataset", f"dataset {kind} has no", module.DEFAULTS, values, getattr(module, "RANGES", {}))
 
 
 def size(kind: str, values: Mapping[str, Scalar]) -> tuple[int, int]:
@@ -78,7 +69,7 @@ def size(kind: str, values: Mapping[str, Scalar]) -> tuple[int, int]:
 
 
 def are_own(kind: str) -> bool:
-    """Whether the zones are the user's own, so that dnsrig knows no more of them than their records."""
+    """Whether the zones are the user's own, so that dnsrig knows only their records."""
     return hasattr(kinds()[kind], "files")
 
 
@@ -98,7 +89,7 @@ def is_from_stream(values: Mapping[str, Scalar]) -> bool:
 
 
 def key_of(kind: str, values: Mapping[str, Scalar], stream: Path | None = None) -> str:
-    """By what ``stream`` contains, wherever it lies."""
+    """The key of a dataset. It depends on the content of ``stream``, not on its path."""
     module = kinds()[kind]
     source: Any = checksums.sha256(stream) if stream is not None else None
     versions = [FORMAT_VERSION, getattr(module, "VERSION", 1)]
@@ -110,13 +101,13 @@ def key_of(kind: str, values: Mapping[str, Scalar], stream: Path | None = None) 
 
 
 def folder(key: str) -> Path:
-    """Where the dataset with that key lies, or would; it holds ``zones.list`` and ``dataset.json``."""
+    """Folder of the dataset with this key, which may not exist yet; it has ``zones.list`` and ``dataset.json``."""
     return paths.cache() / "datasets" / key
 
 
-def provide(kind: str, chosen: Mapping[str, Scalar], stream: Path | None = None) -> DatasetSpec:
-    """The dataset, made now if it is not in the cache; from ``stream`` where it is given."""
-    values = parameters(kind, chosen)
+def provide(kind: str, given: Mapping[str, Scalar], stream: Path | None = None) -> DatasetSpec:
+    """The dataset, which is made now if the cache does not have it; from ``stream`` if there is one."""
+    values = parameters(kind, given)
     key = key_of(kind, values, stream)
     target = folder(key)
     with cached.locked(target.parent):
@@ -145,7 +136,8 @@ def catalog_of(path: Path) -> tuple[str, str]:
 
 
 def facts(folder: Path) -> dict[str, Any]:
-    """What the generator says of the dataset in ``folder``: dataset.json, which it writes last; empty without it."""
+    """The generator's description of the dataset in ``folder``: dataset.json, which it writes last; empty without
+    it."""
     try:
         return json.loads((folder / "dataset.json").read_text())  # type: ignore[no-any-return]
     except FileNotFoundError:

@@ -10,7 +10,7 @@ from dnsrig.rundir import Scalar
 
 DESCRIPTION = "zones of your own: master files, each with one zone"
 BYTES_PER_RECORD = 50
-"""Of a master file, about; for an estimate of the time."""
+"""Average size of a record in a master file, for an estimate of the time."""
 DEFAULTS: dict[str, Scalar] = {"files": "", "catalog_schema": 2}
 RANGES = {"catalog_schema": (1, 2)}
 

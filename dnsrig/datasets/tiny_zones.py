@@ -1,4 +1,4 @@
-"""Very many tiny zones, as a hosting company has them."""
+"""Very many tiny zones, like the zones of a hosting company."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One large signed zone of delegations, as a top-level domain has it."""
+"""One large signed zone of delegations, like the zone of a top-level domain."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dnsrig.rundir import Scalar
 
 DESCRIPTION = "one zone of N delegations with a real TLD's mix of records"
 RECORDS_PER_DELEGATION = 5.45
-"""As the generator mixes them, after the .ch zone: see `dnsrig generate tld --help`."""
+"""Average of the generator, whose mix follows the .ch zone: see `dnsrig generate tld --help`."""
 CHANGED_MOST = 3
-"""Records of a delegation that can differ from those of the zone without ``records_changed``."""
+"""Most records of a delegation that ``records_changed`` can change."""
 DEFAULTS: dict[str, Scalar] = {
     "delegations": 10_000,
     "serial": 1,

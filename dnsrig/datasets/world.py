@@ -1,9 +1,9 @@
 """A simulated Internet for resolvers (docs/explanation/world.md): the specification that `serve world` computes it
 from, and the table of names that clients ask for.
 
-``set`` is TOML that is laid over the specification (docs/reference/world.md), e.g. ``zones.ipv6 = 1.0``. With
-``from_stream`` it has all names that the experiment's stream asks for, on top of ``zones`` that are drawn. With
-``faulty_apart`` clients do not ask for names of zones that have a fault; those stand in a table of their own.
+``set`` is TOML that overrides the specification (docs/reference/world.md), e.g. ``zones.ipv6 = 1.0``. With
+``from_stream``, the world has all names in the queries of the experiment's stream, beside ``zones`` random zones. With
+``faulty_apart``, clients do not query names of faulty zones; these names are in a table of their own.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ DEFAULTS: dict[str, Scalar] = {
 RANGES = {"zones": (1, 10_000_000)}
 SPECIFICATION_FILE, NAMES_FILE, FAULTY_NAMES_FILE = "world.toml", "names", "faulty.names"
 ANSWERED_BY_ITSELF = "127.in-addr.arpa"
-"""Resolvers answer for it without asking anybody (RFC 6303 §4.2)."""
+"""A zone that resolvers answer for by themselves (RFC 6303 §4.2)."""
 DAY_S = 86_400
 BROKEN = "dnssec-failed.arpa"
-"""In every world a signed zone whose DS record is of another key, for which clients do not ask."""
+"""A signed zone in every world with a DS record for another key. Clients do not query it."""
 
 
 def arguments(parameters: Mapping[str, Scalar]) -> list[str]:
@@ -51,16 +51,18 @@ def output(folder: Path, parameters: Mapping[str, Scalar]) -> list[str]:
 
 
 def finish(folder: Path, version: int) -> None:
-    """The list of zones has the one name by which it is seen that a resolver answers, so that what is measured finds
-    an empty cache."""
+    """Write a list of zones with one name, which a resolver answers without filling its cache, and the description."""
     (folder / "zones.list").write_text(f"{ANSWERED_BY_ITSELF}\tnone\n")
     facts = {"version": version, "generator": "world", "count": 1, "records_total": 0, "serial": 0}
     (folder / "dataset.json").write_text(json.dumps(facts))
 
 
 def signatures(folder: Path) -> dict[str, Any]:
-    """Of the world in ``folder``: from when until when signatures are valid, in seconds since 1970; of TLDs and of
-    second-level zones the shares that are signed, and those of algorithms among them; all others of these have RSA."""
+    """Validity of the signatures of the world in ``folder``, in seconds since 1970, and shares for TLDs and
+    second-level zones.
+
+    ``signed`` is the share of signed zones; ``p256`` and ``ed25519`` are shares of these; the others have RSA.
+    """
     signing = tomllib.loads((folder / SPECIFICATION_FILE).read_text())["signing"]
     begin_s = int(signing["epoch_s"])
     shares = {
@@ -75,5 +77,5 @@ def signatures(folder: Path) -> dict[str, Any]:
 
 
 def size(parameters: Mapping[str, Scalar]) -> tuple[int, int]:
-    """No server loads anything."""
+    """One zone and no records, because no server loads any."""
     return 1, 0

@@ -12,14 +12,14 @@ from dnsrig.servers import sources
 
 
 def server_of(document: Document, said: HostDocument) -> str | None:
-    """``KIND@SOURCE`` with the host's build options; None where it has no server."""
+    """``KIND@SOURCE`` with the host's build options; None: the host has no server."""
     if said.server is None:
         return None
     return sources.with_options(said.server, said.build_options, symbols=document.debug == "symbols")
 
 
 def expand(document: Document) -> Document:
-    """Each range of commits as the values of an axis: in its place on an axis, else on one of its own."""
+    """``document`` with each range of commits as values of an axis: of the axis that has the range, or of a new one."""
     matrix = {
         name: _expanded(values) if isinstance(values, list) else _overlays(values)
         for name, values in document.matrix.items()
@@ -47,8 +47,8 @@ def _expanded(values: list[Scalar]) -> list[Scalar]:
 
 
 def _overlays(known: Mapping[str, Raw]) -> dict[str, Raw]:
-    """An overlay that is named as a range becomes one for each of its versions."""
-    _expanded([*known])  # refuses what would be there twice
+    """An overlay whose name is a range becomes one overlay for each version."""
+    _expanded([*known])  # refuses a value that would appear twice
     several = {name: sources.expand(name) if sources.is_range(name) else [name] for name in known}
     return {one: _renamed(known[name], name, one) for name in known for one in several[name]}
 

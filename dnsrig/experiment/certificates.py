@@ -1,4 +1,4 @@
-"""Where certificates lie, and which of them a run on this machine cites."""
+"""The certificates on this machine, and the one that a run cites."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dnsrig.lab import conditions
 
 MACHINE_ID = "/etc/machine-id"
 MOST_LOOKED_AT = 100
-"""The newest ones, should somebody calibrate every hour."""
+"""Number of the newest certificates that are read."""
 
 
 def folder() -> Path:
@@ -26,16 +26,16 @@ def folder() -> Path:
 
 
 def machine(around: Mapping[str, Any]) -> str:
-    """A name for this machine that stays with it; of its hardware where it has no id.
+    """A permanent name for this machine, from its id, or from its hardware if it has no id.
 
-    Hashed, as machine-id(5) asks whoever hands it on.
+    It is hashed, as machine-id(5) demands of programs that publish it.
     """
     own = conditions.read(MACHINE_ID) or json.dumps([around.get(fact) for fact in HARDWARE])
     return hashlib.sha256(f"dnsrig {own}".encode()).hexdigest()[:16]
 
 
 def known(where: Path) -> Iterator[tuple[Path, Certificate]]:
-    """All that can be read, the newest first."""
+    """All readable certificates, the newest first."""
     folders = [file.parent for file in where.glob(f"*/{FILE}") if not file.parent.name.startswith(".")]
     for each in sorted(folders, key=lambda path: path.name, reverse=True)[:MOST_LOOKED_AT]:
         with contextlib.suppress(DnsrigError):
@@ -43,8 +43,8 @@ def known(where: Path) -> Iterator[tuple[Path, Certificate]]:
 
 
 def cited(around: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The newest certificate of the machine with the conditions ``around``, as a manifest names it; empty without
-    one."""
+    """The newest certificate of the machine with the conditions ``around``, as an entry of a manifest; empty if there
+    is no certificate."""
     own = machine(around)
     for path, found in known(folder()):
         if found.machine == own:

@@ -1,4 +1,4 @@
-"""Trials as child processes: started, listened to, ended. One queue has the events of all that run."""
+"""Trials as child processes: they are started, read and ended here. One queue has the events of all running trials."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from dnsrig.lab.process import on_cpu
 from dnsrig.rundir import TrialRecord, TrialSpec, read_json
 
 TEARDOWN_LIMIT_S = 60.0
-"""How long a trial may take to remove what it made after it was told to end."""
+"""How long a trial may take to remove what it made, after SIGTERM."""
 TRIAL_COMMAND = [sys.executable, "-P", "-m", "dnsrig", "trial", "--until-eof"]
-"""`-P`: the dnsrig that is installed, not a folder of that name where the run was started (python(1))."""
+"""With `-P`, the installed dnsrig is used, and not a folder of that name in the current folder (python(1))."""
 ERROR_LINES_MAX = 1000
 
 
@@ -34,22 +34,25 @@ class Running(Protocol):
     target: Path
 
     def result(self) -> tuple[TrialRecord | None, str]:
-        """After its end: its record, or None and why there is none."""
+        """The record of the finished trial, or None and the reason why it has no record."""
 
     def end(self) -> None:
-        """Tell it to end and wait until it has removed what it made."""
+        """End the trial, and wait until it has removed what it made."""
 
 
 Events = queue.SimpleQueue[tuple[Running, dict[str, Any] | None]]
-"""Of which trial, and what it said; None when it has ended."""
+"""Pairs of a trial and its event; None as event: the trial has ended."""
 
 
 class Child:
-    """One trial as a child process of its own session; it ends when we do."""
+    """A trial as a child process in its own session. It ends when this process ends."""
 
     def __init__(self, spec: TrialSpec, target: Path, events: Events, lock: int, cpu: int | None = None) -> None:
-        """Starts it. ``lock``: what holds the folder of ``target``, until the trial has ended, too (`dnsrig.cached`).
-        ``cpu``: the only one that it may use, None: all that we may."""
+        """Start the trial.
+
+        ``lock``: descriptor of the lock of the run (`dnsrig.cached`), which the trial holds until its end; ``cpu``: the
+        only CPU that it may use; None: all CPUs of this process.
+        """
         self.spec, self.target = spec, target
         self._errors: list[str] = []
         set_aside(target.with_name(f"{target.name}.running"))
@@ -71,12 +74,12 @@ class Child:
         self._errors_reader.join(5)
         if (self.target / "trial.json").exists():
             return read_json(self.target / "trial.json", TrialRecord), ""
-        removal.clean()  # one that was killed has removed nothing
+        removal.clean()  # a trial that was killed has removed nothing
         return None, _reason(self._errors, self._popen.returncode)
 
     def end(self) -> None:
         self._popen.send_signal(signal.SIGTERM)
-        self._popen.send_signal(signal.SIGCONT)  # one that is stopped (SIGSTOP) hears nothing until it goes on
+        self._popen.send_signal(signal.SIGCONT)  # a stopped process (SIGSTOP) handles SIGTERM only when it continues
         deadline = time.monotonic() + TEARDOWN_LIMIT_S
         while self._popen.poll() is None and time.monotonic() < deadline:
             try:
@@ -104,8 +107,10 @@ class Child:
 
 @contextlib.contextmanager
 def _without_name(content: str) -> Iterator[tuple[int, str]]:
-    """A file in memory for a child that inherits its descriptor, and the name by which the child opens it. It is gone
-    with the last process that has it, however that ends."""
+    """A file in memory: its descriptor, which a child inherits, and the path by which the child opens it.
+
+    The kernel removes it with the last process that has it open.
+    """
     handle = os.memfd_create("spec.json")
     try:
         os.write(handle, content.encode())
@@ -115,7 +120,7 @@ def _without_name(content: str) -> Iterator[tuple[int, str]]:
 
 
 def _event(line: str) -> dict[str, Any]:
-    """An event of the trial; whatever else a program may print there counts as none."""
+    """The event in a line of output; the event ``noise`` for any other text."""
     try:
         event = json.loads(line)
     except ValueError:
@@ -124,7 +129,7 @@ def _event(line: str) -> dict[str, Any]:
 
 
 def _reason(errors: list[str], status: int) -> str:
-    """The sentence among what a failed trial wrote to standard error, or which signal ended it."""
+    """Why a trial failed: its own sentence on standard error, or the signal that ended it."""
     lines = [line for line in errors if line.strip()]
     ours = [line.removeprefix("dnsrig: ") for line in lines if line.startswith("dnsrig: ")]
     killed = [f"its process was ended by {signal.Signals(-status).name}"] if status < 0 else []

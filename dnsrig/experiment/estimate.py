@@ -1,4 +1,4 @@
-"""How long a run will take: a guess before, and at most."""
+"""The duration of a run: an estimate, and an upper limit."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from dnsrig.servers import driver
 
 RECORDS_PER_S = 100_000
 ZONES_PER_S = 1_000
-"""Cautious rates of a server that nothing else limits, as measured on a machine of 2 cores."""
+"""Cautious rates of a server without other limits, as measured on a machine with 2 cores."""
 WORLD_S = 7.0
-"""A simulated Internet signs before it answers, and a twin of its resolver shows at which level that resolves."""
+"""Time for a simulated Internet to sign, and for a twin of the resolver to show its DNSSEC level."""
 PATH_S = 4.0
-"""Emulated links are started, tested and ended."""
+"""Time to start, test and end emulated links."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,8 @@ class Estimate:
 
 
 def of_trial(spec: TrialSpec) -> Estimate:
-    """From the size of the dataset, the limits that the servers set themselves, and how long the procedure measures."""
+    """Duration of a trial, from the size of the dataset, the servers' own limits, and the procedure's time of
+    measuring."""
     zones, records = spec.dataset.zones, spec.dataset.records
     work_s = zones / ZONES_PER_S + records / RECORDS_PER_S
     for limit in _limits(spec):
@@ -40,7 +41,7 @@ def of_trial(spec: TrialSpec) -> Estimate:
 
 
 def _measured_s(spec: TrialSpec) -> float:
-    """How long it measures, by its options, which may come from a manifest that somebody else wrote."""
+    """Time of measuring, from the options, which may come from a manifest that somebody else wrote."""
     expected_s = getattr(procedure(spec.procedure), "expected_s", None)
     try:
         return expected_s(spec.options) if expected_s else 0.0

@@ -1,4 +1,4 @@
-"""The hosts of a trial: what an experiment says of them and what its procedure demands of them, resolved."""
+"""The hosts of a trial, from the settings of an experiment and the roles that its procedure demands."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dnsrig.experiment.model import Document, HostDocument
 from dnsrig.lab import addresses
 from dnsrig.lab.host import check_sysctl_name
 from dnsrig.procedures import HostRole
-from dnsrig.rundir import OBSERVER, HostDuties, HostOptions, HostSpec, ResolvingSpec, Scalar, ServerSource
+from dnsrig.rundir import OBSERVER, HostDuties, HostOptions, HostSpec, Resolving, Scalar, ServerSource
 from dnsrig.servers import all_drivers
 
 
@@ -28,8 +28,8 @@ def resolve(
 ) -> dict[str, HostSpec]:
     """The hosts of the procedure ``kind``, by name.
 
-    ``servers``: `KIND@SOURCE` -> the server installed; ``available``: CPUs; ``elsewhere``: those of other machines, by
-    their names, None where they are not known yet. Raises UsageError on what no host can be.
+    ``servers``: `KIND@SOURCE` -> the installed server; ``available``: CPUs; ``elsewhere``: name of another machine ->
+    its CPUs; None: not known yet. Raises UsageError on hosts that cannot exist.
     """
     roles = procedures.hosts(kind, options)
     _check_names(document, roles, getattr(kind, "OTHER_HOSTS", ()))
@@ -58,7 +58,7 @@ def resolve(
             sysctls={key: str(value) for key, value in said.sysctls.items()},
             server=server,
             settings=settings_of(said, server.kind) if server else {},
-            resolving=_resolving(said) if role.role == "resolver" else None,
+            resolving=(said.resolving or Resolving()) if role.role == "resolver" else None,
             source_addresses=addresses.sources(next(blocks), more, document.family) if more else [],
             client_range=addresses.clients(*role.client_share, document.family) if role.replays else "",
             server_ranges=[str(addresses.INTERNET.ipv4), str(addresses.INTERNET.ipv6)] if role.role == "world" else [],
@@ -78,7 +78,7 @@ def _machine(document: Document, name: str, role: HostRole) -> str | None:
 
 
 def _cpus_elsewhere(machine: str, elsewhere: Mapping[str, list[int]] | None) -> list[int]:
-    """The first one is left to what looks at the machine, where there are more."""
+    """The CPUs of another machine; [0] if they are not known yet."""
     if elsewhere is None:
         return [0]
     if machine not in elsewhere:
@@ -90,7 +90,7 @@ def _cpus_elsewhere(machine: str, elsewhere: Mapping[str, list[int]] | None) -> 
 
 
 def _check_place(name: str, said: HostDocument, role: HostRole) -> None:
-    """What can be on another machine: whoever asks, and servers that are not under test."""
+    """Refuse a host that cannot be on another machine. Generators and servers that are not under test can."""
     what = {
         "is under test": role.under_test,
         "looks at all others": name == OBSERVER,
@@ -124,7 +124,7 @@ def cpus(roles: Mapping[str, bool], available: list[int]) -> dict[str, list[int]
 
 
 def settings_of(said: HostDocument, kind: str) -> dict[str, Scalar]:
-    """The settings for a server of ``kind``: those for any, then those in the table of its name."""
+    """The settings for a server of ``kind``: the common settings, then the settings in the table of its kind."""
     general = {name: value for name, value in said.settings.items() if not isinstance(value, dict)}
     tables = {name: value for name, value in said.settings.items() if isinstance(value, dict)}
     if unknown := sorted(set(tables) - set(all_drivers())):
@@ -135,12 +135,8 @@ def settings_of(said: HostDocument, kind: str) -> dict[str, Scalar]:
     return {**general, **tables.get(kind, {})}
 
 
-def _resolving(said: HostDocument) -> ResolvingSpec:
-    return ResolvingSpec(**(said.resolving.model_dump() if said.resolving is not None else {}))
-
-
 def _check_names(document: Document, roles: Mapping[str, HostRole], others: Iterable[str]) -> None:
-    """``others``: hosts that the procedure has with other options; what a document says of them is for those."""
+    """Refuse settings of unknown hosts. ``others``: hosts that the procedure has only with other options."""
     known = list(dict.fromkeys([*(name for name, role in roles.items() if not role.inherits), *others]))
     for name in document.hosts:
         if name not in known:
@@ -148,7 +144,7 @@ def _check_names(document: Document, roles: Mapping[str, HostRole], others: Iter
 
 
 def _check(name: str, said: HostDocument, available: list[int], *, resolves: bool) -> None:
-    """What can be known to be wrong before a host is made."""
+    """Refuse settings of a host that are wrong on any machine."""
     if said.resolving is not None and not resolves:
         raise UsageError(
             f"hosts.{name}.resolving: this host is not a resolver", hint="leave it out, or set it for the resolver"

@@ -42,10 +42,6 @@ class Part(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class ResolvingDocument(Resolving, Part):
-    """An experiment's settings of a resolver, under ``[hosts.resolver.resolving]``."""
-
-
 class HostDocument(HostOptions, Part):
     """An experiment's settings of a host."""
 
@@ -63,7 +59,7 @@ class HostDocument(HostOptions, Part):
         default_factory=dict,
         description="settings of the server, by its own names; a table with the name of a kind of server applies only to that kind",
     )
-    resolving: ResolvingDocument | None = Field(
+    resolving: Resolving | None = Field(
         None,
         description="for a resolver: its DNSSEC level, cache, limits; by names that are the same for all resolvers",
     )
@@ -81,10 +77,6 @@ class HostDocument(HostOptions, Part):
         le=200,
         description="number of additional addresses of the host, from which its server requests zones in turn",
     )
-
-
-class TransferDocument(TransferSpec, Part):
-    """An experiment's settings of zone transfers from primary to secondary, under ``[transfer]``."""
 
 
 class DirectionDocument(Part):
@@ -184,8 +176,8 @@ class Document(Part):
     stream: dict[str, Scalar] = Field(
         default_factory=dict, description="the replayed stream: `kind` and its parameters; absent without a replay"
     )
-    transfer: TransferDocument = Field(
-        default_factory=lambda: TransferDocument.model_validate({}),
+    transfer: TransferSpec = Field(
+        default_factory=TransferSpec,
         description="transport, provisioning, IXFR, NOTIFY",
     )
     options: dict[str, Scalar] = Field(default_factory=dict, description="options of the procedure")
@@ -448,12 +440,12 @@ def _described(location: list[str]) -> str:
     return field.description or "" if field else ""
 
 
-def _part(location: list[str]) -> type[Part]:
+def _part(location: list[str]) -> type[BaseModel]:
     """The part of a document that has the key at ``location``."""
     if location[0] == "hosts" and "resolving" in location[2:-1]:
-        return ResolvingDocument
+        return Resolving
     if location[0] == "hosts" and len(location) > 2:
         return HostDocument
     if location[0] == "path" and len(location) > 1:
         return DirectionDocument if location[1] == "reverse" and len(location) > 2 else PathDocument
-    return TransferDocument if location[0] == "transfer" and len(location) > 1 else Document
+    return TransferSpec if location[0] == "transfer" and len(location) > 1 else Document

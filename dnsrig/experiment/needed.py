@@ -1,4 +1,4 @@
-"""What a trial reads beside its spec: files and folders, wherever they lie."""
+"""The files and folders that a trial reads beside its spec."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from dnsrig.servers import sources
 
 
 def data(spec: TrialSpec) -> list[Path]:
-    """Datasets, the stream that is replayed, and servers."""
+    """Folders of the datasets, of the replayed stream and of the servers."""
     servers = [host.server for host in spec.hosts.values() if host.server is not None]
     return [*zones(spec), *(path for server in servers for path in _of_server(server))]
 
 
 def elsewhere(spec: TrialSpec, machine: str) -> list[Path]:
-    """What programs on hosts of another machine read."""
+    """Folders that programs on hosts of another machine read."""
     servers = [host.server for host in spec.hosts.values() if host.machine == machine and host.server is not None]
     return [*zones(spec), *(path for server in servers for path in _of_server(server))]
 
 
 def zones(spec: TrialSpec) -> list[Path]:
-    """Datasets and the stream, which instruments read, too."""
+    """Folders of the datasets and of the stream, which instruments read, too."""
     found = [datasets.folder(data.key) for data in (spec.dataset, spec.next_dataset) if data is not None]
     return [*found, *([streams.folder(spec.stream.key)] if spec.stream is not None else [])]
 

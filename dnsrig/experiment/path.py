@@ -1,4 +1,4 @@
-"""From ``[path]``, ``link`` and ``kernel`` of an experiment to the links of a trial, and its kernel."""
+"""The links and the kernel of a trial, from ``[path]``, ``link`` and ``kernel`` of an experiment."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ from dnsrig.rundir import FULL_PACKET_BYTES, FarSpec, HostSpec, LinkKind, LinkSp
 
 Ends = tuple[str, str]
 SEEDS_APART = 1 << 32
-"""Between the seeds of two far links: more than a path's seed and any repeat, so that they lose different packets."""
+"""Distance between the seeds of two far links. It is larger than the sum of a path's seed and a repeat, so that the
+links lose different packets."""
 LEAST_LIMIT_PACKETS = 1000
-"""What netem takes by default."""
+"""The default of netem."""
 RATE_OF_MACHINE_MBIT = 1000.0
-"""Assumed for the room of a queue where no rate is asked for."""
+"""Rate that determines the length of a queue if the experiment sets no rate."""
 MOST_FAR_LINKS = 16
 IPV6_LEAST_MTU_BYTES = 1280
-"""RFC 8200, 5: no link has less, or carries larger packets in pieces of its own, which no sender learns of."""
+"""The smallest MTU of IPv6 (RFC 8200, 5)."""
 MOST_AFTER_S = 2 * 86_400.0
-"""Of a change of the loss: longer than any trial, whose limit is a day."""
+"""Latest change of the loss: after the end of any trial, whose limit is a day."""
 
 
 def kernel(document: Document) -> str:
@@ -48,7 +49,7 @@ def kernel(document: Document) -> str:
 
 
 def under_one_kernel(points: list[Point]) -> list[Point]:
-    """The points of a matrix, all under User-mode Linux if one needs it: else kernels would be compared as well.
+    """The points of a matrix, all under User-mode Linux if one point needs it, so that no comparison mixes kernels.
 
     A document that names its kernel keeps it.
     """
@@ -63,7 +64,7 @@ def under_one_kernel(points: list[Point]) -> list[Point]:
 
 
 def link_kind(document: Document, kernel: str) -> LinkKind:
-    """What carries packets over the path of ``document``."""
+    """The kind of link for the path of ``document``."""
     if document.link == "veth" and document.path is not None:
         raise UsageError("a veth pair emulates no path", hint='leave [path] out, or set link = "tun"')
     if document.link == "netem" and kernel == "running" and not netem.available():
@@ -92,7 +93,7 @@ def links(
     options: Mapping[str, Scalar],
     kind: LinkKind,
 ) -> list[LinkSpec]:
-    """All links of the procedure, the far ones with the path. Raises UsageError on a path that it has no use for."""
+    """All links of the procedure, the far ones with the path. Raises UsageError if it cannot use the path."""
     found = [_near_link(ends, hosts) for ends in procedures.links(procedure, hosts)]
     if document.path is None:
         if kind != "veth":
@@ -127,7 +128,7 @@ def links(
 
 
 def _near_link(ends: Ends, hosts: Mapping[str, HostSpec]) -> LinkSpec:
-    """Plain: within a machine, or between two by an interface of each."""
+    """A link without a path: within a machine, or between the interfaces of two machines."""
     left, right = (hosts[end] for end in ends)
     if left.machine == right.machine:
         return LinkSpec(ends=ends)
@@ -150,9 +151,9 @@ def _far_link(path: PathDocument, ends: Ends, seed: int, hosts: Mapping[str, Hos
 
 
 def far_links(procedure: ModuleType, hosts: Mapping[str, HostSpec], options: Mapping[str, Scalar]) -> list[Ends]:
-    """The links that a path applies to, each from where zones come to where they go.
+    """The links that a path applies to, each in the direction of the zones.
 
-    As the procedure's ``far`` says; else those between the host under test and its primaries.
+    The procedure's ``far`` names them; by default they join the host under test and its primaries.
     """
     joined = {frozenset(ends) for ends in procedures.links(procedure, hosts)}
     if far := getattr(procedure, "far", None):
@@ -165,12 +166,14 @@ def far_links(procedure: ModuleType, hosts: Mapping[str, HostSpec], options: Map
 
 
 def directions(path: PathDocument, prefixes: Sequence[str] = ()) -> tuple[PathSpec, PathSpec]:
-    """There and back, with the site's values where the document has none; ``prefixes`` lie beyond it. Raises UsageError
-    on what no link can be."""
+    """Both directions of a path: your values override the values of the site.
+
+    ``prefixes``: addresses beyond the path. Raises UsageError on values that no link can have.
+    """
     site = sites.site(path.site) if path.site is not None else None
-    own = _said(path)
+    own = _values_of(path)
     forward = {**(site.forward if site else {}), **own}
-    reverse = {**(site.forward if site else {}), **(site.reverse if site else {}), **own, **_said(path.reverse)}
+    reverse = {**(site.forward if site else {}), **(site.reverse if site else {}), **own, **_values_of(path.reverse)}
     far = _far(path, prefixes)
     return _direction({**forward, "far": far}, path), _direction({**reverse, "far": far}, path)
 
@@ -185,7 +188,7 @@ def _far(path: PathDocument, prefixes: Sequence[str]) -> FarSpec | None:
 
 
 def _check_ipv6(path: PathDocument, *ways: PathSpec) -> None:
-    """Refuse an MTU that no path of IPv6 has. The interfaces' own is that of both families."""
+    """Refuse an MTU that is too small for IPv6. The MTU of the interfaces applies to both families."""
     least = min([path.interface_mtu_bytes, *(way.mtu_bytes for way in ways if way.mtu_bytes is not None)])
     if least < IPV6_LEAST_MTU_BYTES:
         raise UsageError(
@@ -194,8 +197,8 @@ def _check_ipv6(path: PathDocument, *ways: PathSpec) -> None:
         )
 
 
-def _said(direction: DirectionDocument) -> dict[str, object]:
-    """What the document says of a direction: the fields of `PathSpec`."""
+def _values_of(direction: DirectionDocument) -> dict[str, object]:
+    """The values that a document sets for a direction: fields of `PathSpec`."""
     values = {name: getattr(direction, name) for name in DirectionDocument.model_fields}
     found = {name: value for name, value in values.items() if value is not None}
     if "loss_percent" in found and "loss_over_time" not in found:
@@ -216,25 +219,25 @@ def _direction(values: Mapping[str, object], path: PathDocument) -> PathSpec:
             hint="leave it out, or raise path.interface_mtu_bytes",
         )
     if made.mtu_bytes == path.interface_mtu_bytes:
-        made.mtu_bytes = None  # nobody can send what would not pass
+        made.mtu_bytes = None  # the interface sends no larger packets
     if "limit_packets" not in values:
         made.limit_packets = _room_packets(made)
     return made
 
 
-def _steps(said: object) -> list[tuple[float, float]]:
-    steps = [tuple(step) for step in said] if isinstance(said, list) else []
+def _steps(value: object) -> list[tuple[float, float]]:
+    steps = [tuple(step) for step in value] if isinstance(value, list) else []
     good = all(len(step) == 2 and 0 <= step[0] <= MOST_AFTER_S and 0 <= step[1] <= 100 for step in steps)
     if not good or any(later[0] <= step[0] for step, later in pairwise(steps)):
         raise UsageError(
-            f"path.loss_over_time = {said!r} is not a list of rising times, each with a loss in percent",
+            f"path.loss_over_time = {value!r} is not a list of rising times, each with a loss in percent",
             hint="e.g. [[0, 0.1], [60, 5], [120, 0.1]]",
         )
     return steps
 
 
 def _room_packets(path: PathSpec) -> int:
-    """Twice what is under way at the full rate, so that the queue is no limit that nobody asked for."""
+    """Length of the queue: twice the packets under way at the full rate, so that the queue is no additional limit."""
     rate_mbit = RATE_OF_MACHINE_MBIT if path.rate_mbit is None else path.rate_mbit
     nbytes = rate_mbit * 1e6 / 8 * path.longest_ms / 1e3
     return max(LEAST_LIMIT_PACKETS, math.ceil(2 * nbytes / FULL_PACKET_BYTES))

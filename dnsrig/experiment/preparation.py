@@ -1,4 +1,4 @@
-"""From a person's request to the manifest of a run: servers installed, datasets made, trials specified, order drawn."""
+"""From a request to the manifest of a run: install servers, make datasets, specify the trials and draw their order."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 import dnsrig
 from dnsrig import datasets, interruption, paths, streams
 from dnsrig.errors import UsageError
-from dnsrig.experiment import builds, certificates, model, path, plan
+from dnsrig.experiment import builds, certificates, model, path, trial_specs
 from dnsrig.experiment import versions as versions_of_server
 from dnsrig.experiment.elsewhere import Elsewhere, machines
 from dnsrig.experiment.executors import executor
@@ -24,9 +24,9 @@ from dnsrig.rundir import DatasetSpec, Machine, Manifest, ServerSource, StreamSp
 from dnsrig.servers import sources
 
 NAME = r"\w[\w.+-]{0,99}"
-"""Of an experiment."""
+"""Pattern of the name of an experiment."""
 Note = Callable[[str], None]
-"""Takes a sentence of what is done once and takes long."""
+"""Takes a sentence about work that is done once and takes long."""
 
 
 def own_cpus() -> list[int]:
@@ -35,12 +35,12 @@ def own_cpus() -> list[int]:
 
 @dataclass(frozen=True)
 class Where:
-    """What trials are executed on: this machine, or several equal ones."""
+    """The machines that execute trials: this one, or several equal ones."""
 
     cpus: list[int]
-    """That a trial may use."""
+    """CPUs that a trial may use."""
     machines: list[Machine] = field(default_factory=list)
-    """Over which rounds are spread; empty: this one."""
+    """Machines that the rounds are spread over; empty: this machine."""
 
 
 def here() -> Where:
@@ -49,39 +49,49 @@ def here() -> Where:
 
 @dataclass
 class Request:
-    """What a person asked for."""
+    """The request of a user for a run."""
 
     experiment: str
     scale: str = "quick"
     settings: list[str] = field(default_factory=list)
     repeats: int | None = None
     seed: int | None = None
-    max_trials: int = plan.MAX_TRIALS
+    max_trials: int = trial_specs.MAX_TRIALS
     versions: list[str] = field(default_factory=list)
-    """Servers that take the place of those under test (`versions.of_versions`); empty: those of the experiment."""
+    """Servers that replace the servers under test (`versions.of_versions`); empty: the experiment's own."""
     where: Where = field(default_factory=here)
     machines: Path | None = None
-    """File of the machines that hosts name."""
+    """File that describes the machines that hosts name."""
 
 
-def draft(request: Request) -> tuple[model.Document, list[model.Point], int]:
-    """Document, points and repeats: everything that needs neither root nor network. Raises on bad input."""
+@dataclass(frozen=True)
+class Draft:
+    """A request that was read and checked; nothing is installed or made yet."""
+
+    document: model.Document
+    points: list[model.Point]
+    specs: list[TrialSpec]
+    """The provisional spec of each point."""
+    repeats: int
+
+
+def draft(request: Request) -> Draft:
+    """Everything that needs neither root nor network. Raises UsageError on bad input."""
     check_name(request.experiment)
     document = model.load(model.find(request.experiment), request.scale, request.settings)
     if request.versions:
         document = versions_of_server.of_versions(document, request.versions)
     document = builds.expand(document)
     repeats = request.repeats or document.repeats
-    plan.check_size(model.count(document) * repeats, request.max_trials)
-    plan.check_rounds(repeats, len(request.where.machines))
+    trial_specs.check_size(model.count(document) * repeats, request.max_trials)
+    trial_specs.check_rounds(repeats, len(request.where.machines))
     points = path.under_one_kernel(model.points(document))
-    for point in points:
-        plan.provisional(request.experiment, point, request.where.cpus)
-    return document, points, repeats
+    specs = [trial_specs.provisional(request.experiment, point, request.where.cpus) for point in points]
+    return Draft(document, points, specs, repeats)
 
 
 def check_name(experiment: str) -> None:
-    """Refuse a file whose name cannot be the experiment's: servers read it, as a part of paths."""
+    """Refuse a file name that cannot be the name of an experiment: it is a part of paths that servers read."""
     stem = Path(experiment).stem
     if not re.fullmatch(NAME, stem):
         better = re.sub(r"[^\w.+]+", "-", stem).strip("-.") or "experiment"
@@ -93,19 +103,30 @@ def check_name(experiment: str) -> None:
 
 
 @interruption.caught()
-def prepare(request: Request, note: Note) -> Manifest:
-    """Everything up to the first trial."""
-    document, points, repeats = draft(request)
+def prepare(request: Request, note: Note, drafted: Draft | None = None) -> Manifest:
+    """Install and make what a run needs, and return its manifest. ``drafted``: the draft of the request, if there is
+    one already."""
+    drafted = drafted or draft(request)
     seed = request.seed if request.seed is not None else secrets.randbelow(1 << 32)
     name = Path(request.experiment).stem
-    names = machines.wanted(points)
+    names = machines.wanted(drafted.points)
     if names and request.where.machines:
         raise UsageError(
             f"hosts are on the machine {names[0]}, and trials on yet other machines",
             hint="leave --on out: it distributes trials whose hosts are all on one machine",
         )
     elsewhere = machines.look(names, request.machines, note)
-    return assemble(name, request.scale, document, points, repeats, seed, note, request.where, elsewhere)
+    return assemble(
+        name,
+        request.scale,
+        drafted.document,
+        drafted.points,
+        drafted.repeats,
+        seed,
+        note,
+        request.where,
+        elsewhere,
+    )
 
 
 def assemble(
@@ -119,14 +140,14 @@ def assemble(
     where: Where | None = None,
     elsewhere: Mapping[str, Elsewhere] | None = None,
 ) -> Manifest:
-    """The manifest of ``points`` of an experiment called ``name``: installs and makes what they need."""
+    """The manifest of ``points`` of the experiment ``name``. Installs and makes what they need."""
     where = where or here()
     run = f"{name}/{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{''.join(secrets.choice(ledger.TAG_LETTERS) for _ in range(4))}"
-    servers = _all_installed(plan.wanted_servers(points), note)
+    servers = _all_installed(trial_specs.wanted_servers(points), note)
     made = []
     for point in points:
         versions_made, stream = _data(point.document, note)
-        made.append(plan.spec(run, name, point, servers, versions_made, where.cpus, stream, elsewhere or {}))
+        made.append(trial_specs.spec(run, name, point, servers, versions_made, where.cpus, stream, elsewhere or {}))
     specs = {spec.variant.id: spec for spec in made}
     around = conditions.snapshot()
     return Manifest(
@@ -144,7 +165,7 @@ def assemble(
         axes=model.axes(document),
         baseline=document.baseline,
         variants=[spec.variant for spec in specs.values()],
-        order=plan.order(list(specs), repeats, seed),
+        order=trial_specs.order(list(specs), repeats, seed),
         order_seed=seed,
         repeats=repeats,
         servers=servers,
@@ -160,12 +181,12 @@ def assemble(
 
 
 def _elsewhere(found: Mapping[str, Elsewhere]) -> dict[str, Any]:
-    """What is recorded of other machines with hosts of the run."""
+    """Conditions of other machines with hosts of the run."""
     return {"other_machines": {name: machine.conditions for name, machine in found.items()}} if found else {}
 
 
 def installed(server: str, note: Note, which: str = "") -> ServerSource:
-    """What ``server`` names, fetched or built if it is not there."""
+    """The installation of ``server``, fetched or built if it is not there."""
     if (found := sources.find(server)) is not None:
         return found
     note(f"installing {server}{which}: {sources.how(server)}")
@@ -173,7 +194,7 @@ def installed(server: str, note: Note, which: str = "") -> ServerSource:
 
 
 def _all_installed(names: list[str], note: Note) -> dict[str, ServerSource]:
-    """All of them before the first trial: what is built meanwhile would take the CPU."""
+    """Installations of all servers. A build during a trial would use its CPU."""
     return {
         name: installed(name, note, f" ({number} of {len(names)})" if len(names) > 1 else "")
         for number, name in enumerate(names, start=1)
@@ -181,8 +202,8 @@ def _all_installed(names: list[str], note: Note) -> dict[str, ServerSource]:
 
 
 def _data(document: model.Document, note: Note) -> tuple[list[DatasetSpec], StreamSpec | None]:
-    """The dataset in each version, and the stream. That of which the other is made comes first."""
-    _, values = plan.wanted_dataset(document)
+    """The dataset in each version, and the stream. If one is made from the other, the other is made first."""
+    _, values = trial_specs.wanted_dataset(document)
     if datasets.is_from_stream(values):
         stream = _stream(document, "", note)
         assert stream is not None
@@ -193,7 +214,7 @@ def _data(document: model.Document, note: Note) -> tuple[list[DatasetSpec], Stre
 
 def _datasets(document: model.Document, stream: Path | None, note: Note) -> list[DatasetSpec]:
     """The dataset in each version that the procedure needs."""
-    kind, values = plan.wanted_dataset(document)
+    kind, values = trial_specs.wanted_dataset(document)
     measured_by = procedure(document.procedure)
     made = []
     for version in versions(measured_by, values, {**measured_by.OPTIONS, **document.options}):
@@ -204,7 +225,7 @@ def _datasets(document: model.Document, stream: Path | None, note: Note) -> list
 
 
 def _stream(document: model.Document, dataset: str, note: Note) -> StreamSpec | None:
-    """What is replayed; None where nothing is."""
+    """The stream that is replayed; None: the procedure replays nothing."""
     if not document.stream:
         return None
     kind, values = streams.wanted(document.stream)
@@ -215,7 +236,7 @@ def _stream(document: model.Document, dataset: str, note: Note) -> StreamSpec | 
 
 
 def _provided(specs: list[TrialSpec], note: Note) -> dict[str, Any]:
-    """What the executors of the trials add to the machine's conditions."""
+    """Conditions that the executors of the trials add."""
     found: dict[str, Any] = {}
     for kernel in sorted({spec.kernel for spec in specs}):
         found |= executor(kernel).provide([spec for spec in specs if spec.kernel == kernel], note)

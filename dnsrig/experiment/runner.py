@@ -1,4 +1,4 @@
-"""Executes a plan: each trial as a child process, in the planned order, skipping what is finished."""
+"""Executes a manifest: each trial as a child process, in its order, without the finished trials."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ DISK_FREE_WANTED_BYTES = 1 << 30
 
 
 class Lane(Protocol):
-    """Where one trial at a time is executed."""
+    """A place that executes one trial at a time."""
 
     def takes(self, key: TrialKey) -> bool:
-        """Whether this trial is to be executed here."""
+        """Whether this trial belongs here."""
 
     def start(self, spec: TrialSpec, target: Path, events: children.Events) -> Running: ...
 
 
 class Here:
-    """This machine; ``lock``: what holds the run (`dnsrig.cached`), ``cpu``: the only one that the trial may use."""
+    """This machine. ``lock``: lock of the run (`dnsrig.cached`); ``cpu``: the only CPU that a trial may use."""
 
     def __init__(self, lock: int, cpu: int | None) -> None:
         self._lock, self._cpu = lock, cpu
@@ -57,12 +57,12 @@ class Here:
 
 
 class Progress(Protocol):
-    """Who watches a run. All methods are called in the thread that runs."""
+    """An observer of a run. The thread that executes the run calls all methods."""
 
     def note(self, text: str) -> None: ...
 
     def trial_started(self, number: int, total: int, spec: TrialSpec) -> None:
-        """``number``: how many are started with it, those that were finished before among them."""
+        """``number``: position of the trial among all started and finished trials."""
 
     def trial_event(self, spec: TrialSpec, event: dict[str, Any]) -> None: ...
 
@@ -70,13 +70,13 @@ class Progress(Protocol):
 
 
 def check_folders(runs: Path) -> None:
-    """Refuse, before anything is made, folders of which each trial would fail."""
+    """Refuse folders in which every trial would fail, before anything is made."""
     for folder in (runs, paths.cache()):
         paths.check_for_servers(folder.resolve())
 
 
 def create(manifest: Manifest, runs: Path) -> Path:
-    """The run's directory, with its manifest in it."""
+    """Make the directory of a run, with its manifest."""
     check_folders(runs)
     runs.mkdir(parents=True, exist_ok=True)
     _check_disk(runs, "then start it again")
@@ -87,7 +87,7 @@ def create(manifest: Manifest, runs: Path) -> Path:
 
 
 def check_unchanged(manifest: Manifest) -> None:
-    """Refuse to resume where a result would mix two machines, versions or datasets."""
+    """Refuse to resume if the results would mix two machines, versions or datasets."""
     if manifest.machines:
         raise UsageError("the trials of this run execute on several machines", hint="name them: --on MACHINES")
     check_machine(manifest, "the machine", manifest.conditions, conditions.snapshot())
@@ -95,7 +95,7 @@ def check_unchanged(manifest: Manifest) -> None:
 
 
 def check_machine(manifest: Manifest, which: str, before: dict[str, Any], now: dict[str, Any]) -> None:
-    """Refuse a machine whose conditions ``now`` are not those of ``before``."""
+    """Refuse a machine whose conditions have changed since ``before``."""
     changed = [key for key in ("boot_id", "kernel", "cpu_model", "cpus") if before.get(key) != now[key]]
     if changed:
         what = "was restarted" if changed == ["boot_id"] else f"changed ({', '.join(changed)})"
@@ -103,7 +103,7 @@ def check_machine(manifest: Manifest, which: str, before: dict[str, Any], now: d
 
 
 def check_material(manifest: Manifest) -> None:
-    """Refuse versions, servers, datasets and streams that are not those the run began with."""
+    """Refuse to resume if a version, a server, a dataset or a stream has changed since the run began."""
     if manifest.dnsrig_version != dnsrig.__version__:
         raise not_resumable(manifest, f"dnsrig was {manifest.dnsrig_version} and is {dnsrig.__version__}")
     if manifest.engine_fingerprint != sources.fingerprint(paths.engine()):
@@ -134,7 +134,7 @@ def missing(manifest: Manifest, directory: Path) -> list[TrialKey]:
 
 
 def check_at_once(manifest: Manifest, at_once: int) -> None:
-    """Refuse trials at once that would measure each other: each needs a kernel and a CPU of its own."""
+    """Refuse parallel trials that would disturb each other: each needs a kernel and a CPU of its own."""
     if at_once == 1:
         return
     if not _apart(manifest):
@@ -150,23 +150,23 @@ def check_at_once(manifest: Manifest, at_once: int) -> None:
 
 
 class Executing(Protocol):
-    """What a run is executed on: this machine, or several."""
+    """The machines that execute a run: this one, or several."""
 
     def where(self) -> Where: ...
 
     def check(self, manifest: Manifest) -> None:
-        """Refuse a run that cannot be executed there as it is asked."""
+        """Refuse a run that these machines cannot execute."""
 
     def check_unchanged(self, manifest: Manifest) -> None:
-        """Refuse to resume where a result would mix machines, versions or datasets."""
+        """Refuse to resume if the results would mix machines, versions or datasets."""
 
     def execute(self, manifest: Manifest, directory: Path, progress: Progress) -> int:
-        """Run every trial that is not finished. Returns how many failed by our own fault."""
+        """Execute all unfinished trials. Returns how many failed because of dnsrig or the machine."""
 
 
 @dataclass(frozen=True)
 class Local:
-    """This machine, ``at_once`` trials at a time."""
+    """This machine, with ``at_once`` trials in parallel."""
 
     at_once: int = 1
 
@@ -184,14 +184,15 @@ class Local:
 
 
 def execute(manifest: Manifest, directory: Path, progress: Progress, *, at_once: int = 1) -> int:
-    """Run every trial that is not finished here, ``at_once`` at a time. Returns how many failed by our own fault."""
+    """Execute all unfinished trials here, ``at_once`` in parallel. Returns how many failed because of dnsrig or the
+    machine."""
     check_at_once(manifest, at_once)
     with _own_cpus_kept(), _held(directory, progress) as lock:
         return _execute(manifest, directory, progress, _here(manifest, at_once, lock))
 
 
 def execute_on(lanes: Sequence[Lane], manifest: Manifest, directory: Path, progress: Progress) -> int:
-    """Run every trial that is not finished on one of ``lanes``. Returns how many failed by our own fault."""
+    """Execute all unfinished trials on ``lanes``. Returns how many failed because of dnsrig or the machines."""
     with _held(directory, progress):
         return _execute(manifest, directory, progress, lanes)
 
@@ -201,7 +202,7 @@ def _held(directory: Path, progress: Progress) -> AbstractContextManager[int]:
 
 
 def _here(manifest: Manifest, at_once: int, lock: int) -> list[Lane]:
-    """Lanes of this machine: each with a CPU of its own, or one in which hosts have the CPUs of their specs."""
+    """Lanes of this machine: several with a CPU each, or one in which hosts have the CPUs of their specs."""
     return [Here(lock, cpu) for cpu in own_cpus()[-at_once:]] if _apart(manifest) else [Here(lock, None)]
 
 
@@ -246,7 +247,7 @@ def _execute(manifest: Manifest, directory: Path, progress: Progress, lanes: Seq
 
 
 def _end(running: Iterable[Running]) -> None:
-    """Side by side, as each may take its time; whoever is in a hurry does not stop what removes things."""
+    """End all trials in parallel, because each may take a while. Another Ctrl-C does not stop the removal."""
     threads = [threading.Thread(target=trial.end) for trial in running]
     for thread in threads:
         thread.start()
@@ -265,7 +266,7 @@ def _start(
     lane: Lane,
     events: children.Events,
 ) -> Running:
-    """Start a trial, which is number ``number`` of those that were started."""
+    """Start a trial. ``number``: its position among all started and finished trials."""
     spec = manifest.specs[key.variant].model_copy(update={"repeat": key.repeat})
     _check_disk(directory, f"then `{resume_command(directory)}`")
     progress.trial_started(number, len(manifest.order), spec)
@@ -281,7 +282,7 @@ def _too_many(directory: Path, in_a_row: int, reason: str) -> DnsrigError:
 
 @contextlib.contextmanager
 def _own_cpus_kept() -> Iterator[None]:
-    """Afterwards the process may run where it might before."""
+    """Restore the CPUs of this process at the end."""
     before = os.sched_getaffinity(0)
     try:
         yield

@@ -1,4 +1,4 @@
-"""One trial: makes the network, starts the servers, measures, takes everything down, and reads nothing but its spec."""
+"""One trial: makes the network, starts the servers, measures, and removes everything. Its spec is its only input."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ from dnsrig.servers import driver
 COMPRESS_FROM_BYTES = 1 << 20
 TAKEN = "another process is executing this trial"
 MOST_LOG_EVENTS = 100_000
-"""Of one log, that are kept as rows."""
+"""Most events of one log that are kept as rows."""
 
 
 @interruption.caught()
 def run_trial(spec: TrialSpec, directory: Path, report: Report) -> TrialRecord:
-    """Execute ``spec``; ``directory`` appears by rename when all is written, or not at all.
+    """Execute ``spec``. ``directory`` appears by rename when everything is written, or not at all.
 
-    A trial that fails by our own fault leaves ``<directory>.aborted`` and raises.
+    A trial that fails because of dnsrig or the machine leaves ``<directory>.aborted`` and raises.
     """
     check_new(directory)
     os.umask(cached.READABLE)  # servers, which have no rights, read their configuration
@@ -77,8 +77,10 @@ def check_new(directory: Path) -> None:
 
 
 def set_aside(working: Path) -> None:
-    """Rename what an interrupted trial left to ``….aborted``, replacing an older one. One that is still executed is
-    left alone: that is an error."""
+    """Rename the folder of an interrupted trial to ``….aborted``, which replaces an older one.
+
+    Raises DnsrigError if a process still executes the trial.
+    """
     if working.exists():
         with cached.held(working, TAKEN):
             _rename_aside(working)
@@ -151,7 +153,7 @@ def _execute(spec: TrialSpec, working: Path, report: Report) -> TrialRecord:
 
 
 def _ready(spec: TrialSpec, machines: Mapping[str, Remote]) -> Mapping[str, Remote]:
-    """The other machines, with what programs on their hosts read."""
+    """The other machines, after the files that programs on their hosts read were copied to them."""
     for name, machine in machines.items():
         reads = [path for path in needed.elsewhere(spec, name) if path.is_relative_to(paths.cache())]
         machine.bring([str(path.relative_to(paths.cache())) for path in reads])
@@ -173,7 +175,7 @@ def _tcp(lab: Network, host: str) -> dict[str, Any]:
 
 
 def _conclude(record: TrialRecord, working: Path) -> None:
-    """Write what follows from what was recorded: rows of logs, checks, checksums, and the record itself."""
+    """Write the rows of logs, the manipulation checks, the checksums and the record."""
     for name, server in record.servers.items():
         log = working / "servers" / name / "server.log"
         if server.role == "secondary" and log.exists():
@@ -189,7 +191,7 @@ def _conclude(record: TrialRecord, working: Path) -> None:
 
 
 def _check_manipulations(trial: Trial) -> None:
-    """What was measured is `invalid` where a stimulus was not there: its figures are those of something else."""
+    """Look at the manipulation checks. If a stimulus was missing, the trial is `invalid`."""
     record = trial.record
     if record.phase("measure") is not None:
         record.checks = checks.look(trial, declared_checks(record.spec))
@@ -198,10 +200,10 @@ def _check_manipulations(trial: Trial) -> None:
 
 
 def drill_down(kind: str, log: Path, rows: Path) -> LogDrilldown:
-    """What a secondary's log says of its transfers; a row a zone goes to ``rows``, an Arrow IPC stream.
+    """The transfers in a secondary's log. One row a zone goes to ``rows``, an Arrow IPC stream.
 
-    Columns: zone, realtime_ns (null where the line bears no time), at the resolution that the result states. A log that
-    cannot be read is no reason to lose the trial: it is kept with it, and `LogDrilldown.unread` says why.
+    The columns are zone and realtime_ns, which is null if the line has no time. If a log cannot be read, the trial
+    keeps it, and `LogDrilldown.unread` contains the reason.
     """
     server = driver(kind)
     done: dict[str, int | None] = {}
@@ -228,9 +230,9 @@ def drill_down(kind: str, log: Path, rows: Path) -> LogDrilldown:
 
 
 def note_work(kind: str, log: Path, catalog: str, rows: Path) -> None:
-    """What a log tells of a server's work beside answering goes to ``rows``, an Arrow IPC stream: kind, realtime_ns."""
+    """Write the events in a log about work beside answering to ``rows``, an Arrow IPC stream: kind, realtime_ns."""
     found: list[tuple[str, int]] = []
-    with contextlib.suppress(Exception):  # `drill_down` tells of a log that cannot be read; the trial is kept
+    with contextlib.suppress(Exception):  # `drill_down` reports a log that cannot be read
         seen = islice(driver(kind).read_work(log, catalog), MOST_LOG_EVENTS)
         found += [(event.kind, event.realtime_ns) for event in seen if event.realtime_ns is not None]
     schema = {"kind": pl.String, "realtime_ns": pl.Int64}
@@ -238,7 +240,7 @@ def note_work(kind: str, log: Path, catalog: str, rows: Path) -> None:
 
 
 def _catalog(spec: TrialSpec) -> str:
-    """The zone that lists all others, where servers learn of theirs from it; else empty."""
+    """The catalog zone, if servers get their zones from one; otherwise empty."""
     if spec.transfer.provisioning != "catalog":
         return ""
     return datasets.catalog_of(datasets.folder(spec.dataset.key))[0].rstrip(".").lower()
@@ -255,7 +257,7 @@ def _compress(path: Path) -> None:
 
 
 def end_with_stdin() -> None:
-    """End this trial when standard input closes: the runner holds it open while it lives, however it dies."""
+    """End this trial when standard input closes. The runner keeps it open as long as it lives."""
 
     def watch() -> None:
         # Not by `sys.stdin`: its lock, held here for ever, would keep the interpreter from ending in order.
@@ -267,7 +269,7 @@ def end_with_stdin() -> None:
 
 
 def _progress(event: dict[str, Any]) -> str:
-    """Each instrument counts what it is about."""
+    """The counts of an instrument that make progress, in words."""
     if "zones" in event:
         return f"{event.get('seen', event.get('done', 0)):,} of {event['zones']:,} zones"
     counts = [f"{event[name]:,} {name}" for name in ("sent", "answered", "accepted") if name in event]
@@ -275,7 +277,7 @@ def _progress(event: dict[str, Any]) -> str:
 
 
 def describe(event: dict[str, Any]) -> str:
-    """An event as a few words, for a person."""
+    """An event in a few words, for a user."""
     if event["event"] == "phase":
         return str(event["phase"])
     if event["event"] == "progress":

@@ -1,7 +1,6 @@
-"""Versions of the server under test as an axis of any experiment, and which trials of them a history lacks.
+"""Versions of the server under test as an axis of any experiment, and the trials that a history lacks.
 
-Each version is measured in the run in which it is new, interleaved with those that are new with it; what was measured
-stays.
+Each version is measured in the run in which it is new, interleaved with the other new versions. Earlier results stay.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ from dnsrig.procedures import procedure
 from dnsrig.rundir import Scalar
 
 MOST_RUNS = 10_000
-"""In the folder of a history."""
+"""Limit for the folder of a history."""
 
 
 def of_versions(document: model.Document, servers: Sequence[str]) -> model.Document:
     """``document`` with ``servers`` (``KIND@SOURCE``) as the values of its axis of the server under test.
 
-    Where that axis has a table for each server, only its name stays: all versions are asked to do the same. Without
-    such an axis one is added. Raises UsageError where a server is named twice.
+    If that axis has a table for each server, only the name of the axis stays: all versions do the same. Without such an
+    axis, one is added. Raises UsageError if a server is named twice.
     """
     if len(set(servers)) != len(servers):
         raise UsageError("a version is named twice", hint="name each once")
@@ -46,14 +45,14 @@ def of_versions(document: model.Document, servers: Sequence[str]) -> model.Docum
 
 
 def subject(document: model.Document) -> str:
-    """The host whose table of the experiment says which server is under test."""
+    """The host whose table in the experiment names the server under test."""
     kind = procedure(document.procedure)
     roles = procedures.hosts(kind, {**kind.OPTIONS, **document.options})
     return next((role.inherits or name for name, role in roles.items() if role.under_test), "secondary")
 
 
 def runs_in(folder: Path) -> list[Run]:
-    """The runs below ``folder``, those made first first. Raises UsageError where there are too many."""
+    """The runs below ``folder``, the oldest first. Raises UsageError if there are too many."""
     found = sorted(folder.glob("*/*/manifest.json"))
     if len(found) > MOST_RUNS:
         raise UsageError(f"{folder} contains {len(found):,} runs, more than {MOST_RUNS:,}")
@@ -62,20 +61,21 @@ def runs_in(folder: Path) -> list[Run]:
 
 
 Case = tuple[tuple[str, str], ...]
-"""The values on the matrix but the server's: of a series."""
+"""Values on all axes but the servers' axis: they identify a series."""
 
 
 def cases(points: Iterable[model.Point], servers: Sequence[str]) -> set[Case]:
-    """Those of a matrix that has ``servers`` on an axis."""
+    """The cases of a matrix that has ``servers`` on an axis."""
     return {_case({name: value for name, value in p.parameters.items() if value not in servers}) for p in points}
 
 
 def lacking(
     runs: Sequence[Run], wanted: Mapping[str, Version | None], cases: Iterable[Case], repeats: int
 ) -> dict[int, list[str]]:
-    """How many repeats are lacking -> of which of the servers ``wanted``. None: not installed yet, so not measured.
+    """Number of missing repeats -> the servers of ``wanted`` that lack them. A server without a version is not
+    installed.
 
-    A version has as many repeats as the one of ``cases`` that has fewest.
+    The repeats of a version are the repeats of its case with the fewest.
     """
     finished = Counter(
         (version.id, _case(history.parameters(run.manifest, trial.record.spec.variant)))
@@ -92,8 +92,8 @@ def lacking(
 
 
 def unlike(document: model.Document, run: Run) -> list[str]:
-    """The keys of ``document`` that have another value in the experiment that ``run`` executed; its versions and the
-    number of repeats are not looked at."""
+    """The keys of ``document`` with another value in the experiment of ``run``. Versions and repeats are not
+    compared."""
     ours = document.model_dump(exclude={"matrix", "exclude", "baseline", "repeats"})
     return [
         name for name, value in ours.items() if name in run.manifest.document and run.manifest.document[name] != value
@@ -105,7 +105,7 @@ def _case(parameters: Mapping[str, Scalar]) -> Case:
 
 
 def _sets_server(name: str, values: list[Any] | dict[str, Any], path: tuple[str, ...]) -> bool:
-    """Whether an axis says which server runs on the host of ``path``, for each of its values."""
+    """Whether each value of an axis sets the server at ``path``."""
     if isinstance(values, list):
         return model.axis_path(name) == path
     return all(_at(overlay, path) is not None for overlay in values.values())

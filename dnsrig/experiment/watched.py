@@ -1,4 +1,4 @@
-"""What `dnsrig watch-branch` keeps between two nights: which changes it has told."""
+"""The memory of `dnsrig watch-branch` between two nights: the changes that it has reported."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dnsrig.rundir import SCHEMA_VERSION, Record, read_json, write_json
 
 FILE = "watched.json"
 MOST_TOLD = 10_000
-"""Of the changes that are remembered, the newest."""
+"""Number of the newest changes that are remembered."""
 
 
 class Watched(Record):
@@ -21,12 +21,12 @@ class Watched(Record):
 
     schema_version: int = SCHEMA_VERSION
     branch: str
-    """As given: another one has a folder of its own."""
+    """The branch, as the user wrote it. Each branch has its own folder."""
     told: list[Key] = Field(default_factory=list)
 
     @classmethod
     def read(cls, folder: Path, branch: str) -> Watched:
-        """That of ``folder``; a new one where there is none. Raises UsageError where it is of another branch."""
+        """Read the file in ``folder``; a new record if there is no file. Raises UsageError for another branch."""
         if not (folder / FILE).exists():
             return cls(branch=branch)
         found = read_json(folder / FILE, cls)
@@ -38,6 +38,6 @@ class Watched(Record):
         return self.model_copy(update={"told": [*self.told, *keys][-MOST_TOLD:]})
 
     def write(self, folder: Path) -> None:
-        """Whole or not at all."""
+        """Write the file in ``folder``, whole or not at all."""
         folder.mkdir(parents=True, exist_ok=True)
         write_json(folder / FILE, self)

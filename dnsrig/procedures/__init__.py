@@ -3,31 +3,28 @@
 A procedure is a module of this folder, or of another package (`dnsrig.discovery`), with
 
 - ``DESCRIPTION``: what it measures, in a sentence,
-- ``MAIN_METRIC``: the metric that answers its question; a trial records it, and by it metrics and traps tell what was
-  measured,
+- ``MAIN_METRIC``: the metric that answers its question; metrics and traps recognise by it what a trial measured,
 - ``NEXT_VERSION`` (False by default): whether it needs the zones of the dataset in two versions;
   ``next_version(values, options)`` (one serial later by default): the parameters of the second,
 - ``OPTIONS``: name (unit last) -> default,
-- ``RANGES`` (by default the ranges of `dnsrig.ranges`): option -> least and most that it may be,
+- ``RANGES`` (by default the ranges of `dnsrig.parameters`): option -> least and most that it may be,
 - ``REPLAYS`` (False by default): whether it replays a stream,
 - ``SOCKETS`` (False by default): whether the TCP connections of its hosts are listed one by one while it measures, as
-  they are where there is an emulated path and no replay,
+  they are on an emulated path without a replay,
 - ``WITHOUT_ANSWERS`` (False by default): whether it can measure a server that answers no queries,
-- ``expected_s(options)`` (0 by default): how long it measures whatever the dataset, for an estimate of the time,
-- ``checks(spec) -> [name]``: its manipulation checks (`dnsrig.analysis.checks`): what must be seen on the hosts while
-  it measures, for the variant to be what its name says; `common_checks` adds those that any procedure may need,
-- ``check(spec)`` (nothing by default): raises ``UsageError`` on what cannot be measured so,
-- ``hosts(options) -> {name: HostRole}``: the hosts it needs, the server under test among them. One more, `observer`,
-  every trial has by itself: the instruments stand on it that take nobody's place, and a link joins it to each DNS
-  server,
-- ``OTHER_HOSTS`` (none by default): hosts that it has with other options, of which an experiment may speak all the
-  same,
+- ``expected_s(options)`` (0 by default): how long it measures, whatever the dataset, for an estimate of the time,
+- ``checks(spec) -> [name]``: its manipulation checks (`dnsrig.analysis.checks`): facts that must be seen on the hosts
+  while it measures, or the variant is not what its name says; `common_checks` adds those that any procedure may need,
+- ``check(spec)`` (nothing by default): raises ``UsageError`` on a spec that it cannot measure,
+- ``hosts(options) -> {name: HostRole}``: the hosts it needs, with the server under test. Every trial has one more,
+  `observer`, for the instruments that play no other host, and a link from it to each DNS server,
+- ``OTHER_HOSTS`` (none by default): hosts that it has only with other options; an experiment may name them anyway,
 - ``links(hosts) -> [(name, name)]``: which of its hosts are joined,
-- ``far(hosts, options) -> [(name, name)]`` (by default those between the host under test and its primaries): those
-  links that an experiment's ``[path]`` applies to, each from where zones come to where they go,
+- ``far(hosts, options) -> [(name, name)]`` (by default the links between the host under test and its primaries): the
+  links that an experiment's ``[path]`` applies to, each in the direction of the zones,
 - ``measure(context) -> Result``: the phases of one trial.
 
-``context/`` is what they measure with.
+``context/`` has the tools of a measurement, and ``parts/`` what is no procedure itself.
 """
 
 from __future__ import annotations
@@ -55,19 +52,18 @@ class Result:
 
 
 class HostRole(HostDuties):
-    """What a procedure demands of a host."""
+    """The demands of a procedure on a host."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     inherits: str = ""
-    """The host whose table of the experiment counts for this one too, e.g. the first of several primaries."""
+    """The host whose table in the experiment applies to this one too, e.g. the first of several primaries."""
     source_addresses: int = 0
-    """More addresses that the procedure wants the host to have, e.g. one for each secondary that an instrument
-    plays."""
+    """Number of additional addresses, e.g. one for each secondary that an instrument plays."""
     replays: bool = False
-    """Whether the host stands for the clients of a stream, and has the range of addresses for them."""
+    """Whether the host plays the clients of a stream, and has their range of addresses."""
     client_share: tuple[int, int] = (0, 1)
-    """Which of how many hosts it is, counted from 0, that share these clients and addresses."""
+    """Number of the host, counted from 0, and number of the hosts that share these clients and addresses."""
 
 
 @cache
@@ -76,7 +72,7 @@ def all_procedures() -> dict[str, ModuleType]:
 
 
 def versions(kind: ModuleType, values: Mapping[str, Scalar], options: Mapping[str, Scalar]) -> list[dict[str, Scalar]]:
-    """The parameters of the dataset that a procedure needs, in each version that it needs."""
+    """The parameters of the dataset, in each version that a procedure needs."""
     if not getattr(kind, "NEXT_VERSION", False):
         return [dict(values)]
     following = getattr(kind, "next_version", None)
@@ -84,12 +80,12 @@ def versions(kind: ModuleType, values: Mapping[str, Scalar], options: Mapping[st
 
 
 def hosts(kind: ModuleType, options: Mapping[str, Scalar]) -> dict[str, HostRole]:
-    """Those that a procedure needs, and that of the instruments."""
+    """The hosts that a procedure needs, and the host of the instruments."""
     return {**kind.hosts(options), OBSERVER: HostRole()}
 
 
 def links(kind: ModuleType, hosts: Mapping[str, HostDuties]) -> list[tuple[str, str]]:
-    """Those that a procedure needs, and one from the host of the instruments to each DNS server."""
+    """The links that a procedure needs, and a link from the host of the instruments to each DNS server."""
     own = {name: host for name, host in hosts.items() if name != OBSERVER}
     servers = [name for name, host in own.items() if host.role not in (None, "database")]
     return [*kind.links(own), *((OBSERVER, name) for name in servers)]

@@ -1,18 +1,19 @@
-"""Bulk: one connection over a far path for a fixed time; how much it brings is what the sender's congestion control
+"""Bulk: one connection over a far path for a fixed time. Its throughput shows what the sender's congestion control
 makes of the path.
 
-The instrument `transfer` takes a zone from the primary, from the host ``client`` at the other end of the path, and
-begins again when it has it whole: the zone should be larger than what can come in the time (``zones@engine`` with the
-setting ``large``). Nothing is stored. The TCP connections of both ends are listed all the while (``sockets.arrow``).
+The instrument `transfer`, on the host ``client`` at the other end of the path, transfers a zone from the primary, and
+begins again when it has the whole zone. The zone should be larger than what can arrive in the time (``zones@engine``
+with the setting ``large``). Nothing is stored. The TCP connections of both ends are listed meanwhile
+(``sockets.arrow``).
 Options:
 
-- ``duration_s``: how long; from the start of the instrument, so that the handshake and slow start are part of it
-- ``quickack``, ``nagle``, ``congestion``: of the client's sockets (tcp(7)). The sender's congestion control, the one
-  that matters, is that of its host: ``hosts.primary.congestion``
-- ``timeout_s``: how long nothing may come before the connection counts as lost and another is made
+- ``duration_s``: duration from the start of the instrument, so that the handshake and slow start are part of it
+- ``quickack``, ``nagle``, ``congestion``: options of the client's sockets (tcp(7)). The congestion control of the
+  sender, which matters, is set for its host: ``hosts.primary.congestion``
+- ``timeout_s``: time without data after which the connection counts as lost and another one is opened
 - ``settle_s``, ``drain_s``: the rest after the start and at the end
 
-A trial is `done` when its time is over and any message came, a `timeout` when none did. It is `invalid` where the
+A trial is `done` if a message arrived before the end of its time, and a `timeout` otherwise. It is `invalid` if the
 instrument did not keep up.
 """
 
@@ -43,10 +44,9 @@ OPTIONS: dict[str, int | float | str | bool] = {
     "drain_s": 0.3,
 }
 GRACE_S = 30.0
-"""How long `transfer` may take beyond its time to say what it saw."""
+"""How long `transfer` may take for its summary after its time is over."""
 RETRIES = 1000
-"""A connection that is lost is made anew at once, as often as the time allows: what that costs is part of the
-result."""
+"""A lost connection is opened again at once, as often as the time allows. This cost is part of the result."""
 RETRY_AFTER_S = 0.1
 
 
@@ -71,7 +71,7 @@ def expected_s(options: Mapping[str, Any]) -> float:
 
 
 def transfer_options(options: Mapping[str, int | float | str | bool]) -> dict[str, int | float | str | bool]:
-    """What `transfer` is told: one connection that is used again, and is made anew when it is lost."""
+    """Options of `transfer`: one connection that is reused, and opened again if it is lost."""
     own = {name: options[name] for name in ("quickack", "nagle", "congestion", "timeout_s")}
     one: dict[str, int | float | str | bool] = {"policy": "reused", "retries": RETRIES, "retry_after_s": RETRY_AFTER_S}
     return {**transfer_instrument.OPTIONS, **one, **own}
@@ -100,7 +100,7 @@ def measure(context: TrialContext) -> Result:
 
 
 def concluded(summary: Mapping[str, Any], *, duration_s: float) -> Result:
-    """What the ``summary`` of `transfer` means: whatever came until the end counts, be it the half of a zone."""
+    """Result of a trial from the ``summary`` of `transfer`. Everything that arrived counts, even a part of a zone."""
     if not summary["first_message_ns"]:
         failures = transfer_instrument.outcomes({"outcomes": summary["attempt_outcomes"]})
         if failures:

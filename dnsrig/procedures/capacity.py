@@ -1,10 +1,10 @@
 """Capacity: the highest rate of queries that a server holds, by search.
 
-A rate holds where at most ``ramp_loss_percent`` of the queries have no answer within ``timeout_s`` and the percentile
+A rate holds if at most ``ramp_loss_percent`` of the queries have no answer within ``timeout_s`` and the percentile
 ``ramp_percentile`` of the latency, counted from the moment at which each query was due, is at most ``ramp_latency_ms``.
 The search begins at ``ramp_start_qps`` (up to ``ramp_most_qps``), doubles until a rate does not hold, and narrows the
 gap to ``ramp_precision_percent``; each rate lasts ``ramp_step_s`` and is tried up to ``ramp_repeats`` times, by
-majority. The other options are those of `latency`; the load before, ``warmup_s``, has the first rate.
+majority. The procedure also has the options of `latency`; the load before it, ``warmup_s``, has the first rate.
 """
 
 from __future__ import annotations

@@ -1,18 +1,20 @@
-"""Cycle: a zone is made anew every so many seconds, and a far secondary follows; does each generation arrive before the
-next is made?
+"""Cycle: a zone is generated periodically, and a far secondary follows. Does each generation arrive before the next one
+is made?
 
-The primary is told to load a new zone file every ``cycle_s``, which differs in ``changed_percent`` of its records from
-the one before, and finds the differences itself. It tells its secondary (NOTIFY), which asks for IXFR. Whether IXFR is
-answered by the whole zone, or given up for AXFR, is for the two servers to decide: by size (BIND `max-ixfr-ratio`, NSD
-`ixfr-size`), by how much history the primary kept, or because a transfer failed.
+Every ``cycle_s`` seconds the primary loads a new zone file, which differs from the one before in ``changed_percent`` of
+its records, and finds the differences itself. It sends NOTIFY to its secondary, which requests IXFR. The two servers
+decide whether IXFR is answered by the whole zone, or replaced by AXFR: by size (BIND `max-ixfr-ratio`, NSD
+`ixfr-size`), by the history that the primary kept, or because a transfer failed.
 
-Two probes watch each generation, from a host that is near both: when the primary first answers with its serial or a
-later one (it is *published*), and when the secondary does (it is *served*). A secondary that is late may go from one
-generation to the next but one: it has *skipped* one, and the probe then sees a later serial. Option ``generations``:
-how many are made; after the last one the trial waits until the secondary has it.
+Two probes watch each generation, from a host near both servers. A generation is *published* when the primary first
+answers with its serial or a later one, and *served* when the secondary does. A late secondary may *skip* a generation;
+the probe then sees a later serial. Option ``generations``: number of generations. After the last one, the trial waits
+until the secondary has it. Odd generations have the records of the next version of the dataset, even ones the records
+of the first version, each with its own serial. So each generation differs from the one before in the same number of
+records, and only two zones have to be made.
 
-A trial is `done` when the secondary has the last generation, however late the others were, a `timeout` when it never
-had it. It is `invalid` where the rig itself was late to make a generation: then the cycle was a longer one.
+A trial is `done` if the secondary gets the last generation, however late the others were, and a `timeout` if it never
+does. It is `invalid` if the rig itself made a generation too late, because then the cycle was longer.
 """
 
 from __future__ import annotations
@@ -52,14 +54,13 @@ OPTIONS: dict[str, int | float | str | bool] = {
 }
 GENERATIONS_MAX = 100
 AHEAD_S = 1.0
-"""Probes begin so long before the primary is told, so that they are at work when it publishes: two processes, which a
-busy machine took 0.8 s to start."""
+"""Probes start this long before the primary loads a generation, so that they are ready when it publishes. A busy
+machine took 0.8 s to start the two processes."""
 LATE_SHARE_MAX = 0.1
-"""Of the cycle: so much later than due a generation may be made, after which the cycle before was longer by as much.
-Six trials with a small zone were late by 0.03 % at most; telling the primary and writing the next file of a large one
-takes longer."""
+"""Largest lateness of a generation, as a share of the cycle; the cycle before it was longer by as much. Six trials with
+a small zone were late by 0.03 % at most; a large zone takes longer to write and to load."""
 HEAD_BYTES = 4096
-"""The SOA record lies within so many from the beginning of a zone file."""
+"""Beginning of a zone file that contains the SOA record."""
 SERIAL = re.compile(rb"(\sSOA\s+\S+\s+\S+\s+)\d+")
 links = transfer.links
 
@@ -85,8 +86,7 @@ def expected_s(options: Mapping[str, Any]) -> float:
 
 
 def next_version(values: Mapping[str, Scalar], options: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """The dataset one serial later, with its share of the records changed; other datasets are refused later, by
-    `check`."""
+    """The dataset one serial later, with the share of the records changed. `check` refuses other datasets later."""
     following = datasets.next_version(values)
     if "delegations" in values:
         _, records = tld.size(values)
@@ -95,7 +95,7 @@ def next_version(values: Mapping[str, Scalar], options: Mapping[str, Scalar]) ->
 
 
 def check(spec: TrialSpec) -> None:
-    """Refuse what cannot follow, and a trial that ends before its last generation is made."""
+    """Refuse a secondary that cannot follow, and a trial that ends before its last generation."""
     if spec.dataset.kind != "tld":
         raise UsageError(
             f"the next version of the dataset {spec.dataset.kind} differs only in its serial",
@@ -139,7 +139,7 @@ def measure(context: TrialContext) -> Result:
 
 
 def _make(context: TrialContext, deadline_s: float) -> dict[int, int]:
-    """Make all generations, each when it is due; when the primary was told of each (CLOCK_MONOTONIC, ns)."""
+    """Make all generations when they are due. Return when the primary was told to load each (CLOCK_MONOTONIC, ns)."""
     cycle_s, count, made = float(context.option("cycle_s")), int(context.option("generations")), {}
     lay_out(context, "primary", 1)
     begin_s = time.monotonic() + AHEAD_S
@@ -172,7 +172,7 @@ def _watch(context: TrialContext, host: str, number: int, deadline_s: float) -> 
 
 
 def _ended(context: TrialContext, number: int, told_ns: int, deadline_s: float) -> dict[str, Any]:
-    """Wait for both probes of a generation; what they saw."""
+    """Wait for both probes of a generation. Return what they saw."""
     found = {}
     for host in ("primary", "secondary"):
         name = _name(host, number)
@@ -180,7 +180,7 @@ def _ended(context: TrialContext, number: int, told_ns: int, deadline_s: float) 
         context.wait(context.instruments.started[name], limit_s=left_s + PROBE_GRACE_S)
         rows = context.directory / f"{name}.arrow"
         found[host] = _served(rows)
-        # What there is to know of it stands in the record of the trial.
+        # The record of the trial contains everything about it.
         rows.unlink(missing_ok=True)
         del context.instruments.started[name]
     published, served = found["primary"], found["secondary"]
@@ -196,7 +196,8 @@ def _ended(context: TrialContext, number: int, told_ns: int, deadline_s: float) 
 
 
 def concluded(generations: list[dict[str, Any]], *, cycle_s: float, limit_s: float) -> Result:
-    """Late is a result of its own; at its limit is a trial of which a generation is still missing."""
+    """Result of a trial: `timeout` if a generation is missing, `invalid` if the rig was late. A late secondary is
+    `done`."""
     first_ns = generations[0]["told_ns"]
     late_s = max((each["told_ns"] - first_ns) / 1e9 - number * cycle_s for number, each in enumerate(generations))
     if late_s > LATE_SHARE_MAX * cycle_s:
@@ -211,7 +212,7 @@ def concluded(generations: list[dict[str, Any]], *, cycle_s: float, limit_s: flo
 
 
 def _serial(context: TrialContext, number: int) -> int:
-    """That of generation ``number``; 0 is the zone that all begin with."""
+    """The serial of generation ``number``; 0: the zone at the beginning."""
     return context.spec.dataset.serial + number
 
 
@@ -227,7 +228,7 @@ def lay_out(context: TrialContext, name: str, number: int) -> None:
 
 
 def copy_with_serial(source: Path, target: Path, serial: int) -> None:
-    """A zone file with another serial."""
+    """Copy a zone file with another serial."""
     with source.open("rb") as old, target.open("wb") as new:
         head, found = SERIAL.subn(rb"\g<1>%d" % serial, old.read(HEAD_BYTES), count=1)
         if not found:
@@ -238,7 +239,7 @@ def copy_with_serial(source: Path, target: Path, serial: int) -> None:
 
 @dataclass(frozen=True)
 class Served:
-    """When a server first answered with a serial or a later one, as `probe` saw it."""
+    """When a server first answered with a serial or a later one, from `probe`."""
 
     seen_ns: int | None = None
     """None: not until the end."""
@@ -247,7 +248,7 @@ class Served:
 
 
 def _served(rows: Path) -> Served:
-    """What `probe` wrote of its one zone."""
+    """The row of `probe` for its single zone."""
     if not rows.exists() or not rows.stat().st_size:
         return Served()
     row = pl.read_ipc_stream(rows).row(0, named=True)

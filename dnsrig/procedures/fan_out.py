@@ -4,13 +4,14 @@ The secondaries are played by the instrument `transfer`, each with an address of
 answers the NOTIFY (RFC 1996) that comes to an address and then transfers the zone, from that address, by AXFR or, with
 ``transfer.ixfr``, by IXFR from the serial before. Nothing is stored, so what is measured is the primary: how fast it
 sends NOTIFYs, and how many transfers it serves at a time. The time is from the first NOTIFY to the last secondary with
-the new version; that the primary must load the change first, and that some wait before they send NOTIFY, stands apart.
+the new version. The time in which the primary loads the change and waits before it sends NOTIFY is measured separately.
 
-Options: ``secondaries``; how they transfer as in `transfer-load`: each by a connection of its own that it closes when
-it has the zone (``policy``; one left open would take a place of those that the primary has), after a look at the SOA
-(``soa``): some primaries send a NOTIFY twice. What is refused is tried again ``retries`` times, the first time
-``retry_after_s`` later, then after twice as long and so on up to a minute, as real secondaries do. ``settle_s``: the
-rest before the change. A primary that makes changes by itself (`zones@engine`) is waited for instead of told.
+Options: ``secondaries``; their transfers have the options of `transfer-load`. By default each has its own connection,
+which it closes when it has the zone (``policy``), because an open connection would take a place on the primary. It
+requests the SOA first (``soa``), because some primaries send a NOTIFY twice. A refused transfer is repeated ``retries``
+times, first after ``retry_after_s``, then after twice as long and so on up to a minute, as real secondaries do.
+``settle_s``: the rest before the change. If the primary makes changes by itself (`zones@engine`), the trial waits for
+them.
 """
 
 from __future__ import annotations
@@ -46,9 +47,9 @@ OPTIONS: dict[str, int | float | str | bool] = {
 }
 INSTRUMENT = "transfer"
 READY_LIMIT_S = 30.0
-"""How long the instrument may take to listen on all its addresses."""
+"""How long the instrument may take until it listens on all its addresses."""
 PROGRESS_S = 1.5
-"""The instrument says how far it is each second; a wait for that is a little longer."""
+"""Limit for the next report of progress, which comes each second."""
 
 
 def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
@@ -58,7 +59,7 @@ def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole
 
 
 def expected_s(options: Mapping[str, Any]) -> float:
-    """The rest before the change, and the instrument says how far it is once a second."""
+    """The rest before the change, and two reports of progress."""
     return float(options["settle_s"]) + 2 * PROGRESS_S
 
 
@@ -85,7 +86,7 @@ def measure(context: TrialContext) -> Result:
     with context.phase("warmup"):
         transfer = context.instruments.start_transfer(INSTRUMENT, "client", "primary", _words(context))
         context.wait(transfer, limit_s=READY_LIMIT_S, until="ready")
-        # What a primary that has just started has to say of the old version is over then.
+        # A primary that has just started sends NOTIFYs for the old version first.
         time.sleep(float(context.option("settle_s")))
         before = _done(context, transfer)
     with context.profiled(), context.phase("measure"):
@@ -111,12 +112,12 @@ def _wanted(context: TrialContext) -> int:
 
 
 def _done(context: TrialContext, transfer: Instrument) -> int:
-    """Transfers that are done, as the instrument's next word on its progress has it."""
+    """Number of finished transfers, from the instrument's next report of progress."""
     return int(context.wait(transfer, limit_s=READY_LIMIT_S, until="progress")["done"])
 
 
 def _until(context: TrialContext, transfer: Instrument, wanted: int) -> None:
-    """Wait until so many transfers are done, or the trial's time is over."""
+    """Wait until ``wanted`` transfers are done, or the trial's time is over."""
     deadline = time.monotonic() + context.spec.limit_s
     while (left_s := deadline - time.monotonic()) > 0:
         try:
@@ -143,7 +144,7 @@ def _next_serial(context: TrialContext) -> int:
 
 
 def concluded(seen: Spread, summary: Mapping[str, Any], *, secondaries: int, limit_s: float) -> Result:
-    """What was ``seen``, and the ``summary`` of the instrument, mean for a trial of so many ``secondaries``."""
+    """Result of a trial with a number of ``secondaries``, from the arrivals (``seen``) and the ``summary``."""
     if not seen.asked_ns:
         return Result("timeout", f"no NOTIFY came within {limit_s:g} s")
     if reason := validity.why_transfer_did_not(summary):

@@ -1,4 +1,4 @@
-"""Instruments: the engine's processes on a host, whose events we read while they run."""
+"""Instruments: processes of the engine on a host. Their events are read while they run."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Overdue(DnsrigError):
 
 @dataclass
 class Instrument:
-    """An engine process whose events we read."""
+    """A process of the engine, and its events."""
 
     name: str
     process: Process
     errors: Path
-    """Its standard error, for a sentence when it fails."""
+    """File with its standard error, for a sentence when it fails."""
     events: queue.Queue[dict[str, Any]] = field(default_factory=queue.Queue)
     summary: dict[str, Any] | None = None
 
@@ -47,7 +47,7 @@ class Instrument:
         """Start ``dnsrig-engine ARGUMENTS`` on ``host``, or another ``program`` that writes events as it does, and wait
         for its first event.
 
-        An instrument that does not start is an error of ours, never a trial without its data.
+        An instrument that does not start is an error of dnsrig, never a trial without its data.
         """
         errors.parent.mkdir(exist_ok=True)
         with errors.open("wb") as output:
@@ -78,15 +78,18 @@ class Instrument:
             raise self._failed("did not start")
 
     def _failed(self, how: str) -> DnsrigError:
-        """The engine ends with a sentence and, in a line of its own, a hint."""
+        """An error with the last sentence and the hint of the engine, which are the last lines of its standard
+        error."""
         sentence, _, hint = last_words(self.errors, lines=2).partition(f"\n{HINT}")
         if not hint:
             sentence = last_words(self.errors)
         return DnsrigError(f"the instrument {self.name} {how}{sentence}", hint=hint)
 
     def take(self, event: dict[str, Any]) -> bool:
-        """Take in an event; whether it was the summary, after which the process is stopped. Raises DnsrigError if it
-        ended before it was done, by itself or because somebody else ended it."""
+        """Handle an event. Return whether it was the summary, after which the process is stopped.
+
+        Raises DnsrigError if the instrument ended before it was done, by itself or by a signal.
+        """
         if event["event"] == "ended":
             with contextlib.suppress(subprocess.TimeoutExpired):  # its output ends a moment before it does
                 self.process.popen.wait(STOP_LIMIT_S)
@@ -108,15 +111,15 @@ class Instrument:
             self.take({"event": "ended"})
 
     def say(self, **what: Any) -> None:
-        """A line on its standard input, of one that is led."""
+        """Write a line to the standard input of an instrument that is led."""
         stdin = self.process.popen.stdin
         assert stdin is not None
-        with contextlib.suppress(BrokenPipeError):  # its end is told by itself
+        with contextlib.suppress(BrokenPipeError):  # its end is an event
             stdin.write(json.dumps(what) + "\n")
             stdin.flush()
 
     def next_event(self, limit_s: float) -> dict[str, Any]:
-        """Raises DnsrigError where it ends, Overdue where it says nothing."""
+        """The next event. Raises DnsrigError if the instrument ends, and Overdue after ``limit_s``."""
         try:
             event = self.events.get(timeout=limit_s)
         except queue.Empty:
@@ -137,7 +140,8 @@ class Instrument:
 
 
 def read_events(stream: IO[str], events: queue.Queue[dict[str, Any]]) -> None:
-    """Runs in a thread until the instrument closes its output; then says `ended`."""
+    """Put the events of an instrument into a queue until it closes its output, then the event `ended`. Runs in a
+    thread."""
     try:
         for line in stream:
             try:
@@ -147,12 +151,12 @@ def read_events(stream: IO[str], events: queue.Queue[dict[str, Any]]) -> None:
             if isinstance(event, dict) and "event" in event:
                 events.put(event)
     except ValueError:
-        pass  # closed under us while the trial ends
+        pass  # another thread closed it at the end of the trial
     events.put({"event": "ended"})
 
 
 def last_event(log: Path, name: str = "summary") -> dict[str, Any] | None:
-    """The last event called ``name`` that the engine wrote to a file; None where there is none."""
+    """The last event called ``name`` that the engine wrote to a file; None: the file has no such event."""
     found = None
     with log.open(encoding="utf-8", errors="replace") as lines:
         for line in lines:
@@ -164,7 +168,7 @@ def last_event(log: Path, name: str = "summary") -> dict[str, Any] | None:
 
 
 def last_words(log: Path, limit: int = 300, lines: int = 1) -> str:
-    """The last line of a log, or so many, for a sentence."""
+    """The last ``lines`` of a log, for a sentence."""
     try:
         found = log.read_text(errors="replace").strip().splitlines()[-lines:]
     except OSError:

@@ -1,9 +1,9 @@
-"""Interrogate: a primary is asked what it supports of zone transfer, by the engine's `interrogate`; nothing is read
-from its version.
+"""Interrogate: the engine's `interrogate` finds out which features of zone transfer a primary supports, by requests
+alone; its version is not used.
 
-The primary has all its zones before, and one more that is large (``large_records``; 0: none), for some questions are
-about what lies behind a large zone. With `transfer.transport` = "tcp+tsig" or "xot+tsig" all transfers are signed. A
-server that has no XoT is asked all the same, and says no. ``drain_s``: the rest at the end.
+The primary has all its zones before, and a large zone (``large_records``; 0: none), because some questions are about
+transfers behind a large zone. With `transfer.transport` = "tcp+tsig" or "xot+tsig" all transfers are signed. A server
+without XoT gets the same questions, and its answer is no. ``drain_s``: the rest at the end.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ OPTIONS: dict[str, int | float | str | bool] = {
     "drain_s": 0.3,
 }
 EXPECTED_S = 30.0
-"""It waits for idle connections to be closed, among others."""
+"""Usual duration; among others, it waits until idle connections are closed."""
 LARGE_ZONE = "large.example"
 
 
@@ -67,10 +67,9 @@ def measure(context: TrialContext) -> Result:
 
 
 def _add_large_zone(context: TrialContext) -> None:
-    """Let the primary serve a copy of the dataset with one more zone, larger than what fits into the buffers on the
-    way.
+    """Let the primary serve a copy of the dataset with one more zone, which is larger than all buffers on the path.
 
-    A synthetic primary reads no files: it has a setting for large zones.
+    A synthetic primary reads no files; it has a setting for large zones.
     """
     spec, records = context.spec, int(context.option("large_records"))
     server = spec.hosts["primary"].server

@@ -1,4 +1,4 @@
-"""Changes of a large zone, as IXFR and as AXFR: what a change of so many records costs either way.
+"""Changes of a large zone, as IXFR and as AXFR: the cost of a change of a number of records either way.
 
 The zone changes on the primary; then the instrument `transfer` asks it for IXFR (RFC 1995) from the serial before,
 again and again for ``duration_s``, and after that for AXFR. Each transfer follows the one before on the same
@@ -44,9 +44,9 @@ OPTIONS: dict[str, int | float | str | bool] = {
 }
 MADE_BY = ("reload", "updates")
 HOW: dict[str, Scalar] = {**transfer_instrument.OPTIONS, "policy": "reused", "retries": 0}
-"""One transfer at a time on one connection, and none tried again: what fails is told."""
+"""One transfer at a time on one connection. A failed transfer is reported and not repeated."""
 GRACE_S = 60.0
-"""How long a transfer that has begun may take beyond its time."""
+"""How long a running transfer may take after its time is over."""
 
 
 def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:

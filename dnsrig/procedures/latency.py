@@ -20,7 +20,7 @@ The server under test has all its zones before anything is asked. Options:
   ``none``, or by the policy ``one``, ``reused`` or ``pipelined`` with ``transfers_window`` (see `transfer-load`)
 - ``generators``: so many hosts ask, ``generator-1`` and so on, each its share of one schedule, from one moment on; they
   can be on other machines (``hosts.generator-1.machine``). 0: the observer asks
-- ``query_rows``: for so many queries a row each is kept, in ``queries.arrow``: when it was due and sent, its latency
+- ``query_rows``: number of queries with a row in ``queries.arrow``: when it was due and sent, its latency
 - ``settle_s``, ``drain_s``: the rest after the start and at the end
 """
 

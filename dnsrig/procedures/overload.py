@@ -1,9 +1,9 @@
-"""Overload: a resolver whose clients are replayed, while others ask for what costs it most: names that do not exist, or
-names of zones that are broken.
+"""Overload: a resolver whose clients are replayed, while a flood of queries costs it the most: for names that do not
+exist, or names of broken zones.
 
-`measure` replays the stream as `replay` does, whose options it has but for ``capture``. From ``flood_after_s`` on, for
-``flood_s`` seconds, another host asks as well; then it ends. How many of the clients' queries are answered meanwhile,
-and how long after the flood their latency is what it was before, are the results. Options beside those of `replay`:
+`measure` replays the stream as `replay` does, with the same options except ``capture``. From ``flood_after_s`` on, for
+``flood_s`` seconds, another host sends queries, too. The results are the share of the clients' queries that are
+answered meanwhile, and the time after the flood until their latency is the same as before. More options:
 
 - ``flood_names``: ``missing``: random names below the zones of the dataset, none twice, so that the resolver has to ask
   for each; or ``faulty``: addresses of the names of zones with a fault, of a world with ``faulty_apart``
@@ -30,7 +30,7 @@ DESCRIPTION = "a replayed stream during and after a flood of queries for names t
 MAIN_METRIC = "goodput_percent"
 REPLAYS = True
 FLOOD = "flood"
-"""The host from which it comes, and its instrument."""
+"""Name of the host of the flood, and of its instrument."""
 OPTIONS: dict[str, int | float | str | bool] = {
     **replay.OPTIONS,
     "serve_as": "resolver",
@@ -46,13 +46,13 @@ RANGES = load_arguments.RANGES
 FLOOD_NAMES = ("missing", "faulty")
 GRACE_S = 30.0
 SEED = 21
-"""Of the flood's names: not those that another instrument asks."""
+"""Seed of the flood's names, which differ from the names in other queries."""
 FLOOD_TIMEOUT_S = 1.0
 expected_s = replay.expected_s
 
 
 def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
-    """Those of `replay`, and the host that floods."""
+    """The hosts of `replay`, and the host of the flood."""
     if options["flood_names"] not in FLOOD_NAMES:
         raise UsageError(
             f"options.flood_names = {options['flood_names']!r} is invalid", hint=f"one of {', '.join(FLOOD_NAMES)}"
@@ -89,7 +89,7 @@ def check(spec: TrialSpec) -> None:
 
 
 def checks(spec: TrialSpec) -> list[str]:
-    """Those of `replay`, but for that of signatures that were made ahead: what the flood will ask no stream tells."""
+    """The checks of `replay` without the check for signatures made ahead: no stream contains the flood's names."""
     found = [name for name in replay.checks(spec) if name != "world-signed-ahead"]
     return [*found, "flood-sent", *(["faults-met"] if spec.options["flood_names"] == "faulty" else [])]
 
@@ -113,7 +113,7 @@ def measure(context: TrialContext) -> Result:
 
 
 def _flood(context: TrialContext) -> LoadResult:
-    """Ask, whatever becomes of it, and wait for the end."""
+    """Send the flood and wait for its end."""
     flood_s, flood_qps = float(context.option("flood_s")), float(context.option("flood_qps"))
     asked: dict[str, Any] = {
         **load_arguments.OPTIONS,
@@ -132,8 +132,8 @@ def _flood(context: TrialContext) -> LoadResult:
 
 
 def _zones(context: TrialContext) -> Path:
-    """The list of what is asked for, or of the zones below which names are made up: those of the dataset; of a
-    simulated Internet those of the second level."""
+    """List of the names to query, or of the zones below which names are invented: the zones of the dataset, or the
+    second-level zones of a simulated Internet."""
     if context.spec.world is None:
         return context.workspace.dataset / "zones.list"
     listed = context.workspace.state / "flooded.list"

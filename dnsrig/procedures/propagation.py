@@ -46,9 +46,9 @@ OPTIONS: dict[str, int | float | str | bool] = {
 MODES = ("single", "stream")
 MOST_SECONDARIES = 16
 DELAY_S = 2.0
-"""A primary that changes by itself begins so much later, so that the instrument has learnt its serials by then."""
+"""Delay before a primary changes zones by itself, so that the instrument knows its serials by then."""
 GRACE_S = 30.0
-"""How long after its last change was given up `propagation` may take to say so."""
+"""How long `propagation` may take for its summary after the last change was given up."""
 
 
 def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
@@ -119,7 +119,7 @@ def measure(context: TrialContext) -> Result:
 
 
 def _arguments(context: TrialContext) -> list[str]:
-    """The pace: what `propagation` is told beside the hosts and zones."""
+    """Arguments of `propagation` for the pace of changes."""
     pace = ("pause_ms", "pause_spread_ms") if context.option("mode") == "single" else ()
     found = [f"--{name.replace('_', '-')}={context.option(name)}" for name in ("changes", "poll_rate_per_s", *pace)]
     found += [] if pace else [f"--rate={context.option('rate_per_s')}"]
@@ -127,7 +127,7 @@ def _arguments(context: TrialContext) -> list[str]:
 
 
 def concluded(seen: Mapping[str, Any]) -> Result:
-    """A change that the primary does not make is the rig's fault; one that does not arrive is a result."""
+    """Result of a trial: `invalid` if the primary did not make a change, `timeout` if a change did not arrive."""
     if refused := seen["refused"] + seen["accept_timeouts"]:
         codes = ", ".join(f"{count} {code}" for code, count in seen["rcodes"].items() if code != "NOERROR")
         return Result(

@@ -1,36 +1,35 @@
-"""Replay: a stream of clients' queries, each put on a server when it came, each client from an address of its own.
+"""Replay: a stream of clients' queries, each sent at its own time, and each client from its own address.
 
-The stream is the experiment's ``[stream]``. The server under test has all its zones before anything is asked. Options:
+The stream is the experiment's ``[stream]``. The server under test has all its zones before the first query. Options:
 
-- ``serve_as``: what the server under test is: ``primary``, ``secondary`` or ``resolver``; its host has that name
-- ``resolve_from``: where a resolver has its answers from: ``primaries``, the one host `primary`; or ``internet``, a
-  world on the host `internet`, of which it gets the hints and, where it validates, the trust anchor
-- ``duration_s``: the first so many seconds of the replay; 0: the whole stream. ``interval_s``: for which distributions
-  are kept
-- ``warmup_s``: the first so many seconds are replayed before as well, and not counted; 0: none, so that a resolver's
-  cache is empty
+- ``serve_as``: role of the server under test: ``primary``, ``secondary`` or ``resolver``; its host has the same name
+- ``resolve_from``: source of a resolver's answers: ``primaries``, the one host `primary`; or ``internet``, a world on
+  the host `internet`, whose hints it gets, and its trust anchor if it validates
+- ``duration_s``: duration of the replay in seconds; 0: the whole stream. ``interval_s``: interval of the distributions
+- ``warmup_s``: number of seconds at the beginning of the stream that are also replayed before, without being counted;
+  0: no warm-up, so that a resolver's cache is empty
 - ``speed``: how many times as fast time passes
 - ``transport``: ``as-captured``, or ``udp``, ``tcp``, ``dot`` for all queries
-- ``timeout_s``: after which a client gives a query up
+- ``timeout_s``: time after which a client gives a query up
 - ``retransmissions``: ``as-captured``, or ``off``: queries that clients had sent again are left out
 - ``ports``: UDP sockets that the clients share; ``port``: ``fresh`` for each query, or ``kept`` by a client
 - ``connections`` that may be open at a time, ``idle_timeout_s`` after which one is closed
 - ``classes`` of clients with settings of their own, as `replay play --class` has them, with semicolons between them:
   ``share=20%,transport=dot,early-data=yes; share=5%,transport=tcp,reuse=no``; ``class_seed``: another one puts other
   clients into them
-- ``capture``: whether what comes to the server is captured, by tcpdump, and compared with the stream, byte by byte
-- ``ramp_s``: before the trial a twin of the server under test has a quarter of the rate, half of it, and all of it,
-  for so many seconds each, from the first seconds of the stream. Where the instrument does not keep up, or more than
+- ``capture``: whether tcpdump captures the queries at the server, for a comparison with the stream, byte by byte
+- ``ramp_s``: before the trial, a twin of the server under test gets a quarter of the rate, half of it, and all of it,
+  for this many seconds each, from the beginning of the stream. If the instrument does not keep up, or more than
   ``ramp_loss_percent`` of the queries have no answer within ``timeout_s``, the trial is `invalid` with the reason, and
-  nothing is measured. 0: no ramp. It tells nothing of bursts that the stream has later on
-- ``of_capacity``: 0: the stream's own rate; else this share of the capacity, which a search finds in place of the ramp:
-  the highest share of the stream's rate at which no more of the first ``ramp_s`` seconds' queries are lost than above,
-  to a tenth. Each step has a twin of its own, so caches are empty at first, as when it is measured. The rate is rounded
-  down to two significant digits; time passes as much more slowly as the rate is lower
+  nothing is measured. 0: no ramp. A ramp does not show bursts later in the stream
+- ``of_capacity``: 0: the stream's own rate; otherwise this share of the capacity, which a search finds instead of the
+  ramp: the highest share of the stream's rate at which the loss in the first ``ramp_s`` seconds is within the same
+  limit, to a tenth. Each step has its own twin, so caches are empty at first, as in the measurement. The rate is
+  rounded down to two significant digits; the stream is replayed more slowly accordingly
 - ``threads`` of the instrument
 - ``generators``: hosts that replay, `clients-1` and so on where there are several, each with its share of the clients,
   from one moment on; they can be on other machines (``hosts.clients-1.machine``)
-- ``query_rows``: for so many queries a row each is kept, in ``queries.arrow``: when it was due and sent, its latency
+- ``query_rows``: number of queries with a row in ``queries.arrow``: when it was due and sent, its latency
 - ``settle_s``, ``drain_s``: the rest after the start and at the end
 """
 
@@ -46,7 +45,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from dnsrig import paths, ranges, streams
+from dnsrig import parameters, paths, streams
 from dnsrig.analysis.load_result import LoadResult
 from dnsrig.datasets import world
 from dnsrig.errors import DnsrigError, UsageError
@@ -72,9 +71,9 @@ DESCRIPTION = "a stream of clients' queries at its own timing, each client from 
 MAIN_METRIC = "p99_ms"
 REPLAYS = True
 CLIENTS = "clients"
-"""The host that the instrument stands on."""
+"""Host of the instrument."""
 INTERNET = "internet"
-"""The host that is a world."""
+"""Host of the world."""
 OPTIONS: dict[str, int | float | str | bool] = {
     "serve_as": "primary",
     "resolve_from": "primaries",
@@ -101,8 +100,8 @@ OPTIONS: dict[str, int | float | str | bool] = {
     "ready_limit_s": 900,
     "drain_s": 0.3,
 }
-RANGES = {**load_arguments.RANGES, "duration_s": (0, ranges.DAY_S)}
-"""Of ``duration_s`` 0 is the whole stream."""
+RANGES = {**load_arguments.RANGES, "duration_s": (0, parameters.DAY_S)}
+"""``duration_s`` may be 0: the whole stream."""
 CHOICES = {
     "resolve_from": ("primaries", "internet"),
     "transport": ("as-captured", "udp", "tcp", "dot"),
@@ -112,7 +111,7 @@ CHOICES = {
 COMPARE_LIMIT_S = 600
 """Limit for the comparison of all packets of a trial: the engine reads about a million a second."""
 GRACE_S = 30.0
-"""How long `replay play` may take beyond what it sends and the last time-out."""
+"""How long `replay play` may take after its last query and time-out."""
 
 
 def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
@@ -129,7 +128,7 @@ def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole
 
 
 def _clients(count: int) -> dict[str, HostRole]:
-    """The hosts that they stand on; each of several has its share of them, and of their addresses."""
+    """The hosts of the clients. Several hosts share the clients and their addresses."""
     if not 0 <= count <= generators.MOST:
         raise UsageError(
             f"options.generators = {count} is invalid", hint=f"number of hosts that replay, at most {generators.MOST}"
@@ -153,14 +152,14 @@ def _servers(options: Mapping[str, int | float | str | bool]) -> dict[str, HostR
 
 
 def links(hosts: Mapping[str, HostDuties]) -> list[tuple[str, str]]:
-    """The clients reach the server under test alone, which is the last one; the first is whom it asks."""
+    """The clients reach only the server under test, which is the last one. It asks the first one."""
     servers = [name for name, host in hosts.items() if host.role is not None]
     asking = [name for name, host in hosts.items() if host.asks]
     return [*((servers[0], name) for name in servers[1:]), *((name, servers[-1]) for name in asking)]
 
 
 def far(hosts: Mapping[str, HostDuties], options: Mapping[str, Scalar]) -> list[tuple[str, str]]:
-    """From the authorities to the server under test."""
+    """The links from the authorities to the server under test."""
     subject = next(name for name, host in hosts.items() if host.under_test)
     return [(name, subject) for name, host in hosts.items() if host.role in ("primary", "world") and name != subject]
 
@@ -223,14 +222,14 @@ def measure(context: TrialContext) -> Result:
 
 
 def drain(context: TrialContext) -> None:
-    """The rest at the end; a world has then written all that it counted."""
+    """The phase `drain`, after which a world has written all its counts."""
     serving.drain(context)
     if context.spec.world is not None:
         context.finish_server(context.spec.world, limit_s=0)
 
 
 def bring_up(context: TrialContext) -> str:
-    """The phases `setup` and `warmup`; returns why the rate is refused, if it is, and then there is no warm-up."""
+    """The phases `setup` and `warmup`. Return why the rate is refused, if it is; then there is no warm-up."""
     assert context.spec.stream is not None
     context.summaries["stream"] = streams.facts(context.spec.stream.key)
     if context.spec.world is not None:
@@ -263,8 +262,8 @@ class Playing:
 
 
 def start(context: TrialContext, name: str, duration_s: float, share: float = 1.0, out: Path | None = None) -> Playing:
-    """Begin to replay the first ``duration_s`` of the stream, or all of it where that is 0, as the instrument ``name``;
-    at this share of the rate."""
+    """Start the replay of the first ``duration_s`` of the stream (0: all of it) as the instrument ``name``, at this
+    share of the rate."""
 
     def words(host: str) -> list[str]:
         rows = int(context.option("query_rows")) if out is not None else 0
@@ -281,7 +280,7 @@ def start(context: TrialContext, name: str, duration_s: float, share: float = 1.
 
 
 def ended(context: TrialContext, play: Playing, duration_s: float) -> Callable[[], LoadResult]:
-    """Wait for the end of what `start` began. What is returned tells how it went, when all is measured."""
+    """Wait for the end of a replay. Return a function for its result, to be called when everything is measured."""
     stream = context.spec.stream
     assert stream is not None
     takes_s = duration_s or stream.span_s / float(context.option("speed")) / replay_rate.share(context)
@@ -294,7 +293,7 @@ def ended(context: TrialContext, play: Playing, duration_s: float) -> Callable[[
 
 
 def arguments(spec: TrialSpec, host: str, duration_s: float, share: float = 1.0) -> list[str]:
-    """Of `replay play` on ``host``; ``share`` of the rate."""
+    """Arguments of `replay play` on ``host``, at this share of the rate."""
     options, stream = spec.options, spec.stream
     assert stream is not None
     words = [
@@ -320,8 +319,8 @@ def arguments(spec: TrialSpec, host: str, duration_s: float, share: float = 1.0)
 
 @contextmanager
 def _captured(context: TrialContext, clients: str, duration_s: float) -> Iterator[None]:
-    """Capture what comes from the host ``clients`` while what is inside runs, and say at its end how that differs from
-    the stream. The capture is not kept."""
+    """Capture the queries from the host ``clients`` while the code inside runs, and compare them with the stream at the
+    end. The capture is not kept."""
     with TemporaryDirectory(dir=context.directory) as folder:
         file = Path(folder, "arrived.pcap")
         server = context.host(context.spec.subject)

@@ -1,9 +1,9 @@
 """Update: a primary gets the next version of its zones, and a secondary that has the previous one follows.
 
-The time is from the moment at which the primary is told to load the new version to the last zone that the secondary
-answers with the new serial, as `probe` sees it. Loading by the primary is part of it. Without NOTIFY a secondary looks
-only when the SOA's refresh timer says so, an hour in the datasets here: such a trial ends at its limit, and that is the
-answer.
+The time is from the command to the primary to load the new version, to the last zone that the secondary answers with
+the new serial, as `probe` sees it. It includes the loading by the primary. Without NOTIFY, a secondary looks for a new
+version only when the SOA's refresh timer expires, after an hour in these datasets. Such a trial ends at its limit,
+which is the answer.
 """
 
 from __future__ import annotations

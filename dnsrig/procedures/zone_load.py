@@ -54,9 +54,10 @@ def check_page_cache(wanted: int | float | str | bool) -> None:
 
 
 def time_start(context: TrialContext, name: str, prepare: Callable[[], None]) -> Result:
-    """From exec of the server of host ``name`` to the last zone answered, after ``prepare`` has given it its zones.
+    """Measure from exec of the server of host ``name`` to the last zone answered, after ``prepare`` has provided its
+    zones.
 
-    Its files are evicted from the page cache in between, or read into it, as ``options.page_cache`` wants it.
+    In between, its files are evicted from the page cache or read into it, depending on ``options.page_cache``.
     """
     with context.phase("setup"):
         context.start_watch()
@@ -104,7 +105,7 @@ def cached_share(files: Iterable[Path]) -> float:
 
 
 def _evict(path: Path) -> None:
-    """Only clean pages can be dropped, so what was just written goes to the disk first."""
+    """Evict a file from the page cache. Only clean pages can be dropped, so new data is written to the disk first."""
     with path.open("rb") as file:
         os.fsync(file.fileno())
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)

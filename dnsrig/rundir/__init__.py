@@ -12,11 +12,11 @@
         profile-<host>.folded          CPU stacks of a host, folded (outermost frame first), each with a count
         samples.arrow                  the samples of `watch`
         statistics.arrow               the resolver's own counters, each second of the measurement
-        queries.arrow                  one row a query of `load`, if `options.query_rows` is set; on a simulated Internet
-                                       the queries that it received, one row a second and kind of query
+        queries.arrow                  one row a query of `load`, if `options.query_rows` is set; on a simulated
+                                       Internet the queries that it received, one row a second and kind of query
         not-in-world.arrow             the names in these queries that it does not have
-        sockets.arrow                  TCP connections of hosts, one row a socket and interval, from `watch`, for procedures
-                                       that need it
+        sockets.arrow                  TCP connections of hosts, one row a socket and interval, from `watch`, for
+                                       procedures that need it
         link-<host>-<host>.arrow       traffic over an emulated link, one row a direction and interval, from `link`
         clocks-<host>.arrow            clocks of other machines, one row an exchange
         generators/<load>/<host>/      with several generators, or one on another machine: the files of each generator's
@@ -65,6 +65,7 @@ from dnsrig.rundir.base import (
     Record,
     Role,
     Scalar,
+    Settings,
     Verdict,
 )
 from dnsrig.rundir.findings import Failure, Finding, Findings
@@ -101,7 +102,6 @@ from dnsrig.rundir.spec import (
     PathSpec,
     Provisioning,
     Resolving,
-    ResolvingSpec,
     ServerSource,
     StreamSpec,
     TransferSpec,
@@ -155,12 +155,12 @@ __all__ = [
     "Provisioning",
     "Record",
     "Resolving",
-    "ResolvingSpec",
     "Role",
     "Scalar",
     "ServerLimit",
     "ServerRecord",
     "ServerSource",
+    "Settings",
     "StreamSpec",
     "TransferSpec",
     "Transport",

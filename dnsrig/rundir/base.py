@@ -32,11 +32,11 @@ Family = Literal["ipv4", "ipv6"]
 Outcome = Literal["done", "timeout", "server-failed", "invalid", "error"]
 Verdict = Literal["found", "clear", "cannot-tell"]
 Role = Literal["primary", "secondary", "resolver", "database", "world"]
-"""Task of a server in a trial. A resolver asks the primaries, or a world, and answers from its cache; a database carries
-zones for DNS servers; a world is a simulated Internet."""
+"""Task of a server in a trial. A resolver asks the primaries, or a world, and answers from its cache; a database
+carries zones for DNS servers; a world is a simulated Internet."""
 OBSERVER = "observer"
-"""The host of the instruments that play no other host, such as `load` and `probe`. Every trial has it, and a link from it
-to each DNS server."""
+"""The host of the instruments that play no other host, such as `load` and `probe`. Every trial has it, and a link from
+it to each DNS server."""
 LinkKind = Literal["veth", "netem", "tun", "nic"]
 """Carrier of packets: a plain veth pair, the kernel's network emulator, the engine's `link`, or a cable between two
 machines."""
@@ -46,3 +46,10 @@ class Record(BaseModel):
     """Base of all stored documents. An unknown key is an error."""
 
     model_config = ConfigDict(extra="forbid")
+
+
+class Settings(Record):
+    """Base of what an experiment sets and a trial has unchanged. TOML and JSON have the right types, so none is
+    converted."""
+
+    model_config = ConfigDict(strict=True)

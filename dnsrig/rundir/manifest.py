@@ -64,12 +64,13 @@ class Manifest(Record):
     conditions: dict[str, Any]
     """Conditions of the machine on which the run was started."""
     machines: list[Machine] = Field(default_factory=list)
-    """Machines that the run is spread over; all trials of one repeat run on one machine. Empty: all trials run on the machine
-    where the run was started."""
+    """Machines that the run is spread over; all trials of one repeat run on one machine. Empty: all trials run on the
+    machine where the run was started."""
 
     @model_validator(mode="after")
     def _refers_to_what_it_has(self) -> Manifest:
-        """Refuse a manifest in which a reader would not find the axis of a variant, or the variant or spec of a trial."""
+        """Refuse a manifest in which a reader would not find the axis of a variant, or the variant or spec of a
+        trial."""
         variants = {variant.id: variant for variant in self.variants}
         for variant in self.variants:
             if lost := next((axis for axis in self.axes if axis not in variant.parameters), None):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Literal
 
 from pydantic import BaseModel, Field
@@ -16,6 +15,7 @@ from dnsrig.rundir.base import (
     Record,
     Role,
     Scalar,
+    Settings,
 )
 
 
@@ -82,7 +82,7 @@ Level = Literal["no-do", "do-unvalidated", "validating"]
 validates (RFC 4035)."""
 
 
-class Resolving(BaseModel):
+class Resolving(Settings):
     """Settings of a resolver, by names and with defaults that are the same for every kind of resolver."""
 
     level: Level = Field(
@@ -124,21 +124,18 @@ class HostDuties(BaseModel):
     """Whether that database is at another site. The connection then uses TLS if transfers do."""
 
 
-class ResolvingSpec(Resolving, Record):
-    """As `Resolving`, in a trial."""
-
-
 class HostSpec(HostOptions, HostDuties, Record):
     """A host of a trial: the settings of the experiment, the tasks from the procedure, and what follows from both."""
 
     address: str
-    """Address at which it is asked, and from which it asks. It has another one of the other family (``lab/addresses.py``)."""
+    """Address at which it is asked, and from which it asks. It has another one of the other family
+    (``lab/addresses.py``)."""
     cpus: list[int]
     sysctls: dict[str, str] = Field(default_factory=dict)
     server: ServerSource | None = None
     settings: dict[str, Scalar] = Field(default_factory=dict)
     """Settings of the server."""
-    resolving: ResolvingSpec | None = None
+    resolving: Resolving | None = None
     """Settings of a resolver; None for other servers."""
     source_addresses: list[str] = Field(default_factory=list)
     """More addresses of the host. Its server requests transfers from them and from ``address`` in turn."""
@@ -159,7 +156,7 @@ Transport = Literal["tcp", "tcp+tsig", "xot", "xot+tsig"]
 Provisioning = Literal["static", "catalog"]
 
 
-class TransferSpec(Record):
+class TransferSpec(Settings):
     """Settings of zone transfers from primary to secondary."""
 
     transport: Transport = Field(
@@ -246,7 +243,8 @@ class LinkSpec(Record):
     """The direction of the zones, from the first of ``ends`` to the second; None: not emulated."""
     reverse: PathSpec | None = None
     seed: int = 1
-    """Seed of loss and jitter. The number of the repeat is added, so that a repeat has the same losses in all variants."""
+    """Seed of loss and jitter. The number of the repeat is added, so that a repeat has the same losses in all
+    variants."""
 
     @property
     def emulated(self) -> bool:
@@ -394,15 +392,6 @@ class TrialSpec(Record):
         """
         by_nic = any(link.kind == "nic" and set(link.ends) == {host, other} for link in self.links)
         return f"link:{self.hosts[host].nic if by_nic else other}"
-
-    @property
-    def over_tls(self) -> bool:
-        """Whether the server under test is asked over TLS (DoT, RFC 7858): a replay asks as clients did, those of DoH
-        and DoQ over DoT."""
-        classes = str(self.options.get("classes", ""))
-        asked = {self.options.get("transport"), *re.findall(r"transport\s*=\s*([\w-]+)", classes)}
-        captured = self.stream.transports if self.stream is not None and "as-captured" in asked else {}
-        return "dot" in asked or not {"dot", "doh", "doq"}.isdisjoint(captured)
 
     @property
     def primaries(self) -> list[str]:

@@ -1,14 +1,14 @@
-"""Streams: what clients ask, query by query, and what is replayed. One plug-in a kind (`dnsrig.discovery`); made by the
-engine, once, and kept in the cache.
+"""Streams: the queries of clients, one by one, for a replay. One plug-in a kind (`dnsrig.discovery`); the engine makes
+a stream once, and the cache keeps it.
 
 A kind is a module with ``DESCRIPTION``, ``DEFAULTS`` (parameter -> default, unit last in the name),
-``arguments(parameters, dataset) -> list[str]``, the arguments of the engine but for ``--out``; ``dataset`` is the
-folder of the zones that are asked for. It may have
+``arguments(parameters, dataset) -> list[str]``, the arguments of the engine without ``--out``; ``dataset`` is the
+folder of the zones in the queries. It may have
 
-- ``files(parameters) -> list[Path]`` (none by default): what the stream is made of beside the dataset; a stream is
-  keyed by what they contain,
-- ``RANGES`` (by default the ranges of `dnsrig.ranges`): parameter -> least and most that it may be,
-- ``OF_DATASET`` (False by default): whether the stream is another one for another dataset,
+- ``files(parameters) -> list[Path]`` (none by default): the files that the stream is made of, beside the dataset; the
+  key of the stream depends on their content,
+- ``RANGES`` (by default the ranges of `dnsrig.parameters`): parameter -> least and most that it may be,
+- ``OF_DATASET`` (False by default): whether the stream is made from the dataset,
 - ``check(parameters)`` (nothing by default): raises ``UsageError``.
 """
 
@@ -23,12 +23,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from dnsrig import cached, checksums, datasets, discovery, paths, ranges
+from dnsrig import cached, checksums, datasets, discovery, paths
 from dnsrig.errors import DnsrigError, UsageError
+from dnsrig.parameters import chosen
 from dnsrig.rundir import Scalar, StreamSpec
 
 FORMAT_VERSION = 2
-"""Raised when the engine makes another stream of the same parameters: older ones are then made anew."""
+"""Raised when the engine makes another stream from the same parameters: older streams are then made again."""
 STREAM_FILE, FACTS_FILE = "clients.stream", "stream.json"
 
 
@@ -38,12 +39,12 @@ def kinds() -> dict[str, ModuleType]:
 
 
 def wanted(document: Mapping[str, Scalar]) -> tuple[str, dict[str, Scalar]]:
-    """The kind and all parameters of what an experiment says under ``[stream]``. Raises on bad input."""
+    """The kind and all parameters of the stream that an experiment describes. Raises UsageError on bad input."""
     kind = document.get("kind")
     if not isinstance(kind, str) or kind not in kinds():
         raise UsageError(f"stream.kind = {kind!r}", hint=f"one of {', '.join(kinds())}")
-    chosen = {name: value for name, value in document.items() if name != "kind"}
-    values = {**kinds()[kind].DEFAULTS, **_typed(kind, kinds()[kind].DEFAULTS, chosen)}
+    module, given = kinds()[kind], {name: value for name, value in document.items() if name != "kind"}
+    values = chosen("stream", f"stream {kind} has no", module.DEFAULTS, given, getattr(module, "RANGES", {}))
     if check := getattr(kinds()[kind], "check", None):
         check(values)
     for file in _files(kind, values):
@@ -52,28 +53,14 @@ def wanted(document: Mapping[str, Scalar]) -> tuple[str, dict[str, Scalar]]:
     return kind, values
 
 
-def _typed(kind: str, defaults: Mapping[str, Scalar], chosen: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    found = {}
-    for name, value in chosen.items():
-        if name not in defaults:
-            raise UsageError(f"stream {kind} has no {name!r}", hint=f"it has: {', '.join(defaults)}")
-        wanted_type = type(defaults[name])
-        found[name] = float(value) if wanted_type is float and type(value) is int else value
-        if type(found[name]) is not wanted_type:
-            raise UsageError(
-                f"stream.{name} = {value!r} is of the wrong type", hint=f"its default is {defaults[name]!r}"
-            )
-        ranges.check("stream", name, found[name], getattr(kinds()[kind], "RANGES", {}))
-    return found
-
-
 def is_of_dataset(kind: str) -> bool:
-    """Whether the stream is made of the experiment's dataset, and after it."""
+    """Whether the stream is made from the experiment's dataset, and after it."""
     return bool(getattr(kinds()[kind], "OF_DATASET", False))
 
 
 def key_of(kind: str, values: Mapping[str, Scalar], dataset: str) -> str:
-    """By what the files contain, wherever they lie; ``dataset``: its key."""
+    """The key of a stream. It depends on the content of its files, not on their paths. ``dataset``: key of the
+    dataset."""
     files = _files(kind, values)
     told = {name: value for name, value in values.items() if not files or name != "file"}
     of_dataset = dataset if is_of_dataset(kind) else ""
@@ -84,7 +71,7 @@ def key_of(kind: str, values: Mapping[str, Scalar], dataset: str) -> str:
 
 
 def folder(key: str) -> Path:
-    """Where the stream with that key lies, or would."""
+    """Folder of the stream with this key, which may not exist yet."""
     return paths.cache() / "streams" / key
 
 
@@ -93,7 +80,7 @@ def file(key: str) -> Path:
 
 
 def facts(key: str) -> dict[str, Any]:
-    """What the engine said when it made the stream (``made``), and what the stream holds (``holds``); empty without."""
+    """The engine's report about making the stream (``made``) and its content (``holds``); empty: it is not made yet."""
     try:
         return json.loads((folder(key) / FACTS_FILE).read_text())  # type: ignore[no-any-return]
     except FileNotFoundError:
@@ -101,7 +88,7 @@ def facts(key: str) -> dict[str, Any]:
 
 
 def provide(kind: str, values: Mapping[str, Scalar], dataset: str) -> StreamSpec:
-    """The stream, made now if it is not in the cache; ``dataset``: the key of the dataset, if that is made already."""
+    """The stream, which is made now if the cache does not have it. ``dataset``: key of the dataset, if it exists."""
     key = key_of(kind, values, dataset)
     with cached.locked(folder(key).parent):
         if not facts(key):

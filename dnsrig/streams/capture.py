@@ -1,4 +1,4 @@
-"""What clients of yours asked, as a capture has it (docs/how-to/replay.md)."""
+"""The queries in a capture of your own (docs/how-to/replay.md)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DEFAULTS: dict[str, Scalar] = {
 }
 RANGES = {"multiply": (1, 1000), "gap_s": (1, 10_000_000)}
 NOT_CHANGED = ("cut", "edns", "do_share")
-"""Where they are empty, the queries are as they were captured."""
+"""Parameters that leave the queries as they were captured if they are empty."""
 
 
 def check(parameters: Mapping[str, Scalar]) -> None:
@@ -37,7 +37,8 @@ def files(parameters: Mapping[str, Scalar]) -> list[Path]:
 
 
 def arguments(parameters: Mapping[str, Scalar], dataset: Path) -> list[str]:
-    """As `dnsrig replay prepare` has them; ``server`` and ``transport`` may name several, with commas between them."""
+    """Arguments of `dnsrig replay prepare`. ``server`` and ``transport`` may contain several values, with commas
+    between them."""
     words = [f"--{name}={value}" for name in ("server", "transport") for value in _each(str(parameters[name]))]
     words += [f"--{name.replace('_', '-')}={parameters[name]}" for name in NOT_CHANGED if parameters[name]]
     numbers = {

@@ -1,4 +1,5 @@
-"""What a population of clients would ask, where no capture can be had: names are those of the experiment's dataset."""
+"""Queries of an invented population of clients, if there is no capture. The names come from the experiment's
+dataset."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ DEFAULTS: dict[str, Scalar] = {
     "keep_queries": 1.0,
     "recursion_desired": True,
 }
-"""Those of `dnsrig generate clients`, whose help says where each comes from."""
+"""The options of `dnsrig generate clients`. Its help names the source of each default."""
 RANGES = {
     "clients": (1, 16_000_000),
     "qps": (0.001, 10_000_000),

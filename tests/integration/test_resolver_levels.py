@@ -26,7 +26,7 @@ from dnsrig.lab import process
 from dnsrig.lab.host import Host
 from dnsrig.lab.network import Network
 from dnsrig.procedures.parts.resolver_statistics import ask as ask_counters
-from dnsrig.rundir import Check, HostSpec, LinkSpec, ResolvingSpec
+from dnsrig.rundir import Check, HostSpec, LinkSpec, Resolving
 from dnsrig.servers import all_drivers, driver, sources
 from dnsrig.servers.counters import Counters
 from dnsrig.servers.driver import Placement
@@ -84,7 +84,7 @@ def test_a_level_is_what_it_says(tmp_path: Path, kind: str, level: str) -> None:
         "resolver": HostSpec(address=RESOLVER, cpus=CPUS[-1:]),
         "internet": HostSpec(address=INTERNET, cpus=CPUS[:1], source_addresses=[*signed_tree.ADDRESSES.values()]),
     }
-    placement = place(tmp_path / "resolver", kind, ResolvingSpec(level=level, upstream="ipv4"))  # type: ignore[arg-type]
+    placement = place(tmp_path / "resolver", kind, Resolving(level=level, upstream="ipv4"))  # type: ignore[arg-type]
     with Network(specs, [LinkSpec(ends=("internet", "resolver"))], directory=tmp_path) as network:
         ours = network.hosts["resolver"]
         with internet(network.hosts["internet"], tmp_path / "tree") as log:
@@ -113,7 +113,7 @@ def test_one_with_a_wrong_trust_anchor_does_not_show_that_it_validates(tmp_path:
         "resolver": HostSpec(address=RESOLVER, cpus=CPUS[-1:]),
         "internet": HostSpec(address=INTERNET, cpus=CPUS[:1], source_addresses=[*signed_tree.ADDRESSES.values()]),
     }
-    placement = place(tmp_path / "resolver", kind, ResolvingSpec(level="validating", upstream="ipv4"))
+    placement = place(tmp_path / "resolver", kind, Resolving(level="validating", upstream="ipv4"))
     with Network(specs, [LinkSpec(ends=("internet", "resolver"))], directory=tmp_path) as network:
         ours = network.hosts["resolver"]
         with internet(network.hosts["internet"], tmp_path / "tree") as log:

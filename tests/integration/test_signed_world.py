@@ -22,7 +22,7 @@ from suites import quick
 from dnsrig.lab import host as lab_host
 from dnsrig.lab.host import Host
 from dnsrig.lab.network import Network
-from dnsrig.rundir import HostSpec, LinkSpec, ResolvingSpec
+from dnsrig.rundir import HostSpec, LinkSpec, Resolving
 from dnsrig.servers.resolving import ANCHOR_FILE, HINTS_FILE, read_anchor
 
 CPUS = sorted(os.sched_getaffinity(0))
@@ -99,7 +99,7 @@ def test_a_resolver_that_validates_finds_what_is_explained(tmp_path: Path, kind:
     world = world_server.make(tmp_path / "world.toml", *words([*SETTINGS, *faults]))
     expected = explained(world, of_each=3)
     bogus = [name for name, event in expected.items() if event["security"] == "bogus"]
-    placement = place(tmp_path / "resolver", kind, ResolvingSpec(level="validating", upstream="ipv4"))
+    placement = place(tmp_path / "resolver", kind, Resolving(level="validating", upstream="ipv4"))
     with Network(specs, [LinkSpec(ends=("internet", "resolver"))], directory=tmp_path) as network:
         internet, ours = network.hosts["internet"], network.hosts["resolver"]
         world_server.route(internet, ours)

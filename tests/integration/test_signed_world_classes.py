@@ -16,7 +16,7 @@ from resolver_host import RESOLVER, place, resolver
 
 from dnsrig.lab import host as lab_host
 from dnsrig.lab.network import Network
-from dnsrig.rundir import HostSpec, LinkSpec, ResolvingSpec
+from dnsrig.rundir import HostSpec, LinkSpec, Resolving
 from dnsrig.servers.resolving import ANCHOR_FILE, HINTS_FILE
 
 CPUS = sorted(os.sched_getaffinity(0))
@@ -54,7 +54,7 @@ def test_a_resolver_answers_for_signed_zones_as_explained(
         "resolver": HostSpec(address=RESOLVER, cpus=CPUS[-1:]),
         "internet": HostSpec(address=INTERNET, cpus=CPUS[:1]),
     }
-    placement = place(tmp_path / "resolver", kind, ResolvingSpec(level=level))
+    placement = place(tmp_path / "resolver", kind, Resolving(level=level))
     with Network(specs, [LinkSpec(ends=("internet", "resolver"))], directory=tmp_path) as network:
         internet, ours = network.hosts["internet"], network.hosts["resolver"]
         world_server.route(internet, ours)

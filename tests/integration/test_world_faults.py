@@ -16,7 +16,7 @@ from resolver_host import RESOLVER, place, resolver
 
 from dnsrig.lab import host as lab_host
 from dnsrig.lab.network import Network
-from dnsrig.rundir import HostSpec, LinkSpec, ResolvingSpec, Scalar
+from dnsrig.rundir import HostSpec, LinkSpec, Resolving, Scalar
 from dnsrig.servers.resolving import HINTS_FILE
 
 CPUS = sorted(os.sched_getaffinity(0))
@@ -25,7 +25,7 @@ KINDS = ["bind", "knot-resolver", "powerdns-recursor", "unbound"]
 QUICK = ["powerdns-recursor"]
 FAULTS = ["lame", "refused", "servfail", "silent", "slow", "truncated", "loop", "oversized"]
 GOOD = "good"
-RESOLVING = {kind: ResolvingSpec(query_timeout_ms=5000) for kind in ("bind", "powerdns-recursor")}
+RESOLVING = {kind: Resolving(query_timeout_ms=5000) for kind in ("bind", "powerdns-recursor")}
 """The others give up after 10 s. Knot Resolver has these compiled in, and Unbound, which gives a server that it does
 not know 376 ms, needs more than 5 s for some zones whose servers are all slow."""
 SETTINGS: dict[str, dict[str, Scalar]] = {"unbound": {"outgoing-num-tcp": 1000, "wait-limit": 0}}
@@ -78,7 +78,7 @@ def test_a_resolver_answers_as_explained(tmp_path: Path, kind: str, count: int) 
         "internet": HostSpec(address=INTERNET, cpus=CPUS[:1]),
     }
     placement = changed(
-        place(tmp_path / "resolver", kind, RESOLVING.get(kind, ResolvingSpec())), settings=SETTINGS.get(kind, {})
+        place(tmp_path / "resolver", kind, RESOLVING.get(kind, Resolving())), settings=SETTINGS.get(kind, {})
     )
     silent_s = {name: SILENCE_S for name, outcome in wanted.items() if outcome.rcode == NO_ANSWER}
     with Network(specs, [LinkSpec(ends=("internet", "resolver"))], directory=tmp_path) as network:

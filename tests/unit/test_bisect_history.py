@@ -9,7 +9,7 @@ from command_line import output
 from repository_data import commit, git, releases
 
 from dnsrig.errors import UsageError
-from dnsrig.experiment.bisection import history
+from dnsrig.experiment.bisection import candidates
 from dnsrig.servers.builds import repository
 
 
@@ -35,12 +35,12 @@ def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_merge_is_one_change_or_all_of_its_commits(mirror: Path) -> None:
-    found = history.commits("bind", "v9.18.1", "v9.18.2", first_parent=True)
+    found = candidates.commits("bind", "v9.18.1", "v9.18.2", first_parent=True)
     assert [each.subject for each in found] == ["Release 9.18.1", "Merge the feature", "Release 9.18.2"]
     assert [found[0].name, found[-1].name] == ["v9.18.1", "v9.18.2"]
     assert found[1].value == f"bind@git:{git(mirror, 'rev-parse', 'v9.18.2~1')}"
     assert str(found[1].value).startswith(f"bind@git:{found[1].name}")
-    every = history.commits("bind", "v9.18.1", "v9.18.2", first_parent=False)
+    every = candidates.commits("bind", "v9.18.1", "v9.18.2", first_parent=False)
     assert [each.subject for each in every[1:3]] == ["Half of [bold]it[/bold]", "The other half"]
     assert len(every) == 5
 
@@ -56,7 +56,7 @@ def test_a_merge_is_one_change_or_all_of_its_commits(mirror: Path) -> None:
 )
 def test_what_is_no_history_is_refused(good: str, bad: str, said: str) -> None:
     with pytest.raises(UsageError, match=said) as error:
-        history.commits("bind", good, bad, first_parent=True)
+        candidates.commits("bind", good, bad, first_parent=True)
     hints = {("v9.18.2", "v9.18.1"): "swap them", ("v9.16.50", "v9.18.2"): "git merge-base v9.16.50 v9.18.2"}
     assert hints.get((good, bad), "") in error.value.hint
 

@@ -9,7 +9,7 @@ import pytest
 from repository_data import commit, releases
 
 from dnsrig.errors import UsageError
-from dnsrig.experiment import builds, model, plan, preparation
+from dnsrig.experiment import builds, model, preparation, trial_specs
 from dnsrig.rundir import ServerSource
 from dnsrig.servers import sources
 from dnsrig.servers.builds import repository
@@ -29,7 +29,7 @@ def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def draft(*settings: str) -> list[model.Point]:
-    return preparation.draft(preparation.Request("tour", settings=[*ONE, *settings]))[1]
+    return preparation.draft(preparation.Request("tour", settings=[*ONE, *settings])).points
 
 
 def servers(points: list[model.Point]) -> list[object]:
@@ -39,14 +39,14 @@ def servers(points: list[model.Point]) -> list[object]:
 def test_a_range_on_an_axis_is_its_versions() -> None:
     found = draft('server=["bind@forky", "bind@git:v9.18.0..v9.18.2"]')
     assert servers(found) == ["bind@forky", *(f"bind@git:v9.18.{number}" for number in range(3))]
-    assert len({plan.variant(point).id for point in found}) == 4
+    assert len({trial_specs.variant(point).id for point in found}) == 4
     assert servers(draft("server=bind@git:v9.18.0..v9.18.2 steps=2")) == ["bind@git:v9.18.0", "bind@git:v9.18.2"]
 
 
 def test_a_version_of_a_range_can_be_left_out() -> None:
     found = draft("server=bind@git:v9.18.0..v9.18.2", 'exclude=[{server = "bind@git:v9.18.1"}]')
     assert servers(found) == ["bind@git:v9.18.0", "bind@git:v9.18.2"]
-    assert plan.wanted_servers(found).count("bind@git:v9.18.1") == 0
+    assert trial_specs.wanted_servers(found).count("bind@git:v9.18.1") == 0
 
 
 def test_a_hosts_range_is_an_axis_of_its_own() -> None:
@@ -59,7 +59,8 @@ def test_a_hosts_range_is_an_axis_of_its_own() -> None:
 
 def test_a_range_among_named_overlays() -> None:
     churn = preparation.Request("catalog-churn", settings=[OVERLAID, "changes=catalog", "baseline={}"])
-    document, found, _ = preparation.draft(churn)
+    made = preparation.draft(churn)
+    document, found = made.document, made.points
     names = ["bind@bullseye", *(f"bind@git:v9.18.{number}" for number in range(3))]
     assert [point.parameters["server"] for point in found] == names == [*document.matrix["server"]]
     assert [point.document.hosts["secondary"].server for point in found] == names
@@ -81,11 +82,11 @@ def test_build_options_are_an_axis() -> None:
     axis = 'matrix."hosts.secondary.build_options"=["", "--without-jemalloc", "+libmaxminddb-dev --with-maxminddb"]'
     found = draft("server=bind@git:v9.18.1", axis)
     assert [point.parameters["build_options"] for point in found][:2] == ["", "--without-jemalloc"]
-    wanted = plan.wanted_servers(found)
+    wanted = trial_specs.wanted_servers(found)
     assert "bind@git:v9.18.1 --without-jemalloc" in wanted
     assert "bind@git:v9.18.1 +libmaxminddb-dev --with-maxminddb" in wanted
-    assert len({plan.variant(point).id for point in found}) == 3
-    specs = [plan.provisional("tour", point, [0, 1]) for point in found]
+    assert len({trial_specs.variant(point).id for point in found}) == 3
+    specs = [trial_specs.provisional("tour", point, [0, 1]) for point in found]
     assert {spec.hosts["secondary"].server.source for spec in specs} == {  # type: ignore[union-attr]
         name.removeprefix("bind@") for name in wanted if name.startswith("bind@git:")
     }
@@ -98,12 +99,14 @@ def test_build_options_of_what_is_not_built() -> None:
 
 def test_symbols_are_for_what_is_built() -> None:
     found = draft('server=["bind@forky", "bind@git:v9.18.1"]', "debug=symbols")
-    assert {name for name in plan.wanted_servers(found) if name.startswith("bind@")} == {
+    assert {name for name in trial_specs.wanted_servers(found) if name.startswith("bind@")} == {
         "bind@forky",
         "bind@git:v9.18.1 debug=symbols",
     }
     plain = draft('server=["bind@forky", "bind@git:v9.18.1"]')
-    assert {plan.variant(point).id for point in found}.isdisjoint(plan.variant(point).id for point in plain)
+    assert {trial_specs.variant(point).id for point in found}.isdisjoint(
+        trial_specs.variant(point).id for point in plain
+    )
 
 
 def test_a_ref_that_does_not_exist_is_told_before_anything_is_made(mirror: Path) -> None:

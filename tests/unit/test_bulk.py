@@ -17,7 +17,7 @@ from dnsrig.analysis.metrics import all_metrics
 from dnsrig.analysis.read import Trial
 from dnsrig.analysis.row_files.watch import SOCKETS
 from dnsrig.errors import DnsrigError, UsageError
-from dnsrig.experiment import model, plan
+from dnsrig.experiment import model, trial_specs
 from dnsrig.procedures import bulk as procedure
 from dnsrig.procedures.parts import transfer_instrument
 from dnsrig.rundir import TrialSpec
@@ -30,7 +30,7 @@ def trial(tmp_path: Path) -> Trial:
 
 def specs(*settings: str, scale: str = "quick") -> list[TrialSpec]:
     document = model.load(model.find("congestion-control"), scale, list(settings))
-    return [plan.provisional("congestion-control", point, [0, 1]) for point in model.points(document)]
+    return [trial_specs.provisional("congestion-control", point, [0, 1]) for point in model.points(document)]
 
 
 def test_the_experiment_is_s4s_link_in_the_direction_of_the_data() -> None:

@@ -19,10 +19,10 @@ from dnsrig.analysis.checks import all_checks
 from dnsrig.analysis.read import Trial
 from dnsrig.analysis.row_files.probe import PROPAGATION
 from dnsrig.analysis.row_files.transfer import CONNECTIONS, TRANSFERS
-from dnsrig.experiment import model, plan
+from dnsrig.experiment import model, trial_specs
 from dnsrig.procedures import declared_checks
 from dnsrig.procedures.parts import readback
-from dnsrig.rundir import Level, LinkSpec, PathSpec, ResolvingSpec
+from dnsrig.rundir import Level, LinkSpec, PathSpec, Resolving
 
 ELSEWHERE = {"changes-made", "changes-served", "change-delay"}
 """Provoked in test_checks.py."""
@@ -275,7 +275,7 @@ def leveled(
     """A resolver that was asked for ``level``, and its answers, the same from its twin and from itself."""
 
     def make(trial: Trial) -> None:
-        trial.record.spec.hosts[trial.subject].resolving = ResolvingSpec(level=level)
+        trial.record.spec.hosts[trial.subject].resolving = Resolving(level=level)
         answers: dict[str, Any] = {"good": {"rcode": rcode, "ad": ad, "records": 1}}
         if broken is not None:
             answers["broken"] = {"rcode": broken, "ad": False, "records": more.get("records", int(not broken))}
@@ -296,7 +296,7 @@ def in_world(
         assert phase is not None
         trial_data.measured(trial, 10)
         spec.hosts["internet"] = spec.hosts["primary"].model_copy(update={"role": "world", "cpus": [0]})
-        spec.hosts[trial.subject].resolving = ResolvingSpec(level=level)
+        spec.hosts[trial.subject].resolving = Resolving(level=level)
         used, waited = ([second * share * 10_000 for second in range(12)] for share in (cpu_percent, waited_percent))
         counted(internet__cgroup__cpu_usage_us=used, internet__psi__cpu_some_us=waited)(trial)
         begun_ns = phase.start.monotonic_ns
@@ -668,7 +668,9 @@ def test_every_check_has_an_experiment_and_every_experiment_its_checks() -> None
     declared: dict[str, set[str]] = {}
     for name, file in model.builtin().items():
         points = model.points(model.load(file, "quick", []))
-        declared[name] = {check for point in points for check in declared_checks(plan.provisional(name, point, [0, 1]))}
+        declared[name] = {
+            check for point in points for check in declared_checks(trial_specs.provisional(name, point, [0, 1]))
+        }
     assert set().union(*declared.values()) == set(all_checks())
     assert not [name for name, found in declared.items() if not found - {"storage", "kernel"}]
 

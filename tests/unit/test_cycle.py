@@ -15,7 +15,7 @@ from dnsrig.analysis import generations
 from dnsrig.analysis.metrics import all_metrics
 from dnsrig.analysis.read import Trial
 from dnsrig.errors import DnsrigError, UsageError
-from dnsrig.experiment import model, plan
+from dnsrig.experiment import model, trial_specs
 from dnsrig.procedures import cycle, procedure, versions
 from dnsrig.rundir import TrialSpec
 
@@ -28,7 +28,7 @@ ZONE = (
 def made(*settings: str) -> TrialSpec:
     narrow = ("server=knot@forky", "congestion=cubic", "changed_percent=12.0")
     (point,) = model.points(model.load(model.find("generation-cycle"), "quick", [*narrow, *settings]))
-    return plan.provisional("generation-cycle", point, [0, 1])
+    return trial_specs.provisional("generation-cycle", point, [0, 1])
 
 
 def test_a_generation_has_a_serial_of_its_own(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from placement_data import KEYS, ZONES, placed
 from dnsrig import procedures
 from dnsrig.confinement import MACHINE
 from dnsrig.errors import DnsrigError, UsageError
-from dnsrig.experiment import model, plan
+from dnsrig.experiment import model, trial_specs
 from dnsrig.procedures import procedure, replication
 from dnsrig.procedures.context import placing
 from dnsrig.rundir import HostSpec, ServerSource
@@ -258,13 +258,13 @@ def test_the_far_link_is_one_of_the_links_and_the_only_way_to_the_far_site(carri
     assert next(name for name, role in hosts.items() if role.under_test) == "secondary", "it is what is asked"
 
 
-def spec(*settings: str) -> plan.TrialSpec:
+def spec(*settings: str) -> trial_specs.TrialSpec:
     """The one variant that ``settings`` leave of long-distance, as it would be."""
     document = model.load(
         model.find("long-distance"), "quick", ["case=many-zones", "congestion=cubic", "baseline={}", *settings]
     )
     (point,) = model.points(document)
-    return plan.provisional("long-distance", point, [0, 1])
+    return trial_specs.provisional("long-distance", point, [0, 1])
 
 
 def test_tls_is_between_the_sites_only() -> None:
@@ -313,7 +313,7 @@ def test_every_host_that_zones_pass_has_the_congestion_control(carrier: str) -> 
 @pytest.mark.parametrize(("scale", "trials"), [("quick", 66), ("standard", 66), ("published", 68)])
 def test_long_distance_can_be_planned_at_every_scale(scale: str, trials: int) -> None:
     points = model.points(model.load(model.find("long-distance"), scale, []))
-    specs = [plan.provisional("long-distance", point, [0, 1]) for point in points]
+    specs = [trial_specs.provisional("long-distance", point, [0, 1]) for point in points]
     assert len(specs) == trials
     of_tls = [s for s in specs if str(s.variant.parameters["carrier"]).startswith("pipelined+tls")]
     assert all(s.transfer.tls and s.options["carrier"] == "pipelined" for s in of_tls)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from dnsrig.analysis.clocks import SAME, Line
 from dnsrig.errors import DnsrigError, UsageError
-from dnsrig.experiment import model, path, plan
+from dnsrig.experiment import model, path, trial_specs
 from dnsrig.experiment.elsewhere import Elsewhere, far_end, machines, remote
 from dnsrig.lab import addresses
 from dnsrig.lab.elsewhere.popen import LOST, Input, RemotePopen
@@ -44,10 +44,10 @@ def spec(folder: Path, more: str, procedure: str = "latency", looked: dict[str, 
     file.write_text(EXPERIMENT.format(procedure=procedure, more=more))
     document = model.load(file, "quick", [])
     (point,) = path.under_one_kernel(model.points(document))
-    provisional = plan.provisional("one", point, [0, 1])
+    provisional = trial_specs.provisional("one", point, [0, 1])
     dataset = provisional.dataset
     servers = {h.server.name: h.server for h in provisional.hosts.values() if h.server}
-    return plan.spec("run", "one", point, servers, [dataset], [0, 1], None, looked)
+    return trial_specs.spec("run", "one", point, servers, [dataset], [0, 1], None, looked)
 
 
 class TestPlace:

@@ -17,7 +17,7 @@ from dnsrig.analysis.metrics import all_metrics
 from dnsrig.analysis.read import Trial
 from dnsrig.analysis.row_files.transfer import TRANSFERS
 from dnsrig.errors import UsageError
-from dnsrig.experiment import model, plan
+from dnsrig.experiment import model, trial_specs
 from dnsrig.procedures import fan_out
 from dnsrig.procedures.context import placing
 from dnsrig.rundir import HostSpec, TrialSpec
@@ -29,7 +29,7 @@ START = 5_000 * SECOND
 def made(*settings: str) -> TrialSpec:
     document = model.load(model.find("fan-out"), "standard", ["limits=raised", "by=AXFR", *settings])
     (point,) = model.points(document)
-    return plan.provisional("fan-out", point, [0, 1])
+    return trial_specs.provisional("fan-out", point, [0, 1])
 
 
 def test_each_secondary_has_an_address_to_which_notify_goes() -> None:

@@ -60,7 +60,7 @@ def test_a_version_named_twice_is_refused() -> None:
 
 
 def test_a_request_with_versions_is_drafted_with_them() -> None:
-    _, points, _ = preparation.draft(preparation.Request("startup", versions=["nsd@bookworm"]))
+    points = preparation.draft(preparation.Request("startup", versions=["nsd@bookworm"])).points
     assert {point.parameters["server"] for point in points} == {"nsd@bookworm"}
 
 

@@ -16,7 +16,7 @@ from dnsrig import datasets
 from dnsrig.analysis.metrics import all_metrics
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.errors import UsageError
-from dnsrig.experiment import model, plan
+from dnsrig.experiment import model, trial_specs
 from dnsrig.procedures import ixfr_stream, procedure, versions
 from dnsrig.report.charts import metric_by_axis
 from dnsrig.rundir import TrialSpec
@@ -24,7 +24,7 @@ from dnsrig.rundir import TrialSpec
 
 def made(*settings: str) -> TrialSpec:
     (point,) = model.points(model.load(model.find("ixfr-stream"), "quick", ["server=knot@forky", *settings]))
-    return plan.provisional("ixfr-stream", point, [0, 1])
+    return trial_specs.provisional("ixfr-stream", point, [0, 1])
 
 
 ONE = ("records_changed=100", "made_by=reload")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from dnsrig import datasets, files, foreign, importers, ranges
+from dnsrig import datasets, files, foreign, importers, parameters
 from dnsrig.browse import notes
-from dnsrig.experiment import path, plan, runner, versions
+from dnsrig.experiment import path, runner, trial_specs, versions
 from dnsrig.experiment.bisection import candidates
 from dnsrig.servers.builds import build, kept, repository, steps
 from dnsrig.streams import population
@@ -21,7 +21,7 @@ MIB, GIB = 1 << 20, 1 << 30
 @pytest.mark.parametrize(
     "row",
     [
-        f"| trials of a run | {plan.MAX_TRIALS:,} |",
+        f"| trials of a run | {trial_specs.MAX_TRIALS:,} |",
         f"| records of a dataset | {datasets.MOST_RECORDS:,} |",
         f"| queries of a made population | {population.MOST_QUERIES:,} |",
         f"| emulated links of a trial | {path.MOST_FAR_LINKS} |",
@@ -65,7 +65,7 @@ def test_the_page_has_the_limit(row: str) -> None:
     ],
 )
 def test_the_page_has_the_range(names: list[str], unit: str) -> None:
-    ends = {ranges.of(name, {}) for name in names}
+    ends = {parameters.range_of(name, {}) for name in names}
     assert len(ends) == 1
     ((least, most),) = ends
     assert f"| {', '.join(f'`{name}`' for name in names)} | {least:,} to {most:,}{unit}" in PAGE

@@ -6,7 +6,7 @@ import pytest
 
 from dnsrig.analysis.load_result import LoadResult
 from dnsrig.errors import UsageError
-from dnsrig.experiment import model, plan
+from dnsrig.experiment import model, trial_specs
 from dnsrig.procedures import replay
 from dnsrig.procedures.parts import replay_rate
 from dnsrig.procedures.parts.replay_rate import LEAST, PRECISION, Found, Step
@@ -60,7 +60,7 @@ def test_what_is_no_share_or_has_no_steps_is_refused(options: dict[str, float]) 
 
 def test_the_experiment_asks_for_half_and_looks_at_what_the_limit_was() -> None:
     document = model.load(model.find("dnssec-heavy"), "quick", [])
-    spec = plan.provisional("dnssec-heavy", model.points(document)[0], [0, 1])
+    spec = trial_specs.provisional("dnssec-heavy", model.points(document)[0], [0, 1])
     assert spec.options["of_capacity"] == 0.5
     assert "capacity-is-the-servers" in replay.checks(spec)
     assert replay.expected_s(spec.options) > 10 + 8 * 2

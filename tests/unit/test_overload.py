@@ -13,7 +13,7 @@ from dnsrig.analysis.latency import Histogram, Interval
 from dnsrig.analysis.load_result import LoadResult
 from dnsrig.analysis.row_files.load import INTERVALS
 from dnsrig.errors import UsageError
-from dnsrig.experiment import model, plan
+from dnsrig.experiment import model, trial_specs
 from dnsrig.procedures import overload, replay
 from dnsrig.procedures.parts import replay_rate
 from dnsrig.rundir import TrialSpec
@@ -47,14 +47,14 @@ def test_a_ramp_takes_three_steps() -> None:
 
 def test_a_share_of_the_rate_is_another_speed() -> None:
     document = model.load(model.find("resolver-overload"), "quick", ["options.speed=2.0"])
-    spec = plan.provisional("resolver-overload", model.points(document)[0], [0, 1])
+    spec = trial_specs.provisional("resolver-overload", model.points(document)[0], [0, 1])
     assert "--speed=0.5" in replay.arguments(spec, "clients", 1.0, 0.25)
     assert "--speed=2.0" in replay.arguments(spec, "clients", 1.0)
 
 
 def test_the_flood_has_a_host_of_its_own() -> None:
     document = model.load(model.find("resolver-overload"), "quick", [])
-    spec = plan.provisional("resolver-overload", model.points(document)[0], [0, 1])
+    spec = trial_specs.provisional("resolver-overload", model.points(document)[0], [0, 1])
     ends = {frozenset(link.ends) for link in spec.links}
     assert {frozenset(("flood", "resolver")), frozenset(("clients", "resolver"))} <= ends
     assert not any("flood" in pair and "internet" in pair for pair in ends)
@@ -79,7 +79,7 @@ def test_a_flood_that_shows_nothing_is_refused(options: dict[str, float], messag
 
 def broken(*settings: str) -> TrialSpec:
     document = model.load(model.find("broken-world"), "quick", list(settings))
-    return plan.provisional("broken-world", model.points(document)[0], [0, 1])
+    return trial_specs.provisional("broken-world", model.points(document)[0], [0, 1])
 
 
 def test_faulty_names_need_a_world_that_has_them_apart() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dnsrig.errors import UsageError
-from dnsrig.experiment import model, path, plan, preparation
+from dnsrig.experiment import model, path, preparation, trial_specs
 from dnsrig.experiment.executors.uml import check_congestion
 from dnsrig.lab import addresses, congestion, rtts, sites
 from dnsrig.lab.links import netem
@@ -24,7 +24,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def spec(experiment: str = "tour", *settings: str) -> TrialSpec:
     document = model.load(model.find(experiment), "quick", list(settings))
-    return plan.provisional(experiment, model.points(document)[0], [0, 1])
+    return trial_specs.provisional(experiment, model.points(document)[0], [0, 1])
 
 
 def directions(**said: Any) -> tuple[PathSpec, PathSpec]:
@@ -196,9 +196,9 @@ def test_a_congestion_control_that_the_kernel_lacks_takes_another_kernel() -> No
 def test_one_variant_that_needs_another_kernel_takes_all_there() -> None:
     """Else kernels and links would be compared as well."""
     axis = ['matrix."hosts.secondary.congestion"=["cubic", "hybla"]', "path.delay_ms=1"]
-    _, points, _ = preparation.draft(preparation.Request("tour", settings=axis))
+    points = preparation.draft(preparation.Request("tour", settings=axis)).points
     assert {point.document.kernel for point in points} == {"uml"}
-    _, points, _ = preparation.draft(preparation.Request("tour", settings=[axis[0].replace("hybla", "reno"), axis[1]]))
+    points = preparation.draft(preparation.Request("tour", settings=[axis[0].replace("hybla", "reno"), axis[1]])).points
     assert {point.document.kernel for point in points} == {"auto"}
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dnsrig.errors import UsageError
-from dnsrig.experiment import estimate, hosts, model, plan, preparation
+from dnsrig.experiment import estimate, hosts, model, preparation, trial_specs
 from dnsrig.procedures import procedure
 from dnsrig.rundir import DatasetSpec, HostDuties, HostOptions, ServerSource
 
@@ -21,14 +21,18 @@ def points(*settings: str) -> list[model.Point]:
 
 
 def test_variants_are_unique_and_stable() -> None:
-    first = [plan.variant(point).id for point in points()]
+    first = [trial_specs.variant(point).id for point in points()]
     assert len(set(first)) == len(first) == 8
-    assert first == [plan.variant(point).id for point in points("repeats=7")], "repeats are not part of the identity"
-    assert first != [plan.variant(point).id for point in points("limit_s=61")]
+    assert first == [trial_specs.variant(point).id for point in points("repeats=7")], (
+        "repeats are not part of the identity"
+    )
+    assert first != [trial_specs.variant(point).id for point in points("limit_s=61")]
 
 
 def test_the_family_is_part_of_the_identity() -> None:
-    assert {plan.variant(point).id for point in points("family=ipv6")}.isdisjoint(plan.variant(p).id for p in points())
+    assert {trial_specs.variant(point).id for point in points("family=ipv6")}.isdisjoint(
+        trial_specs.variant(p).id for p in points()
+    )
 
 
 def test_the_family_is_an_axis_of_any_experiment() -> None:
@@ -36,12 +40,12 @@ def test_the_family_is_an_axis_of_any_experiment() -> None:
     assert (
         [point.parameters["family"] for point in both] == [point.document.family for point in both] == ["ipv4", "ipv6"]
     )
-    assert len({plan.variant(point).id for point in both}) == 2
+    assert len({trial_specs.variant(point).id for point in both}) == 2
 
 
 def test_everything_goes_over_the_family_asked_for() -> None:
     (point,) = points("server=bind@forky", "zones=100", "hosts.secondary.source_addresses=3", "family=ipv6")
-    made = plan.provisional("tour", point, [0, 1])
+    made = trial_specs.provisional("tour", point, [0, 1])
     secondary = made.hosts["secondary"]
     assert made.family == "ipv6" and spec().family == "ipv4"
     assert {ip_address(text).version for text in (secondary.address, *secondary.source_addresses)} == {6}
@@ -73,8 +77,8 @@ def test_server_under_test_has_a_cpu_of_its_own(available: list[int], expected: 
 
 def test_order_is_interleaved_and_repeatable() -> None:
     names = [f"v{n}" for n in range(6)]
-    order = plan.order(names, 10, seed=42)
-    assert order == plan.order(names, 10, seed=42) != plan.order(names, 10, seed=43)
+    order = trial_specs.order(names, 10, seed=42)
+    assert order == trial_specs.order(names, 10, seed=42) != trial_specs.order(names, 10, seed=43)
     for round_ in range(10):
         part = order[round_ * 6 : round_ * 6 + 6]
         assert {key.variant for key in part} == set(names), "each variant once a round"
@@ -85,9 +89,9 @@ def test_order_is_interleaved_and_repeatable() -> None:
 
 def test_matrix_by_mistake_is_refused() -> None:
     with pytest.raises(UsageError) as caught:
-        plan.check_size(10_000, 1_000)
+        trial_specs.check_size(10_000, 1_000)
     assert "10,000 trials" in caught.value.message
-    plan.check_size(1_000, 1_000)
+    trial_specs.check_size(1_000, 1_000)
 
 
 RESOLVERS = ['server=["bind@forky","unbound@forky"]', 'level=["do-unvalidated","validating"]', "path.rtts=near"]
@@ -105,8 +109,8 @@ def test_an_estimate_is_near_what_such_runs_took(
     experiment: str, settings: list[str], trials: int, took_s: float
 ) -> None:
     """Runs of resolvers whose times are in docs/explanation/resolvers.md and docs/results/resolvers.md."""
-    points = preparation.draft(preparation.Request(experiment, settings=settings))[1]
-    specs = [plan.provisional(experiment, point, [0, 1]) for point in points]
+    points = preparation.draft(preparation.Request(experiment, settings=settings)).points
+    specs = [trial_specs.provisional(experiment, point, [0, 1]) for point in points]
     assert trials % len(specs) == 0
     expected_s = estimate.of_run(specs * (trials // len(specs))).expected_s
     assert expected_s == pytest.approx(took_s, rel=0.15)
@@ -120,7 +124,7 @@ DATASET = DatasetSpec(kind="tiny-zones", key="d", zones=3, records=12, serial=1)
 
 def spec(*settings: str):  # type: ignore[no-untyped-def]
     point = points("server=bind@forky", "zones=3", *settings)[0]
-    return plan.spec("r", "tour", point, SERVERS, [DATASET], [0, 1])
+    return trial_specs.spec("r", "tour", point, SERVERS, [DATASET], [0, 1])
 
 
 def test_spec_holds_everything() -> None:
@@ -148,7 +152,7 @@ def test_names_that_the_procedure_does_not_know(setting: str, message: str) -> N
         ("server=djbdns@forky", "no server called 'djbdns'"),
         ("hosts.secondary.cpus=[99]", "there is no CPU 99"),
         ('hosts.secondary.sysctls."kernel.pid_max"=1', "not a sysctl of a host"),
-        ("options.probe_rate_per_s=fast", "wrong type"),
+        ("options.probe_rate_per_s=fast", "must be a whole number"),
         ("procedure=latent", "no procedure 'latent'"),
         ("dataset.kind=huge", "no dataset of kind 'huge'"),
     ],
@@ -160,13 +164,13 @@ def test_bad_input_is_told_before_anything_is_made(setting: str, message: str) -
 
 def test_draft_needs_no_servers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("DNSRIG_CACHE", str(tmp_path / "empty"))
-    _, points, repeats = preparation.draft(preparation.Request("tour"))
-    assert (len(points), repeats) == (8, 2)
+    made = preparation.draft(preparation.Request("tour"))
+    assert (len(made.points), made.repeats) == (8, 2)
     assert not (tmp_path / "empty").exists()
 
 
 def drafted(*settings: str, experiment: str = "tour") -> list[model.Point]:
-    return preparation.draft(preparation.Request(experiment, settings=list(settings)))[1]
+    return preparation.draft(preparation.Request(experiment, settings=list(settings))).points
 
 
 @pytest.mark.parametrize(
@@ -200,7 +204,7 @@ def test_a_version_that_is_too_old_is_refused() -> None:
     }
     dataset = DatasetSpec(kind="tiny-zones", key="x", zones=100, records=400, serial=1)
     with pytest.raises(UsageError, match=r"has no XoT before 9.18 \(this is 9.16.50\)"):
-        plan.spec("run", "tour", point, servers, [dataset], [0, 1])
+        trial_specs.spec("run", "tour", point, servers, [dataset], [0, 1])
 
 
 def test_settings_of_a_kind_are_for_that_kind() -> None:
@@ -213,7 +217,7 @@ def test_settings_of_a_kind_are_for_that_kind() -> None:
 
 def test_several_primaries_are_alike() -> None:
     (point,) = points("server=bind@forky", "zones=100", "options.primaries=3", "hosts.primary.settings.x=1")
-    spec = plan.provisional("tour", point, [0, 1])
+    spec = trial_specs.provisional("tour", point, [0, 1])
     assert spec.primaries == ["primary", "primary2", "primary3"]
     assert all(spec.hosts[name].settings == {"x": 1} for name in spec.primaries)
     assert len({host.address for host in spec.hosts.values()}) == len(spec.hosts)
@@ -222,5 +226,5 @@ def test_several_primaries_are_alike() -> None:
 
 def test_source_addresses_are_distinct() -> None:
     (point,) = points("server=bind@forky", "zones=100", "hosts.secondary.source_addresses=3")
-    host = plan.provisional("tour", point, [0, 1]).hosts["secondary"]
+    host = trial_specs.provisional("tour", point, [0, 1]).hosts["secondary"]
     assert len({host.address, *host.source_addresses}) == 4

@@ -14,7 +14,7 @@ from dnsrig import procedures
 from dnsrig.analysis.metrics import all_metrics
 from dnsrig.analysis.read import Trial
 from dnsrig.errors import UsageError
-from dnsrig.experiment import model, plan
+from dnsrig.experiment import model, trial_specs
 from dnsrig.procedures import propagation, startup, zone_load
 from dnsrig.report.charts import percentiles
 from dnsrig.rundir import TransferSpec
@@ -61,14 +61,14 @@ def points(*settings: str) -> list[model.Point]:
 def test_a_primary_without_updates_is_refused() -> None:
     with pytest.raises(UsageError, match=r"NSD as primary .* has no dynamic updates"):
         for point in points("hosts.primary.server=nsd@forky"):
-            plan.provisional("propagation", point, [0, 1])
+            trial_specs.provisional("propagation", point, [0, 1])
 
 
 def test_a_primary_that_changes_by_itself_does_so_at_a_rate() -> None:
     itself = ["hosts.primary.server=zones@engine", "transfer.updates=false"]
     (single,) = points("server=bind@forky", "secondaries=1", "changes=single", "baseline={}", *itself)
     with pytest.raises(UsageError, match="itself, at a fixed rate"):
-        plan.provisional("test", single, [0, 1])
+        trial_specs.provisional("test", single, [0, 1])
 
 
 def test_secondaries_are_like_the_first_and_linked_to_all_who_ask() -> None:
@@ -78,7 +78,9 @@ def test_secondaries_are_like_the_first_and_linked_to_all_who_ask() -> None:
     assert {roles[name].inherits for name in ("secondary2", "secondary3")} == {"secondary"}
     links = procedures.links(propagation, roles)
     assert len(set(links)) == len(links) == 3 + 1 + 3
-    made = [plan.provisional("propagation", point, [0, 1]) for point in points("secondaries=3", "server=knot@forky")]
+    made = [
+        trial_specs.provisional("propagation", point, [0, 1]) for point in points("secondaries=3", "server=knot@forky")
+    ]
     assert all(spec.hosts["secondary3"].server == spec.hosts["secondary"].server for spec in made)
     assert {spec.dataset.parameters["refresh_s"] for spec in made} == {2, 3600}
 

@@ -9,9 +9,10 @@ import pytest
 
 from dnsrig import streams
 from dnsrig.errors import UsageError
-from dnsrig.experiment import model, plan
+from dnsrig.experiment import model, trial_specs
 from dnsrig.procedures import replay
 from dnsrig.procedures.context.instruments import lists_sockets
+from dnsrig.procedures.parts.client_classes import over_tls
 from dnsrig.rundir import DatasetSpec, PathSpec, Scalar, ServerSource, StreamSpec, TrialSpec
 
 WORLD_CHECKS = {"names-in-world", "upstream-do", "world-kept-up", "world-signed-ahead"}
@@ -44,7 +45,7 @@ def spec(stream: StreamSpec | None = STREAM, more: dict[str, Any] | None = None,
         "stream": {"kind": "capture", "file": "x"} if stream else {},
     }
     point = model.Point({}, model.validate(document, "test"))
-    return plan.spec("run", "test", point, {"echo@engine": ECHO}, [DATASET], [0, 1], stream)
+    return trial_specs.spec("run", "test", point, {"echo@engine": ECHO}, [DATASET], [0, 1], stream)
 
 
 def test_the_clients_have_a_range_and_a_link_to_the_server_alone() -> None:
@@ -76,7 +77,7 @@ def in_world(level: str = "do-unvalidated", **options: Scalar) -> TrialSpec:
     point = model.Point({}, model.validate({**document, "stream": {"kind": "population"}}, "test"))
     dataset = DatasetSpec(kind="world", key="w", zones=1, records=0, serial=0)
     servers = {"world@engine": WORLD, "unbound@forky": UNBOUND}
-    return plan.spec("run", "test", point, servers, [dataset], [0, 1], STREAM)
+    return trial_specs.spec("run", "test", point, servers, [dataset], [0, 1], STREAM)
 
 
 def test_a_resolver_resolves_from_a_world_on_a_host_of_its_own() -> None:
@@ -114,13 +115,13 @@ def test_only_a_resolver_resolves() -> None:
 
 
 def test_a_server_listens_for_tls_where_clients_used_it() -> None:
-    assert spec().over_tls
-    assert not spec(transport="udp").over_tls
+    assert over_tls(spec())
+    assert not over_tls(spec(transport="udp"))
     over_udp = STREAM.model_copy(update={"transports": {"udp": 100}})
-    assert not spec(over_udp).over_tls
-    assert spec(over_udp, classes="share=10%,transport=dot").over_tls
-    assert spec(transport="udp", classes="share=10%,transport=as-captured").over_tls
-    assert not spec(over_udp, transport="udp", classes="share=10%,transport=as-captured").over_tls
+    assert not over_tls(spec(over_udp))
+    assert over_tls(spec(over_udp, classes="share=10%,transport=dot"))
+    assert over_tls(spec(transport="udp", classes="share=10%,transport=as-captured"))
+    assert not over_tls(spec(over_udp, transport="udp", classes="share=10%,transport=as-captured"))
 
 
 def test_options_become_arguments() -> None:
@@ -155,7 +156,7 @@ def test_classes_become_arguments_and_are_looked_at() -> None:
         ({"classes": "transport=dot"}, "needs a share"),
         ({"classes": "share=0"}, "above 0"),
         ({"classes": "share=many"}, "above 0"),
-        ({"classes": "share=1%,colour=red"}, "'colour' is none of share, idle"),
+        ({"classes": "share=1%,colour=red"}, "'colour' is not one of share, idle"),
         ({"classes": "share=1%,share=2%"}, "twice"),
         ({"classes": "share=1%,transport=doq"}, "transport is one of"),
         ({"classes": "share=1%,transport=tcp,early-data=yes"}, "transport=dot"),
@@ -190,7 +191,7 @@ def test_a_replay_needs_a_stream_and_nothing_else_takes_one() -> None:
         spec(None)
     other = model.validate({**DOCUMENT, "procedure": "latency", "stream": {"kind": "capture"}}, "test")
     with pytest.raises(UsageError, match="replays nothing"):
-        plan.spec("run", "test", model.Point({}, other), {"echo@engine": ECHO}, [DATASET], [0, 1])
+        trial_specs.spec("run", "test", model.Point({}, other), {"echo@engine": ECHO}, [DATASET], [0, 1])
 
 
 @pytest.mark.parametrize(
@@ -201,12 +202,12 @@ def test_a_world_of_a_stream_needs_one_that_is_there_before(stream: dict[str, An
     procedure = "replay" if stream else "latency"
     document = model.validate({**DOCUMENT, "procedure": procedure, "dataset": dataset, "stream": stream}, "test")
     with pytest.raises(UsageError, match=says):
-        plan.spec("run", "test", model.Point({}, document), {"echo@engine": ECHO}, [DATASET], [0, 1])
+        trial_specs.spec("run", "test", model.Point({}, document), {"echo@engine": ECHO}, [DATASET], [0, 1])
 
 
 def test_a_stream_is_part_of_a_variant_and_none_is_not() -> None:
     def identity(**more: Any) -> str:
-        return plan.variant(model.Point({}, model.validate({**DOCUMENT, **more}, "test"))).id
+        return trial_specs.variant(model.Point({}, model.validate({**DOCUMENT, **more}, "test"))).id
 
     assert identity() == identity(stream={}) != identity(stream={"kind": "capture", "file": "x"})
 
@@ -230,7 +231,7 @@ def test_a_capture_is_known_by_what_it_contains(capture: Path, tmp_path: Path) -
         ({"kind": "capture"}, "stream.file is missing"),
         ({"kind": "capture", "file": "/nowhere.pcap"}, "there is no file"),
         ({"kind": "capture", "file": "x", "loud": True}, "it has: file"),
-        ({"kind": "capture", "file": "x", "multiply": "3"}, "wrong type"),
+        ({"kind": "capture", "file": "x", "multiply": "3"}, "must be a whole number"),
     ],
 )
 def test_what_is_no_stream_is_refused(said: dict[str, Scalar], says: str) -> None:

@@ -17,9 +17,11 @@ from types import ModuleType
 
 import pictures
 import pytest
+from pydantic import BaseModel
 
 import dnsrig
 from dnsrig.experiment import model
+from dnsrig.rundir import Settings
 from dnsrig.servers import all_drivers
 
 ROOT = Path(__file__).parents[2]
@@ -43,13 +45,15 @@ def test_what_is_generated_is_up_to_date() -> None:
 
 
 def test_every_key_of_an_experiment_is_in_the_reference() -> None:
-    def parts(of: type[model.Part]) -> set[type[model.Part]]:
-        return {of}.union(*map(parts, of.__subclasses__())) - {model.Part}
+    def below(base: type[BaseModel]) -> set[type[BaseModel]]:
+        return {base}.union(*map(below, base.__subclasses__()))
+
+    parts = (below(model.Part) | below(Settings)) - {model.Part, Settings}
 
     text = (ROOT / "docs/reference/experiments.md").read_text().partition("## Keys")[2].partition("## Datasets")[0]
     tables = text.count("| key |")
-    assert tables == len(parts(model.Part)), "a table for each part of a document"
-    for part in parts(model.Part):
+    assert tables == len(parts), "a table for each part of a document"
+    for part in parts:
         assert [name for name in part.model_fields if f"| `{name}` |" not in text] == []
 
 

@@ -10,8 +10,8 @@ import pytest
 from placement_data import placed
 
 from dnsrig.errors import UsageError
-from dnsrig.experiment import model, plan
-from dnsrig.rundir import Level, Resolving, ResolvingSpec
+from dnsrig.experiment import model, trial_specs
+from dnsrig.rundir import Level, Resolving
 from dnsrig.servers import all_drivers, driver
 from dnsrig.servers.resolving import ANCHOR_FILE, read_anchor
 
@@ -30,15 +30,15 @@ ANCHOR = """\
 
 
 def configured(folder: Path, kind: str, *, from_hints: bool = True, **said: object) -> str:
-    place = placed(folder, kind, "resolver", from_hints=from_hints, resolving=ResolvingSpec(**said))  # type: ignore[arg-type]
+    place = placed(folder, kind, "resolver", from_hints=from_hints, resolving=Resolving(**said))  # type: ignore[arg-type]
     (place.directory / ANCHOR_FILE).write_text(ANCHOR)
     driver(kind).configure(place)
     return (place.directory / FILES[kind]).read_text()
 
 
-def specs(*settings: str) -> list[plan.TrialSpec]:
+def specs(*settings: str) -> list[trial_specs.TrialSpec]:
     document = model.load(model.find("resolver-cache"), "quick", ["transport=udp", "names=cached", *settings])
-    return [plan.provisional("resolver-cache", point, [0, 1]) for point in model.points(document)]
+    return [trial_specs.provisional("resolver-cache", point, [0, 1]) for point in model.points(document)]
 
 
 def test_each_is_known_to_all_parts() -> None:
@@ -119,7 +119,7 @@ def test_an_anchor_is_a_key_and_its_ds(tmp_path: Path) -> None:
 
 def test_a_resolver_has_the_same_settings_whatever_its_kind() -> None:
     found = [specs(f"hosts.resolver.server={kind}@forky")[0].hosts for kind in FILES]
-    assert all(hosts["resolver"].resolving == ResolvingSpec() for hosts in found)
+    assert all(hosts["resolver"].resolving == Resolving() for hosts in found)
     assert all(hosts["primary"].resolving is None for hosts in found)
 
 
@@ -157,4 +157,4 @@ def test_settings_of_resolvers_are_part_of_the_identity() -> None:
     changed = model.load(
         model.find("resolver-cache"), "quick", ["transport=udp", "names=cached", "hosts.resolver.resolving.cache_mb=99"]
     )
-    assert plan.variant(point).id != plan.variant(model.points(changed)[0]).id
+    assert trial_specs.variant(point).id != trial_specs.variant(model.points(changed)[0]).id

@@ -12,8 +12,8 @@ from test_runner import Silent, pretend
 
 from dnsrig.cli import _resume
 from dnsrig.errors import DnsrigError, UsageError
-from dnsrig.experiment import extend, runner
-from dnsrig.experiment.plan import order
+from dnsrig.experiment import resume, runner
+from dnsrig.experiment.trial_specs import order
 from dnsrig.rundir import Manifest, read_json, trial_dir
 
 
@@ -94,7 +94,7 @@ def test_a_dry_run_says_why_the_run_cannot_go_on(
 
 def test_added_repeats_are_rounds_of_all_variants_after_those_that_were_there(directory: Path) -> None:
     before = of(directory)
-    manifest = extend.extend(directory, 6, 11)
+    manifest = resume.extend(directory, 6, 11)
     assert manifest == of(directory)
     assert (manifest.repeats, manifest.order_seed) == (6, before.order_seed)
     assert [more.model_dump() for more in manifest.extensions] == [{"first_repeat": 4, "order_seed": 11}]
@@ -105,10 +105,10 @@ def test_added_repeats_are_rounds_of_all_variants_after_those_that_were_there(di
         assert sorted(key.variant for key in keys) == variants and {key.repeat for key in keys} == {number}
     assert len({tuple(key.variant for key in keys) for keys in rounds}) > 1, "each round is shuffled anew"
     assert manifest.order[12:] == order(variants, 6, 11, first=4), "from the recorded seed"
-    again = extend.extend(directory, 7, None)
+    again = resume.extend(directory, 7, None)
     assert [more.first_repeat for more in again.extensions] == [4, 7]
     assert again.order[:24] == manifest.order
-    assert extend.extend(directory, 7, None) == again, "nothing to add"
+    assert resume.extend(directory, 7, None) == again, "nothing to add"
 
 
 def test_added_repeats_are_executed_and_finished_trials_stay(
@@ -119,7 +119,7 @@ def test_added_repeats_are_executed_and_finished_trials_stay(
         for path in directory.rglob("trials/*/0?/*")
         if path.is_file()
     }
-    manifest = extend.extend(directory, 4, 3)
+    manifest = resume.extend(directory, 4, 3)
     pretend(monkeypatch, tmp_path)
     progress = Silent()
     assert runner.execute(manifest, directory, progress) == 0
@@ -134,10 +134,10 @@ def test_a_manifest_is_extended_whole_or_not_at_all(directory: Path, monkeypatch
     with monkeypatch.context() as patch:
         patch.setattr("os.fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
         with pytest.raises(OSError):
-            extend.extend(directory, 9, None)
+            resume.extend(directory, 9, None)
     assert (directory / "manifest.json").read_bytes() == before
     with runner.cached.only_one(directory, ""), pytest.raises(DnsrigError, match="executing this run"):
-        extend.extend(directory, 9, None)
+        resume.extend(directory, 9, None)
     assert (directory / "manifest.json").read_bytes() == before
 
 
@@ -145,9 +145,9 @@ def test_a_run_of_an_earlier_version_is_extended_as_well(directory: Path) -> Non
     told = json.loads((directory / "manifest.json").read_text())
     del told["extensions"]
     (directory / "manifest.json").write_text(json.dumps(told))
-    assert extend.extend(directory, 4, 1).repeats == 4
+    assert resume.extend(directory, 4, 1).repeats == 4
     with pytest.raises(UsageError):
-        extend.extend(directory, 3, None)
+        resume.extend(directory, 3, None)
 
 
 def test_invalid_trials_are_reported_and_measured_again_where_asked(

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from dnsrig import datasets
 from dnsrig.analysis.load_result import LoadResult
 from dnsrig.errors import UsageError
-from dnsrig.experiment import estimate, model, plan
+from dnsrig.experiment import estimate, model, trial_specs
 from dnsrig.procedures import capacity, latency
 from dnsrig.procedures.context.instruments import Instruments
 from dnsrig.procedures.instrument import Overdue
@@ -50,7 +50,7 @@ RAMP = {**LOAD, "model": "ramp", "capacity_qps": 47_900.0, "capacity_is_lower_bo
 def spec(overlay: Mapping[str, Any] | None = None, **options: Any) -> TrialSpec:
     raw = model.merged(model.merged(DOCUMENT, {"options": options}), overlay or {})
     (point,) = model.points(model.validate(raw, "test"))
-    return plan.provisional("test", point, [0, 1])
+    return trial_specs.provisional("test", point, [0, 1])
 
 
 class FakeContext:

@@ -19,7 +19,7 @@ from test_runner import Silent
 from dnsrig import archives
 from dnsrig.archives import Archive
 from dnsrig.errors import DnsrigError, UsageError
-from dnsrig.experiment import extend, needed, plan, runner
+from dnsrig.experiment import needed, resume, runner, trial_specs
 from dnsrig.experiment.machines import dask, lane, leases, spread, there
 from dnsrig.rundir import Machine, Manifest, read_json, trial_dir, write_json
 
@@ -108,7 +108,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Manifest, Path
     directory = synthetic.build(tmp_path / "run")
     shutil.rmtree(directory / "trials")
     made = read_json(directory / "manifest.json", Manifest)
-    order = plan.order([variant.id for variant in made.variants], 4, 1)
+    order = trial_specs.order([variant.id for variant in made.variants], 4, 1)
     machines = [Machine(name=name, conditions={}) for name in ("rack-1", "rack-2")]
     manifest = made.model_copy(update={"order": order, "repeats": 4, "machines": machines})
     write_json(directory / "manifest.json", manifest)
@@ -299,17 +299,17 @@ def test_a_run_goes_on_only_where_it_began(run: tuple[Manifest, Path], monkeypat
 
 
 def test_rounds_are_equally_many_on_each_machine(run: tuple[Manifest, Path]) -> None:
-    plan.check_rounds(12, 3)
-    plan.check_rounds(10, 1)
-    plan.check_rounds(10, 0)
+    trial_specs.check_rounds(12, 3)
+    trial_specs.check_rounds(10, 1)
+    trial_specs.check_rounds(10, 0)
     with pytest.raises(UsageError, match="10 repeats over 3 machines") as caught:
-        plan.check_rounds(10, 3)
+        trial_specs.check_rounds(10, 3)
     assert caught.value.hint == "--repeats 9 or 12"
     with pytest.raises(UsageError) as caught:
-        plan.check_rounds(2, 3)
+        trial_specs.check_rounds(2, 3)
     assert caught.value.hint == "--repeats 3"
     with pytest.raises(UsageError, match="5 repeats over 2"):
-        extend.extended(run[0], 5, None)
+        resume.extended(run[0], 5, None)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from dnsrig.analysis.read import Run, Trial
 from dnsrig.analysis.row_files.transfer import TRANSFERS
 from dnsrig.analysis.summary import variant_table
 from dnsrig.errors import UsageError
-from dnsrig.experiment import model, plan
+from dnsrig.experiment import model, trial_specs
 from dnsrig.procedures import transfer_load
 from dnsrig.procedures.parts import transfer_instrument
 from dnsrig.report import side_by_side, wording
@@ -173,9 +173,9 @@ def test_no_other_question_has_such_a_table(tmp_path: Path) -> None:
     assert side_by_side.tables(Run.open(synthetic.build(tmp_path / "run"))) == []
 
 
-def variants(experiment: str, *settings: str) -> list[plan.TrialSpec]:
+def variants(experiment: str, *settings: str) -> list[trial_specs.TrialSpec]:
     document = model.load(model.find(experiment), "quick", list(settings))
-    return [plan.provisional(experiment, point, [0, 1]) for point in model.points(document)]
+    return [trial_specs.provisional(experiment, point, [0, 1]) for point in model.points(document)]
 
 
 def test_every_variant_of_connection_policy_is_possible() -> None:

@@ -21,7 +21,7 @@ import transfer_rows
 from trial_data import SECOND, clean_trial, judge, log_of, measured, series, use
 
 from dnsrig.analysis.read import Run, Trial
-from dnsrig.rundir import LogDrilldown, PathSpec, ResolvingSpec, ServerLimit
+from dnsrig.rundir import LogDrilldown, PathSpec, Resolving, ServerLimit
 from dnsrig.servers import all_drivers
 from dnsrig.traps import all_traps, examine
 
@@ -318,7 +318,7 @@ def test_every_trap_says_something_of_every_trial(tmp_path: Path) -> None:
     for trial in resolved.trials:
         replay_data.put(trial)
         trial.record.spec.hosts["internet"] = trial.record.spec.hosts["primary"].model_copy(update={"role": "world"})
-        trial.record.spec.hosts[trial.subject].resolving = ResolvingSpec()
+        trial.record.spec.hosts[trial.subject].resolving = Resolving()
     spread = Run.open(synthetic.build(tmp_path / "spread", synthetic.Plan(samples=False, machines=("a", "b"))))
     apart = Run.open(synthetic.build(tmp_path / "apart", synthetic.Plan(servers=["knot@system"], zones=[100])))
     for trial in apart.trials:

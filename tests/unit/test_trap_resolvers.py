@@ -16,8 +16,8 @@ from trial_data import SECOND, clean_trial, judge, measured
 
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.analysis.row_files.statistics import STATISTICS
-from dnsrig.experiment import model, plan
-from dnsrig.rundir import Level, ResolvingSpec, Scalar
+from dnsrig.experiment import model, trial_specs
+from dnsrig.rundir import Level, Resolving, Scalar
 from dnsrig.servers import driver
 from dnsrig.traps import Conclusion, all_traps
 from dnsrig.traps.ttls_expire_together import peaks_of
@@ -34,7 +34,7 @@ def trial(tmp_path: Path) -> Trial:
     measured(trial, DURATION_S)
     spec = trial.record.spec
     spec.hosts["internet"] = spec.hosts["primary"].model_copy(update={"role": "world"})
-    spec.hosts[trial.subject].resolving = ResolvingSpec()
+    spec.hosts[trial.subject].resolving = Resolving()
     return trial
 
 
@@ -73,7 +73,7 @@ def test_warm_cache(trial: Trial, misses: int, upstream: int, verdict: str) -> N
 
 @pytest.mark.parametrize(("level", "verdict"), [("do-unvalidated", "found"), ("validating", "clear")])
 def test_names_that_are_missing_may_be_denied_by_others(trial: Trial, level: Level, verdict: str) -> None:
-    trial.record.spec.hosts[trial.subject].resolving = ResolvingSpec(level=level)
+    trial.record.spec.hosts[trial.subject].resolving = Resolving(level=level)
     trial.record.instruments["load"]["rcodes"] = {"NOERROR": 9_600, "NXDOMAIN": 400}
     counted(trial, 500, 500)
     assert judge("warm-cache", trial).verdict == verdict
@@ -116,14 +116,14 @@ def test_clock_outside_validity(trial: Trial, level: Level, from_s: int, until_s
     assert trial.measure is not None
     begin_s = trial.measure.start.realtime_ns // SECOND
     trial.measure.end.realtime_ns = trial.measure.start.realtime_ns + DURATION_S * SECOND
-    trial.record.spec.hosts[trial.subject].resolving = ResolvingSpec(level=level)
+    trial.record.spec.hosts[trial.subject].resolving = Resolving(level=level)
     trial.record.instruments["signatures"] = {"valid_from_s": begin_s + from_s, "valid_until_s": begin_s + until_s}
     found = judge("clock-outside-validity", trial)
     assert found.verdict == verdict and ("UTC" in found.summary) == (verdict == "found")
 
 
 def test_a_trial_that_does_not_know_when_signatures_are_valid(trial: Trial) -> None:
-    trial.record.spec.hosts[trial.subject].resolving = ResolvingSpec(level="validating")
+    trial.record.spec.hosts[trial.subject].resolving = Resolving(level="validating")
     assert judge("clock-outside-validity", trial).verdict == "cannot-tell"
 
 
@@ -192,7 +192,7 @@ def compared(directory: Path, **of: tuple[dict[str, Any], dict[str, Scalar]]) ->
         host = spec.hosts[spec.subject]
         assert host.server is not None
         resolving, host.settings = of[host.server.kind]
-        host.resolving = ResolvingSpec(**resolving)
+        host.resolving = Resolving(**resolving)
     return before(run.manifest, {})
 
 
@@ -217,19 +217,19 @@ def test_a_setting_that_all_have_at_both_values_is_an_axis(tmp_path: Path) -> No
     servers = ["bind@system", "unbound@system"]
     run = Run.open(synthetic.build(tmp_path / "run", synthetic.Plan(servers=servers, zones=[1, 2])))
     for spec in run.manifest.specs.values():
-        spec.hosts[spec.subject].resolving = ResolvingSpec(prefetch=spec.dataset.zones == 1)
+        spec.hosts[spec.subject].resolving = Resolving(prefetch=spec.dataset.zones == 1)
     assert before(run.manifest, {}).verdict == "clear"
 
 
 @pytest.mark.parametrize("name", model.builtin())
 def test_no_built_in_experiment_compares_unequal_resolvers(name: str) -> None:
     points = model.points(model.load(model.find(name), "standard", []))
-    assert look(plan.provisional(name, point, [0, 1]) for point in points).verdict == "clear"
+    assert look(trial_specs.provisional(name, point, [0, 1]) for point in points).verdict == "clear"
 
 
 def test_built_in_experiments_compare_resolvers() -> None:
     points = model.points(model.load(model.find("cold-minute"), "standard", []))
-    assert all(settings_of(plan.provisional("cold-minute", point, [0, 1])) for point in points)
+    assert all(settings_of(trial_specs.provisional("cold-minute", point, [0, 1])) for point in points)
 
 
 def test_what_is_no_resolver_has_no_such_settings(tmp_path: Path) -> None:

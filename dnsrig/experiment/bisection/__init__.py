@@ -1,10 +1,10 @@
 """`dnsrig bisect`: rounds of trials through the runner, until `dnsrig.analysis.bisection` has the answer.
 
-A search is a run directory that grows: each commit that is measured is a variant, each round of the search is a repeat.
-``bisect.json`` beside the manifest (`dnsrig.analysis.bisection.record`) says what is searched. So a report can be drawn
-at any time, and a search that was killed goes on from what is there.
+A search is a run directory that grows: each measured commit is a variant, each round of the search is a repeat.
+``bisect.json`` beside the manifest (`dnsrig.analysis.bisection.record`) contains the target of the search. So a report
+can be drawn at any time, and a search that was killed continues with its finished trials.
 
-- ``candidates``  the commits, in order: of a repository, or named one by one
+- ``candidates``  the commits, in order: from a repository, or listed one by one
 - ``manifest``    the manifest as it grows
 - ``hunt``        one round after the other
 """

@@ -1,4 +1,5 @@
-"""What is searched: candidates in order, and where they stand in the experiment."""
+"""The candidates of a search, in order: listed by the user, or the commits of a repository; and their place in the
+experiment."""
 
 from __future__ import annotations
 
@@ -11,12 +12,14 @@ from typing import Any
 from dnsrig import foreign
 from dnsrig.analysis.bisection.record import Candidate
 from dnsrig.errors import UsageError
-from dnsrig.experiment import model, path, plan, preparation
+from dnsrig.experiment import model, path, preparation, trial_specs
 from dnsrig.rundir import Scalar
+from dnsrig.servers import driver
+from dnsrig.servers.sources import git
 
 MOST_CANDIDATES = 100_000
 MOST_LIST_BYTES = 1 << 25
-"""Limit for a list of candidates: a line takes 300 bytes at most."""
+"""Largest list of candidates: a line has at most 300 bytes."""
 SHORT_HASH = 12
 
 
@@ -64,13 +67,13 @@ def check(found: list[Candidate]) -> list[Candidate]:
 def base(request: preparation.Request, axis: str | None, value: Scalar) -> tuple[model.Document, str]:
     """The experiment as one variant, and the path that candidates change: ``axis``, or the server under test.
 
-    Of several variants those are taken whose server is of the kind of ``value``; raises where more than one is left.
+    Variants with another kind of server than ``value`` are left out. Raises UsageError if more than one is left.
     """
     preparation.check_name(request.experiment)
     document, points = _loaded(request)
     if axis is not None:
         return _only(_apart(points, axis), document, axis), axis
-    specs = [plan.provisional(request.experiment, point, preparation.own_cpus()) for point in points]
+    specs = [trial_specs.provisional(request.experiment, point, preparation.own_cpus()) for point in points]
     kind = str(value).partition("@")[0]
     alike = [p for p, s in zip(points, specs) if (server := s.hosts[s.subject].server) and server.kind == kind]
     if not alike:
@@ -84,15 +87,15 @@ def base(request: preparation.Request, axis: str | None, value: Scalar) -> tuple
 
 
 def _loaded(request: preparation.Request) -> tuple[model.Document, list[model.Point]]:
-    """The experiment and its variants. A baseline of its own means nothing to a search."""
+    """The experiment and its variants, without a baseline, which a search does not use."""
     document = model.load(model.find(request.experiment), request.scale, request.settings)
     document = document.model_copy(update={"baseline": {}})
-    plan.check_size(model.count(document), request.max_trials)
+    trial_specs.check_size(model.count(document), request.max_trials)
     return document, path.under_one_kernel(model.points(document))
 
 
 def ends(request: preparation.Request, good: str, bad: str) -> tuple[str, str, str]:
-    """Kind of server and both references, where these are ``KIND@git:REF`` or ``REF`` alone."""
+    """Kind of the server, and both references. Each is given as ``KIND@git:REF`` or as ``REF``."""
     kinds, refs = zip(*(_of_kind(text) for text in (good, bad)))
     named = {kind for kind in kinds if kind}
     if len(named) > 1:
@@ -106,9 +109,9 @@ def _of_kind(text: str) -> tuple[str, str]:
 
 
 def kind_under_test(request: preparation.Request) -> str:
-    """Of the server under test, where all variants of the experiment have one kind."""
+    """The kind of the server under test. Raises UsageError if variants of the experiment have different kinds."""
     _, points = _loaded(request)
-    specs = [plan.provisional(request.experiment, point, preparation.own_cpus()) for point in points]
+    specs = [trial_specs.provisional(request.experiment, point, preparation.own_cpus()) for point in points]
     found = sorted({_kind(spec.server) for spec in specs})
     if len(found) > 1:
         raise UsageError(
@@ -123,7 +126,7 @@ def _kind(server: object) -> str:
 
 
 def _apart(points: list[model.Point], axis: str) -> list[model.Point]:
-    """Of those that differ in nothing but ``axis`` the last."""
+    """The last one of the points that differ only in ``axis``."""
     blank = _at(axis, None)
     return list({json.dumps(model.merged(p.document.model_dump(), blank), sort_keys=True): p for p in points}.values())
 
@@ -164,9 +167,43 @@ def point(document: model.Document, axis: str, candidate: Candidate) -> model.Po
 
 
 def _scalar(word: str) -> Scalar:
-    """A number, or true or false, where it is one; else text."""
+    """``word`` as a number or a truth value if it is one, otherwise as text."""
     try:
         value = foreign.toml(f"value = {word}")["value"]
     except (tomllib.TOMLDecodeError, foreign.Refused):
         return word
     return value if isinstance(value, int | float | bool) else word
+
+
+def commits(kind: str, good: str, bad: str, *, first_parent: bool) -> list[Candidate]:
+    """The commits of a server's repository from ``good`` to ``bad``, each after its parents.
+
+    ``first_parent``: follow only the first parent of a merge, so that a merge counts as one change. Raises UsageError
+    if a reference does not exist, or ``good`` is not an ancestor of ``bad``.
+    """
+    server = driver(kind)
+    first, last = git.commit(server, good), git.commit(server, bad)
+    origin = git.repository_of(server)
+    if first == last:
+        raise UsageError(f"{good} and {bad} are one commit, {first[:SHORT_HASH]}", hint="there is nothing between them")
+    if not origin.is_ancestor(first, last):
+        turned = origin.is_ancestor(last, first)
+        raise UsageError(
+            f"{good} is not an ancestor of {bad}",
+            hint=f"{bad} comes before {good}: swap them, and reverse the criterion if the result got better"
+            if turned
+            else f"use the commit at which their branches separate: git merge-base {good} {bad}",
+        )
+    between = origin.between(first, last, first_parent=first_parent)
+    ends = {first: good, last: bad}
+    found = [origin.commit(first), *between]
+    return check(
+        [
+            Candidate(
+                value=f"{kind}@git:{commit.hash}",
+                name=ends.get(commit.hash, commit.hash[:SHORT_HASH]),
+                subject=commit.subject[:200],
+            )
+            for commit in found
+        ]
+    )

@@ -1,4 +1,4 @@
-"""One round after the other: what to measure is computed from the trials that are there, and nothing else is kept."""
+"""A search, one round after the other. What to measure next is computed from the finished trials alone."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from dnsrig.rundir import Manifest, check_ours, read_json, write_json
 from dnsrig.servers.builds.errors import BuildFailed
 
 ATTEMPTS = 3
-"""To measure a trial that fails by our own fault."""
+"""Attempts to measure a trial that fails because of dnsrig or the machine."""
 
 
 class Progress(runner.Progress, Protocol):
-    """Who watches a search."""
+    """An observer of a search."""
 
     def step(self, search: Search, state: State, step: Measure) -> None: ...
 
@@ -35,10 +35,10 @@ class Hunt:
         self.search = read_json(record.path(directory), Search)
         self.manifest = read_json(directory / "manifest.json", Manifest)
         self._values: dict[tuple[str, int], Value] = {}
-        """Variant and round -> what is known of a finished trial."""
+        """Variant and round -> the value of a finished trial."""
 
     def run(self, progress: Progress) -> Answer:
-        """Measure until there is an answer. One process at a time."""
+        """Measure until there is an answer. Only one process may do so at a time."""
         check_ours(self.directory)
         folder = self.directory / "trials"
         folder.mkdir(exist_ok=True)
@@ -54,7 +54,8 @@ class Hunt:
                     self._write(growing.with_round(self.manifest, self.search, step.commits))
 
     def state(self) -> State:
-        """Of the trials that are there. Raises UsageError where all of the ends lack the metric."""
+        """State of the search after the finished trials. Raises UsageError if all trials of the ends lack the
+        metric."""
         self._read_new()
         return trials.state(self.manifest, self.search, self._values)
 
@@ -73,7 +74,7 @@ class Hunt:
             )
 
     def _finish(self, progress: Progress) -> None:
-        """Execute the trials of rounds that were begun. A candidate whose trials fail again and again is given up."""
+        """Execute the missing trials of rounds that have begun. A candidate whose trials keep failing is given up."""
         self._write(growing.without_failed(self.manifest, self.search, self.directory))
         for _ in range(ATTEMPTS):
             if not runner.missing(self.manifest, self.directory):
@@ -85,7 +86,7 @@ class Hunt:
         self._write(growing.without_failed(self.manifest, self.search, self.directory))
 
     def _provide(self, positions: tuple[int, ...], progress: Progress) -> bool:
-        """Build or install what the next round needs; whether all of it is there."""
+        """Build or install what the next round needs. Return whether everything is there."""
         for position in positions:
             try:
                 self._write(growing.with_candidate(self.manifest, self.search, position, progress.note))
@@ -95,7 +96,7 @@ class Hunt:
         return True
 
     def _give_up(self, position: int, why: str, progress: Progress) -> None:
-        """Step around the candidate at ``position`` from now on. Raises DnsrigError where it is an end."""
+        """Skip the candidate at ``position`` from now on. Raises DnsrigError if it is an end of the search."""
         name = self.search.candidates[position].name
         if position in (GOOD, len(self.search.candidates) - 1):
             raise DnsrigError(f"{name}, an end of the search, cannot be measured: {why}", hint="choose another end")

@@ -6,19 +6,19 @@ from pathlib import Path
 
 from dnsrig.analysis.bisection.record import Candidate, Search
 from dnsrig.analysis.bisection.trials import position_of
-from dnsrig.experiment import model, plan, preparation
+from dnsrig.experiment import model, preparation, trial_specs
 from dnsrig.experiment.bisection import candidates
 from dnsrig.rundir import Extension, Manifest, TrialKey, trial_dir
 
 
 def begun(search: Search, experiment: str, scale: str, note: preparation.Note) -> Manifest:
-    """With the good end alone, and no trials yet."""
+    """The manifest of a new search: the good end alone, and no trials."""
     made = _of(search, search.candidates[0], experiment, scale, note)
     return made.model_copy(update={"order": [], "repeats": 1, "order_seed": search.seed + 1})
 
 
 def with_candidate(manifest: Manifest, search: Search, position: int, note: preparation.Note) -> Manifest:
-    """With the candidate at ``position`` as well. Raises what building or installing it raises."""
+    """``manifest`` with the candidate at ``position``, which is built or installed. Raises what that raises."""
     candidate = search.candidates[position]
     if any(variant.parameters[_label(manifest)] == candidate.name for variant in manifest.variants):
         return manifest
@@ -38,14 +38,14 @@ def with_candidate(manifest: Manifest, search: Search, position: int, note: prep
 
 
 def with_round(manifest: Manifest, search: Search, positions: tuple[int, ...]) -> Manifest:
-    """With a trial more of each candidate at ``positions``, in random order."""
+    """``manifest`` with one more trial of each candidate at ``positions``, in random order."""
     number = max((key.repeat for key in manifest.order), default=0) + 1
     of_candidate = {str(v.parameters[_label(manifest)]): v.id for v in manifest.variants}
     chosen = [of_candidate[search.candidates[position].name] for position in positions]
     seed = search.seed + number
     extension = Extension(first_repeat=number, order_seed=seed)
     changes = {
-        "order": [*manifest.order, *plan.order(chosen, number, seed, first=number)],
+        "order": [*manifest.order, *trial_specs.order(chosen, number, seed, first=number)],
         "repeats": number,
         "extensions": [*manifest.extensions, *([extension] if number > 1 else [])],
     }
@@ -53,7 +53,7 @@ def with_round(manifest: Manifest, search: Search, positions: tuple[int, ...]) -
 
 
 def without_failed(manifest: Manifest, search: Search, directory: Path) -> Manifest:
-    """Without the trials of candidates that failed, as far as they are not there."""
+    """``manifest`` without the unfinished trials of candidates that failed."""
     positions = position_of(manifest, search)
 
     def stays(key: TrialKey) -> bool:

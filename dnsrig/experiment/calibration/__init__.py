@@ -1,13 +1,12 @@
-"""`dnsrig calibrate`: what this rig can tell, measured by runs as any other, and written as a certificate
+"""`dnsrig calibrate`: the accuracy of this rig, measured by ordinary runs and written as a certificate
 (`dnsrig.certificate`).
 
 - ``floor.toml``, ``capacity.toml``, ``noise.toml``  the experiments, which the runner executes
-- ``rounds``   one of them: so many rounds as its time allows
 - ``through``  the floor through an interface, with a generator on another machine
-- ``machine``  what needs no trials: clocks, the self-test of links, which machine this is
-- ``figures``  the trials as the certificate's figures
+- ``machine``  measurements without trials: clocks, and the self-test of links
+- ``figures``  from the trials to the figures of the certificate
 
-Where certificates lie, and which one a run cites, says `dnsrig.experiment.certificates`.
+`dnsrig.experiment.certificates` finds the certificates of this machine.
 """
 
 from __future__ import annotations
@@ -23,10 +22,11 @@ from typing import Any
 
 import dnsrig
 from dnsrig import cached, paths
+from dnsrig.analysis.read import Run
 from dnsrig.certificate import FILE, Certificate, Disturbance, Floor, NicPath, Scale
-from dnsrig.errors import UsageError
-from dnsrig.experiment import certificates, runner
-from dnsrig.experiment.calibration import figures, machine, rounds
+from dnsrig.errors import DnsrigError, UsageError
+from dnsrig.experiment import certificates, preparation, runner
+from dnsrig.experiment.calibration import figures, machine
 from dnsrig.experiment.calibration.through import Through, floors_of, path_of
 from dnsrig.experiment.runner import Progress
 from dnsrig.lab import conditions, disturbances, ledger, nics
@@ -36,22 +36,23 @@ from dnsrig.rundir import write_json
 from dnsrig.servers import sources
 
 LIMIT_S: dict[Scale, float] = {"quick": 120.0, "standard": 540.0}
-"""When all rounds should be over; looking before and drawing after take up to a minute where others have the CPUs. The
-fewest rounds of each part are measured even where that takes longer."""
+"""Time in which all rounds should end. Looking at the machine before and drawing afterwards take up to a minute on busy
+CPUs. The fewest rounds of each part are measured even if that takes longer."""
 FLOOR_UNTIL, CAPACITY_UNTIL = 0.5, 0.7
-"""Shares of it, for the first two parts; the rest is for the noise, of which more trials say most."""
+"""Shares of that time at which the first two parts end. The rest is for the noise, which gains most from more
+trials."""
 NIC_UNTIL = 0.35
-"""The share that comes before them where a floor is measured through an interface: connecting to the other machine, and
-comparing clocks, makes its trials longer."""
+"""Share of that time for the floor through an interface, which comes first. Its trials are longer, because they connect
+to the other machine and compare clocks."""
 REST_S = 2.0
-"""In which dnsrig does nothing, to see what others do."""
+"""Time in which dnsrig does nothing, in order to see what other programs do."""
 
 
 def calibrate(scale: Scale, nic: str, through: Through | None, folder: Path, progress: Progress) -> Path:
-    """Measure, and write the certificate; returns its folder, which is there as a whole or not at all.
+    """Measure, write the certificate, and return its folder, which appears as a whole or not at all.
 
-    ``nic``: an interface that is told about; ``through``: the way through it, where the floor is measured there, too.
-    Interrupted it leaves nothing; where a trial fails its logs stay, until the next calibration begins.
+    ``nic``: an interface that the certificate describes; ``through``: the path through it, if the floor is measured
+    there, too. An interrupted calibration leaves nothing behind. If a trial fails, its logs stay until the next one.
     """
     runner.check_folders(folder)
     if through is not None:
@@ -79,7 +80,8 @@ def _nothing_left_of(working: Path) -> Iterator[None]:
 
 
 def check_nic(name: str) -> None:
-    """Refuse an interface that this machine has not. Of one that is measured through, `Through.check` asks more."""
+    """Refuse an interface that this machine does not have. `Through.check` demands more of an interface that is
+    used."""
     known = [nic.name for nic in nics.found()]
     if name and name not in known:
         there = f"it has {', '.join(known)}" if known else "it has none that is hardware or a hypervisor's"
@@ -87,7 +89,7 @@ def check_nic(name: str) -> None:
 
 
 def measure(name: str, scale: Scale, nic: str, through: Through | None, runs: Path, progress: Progress) -> Certificate:
-    """Everything, in the order in which it is told."""
+    """Measure everything, in the order of the certificate."""
     began_s, began = time.monotonic(), datetime.now(UTC)
     around: dict[str, Any] = conditions.snapshot()
     progress.note(f"looking at this machine: load, clocks, links; it rests for {REST_S:g} s")
@@ -97,12 +99,12 @@ def measure(name: str, scale: Scale, nic: str, through: Through | None, runs: Pa
     told = [*disturbances.remarks(), others, *([] if through else _of_nic(nic))]
     clock, links = machine.clock(), machine.links(progress.note)
     until_s = [began_s + LIMIT_S[scale] * share for share in shares(through is not None)]
-    # Before all others: a cable that is not where it should be is then told at once.
+    # It comes first, so that a cable in the wrong place is reported at once.
     nic_path, nic_floors = _through(through, scale, runs, progress, until_s[0]) if through else (None, [])
-    floor = rounds.execute("floor", scale, [], runs, progress, 1, until_s[1])
-    capacity = rounds.execute("capacity", scale, [], runs, progress, 1, until_s[2])
+    floor = _rounds("floor", scale, [], runs, progress, 1, until_s[1])
+    capacity = _rounds("capacity", scale, [], runs, progress, 1, until_s[2])
     servers = figures.noisy_servers()
-    noise = rounds.execute("noise", scale, [figures.server_axis(servers)], runs, progress, 6, until_s[3])
+    noise = _rounds("noise", scale, [figures.server_axis(servers)], runs, progress, 6, until_s[3])
     told.append(disturbances.steal(before, CpuTimes.now()))
     progress.note("computing the smallest difference that repeats would show")
     return Certificate(
@@ -130,12 +132,12 @@ def measure(name: str, scale: Scale, nic: str, through: Through | None, runs: Pa
 def _through(
     through: Through, scale: Scale, runs: Path, progress: Progress, until_s: float
 ) -> tuple[NicPath, list[Floor]]:
-    run = rounds.execute("floor", scale, through.settings, runs, progress, 1, until_s, through.file)
+    run = _rounds("floor", scale, through.settings, runs, progress, 1, until_s, through.file)
     return path_of(run, through), floors_of(run, through)
 
 
 def shares(through_nic: bool) -> list[float]:
-    """Of the limit, those in which the parts end: the floor through an interface, that over veth, capacity, noise."""
+    """Shares of the time at which the parts end: floor through an interface, floor over veth, capacity, noise."""
     first = NIC_UNTIL if through_nic else 0.0
     return [first, *(first + (1 - first) * share for share in (FLOOR_UNTIL, CAPACITY_UNTIL, 1.0))]
 
@@ -150,3 +152,37 @@ def _of_nic(name: str) -> list[Remark]:
         f" `dnsrig calibrate --nic {name} --other-end MACHINE:INTERFACE --machines machines.toml`"
     )
     return [Remark(f"interface {name}", "note", says, remedy)]
+
+
+def _rounds(
+    part: str,
+    scale: str,
+    settings: list[str],
+    runs: Path,
+    progress: Progress,
+    fewest: int,
+    until_s: float,
+    machines: Path | None = None,
+) -> Run:
+    """Execute at least ``fewest`` rounds of ``part``, and more if they would end before ``until_s`` (monotonic clock).
+
+    ``machines``: the file that describes other machines. Raises DnsrigError if a trial fails because of dnsrig or the
+    machine: a certificate must have all its figures.
+    """
+    request = preparation.Request(str(Path(__file__).with_name(f"{part}.toml")), scale, settings, machines=machines)
+    manifest = preparation.prepare(request, progress.note)
+    progress.note(f"{part}: {manifest.title}")
+    directory = runner.create(manifest, runs)
+    number, longest_s = 0, 0.0
+    while number < manifest.repeats and (number < fewest or time.monotonic() + longest_s < until_s):
+        number, began_s = number + 1, time.monotonic()
+        so_far = manifest.order[: number * len(manifest.variants)]
+        done = manifest.model_copy(update={"order": so_far, "repeats": number})
+        if errors := runner.execute(done, directory, progress):
+            raise DnsrigError(
+                f"{errors} trial(s) of the part {part} failed because of dnsrig or the machine",
+                hint=f"their logs are in {directory}/trials/*/*.aborted until the next calibration; `dnsrig check` may show what is missing",
+            )
+        write_json(directory / "manifest.json", done)
+        longest_s = max(longest_s, time.monotonic() - began_s)
+    return Run.open(directory)

@@ -1,4 +1,4 @@
-"""The trials of a calibration as the certificate's figures."""
+"""The figures of a certificate, from the trials of a calibration."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from dnsrig.servers import all_drivers, sources
 
 ECHO = "echo@engine"
 REAL = ("nsd", "knot", "bind", "powerdns")
-"""Kinds of servers of which one is measured beside it, the lightest first."""
+"""Kinds of servers, the lightest first. One of them is measured beside the reflector."""
 NOISE_METRIC = "p99_ms"
 
 
 def noisy_servers() -> list[str]:
-    """The reflector, and the first real server that is installed already; nothing is installed for this."""
+    """The reflector, and the first real server that is already installed."""
     for kind in REAL:
         for source in sources.all_sources().values():
             if found := source.installed(all_drivers()[kind]):
@@ -30,7 +30,7 @@ def noisy_servers() -> list[str]:
 
 
 def server_axis(servers: list[str]) -> str:
-    """As `--set` takes it."""
+    """The axis of servers, as a value of `--set`."""
     return f"server={json.dumps(servers)}"
 
 
@@ -60,7 +60,7 @@ def _floor(spec: TrialSpec, path: str, trials: list[Trial]) -> Floor:
 
 
 def _not_done(trials: list[Trial]) -> str:
-    """How many are not `done`, and why the first of them."""
+    """Number of trials that are not `done`, and the reason of the first one; empty if all are."""
     others = [trial.record for trial in trials if trial.record.outcome != "done"]
     if not others:
         return ""
@@ -74,7 +74,7 @@ def capacities(run: Run) -> list[Capacity]:
 def _capacity(spec: TrialSpec, trials: list[Trial]) -> Capacity:
     bounds = [calibration.bound(trial.ramp, _busiest_share(trial), _foreign_share(trial)) for trial in trials]
     sides = {bound.side for bound in bounds}
-    # What binds is said where all trials agree.
+    # The certificate names the bottleneck only if all trials agree.
     agreed = bounds[0] if len(sides) == 1 else calibration.Bound("not known", "trials do not agree on it")
     return Capacity(
         transport=str(spec.options["transport"]),
@@ -89,7 +89,7 @@ def _capacity(spec: TrialSpec, trials: list[Trial]) -> Capacity:
 
 
 def _busiest_share(trial: Trial) -> float | None:
-    """Of the server's CPUs, when they had least rest."""
+    """Largest share of busy time on any of the server's CPUs."""
     shares = []
     for cpu in trial.record.spec.hosts[trial.subject].cpus:
         idle = trial.during_measure("machine", f"cpu{cpu}", "idle_us")
@@ -125,7 +125,7 @@ def _noise(spec: TrialSpec, trials: list[Trial], seed: int) -> Noise:
 
 
 def _at_timeout(trials: list[Trial]) -> str:
-    """Of how many the figure is at least what it says, which makes their spread too narrow."""
+    """Number of trials at the client's timeout. Their true value is higher, so the real spread is wider."""
     limits = [(trial.value(NOISE_METRIC), timeout_ms(trial)) for trial in trials]
     reached = sum(value is not None and limit is not None and value >= limit for value, limit in limits)
     return f"{reached} of {len(trials)} at the client's timeout, so they spread more than this" if reached else ""

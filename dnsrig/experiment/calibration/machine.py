@@ -1,4 +1,4 @@
-"""What of a machine is measured without trials: its clocks, and the links that it can make."""
+"""Measurements of a machine without trials: its clocks, and the links that it can make."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from dnsrig.lab.network import Network
 from dnsrig.rundir import HostSpec, LinkKind, LinkSpec, PathSpec
 
 READINGS = 100_000
-"""Of each clock: some 10 ms."""
+"""Readings of each clock: they take about 10 ms."""
 ANCHORS = 1000
 PATH = PathSpec(delay_ms=10, jitter_ms=1, loss_percent=1, rate_mbit=50)
-"""Of either direction of an emulated link: every kind of thing that is asked of one, none of it hard."""
+"""Both directions of the emulated link: each property that a path can have, with moderate values."""
 KINDS: dict[LinkKind, tuple[Callable[[], bool], str]] = {
     "veth": (lambda: True, ""),
     "netem": (netem.available, "this kernel has no netem, or this user may not query it"),
@@ -43,7 +43,7 @@ def clock() -> Clock:
 
 
 def _step(which: int) -> Step:
-    """The smallest step between two readings that differ; 0 where a clock never moved."""
+    """The smallest step between two different readings; 0 if the clock never moved."""
     read, smallest_ns = time.clock_gettime_ns, 0
     before_ns = read(which)
     for _ in range(READINGS):
@@ -56,7 +56,7 @@ def _step(which: int) -> Step:
 
 
 def links(note: Callable[[str], None]) -> list[LinkTest]:
-    """The self-test of each kind that this machine has."""
+    """Self-tests of all kinds of links that this machine has."""
     found = []
     for kind, (available, missing) in KINDS.items():
         if available():
@@ -68,7 +68,7 @@ def links(note: Callable[[str], None]) -> list[LinkTest]:
 
 
 def _tested(kind: LinkKind) -> LinkTest:
-    # Each has CPUs as in a trial: the server's is the last one.
+    # Hosts have CPUs as in a trial: the server has the last one.
     cpus = sorted(os.sched_getaffinity(0))
     hosts = {
         name: HostSpec(address=str(addresses.TRIED.ipv4[number]), cpus=[cpu])
@@ -78,23 +78,23 @@ def _tested(kind: LinkKind) -> LinkTest:
     spec = LinkSpec(ends=("left", "right"), kind=kind, forward=path, reverse=path)
     try:
         with idle.awake(), Network(hosts, [spec]) as network:
-            (told,) = network.check_links()
+            (report,) = network.check_links()
     except DnsrigError as error:
         return LinkTest(kind=kind, works=False, wrong=[error.message])
-    return link_test(kind, told, None if path is None else 2e3 * PATH.delay_ms)
+    return link_test(kind, report, None if path is None else 2e3 * PATH.delay_ms)
 
 
-def link_test(kind: LinkKind, told: dict[str, Any], asked_us: float | None) -> LinkTest:
-    """What the self-test told, as the certificate has it."""
+def link_test(kind: LinkKind, report: dict[str, Any], asked_us: float | None) -> LinkTest:
+    """The report of a self-test, as it is in the certificate."""
     rtt = None
-    if "rtt_median_us" in told:
-        rtt = Measured(median=told["rtt_median_us"], low=told["rtt_min_us"], high=told["rtt_max_us"], trials=1)
-    ways = {way: told[way] for way in ("forward", "reverse") if way in told}
+    if "rtt_median_us" in report:
+        rtt = Measured(median=report["rtt_median_us"], low=report["rtt_min_us"], high=report["rtt_max_us"], trials=1)
+    ways = {way: report[way] for way in ("forward", "reverse") if way in report}
     return LinkTest(
         kind=kind,
-        works=told["works"],
+        works=report["works"],
         rtt_us=rtt,
         rtt_asked_us=asked_us,
         ways={way: LinkWay(asked=each["asked"], found=each["found"]) for way, each in ways.items()},
-        wrong=told.get("wrong", []),
+        wrong=report.get("wrong", []),
     )

@@ -1,4 +1,4 @@
-"""The floor through an interface of this machine: a generator asks from the machine at the other end of the cable."""
+"""The floor through an interface of this machine, with a generator on the machine at the other end of the cable."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from dnsrig.experiment.preparation import Note
 from dnsrig.lab import nic
 
 SERVER, GENERATOR = "primary", "generator-1"
-"""The hosts at either end."""
+"""The hosts at the two ends of the cable."""
 
 
 @dataclass(frozen=True)
 class Through:
-    """An interface of this machine, and that of another one which it is joined with."""
+    """An interface of this machine, and the interface of another machine at the other end of its cable."""
 
     nic: str
     machine: str
     machine_nic: str
     file: Path
-    """Where the machine is."""
+    """File of machines that describes the other machine."""
 
     @property
     def label(self) -> str:
@@ -35,7 +35,7 @@ class Through:
 
     @property
     def settings(self) -> list[str]:
-        """What makes ``floor.toml`` measure it."""
+        """Values of `--set` with which ``floor.toml`` measures this path."""
         values: dict[str, str | int] = {
             "title": f"Floor of latency and lag through {self.label}",
             "options.generators": 1,
@@ -46,7 +46,7 @@ class Through:
         return [f"{path}={json.dumps(value)}" for path, value in values.items()]
 
     def check(self, note: Note) -> None:
-        """Refuse interfaces that are not there or in use, and a machine that cannot be had."""
+        """Refuse interfaces that do not exist or are in use, and a machine that cannot be reached."""
         nic.check(self.nic)
         note(f"looking at {self.machine}")
         specs = machines.named([self.machine], self.file)
@@ -58,7 +58,7 @@ class Through:
 
 
 def wanted(name: str, other_end: str, file: Path | None) -> Through | None:
-    """The measurement that the options ``--nic``, ``--other-end`` and ``--machines`` ask for; None: none through an
+    """The path that the options ``--nic``, ``--other-end`` and ``--machines`` describe; None: no path through an
     interface."""
     if not other_end:
         if file is not None:
@@ -86,7 +86,7 @@ def wanted(name: str, other_end: str, file: Path | None) -> Through | None:
 
 
 def floors_of(run: Run, through: Through) -> list[Floor]:
-    """Raises DnsrigError where none has a figure: then the cable, and not the rig, is what was seen."""
+    """The floors through the interface. Raises DnsrigError if none has a figure, because then the cable is broken."""
     found = figures.floors(run, through.label)
     if not any(floor.p50_us for floor in found):
         raise DnsrigError(

@@ -1,7 +1,7 @@
-"""What a procedure measures with: one trial in progress, with its servers, instruments, phases and changes of zones.
+"""The tools of a procedure: one trial in progress, with its servers, instruments, phases and changes of zones.
 
-Each part is a module of this folder and holds the parts that it needs. `TrialContext` holds them all and does what
-takes several of them.
+Each part is a module of this folder and has the parts that it needs. `TrialContext` has them all, and the methods that
+need several of them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from dnsrig.rundir import TrialSpec
 from dnsrig.servers import driver
 
 PROBE_GRACE_S = 30.0
-"""How long after its limit `probe` may take to say so."""
+"""How long `probe` may take for its summary after its limit."""
 
 
 class TrialContext:
@@ -50,8 +50,8 @@ class TrialContext:
         self.changes = ZoneChanges(self.servers)
         self.faults = Faults(self.workspace, self.instruments, self.servers, [path for path in needed if path.exists()])
         self.summaries: dict[str, dict[str, Any]] = {}
-        """Beside those of its instruments, by name: of servers that are instruments, of what the rig looked at, and of
-        what a primary changed by itself."""
+        """More summaries, by name: of servers that are instruments, of facts that the rig read back, and of changes
+        that a primary made by itself. The summaries of instruments are in `Instrument.summary`."""
 
     def option(self, name: str) -> Any:
         return self.spec.options[name]
@@ -61,17 +61,17 @@ class TrialContext:
 
     @contextmanager
     def phase(self, name: PhaseName) -> Iterator[None]:
-        """Everything inside belongs to this phase, also when it ends by an exception. Of `measure` the kernel's counts
-        are taken."""
+        """Everything inside belongs to this phase, even if it ends by an exception. During `measure`, the kernel's
+        counts are taken."""
         with self.counting.counted() if name == "measure" else nullcontext(), self.phases.phase(name):
             yield
 
     def profiled(self) -> AbstractContextManager[None]:
-        """Sample the CPU stacks of the hosts that the experiment wants profiled, while what is inside runs."""
+        """Sample the CPU stacks of the hosts with ``profile`` while the code inside runs."""
         return self.profiling.profiled()
 
     def start_watch(self) -> None:
-        """Sample every host until the trial ends; the first thing to be done in `setup`."""
+        """Sample every host until the trial ends. It is the first step of `setup`."""
         _ = self.profiling.unavailable
         self.instruments.start_watch()
         self.clocks.start()
@@ -109,7 +109,7 @@ class TrialContext:
     def finish_server(self, name: str, *, limit_s: float) -> dict[str, Any]:
         """Wait until the server of host ``name``, which is an instrument, is done, or stop it after ``limit_s``.
 
-        Returns its summary, which is the last event in its log. Its rows join the trial's.
+        Returns its summary, which is the last event in its log. Its rows are added to the rows of the trial.
         """
         server = self.servers.started[name]
         deadline = time.monotonic() + limit_s
@@ -126,7 +126,8 @@ class TrialContext:
         return summary
 
     def wait(self, instrument: Instrument, *, limit_s: float, until: str = "summary") -> dict[str, Any]:
-        """Wait for the event ``until`` of ``instrument``, or its summary, and return it; report its progress meanwhile.
+        """Wait for the event ``until`` of ``instrument``, or for its summary, and return it. Report its progress
+        meanwhile.
 
         Raises ServerFailed if a server ends, Overdue after ``limit_s``.
         """
@@ -146,7 +147,7 @@ class TrialContext:
                 self.report({**event, "instrument": instrument.name})
 
     def rest(self, seconds: float) -> None:
-        """Let time go by; no time where ``seconds`` are negative. Raises ServerFailed if a server ends."""
+        """Wait, unless ``seconds`` are negative. Raises ServerFailed if a server ends."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
             self._look()
@@ -168,7 +169,7 @@ class TrialContext:
         return Result("done")
 
     def close(self) -> None:
-        """End everything, servers first; then forget what they stored."""
+        """End everything, servers first, and remove what they stored."""
         self.servers.close()
         self.instruments.close()
         if made := self.changes.take():
@@ -177,7 +178,7 @@ class TrialContext:
             shutil.rmtree(self.workspace.state, ignore_errors=True)
 
     def _look(self) -> None:
-        """Note what changes while a trial waits. Raises DnsrigError if the machine has a fault (`faults`)."""
+        """Record what changes while a trial waits. Raises DnsrigError if the machine has a fault (`faults`)."""
         self.phases.take_anchor()
         self.profiling.note_pids()
         self.faults.look()

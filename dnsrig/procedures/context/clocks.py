@@ -1,7 +1,7 @@
-"""The clocks of a trial's machines, compared by exchanges of the engine over the links that join them.
+"""The clocks of a trial's machines, compared by exchanges of the engine over the links between them.
 
-Times of hosts on other machines are those machines' own (CLOCK_MONOTONIC, which begins with each boot). What is put
-beside times of this one is moved by a line: offset and drift, with an error that is told.
+Hosts on other machines have the clocks of those machines (CLOCK_MONOTONIC, which begins with each boot). Their times
+are converted to the clock of this machine by a line: offset and drift, with a known error.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ FIRST_LIMIT_S = 20.0
 
 @dataclass
 class Clocks:
-    """Of other machines, by their names."""
+    """The clocks of other machines, by name of the machine."""
 
     workspace: Workspace
     instruments: Instruments
     lines: dict[str, Line] = field(default_factory=dict)
     summaries: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """What was found of each."""
+    """Final report about each clock."""
 
     def start(self) -> None:
-        """Compare from now on; the first offsets are known afterwards."""
+        """Start the comparisons, and wait for the first offsets."""
         for here, peers in self._joined().items():
             for name, there in peers.items():
                 self.instruments.start(
@@ -47,7 +47,7 @@ class Clocks:
         return SAME if host.spec.machine is None else self.lines[host.spec.machine]
 
     def finish(self) -> None:
-        """The last comparison; the lines are those of the whole trial afterwards."""
+        """End the comparisons. Afterwards the lines describe the whole trial."""
         for here in self._joined():
             instrument = self.instruments.started[f"clocks-{here}"]
             instrument.stop()
@@ -58,7 +58,7 @@ class Clocks:
         name, rows = f"clocks-{here}", self.workspace.directory / clock.of(here).name
         words = ["clock", "compare", *(f"{machine}={there.address}:{PORT}" for machine, there in peers.items())]
         words += [f"--interval-s={INTERVAL_S:g}", f"--out={rows}", "--until-eof"]
-        # In the network of the host that is joined with them, at the cost of the one that observes.
+        # In the network of the host that has the link, on the CPUs of the observer.
         own, observer = self.workspace.host(here), self.workspace.host(OBSERVER)
         spec = own.spec.model_copy(update={"cpus": observer.spec.cpus})
         errors = self.workspace.directory / "instruments" / f"{name}.stderr"
@@ -77,7 +77,7 @@ class Clocks:
             self.summaries[peer["peer"]] = peer
 
     def _joined(self) -> dict[str, dict[str, Host]]:
-        """Host here -> machine -> a host there that a link joins it with; each machine once."""
+        """Host on this machine -> other machine -> a host there with a link to it; each machine once."""
         found: dict[str, dict[str, Host]] = {}
         seen = set()
         for link in self.workspace.spec.links:

@@ -1,4 +1,4 @@
-"""Faults of the machine that end a trial: what is measured after them is no result."""
+"""Faults of the machine that end a trial, because it has no result after them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from dnsrig.procedures.context.workspace import Workspace
 
 LOOK_EVERY_S = 1.0
 DISK_FREE_LEAST_BYTES = 16 << 20
-"""More than instruments and servers usually write between two looks. Each trial begins with much more
+"""More than instruments and servers usually write between two checks. Each trial begins with much more
 (`dnsrig.experiment.runner.DISK_FREE_WANTED_BYTES`)."""
 NO_SPACE = b"No space left on device"
-"""ENOSPC as strerror(3) has it. Servers run with an English locale."""
+"""Text of ENOSPC in strerror(3). Servers run with an English locale."""
 LOG_END_BYTES = 1 << 16
 
 
@@ -34,7 +34,7 @@ class Faults:
     _last_s: float = 0.0
 
     def look(self) -> None:
-        """Raise DnsrigError if there is a fault. It does nothing if the last look is not long ago."""
+        """Raise DnsrigError if there is a fault. It does nothing if it ran less than `LOOK_EVERY_S` ago."""
         if time.monotonic() - self._last_s >= LOOK_EVERY_S:
             self._last_s = time.monotonic()
             self._check_disks()
@@ -75,7 +75,7 @@ class Faults:
 
 @contextlib.contextmanager
 def full_disk_named(folder: Path) -> Iterator[None]:
-    """An error within names the disk of ``folder`` if it is full, because it is probably why."""
+    """Replace an error inside by an error about a full disk of ``folder``, if the disk is full."""
     try:
         yield
     except Exception:

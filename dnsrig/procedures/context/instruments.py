@@ -1,4 +1,4 @@
-"""The instruments of a trial: each started with its arguments, on the host that it stands on."""
+"""The instruments of a trial: each is started with its arguments on its host."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Instruments:
         return self.started[name]
 
     def stop(self, name: str) -> None:
-        """End an instrument that runs until told, and take its summary."""
+        """End an instrument that runs until it is stopped, and take its summary."""
         self.started[name].stop()
 
     def start_watch(self) -> None:
@@ -65,7 +65,8 @@ class Instruments:
         next_version: bool = False,
         serial: int | None = None,
     ) -> Instrument:
-        """Watch when the dataset's serial is visible on host ``target``, or that of its next version, or ``serial``."""
+        """Watch when host ``target`` answers with the serial of the dataset, of its next version, or with
+        ``serial``."""
         spec = self.workspace.spec
         dataset = spec.next_dataset if next_version else spec.dataset
         assert dataset is not None
@@ -83,12 +84,12 @@ class Instruments:
         return self.start(name, arguments)
 
     def start_load(self, name: str, target: str, arguments: list[str], host: str = OBSERVER) -> Instrument:
-        """Put queries on the server of host ``target``, from ``host``, as the ``arguments`` of `load` say."""
-        self.let_watch_go_first()  # a load leaves others little time on a CPU that they share
+        """Send queries from ``host`` to the server of host ``target``. ``arguments``: of `load`."""
+        self.let_watch_go_first()  # a load leaves little time for other programs on its CPU
         return self.start(name, ["load", self.address(target), *arguments, "--until-eof"], host)
 
     def start_change(self, name: str, target: str, arguments: list[str]) -> Instrument:
-        """Change zones of the primary of host ``target`` by dynamic updates, as the ``arguments`` of `change` say."""
+        """Change zones of the primary of host ``target`` by dynamic updates. ``arguments``: of `change`."""
         return self.start(name, ["change", self.address(target), *arguments, "--until-eof"])
 
     def start_follow(self, target: str, zones: Path, *, rate_per_s: int) -> Instrument:
@@ -109,12 +110,12 @@ class Instruments:
         options: Mapping[str, Scalar] | None = None,
         out: Path | None = None,
     ) -> Instrument:
-        """Take all zones of the primary of host ``target``, from ``host``, as the ``arguments`` of `transfer` say.
+        """Transfer all zones from the primary of host ``target`` to ``host``. ``arguments``: of `transfer`.
 
-        ``options``: those of `transfer_instrument`, where they are not the procedure's own. The rows go to
+        ``options``: options of `transfer_instrument`, by default the procedure's. The rows go to
         ``transfers.arrow``, ``connections.arrow`` and ``tcp-info.arrow`` in ``out``, by default the trial's directory.
         """
-        self.let_watch_go_first()  # what decides a trial must not cost the samples that tell why
+        self.let_watch_go_first()  # the samples explain the result, so they come before it
         spec, chosen = self.workspace.spec, options if options is not None else self.workspace.spec.options
         state = self.servers.placements[target].state
         certificate = state.resolve() / keys.CERTIFICATE_FILE if spec.transfer.tls else None
@@ -125,12 +126,12 @@ class Instruments:
         return self.start(name, [*words, f"--out={out}", "--until-eof", *arguments], host)
 
     def start_interrogation(self, name: str, host: str, target: str) -> Instrument:
-        """Ask the primary of host ``target``, from ``host``, what it supports; the answers are in the summary."""
+        """Find out from ``host`` what the primary of host ``target`` supports. The answers are in the summary."""
         words = ["interrogate", self.address(target), self._zones, f"--xot-port={keys.XOT_PORT}"]
         return self.start(name, [*words, *self.signed()], host)
 
     def start_propagation(self, arguments: list[str]) -> Instrument:
-        """Watch changes of the primary arrive on all secondaries, and make the changes unless the primary does.
+        """Watch how changes of the primary arrive on all secondaries, and make the changes unless the primary does.
 
         The rows go to ``propagation.arrow``.
         """
@@ -142,7 +143,7 @@ class Instruments:
         return self.start("propagation", [*words, *signed, *arguments])
 
     def signed(self) -> list[str]:
-        """The argument that has an instrument sign: with the key of the transfers, where those are signed."""
+        """The argument with which an instrument signs: with the key of the transfers, if these are signed."""
         key = f"{keys.TSIG_ALGORITHM}:{keys.TSIG_NAME}:{self.workspace.keys.tsig_secret}"
         return [f"--tsig={key}"] if self.workspace.spec.transfer.tsig else []
 
@@ -169,21 +170,21 @@ class Instruments:
 
 
 def watched(host: Host, *, sockets: bool) -> str:
-    """A host, as `watch` takes it."""
+    """A host, as an argument of `watch`."""
     parts = "".join(f",cgroup={folder}" for folder in host.cgroups)
     return f"{host.name},netns={host.namespace_path}{parts}{',sockets' if sockets else ''}"
 
 
 def elsewhere_folder(directory: Path, machine: str) -> Path:
-    """Where what was seen on another machine lies until it is put together with the rest."""
+    """Folder of the samples from another machine until they are merged with the others."""
     return directory / "elsewhere" / machine
 
 
 def lists_sockets(spec: TrialSpec) -> bool:
-    """Where there is an emulated path, whose connections tell what it did, or the procedure wants it.
+    """Whether the TCP connections are listed: if there is an emulated path, or the procedure needs it.
 
-    A replay has thousands of connections of clients: a listing took 7 ms there, for which nothing else ran on its CPU,
-    five times a second, and the queries left late.
+    A replay has thousands of connections of clients. A listing took 7 ms there, five times a second, in which nothing
+    else ran on its CPU, and the queries left late.
     """
     emulated = any(link.emulated for link in spec.links) and spec.stream is None
     return emulated or bool(getattr(procedure(spec.procedure), "SOCKETS", False))

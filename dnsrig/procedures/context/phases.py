@@ -1,4 +1,4 @@
-"""The phases of a trial, and pairs of its two clocks."""
+"""The phases of a trial, and readings of its two clocks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dnsrig.rundir import Anchor, Phase
 
 ANCHOR_EVERY_S = 10.0
 Report = Callable[[dict[str, Any]], None]
-"""Takes events: phases and progress."""
+"""A function that takes events: phases and progress."""
 PhaseName = Literal["setup", "warmup", "measure", "drain"]
 
 
@@ -26,7 +26,7 @@ class Phases:
 
     @contextmanager
     def phase(self, name: PhaseName) -> Iterator[None]:
-        """Everything inside belongs to this phase, also when it ends by an exception."""
+        """Everything inside belongs to this phase, even if it ends by an exception."""
         self.report({"event": "phase", "phase": name})
         start = clock.anchor()
         try:
@@ -35,7 +35,7 @@ class Phases:
             self.ended.append(Phase(name=name, start=start, end=clock.anchor()))
 
     def take_anchor(self) -> None:
-        """Where the last anchor is old enough."""
+        """Read both clocks, if the last reading is old enough."""
         if time.monotonic() - self._last_anchor_s >= ANCHOR_EVERY_S:
             self._last_anchor_s = time.monotonic()
             self.anchors.append(clock.anchor())

@@ -1,4 +1,5 @@
-"""Where a server of a trial lies: its folders, its zones, its ways to the primaries, and how its programs see them."""
+"""The place of a server in a trial: its folders, its zones, its routes to the primaries, and the paths for its
+programs."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from dnsrig.confinement import MACHINE, Confinement
 from dnsrig.errors import DnsrigError
 from dnsrig.lab import addresses
 from dnsrig.procedures.context.workspace import Workspace
+from dnsrig.procedures.parts import client_classes
 from dnsrig.rundir import Address, HostSpec, TrialSpec
 from dnsrig.servers import driver, sources
 from dnsrig.servers._database import Database
@@ -21,7 +23,7 @@ from dnsrig.servers.resolving import ANCHOR_FILE, HINTS_FILE
 
 
 def place(workspace: Workspace, name: str) -> Placement:
-    """Make the folders of the server of host ``name``, and what it needs there."""
+    """Make the folders of the server of host ``name``, and the files that it needs there."""
     spec, keys, dataset = workspace.spec, workspace.keys, workspace.dataset
     host = spec.hosts[name]
     if host.server is None or host.role is None:
@@ -62,7 +64,7 @@ def place(workspace: Workspace, name: str) -> Placement:
 
 
 def _hints_laid_out(workspace: Workspace, folder: Path) -> bool:
-    """Whether there is a world to resolve from. Its hints and its trust anchor are then in ``folder``, too."""
+    """Whether there is a world to resolve from. If so, copy its hints and its trust anchor to ``folder``."""
     if (world := workspace.spec.world) is None:
         return False
     for name in (HINTS_FILE, ANCHOR_FILE):
@@ -74,17 +76,17 @@ def _hints_laid_out(workspace: Workspace, folder: Path) -> bool:
 def _listens_for_tls(spec: TrialSpec, name: str) -> bool:
     """Whether a server listens for TLS: for queries, or as a database for a server or a replica at another site.
 
-    A replica of a database at another site listens as well: Redis has no TLS without a certificate of its own.
+    A replica of a database at another site listens, too: Redis has no TLS without its own certificate.
     """
     host = spec.hosts[name]
     if host.role == "database":
         used_from_far = any(other.database == name and other.database_far for other in spec.hosts.values())
         return spec.transfer.tls and (used_from_far or host.database_far)
-    return spec.over_tls and host.under_test
+    return client_classes.over_tls(spec) and host.under_test
 
 
 def database_of(spec: TrialSpec, host: HostSpec) -> Endpoint | None:
-    """Where ``host`` finds its database. Over TLS where transfers are and the database lies at another site."""
+    """Endpoint of the database of ``host``. It uses TLS if transfers do and the database is at another site."""
     if host.database is None:
         return None
     near = spec.hosts[host.database]
@@ -96,20 +98,20 @@ def database_of(spec: TrialSpec, host: HostSpec) -> Endpoint | None:
 
 
 def secondaries(spec: TrialSpec) -> list[Address]:
-    """Whom a primary notifies: hosts with a secondary, and addresses at which an instrument plays one."""
+    """Addresses that a primary notifies: hosts with a secondary, and addresses at which an instrument plays one."""
     hosts = spec.hosts.values()
     real = [ip_address(host.address) for host in hosts if host.role == "secondary"]
     return [*real, *(ip_address(text) for host in hosts if host.notified for text in host.source_addresses)]
 
 
 def changes_itself(spec: TrialSpec) -> bool:
-    """Whether the primary changes its zones by itself, so that nobody sends it updates."""
+    """Whether the primary changes its zones by itself, without updates."""
     server = spec.hosts["primary"].server
     return server is not None and driver(server.kind).changes_itself
 
 
 def confinement(placement: Placement) -> Confinement:
-    """What a server's programs see and may do."""
+    """The confinement of a server's programs."""
     kind = driver(placement.source.kind)
     shown = {**placement.shown, **({placement.seen_stream: placement.stream} if placement.stream else {})}
     binds = [
@@ -122,14 +124,14 @@ def confinement(placement: Placement) -> Confinement:
 
 
 def read_zones(path: Path) -> list[Zone]:
-    """``zones.list``: a line a zone, its name and its file, separated by a tab."""
+    """The zones in ``zones.list``: one line a zone, its name and its file, separated by a tab."""
     with path.open() as lines:
         return [Zone(*line.rstrip("\n").split("\t")) for line in lines]
 
 
 def _changes(spec: TrialSpec, role: str) -> bool:
-    """Whether the server works on a copy of the dataset that is its own, because the zones are going to change: some
-    servers write updated zones back to their files."""
+    """Whether the server gets its own copy of the dataset, because the zones will change: some servers write updated
+    zones back to their files."""
     return (spec.next_dataset is not None or spec.transfer.updates) and role == "primary"
 
 

@@ -24,12 +24,13 @@ class Profiling:
 
     @cached_property
     def unavailable(self) -> str | None:
-        """Why stacks cannot be sampled, where any are wanted. Trying it takes a second: ask long before `measure`."""
+        """Why stacks cannot be sampled, if a host needs it. The test takes a second, so run it long before
+        `measure`."""
         return Profiler.unavailable() if any(host.profile for host in self.workspace.spec.hosts.values()) else None
 
     @contextmanager
     def profiled(self) -> Iterator[None]:
-        """Sample from before to after what is inside."""
+        """Sample from before to after the code inside."""
         directory, profilers = self.workspace.directory, {}
         for name, host in self.workspace.spec.hosts.items():
             if not host.profile:
@@ -47,7 +48,7 @@ class Profiling:
                 self.profiles[name] = profiler.stop(self._pids.pop(name), directory / f"profile-{name}.folded")
 
     def note_pids(self) -> None:
-        """Processes come and go; only those of a host count in its profile."""
+        """Record the processes of hosts, which come and go: only samples of these count in a profile."""
         for name in self._pids:
             self._pids[name] |= self.workspace.pids(name)
 
@@ -58,11 +59,11 @@ class Counting:
 
     workspace: Workspace
     counts: dict[str, ProcessCounts] = field(default_factory=dict)
-    """By host."""
+    """Counts by host."""
 
     @contextmanager
     def counted(self) -> Iterator[None]:
-        """Count from just before to just after what is inside."""
+        """Count from just before to just after the code inside."""
         before = self._read()
         try:
             yield

@@ -1,4 +1,4 @@
-"""The servers of a trial: configured, started, stopped, and told of."""
+"""The servers of a trial: they are configured, started, stopped and recorded here."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ class Server:
 
 @dataclass
 class Servers:
-    """By host."""
+    """The servers of a trial, by host."""
 
     workspace: Workspace
     placements: dict[str, Placement] = field(default_factory=dict)
     started: dict[str, Server] = field(default_factory=dict)
     own_changes: dict[str, Changes] = field(default_factory=dict)
-    """What primaries change by themselves; before they are started."""
+    """Changes that primaries make by themselves; set before they start."""
 
     def prepare(self, name: str) -> None:
         """Configure the server of host ``name`` and run its preparations."""
@@ -64,7 +64,7 @@ class Servers:
             self.run(name, step)
 
     def start(self, name: str) -> None:
-        """Start the configured server; it is running, not necessarily ready, afterwards."""
+        """Start the configured server. Afterwards it is running, but may not be ready."""
         placement = self.placements[name]
         kind = driver(placement.source.kind)
         log = placement.directory / "server.log"
@@ -83,20 +83,21 @@ class Servers:
         self.started[name] = Server(placement, started, log)
 
     def stop(self, name: str, *, limit_s: float) -> None:
-        """Stop the server of host ``name`` in order; what it stored stays, and `start` starts it again.
+        """Stop the server of host ``name``. Its files stay, and `start` starts it again.
 
-        Its log so far is kept as ``server-before.log``.
+        Its log is kept as ``server-before.log``.
         """
         server = self.started[name]
         server.process.stop(limit_s=limit_s)
         if server.process.popen.returncode == -signal.SIGKILL:
             raise ServerFailed(f"{server.placement.source.label} on host {name} did not stop within {limit_s:g} s")
         server.log.rename(server.log.with_name("server-before.log"))
-        # Else its next start would seem to have this moment until it has written its own.
+        # Otherwise the next start would seem to have this time until it has written its own.
         (server.placement.directory / "exec.json").unlink(missing_ok=True)
 
     def forget(self, name: str) -> Placement:
-        """End the server of host ``name``, as if there had been none; return where it was, for who cleans up."""
+        """End the server of host ``name`` and remove it from the record. Return its placement, for the removal of its
+        files."""
         self.started.pop(name).process.stop()
         return self.placements.pop(name)
 
@@ -111,8 +112,8 @@ class Servers:
         limit_s: float = PREPARATION_LIMIT_S,
         output: IO[bytes] | None = None,
     ) -> None:
-        """Run a program of the server of host ``name`` on that host, until it ends. ``output`` takes what it prints, if
-        the step names no file."""
+        """Run a program of the server of host ``name`` on that host, until it ends. ``output`` gets its output, unless
+        the step names a file."""
         placement = self.placements[name]
         log = placement.directory / "prepare.log"
         with log.open("ab") as errors, _taking(placement, step) as out:
@@ -133,14 +134,14 @@ class Servers:
             raise ServerFailed(f"{step.command[0]} on host {name} {started.how_it_ended()}{why_it_ended(log)}")
 
     def printed(self, name: str, command: Sequence[str], *, limit_s: float) -> str:
-        """What a program of the server of host ``name`` prints on that host. Raises as `run` does."""
+        """Output of a program of the server of host ``name`` on that host. Raises what `run` raises."""
         with tempfile.TemporaryFile() as output:
             self.run(name, Preparation([*command]), limit_s=limit_s, output=output)
             output.seek(0)
             return output.read(PRINTED_MOST_BYTES).decode(errors="replace")
 
     def take_rows(self, name: str) -> None:
-        """Rows that the server of host ``name`` wrote join those of the trial."""
+        """Move the rows that the server of host ``name`` wrote to the rows of the trial."""
         self._fetch(name)
         for rows in self.placements[name].directory.glob("*.arrow"):
             rows.rename(self.workspace.directory / rows.name)
@@ -149,7 +150,7 @@ class Servers:
         """Raise ``ServerFailed`` if a server has ended."""
         for name, server in self.started.items():
             if driver(server.placement.source.kind).finishes and server.process.popen.poll() in (0, 1):
-                continue  # it is an instrument, and done: 1 says that zones are missing
+                continue  # it is an instrument, and done; status 1: zones are missing
             if not server.process.running and not server.process.stopped_by_us:
                 raise ServerFailed(
                     f"{server.placement.source.label} on host {name} {server.process.how_it_ended()}"
@@ -157,7 +158,7 @@ class Servers:
                 )
 
     def count_threads(self) -> None:
-        """Note how many threads each server runs now, and what it may do."""
+        """Record the number of threads and the privileges of each server."""
         for name, server in self.started.items():
             pids, machine = sorted(self.workspace.pids(name)), self.workspace.host(name).machine
             counted = near.threads(machine, pids) if machine else sum(map(process.threads, pids))
@@ -195,13 +196,13 @@ class Servers:
         return when
 
     def close(self) -> None:
-        """End all servers, the last started first: a database waits at its end for replicas that are behind."""
+        """End all servers, the last started first, because a database waits at its end for replicas that are behind."""
         for name, server in reversed(self.started.items()):
             server.process.stop()
             self._fetch(name)
 
     def _fetch(self, name: str) -> None:
-        """What the server of a host on another machine left there beside its log."""
+        """Fetch the files of a server from another machine."""
         if (machine := self.workspace.host(name).machine) is not None:
             with contextlib.suppress(DnsrigError):  # a machine that is gone has ended the trial already
                 machine.fetch(self.placements[name].directory.resolve())
@@ -209,7 +210,7 @@ class Servers:
 
 @contextlib.contextmanager
 def _taking(placement: Placement, step: Preparation) -> Iterator[IO[bytes] | None]:
-    """The file that takes the output of a step, where the step names one."""
+    """The file for the output of a step, if the step names one."""
     if step.stdout is None:
         yield None
         return
@@ -220,8 +221,11 @@ def _taking(placement: Placement, step: Preparation) -> Iterator[IO[bytes] | Non
 
 
 def why_it_ended(log: Path) -> str:
-    """The last line of a server's log, for a sentence. A server that refuses its configuration often ends with less
-    than it knows: the first line of the log that names a line of a file beside it comes before that."""
+    """The last line of a server's log, for a sentence.
+
+    A server that refuses its configuration often logs the cause earlier. So the first line of the log that names a line
+    of a configuration file comes before the last line.
+    """
     names = "|".join(re.escape(path.name) for path in sorted(log.parent.iterdir()) if path != log)
     place = re.compile(rf"(?:{names}):\d+|(?:{names})\W.*\bline \d+|\bline \d+.*/(?:{names})\b")
     with log.open(errors="replace") as lines:

@@ -1,4 +1,4 @@
-"""What a trial works with: its spec, its folders, its network and its keys."""
+"""The basis of a trial: its spec, its folders, its network and its keys."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from dnsrig.servers.keys import TransferKeys
 
 STORED_BYTES_PER_ZONE = 32_768
 STORED_BYTES_PER_RECORD = 500
-"""What a server stores at most, as measured: zone file, journal, database. Storage in memory needs as much."""
+"""Most that a server stores, as measured: zone file, journal, database. Storage in memory must have this size."""
 
 
 class ServerFailed(Exception):
-    """A server ended or never became ready: a result, not an error of ours."""
+    """A server ended or never became ready. This is a result, not an error of dnsrig."""
 
 
 @dataclass
@@ -34,14 +34,14 @@ class Workspace:
 
     def __post_init__(self) -> None:
         self.dataset = datasets.folder(self.spec.dataset.key)
-        """The folder of the zones that the trial begins with. A procedure may name another one before servers start."""
+        """Folder of the zones at the beginning of the trial. A procedure may set another one before servers start."""
         following = self.spec.next_dataset
         self.next_dataset = datasets.folder(following.key) if following is not None else None
-        """That of their next version, where the procedure has one."""
+        """Folder of the next version of the zones, if the procedure needs one."""
 
     @cached_property
     def state(self) -> Path:
-        """What servers store lies below it; removed after the trial."""
+        """Folder of the files that servers store. It is removed after the trial."""
         if self.spec.storage == "disk":
             return self.directory / "state"
         servers = sum(host.server is not None for host in self.spec.hosts.values())
@@ -62,6 +62,6 @@ class Workspace:
         return found
 
     def pids(self, host: str) -> set[int]:
-        """The processes of a host, by its cgroups."""
+        """Processes of a host, from its cgroups."""
         one = self.host(host)
         return near.pids(one.machine, host) if one.machine else pids(one)

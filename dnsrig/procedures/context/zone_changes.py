@@ -23,7 +23,7 @@ class ZoneChanges:
     servers: Servers
 
     def lay_out(self, name: str) -> None:
-        """Copy the next version of the zones beside those of the primary of host ``name``, without a change yet."""
+        """Copy the next version of the zones beside the zones of the primary of host ``name``. Nothing changes yet."""
         source, target = self.servers.workspace.next_dataset, self.servers.placements[name].dataset
         assert source is not None
         with as_user(source) as old, as_user(target) as new:

@@ -1,12 +1,13 @@
-"""Classes of clients of a replay, as an option says them: shares of the clients that ask in a way of their own. Pure.
+"""Classes of clients of a replay, from the option ``classes``: shares of the clients with transports of their own.
 
-``share=20%,transport=dot,early-data=yes; share=5%,transport=tcp,reuse=no``: the settings are those of `replay play
---class`, and semicolons stand between classes.
+An example is ``share=20%,transport=dot,early-data=yes; share=5%,transport=tcp,reuse=no``. The settings are the settings
+of `replay play --class`, with semicolons between classes. This module has no I/O.
 """
 
 from __future__ import annotations
 
 from dnsrig.errors import UsageError
+from dnsrig.rundir import TrialSpec
 from dnsrig.text import digits
 
 YES_OR_NO = ("yes", "no")
@@ -19,11 +20,11 @@ CHOICES = {
 SETTINGS = ("share", "idle", *CHOICES)
 MOST = 15
 ROUNDING = 1e-9
-"""By so much floating point may make shares more than all."""
+"""How much floating-point errors may raise the sum of all shares."""
 
 
 def parse(text: str) -> list[dict[str, str]]:
-    """The settings of each class.
+    """Settings of each class.
 
     >>> parse("share=20%,transport=dot; share=0.05,reuse=no")
     [{'share': '20%', 'transport': 'dot'}, {'share': '0.05', 'reuse': 'no'}]
@@ -39,20 +40,31 @@ def parse(text: str) -> list[dict[str, str]]:
 
 
 def arguments(text: str) -> list[str]:
-    """Of `replay play`."""
+    """Arguments of `replay play`."""
     return ["--class=" + ",".join(f"{key}={value}" for key, value in one.items()) for one in parse(text)]
 
 
 def asks_for(text: str, *settings: str) -> bool:
-    """Whether any class says yes to one of these."""
+    """Whether a class has one of the ``settings`` with the value yes."""
     return any(one.get(setting) == "yes" for one in parse(text) for setting in settings)
+
+
+def over_tls(spec: TrialSpec) -> bool:
+    """Whether clients of a trial query the server under test over TLS (DoT, RFC 7858).
+
+    A replay uses the transports of the capture; queries that were captured over DoH or DoQ are sent over DoT.
+    """
+    classes = parse(str(spec.options.get("classes", "")))
+    asked = {spec.options.get("transport"), *(one.get("transport") for one in classes)}
+    captured = spec.stream.transports if spec.stream is not None and "as-captured" in asked else {}
+    return "dot" in asked or not {"dot", "doh", "doq"}.isdisjoint(captured)
 
 
 def _settings(text: str) -> dict[str, str]:
     pairs = [setting.partition("=") for setting in text.strip().split(",")]
     found = {key.strip(): value.strip() for key, _, value in pairs}
     if unknown := sorted(found.keys() - set(SETTINGS)):
-        raise _wrong(text, f"{unknown[0]!r} is none of {', '.join(SETTINGS)}")
+        raise _wrong(text, f"{unknown[0]!r} is not one of {', '.join(SETTINGS)}")
     if len(found) < len(pairs):
         raise _wrong(text, "a setting is given twice")
     if "share" not in found:

@@ -1,4 +1,4 @@
-"""Databases in a trial: started, filled, and on a replica watched until all has arrived."""
+"""Databases in a trial: they are started and filled, and a replica is watched until everything has arrived."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from dnsrig.servers import driver
 from dnsrig.servers._database import Console, Database
 
 LOOK_EVERY_S = 0.02
-"""Between two looks at a database: 20 ms, what its moments are known to."""
+"""Time between two looks at a database, and so the resolution of its moments."""
 LOOK_SHARE_MOST = 0.2
-"""Of the time, for which a database is kept busy by looks at it: the list of very many zones takes it a while."""
+"""Largest share of the time in which looks keep a database busy: a list of very many zones takes a while."""
 CLOSE_LIMIT_S = 60.0
 
 
 def console(context: TrialContext, name: str) -> Console:
-    """Connect to the database of host ``name``, over that host's own address. Raises where it is not ready."""
+    """Connect to the database of host ``name``, at that host's own address. Raises OSError or DnsrigError if it is not
+    ready."""
     kind = driver(context.servers.placements[name].source.kind)
     assert isinstance(kind, Database)
     with host.inside(context.host(name).namespace):
@@ -42,24 +43,24 @@ def start_ready(context: TrialContext, name: str, *, limit_s: float) -> None:
 def wait_filled(context: TrialContext, name: str, *, limit_s: float) -> int:
     """Wait until the database has all zones of the dataset: its position then.
 
-    What it has then is told as instrument ``name``.
+    Its content then is recorded as the summary ``name``.
     """
-    wanted, told = context.spec.dataset.zones, dict[str, Any]()
+    wanted, seen = context.spec.dataset.zones, dict[str, Any]()
 
     def filled(at: Console) -> bool:
         if at.zones() < wanted:
             return False
-        told.update(zones=wanted, filled_ns=time.monotonic_ns(), position=at.position(), **at.facts())
+        seen.update(zones=wanted, filled_ns=time.monotonic_ns(), position=at.position(), **at.facts())
         return True
 
     if why := _wait(context, name, filled, limit_s):
         raise ServerFailed(f"the database on host {name} did not get all {wanted:,} zones within {limit_s:g} s{why}")
-    context.summaries[name] = told
-    return int(told["position"])
+    context.summaries[name] = seen
+    return int(seen["position"])
 
 
 class TooLate(Exception):
-    """A database at the far site was not ready within the limit of the trial: a result."""
+    """A database at the far site was not ready within the limit of the trial. This is a result."""
 
 
 def wait_far(context: TrialContext, name: str) -> None:
@@ -70,9 +71,9 @@ def wait_far(context: TrialContext, name: str) -> None:
 
 
 def _wait(context: TrialContext, name: str, holds: Callable[[Console], bool], limit_s: float) -> str | None:
-    """Look at the database again and again, while the servers live, until ``holds``; else what the last look met.
+    """Look at the database repeatedly until ``holds``. Return None, or after ``limit_s`` the reason from the last look.
 
-    Each look has a connection of its own: after an answer that came too late nothing more is to be had of the old one.
+    Each look has its own connection: after a late answer the old one is useless.
     """
     deadline, met = time.monotonic() + limit_s, " (no look was made)"
     while (begun := time.monotonic()) < deadline:
@@ -90,17 +91,17 @@ def _wait(context: TrialContext, name: str, holds: Callable[[Console], bool], li
 
 @dataclass
 class Follower:
-    """Looks at a replica, in a thread, until it has all that its original had: when that was.
+    """Looks at a replica, in a thread, and records when it has everything that its original had.
 
-    It may not be there yet, and it answers late while it loads: a look that fails is no more than one.
+    The replica may not exist yet, and it answers late while it loads. A look that fails is repeated.
     """
 
     context: TrialContext
     name: str
     position: int
-    """Of the original, before the replica was started."""
+    """Position of the original before the replica was started."""
     _ended: threading.Event = field(default_factory=threading.Event)
-    _told: dict[str, Any] = field(default_factory=lambda: {"stored_ns": None, "unstored_ns": None, "looks": 0})
+    _seen: dict[str, Any] = field(default_factory=lambda: {"stored_ns": None, "unstored_ns": None, "looks": 0})
     _thread: threading.Thread | None = None
 
     def start(self) -> None:
@@ -108,30 +109,30 @@ class Follower:
         self._thread.start()
 
     def stop(self) -> None:
-        """End it; what it saw is told as the instrument of the replica's name."""
+        """End the thread, and record what it saw as the summary of the replica's name."""
         self._ended.set()
         if self._thread is not None:
             self._thread.join(CLOSE_LIMIT_S)
-        self.context.summaries[self.name] = dict(self._told)
+        self.context.summaries[self.name] = dict(self._seen)
 
     def _follow(self) -> None:
         at: Console | None = None
         while not self._ended.is_set():
             asked_ns = time.monotonic_ns()
-            self._told["looks"] += 1
+            self._seen["looks"] += 1
             try:
                 at = at or console(self.context, self.name)
                 if at.has_all(self.position):
-                    self._told["stored_ns"] = time.monotonic_ns()
-                    self._told |= at.facts()
+                    self._seen["stored_ns"] = time.monotonic_ns()
+                    self._seen |= at.facts()
                     break
             except (OSError, DnsrigError):
-                if self._told["stored_ns"] is not None:
+                if self._seen["stored_ns"] is not None:
                     break  # it has all, and only its facts are missing
                 if at is not None:
                     at.close()
                 at = None
-            self._told["unstored_ns"] = asked_ns
+            self._seen["unstored_ns"] = asked_ns
             self._ended.wait(LOOK_EVERY_S)
         if at is not None:
             at.close()

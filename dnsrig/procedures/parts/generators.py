@@ -1,7 +1,7 @@
-"""Several generators of one load: each has its share of one schedule, and all begin at one agreed moment.
+"""Several generators of one load: each has its share of one schedule, and all begin at the same moment.
 
-Each is told the moment in its own clock. What they saw is put together by the engine's `merge`, which adds histograms
-without loss; that of each is kept in ``generators/LOAD/HOST``. One that fails ends the trial.
+Each gets the moment in its own clock. The engine's `merge` combines their results and adds histograms without loss; the
+results of each are kept in ``generators/LOAD/HOST``. If one fails, the trial ends.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from dnsrig.rundir import Scalar, TrialSpec
 OPTIONS: dict[str, Scalar] = {"generators": 0}
 MOST = 64
 READY_LIMIT_S = 120.0
-"""Zones are read, sockets opened, sessions made."""
+"""Time to read zones, open sockets and make sessions."""
 LEAD_NS = 500_000_000
-"""From the agreement to the beginning: the way to each machine and back, many times over."""
+"""Time from the agreement to the beginning: many round trips to each machine."""
 MERGE_LIMIT_S = 600.0
 FOLDER = "generators"
 
 
 def hosts(options: Mapping[str, Scalar]) -> dict[str, HostRole]:
-    """One for each generator, where there are any beside the observer."""
+    """A host for each generator, if the observer is not the only one."""
     count = int(options["generators"])
     if not 0 <= count <= MOST:
         raise UsageError(
@@ -44,7 +44,7 @@ def hosts(options: Mapping[str, Scalar]) -> dict[str, HostRole]:
 
 
 def are_led(spec: TrialSpec) -> bool:
-    """Whether there is more than one, or one on another machine: it is then told when to begin."""
+    """Whether there are several generators, or one on another machine: these are told when to begin."""
     generators = spec.generators
     return len(generators) > 1 or spec.hosts[generators[0]].machine is not None
 
@@ -60,21 +60,21 @@ class Led:
     begin_ns: int = 0
 
     def begin(self, **what: Any) -> None:
-        """All of them, at one moment."""
+        """Let all generators begin at the same moment."""
         self.begin_ns = time.monotonic_ns() + LEAD_NS
         for host, instrument in self.instruments.items():
             clock = self.context.clocks.of(self.context.host(host))
             instrument.say(start_ns=clock.there(self.begin_ns), **what)
 
     def wait(self, limit_s: float) -> None:
-        """Until all have ended."""
+        """Wait until all have ended."""
         deadline = time.monotonic() + limit_s
         for instrument in self.instruments.values():
             if instrument.summary is None:
                 self.context.wait(instrument, limit_s=max(1.0, deadline - time.monotonic()))
 
     def search(self, limit_s: float) -> None:
-        """A ramp: the first one leads, and hears what the others saw of each rate."""
+        """Execute a ramp: the first generator leads it, and gets the results of the others for each rate."""
         leader, *followers = self.instruments.values()
         deadline = time.monotonic() + limit_s
         while True:
@@ -89,7 +89,7 @@ class Led:
         self.wait(READY_LIMIT_S)
 
     def merged(self, out: Path | None) -> LoadResult:
-        """What all saw together; its files go to ``out``, or nowhere."""
+        """Combined result of all generators. Its files go to ``out``, by default to a folder of their own."""
         folders = []
         for host in self.instruments:
             own = folder(self.context, self.name, host)
@@ -103,7 +103,7 @@ class Led:
         return LoadResult.model_validate(summary)
 
     def leaders(self) -> LoadResult:
-        """What the one that led a ramp says of it."""
+        """Result of a ramp, from the generator that led it."""
         host, leader = next(iter(self.instruments.items()))
         summary = dict(leader.summary or {})
         clock = self.context.clocks.of(self.context.host(host))
@@ -120,8 +120,8 @@ def ready(
     reads: Path | None = None,
     writes: bool = True,
 ) -> Led:
-    """Start the generators of the load called ``name``, and wait until all can begin. ``words``: of the engine, by
-    host; ``reads``: a file that they name; ``writes``: whether each leaves files."""
+    """Start the generators of the load ``name``, and wait until all can begin. ``words``: arguments of the engine, by
+    host; ``reads``: a file in these arguments; ``writes``: whether each writes files."""
     generators = context.spec.generators
     context.instruments.let_watch_go_first()
     started = {}
@@ -149,7 +149,8 @@ def folder(context: TrialContext, name: str, host: str) -> Path:
 
 
 def merge(folders: Sequence[str], out: Path, begin_ns: int) -> dict[str, Any]:
-    """By the engine; returns its summary. ``begin_ns``: when all began, in the clock of this machine."""
+    """Merge the results in ``folders`` and return the summary. ``begin_ns``: the beginning, in the clock of this
+    machine."""
     command = [str(paths.engine()), "merge", *folders, f"--out={out}", f"--start-ns={begin_ns}"]
     result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=MERGE_LIMIT_S)
     if result.returncode != 0:

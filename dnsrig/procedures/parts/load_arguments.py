@@ -1,4 +1,4 @@
-"""What `load` is to ask, and how: its arguments from the options of a procedure. Pure."""
+"""Arguments of the instrument `load`, from the options of a procedure. This module has no I/O."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ OPTIONS: dict[str, int | float | str | bool] = {
     "ramp_repeats": 1,
     "ramp_precision_percent": 5.0,
 }
-"""Shared by the procedures that put queries on a server; `latency` says what each one means."""
+"""Options of all procedures that send queries to a server; `latency` describes them."""
 
 RANGES = {"timeout_s": (0.001, 60)}
-"""Of `load`: it waits no longer."""
+"""`load` does not wait longer."""
 SHARES = ("queried_share", "missing_share")
 
 
 def check(options: Options) -> None:
-    """Raise on what `load` would refuse only in the middle of a run."""
+    """Raise UsageError on options that `load` would refuse only in the middle of a run."""
     if options["transport"] not in TRANSPORTS:
         raise UsageError(
             f"options.transport = {options['transport']!r} is invalid", hint=f"one of {', '.join(TRANSPORTS)}"
@@ -62,10 +62,10 @@ def check(options: Options) -> None:
 
 
 def queries(options: Options, zones: Path, *, seed: int, recursive: bool) -> list[str]:
-    """Which names, how often, and what each query says.
+    """Arguments for the names of the queries, and for their flags.
 
-    ``seed``: parts of a trial that must not ask the same missing names have different ones, for the second query of a
-    name may be answered from a cache.
+    ``seed``: parts of a trial with different missing names have different seeds, because a cache may answer the second
+    query for a name.
     """
     own = zones.with_name(QUERIES_FILE)
     among = [f"--popularity={options['popularity']}", f"--missing={options['missing_share']}"]
@@ -78,7 +78,7 @@ def queries(options: Options, zones: Path, *, seed: int, recursive: bool) -> lis
 
 
 def clients(options: Options) -> list[str]:
-    """Options of clients and transport. `load` refuses options that the transport does not have."""
+    """Arguments for clients and transport. `load` refuses options that the transport does not have."""
     transport = options["transport"]
     words = [
         f"--transport={transport}",
@@ -92,13 +92,13 @@ def clients(options: Options) -> list[str]:
 
 
 def fixed_rate(rate_qps: float, *, duration_s: float, interval_s: float, poisson: bool) -> list[str]:
-    """The model `rate`: whatever the server does."""
+    """Arguments of the model `rate`, which does not depend on the server."""
     words = [f"--rate={rate_qps:.12g}", f"--duration-s={duration_s:g}", f"--interval-s={interval_s:g}"]
     return [*words, "--poisson"] if poisson else words
 
 
 def ramp(options: Options) -> list[str]:
-    """The model `ramp`: search the highest rate that holds."""
+    """Arguments of the model `ramp`, which searches the highest rate that holds."""
     return [
         "--ramp",
         f"--duration-s={options['ramp_step_s']}",
@@ -113,14 +113,15 @@ def ramp(options: Options) -> list[str]:
 
 
 def ramp_expected_s(options: Options) -> float:
-    """How long a ramp takes, about: ten doublings, then as many halvings of the gap as the precision wants."""
+    """Duration of a ramp, approximately: ten doublings, then as many halvings of the gap as the precision needs."""
     precision = max(float(options["ramp_precision_percent"]), 0.1) / 100
     steps = 8 + math.log2(math.log(2) / math.log1p(precision))
     return steps * (float(options["ramp_step_s"]) + 0.3) * (int(options["ramp_repeats"]) // 2 + 1)
 
 
 def rounded_down(rate_qps: float) -> float:
-    """To two significant digits, so that repeats whose capacities differ a little are asked at the same rate.
+    """``rate_qps`` rounded down to two significant digits, so that repeats with almost equal capacities get the same
+    rate.
 
     >>> rounded_down(47_900.0)
     47000.0

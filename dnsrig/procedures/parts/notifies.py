@@ -1,8 +1,7 @@
-"""How the server under test learns of changes: the NOTIFYs that reach its host, and the questions that it then asks its
-primaries.
+"""How the server under test learns of changes: the NOTIFYs that reach its host, and its questions to its primaries.
 
-A packet socket on its host sees both, whatever a server logs. A filter in the kernel leaves all other packets out, so
-that those of the instruments cost nothing here.
+A packet socket on its host sees both, whatever a server logs. A filter in the kernel drops all other packets, so that
+the packets of the instruments cost nothing here.
 """
 
 from __future__ import annotations
@@ -24,15 +23,15 @@ from dnsrig.servers.driver import DNS_PORT
 from dnsrig.servers.keys import XOT_PORT
 
 FOLLOWS_S = 5.0
-"""A question so long after a NOTIFY still follows from it: a server may put it off while it asks others."""
+"""Longest time between a NOTIFY and a question that follows from it: a server may delay it while it asks others."""
 BUFFER_BYTES = 4 << 20
-"""For some thousand packets; a change takes about three, and six over TLS."""
+"""Size for some thousand packets; a change takes about three, and six over TLS."""
 KEPT_BYTES = 512
-"""Of a packet: headers, and the name asked for."""
+"""Length that is kept of a packet: headers, and the name in the question."""
 IPV4_HEADER_BYTES, IPV6_HEADER_BYTES = 20, 40
 UDP_HEADER_BYTES, TCP_HEADER_BYTES, DNS_HEADER_BYTES = 8, 20, 12
 LENGTH_BYTES = 2
-"""Before each message over TCP (RFC 1035, 4.2.2); who writes it apart from the message is not seen."""
+"""Length before each message over TCP (RFC 1035, 4.2.2). A server that sends it separately is not seen."""
 ANY_ZONE = b""
 SO_ATTACH_FILTER, SO_RCVBUFFORCE, SO_TIMESTAMPNS = 26, 33, 35  # <asm-generic/socket.h>
 SOL_PACKET, PACKET_STATISTICS = 263, 6  # <linux/if_packet.h>
@@ -80,15 +79,17 @@ class Packet:
     time_s: float
     notify: bool
     zone: bytes
-    """The name asked for, as on the wire; empty for questions over TCP, which may be encrypted."""
+    """Name in the question, in wire format; empty for questions over TCP, which may be encrypted."""
     number: int = 0
-    """The id of the message: a NOTIFY without an answer is sent again with the same."""
+    """Message id. A NOTIFY without an answer is sent again with the same id."""
 
 
 @contextmanager
 def watched(context: TrialContext) -> Iterator[None]:
-    """Note as summary ``told`` what is seen while what is inside runs, on the host of the server under test; nothing
-    where it cannot be."""
+    """Record as the summary ``told`` the packets on the host of the server under test while the code inside runs.
+
+    Nothing is recorded if the kernel does not allow it.
+    """
     spec = context.spec
     try:
         with host.inside(context.host(spec.subject).namespace):
@@ -106,8 +107,8 @@ def watched(context: TrialContext) -> Iterator[None]:
 
 
 def counted(packets: Iterable[Packet]) -> dict[str, int]:
-    """How many NOTIFYs arrived, each once however often it was sent, and how many of them a question followed; how many
-    questions there were, and how many of them no NOTIFY came before."""
+    """Number of distinct NOTIFYs, and of those that a question followed; number of questions, and of those without a
+    NOTIFY before."""
     first: dict[tuple[bytes, int], float] = {}
     asked = defaultdict[bytes, list[float]](list)
     for packet in packets:
@@ -133,12 +134,12 @@ def counted(packets: Iterable[Packet]) -> dict[str, int]:
 
 
 def _within(times: Sequence[float], first: float, last: float) -> bool:
-    """Whether one of ``times``, which are in order, lies between."""
+    """Whether one of the sorted ``times`` is between ``first`` and ``last``."""
     return next(iter(times[bisect_left(times, first) :][:1]), inf) <= last
 
 
 def packet_of(data: bytes, time_s: float, primaries: set[bytes]) -> Packet | None:
-    """What ``FILTER`` let through; None for what is no business of ours.
+    """A packet that ``FILTER`` accepted; None if it is neither a NOTIFY nor a question to a primary.
 
     >>> query = bytes.fromhex("4500002d 0000 0000 40110000 c6120002 c6120001 30390035 00190000") + bytes.fromhex(
     ...     "0007 2000 0001000000000000 0161 00 0006 0001")
@@ -181,7 +182,7 @@ def packet_of(data: bytes, time_s: float, primaries: set[bytes]) -> Packet | Non
 
 
 def _socket() -> socket.socket:
-    """Of the network that the calling thread sees. Raises OSError where the kernel has no such sockets."""
+    """A socket in the network namespace of the calling thread. Raises OSError if the kernel has no packet sockets."""
     made = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(ETH_P_ALL))
     program = (ctypes.c_char * (8 * len(FILTER))).from_buffer_copy(
         b"".join(struct.pack("HBBI", *step) for step in FILTER)
@@ -192,7 +193,7 @@ def _socket() -> socket.socket:
     made.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, BUFFER_BYTES)
     made.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
     for _ in _received(made):
-        pass  # came before the filter did
+        pass  # arrived before the filter was set
     return made
 
 

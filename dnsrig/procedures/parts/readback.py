@@ -1,5 +1,5 @@
-"""What is looked at on the hosts when a trial has measured, for its manipulation checks and its report, before servers
-are stopped."""
+"""Facts that are read back from the hosts after the measurement, before servers are stopped, for the manipulation
+checks and the report."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LINE = re.compile(r"(?:^|[{};])\s*([\w.-]+)(?:\[default\])?([\w.-]*)[ \t]*[ \t:=
 
 
 def look(context: TrialContext) -> None:
-    """Note what is seen as summaries, e.g. ``connections`` and ``settings``; leave out what cannot be seen."""
+    """Record facts as summaries, e.g. ``connections`` and ``settings``. Facts that cannot be seen are left out."""
     spec = context.spec
     with contextlib.suppress(OSError):
         context.summaries["connections"] = {
@@ -61,25 +61,25 @@ def look(context: TrialContext) -> None:
 
 
 def configured(placement: Placement) -> dict[str, Any]:
-    """How many of the trial's zones the configuration of a server names itself; nothing where that cannot be said."""
+    """Number of the trial's zones that the configuration of a server names; empty if it is not known."""
     named = driver(placement.source.kind).configured(placement)
     wanted = {zone.name.rstrip(".") for zone in placement.zones}
     return {} if named is None else {"zones": len({name.rstrip(".") for name in named} & wanted)}
 
 
 def connections(context: TrialContext, name: str) -> dict[str, Any]:
-    """The TCP connections over which a host asks, or as a primary is asked, by port; closed ones in TIME_WAIT are among
-    them."""
+    """TCP connections for the questions of a host, or to a primary, by port, including those in TIME_WAIT."""
     with host.inside(context.host(name).namespace):
         lines = [line for table in TABLES for line in _lines(Path("/proc/thread-self/net", table))]
     return counted(lines, asked=context.spec.hosts[name].role == "primary")
 
 
 def counted(lines: list[str], *, asked: bool) -> dict[str, Any]:
-    """``lines`` as in /proc/net/tcp (proc(5)): connections by port, our own where we are ``asked``, and how many of our
-    addresses they are from.
+    """Connections by port, and number of the host's addresses in them, from ``lines`` of /proc/net/tcp (proc(5)).
 
-    Those the other way are none of transfers: BIND sends a NOTIFY over TCP where nobody answers it over UDP.
+    The port is the host's own if it is ``asked``, otherwise the port of the other end.
+
+    Connections in the other direction are not transfers: BIND sends a NOTIFY over TCP if it gets no answer over UDP.
 
     >>> counted(["0: 020012C6:9C40 010012C6:0355 06", "1: 00000000:0035 00000000:0000 0A"], asked=False)
     {'ports': {'853': 1}, 'sources': 1}
@@ -102,7 +102,7 @@ def _lines(table: Path) -> list[str]:
 
 
 def unsigned_transfer(context: TrialContext, primary: str) -> str:
-    """What a primary answers to an unsigned AXFR of its first zone: an RCODE, ``by closing`` or ``nothing``."""
+    """Answer of a primary to an unsigned AXFR of its first zone: an RCODE, ``by closing`` or ``nothing``."""
     zone = context.servers.placements[primary].zones[0].name
     labels = [label.encode() for label in zone.rstrip(".").split(".")]
     name = b"".join(bytes([len(label)]) + label for label in labels) + b"\0"
@@ -125,8 +125,8 @@ def unsigned_transfer(context: TrialContext, primary: str) -> str:
 
 
 def settings_in_force(context: TrialContext) -> dict[str, str]:
-    """Setting -> value, of those that the experiment names for the server under test; empty where nothing shows
-    them."""
+    """Setting -> value in force, for the settings of the server under test that the experiment sets; empty if the
+    server does not show them."""
     name = context.spec.subject
     placement = context.servers.placements[name]
     command = driver(placement.source.kind).settings_command
@@ -140,21 +140,22 @@ def settings_in_force(context: TrialContext) -> dict[str, str]:
 
 
 def shown(text: str, names: Iterable[str]) -> dict[str, str]:
-    """The first value of each of ``names`` in ``text``, in which servers write a setting in several ways.
+    """The first value of each of ``names`` in ``text``, in any of the syntaxes of servers.
 
     >>> shown("a = 1\\nb: 2\\nt[default].c = 3\\nzone x { d 4; };\\ne { f 5; };", ["a", "b", "t.c", "d", "e"])
     {'a': '1', 'b': '2', 't.c': '3', 'd': '4'}
     """
     found: dict[str, str] = {}
     for match in LINE.finditer(text):
-        if value := match[3].strip():  # a block has none
+        if value := match[3].strip():  # a block has no value
             found.setdefault(match[1] + match[2], value)
-    # NSD has no word for the pattern that a setting stands in.
+    # NSD prints a pattern without its name.
     return {name: found[key] for name in names if (key := name.removeprefix("pattern.")) in found}
 
 
 def keep_defaults(context: TrialContext) -> None:
-    """Keep what it prints; nothing where it does not, as earlier versions of some servers."""
+    """Keep the defaults that the server under test prints, as ``servers/<host>/defaults.txt``. Not every version of a
+    server prints them."""
     name = context.spec.subject
     placement = context.servers.placements[name]
     command = driver(placement.source.kind).defaults_command

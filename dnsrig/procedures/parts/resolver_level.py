@@ -1,4 +1,4 @@
-"""What a resolver does about DNSSEC, as it is seen: on a twin before it is measured, on itself when it has been."""
+"""The DNSSEC level of a resolver, as it is seen: on a twin before the measurement, and on itself afterwards."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ class Question:
 
 @dataclass(frozen=True)
 class Names:
-    """Whom to ask for."""
+    """The questions for a resolver."""
 
     good: Question
     broken: Question | None = None
-    """One that only who does not validate answers."""
+    """A question that a validating resolver does not answer."""
 
 
 def able(spec: TrialSpec) -> AsResolver | None:
-    """How the server under test resolves; None where it is no resolver, or has no levels."""
+    """How the server under test resolves; None if it is not a resolver, or has no levels."""
     subject = spec.hosts[spec.subject]
     if subject.role != "resolver" or subject.server is None:
         return None
@@ -62,7 +62,7 @@ def names(context: TrialContext) -> Names:
 
 
 def ask_twin(context: TrialContext, *, limit_s: float) -> None:
-    """Start the twin, ask it, and end it."""
+    """Start a twin, ask it, and end it."""
     name = context.spec.subject
     with _upstream(context, name) as upstream, context.twin(name, "twin", limit_s=limit_s):
         found = _asked(context, name)
@@ -70,7 +70,7 @@ def ask_twin(context: TrialContext, *, limit_s: float) -> None:
 
 
 def ask_itself(context: TrialContext) -> None:
-    """The server that was measured, when no second is left in which a world counted what it asked for clients."""
+    """Ask the measured server, after the last second in which a world counted its questions for clients."""
     if "level" in context.summaries:
         if context.spec.world is not None:
             time.sleep(COUNTED_S)
@@ -91,20 +91,20 @@ def _asked(context: TrialContext, name: str) -> dict[str, Any]:
 
 
 def _answer(connection: socket.socket, question: Question) -> dict[str, Any]:
-    """RCODE, AD and the number of records of the answer; empty without one."""
+    """RCODE, AD and the number of records of the answer; empty without an answer."""
     for number in range(1, TRIES + 1):
         query = query_of(question, number)
         with suppress(OSError):
             connection.send(query)
             while len(answer := connection.recv(MOST_BYTES)) < 12 or answer[:2] != query[:2]:
-                pass  # that of an earlier try
+                pass  # the answer to an earlier try
             records = int.from_bytes(answer[6:8])
             return {"rcode": answer[3] & 15, "ad": bool(answer[3] & 0x20), "records": records}
     return {}
 
 
 def query_of(question: Question, number: int) -> bytes:
-    """With RD, AD and DO.
+    """A query with RD, AD and DO.
 
     >>> query_of(Question("a.example."), 7).hex(" ", -4)
     '00070120 00010000 00000001 01610765 78616d70 6c650000 06000100 002904d0 00008000 0000'
@@ -116,8 +116,10 @@ def query_of(question: Question, number: int) -> bytes:
 
 @contextmanager
 def _upstream(context: TrialContext, name: str) -> Iterator[dict[str, int]]:
-    """What the host sends to port 53 while what is inside runs: queries over UDP, with EDNS, with DO. Empty where the
-    kernel does not tell."""
+    """Number of queries that the host sends over UDP to port 53 while the code inside runs, with EDNS, and with DO.
+
+    Empty if the kernel has no packet sockets.
+    """
     found: dict[str, int] = {}
     try:
         with host.inside(context.host(name).namespace):
@@ -143,7 +145,7 @@ def _packets(seen: socket.socket) -> Iterator[bytes]:
 
 
 def edns_of(packet: bytes) -> frozenset[str] | None:
-    """Of a query over UDP to port 53: ``edns`` and ``do``, what it has of them; None of any other packet.
+    """Which of ``edns`` and ``do`` a query over UDP to port 53 has; None for any other packet.
 
     >>> query = query_of(Question("a."), 1)
     >>> ip = bytes.fromhex("45000000 00000000 40110000 c6120002 c6120001 30390035 00000000")

@@ -1,4 +1,4 @@
-"""A resolver's own counters, each second while it is measured, on the clock of all other rows."""
+"""A resolver's own counters, each second of the measurement, by the clock of all other rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dnsrig.servers.driver import Placement
 
 INTERVAL_S = 1.0
 MOST_SAMPLES = 100_000
-"""A day and more."""
+"""Limit of the samples: more than a day."""
 
 
 @dataclass
@@ -38,7 +38,8 @@ class _Sampler:
             self.sample()
 
     def sample(self) -> None:
-        """One that fails is missing: the server may be busy, or a build that tells nothing."""
+        """Take one sample. A sample that fails is missing: the server may be busy, or its build may have no
+        statistics."""
         time_ns = time.monotonic_ns()
         with suppress(OSError):
             counted = ask(self.channel, self.placement, self.namespace)
@@ -47,7 +48,7 @@ class _Sampler:
 
 
 def ask(channel: Channel, placement: Placement, namespace: str) -> Counters:
-    """What the server there counts now. Raises OSError."""
+    """The counters of a server now. Raises OSError."""
     address = placement.address
     with ExitStack() as stack:
         if channel.port:
@@ -67,7 +68,8 @@ def ask(channel: Channel, placement: Placement, namespace: str) -> Counters:
 
 @contextmanager
 def sampled(context: TrialContext) -> Iterator[None]:
-    """Ask the resolver under test before, each second, and after what is inside; nothing of another server."""
+    """Sample a resolver under test before, each second during, and after the code inside. Other servers are not
+    sampled."""
     name = context.spec.subject
     able = resolver_level.able(context.spec)
     if able is None:

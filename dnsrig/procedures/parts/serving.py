@@ -1,4 +1,5 @@
-"""A server that serves: what `latency` and `capacity` share, from the hosts to the changes and transfers meanwhile."""
+"""A server that answers queries: what `latency`, `capacity` and `replay` share, from the hosts to changes and transfers
+meanwhile."""
 
 from __future__ import annotations
 
@@ -40,23 +41,23 @@ OPTIONS: dict[str, int | float | str | bool] = {
     "drain_s": 0.3,
 }
 SEEDS = {"ramp": 11, "warmup": 12, "load": 13}
-"""Of the queries, by instrument: what the warm-up asked of a resolver it must not find in the cache if it was to be
-missing."""
+"""Seeds of the queries, by instrument. They differ, so that a resolver has no missing name of the warm-up in its
+cache."""
 ABSENT_MOST = 100
-"""At most so many members of the catalog are out of it at a time."""
+"""Most members that are out of the catalog at a time."""
 ABSENT_S = 6.0
-"""A member is out of the catalog for about so long: longer than a secondary takes from one look at the catalog to the
-next (BIND: 5 s), which would else find it where it was."""
+"""Time for which a member is out of the catalog: longer than the time between two looks of a secondary at the catalog
+(BIND: 5 s), which would otherwise miss the change."""
 FOLLOWED_MOST = 100
-"""Of the zones that change, at most so many are followed on the server under test."""
+"""Most changing zones that are followed on the server under test."""
 FOLLOW_RATE_PER_S = 200
 FOLLOW_LIMIT_S = 15.0
-"""So long the server under test may take to serve the first change, before it is measured all the same."""
+"""How long the measurement waits for the first change on the server under test."""
 
 
 def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
-    """The server under test is called as it serves; a secondary and a resolver have a primary, which is not under
-    test."""
+    """The hosts: the server under test has the name of its role. A secondary and a resolver have a primary, which is
+    not under test."""
     found = servers(options)
     if options["changes"] not in CHANGES:
         raise UsageError(f"options.changes = {options['changes']!r} is invalid", hint=f"one of {', '.join(CHANGES)}")
@@ -66,7 +67,7 @@ def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole
         )
     load_arguments.check(options)
     if options["transfers"] != "none":
-        # Not the host that asks: what its kernel does for one connection would delay the answers to the other.
+        # Not the host of the queries: the work of its kernel for transfers would delay the answers.
         found["client"] = HostRole()
     return {**found, **generators.hosts(options)}
 
@@ -85,13 +86,13 @@ def servers(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRo
 
 
 def links(hosts: Mapping[str, HostDuties]) -> list[tuple[str, str]]:
-    """The primary is joined to all but those who only ask; these reach the server under test alone."""
+    """The primary has a link to each host except generators. These have a link to the server under test only."""
     subject = next((name for name, host in hosts.items() if host.under_test), "primary")
     return [(subject if host.asks else "primary", name) for name, host in hosts.items() if name != "primary"]
 
 
 def check(spec: TrialSpec) -> None:
-    """Refuse changes that nobody could make, and transfers that nobody would give."""
+    """Refuse changes and transfers that the servers cannot make."""
     if spec.options["transfers"] != "none" and spec.options["serve_as"] != "primary":
         raise UsageError(
             f"options.transfers: a {spec.options['serve_as']} sends no zones here",
@@ -117,7 +118,8 @@ def check(spec: TrialSpec) -> None:
 
 
 def _check_own_zones(spec: TrialSpec) -> None:
-    """Own zones are asked for what they contain, in the order of their files."""
+    """Refuse options that need more than the records of your own zones, which are queried in the order of their
+    files."""
     for name, wanted in {
         "changes": "none",
         "queried_share": 1.0,
@@ -132,7 +134,7 @@ def _check_own_zones(spec: TrialSpec) -> None:
 
 
 def checks(spec: TrialSpec) -> list[str]:
-    """What must be seen while queries are put on the server under test."""
+    """The manipulation checks while queries are sent to the server under test."""
     options = spec.options
     found = ["query-transport"]
     if "rate_qps" in options:
@@ -154,8 +156,8 @@ def checks(spec: TrialSpec) -> list[str]:
 def bring_up(context: TrialContext, refusal: Callable[[float], str] | None = None) -> str:
     """The phase `setup`: every server answers all its zones, the primary first.
 
-    ``refusal`` is asked before the server under test starts, with the time that it may take to be ready in seconds; why
-    the trial is refused, if it is, is returned, and that server does not start.
+    ``refusal`` is called before the server under test starts, with the limit in seconds until it is ready. If it
+    returns a reason, that server does not start, and this function returns the reason.
     """
     with context.phase("setup"):
         context.start_watch()
@@ -173,12 +175,12 @@ def bring_up(context: TrialContext, refusal: Callable[[float], str] | None = Non
 
 
 def settle(context: TrialContext) -> None:
-    """Servers that have just started still write zones down and finish connections."""
+    """Wait while servers that have just started write zones and finish connections."""
     time.sleep(float(context.option("settle_s")))
 
 
 def search(context: TrialContext, name: str, *, limit_s: float) -> LoadResult:
-    """Search the highest rate that the server under test holds, by the load called ``name``."""
+    """Search the highest rate that the server under test holds, with the load ``name``."""
     words = _words(context, name, load_arguments.ramp(context.spec.options))
     if generators.are_led(context.spec):
         led = _led(context, name, words, writes=False)
@@ -190,8 +192,10 @@ def search(context: TrialContext, name: str, *, limit_s: float) -> LoadResult:
 def ask(
     context: TrialContext, name: str, rate_qps: float, duration_s: float, *, limit_s: float, out: Path | None = None
 ) -> Callable[[], LoadResult]:
-    """Put the load called ``name`` on the server under test at a fixed rate, and wait for its end. What is returned
-    tells how it went: it may take a while, so not before all is measured."""
+    """Send the load ``name`` to the server under test at a fixed rate, and wait for its end.
+
+    Return a function for the result. It may take a while, so call it when everything is measured.
+    """
     options = context.spec.options
     model = load_arguments.fixed_rate(
         rate_qps,
@@ -217,7 +221,7 @@ def _led(context: TrialContext, name: str, words: list[str], *, writes: bool = T
 
 
 def _words(context: TrialContext, name: str, model: list[str]) -> list[str]:
-    """Of `load`, behind the server."""
+    """Arguments of `load` after the address of the server."""
     options, zones = context.spec.options, queried_zones(context)
     recursive = options["serve_as"] == "resolver"
     return [
@@ -228,14 +232,13 @@ def _words(context: TrialContext, name: str, model: list[str]) -> list[str]:
 
 
 def _asked(context: TrialContext, name: str, words: list[str], limit_s: float) -> LoadResult:
-    """By one generator here."""
+    """Result of a load with one generator on this machine."""
     load = context.instruments.start_load(name, context.spec.subject, words, context.spec.generators[0])
     return LoadResult.model_validate(context.wait(load, limit_s=limit_s))
 
 
 def queried_zones(context: TrialContext) -> Path:
-    """The list of the zones that are asked for: the first ``queried_share`` of all. What describes them lies beside
-    it."""
+    """The list of the queried zones: the first ``queried_share`` of all. Their description is beside it."""
     whole = context.workspace.dataset
     if float(context.option("queried_share")) >= 1:
         return whole / "zones.list"
@@ -254,10 +257,10 @@ def _queried(context: TrialContext) -> int:
 
 @contextmanager
 def changing(context: TrialContext, *, duration_s: float, expected_s: float) -> Iterator[None]:
-    """While what is inside runs, zones or members of the catalog change on the primary, where the options want it.
+    """Change zones or members of the catalog on the primary while the code inside runs, if the options say so.
 
-    It begins when the server under test has served the first change, which it is asked for all the while.
-    ``expected_s``: how long it may run, about; ``duration_s``: at most.
+    The code inside begins when the server under test has served the first change. ``expected_s``: expected duration;
+    ``duration_s``: limit.
     """
     if context.option("changes") == "none":
         yield
@@ -294,7 +297,7 @@ def _changes_made(context: TrialContext, *, duration_s: float) -> Iterator[None]
 
 
 def _followed(context: TrialContext, expected_s: float) -> Path:
-    """A list of zones that will change, those that change first, evenly picked."""
+    """A list of zones that will change soon, picked evenly."""
     first = _first_changed(context)
     changes = float(context.option("changes_per_s")) * (expected_s + FOLLOW_LIMIT_S)
     among = max(1, min(context.spec.dataset.zones - first, math.ceil(changes)))
@@ -307,15 +310,14 @@ def _followed(context: TrialContext, expected_s: float) -> Path:
 
 
 def _first_changed(context: TrialContext) -> int:
-    """The number of the first zone that changes. Members that are asked for stay, unless all are asked for."""
+    """Number of the first zone that changes. Queried members stay in the catalog, unless all are queried."""
     catalog, part = context.option("changes") == "catalog", float(context.option("queried_share")) < 1
     return _queried(context) if catalog and part else 0
 
 
 @contextmanager
 def transferring(context: TrialContext, *, duration_s: float) -> Iterator[None]:
-    """While what is inside runs, the zones of the primary are transferred again and again, where the options want
-    it."""
+    """Transfer the zones of the primary repeatedly while the code inside runs, if the options say so."""
     if context.option("transfers") == "none":
         yield
         return
@@ -333,8 +335,7 @@ def transferring(context: TrialContext, *, duration_s: float) -> Iterator[None]:
 
 
 def why_no_transfers(context: TrialContext) -> str:
-    """A sentence where transfers were wanted meanwhile and all failed; empty otherwise. One that is still under way is
-    load, too."""
+    """A sentence if transfers ran meanwhile and all failed; otherwise empty. An unfinished transfer is load, too."""
     if context.option("transfers") == "none":
         return ""
     summary = context.instruments.started["transfer"].summary
@@ -344,18 +345,18 @@ def why_no_transfers(context: TrialContext) -> str:
 
 
 def _changes(context: TrialContext) -> Changes:
-    """What changes on the primary, whoever makes the changes."""
+    """The changes on the primary."""
     per_s = float(context.option("changes_per_s"))
     if context.option("changes") == "zones":
         return Changes("zones", per_s)
     first = _first_changed(context)
-    # Every other change is a member that comes back.
+    # Every other change adds a member again.
     absent = min(ABSENT_MOST, round(per_s * ABSENT_S / 2), (context.spec.dataset.zones - first) // 2)
     return Changes("catalog", per_s, first, max(1, absent))
 
 
 def _updates(context: TrialContext, duration_s: float) -> list[str]:
-    """The same, by dynamic updates."""
+    """Arguments of `change`, which makes these changes by dynamic updates."""
     changes, dataset = _changes(context), context.workspace.dataset
     listed = dataset / "zones.list"
     words = [
@@ -379,7 +380,7 @@ def drain(context: TrialContext) -> None:
 
 
 def concluded(load: LoadResult) -> Result:
-    """What a load at a rate comes to."""
+    """Result of a load at a fixed rate."""
     if not load.answered:
         return Result("server-failed", f"none of {load.sent:,} queries was answered")
     if reason := validity.why_not(load):
@@ -388,7 +389,7 @@ def concluded(load: LoadResult) -> Result:
 
 
 def held_nothing(context: TrialContext, ramp: LoadResult) -> Result:
-    """What to say of a ramp at whose first and lowest rates too little was answered."""
+    """Result of a ramp with too few answers even at its lowest rates."""
     start = float(context.option("ramp_start_qps"))
     return Result(
         "timeout", f"no rate held, from {start:,.0f} QPS down: {ramp.answered:,} of {ramp.sent:,} queries were answered"

@@ -40,14 +40,14 @@ OPTIONS: dict[str, int | float | str | bool] = {
     "timeout_s": 10.0,
     "threads": 1,
 }
-"""Shared by the procedures in which the instrument takes zones; `transfer-load` says what each one means."""
+"""Options of all procedures in which the instrument takes zones; `transfer-load` describes them."""
 
 CHOICES = {"policy": POLICIES, "close": CLOSES, "soa": SOA_FIRST, "verify": VERIFICATIONS}
 LEAST = {"window": 0, "connections": 1, "secondaries": 1, "ixfr_serial": 0, "retries": 0, "threads": 1}
 
 
 def check(options: Options) -> None:
-    """Raise on what `transfer` would refuse only in the middle of a run."""
+    """Raise UsageError on options that `transfer` would refuse only in the middle of a run."""
     for name, known in CHOICES.items():
         if options[name] not in known:
             raise UsageError(f"options.{name} = {options[name]!r} is invalid", hint=f"one of {', '.join(known)}")
@@ -64,7 +64,7 @@ def check(options: Options) -> None:
 
 
 def policy(options: Options) -> list[str]:
-    """In which order, over how many connections, and what of a zone that fails."""
+    """Arguments for the order, the connections, and zones that fail."""
     words = [
         f"--policy={options['policy']}",
         f"--window={options['window']}",
@@ -87,8 +87,8 @@ def _socket(options: Options) -> list[str]:
 
 
 def sources(options: Options, host: HostSpec) -> list[str]:
-    """One secondary after another asks from the addresses of ``host`` in turn; each from its own where NOTIFY is sent
-    to them."""
+    """Arguments for the source addresses: secondaries use the addresses of ``host`` in turn, or one each if they get
+    NOTIFYs."""
     if host.notified:
         first, last = host.source_addresses[0], host.source_addresses[-1]
         return [f"--secondaries={len(host.source_addresses)}", f"--source={first}-{last}"]
@@ -98,9 +98,9 @@ def sources(options: Options, host: HostSpec) -> list[str]:
 
 
 def transport(options: Options, transfer: TransferSpec, made: TransferKeys, certificate: Path | None) -> list[str]:
-    """TCP or XoT (RFC 9103), and the TSIG key (RFC 8945).
+    """Arguments for TCP or XoT (RFC 9103), and for the TSIG key (RFC 8945).
 
-    ``certificate``: a file with that of the primary, which is its own CA; only with TLS.
+    ``certificate``: file with the primary's certificate, which is its own CA; only with TLS.
     """
     words = [f"--transport={'xot' if transfer.tls else 'tcp'}"]
     if transfer.tsig:
@@ -116,10 +116,10 @@ def transport(options: Options, transfer: TransferSpec, made: TransferKeys, cert
 
 
 def concluded(summary: Mapping[str, Any], *, zones: int, limit_s: float) -> Result:
-    """What the ``summary`` of `transfer` means for a trial that was to take ``zones``, over all secondaries, within
-    ``limit_s``.
+    """Result of a trial from the ``summary`` of `transfer`. ``zones``: number of zones to transfer, over all
+    secondaries.
 
-    With `repeat` more than ``zones`` arrive; one that never did is among the failures then.
+    With `repeat`, more than ``zones`` arrive; a zone that never did is among the failures.
     """
     arrived = summary["done"] + summary["up_to_date"]
     failures = outcomes(summary)
@@ -139,7 +139,7 @@ def concluded(summary: Mapping[str, Any], *, zones: int, limit_s: float) -> Resu
 
 
 def outcomes(summary: Mapping[str, Any]) -> str:
-    """``2,813 servfail, 2 cut``: what became of zones that did not arrive, the most frequent first."""
+    """Outcomes of zones that did not arrive, the most frequent first: ``2,813 servfail, 2 cut``."""
     bad = {name: count for name, count in summary["outcomes"].items() if count and name not in ("done", "up-to-date")}
     ranked = sorted(bad.items(), key=lambda item: (-item[1], item[0]))
     return ", ".join(f"{count:,} {name}" for name, count in ranked)

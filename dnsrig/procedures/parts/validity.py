@@ -27,15 +27,15 @@ BUSY_FROM_S = 0.2
 MISSED_TICKS_ALLOWED = 0.1
 """Share of its ticks that `watch` may miss before the trial counts as badly observed."""
 LATE_MS_MAX = TAIL_SLACK_MS
-"""Lateness of the slow end of a link that its self-test allows, too. On 2 CPUs the worst of 101 trials under the running
-kernel had 3.2 ms."""
+"""Lateness of the slow end of a link that its self-test allows, too. On 2 CPUs the worst of 101 trials under the
+running kernel had 3.2 ms."""
 LATE_SHARE_MAX = 0.1
-"""Lateness of a link as a share of its delay. No sender takes such a packet for lost: its time-out is the round trip and
-at least 200 ms more (TCP_RTO_MIN of Linux), which is longer for all delays below 2 s."""
+"""Lateness of a link as a share of its delay. No sender takes such a packet for lost: its time-out is the round trip
+and at least 200 ms more (TCP_RTO_MIN of Linux), which is longer for all delays below 2 s."""
 LINK_DROPS_SHARE_MAX = 0.1
-"""Packets that a link dropped at its ends, as a share of the packets that it was asked to lose: throughput falls with the
-square root of the loss (M. Mathis et al., The Macroscopic Behavior of the TCP Congestion Avoidance Algorithm, 1997), so
-by 5 %. A path without loss may drop nothing at its ends; in 155 trials on 2 CPUs none did."""
+"""Packets that a link dropped at its ends, as a share of the packets that it was asked to lose: throughput falls with
+the square root of the loss (M. Mathis et al., The Macroscopic Behavior of the TCP Congestion Avoidance Algorithm,
+1997), so by 5 %. A path without loss may drop nothing at its ends; in 155 trials on 2 CPUs none did."""
 
 
 def of_links(tests: list[dict[str, Any]]) -> Result | None:

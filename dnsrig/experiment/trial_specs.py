@@ -1,4 +1,4 @@
-"""The plan of a run: variants, the spec of each trial, the order of trials, an estimate of the time."""
+"""The trials of a run: variants, the spec of each trial, and the order of trials."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import re
 from collections.abc import Mapping
 from types import ModuleType
 
-from dnsrig import datasets, ranges, streams
+from dnsrig import datasets, parameters, streams
 from dnsrig.errors import UsageError
 from dnsrig.experiment import builds, hosts, path
 from dnsrig.experiment.elsewhere import Elsewhere
 from dnsrig.experiment.model import Document, Point
 from dnsrig.procedures import procedure
+from dnsrig.procedures.parts.client_classes import over_tls
 from dnsrig.rundir import (
     DatasetSpec,
     Scalar,
     ServerSource,
     StreamSpec,
-    TransferSpec,
     TrialKey,
     TrialSpec,
     Variant,
@@ -32,7 +32,7 @@ MAX_TRIALS = 1000
 
 
 def variant(point: Point) -> Variant:
-    """The point's identity: readable, safe as a folder name, and unique."""
+    """Identity of a point: readable, safe as the name of a folder, and unique."""
     text = "-".join(f"{label}-{value}" for label, value in point.parameters.items()) or "only"
     slug = re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-.")[:60] or "variant"
     measured = point.document.model_dump(exclude={"repeats", "title", "question", "audience", "sources"})
@@ -52,14 +52,15 @@ def spec(
 ) -> TrialSpec:
     """Everything that `dnsrig trial` needs for ``point``.
 
-    ``versions``: the dataset, and its next version if the procedure needs that; ``elsewhere``: the machines that hosts
-    may be on, beside this one, None where they are not looked at yet. Raises UsageError on what cannot be.
+    ``versions``: the dataset, and its next version if the procedure needs one; ``elsewhere``: other machines for hosts;
+    None: not known yet. Raises UsageError on a trial that is impossible.
     """
     document = point.document
     kind = procedure(document.procedure)
     _check_stream(document, kind)
     options = {**kind.OPTIONS, **document.options}
-    _check_options(document, kind)
+    unknown = f"procedure {document.procedure} has no option"
+    parameters.chosen("options", unknown, kind.OPTIONS, document.options, getattr(kind, "RANGES", {}))
     cpus = None if elsewhere is None else {name: machine.cpus for name, machine in elsewhere.items()}
     made = hosts.resolve(document, kind, options, servers, available, cpus)
     kernel = path.kernel(document)
@@ -89,7 +90,7 @@ def spec(
         # Outside of User-mode Linux whatever is made belongs to the user of its process (hostfs), so servers, which
         # have no rights, cannot write to the disk.
         storage="memory" if kernel == "uml" else document.storage,
-        transfer=TransferSpec(**document.transfer.model_dump()),
+        transfer=document.transfer,
         options=options,
         main_metric=kind.MAIN_METRIC,
     )
@@ -100,7 +101,7 @@ def spec(
 
 
 def check_possible(spec: TrialSpec) -> None:
-    """Refuse what a server cannot do: before anything is started, and before results look like the server's fault."""
+    """Refuse a trial that a server cannot do, before anything is started."""
     served = [host for host in spec.hosts.values() if host.server is not None]
     several = any(host.source_addresses for host in served) or len(spec.primaries) > 1
     if several and spec.transfer.provisioning == "catalog":
@@ -122,13 +123,13 @@ def check_possible(spec: TrialSpec) -> None:
             resolving.check(where, server.title, server.as_resolver, host.resolving)
             resolving.check_anchor(where, host.resolving, signed=spec.world is not None)
         if host.role in ("database", "world"):
-            continue  # it transfers nothing; which servers can use a database is for the procedure to check
+            continue  # it transfers nothing; the procedure knows which servers can use a database
         wanted = wanted_features(
             spec.transfer,
             through_database=host.database is not None,
             several_sources=bool(host.source_addresses),
             role=host.role,
-            over_tls=spec.over_tls and host.under_test,
+            over_tls=over_tls(spec) and host.under_test,
             catalog_schema=int(spec.dataset.parameters.get("catalog_schema", 2)),
         )
         if not server.answers_zones:
@@ -157,9 +158,8 @@ def check_possible(spec: TrialSpec) -> None:
 
 
 def order(variants: list[str], repeats: int, seed: int, *, first: int = 1) -> list[TrialKey]:
-    """Every variant once a round, each round shuffled anew: drift of the machine hits all variants alike.
-
-    Rounds ``first`` to ``repeats``.
+    """The order of the rounds ``first`` to ``repeats``. Each round has every variant once, in a new random order, so
+    that drift of the machine affects all variants equally.
     """
     shuffler = random.Random(seed)
     found = []
@@ -184,7 +184,7 @@ def wanted_dataset(document: Document) -> tuple[str, dict[str, Scalar]]:
 
 
 def provisional(experiment: str, point: Point, available: list[int]) -> TrialSpec:
-    """The spec as it would be, without installing a server or making a dataset. Raises on bad input."""
+    """The spec of a point before a server is installed or a dataset is made. Raises UsageError on bad input."""
     servers = {}
     for name in wanted_servers([point]):
         kind, source = sources.parse(name)
@@ -208,7 +208,7 @@ def check_size(trials: int, allowed: int) -> None:
 
 
 def check_rounds(repeats: int, machines: int) -> None:
-    """Refuse rounds that would not be equally many on each of several machines."""
+    """Refuse a number of rounds that cannot be divided equally among the machines."""
     if machines > 1 and repeats % machines:
         fewer = repeats - repeats % machines
         raise UsageError(
@@ -236,17 +236,3 @@ def _check_stream(document: Document, kind: ModuleType) -> None:
                 f"dataset.from_stream: the stream {document.stream['kind']} is itself made from the dataset",
                 hint='leave from_stream out, or set stream.kind = "capture"',
             )
-
-
-def _check_options(document: Document, kind: ModuleType) -> None:
-    for name in document.options:
-        if name not in kind.OPTIONS:
-            raise UsageError(
-                f"procedure {document.procedure} has no option {name!r}", hint=f"it has: {', '.join(kind.OPTIONS)}"
-            )
-    for name, value in document.options.items():
-        default = kind.OPTIONS[name]
-        wanted = (int, float) if isinstance(default, float) else (type(default),)
-        if type(value) not in wanted:
-            raise UsageError(f"options.{name} = {value!r} is of the wrong type", hint=f"its default is {default!r}")
-        ranges.check("options", name, value, getattr(kind, "RANGES", {}))

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from dnsrig import datasets, ranges, streams
+from dnsrig import datasets, parameters, streams
 from dnsrig.errors import UsageError
 from dnsrig.experiment import model, preparation
 from dnsrig.procedures import all_procedures
 
-TABLES: dict[str, tuple[Mapping[str, Any], Mapping[str, ranges.Range]]] = {
+TABLES: dict[str, tuple[Mapping[str, Any], Mapping[str, parameters.Range]]] = {
     **{f"dataset {name}": (kind.DEFAULTS, getattr(kind, "RANGES", {})) for name, kind in datasets.kinds().items()},
     **{f"stream {name}": (kind.DEFAULTS, getattr(kind, "RANGES", {})) for name, kind in streams.kinds().items()},
     **{f"procedure {name}": (kind.OPTIONS, getattr(kind, "RANGES", {})) for name, kind in all_procedures().items()},
@@ -23,9 +23,9 @@ TABLES: dict[str, tuple[Mapping[str, Any], Mapping[str, ranges.Range]]] = {
 def test_each_number_has_a_range_with_its_default(table: str) -> None:
     defaults, own = TABLES[table]
     numbers = {name: value for name, value in defaults.items() if not isinstance(value, bool | str)}
-    assert {name for name in numbers if ranges.of(name, own) == ranges.ANY} == set()
+    assert {name for name in numbers if parameters.range_of(name, own) == parameters.ANY} == set()
     for name, value in numbers.items():
-        ranges.check("options", name, value, own)
+        parameters.check("options", name, value, own)
     assert set(own) <= set(numbers) | {"timeout_s"}
 
 
@@ -39,7 +39,7 @@ def test_each_number_has_a_range_with_its_default(table: str) -> None:
         ("tour", "options.probe_rate_per_s=-5", "options.probe_rate_per_s = -5: a number from"),
         ("tour", "options.drain_s=1e6", "options.drain_s = 1000000.0: a number from 0 to 86,400"),
         ("tour", "options.drain_s=nan", "a number beyond all limits"),
-        ("tour", "options.probe_rate_per_s=true", "is of the wrong type"),
+        ("tour", "options.probe_rate_per_s=true", "must be a whole number"),
         ("capacity", "options.timeout_s=61", "options.timeout_s = 61: a number from 0.001 to 60"),
         ("replay-fidelity", "stream.clients=0", "stream.clients = 0: a number from 1"),
         ("replay-fidelity", "stream.qps=inf", "a number beyond all limits"),

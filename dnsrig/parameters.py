@@ -1,7 +1,8 @@
-"""The range of each number that an experiment may have, so that a run is refused before it begins.
+"""Parameters of datasets and streams, and options of procedures: their names, types and ranges. A wrong one is refused
+before a run begins.
 
-The ranges are at least as wide as the ranges of the engine's options: what is beyond makes no sense, or has no room.
-Options of procedures have a range by their name, others by their unit.
+A number has a range by its name, or else by its unit. The ranges are at least as wide as the ranges of the engine's
+options; a number beyond them makes no sense.
 """
 
 from __future__ import annotations
@@ -69,19 +70,44 @@ BY_UNIT: Mapping[str, Range] = {
 }
 ANY: Range = (-1e15, 1e15)
 """Range of a plug-in's number without a unit in its name."""
+TYPES: Mapping[type, str] = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
 
 
-def of(name: str, own: Mapping[str, Range]) -> Range:
-    """The range of the number called ``name``; ``own``: ranges of what has the number."""
+def chosen(
+    table: str, owner: str, defaults: Mapping[str, Scalar], values: Mapping[str, Scalar], own: Mapping[str, Range]
+) -> dict[str, Scalar]:
+    """``defaults`` with ``values`` over them. Raises UsageError on an unknown name, a wrong type or a number out of
+    range.
+
+    ``table``: the table of the experiment; ``owner``: beginning of the
+    sentence about an unknown name, e.g. ``dataset tld has no``;
+    ``own``: ranges that the owner declares.
+    """
+    found = dict(defaults)
+    for name, value in values.items():
+        if name not in defaults:
+            raise UsageError(f"{owner} {name!r}", hint=f"it has: {', '.join(defaults)}")
+        kind = type(defaults[name])
+        found[name] = float(value) if kind is float and type(value) is int else value
+        if type(found[name]) is not kind:
+            raise UsageError(
+                f"{table}.{name} must be {TYPES[kind]}, not {value!r}", hint=f"its default is {defaults[name]!r}"
+            )
+        check(table, name, value, own)
+    return found
+
+
+def range_of(name: str, own: Mapping[str, Range]) -> Range:
+    """The range of the number called ``name``; ``own``: ranges that its owner declares."""
     unit = next((unit for unit in BY_UNIT if name.endswith(unit)), None)
     return own.get(name) or BY_NAME.get(name) or (BY_UNIT[unit] if unit else ANY)
 
 
 def check(table: str, name: str, value: Scalar, own: Mapping[str, Range]) -> None:
-    """Raise UsageError on a number of ``table`` in an experiment that is out of its range."""
+    """Raise UsageError if a number of ``table`` in an experiment is out of its range."""
     if isinstance(value, bool | str):
         return
-    least, most = of(name, own)
+    least, most = range_of(name, own)
     if not least <= value <= most:
         raise UsageError(
             f"{table}.{name} = {value}: a number from {least:,} to {most:,} is expected",
