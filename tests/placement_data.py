@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dnsrig.rundir import HostSpec, ServerSource, TransferSpec
 from dnsrig.servers import keys
-from dnsrig.servers.driver import Placement, Route, Zone
+from dnsrig.servers.placement import Placement, Route, Zone
 
 KEYS = keys.make()
 ZONES = [

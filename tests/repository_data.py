@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dnsrig.servers.builds.recipe import Method, Recipe, Tree
-from dnsrig.servers.driver import Driver, Placement
+from dnsrig.servers.driver import Driver
+from dnsrig.servers.placement import Placement
 
 SUITE = "bookworm"
 SCRIPT = """\

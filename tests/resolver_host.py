@@ -22,7 +22,7 @@ from dnsrig.lab.network import Network
 from dnsrig.procedures.context import placing
 from dnsrig.rundir import HostSpec, LinkSpec, Resolving
 from dnsrig.servers import driver, sources
-from dnsrig.servers.driver import Placement
+from dnsrig.servers.placement import Placement
 from dnsrig.servers.resolving import HINTS_FILE
 
 CPUS = sorted(os.sched_getaffinity(0))

@@ -20,7 +20,7 @@ from dnsrig.lab import host as lab_host
 from dnsrig.lab.host import Host
 from dnsrig.rundir import Scalar
 from dnsrig.servers import sources
-from dnsrig.servers.driver import Zone
+from dnsrig.servers.placement import Zone
 
 TYPES = ["A", "AAAA", "CNAME", "DNSKEY", "DS", "HTTPS", "MX", "NS", "NSEC3PARAM", "PTR", "SOA", "SRV", "TXT", "TYPE999"]
 TYPES_MISSING = ["A", "AAAA", "DS", "SOA", "TYPE999"]

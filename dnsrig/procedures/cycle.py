@@ -139,7 +139,7 @@ def measure(context: TrialContext) -> Result:
 
 
 def _make(context: TrialContext, deadline_s: float) -> dict[int, int]:
-    """Make all generations when they are due. Return when the primary was told to load each (CLOCK_MONOTONIC, ns)."""
+    """Make all generations when they are due. Return the time of the command to load each (CLOCK_MONOTONIC, ns)."""
     cycle_s, count, made = float(context.option("cycle_s")), int(context.option("generations")), {}
     lay_out(context, "primary", 1)
     begin_s = time.monotonic() + AHEAD_S

@@ -25,7 +25,7 @@ from dnsrig.procedures import HostRole, Result
 from dnsrig.procedures.context import TrialContext, placing
 from dnsrig.procedures.parts import notifies
 from dnsrig.rundir import TrialSpec
-from dnsrig.servers.driver import Changes
+from dnsrig.servers.placement import Changes
 
 DESCRIPTION = "time from a change on the primary to the first answer with it on each secondary"
 MAIN_METRIC = "propagation_p50_ms"

@@ -213,5 +213,5 @@ class TrialRecord(Record):
         return next((p for p in self.phases if p.name == name), None)
 
     def link_summary(self, link: LinkSpec) -> dict[str, Any]:
-        """Final report of an emulated link; empty if there is none. A single link reports under the name `link`."""
+        """Final report of an emulated link; empty without one. A single link reports under the name `link`."""
         return self.instruments.get(f"link-{link.name}") or self.instruments.get("link", {})

@@ -346,7 +346,7 @@ class TrialSpec(Record):
     links: list[LinkSpec]
     dataset: DatasetSpec
     next_dataset: DatasetSpec | None = None
-    """The same zones in their next version, for procedures that change them."""
+    """The next version of the zones, for procedures that change them."""
     stream: StreamSpec | None = None
     """The stream that is replayed, for procedures that replay."""
     limit_s: float
@@ -400,5 +400,5 @@ class TrialSpec(Record):
 
     @property
     def world(self) -> str | None:
-        """Host that is a simulated Internet; None: there is none."""
+        """Host that is a simulated Internet; None without one."""
         return next((name for name, host in self.hosts.items() if host.role == "world"), None)

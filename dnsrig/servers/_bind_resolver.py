@@ -8,7 +8,8 @@ from dnsrig.rundir import Scalar
 from dnsrig.servers import keys
 from dnsrig.servers._bind_options import BEGIN
 from dnsrig.servers.counters import Channel, Counters, nested
-from dnsrig.servers.driver import DNS_PORT, Placement, template, yes_no
+from dnsrig.servers.driver import DNS_PORT, template, yes_no
+from dnsrig.servers.placement import Placement
 from dnsrig.servers.resolving import AsResolver
 
 STATISTICS_PORT = 8053

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from dnsrig.errors import UsageError
 from dnsrig.rundir import Scalar
 from dnsrig.servers import keys
-from dnsrig.servers.driver import Driver, Placement
+from dnsrig.servers.driver import Driver
+from dnsrig.servers.placement import Placement
 
 
 class EngineDriver(Driver):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dnsrig.servers import _powerdns_signed as signed
-from dnsrig.servers.driver import Placement, Preparation
+from dnsrig.servers.driver import Preparation
+from dnsrig.servers.placement import Placement
 from dnsrig.servers.postgresql import DATABASE, USER, connection, programs, security
 
 SCHEMA_FILES = (

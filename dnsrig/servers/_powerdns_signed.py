@@ -6,7 +6,8 @@ must be allowed to ask for DNSSEC (``dnssec=yes`` of that backend).
 
 from __future__ import annotations
 
-from dnsrig.servers.driver import Placement, Preparation
+from dnsrig.servers.driver import Preparation
+from dnsrig.servers.placement import Placement
 
 PRESIGNED = """INSERT INTO domainmetadata (domain_id, kind, content) SELECT id, 'PRESIGNED', '1' FROM domains
 WHERE EXISTS (SELECT 1 FROM records WHERE records.domain_id = domains.id AND records.type = 'RRSIG');

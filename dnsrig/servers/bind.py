@@ -10,19 +10,9 @@ from dnsrig.rundir import Role, Scalar, ServerLimit, TransferSpec
 from dnsrig.servers import _bind_resolver, defaults, keys
 from dnsrig.servers._bind_options import BEGIN
 from dnsrig.servers.behaviour import AsPrimary, AsSecondary, count
-from dnsrig.servers.driver import (
-    DNS_PORT,
-    Driver,
-    Feature,
-    Placement,
-    Route,
-    Setting,
-    Support,
-    numbers,
-    template,
-    utc_ns,
-    yes_no,
-)
+from dnsrig.servers.driver import DNS_PORT, Driver, Feature, Setting, Support, numbers, template, yes_no
+from dnsrig.servers.logs import utc_ns
+from dnsrig.servers.placement import Placement, Route
 from dnsrig.servers.recipes.bind import RECIPE
 
 PRIMARY_DEFAULTS = {"transfers-out": 100_000, "tcp-clients": 10_000, "tcp-listen-queue": 1_000}

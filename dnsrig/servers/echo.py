@@ -12,7 +12,8 @@ from typing import ClassVar
 
 from dnsrig.rundir import Scalar
 from dnsrig.servers._engine import EngineDriver
-from dnsrig.servers.driver import Feature, Placement, Setting, Support
+from dnsrig.servers.driver import Feature, Setting, Support
+from dnsrig.servers.placement import Placement
 
 
 class Echo(EngineDriver):

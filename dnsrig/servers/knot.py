@@ -13,17 +13,9 @@ from dnsrig.errors import UsageError
 from dnsrig.rundir import Role, Scalar, ServerLimit
 from dnsrig.servers import keys
 from dnsrig.servers.behaviour import AsPrimary, AsSecondary, Policy, Settings, Transport, count
-from dnsrig.servers.driver import (
-    DNS_PORT,
-    Driver,
-    Feature,
-    Placement,
-    Setting,
-    Support,
-    numbers,
-    template,
-    utc_ns,
-)
+from dnsrig.servers.driver import DNS_PORT, Driver, Feature, Setting, Support, numbers, template
+from dnsrig.servers.logs import utc_ns
+from dnsrig.servers.placement import Placement
 from dnsrig.servers.recipes.knot import RECIPE
 
 CONFIGURATION = template("""\

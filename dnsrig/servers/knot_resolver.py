@@ -16,7 +16,8 @@ from dnsrig.errors import UsageError
 from dnsrig.rundir import Scalar
 from dnsrig.servers import keys
 from dnsrig.servers.counters import Channel, Counters, nested
-from dnsrig.servers.driver import DNS_PORT, Driver, Feature, Placement, Setting, Support, template
+from dnsrig.servers.driver import DNS_PORT, Driver, Feature, Setting, Support, template
+from dnsrig.servers.placement import Placement
 from dnsrig.servers.resolving import ANCHOR_FILE, AsResolver
 
 CONFIGURATION = template("""\

@@ -13,18 +13,9 @@ from dnsrig.confinement import NET_ADMIN, NET_BIND_SERVICE
 from dnsrig.rundir import Role, Scalar, ServerLimit
 from dnsrig.servers import keys
 from dnsrig.servers.behaviour import AsPrimary, AsSecondary, Settings, count
-from dnsrig.servers.driver import (
-    DNS_PORT,
-    Driver,
-    Feature,
-    Placement,
-    Setting,
-    Support,
-    template,
-    timer,
-    utc_ns,
-    yes_no,
-)
+from dnsrig.servers.driver import DNS_PORT, Driver, Feature, Setting, Support, template, timer, yes_no
+from dnsrig.servers.logs import utc_ns
+from dnsrig.servers.placement import Placement
 from dnsrig.servers.recipes.nsd import RECIPE
 
 PRIMARY_DEFAULTS: Mapping[str, Scalar] = {"tcp-count": 1000}

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from dnsrig.errors import DnsrigError
 from dnsrig.rundir import Address, Scalar
 from dnsrig.servers._database import CONSOLE_LIMIT_S, Console, Database, Refused
-from dnsrig.servers.driver import Placement, Preparation, Setting, numbers, template, utc_ns
+from dnsrig.servers.driver import Preparation, Setting, numbers, template
+from dnsrig.servers.logs import utc_ns
+from dnsrig.servers.placement import Placement
 
 if TYPE_CHECKING:
     import psycopg

@@ -20,19 +20,9 @@ from dnsrig.servers import _powerdns_postgresql as through_postgresql
 from dnsrig.servers import _powerdns_signed as signed
 from dnsrig.servers import keys
 from dnsrig.servers.behaviour import AsPrimary, AsSecondary, count
-from dnsrig.servers.driver import (
-    DNS_PORT,
-    Driver,
-    Feature,
-    Placement,
-    Preparation,
-    Setting,
-    Support,
-    template,
-    timer,
-    utc_ns_without_year,
-    yes_no,
-)
+from dnsrig.servers.driver import DNS_PORT, Driver, Feature, Preparation, Setting, Support, template, timer, yes_no
+from dnsrig.servers.logs import utc_ns_without_year
+from dnsrig.servers.placement import Placement
 from dnsrig.servers.recipes.powerdns import RECIPE
 
 SCHEMA_FILES = (

@@ -15,15 +15,9 @@ from typing import Any, ClassVar
 
 from dnsrig.rundir import Level
 from dnsrig.servers.counters import Channel, Counters, of_lines
-from dnsrig.servers.driver import (
-    DNS_PORT,
-    Driver,
-    Feature,
-    Placement,
-    Setting,
-    Support,
-    utc_ns_without_year,
-)
+from dnsrig.servers.driver import DNS_PORT, Driver, Feature, Setting, Support
+from dnsrig.servers.logs import utc_ns_without_year
+from dnsrig.servers.placement import Placement
 from dnsrig.servers.resolving import AsResolver
 
 VALIDATION: Mapping[Level, str] = {

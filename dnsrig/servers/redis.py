@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from dnsrig.errors import DnsrigError
 from dnsrig.rundir import Address, Scalar
 from dnsrig.servers._database import ANSWER_BYTES_MOST, CONSOLE_LIMIT_S, Console, Database, Refused
-from dnsrig.servers.driver import Placement, Setting, template, utc_ns, yes_no
+from dnsrig.servers.driver import Setting, template, yes_no
 from dnsrig.servers.knot import ZONE_INSTANCE
+from dnsrig.servers.logs import utc_ns
+from dnsrig.servers.placement import Placement
 
 if TYPE_CHECKING:
     import redis

@@ -15,7 +15,8 @@ from dnsrig.errors import UsageError
 from dnsrig.rundir import Scalar
 from dnsrig.servers import keys
 from dnsrig.servers._engine import EngineDriver, tsig
-from dnsrig.servers.driver import Feature, Placement, Setting, Support
+from dnsrig.servers.driver import Feature, Setting, Support
+from dnsrig.servers.placement import Placement
 
 DEFAULTS: Mapping[str, Scalar] = {"policy": "pipelined", "window": 100}
 

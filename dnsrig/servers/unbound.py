@@ -14,7 +14,8 @@ from dnsrig.confinement import NET_ADMIN, NET_BIND_SERVICE
 from dnsrig.rundir import Scalar
 from dnsrig.servers import keys
 from dnsrig.servers.counters import Channel, Counters, of_lines
-from dnsrig.servers.driver import DNS_PORT, Driver, Feature, Placement, Setting, Support, numbers, template, yes_no
+from dnsrig.servers.driver import DNS_PORT, Driver, Feature, Setting, Support, numbers, template, yes_no
+from dnsrig.servers.placement import Placement
 from dnsrig.servers.recipes.unbound import RECIPE
 from dnsrig.servers.resolving import ANCHOR_FILE, AsResolver
 

@@ -16,7 +16,8 @@ from dnsrig.datasets.world import SPECIFICATION_FILE
 from dnsrig.errors import UsageError
 from dnsrig.rundir import Scalar
 from dnsrig.servers._engine import EngineDriver
-from dnsrig.servers.driver import Placement, Setting
+from dnsrig.servers.driver import Setting
+from dnsrig.servers.placement import Placement
 
 
 class World(EngineDriver):

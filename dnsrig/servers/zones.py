@@ -16,7 +16,8 @@ from dnsrig.errors import UsageError
 from dnsrig.rundir import Address, Scalar
 from dnsrig.servers import keys
 from dnsrig.servers._engine import EngineDriver, tsig
-from dnsrig.servers.driver import Feature, Placement, Preparation, Setting, Support
+from dnsrig.servers.driver import Feature, Preparation, Setting, Support
+from dnsrig.servers.placement import Placement
 
 GENERATOR = "zones"
 """As dataset.json names what made tiny zones."""

@@ -25,7 +25,8 @@ from dnsrig.procedures.context import placing
 from dnsrig.rundir import HostSpec, LinkSpec
 from dnsrig.servers import all_drivers, driver, sources
 from dnsrig.servers._database import Database
-from dnsrig.servers.driver import DNS_PORT, Placement, Zone
+from dnsrig.servers.driver import DNS_PORT
+from dnsrig.servers.placement import Placement, Zone
 
 START_LIMIT_S = 60.0
 ZONE = "confined.example"

@@ -29,7 +29,7 @@ from dnsrig.procedures.parts.resolver_statistics import ask as ask_counters
 from dnsrig.rundir import Check, HostSpec, LinkSpec, Resolving
 from dnsrig.servers import all_drivers, driver, sources
 from dnsrig.servers.counters import Counters
-from dnsrig.servers.driver import Placement
+from dnsrig.servers.placement import Placement
 from dnsrig.servers.resolving import ANCHOR_FILE, HINTS_FILE
 
 CPUS = sorted(os.sched_getaffinity(0))

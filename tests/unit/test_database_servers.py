@@ -19,7 +19,7 @@ from dnsrig.procedures import procedure, replication
 from dnsrig.procedures.context import placing
 from dnsrig.rundir import HostSpec, ServerSource
 from dnsrig.servers import debian, driver, sources
-from dnsrig.servers.driver import Endpoint, Placement, Route
+from dnsrig.servers.placement import Endpoint, Placement, Route
 from dnsrig.servers.postgresql import programs
 
 NEAR, FAR = IPv4Address("198.18.0.3"), IPv4Address("198.18.0.4")

@@ -14,7 +14,7 @@ from dnsrig.confinement import MACHINE
 from dnsrig.errors import UsageError
 from dnsrig.rundir import HostSpec, ServerSource, TransferSpec
 from dnsrig.servers import driver, keys
-from dnsrig.servers.driver import Changes, Placement, Route, Zone
+from dnsrig.servers.placement import Changes, Placement, Route, Zone
 from dnsrig.servers.zones import ranges
 
 FACTS = {

@@ -21,7 +21,7 @@ from dnsrig.cli import _progress
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import runner
 from dnsrig.rundir import Manifest, TrialKey, TrialSpec, Variant, read_json
-from dnsrig.servers.driver import utc_ns_without_year
+from dnsrig.servers.logs import utc_ns_without_year
 
 MARKUP = "default [/off] [cold] [bold]x :cold: \x1b[31m"
 SHOWN = "default [/off] [cold] [bold]x :cold: \\x1b[31m"

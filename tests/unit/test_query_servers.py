@@ -10,7 +10,8 @@ from placement_data import changed, placed
 from dnsrig.errors import UsageError
 from dnsrig.rundir import ServerSource, TransferSpec
 from dnsrig.servers import driver, keys, sources
-from dnsrig.servers.driver import Zone, wanted_features
+from dnsrig.servers.driver import wanted_features
+from dnsrig.servers.placement import Zone
 from dnsrig.servers.sources import engine
 
 

@@ -20,7 +20,9 @@ from dnsrig import confinement
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.rundir import ServerSource, TransferSpec
 from dnsrig.servers import all_drivers, debian, driver, feature_table, keys, sources
-from dnsrig.servers.driver import LogEvent, Placement, Route, Zone, numbers, wanted_features
+from dnsrig.servers.driver import numbers, wanted_features
+from dnsrig.servers.logs import LogEvent
+from dnsrig.servers.placement import Placement, Route, Zone
 from dnsrig.traps import all_traps
 
 SCHEMA = """

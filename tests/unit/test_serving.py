@@ -23,7 +23,7 @@ from dnsrig.procedures.instrument import Overdue
 from dnsrig.procedures.parts import load_arguments, resolver_level, serving, validity
 from dnsrig.rundir import TrialSpec
 from dnsrig.servers import keys
-from dnsrig.servers.driver import Changes
+from dnsrig.servers.placement import Changes
 
 DOCUMENT: dict[str, Any] = {
     "title": "t",

@@ -12,7 +12,7 @@ from placement_data import ZONES, placed
 from dnsrig.procedures.parts import notifies, readback
 from dnsrig.procedures.parts.notifies import FOLLOWS_S, Packet
 from dnsrig.servers import all_drivers, driver
-from dnsrig.servers.driver import Zone
+from dnsrig.servers.placement import Zone
 
 CATALOG = Zone("catalog.invalid", "catalog.zone")
 CATALOGS = sorted(kind for kind, server in all_drivers().items() if server.support("catalog zones").secondary)

@@ -18,7 +18,7 @@ from dnsrig.procedures.parts import client_classes
 from dnsrig.rundir import Address, HostSpec, TrialSpec
 from dnsrig.servers import driver, sources
 from dnsrig.servers._database import Database
-from dnsrig.servers.driver import Endpoint, Placement, Route, Zone
+from dnsrig.servers.placement import Endpoint, Placement, Route, Zone
 from dnsrig.servers.resolving import ANCHOR_FILE, HINTS_FILE
 
 

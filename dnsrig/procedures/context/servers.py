@@ -22,7 +22,8 @@ from dnsrig.procedures.context.workspace import ServerFailed, Workspace
 from dnsrig.procedures.instrument import last_words
 from dnsrig.rundir import Privileges, ServerRecord
 from dnsrig.servers import driver, sources
-from dnsrig.servers.driver import Changes, Placement, Preparation
+from dnsrig.servers.driver import Preparation
+from dnsrig.servers.placement import Changes, Placement
 
 PREPARATION_LIMIT_S = 1800.0
 PRINTED_MOST_BYTES = 1 << 26

@@ -44,7 +44,7 @@ def hosts(options: Mapping[str, Scalar]) -> dict[str, HostRole]:
 
 
 def are_led(spec: TrialSpec) -> bool:
-    """Whether there are several generators, or one on another machine: these are told when to begin."""
+    """Whether there are several generators, or one on another machine: these begin on command."""
     generators = spec.generators
     return len(generators) > 1 or spec.hosts[generators[0]].machine is not None
 

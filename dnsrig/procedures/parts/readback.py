@@ -18,8 +18,9 @@ from dnsrig.procedures.context import TrialContext
 from dnsrig.procedures.context.workspace import ServerFailed
 from dnsrig.rundir import DEFAULTS_FILE, OBSERVER
 from dnsrig.servers import driver
-from dnsrig.servers.driver import DNS_PORT, Placement
+from dnsrig.servers.driver import DNS_PORT
 from dnsrig.servers.keys import XOT_PORT
+from dnsrig.servers.placement import Placement
 
 LISTEN = "0A"
 AXFR_TYPE = 252

@@ -17,7 +17,7 @@ from dnsrig.lab import host
 from dnsrig.procedures.context import TrialContext
 from dnsrig.procedures.parts import resolver_level
 from dnsrig.servers.counters import Channel, Counters
-from dnsrig.servers.driver import Placement
+from dnsrig.servers.placement import Placement
 
 INTERVAL_S = 1.0
 MOST_SAMPLES = 100_000

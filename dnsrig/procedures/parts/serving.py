@@ -22,7 +22,7 @@ from dnsrig.procedures.parts import generators, load_arguments, resolver_level, 
 from dnsrig.procedures.parts.generators import Led
 from dnsrig.rundir import HostDuties, TrialSpec
 from dnsrig.servers import driver
-from dnsrig.servers.driver import Changes
+from dnsrig.servers.placement import Changes
 
 SERVE_AS = ("primary", "secondary", "resolver")
 CHANGES = ("none", "catalog", "zones")

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import ClassVar
 
-from dnsrig.servers.driver import DNS_PORT, Driver, Feature, Placement, Setting, Support, template
+from dnsrig.servers.driver import DNS_PORT, Driver, Feature, Setting, Support, template
+from dnsrig.servers.placement import Placement
 
 CONFIGURATION = template("""\
 {% for zone in p.configured_zones %}
