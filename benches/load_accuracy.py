@@ -18,8 +18,7 @@ from pathlib import Path
 from pair import Pair, pair, spread
 from smoke import parts, sized
 
-from dnsrig.bind_mounts import BindMount
-from dnsrig.confinement import Confinement
+from dnsrig.confinement import BindMount, Confinement
 from dnsrig.lab import process
 from dnsrig.lab.process import Process
 

@@ -100,7 +100,7 @@ PLACES = [
         "dnsrig/experiment/trial_specs.py",
         "        shuffler.shuffle(round_)\n",
         "",
-        "tests/unit/test_plan.py",
+        "tests/unit/test_trial_specs.py",
     ),
     Place(
         "dnsrig/experiment/trial.py",

@@ -155,7 +155,7 @@ def noticed_by(one: Break, copy: Path, full: bool) -> str | None:
 def stages(one: Break, full: bool) -> list[str]:
     """Commands that test the break, the fastest first."""
     if SMOKE:
-        return [f"{PYTEST} tests/unit/test_plan.py"]
+        return [f"{PYTEST} tests/unit/test_trial_specs.py"]
     of_engine = one.file.suffix == ".rs"
     pytest = f"DNSRIG_ENGINE={TARGET}/release/dnsrig-engine {PYTEST}" if of_engine else PYTEST
     several = f"{pytest} --numprocesses 6 --dist worksteal --ignore tests/unit"

@@ -25,8 +25,7 @@ from typing import Any
 from smoke import SMOKE, sized
 
 from dnsrig import paths
-from dnsrig.bind_mounts import BindMount
-from dnsrig.confinement import Confinement
+from dnsrig.confinement import BindMount, Confinement
 from dnsrig.lab import process
 from dnsrig.lab.host import Host
 from dnsrig.lab.network import Network

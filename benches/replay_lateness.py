@@ -22,8 +22,7 @@ from load_accuracy import CAPTURE_BUFFER_KIB, NANOSECOND_MAGIC, UDP_HEADERS, per
 from pair import Pair, pair, spread
 from smoke import parts, sized
 
-from dnsrig.bind_mounts import BindMount
-from dnsrig.confinement import Confinement
+from dnsrig.confinement import BindMount, Confinement
 from dnsrig.lab import process
 
 ROUNDS = sized(3, smoke=1)

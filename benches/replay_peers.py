@@ -43,8 +43,7 @@ from replay_lateness import (
 from smoke import parser, scratch, sized
 
 from dnsrig import paths
-from dnsrig.bind_mounts import BindMount
-from dnsrig.confinement import Confinement
+from dnsrig.confinement import BindMount, Confinement
 from dnsrig.errors import DnsrigError
 from dnsrig.lab import process
 

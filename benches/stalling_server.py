@@ -27,8 +27,7 @@ from smoke import SMOKE, parser, scratch, sized
 
 from dnsrig import paths
 from dnsrig.analysis.read import Run, Trial
-from dnsrig.bind_mounts import BindMount
-from dnsrig.confinement import Confinement
+from dnsrig.confinement import BindMount, Confinement
 from dnsrig.importers import MS, Asked, S, _run
 from dnsrig.lab import process
 from dnsrig.report import svg, write_report

@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import IO, Any
 
 from dnsrig import cached, paths
-from dnsrig.bind_mounts import BindMount
 from dnsrig.errors import DnsrigError
 
 USER = 65534
@@ -49,6 +48,19 @@ CLONE_NEWPID = 0x20000000
 # A process that ignores SIGCHLD has no children to wait for: the kernel removes them when they end (sigaction(2)).
 _FIRST = ("sh", "-c", "trap '' CHLD; exec cat")
 _libc = ctypes.CDLL(None, use_errno=True)
+
+
+@dataclass(frozen=True)
+class BindMount:
+    """A folder of the machine, and its path for the program: below /mnt or /run of its root file system."""
+
+    machine: Path
+    seen: str
+    read_only: bool = False
+
+    def arguments(self) -> list[str]:
+        """Arguments of `enter`."""
+        return ["--bind", f"{self.machine}:{self.seen}{':ro' if self.read_only else ''}"]
 
 
 @dataclass(frozen=True)

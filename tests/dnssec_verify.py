@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 from dnsrig import paths
-from dnsrig.bind_mounts import BindMount
+from dnsrig.confinement import BindMount
 from dnsrig.servers import sources
 
 SEEN = "/mnt/zone"

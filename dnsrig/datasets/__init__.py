@@ -22,15 +22,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from dnsrig import cached, checksums, discovery, paths
-from dnsrig.errors import DnsrigError, UsageError
+from dnsrig import cached, checksums, discovery, engine, paths
+from dnsrig.errors import UsageError
 from dnsrig.parameters import chosen
 from dnsrig.rundir import DatasetSpec, Scalar
 
@@ -149,12 +148,9 @@ def _generate(kind: str, values: dict[str, Scalar], folder: Path, stream: Path |
         module = kinds()[kind]
         output = getattr(module, "output", lambda folder, values: ["--out", str(folder)])
         source = module.of_stream(stream) if stream is not None else []
-        command = [str(paths.engine()), "generate", *module.arguments(values), *source, *output(made, values)]
+        arguments = ["generate", *module.arguments(values), *source, *output(made, values)]
         listed = "".join(f"{path.resolve()}\n" for path in _files(kind, values))
-        result = subprocess.run(command, input=listed, capture_output=True, text=True, check=False)
-        if result.returncode != 0:
-            detail = result.stderr.strip() or f"exit status {result.returncode}"
-            raise DnsrigError(f"the dataset {kind} could not be generated: {detail}")
+        engine.run(arguments, f"the dataset {kind} could not be generated", text=listed)
         if finish := getattr(module, "finish", None):
             finish(made, FORMAT_VERSION)
 

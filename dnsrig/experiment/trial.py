@@ -137,17 +137,7 @@ def _execute(spec: TrialSpec, working: Path, report: Report) -> TrialRecord:
             counts=context.counting.counts,
             link_checks=link_checks,
             machines=seen,
-            conditions={
-                "before": before,
-                "after": conditions.moment(working, lab.tag),
-                "kernel": conditions.kernel(),
-                "hosts": {name: {"sysctls": host.sysctls, **_tcp(lab, name)} for name, host in lab.hosts.items()},
-                **(
-                    {"nics": nics}
-                    if (nics := {name: h.nic_facts for name, h in lab.hosts.items() if h.spec.nic})
-                    else {}
-                ),
-            },
+            conditions=_conditions(lab, before, conditions.moment(working, lab.tag)),
         )
     return validity.judged(record)
 
@@ -170,8 +160,14 @@ def _measure(context: TrialContext) -> Result:
         return Result("server-failed", str(failure))
 
 
-def _tcp(lab: Network, host: str) -> dict[str, Any]:
-    return {"tcp": lab.tcp[host]} if host in lab.tcp else {}
+def _conditions(lab: Network, before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+    """Conditions of the trial: the machine before and after, its kernel, and the hosts."""
+    hosts = {}
+    for name, host in lab.hosts.items():
+        hosts[name] = {"sysctls": host.sysctls, **({"tcp": lab.tcp[name]} if name in lab.tcp else {})}
+    found = {"before": before, "after": after, "kernel": conditions.kernel(), "hosts": hosts}
+    nics = {name: host.nic_facts for name, host in lab.hosts.items() if host.spec.nic}
+    return {**found, "nics": nics} if nics else found
 
 
 def _conclude(record: TrialRecord, working: Path) -> None:

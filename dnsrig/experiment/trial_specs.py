@@ -18,6 +18,8 @@ from dnsrig.procedures import procedure
 from dnsrig.procedures.parts.client_classes import over_tls
 from dnsrig.rundir import (
     DatasetSpec,
+    HostSpec,
+    Role,
     Scalar,
     ServerSource,
     StreamSpec,
@@ -95,8 +97,8 @@ def spec(
         main_metric=kind.MAIN_METRIC,
     )
     check_possible(found)
-    if check := getattr(kind, "check", None):
-        check(found)
+    if validate := getattr(kind, "validate", None):
+        validate(found)
     return found
 
 
@@ -110,51 +112,58 @@ def check_possible(spec: TrialSpec) -> None:
             hint='several primaries or source addresses need transfer.provisioning = "static"',
         )
     for name, host in spec.hosts.items():
-        if host.server is None or host.role is None:
-            continue
-        server = driver(host.server.kind)
-        if host.role not in server.roles:
-            raise UsageError(
-                f"the variant {spec.variant.label}: {server.title} cannot be a {host.role} (host {name})",
-                hint=f"it can be a {' or a '.join(server.roles)}",
-            )
-        if host.resolving is not None and server.as_resolver is not None:
-            where = f"the variant {spec.variant.label} (host {name})"
-            resolving.check(where, server.title, server.as_resolver, host.resolving)
-            resolving.check_anchor(where, host.resolving, signed=spec.world is not None)
-        if host.role in ("database", "world"):
-            continue  # it transfers nothing; the procedure knows which servers can use a database
-        wanted = wanted_features(
-            spec.transfer,
-            through_database=host.database is not None,
-            several_sources=bool(host.source_addresses),
-            role=host.role,
-            over_tls=over_tls(spec) and host.under_test,
-            catalog_schema=int(spec.dataset.parameters.get("catalog_schema", 2)),
-        )
-        if not server.answers_zones:
-            if not host.under_test:
-                raise UsageError(
-                    f"the variant {spec.variant.label}: {server.title} has no zones to send (host {name})",
-                    hint="use it only for the host under test",
-                )
-            wanted = [feature for feature in wanted if feature == "DoT" or not server.answers]
-        if not server.answers and not getattr(procedure(spec.procedure), "WITHOUT_ANSWERS", False):
-            raise UsageError(
-                f"the variant {spec.variant.label}: {server.title} answers no queries, but the procedure {spec.procedure} sends some",
-                hint="use it in experiments with the procedure transfer",
-            )
-        lacking, conflict = server.lacks(host.role, wanted, host.server.version), server.conflict(host.role, wanted)
-        if lacking is None and not conflict:
-            continue
-        what = f"does not have {' and '.join(conflict)} together"
-        if lacking is not None:
-            feature, since = lacking
-            what = f"has no {feature}" + (f" before {since} (this is {host.server.version})" if since else "")
+        if host.server is not None and host.role is not None:
+            _check_server(spec, name, host, host.server, host.role)
+
+
+def _check_server(spec: TrialSpec, name: str, host: HostSpec, source: ServerSource, role: Role) -> None:
+    """Refuse a server on the host ``name`` that does not have the role, the settings or the features of the trial."""
+    server, variant = driver(source.kind), f"the variant {spec.variant.label}"
+    if role not in server.roles:
         raise UsageError(
-            f"the variant {spec.variant.label}: {server.title} as {host.role} (host {name}) {what}",
+            f"{variant}: {server.title} cannot be a {role} (host {name})",
+            hint=f"it can be a {' or a '.join(server.roles)}",
+        )
+    if host.resolving is not None and server.as_resolver is not None:
+        where = f"{variant} (host {name})"
+        resolving.check(where, server.title, server.as_resolver, host.resolving)
+        resolving.check_anchor(where, host.resolving, signed=spec.world is not None)
+    if role in ("database", "world"):
+        return  # it transfers nothing; the procedure knows which servers can use a database
+    if not server.answers_zones and not host.under_test:
+        raise UsageError(
+            f"{variant}: {server.title} has no zones to send (host {name})", hint="use it only for the host under test"
+        )
+    if not server.answers and not getattr(procedure(spec.procedure), "WITHOUT_ANSWERS", False):
+        raise UsageError(
+            f"{variant}: {server.title} answers no queries, but the procedure {spec.procedure} sends some",
+            hint="use it in experiments with the procedure transfer",
+        )
+    if what := _missing_features(spec, host, source, role):
+        raise UsageError(
+            f"{variant}: {server.title} as {role} (host {name}) {what}",
             hint="`dnsrig list servers` shows what each server can do; leave the variant out with --set or `exclude`",
         )
+
+
+def _missing_features(spec: TrialSpec, host: HostSpec, source: ServerSource, role: Role) -> str:
+    """The features of the trial that a server lacks, in words; empty if it has all."""
+    server = driver(source.kind)
+    wanted = wanted_features(
+        spec.transfer,
+        through_database=host.database is not None,
+        several_sources=bool(host.source_addresses),
+        role=role,
+        over_tls=over_tls(spec) and host.under_test,
+        catalog_schema=int(spec.dataset.parameters.get("catalog_schema", 2)),
+    )
+    if not server.answers_zones:
+        wanted = [feature for feature in wanted if feature == "DoT" or not server.answers]
+    if (lacking := server.lacks(role, wanted, source.version)) is not None:
+        feature, since = lacking
+        return f"has no {feature}" + (f" before {since} (this is {source.version})" if since else "")
+    conflict = server.conflict(role, wanted)
+    return f"does not have {' and '.join(conflict)} together" if conflict else ""
 
 
 def order(variants: list[str], repeats: int, seed: int, *, first: int = 1) -> list[TrialKey]:

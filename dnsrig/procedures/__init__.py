@@ -15,7 +15,7 @@ A procedure is a module of this folder, or of another package (`dnsrig.discovery
 - ``expected_s(options)`` (0 by default): how long it measures, whatever the dataset, for an estimate of the time,
 - ``checks(spec) -> [name]``: its manipulation checks (`dnsrig.analysis.checks`): facts that must be seen on the hosts
   while it measures, or the variant is not what its name says; `common_checks` adds those that any procedure may need,
-- ``check(spec)`` (nothing by default): raises ``UsageError`` on a spec that it cannot measure,
+- ``validate(spec)`` (nothing by default): raises ``UsageError`` on a spec that it cannot measure,
 - ``hosts(options) -> {name: HostRole}``: the hosts it needs, with the server under test. Every trial has one more,
   `observer`, for the instruments that play no other host, and a link from it to each DNS server,
 - ``OTHER_HOSTS`` (none by default): hosts that it has only with other options; an experiment may name them anyway,

@@ -27,7 +27,7 @@ OPTIONS: dict[str, int | float | str | bool] = {
 }
 RANGES = load_arguments.RANGES
 GRACE_S = 30.0
-hosts, links, check, checks = serving.hosts, serving.links, serving.check, serving.checks
+hosts, links, validate, checks = serving.hosts, serving.links, serving.validate, serving.checks
 
 
 def expected_s(options: Mapping[str, Any]) -> float:

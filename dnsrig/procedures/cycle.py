@@ -86,7 +86,7 @@ def expected_s(options: Mapping[str, Any]) -> float:
 
 
 def next_version(values: Mapping[str, Scalar], options: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """The dataset one serial later, with the share of the records changed. `check` refuses other datasets later."""
+    """The dataset one serial later, with the share of the records changed. `validate` refuses other datasets later."""
     following = datasets.next_version(values)
     if "delegations" in values:
         _, records = tld.size(values)
@@ -94,7 +94,7 @@ def next_version(values: Mapping[str, Scalar], options: Mapping[str, Scalar]) ->
     return following
 
 
-def check(spec: TrialSpec) -> None:
+def validate(spec: TrialSpec) -> None:
     """Refuse a secondary that cannot follow, and a trial that ends before its last generation."""
     if spec.dataset.kind != "tld":
         raise UsageError(

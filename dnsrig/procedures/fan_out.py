@@ -67,7 +67,7 @@ def links(hosts: Iterable[str]) -> list[tuple[str, str]]:
     return [("client", "primary")]
 
 
-def check(spec: TrialSpec) -> None:
+def validate(spec: TrialSpec) -> None:
     if not spec.transfer.notify:
         raise UsageError("secondaries learn of the change by NOTIFY", hint="set transfer.notify = true")
 

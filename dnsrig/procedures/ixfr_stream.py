@@ -76,7 +76,7 @@ def next_version(values: Mapping[str, Scalar], options: Mapping[str, Scalar]) ->
     return following
 
 
-def check(spec: TrialSpec) -> None:
+def validate(spec: TrialSpec) -> None:
     """Refuse changes that nobody could make."""
     if not spec.transfer.ixfr:
         raise UsageError("a primary without differences answers IXFR with AXFR", hint="set transfer.ixfr = true")

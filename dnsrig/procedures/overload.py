@@ -79,8 +79,8 @@ def links(hosts: Mapping[str, HostDuties]) -> list[tuple[str, str]]:
 far = replay.far
 
 
-def check(spec: TrialSpec) -> None:
-    replay.check(spec)
+def validate(spec: TrialSpec) -> None:
+    replay.validate(spec)
     if spec.options["flood_names"] == "faulty" and not spec.dataset.parameters.get("faulty_apart"):
         raise UsageError(
             'options.flood_names = "faulty" needs a world that lists the names of faulty zones separately',

@@ -78,7 +78,7 @@ def checks(spec: TrialSpec) -> list[str]:
     ]
 
 
-def check(spec: TrialSpec) -> None:
+def validate(spec: TrialSpec) -> None:
     """Refuse changes that nobody could make."""
     if placing.changes_itself(spec):
         if spec.options["mode"] != "stream":

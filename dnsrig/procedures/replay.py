@@ -35,9 +35,7 @@ The stream is the experiment's ``[stream]``. The server under test has all its z
 
 from __future__ import annotations
 
-import json
-import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -45,10 +43,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from dnsrig import parameters, paths, streams
+from dnsrig import engine, parameters, streams
 from dnsrig.analysis.load_result import LoadResult
 from dnsrig.datasets import world
-from dnsrig.errors import DnsrigError, UsageError
+from dnsrig.errors import UsageError
 from dnsrig.lab import addresses, capture
 from dnsrig.procedures import HostRole, Result
 from dnsrig.procedures.context import TrialContext
@@ -164,7 +162,7 @@ def far(hosts: Mapping[str, HostDuties], options: Mapping[str, Scalar]) -> list[
     return [(name, subject) for name, host in hosts.items() if host.role in ("primary", "world") and name != subject]
 
 
-def check(spec: TrialSpec) -> None:
+def validate(spec: TrialSpec) -> None:
     assert spec.stream is not None
     ranges = [spec.hosts[name].client_range for name in spec.generators]
     most = len(ranges) * min(map(addresses.most_clients, ranges))
@@ -336,13 +334,6 @@ def _compared(context: TrialContext, clients: str, duration_s: float, file: Path
     prepare = [str(file), "--addresses", f"--server={spec.hosts[spec.subject].address}", f"--out={arrived}"]
     words = [str(streams.file(spec.stream.key)), str(arrived), f"--clients-from={spec.hosts[clients].client_range}"]
     words += [f"--speed={spec.options['speed']}", *([f"--duration-s={duration_s}"] if duration_s else [])]
-    _replay_step("prepare", prepare)
-    return _replay_step("compare", words)
-
-
-def _replay_step(step: str, words: Sequence[str]) -> dict[str, Any]:
-    command = [str(paths.engine()), "replay", step, *words]
-    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=COMPARE_LIMIT_S)
-    if result.returncode != 0:
-        raise DnsrigError(f"the capture could not be compared with the stream: {result.stderr.strip()}")
-    return json.loads(result.stdout.splitlines()[-1])  # type: ignore[no-any-return]
+    failure = "the capture could not be compared with the stream"
+    engine.summary(["replay", "prepare", *prepare], failure, limit_s=COMPARE_LIMIT_S)
+    return engine.summary(["replay", "compare", *words], failure, limit_s=COMPARE_LIMIT_S)

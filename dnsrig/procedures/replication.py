@@ -82,7 +82,7 @@ def far(hosts: Iterable[str], options: Options) -> list[tuple[str, str]]:
     return [FAR_LINKS[_carrier(options)]]
 
 
-def check(spec: TrialSpec) -> None:
+def validate(spec: TrialSpec) -> None:
     """Refuse servers that the carrier cannot have."""
     carrier = _carrier(spec.options)
     kinds = {name: driver(host.server.kind) for name, host in spec.hosts.items() if host.server is not None}

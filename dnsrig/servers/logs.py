@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 @dataclass(frozen=True)
 class LogEvent:
-    """A line of a server's log that means something."""
+    """A line of a server's log with a meaning."""
 
     realtime_ns: int | None
     kind: str
@@ -21,7 +21,7 @@ class LogEvent:
 def utc_ns(line: str, pattern: re.Pattern[str], date_format: str, *, year: int | None = None) -> int | None:
     """Realtime ns of the timestamp that ``pattern`` finds in ``line`` (group ``time``; optional ``ms``).
 
-    ``year`` is for logs that leave it out.
+    ``year`` is for logs without years.
     """
     match = pattern.search(line)
     if match is None:
@@ -38,7 +38,7 @@ def utc_ns(line: str, pattern: re.Pattern[str], date_format: str, *, year: int |
 
 
 def utc_ns_without_year(line: str, pattern: re.Pattern[str], date_format: str, *, near: datetime) -> int | None:
-    """As `utc_ns`, of a log that leaves out the year: that in which the time lies nearest to ``near``."""
+    """Like `utc_ns`, for a log without years: the year is the one in which the time is nearest to ``near``."""
     years = (near.year - 1, near.year, near.year + 1)
     times = [ns for year in years if (ns := utc_ns(line, pattern, date_format, year=year)) is not None]
     return min(times, key=lambda ns: abs(ns - int(near.timestamp()) * 1_000_000_000), default=None)

@@ -15,9 +15,9 @@ from dnsrig.servers.keys import CERTIFICATE_FILE, PRIVATE_KEY_FILE, TransferKeys
 from dnsrig.servers.resolving import ANCHOR_FILE, HINTS_FILE, Anchor, read_anchor
 
 SOCKET_FOLDER_MOST_BYTES = 80
-"""Of 108, with room for the socket's own name."""
+"""Longest path of a folder for Unix sockets. The limit of a path is 108 bytes, which includes the socket's name."""
 HEAD_BYTES = 4096
-"""Of a zone file: a signed one has the signature of its SOA there."""
+"""Beginning of a zone file: a signed zone has the signature of its SOA there."""
 
 
 @dataclass(frozen=True)
@@ -30,18 +30,18 @@ class Zone:
 
 @dataclass(frozen=True)
 class Route:
-    """Where a secondary gets zones: a primary, asked from one of the secondary's own addresses."""
+    """Route of a secondary to a primary, from one of its own addresses."""
 
     number: int
-    """From 1; names what a configuration says of it."""
+    """Number from 1, which a configuration uses as a name."""
     primary: Address
     source: Address | None
-    """None: left to the kernel, where there is only one."""
+    """None: the kernel chooses, because there is only one."""
 
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where a database listens, and whether it is spoken to over TLS there."""
+    """Address and port of a database, and whether the connection uses TLS."""
 
     address: Address
     port: int
@@ -50,65 +50,64 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class Changes:
-    """What a primary changes by itself, from `ZoneChanges.begin` to `ZoneChanges.end`; a row for each goes to
+    """Changes that a primary makes by itself, from `ZoneChanges.begin` to `ZoneChanges.end`. Each has a row in
     ``changes.arrow``."""
 
     of: Literal["catalog", "zones"]
     """Members of the catalog leave and come back, or records of one zone after another change."""
     per_s: float
     first_member: int = 0
-    """The members before this one stay in the catalog, so that they can be asked for meanwhile."""
+    """First member that changes. The members before it stay in the catalog, so that they can be queried meanwhile."""
     absent: int = 1
-    """So many members are out of the catalog at a time."""
+    """Number of members that are out of the catalog at a time."""
     delay_s: float = 0.0
-    """They begin so long after they are told to."""
+    """Delay between the command and the first change."""
 
 
 @dataclass(frozen=True)
 class Placement:
-    """A server's place in a trial. Paths named ``seen_`` are as the server sees them, inside its root file system."""
+    """The place of a server in a trial. Paths with the prefix ``seen_`` are inside its root file system."""
 
     host: HostSpec
-    """With a server and its role."""
+    """Host with a server and a role."""
     root: Path
-    """The root file system that its programs are run in; /: the machine's own."""
+    """Root file system of its programs; /: the machine's own."""
     zones: Sequence[Zone]
     routes: Sequence[Route]
-    """Of a secondary: zone n of ``zones`` takes route n, round and round; a catalog zone and its members take the
-    first. Of a resolver: whom to ask about them."""
+    """Routes of a secondary: zone n of ``zones`` has route n modulo their number; a catalog zone and its members have
+    the first. For a resolver: the servers to ask about the zones."""
     secondaries: Sequence[Address]
-    """Of a primary: whom to notify."""
+    """Addresses that a primary notifies."""
     transfer: TransferSpec
     keys: TransferKeys
     catalog: Zone | None
-    """The catalog zone (RFC 9432) by which a secondary learns of its zones; None where they are configured."""
+    """Catalog zone (RFC 9432) from which a secondary gets its zones; None: they are configured."""
     directory: Path
-    """Configuration and logs: kept with the trial."""
+    """Folder of configuration and logs, which is kept with the trial."""
     seen_directory: str
     state: Path
-    """What the server stores: removed after the trial."""
+    """Folder of the files that the server stores, which is removed after the trial."""
     seen_state: str
     dataset: Path
     seen_dataset: str
     shown: Mapping[str, Path] = field(default_factory=dict)
-    """Folders and files of the machine that its programs see beside ``root``: a build of its source, where there is
-    one."""
+    """Folders and files of the machine that its programs see beside ``root``, such as a build of its source."""
     other_address: Address | None = None
-    """The host's in the other family."""
+    """Address of the host in the other family."""
     over_tls: bool = False
-    """Whether it also answers queries over TLS (DoT, RFC 7858), on the port that XoT has too; of a database: whether it
-    also listens for TLS."""
+    """Whether it also answers queries over TLS (DoT, RFC 7858), on the port of XoT; for a database: whether it also
+    listens for TLS."""
     database: Endpoint | None = None
-    """Of a primary: where it writes its zones; of a secondary: where it reads them instead of transferring them; of a
-    database: of which it is a replica."""
+    """Database to which a primary writes its zones, from which a secondary reads them instead of transferring them, or
+    of which a database is a replica."""
     changes: Changes | None = None
-    """Of a primary that can (`Driver.changes_itself`)."""
+    """Changes that a primary makes by itself, if it can (`Driver.changes_itself`)."""
     stream: Path | None = None
-    """What clients will ask, in a trial that replays."""
+    """File of the stream, in a trial that replays one."""
     seen_stream: str = "/mnt/stream"
     from_hints: bool = False
-    """Whether a resolver resolves from the hints in ``directory``, and validates by the trust anchor there; else it
-    asks the primaries by ``routes``."""
+    """Whether a resolver uses the hints and the trust anchor in ``directory``; otherwise it asks the primaries in
+    ``routes``."""
 
     @property
     def source(self) -> ServerSource:
@@ -122,12 +121,12 @@ class Placement:
 
     @property
     def address(self) -> Address:
-        """At which it is asked, and from which it asks."""
+        """Address at which it is asked, and from which it asks."""
         return ip_address(self.host.address)
 
     @property
     def addresses(self) -> Sequence[Address]:
-        """At which it listens: that, and the one of the other family."""
+        """Addresses at which it listens, of both families."""
         return [self.address, *([self.other_address] if self.other_address else [])]
 
     @property
@@ -136,18 +135,17 @@ class Placement:
 
     @property
     def holds_sockets(self) -> bool:
-        """Whether a Unix socket may lie in the state folder, as the server sees it: names of them are short
-        (unix(7))."""
+        """Whether the path of the state folder is short enough for a Unix socket (unix(7))."""
         return len(self.seen_state) < SOCKET_FOLDER_MOST_BYTES
 
     @property
     def resolving(self) -> Resolving:
-        """As a resolver."""
+        """Settings of a resolver."""
         return self.host.resolving or Resolving()
 
     @property
     def anchor(self) -> Anchor | None:
-        """The trust anchor, where a resolver validates."""
+        """The trust anchor, if a resolver validates."""
         if self.resolving.level != "validating" or not self.from_hints:
             return None
         return read_anchor(self.directory / ANCHOR_FILE)
@@ -159,26 +157,26 @@ class Placement:
 
     @property
     def suffix(self) -> str:
-        """The longest name at or below which all its zones lie; the root where they share nothing."""
+        """The longest name at or above all its zones; the root if they have no common label."""
         labels = [zone.name.rstrip(".").split(".")[::-1] for zone in self.zones]
         shared = itertools.takewhile(lambda level: len(set(level)) == 1, zip(*labels))
         return ".".join(level[0] for level in [*shared][::-1]) or "."
 
     @property
     def tree(self) -> Path:
-        """Below which the files of its source lie, as the rig sees them: a build, a root file system, the prefix of the
-        user's own build, or /."""
+        """Folder of the files of its source, for the rig: a build, a root file system, the prefix of the user's own
+        build, or /."""
         return next(iter(self.shown.values()), Path(self.source.prefix or self.root))
 
     @property
     def seen_tree(self) -> str:
-        """`tree` as its programs see it; no slash at the end."""
+        """`tree` for its programs, without a slash at the end."""
         return next(iter(self.shown), self.source.prefix or "")
 
     def shipped(self, names: Sequence[str], what: str, package: str) -> str:
         """The first of the paths ``names`` below `tree` that its source has.
 
-        Raises DnsrigError where it has none: the source has no ``what``, which Debian's ``package`` has.
+        Raises DnsrigError if there is none: the source lacks ``what``, which is in Debian's ``package``.
         """
         if (found := next((name for name in names if (self.tree / name).exists()), None)) is None:
             raise DnsrigError(
@@ -188,7 +186,7 @@ class Placement:
 
     @property
     def answers_over_tls(self) -> bool:
-        """Whether it listens for TLS at all: for queries, or as a primary for XoT. To a server that is the same."""
+        """Whether it listens for TLS: for queries, or as a primary for XoT. Servers have one listener for both."""
         return self.over_tls or (self.transfer.tls and self.role == "primary")
 
     @property
@@ -201,19 +199,19 @@ class Placement:
 
     @property
     def configured_zones(self) -> list[Zone]:
-        """What the configuration names: on a primary all zones, on a secondary the catalog zone or the members."""
+        """Zones in the configuration: all zones of a primary; the catalog zone or the members of a secondary."""
         if self.catalog is None:
             return list(self.zones)
         return [*self.zones, self.catalog] if self.role == "primary" else [self.catalog]
 
     @property
     def signed(self) -> bool:
-        """Whether its zones are (RFC 4034), as the beginning of the first one's file tells."""
+        """Whether its zones are signed (RFC 4034), from the beginning of the first zone's file."""
         return " RRSIG " in self._head()
 
     @property
     def hashed(self) -> bool:
-        """Whether they deny names by their hashes (RFC 5155), told likewise."""
+        """Whether its zones deny names by hashes (RFC 5155), from the beginning of the first zone's file."""
         return " NSEC3PARAM " in self._head()
 
     def _head(self) -> str:

@@ -9,21 +9,20 @@ folder of the zones in the queries. It may have
   key of the stream depends on their content,
 - ``RANGES`` (by default the ranges of `dnsrig.parameters`): parameter -> least and most that it may be,
 - ``OF_DATASET`` (False by default): whether the stream is made from the dataset,
-- ``check(parameters)`` (nothing by default): raises ``UsageError``.
+- ``validate(parameters)`` (nothing by default): raises ``UsageError``.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from dnsrig import cached, checksums, datasets, discovery, paths
+from dnsrig import cached, checksums, datasets, discovery, engine, paths
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.parameters import chosen
 from dnsrig.rundir import Scalar, StreamSpec
@@ -45,8 +44,8 @@ def wanted(document: Mapping[str, Scalar]) -> tuple[str, dict[str, Scalar]]:
         raise UsageError(f"stream.kind = {kind!r}", hint=f"one of {', '.join(kinds())}")
     module, given = kinds()[kind], {name: value for name, value in document.items() if name != "kind"}
     values = chosen("stream", f"stream {kind} has no", module.DEFAULTS, given, getattr(module, "RANGES", {}))
-    if check := getattr(kinds()[kind], "check", None):
-        check(values)
+    if validate := getattr(kinds()[kind], "validate", None):
+        validate(values)
     for file in _files(kind, values):
         if not file.is_file():
             raise UsageError(f"stream.file: there is no file {file}", hint="it is looked for from the current folder")
@@ -109,20 +108,12 @@ def _make(kind: str, values: Mapping[str, Scalar], target: Path, dataset: Path) 
     with cached.making(target) as made:
         made.mkdir()
         stream = made / STREAM_FILE
-        told = _run(kind, [*kinds()[kind].arguments(values, dataset), f"--out={stream}"])
-        holds = _run(kind, ["replay", "describe", str(stream)])
+        failure = f"the stream {kind} could not be made"
+        report = engine.summary([*kinds()[kind].arguments(values, dataset), f"--out={stream}"], failure)
+        holds = engine.summary(["replay", "describe", str(stream)], failure)
         if not holds["stream"]["queries"]:
             raise DnsrigError(f"the stream {kind} holds no query", hint="`dnsrig replay prepare` says what it left out")
-        (made / FACTS_FILE).write_text(json.dumps({"made": told, "holds": holds}))
-
-
-def _run(kind: str, arguments: list[str]) -> dict[str, Any]:
-    """The summary of the engine."""
-    result = subprocess.run([str(paths.engine()), *arguments], capture_output=True, text=True, check=False)
-    if result.returncode != 0:
-        detail = result.stderr.strip() or f"exit status {result.returncode}"
-        raise DnsrigError(f"the stream {kind} could not be made: {detail}")
-    return json.loads(result.stdout.splitlines()[-1])  # type: ignore[no-any-return]
+        (made / FACTS_FILE).write_text(json.dumps({"made": report, "holds": holds}))
 
 
 def _files(kind: str, values: Mapping[str, Scalar]) -> list[Path]:

@@ -27,7 +27,7 @@ NOT_CHANGED = ("cut", "edns", "do_share")
 """Parameters that leave the queries as they were captured if they are empty."""
 
 
-def check(parameters: Mapping[str, Scalar]) -> None:
+def validate(parameters: Mapping[str, Scalar]) -> None:
     if not parameters["file"]:
         raise UsageError("stream.file is missing", hint="the path of a capture of DNS queries")
 

@@ -49,7 +49,7 @@ RANGES = {
 MOST_QUERIES = 1_000_000_000
 
 
-def check(parameters: Mapping[str, Scalar]) -> None:
+def validate(parameters: Mapping[str, Scalar]) -> None:
     queries = float(parameters["qps"]) * float(parameters["duration_s"])
     if queries > MOST_QUERIES:
         raise UsageError(

@@ -15,8 +15,7 @@ from repository_data import Tiny, commit, releases
 
 from dnsrig import confinement, paths
 from dnsrig.analysis.read import Trial
-from dnsrig.bind_mounts import BindMount
-from dnsrig.confinement import Confinement
+from dnsrig.confinement import BindMount, Confinement
 from dnsrig.servers import sources
 from dnsrig.servers.builds import kept, repository
 from dnsrig.servers.builds.errors import BuildFailed

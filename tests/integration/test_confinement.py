@@ -15,8 +15,7 @@ import pytest
 from placement_data import placed
 
 from dnsrig import confinement
-from dnsrig.bind_mounts import BindMount
-from dnsrig.confinement import MACHINE, NET_ADMIN, NET_BIND_SERVICE, Confinement
+from dnsrig.confinement import MACHINE, NET_ADMIN, NET_BIND_SERVICE, BindMount, Confinement
 from dnsrig.lab import host as lab_host
 from dnsrig.lab import process
 from dnsrig.lab.host import Host

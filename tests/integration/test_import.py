@@ -13,8 +13,7 @@ from conftest import DNSRIG
 
 from dnsrig import paths
 from dnsrig.analysis.read import Run, Trial
-from dnsrig.bind_mounts import BindMount
-from dnsrig.confinement import Confinement
+from dnsrig.confinement import BindMount, Confinement
 from dnsrig.lab import process
 from dnsrig.lab.network import Network
 from dnsrig.report.draw import draw_all

@@ -20,8 +20,7 @@ from pathlib import Path
 import pytest
 from test_replay import TCP, UDP, play
 
-from dnsrig.bind_mounts import BindMount
-from dnsrig.confinement import MACHINE, Confinement
+from dnsrig.confinement import MACHINE, BindMount, Confinement
 from dnsrig.lab import process
 from dnsrig.lab.host import Host
 from dnsrig.lab.network import Network

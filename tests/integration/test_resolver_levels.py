@@ -20,8 +20,7 @@ from suites import quick
 from dnsrig.analysis.checks import resolver_level
 from dnsrig.analysis.metrics import all_metrics
 from dnsrig.analysis.read import Trial
-from dnsrig.bind_mounts import BindMount
-from dnsrig.confinement import MACHINE, NET_BIND_SERVICE, Confinement
+from dnsrig.confinement import MACHINE, NET_BIND_SERVICE, BindMount, Confinement
 from dnsrig.lab import process
 from dnsrig.lab.host import Host
 from dnsrig.lab.network import Network

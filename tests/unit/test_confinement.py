@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from dnsrig import confinement
-from dnsrig.bind_mounts import BindMount
-from dnsrig.confinement import MACHINE, NET_ADMIN, NET_BIND_SERVICE, Confinement
+from dnsrig.confinement import MACHINE, NET_ADMIN, NET_BIND_SERVICE, BindMount, Confinement
 from dnsrig.experiment.elsewhere.remote import Remote
 from dnsrig.rundir import MachineSpec
 

@@ -71,7 +71,7 @@ def test_the_path_lies_between_the_sites() -> None:
     assert [link.ends for link in spec.links if link.emulated] == [("primary", "secondary")]
     spec.dataset.kind = "tiny-zones"
     with pytest.raises(UsageError, match="only in its serial"):
-        cycle.check(spec)
+        cycle.validate(spec)
 
 
 def generation(

@@ -60,7 +60,7 @@ def test_tiny_zones_change_in_their_serial_alone() -> None:
     spec = made(*ONE)
     spec.dataset.kind = "tiny-zones"
     with pytest.raises(UsageError, match="only in its serial"):
-        ixfr_stream.check(spec)
+        ixfr_stream.validate(spec)
 
 
 class Changing(FakeContext):

@@ -84,10 +84,10 @@ def broken(*settings: str) -> TrialSpec:
 
 def test_faulty_names_need_a_world_that_has_them_apart() -> None:
     spec = broken()
-    overload.check(spec)
+    overload.validate(spec)
     assert "faults-met" in overload.checks(spec)
     with pytest.raises(UsageError, match="faulty zones separately"):
-        overload.check(broken("dataset.faulty_apart=false"))
+        overload.validate(broken("dataset.faulty_apart=false"))
 
 
 def intervals(*latencies_ms: int | None) -> list[Interval]:

@@ -21,6 +21,7 @@ from dnsrig.procedures import capacity, latency
 from dnsrig.procedures.context.instruments import Instruments
 from dnsrig.procedures.instrument import Overdue
 from dnsrig.procedures.parts import load_arguments, resolver_level, serving, validity
+from dnsrig.procedures.parts.client_classes import over_tls
 from dnsrig.rundir import TrialSpec
 from dnsrig.servers import keys
 from dnsrig.servers.placement import Changes
@@ -292,7 +293,7 @@ def test_echo_stands_where_a_secondary_would_whatever_is_transferred() -> None:
 
 
 def test_dot_is_for_the_server_under_test() -> None:
-    assert spec(transport="dot").over_tls and not spec(transport="tcp").over_tls
+    assert over_tls(spec(transport="dot")) and not over_tls(spec(transport="tcp"))
 
 
 def test_the_estimate_knows_how_long_is_measured() -> None:

@@ -9,8 +9,7 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from dnsrig import datasets, paths, streams
-from dnsrig.bind_mounts import BindMount
-from dnsrig.confinement import MACHINE, Confinement
+from dnsrig.confinement import MACHINE, BindMount, Confinement
 from dnsrig.errors import DnsrigError
 from dnsrig.lab import addresses
 from dnsrig.procedures.context.workspace import Workspace

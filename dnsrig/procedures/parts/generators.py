@@ -6,17 +6,15 @@ results of each are kept in ``generators/LOAD/HOST``. If one fails, the trial en
 
 from __future__ import annotations
 
-import json
-import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dnsrig import paths
+from dnsrig import engine, paths
 from dnsrig.analysis.load_result import LoadResult
-from dnsrig.errors import DnsrigError, UsageError
+from dnsrig.errors import UsageError
 from dnsrig.procedures import HostRole
 from dnsrig.procedures.context import TrialContext
 from dnsrig.procedures.instrument import Instrument
@@ -151,8 +149,5 @@ def folder(context: TrialContext, name: str, host: str) -> Path:
 def merge(folders: Sequence[str], out: Path, begin_ns: int) -> dict[str, Any]:
     """Merge the results in ``folders`` and return the summary. ``begin_ns``: the beginning, in the clock of this
     machine."""
-    command = [str(paths.engine()), "merge", *folders, f"--out={out}", f"--start-ns={begin_ns}"]
-    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=MERGE_LIMIT_S)
-    if result.returncode != 0:
-        raise DnsrigError(f"the generators' results could not be merged: {result.stderr.strip()[:500]}")
-    return json.loads(result.stdout.splitlines()[-1])  # type: ignore[no-any-return]
+    arguments = ["merge", *folders, f"--out={out}", f"--start-ns={begin_ns}"]
+    return engine.summary(arguments, "the generators' results could not be merged", limit_s=MERGE_LIMIT_S)

@@ -91,7 +91,7 @@ def links(hosts: Mapping[str, HostDuties]) -> list[tuple[str, str]]:
     return [(subject if host.asks else "primary", name) for name, host in hosts.items() if name != "primary"]
 
 
-def check(spec: TrialSpec) -> None:
+def validate(spec: TrialSpec) -> None:
     """Refuse changes and transfers that the servers cannot make."""
     if spec.options["transfers"] != "none" and spec.options["serve_as"] != "primary":
         raise UsageError(

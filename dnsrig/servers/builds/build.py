@@ -18,8 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dnsrig import cached, checksums, confinement
-from dnsrig.bind_mounts import BindMount
-from dnsrig.confinement import Confinement
+from dnsrig.confinement import BindMount, Confinement
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.servers.builds import kept, repository, toolchain
 from dnsrig.servers.builds.errors import BuildFailed, explain

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import IO
 
 from dnsrig import checksums, confinement
-from dnsrig.bind_mounts import BindMount
-from dnsrig.confinement import ENVIRONMENT, MACHINE, Confinement
+from dnsrig.confinement import ENVIRONMENT, MACHINE, BindMount, Confinement
 from dnsrig.errors import DnsrigError
 from dnsrig.servers.driver import Driver
 
