@@ -27,12 +27,12 @@ from dnsrig.errors import UsageError
 from dnsrig.procedures import HostRole, Result
 from dnsrig.procedures.context import TrialContext
 from dnsrig.procedures.parts import transfer_instrument, validity
-from dnsrig.rundir import TrialSpec
+from dnsrig.rundir import Scalar, TrialSpec
 
 DESCRIPTION = "one connection over a long path for a fixed time: its throughput, by congestion control"
 MAIN_METRIC = "throughput_kbytes_per_s"
 SOCKETS = True
-OPTIONS: dict[str, int | float | str | bool] = {
+OPTIONS: dict[str, Scalar] = {
     "duration_s": 10.0,
     "quickack": False,
     "nagle": False,
@@ -50,7 +50,7 @@ RETRIES = 1000
 RETRY_AFTER_S = 0.1
 
 
-def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
+def hosts(options: Mapping[str, Scalar]) -> dict[str, HostRole]:
     transfer_instrument.check(transfer_options(options))
     if float(options["duration_s"]) <= 0:
         raise UsageError(f"options.duration_s = {options['duration_s']} is invalid", hint="seconds, more than 0")
@@ -70,10 +70,10 @@ def expected_s(options: Mapping[str, Any]) -> float:
     return float(options["duration_s"])
 
 
-def transfer_options(options: Mapping[str, int | float | str | bool]) -> dict[str, int | float | str | bool]:
+def transfer_options(options: Mapping[str, Scalar]) -> dict[str, Scalar]:
     """Options of `transfer`: one connection that is reused, and opened again if it is lost."""
     own = {name: options[name] for name in ("quickack", "nagle", "congestion", "timeout_s")}
-    one: dict[str, int | float | str | bool] = {"policy": "reused", "retries": RETRIES, "retry_after_s": RETRY_AFTER_S}
+    one: dict[str, Scalar] = {"policy": "reused", "retries": RETRIES, "retry_after_s": RETRY_AFTER_S}
     return {**transfer_instrument.OPTIONS, **one, **own}
 
 
@@ -93,9 +93,7 @@ def measure(context: TrialContext) -> Result:
         transfer = context.instruments.start_transfer("transfer", "client", "primary", words, options=options)
         summary = context.wait(transfer, limit_s=duration_s + GRACE_S)
         context.servers.count_threads()
-    with context.phase("drain"):
-        time.sleep(float(context.option("drain_s")))
-        context.servers.check()
+    context.drain()
     return concluded(summary, duration_s=duration_s)
 
 

@@ -16,10 +16,11 @@ from dnsrig.procedures import Result
 from dnsrig.procedures.context import TrialContext
 from dnsrig.procedures.instrument import Overdue
 from dnsrig.procedures.parts import load_arguments, resolver_statistics, serving, validity
+from dnsrig.rundir import Scalar
 
 DESCRIPTION = "the highest rate of queries at which losses and a percentile of the latency stay within limits"
 MAIN_METRIC = "capacity_qps"
-OPTIONS: dict[str, int | float | str | bool] = {
+OPTIONS: dict[str, Scalar] = {
     **serving.OPTIONS,
     "warmup_s": 1.0,
     "ramp_repeats": 3,

@@ -43,7 +43,7 @@ from dnsrig.text import digits
 DESCRIPTION = "a zone that is generated periodically: whether a far secondary has each generation before the next"
 MAIN_METRIC = "cycle_share_percent"
 NEXT_VERSION = True
-OPTIONS: dict[str, int | float | str | bool] = {
+OPTIONS: dict[str, Scalar] = {
     "cycle_s": 10.0,
     "generations": 5,
     "changed_percent": 12.0,
@@ -65,7 +65,7 @@ SERIAL = re.compile(rb"(\sSOA\s+\S+\s+\S+\s+)\d+")
 links = transfer.links
 
 
-def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
+def hosts(options: Mapping[str, Scalar]) -> dict[str, HostRole]:
     if not 1 <= int(options["generations"]) <= GENERATIONS_MAX:
         raise UsageError(
             f"options.generations = {options['generations']} is invalid", hint=f"a number from 1 to {GENERATIONS_MAX}"
@@ -132,9 +132,7 @@ def measure(context: TrialContext) -> Result:
         generations = [_ended(context, number, told_ns, deadline_s) for number, told_ns in made.items()]
         context.summaries[INSTRUMENT] = {"event": "summary", "generations": generations}
         context.servers.count_threads()
-    with context.phase("drain"):
-        time.sleep(float(context.option("drain_s")))
-        context.servers.check()
+    context.drain()
     return concluded(generations, cycle_s=float(context.option("cycle_s")), limit_s=context.spec.limit_s)
 
 

@@ -29,12 +29,12 @@ from dnsrig.procedures import HostRole, Result
 from dnsrig.procedures.context import TrialContext, placing
 from dnsrig.procedures.instrument import Instrument, Overdue
 from dnsrig.procedures.parts import transfer_instrument, validity
-from dnsrig.rundir import TrialSpec
+from dnsrig.rundir import Scalar, TrialSpec
 
 DESCRIPTION = "time from the first NOTIFY of a change until the last of many secondaries has it"
 MAIN_METRIC = "last_done_s"
 NEXT_VERSION = True
-OPTIONS: dict[str, int | float | str | bool] = {
+OPTIONS: dict[str, Scalar] = {
     **transfer_instrument.OPTIONS,
     "secondaries": 10,
     "policy": "one",
@@ -52,7 +52,7 @@ PROGRESS_S = 1.5
 """Limit for the next report of progress, which comes each second."""
 
 
-def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
+def hosts(options: Mapping[str, Scalar]) -> dict[str, HostRole]:
     transfer_instrument.check(options)
     client = HostRole(source_addresses=int(options["secondaries"]), notified=True)
     return {"primary": HostRole(role="primary", under_test=True), "client": client}

@@ -9,21 +9,20 @@ without XoT gets the same questions, and its answer is no. ``drain_s``: the rest
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from dnsrig.procedures import HostRole, Result
 from dnsrig.procedures.context import TrialContext
-from dnsrig.rundir import TrialSpec
+from dnsrig.rundir import Scalar, TrialSpec
 from dnsrig.servers import driver
 
 DESCRIPTION = (
     "what a primary supports of zone transfer: pipelining, order, limits, resumption and more, found by asking it"
 )
 MAIN_METRIC = "checks_answered"
-OPTIONS: dict[str, int | float | str | bool] = {
+OPTIONS: dict[str, Scalar] = {
     "large_records": 20_000,
     "probe_rate_per_s": 10_000,
     "ready_limit_s": 900,
@@ -34,7 +33,7 @@ EXPECTED_S = 30.0
 LARGE_ZONE = "large.example"
 
 
-def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
+def hosts(options: Mapping[str, Scalar]) -> dict[str, HostRole]:
     return {"primary": HostRole(role="primary", under_test=True), "client": HostRole()}
 
 
@@ -58,9 +57,7 @@ def measure(context: TrialContext) -> Result:
     with context.phase("measure"):
         asking = context.instruments.start_interrogation("interrogate", "client", "primary")
         summary = context.wait(asking, limit_s=context.spec.limit_s)
-    with context.phase("drain"):
-        time.sleep(float(context.option("drain_s")))
-        context.servers.check()
+    context.drain()
     if all(feature["verdict"] == "cannot-tell" for feature in summary["features"]):
         return Result("server-failed", "it answered none of the questions")
     return Result("done")

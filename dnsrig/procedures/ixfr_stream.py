@@ -21,7 +21,7 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dnsrig import datasets
+from dnsrig import datasets, parameters
 from dnsrig.datasets import tld
 from dnsrig.errors import UsageError
 from dnsrig.procedures import HostRole, Result
@@ -32,7 +32,7 @@ from dnsrig.rundir import Scalar, TrialSpec
 DESCRIPTION = "a change of a number of records in a large zone: bytes and time by IXFR and by AXFR"
 MAIN_METRIC = "ixfr_time_percent"
 NEXT_VERSION = True
-OPTIONS: dict[str, int | float | str | bool] = {
+OPTIONS: dict[str, Scalar] = {
     "records_changed": 100,
     "made_by": "reload",
     "updates_per_s": 1000.0,
@@ -49,9 +49,8 @@ GRACE_S = 60.0
 """How long a running transfer may take after its time is over."""
 
 
-def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
-    if options["made_by"] not in MADE_BY:
-        raise UsageError(f"options.made_by = {options['made_by']!r} is invalid", hint=f"one of {', '.join(MADE_BY)}")
+def hosts(options: Mapping[str, Scalar]) -> dict[str, HostRole]:
+    parameters.check_choices(options, {"made_by": MADE_BY})
     if int(options["records_changed"]) < 1:
         raise UsageError(
             f"options.records_changed = {options['records_changed']} is invalid", hint="a number, at least 1"
@@ -122,9 +121,7 @@ def measure(context: TrialContext) -> Result:
             "axfr": _transfer(context, "axfr", []),
         }
         context.servers.count_threads()
-    with context.phase("drain"):
-        time.sleep(float(context.option("drain_s")))
-        context.servers.check()
+    context.drain()
     return concluded(summaries)
 
 

@@ -32,10 +32,11 @@ from typing import Any
 from dnsrig.procedures import Result
 from dnsrig.procedures.context import TrialContext
 from dnsrig.procedures.parts import load_arguments, resolver_statistics, serving
+from dnsrig.rundir import Scalar
 
 DESCRIPTION = "queries at a fixed rate: latency from the moment at which each was due, to the last percentile"
 MAIN_METRIC = "p99_ms"
-OPTIONS: dict[str, int | float | str | bool] = {
+OPTIONS: dict[str, Scalar] = {
     **serving.OPTIONS,
     "rate_qps": 0.0,
     "rate_share": 0.2,

@@ -18,20 +18,21 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from dnsrig import parameters
 from dnsrig.analysis.load_result import LoadResult
 from dnsrig.datasets import world
 from dnsrig.errors import UsageError
 from dnsrig.procedures import HostRole, Result, replay
 from dnsrig.procedures.context import TrialContext
 from dnsrig.procedures.parts import load_arguments, replay_rate, resolver_statistics, serving
-from dnsrig.rundir import HostDuties, TrialSpec
+from dnsrig.rundir import HostDuties, Scalar, TrialSpec
 
 DESCRIPTION = "a replayed stream during and after a flood of queries for names that do not exist or are broken"
 MAIN_METRIC = "goodput_percent"
 REPLAYS = True
 FLOOD = "flood"
 """Name of the host of the flood, and of its instrument."""
-OPTIONS: dict[str, int | float | str | bool] = {
+OPTIONS: dict[str, Scalar] = {
     **replay.OPTIONS,
     "serve_as": "resolver",
     "interval_s": 0.1,
@@ -51,12 +52,9 @@ FLOOD_TIMEOUT_S = 1.0
 expected_s = replay.expected_s
 
 
-def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
+def hosts(options: Mapping[str, Scalar]) -> dict[str, HostRole]:
     """The hosts of `replay`, and the host of the flood."""
-    if options["flood_names"] not in FLOOD_NAMES:
-        raise UsageError(
-            f"options.flood_names = {options['flood_names']!r} is invalid", hint=f"one of {', '.join(FLOOD_NAMES)}"
-        )
+    parameters.check_choices(options, {"flood_names": FLOOD_NAMES})
     for name in ("flood_qps", "flood_s", "flood_after_s", "flood_clients"):
         if float(options[name]) <= 0:
             raise UsageError(f"options.{name} = {options[name]} is invalid", hint="a number above 0")

@@ -20,16 +20,17 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from dnsrig import parameters
 from dnsrig.errors import UsageError
 from dnsrig.procedures import HostRole, Result
 from dnsrig.procedures.context import TrialContext, placing
 from dnsrig.procedures.parts import notifies
-from dnsrig.rundir import TrialSpec
+from dnsrig.rundir import Scalar, TrialSpec
 from dnsrig.servers.placement import Changes
 
 DESCRIPTION = "time from a change on the primary to the first answer with it on each secondary"
 MAIN_METRIC = "propagation_p50_ms"
-OPTIONS: dict[str, int | float | str | bool] = {
+OPTIONS: dict[str, Scalar] = {
     "secondaries": 1,
     "mode": "single",
     "changes": 20,
@@ -51,12 +52,11 @@ GRACE_S = 30.0
 """How long `propagation` may take for its summary after the last change was given up."""
 
 
-def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
-    count, mode = options["secondaries"], options["mode"]
+def hosts(options: Mapping[str, Scalar]) -> dict[str, HostRole]:
+    count = options["secondaries"]
     if not isinstance(count, int) or not 1 <= count <= MOST_SECONDARIES:
         raise UsageError(f"options.secondaries = {count!r} is invalid", hint=f"a number from 1 to {MOST_SECONDARIES}")
-    if mode not in MODES:
-        raise UsageError(f"options.mode = {mode!r} is invalid", hint=f"one of {', '.join(MODES)}")
+    parameters.check_choices(options, {"mode": MODES})
     more = {f"secondary{number}": HostRole(role="secondary", inherits="secondary") for number in range(2, count + 1)}
     return {
         "primary": HostRole(role="primary"),
@@ -112,9 +112,7 @@ def measure(context: TrialContext) -> Result:
         if itself:
             context.changes.end("primary")
         context.servers.count_threads()
-    with context.phase("drain"):
-        time.sleep(float(context.option("drain_s")))
-        context.servers.check()
+    context.drain()
     return concluded(seen)
 
 

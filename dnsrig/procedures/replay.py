@@ -72,7 +72,7 @@ CLIENTS = "clients"
 """Host of the instrument."""
 INTERNET = "internet"
 """Host of the world."""
-OPTIONS: dict[str, int | float | str | bool] = {
+OPTIONS: dict[str, Scalar] = {
     "serve_as": "primary",
     "resolve_from": "primaries",
     "duration_s": 10.0,
@@ -112,11 +112,9 @@ GRACE_S = 30.0
 """How long `replay play` may take after its last query and time-out."""
 
 
-def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
+def hosts(options: Mapping[str, Scalar]) -> dict[str, HostRole]:
     """The servers as in `latency`, or a world and its resolver; and the clients."""
-    for name, known in CHOICES.items():
-        if options[name] not in known:
-            raise UsageError(f"options.{name} = {options[name]!r} is invalid", hint=f"one of {', '.join(known)}")
+    parameters.check_choices(options, CHOICES)
     for name in ("speed", "timeout_s", "interval_s"):
         if float(options[name]) <= 0:
             raise UsageError(f"options.{name} = {options[name]} is invalid", hint="a number above 0")
@@ -139,7 +137,7 @@ def _clients(count: int) -> dict[str, HostRole]:
     }
 
 
-def _servers(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
+def _servers(options: Mapping[str, Scalar]) -> dict[str, HostRole]:
     if options["resolve_from"] == "primaries":
         return serving.servers(options)
     if options["serve_as"] != "resolver":
@@ -210,8 +208,8 @@ def measure(context: TrialContext) -> Result:
     if reason := bring_up(context):
         return Result("invalid", reason)
     duration_s = float(context.option("duration_s"))
-    capture = _captured(context, CLIENTS, duration_s) if context.option("capture") else nullcontext()
-    with capture, context.profiled(), resolver_statistics.sampled(context), context.phase("measure"):
+    captured = _captured(context, CLIENTS, duration_s) if context.option("capture") else nullcontext()
+    with captured, context.profiled(), resolver_statistics.sampled(context), context.phase("measure"):
         play = start(context, "load", duration_s, replay_rate.share(context), out=context.directory)
         asked = ended(context, play, duration_s)
         context.servers.count_threads()

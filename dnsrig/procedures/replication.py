@@ -20,6 +20,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 
+from dnsrig import parameters
 from dnsrig.errors import UsageError
 from dnsrig.procedures import HostRole, Result, transfer
 from dnsrig.procedures.context import TrialContext
@@ -29,7 +30,7 @@ from dnsrig.servers import driver
 
 DESCRIPTION = "zones that reach a far site by AXFR, by a replica of a database, or read from a database far away"
 MAIN_METRIC = "transfer_time_s"
-OPTIONS: dict[str, int | float | str | bool] = {
+OPTIONS: dict[str, Scalar] = {
     "carrier": "axfr",
     "probe_rate_per_s": 1000,
     "primary_ready_limit_s": 1800,
@@ -163,7 +164,5 @@ def _start_near_site(context: TrialContext) -> int:
 
 
 def _carrier(options: Options) -> str:
-    carrier = str(options["carrier"])
-    if carrier not in FAR_LINKS:
-        raise UsageError(f"options.carrier = {carrier!r} is invalid", hint=f"one of {', '.join(FAR_LINKS)}")
-    return carrier
+    parameters.check_choices(options, {"carrier": FAR_LINKS})
+    return str(options["carrier"])

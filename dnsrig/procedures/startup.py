@@ -10,16 +10,16 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 
-from dnsrig.errors import UsageError
+from dnsrig import parameters
 from dnsrig.procedures import HostRole, Result, zone_load
 from dnsrig.procedures.context import TrialContext
-from dnsrig.rundir import TrialSpec
+from dnsrig.rundir import Scalar, TrialSpec
 
 DESCRIPTION = (
     "start of a server that has its zones: from exec to the last zone answered, as primary or as restarted secondary"
 )
 MAIN_METRIC = "startup_time_s"
-OPTIONS: dict[str, int | float | str | bool] = {
+OPTIONS: dict[str, Scalar] = {
     "as": "primary",
     "page_cache": "warm",
     "probe_rate_per_s": 1000,
@@ -30,14 +30,11 @@ OPTIONS: dict[str, int | float | str | bool] = {
 }
 
 
-def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
-    zone_load.check_page_cache(options["page_cache"])
+def hosts(options: Mapping[str, Scalar]) -> dict[str, HostRole]:
+    parameters.check_choices(options, {"as": ("primary", "secondary"), "page_cache": zone_load.PAGE_CACHE})
     if options["as"] == "primary":
         return {"server": HostRole(role="primary", under_test=True)}
-    if options["as"] == "secondary":
-        server = HostRole(role="secondary", under_test=True)
-        return {"primary": HostRole(role="primary"), "server": server}
-    raise UsageError(f"options.as = {options['as']!r} is invalid", hint="one of primary, secondary")
+    return {"primary": HostRole(role="primary"), "server": HostRole(role="secondary", under_test=True)}
 
 
 def links(hosts: Iterable[str]) -> list[tuple[str, str]]:

@@ -17,12 +17,12 @@ from dnsrig.procedures import HostRole, Result
 from dnsrig.procedures.context import TrialContext
 from dnsrig.procedures.instrument import Instrument
 from dnsrig.procedures.parts import transfer_instrument
-from dnsrig.rundir import TrialSpec
+from dnsrig.rundir import Scalar, TrialSpec
 from dnsrig.servers import driver
 
 DESCRIPTION = "cold start of a secondary: from exec to the last zone answered with the expected serial"
 MAIN_METRIC = "transfer_time_s"
-OPTIONS: dict[str, int | float | str | bool] = {
+OPTIONS: dict[str, Scalar] = {
     "primaries": 1,
     "probe_rate_per_s": 1000,
     "primary_ready_limit_s": 900,
@@ -34,7 +34,7 @@ SETTLE_S = 0.3
 """Between the primary being ready and the start of the secondary: several samples of a machine at rest."""
 
 
-def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
+def hosts(options: Mapping[str, Scalar]) -> dict[str, HostRole]:
     """With several primaries, zones are divided among them: zone n comes from primary n, round and round."""
     count = options["primaries"]
     if not isinstance(count, int) or not 1 <= count <= MOST_PRIMARIES:
@@ -87,7 +87,5 @@ def floor(context: TrialContext) -> Result:
     with context.profiled(), context.phase("measure"):
         context.servers.start("secondary")
         summary = context.finish_server("secondary", limit_s=limit_s)
-    with context.phase("drain"):
-        time.sleep(float(context.option("drain_s")))
-        context.servers.check()
+    context.drain()
     return transfer_instrument.concluded(summary, zones=context.spec.dataset.zones, limit_s=limit_s)

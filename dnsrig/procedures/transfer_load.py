@@ -32,13 +32,13 @@ from dnsrig.errors import UsageError
 from dnsrig.procedures import HostRole, Result
 from dnsrig.procedures.context import TrialContext
 from dnsrig.procedures.parts import transfer_instrument
-from dnsrig.rundir import TrialSpec
+from dnsrig.rundir import Scalar, TrialSpec
 
 DESCRIPTION = (
     "zones taken from a primary by the instrument itself, which stores nothing: zones a second by connection policy"
 )
 MAIN_METRIC = "zones_per_s"
-OPTIONS: dict[str, int | float | str | bool] = {
+OPTIONS: dict[str, Scalar] = {
     **transfer_instrument.OPTIONS,
     "repeat": False,
     "duration_s": 10.0,
@@ -51,7 +51,7 @@ GRACE_S = 30.0
 """How long `transfer` may take beyond its limit to say what it saw."""
 
 
-def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
+def hosts(options: Mapping[str, Scalar]) -> dict[str, HostRole]:
     transfer_instrument.check(options)
     if float(options["duration_s"]) <= 0:
         raise UsageError(f"options.duration_s = {options['duration_s']} is invalid", hint="seconds, more than 0")
@@ -97,9 +97,7 @@ def measure(context: TrialContext) -> Result:
         transfer = context.instruments.start_transfer("transfer", "client", "primary", words)
         summary = context.wait(transfer, limit_s=limit_s + GRACE_S)
         context.servers.count_threads()
-    with context.phase("drain"):
-        time.sleep(float(context.option("drain_s")))
-        context.servers.check()
+    context.drain()
     return transfer_instrument.concluded(
         summary, zones=context.spec.dataset.zones * int(context.option("secondaries")), limit_s=limit_s
     )

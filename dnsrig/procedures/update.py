@@ -13,13 +13,13 @@ from collections.abc import Mapping
 
 from dnsrig.procedures import HostRole, Result, transfer
 from dnsrig.procedures.context import TrialContext
-from dnsrig.rundir import TrialSpec
+from dnsrig.rundir import Scalar, TrialSpec
 
 DESCRIPTION = "time from a new version on the primary until the secondary answers for the last zone with it"
 MAIN_METRIC = "update_time_s"
 NEXT_VERSION = True
 """The trial needs the dataset in two versions."""
-OPTIONS: dict[str, int | float | str | bool] = {
+OPTIONS: dict[str, Scalar] = {
     "probe_rate_per_s": 1000,
     "ready_limit_s": 900,
     "settle_s": 2.0,
@@ -28,7 +28,7 @@ OPTIONS: dict[str, int | float | str | bool] = {
 links = transfer.links
 
 
-def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
+def hosts(options: Mapping[str, Scalar]) -> dict[str, HostRole]:
     return transfer.hosts({"primaries": 1})
 
 

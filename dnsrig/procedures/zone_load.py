@@ -14,14 +14,14 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
-from dnsrig.errors import UsageError
+from dnsrig import parameters
 from dnsrig.procedures import HostRole, Result
 from dnsrig.procedures.context import TrialContext
-from dnsrig.rundir import TrialSpec
+from dnsrig.rundir import Scalar, TrialSpec
 
 DESCRIPTION = "start of a primary: from exec to the last zone loaded and answered"
 MAIN_METRIC = "load_time_s"
-OPTIONS: dict[str, int | float | str | bool] = {
+OPTIONS: dict[str, Scalar] = {
     "page_cache": "warm",
     "probe_rate_per_s": 1000,
     "drain_s": 0.3,
@@ -31,8 +31,8 @@ SETTLE_S = 0.3
 READ_BYTES = 1 << 20
 
 
-def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
-    check_page_cache(options["page_cache"])
+def hosts(options: Mapping[str, Scalar]) -> dict[str, HostRole]:
+    parameters.check_choices(options, {"page_cache": PAGE_CACHE})
     return {"primary": HostRole(role="primary", under_test=True)}
 
 
@@ -46,11 +46,6 @@ def checks(spec: TrialSpec) -> list[str]:
 
 def measure(context: TrialContext) -> Result:
     return time_start(context, "primary", lambda: context.servers.prepare("primary"))
-
-
-def check_page_cache(wanted: int | float | str | bool) -> None:
-    if wanted not in PAGE_CACHE:
-        raise UsageError(f"options.page_cache = {wanted!r} is invalid", hint=f"one of {', '.join(PAGE_CACHE)}")
 
 
 def time_start(context: TrialContext, name: str, prepare: Callable[[], None]) -> Result:

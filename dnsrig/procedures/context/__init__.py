@@ -154,6 +154,12 @@ class TrialContext:
             self.servers.check()
             time.sleep(min(left, 0.1))
 
+    def drain(self) -> None:
+        """The phase `drain`: the rest at the end, in which no server may end."""
+        with self.phase("drain"):
+            time.sleep(float(self.option("drain_s")))
+            self.servers.check()
+
     def time_zones(self, probe: Instrument, begin: Callable[[], None]) -> Result:
         """Run the phases `measure`, from ``begin`` to the last zone that ``probe`` waits for, and `drain`."""
         limit_s = self.spec.limit_s
@@ -161,9 +167,7 @@ class TrialContext:
             begin()
             seen = self.wait(probe, limit_s=limit_s + PROBE_GRACE_S)
             self.servers.count_threads()
-        with self.phase("drain"):
-            time.sleep(float(self.option("drain_s")))
-            self.servers.check()
+        self.drain()
         if seen["outcome"] != "done":
             return Result("timeout", f"{seen['seen']:,} of {seen['zones']:,} zones after {limit_s:g} s")
         return Result("done")

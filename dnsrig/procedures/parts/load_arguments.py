@@ -8,11 +8,13 @@ from pathlib import Path
 
 from dnsrig.datasets import QUERIES_FILE
 from dnsrig.errors import UsageError
+from dnsrig.parameters import check_choices
+from dnsrig.rundir import Scalar
 
-Options = Mapping[str, int | float | str | bool]
+Options = Mapping[str, Scalar]
 
 TRANSPORTS = ("udp", "tcp", "dot")
-OPTIONS: dict[str, int | float | str | bool] = {
+OPTIONS: dict[str, Scalar] = {
     "transport": "udp",
     "clients": 16,
     "timeout_s": 1.0,
@@ -41,10 +43,7 @@ SHARES = ("queried_share", "missing_share")
 
 def check(options: Options) -> None:
     """Raise UsageError on options that `load` would refuse only in the middle of a run."""
-    if options["transport"] not in TRANSPORTS:
-        raise UsageError(
-            f"options.transport = {options['transport']!r} is invalid", hint=f"one of {', '.join(TRANSPORTS)}"
-        )
+    check_choices(options, {"transport": TRANSPORTS})
     for name in SHARES:
         if not 0 <= float(options[name]) <= 1:
             raise UsageError(f"options.{name} = {options[name]} is invalid", hint="a share, from 0 to 1")

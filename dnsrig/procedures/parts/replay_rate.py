@@ -17,9 +17,10 @@ from dnsrig.analysis.load_result import LoadResult
 from dnsrig.errors import UsageError
 from dnsrig.procedures.context import TrialContext
 from dnsrig.procedures.parts import load_arguments, validity
+from dnsrig.rundir import Scalar
 from dnsrig.text import digits
 
-OPTIONS: dict[str, int | float | str | bool] = {"ramp_s": 0.0, "ramp_loss_percent": 5.0, "of_capacity": 0.0}
+OPTIONS: dict[str, Scalar] = {"ramp_s": 0.0, "ramp_loss_percent": 5.0, "of_capacity": 0.0}
 RAMP_SHARES = (0.25, 0.5, 1.0)
 """Shares of the rate, one for each step of a ramp. The first steps fill caches, so the last one does not find them
 empty."""
@@ -62,7 +63,7 @@ class Step:
     instrument_failed: bool = False
 
 
-def check(options: Mapping[str, int | float | str | bool]) -> None:
+def check(options: Mapping[str, Scalar]) -> None:
     """Raise UsageError if the options describe no ramp and no search."""
     if float(options["ramp_s"]) < 0:
         raise UsageError(f"options.ramp_s = {options['ramp_s']} is invalid", hint="seconds a step; 0: no ramp")

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
-from dnsrig import datasets
+from dnsrig import datasets, parameters
 from dnsrig.analysis.load_result import LoadResult
 from dnsrig.errors import UsageError
 from dnsrig.procedures import HostRole, Result
@@ -20,14 +20,14 @@ from dnsrig.procedures.context import TrialContext, placing
 from dnsrig.procedures.instrument import Overdue
 from dnsrig.procedures.parts import generators, load_arguments, resolver_level, transfer_instrument, validity
 from dnsrig.procedures.parts.generators import Led
-from dnsrig.rundir import HostDuties, TrialSpec
+from dnsrig.rundir import HostDuties, Scalar, TrialSpec
 from dnsrig.servers import driver
 from dnsrig.servers.placement import Changes
 
 SERVE_AS = ("primary", "secondary", "resolver")
 CHANGES = ("none", "catalog", "zones")
 TRANSFERS = ("none", *transfer_instrument.POLICIES)
-OPTIONS: dict[str, int | float | str | bool] = {
+OPTIONS: dict[str, Scalar] = {
     "serve_as": "primary",
     **load_arguments.OPTIONS,
     **generators.OPTIONS,
@@ -55,16 +55,11 @@ FOLLOW_LIMIT_S = 15.0
 """How long the measurement waits for the first change on the server under test."""
 
 
-def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
+def hosts(options: Mapping[str, Scalar]) -> dict[str, HostRole]:
     """The hosts: the server under test has the name of its role. A secondary and a resolver have a primary, which is
     not under test."""
     found = servers(options)
-    if options["changes"] not in CHANGES:
-        raise UsageError(f"options.changes = {options['changes']!r} is invalid", hint=f"one of {', '.join(CHANGES)}")
-    if options["transfers"] not in TRANSFERS:
-        raise UsageError(
-            f"options.transfers = {options['transfers']!r} is invalid", hint=f"one of {', '.join(TRANSFERS)}"
-        )
+    parameters.check_choices(options, {"changes": CHANGES, "transfers": TRANSFERS})
     load_arguments.check(options)
     if options["transfers"] != "none":
         # Not the host of the queries: the work of its kernel for transfers would delay the answers.
@@ -72,11 +67,10 @@ def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole
     return {**found, **generators.hosts(options)}
 
 
-def servers(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
+def servers(options: Mapping[str, Scalar]) -> dict[str, HostRole]:
     """The hosts with servers."""
+    parameters.check_choices(options, {"serve_as": SERVE_AS})
     role = options["serve_as"]
-    if role not in SERVE_AS:
-        raise UsageError(f"options.serve_as = {role!r} is invalid", hint=f"one of {', '.join(SERVE_AS)}")
     found = {"primary": HostRole(role="primary", under_test=role == "primary")}
     if role == "secondary":
         found["secondary"] = HostRole(role="secondary", under_test=True)

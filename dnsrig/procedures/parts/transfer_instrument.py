@@ -7,22 +7,23 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from dnsrig import parameters
 from dnsrig.errors import UsageError
 from dnsrig.procedures import Result
 from dnsrig.procedures.parts import validity
-from dnsrig.rundir import HostSpec, TransferSpec
+from dnsrig.rundir import HostSpec, Scalar, TransferSpec
 from dnsrig.servers import keys
 from dnsrig.servers.keys import TransferKeys
 from dnsrig.text import digits
 
-Options = Mapping[str, int | float | str | bool]
+Options = Mapping[str, Scalar]
 
 POLICIES = ("one", "reused", "pipelined")
 CLOSES = ("fin", "rst")
 SOA_FIRST = ("none", "udp", "same")
 VERIFICATIONS = ("none", "ca", "pin")
 SECONDARIES_MAX = 1000
-OPTIONS: dict[str, int | float | str | bool] = {
+OPTIONS: dict[str, Scalar] = {
     "policy": "pipelined",
     "window": 100,
     "connections": 1,
@@ -48,9 +49,7 @@ LEAST = {"window": 0, "connections": 1, "secondaries": 1, "ixfr_serial": 0, "ret
 
 def check(options: Options) -> None:
     """Raise UsageError on options that `transfer` would refuse only in the middle of a run."""
-    for name, known in CHOICES.items():
-        if options[name] not in known:
-            raise UsageError(f"options.{name} = {options[name]!r} is invalid", hint=f"one of {', '.join(known)}")
+    parameters.check_choices(options, CHOICES)
     for name, least in LEAST.items():
         if int(options[name]) < least:
             raise UsageError(f"options.{name} = {options[name]} is invalid", hint=f"a number, at least {least}")
