@@ -1,8 +1,8 @@
 //! A connection, plain or with TLS, that blocks: what touches sockets here.
 //!
-//! Simple rather than fast: an interrogation waits most of its time. It has its own TLS beside that of
-//! [`net::connection`](crate::net::connection), because checks do on purpose what that never does: several queries in
-//! one TLS record, early data, other protocols than `dot`; and they tell what a handshake came to.
+//! Simple rather than fast: an interrogation waits most of its time. It has its own TLS beside
+//! [`net::connection`](crate::net::connection), because checks do on purpose what other clients never do: several
+//! queries in one TLS record, early data, protocols other than `dot`. They also report the outcome of a handshake.
 
 use std::{
     collections::VecDeque,

@@ -1,6 +1,6 @@
 //! TLS as the checks want it: with ALPN or without, and with sight of the tickets that a server gives.
 //!
-//! Who the server is, is checked only if the caller wants it: the question is what it does.
+//! The server's identity is checked only if the caller wants it: the question is what the server does.
 
 use std::{
     fmt,
@@ -23,7 +23,7 @@ const TICKETS_MAX: usize = 8;
 pub struct Tls(Client);
 
 impl Tls {
-    /// As `client` is.
+    /// TLS as `client` has it.
     pub fn new(client: Client) -> Self {
         Tls(client)
     }
@@ -46,7 +46,7 @@ impl Tls {
     }
 }
 
-/// What a server gives for a later connection.
+/// The sessions that a server gives for later connections.
 #[derive(Default)]
 pub struct Sessions(Mutex<Kept>);
 
@@ -75,7 +75,7 @@ impl Sessions {
     }
 }
 
-/// Sessions are secret.
+/// Leaves out the sessions, which are secret.
 impl fmt::Debug for Sessions {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Sessions").field("received", &self.received()).finish_non_exhaustive()

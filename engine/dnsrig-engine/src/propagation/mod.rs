@@ -28,7 +28,7 @@ use crate::{
         target::{self, Authority},
         units::nanoseconds,
     },
-    dataset::zone_list::ZonesError,
+    dataset::zone_list::not_a_name,
     dns::{
         query::soa_query,
         soa::{self, Verdict},
@@ -121,7 +121,7 @@ fn check(arguments: &Arguments) -> Result<(), PropagationError> {
 fn zones(arguments: &Arguments) -> Result<Zones, Failure> {
     let zones = match &arguments.zones {
         Some(path) => Zones::read(path)?,
-        None => Zones::named(&arguments.names).map_err(ZonesError::Name)?,
+        None => Zones::named(&arguments.names).map_err(not_a_name)?,
     };
     if zones.count() > ZONES_MAX {
         return Err(PropagationError::TooMany(format!("more than {ZONES_MAX} zones")).into());

@@ -5,10 +5,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{
-    base::{events::EventError, failure::Advice},
-    dataset::name_table::NameTableError,
-    query_stream::StreamError,
+use crate::base::{
+    events::EventError,
+    failure::{Advice, Failure},
 };
 
 /// No stream could be prepared.
@@ -31,9 +30,7 @@ pub enum ReplayError {
     #[error("{0}")]
     Arguments(String),
     #[error(transparent)]
-    Names(#[from] NameTableError),
-    #[error(transparent)]
-    Stream(#[from] StreamError),
+    Failed(#[from] Failure),
     #[error(transparent)]
     Event(#[from] EventError),
 }
@@ -66,8 +63,7 @@ impl Advice for ReplayError {
             ReplayError::Empty { hint, .. } => hint.clone(),
             ReplayError::Random => "--anonymise needs a secret random key: see getrandom(2)".into(),
             ReplayError::Arguments(_) => "see the `--help` of this step, such as `dnsrig replay prepare --help`".into(),
-            ReplayError::Names(error) => error.hint(),
-            ReplayError::Stream(error) => error.hint(),
+            ReplayError::Failed(error) => error.hint.clone(),
             ReplayError::Event(error) => error.hint(),
         }
     }
@@ -75,8 +71,7 @@ impl Advice for ReplayError {
     fn exit_code(&self) -> u8 {
         match self {
             ReplayError::Sort(..) | ReplayError::Random | ReplayError::Event(_) => 1,
-            ReplayError::Names(error) => error.exit_code(),
-            ReplayError::Stream(error) => error.exit_code(),
+            ReplayError::Failed(error) => error.exit_code,
             _ => 2,
         }
     }

@@ -13,9 +13,9 @@ use super::{
     key::{Key, Nonces},
     rrset::{Rrset, Signed, Validity},
 };
-use crate::dns::name::Wrong;
+use crate::dns::name::ParseError;
 
-/// One way in which a zone is bogus to whom validates it.
+/// Deliberate damage: one way in which a validator finds a zone bogus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The parent's DS record has the digest of another key.
@@ -106,13 +106,13 @@ impl Signer {
 
     /// Appends the data of the RRSIG record for an RRset of the zone, or nothing where signatures are missing.
     ///
-    /// Returns whether there is one. Data that is not as its type asks for is [`Wrong::Form`].
+    /// Returns whether there is one. Data that is not as its type asks for is [`ParseError::Malformed`].
     pub fn rrsig<'a>(
         &mut self,
         zone: &SignedZone<'_>,
         rrset: &Rrset<'_, impl IntoIterator<Item = &'a [u8]> + Clone>,
         to: &mut Vec<u8>,
-    ) -> Result<bool, Wrong> {
+    ) -> Result<bool, ParseError> {
         if zone.fault == Some(Fault::MissingSignature) {
             return Ok(false);
         }
@@ -135,11 +135,11 @@ type Digest = [u8; 16];
 /// What an entry takes beside its signature: digest, four pointers and the length, its share of a hash table that is
 /// half full, and what the allocator adds to two pieces. It is on the safe side: a signature of 64 bytes counts
 /// 208, and took 179 where a million were kept beside another million (`examples/signing_speed.rs`).
-pub const ENTRY_BYTES: usize = 144;
+const ENTRY_BYTES: usize = 144;
 
 /// Signatures, the one used longest ago leaving first.
 #[derive(Clone)]
-struct Cache {
+pub struct Cache {
     entries: LruCache<Digest, Box<[u8]>>,
     bytes: usize,
     bytes_max: usize,
@@ -148,8 +148,13 @@ struct Cache {
 
 impl Cache {
     /// A cache that takes at most `bytes_max` bytes; none, if that is less than a signature takes.
-    fn new(bytes_max: usize) -> Self {
+    pub fn new(bytes_max: usize) -> Self {
         Cache { entries: LruCache::unbounded(), bytes: 0, bytes_max, forgotten: 0 }
+    }
+
+    /// The bytes that are taken.
+    pub fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// How many signatures had no room, or left for others.
@@ -159,7 +164,7 @@ impl Cache {
 
     /// Has the signature of a message appended to `to`: the one that is kept, or the one that `sign` appends, which is
     /// kept then. Returns whether it was there.
-    fn append(&mut self, message: &[u8], to: &mut Vec<u8>, sign: impl FnOnce(&mut Vec<u8>)) -> bool {
+    pub fn append(&mut self, message: &[u8], to: &mut Vec<u8>, sign: impl FnOnce(&mut Vec<u8>)) -> bool {
         if self.bytes_max < ENTRY_BYTES {
             sign(to);
             self.forgotten += 1;

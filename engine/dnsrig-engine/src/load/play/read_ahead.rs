@@ -3,12 +3,13 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::{
+    base::failure::Failure,
     load::{
         captured::{Chunk, ChunkSender, Way},
         classes::Classes,
         segment::Part,
     },
-    query_stream::{NEW_CONNECTION, RETRANSMISSION, StreamError, StreamReader, Transport},
+    query_stream::{NEW_CONNECTION, RETRANSMISSION, StreamReader, Transport},
 };
 
 /// The longest message that a datagram of IPv6 carries without an extension header: 65,535 less the header of UDP.
@@ -53,7 +54,7 @@ pub fn read_ahead(
     selection: &Selection,
     skipped: &Skipped,
     sender: &mut ChunkSender,
-) -> Result<(), StreamError> {
+) -> Result<(), Failure> {
     let mut chunk = Chunk::default();
     let mut numbers = 0..;
     while let Some((record, number)) = stream.next()?.zip(numbers.next()) {

@@ -7,11 +7,11 @@ use domain::base::iana::Rtype;
 
 use super::{QUERIES_MAX, Queries, QueryError, file, generated, text};
 use crate::{
-    base::{popularity::Popularity, units::parse_share},
+    base::{failure::Failure, popularity::Popularity, units::parse_share},
     dns::{
         edns::{Edns, UDP_PAYLOAD_BYTES_MIN},
         query::Options,
-        tsig::sign::{KeyError, Signer},
+        tsig::sign::Signer,
     },
 };
 
@@ -105,7 +105,7 @@ impl QueryArguments {
     }
 
     /// What signs the queries, if anything.
-    pub fn signer(&self) -> Result<Option<Signer>, KeyError> {
+    pub fn signer(&self) -> Result<Option<Signer>, Failure> {
         self.tsig.as_ref().map(|KeyText(text)| Signer::parse(text)).transpose()
     }
 

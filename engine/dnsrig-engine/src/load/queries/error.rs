@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf};
 
-use crate::{base::failure::Advice, dataset::zone_list::ZonesError};
+use crate::base::failure::{Advice, Failure};
 
 /// The queries could not be prepared.
 #[derive(Debug, thiserror::Error)]
@@ -18,7 +18,7 @@ pub enum QueryError {
     Empty(PathBuf),
     /// The list of zones could not be used.
     #[error(transparent)]
-    Zones(#[from] ZonesError),
+    Zones(#[from] Failure),
     /// What lies beside the list of zones does not describe a dataset that we know.
     #[error("{}: {reason}", path.display())]
     Dataset { path: PathBuf, reason: String },
@@ -39,7 +39,7 @@ impl Advice for QueryError {
                  # are comments"
                     .into()
             }
-            QueryError::Zones(error) => error.hint(),
+            QueryError::Zones(error) => error.hint.clone(),
             QueryError::Dataset { .. } => {
                 "make the dataset anew with this version's `generate`, or copy zones.list to another directory: then \
                  only names of zones are asked for"

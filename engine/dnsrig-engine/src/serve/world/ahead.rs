@@ -11,9 +11,9 @@ use serde::Serialize;
 
 use super::{counts::MINIMISED, reply::Reply, search, secure};
 use crate::{
-    base::hash::fnv1a,
+    base::{failure::Failure, hash::fnv1a},
     dns::query::Asked,
-    query_stream::{StreamError, StreamReader},
+    query_stream::StreamReader,
     world::{World, Zone, labels::Labels, signatures::Signatures},
 };
 
@@ -27,7 +27,7 @@ pub struct Ahead {
 }
 
 /// Makes the signatures that a resolver is given on its way to the answers of a stream.
-pub fn sign(world: &World, stream: &Path, signatures: &mut Signatures) -> Result<Ahead, StreamError> {
+pub fn sign(world: &World, stream: &Path, signatures: &mut Signatures) -> Result<Ahead, Failure> {
     let mut resolution = Resolution::new(world, signatures);
     let mut reader = StreamReader::open(stream)?;
     while let Some(record) = reader.next()? {
