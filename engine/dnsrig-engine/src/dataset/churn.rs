@@ -27,15 +27,15 @@ pub struct Change {
     pub zone: u32,
 }
 
-/// Members of a catalog zone that leave and come back. Those that are missing at a time follow each other in the list,
-/// round and round, so all is known from how many changes there were.
+/// Members of a catalog zone that leave and come back. The missing ones follow each other in the list, round and round,
+/// so all is known from the number of changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Churn {
     /// The members before this one stay.
     first: u32,
     /// How many others there are, two at least.
     others: u32,
-    /// So many are missing at a time, at most half of the others.
+    /// The number of members that are missing at a time, at most half of the others.
     absent: u32,
 }
 
@@ -57,12 +57,12 @@ impl Churn {
         }
     }
 
-    /// How many members are missing after so many changes.
+    /// The number of members that are missing after `changes` changes.
     pub fn missing(self, changes: u64) -> u64 {
         self.removed(changes) - self.added(changes)
     }
 
-    /// The member that stands at this place among those that are there after so many changes; places count from 0.
+    /// The member at a place among the members that are present after `changes` changes; places count from 0.
     pub fn present(self, changes: u64, place: u64) -> u32 {
         match place.checked_sub(self.first.into()) {
             None => place as u32,
@@ -71,13 +71,13 @@ impl Churn {
         }
     }
 
-    /// How many of so many changes were removals.
+    /// How many of the first `changes` changes were removals.
     pub fn removed(self, changes: u64) -> u64 {
         let absent = u64::from(self.absent);
         changes.checked_sub(absent).map_or(changes, |after| absent + after / 2)
     }
 
-    /// How many of so many changes brought a member back.
+    /// How many of the first `changes` changes brought a member back.
     pub fn added(self, changes: u64) -> u64 {
         changes.saturating_sub(self.absent.into()).div_ceil(2)
     }

@@ -2,8 +2,8 @@
 
 use std::{
     fs::{self, File},
-    io::{self, BufRead, BufReader, Write},
-    path::{Path, PathBuf},
+    io::{BufRead, BufReader, Write},
+    path::Path,
     str::FromStr,
 };
 
@@ -15,7 +15,7 @@ use super::{
     tld_names::Names,
 };
 use crate::{
-    base::{draw, failure::Advice, hash::fnv1a, output::OutputFile, random::Random},
+    base::{draw, failure::Failure, hash::fnv1a, output::OutputFile, random::Random},
     dns::zones::Zones,
 };
 
@@ -25,7 +25,7 @@ const ZONES_LIST: &str = "zones.list";
 /// Names leave room for a label of 15 letters before them, in 255 bytes (RFC 1035 §3.1).
 const NAME_BYTES_MAX: usize = 255 - 16;
 
-/// So many different sets of types: each name's is looked up in a list.
+/// The largest number of different sets of types: the set of each name is looked up in a list.
 const TYPE_SETS_MAX: usize = 1024;
 
 /// RFC 2181 §8.
@@ -37,34 +37,13 @@ const TTL_MEDIAN_S: f64 = 255.0;
 const TTL_DEVIATION: f64 = 2.935;
 const TTL_CACHED_S_MAX: f64 = 604_800.0;
 
-/// A table of names could not be used.
-#[derive(Debug, thiserror::Error)]
-pub enum NameTableError {
-    #[error("cannot read {}: {}", .0.display(), .1)]
-    Read(PathBuf, io::Error),
-    #[error("cannot write {}: {}", .0.display(), .1)]
-    Write(PathBuf, io::Error),
-    #[error("{}, line {line}: {reason}", path.display())]
-    Line { path: PathBuf, line: usize, reason: String },
-    #[error("{}: {reason}", path.display())]
-    Other { path: PathBuf, reason: String },
-}
-
-impl Advice for NameTableError {
-    fn hint(&self) -> String {
-        match self {
-            NameTableError::Write(..) => "give a path in an existing folder that you may write to, with free space (df)",
-            _ => {
-                "a table of names has a name a line, perhaps a TAB and a TTL in seconds, and perhaps a TAB and types, such as \
-                 A,AAAA; or it is the zones.list of a dataset"
-            }
-        }
-        .into()
-    }
-
-    fn exit_code(&self) -> u8 {
-        if matches!(self, NameTableError::Write(..)) { 1 } else { 2 }
-    }
+/// A failure because a table of names, or what is beside it, cannot be used.
+fn unusable(sentence: String) -> Failure {
+    Failure::bad_input(
+        sentence,
+        "a table of names has a name a line, perhaps a TAB and a TTL in seconds, and perhaps a TAB and types, such as \
+         A,AAAA; or it is the zones.list of a dataset",
+    )
 }
 
 /// Names in wire format and in lower case, numbered from 0.
@@ -80,21 +59,21 @@ pub struct NameTable {
 
 impl NameTable {
     /// Reads the table at `path`: a name a line, perhaps a TAB and its TTL in seconds, and perhaps a TAB and its types.
-    /// Of the `zones.list` of a dataset: the delegations of `generate tld`, or else the zones.
-    pub fn read(path: &Path) -> Result<Self, NameTableError> {
-        let reading = |error| NameTableError::Read(path.into(), error);
-        let other = |path: &Path, reason| NameTableError::Other { path: path.into(), reason };
+    /// For the `zones.list` of a dataset, the names are the delegations of `generate tld`, or else the zones.
+    pub fn read(path: &Path) -> Result<Self, Failure> {
+        let unread = |path: &Path, error| unusable(format!("cannot read {}: {error}", path.display()));
+        let other = |path: &Path, reason: String| unusable(format!("{}: {reason}", path.display()));
         let is_list = path.file_name().is_some_and(|name| name == ZONES_LIST);
         let description = path.with_file_name(DESCRIPTION);
         if is_list && description.exists() {
-            let text = fs::read(&description).map_err(|error| NameTableError::Read(description.clone(), error))?;
+            let text = fs::read(&description).map_err(|error| unread(&description, error))?;
             let known = Known::parse(&text).map_err(|reason| other(&description, reason))?;
             if let Known::Tld { origin, delegations, seed } = known {
                 let made = Self::delegations(u64::from(delegations) - 1, seed, &origin);
                 return made.map_err(|reason| other(path, reason));
             }
         }
-        let table = Self::parse(BufReader::new(File::open(path).map_err(reading)?), path, is_list)?;
+        let table = Self::parse(BufReader::new(File::open(path).map_err(|error| unread(path, error))?), path, is_list)?;
         if table.count() == 0 { Err(other(path, "it names nothing".into())) } else { Ok(table) }
     }
 
@@ -107,12 +86,13 @@ impl NameTable {
         Ok(table)
     }
 
-    /// The same, of what was opened.
-    pub fn parse(input: impl BufRead, path: &Path, is_list: bool) -> Result<Self, NameTableError> {
+    /// Reads a table that was opened.
+    pub fn parse(input: impl BufRead, path: &Path, is_list: bool) -> Result<Self, Failure> {
         let (mut table, mut lines) = (NameTable::default(), Lines::new(input));
+        let wrong_line = |line: usize, reason| unusable(format!("{}, line {line}: {reason}", path.display()));
         let reading = |error| match error {
-            LineError::Read(error) => NameTableError::Read(path.into(), error),
-            LineError::Line { line, reason } => NameTableError::Line { path: path.into(), line, reason },
+            LineError::Read(error) => unusable(format!("cannot read {}: {error}", path.display())),
+            LineError::Line { line, reason } => wrong_line(line, reason),
         };
         while let Some((line, text)) = lines.next_line().map_err(reading)? {
             let mut columns = text.split('\t').map(str::trim);
@@ -122,7 +102,7 @@ impl NameTable {
             // A name with a TTL may look so: this table was written from what clients asked for.
             let named = if ttl.is_empty() { refuse_other_lists(name) } else { Ok(()) };
             let added = named.and_then(|()| parse_ttl(ttl)).and_then(|ttl_s| table.push(name, ttl_s, types));
-            added.map_err(|reason| NameTableError::Line { path: path.into(), line, reason })?;
+            added.map_err(|reason| wrong_line(line, reason))?;
         }
         Ok(table)
     }
@@ -162,8 +142,11 @@ impl NameTable {
     }
 
     /// Writes the table as [`NameTable::read`] reads it.
-    pub fn write(&self, path: &Path) -> Result<(), NameTableError> {
-        let writing = |error| NameTableError::Write(path.into(), error);
+    pub fn write(&self, path: &Path) -> Result<(), Failure> {
+        let writing = |error| {
+            let hint = "give a path in an existing folder that you may write to, with free space (df)";
+            Failure::new(format!("cannot write {}: {error}", path.display()), hint)
+        };
         let mut output = OutputFile::create(path).map_err(writing)?;
         for number in 0..self.count() {
             writeln!(output, "{}", self.line(number)).map_err(writing)?;
@@ -263,7 +246,7 @@ mod tests {
         let mut ttls_s: Vec<_> = (0..200_000_u32).map(|number| f64::from(ttl_of_s(&number.to_be_bytes()))).collect();
         ttls_s.sort_by(f64::total_cmp);
         let (median_s, mean_s) = (ttls_s[100_000], ttls_s.iter().sum::<f64>() / 200_000.0);
-        // The deviation of the median is 2.935 * 1.25 / sqrt(200,000) of it, 2 s; that of the mean is about 120 s.
+        // The median deviates by 2.935 * 1.25 / sqrt(200,000) of itself, 2 s; the mean deviates by about 120 s.
         assert!((245.0..265.0).contains(&median_s), "{median_s}");
         assert!((9_200.0..10_400.0).contains(&mean_s), "{mean_s}");
     }

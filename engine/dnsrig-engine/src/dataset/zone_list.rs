@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::{self, BufRead, BufReader},
+    io::{BufRead, BufReader},
     path::{Path, PathBuf},
 };
 
@@ -11,7 +11,7 @@ use super::{
     zone_name,
 };
 use crate::{
-    base::failure::{Advice, Failure},
+    base::failure::Failure,
     dns::{
         catalog::{CatalogError, Members},
         zones::Zones,
@@ -46,7 +46,7 @@ impl ZoneArguments {
         &self,
         transfer: impl FnOnce(Zones, Members) -> Result<Result<(), String>, Failure>,
     ) -> Result<Zones, Failure> {
-        let wrong = |argument: &str, error: String| ZonesError::Name(format!("{argument}: {error}"));
+        let wrong = |argument: &str, error: String| not_a_name(format!("{argument}: {error}"));
         let zones = if let Some(path) = &self.zones {
             Zones::read(path)?
         } else if let Some(count) = self.count {
@@ -55,13 +55,22 @@ impl ZoneArguments {
             let named = Zones::named(std::slice::from_ref(name)).map_err(|error| wrong("--catalog", error))?;
             let catalog = named.lower_case();
             let members = Members::new(catalog.wire(0));
-            transfer(catalog, members.clone())?.map_err(|why| ZonesError::Catalog(name.clone(), why))?;
-            members.take().members().map_err(|error| match error {
-                CatalogError::Broken(why) => ZonesError::BrokenCatalog(name.clone(), why),
-                CatalogError::Empty => ZonesError::EmptyCatalog(name.clone()),
+            transfer(catalog, members.clone())?.map_err(|why| {
+                let hint = "transfer it with `dnsrig transfer PRIMARY --zone CATALOG`, which reports more";
+                Failure::new(format!("the catalog zone {name} could not be transferred: {why}"), hint)
+            })?;
+            members.take().members().map_err(|error| {
+                let hint = "write its records to a file with `dnsrig transfer PRIMARY --zone CATALOG --write DIR`";
+                let why = match error {
+                    CatalogError::Broken(why) => {
+                        format!("is broken and must not be processed (RFC 9432 §5.1): {why}")
+                    }
+                    CatalogError::Empty => "has no members".into(),
+                };
+                Failure::new(format!("the catalog zone {name} {why}"), hint)
             })?
         } else if self.names.is_empty() {
-            return Err(ZonesError::Unnamed.into());
+            return Err(not_a_name("no zone is given: use --zone, --zone-list, --catalog or --count"));
         } else {
             Zones::named(&self.names).map_err(|error| wrong("--zone", error))?
         };
@@ -69,75 +78,39 @@ impl ZoneArguments {
     }
 }
 
-/// A list of zones could not be used.
-#[derive(Debug, thiserror::Error)]
-pub enum ZonesError {
-    /// The file could not be read.
-    #[error("cannot read {}: {}", .0.display(), .1)]
-    Read(PathBuf, io::Error),
-    /// A line does not begin with a domain name.
-    #[error("{}, line {line}: {reason}", path.display())]
-    Line { path: PathBuf, line: usize, reason: String },
-    /// A name on the command line is none.
-    #[error("{0}")]
-    Name(String),
-    /// The command line names none.
-    #[error("no zone is given: use --zone, --zone-list, --catalog or --count")]
-    Unnamed,
-    /// The members of a catalog are not known.
-    #[error("the catalog zone {0} could not be transferred: {1}")]
-    Catalog(String, String),
-    /// A catalog breaks this rule, so its members are nobody's.
-    #[error("the catalog zone {0} is broken and must not be processed (RFC 9432 §5.1): {1}")]
-    BrokenCatalog(String, String),
-    #[error("the catalog zone {0} has no members")]
-    EmptyCatalog(String),
-    /// There is nothing to look for.
-    #[error("{} lists no zone", .0.display())]
-    Empty(PathBuf),
+/// A failure because the command line has no valid name.
+pub fn not_a_name(sentence: impl Into<String>) -> Failure {
+    Failure::bad_input(sentence, "give domain names such as z000000.example")
 }
 
-impl Advice for ZonesError {
-    fn hint(&self) -> String {
-        match self {
-            ZonesError::Name(_) | ZonesError::Unnamed => "give domain names such as z000000.example".into(),
-            ZonesError::Catalog(..) => {
-                "transfer it with `dnsrig transfer PRIMARY --zone CATALOG`, which reports more".into()
-            }
-            ZonesError::BrokenCatalog(..) | ZonesError::EmptyCatalog(_) => {
-                "write its records to a file with `dnsrig transfer PRIMARY --zone CATALOG --write DIR`".into()
-            }
-            _ => "give --zone-list a file with one zone per line, such as the zones.list that `dnsrig generate` makes"
-                .into(),
-        }
-    }
-
-    fn exit_code(&self) -> u8 {
-        use ZonesError::{BrokenCatalog, Catalog, EmptyCatalog};
-        if matches!(self, Catalog(..) | BrokenCatalog(..) | EmptyCatalog(_)) { 1 } else { 2 }
-    }
+/// A failure because a list of zones cannot be used.
+fn unusable(sentence: String) -> Failure {
+    let hint = "give --zone-list a file with one zone per line, such as the zones.list that `dnsrig generate` makes";
+    Failure::bad_input(sentence, hint)
 }
 
 impl Zones {
     /// Reads the list at `path`.
-    pub fn read(path: &Path) -> Result<Self, ZonesError> {
-        let file = File::open(path).map_err(|error| ZonesError::Read(path.into(), error))?;
+    pub fn read(path: &Path) -> Result<Self, Failure> {
+        let file = File::open(path).map_err(|error| unusable(format!("cannot read {}: {error}", path.display())))?;
         Self::parse(BufReader::new(file), path)
     }
 
     /// Reads a list with one zone per line. Text after a TAB, empty lines and comments are ignored.
-    fn parse(input: impl BufRead, path: &Path) -> Result<Self, ZonesError> {
+    fn parse(input: impl BufRead, path: &Path) -> Result<Self, Failure> {
         let (mut zones, mut lines) = (Zones::default(), Lines::new(input));
+        let path = path.display();
+        let wrong_line = |line: usize, reason| unusable(format!("{path}, line {line}: {reason}"));
         let reading = |error| match error {
-            LineError::Read(error) => ZonesError::Read(path.into(), error),
-            LineError::Line { line, reason } => ZonesError::Line { path: path.into(), line, reason },
+            LineError::Read(error) => unusable(format!("cannot read {path}: {error}")),
+            LineError::Line { line, reason } => wrong_line(line, reason),
         };
         while let Some((line, text)) = lines.next_line().map_err(reading)? {
             let name = text.split('\t').next().unwrap_or_default().trim();
             let added = refuse_other_lists(name).and_then(|()| refuse_words(name)).and_then(|()| zones.add_text(name));
-            added.map_err(|reason| ZonesError::Line { path: path.into(), line, reason })?;
+            added.map_err(|reason| wrong_line(line, reason))?;
         }
-        if zones.count() == 0 { Err(ZonesError::Empty(path.into())) } else { Ok(zones) }
+        if zones.count() == 0 { Err(unusable(format!("{path} lists no zone"))) } else { Ok(zones) }
     }
 
     /// Numbered zones, `z000000.SUFFIX` and so on, as `generate zones` names them; errors are sentences.
@@ -218,7 +191,9 @@ mod tests {
                     assert_eq!(Some(found), names);
                 }
                 // Ranks and words would be taken for names.
-                Err(ZonesError::Line { reason, .. }) if names.is_some() => assert!(reason.contains("name"), "{reason}"),
+                Err(failure) if failure.sentence.starts_with("list, line") && names.is_some() => {
+                    assert!(failure.sentence.contains("name"), "{failure}");
+                }
                 Err(_) => assert!(names.is_none_or(|names| names.is_empty())),
             }
         });

@@ -1,5 +1,5 @@
-//! Catalog zones (RFC 9432): what those who make them, change them and read them have to agree on, and their members as
-//! a transfer brings them.
+//! Catalog zones (RFC 9432): their names and versions, for subcommands that make, change and read them, and their
+//! members as a transfer brings them.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -140,7 +140,7 @@ pub struct Members {
 }
 
 impl Members {
-    /// Of the catalog `name`, in wire format and lower case.
+    /// Gathers the members of the catalog `name`, which is in wire format and lower case.
     pub fn new(name: &[u8]) -> Self {
         Members { catalog: name.into(), found: Arc::default(), owner: Vec::new() }
     }

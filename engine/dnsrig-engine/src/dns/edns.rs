@@ -2,7 +2,11 @@
 
 use domain::base::Rtype;
 
-use super::{header::Header, header::count_additional, name::Wrong, record::Record, record::Walk};
+use super::{
+    header::{Header, count_additional},
+    name::ParseError,
+    record::{Record, Walk},
+};
 
 /// DO, the first of the flags in the TTL of OPT (RFC 3225 §3, RFC 6891 §6.1.4).
 const DO: u8 = 0x80;
@@ -82,17 +86,17 @@ pub fn set_dnssec_ok(opt: &mut [u8], dnssec_ok: bool) {
 }
 
 /// The options of an OPT record, each with its code (RFC 6891 §6.1.2); an error ends them if one is cut short.
-pub fn options(mut bytes: &[u8]) -> impl Iterator<Item = Result<(u16, &[u8]), Wrong>> {
+pub fn options(mut bytes: &[u8]) -> impl Iterator<Item = Result<(u16, &[u8]), ParseError>> {
     std::iter::from_fn(move || {
         let rest = std::mem::take(&mut bytes);
         if rest.is_empty() {
             return None;
         }
         let Some((&[code_high, code_low, high, low], rest)) = rest.split_first_chunk() else {
-            return Some(Err(Wrong::Form));
+            return Some(Err(ParseError::Malformed));
         };
         let Some((data, behind)) = rest.split_at_checked(u16::from_be_bytes([high, low]).into()) else {
-            return Some(Err(Wrong::Form));
+            return Some(Err(ParseError::Malformed));
         };
         bytes = behind;
         Some(Ok((u16::from_be_bytes([code_high, code_low]), data)))

@@ -1,6 +1,6 @@
 //! The header of a message (RFC 1035 §4.1.1).
 
-use super::name::Wrong;
+use super::name::ParseError;
 
 /// The length of a header; the question follows it.
 pub const HEADER_BYTES: usize = 12;
@@ -43,8 +43,8 @@ pub struct Header {
 impl Header {
     /// Reads the header that `message` begins with.
     #[inline]
-    pub fn read(message: &[u8]) -> Result<Self, Wrong> {
-        let header: &[u8; HEADER_BYTES] = message.first_chunk().ok_or(Wrong::Form)?;
+    pub fn read(message: &[u8]) -> Result<Self, ParseError> {
+        let header: &[u8; HEADER_BYTES] = message.first_chunk().ok_or(ParseError::Malformed)?;
         let number = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
         Ok(Header {
             id: number(0),

@@ -1,12 +1,13 @@
 //! DNS as bytes: names, records, queries, signatures and transfers.
 //!
-//! No socket and no clock. What walks over received messages is written by hand, because it is on the hot path; the
-//! rest uses the `domain` crate.
+//! No file, no socket and no clock. Messages are read and written by hand, because that is on the hot path. The crate
+//! `domain` knows types, classes and names as text; the tests compare messages with it as another implementation.
 //!
-//! All that reads bytes from elsewhere is here, with tests that give it bytes of any kind: [`asked`], [`name`],
-//! [`record`], [`rdata`], [`soa`], [`tsig`], [`update`] and [`xfr`]; but for what one subcommand alone
-//! reads, with the walks of this folder: `load::answer`, `serve::world::query`, `serve::zones::query` and
-//! `transfer::notify`.
+//! There is one reader and one writer. A message is read with its [`header`], its [question](query::Question), the
+//! [walk](record::Walk) over its records, [`name`]s and the [OPT record](edns::Opt), and written with [`writer`]. What
+//! one subcommand alone wants of a message is decided there, with these parts: `load::answer`, `serve::world::query`,
+//! `serve::zones::query`, `transfer::notify` and `replay::message`. All that reads bytes from elsewhere has tests that
+//! give it bytes of any kind.
 
 pub mod catalog;
 pub mod dnssec;

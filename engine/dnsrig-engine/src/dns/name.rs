@@ -12,17 +12,17 @@ pub const NAME_BYTES_MAX: usize = 255;
 /// The longest label (RFC 1035 §2.3.4).
 pub const LABEL_BYTES_MAX: usize = 63;
 
-/// So many pointers are followed for a name. It has fewer labels, and a pointer that leads to another one adds none.
+/// The most pointers that are followed for a name. It has fewer labels, and a pointer to another pointer adds none.
 /// But a message has room for a thousand in a row, and for five thousand names that begin with the last of them.
 const POINTERS_MAX: usize = 255;
 
-/// What is wrong with a message's form.
+/// Why a message cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wrong {
+pub enum ParseError {
     /// Bytes are missing, are too many, or mean nothing.
-    Form,
+    Malformed,
     /// A pointer that does not lead backwards, or one too many.
-    Loop,
+    PointerLoop,
 }
 
 /// A piece of a name.
@@ -35,21 +35,21 @@ enum Piece {
 
 /// The piece at `at`; a pointer has to lead to before `start`.
 #[inline(always)]
-fn piece(message: &[u8], at: usize, start: usize) -> Result<Piece, Wrong> {
+fn piece(message: &[u8], at: usize, start: usize) -> Result<Piece, ParseError> {
     match message.get(at) {
         Some(0) => Ok(Piece::Root),
         Some(&length @ 1..=63) => Ok(Piece::Label(at + 1, at + 1 + usize::from(length))),
         Some(&high @ 0xc0..) => {
-            let low = message.get(at + 1).ok_or(Wrong::Form)?;
+            let low = message.get(at + 1).ok_or(ParseError::Malformed)?;
             let target = usize::from(high & 0x3f) << 8 | usize::from(*low);
-            if target < start { Ok(Piece::Pointer(target)) } else { Err(Wrong::Loop) }
+            if target < start { Ok(Piece::Pointer(target)) } else { Err(ParseError::PointerLoop) }
         }
-        _ => Err(Wrong::Form),
+        _ => Err(ParseError::Malformed),
     }
 }
 
-/// Calls `each` with every label of the name at `at`, and returns what lies behind the name.
-pub fn labels<'m>(message: &'m [u8], at: usize, mut each: impl FnMut(&'m [u8])) -> Result<usize, Wrong> {
+/// Calls `each` with every label of the name at `at`, and returns the place after the name.
+pub fn labels<'m>(message: &'m [u8], at: usize, mut each: impl FnMut(&'m [u8])) -> Result<usize, ParseError> {
     let (mut position, mut start, mut behind, mut bytes) = (at, at, None, 1);
     let mut pointers = 0;
     loop {
@@ -58,15 +58,15 @@ pub fn labels<'m>(message: &'m [u8], at: usize, mut each: impl FnMut(&'m [u8])) 
             Piece::Label(first, end) => {
                 bytes += end - position;
                 if bytes > NAME_BYTES_MAX {
-                    return Err(Wrong::Form);
+                    return Err(ParseError::Malformed);
                 }
-                each(message.get(first..end).ok_or(Wrong::Form)?);
+                each(message.get(first..end).ok_or(ParseError::Malformed)?);
                 position = end;
             }
             Piece::Pointer(target) => {
                 pointers += 1;
                 if pointers > POINTERS_MAX {
-                    return Err(Wrong::Loop);
+                    return Err(ParseError::PointerLoop);
                 }
                 behind.get_or_insert(position + 2);
                 (position, start) = (target, target);
@@ -75,34 +75,34 @@ pub fn labels<'m>(message: &'m [u8], at: usize, mut each: impl FnMut(&'m [u8])) 
     }
 }
 
-/// What lies behind the name at `at`, of which only the piece before a pointer is looked at.
+/// The place after the name at `at`. Only the piece before a pointer is looked at.
 #[inline]
-pub fn skip(message: &[u8], at: usize) -> Result<usize, Wrong> {
+pub fn skip(message: &[u8], at: usize) -> Result<usize, ParseError> {
     skip_before(message, at, at)
 }
 
-/// What lies behind the name at `at`, which must not be compressed.
+/// The place after the name at `at`, which must not be compressed.
 #[inline]
-pub fn skip_plain(message: &[u8], at: usize) -> Result<usize, Wrong> {
+pub fn skip_plain(message: &[u8], at: usize) -> Result<usize, ParseError> {
     skip_before(message, at, 0)
 }
 
 /// Passes over the name at `at`; a pointer has to lead to before `start`.
 #[inline(always)]
-fn skip_before(message: &[u8], at: usize, start: usize) -> Result<usize, Wrong> {
+fn skip_before(message: &[u8], at: usize, start: usize) -> Result<usize, ParseError> {
     let mut position = at;
     loop {
         match piece(message, position, start)? {
             Piece::Root => return Ok(position + 1),
             Piece::Pointer(_) => return Ok(position + 2),
-            Piece::Label(_, end) if end - at >= NAME_BYTES_MAX => return Err(Wrong::Form),
+            Piece::Label(_, end) if end - at >= NAME_BYTES_MAX => return Err(ParseError::Malformed),
             Piece::Label(_, end) => position = end,
         }
     }
 }
 
-/// Appends the name at `at` without compression, and returns what lies behind it in the message.
-pub fn expand(message: &[u8], at: usize, to: &mut Vec<u8>) -> Result<usize, Wrong> {
+/// Appends the name at `at` without compression, and returns the place after it in the message.
+pub fn expand(message: &[u8], at: usize, to: &mut Vec<u8>) -> Result<usize, ParseError> {
     let behind = labels(message, at, |label| {
         to.push(label.len() as u8);
         to.extend_from_slice(label);
@@ -111,8 +111,8 @@ pub fn expand(message: &[u8], at: usize, to: &mut Vec<u8>) -> Result<usize, Wron
     Ok(behind)
 }
 
-/// Whether the name at `at` is `name`, which is not compressed, and what lies behind it in the message.
-pub fn equals(message: &[u8], at: usize, name: &[u8]) -> Result<(bool, usize), Wrong> {
+/// Whether the name at `at` is `name`, which is not compressed, and the place after it in the message.
+pub fn equals(message: &[u8], at: usize, name: &[u8]) -> Result<(bool, usize), ParseError> {
     let (mut rest, mut same) = (name, true);
     let behind = labels(message, at, |label| match rest.split_at_checked(1 + label.len()) {
         Some((expected, after)) if expected[1..].eq_ignore_ascii_case(label) => {
@@ -128,12 +128,12 @@ pub fn equals(message: &[u8], at: usize, name: &[u8]) -> Result<(bool, usize), W
 ///
 /// # Panics
 ///
-/// Panics if it is no name: whoever keeps or makes names has seen to that.
+/// Panics if it is no name: the code that keeps or makes names has checked it.
 pub fn whole(name: &[u8]) -> &Name<[u8]> {
     Name::from_slice(name).expect("only whole names are kept")
 }
 
-/// Where an owner lies, seen from the zone.
+/// The place of an owner, seen from the zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     Apex,
@@ -141,13 +141,13 @@ pub enum Place {
     Outside,
 }
 
-/// How many owners are remembered at a time.
+/// The number of owners that are remembered at a time.
 const KNOWN: usize = 16;
 
-/// Tells where the owners of one message lie.
+/// Finds which owners of one message are in the zone.
 pub struct Owners<'z> {
     zone: &'z [u8],
-    /// Where the zone's own name stands in the message, once it is known; 0, in the header, before.
+    /// The place of the zone's own name in the message, once it is known; before that 0, which is in the header.
     apex: usize,
     /// Names below the zone that were found: where each begins, and how long it is.
     known: [(u16, u8); KNOWN],
@@ -160,13 +160,13 @@ impl<'z> Owners<'z> {
         Owners { zone, apex: 0, known: [(0, 0); KNOWN] }
     }
 
-    /// Where the name at `at` lies, and what stands behind it in the message.
+    /// The place of the name at `at` in the zone, and the place after it in the message.
     #[inline]
-    pub fn place(&mut self, message: &[u8], at: usize) -> Result<(Place, usize), Wrong> {
+    pub fn place(&mut self, message: &[u8], at: usize) -> Result<(Place, usize), ParseError> {
         let mut position = at;
         loop {
             match piece(message, position, at)? {
-                Piece::Label(_, end) if end - at >= NAME_BYTES_MAX => return Err(Wrong::Form),
+                Piece::Label(_, end) if end - at >= NAME_BYTES_MAX => return Err(ParseError::Malformed),
                 Piece::Label(_, end) => position = end,
                 Piece::Root => return self.place_whole(&message[at..=position], at, position + 1),
                 Piece::Pointer(target) => {
@@ -175,7 +175,7 @@ impl<'z> Owners<'z> {
                     };
                     let bytes = position - at + suffix;
                     if bytes > NAME_BYTES_MAX {
-                        return Err(Wrong::Form);
+                        return Err(ParseError::Malformed);
                     }
                     return Ok((self.within(at, bytes), position + 2));
                 }
@@ -210,7 +210,7 @@ impl<'z> Owners<'z> {
     }
 
     /// The place of a name that is not compressed.
-    fn place_whole(&mut self, name: &[u8], at: usize, behind: usize) -> Result<(Place, usize), Wrong> {
+    fn place_whole(&mut self, name: &[u8], at: usize, behind: usize) -> Result<(Place, usize), ParseError> {
         if !ends_with(name, self.zone) {
             return Ok((Place::Outside, behind));
         }
@@ -228,7 +228,7 @@ impl<'z> Owners<'z> {
         at: usize,
         position: usize,
         target: usize,
-    ) -> Result<(Place, usize), Wrong> {
+    ) -> Result<(Place, usize), ParseError> {
         let mut name = Vec::with_capacity(NAME_BYTES_MAX);
         expand(message, at, &mut name)?;
         if !ends_with(&name, self.zone) {

@@ -1,4 +1,4 @@
-//! Names, held against a reading of each by itself and against another library.
+//! Names, compared with a reading of each by itself and with another library.
 
 use domain::{
     base::{ParsedName, ToName},
@@ -10,7 +10,7 @@ use super::*;
 use crate::{base::testing::inputs, dns::testing::name};
 
 /// What [`Owners::place`] says, found without remembering anything.
-fn place(message: &[u8], at: usize, zone: &[u8]) -> Result<(Place, usize), Wrong> {
+fn place(message: &[u8], at: usize, zone: &[u8]) -> Result<(Place, usize), ParseError> {
     let mut owner = Vec::new();
     let behind = expand(message, at, &mut owner)?;
     let labels = |name: &[u8]| {
@@ -39,7 +39,7 @@ fn the_root_is_a_zone_too() {
 fn a_name_is_compared_label_by_label() {
     let zone = name("zone.example");
     assert!(ends_with(&name("ZONE.example"), &zone) && ends_with(&name("a.zone.EXAMPLE"), &zone));
-    // The bytes are those of the zone's name, but its first is one of a label: `\\004zone` ends the label before it.
+    // The bytes equal the zone's name, but the first is part of a label: `\\004zone` ends the label before it.
     let inside = b"\x08abc\x04zone\x07example\x00";
     assert!(inside.ends_with(&zone) && !ends_with(inside, &zone));
     assert_eq!(equals(&zone, 0, &name("Zone.Example")), Ok((true, 14)));
@@ -58,7 +58,7 @@ fn pointers_in_a_row_have_an_end() {
     }
     let last = message.len() - 2;
     assert_eq!(labels(&message, last - 2, |_| ()), Ok(last));
-    assert_eq!(labels(&message, last, |_| ()), Err(Wrong::Loop));
+    assert_eq!(labels(&message, last, |_| ()), Err(ParseError::PointerLoop));
 }
 
 /// Bytes with names in them: labels from a few, ends, pointers to anywhere near, and anything.
@@ -89,7 +89,7 @@ proptest! {
         }
     }
 
-    /// Names are what another library takes them for, and whatever is none here is none there, except for pointers into
+    /// Names are read as another library reads them, and what is refused here is refused there, but for pointers into
     /// the very name that they end: it follows them up to 255 times.
     #[test]
     fn another_library_reads_the_same_names(message in messages()) {
@@ -105,7 +105,7 @@ proptest! {
                     prop_assert_eq!(behind, parser.pos());
                     prop_assert_eq!(skip(&message, at), Ok(behind));
                 }
-                (Err(_), Err(_)) | (Err(Wrong::Loop), _) => (),
+                (Err(_), Err(_)) | (Err(ParseError::PointerLoop), _) => (),
                 (ours, theirs) => prop_assert!(false, "at {at}: {ours:?} here, {theirs:?} there"),
             }
         }

@@ -5,8 +5,9 @@ use domain::base::{Rtype, iana::Class};
 use super::{
     edns::{Edns, Opt},
     header::{HEADER_BYTES, Header, RD},
-    name::{self, NAME_BYTES_MAX, Wrong},
-    record::{Walk, append_record},
+    name::{self, NAME_BYTES_MAX, ParseError},
+    record::Walk,
+    writer::{append_question, append_record},
 };
 
 /// QTYPE and QCLASS, behind the name of a question.
@@ -27,9 +28,9 @@ pub struct Question<'m> {
 impl<'m> Question<'m> {
     /// Reads the question that follows the header of `message`. The caller has seen from the header that there is one.
     #[inline]
-    pub fn read(message: &'m [u8]) -> Result<Self, Wrong> {
+    pub fn read(message: &'m [u8]) -> Result<Self, ParseError> {
         let tail = name::skip_plain(message, HEADER_BYTES)?;
-        let wire = message.get(HEADER_BYTES..tail + TAIL_BYTES).ok_or(Wrong::Form)?;
+        let wire = message.get(HEADER_BYTES..tail + TAIL_BYTES).ok_or(ParseError::Malformed)?;
         let word = |at: usize| u16::from_be_bytes([message[at], message[at + 1]]);
         Ok(Question { wire, rtype: Rtype::from_int(word(tail)), class: Class::from_int(word(tail + 2)) })
     }
@@ -139,19 +140,12 @@ pub fn soa_query(id: u16, zone: &[u8]) -> Vec<u8> {
 pub fn write_query(to: &mut Vec<u8>, id: u16, zone: &[u8], ask: Ask) {
     let authority = matches!(ask, Ask::Ixfr { .. }).into();
     to.extend_from_slice(&Header { id, questions: 1, authority, ..Header::default() }.to_bytes());
-    write_question(to, zone, ask.qtype());
+    append_question(to, zone, ask.qtype());
     if let Ask::Ixfr { serial } = ask {
         // The owner is a pointer to the question; the data is two roots, the serial, and four timers.
         let data = [&[0; 2][..], &serial.to_be_bytes(), &[0; 16]].concat();
         append_record(to, &[0xc0, HEADER_BYTES as u8], Rtype::SOA, Class::IN, 0, &data);
     }
-}
-
-/// Appends a question in class IN; `name` is in wire format.
-pub fn write_question(to: &mut Vec<u8>, name: &[u8], rtype: Rtype) {
-    to.extend_from_slice(name);
-    to.extend_from_slice(&rtype.to_int().to_be_bytes());
-    to.extend_from_slice(&Class::IN.to_int().to_be_bytes());
 }
 
 #[cfg(test)]

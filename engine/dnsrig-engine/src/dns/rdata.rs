@@ -3,22 +3,22 @@
 use domain::base::Rtype;
 
 use super::{
-    name::{self, Wrong},
+    name::{self, ParseError},
     record::Record,
 };
 
 /// A part of a record's data, from its beginning; behind the last one is whatever is left.
 enum Part {
-    /// So many bytes.
+    /// A fixed number of bytes.
     Bytes(usize),
-    /// A byte of length, and so many bytes.
+    /// A byte of length, and the number of bytes that it gives.
     Text,
     Name,
 }
 
 /// The parts of the types whose names may be compressed, or are lower case in canonical form, up to the last name.
 ///
-/// These are the types of RFC 1035 and those of RFC 3597 §4 and RFC 4034 §6.2. NSEC is not among them (RFC 6840
+/// These are the types of RFC 1035, RFC 3597 §4 and RFC 4034 §6.2. NSEC is not among them (RFC 6840
 /// §5.1), HINFO has no names, and A6 is historic (RFC 6563). Names of all other types are bytes like any others.
 fn layout(rtype: Rtype) -> &'static [Part] {
     use Part::{Bytes, Name, Text};
@@ -51,30 +51,30 @@ enum Case {
 impl Record<'_> {
     /// Appends the data with its names not compressed, in the case of letters they were sent in.
     ///
-    /// Data that is not as its type asks for is [`Wrong::Form`].
-    pub fn data_into(&self, to: &mut Vec<u8>) -> Result<(), Wrong> {
+    /// Data that is not as its type asks for is [`ParseError::Malformed`].
+    pub fn data_into(&self, to: &mut Vec<u8>) -> Result<(), ParseError> {
         let (message, at) = self.context();
         expand(self.rtype, message, at, to, Case::AsSent)
     }
 
     /// Appends the data in canonical form (RFC 4034 §6.2): names not compressed, in lower case.
-    pub fn canonical_data_into(&self, to: &mut Vec<u8>) -> Result<(), Wrong> {
+    pub fn canonical_data_into(&self, to: &mut Vec<u8>) -> Result<(), ParseError> {
         let (message, at) = self.context();
         expand(self.rtype, message, at, to, Case::Lower)
     }
 }
 
 /// Appends data that stands alone, its names not compressed, in canonical form (RFC 4034 §6.2).
-pub fn canonical_into(rtype: Rtype, data: &[u8], to: &mut Vec<u8>) -> Result<(), Wrong> {
+pub fn canonical_into(rtype: Rtype, data: &[u8], to: &mut Vec<u8>) -> Result<(), ParseError> {
     expand(rtype, data, 0, to, Case::Lower)
 }
 
 /// Appends the data that begins at `at` and ends with `message`.
-fn expand(rtype: Rtype, message: &[u8], mut at: usize, to: &mut Vec<u8>, case: Case) -> Result<(), Wrong> {
+fn expand(rtype: Rtype, message: &[u8], mut at: usize, to: &mut Vec<u8>, case: Case) -> Result<(), ParseError> {
     for part in layout(rtype) {
         let next = match part {
             Part::Bytes(bytes) => at + bytes,
-            Part::Text => at + 1 + usize::from(*message.get(at).ok_or(Wrong::Form)?),
+            Part::Text => at + 1 + usize::from(*message.get(at).ok_or(ParseError::Malformed)?),
             Part::Name => {
                 let from = to.len();
                 let behind = name::expand(message, at, to)?;
@@ -86,7 +86,7 @@ fn expand(rtype: Rtype, message: &[u8], mut at: usize, to: &mut Vec<u8>, case: C
                 continue;
             }
         };
-        to.extend_from_slice(message.get(at..next).ok_or(Wrong::Form)?);
+        to.extend_from_slice(message.get(at..next).ok_or(ParseError::Malformed)?);
         at = next;
     }
     to.extend_from_slice(&message[at..]);

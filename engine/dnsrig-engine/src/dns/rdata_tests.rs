@@ -11,7 +11,7 @@ use crate::dns::{
 /// Data as sent, and in canonical form.
 type Both = (Vec<u8>, Vec<u8>);
 
-fn expanded(records: &[Rr]) -> Result<Vec<Both>, Wrong> {
+fn expanded(records: &[Rr]) -> Result<Vec<Both>, ParseError> {
     let message = response(None, records);
     let mut walk = Walk::new(&message);
     let both = |_: &Rr| {
@@ -94,9 +94,9 @@ fn data_that_is_not_as_its_type_asks_for_is_told() {
         (35, &[0, 0, 0, 0, 9, 0, 0, 0]), // NAPTR with a text that ends beyond it
         (46, &[0; 18]),                  // RRSIG without a signer
     ] {
-        assert_eq!(of(rtype, data), Err(Wrong::Form), "TYPE{rtype} {data:?}");
+        assert_eq!(of(rtype, data), Err(ParseError::Malformed), "TYPE{rtype} {data:?}");
     }
-    assert_eq!(of(2, &[0xc0, 23]), Err(Wrong::Loop), "to itself");
+    assert_eq!(of(2, &[0xc0, 23]), Err(ParseError::PointerLoop), "to itself");
     // What has no layout is never looked at.
     assert_eq!(of(1, &[0xc0, 23]), Ok(vec![0xc0, 23]));
     assert_eq!(of(65280, &[]), Ok(vec![]));

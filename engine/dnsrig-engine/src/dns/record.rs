@@ -1,11 +1,10 @@
-//! Records: a walk over a message, in which nothing is copied, and the record that is written.
+//! A walk over a message: questions and records. Nothing is copied.
 
 use domain::base::{Rtype, iana::Class};
 
 use super::{
     header::{HEADER_BYTES, Header},
-    name::{self, Owners, Place, Wrong},
-    query::Ask,
+    name::{self, Owners, ParseError, Place},
 };
 
 /// TYPE, CLASS, TTL and RDLENGTH, behind the owner of a record (RFC 1035 §4.1.3).
@@ -37,12 +36,13 @@ pub struct Record<'m> {
 impl<'m> Record<'m> {
     /// The record whose owner begins at `owner` and ends before `behind`.
     #[inline(always)]
-    fn read(message: &'m [u8], owner: usize, behind: usize) -> Result<Self, Wrong> {
-        let fixed: &[u8; FIXED_BYTES] = message.get(behind..).and_then(<[u8]>::first_chunk).ok_or(Wrong::Form)?;
+    fn read(message: &'m [u8], owner: usize, behind: usize) -> Result<Self, ParseError> {
+        let fixed: &[u8; FIXED_BYTES] =
+            message.get(behind..).and_then(<[u8]>::first_chunk).ok_or(ParseError::Malformed)?;
         let data = behind + FIXED_BYTES;
         let end = data + usize::from(u16::from_be_bytes([fixed[8], fixed[9]]));
         if end > message.len() {
-            return Err(Wrong::Form);
+            return Err(ParseError::Malformed);
         }
         Ok(Record {
             message,
@@ -55,7 +55,7 @@ impl<'m> Record<'m> {
         })
     }
 
-    /// The data as it stands in the message.
+    /// The data as it came in the message.
     pub fn data(&self) -> &'m [u8] {
         &self.message[self.data..self.end]
     }
@@ -66,29 +66,29 @@ impl<'m> Record<'m> {
         (&self.message[..self.end], self.data)
     }
 
-    /// Whether the owner is the root.
-    pub fn is_at_root(&self) -> bool {
-        name::equals(self.message, self.owner, &[0]).is_ok_and(|(is_root, _)| is_root)
+    /// Whether the owner is the root. The owner is looked at up to its end.
+    pub fn is_at_root(&self) -> Result<bool, ParseError> {
+        name::equals(self.message, self.owner, &[0]).map(|(is_root, _)| is_root)
     }
 
     /// Appends the owner in wire format, not compressed, in the case of letters it was sent in.
-    pub fn owner_into(&self, to: &mut Vec<u8>) -> Result<(), Wrong> {
+    pub fn owner_into(&self, to: &mut Vec<u8>) -> Result<(), ParseError> {
         name::expand(self.message, self.owner, to)?;
         Ok(())
     }
 
     /// Appends the name that the data begins with, such as a PTR's, in wire format and not compressed. Returns the
     /// number of bytes behind it in the data.
-    pub fn data_name_into(&self, to: &mut Vec<u8>) -> Result<usize, Wrong> {
+    pub fn data_name_into(&self, to: &mut Vec<u8>) -> Result<usize, ParseError> {
         let (message, data) = self.context();
         Ok(message.len() - name::expand(message, data, to)?)
     }
 
     /// The serial, in the data of an SOA record (RFC 1035 §3.3.13).
-    pub fn serial(&self) -> Result<u32, Wrong> {
+    pub fn serial(&self) -> Result<u32, ParseError> {
         let (message, data) = self.context();
         let numbers = &message[name::skip(message, name::skip(message, data)?)?..];
-        let numbers: &[u8; 20] = numbers.try_into().map_err(|_| Wrong::Form)?;
+        let numbers: &[u8; 20] = numbers.try_into().map_err(|_| ParseError::Malformed)?;
         Ok(u32::from_be_bytes(*numbers.first_chunk().expect("20 bytes are there")))
     }
 
@@ -117,21 +117,21 @@ impl<'m> Walk<'m> {
         Walk { message, at }
     }
 
-    /// Whether the question at hand asks for this; it lies behind afterwards.
+    /// Whether the question that comes next asks for this type of the zone. The walk goes on after it.
     ///
-    /// The first question stands behind the header, so what was found of its name serves the records' owners.
+    /// The first question follows the header, so what was found of its name serves the records' owners.
     #[inline]
-    pub fn question(&mut self, owners: &mut Owners<'_>, ask: Ask) -> Result<bool, Wrong> {
+    pub fn question(&mut self, owners: &mut Owners<'_>, qtype: Rtype) -> Result<bool, ParseError> {
         let (place, behind) = owners.place(self.message, self.at)?;
-        let fixed: &[u8; 4] = self.message.get(behind..).and_then(<[u8]>::first_chunk).ok_or(Wrong::Form)?;
+        let fixed: &[u8; 4] = self.message.get(behind..).and_then(<[u8]>::first_chunk).ok_or(ParseError::Malformed)?;
         self.at = behind + fixed.len();
-        let [qtype, qclass] = [ask.qtype().to_int(), Class::IN.to_int()].map(u16::to_be_bytes);
+        let [qtype, qclass] = [qtype.to_int(), Class::IN.to_int()].map(u16::to_be_bytes);
         Ok(place == Place::Apex && *fixed == [qtype[0], qtype[1], qclass[0], qclass[1]])
     }
 
     /// The next record, and where its owner lies.
     #[inline(always)]
-    pub fn record(&mut self, owners: &mut Owners<'_>) -> Result<(Record<'m>, Place), Wrong> {
+    pub fn record(&mut self, owners: &mut Owners<'_>) -> Result<(Record<'m>, Place), ParseError> {
         let (place, behind) = owners.place(self.message, self.at)?;
         let record = Record::read(self.message, self.at, behind)?;
         self.at = record.end;
@@ -139,7 +139,7 @@ impl<'m> Walk<'m> {
     }
 
     /// The records behind the questions, each with its section, as many as `header` counts. The first error ends them.
-    pub fn records(&mut self, header: &Header) -> impl Iterator<Item = Result<(Section, Record<'m>), Wrong>> {
+    pub fn records(&mut self, header: &Header) -> impl Iterator<Item = Result<(Section, Record<'m>), ParseError>> {
         let (answers, all) = (u32::from(header.answers), header.records());
         let (authority, mut next) = (answers + u32::from(header.authority), 0);
         std::iter::from_fn(move || {
@@ -161,41 +161,21 @@ impl<'m> Walk<'m> {
     }
 
     /// The next record, whatever its owner is.
-    pub fn any_record(&mut self) -> Result<Record<'m>, Wrong> {
+    pub fn any_record(&mut self) -> Result<Record<'m>, ParseError> {
         let record = Record::read(self.message, self.at, name::skip(self.message, self.at)?)?;
         self.at = record.end;
         Ok(record)
     }
 
     /// Passes over a question.
-    pub fn skip_question(&mut self) -> Result<(), Wrong> {
+    pub fn skip_question(&mut self) -> Result<(), ParseError> {
         self.at = name::skip(self.message, self.at)? + 4;
         Ok(())
     }
 
-    /// Nothing may stand behind the last record.
+    /// An error if anything follows the last record.
     #[inline]
-    pub fn end(&self) -> Result<(), Wrong> {
-        if self.at == self.message.len() { Ok(()) } else { Err(Wrong::Form) }
+    pub fn end(&self) -> Result<(), ParseError> {
+        if self.at == self.message.len() { Ok(()) } else { Err(ParseError::Malformed) }
     }
-}
-
-/// TYPE, CLASS, TTL and RDLENGTH in wire format.
-pub fn fixed(rtype: Rtype, class: Class, ttl_s: u32, data_bytes: u16) -> [u8; FIXED_BYTES] {
-    let [[type_high, type_low], [class_high, class_low], [data_high, data_low]] =
-        [rtype.to_int(), class.to_int(), data_bytes].map(u16::to_be_bytes);
-    let [a, b, c, d] = ttl_s.to_be_bytes();
-    [type_high, type_low, class_high, class_low, a, b, c, d, data_high, data_low]
-}
-
-/// Appends a record; the names in it are written as they are given.
-///
-/// # Panics
-///
-/// If the data has more than 65,535 bytes.
-pub fn append_record(to: &mut Vec<u8>, owner: &[u8], rtype: Rtype, class: Class, ttl_s: u32, data: &[u8]) {
-    let data_bytes = data.len().try_into().expect("the data of a record has a length of 16 bits");
-    to.extend_from_slice(owner);
-    to.extend_from_slice(&fixed(rtype, class, ttl_s, data_bytes));
-    to.extend_from_slice(data);
 }

@@ -8,8 +8,7 @@ use serde::Serialize;
 
 use super::{
     header::{AA, Header, QR, TC},
-    name::{self, Owners, Place, Wrong},
-    query::Ask,
+    name::{self, Owners, ParseError, Place},
     record::{Record, Walk},
     serial::is_newer,
 };
@@ -25,7 +24,7 @@ pub struct Soa {
 
 impl Soa {
     /// Reads the data of an SOA record (RFC 1035 §3.3.13); `None` if it is another.
-    pub fn read(record: &Record<'_>) -> Result<Option<Self>, Wrong> {
+    pub fn read(record: &Record<'_>) -> Result<Option<Self>, ParseError> {
         if record.rtype != Rtype::SOA {
             return Ok(None);
         }
@@ -36,7 +35,7 @@ impl Soa {
         each(&[]);
         let numbers = name::labels(message, mailbox, &mut each)?;
         each(&[]);
-        let numbers: &[u8; 20] = message[numbers..].try_into().map_err(|_| Wrong::Form)?;
+        let numbers: &[u8; 20] = message[numbers..].try_into().map_err(|_| ParseError::Malformed)?;
         for number in numbers.chunks_exact(4) {
             fingerprint = fold(fingerprint, u64::from(u32::from_be_bytes(number.try_into().expect("four bytes"))));
         }
@@ -150,7 +149,7 @@ pub fn response_id(message: &[u8]) -> Option<(u16, u8)> {
 pub fn read_answer(message: &[u8], name: &Name<[u8]>, awaited: Option<u32>) -> Verdict {
     let Ok(header) = Header::read(message) else { return Verdict::Malformed };
     let (mut walk, mut owners) = (Walk::new(message), Owners::new(name.as_slice()));
-    let is_asked = header.questions == 1 && walk.question(&mut owners, Ask::Soa) == Ok(true);
+    let is_asked = header.questions == 1 && walk.question(&mut owners, Rtype::SOA) == Ok(true);
     if header.flags & QR == 0 || !is_asked {
         return Verdict::Mismatched;
     }
@@ -173,7 +172,7 @@ pub fn read_answer(message: &[u8], name: &Name<[u8]>, awaited: Option<u32>) -> V
 pub fn soa_record<'m>(message: &'m [u8], name: &Name<[u8]>) -> Option<Record<'m>> {
     let (header, mut walk, mut owners) =
         (Header::read(message).ok()?, Walk::new(message), Owners::new(name.as_slice()));
-    walk.question(&mut owners, Ask::Soa).ok()?;
+    walk.question(&mut owners, Rtype::SOA).ok()?;
     soa_of_apex(&mut walk, &mut owners, header.answers).ok()?.map(|(record, _)| record)
 }
 
@@ -182,7 +181,7 @@ fn soa_of_apex<'m>(
     walk: &mut Walk<'m>,
     owners: &mut Owners<'_>,
     answers: u16,
-) -> Result<Option<(Record<'m>, Soa)>, Wrong> {
+) -> Result<Option<(Record<'m>, Soa)>, ParseError> {
     for _ in 0..answers {
         let (record, place) = walk.record(owners)?;
         if record.class != Class::IN {

@@ -1,4 +1,4 @@
-//! Answers of every kind, and bytes that are none.
+//! Answers of every kind, and bytes that are no answer.
 
 use std::str::FromStr;
 
@@ -166,7 +166,7 @@ fn harmed_answers_are_read_as_another_library_reads_them() {
     assert!(agreed > 19_000, "{agreed} of 20,000");
 }
 
-fn soa_record_of(data: &[u8]) -> Result<Option<Soa>, Wrong> {
+fn soa_record_of(data: &[u8]) -> Result<Option<Soa>, ParseError> {
     let message = response(None, &[Rr::new(&[0], Rtype::SOA.to_int(), data)]);
     Soa::read(&Walk::new(&message).any_record().unwrap())
 }

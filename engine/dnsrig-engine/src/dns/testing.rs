@@ -12,8 +12,9 @@ use domain::{
 use super::{
     header::Header,
     query::Ask,
-    record::{Record, Walk, append_record},
+    record::{Record, Walk},
     tsig::sign::{Parts, read_key},
+    writer::append_record,
     xfr::{Change, Outcome, Sink},
 };
 
@@ -37,7 +38,7 @@ pub fn key_of_domain(text: &str) -> Arc<Key> {
     Arc::new(Key::new(algorithm, &secret, name, None, None).expect(text))
 }
 
-/// A record as it is to stand in a message.
+/// A record for a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rr {
     pub owner: Vec<u8>,

@@ -6,9 +6,8 @@ use domain::base::{Name, Rtype, iana::Class};
 
 use super::{
     header::{Header, OPCODE, QR, UDP_BYTES_MAX, UPDATE},
-    query::write_question,
-    record::append_record,
     tsig::{sign::Signer, verify::Verifier},
+    writer::{append_question, append_record},
 };
 use crate::base::failure::Advice;
 
@@ -54,7 +53,7 @@ pub fn write_update(
     let authority = edits.len().try_into().map_err(|_| TooLong(zone.to_string()))?;
     let header = Header { id, flags: UPDATE, questions: 1, authority, ..Header::default() };
     let mut update = header.to_bytes().to_vec();
-    write_question(&mut update, zone.as_slice(), Rtype::SOA);
+    append_question(&mut update, zone.as_slice(), Rtype::SOA);
     for edit in edits {
         let (owner, class, ttl_s, rtype, data) = match edit {
             Edit::Add { owner, rtype, ttl_s, data } => (owner, Class::IN, *ttl_s, *rtype, &data[..]),

@@ -1,9 +1,38 @@
-//! Writes messages into room that is there, with names compressed or not: no allocation on the way out.
+//! Writes messages: questions and records, into a vector or into room that is there, with names compressed or not.
+
+use domain::base::{Rtype, iana::Class};
 
 use super::name;
 use crate::base::hash::fnv1a;
 
-/// A place in a buffer, behind what was written.
+/// Appends a question in class IN; `name` is in wire format.
+pub fn append_question(to: &mut Vec<u8>, name: &[u8], rtype: Rtype) {
+    to.extend_from_slice(name);
+    to.extend_from_slice(&rtype.to_int().to_be_bytes());
+    to.extend_from_slice(&Class::IN.to_int().to_be_bytes());
+}
+
+/// TYPE, CLASS, TTL and RDLENGTH, which follow the owner of a record (RFC 1035 §4.1.3).
+pub fn record_head(rtype: Rtype, class: Class, ttl_s: u32, data_bytes: u16) -> [u8; 10] {
+    let [[type_high, type_low], [class_high, class_low], [data_high, data_low]] =
+        [rtype.to_int(), class.to_int(), data_bytes].map(u16::to_be_bytes);
+    let [a, b, c, d] = ttl_s.to_be_bytes();
+    [type_high, type_low, class_high, class_low, a, b, c, d, data_high, data_low]
+}
+
+/// Appends a record; the names in it are written as they are given.
+///
+/// # Panics
+///
+/// If the data has more than 65,535 bytes.
+pub fn append_record(to: &mut Vec<u8>, owner: &[u8], rtype: Rtype, class: Class, ttl_s: u32, data: &[u8]) {
+    let data_bytes = data.len().try_into().expect("the data of a record has a length of 16 bits");
+    to.extend_from_slice(owner);
+    to.extend_from_slice(&record_head(rtype, class, ttl_s, data_bytes));
+    to.extend_from_slice(data);
+}
+
+/// A place in a buffer, behind what was written. Nothing is allocated on the way out.
 pub struct MessageWriter<'a> {
     bytes: &'a mut [u8],
     at: usize,
@@ -69,12 +98,6 @@ impl<'a> MessageWriter<'a> {
     /// Writes a number, the most significant byte first.
     #[inline]
     pub fn put_u16(&mut self, number: u16) {
-        self.put(&number.to_be_bytes());
-    }
-
-    /// Writes a number, the most significant byte first.
-    #[inline]
-    pub fn put_u32(&mut self, number: u32) {
         self.put(&number.to_be_bytes());
     }
 
@@ -180,7 +203,7 @@ fn hash(name: &[u8]) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use domain::base::{MessageBuilder, Name, Rtype, StaticCompressor};
+    use domain::base::{MessageBuilder, Name, StaticCompressor};
     use proptest::{collection::vec, prelude::*};
 
     use super::*;

@@ -51,7 +51,7 @@ impl Zonemd {
 /// Checks the ZONEMD records of a zone against what was transferred.
 ///
 /// A transfer ends as [`Outcome::Done`] if one of them is right, as [`Outcome::ZonemdWrong`] if none of those that can
-/// be checked is, as [`Outcome::ZonemdMissing`] if there is none that can be checked, which includes that only changes
+/// be checked is, as [`Outcome::ZonemdMissing`] if no digest can be checked, which includes that only changes
 /// came, and as [`Outcome::LimitExceeded`] if the zone is larger than the limit.
 pub struct Digest {
     bytes_max: usize,
@@ -76,7 +76,7 @@ impl Digest {
         self.bytes.len() + self.entries.len() * size_of::<Entry>()
     }
 
-    /// Keeps a record, unless it is none that is digested (RFC 8976 §3.3.1).
+    /// Keeps a record, unless it is not part of the digest (RFC 8976 §3.3.1).
     fn keep(&mut self, record: &Record<'_>) -> Result<(), Outcome> {
         self.owner.clear();
         record.owner_into(&mut self.owner)?;
@@ -133,7 +133,7 @@ impl Digest {
         for zonemd in &self.zonemds {
             let Some(algorithm) = zonemd.algorithm() else { continue };
             let same = |other: &&Zonemd| (other.scheme, other.algorithm) == (zonemd.scheme, zonemd.algorithm);
-            // Two of the same kind are none (RFC 8976 §2).
+            // Two of the same kind are not used (RFC 8976 §2).
             if self.zonemds.iter().filter(same).count() > 1 {
                 continue;
             }

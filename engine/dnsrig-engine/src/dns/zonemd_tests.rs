@@ -149,7 +149,7 @@ fn any_change_of_a_zone_is_found() {
             check(&zone)
         };
         assert_eq!(change(&|_| ()), Ok(()));
-        // Of the ZONEMD record the digest is made without.
+        // The ZONEMD record is no part of its digest.
         let ttl = change(&|record| record.ttl_s += 1);
         assert_eq!(ttl, if place == 3 { Ok(()) } else { Err(Outcome::ZonemdWrong) }, "TTL of record {place}");
         let data = change(&|record| *record.data.last_mut().unwrap() ^= 1);

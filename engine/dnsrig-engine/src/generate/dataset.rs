@@ -3,19 +3,19 @@
 
 use std::{
     fs::{self, File},
-    io::{BufWriter, Write},
-    path::PathBuf,
+    io::{self, BufWriter, Write},
+    path::{Path, PathBuf},
 };
 
 use serde::Serialize;
 
-use super::{
-    catalog::Catalog,
-    error::{DatasetError, writing},
+use crate::{
+    base::failure::Failure,
+    dataset::DESCRIPTION,
+    dns::catalog::{Schema, member_label},
 };
-use crate::{dataset::DESCRIPTION, dns::catalog::Schema};
 
-/// Where to, and from which seed: what all kinds share.
+/// The arguments that all kinds of datasets share.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Common {
     /// Folder to make. It must not exist yet, or be empty
@@ -51,7 +51,7 @@ pub struct Described {
     pub serial: u32,
     /// The name of the catalog zone (RFC 9432) that lists all zones; it is not counted above.
     pub catalog: String,
-    /// What only this generator has to say.
+    /// The fields of this generator alone.
     #[serde(flatten)]
     pub details: Details,
 }
@@ -60,14 +60,14 @@ pub struct Described {
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
 pub enum Details {
-    /// Of `generate zones`.
+    /// The fields of `generate zones`.
     Zones {
         /// The name below which all zones lie.
         suffix: String,
         /// The records of each zone.
         records_per_zone: u32,
     },
-    /// Of `generate tld`.
+    /// The fields of `generate tld`.
     Tld {
         /// The name of the zone.
         origin: String,
@@ -78,7 +78,7 @@ pub enum Details {
         /// In how many messages.
         axfr_messages_estimate: u64,
     },
-    /// Of `generate files`: there is nothing else.
+    /// `generate files` has no further fields.
     Files {},
 }
 
@@ -92,14 +92,18 @@ pub struct Dataset {
 impl Dataset {
     /// Makes the directory, or takes it over if it is empty. Nothing of the user's is ever removed. The catalog zone
     /// has its name below `parent`, and the zones' serial.
-    pub fn create(common: &Common, parent: &str) -> Result<Self, DatasetError> {
+    pub fn create(common: &Common, parent: &str) -> Result<Self, Failure> {
         let directory = common.out.as_path();
         let zones = directory.join("zones");
         if directory.join(DESCRIPTION).exists() {
-            return Err(DatasetError::Complete(directory.into()));
+            let sentence = format!("{} already contains a complete dataset", directory.display());
+            return Err(Failure::bad_input(sentence, "use it, or choose another --out"));
         }
         if fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_some()) {
-            return Err(DatasetError::Occupied(directory.into()));
+            return Err(Failure::bad_input(
+                format!("{} is not empty, and contains no complete dataset", directory.display()),
+                "choose another --out, or remove the folder if it is left over from an interrupted `generate`",
+            ));
         }
         fs::create_dir_all(&zones).map_err(writing(&zones))?;
         let path = directory.join("zones.list");
@@ -119,13 +123,13 @@ impl Dataset {
     }
 
     /// Adds a zone to `zones.list` and to the catalog zone; `file` is relative to the dataset.
-    pub fn list_zone(&mut self, name: &str, file: &str) -> Result<(), DatasetError> {
+    pub fn list_zone(&mut self, name: &str, file: &str) -> Result<(), Failure> {
         self.catalog.add(name)?;
         writeln!(self.list, "{name}\t{file}").map_err(writing(&self.path("zones.list")))
     }
 
-    /// Says that the dataset is complete.
-    pub fn complete(mut self, described: &Described) -> Result<(), DatasetError> {
+    /// Completes the dataset: its description is written last.
+    pub fn complete(mut self, described: &Described) -> Result<(), Failure> {
         self.list.flush().map_err(writing(&self.path("zones.list")))?;
         self.catalog.finish()?;
         let path = self.path(DESCRIPTION);
@@ -136,9 +140,100 @@ impl Dataset {
     }
 }
 
+/// The zone file, in the directory of the dataset.
+const CATALOG_FILE: &str = "catalog.zone";
+
+/// The first label of the catalog's name. No member can have that name: the zones of `generate zones` are numbered,
+/// and the zone of `generate tld` is the parent.
+const CATALOG_LABEL: &str = "catalog";
+
+/// The timers of every SOA: refresh, retry, expire, minimum, in seconds (RFC 1035 §3.3.13).
+///
+/// Long enough that no secondary refreshes by itself within a trial, which would be load that nobody asked for; the
+/// minimum, the TTL of negative answers (RFC 2308), is five minutes.
+pub const SOA_TIMERS: &str = "3600 900 1209600 300";
+
+/// A catalog zone that is being written, a member at a time.
+struct Catalog {
+    name: String,
+    path: PathBuf,
+    output: BufWriter<File>,
+    members: u64,
+}
+
+impl Catalog {
+    /// Begins the catalog `catalog.PARENT` in a directory: SOA, NS and the version of the schema (RFC 9432 §4).
+    fn create(directory: &Path, parent: &str, serial: u32, schema: Schema) -> Result<Self, Failure> {
+        let name = format!("{CATALOG_LABEL}.{parent}");
+        let path = directory.join(CATALOG_FILE);
+        let mut output = BufWriter::new(File::create(&path).map_err(writing(&path))?);
+        output.write_all(head(&name, serial, schema).as_bytes()).map_err(writing(&path))?;
+        Ok(Catalog { name, path, output, members: 0 })
+    }
+
+    /// The name of the catalog, without a final dot.
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Lists a zone. Members are numbered, so a later version of the same zones has the same labels: another label
+    /// would tell a secondary to throw the zone away and to get it anew (RFC 9432 §5.4).
+    fn add(&mut self, zone: &str) -> Result<(), Failure> {
+        let number = self.members;
+        self.members += 1;
+        writeln!(self.output, "{}.zones\tIN PTR {zone}.", member_label(number)).map_err(writing(&self.path))
+    }
+
+    /// Writes out what is still in memory.
+    fn finish(&mut self) -> Result<(), Failure> {
+        self.output.flush().map_err(writing(&self.path))
+    }
+}
+
+/// All but the members. Nobody resolves names in a catalog, so the only name server is `invalid.`, as RFC 9432 §4.1
+/// recommends, and the TTL, which has no meaning, is 0 as in the examples there. The timers equal its members'.
+fn head(name: &str, serial: u32, schema: Schema) -> String {
+    let version = schema.version();
+    format!(
+        "$ORIGIN {name}.\n$TTL 0\n\
+         @\tIN SOA invalid. invalid. {serial} {SOA_TIMERS}\n\
+         @\tIN NS invalid.\n\
+         version\tIN TXT \"{version}\"\n"
+    )
+}
+
+/// A failure to write `path`; a full file system has a hint of its own.
+pub fn writing(path: &Path) -> impl FnOnce(io::Error) -> Failure + use<> {
+    let path = path.to_owned();
+    move |error| match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Failure::new(
+            format!("no space is left for {}", path.display()),
+            "make room (a tiny zone takes a block of the file system and an inode: df, df -i), remove the unfinished \
+             directory and start again",
+        ),
+        _ => Failure::new(format!("cannot write {}: {error}", path.display()), "choose an --out that you may write to"),
+    }
+}
+
+/// A failure because of arguments that contradict each other.
+pub fn contradiction(sentence: impl Into<String>) -> Failure {
+    Failure::bad_input(sentence, "see `dnsrig generate --help`")
+}
+
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
+    use proptest::prelude::*;
+
     use super::*;
+
+    #[test]
+    fn a_full_disk_is_told_apart() {
+        let of = |errno| writing(Path::new("x"))(io::Error::from_raw_os_error(errno)).sentence;
+        assert_eq!(of(nix::libc::ENOSPC), "no space is left for x");
+        assert!(of(nix::libc::EACCES).starts_with("cannot write x: "));
+    }
 
     #[test]
     fn a_directory_with_files_is_left_alone() {
@@ -147,9 +242,34 @@ mod tests {
         let common = Common { out, seed: 1, serial: 1, catalog_schema: Schema::default() };
         let create = || Dataset::create(&common, "example");
         fs::write(directory.path().join("mine"), "x").unwrap();
-        assert!(matches!(create(), Err(DatasetError::Occupied(_))));
+        assert!(
+            create().is_err_and(|failure| failure.sentence.ends_with("is not empty, and contains no complete dataset"))
+        );
         fs::write(directory.path().join(DESCRIPTION), "{}").unwrap();
-        assert!(matches!(create(), Err(DatasetError::Complete(_))));
+        assert!(create().is_err_and(|failure| failure.sentence.ends_with("already contains a complete dataset")));
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2);
+    }
+
+    proptest! {
+        #[test]
+        fn every_zone_is_a_member_once(count in 0_usize..300, serial: u32, first_schema: bool) {
+            let schema = if first_schema { Schema::One } else { Schema::Two };
+            let directory = tempfile::tempdir().unwrap();
+            let zones: Vec<String> = (0..count).map(|number| format!("z{number}.example")).collect();
+            let mut catalog = Catalog::create(directory.path(), "example", serial, schema).unwrap();
+            zones.iter().try_for_each(|zone| catalog.add(zone)).unwrap();
+            catalog.finish().unwrap();
+            let text = fs::read_to_string(directory.path().join(CATALOG_FILE)).unwrap();
+            let members = text.strip_prefix(&head("catalog.example", serial, schema)).unwrap();
+            let pairs: Vec<_> = members.lines().map(|line| line.split_once(".zones\tIN PTR ").unwrap()).collect();
+            prop_assert_eq!(pairs.iter().map(|(label, _)| label).collect::<HashSet<_>>().len(), count);
+            prop_assert!(pairs.iter().map(|(_, zone)| zone.trim_end_matches('.')).eq(&zones));
+        }
+    }
+    #[test]
+    fn the_schema_is_in_the_version_record_only() {
+        let (one, two) = (head("catalog.example", 7, Schema::One), head("catalog.example", 7, Schema::Two));
+        assert!(one.ends_with("version\tIN TXT \"1\"\n"));
+        assert_eq!(one.replace("TXT \"1\"", "TXT \"2\""), two);
     }
 }

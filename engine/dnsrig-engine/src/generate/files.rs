@@ -9,11 +9,11 @@ use std::{
 use domain::base::iana::Rtype;
 
 use super::{
-    dataset::{Common, Dataset, Described, Details},
-    error::{DatasetError, writing},
+    dataset::{Common, Dataset, Described, Details, contradiction, writing},
     zone_file::{self, Facts, ZoneFileError},
 };
 use crate::{
+    base::failure::Failure,
     dataset::{
         VERSION,
         text_file::{LineError, Lines},
@@ -59,7 +59,7 @@ pub struct Arguments {
 }
 
 /// Reads all files and copies them. The first fault ends it, and names its file and line.
-pub fn generate(arguments: &Arguments) -> Result<Described, DatasetError> {
+pub fn generate(arguments: &Arguments) -> Result<Described, Failure> {
     let zones = read_list(&arguments.list)?;
     let Arguments { out, catalog_schema, .. } = arguments;
     let common = Common { out: out.clone(), seed: 0, serial: 1, catalog_schema: *catalog_schema };
@@ -81,29 +81,35 @@ pub fn generate(arguments: &Arguments) -> Result<Described, DatasetError> {
     Ok(described)
 }
 
+/// A failure because a zone file, or the list of them, cannot be used.
+fn unusable(path: &Path, reason: impl std::fmt::Display) -> Failure {
+    let hint = "correct the file; `named-checkzone ZONE FILE` and `kzonecheck FILE` show more";
+    Failure::bad_input(format!("{}: {reason}", path.display()), hint)
+}
+
 /// A line of the list.
 struct Listed {
     name: Option<String>,
     file: PathBuf,
 }
 
-fn read_list(path: &Path) -> Result<Vec<Listed>, DatasetError> {
-    let file = File::open(path).map_err(|error| DatasetError::Zone(path.into(), error.to_string()))?;
+fn read_list(path: &Path) -> Result<Vec<Listed>, Failure> {
+    let file = File::open(path).map_err(|error| unusable(path, error))?;
     let (mut lines, mut zones) = (Lines::new(BufReader::new(file)), Vec::new());
     loop {
         match lines.next_line() {
             Ok(Some(_)) if zones.len() == ZONES_MAX => {
-                return Err(DatasetError::Zone(path.into(), format!("it lists more than {ZONES_MAX} zones")));
+                return Err(unusable(path, format!("it lists more than {ZONES_MAX} zones")));
             }
             Ok(Some((_, line))) => zones.push(match line.split_once('\t') {
                 Some((name, file)) => Listed { name: Some(name.trim().into()), file: file.trim().into() },
                 None => Listed { name: None, file: line.into() },
             }),
-            Ok(None) if zones.is_empty() => return Err(DatasetError::Zone(path.into(), "it lists no zone".into())),
+            Ok(None) if zones.is_empty() => return Err(unusable(path, "it lists no zone")),
             Ok(None) => return Ok(zones),
-            Err(LineError::Read(error)) => return Err(DatasetError::Zone(path.into(), error.to_string())),
+            Err(LineError::Read(error)) => return Err(unusable(path, error)),
             Err(LineError::Line { line, reason }) => {
-                return Err(DatasetError::Zone(path.into(), format!("line {line}: {reason}")));
+                return Err(unusable(path, format!("line {line}: {reason}")));
             }
         }
     }
@@ -116,8 +122,8 @@ struct Made {
 }
 
 impl Made {
-    fn copy(&mut self, zone: &Listed, to: &Path) -> Result<(), DatasetError> {
-        let wrong = |reason: String| DatasetError::Zone(zone.file.clone(), reason);
+    fn copy(&mut self, zone: &Listed, to: &Path) -> Result<(), Failure> {
+        let wrong = |reason: String| unusable(&zone.file, reason);
         let meta = fs::metadata(&zone.file).map_err(|error| wrong(error.to_string()))?;
         if !meta.is_file() {
             return Err(wrong("it is not a regular file".into()));
@@ -164,7 +170,7 @@ struct Queries {
 }
 
 impl Queries {
-    fn create(path: &Path) -> Result<Self, DatasetError> {
+    fn create(path: &Path) -> Result<Self, Failure> {
         let output = BufWriter::new(File::create(path).map_err(writing(path))?);
         Ok(Queries { path: path.into(), output, count: 0, last: None })
     }
@@ -180,13 +186,13 @@ impl Queries {
         self.last = Some((owner.clone(), rtype));
     }
 
-    fn finish(&mut self) -> Result<(), DatasetError> {
+    fn finish(&mut self) -> Result<(), Failure> {
         self.output.flush().map_err(writing(&self.path))
     }
 }
 
 /// The dataset's serial is the least of its zones': a zone with that one or a newer one (RFC 1982) is there.
-fn describe(zones: &[Facts], catalog: &str) -> Result<Described, DatasetError> {
+fn describe(zones: &[Facts], catalog: &str) -> Result<Described, Failure> {
     let least = zones
         .iter()
         .map(|zone| zone.serial)
@@ -194,7 +200,7 @@ fn describe(zones: &[Facts], catalog: &str) -> Result<Described, DatasetError> {
     let least = least.expect("a list without a zone was refused");
     if let Some(zone) = zones.iter().find(|zone| zone.serial != least && !serial::is_newer(zone.serial, least)) {
         let reason = format!("the serials {least} and {} of {} cannot be compared (RFC 1982)", zone.serial, zone.name);
-        return Err(DatasetError::Arguments(reason));
+        return Err(contradiction(reason));
     }
     Ok(Described {
         generator: "files",

@@ -3,13 +3,11 @@
 //! The same arguments give the same bytes, on every machine and in every later version of the same dataset version
 //! ([`VERSION`](crate::dataset::VERSION)); golden files in the tests hold us to it.
 
-pub mod catalog;
-pub mod clients;
+mod clients;
 pub mod dataset;
-pub mod error;
-pub mod files;
+mod files;
 pub mod tld;
-pub mod world;
+mod world;
 mod zone_file;
 pub mod zones;
 
@@ -48,7 +46,7 @@ struct Summary<'a, T> {
     made: &'a T,
 }
 
-/// Makes it and prints a `summary` event that says what it holds.
+/// Makes the data, and prints a `summary` event with what it contains.
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let started_ns = clock::monotonic_ns();
     match &arguments.kind {

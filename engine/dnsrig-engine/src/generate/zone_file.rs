@@ -21,7 +21,7 @@ use domain::{
 const PIECE_BYTES: usize = 1 << 20;
 
 /// The longest piece, in bytes. A record can have 64 kB of data, which takes four times as much text as \DDD.
-pub const PIECE_BYTES_MAX: usize = 1 << 24;
+const PIECE_BYTES_MAX: usize = 1 << 24;
 
 /// A zone file could not be used.
 #[derive(Debug, thiserror::Error)]

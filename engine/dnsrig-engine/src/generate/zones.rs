@@ -19,16 +19,13 @@ use nix::{
     sys::stat::Mode,
 };
 
-use super::{
-    dataset::{Common, Dataset, Described, Details},
-    error::{DatasetError, writing},
-};
+use super::dataset::{Common, Dataset, Described, Details, writing};
 use crate::{
-    base::{random::Random, units::parse_refresh_s},
+    base::{failure::Failure, random::Random, units::parse_refresh_s},
     dataset::{VERSION, parse_name, zone_name},
 };
 
-/// So many zone files share a directory: few enough to be listed quickly, and directories stay few as well.
+/// The number of zone files in a directory: few enough to be listed quickly, and directories stay few as well.
 const ZONES_PER_DIRECTORY: u64 = 1000;
 
 /// Make many tiny zones, like those of a DNS hoster.
@@ -60,7 +57,7 @@ pub struct Arguments {
 }
 
 /// Makes the zones.
-pub fn generate(arguments: &Arguments) -> Result<Described, DatasetError> {
+pub fn generate(arguments: &Arguments) -> Result<Described, Failure> {
     let mut dataset = Dataset::create(&arguments.common, &arguments.suffix)?;
     let mut random = Random::new(arguments.common.seed, 0);
     let mut text = String::with_capacity(4096);
@@ -151,7 +148,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{dns::catalog::Schema, generate::catalog::SOA_TIMERS};
+    use crate::{dns::catalog::Schema, generate::dataset::SOA_TIMERS};
 
     fn arguments(records: u32, seed: u64) -> Arguments {
         let common = Common { out: "unused".into(), seed, serial: 7, catalog_schema: Schema::default() };

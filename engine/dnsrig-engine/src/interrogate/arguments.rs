@@ -13,7 +13,7 @@ use crate::{
     net::tls::{DOT, arguments::TlsArguments},
 };
 
-/// So many sessions of TLS are kept to be resumed by checks that do not look at them.
+/// The number of TLS sessions that are kept, to be resumed by checks that do not look at them.
 const SESSIONS_MAX: usize = 4;
 
 /// Ask a primary which features of zone transfer it supports, and print a table.
@@ -56,7 +56,7 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// Whom to ask, and with which key.
+    /// The server to ask, with its key.
     pub fn server(&self) -> Result<Server, Failure> {
         let signer = self.tsig.as_deref().map(parse_key).transpose()?;
         let make = self.tls.clients(self.primary.address, DOT, false, SESSIONS_MAX)?;

@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use super::{connection::CloseReason, transfer::Transfer};
+use super::{
+    connection::CloseReason,
+    transfer::{Transfer, ZoneName},
+};
 use crate::{
     dns::{
         edns,
@@ -13,9 +16,6 @@ use crate::{
     },
     net::framing,
 };
-
-/// A name of a zone in wire format: not compressed, lower case, with the byte of the root.
-pub type ZoneName = Vec<u8>;
 
 /// A moment: since the exchange began, and wall time in seconds since 1970, by which signatures date themselves.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +28,7 @@ pub struct Now {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
     pub at: Duration,
-    /// The transfer it belongs to, by number; None: nobody waits for its id.
+    /// The number of its transfer; None if no transfer waits for its id.
     pub transfer: Option<usize>,
     pub bytes: usize,
 }
@@ -40,7 +40,7 @@ pub struct Exchange {
     pub arrivals: Vec<Arrival>,
     /// Why it ended early; None: nothing is missing, or it is not over.
     pub close_reason: Option<CloseReason>,
-    /// Whether zones are held against their ZONEMD records.
+    /// Whether zones are compared with their ZONEMD records.
     pub checks_digests: bool,
     /// When the last query was written, a record came for one, or one ended.
     pub progress_at: Duration,
@@ -50,8 +50,9 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// Adds a query, signed if it is for a transfer and there is a key. Returns it as it is sent, with its length
-    /// before it. Its id is the number of the transfer.
+    /// Adds a query, signed if it is for a transfer and there is a key. Returns it as it is sent, after its length.
+    ///
+    /// Its id is the number of the transfer.
     pub fn ask(&mut self, zone: &ZoneName, ask: Ask, signer: Option<&Arc<Signer>>, now: Now) -> Vec<u8> {
         let mut query = self.draft(zone, ask);
         let signer = signer.filter(|_| ask != Ask::Soa);
@@ -147,7 +148,7 @@ impl Exchange {
         (0..ends.len()).filter(|number| ends[..*number].iter().any(|earlier| *earlier > ends[*number])).count()
     }
 
-    /// Of each done transfer: its number, and where its first and its last message stand among the arrivals.
+    /// For each done transfer, its number, and the places of its first and its last message among the arrivals.
     fn spans(&self) -> impl Iterator<Item = (usize, usize, usize)> {
         let done = (0..self.transfers.len()).filter(|number| self.transfers[*number].is_done());
         done.filter_map(|number| {

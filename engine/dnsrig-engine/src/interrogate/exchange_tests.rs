@@ -7,7 +7,7 @@ use crate::{
         xfr::{Incoming, Step},
     },
     interrogate::{
-        check::Transport,
+        answer::Transport,
         survey::{Known, Survey},
         transfer::NO_LIMITS,
     },
@@ -43,12 +43,12 @@ impl Script {
         script
     }
 
-    /// So many transfers in one write.
+    /// A number of transfers in one write.
     pub fn asked(count: usize) -> Self {
         Self::asking(&vec![Ask::Axfr; count])
     }
 
-    /// So many transfers, each when the one before has its answer.
+    /// A number of transfers, each when the one before has its answer.
     pub fn in_turn(count: usize) -> Self {
         Script { later: count - 1, ..Self::asked(1) }
     }
@@ -136,7 +136,7 @@ impl Script {
         self.exchange
     }
 
-    /// As if zones had been looked at that way.
+    /// The survey that the exchange would be.
     pub fn survey(self) -> Survey {
         let close_reason = self.exchange.close_reason;
         let known = |transfer: Transfer| Known {

@@ -2,20 +2,20 @@
 
 use std::time::{Duration, Instant};
 
-use super::{check::Transport, connection::CloseReason, exchange::ZoneName, limits::IDLE_MAX, server::Server};
+use super::{answer::Transport, connection::CloseReason, limits::IDLE_MAX, server::Server, transfer::ZoneName};
 use crate::{
     base::{failure::Failure, threads::Thread},
     dns::query::Ask,
 };
 
-/// What became of it.
+/// What became of an idle connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Idleness {
     /// The server ended it after so long without a query.
     Ended(Duration),
     /// It stayed for as long as it was watched.
     Stayed(Duration),
-    /// There was none.
+    /// There was no connection.
     Lost(CloseReason),
 }
 

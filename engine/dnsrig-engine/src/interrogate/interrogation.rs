@@ -3,13 +3,14 @@
 use std::cell::OnceCell;
 
 use super::{
-    check::{CannotTell, Transport},
+    answer::{CannotTell, Transport},
     connection::{CloseReason, Connection, Records},
-    exchange::{Exchange, ZoneName},
+    exchange::Exchange,
     idle::Idle,
     limits::PIPELINED,
     server::Server,
     survey::{Known, Survey},
+    transfer::ZoneName,
 };
 use crate::dns::query::Ask;
 
@@ -62,7 +63,7 @@ impl Interrogation {
         exchange.map_err(|close_reason| no_connection(transport, close_reason))
     }
 
-    /// The same large zone twice and small ones behind it, in one write. They are asked for once.
+    /// One large zone twice and small ones behind it, in one write. They are asked for once.
     ///
     /// None without a large zone.
     pub fn mixed(&self, transport: Transport) -> Result<Option<&Exchange>, CannotTell> {

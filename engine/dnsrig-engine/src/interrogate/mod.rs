@@ -4,8 +4,8 @@
 //! came when. Speed does not matter here; sockets block, and every wait has a limit ([`limits`]). What decides
 //! (messages, the course of a transfer, judgements) is apart from what touches sockets, and is tested without any.
 
+mod answer;
 mod arguments;
-mod check;
 mod checks;
 mod connection;
 mod exchange;
@@ -29,13 +29,13 @@ use crate::base::{
     failure::Failure,
     output, target,
 };
-use check::{Answer, Feature, Transport};
+use answer::{Answer, Feature, Transport};
 use checks::CHECKS;
-use exchange::ZoneName;
 use idle::Idle;
 use interrogation::Interrogation;
 use limits::INTERROGATION_MAX;
 use server::Server;
+use transfer::ZoneName;
 
 #[derive(Serialize)]
 struct Summary<'a> {

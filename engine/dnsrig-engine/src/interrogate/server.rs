@@ -7,10 +7,11 @@ use std::{
 };
 
 use super::{
-    check::Transport,
+    answer::Transport,
     connection::{CloseReason, Connection, Records},
-    exchange::{Exchange, Now, ZoneName},
+    exchange::{Exchange, Now},
     limits::{EXCHANGE_MAX, LARGE_BYTES_MAX, MESSAGES_MAX, QUIET_MAX, SURVEY_BYTES_MAX},
+    transfer::ZoneName,
 };
 use crate::{
     base::clock,
@@ -24,7 +25,7 @@ pub const DOT: &str = "dot";
 /// The number of tickets that a check keeps.
 pub const TICKETS_MAX: usize = 8;
 
-/// Whom to ask, and with which key.
+/// The server that is asked, and the key.
 #[derive(Clone)]
 pub struct Server {
     pub tcp: SocketAddr,
@@ -119,13 +120,13 @@ impl Talk {
         Talk { exchange, signer, start, bytes_max: 4 * LARGE_BYTES_MAX, time_max: EXCHANGE_MAX }
     }
 
-    /// Gives up when more bytes came.
+    /// Limits the bytes that are taken.
     pub fn at_most(mut self, bytes_max: u64) -> Self {
         self.bytes_max = bytes_max;
         self
     }
 
-    /// Gives up after so long.
+    /// Limits the time.
     pub fn within(mut self, time_max: Duration) -> Self {
         self.time_max = time_max;
         self
@@ -135,7 +136,7 @@ impl Talk {
         Now { at: self.start.elapsed(), wall_s: clock::wall_time_s() }
     }
 
-    /// Zones are held against their digests.
+    /// Has zones compared with their digests.
     pub fn check_digests(mut self) -> Self {
         self.exchange.checks_digests = true;
         self
@@ -165,7 +166,7 @@ impl Talk {
         self.listen_until(connection, |_| false);
     }
 
-    /// Likewise, or until it is enough; asked again after each message.
+    /// Takes in messages as [`Talk::listen`] does, or until `is_enough`, which is asked after each message.
     pub fn listen_until(&mut self, connection: &mut Connection, is_enough: impl Fn(&Exchange) -> bool) {
         let end = Instant::now() + self.time_max;
         while self.exchange.open() > 0 && self.exchange.close_reason.is_none() && !is_enough(&self.exchange) {

@@ -5,25 +5,25 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value};
 
 use super::{
-    check::Transport,
+    answer::Transport,
     connection::{CloseReason, Connection, Records},
-    exchange::{Exchange, ZoneName},
+    exchange::Exchange,
     limits::{
         CONNECTINGS_A_LOOK, FIRST_LOOK_MAX, LARGE_BYTES_MAX, SURVEY_BYTES_MAX, SURVEY_CONNECTIONS_MAX, SURVEY_MAX,
         ZONES_MAX,
     },
     server::{Server, Talk},
-    transfer::Transfer,
+    transfer::{Transfer, ZoneName},
 };
 use crate::dns::query::Ask;
 
 /// A small zone is not larger, in bytes.
 const SMALL_BYTES_MAX: u64 = 16_384;
 
-/// A large one takes at least so many bytes, so that it does not fit into the buffers on the way.
+/// The least bytes of a large zone, which does not fit into the buffers on the way.
 const LARGE_BYTES_MIN: u64 = 131_072;
 
-/// And at least so many messages.
+/// The least messages of a large zone.
 const LARGE_MESSAGES_MIN: usize = 4;
 
 /// A zone that was transferred, or of which that was tried.
@@ -83,7 +83,7 @@ impl Known {
 
 /// What is known of the zones.
 pub struct Survey {
-    /// Over what zones were transferred.
+    /// The transport over which zones were transferred.
     pub transport: Transport,
     /// How many zones were to be looked at.
     pub given: usize,
@@ -111,7 +111,7 @@ impl Survey {
         self.small_zones().min_by_key(|known| known.bytes())
     }
 
-    /// Those that take no more than a few kilobytes, of as few messages as the smallest.
+    /// The zones that take a few kilobytes at most, with as few messages as the smallest.
     pub fn small_zones(&self) -> impl Iterator<Item = &Known> + Clone {
         let few = self.done_small().map(|known| known.messages()).min();
         self.done_small().filter(move |known| Some(known.messages()) == few)
@@ -132,12 +132,12 @@ impl Survey {
         self.small().or(self.done().next()).or(self.zones.first())
     }
 
-    /// The one of most messages, which may have been cut.
+    /// The zone of most messages, which may have been cut.
     pub fn most_messages(&self) -> Option<&Known> {
         self.zones.iter().max_by_key(|known| known.messages()).filter(|known| known.messages() > 0)
     }
 
-    /// What it comes to, for the summary.
+    /// The numbers for the summary.
     pub fn summary(&self) -> Map<String, Value> {
         let (done, bytes) = (self.done().count(), self.done().map(|known| known.bytes()));
         let mut map = Map::new();
@@ -180,7 +180,7 @@ pub fn look(server: &Server, transport: Transport, names: &[ZoneName]) -> Survey
         if known.close_reason.is_none() {
             connection = Some(open);
         }
-        // Who closes a connection that was used before has said nothing of the zone (RFC 7766 §6.2.3).
+        // A server that closes a connection that was used before reports nothing about the zone (RFC 7766 §6.2.3).
         if is_new || !known.was_not_answered() {
             return Some(known);
         }
@@ -248,7 +248,7 @@ mod tests {
     use super::*;
     use crate::{dns::xfr::Outcome, interrogate::exchange::tests::Script};
 
-    /// A zone of so many messages of so many bytes.
+    /// A zone of `messages` messages of `bytes` bytes.
     fn known(bytes: usize, messages: usize) -> Known {
         let name = b"\x01z\0".to_vec();
         let mut transfer = Transfer::new(name.clone(), Ask::Axfr, None, Duration::ZERO, false);

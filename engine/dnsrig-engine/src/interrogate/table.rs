@@ -3,21 +3,21 @@
 use std::{env, io::IsTerminal};
 
 use super::{
-    check::{Answer, Feature, Transport, Verdict},
+    answer::{Answer, Feature, Transport, Verdict},
     checks::XOT_CHECK,
 };
 
 /// How wide a line may be where the terminal's width is not known.
 const WIDTH: usize = 120;
 
-/// Signs instead of words, if those who read can see them: a terminal, and one that shows UTF-8.
+/// Whether signs are shown instead of words: on a terminal that shows UTF-8.
 pub fn shows_signs(output: &impl IsTerminal) -> bool {
     // The first that is set decides (locale(7)).
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(|name| env::var(name).ok().filter(|it| !it.is_empty()));
     output.is_terminal() && locale.is_some_and(|it| it.to_ascii_uppercase().replace('-', "").contains("UTF8"))
 }
 
-/// A line a feature: its name, over what it was asked, the answer, and why. Where there is no XoT, that is said once.
+/// A line a feature: its name, over what it was asked, the answer, and why. Without XoT, one line reports that.
 pub fn text(features: &[Feature], signs: bool) -> String {
     let has_no_xot = features.iter().any(|it| it.name == XOT_CHECK && it.answer.verdict == Verdict::No);
     let is_left_out = |it: &Feature| has_no_xot && it.transport == Transport::Xot && it.name != XOT_CHECK;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{exchange::ZoneName, limits::DIGEST_BYTES_MAX};
+use super::limits::DIGEST_BYTES_MAX;
 use crate::dns::{
     catalog::Members,
     edns,
@@ -12,6 +12,9 @@ use crate::dns::{
     xfr::{Answered, Change, Counts, Incoming, Limits, Outcome, Sink, Step},
     zonemd::Digest,
 };
+
+/// A name of a zone in wire format: not compressed, lower case, with the byte of the root.
+pub type ZoneName = Vec<u8>;
 
 /// What no transfer takes, because the exchange ends earlier.
 pub const NO_LIMITS: Limits = Limits { bytes_max: u64::MAX, records_max: u64::MAX, messages_max: u32::MAX };
@@ -55,7 +58,7 @@ pub struct Transfer {
 }
 
 impl Transfer {
-    /// Of `zone`; `checks_digest` keeps all its records, to compare them with its ZONEMD record (RFC 8976).
+    /// A transfer of `zone`; `checks_digest` keeps all its records, to compare them with its ZONEMD record (RFC 8976).
     pub fn new(zone: ZoneName, ask: Ask, verifier: Option<Verifier>, asked_at: Duration, checks_digest: bool) -> Self {
         Transfer {
             asked_at,
@@ -88,7 +91,7 @@ impl Transfer {
         self.note_signature(self.counts().signed > signed);
         self.outcome = match step {
             Step::More => None,
-            // A zone is none the worse for its digest.
+            // A zone is served, whatever its digest is.
             Step::Done(outcome @ (Outcome::ZonemdMissing | Outcome::ZonemdWrong)) => {
                 self.zonemd = Some(outcome);
                 Some(Outcome::Done)

@@ -48,7 +48,10 @@ use std::{
 };
 
 pub use self::{arguments::Arguments, run::run};
-use crate::{base::failure::Advice, net::prefix::Prefix, query_stream::StreamError};
+use crate::{
+    base::failure::{Advice, Failure},
+    net::prefix::Prefix,
+};
 
 /// The load could not be put on the server, by a fault that is not the server's.
 #[derive(Debug, thiserror::Error)]
@@ -64,7 +67,7 @@ pub enum LoadError {
     #[error("this host does not have {address}, from which a client of --clients-from {prefix} sends")]
     NotLocal { address: IpAddr, prefix: Prefix },
     #[error(transparent)]
-    Stream(#[from] StreamError),
+    Stream(#[from] Failure),
     #[error("{0}")]
     Arguments(String),
     #[error("a thread ended early")]
@@ -84,7 +87,7 @@ impl Advice for LoadError {
             LoadError::NotLocal { prefix, .. } => format!(
                 "run, as root on the host that replays: `ip route add local {prefix} dev lo`. The server must have a route there"
             ),
-            LoadError::Stream(error) => error.hint(),
+            LoadError::Stream(error) => error.hint.clone(),
             LoadError::Arguments(_) => "see the `--help` of this command".into(),
             LoadError::Thread => "this is a bug in dnsrig: please report it".into(),
         }
@@ -93,7 +96,7 @@ impl Advice for LoadError {
     fn exit_code(&self) -> u8 {
         match self {
             LoadError::Arguments(_) => 2,
-            LoadError::Stream(error) => error.exit_code(),
+            LoadError::Stream(error) => error.exit_code,
             _ => 1,
         }
     }

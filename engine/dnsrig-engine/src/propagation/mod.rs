@@ -27,7 +27,7 @@ use crate::{
         target::{self, Authority},
         units::nanoseconds,
     },
-    dataset::zone_list::ZonesError,
+    dataset::zone_list::not_a_name,
     dns::{
         query::soa_query,
         soa::{self, Verdict},
@@ -129,7 +129,7 @@ fn too_many(count_max: u64, what: &str) -> Failure {
 fn zones(arguments: &Arguments) -> Result<Zones, Failure> {
     let zones = match &arguments.zones {
         Some(path) => Zones::read(path)?,
-        None => Zones::named(&arguments.names).map_err(ZonesError::Name)?,
+        None => Zones::named(&arguments.names).map_err(not_a_name)?,
     };
     if zones.count() > ZONES_MAX {
         return Err(too_many(ZONES_MAX.into(), "zones"));

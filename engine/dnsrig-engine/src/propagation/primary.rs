@@ -11,10 +11,7 @@ use std::{
     time::Duration,
 };
 
-use domain::{
-    base::{Message, Name, ParsedName, Rtype, Serial, ToName},
-    rdata::Soa,
-};
+use domain::base::{Name, Rtype, ToName};
 
 use crate::{
     base::{
@@ -26,7 +23,7 @@ use crate::{
     dns::{
         header::RCODE,
         query::soa_query,
-        soa::{Verdict, read_answer},
+        soa::{Verdict, read_answer, response_id, soa_record},
         tsig::{sign::Signer, verify::Verifier},
         update::{Edit, TooLong, is_signed, touch, write_update},
         zones::Zones,
@@ -204,26 +201,27 @@ fn read_soa(bytes: &[u8], name: &Name<[u8]>, id_max: u16) -> Result<SoaParts, St
     if !matches!(verdict, Verdict::Seen { .. }) {
         return Err(verdict.words(bytes));
     }
-    let malformed = || Verdict::Malformed.words(bytes);
-    let message = Message::from_octets(bytes).map_err(|_| malformed())?;
-    if message.header().id() > id_max {
+    if response_id(bytes).is_none_or(|(id, _)| id > id_max) {
         return Err("an answer with an id that was not asked with".into());
     }
-    let answer = message.answer().map_err(|_| malformed())?;
-    let record = answer.limit_to_in::<Soa<ParsedName<_>>>().find_map(Result::ok).ok_or_else(malformed)?;
-    let soa = record.data();
-    let timers = [soa.refresh(), soa.retry(), soa.expire(), soa.minimum()].map(|timer| timer.as_secs().to_be_bytes());
-    Ok(SoaParts {
-        ttl_s: record.ttl().as_secs(),
-        names: [soa.mname().to_vec().as_slice(), soa.rname().to_vec().as_slice()].concat(),
-        serial: Serial::into_int(soa.serial()),
-        timers: timers.concat().try_into().expect("four times four bytes"),
-    })
+    let malformed = || Verdict::Malformed.words(bytes);
+    let record = soa_record(bytes, name).ok_or_else(malformed)?;
+    // MNAME and RNAME, SERIAL, four timers (RFC 1035 §3.3.13).
+    let mut data = Vec::new();
+    record.data_into(&mut data).map_err(|_| malformed())?;
+    let (rest, timers) = data.split_last_chunk().ok_or_else(malformed)?;
+    let (names, serial) = rest.split_last_chunk().ok_or_else(malformed)?;
+    Ok(SoaParts { ttl_s: record.ttl_s, names: names.to_vec(), serial: u32::from_be_bytes(*serial), timers: *timers })
 }
 
 #[cfg(test)]
 mod tests {
     use std::str::FromStr;
+
+    use domain::{
+        base::{Message, ParsedName},
+        rdata::Soa,
+    };
 
     use super::*;
 

@@ -1,9 +1,9 @@
-//! Where what stands in a stream file. Numbers are little endian.
+//! The layout of a stream file. Numbers are little endian.
 
 /// The version that is written, and the only one that is read.
 pub const VERSION: u32 = 1;
 
-/// What every stream begins with.
+/// The first bytes of every stream.
 pub const MAGIC: &[u8; 8] = b"DNSRSTRM";
 
 /// The length of the header.
@@ -15,7 +15,7 @@ pub const RECORD_BYTES: usize = 16;
 /// Records begin at multiples of this, so that a mapped file can be read in place.
 pub const ALIGNMENT: usize = 8;
 
-/// A client's address takes so many bytes; IPv4 is mapped into IPv6 (RFC 4291 §2.5.5.2).
+/// The length of a client's address; IPv4 is mapped into IPv6 (RFC 4291 §2.5.5.2).
 pub const ADDRESS_BYTES: usize = 16;
 
 /// The longest message: its length has 16 bits.
@@ -45,7 +45,7 @@ impl Transport {
     /// All, each at the place of its number.
     pub const ALL: [Transport; 5] = [Transport::Udp, Transport::Tcp, Transport::Dot, Transport::Doh, Transport::Doq];
 
-    /// As people write it.
+    /// The name as people write it.
     pub fn name(self) -> &'static str {
         ["UDP", "TCP", "DoT", "DoH", "DoQ"][self as usize]
     }
@@ -65,7 +65,7 @@ pub const KNOWN_FLAGS: u8 = RETRANSMISSION | NEW_CONNECTION;
 pub struct Record<'m> {
     /// When it is due, from the first query of the stream.
     pub due_ns: i64,
-    /// Who asks: a number below the header's number of clients.
+    /// The client: a number below the header's number of clients.
     pub client: u32,
     pub transport: Transport,
     pub flags: u8,
@@ -73,7 +73,7 @@ pub struct Record<'m> {
     pub message: &'m [u8],
 }
 
-/// What a stream's header says.
+/// The header of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Header {
     pub queries: u64,
@@ -82,7 +82,7 @@ pub struct Header {
     pub first_wall_ns: i64,
     /// When the last query is due.
     pub duration_ns: i64,
-    /// Where the table of the clients' addresses begins; 0 if there is none.
+    /// The place of the table of the clients' addresses; 0 if there is no table.
     pub addresses_at: u64,
 }
 
@@ -102,7 +102,7 @@ impl Header {
 }
 
 impl Record<'_> {
-    /// What stands before the message.
+    /// The bytes before the message.
     pub(super) fn head(&self) -> [u8; RECORD_BYTES] {
         let mut bytes = [0; RECORD_BYTES];
         bytes[..8].copy_from_slice(&self.due_ns.to_le_bytes());

@@ -8,15 +8,16 @@ use std::{
 };
 
 use super::{
-    error::StreamError,
+    MAKE_AGAIN, damaged,
     layout::{
         ADDRESS_BYTES, HEADER_BYTES, Header, KNOWN_FLAGS, MAGIC, RECORD_BYTES, RECORD_BYTES_MAX, Record, Transport,
         VERSION, eight, four, padded,
     },
+    not_a_stream, unreadable,
 };
-use crate::dns::header;
+use crate::{base::failure::Failure, dns::header};
 
-/// The file is read in pieces of so many bytes. A whole record has room in it.
+/// The file is read in pieces of this length, which have room for a whole record.
 const READ_BYTES: usize = 1 << 20;
 const _: () = assert!(READ_BYTES >= RECORD_BYTES_MAX);
 
@@ -40,24 +41,24 @@ pub struct StreamReader {
 
 impl StreamReader {
     /// Opens the stream at `path`.
-    pub fn open(path: &Path) -> Result<Self, StreamError> {
-        let file = File::open(path).map_err(StreamError::read(path))?;
-        let metadata = file.metadata().map_err(StreamError::read(path))?;
+    pub fn open(path: &Path) -> Result<Self, Failure> {
+        let file = File::open(path).map_err(|error| unreadable(path, error))?;
+        let metadata = file.metadata().map_err(|error| unreadable(path, error))?;
         if !metadata.is_file() {
-            return Err(StreamError::Other { path: path.into(), reason: "it is no regular file" });
+            return Err(not_a_stream(path, "it is no regular file"));
         }
         let mut bytes = [0; HEADER_BYTES];
         if metadata.len() < HEADER_BYTES as u64 {
-            return Err(StreamError::Other { path: path.into(), reason: "it is shorter than a header" });
+            return Err(not_a_stream(path, "it is shorter than a header"));
         }
-        file.read_exact_at(&mut bytes, 0).map_err(StreamError::read(path))?;
+        file.read_exact_at(&mut bytes, 0).map_err(|error| unreadable(path, error))?;
         let header = read_header(path, &bytes)?;
         let end = end_of_records(path, &header, metadata.len())?;
         // Who counts by client takes memory for as many as the header says.
         let room = (end - HEADER_BYTES as u64) / padded(header::HEADER_BYTES) as u64;
         if header.queries > room {
             let reason = format!("the file has no room for {} queries", header.queries);
-            return Err(StreamError::Damaged { path: path.into(), offset: 16, reason });
+            return Err(damaged(path, 16, reason));
         }
         Ok(StreamReader {
             path: path.into(),
@@ -89,7 +90,7 @@ impl StreamReader {
     /// Not an [`Iterator`], which could not lend.
     #[inline]
     #[allow(clippy::should_implement_trait)]
-    pub fn next(&mut self) -> Result<Option<Record<'_>>, StreamError> {
+    pub fn next(&mut self) -> Result<Option<Record<'_>>, Failure> {
         if self.left == 0 {
             return self.check_end().map(|()| None);
         }
@@ -148,7 +149,7 @@ impl StreamReader {
 
     /// Reads on, as far as the buffer has room and the records go.
     #[cold]
-    fn fill(&mut self) -> Result<(), StreamError> {
+    fn fill(&mut self) -> Result<(), Failure> {
         self.buffer.copy_within(self.at..self.filled, 0);
         self.filled -= self.at;
         self.at = 0;
@@ -161,14 +162,14 @@ impl StreamReader {
                 Ok(0) => return Ok(()),
                 Ok(read) => (self.filled, self.read_to) = (self.filled + read, self.read_to + read as u64),
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => (),
-                Err(error) => return Err(StreamError::Read(self.path.clone(), error)),
+                Err(error) => return Err(unreadable(&self.path, error)),
             }
         }
         Ok(())
     }
 
     /// Behind the last query there is nothing more, and it was due when the header says.
-    fn check_end(&self) -> Result<(), StreamError> {
+    fn check_end(&self) -> Result<(), Failure> {
         if self.offset() != self.end {
             return Err(self.damaged(format!("there is more behind the last of {} queries", self.header.queries)));
         }
@@ -185,30 +186,34 @@ impl StreamReader {
     }
 
     #[cold]
-    fn damaged(&self, reason: String) -> StreamError {
-        StreamError::Damaged { path: self.path.clone(), offset: self.offset(), reason }
+    fn damaged(&self, reason: String) -> Failure {
+        damaged(&self.path, self.offset(), reason)
     }
 
     /// The address of a client, if the stream holds addresses and the client.
-    pub fn address(&self, client: u32) -> Result<Option<Ipv6Addr>, StreamError> {
+    pub fn address(&self, client: u32) -> Result<Option<Ipv6Addr>, Failure> {
         if self.header.addresses_at == 0 || u64::from(client) >= self.header.clients {
             return Ok(None);
         }
         let mut address = [0; ADDRESS_BYTES];
         let at = self.header.addresses_at + u64::from(client) * ADDRESS_BYTES as u64;
-        self.file.read_exact_at(&mut address, at).map_err(StreamError::read(&self.path))?;
+        self.file.read_exact_at(&mut address, at).map_err(|error| unreadable(&self.path, error))?;
         Ok(Some(address.into()))
     }
 }
 
-fn read_header(path: &Path, bytes: &[u8; HEADER_BYTES]) -> Result<Header, StreamError> {
-    let damaged = |offset, reason: &str| Err(StreamError::Damaged { path: path.into(), offset, reason: reason.into() });
+fn read_header(path: &Path, bytes: &[u8; HEADER_BYTES]) -> Result<Header, Failure> {
+    let damaged = |offset, reason: &str| Err(damaged(path, offset, reason));
     if &eight(bytes, 0) != MAGIC {
-        return Err(StreamError::Other { path: path.into(), reason: "it does not begin with DNSRSTRM" });
+        return Err(not_a_stream(path, "it does not begin with DNSRSTRM"));
     }
     let version = u32::from_le_bytes(four(bytes, 8));
     if version != VERSION {
-        return Err(StreamError::Version { path: path.into(), version });
+        let path = path.display();
+        return Err(Failure::bad_input(
+            format!("{path} has version {version} of the format, but this engine reads version {VERSION}"),
+            format!("use the dnsrig that made it, or {MAKE_AGAIN}"),
+        ));
     }
     if u32::from_le_bytes(four(bytes, 12)) as usize != HEADER_BYTES {
         return damaged(12, "the header of version 1 has 64 bytes");
@@ -233,14 +238,14 @@ fn read_header(path: &Path, bytes: &[u8; HEADER_BYTES]) -> Result<Header, Stream
 }
 
 /// Where the records end, from the length of the file.
-fn end_of_records(path: &Path, header: &Header, file_bytes: u64) -> Result<u64, StreamError> {
+fn end_of_records(path: &Path, header: &Header, file_bytes: u64) -> Result<u64, Failure> {
     if header.addresses_at == 0 {
         return Ok(file_bytes);
     }
     let table_bytes = header.clients * ADDRESS_BYTES as u64;
     if header.addresses_at < HEADER_BYTES as u64 || header.addresses_at.checked_add(table_bytes) != Some(file_bytes) {
         let reason = format!("a table of {} addresses does not end with the file, at {file_bytes}", header.clients);
-        return Err(StreamError::Damaged { path: path.into(), offset: 48, reason });
+        return Err(damaged(path, 48, reason));
     }
     Ok(header.addresses_at)
 }

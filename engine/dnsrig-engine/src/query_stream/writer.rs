@@ -8,12 +8,15 @@ use std::{
 };
 
 use super::{
-    error::StreamError,
     layout::{
         ADDRESS_BYTES, ALIGNMENT, HEADER_BYTES, Header, KNOWN_FLAGS, MESSAGE_BYTES_MAX, RECORD_BYTES, Record, padded,
     },
+    unwritable,
 };
-use crate::{base::output::OutputFile, dns::header};
+use crate::{
+    base::{failure::Failure, output::OutputFile},
+    dns::header,
+};
 
 /// A stream that is being written. Like every [`OutputFile`], it appears when it is [finished](StreamWriter::finish).
 pub struct StreamWriter {
@@ -26,9 +29,9 @@ pub struct StreamWriter {
 }
 
 impl StreamWriter {
-    /// Begins a stream that is to stand at `path`.
-    pub fn create(path: &Path) -> Result<Self, StreamError> {
-        let file = OutputFile::create(path).map_err(StreamError::write(path))?;
+    /// Begins a stream that will be at `path`.
+    pub fn create(path: &Path) -> Result<Self, Failure> {
+        let file = OutputFile::create(path).map_err(|error| unwritable(path, error))?;
         let mut writer = StreamWriter { path: path.into(), file, offset: 0, queries: 0, clients: 0, due_ns: 0 };
         // Nothing that is read as a stream, should the rename be done by somebody else.
         writer.write(&[0; HEADER_BYTES])?;
@@ -41,8 +44,8 @@ impl StreamWriter {
     }
 
     /// Adds a query. It is not due before the one that was added last.
-    pub fn push(&mut self, record: Record) -> Result<(), StreamError> {
-        let wrong = |reason| Err(StreamError::Record { path: self.path.clone(), reason });
+    pub fn push(&mut self, record: Record) -> Result<(), Failure> {
+        let wrong = |reason| Err(self.refused(reason));
         if record.due_ns < self.due_ns {
             return wrong("a query is due before the one before it");
         }
@@ -68,9 +71,9 @@ impl StreamWriter {
         mut self,
         first_wall_ns: i64,
         addresses: Option<impl IntoIterator<Item = Ipv6Addr>>,
-    ) -> Result<Header, StreamError> {
+    ) -> Result<Header, Failure> {
         if self.clients > self.queries {
-            return Err(StreamError::Record { path: self.path.clone(), reason: "a client without a query" });
+            return Err(self.refused("a client without a query"));
         }
         let addresses_at = if addresses.is_some() { self.offset } else { 0 };
         for address in addresses.into_iter().flatten() {
@@ -78,17 +81,23 @@ impl StreamWriter {
         }
         let whole = addresses_at + self.clients * ADDRESS_BYTES as u64;
         if addresses_at != 0 && self.offset != whole {
-            return Err(StreamError::Record { path: self.path.clone(), reason: "not one address a client" });
+            return Err(self.refused("not one address a client"));
         }
         let Self { queries, clients, due_ns: duration_ns, .. } = self;
         let header = Header { queries, clients, first_wall_ns, duration_ns, addresses_at };
         let written = self.file.flushed().and_then(|file| file.write_all_at(&header.to_bytes(), 0));
-        written.and_then(|()| self.file.finish()).map_err(StreamError::write(&self.path))?;
+        written.and_then(|()| self.file.finish()).map_err(|error| unwritable(&self.path, error))?;
         Ok(header)
     }
 
-    fn write(&mut self, bytes: &[u8]) -> Result<(), StreamError> {
+    /// A failure because the caller gave what cannot come next.
+    fn refused(&self, reason: &str) -> Failure {
+        let sentence = format!("cannot write {}: {reason}", self.path.display());
+        Failure::new(sentence, "this is a bug in dnsrig: please report it")
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         self.offset += bytes.len() as u64;
-        self.file.write_all(bytes).map_err(StreamError::write(&self.path))
+        self.file.write_all(bytes).map_err(|error| unwritable(&self.path, error))
     }
 }

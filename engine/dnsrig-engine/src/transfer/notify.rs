@@ -10,13 +10,7 @@ use std::{
     os::fd::AsFd,
 };
 
-use domain::{
-    base::{
-        Message, MessageBuilder, ParsedName, Rtype, ToName,
-        iana::{Class, Opcode, Rcode},
-    },
-    rdata::Soa,
-};
+use domain::base::{Rtype, iana::Class};
 use nix::sys::{
     epoll::EpollFlags,
     socket::{setsockopt, sockopt},
@@ -24,7 +18,13 @@ use nix::sys::{
 use slotmap::{DefaultKey, Key as _, KeyData, SlotMap};
 
 use crate::{
-    dns::zones::Zones,
+    dns::{
+        header::{AA, Header, NOTIFY, OPCODE, QR},
+        query::Question,
+        record::{Section, Walk},
+        soa::Soa,
+        zones::Zones,
+    },
     net::{
         connection::limits::{Connections, Limits},
         framing::{self, Frames},
@@ -49,6 +49,9 @@ const IDLE_NS: i64 = 30_000_000_000;
 /// How often connections are checked for that.
 const SWEEP_INTERVAL_NS: i64 = 1_000_000_000;
 
+/// The response code NOTAUTH (RFC 2136 §2.2).
+const NOTAUTH: u8 = 9;
+
 /// The content of a NOTIFY.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notify {
@@ -58,26 +61,32 @@ pub struct Notify {
     pub serial: Option<u32>,
 }
 
-/// Reads a NOTIFY for an SOA; None: the message is something else.
+/// Reads a NOTIFY for an SOA; None if the message is something else.
 pub fn read(message: &[u8]) -> Option<Notify> {
-    let message = Message::from_octets(message).ok()?;
-    let question = message.sole_question().ok()?;
-    let is_notify = !message.header().qr() && message.header().opcode() == Opcode::NOTIFY;
-    if !is_notify || (question.qtype(), question.qclass()) != (Rtype::SOA, Class::IN) {
+    let (header, question) = header_and_question(message)?;
+    let is_notify = header.flags & (QR | OPCODE) == NOTIFY;
+    if !is_notify || (question.rtype, question.class) != (Rtype::SOA, Class::IN) {
         return None;
     }
-    let zone = question.qname().to_vec().as_slice().to_ascii_lowercase();
-    let hint = message.answer().ok()?.limit_to_in::<Soa<ParsedName<_>>>().next().and_then(Result::ok);
-    Some(Notify { zone, serial: hint.map(|soa| soa.data().serial().into_int()) })
+    let mut walk = Walk::from(message, question.end());
+    let mut answers =
+        walk.records(&header).map_while(Result::ok).take_while(|(section, _)| *section == Section::Answer);
+    let hint = answers.find(|(_, record)| (record.rtype, record.class) == (Rtype::SOA, Class::IN));
+    let soa = hint.and_then(|(_, record)| Soa::read(&record).ok().flatten());
+    Some(Notify { zone: question.name().to_ascii_lowercase(), serial: soa.map(|soa| soa.serial) })
 }
 
-/// The answer to a NOTIFY: NOTAUTH if no such zone is transferred (RFC 2136 §2.2).
+/// The answer to a NOTIFY: NOTAUTH if no such zone is transferred.
 pub fn answer(message: &[u8], is_known: bool) -> Option<Vec<u8>> {
-    let rcode = if is_known { Rcode::NOERROR } else { Rcode::NOTAUTH };
-    let mut answer = MessageBuilder::new_vec().start_answer(&Message::from_octets(message).ok()?, rcode).ok()?;
-    answer.header_mut().set_aa(true);
-    answer.header_mut().set_rd(false);
-    Some(answer.finish())
+    let (Header { id, .. }, question) = header_and_question(message)?;
+    let rcode = if is_known { 0 } else { NOTAUTH };
+    let header = Header { id, flags: QR | NOTIFY | AA, rcode, questions: 1, ..Header::default() };
+    Some([&header.to_bytes(), question.wire].concat())
+}
+
+fn header_and_question(message: &[u8]) -> Option<(Header, Question<'_>)> {
+    let header = Header::read(message).ok().filter(|header| header.questions == 1)?;
+    Some((header, Question::read(message).ok()?))
 }
 
 /// What a NOTIFY leads to: the number of the secondary, the zone, and its serial if the message has one.

@@ -22,7 +22,7 @@ pub enum Claim {
     NxDomain,
     /// A wildcard gave the answer: the name itself does not exist.
     Wildcard,
-    /// The wildcard that stands for the name has no records of the type.
+    /// The wildcard that matches the name has no records of the type.
     WildcardNoData,
 }
 
@@ -135,7 +135,7 @@ impl<'z, C: Hashes> Links<'z, C> {
         matches
     }
 
-    /// The longest existing ancestor of `name`, added (RFC 5155 §7.2.1). The name itself is none.
+    /// Adds the longest existing ancestor of `name` (RFC 5155 §7.2.1), which is never the name itself.
     fn closest_encloser<'n>(&mut self, apex: &[u8], name: &'n [u8]) -> &'n [u8] {
         let (below, least) = (Labels::of(name).count(), Labels::of(apex).count());
         let longest = (least..below).rev().find(|labels| self.matching(suffix(name, *labels)));

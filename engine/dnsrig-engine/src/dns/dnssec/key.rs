@@ -88,7 +88,7 @@ fn ds(zone: &[u8], dnskey: &[u8]) -> Vec<u8> {
     [&key_tag(dnskey).to_be_bytes()[..], &[dnskey[3], DIGEST_SHA256], digested.as_ref()].concat()
 }
 
-/// What keys and signatures are of (IANA, DNS Security Algorithm Numbers).
+/// The algorithm of a key and its signatures (IANA, DNS Security Algorithm Numbers).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Algorithm {
@@ -107,11 +107,6 @@ impl Algorithm {
     /// The number in records.
     pub fn number(self) -> u8 {
         self as u8
-    }
-
-    /// The algorithm with this number, if signatures can be made with it.
-    pub fn from_number(number: u8) -> Option<Self> {
-        Algorithm::ALL.into_iter().find(|algorithm| algorithm.number() == number)
     }
 
     /// The length of its signatures.
@@ -136,13 +131,13 @@ pub enum Nonces {
 /// A private key.
 pub enum Secret {
     Rsa(RsaKeyPair),
-    /// The same key for random and for reproducible nonces.
+    /// One key in two forms, for random and for reproducible nonces.
     P256(Box<(EcdsaKeyPair, SigningKey)>),
     Ed25519(Ed25519KeyPair),
 }
 
 impl Secret {
-    /// An RSA key in the DER of RFC 8017, appendix A.1.2; `None` if it is none of 2048 bits or more.
+    /// An RSA key in the DER of RFC 8017, appendix A.1.2; `None` if it has less than 2048 bits or is not valid.
     pub fn rsa(der: &[u8]) -> Option<Self> {
         RsaKeyPair::from_der(der).ok().map(Secret::Rsa)
     }
@@ -161,7 +156,7 @@ impl Secret {
         Ed25519KeyPair::from_seed_unchecked(seed).ok().map(Secret::Ed25519)
     }
 
-    /// What it is of.
+    /// The algorithm of the key.
     pub fn algorithm(&self) -> Algorithm {
         match self {
             Secret::Rsa(_) => Algorithm::RsaSha256,
@@ -170,7 +165,7 @@ impl Secret {
         }
     }
 
-    /// The public key as it stands in DNSKEY records.
+    /// The public key as DNSKEY records contain it.
     pub fn public(&self) -> Vec<u8> {
         match self {
             // Exponent, with its length before it, and modulus (RFC 3110 §2).

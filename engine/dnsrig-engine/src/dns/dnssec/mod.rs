@@ -12,7 +12,7 @@
 //!
 //! `domain` signs whole zones that are kept in memory, with random numbers of the system (`dnssec::sign`, unstable in
 //! 0.12). Here records are signed as they are asked for, and the same answer has to have the same bytes where that is
-//! asked for, so form and keys are our own; the tests hold them against `domain` and against the RFCs' examples.
+//! asked for, so form and keys are our own; the tests compare them with `domain` and with the examples of the RFCs.
 //!
 //! Signatures are `ring`'s, which the engine has for TLS: aws-lc would be one more library to build in C. `ring` gives
 //! each ECDSA signature a random nonce; `p256` computes it from key and message (RFC 6979), so the same question has

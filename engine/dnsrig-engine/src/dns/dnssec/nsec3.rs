@@ -11,7 +11,7 @@ const SHA1: u8 = 1;
 /// The flag of records that span unsigned delegations (RFC 5155 §3.1.2.1).
 const OPT_OUT: u8 = 1;
 
-/// Of a hash in base32hex: the first label of an NSEC3 record's owner.
+/// The length of a hash in base32hex, which is the first label of an NSEC3 record's owner.
 pub const LABEL_BYTES: usize = 32;
 
 /// A longer salt has no place in the records (RFC 5155 §3.1.4).
@@ -115,7 +115,7 @@ impl<N: Copy + Ord> Table<N> {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Whether the table is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

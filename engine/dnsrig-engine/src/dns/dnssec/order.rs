@@ -13,7 +13,7 @@ pub struct Labels {
 }
 
 impl Labels {
-    /// Of a name; of what is no name, the labels up to where it stops being one.
+    /// Finds the labels of a name. If the bytes are no name, the labels end where they stop being one.
     pub fn of(name: &[u8]) -> Self {
         let (mut starts, mut count, mut at) = ([0; LABELS_MAX], 0, 0);
         while let Some(length @ 1..=63) = name.get(at).copied() {
@@ -40,7 +40,7 @@ impl Labels {
     }
 }
 
-/// The end of a name that has `labels` labels before the root; the whole name if it has no more.
+/// The end of a name with `labels` labels before the root; the whole name if it has fewer.
 pub fn suffix(name: &[u8], labels: usize) -> &[u8] {
     if labels == 0 {
         return &name[name.len().saturating_sub(1)..];

@@ -1,6 +1,6 @@
 //! Keys for any number of zones: few keys, drawn from a seed, that zones share.
 //!
-//! To whom validates, a zone's keys are its own whoever else has the same: names are part of what is signed. The keys
+//! For a validator, a zone's keys are its own even if other zones have them: names are part of what is signed. The keys
 //! of a seed are the same in every run. RSA keys take long to find, so they are not drawn but [stored](RSA_KEYS).
 
 use domain::utils::base64;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use domain::base::{Rtype, iana::Class};
 
 use super::{key::Key, order::Labels};
-use crate::dns::{name::Wrong, rdata, record};
+use crate::dns::{name::ParseError, rdata, writer};
 
 /// The bytes of an RRSIG record's data before the signer's name (RFC 4034 §3.1).
 pub const FIXED_BYTES: usize = 18;
@@ -29,7 +29,7 @@ pub struct Validity {
 }
 
 impl Validity {
-    /// As long, and over before this one begins.
+    /// A validity of equal length that is over before this one begins.
     pub fn before(self) -> Self {
         let length_s = self.expiration_s.saturating_sub(self.inception_s);
         let expiration_s = self.inception_s.saturating_sub(1);
@@ -49,14 +49,14 @@ pub struct Signed {
 impl Signed {
     /// Writes what `key` of `zone` has to sign.
     ///
-    /// Data that is not as its type asks for is [`Wrong::Form`].
+    /// Data that is not as its type asks for is [`ParseError::Malformed`].
     pub fn write<'a>(
         &mut self,
         rrset: &Rrset<'_, impl IntoIterator<Item = &'a [u8]> + Clone>,
         zone: &[u8],
         key: &Key,
         validity: Validity,
-    ) -> Result<(), Wrong> {
+    ) -> Result<(), ParseError> {
         let Signed { bytes, rrsig_bytes, data, records } = self;
         bytes.clear();
         write_rrsig(rrset, zone, key, validity, bytes);
@@ -77,8 +77,8 @@ impl Signed {
             let owner = bytes.len();
             bytes.extend_from_slice(rrset.owner);
             bytes[owner..].make_ascii_lowercase();
-            let data_bytes = data.len().try_into().map_err(|_| Wrong::Form)?;
-            bytes.extend_from_slice(&record::fixed(rrset.rtype, Class::IN, rrset.ttl_s, data_bytes));
+            let data_bytes = data.len().try_into().map_err(|_| ParseError::Malformed)?;
+            bytes.extend_from_slice(&writer::record_head(rrset.rtype, Class::IN, rrset.ttl_s, data_bytes));
             bytes.extend_from_slice(data);
         }
         Ok(())

@@ -13,9 +13,9 @@ use super::{
     key::{Key, Nonces},
     rrset::{Rrset, Signed, Validity},
 };
-use crate::dns::name::Wrong;
+use crate::dns::name::ParseError;
 
-/// One way in which a zone is bogus to whom validates it.
+/// Deliberate damage: one way in which a validator finds a zone bogus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The parent's DS record has the digest of another key.
@@ -106,13 +106,13 @@ impl Signer {
 
     /// Appends the data of the RRSIG record for an RRset of the zone, or nothing where signatures are missing.
     ///
-    /// Returns whether there is one. Data that is not as its type asks for is [`Wrong::Form`].
+    /// Returns whether there is one. Data that is not as its type asks for is [`ParseError::Malformed`].
     pub fn rrsig<'a>(
         &mut self,
         zone: &SignedZone<'_>,
         rrset: &Rrset<'_, impl IntoIterator<Item = &'a [u8]> + Clone>,
         to: &mut Vec<u8>,
-    ) -> Result<bool, Wrong> {
+    ) -> Result<bool, ParseError> {
         if zone.fault == Some(Fault::MissingSignature) {
             return Ok(false);
         }
@@ -135,7 +135,7 @@ type Digest = [u8; 16];
 /// What an entry takes beside its signature: digest, four pointers and the length, its share of a hash table that is
 /// half full, and what the allocator adds to two pieces. It is on the safe side: a signature of 64 bytes counts
 /// 208, and took 179 where a million were kept beside another million (`examples/signing_speed.rs`).
-pub const ENTRY_BYTES: usize = 144;
+const ENTRY_BYTES: usize = 144;
 
 /// Signatures, the one used longest ago leaving first.
 #[derive(Clone)]

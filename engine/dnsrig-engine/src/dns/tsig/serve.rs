@@ -1,5 +1,4 @@
-//! Signatures as a server checks them (RFC 8945 §5.2): those of queries, and what it says to one that it does not
-//! accept.
+//! Signatures of queries as a server checks them (RFC 8945 §5.2), and its answer if it does not accept one.
 
 use super::{
     sign::{self, Chain, Signer, Variables},
@@ -52,7 +51,7 @@ pub fn sign_late(chain: &mut Chain, signer: &Signer, buffer: &mut [u8], length: 
     sign::append(buffer, length, [signer.name(), signer.algorithm()], &late, mac.as_ref())
 }
 
-/// Appends a TSIG record without a signature, which says why there is none, to the answer to a query with `record`.
+/// Appends a TSIG record without a signature, but with an error, to the answer to a query with `record`.
 pub fn deny(record: &Record<'_>, error: Error, buffer: &mut [u8], length: usize, now_s: u64) -> usize {
     let (mut name, mut algorithm) = (Vec::new(), Vec::new());
     if record.owner_into(&mut name).is_err() || record.data_name_into(&mut algorithm).is_err() {

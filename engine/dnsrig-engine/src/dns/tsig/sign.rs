@@ -14,12 +14,12 @@ use domain::{
 use ring::hmac;
 
 use crate::{
-    base::failure::Advice,
-    dns::{header, record::append_record},
+    base::failure::Failure,
+    dns::{header, writer::append_record},
 };
 
 /// By how much the clocks of client and server may differ, in seconds: the recommended value (RFC 8945 §10).
-pub const FUDGE_S: u16 = 300;
+const FUDGE_S: u16 = 300;
 
 /// CLASS and TTL of a TSIG record (RFC 8945 §4.2).
 const CLASS_AND_TTL: [u8; 6] = [0, Class::ANY.to_int() as u8, 0, 0, 0, 0];
@@ -53,7 +53,8 @@ pub struct Parts {
     pub secret: Vec<u8>,
 }
 
-/// Reads a key as a command line names it, `ALGORITHM:NAME:SECRET` (such as `hmac-sha256:transfer:c2VjcmV0…`): the algorithm's name as in RFC 8945 §6, the key's name, the secret in base64.
+/// Reads a key as a command line names it, `ALGORITHM:NAME:SECRET` (such as `hmac-sha256:transfer:c2VjcmV0…`): the
+/// algorithm's name as in RFC 8945 §6, the key's name, the secret in base64.
 ///
 /// Errors never repeat the secret.
 pub fn read_key(text: &str) -> Result<Parts, &'static str> {
@@ -70,20 +71,12 @@ pub fn read_key(text: &str) -> Result<Parts, &'static str> {
     }
 }
 
-/// A key of a command line is not valid. The message does not repeat the secret.
-#[derive(Debug, thiserror::Error)]
-#[error("--tsig: {0}")]
-pub struct KeyError(&'static str);
-
-impl Advice for KeyError {
-    fn hint(&self) -> String {
-        "give --tsig ALGORITHM:NAME:SECRET, such as hmac-sha256:key.example:c2VjcmV0IG9mIGEga2V5, the secret in base64"
-            .into()
-    }
-
-    fn exit_code(&self) -> u8 {
-        2
-    }
+/// A failure because a key of a command line is not valid. It does not repeat the secret.
+fn not_a_key(reason: &str) -> Failure {
+    Failure::bad_input(
+        format!("--tsig: {reason}"),
+        "give --tsig ALGORITHM:NAME:SECRET, such as hmac-sha256:key.example:c2VjcmV0IG9mIGEga2V5, the secret in base64",
+    )
 }
 
 /// Signs messages with one key.
@@ -102,7 +95,7 @@ pub struct Signer {
 }
 
 impl fmt::Debug for Signer {
-    /// The secret stays unsaid.
+    /// Leaves the secret out.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Signer").field("algorithm", &self.key.algorithm()).finish_non_exhaustive()
     }
@@ -110,8 +103,8 @@ impl fmt::Debug for Signer {
 
 impl Signer {
     /// Prepares a key from its text, see [`read_key`].
-    pub fn parse(text: &str) -> Result<Self, KeyError> {
-        read_key(text).map(|parts| Self::new(&parts)).map_err(KeyError)
+    pub fn parse(text: &str) -> Result<Self, Failure> {
+        read_key(text).map(|parts| Self::new(&parts)).map_err(not_a_key)
     }
 
     fn new(parts: &Parts) -> Self {
@@ -203,7 +196,7 @@ impl Signer {
 }
 
 /// Reads a key that may be shared, as a command line gives it.
-pub fn parse_key(text: &str) -> Result<Arc<Signer>, KeyError> {
+pub fn parse_key(text: &str) -> Result<Arc<Signer>, Failure> {
     Signer::parse(text).map(Arc::new)
 }
 
@@ -219,19 +212,19 @@ pub struct Chain {
 }
 
 impl fmt::Debug for Chain {
-    /// Digests stay unsaid.
+    /// Leaves digests out.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Chain").field("unsigned", &self.unsigned).finish_non_exhaustive()
     }
 }
 
 impl Chain {
-    /// Of a query alone.
+    /// A chain that begins with a query.
     pub(super) fn new(signer: &Signer) -> Self {
         Chain { context: signer.context(), is_first: true, unsigned: 0 }
     }
 
-    /// Of the answers to a query with this signature.
+    /// A chain of the answers to a query with this signature.
     pub fn after(signer: &Signer, mac: &[u8]) -> Self {
         let mut chain = Chain::new(signer);
         chain.cover(mac);
@@ -299,7 +292,7 @@ pub(super) fn append(
     end
 }
 
-/// The TSIG record (RFC 8945 §4.2) of the message with this id; the names are those of key and algorithm.
+/// The TSIG record (RFC 8945 §4.2) of the message with this id; `name` is the key's, `algorithm` the algorithm's.
 fn record([name, algorithm]: [&[u8]; 2], variables: &Variables<'_>, mac: &[u8], id: [u8; 2]) -> Vec<u8> {
     let Variables { time, fudge, error, other } = variables;
     let [mac_bytes, other_bytes] = [mac, other].map(|field| (field.len() as u16).to_be_bytes());

@@ -1,4 +1,4 @@
-//! Signatures as who asks checks them (RFC 8945 §5.3.1): those of the messages that answer one query.
+//! Signatures of the messages that answer one query, as a client checks them (RFC 8945 §5.3.1).
 //!
 //! The first message has to be signed, and the last.
 
@@ -9,18 +9,18 @@ use domain::base::{Rtype, iana::Class};
 use super::sign::{Chain, Signer, Variables};
 use crate::dns::{
     header::{ARCOUNT, HEADER_BYTES, Header},
-    name::{self, Wrong},
+    name::{self, ParseError},
     record::{Record, Walk},
 };
 
-/// So many messages in a row may come without a signature (RFC 8945 §5.3.1).
+/// The most messages in a row that may come without a signature (RFC 8945 §5.3.1).
 const UNSIGNED_MAX: u32 = 99;
 
 /// Why a message is not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// The message has no form.
-    Malformed(Wrong),
+    Malformed(ParseError),
     /// It has no signature, and should have.
     Missing,
     /// The signature does not fit the message, is another key's, or of another time.
@@ -29,9 +29,9 @@ pub enum Refusal {
     Error,
 }
 
-impl From<Wrong> for Refusal {
-    fn from(wrong: Wrong) -> Self {
-        Refusal::Malformed(wrong)
+impl From<ParseError> for Refusal {
+    fn from(error: ParseError) -> Self {
+        Refusal::Malformed(error)
     }
 }
 
@@ -118,7 +118,7 @@ pub struct Signature<'m> {
 
 impl<'m> Signature<'m> {
     /// Reads the data (RFC 8945 §4.2).
-    pub fn read(signer: &Signer, record: &Record<'m>) -> Result<Self, Wrong> {
+    pub fn read(signer: &Signer, record: &Record<'m>) -> Result<Self, ParseError> {
         let (message, data) = record.context();
         let (same_key, _) = name::equals(message, record.start(), signer.name())?;
         let (same_algorithm, behind) = name::equals(message, data, signer.algorithm())?;
@@ -130,7 +130,7 @@ impl<'m> Signature<'m> {
         let error = *take(&mut rest)?;
         let other = take_counted(&mut rest)?;
         if !rest.is_empty() {
-            return Err(Wrong::Form);
+            return Err(ParseError::Malformed);
         }
         Ok(Signature {
             message: &message[..record.start()],
@@ -162,16 +162,16 @@ impl<'m> Signature<'m> {
     }
 }
 
-fn take<'m, const N: usize>(rest: &mut &'m [u8]) -> Result<&'m [u8; N], Wrong> {
-    let (taken, after) = rest.split_first_chunk().ok_or(Wrong::Form)?;
+fn take<'m, const N: usize>(rest: &mut &'m [u8]) -> Result<&'m [u8; N], ParseError> {
+    let (taken, after) = rest.split_first_chunk().ok_or(ParseError::Malformed)?;
     *rest = after;
     Ok(taken)
 }
 
 /// Bytes with their number, 16 bits, before them.
-fn take_counted<'m>(rest: &mut &'m [u8]) -> Result<&'m [u8], Wrong> {
+fn take_counted<'m>(rest: &mut &'m [u8]) -> Result<&'m [u8], ParseError> {
     let bytes = usize::from(u16::from_be_bytes(*take(rest)?));
-    let (taken, after) = rest.split_at_checked(bytes).ok_or(Wrong::Form)?;
+    let (taken, after) = rest.split_at_checked(bytes).ok_or(ParseError::Malformed)?;
     *rest = after;
     Ok(taken)
 }

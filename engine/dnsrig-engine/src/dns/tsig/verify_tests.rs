@@ -226,7 +226,7 @@ fn another_key_time_place_or_length_is_wrong() {
     assert_eq!(of(&sign_some(&signer("hmac-sha512"), &query, &messages, |_| true), NOW_S), Outcome::TsigWrong);
     let other_key = parse_key("hmac-sha256:other:c2VjcmV0IG9mIGEga2V5IQ==").unwrap();
     assert_eq!(of(&sign_some(&other_key, &query, &messages, |_| true), NOW_S), Outcome::TsigWrong);
-    // Of another query.
+    // From another query.
     let other_query = [&query[..query.len() - 1], &[1]].concat();
     let other = [&other_query[..], &[0; 6]].concat();
     assert_eq!(of(&sign_some(&ours, &other, &messages, |_| true), NOW_S), Outcome::TsigWrong);
@@ -283,7 +283,7 @@ fn the_other_library_says_what_it_does_not_take() {
 
 #[test]
 fn the_id_may_be_changed_on_the_way() {
-    // As a forwarder does (RFC 8945 §4.2, original id).
+    // A forwarder does this (RFC 8945 §4.2, original id).
     let signer = signer("hmac-sha256");
     let (query, verifier) = asked(&signer);
     let mut sent = sign_some(&signer, &query, &answer(0), |_| true);

@@ -1,4 +1,4 @@
-//! Streams of any kind, held against another library's parser and a reading of the whole answer at once.
+//! Transfers of any kind, compared with another library's parser and with a reading of the whole answer at once.
 
 use domain::{
     base::{

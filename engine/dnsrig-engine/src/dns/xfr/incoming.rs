@@ -57,7 +57,7 @@ enum State {
     Start,
     /// An SOA was asked for and is there.
     Soa,
-    /// The second record of what may be an IXFR: it tells what the answer is.
+    /// The second record of what may be an IXFR: it shows what the answer is.
     Second,
     /// A record of the whole zone, or the SOA that ends it.
     Whole,
@@ -98,7 +98,7 @@ impl Incoming {
     /// seconds since 1970, which only signatures are compared with. The sink gets every record of the answer before it
     /// is known whether the message's end is right; it gets none of a message whose signature is wrong.
     ///
-    /// A limit of bytes or messages holds before a message is looked at, that of records before its records are.
+    /// Limits of bytes and messages hold before a message is looked at, the limit of records before its records are.
     pub fn take(&mut self, message: &[u8], zone: &[u8], now_s: u64, limits: &Limits, sink: &mut impl Sink) -> Step {
         match self.take_message(message, zone, now_s, limits, sink) {
             Ok(()) if self.state != State::Ended => Step::More,
@@ -139,7 +139,7 @@ impl Incoming {
         let mut owners = Owners::new(zone);
         let mut walk = Walk::new(message);
         match header.questions {
-            1 if walk.question(&mut owners, self.ask)? => (),
+            1 if walk.question(&mut owners, self.ask.qtype())? => (),
             // An error may be said without repeating the question; so may everything behind the first message.
             0 if !first || header.rcode != 0 => (),
             _ => return Err(Outcome::WrongQuestion),

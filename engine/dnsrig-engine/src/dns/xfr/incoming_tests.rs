@@ -120,7 +120,7 @@ fn changes_may_be_answered_with_the_whole_zone_cut_anywhere() {
     let (counts, kept) = every_cut(ixfr(5), &whole(), Outcome::Done);
     assert_eq!((counts.records, counts.answered), (6, Answered::Axfr));
     assert_eq!(kept.records[0].1, SOA, "the SOA comes first, as in a zone file");
-    // A zone of nothing but an SOA is told from changes by its serial.
+    // A zone that has only an SOA is distinguished from changes by its serial.
     let nothing_else = [soa(QUESTION, 7), soa(QUESTION, 7)];
     assert_eq!(every_cut(ixfr(5), &nothing_else, Outcome::Done).0.answered, Answered::Axfr);
     assert_eq!(every_cut(Ask::Axfr, &nothing_else, Outcome::Done).0.records, 1);
@@ -150,7 +150,7 @@ fn serials_go_around_but_never_back() {
         (7, 7, Some(Outcome::UpToDate)),
     ] {
         let step = take(ixfr(asked), &one(ixfr(asked), &[soa(QUESTION, answered)])).0;
-        assert_eq!(step, expected.map_or(Step::More, Step::Done), "{answered} to who has {asked}");
+        assert_eq!(step, expected.map_or(Step::More, Step::Done), "{answered} if {asked} is there");
     }
     // In a step.
     let [newest, older, from] = [7, 4, 5].map(|serial| soa(QUESTION, serial));

@@ -17,9 +17,9 @@ use self::{
     like::{Likeness, Model, Parameters},
     population::Population,
 };
-use super::error::DatasetError;
+use super::dataset::contradiction;
 use crate::{
-    base::{events, output},
+    base::{events, failure::Failure, output},
     dataset::name_table::NameTable,
     query_stream::{Header, StreamWriter},
 };
@@ -40,14 +40,14 @@ pub struct Made {
 }
 
 /// Makes the stream.
-pub fn generate(arguments: &Arguments) -> Result<Made, DatasetError> {
+pub fn generate(arguments: &Arguments) -> Result<Made, Failure> {
     let mut arguments = arguments.clone();
     check(&arguments)?;
     let inputs = [arguments.like.as_deref(), arguments.names.table.as_deref()];
     output::check(&[Some(&arguments.out), arguments.names.names_out.as_deref()], &inputs)?;
     let given = arguments.names.table.as_deref().map(NameTable::read).transpose()?;
     let model = arguments.like.clone();
-    let model = model.map(|path| Model::read::<DatasetError>(&path, arguments.seed, given.as_ref())).transpose()?;
+    let model = model.map(|path| Model::read(&path, arguments.seed, given.as_ref())).transpose()?;
     let parameters = model.as_ref().map(|model| model.fit(&mut arguments, given.as_ref()));
     check(&arguments)?;
     // First, so that nothing is made in vain.
@@ -55,8 +55,9 @@ pub fn generate(arguments: &Arguments) -> Result<Made, DatasetError> {
     let has_ttls = given.is_some();
     let table = match given {
         Some(table) => table,
-        None => NameTable::delegations(arguments.names.names_count.into(), NAMES_SEED, ORIGIN)
-            .map_err(DatasetError::Arguments)?,
+        None => {
+            NameTable::delegations(arguments.names.names_count.into(), NAMES_SEED, ORIGIN).map_err(contradiction)?
+        }
     };
     if let Some(path) = &arguments.names.names_out {
         table.write(path)?;
@@ -66,26 +67,24 @@ pub fn generate(arguments: &Arguments) -> Result<Made, DatasetError> {
     if let Some(like) = &like {
         events::say(like::text(like));
     }
-    let size = arguments
-        .size()
-        .ok_or_else(|| DatasetError::Arguments("give --clients, --qps and --duration, or --like".into()))?;
+    let size = arguments.size().ok_or_else(|| contradiction("give --clients, --qps and --duration, or --like"))?;
     let mut population = Population::new(&arguments, size, &table);
     while let Some(record) = population.next() {
         writer.push(record)?;
     }
     if population.clients() == 0 {
         let wrong = "no query is due in that time, or kept: raise --qps, --duration or --keep-share";
-        return Err(DatasetError::Arguments(wrong.into()));
+        return Err(contradiction(wrong));
     }
     let stream = writer.finish(0, None::<[std::net::Ipv6Addr; 0]>)?;
     Ok(Made { stream, names: table.count(), like })
 }
 
 /// What no single argument says.
-fn check(arguments: &Arguments) -> Result<(), DatasetError> {
+fn check(arguments: &Arguments) -> Result<(), Failure> {
     let Arguments { names, clients_habits: habits, messages, .. } = arguments;
     let wrong = |is_wrong: bool, reason: &str| {
-        if is_wrong { Err(DatasetError::Arguments(reason.into())) } else { Ok(()) }
+        if is_wrong { Err(contradiction(reason)) } else { Ok(()) }
     };
     wrong(messages.types.iter().all(|(_, weight)| *weight == 0.0), "--types asks for nothing: give a weight above 0")?;
     wrong(names.once + names.missing > 1.0, "--once and --missing are together more than all queries")?;

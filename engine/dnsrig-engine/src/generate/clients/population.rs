@@ -1,6 +1,6 @@
 //! When which client asks what: a population, without any I/O.
 //!
-//! A client's pages and single questions come as Poisson processes. Those of all clients together are one, of which
+//! A client's pages and single questions come as Poisson processes. All clients together are one such process, of which
 //! each event belongs to a client in proportion to its rate; so memory holds the rates, and the queries that are yet
 //! to come of pages that are open.
 
@@ -191,7 +191,7 @@ impl<'t> Population<'t> {
     }
 
     fn write(&mut self, query: &Pending) {
-        // The same number for EDNS and DO: who sets DO has EDNS.
+        // One number decides both EDNS and DO: a client that sets DO has EDNS.
         let traits = Random::new(self.seed ^ u64::from(query.client).rotate_left(32), PURPOSE_TRAITS).bits();
         let share = traits as f64 / 2f64.powi(64);
         let dnssec_ok = share < self.messages.do_share;

@@ -1,4 +1,4 @@
-//! Populations of any kind are streams, and those of the defaults are as published.
+//! Populations of any kind are streams, and the default population is as published.
 
 use std::collections::HashMap;
 

@@ -38,13 +38,13 @@ pub struct Question {
 /// A name; `name` is a number in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Asked {
-    /// As it stands in the table.
+    /// A name of the table.
     Known { name: u32 },
     /// A label below it.
     Once { name: u32, label: u64 },
     /// A label beside it, that does not exist.
     Missing { name: u32, label: u64 },
-    /// That of an IPv4 address.
+    /// The reverse name of an IPv4 address.
     Reverse { address: u32 },
 }
 
@@ -114,7 +114,7 @@ impl<'t> Questions<'t> {
         } else {
             u64::from(self.missing.sample(random))
         };
-        // The same number is the same name each time.
+        // A number gives one name, each time.
         let mut of_number = Random::new(number, 0);
         if is_reverse {
             return Asked::Reverse { address: 0x0a00_0000 + of_number.below(PRIVATE_ADDRESSES) as u32 };

@@ -25,8 +25,6 @@
 //! The zone is written in canonical order (RFC 4034 §6.1) as it is made, in constant memory. With NSEC3 the hashes of
 //! all names are kept, 20 bytes a delegation, for each record names the next hash.
 
-mod axfr;
-mod nsec3;
 mod text;
 
 use std::{
@@ -34,19 +32,18 @@ use std::{
     io::{BufWriter, Write},
 };
 
-use super::{
-    dataset::{Common, Dataset, Described, Details},
-    error::{DatasetError, writing},
-};
+use super::dataset::{Common, Dataset, Described, Details, contradiction, writing};
 use crate::{
-    base::random::{Random, scale},
+    base::{
+        failure::Failure,
+        random::{Random, scale},
+    },
     dataset::{
         VERSION, parse_name,
         tld_names::{Names, REGISTRY},
     },
 };
-use nsec3::Chain;
-use text::{Owner, ZoneText};
+use text::{Chain, Owner, ZoneText};
 
 /// The hosters that share all name servers which are not below their own delegation.
 const HOSTERS: u64 = 20_000;
@@ -54,8 +51,8 @@ const HOSTERS: u64 = 20_000;
 /// The name servers of the zone itself, below its delegation [`REGISTRY`], as TLDs do it.
 const APEX_SERVERS: [&str; 4] = ["a", "b", "c", "d"];
 
-/// Every delegation has at least so many records that can change: a signature, and two name servers elsewhere or two
-/// addresses.
+/// The number of records that can change in every delegation, at least: a signature, and two name servers elsewhere or
+/// two addresses.
 const CHANGED_MAX: u64 = 3;
 
 /// The text is written to the file in pieces of this many bytes.
@@ -99,7 +96,7 @@ pub enum Denial {
 }
 
 /// Makes the zone.
-pub fn generate(arguments: &Arguments) -> Result<Described, DatasetError> {
+pub fn generate(arguments: &Arguments) -> Result<Described, Failure> {
     let Arguments { delegations, origin, common, .. } = arguments;
     let mut quota = Quota::new(arguments)?;
     let mut dataset = Dataset::create(common, origin)?;
@@ -171,11 +168,11 @@ struct Quota {
 
 impl Quota {
     /// At most [`CHANGED_MAX`] a delegation, which every delegation has room for.
-    fn new(arguments: &Arguments) -> Result<Self, DatasetError> {
+    fn new(arguments: &Arguments) -> Result<Self, Failure> {
         let Arguments { delegations, changed, .. } = *arguments;
         if changed > CHANGED_MAX * delegations {
             let most = CHANGED_MAX * delegations;
-            return Err(DatasetError::Arguments(format!("{changed} records cannot change: at most {most} do")));
+            return Err(contradiction(format!("{changed} records cannot change: at most {most} do")));
         }
         Ok(Quota { changed, delegations, index: 0 })
     }

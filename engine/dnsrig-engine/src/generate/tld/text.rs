@@ -1,14 +1,12 @@
-//! The records of the zone, as text (RFC 1035 §5.1), each counted and estimated on the wire.
+//! The records of the zone, as text (RFC 1035 §5.1), each counted, and the size of its AXFR estimated on the wire.
 
-use super::{
-    axfr::{Axfr, POINTER_BYTES},
-    nsec3::Chain,
-};
+use domain::base::Name;
+
 use crate::{
     base::random::Random,
-    dns::dnssec::nsec3::LABEL_BYTES,
+    dns::dnssec::nsec3::{Hash, LABEL_BYTES, Params, Table, label},
     generate::{
-        catalog::SOA_TIMERS,
+        dataset::SOA_TIMERS,
         zones::{push, push_a, push_aaaa},
     },
 };
@@ -39,10 +37,10 @@ const HOSTER_PARENT: &str = "example.net";
 const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
-/// In which message a hoster's domain and its name servers 1 to 4 last stood.
+/// The message that a hoster's domain, and each of its name servers 1 to 4, was in last.
 type LastMessages = [u64; 5];
 
-/// Whose denial it is: a delegation without DS, one with, or the apex.
+/// The owner of a denial: a delegation without DS, a delegation with DS, or the apex.
 #[derive(Clone, Copy)]
 pub enum Owner {
     Unsigned,
@@ -119,7 +117,7 @@ impl ZoneText {
     pub fn own_server(&mut self, owner: &str, target: &str) {
         let owner_bytes = self.push_owner(owner);
         push(&mut self.text, format_args!("\tIN NS {target}\n"));
-        // `target` ends in names that stand in the message already, mostly in `owner`: its first label is new.
+        // `target` ends in names that are in the message already, mostly in `owner`: its first label is new.
         let first_label = target.split('.').next().map_or(0, str::len) as u64 + 1;
         self.count(owner_bytes, first_label + POINTER_BYTES);
     }
@@ -229,7 +227,7 @@ impl ZoneText {
         self.axfr.add(owner_bytes, data_bytes);
     }
 
-    /// Writes the owner of a record, if it is another than that of the record before, and gives its bytes.
+    /// Writes the owner of a record, if the record before had another, and returns its bytes.
     fn push_owner(&mut self, owner: &str) -> u64 {
         if self.owner == owner {
             return POINTER_BYTES;
@@ -264,6 +262,88 @@ fn push_digits<const COUNT: usize, const BITS: u32>(text: &mut String, alphabet:
     text.push_str(str::from_utf8(&digits).expect("the alphabets are ASCII"));
 }
 
+/// A message is full at this many bytes: what .ch's AXFR had, 691 MB in 47,700 messages.
+const MESSAGE_BYTES: u64 = 14_486;
+
+/// The header of a message, and the length before it on TCP (RFC 1035 §4.1.1 and §4.2.2).
+const HEADER_BYTES: u64 = 12 + 2;
+
+/// Type, class, TTL and the length of the data (RFC 1035 §4.1.3).
+const RECORD_BYTES: u64 = 10;
+
+/// A compressed name, or the rest of one.
+const POINTER_BYTES: u64 = 2;
+
+/// The size of an AXFR, estimated while the zone is written.
+///
+/// Every message begins anew with name compression (RFC 1035 §4.1.4): the first time that a name is in a message, it is
+/// written out, up to the part that is there already; later it is a pointer of two bytes. This is followed for owner
+/// names and name servers, which are what can be compressed; names in RRSIG and NSEC are not (RFC 3597 §4).
+#[derive(Default)]
+struct Axfr {
+    bytes: u64,
+    messages: u64,
+    in_message: u64,
+}
+
+impl Axfr {
+    /// Adds a record with the bytes of its owner name and of its data.
+    fn add(&mut self, owner_bytes: u64, data_bytes: u64) {
+        let record = owner_bytes + RECORD_BYTES + data_bytes;
+        if self.messages == 0 || self.in_message + record > MESSAGE_BYTES {
+            self.messages += 1;
+            self.in_message = HEADER_BYTES;
+            self.bytes += HEADER_BYTES;
+        }
+        self.in_message += record;
+        self.bytes += record;
+    }
+
+    /// The number of the message that is being filled; names are remembered by it.
+    fn message(&self) -> u64 {
+        self.messages
+    }
+
+    /// Bytes and messages so far.
+    fn total(&self) -> (u64, u64) {
+        (self.bytes, self.messages)
+    }
+}
+
+/// The hashes of all names that have an NSEC3 record, in order, without salt and extra iterations (RFC 9276 §3.1).
+pub struct Chain {
+    apex: Vec<u8>,
+    table: Table<()>,
+}
+
+impl Chain {
+    /// Hashes the names of the zone `origin`: its delegations and its apex.
+    pub fn new(origin: &str, delegations: impl Iterator<Item = String>) -> Self {
+        let apex = origin.parse::<Name<Vec<u8>>>().expect("the command line has a name").into_octets();
+        let owners = delegations.chain(["@".into()]);
+        let table = Table::new(owners.map(|owner| (hash(&owner, &apex), ())));
+        Chain { apex, table }
+    }
+
+    /// The hash of `owner`, which is a label or `@`, and the next one, as text; after the last the first.
+    pub fn link(&self, owner: &str) -> (String, String) {
+        let own = hash(owner, &self.apex);
+        let (_, (), next) = self.table.link(&own).expect("the apex has a hash");
+        (hash_text(&own), hash_text(&next))
+    }
+}
+
+fn hash(owner: &str, apex: &[u8]) -> Hash {
+    match owner {
+        "@" => Params::default().hash(apex),
+        label => Params::default().hash(&[&[label.len() as u8], label.as_bytes(), apex].concat()),
+    }
+}
+
+fn hash_text(hash: &Hash) -> String {
+    label(hash).map(char::from).iter().collect()
+}
+
 #[cfg(test)]
 mod tests {
     use domain::{base::iana::SecurityAlgorithm, rdata::Dnskey, utils::base64};
@@ -289,5 +369,27 @@ mod tests {
             let bytes: Vec<u8> = base64::decode(text.trim()).unwrap();
             assert_eq!(bytes.len(), 64);
         }
+    }
+
+    #[test]
+    fn a_full_message_is_followed_by_another() {
+        let mut axfr = Axfr::default();
+        axfr.add(2, MESSAGE_BYTES - HEADER_BYTES - RECORD_BYTES - 2);
+        assert_eq!(axfr.total(), (MESSAGE_BYTES, 1));
+        axfr.add(2, 4);
+        assert_eq!(axfr.total(), (MESSAGE_BYTES + HEADER_BYTES + 16, 2));
+    }
+
+    #[test]
+    fn hashes_are_those_of_other_programs() {
+        // dnspython computes these.
+        let chain = Chain::new("Example", ["a".to_owned()].into_iter());
+        let (apex, after_apex) = chain.link("@");
+        let (a, after_a) = chain.link("A");
+        assert_eq!((after_apex.as_str(), after_a.as_str()), (a.as_str(), apex.as_str()), "a circle");
+        assert_eq!(
+            (apex.as_str(), a.as_str()),
+            ("3msev9usmd4br9s97v51r2tdvmr9iqo1", "6cd522290vma0nr8lqu1ivtcofj94rga")
+        );
     }
 }

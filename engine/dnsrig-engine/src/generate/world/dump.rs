@@ -18,6 +18,7 @@ use domain::{
 };
 
 use crate::{
+    base::failure::Failure,
     dns::{
         dnssec::{
             denial::{Claim, Record},
@@ -27,24 +28,24 @@ use crate::{
         },
         name::whole,
     },
-    generate::error::{DatasetError, writing},
+    generate::dataset::{contradiction, writing},
     world::{Node, World, Zone, records::Records, signing::Signatures},
 };
 
-/// A dump has at most so many zones: each is a file.
+/// The most zones of a dump: each is a file.
 const ZONES_MAX: usize = 100_000;
 
 /// Writes `zones.list` and the zones' files, and returns how many those are.
-pub fn write(world: &World, directory: &Path) -> Result<u64, DatasetError> {
+pub fn write(world: &World, directory: &Path) -> Result<u64, Failure> {
     let zones: Vec<Zone> = world.zones().collect();
     if zones.len() > ZONES_MAX {
         let reason = format!("--dump writes at most {ZONES_MAX} zones, and this world has {}", zones.len());
-        return Err(DatasetError::Arguments(reason));
+        return Err(contradiction(reason));
     }
     fs::create_dir_all(directory.join("zones")).map_err(writing(directory))?;
     let list = directory.join("zones.list");
     let mut listed = BufWriter::new(File::create(&list).map_err(writing(&list))?);
-    // The same dump has the same bytes, and no signature is used twice.
+    // A dump has the same bytes each time, and no signature is used twice.
     let mut signatures = Signatures::new(Nonces::Reproducible, 0);
     for zone in &zones {
         let name = if *zone == Zone::Root { String::new() } else { whole(&world.name(*zone)).to_string() };

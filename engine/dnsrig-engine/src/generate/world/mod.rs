@@ -1,9 +1,8 @@
 //! `generate world`: the specification of a simulated Internet, and what else can be written of one before it is
 //! served.
 
-mod asked;
 mod dump;
-mod names;
+mod name_tables;
 
 use std::{
     fs,
@@ -14,10 +13,10 @@ use clap::value_parser;
 use serde::Serialize;
 use toml_edit::{DocumentMut, value};
 
-use self::{asked::Asking, names::Which};
-use super::error::{DatasetError, writing};
+use self::name_tables::{Asking, Which, write_asked, write_names};
+use super::dataset::{contradiction, writing};
 use crate::{
-    base::{output, whole_file},
+    base::{failure::Failure, output, whole_file},
     net::prefix::Prefix,
     world::{
         World,
@@ -80,27 +79,27 @@ pub struct Arguments {
 pub struct Made {
     tlds: u32,
     second_level_zones: u32,
-    /// So many addresses the networks must have, their first among them, which is nobody's.
+    /// The number of addresses that the networks must have, with their first one, which no server has.
     addresses: u32,
     /// What the stream asks for.
     asking: Option<Asking>,
     /// Names in the table for clients.
     names: Option<u64>,
-    /// Names in that of zones with a fault.
+    /// Names in the table of zones with a fault.
     faulty_names: Option<u64>,
     /// Files in the dump.
     dumped: Option<u64>,
 }
 
 /// Writes what is asked for.
-pub fn generate(arguments: &Arguments) -> Result<Made, DatasetError> {
+pub fn generate(arguments: &Arguments) -> Result<Made, Failure> {
     check(arguments)?;
     let mut document = document(arguments)?;
     let asking =
         arguments.from_stream.as_deref().map(|stream| ask(stream, &arguments.out, &mut document)).transpose()?;
     let text = document.to_string();
-    let spec = Spec::of(document).map_err(DatasetError::Arguments)?;
-    // That of another specification lies beside that.
+    let spec = Spec::of(document).map_err(contradiction)?;
+    // The table of another specification is beside that specification.
     let beside = arguments.from.as_deref().filter(|_| asking.is_none()).unwrap_or(&arguments.out);
     let table = spec::read_names(&spec, beside)?;
     let source = beside.with_file_name(&spec.names.file);
@@ -111,12 +110,12 @@ pub fn generate(arguments: &Arguments) -> Result<Made, DatasetError> {
         fs::read(&source).and_then(|content| output::write(&copy, content)).map_err(writing(&copy))?;
     }
     let prefixes = Prefixes { ipv4: arguments.ipv4, ipv6: arguments.ipv6 };
-    let world = World::with_names(spec, prefixes, table.as_ref()).map_err(DatasetError::Arguments)?;
+    let world = World::with_names(spec, prefixes, table.as_ref()).map_err(contradiction)?;
     output::write(&arguments.out, text).map_err(writing(&arguments.out))?;
     let apart = arguments.faulty_names_out.as_deref();
     let others = if apart.is_some() { Which::Faulty(false) } else { Which::All };
-    let names = arguments.names_out.as_deref().map(|path| names::write(&world, others, path)).transpose()?;
-    let faulty_names = apart.map(|path| names::write(&world, Which::Faulty(true), path)).transpose()?;
+    let names = arguments.names_out.as_deref().map(|path| write_names(&world, others, path)).transpose()?;
+    let faulty_names = apart.map(|path| write_names(&world, Which::Faulty(true), path)).transpose()?;
     let dumped = arguments.dump.as_deref().map(|path| dump::write(&world, path)).transpose()?;
     let count = |depth| world.zones().filter(|zone| zone.depth() == depth).count() as u32;
     Ok(Made {
@@ -131,7 +130,7 @@ pub fn generate(arguments: &Arguments) -> Result<Made, DatasetError> {
 }
 
 /// Refuses to write over what is read.
-fn check(arguments: &Arguments) -> Result<(), DatasetError> {
+fn check(arguments: &Arguments) -> Result<(), Failure> {
     let Arguments { out, from, from_stream, names_out, faulty_names_out, .. } = arguments;
     let asked = from_stream.is_some().then(|| asked_path(out));
     let outputs = [Some(out.as_path()), names_out.as_deref(), faulty_names_out.as_deref(), asked.as_deref()];
@@ -144,23 +143,23 @@ fn asked_path(out: &Path) -> PathBuf {
 }
 
 /// Writes the table of what a stream asks for, and has the specification refer to it.
-fn ask(stream: &Path, out: &Path, document: &mut DocumentMut) -> Result<Asking, DatasetError> {
+fn ask(stream: &Path, out: &Path, document: &mut DocumentMut) -> Result<Asking, Failure> {
     let path = asked_path(out);
-    let (asking, sha256) = asked::write(stream, &path)?;
+    let (asking, sha256) = write_asked(stream, &path)?;
     let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let text = format!("names.file = {}\nnames.sha256 = {}", value(file), value(sha256));
-    let over: DocumentMut = text.parse().map_err(|error| DatasetError::Arguments(format!("--out: {error}")))?;
+    let over: DocumentMut = text.parse().map_err(|error| contradiction(format!("--out: {error}")))?;
     spec::lay_over(document.as_table_mut(), over.as_table());
     Ok(asking)
 }
 
 /// The specification with what the arguments say.
-fn document(arguments: &Arguments) -> Result<DocumentMut, DatasetError> {
+fn document(arguments: &Arguments) -> Result<DocumentMut, Failure> {
     let mut document = spec::defaults();
     let mut lay_over = |text: &str, what: &str| {
-        let over: DocumentMut = text.parse().map_err(|error| DatasetError::Arguments(format!("{what}: {error}")))?;
+        let over: DocumentMut = text.parse().map_err(|error| contradiction(format!("{what}: {error}")))?;
         spec::lay_over(document.as_table_mut(), over.as_table());
-        Ok::<(), DatasetError>(())
+        Ok::<(), Failure>(())
     };
     if let Some(path) = &arguments.from {
         lay_over(&read(path)?, &path.display().to_string())?;
@@ -175,7 +174,7 @@ fn document(arguments: &Arguments) -> Result<DocumentMut, DatasetError> {
     Ok(document)
 }
 
-fn read(path: &Path) -> Result<String, DatasetError> {
+fn read(path: &Path) -> Result<String, Failure> {
     let text = whole_file::read_text(path, spec::FILE_BYTES_MAX);
     text.map_err(|error| spec::unread(path, &error).into())
 }

@@ -13,14 +13,14 @@ use std::{
 use crate::{
     dns::query::Ask,
     interrogate::{
-        check::{Answer, CannotTell, Transport},
+        answer::{Answer, CannotTell, Transport},
         connection::{CloseReason, Records},
-        exchange::{Exchange, ZoneName, upper},
+        exchange::{Exchange, upper},
         idle::Idleness,
         interrogation::Interrogation,
         limits::{CONNECTIONS_AT_ONCE, TRANSFERS_AT_ONCE, TRANSFERS_IN_ONE_WRITE},
         server::{Server, Talk},
-        transfer::Transfer,
+        transfer::{Transfer, ZoneName},
     },
 };
 
@@ -79,7 +79,7 @@ pub fn connections_at_once(interrogation: &Interrogation, transport: Transport) 
     Ok(judge_connections_at_once(&open_all(&interrogation.server, transport, &known.name)))
 }
 
-/// Opens all, asks for SOA on each, and closes none before each was answered or given up.
+/// Opens all connections, asks for SOA on each, and closes none before each was answered or given up.
 fn open_all(server: &Server, transport: Transport, zone: &ZoneName) -> Vec<Result<(), CloseReason>> {
     let barrier = Barrier::new(CONNECTIONS_AT_ONCE);
     let open = || {
@@ -154,7 +154,7 @@ fn count(answered: &AtomicUsize) {
     answered.fetch_add(1, Ordering::Relaxed);
 }
 
-/// By one transfer on each of several connections, and many on one.
+/// Judges by one transfer on each of several connections, and many on one.
 fn judge_transfers_at_once(connections: &[Result<Exchange, CloseReason>], many: &Exchange) -> Answer {
     let exchanges: Vec<_> = connections.iter().flatten().collect();
     let (served, refused): (usize, usize) =
@@ -219,7 +219,7 @@ fn words<'a>(exchanges: impl Iterator<Item = &'a Exchange>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::interrogate::{check::Verdict, exchange::tests::Script};
+    use crate::interrogate::{answer::Verdict, exchange::tests::Script};
 
     #[test]
     fn the_value_is_told() {
@@ -252,7 +252,7 @@ mod tests {
 
     /// `served` transfers of several messages, and `refused` that were refused at once.
     fn connections(served: usize, refused: usize) -> Vec<Result<Exchange, CloseReason>> {
-        // As they are left: the second half has not ended.
+        // The second half has not ended when judged.
         let slow = |number| match Script::asked(1).first(0).after(Duration::from_millis(30)) {
             script if number < served / 2 => script.last(0).exchange(),
             script => script.exchange(),

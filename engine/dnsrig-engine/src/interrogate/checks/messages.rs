@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::interrogate::{
-    check::{Answer, CannotTell, Transport, milliseconds},
+    answer::{Answer, CannotTell, Transport, milliseconds},
     exchange::Exchange,
     interrogation::{Interrogation, no_zone},
     limits::IN_TURN,
@@ -22,7 +22,7 @@ pub fn message_bytes(interrogation: &Interrogation, _: Transport) -> Result<Answ
     }
 }
 
-/// Of one zone's messages, in their order.
+/// Judges by the sizes of one zone's messages, in their order.
 fn judge_message_bytes(bytes: &[usize], records: u64) -> Answer {
     // The last one has what is left.
     let [full @ .., _] = bytes else { return Answer::cannot_tell("no zone could be transferred") };
@@ -108,7 +108,7 @@ fn typical(exchange: &Exchange) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::interrogate::{check::Verdict, exchange::tests::Script};
+    use crate::interrogate::{answer::Verdict, exchange::tests::Script};
 
     #[test]
     fn the_last_message_does_not_count() {

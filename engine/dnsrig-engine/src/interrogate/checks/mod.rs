@@ -1,4 +1,5 @@
-//! All checks, in files by what they look at, and the list of them.
+//! All checks, in files by what they look at, and the list of them. A check asks a server and judges what came; its
+//! judgement is a function without a socket, tested beside it.
 
 mod connections;
 mod messages;
@@ -8,9 +9,24 @@ mod transfers;
 mod tsig;
 
 use super::{
-    check::{Answer, BOTH, CannotTell, Check, TCP, Transport, XOT},
+    answer::{Answer, CannotTell, Transport},
     interrogation::Interrogation,
 };
+
+/// One thing that is asked of a server.
+pub struct Check {
+    /// Its name in the summary.
+    pub name: &'static str,
+    /// The transports over which it is asked.
+    pub transports: &'static [Transport],
+    pub ask: Ask,
+}
+
+type Ask = fn(&Interrogation, Transport) -> Result<Answer, CannotTell>;
+
+const TCP: &[Transport] = &[Transport::Tcp];
+const XOT: &[Transport] = &[Transport::Xot];
+const BOTH: &[Transport] = &[Transport::Tcp, Transport::Xot];
 
 /// The check of transfers over TLS as such. Without them, what is asked over TLS has no answer.
 pub const XOT_CHECK: &str = "xot";
@@ -41,8 +57,6 @@ pub const CHECKS: &[Check] = &[
     check("transfers-at-once-limit", TCP, connections::transfers_at_once),
     check("connections-at-once-limit", TCP, connections::connections_at_once),
 ];
-
-type Ask = fn(&Interrogation, Transport) -> Result<Answer, CannotTell>;
 
 const fn check(name: &'static str, transports: &'static [Transport], ask: Ask) -> Check {
     Check { name, transports, ask }

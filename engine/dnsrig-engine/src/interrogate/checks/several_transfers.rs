@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::interrogate::{
-    check::{Answer, CannotTell, Transport, milliseconds},
+    answer::{Answer, CannotTell, Transport, milliseconds},
     exchange::Exchange,
     interrogation::{Interrogation, LARGE_FIRST, no_large_zone},
     limits::IN_TURN,
@@ -132,7 +132,7 @@ fn judge_small_behind_large(exchange: &Exchange, large: usize) -> Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::interrogate::{check::Verdict, connection::CloseReason, exchange::tests::Script};
+    use crate::interrogate::{answer::Verdict, connection::CloseReason, exchange::tests::Script};
 
     #[test]
     fn it_is_as_many_as_come_before_the_end() {

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use crate::{
     dns::query::Ask,
     interrogate::{
-        check::{Answer, CannotTell, Transport},
+        answer::{Answer, CannotTell, Transport},
         connection::{CloseReason, Records},
-        exchange::{Exchange, ZoneName},
+        exchange::Exchange,
         interrogation::{Interrogation, no_connection},
         limits::QUERIES_IN_A_RECORD,
         server::{DOT, Server, TICKETS_MAX, Talk},
+        transfer::ZoneName,
     },
     net::tls::{Handshake, Sessions},
 };
@@ -92,7 +93,7 @@ pub fn tls_resumption(interrogation: &Interrogation, transport: Transport) -> Re
     Ok(judge_tls_resumption(sessions.received(), &is_resumed()))
 }
 
-/// By the tickets that the first connection brought, and whether the second resumed.
+/// Judges by the tickets that the first connection brought, and whether the second resumed.
 fn judge_tls_resumption(tickets: u32, second: &Result<bool, CloseReason>) -> Answer {
     let answer = match second {
         Ok(true) => Answer::yes(format!("the second connection resumed; the first brought {tickets} tickets")),
@@ -109,7 +110,7 @@ struct Early {
     is_sent: bool,
     is_accepted: bool,
     is_answered: bool,
-    /// When another query had come behind it.
+    /// Whether it was answered when another query followed.
     is_answered_then: bool,
     /// Why nothing more came.
     close_reason: Option<CloseReason>,
@@ -167,7 +168,7 @@ fn use_ticket(server: &Server, zone: &ZoneName, sessions: &Arc<Sessions>) -> Res
     Ok(early)
 }
 
-/// By the bytes that the server's tickets permit.
+/// Judges by the bytes that the server's tickets permit, and by what became of early data.
 fn judge_tls_early_data(permitted_bytes: u32, early: &Result<Early, CloseReason>) -> Answer {
     let answer = match early {
         _ if permitted_bytes == 0 => Answer::no("its tickets permit none"),
@@ -186,13 +187,13 @@ fn judge_tls_early_data(permitted_bytes: u32, early: &Result<Early, CloseReason>
     answer.with("permitted_bytes", permitted_bytes)
 }
 
-/// How many answers came to queries in one record.
+/// The answers to queries in one record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Came {
     asked: usize,
-    /// By themselves.
+    /// The answers that came by themselves.
     at_first: usize,
-    /// When one more query, in a record of its own, had come behind them; without its own.
+    /// The answers after one more query in a record of its own, whose answer is not counted.
     after_another: usize,
     close_reason: Option<CloseReason>,
 }
@@ -254,7 +255,7 @@ fn judge_several_queries_in_one_tls_record(came: &Came) -> Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::interrogate::{check::Verdict, exchange::tests::Script};
+    use crate::interrogate::{answer::Verdict, exchange::tests::Script};
 
     fn handshake(version: &str, alpn: Option<&str>) -> Handshake {
         Handshake {

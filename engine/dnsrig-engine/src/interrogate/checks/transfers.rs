@@ -8,7 +8,7 @@ use crate::{
         xfr::{Answered, Outcome},
     },
     interrogate::{
-        check::{Answer, CannotTell, Transport},
+        answer::{Answer, CannotTell, Transport},
         exchange::Exchange,
         interrogation::{Interrogation, no_small_zone},
         survey::{Fate, Survey},
@@ -29,7 +29,7 @@ pub fn axfr(interrogation: &Interrogation, transport: Transport) -> Result<Answe
     })
 }
 
-/// By what became of each zone, in whatever order they were given.
+/// Judges by what became of each zone, in whatever order the zones were given.
 fn judge_axfr(survey: &Survey) -> Answer {
     let (tried, mut cut, mut failures) = (survey.zones.len(), 0, BTreeMap::<String, usize>::new());
     for known in &survey.zones {
@@ -84,7 +84,7 @@ pub fn ixfr(interrogation: &Interrogation, transport: Transport) -> Result<Answe
     Ok(judge_ixfr(&interrogation.server.ask_in_turn(&mut connection, &asks)))
 }
 
-/// Of pairs of queries: from the serial before, and from the current one.
+/// Judges pairs of queries: from the serial before, and from the current one.
 fn judge_ixfr(exchange: &Exchange) -> Answer {
     let count = |remainder: usize, answered: Answered| {
         let of_kind = exchange.transfers.iter().skip(remainder).step_by(2);
@@ -141,7 +141,7 @@ pub fn zonemd(interrogation: &Interrogation, _: Transport) -> Result<Answer, Can
     Ok(judge_zonemd(&digests))
 }
 
-/// By what the digest of each zone came to.
+/// Judges by the result of each zone's digest.
 fn judge_zonemd(digests: &[Outcome]) -> Answer {
     let count = |outcome: Outcome| digests.iter().filter(|it| **it == outcome).count();
     let (zones, right, wrong) = (digests.len(), count(Outcome::Done), count(Outcome::ZonemdWrong));
@@ -158,7 +158,7 @@ fn judge_zonemd(digests: &[Outcome]) -> Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::interrogate::{check::Verdict, connection::CloseReason, exchange::tests::Script};
+    use crate::interrogate::{answer::Verdict, connection::CloseReason, exchange::tests::Script};
 
     #[test]
     fn axfr_is_as_many_zones_as_were_done() {

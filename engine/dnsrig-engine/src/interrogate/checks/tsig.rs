@@ -3,7 +3,7 @@
 use crate::{
     dns::query::Ask,
     interrogate::{
-        check::{Answer, CannotTell, Transport},
+        answer::{Answer, CannotTell, Transport},
         exchange::Exchange,
         interrogation::{Interrogation, no_connection, no_key, no_zone},
         server::Server,
@@ -62,7 +62,7 @@ fn judge_tsig_every(messages: u32, signed: u32, unsigned_run: u32) -> Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::interrogate::{check::Verdict, exchange::tests::Script};
+    use crate::interrogate::{answer::Verdict, exchange::tests::Script};
 
     #[test]
     fn what_counts_is_the_signed_one() {

@@ -1,12 +1,13 @@
 //! Reads a stream for one of the threads that send: its share of the clients, as chunks.
 
 use crate::{
+    base::failure::Failure,
     load::{
         classes::Classes,
         segment::Part,
         source::{Chunk, ChunkSender, Way},
     },
-    query_stream::{NEW_CONNECTION, RETRANSMISSION, StreamError, StreamReader, Transport},
+    query_stream::{NEW_CONNECTION, RETRANSMISSION, StreamReader, Transport},
 };
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -52,7 +53,7 @@ pub fn read_ahead(
     selection: &Selection,
     skipped: &Skipped,
     sender: &mut ChunkSender,
-) -> Result<(), StreamError> {
+) -> Result<(), Failure> {
     let mut chunk = Chunk::default();
     let mut numbers = 0..;
     while let Some((record, number)) = stream.next()?.zip(numbers.next()) {

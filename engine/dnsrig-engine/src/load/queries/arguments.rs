@@ -2,11 +2,11 @@
 
 use super::{QUERIES_MAX, Queries, QueryError, file, generated, text};
 use crate::{
-    base::{popularity::Popularity, units::parse_share},
+    base::{failure::Failure, popularity::Popularity, units::parse_share},
     dns::{
         edns::{Edns, UDP_PAYLOAD_BYTES_MIN},
         query::Options,
-        tsig::sign::{KeyError, Signer},
+        tsig::sign::Signer,
     },
 };
 use clap::builder::TypedValueParser as _;
@@ -103,7 +103,7 @@ impl QueryArguments {
     }
 
     /// What signs the queries, if anything.
-    pub fn signer(&self) -> Result<Option<Signer>, KeyError> {
+    pub fn signer(&self) -> Result<Option<Signer>, Failure> {
         self.tsig.as_ref().map(|KeyText(text)| Signer::parse(text)).transpose()
     }
 

@@ -14,8 +14,7 @@ use domain::base::iana::{Class, Rtype};
 
 pub use self::arguments::QueryArguments;
 use crate::{
-    base::failure::Advice,
-    dataset::zone_list::ZonesError,
+    base::failure::{Advice, Failure},
     dns::{header::HEADER_BYTES, query::Options},
 };
 
@@ -39,7 +38,7 @@ pub enum QueryError {
     Empty(PathBuf),
     /// The list of zones could not be used.
     #[error(transparent)]
-    Zones(#[from] ZonesError),
+    Zones(#[from] Failure),
     /// What lies beside the list of zones does not describe a dataset that we know.
     #[error("{}: {reason}", path.display())]
     Dataset { path: PathBuf, reason: String },
@@ -60,7 +59,7 @@ impl Advice for QueryError {
                  # are comments"
                     .into()
             }
-            QueryError::Zones(error) => error.hint(),
+            QueryError::Zones(error) => error.hint.clone(),
             QueryError::Dataset { .. } => {
                 "make the dataset anew with this version's `generate`, or copy zones.list to another directory: then \
                  only names of zones are asked for"

@@ -7,7 +7,7 @@ use serde::Serialize;
 /// Clients are dealt out to so many groups; a share of them is several groups.
 const GROUPS: usize = 16;
 
-/// So many answers have room: in 40 bytes each at most, 640 MB.
+/// The most answers that are kept: at most 40 bytes each, 640 MB.
 pub const ANSWERS_MAX: usize = 1 << 24;
 
 /// Times are kept as so many ticks, which takes 32 bits for more than a year.
@@ -27,7 +27,7 @@ pub struct HitRatio {
 /// What the cache has for a query.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Found {
-    /// The same was asked before, however long ago.
+    /// The question was asked before, however long ago.
     pub before: bool,
     /// And what was answered then still holds.
     pub holds: bool,
@@ -59,7 +59,7 @@ impl Answers {
         self.find(1 << group, key, now_ns, ttl_s)
     }
 
-    /// The same without a client: a resolver asks for itself.
+    /// Looks a question up that no client asks, but the resolver itself.
     pub fn find(&mut self, groups: u16, key: u64, now_ns: i64, ttl_s: Option<u32>) -> Found {
         let [key @ .., _, _] = key.to_le_bytes();
         let now = u32::try_from(now_ns / TICK_NS).unwrap_or(u32::MAX - 1);
@@ -85,8 +85,8 @@ impl Answers {
         self.answers.values().filter(|answer| answer.groups != 0).count() as u64
     }
 
-    /// Of a sixteenth of the clients, an eighth, a quarter, half of them, and all; none if there are too many
-    /// questions.
+    /// The hit ratios of a sixteenth of the clients, an eighth, a quarter, half of them, and all; none if there are too
+    /// many questions.
     pub fn hit_ratios(&self) -> Vec<HitRatio> {
         if self.is_full || self.answers.is_empty() {
             return Vec::new();
@@ -96,7 +96,7 @@ impl Answers {
         (0..=GROUPS.ilog2()).filter_map(|power| self.of_groups(1 << power, &asked_by)).collect()
     }
 
-    /// Of `count` groups that stand beside each other, from each on.
+    /// The hit ratio of `count` neighbouring groups, beginning with each of them.
     fn of_groups(&self, count: usize, asked_by: &[u64]) -> Option<HitRatio> {
         let ways = if count == GROUPS { 1 } else { GROUPS };
         let mut ratios: Vec<_> = (0..ways).filter_map(|first| self.ratio(first, count, asked_by)).collect();

@@ -1,7 +1,7 @@
 //! What a resolver's cache would make of a stream: a simulation that begins empty.
 //!
 //! A question is answered from the cache while its TTL lasts. Two caches are simulated: one that forgets nothing else,
-//! and one of so many entries, of which the least recently used goes first. A stream has no answers, so names that
+//! and one of limited size, from which the least recently used entry goes first. A stream has no answers, so names that
 //! `generate` made not to exist are known by their form, and TTLs are assumed ([`Ttls`]).
 
 mod answers;
@@ -52,15 +52,15 @@ pub struct Simulated {
     /// Queries for names that do not exist, and for types that their names do not have, as far as is known.
     pub missing: u64,
     pub no_data: u64,
-    /// What follows is of the second half of the stream, as a minute has it.
+    /// The counts of a minute, for the second half of the stream. So are the fields that follow.
     pub second_half: Minute,
-    /// Queries to other servers, without any sent again, and those of them for names that do not exist.
+    /// Queries to other servers, without any sent again, and how many of them are for names that do not exist.
     pub upstream: u64,
     pub upstream_missing: u64,
     /// Distinct names, and those that were asked for once; of the first 16,777,216.
     pub names: u64,
     pub names_once: u64,
-    /// Of those that exist.
+    /// Names that exist, and which of them were asked for once.
     pub names_existing: u64,
     pub names_existing_once: u64,
 }
@@ -68,11 +68,11 @@ pub struct Simulated {
 /// How long answers hold.
 #[derive(Clone, Copy)]
 pub enum Ttls<'t> {
-    /// As published over all names, each drawn by its name; those of negative answers as `generate` makes them.
+    /// Drawn for each name, so that all together are as published. Negative answers are as `generate` makes them.
     Drawn,
-    /// Those of a table, where it has the name.
+    /// From a table, if it has the name.
     Table(&'t NameTable),
-    /// All so many seconds.
+    /// The same number of seconds for all.
     Same(u32),
 }
 
@@ -88,7 +88,7 @@ impl<'t> Simulation<'t> {
         Simulation { answers: Answers::default(), timed: None }
     }
 
-    /// Of a stream of so long; with a limited cache, if that is of interest, of so many entries.
+    /// Simulates a stream of this length; also with a cache of `entries_max` entries, if one is given.
     pub fn timed(duration_ns: i64, entries_max: Option<usize>, ttls: Ttls<'t>) -> Self {
         let timed = Timed::new(duration_ns, entries_max, ttls);
         Simulation { answers: Answers::default(), timed: Some(timed) }
@@ -288,7 +288,7 @@ mod tests {
 
     const S: i64 = SECOND_NS;
 
-    /// Asks for names at times, in seconds; all TTLs are those of a table.
+    /// Asks for names at times, in seconds; all TTLs are from a table.
     fn simulate(entries_max: usize, asked: &[(i64, &str, u16)]) -> Simulated {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("names");
@@ -344,7 +344,7 @@ mod tests {
 
     #[test]
     fn a_first_query_asks_for_delegations_too() {
-        // Of the second half only: the root's, the delegation's and the answer; then the answer alone; then two.
+        // Only the second half: the root's, the delegation's and the answer; then the answer alone; then two.
         let asked = [(50, "www.a.example", 1), (51, "www.a.example", 28), (52, "b.example", 1), (53, "b.example", 1)];
         let found = simulate(10, &asked);
         assert_eq!((found.upstream, found.second_half.hits), (3 + 1 + 2, 1));

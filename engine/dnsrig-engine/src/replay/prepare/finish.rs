@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     base::failure::Failure,
-    query_stream::{Header, NEW_CONNECTION, RETRANSMISSION, Record, StreamError, StreamWriter, Transport},
+    query_stream::{Header, NEW_CONNECTION, RETRANSMISSION, Record, StreamWriter, Transport},
     replay::bad_arguments,
 };
 
@@ -145,7 +145,7 @@ impl Finisher {
         Ok(())
     }
 
-    fn write(&mut self, entry: &Entry, client: u32, is_new: bool) -> Result<(), StreamError> {
+    fn write(&mut self, entry: &Entry, client: u32, is_new: bool) -> Result<(), Failure> {
         let mut flags = entry.flags;
         let mut transport = entry.transport;
         if let Some(other) = self.options.transports.of(entry.client, entry.copy).filter(|other| *other != transport) {

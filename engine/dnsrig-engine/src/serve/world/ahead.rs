@@ -15,9 +15,9 @@ use super::{
     search,
 };
 use crate::{
-    base::hash::fnv1a,
+    base::{failure::Failure, hash::fnv1a},
     dns::query::Asked,
-    query_stream::{StreamError, StreamReader},
+    query_stream::StreamReader,
     world::{World, Zone, names::Labels, signing::Signatures},
 };
 
@@ -31,7 +31,7 @@ pub struct Ahead {
 }
 
 /// Makes the signatures that a resolver is given on its way to the answers of a stream.
-pub fn sign(world: &World, stream: &Path, signatures: &mut Signatures) -> Result<Ahead, StreamError> {
+pub fn sign(world: &World, stream: &Path, signatures: &mut Signatures) -> Result<Ahead, Failure> {
     let mut resolution = Resolution::new(world, signatures);
     let mut reader = StreamReader::open(stream)?;
     while let Some(record) = reader.next()? {

@@ -7,8 +7,8 @@ use crate::{
     dns::{
         edns::{Edns, OPT_BYTES, Opt},
         header::{AA, HEADER_BYTES, Header, QR, RCODE, RD, TC, UDP_BYTES_MAX},
-        name, record,
-        writer::{MessageWriter, NameCompressor},
+        name,
+        writer::{MessageWriter, NameCompressor, record_head},
     },
     serve::shell::service::DATAGRAM_BYTES_MAX,
     world::records::{Records, Rrset},
@@ -131,7 +131,7 @@ impl Writer<'_> {
     fn put_record(&mut self, rrset: &Rrset<'_>, data: &[u8]) {
         let Writer { to, names, .. } = self;
         names.put(to, rrset.owner);
-        to.put(&record::fixed(rrset.rtype, Class::IN, rrset.ttl_s, 0));
+        to.put(&record_head(rrset.rtype, Class::IN, rrset.ttl_s, 0));
         let start = to.at();
         let mut rest = data;
         if let Some(at) = names_at(rrset.rtype) {

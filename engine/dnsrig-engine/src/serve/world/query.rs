@@ -64,9 +64,10 @@ fn read_query(message: &[u8], header: Header) -> Option<Query<'_>> {
     let mut walk = Walk::from(message, question.end());
     for record in walk.records(&header) {
         let (section, record) = record.ok()?;
+        let is_root = record.is_at_root().ok()?;
         if let Some(opt) = Opt::read(&record) {
             // One at most, of the root, and in the additional section (RFC 6891 §6.1.1, §6.1.2).
-            if edns.is_some() || !record.is_at_root() || section != Section::Additional {
+            if edns.is_some() || !is_root || section != Section::Additional {
                 return None;
             }
             edns = Some(read_edns(&opt)?);

@@ -9,7 +9,7 @@ use domain::base::{
 
 use crate::dns::{
     header::{Header, OPCODE, QR, RD},
-    name::Wrong,
+    name::ParseError,
     query::Question,
     record::{Record, Section, Walk},
 };
@@ -59,9 +59,9 @@ pub fn read(message: &[u8]) -> Message<'_> {
 }
 
 #[inline]
-fn query<'a>(message: &'a [u8], header: &Header) -> Result<Query<'a>, Wrong> {
+fn query<'a>(message: &'a [u8], header: &Header) -> Result<Query<'a>, ParseError> {
     if header.questions != 1 {
-        return Err(Wrong::Form);
+        return Err(ParseError::Malformed);
     }
     let question = Question::read(message)?;
     let mut query = Query {
@@ -83,11 +83,11 @@ fn query<'a>(message: &'a [u8], header: &Header) -> Result<Query<'a>, Wrong> {
 }
 
 /// Looks through the records behind the question.
-fn look_behind<'a>(mut walk: Walk<'a>, query: &mut Query<'a>, header: &Header) -> Result<(), Wrong> {
+fn look_behind<'a>(mut walk: Walk<'a>, query: &mut Query<'a>, header: &Header) -> Result<(), ParseError> {
     for (number, record) in walk.records(header).enumerate() {
         // RFC 8945 §5.1: a TSIG is the last record, or the message is malformed.
         if number == RECORDS_MAX || query.tsig.is_some() {
-            return Err(Wrong::Form);
+            return Err(ParseError::Malformed);
         }
         let (section, record) = record?;
         match (record.rtype, section) {

@@ -1,13 +1,14 @@
-//! A population that a stream was made of is found again, and one that it was not made of is told.
+//! The population that a stream was made of is found again, and another population is distinguished from it.
 
 use std::path::Path;
 
-use super::{LikeError, Likeness, Model};
+use super::{Likeness, Model};
 use crate::{
+    base::failure::Failure,
     dataset::name_table::NameTable,
     dns::{query::Options, testing::name},
     generate::clients::{generate, population_tests::arguments},
-    query_stream::{Record, StreamError, StreamWriter, Transport},
+    query_stream::{Record, StreamWriter, Transport},
 };
 
 /// Unlike the defaults in everything.
@@ -19,14 +20,6 @@ const UNUSUAL: &str = "--clients 3000 --qps 300 --duration 300s --seed 7 --names
 /// What a fit finds less exactly, because other exponents do as well with other numbers.
 const KNOWN: &str = "--names-count 20000 --missing-names 300";
 
-#[derive(Debug, thiserror::Error)]
-enum Failed {
-    #[error(transparent)]
-    Stream(#[from] StreamError),
-    #[error(transparent)]
-    Like(#[from] LikeError),
-}
-
 fn unusual(path: &Path) {
     let mut arguments = arguments(UNUSUAL);
     arguments.out = path.into();
@@ -34,8 +27,8 @@ fn unusual(path: &Path) {
 }
 
 /// What comes of `--like` with further arguments: each time of the same stream.
-fn likenesses(path: &Path, words: &[&str]) -> Result<Vec<Likeness>, Failed> {
-    let model = Model::read::<Failed>(path, 1, None)?;
+fn likenesses(path: &Path, words: &[&str]) -> Result<Vec<Likeness>, Failure> {
+    let model = Model::read(path, 1, None)?;
     let likeness = |words: &&str| {
         let mut arguments = arguments(&format!("--like {} {words}", path.display()));
         let parameters = model.fit(&mut arguments, None);
@@ -45,7 +38,7 @@ fn likenesses(path: &Path, words: &[&str]) -> Result<Vec<Likeness>, Failed> {
     Ok(words.iter().map(likeness).collect())
 }
 
-fn likeness(path: &Path, words: &str) -> Result<Likeness, Failed> {
+fn likeness(path: &Path, words: &str) -> Result<Likeness, Failure> {
     likenesses(path, &[words]).map(|mut all| all.remove(0))
 }
 

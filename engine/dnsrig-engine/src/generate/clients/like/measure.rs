@@ -23,11 +23,11 @@ pub const TTL_S: u32 = 60;
 /// The numbers of queries in stretches of these lengths are looked at.
 pub const STRETCHES_NS: [i64; 2] = [10_000_000, 1_000_000_000];
 
-/// The types that are told apart.
+/// The types that are counted apart.
 pub const TYPES: [Rtype; 9] =
     [Rtype::A, Rtype::AAAA, Rtype::HTTPS, Rtype::PTR, Rtype::TXT, Rtype::SRV, Rtype::MX, Rtype::DS, Rtype::ANY];
 
-/// What is added up of a client: 26 numbers, so that a client takes 248 bytes.
+/// The counts of a client: 26 numbers, so that a client takes 248 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Count {
     Queries,
@@ -49,6 +49,7 @@ pub enum Count {
     Below1S,
     /// Sums of the squares of the numbers of queries in stretches of 10 ms, and of a second.
     Squares10Ms,
+    #[allow(dead_code, reason = "it is reached by its number, behind Squares10Ms")]
     Squares1S,
     /// The first of [`TYPES`]; the others follow.
     Type,
@@ -104,16 +105,16 @@ pub type Spectrum = BTreeMap<u64, u64>;
 pub struct Measured {
     pub duration_ns: i64,
     pub clients: Vec<Client>,
-    /// Of all clients together, as [`Count::Squares10Ms`] of one.
+    /// [`Count::Squares10Ms`] and the next count, of all clients together.
     pub squares: [u64; 2],
-    /// Of all types.
+    /// The queries by type.
     pub types: BTreeMap<u16, u64>,
     /// Payload sizes in EDNS.
     pub payload_bytes: BTreeMap<u16, u64>,
-    /// How much the logarithm of the share of misses falls with that of the number of clients.
+    /// How much the logarithm of the share of misses falls with the logarithm of the number of clients.
     pub sharing: f64,
-    /// Names by the number of their queries, those of addresses left out: of names that exist as far as is known, and
-    /// of the others.
+    /// Names by the number of their queries, without the names of addresses: names that exist, as far as is known, and
+    /// the others.
     pub names: Spectrum,
     pub names_missing: Spectrum,
 }
@@ -132,8 +133,8 @@ pub struct Measure<'t> {
 }
 
 impl<'t> Measure<'t> {
-    /// Of a stream of so long, with the TTLs of a table. Without one all are the same: drawn, those of the few most
-    /// popular names would decide, and they are other names in each population.
+    /// Measures a stream of this length, with the TTLs of a table. Without a table all TTLs are the same: if they were
+    /// drawn, the few most popular names would decide, and these are other names in each population.
     pub fn new(duration_ns: i64, table: Option<&'t NameTable>) -> Self {
         let ttls = table.map_or(Ttls::Same(TTL_S), Ttls::Table);
         Measure {

@@ -31,9 +31,9 @@ use super::{
     population::Population,
 };
 use crate::{
-    base::{failure::Advice, random::Random},
+    base::{failure::Failure, random::Random},
     dataset::name_table::NameTable,
-    query_stream::{RETRANSMISSION, Record, StreamError, StreamReader},
+    query_stream::{RETRANSMISSION, Record, StreamReader},
 };
 
 /// Streams of random numbers of the same seed.
@@ -45,23 +45,6 @@ const CLIENTS_MIN: usize = 50;
 
 /// Visits are looked at of clients that come back so rarely, on average: one in twenty then meets the one before.
 const RARE_NS: i64 = 20 * VISIT_NS;
-
-/// A population could not be fitted.
-#[derive(Debug, thiserror::Error)]
-pub enum LikeError {
-    #[error("{}: {reason}", path.display())]
-    Unfit { path: PathBuf, reason: String },
-}
-
-impl Advice for LikeError {
-    fn hint(&self) -> String {
-        "give a longer stream with more clients, or give the parameters yourself without --like".into()
-    }
-
-    fn exit_code(&self) -> u8 {
-        2
-    }
-}
 
 /// A stream that a population is to be like.
 pub struct Model {
@@ -103,16 +86,15 @@ impl Halves {
 
 impl Model {
     /// Reads a stream, with the TTLs of a table.
-    pub fn read<E: From<StreamError> + From<LikeError>>(
-        path: &Path,
-        seed: u64,
-        table: Option<&NameTable>,
-    ) -> Result<Self, E> {
-        let unfit = |reason: String| LikeError::Unfit { path: path.into(), reason };
+    pub fn read(path: &Path, seed: u64, table: Option<&NameTable>) -> Result<Self, Failure> {
+        let unfit = |reason: String| {
+            let hint = "give a longer stream with more clients, or give the parameters yourself without --like";
+            Failure::bad_input(format!("{}: {reason}", path.display()), hint)
+        };
         let mut reader = StreamReader::open(path)?;
         let header = *reader.header();
         if header.clients > u64::from(CLIENTS_MAX) {
-            return Err(unfit(format!("it has more than {CLIENTS_MAX} clients")).into());
+            return Err(unfit(format!("it has more than {CLIENTS_MAX} clients")));
         }
         let mut halves = Halves::new(header.clients, seed);
         let [mut fitted, mut other] = [(); 2].map(|()| Measure::new(header.duration_ns, table));
@@ -128,13 +110,13 @@ impl Model {
                 "{} clients, of which one half has {fitted} and the other {other}: each needs {CLIENTS_MIN} at least",
                 header.clients
             );
-            return Err(unfit(reason).into());
+            return Err(unfit(reason));
         }
         if header.duration_ns < 2 * VISIT_NS {
-            return Err(unfit("it lasts less than two seconds".into()).into());
+            return Err(unfit("it lasts less than two seconds".into()));
         }
         if [&fitted, &other].iter().any(|half| half.sum(Count::Asked) == 0) {
-            return Err(unfit("it has no question that can be read".into()).into());
+            return Err(unfit("it has no question that can be read".into()));
         }
         reader.rewind();
         let mut rare = Rare::new(&fitted);
@@ -169,8 +151,8 @@ impl Model {
         parameters
     }
 
-    /// Makes a population as large as the other half, and compares. What was said of the size is of the stream that is
-    /// made, not of this one.
+    /// Makes a population as large as the other half, and compares. The arguments' size is for the stream that is made,
+    /// not for this population.
     pub fn test(&self, arguments: &Arguments, parameters: Parameters, table: &NameTable, has_ttls: bool) -> Likeness {
         let share = self.other.clients.len() as f64 / self.fitted.clients.len() as f64;
         let duration_s = self.duration_ns as f64 / 1e9;
@@ -250,7 +232,7 @@ impl Rare {
 }
 
 impl Visits {
-    /// Of what may have begun before the stream, or may go on behind its end, only a part is seen.
+    /// Counts a visit, unless only a part of it may be in the stream.
     fn end(&mut self, visit: Visit, duration_ns: i64) {
         if visit.queries > 0 && visit.first_ns >= VISIT_NS && visit.last_ns + VISIT_NS <= duration_ns {
             self.push(visit.queries);

@@ -18,7 +18,7 @@ use crate::{
     dataset::name_table::NameTable, dns::edns::UDP_PAYLOAD_BYTES_MIN, generate::clients::arguments::Arguments,
 };
 
-/// So many types are asked for, the most frequent ones.
+/// The number of types that are asked for, the most frequent ones.
 const TYPES_MAX: usize = 30;
 
 /// Where a value comes from.

@@ -4,7 +4,7 @@
 use super::measure::{COUNTS, Client, Count, Measured, STRETCHES_NS, TYPES};
 use crate::base::random::Random;
 
-/// So many times clients are drawn anew; the deviation of a deviation is then 5 % of it.
+/// How often clients are drawn anew; the deviation of a deviation is then 5 % of it.
 const RESAMPLES: usize = 200;
 
 /// Fewer events than so many may be none by chance, in one case of a hundred.
@@ -103,8 +103,8 @@ pub fn quantities(measured: &Measured, mut random: Random) -> Vec<Quantity> {
         .collect()
 }
 
-/// So many deviations to either side leave out 1 % of a normal distribution, divided by the number of quantities, 29
-/// (Bonferroni): a population that is right has all of them inside in 99 of 100 cases.
+/// The number of deviations to either side that leaves out 1 % of a normal distribution, divided by the number of
+/// quantities, 29 (Bonferroni): a population that is right has all of them inside in 99 of 100 cases.
 const DEVIATIONS: f64 = 3.58;
 
 /// What a population is expected within that was fitted to `fitted`, if it is right: the two halves vary, each by its
@@ -124,7 +124,7 @@ struct Sample {
     below_10: f64,
     above_100: f64,
     heaviest: [f64; 2],
-    /// As if the numbers of queries of different clients had nothing to do with each other.
+    /// The dispersions if the numbers of queries of different clients were independent.
     dispersions: [f64; 2],
 }
 
@@ -168,7 +168,7 @@ impl Sample {
         self.sums[count as usize]
     }
 
-    /// Of how many a quantity is a share.
+    /// The number that a quantity is a share of.
     fn cases(&self, of: Of) -> f64 {
         match of {
             Of::Ratio(_, all) => self.get(all),

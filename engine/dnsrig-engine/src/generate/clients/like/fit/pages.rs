@@ -3,7 +3,7 @@
 use super::{descend, normal_below};
 use crate::generate::clients::like::measure::VISIT_NS;
 
-/// Of fewer visits nothing is said.
+/// With fewer visits, pages are not fitted.
 const VISITS_MIN: f64 = 100.0;
 
 /// No larger share of the visits is taken for two.
@@ -19,7 +19,7 @@ const QUERIES_MAX: usize = 10_000;
 /// Visits that were seen.
 #[derive(Clone, Debug, Default)]
 pub struct Visits {
-    /// How many had so many queries.
+    /// The number of visits by their number of queries.
     pub sizes: Vec<f64>,
     /// Times between two queries of a visit: how many, and their sum.
     pub gaps: f64,
@@ -31,9 +31,9 @@ pub struct Visits {
 /// What pages are like.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pages {
-    /// Of the queries.
+    /// The share of the queries that belong to pages.
     pub share: f64,
-    /// None where there are too few pages.
+    /// None if there are too few pages.
     pub page: Option<Page>,
 }
 
@@ -53,7 +53,7 @@ impl Visits {
         self.sizes[queries] += 1.0;
     }
 
-    /// None where there are too few visits.
+    /// Fits pages to the visits; None if there are too few visits.
     pub fn fit(&self) -> Option<Pages> {
         let visits: f64 = self.sizes.iter().sum();
         if visits < VISITS_MIN {
@@ -98,8 +98,8 @@ impl Visits {
         Pages { share, page: Some(Page { median, mean, gap_ms: self.gap_ns() / 1e6 }) }
     }
 
-    /// The logarithm of how unlikely the visits of several queries are, if those of pages are log-normal, as they are
-    /// made: rounded.
+    /// The logarithm of how unlikely the visits of several queries are, if the queries of pages are log-normal and
+    /// rounded, as they are made.
     fn unlikely(&self, [median_ln, deviation]: [f64; 2]) -> f64 {
         if !(DEVIATION_MIN..=DEVIATION_MAX).contains(&deviation) || !(0.0..=1000_f64.ln()).contains(&median_ln) {
             return f64::INFINITY;

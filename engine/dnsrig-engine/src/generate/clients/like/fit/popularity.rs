@@ -18,7 +18,7 @@ const NAMES_MIN: f64 = 1000.0;
 const NAMES_STEPS: i32 = 7;
 pub const NAMES_MAX: u32 = 9_000_000;
 
-/// Another number of names than the default has to be better than by so much of the curve.
+/// A number of names other than the default has to lower the error by more than this.
 const ERROR_MIN: f64 = 0.001;
 
 /// Ranks above this are put together in groups, each so much larger than the one before.

@@ -21,12 +21,12 @@ const DEVIATIONS: f64 = 8.0;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rates {
     pub spread: f64,
-    /// Those that asked nothing included.
+    /// The number of clients, with the ones that asked nothing.
     pub clients: f64,
     pub error: f64,
 }
 
-/// Of clients by their numbers of queries, which come in pages; None where too few queries were asked.
+/// Fits rates to clients by their numbers of queries, which come in pages; None if too few queries were asked.
 pub fn fit(spectrum: &Spectrum, habits: &Habits, spread: Option<f64>) -> Option<Rates> {
     let curve = curve(spectrum, FACTOR);
     if curve.len() < 3 {

@@ -1,19 +1,9 @@
-//! Checks and their answers. A check asks a server and judges what came; its judgement is a function without a socket,
-//! tested beside it.
+//! The answers of checks.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{exchange::Exchange, interrogation::Interrogation};
-
-/// One thing that is asked of a server.
-pub struct Check {
-    /// Its name in the summary.
-    pub name: &'static str,
-    /// The transports over which it is asked.
-    pub transports: &'static [Transport],
-    pub ask: fn(&Interrogation, Transport) -> Result<Answer, CannotTell>,
-}
+use super::exchange::Exchange;
 
 /// How the server is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -22,10 +12,6 @@ pub enum Transport {
     Tcp,
     Xot,
 }
-
-pub const TCP: &[Transport] = &[Transport::Tcp];
-pub const XOT: &[Transport] = &[Transport::Xot];
-pub const BOTH: &[Transport] = &[Transport::Tcp, Transport::Xot];
 
 /// Whether a server does something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

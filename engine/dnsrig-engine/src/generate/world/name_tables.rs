@@ -1,22 +1,30 @@
-//! The names that a stream asks for, as a table.
+//! Tables of names beside a world: the names that a stream asks for, and the names of the zones.
 
 use std::{collections::HashMap, io::Write, path::Path};
 
 use domain::base::Rtype;
 
 use crate::{
-    base::output,
+    base::{
+        failure::Failure,
+        output::{self, OutputFile},
+    },
     dataset::{is_missing, name_table::ttl_of_s, text_file::written},
     dns::{name::whole, query::Asked},
-    generate::error::{DatasetError, writing},
+    generate::dataset::{contradiction, writing},
     query_stream::StreamReader,
-    world::{names::Labels, records::Types, spec::sha256},
+    world::{
+        Node, World, Zone,
+        names::Labels,
+        records::{Records, Types},
+        spec::sha256,
+    },
 };
 
 /// The types that a world can give to any name.
 const GIVEN: [Rtype; 7] = [Rtype::A, Rtype::AAAA, Rtype::MX, Rtype::TXT, Rtype::HTTPS, Rtype::SRV, Rtype::PTR];
 
-/// So many names at most: a table of them takes some gigabytes.
+/// The most names of a table, which then takes some gigabytes.
 const NAMES_MAX: usize = 20_000_000;
 
 /// A name leaves room for a label before it, as in every table of names.
@@ -38,7 +46,7 @@ pub struct Asking {
 }
 
 /// Writes the table of the names that a stream asks for, each with the types asked; its SHA-256.
-pub fn write(stream: &Path, path: &Path) -> Result<(Asking, String), DatasetError> {
+pub fn write_asked(stream: &Path, path: &Path) -> Result<(Asking, String), Failure> {
     let (names, asking) = read(stream)?;
     let mut sorted: Vec<_> = names.into_iter().collect();
     sorted.sort_unstable_by(|one, other| one.0.cmp(&other.0));
@@ -53,7 +61,7 @@ pub fn write(stream: &Path, path: &Path) -> Result<(Asking, String), DatasetErro
     Ok((asking, sha256(&text)))
 }
 
-fn read(stream: &Path) -> Result<(Names, Asking), DatasetError> {
+fn read(stream: &Path) -> Result<(Names, Asking), Failure> {
     let mut reader = StreamReader::open(stream)?;
     let mut names = Names::new();
     let mut asking = Asking::default();
@@ -77,9 +85,62 @@ fn read(stream: &Path) -> Result<(Names, Asking), DatasetError> {
             names.insert(name.wire().into(), given);
         } else {
             let reason = format!("{} asks for more than {NAMES_MAX} names", stream.display());
-            return Err(DatasetError::Arguments(reason));
+            return Err(contradiction(reason));
         }
     }
     asking.names = names.len() as u64;
     Ok((names, asking))
+}
+
+/// The names of every second-level zone that are written.
+const WRITTEN: [&[u8]; 2] = [b"", b"\x03www"];
+
+/// Which zones' names are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    All,
+    /// Zones that have a fault, or zones that have none.
+    Faulty(bool),
+}
+
+impl Which {
+    fn has(self, world: &World, zone: Zone) -> bool {
+        match self {
+            Which::All => true,
+            Which::Faulty(faulty) => world.faulty(zone).is_some() == faulty,
+        }
+    }
+}
+
+/// Writes the table of the names of zones, for `generate clients`. Returns how many names it has.
+pub fn write_names(world: &World, which: Which, path: &Path) -> Result<u64, Failure> {
+    let mut output = OutputFile::create(path).map_err(writing(path))?;
+    let mut count = 0;
+    let mut records = Records::default();
+    for zone in world.zones().filter(|zone| zone.depth() == 2 && which.has(world, *zone)) {
+        let name = world.name(zone);
+        for relative in WRITTEN {
+            let Node::Types(types) = world.node(zone, relative) else { continue };
+            records.clear();
+            // An alias leads to a host: its addresses are asked for.
+            let first = if types.has(Rtype::CNAME) { Rtype::CNAME } else { Rtype::A };
+            if !types.has(first) {
+                continue;
+            }
+            world.add(zone, relative, first, &[relative, &name], &mut records);
+            let asked = |rtype: &Rtype| !matches!(*rtype, Rtype::SOA | Rtype::NS);
+            let types: Vec<_> = if first == Rtype::CNAME {
+                vec![Rtype::A.to_string()]
+            } else {
+                types.iter().filter(asked).map(|rtype| rtype.to_string()).collect()
+            };
+            for set in records.iter() {
+                let owner = written(whole(set.owner));
+                writeln!(output, "{owner}\t{}\t{}", set.ttl_s, types.join(",")).map_err(writing(path))?;
+                count += 1;
+            }
+        }
+    }
+    output.finish().map_err(writing(path))?;
+    Ok(count)
 }
