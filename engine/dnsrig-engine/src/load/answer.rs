@@ -12,14 +12,14 @@ use crate::dns::{
 /// The shortest record: the root as its owner, type, class, TTL, and the length of no data (RFC 1035 §3.2.1).
 const RECORD_BYTES_MIN: usize = 11;
 
-/// What a message is, seen from the query whose id it has.
+/// What a message is for the query whose id it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Its answer. `rcode` is the one in the header, 0 to 15, without the upper bits in OPT (RFC 6891 §6.1.3).
+    /// The answer. `rcode` is the one in the header, 0 to 15, without the upper bits in OPT (RFC 6891 §6.1.3).
     ///
     /// `authenticated` is AD: the server vouches for the data (RFC 6840 §5.8).
     Answer { rcode: u8, truncated: bool, authenticated: bool },
-    /// No response to any query of this kind: too short for a header, QR not set, or another opcode.
+    /// Not a response to any query of this kind: too short for a header, QR not set, or another opcode.
     Malformed,
     /// A response, but to another question.
     Mismatched,
@@ -34,8 +34,8 @@ pub enum Verdict {
 /// [`QUERY_BYTES_MAX`](crate::dns::query::QUERY_BYTES_MAX).
 ///
 /// The question must be the query's own; the case of letters does not matter (RFC 4343 §3). Some servers leave it out
-/// of an answer that reports an error, FORMERR or REFUSED mostly, which is taken as it is meant. NOERROR and NXDOMAIN
-/// say something about a name, so there it must stand.
+/// of an answer that reports an error, FORMERR or REFUSED mostly, which is accepted. NOERROR and NXDOMAIN say something
+/// about a name, so these answers must contain it.
 ///
 /// A truncated answer may count records that it left out (RFC 2181 §9): its records are not used, so they are not
 /// compared with its length.
@@ -66,7 +66,7 @@ pub fn check(answer: &[u8], length: usize, query: &[u8]) -> Verdict {
     Verdict::Answer { rcode, truncated, authenticated: header[3] & AD != 0 }
 }
 
-/// How many records a header counts, in all sections but the question.
+/// The number of records that a header counts, in all sections but the question.
 fn records(header: &[u8; HEADER_BYTES]) -> usize {
     header[6..].as_chunks::<2>().0.iter().map(|count| usize::from(u16::from_be_bytes(*count))).sum()
 }
@@ -276,7 +276,7 @@ mod tests {
         assert_eq!(check(&beginning, query.len() + 1_099, &query), Verdict::Incomplete);
     }
 
-    /// The same judgement, made with a parser of whole messages.
+    /// The verdict of a parser of whole messages.
     fn check_by_parser(answer: &[u8], query: &[u8]) -> Option<Verdict> {
         use domain::base::{Message, iana::Rcode};
         let Ok(message) = Message::from_octets(answer) else { return Some(Verdict::Malformed) };

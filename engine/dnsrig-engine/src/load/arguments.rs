@@ -10,42 +10,43 @@ use std::{
 use clap::ValueEnum as _;
 
 use super::{
-    LoadError,
     arrivals::{Model, Period},
     client_queries::{TABLE_MAX, rest_ns_min, table_for},
     queries::QueryArguments,
     ramp::{RampLimits, RampSettings},
     record::{ROWS_MAX, Rows},
+    refused,
     segment::{self, Part, Segment},
 };
 use crate::{
     base::{
+        failure::Failure,
         target::{self, Authority, Endpoint},
         units::{MINUTE, duration, nanoseconds, parse_number},
     },
     net::{connection::Close, udp_batch::BATCH_MAX},
 };
 
-/// Queries a second, or outstanding ones, unless asked otherwise.
+/// The rate if no option names one, in queries per second.
 const RATE_DEFAULT_QPS: f64 = 1_000.0;
 
-/// The highest rate that a ramp tries, unless asked otherwise.
+/// The highest rate that a ramp tries if no option names one.
 const RAMP_MAX_QPS: f64 = 1e7;
 
 /// The most queries per second on a foreign target that the user vouches for, unless --rate or --ramp-max
 /// names another rate.
 pub const RATE_VOUCHED_QPS: f64 = 100.0;
 
-/// Queries in a row from one client over UDP, where each is a packet of its own all the same.
+/// Queries in a row from one client over UDP, where each is a packet of its own anyway.
 const BURST_UDP: usize = 16;
 
-/// How long queries can be sent, and how long an interval can be.
+/// The durations that sending and intervals can have.
 pub const DURATIONS: RangeInclusive<Duration> = Duration::from_millis(10)..=Duration::from_secs(86_400);
 
-/// How long a query can wait for its answer.
+/// The times for which a query can wait for its answer.
 pub const TIMEOUTS: RangeInclusive<Duration> = Duration::from_millis(1)..=MINUTE;
 
-/// Intervals that are open at a time, each of about a megabyte a thread.
+/// The number of intervals that can be open at a time. Each takes about a megabyte for each thread.
 const OPEN_INTERVALS_MAX: i64 = 100;
 
 /// How queries travel.
@@ -214,7 +215,7 @@ pub struct Instrument {
 }
 
 impl Instrument {
-    /// Where the queries of a thread go, if they are wanted one by one; its first client has the number `first_client`.
+    /// Rows for the queries of a thread, if they are wanted. Its first client has the number `first_client`.
     pub fn rows(&self, part: Part, first_client: u32) -> Option<Rows> {
         let alone = Part { segment: Segment::default(), ..part };
         self.rows.map(|most| Rows::new(alone.share(most as usize), first_client))
@@ -224,15 +225,15 @@ impl Instrument {
 /// The clients of one generator.
 #[derive(Clone, Debug)]
 pub struct Clients {
-    /// How many each thread has.
+    /// The number of clients of each thread.
     pub of_threads: Vec<usize>,
-    /// The number of the first among those of all generators.
+    /// The number of the first client, counted over all generators.
     pub first: u32,
-    /// The places in the table of each.
+    /// The number of places in the table of each client.
     pub table: usize,
 }
 
-/// What to do, by the arguments.
+/// What the arguments ask for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Plan {
     Once(Model),
@@ -245,7 +246,7 @@ impl Arguments {
         self.server.or_port(if self.transport == TransportKind::Dot { 853 } else { 53 })
     }
 
-    /// How many queries in a row come from one client at most.
+    /// The highest number of queries in a row from one client.
     pub fn burst(&self) -> usize {
         let default = match (self.transport, self.clients) {
             (TransportKind::Udp, Some(1)) => BATCH_MAX,
@@ -255,8 +256,8 @@ impl Arguments {
         self.burst.map_or(default, |burst| burst as usize)
     }
 
-    /// What is to be done; a foreign target is loaded gently unless the user names a rate.
-    pub fn plan(&self, authority: Authority) -> Result<Plan, LoadError> {
+    /// What is to be done. A foreign target is loaded gently unless the user names a rate.
+    pub fn plan(&self, authority: Authority) -> Result<Plan, Failure> {
         let vouched = authority == Authority::Vouched;
         if self.ramp {
             let max_qps = self.ramp_max.unwrap_or(if vouched { RATE_VOUCHED_QPS } else { RAMP_MAX_QPS });
@@ -274,7 +275,7 @@ impl Arguments {
             return Ok(Plan::Ramp(limits, settings));
         }
         match self.outstanding {
-            Some(_) if vouched => Err(LoadError::Arguments(
+            Some(_) if vouched => Err(refused(
                 "--outstanding loads a server as fast as it answers: for a server outside the rig, give a --rate"
                     .into(),
             )),
@@ -286,13 +287,13 @@ impl Arguments {
         }
     }
 
-    /// The period that begins then, for as long as is asked.
+    /// The period that begins at `start_ns`, with the duration that is asked for.
     pub fn period(&self, model: Model, start_ns: i64) -> Period {
         Period { model, start_ns, end_ns: start_ns + nanoseconds(self.duration), seed: self.queries.seed }
     }
 
-    /// The clients of this generator; where there are several, each has its share.
-    pub fn clients(&self, plan: Plan) -> Result<Clients, LoadError> {
+    /// The clients of this generator. If there are several generators, each has its share.
+    pub fn clients(&self, plan: Plan) -> Result<Clients, Failure> {
         let (timeout_s, rest_s) = (self.timeout.as_secs_f64(), rest_ns_min(nanoseconds(self.timeout)) as f64 / 1e9);
         let (outstanding, ids) = match plan {
             Plan::Once(Model::Outstanding(count)) => (count as f64, count as f64 * 2.0),
@@ -308,7 +309,7 @@ impl Arguments {
         // Each generator has its own addresses.
         let sources = self.sources.len() * self.instrument.segment.of as usize;
         let clients = self.clients.map_or(fitting.max(16).max(sources).max(parts), |clients| clients as usize);
-        let too_few = |what| Err(LoadError::Arguments(format!("{clients} clients are too few for {what}")));
+        let too_few = |what| Err(refused(format!("{clients} clients are too few for {what}")));
         if clients < parts {
             return too_few(format!("--threads: use --clients {parts} or more, so that each thread has one"));
         }
@@ -318,7 +319,7 @@ impl Arguments {
             ));
         }
         let table = table_for(outstanding, clients).ok_or_else(|| {
-            LoadError::Arguments(format!(
+            refused(format!(
                 "{clients} clients have too few message ids for {outstanding:.0} queries at a time: use --clients {} or more",
                 fitting.max(clients + 1)
             ))
@@ -332,7 +333,8 @@ impl Arguments {
         self.close.unwrap_or(Close::Rst)
     }
 
-    /// The addresses of a thread's clients, the first of which has this number on this generator; none: any address.
+    /// The addresses of a thread's clients, of which the first has the number `first` on this generator. Empty: any
+    /// address.
     pub fn sources_of(&self, first: usize, clients: usize) -> Vec<IpAddr> {
         self.sources.iter().copied().cycle().skip(first % self.sources.len().max(1)).take(clients).collect()
     }
@@ -350,11 +352,11 @@ impl Arguments {
         .find_map(|(option, is_idle)| is_idle.then_some(option))
     }
 
-    /// What cannot be said with single arguments.
-    pub fn check(&self) -> Result<(), LoadError> {
+    /// Checks that the arguments fit together.
+    pub fn check(&self) -> Result<(), Failure> {
         check_intervals(self.timeout, self.instrument.interval)?;
         let Instrument { until_eof, led, segment, .. } = self.instrument;
-        let wrong = |text: &str| Err(LoadError::Arguments(text.into()));
+        let wrong = |text: &str| Err(refused(text.into()));
         if self.queries.reads_standard_input() && (until_eof || led) {
             return wrong(
                 "--until-eof and --led read standard input, so queries cannot come from it: give --queries a file",
@@ -369,14 +371,14 @@ impl Arguments {
             return wrong("--ramp-max is below --ramp-start: raise it, or lower --ramp-start");
         }
         if let Some(option) = self.idle_option() {
-            return Err(LoadError::Arguments(format!(
+            return Err(refused(format!(
                 "{option} has no effect with --transport {}: leave it out",
                 self.transport.to_possible_value().expect("no transport is hidden").get_name()
             )));
         }
         if let Some(source) = self.sources.iter().find(|source| source.is_ipv4() != self.server.address.is_ipv4()) {
             let server = self.server.address;
-            return Err(LoadError::Arguments(format!(
+            return Err(refused(format!(
                 "--source {source} and {server} are of different address families: give addresses of the server's family"
             )));
         }
@@ -390,12 +392,12 @@ fn parse_repeats(text: &str) -> Result<u32, String> {
     repeats.ok_or_else(|| "give an odd number from 1 to 99, so that there is a majority".into())
 }
 
-/// Whether no more intervals will be open at a time than there is memory for.
-pub fn check_intervals(timeout: Duration, interval: Duration) -> Result<(), LoadError> {
+/// Checks that there is memory for the intervals that are open at a time.
+pub fn check_intervals(timeout: Duration, interval: Duration) -> Result<(), Failure> {
     if nanoseconds(timeout) / nanoseconds(interval).max(1) <= OPEN_INTERVALS_MAX {
         return Ok(());
     }
-    Err(LoadError::Arguments(format!(
+    Err(refused(format!(
         "--timeout spans more than {OPEN_INTERVALS_MAX} intervals: raise --interval or lower --timeout"
     )))
 }

@@ -7,15 +7,16 @@ use super::{
 use crate::base::{draw::exponential, random::Random};
 use std::collections::VecDeque;
 
-/// Tells the random stream of arrivals from others of the same seed.
+/// Makes the random numbers of arrivals differ from others with the same seed.
 const PURPOSE: u64 = 0x6172_7269_7661_6c73;
 
 /// What decides when a query falls due.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Model {
-    /// Queries at this many a second, evenly or as a Poisson process, whatever becomes of those before ("open loop").
+    /// At this many queries a second, evenly or as a Poisson process, whatever becomes of the queries before ("open
+    /// loop").
     Rate { qps: f64, poisson: bool },
-    /// As many at a time: the next is due when one ends ("closed loop").
+    /// With this number of queries outstanding: the next one is due when one ends ("closed loop").
     Outstanding(usize),
     /// When captured queries say, at this many a second on average.
     Captured { qps: f64 },
@@ -34,15 +35,15 @@ pub struct Period {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Due {
     pub at_ns: i64,
-    /// The number of the thread's client that sends it; none: whichever client's turn it is.
+    /// The number of the thread's client that sends it. `None`: the client whose turn it is.
     pub client: Option<u32>,
     /// Its position in the order of queries.
     pub query: u32,
-    /// Its number in the schedule of all threads and generators; of a stream, its place there.
+    /// Its number in the schedule of all threads and generators. For a captured query, its place in the file.
     pub number: u64,
 }
 
-/// The order of queries, one for all threads and generators: the first comes again after the last.
+/// The order of queries, the same for all threads and generators: the first comes again after the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Order {
     /// The query that is number 0 of a schedule.
@@ -51,7 +52,7 @@ pub struct Order {
 }
 
 impl Order {
-    /// The query so many further on.
+    /// The query that is `queries` further on.
     fn after(self, queries: u64) -> u32 {
         ((u64::from(self.next) + queries) % u64::from(self.count)) as u32
     }
@@ -68,7 +69,7 @@ pub struct Arrivals {
     /// The number of the next query in the schedule, and which one it is.
     number: u64,
     query: u32,
-    /// From one number to the next, and as far in the order.
+    /// The distance from one number to the next, and the distance in the order.
     step: u64,
     query_step: u32,
     kind: Kind,
@@ -79,7 +80,7 @@ enum Kind {
         qps: f64,
     },
     Poisson {
-        /// From the start.
+        /// Counted from the start.
         next_ns: f64,
         mean_gap_ns: f64,
         random: Random,
@@ -87,14 +88,14 @@ enum Kind {
     Windows {
         free_ns: VecDeque<i64>,
     },
-    /// None is due before `next_ns`.
+    /// No query is due before `next_ns`.
     Captured {
         next_ns: i64,
     },
 }
 
 impl Arrivals {
-    /// Of the thread `part`, in `period`; Poisson arrivals are the same for the same seed.
+    /// The arrivals of the thread `part` in `period`. Poisson arrivals are the same for the same seed.
     pub fn new(period: Period, part: Part, order: Order) -> Self {
         let Period { model, start_ns, end_ns, seed } = period;
         let (number, step) = (part.number() as u64, part.count() as u64);
@@ -117,7 +118,7 @@ impl Arrivals {
         Arrivals { start_ns, end_ns, order, number, query, step, query_step, kind }
     }
 
-    /// When the next query is due; `i64::MAX` if none will be, as far as is known.
+    /// When the next query is due. `i64::MAX` if no query will be due, as far as is known.
     pub fn next_due_ns(&self) -> i64 {
         let next_ns = match &self.kind {
             Kind::Even { qps } => self.start_ns + even_ns(self.number, *qps),
@@ -161,20 +162,20 @@ impl Arrivals {
         Some(due)
     }
 
-    /// Where the next period goes on: behind all queries of this one's schedule, whoever sent them or could not.
+    /// Where the next period goes on: behind all queries of this schedule, sent or not.
     pub fn order_after(&self) -> Order {
         let passed = match self.kind {
             Kind::Even { qps } => even_count(self.end_ns - self.start_ns, qps),
-            // Of one thread alone; several have no order in common.
+            // This holds for one thread; several threads have no order in common.
             _ => self.number,
         };
         Order { next: self.order.after(passed), ..self.order }
     }
 
-    /// Takes in that a query ended: with outstanding queries the next is due at that moment.
+    /// Takes in that a query ended: in a closed loop the next one is due at that moment.
     pub fn ended(&mut self, ended_ns: i64) {
         if let Kind::Windows { free_ns } = &mut self.kind {
-            // Mostly the last; a lost query ends at its timeout, which is yet to come, and must not keep others
+            // Mostly it is the last. A lost query ends at its timeout, which is yet to come, and must not keep others
             // waiting.
             let place = free_ns.partition_point(|free_ns| *free_ns <= ended_ns);
             free_ns.insert(place, ended_ns);
@@ -186,7 +187,7 @@ impl Arrivals {
         self.end_ns = self.end_ns.min(end_ns);
     }
 
-    /// Whether somebody reads the queries, who may be late with it: what is due then is not there to be taken.
+    /// Whether another thread reads the queries. It may be late, and then a query that is due cannot be taken yet.
     pub fn is_read_ahead(&self) -> bool {
         matches!(self.kind, Kind::Captured { .. })
     }
@@ -197,25 +198,25 @@ impl Arrivals {
     }
 }
 
-/// How long after the start query `number` is due: counted from the start each time, so that no error adds up.
+/// The time from the start until query `number` is due, counted from the start each time, so that no error adds up.
 fn even_ns(number: u64, qps: f64) -> i64 {
     (number as f64 * 1e9 / qps) as i64
 }
 
-/// How many queries are due within so long.
+/// The number of queries that are due within `duration_ns`.
 fn even_count(duration_ns: i64, qps: f64) -> u64 {
     let about = (duration_ns as f64 * qps / 1e9) as u64;
     // The estimate is rounded, and so are the moments.
     (about.saturating_sub(2)..).find(|number| even_ns(*number, qps) >= duration_ns).unwrap_or(about)
 }
 
-/// The moment `arrivals` arrivals of a Poisson process after `from_ns`. Those of other threads are drawn as well: all
-/// threads have the one process of the seed, and the same roundings in it.
+/// The moment that is `arrivals` arrivals of a Poisson process after `from_ns`. Arrivals of other threads are drawn as
+/// well: all threads have the one process of the seed, and the same roundings in it.
 fn pass(from_ns: f64, arrivals: u64, mean_gap_ns: f64, random: &mut Random) -> f64 {
     (0..arrivals).fold(from_ns, |at_ns, _| at_ns + mean_gap_ns * exponential(random))
 }
 
-/// The sum of two numbers below `count`, begun anew from there.
+/// The sum of two numbers below `count`, modulo `count`.
 fn add_within(one: u32, other: u32, count: u32) -> u32 {
     if other < count - one { one + other } else { other - (count - one) }
 }
@@ -319,13 +320,13 @@ mod tests {
         assert_eq!(arrivals.order_after(), Order { next: 2, count: 3 });
     }
 
-    /// All parts of a schedule that so many generators share, each with so many threads.
+    /// All parts of a schedule that `of` generators share, each with `threads` threads.
     fn parts(of: u32, threads: usize) -> impl Iterator<Item = Part> {
         let segments = (1..=of).map(move |number| Segment { number, of });
         segments.flat_map(move |segment| (0..threads).map(move |thread| Part { thread, threads, segment }))
     }
 
-    /// Everything that falls due of a part: its number, when, which query.
+    /// All queries of a part: their numbers, due times, and positions in the order.
     fn schedule(period: Period, part: Part, order: Order) -> (Vec<(u64, i64, u32)>, Order) {
         let mut arrivals = Arrivals::new(period, part, order);
         let due = std::iter::from_fn(|| arrivals.take(i64::MAX - 1, &mut Source::none()));

@@ -5,22 +5,23 @@ use std::{sync::Arc, time::Duration};
 
 use serde::Serialize;
 
-use super::LoadError;
+use super::refused;
 use crate::{
     base::{
         draw::uniform,
+        failure::Failure,
         random::Random,
         units::{nanoseconds, parse_duration, parse_share},
     },
     query_stream::Transport,
 };
 
-/// How clients of one class use connections.
+/// How the clients of one class use connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Usage {
-    /// A connection is used up after so many queries; 0: never.
+    /// The number of queries after which a connection is used up. 0: never.
     pub per_connection: u32,
-    /// A connection is closed after so long without a query; 0: never.
+    /// The time without a query after which a connection is closed. 0: never.
     pub idle_ns: i64,
     /// Whether TLS sessions are resumed.
     pub resumption: bool,
@@ -40,7 +41,7 @@ pub enum TransportChoice {
 }
 
 impl TransportChoice {
-    /// The one for all; none: each query has its own.
+    /// The transport of all queries. `None`: each query has its own.
     pub fn for_all(self) -> Option<Transport> {
         match self {
             TransportChoice::AsCaptured => None,
@@ -51,10 +52,10 @@ impl TransportChoice {
     }
 }
 
-/// How the clients of a class ask.
+/// The settings of a class of clients.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Class {
-    /// Of all clients, from 0 to 1.
+    /// The share of the clients, from 0 to 1.
     pub share: f64,
     pub transport: TransportChoice,
     pub idle_timeout_s: f64,
@@ -65,7 +66,7 @@ pub struct Class {
 }
 
 impl Class {
-    /// How its clients use connections.
+    /// How the clients of the class use connections.
     pub fn usage(&self) -> Usage {
         Usage {
             per_connection: u32::from(!self.reuse),
@@ -76,9 +77,9 @@ impl Class {
     }
 }
 
-/// What `--class` says; what it leaves out is as with the other clients.
+/// The settings that `--class` gives. The others are as for clients without a class.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Asked {
+pub struct ClassSettings {
     share: Option<f64>,
     transport: Option<TransportChoice>,
     idle_timeout_s: Option<f64>,
@@ -87,7 +88,7 @@ pub struct Asked {
     early_data: Option<bool>,
 }
 
-impl Asked {
+impl ClassSettings {
     fn class(&self, rest: &Class) -> Class {
         Class {
             share: self.share.unwrap_or_default(),
@@ -100,15 +101,15 @@ impl Asked {
     }
 }
 
-/// All classes: first that of the clients which no other class has, whose settings are those of `rest`.
-pub fn all(asked: &[Asked], rest: &Class) -> Result<Vec<Class>, LoadError> {
+/// All classes. The first has the clients that no other class has, with the settings of `rest`.
+pub fn with_rest(asked: &[ClassSettings], rest: &Class) -> Result<Vec<Class>, Failure> {
     if asked.len() >= CLASSES_MAX {
-        return Err(LoadError::Arguments(format!("--class may be given at most {} times", CLASSES_MAX - 1)));
+        return Err(refused(format!("--class may be given at most {} times", CLASSES_MAX - 1)));
     }
     let taken: f64 = asked.iter().filter_map(|class| class.share).sum();
-    // Such as 0.1 + 0.2 + 0.7, which floating point makes a little more than 1.
+    // An example is 0.1 + 0.2 + 0.7, which floating point makes a little more than 1.
     if taken > 1.0 + 1e-9 {
-        return Err(LoadError::Arguments(format!(
+        return Err(refused(format!(
             "the shares of --class are {} % of the clients together: lower them to at most 100 %",
             (taken * 1e6).round() / 1e4
         )));
@@ -118,8 +119,8 @@ pub fn all(asked: &[Asked], rest: &Class) -> Result<Vec<Class>, LoadError> {
 }
 
 /// Reads a class such as `share=20%,transport=dot,idle=30s`.
-pub fn parse(text: &str) -> Result<Asked, String> {
-    let mut class = Asked::default();
+pub fn parse(text: &str) -> Result<ClassSettings, String> {
+    let mut class = ClassSettings::default();
     for setting in text.split(',') {
         let (key, value) = setting.split_once('=').ok_or_else(|| unknown(setting))?;
         let is_new = match key {
@@ -138,9 +139,9 @@ pub fn parse(text: &str) -> Result<Asked, String> {
     check(&class).map(|()| class)
 }
 
-/// What a class says that has no meaning, which is mostly a slip.
-fn check(class: &Asked) -> Result<(), String> {
-    let Asked { share, transport, idle_timeout_s, reuse, resumption, early_data } = *class;
+/// Checks that all settings of a class have an effect.
+fn check(class: &ClassSettings) -> Result<(), String> {
+    let ClassSettings { share, transport, idle_timeout_s, reuse, resumption, early_data } = *class;
     let wrong = |text: &str| Err(text.to_owned());
     if !share.is_some_and(|share| share > 0.0) {
         return wrong("a class needs a share of the clients above 0, such as share=20%");
@@ -181,22 +182,23 @@ fn parse_yes(key: &str, text: &str) -> Result<bool, String> {
     }
 }
 
-/// There are at most so many, class 0 among them.
+/// The highest number of classes, with class 0.
 pub const CLASSES_MAX: usize = 16;
 
-/// Tells the random numbers of classes from others of the same seed.
+/// Makes the random numbers of classes differ from others with the same seed.
 const PURPOSE: u64 = 0x636c_6173_7365_7321;
 
-/// The classes of clients. Who is in no other is in class 0.
+/// Which class each client is in. Clients that are in no other class are in class 0.
 #[derive(Clone, Debug)]
 pub struct Classes {
-    /// By the numbers of clients: a byte each, as every query asks for it. Empty where all are in class 0.
+    /// The class of each client, by its number: a byte each, because every query looks it up. Empty if all clients are
+    /// in class 0.
     of: Arc<[u8]>,
     count: usize,
 }
 
 impl Classes {
-    /// Puts so many clients into classes by hashes of their numbers; the first share is that of class 1.
+    /// Puts `clients` clients into classes by hashes of their numbers. The first share belongs to class 1.
     pub fn by_shares(clients: usize, shares: &[f64], seed: u64) -> Self {
         assert!(shares.len() < CLASSES_MAX);
         let clients = if shares.is_empty() { 0 } else { clients as u64 };
@@ -209,7 +211,7 @@ impl Classes {
         self.of.get(client as usize).map_or(0, |class| usize::from(*class))
     }
 
-    /// How many there are, class 0 among them.
+    /// The number of classes, with class 0.
     pub fn count(&self) -> usize {
         self.count
     }
@@ -238,8 +240,8 @@ mod tests {
         early_data: false,
     };
 
-    fn classes(texts: &[&str]) -> Result<Vec<Class>, LoadError> {
-        all(&texts.iter().map(|text| parse(text).unwrap()).collect::<Vec<_>>(), &REST)
+    fn classes(texts: &[&str]) -> Result<Vec<Class>, Failure> {
+        with_rest(&texts.iter().map(|text| parse(text).unwrap()).collect::<Vec<_>>(), &REST)
     }
 
     #[test]
@@ -265,8 +267,8 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_meaning_is_told() {
-        for (text, told) in [
+    fn settings_without_effect_are_refused() {
+        for (text, part) in [
             ("", "not a setting"),
             ("share", "not a setting"),
             ("share=20%,tls=yes", "`tls=yes` is not a setting"),
@@ -283,7 +285,7 @@ mod tests {
             ("share=1%,reuse=no,transport=udp", "no connections"),
         ] {
             let error = parse(text).unwrap_err();
-            assert!(error.contains(told), "{text}: {error}");
+            assert!(error.contains(part), "{text}: {error}");
         }
     }
 
@@ -318,7 +320,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_text_is_a_class_or_told(text in "[a-z=,.%0-9-]{0,40}") {
+        fn any_text_is_a_class_or_an_error(text in "[a-z=,.%0-9-]{0,40}") {
             if let Ok(class) = parse(&text) {
                 proptest::prop_assert!(class.share.is_some_and(|share| share > 0.0 && share <= 1.0));
             }

@@ -15,7 +15,7 @@ use crate::{
 use serde::Serialize;
 use std::{hint::black_box, iter};
 
-/// Classes an octave, of equal width: a percentile is told at most a quarter too high.
+/// The number of classes of latencies in an octave. They have equal widths: a percentile is at most a quarter too high.
 const CLASSES_PER_OCTAVE: u32 = 4;
 
 /// The first class ends here, in ns: no answer over a network comes sooner.
@@ -38,8 +38,8 @@ pub enum End {
     Lost(CloseReason),
 }
 
-/// What one client saw, in an interval or over all. Latencies are from the due time, queries without an answer at the
-/// limit.
+/// What one client saw, in an interval or over all intervals. Latencies count from the due time, and queries without an
+/// answer count at the limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClientCounts {
     pub answered: u32,
@@ -80,7 +80,7 @@ impl Counter for ClientCounts {
     }
 }
 
-/// Adds the counts of clients that stand from `first` on among all.
+/// Adds the counts of clients whose numbers begin with `first`.
 pub fn add_from(all: &mut Vec<ClientCounts>, first: usize, some: &[ClientCounts]) {
     all.resize(all.len().max(first + some.len()), ClientCounts::default());
     all[first..].iter_mut().zip(some).for_each(|(mine, other)| mine.add(other));
@@ -102,33 +102,33 @@ counters! {
     }
 }
 
-/// How many latencies of a client fell into each class. When one is full all are halved, which keeps percentiles.
+/// The number of latencies of a client in each class. When one is full all are halved, which keeps percentiles.
 type Classes = [u16; CLASSES];
 
 /// All clients, by number.
 pub struct ClientTotals {
     totals: Vec<ClientTotal>,
-    /// Empty where percentiles are not wanted.
+    /// Empty if percentiles are not wanted.
     classes: Vec<Classes>,
-    /// By class of clients, with the latencies of each; none where they have no classes.
+    /// The classes of clients, with the latencies of each. `None` if clients have no classes.
     by_class: Option<(ClientClasses, Vec<Times>)>,
 }
 
 /// What the clients of one class saw.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct ClassTotal {
-    /// Those that had a query.
+    /// The number of clients that had a query.
     pub clients: u64,
     pub answered: u64,
     pub unanswered: u64,
-    /// Of those unanswered; the others were lost with their connection.
+    /// Unanswered queries that timed out. The others were lost with their connection.
     pub timeouts: u64,
     /// From the due time.
     pub latency_ns: Distribution,
 }
 
 impl ClientTotals {
-    /// Of so many clients, with percentiles or without.
+    /// Totals of `clients` clients, with percentiles or without.
     pub fn new(clients: usize, percentiles: bool) -> Self {
         // Zeros that the compiler does not know as such are written, so that memory does not grow later.
         let empty = || [black_box(0); CLASSES];
@@ -136,13 +136,13 @@ impl ClientTotals {
         ClientTotals { totals: vec![ClientTotal::default(); clients], classes, by_class: None }
     }
 
-    /// The same with the latencies of each class of clients, if they have classes.
+    /// Adds the latencies of each class of clients, if there are classes.
     pub fn with_classes(self, classes: ClientClasses) -> Self {
         let latencies = (0..classes.count()).map(|_| times()).collect();
         ClientTotals { by_class: (classes.count() > 1).then_some((classes, latencies)), ..self }
     }
 
-    /// A query of a client ended, `sent_latency_ns` after it was sent.
+    /// Takes in that a query of a client ended, `sent_latency_ns` after it was sent.
     #[inline]
     pub fn end(&mut self, client: usize, latency_ns: i64, sent_latency_ns: i64, end: End) {
         let Some(total) = self.totals.get_mut(client) else { return };
@@ -170,7 +170,7 @@ impl ClientTotals {
         }
     }
 
-    /// An answer to a query of a client was truncated, and it is asked again.
+    /// Counts a truncated answer to a query of a client, which is asked again.
     pub fn truncated(&mut self, client: usize) {
         if let Some(total) = self.totals.get_mut(client) {
             total.truncated += 1;
@@ -190,7 +190,7 @@ impl ClientTotals {
         }
     }
 
-    /// What each class saw; empty where clients have no classes.
+    /// What each class saw. Empty if clients have no classes.
     pub fn by_class(&self) -> Vec<ClassTotal> {
         let Some((classes, latencies)) = &self.by_class else { return Vec::new() };
         let empty = |latencies| ClassTotal { latency_ns: Distribution::from(latencies), ..ClassTotal::default() };
@@ -205,17 +205,17 @@ impl ClientTotals {
         all
     }
 
-    /// The latencies of each class; empty where clients have no classes.
+    /// The latencies of each class. Empty if clients have no classes.
     pub fn class_latencies(&self) -> &[Times] {
         self.by_class.as_ref().map_or(&[], |(_, latencies)| latencies)
     }
 
-    /// The class of a client; 0 where they have no classes.
+    /// The class of a client. 0 if clients have no classes.
     pub fn class(&self, client: u32) -> u8 {
         self.by_class.as_ref().map_or(0, |(classes, _)| classes.of(client) as u8)
     }
 
-    /// Those that had a query, with their numbers.
+    /// The clients that had a query, with their numbers.
     pub fn active(&self) -> impl Iterator<Item = (u32, &ClientTotal)> {
         (0..).zip(&self.totals).filter(|(_, total)| total.counts.answered + total.counts.unanswered > 0)
     }
@@ -242,7 +242,7 @@ fn class(latency_ns: i64) -> usize {
     if octave < FIRST_OCTAVE {
         return 0;
     }
-    // The two bits behind the leading one: four classes of equal width an octave.
+    // The two bits behind the leading one select one of four classes of equal width.
     let within = (latency_ns >> (octave - 2)) & 3;
     let class = (octave - FIRST_OCTAVE) * CLASSES_PER_OCTAVE + within as u32;
     (class as usize).min(CLASSES - 1)
@@ -254,7 +254,7 @@ fn upper_ns(class: usize) -> i64 {
     ((5 + within) << (FIRST_OCTAVE + octave - 2)) - 1
 }
 
-/// A client with fewer queries says nothing.
+/// The number of queries below which a client is left out.
 const QUERIES_MIN: u32 = 20;
 
 /// Between the fastest answers of two groups there is at least this factor …
@@ -281,7 +281,7 @@ pub struct UnequalClients {
 }
 
 impl UnequalClients {
-    /// None if all clients were served alike.
+    /// The groups. `None` if all clients were served alike.
     pub fn of(clients: &[ClientCounts]) -> Option<Self> {
         let asked: Vec<_> =
             clients.iter().filter(|client| client.answered + client.unanswered >= QUERIES_MIN).collect();
@@ -295,7 +295,7 @@ impl UnequalClients {
         };
         let groups = gaps.filter(is_wide).max_by_key(|(_, gap_ns)| *gap_ns);
         let near = groups.map_or(fastest_ns.len(), |(place, _)| place);
-        // Where nobody has an answer, or few clients have, all are alike.
+        // If no client has an answer, all are alike.
         (groups.is_some() || unanswered > 0 && !fastest_ns.is_empty()).then(|| UnequalClients {
             near: near as u32,
             near_ns: near.checked_sub(1).map_or(0, |last| fastest_ns[last]),
@@ -379,7 +379,7 @@ mod tests {
     }
 
     fn client_counts(answered: u32, fastest_ns: i64) -> ClientCounts {
-        // Each had 100 queries, and a pause of 300 ms.
+        // Each client had 100 queries, and a pause of 300 ms.
         ClientCounts { answered, unanswered: 100 - answered, sum_ns: 0, max_ns: 300 * MS, fastest_ns }
     }
 
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn two_servers_behind_one_address_are_told_apart() {
+    fn two_servers_behind_one_address_are_found() {
         let found =
             unequal(&[(4, client_counts(100, 50 * MS)), (6, client_counts(100, MS)), (6, client_counts(90, 51 * MS))])
                 .unwrap();

@@ -1,4 +1,4 @@
-//! Hands the complete intervals of threads over to the one that collects, and puts those of all threads together.
+//! Hands complete intervals over to the thread that collects them, and puts the intervals of all threads together.
 //!
 //! The collecting thread writes files and events, and may be slow; the thread that sends neither waits nor takes memory
 //! for that. Intervals that find no room are put together: their queries stay in the summary, and the intervals
@@ -26,7 +26,7 @@ use super::{
     record::Rows,
 };
 
-/// So many intervals of a thread may wait, about half a megabyte each.
+/// The number of intervals of a thread that can wait, about half a megabyte each.
 const WAITING_MAX: usize = 64;
 
 /// A message of a thread to the collecting thread.
@@ -45,37 +45,37 @@ pub struct PeriodEnd {
     pub priority: Priority,
     /// The time in which the thread was to run and had no CPU.
     pub cpu_wait_ns: i64,
-    /// Of the intervals that had no room, together.
+    /// The intervals that had no room, put together.
     pub rest: Option<Box<Interval>>,
-    /// How many intervals there were, those among them.
+    /// The number of all intervals, with those that had no room.
     pub intervals: u64,
-    /// What clients saw, where intervals do not say it.
+    /// What clients saw, if intervals do not have it.
     pub clients: Option<ClientTotals>,
-    /// Of queries, where they are wanted.
+    /// The rows of queries, if they are wanted.
     pub rows: Option<Rows>,
 }
 
 /// The thread's side.
 pub struct Handover {
     reports: Producer<ThreadReport>,
-    /// Who is woken when there is something to collect.
+    /// The thread that is woken when there is something to collect.
     collector: Thread,
     /// Intervals that come back to be used again.
     spare: Consumer<Box<Interval>>,
     waiting: usize,
-    /// What had no room.
+    /// The intervals that had no room, put together.
     rest: Option<Box<Interval>>,
-    /// How many were complete in this period.
+    /// The number of intervals that were complete in this period.
     count: u64,
 }
 
-/// The side of the one that collects.
+/// The side of the thread that collects.
 pub struct Collected {
     pub reports: Consumer<ThreadReport>,
     spare: Producer<Box<Interval>>,
 }
 
-/// Both sides; the thread that calls is the one that collects. It may park until there is something.
+/// Makes both sides. The calling thread is the one that collects, and can park until there is something.
 pub fn handover() -> (Handover, Collected) {
     // The intervals that wait, and the end of the period.
     let (give, reports) = RingBuffer::new(WAITING_MAX + 1);
@@ -87,13 +87,13 @@ pub fn handover() -> (Handover, Collected) {
 impl Collected {
     /// Gives an interval back to be used again.
     pub fn give_back(&mut self, interval: Box<Interval>) {
-        // There is room for as many as may wait.
+        // There is room for all intervals that can wait.
         let _ = self.spare.push(interval);
     }
 }
 
 impl Handover {
-    /// Gives complete intervals away and takes used ones back; `next_due_ns` is when the next query falls due.
+    /// Gives complete intervals away and takes used ones back. `next_due_ns` is when the next query falls due.
     pub fn give(&mut self, interval_stats: &mut IntervalStats, next_due_ns: i64) {
         while let Ok(interval) = self.spare.pop() {
             self.waiting -= 1;
@@ -114,7 +114,7 @@ impl Handover {
         }
     }
 
-    /// At the end of a period: what had no room, and how many intervals were complete.
+    /// What had no room, and the number of complete intervals, at the end of a period.
     pub fn end(&mut self) -> (Option<Box<Interval>>, u64) {
         (self.rest.take(), mem::take(&mut self.count))
     }
@@ -165,7 +165,7 @@ impl Collection {
         }
     }
 
-    /// Takes in an interval of a thread. If it was the last, returns it put together with those of all other threads.
+    /// Takes in an interval of a thread. If it was the last one, returns the interval of all threads together.
     pub fn add(&mut self, thread: usize, interval: &Interval) -> Option<Box<Interval>> {
         self.busy_ns[thread] += interval.busy_ns;
         let number = interval.number;
@@ -216,7 +216,7 @@ impl Collection {
         }
     }
 
-    /// Keeps intervals that cannot become whole any more: a thread hands them over in their order, and had no room for
+    /// Adds intervals that cannot become whole any more: a thread hands them over in their order, and had no room for
     /// these.
     fn settle(&mut self) {
         let Some(passed) = self.last.iter().copied().min().flatten() else { return };
@@ -318,7 +318,7 @@ mod tests {
 
     const MS: i64 = 1_000_000;
 
-    /// What a thread counted after `count` intervals of a millisecond, with a query each.
+    /// Counts one query in each of `count` intervals of a millisecond.
     fn worked(interval_stats: &mut IntervalStats, from: i64, count: i64) {
         for number in from..from + count {
             interval_stats.given_up(number * MS);

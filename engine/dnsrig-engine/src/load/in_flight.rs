@@ -450,7 +450,7 @@ impl InFlight {
         })
     }
 
-    /// The same with the queries of another source.
+    /// Takes the queries from another source.
     pub fn with_source(self, source: Source) -> Self {
         InFlight { source, ..self }
     }

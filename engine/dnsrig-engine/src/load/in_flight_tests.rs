@@ -66,7 +66,7 @@ fn latency_from_the_due_time_is_the_twin_and_the_lag() {
 
 #[test]
 fn the_due_time_latency_is_exactly_twin_plus_lag_for_every_query() {
-    // Of the client's sums, which are not rounded to bins.
+    // The client's sums are not rounded to bins.
     let mut in_flight = in_flight(1, 256);
     let (mut due_sum, mut twin_and_lag_sum) = (0, 0);
     for number in 0..200_i64 {
@@ -82,7 +82,7 @@ fn the_due_time_latency_is_exactly_twin_plus_lag_for_every_query() {
 #[test]
 fn the_lower_end_subtracts_what_queued_behind_itself_and_what_was_held_up() {
     let mut in_flight = in_flight(1, 16);
-    // As fast as it gets.
+    // This is the fastest answer.
     let query = send(&mut in_flight, 0, 0, 0);
     in_flight.answer(0, &answer_to(&query), query.len(), MS);
     // Three queries that were due a millisecond apart, sent at once, answered one after another.
@@ -97,13 +97,13 @@ fn the_lower_end_subtracts_what_queued_behind_itself_and_what_was_held_up() {
     in_flight.sent(0, 1, length, Sending { began_ns: 30 * MS, ended_ns: 80 * MS });
     in_flight.answer(0, &answer_to(&space[..length]), length, 83 * MS);
     assert_eq!(sums_ms(&mut in_flight), [52 + 53, 31 + 53, 28 + 3]);
-    // Without an answer: at the limit, if what was in time.
+    // A query in time that has no answer counts at the limit.
     send(&mut in_flight, 0, 100 * MS, 100 * MS);
     in_flight.expire(200 * MS);
     assert_eq!(sums_ms(&mut in_flight), [105 + 100, 84 + 100, 31 + 100]);
 }
 
-/// Of all latencies from due, from sent, and at the lower end.
+/// The sums of all latencies from due, from sent, and at the lower end.
 fn sums_ms(in_flight: &mut InFlight) -> [i64; 3] {
     let series = &in_flight.interval_stats.at(0).series;
     [&series.due, &series.sent, &series.lower]

@@ -23,7 +23,7 @@ pub struct Series {
     pub due: Times,
     /// From the sending to the answer, or to the timeout.
     pub sent: Times,
-    /// What the server would have taken at least, had the instrument been in time: see [`super::lateness`].
+    /// The time that the server would have taken at least if the instrument had been in time: see [`super::lateness`].
     pub lower: Times,
     /// From the due time to the sending.
     pub lag: Times,
@@ -61,7 +61,7 @@ impl Series {
 /// The length of a bin.
 pub const BIN_NS: i64 = 10_000_000;
 
-/// An interval has at most so many bins; those of a longer one are longer.
+/// The highest number of bins of an interval. The bins of a longer interval are longer.
 const BINS_MAX: i64 = 16_384;
 
 /// What was sent and answered in a bin.
@@ -70,13 +70,13 @@ pub struct Bin {
     pub sent: u32,
     /// Every answer to a query of ours, also a late one or a second one.
     pub answered: u32,
-    /// When the first and the last answer came; 0 without any.
+    /// When the first and the last answer came. 0 if none came.
     pub first_ns: i64,
     pub last_ns: i64,
 }
 
 impl Bin {
-    /// Counts an answer. They come in the order of time, but for those of different sockets.
+    /// Counts an answer. Answers come in the order of time, except on different sockets.
     pub fn answered(&mut self, received_ns: i64) {
         self.first_ns = if self.answered == 0 { received_ns } else { self.first_ns.min(received_ns) };
         self.last_ns = self.last_ns.max(received_ns);
@@ -102,25 +102,25 @@ pub struct Bins {
 }
 
 impl Bins {
-    /// For an interval of `interval_ns`.
+    /// Empty bins for an interval of `interval_ns`.
     pub fn new(interval_ns: i64) -> Self {
         let bin_ns = BIN_NS.max((interval_ns + BINS_MAX - 1) / BINS_MAX);
         let count = (interval_ns + bin_ns - 1) / bin_ns;
         Bins { bin_ns, bins: vec![Bin::default(); count.unsigned_abs() as usize] }
     }
 
-    /// The bin that begins at most `into_ns` after the interval; none if that is beyond its end.
+    /// The bin of the time `into_ns` after the interval's start. `None` if that is beyond its end.
     pub fn at(&mut self, into_ns: i64) -> Option<&mut Bin> {
         self.bins.get_mut((into_ns / self.bin_ns).unsigned_abs() as usize)
     }
 
-    /// Those in which anything happened, each with the time from the interval's start to its own.
+    /// The bins in which anything happened, each with the time from the interval's start to its own.
     pub fn used(&self) -> impl Iterator<Item = (i64, &Bin)> {
         let starts_ns = (0_i64..).map(|number| number * self.bin_ns);
         starts_ns.zip(&self.bins).filter(|(_, bin)| bin.sent > 0 || bin.answered > 0)
     }
 
-    /// Adds those of another thread for the same interval.
+    /// Adds the bins of another thread for the same interval.
     pub fn add(&mut self, other: &Bins) {
         if self.bins.len() < other.bins.len() {
             self.bin_ns = other.bin_ns;
@@ -129,7 +129,7 @@ impl Bins {
         self.bins.iter_mut().zip(&other.bins).for_each(|(mine, other)| mine.add(other));
     }
 
-    /// Empties all.
+    /// Empties all bins.
     pub fn clear(&mut self) {
         self.bins.fill(Bin::default());
     }
@@ -142,13 +142,13 @@ pub struct Interval {
     pub number: u64,
     pub counts: Counts,
     pub series: Series,
-    /// By the numbers of the thread's clients.
+    /// By the number of the client on its thread.
     pub clients: Vec<ClientCounts>,
     /// What was sent and answered *during* it, whenever it was due.
     pub bins: Bins,
     /// How long the thread had work.
     pub busy_ns: i64,
-    /// Queries sent that have not ended yet.
+    /// The number of queries that were sent and have not ended yet.
     open: u64,
 }
 
@@ -165,12 +165,12 @@ impl Interval {
         }
     }
 
-    /// Of no client yet, to put others together in.
+    /// An interval without clients, to which others are added.
     pub fn empty(number: u64) -> Self {
         Interval::new(number, 0, Bins::default())
     }
 
-    /// Adds what another counted and timed, whose clients stand from `first` on among those of this one.
+    /// Adds what another thread counted and timed. Its clients have the numbers from `first` on.
     pub fn add(&mut self, other: &Interval, first: usize) {
         self.counts.add(&other.counts);
         self.series.add(&other.series);
@@ -188,13 +188,13 @@ impl Interval {
     }
 }
 
-/// The times of a query that ended; without an answer `ended_ns` is sending plus timeout, whenever it was noticed.
+/// The times of a query that ended. Without an answer `ended_ns` is sending plus timeout, whenever it was noticed.
 #[derive(Clone, Copy, Debug)]
 pub struct Ended {
     pub due_ns: i64,
     pub sent_ns: i64,
     pub ended_ns: i64,
-    /// A latency, not a moment: what the server would have taken at least.
+    /// A latency, not a moment: the time that the server would have taken at least.
     pub lower_ns: i64,
     pub end: End,
 }
@@ -205,17 +205,17 @@ pub struct IntervalStats {
     end_ns: i64,
     interval_ns: i64,
     clients: usize,
-    /// By client, of all intervals together; none where each interval has its own.
+    /// The counts of clients over all intervals. `None`: each interval has its own.
     pub totals: Option<ClientTotals>,
-    /// Those not complete, in order.
+    /// Intervals that are not complete, in order.
     open: VecDeque<Box<Interval>>,
-    /// Empty ones, for use again. In boxes, as they are handed to and fro.
+    /// Empty intervals that can be used again. They are in boxes, because they are handed to and fro.
     #[allow(clippy::vec_box)]
     spare: Vec<Box<Interval>>,
 }
 
 impl IntervalStats {
-    /// Of queries due from `start_ns` to before `end_ns`, by `clients` clients.
+    /// Measurements of queries that are due from `start_ns` to before `end_ns`, by `clients` clients.
     pub fn new(start_ns: i64, end_ns: i64, interval_ns: i64, clients: usize) -> Self {
         assert!(start_ns < end_ns && interval_ns > 0);
         let first = Box::new(Interval::new(0, clients, Bins::new(interval_ns)));
@@ -223,12 +223,12 @@ impl IntervalStats {
         IntervalStats { start_ns, end_ns, interval_ns, clients, totals, open, spare }
     }
 
-    /// The same, for so many clients that each is counted over all intervals only.
+    /// Measurements of many clients, each of which is counted over all intervals only.
     pub fn with_totals(interval_ns: i64, totals: ClientTotals) -> Self {
         IntervalStats { totals: Some(totals), ..IntervalStats::new(0, 1, interval_ns, 0) }
     }
 
-    /// Begins anew for another period; what was not taken is gone.
+    /// Begins another period. Intervals that were not taken are gone.
     pub fn restart(&mut self, start_ns: i64, end_ns: i64) {
         assert!(start_ns < end_ns);
         (self.start_ns, self.end_ns) = (start_ns, end_ns);
@@ -242,17 +242,18 @@ impl IntervalStats {
         self.end_ns = end_ns.max(self.start_ns + 1);
     }
 
-    /// How many intervals there are in all.
+    /// The number of all intervals.
     pub fn intervals(&self) -> u64 {
         ((self.end_ns - self.start_ns + self.interval_ns - 1) / self.interval_ns).unsigned_abs()
     }
 
-    /// The interval of a time; times before the first or after the last belong to those.
+    /// The interval of a time. Times before the first interval or after the last belong to these.
     pub fn at(&mut self, time_ns: i64) -> &mut Interval {
         let within = (time_ns.min(self.end_ns - 1) - self.start_ns).max(0);
         let number = (within / self.interval_ns).unsigned_abs();
         let first = self.open.front().map_or(0, |interval| interval.number);
-        // An interval that was given away gets no more counts of queries; others (busy time) go to the oldest open.
+        // An interval that was given away gets no further counts of queries. Other counts, such as busy time, go to the
+        // oldest open one.
         let place = number.saturating_sub(first) as usize;
         while self.open.len() <= place {
             let next = self.empty(first + self.open.len() as u64);
@@ -327,7 +328,7 @@ impl IntervalStats {
         record(&mut self.at(started_ns).series.handshake, established_ns - started_ns);
     }
 
-    /// The next complete interval; `next_due_ns` is when the next query falls due.
+    /// The next complete interval. `next_due_ns` is when the next query falls due.
     pub fn complete(&mut self, next_due_ns: i64) -> Option<Box<Interval>> {
         let first = self.open.front()?;
         let ends_ns = self.start_ns + (first.number as i64 + 1) * self.interval_ns;
@@ -348,7 +349,7 @@ impl IntervalStats {
         self.spare.push(interval);
     }
 
-    /// The bin of a time; none outside the period, or in an interval that was given away.
+    /// The bin of a time. `None` outside the period, or in an interval that was given away.
     fn bin(&mut self, time_ns: i64) -> Option<&mut Bin> {
         let within_ns = time_ns - self.start_ns;
         let (number, into_ns) = (within_ns / self.interval_ns, within_ns % self.interval_ns);

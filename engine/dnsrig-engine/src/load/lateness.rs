@@ -13,24 +13,24 @@
 
 use std::collections::VecDeque;
 
-/// So many peaks are kept; of more every second one counts for two.
+/// The number of peaks that are kept. If there are more, every second one is dropped.
 const PEAKS_MAX: usize = 256;
 
-/// Lateness of less than this part of the timeout makes no difference to a query without an answer: it is what
-/// histograms with three digits do not tell apart.
+/// The part of the timeout below which lateness makes no difference to a query without an answer: a histogram with
+/// three digits does not show it.
 const PART_OF_LIMIT: i64 = 1_000;
 
-/// What is to be known of a query when it ends.
+/// What must be known about a query when it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
     /// In the order of sending, from 1.
     order: u64,
-    /// By how much more one before it may have been late.
+    /// By how much later than this query one before it may have been.
     excess_ns: i64,
 }
 
 impl Mark {
-    /// Of a query that was not sent yet.
+    /// The mark of a query that was not sent yet.
     pub const UNSENT: Mark = Mark { order: 0, excess_ns: 0 };
 }
 
@@ -41,26 +41,27 @@ struct Peak {
     late_ns: i64,
 }
 
-/// Of a client the query sent last of those that were answered, and how much sooner its answer could have come at most.
+/// The last query of a client among those that were answered, and how much sooner its answer could have come at most.
 #[derive(Clone, Copy, Default)]
 struct Reference {
     order: u64,
     sooner_ns: i64,
 }
 
-/// How late queries of one thread were, as far as it still matters.
+/// The lateness of the queries of one thread, as far as it still matters.
 pub struct Lateness {
-    /// In the order of sending; their lateness falls.
+    /// In the order of sending. Their lateness falls.
     peaks: VecDeque<Peak>,
     references: Box<[Reference]>,
     last: u64,
-    /// What was sent up to here has ended.
+    /// All queries up to this one have ended.
     ended: u64,
     fastest_ns: i64,
 }
 
 impl Lateness {
-    /// Of a thread with so many clients, before its first query; 0: their queries take any path to the server's queues.
+    /// Lateness of a thread with `clients` clients, before its first query. 0: their queries take any path to the
+    /// server's queues.
     pub fn new(clients: usize) -> Self {
         Lateness {
             peaks: VecDeque::with_capacity(PEAKS_MAX),
@@ -71,13 +72,13 @@ impl Lateness {
         }
     }
 
-    /// Begins anew; nothing is outstanding.
+    /// Begins another period. No query is outstanding.
     pub fn restart(&mut self) {
         self.nothing_outstanding();
         self.fastest_ns = i64::MAX;
     }
 
-    /// The server has none of our queries: what is sent from now on waits for none of those before.
+    /// Takes in that the server has none of our queries: later queries wait for none of the earlier ones.
     pub fn nothing_outstanding(&mut self) {
         self.peaks.clear();
         self.ended = self.last;
@@ -95,14 +96,14 @@ impl Lateness {
         }
         self.peaks.push_back(Peak { order: self.last, late_ns });
         let Reference { order, sooner_ns } = self.references.get(client).copied().unwrap_or_default();
-        // A client's queries go to one queue of the server. There, what was sent before the reference is done.
+        // A client's queries go to one queue of the server. The queries before the reference are done there.
         let since = self.peaks.partition_point(|peak| peak.order <= order);
         let sooner_ns = if order > self.ended { sooner_ns } else { 0 };
         Mark { order: self.last, excess_ns: self.peaks[since].late_ns.max(sooner_ns) - lag_ns }
     }
 
-    /// What the server would have taken at least, in time, for a query that was answered `latency_ns` after its
-    /// sending.
+    /// The time that the server would have taken at least, if the instrument had been in time, for a query that was
+    /// answered `latency_ns` after its sending.
     pub fn answered(&mut self, client: usize, mark: Mark, lag_ns: i64, latency_ns: i64) -> i64 {
         self.fastest_ns = self.fastest_ns.min(latency_ns);
         let waited_ns = mark.excess_ns.min(latency_ns - self.fastest_ns);
@@ -112,12 +113,13 @@ impl Lateness {
         latency_ns - waited_ns
     }
 
-    /// The same for a query without an answer: the limit, or anything if a burst of ours may have cost it its answer.
+    /// The least time for a query without an answer: the limit, or the fastest answer if a burst of ours may have cost
+    /// it its answer.
     pub fn unanswered(&self, mark: Mark, limit_ns: i64) -> i64 {
         if mark.excess_ns > limit_ns / PART_OF_LIMIT { self.fastest_ns.min(limit_ns) } else { limit_ns }
     }
 
-    /// Drops every second peak; the next one stands for it, so that none is forgotten too early.
+    /// Drops every second peak. The next one takes its lateness, so that none is forgotten too early.
     fn thin_out(&mut self) {
         for at in 0..self.peaks.len() / 2 {
             let Peak { late_ns, .. } = self.peaks[2 * at];
@@ -199,7 +201,7 @@ mod tests {
         found
     }
 
-    /// What the server takes from the sending on.
+    /// The times that the server takes from the sending on.
     fn taken(queries: &[Query], clients: usize, mut server: Server) -> Vec<i64> {
         let answer = |(number, query): (usize, &Query)| {
             server.answer(number % clients, query.sent_ns, query.cost_ns) - query.sent_ns
@@ -284,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_held_up_while_sending_was_late_by_that() {
+    fn a_query_that_was_held_up_while_sending_was_late_by_that() {
         let mut lateness = Lateness::new(1);
         let quick = lateness.sent(0, 0, 0);
         assert_eq!(lateness.answered(0, quick, 0, MS), MS);

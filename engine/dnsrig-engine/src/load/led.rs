@@ -16,7 +16,6 @@ use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer}
 use serde::{Deserialize, Serialize};
 
 use super::{
-    LoadError,
     arguments::Instrument,
     counts::Losses,
     ramp::{Measured, Try},
@@ -65,7 +64,7 @@ pub enum Next {
 
 /// When periods begin: at once, or as lines on standard input say.
 pub struct Starts {
-    /// None: nobody leads this generator.
+    /// `None`: nobody leads this generator.
     lines: Option<Lines>,
     segment: Segment,
 }
@@ -95,7 +94,7 @@ impl Starts {
         Ok(())
     }
 
-    /// What is to be done next.
+    /// Waits for what is to be done next, at most for `patience`.
     pub fn next(&self, team: &mut Team, patience: Duration) -> Result<Next, Failure> {
         if !self.is_led() {
             let start_ns = clock::monotonic_ns() + HEAD_START_NS;
@@ -123,8 +122,8 @@ impl Starts {
         }
     }
 
-    /// The start of a rate that this generator wants to be tried by all.
-    pub fn of_try(&self, team: &mut Team, wanted: Try, patience: Duration) -> Result<Option<(i64, f64)>, Failure> {
+    /// Asks all generators to try a rate. Returns when the try begins, and its rate. `None` if someone asked to stop.
+    pub fn next_try(&self, team: &mut Team, wanted: Try, patience: Duration) -> Result<Option<(i64, f64)>, Failure> {
         if self.is_led() {
             events::emit_patiently("try", clock::monotonic_ns(), &wanted)?;
         }
@@ -163,7 +162,7 @@ impl Starts {
         Ok(())
     }
 
-    /// The next line. If none comes by `until`, it is the failure `late`; none if someone asked us to stop.
+    /// The next line. If no line comes by `until`, it fails with `late`. `None` if someone asked to stop.
     fn next_line(&self, team: &mut Team, until: Instant, late: impl Fn() -> Failure) -> Result<Option<Line>, Failure> {
         let lines = self.lines.as_ref().expect("only a generator that is led waits for lines");
         loop {
@@ -321,7 +320,7 @@ fn wrong_rate() -> Failure {
 }
 
 impl Tried {
-    /// What one generator measured.
+    /// The event of this generator.
     pub fn of(segment: Segment, rate_qps: f64, measured: &Measured) -> Self {
         let Measured { due, sent, answered, timeouts, lost, sending_ns, busy_share, due_times, lag_times } = measured;
         Tried {
@@ -426,7 +425,6 @@ impl Lines {
             if let Some(asker) = asker {
                 asker.ask();
             }
-            Ok::<_, LoadError>(())
         })?;
         Ok(Lines(lines))
     }

@@ -29,7 +29,7 @@ fn measured(latencies_ns: &[u64]) -> Measured {
 }
 
 fn line(tried: &Tried) -> String {
-    // As the event has it.
+    // The event has these fields, too.
     let mut line = serde_json::to_value(tried).unwrap();
     line["event"] = "tried".into();
     line["monotonic_ns"] = 7.into();

@@ -42,62 +42,10 @@ mod transport;
 mod udp;
 mod worker;
 
-use std::{
-    io,
-    net::{IpAddr, SocketAddr},
-};
-
 pub use self::{arguments::Arguments, run::run};
-use crate::{
-    base::failure::{Advice, Failure},
-    net::prefix::Prefix,
-};
+use crate::base::failure::Failure;
 
-/// The load could not be put on the server, by a fault that is not the server's.
-#[derive(Debug, thiserror::Error)]
-pub enum LoadError {
-    #[error("cannot make sockets to {0}: {1}")]
-    Open(SocketAddr, io::Error),
-    #[error("cannot send to {0}: {1}")]
-    Send(SocketAddr, io::Error),
-    #[error("cannot receive from {0}: {1}")]
-    Receive(SocketAddr, io::Error),
-    #[error("cannot wait for answers: {0}")]
-    Wait(io::Error),
-    #[error("this host does not have {address}, from which a client of --clients-from {prefix} sends")]
-    NotLocal { address: IpAddr, prefix: Prefix },
-    #[error(transparent)]
-    Stream(#[from] Failure),
-    #[error("{0}")]
-    Arguments(String),
-    #[error("a thread ended early")]
-    Thread,
-}
-
-impl Advice for LoadError {
-    fn hint(&self) -> String {
-        match self {
-            LoadError::Open(server, _) => format!(
-                "see `ip route get {}`, and `ulimit -n` if there are many clients; run this on a host that has a route there",
-                server.ip()
-            ),
-            LoadError::Send(..) | LoadError::Receive(..) | LoadError::Wait(_) => {
-                "check the link of this host (ip link, ip route)".into()
-            }
-            LoadError::NotLocal { prefix, .. } => format!(
-                "run, as root on the host that replays: `ip route add local {prefix} dev lo`. The server must have a route there"
-            ),
-            LoadError::Stream(error) => error.hint.clone(),
-            LoadError::Arguments(_) => "see the `--help` of this command".into(),
-            LoadError::Thread => "this is a bug in dnsrig: please report it".into(),
-        }
-    }
-
-    fn exit_code(&self) -> u8 {
-        match self {
-            LoadError::Arguments(_) => 2,
-            LoadError::Stream(error) => error.exit_code,
-            _ => 1,
-        }
-    }
+/// The failure that arguments do not fit together.
+fn refused(sentence: String) -> Failure {
+    Failure::bad_input(sentence, "see the `--help` of this command")
 }

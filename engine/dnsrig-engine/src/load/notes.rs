@@ -1,4 +1,4 @@
-//! What a reader of the summary must know before using its numbers: a sentence for each cause, with what to do. No
+//! Notes that a reader of the summary needs before using its numbers: a sentence for each cause, with what to do. No
 //! clock, no socket.
 
 use super::{
@@ -10,13 +10,13 @@ use super::{
 };
 use crate::stats::{grouped, milliseconds};
 
-/// If the generator has no CPU for more than this share of the time, the result depends on more than the server.
+/// The share of time without a CPU above which the result depends on more than the server.
 const CPU_WAIT_SHARE: f64 = 0.05;
 
-/// Queries that are later than this belong to an instrument that lacks CPU.
+/// The lateness of queries above which the instrument lacks CPU.
 const LAG_NS_MAX: u64 = 1_000_000;
 
-/// All that apply.
+/// All notes that apply.
 pub fn notes(summary: &Summary) -> Vec<String> {
     let all = [
         real_time,
@@ -41,12 +41,12 @@ fn real_time(summary: &Summary) -> Option<String> {
     summary.real_time_missing.map(without_real_time)
 }
 
-/// What a wish for real-time priority came to.
+/// The note that there was no real-time priority.
 pub fn without_real_time(why: &str) -> String {
     format!("--real-time had no effect: {why}")
 }
 
-/// Why nothing at all was answered, as far as it is known: what came says more than what did not.
+/// Why nothing at all was answered, as far as it is known: messages that came show more than messages that did not.
 fn silence(summary: &Summary) -> Option<String> {
     if summary.answered > 0 || summary.sent == 0 {
         return None;
@@ -121,7 +121,7 @@ fn too_slow(summary: &Summary) -> Option<String> {
                 .into(),
         )
     } else if summary.unsent > 0 && !summary.interrupted {
-        // What falls due at the moment of an interruption is not sent, and that is nobody's fault.
+        // A query that falls due at the moment of an interruption is not sent, and that is no fault.
         Some(
             "not all queries could be sent: the instrument was too slow, and the result says little about the server"
                 .into(),
@@ -139,7 +139,7 @@ fn too_slow(summary: &Summary) -> Option<String> {
     }
 }
 
-/// What would have left a message id for each query.
+/// The note that message ids were missing, with the option that gives enough.
 fn too_few_ids(summary: &Summary) -> String {
     let rest_s = rest_ns_min(summary.timeout_ns) as f64 / 1e9;
     let enough = match (&summary.replayed, summary.asked_qps) {
@@ -297,12 +297,12 @@ mod tests {
         Summary { model: "rate", asked_qps: Some(1_000.0), duration_s: 1.0, sent: 1_000, ..Summary::default() }
     }
 
-    fn told(summary: &Summary) -> String {
+    fn text_of(summary: &Summary) -> String {
         notes(summary).join("\n")
     }
 
     #[test]
-    fn silence_is_told_by_what_came_first_and_then_by_what_did_not() {
+    fn silence_is_explained_by_what_came_first_and_then_by_what_did_not() {
         let unmatched = |late, mismatched| UnmatchedResponses { late, mismatched, ..UnmatchedResponses::default() };
         let refused = Losses { refused: 100, ..Losses::default() };
         let begun = Connections { attempted: 9, ..Connections::default() };
@@ -335,37 +335,41 @@ mod tests {
                 "5 messages came that answer no query",
             ),
         ] {
-            let told = told(&summary);
-            assert!(told.contains(part), "{part}: {told}");
-            assert_eq!(told.contains("nothing is there"), part.ends_with("nothing is there"));
+            let text = text_of(&summary);
+            assert!(text.contains(part), "{part}: {text}");
+            assert_eq!(text.contains("nothing is there"), part.ends_with("nothing is there"));
         }
         let answered = Summary { answered: 1, unreachable: 900, tls_sentence, ..of_a_rate() };
-        assert!(!told(&answered).contains("nothing") && told(&answered).contains("on some connections"));
+        assert!(!text_of(&answered).contains("nothing") && text_of(&answered).contains("on some connections"));
     }
 
     #[test]
-    fn what_an_interruption_left_unsent_is_not_held_against_the_instrument() {
+    fn queries_that_an_interruption_left_unsent_are_no_fault_of_the_instrument() {
         let late = Summary { unsent: 10, ..of_a_rate() };
-        assert!(told(&late).contains("too slow"));
+        assert!(text_of(&late).contains("too slow"));
         let connections = Connections { no_port: 1, ..Connections::default() };
-        assert!(told(&Summary { connections, unsent: 10, ..of_a_rate() }).contains("had no free port"));
+        assert!(text_of(&Summary { connections, unsent: 10, ..of_a_rate() }).contains("had no free port"));
         let interrupted = Summary { interrupted: true, ..late };
-        assert!(!told(&interrupted).contains("too slow"));
+        assert!(!text_of(&interrupted).contains("too slow"));
     }
 
     #[test]
     fn too_few_ids_name_enough_clients() {
         let short = Summary { waited_for_id: 1, unsent: 9, clients: 1, answered: 1, ..of_a_rate() };
         let fast = Summary { asked_qps: Some(55_000.0), ..short };
-        assert!(told(&fast).contains("Use --clients 2") && !told(&fast).contains("too slow"), "{}", told(&fast));
+        assert!(
+            text_of(&fast).contains("Use --clients 2") && !text_of(&fast).contains("too slow"),
+            "{}",
+            text_of(&fast)
+        );
         let closed = Summary { waited_for_id: 1, clients: 16, model: "closed", answered: 1, ..Summary::default() };
-        assert!(told(&closed).contains("Use --clients 32"));
+        assert!(text_of(&closed).contains("Use --clients 32"));
     }
 
     #[test]
     fn each_condition_of_a_wrong_conclusion_has_a_sentence_and_a_clean_load_has_none() {
         let clean = || Summary { answered: 1_000, clients: 16, sending_ns: 1_000_000_000, ..of_a_rate() };
-        assert_eq!(told(&clean()), "");
+        assert_eq!(text_of(&clean()), "");
         let unequal = UnequalClients { near: 6, near_ns: 1_000_000, far: 10, far_ns: 50_000_000, unanswered: 2 };
         for (summary, part) in [
             (Summary { truncated: 490, answered: 500, ..clean() }, "98 % of the answers are truncated, and 50 %"),
@@ -400,7 +404,7 @@ mod tests {
             ),
             (Summary { real_time_missing: Some("no"), ..clean() }, "--real-time had no effect: no"),
         ] {
-            assert!(told(&summary).contains(part), "{part}: {}", told(&summary));
+            assert!(text_of(&summary).contains(part), "{part}: {}", text_of(&summary));
         }
     }
 }

@@ -2,33 +2,33 @@
 //!
 //! A thread that sleeps until a query is due and finds another program on its CPU waits for that program's slice, some
 //! milliseconds. With real-time priority (SCHED_FIFO, sched(7)) it does not. But from a real-time thread that never
-//! sleeps the kernel takes 5 % of each second in one piece, some 50 ms, so at high rates, and in a closed loop, ordinary
-//! priority is better.
+//! sleeps the kernel takes 5 % of each second in one piece, some 50 ms, so at high rates, and in a closed loop,
+//! ordinary priority is better.
 //!
 //! To be woken takes time, too: a timer's interrupt, the way to the thread, on a virtual machine also the way through
 //! the hypervisor. A thread that wakes too late sends late; one that wakes too early uses the CPU for nothing.
 
 use super::{arrivals::Model, segment::Part};
 
-/// Up to so many queries a second a thread sleeps between them: at 20,000 it used 68 % of a CPU in real time; at 40,000
+/// The highest rate at which a thread sleeps between queries: at 20,000 it used 68 % of a CPU in real time; at 40,000
 /// it used 85 %, and whatever else took its time made it use all.
 const RATE_MAX_QPS: f64 = 20_000.0;
 
-/// The last so many nanoseconds before a query is due are spent looking, not sleeping: to be woken takes as long, and
-/// more on a virtual machine.
+/// The time before a query is due in which a thread looks instead of sleeping: to be woken takes as long, and more on a
+/// virtual machine.
 const SPIN_NS: i64 = 80_000;
 
-/// The same in real time, at least; more if waking takes longer.
+/// The least such time with real-time priority. It is more if waking takes longer.
 const SPIN_REAL_TIME_NS: i64 = 5_000;
 
-/// But no more than this share of the time between two queries: others need the CPU, too.
+/// The highest share of the time between two queries that is spent looking: other programs need the CPU, too.
 const SPIN_SHARE: f64 = 0.5;
 
 /// The priority of a thread in a period, the best first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Priority {
     RealTime,
-    /// Nothing else was asked for.
+    /// Real-time priority was not asked for.
     #[default]
     Ordinary,
     /// The thread hardly sleeps: real-time priority would do harm.
@@ -50,8 +50,8 @@ impl Priority {
     }
 }
 
-/// How the thread that calls is to work through a period of `model`: gives it real-time priority if that is `wanted`,
-/// allowed and useful, else ordinary one. Returns which it has, and how early to be awake.
+/// Gives the calling thread the priority for a period of `model`: real-time priority if that is `wanted`, allowed and
+/// useful, and ordinary priority otherwise. Returns the priority, and how early to be awake.
 pub fn choose(wanted: bool, model: Model, part: Part) -> (Priority, Waking) {
     let qps = match model {
         Model::Rate { qps, .. } | Model::Captured { qps } => qps / part.count() as f64,
@@ -77,12 +77,12 @@ fn schedule(policy: i32, priority: i32) -> bool {
     unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) == 0 }
 }
 
-/// Of the times that it takes to be woken the 99th percentile is followed: one that is longer raises it, each other one
-/// lowers it by the 99th part of that.
+/// Waking early follows the 99th percentile of the time that it takes to be woken: a longer time raises it by this
+/// much, and each other time lowers it by the 99th part of that.
 const RAISE_NS: i64 = 99 * LOWER_NS;
 const LOWER_NS: i64 = 50;
 
-/// How early to wake, learnt from how late it was before.
+/// How early to wake, learnt from how late the thread was before.
 #[derive(Clone, Copy, Debug)]
 pub struct Waking {
     early_ns: i64,
@@ -91,21 +91,22 @@ pub struct Waking {
 }
 
 impl Waking {
-    /// So early between `least_ns` and `most_ns` as it takes.
+    /// As early as it takes, between `least_ns` and `most_ns`.
     pub fn between(least_ns: i64, most_ns: i64) -> Self {
         Waking { early_ns: most_ns, least_ns: least_ns.min(most_ns), most_ns }
     }
 
-    /// Always so early.
+    /// Always by the same time.
     pub fn always(early_ns: i64) -> Self {
         Waking::between(early_ns, early_ns)
     }
 
+    /// How long before a query is due the thread is to be awake.
     pub fn early_ns(&self) -> i64 {
         self.early_ns
     }
 
-    /// It woke so long after the time that it had asked for.
+    /// Takes in that the thread woke `late_ns` after the time that it had asked for.
     pub fn woke(&mut self, late_ns: i64) {
         let change_ns = if late_ns > self.early_ns { RAISE_NS } else { -LOWER_NS };
         self.early_ns = (self.early_ns + change_ns).clamp(self.least_ns, self.most_ns);
@@ -128,7 +129,7 @@ mod tests {
 
     const US: i64 = 1_000;
 
-    /// Wakes up so often, every hundredth time `rarely_ns` late, else `mostly_ns`.
+    /// Wakes up `times` times: every hundredth time `rarely_ns` late, and otherwise `mostly_ns`.
     fn woken(waking: &mut Waking, times: usize, mostly_ns: i64, rarely_ns: i64) {
         (0..times).for_each(|time| waking.woke(if time % 100 == 50 { rarely_ns } else { mostly_ns }));
     }

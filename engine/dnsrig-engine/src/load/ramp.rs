@@ -1,19 +1,19 @@
 //! The search for the highest rate that a server holds. No clock, no socket.
 //!
-//! The rate is doubled until one does not hold, then the gap between the highest that held and the lowest that did not
-//! is halved (geometrically) until it is narrow enough. A rate is tried up to `repeats` times and the majority counts,
-//! so that one hiccup of the machine does not decide.
+//! The rate is doubled until one does not hold. Then the gap between the highest rate that held and the lowest that did
+//! not is halved (geometrically) until it is narrow enough. A rate is tried up to `repeats` times and the majority
+//! counts, so that one hiccup of the machine does not decide.
 //!
 //! A rate at which only too many queries are lost fails if more are lost there than at the rates far below it.
-//! Otherwise the loss does not depend on the rate: it says nothing of the capacity, and the search goes on for the rate
-//! at which it grows.
+//! Otherwise the loss does not depend on the rate: it shows nothing about the capacity, and the search goes on for the
+//! rate at which it grows.
 
 use serde::{Deserialize, Serialize};
 
 use super::counts::{Counter as _, Losses};
 use crate::stats::{Distribution, Times, percentile};
 
-/// One try of a rate; also the event of generator 1 that wants it.
+/// One try of a rate. It is also the event by which generator 1 asks for it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Try {
     pub rate_qps: f64,
@@ -23,11 +23,11 @@ pub struct Try {
 /// What a server must do at a rate to hold it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RampLimits {
-    /// At most this share of the queries without an answer, 0 to 1.
+    /// The highest share of queries without an answer, 0 to 1.
     pub loss_share: f64,
     /// This percentile of the latency from the due time …
     pub percentile: f64,
-    /// … is at most so long.
+    /// … is at most this time.
     pub latency_ns: u64,
 }
 
@@ -36,17 +36,17 @@ pub struct RampLimits {
 pub struct RampSettings {
     pub start_qps: f64,
     pub max_qps: f64,
-    /// The search ends when the rates that held and did not differ by less than this share.
+    /// The search ends when the rate that held and the rate that did not differ by less than this share.
     pub precision: f64,
-    /// Each rate is tried so often at most; odd.
+    /// The highest number of tries of a rate. It is odd.
     pub repeats: u32,
 }
 
-/// The search ends when so many rates were decided, whatever came of them.
+/// The search ends when this number of rates was decided, whatever the results.
 const RATES_MAX: usize = 200;
 
-/// By so many standard deviations one loss must exceed another to be called greater: chance alone does so once in 700
-/// comparisons.
+/// The number of standard deviations by which one loss must exceed another to count as greater: chance alone does so
+/// once in 700 comparisons.
 const DEVIATIONS: f64 = 3.0;
 
 /// The losses of rates are compared if they are apart by this factor, a little less than two: between neighbours the
@@ -56,14 +56,14 @@ const APART: f64 = 1.9;
 /// One try of a rate.
 #[derive(Clone, Copy, Debug)]
 pub struct TryOutcome {
-    /// Within all limits.
+    /// Whether it was within all limits.
     pub holds: bool,
-    /// Within all limits but the one of lost queries.
+    /// Whether it was within all limits but the limit of lost queries.
     pub holds_but_for_loss: bool,
     pub loss: Loss,
 }
 
-/// How many queries were lost, of how many.
+/// The number of queries that were lost, and of those that were sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Loss {
     pub lost: u64,
@@ -76,6 +76,7 @@ impl Loss {
         self.sent += other.sent;
     }
 
+    /// The share of queries that were lost.
     pub fn share(self) -> f64 {
         self.lost as f64 / self.sent.max(1) as f64
     }
@@ -92,7 +93,7 @@ impl Loss {
     }
 }
 
-/// What the tries of a rate came to.
+/// The result of all tries of a rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Holds,
@@ -110,7 +111,7 @@ struct Rate {
     verdict: Verdict,
 }
 
-/// What is known of the capacity.
+/// What is known about the capacity.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Bounds {
     held_qps: Option<f64>,
@@ -133,18 +134,18 @@ pub struct Search {
 }
 
 impl Search {
-    /// Nothing is known yet.
+    /// A search that has tried nothing yet.
     pub fn new(settings: RampSettings) -> Self {
         let rate_qps = settings.start_qps.min(settings.max_qps);
         Search { settings, rates: Vec::new(), bounds: Bounds::default(), rate_qps, tries: Vec::new() }
     }
 
-    /// The rate to try now and which try of it that is; None when the search is over.
+    /// The rate to try now, and the number of the try. `None` when the search is over.
     pub fn next(&self) -> Option<(f64, u32)> {
         (!self.is_over()).then_some((self.rate_qps, self.tries.len() as u32))
     }
 
-    /// Takes in what came of the rate that [`Search::next`] named.
+    /// Takes in the result of the rate that [`Search::next`] named.
     pub fn tried(&mut self, tried: TryOutcome) {
         self.tries.push(tried);
         let majority = self.settings.repeats as usize / 2 + 1;
@@ -162,8 +163,8 @@ impl Search {
         self.decide(verdict);
     }
 
-    /// The instrument could not send at that rate: no higher one is tried, and what held is only known to be a lower
-    /// bound.
+    /// Takes in that the instrument could not send at that rate: no higher rate is tried, and the highest rate that
+    /// held is only a lower bound.
     pub fn instrument_failed(&mut self) {
         self.decide(Verdict::Unsent);
     }
@@ -209,7 +210,7 @@ impl Search {
     }
 }
 
-/// What follows of rates in ascending order: all hold up to the first that does not.
+/// The bounds that follow from rates in ascending order: all hold up to the first that does not.
 fn bounds(rates: &[Rate]) -> Bounds {
     let (mut bounds, mut held, mut loses) = (Bounds::default(), Loss::default(), false);
     for rate in rates {
@@ -230,8 +231,8 @@ fn bounds(rates: &[Rate]) -> Bounds {
     bounds
 }
 
-/// Whether no more is lost at a rate than at the rates far below it. If no such rate was tried: whether no more is lost
-/// at the next rate far above.
+/// Whether the loss at a rate does not exceed the loss at the rates far below it. If no such rate was tried: whether
+/// the loss at the next rate far above does not exceed it.
 fn loses_at_every_rate(rate: &Rate, rates: &[Rate]) -> bool {
     let mut below = Loss::default();
     rates.iter().filter(|other| other.qps * APART <= rate.qps).for_each(|other| below.add(other.loss));
@@ -243,7 +244,7 @@ fn loses_at_every_rate(rate: &Rate, rates: &[Rate]) -> bool {
         .is_some_and(|above| matches!(above.verdict, Verdict::Holds | Verdict::Loses) && !above.loss.exceeds(rate.loss))
 }
 
-/// Of the queries due, the instrument must send this share in time for a step to say something of the server.
+/// The share of the due queries that the instrument must send in time for a step to show something about the server.
 const SENT_SHARE_MIN: f64 = 0.99;
 
 /// One rate of a ramp.
@@ -260,13 +261,13 @@ pub struct Step {
     pub lag_p99_ns: u64,
     pub busy_share: f64,
     pub holds: bool,
-    /// Only too many queries had no answer, if it does not hold.
+    /// Whether it is within all limits but the limit of lost queries.
     pub holds_but_for_loss: bool,
-    /// The instrument did not send at this rate: the step says nothing of the server.
+    /// The instrument did not send at this rate: the step shows nothing about the server.
     pub instrument_failed: bool,
 }
 
-/// What was measured at a rate, as far as it decides.
+/// What was measured at a rate, as far as it decides whether the rate holds.
 #[derive(Clone, Debug)]
 pub struct Measured {
     pub due: u64,
@@ -275,20 +276,20 @@ pub struct Measured {
     pub timeouts: u64,
     pub lost: Losses,
     pub sending_ns: i64,
-    /// Of the busiest thread.
+    /// The share of time in which the busiest thread had work.
     pub busy_share: f64,
-    /// Times from the due time to the answer, and to the sending.
+    /// Times from the due time to the answer, and from the due time to the sending.
     pub due_times: Times,
     pub lag_times: Times,
 }
 
 impl Measured {
-    /// How many queries had no answer.
+    /// The queries that had no answer.
     pub fn loss(&self) -> Loss {
         Loss { lost: self.timeouts.saturating_add(self.lost.total()), sent: self.sent }
     }
 
-    /// Adds what another generator measured; nothing is lost of it.
+    /// Adds what another generator measured.
     pub fn add(&mut self, other: &Measured) {
         for (mine, other) in [
             (&mut self.due, other.due),
@@ -306,7 +307,8 @@ impl Measured {
     }
 }
 
-/// Judges one try of a rate that was asked for during so long; this share of the queries is lost at every rate.
+/// Judges one try of a rate that was asked for during `duration_ns`. `base` is the share of the queries that is lost at
+/// every rate.
 pub fn judge(
     measured: &Measured,
     duration_ns: i64,
@@ -318,12 +320,12 @@ pub fn judge(
     let sending_s = measured.sending_ns.max(duration_ns) as f64 / 1e9;
     let latency = Distribution::from(&measured.due_times);
     let loss_share = measured.loss().share();
-    // Queries without an answer have the longest latencies: what is left out is the end of the distribution.
+    // Queries without an answer have the longest latencies: the end of the distribution is left out.
     let in_time = |lost: f64| percentile(&measured.due_times, limits.percentile * (1.0 - lost)) <= limits.latency_ns;
     let lost_too_many = loss_share > base + limits.loss_share;
     let sent_qps = sent as f64 / sending_s;
     let lag_ns = percentile(&measured.lag_times, 99.0);
-    // A full table of ids, too: with answers missing for a whole timeout, that is the server's doing.
+    // A full table of ids makes queries late, too: if answers are missing for a whole timeout, the server caused it.
     let late = sent_qps < SENT_SHARE_MIN * rate_qps || lag_ns > limits.latency_ns;
     Step {
         repeat,

@@ -24,7 +24,7 @@ use super::{
 use crate::{
     base::{
         clock::Anchor,
-        failure::{Advice, Failure},
+        failure::Failure,
         rows::{self, Columns, RowFile},
     },
     stats::Times,
@@ -37,25 +37,18 @@ const ANSWERS: &str = "answers.arrow";
 pub const QUERIES: &str = "queries.arrow";
 pub const SUMMARY: &str = "summary.json";
 
-/// All files that `--out` may get.
+/// All files that can be in the folder of `--out`.
 pub const FILES: [&str; 6] = [LATENCY, INTERVALS, CLIENTS, ANSWERS, QUERIES, SUMMARY];
 
-/// A file could not be written.
-#[derive(Debug, thiserror::Error)]
-pub enum RecordError {
-    #[error("cannot write {}: {}", .0.display(), .1)]
-    Log(PathBuf, io::Error),
-    #[error(transparent)]
-    Rows(#[from] Failure),
+/// The failure to write a file of --out.
+pub fn unwritten(path: &Path, error: &io::Error) -> Failure {
+    Failure::new(
+        format!("cannot write {}: {error}", path.display()),
+        "give --out an existing folder that you may write to, with free space (df)",
+    )
 }
 
-impl Advice for RecordError {
-    fn hint(&self) -> String {
-        "give --out an existing folder that you may write to, with free space (df)".into()
-    }
-}
-
-/// So many clients at once: with their columns about 5 MB.
+/// The number of clients that are written at a time: with their columns about 5 MB.
 const CLIENT_ROWS: usize = 65_536;
 
 /// The open files.
@@ -75,17 +68,17 @@ pub struct Record {
 }
 
 impl Record {
-    /// Makes the files in `folder`, over old ones; `first_client` is the number of the first one here among those of
-    /// all generators.
+    /// Makes the files in `folder`, over old ones. `first_client` is the number of this generator's first client,
+    /// counted over all generators.
     pub fn create(
         folder: &Path,
         anchor: Anchor,
         Period { start_ns, end_ns, .. }: Period,
         interval_ns: i64,
         first_client: u32,
-    ) -> Result<Self, RecordError> {
+    ) -> Result<Self, Failure> {
         let log_path = folder.join(LATENCY);
-        let log = File::create(&log_path).map_err(|error| RecordError::Log(log_path.clone(), error))?;
+        let log = File::create(&log_path).map_err(|error| unwritten(&log_path, &error))?;
         let wall_ns = anchor.realtime_ns + (start_ns - anchor.monotonic_ns);
         Ok(Record {
             folder: folder.into(),
@@ -104,11 +97,11 @@ impl Record {
     }
 
     /// Appends an interval of all threads: `number`, its series and counts, its clients.
-    pub fn write(&mut self, interval: &Interval) -> Result<(), RecordError> {
+    pub fn write(&mut self, interval: &Interval) -> Result<(), Failure> {
         let from_ns = interval.number as i64 * self.interval_ns;
         let duration_ns = self.interval_ns.min(self.end_ns - self.start_ns - from_ns).max(1);
         let written = self.write_times(&interval.series, from_ns, duration_ns);
-        written.map_err(|error| RecordError::Log(self.log_path.clone(), error))?;
+        written.map_err(|error| unwritten(&self.log_path, &error))?;
         let start_ns = self.start_ns + from_ns;
         self.intervals.write(&[IntervalRow {
             start_ns,
@@ -121,19 +114,19 @@ impl Record {
         let clients = clients.map(|(number, counts)| ClientRow { start_ns, number, counts });
         self.clients.write(&clients.collect::<Vec<_>>())?;
         let answers: Vec<_> = interval.bins.used().map(|(into_ns, bin)| (start_ns + into_ns, *bin)).collect();
-        Ok(self.answers.write(&answers)?)
+        self.answers.write(&answers)
     }
 
-    /// Ends the files in order. What clients saw over all intervals, where intervals do not say it, is written then.
+    /// Ends the files. If `clients` are given, what each of them saw over all intervals is written then.
     ///
-    /// Where other generators have a part of each class of clients, the latencies of the classes are written, too:
-    /// those of all are to be put together.
-    pub fn finish(mut self, clients: Option<&ClientTotals>, segment: Segment) -> Result<(), RecordError> {
+    /// If other generators have a part of each class of clients, the latencies of the classes are written, too, so that
+    /// they can be put together.
+    pub fn finish(mut self, clients: Option<&ClientTotals>, segment: Segment) -> Result<(), Failure> {
         let classes = clients.filter(|_| segment.if_shared().is_some()).map_or(&[][..], ClientTotals::class_latencies);
         let tags = classes.iter().enumerate().map(|(class, times)| (format!("class-{class}"), times));
         let written = if classes.is_empty() { Ok(()) } else { self.log_times(tags, 0, self.end_ns - self.start_ns) };
         let written = written.and_then(|()| self.log.flush());
-        written.map_err(|error| RecordError::Log(self.log_path.clone(), error))?;
+        written.map_err(|error| unwritten(&self.log_path, &error))?;
         self.intervals.finish()?;
         self.clients.finish()?;
         self.answers.finish()?;
@@ -182,14 +175,14 @@ impl Record {
     }
 }
 
-/// Writes one row a client that had a query.
-fn write_totals(path: &Path, start_ns: i64, clients: &ClientTotals) -> Result<(), RecordError> {
+/// Writes a row for each client that had a query.
+fn write_totals(path: &Path, start_ns: i64, clients: &ClientTotals) -> Result<(), Failure> {
     let mut file = RowFile::create(path, total_columns(start_ns, clients))?;
     let mut active = clients.active().map(|(number, total)| (number, *total)).peekable();
     while active.peek().is_some() {
         file.write(&active.by_ref().take(CLIENT_ROWS).collect::<Vec<_>>())?;
     }
-    Ok(file.finish()?)
+    file.finish()
 }
 
 struct IntervalRow {
@@ -230,7 +223,7 @@ fn client_columns() -> Columns<'static, ClientRow> {
         .value("max_ns", |row| row.counts.max_ns)
 }
 
-/// Those of a client over all intervals: what `load` tells, and more.
+/// The columns of a client over all intervals: the columns that `load` writes, and more.
 fn total_columns(start_ns: i64, clients: &ClientTotals) -> Columns<'_, (u32, ClientTotal)> {
     Columns::<(u32, ClientTotal)>::default()
         .value("start_ns", move |_| start_ns)
@@ -261,15 +254,15 @@ fn answer_columns() -> Columns<'static, AnswerRow> {
         .value("last_ns", |(_, bin)| bin.last_ns)
 }
 
-/// Rows of all threads are at most so many: 2.4 GB.
+/// The highest number of rows of all threads: 2.4 GB.
 pub const ROWS_MAX: u64 = 50_000_000;
 
-/// What became of a query, in the order of [`OUTCOMES`].
+/// How a query ended, in the order of [`OUTCOMES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowOutcome {
     Answered,
     Timeout,
-    /// Its connection ended before.
+    /// The connection ended before the answer came.
     Lost,
     Unsent,
 }
@@ -289,21 +282,21 @@ impl From<End> for RowOutcome {
 /// The client of a query that was never sent and could have been any client's.
 const NOBODY: u32 = u32::MAX;
 
-/// A query, from when it is drafted on.
+/// The row of a query, which exists from its draft on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
     pub number: u64,
     pub due_ns: i64,
     pub sent_ns: i64,
-    /// From the due time; without an answer at the limit.
+    /// From the due time. Without an answer it is the limit.
     pub latency_ns: i64,
-    /// Or [`NOBODY`].
+    /// The client, or [`NOBODY`].
     pub client: u32,
     pub query: u64,
     pub outcome: RowOutcome,
 }
 
-/// Names a row, or says that there is none.
+/// The position of a row, or [`RowIndex::NONE`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowIndex(u32);
 
@@ -315,28 +308,28 @@ impl RowIndex {
 pub struct Rows {
     rows: Vec<Row>,
     most: usize,
-    /// The number of the thread's first client among those of all threads and generators.
+    /// The number of the thread's first client, counted over all threads and generators.
     first_client: u32,
-    /// Queries that had no room.
+    /// The number of queries that had no room.
     pub dropped: u64,
 }
 
 impl Rows {
-    /// With room for so many.
+    /// No rows, with room for `most`.
     pub fn new(most: usize, first_client: u32) -> Self {
-        // Numbers that the compiler does not know are written, so that memory is there when it is needed.
+        // Numbers that the compiler does not know are written, so that the memory is there when it is needed.
         let (number, outcome) = (black_box(1), RowOutcome::Unsent);
-        let untold = Row { number, due_ns: 1, sent_ns: 1, latency_ns: 1, client: 1, query: 1, outcome };
-        let mut rows = vec![untold; most];
+        let blank = Row { number, due_ns: 1, sent_ns: 1, latency_ns: 1, client: 1, query: 1, outcome };
+        let mut rows = vec![blank; most];
         rows.clear();
         Rows { rows, most, first_client, dropped: 0 }
     }
 
-    /// Begins the row of a query that is drafted by one of the thread's clients, if it has one already.
+    /// Begins the row of a query. `client` is the client of the thread that drafts it, if there is one already.
     pub fn draft(&mut self, due: Due, client: Option<usize>, source: &Source) -> RowIndex {
         let Due { at_ns, number, .. } = due;
         let client = due.client.or(client.map(|client| self.first_client + client as u32)).unwrap_or(NOBODY);
-        // A query of a stream has its place there; what `due` names is memory.
+        // A captured query is named by its place in the file: `due.query` is a place in memory.
         let query = if matches!(source, Source::Captured(_)) { number } else { due.query.into() };
         if self.rows.len() == self.most {
             return RowIndex::NONE;
@@ -347,12 +340,12 @@ impl Rows {
         place
     }
 
-    /// The drafts from `first` on were not sent, and are forgotten.
+    /// Forgets the drafts from `first` on, which were not sent.
     pub fn forget(&mut self, first: RowIndex) {
         self.rows.truncate(first.0 as usize);
     }
 
-    /// A query that was drafted was sent.
+    /// Takes in that a draft was sent.
     pub fn sent(&mut self, place: RowIndex, sent_ns: i64) {
         match self.rows.get_mut(place.0 as usize) {
             Some(row) => row.sent_ns = sent_ns,
@@ -360,19 +353,19 @@ impl Rows {
         }
     }
 
-    /// A query that was sent has ended.
+    /// Takes in that a query that was sent has ended.
     pub fn end(&mut self, place: RowIndex, ended_ns: i64, end: End) {
         if let Some(row) = self.rows.get_mut(place.0 as usize) {
             (row.latency_ns, row.outcome) = (ended_ns - row.due_ns, end.into());
         }
     }
 
-    /// All of them, in the order in which they were sent.
+    /// All rows, in the order in which the queries were sent.
     pub fn all(&self) -> &[Row] {
         &self.rows
     }
 
-    /// A query will never be sent.
+    /// Takes in that a query will never be sent.
     pub fn unsent(&mut self, due: Due, source: &Source) {
         let place = self.draft(due, None, source);
         self.dropped += u64::from(place == RowIndex::NONE);

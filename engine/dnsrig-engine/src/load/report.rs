@@ -17,7 +17,7 @@ use super::{
     interval_stats::Interval,
     notes::{notes, without_real_time},
     ramp::Step,
-    record::{self, RecordError},
+    record,
     summary::{ClassResult, Summary},
 };
 use crate::{
@@ -39,33 +39,33 @@ struct Progress {
     lag_p99_ns: u64,
 }
 
-/// Who reads what we say.
+/// The readers of what is reported.
 #[derive(Clone, Copy, Debug)]
 pub struct Reporter {
     /// JSON lines on standard output.
     pub program: bool,
     /// Text on standard error.
     pub person: bool,
-    /// Latencies from here on are told as "at least so much": queries without an answer count at this limit.
+    /// Latencies from this limit on are shown as "at least": queries without an answer count at it.
     pub timeout_ns: u64,
 }
 
 impl Reporter {
-    /// A program reads a pipe; a person a terminal.
+    /// Finds out who reads: a program reads a pipe, and a person a terminal.
     pub fn find(json: bool, timeout_ns: i64) -> Self {
         let terminal = io::stdout().is_terminal();
         let person = io::stderr().is_terminal() || terminal;
         Reporter { program: json || !terminal, person, timeout_ns: timeout_ns.unsigned_abs() }
     }
 
-    /// Says what is about to happen.
+    /// Prints text for people.
     pub fn say(self, text: impl FnOnce() -> String) {
         if self.person {
             events::say(text());
         }
     }
 
-    /// Says how an interval went.
+    /// Reports an interval.
     pub fn interval(self, interval: &Interval, interval_s: f64) -> Result<(), Failure> {
         let (counts, series) = (&interval.counts, &interval.series);
         let [p50_ns, p99_ns] = percentiles(&series.due, [5_000, 9_900]);
@@ -95,7 +95,7 @@ impl Reporter {
         if self.program { events::emit("progress", clock::monotonic_ns(), &progress) } else { Ok(()) }
     }
 
-    /// Says how a rate of a ramp went.
+    /// Reports a rate of a ramp.
     pub fn step(self, step: &Step) -> Result<(), Failure> {
         if self.person {
             let verdict = if step.instrument_failed {
@@ -119,7 +119,7 @@ impl Reporter {
         if self.program { events::emit("step", clock::monotonic_ns(), step) } else { Ok(()) }
     }
 
-    /// Says how it all went, and keeps the event in a file if there is a folder for it.
+    /// Reports the summary, and writes it to a file if there is a folder for it.
     pub fn summary(self, summary: &Summary, server: SocketAddr, folder: Option<&Path>) -> Result<(), Failure> {
         if self.person {
             events::say(text(summary, server));
@@ -128,7 +128,7 @@ impl Reporter {
         }
         let line = events::summary_line(clock::monotonic_ns(), summary)?;
         if let Some(path) = folder.map(|folder| folder.join(record::SUMMARY)) {
-            fs::write(&path, &line).map_err(|error| RecordError::Log(path, error))?;
+            fs::write(&path, &line).map_err(|error| record::unwritten(&path, &error))?;
         }
         if self.program {
             events::say_last(line)?;
@@ -137,7 +137,7 @@ impl Reporter {
     }
 }
 
-/// What is about to happen, for people.
+/// The text for people before the load.
 pub fn opening(arguments: &Arguments, plan: Plan) -> String {
     let server = arguments.server();
     let way = way(arguments.transport, Some(arguments.queries.recursion_desired));
@@ -170,7 +170,7 @@ pub fn opening(arguments: &Arguments, plan: Plan) -> String {
     }
 }
 
-/// The summary for people.
+/// The text for people after the load.
 pub fn text(summary: &Summary, server: SocketAddr) -> String {
     let mut lines = vec![String::new(), headline(summary, server)];
     let share = |count: u64| format!("{:.4} %", 100.0 * count as f64 / summary.sent.max(1) as f64);
@@ -218,7 +218,7 @@ pub fn text(summary: &Summary, server: SocketAddr) -> String {
     lines.join("\n") + "\n"
 }
 
-/// A time of a distribution, or a dash where it has none: 0.000 ms would be the best of all times.
+/// A time of a distribution, or a dash if the distribution is empty: 0.000 ms would be the best of all times.
 fn measured(times: &Distribution, time_ns: u64, limit_ns: Option<u64>) -> String {
     if times.count == 0 { NOTHING.into() } else { milliseconds(time_ns, limit_ns) }
 }
@@ -292,9 +292,9 @@ fn headline(summary: &Summary, server: SocketAddr) -> String {
 fn losses(summary: &Summary) -> String {
     let Losses { closed, reset, refused, tls } = summary.lost;
     let kinds = [("closed", closed), ("reset", reset), ("refused", refused), ("TLS", tls)];
-    let told: Vec<_> =
+    let shown: Vec<_> =
         kinds.iter().filter(|(_, count)| *count > 0).map(|(name, count)| format!("; {name}: {count}")).collect();
-    told.concat()
+    shown.concat()
 }
 
 fn oddities(summary: &Summary) -> Vec<(&'static str, u64)> {
@@ -351,7 +351,7 @@ mod tests {
         assert_eq!(grouped(1_234_567), "1,234,567");
     }
 
-    fn told(summary: &Summary) -> String {
+    fn text_of(summary: &Summary) -> String {
         text(summary, "127.0.0.1:5300".parse().unwrap())
     }
 
@@ -364,43 +364,47 @@ mod tests {
         for (recursion_desired, way) in
             [(Some(false), "over UDP, RD not set: "), (Some(true), "over UDP, RD set: "), (None, "over UDP: ")]
         {
-            let told = told(&Summary { recursion_desired, ..of_a_rate() });
-            assert!(told.trim_start().starts_with(&format!("127.0.0.1:5300 {way}")), "{told}");
+            let shown = text_of(&Summary { recursion_desired, ..of_a_rate() });
+            assert!(shown.trim_start().starts_with(&format!("127.0.0.1:5300 {way}")), "{shown}");
         }
     }
 
     #[test]
     fn where_nothing_was_measured_there_is_no_time() {
         let failed = Summary { handshake_ns: Some(Distribution::default()), unsent: 1_000, sent: 0, ..of_a_rate() };
-        assert!(!told(&failed).contains("0.000 ms") && told(&failed).contains("connecting"), "{}", told(&failed));
+        assert!(
+            !text_of(&failed).contains("0.000 ms") && text_of(&failed).contains("connecting"),
+            "{}",
+            text_of(&failed)
+        );
         let quick = Distribution { count: 1, ..Distribution::default() };
-        assert!(told(&Summary { latency_ns: quick, ..failed }).contains("0.000 ms"));
+        assert!(text_of(&Summary { latency_ns: quick, ..failed }).contains("0.000 ms"));
     }
 
     #[test]
     fn where_nothing_was_asked_there_is_no_latency() {
-        let told = told(&Summary {
+        let shown = text_of(&Summary {
             sent: 0,
             classes: vec![ClassResult::new(ClassTotal::default(), Connections::default())],
             ..of_a_rate()
         });
-        let lines: Vec<_> = told.lines().filter(|line| line.contains("0.000 ms")).collect();
-        assert!(lines.iter().all(|line| line.trim_start().starts_with("sent late by")), "{told}");
-        assert!(told.contains("p50 –, p99 –"), "{told}");
+        let lines: Vec<_> = shown.lines().filter(|line| line.contains("0.000 ms")).collect();
+        assert!(lines.iter().all(|line| line.trim_start().starts_with("sent late by")), "{shown}");
+        assert!(shown.contains("p50 –, p99 –"), "{shown}");
     }
 
     #[test]
-    fn a_class_is_told_with_its_connections() {
+    fn a_class_is_shown_with_its_connections() {
         let counts = |attempted| Connections { attempted, established: 9, failed: 1, ..Connections::default() };
         let over_tls = Connections { handshakes: 9, resumed: 6, early_accepted: 5, early_rejected: 1, ..counts(10) };
         let seen = ClassTotal { clients: 3, answered: 1_200, unanswered: 4, ..ClassTotal::default() };
         let classes = [Connections::default(), counts(10), over_tls].map(|counts| ClassResult::new(seen, counts));
-        let told = told(&Summary { classes: classes.to_vec(), ..of_a_rate() });
-        assert!(told.contains("other clients, 0 %") && told.contains("3 clients, 1,200 queries answered, 4 not"));
-        assert_eq!(told.matches("connections: ").count(), 2, "none without any: {told}");
-        assert!(told.contains("10 begun, 9 established, 1 failed\n"), "{told}");
+        let shown = text_of(&Summary { classes: classes.to_vec(), ..of_a_rate() });
+        assert!(shown.contains("other clients, 0 %") && shown.contains("3 clients, 1,200 queries answered, 4 not"));
+        assert_eq!(shown.matches("connections: ").count(), 2, "none without any: {shown}");
+        assert!(shown.contains("10 begun, 9 established, 1 failed\n"), "{shown}");
         let tls =
             "9 established (3 full TLS handshakes, 6 resumed), 1 failed; early data: 5 queries accepted, 1 rejected";
-        assert!(told.contains(tls), "{told}");
+        assert!(shown.contains(tls), "{shown}");
     }
 }

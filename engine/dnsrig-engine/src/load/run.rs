@@ -4,7 +4,7 @@
 use std::{net::IpAddr, process::ExitCode, sync::Arc, thread, time::Duration};
 
 use super::{
-    Arguments, LoadError,
+    Arguments,
     arguments::{Clients, Instrument, Plan, Segmentation, TransportKind},
     arrivals::{Model, Order},
     classes::Usage,
@@ -94,13 +94,14 @@ fn start_team(arguments: &Arguments, plan: Plan, supervision: Supervision) -> Re
     Team::start(of_threads.clone(), settings, supervision, set_up)
 }
 
-/// Opens the transport of a thread, whose clients send from `sources`, or from any address if there are none.
+/// Opens the transport of a thread, whose clients send from `sources`, or from any address if `sources` is
+/// empty.
 fn open(
     arguments: &Arguments,
     sources: &[IpAddr],
     clients: usize,
     bytes_max: usize,
-) -> Result<Box<dyn Transport>, LoadError> {
+) -> Result<Box<dyn Transport>, Failure> {
     let (server, burst) = (arguments.server(), arguments.burst());
     if arguments.transport == TransportKind::Udp {
         let segmentation = arguments.segmentation == Segmentation::Auto;
@@ -145,7 +146,7 @@ impl Run<'_> {
         while let Some((rate_qps, repeat)) = search.next() {
             let wanted = Try { rate_qps, repeat };
             let patience = if steps.is_empty() { FIRST_PATIENCE } else { self.patience() };
-            let Some((start_ns, rate_qps)) = self.starts.of_try(&mut self.team, wanted, patience)? else { break };
+            let Some((start_ns, rate_qps)) = self.starts.next_try(&mut self.team, wanted, patience)? else { break };
             let (outcome, mut measured, duration_ns) = self.try_rate(start_ns, rate_qps)?;
             all.add_period(outcome);
             let patience = self.patience();

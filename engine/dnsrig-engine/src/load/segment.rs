@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::net::prefix::Prefix;
 
-/// A schedule has at most so many generators.
+/// The highest number of generators that share a schedule.
 pub const SEGMENTS_MAX: u32 = 64;
 
-/// Which of the generators that share a schedule this one is, counted from 1.
+/// The number of this generator among those that share a schedule, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Segment {
     pub number: u32,
@@ -29,47 +29,47 @@ impl std::fmt::Display for Segment {
 }
 
 impl Segment {
-    /// Itself, if the schedule has other generators as well.
+    /// The segment, if the schedule has other generators as well.
     pub fn if_shared(self) -> Option<Self> {
         (self.of > 1).then_some(self)
     }
 
-    /// Whether a client of a stream is this generator's.
+    /// Whether a client of captured queries belongs to this generator.
     #[inline]
     pub fn has_client(self, client: u32) -> bool {
         client % self.of == self.number - 1
     }
 
-    /// The number of such a client among those of this generator.
+    /// The number of a client of this generator, counted among its own clients.
     #[inline]
     pub fn own_number(self, client: u32) -> u32 {
         client / self.of
     }
 
-    /// How many of so many clients of a stream are this generator's.
+    /// The number of clients of this generator, if captured queries have `clients` clients.
     pub fn clients(self, clients: u64) -> u64 {
         (clients + u64::from(self.of - self.number)) / u64::from(self.of)
     }
 }
 
-/// Where the clients of a stream that are this generator's send from.
+/// The addresses that the clients of this generator send from, if queries are captured ones.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientAddresses {
-    /// Each has an address of it; none: all are this host.
+    /// Each client has an address of this prefix. `None`: all clients have the address of this host.
     pub prefix: Option<Prefix>,
     pub segment: Segment,
 }
 
 impl ClientAddresses {
-    /// The address of a client, by its number among this generator's, which has the prefix for itself.
+    /// The address of a client. The generator has the prefix for itself.
     #[inline]
     pub fn of(self, client: u32) -> Option<IpAddr> {
         self.prefix?.client(self.segment.own_number(client))
     }
 }
 
-/// Which thread of which generator this one is; all share a rate, or the outstanding queries, evenly. Each generator
-/// has as many threads.
+/// One thread of one generator. All threads share a rate, or the outstanding queries, evenly, and all generators have
+/// the same number of threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
     pub thread: usize,
@@ -78,22 +78,23 @@ pub struct Part {
 }
 
 impl Part {
-    /// Its number among the threads of all generators.
+    /// The number of the thread among the threads of all generators.
     pub fn number(self) -> usize {
         (self.segment.number as usize - 1) * self.threads + self.thread
     }
 
-    /// How many threads all generators have.
+    /// The number of threads of all generators.
     pub fn count(self) -> usize {
         self.segment.of as usize * self.threads
     }
 
-    /// Its share of what is divided among all, the first ones having one more where that does not come out even.
+    /// The share of this thread, if `all` is divided among all threads. If it does not come out even, the first threads
+    /// have one more.
     pub fn share(self, all: usize) -> usize {
         all / self.count() + usize::from(self.number() < all % self.count())
     }
 
-    /// How many of them are those of parts before it.
+    /// The shares of all threads before this one together.
     pub fn before(self, all: usize) -> usize {
         all / self.count() * self.number() + self.number().min(all % self.count())
     }
@@ -134,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn every_client_of_a_stream_is_one_generators_and_has_a_number_of_its_own_there() {
+    fn every_client_belongs_to_one_generator_and_has_a_number_of_its_own_there() {
         for of in 1..6 {
             let segments: Vec<_> = (1..=of).map(|number| Segment { number, of }).collect();
             for segment in &segments {

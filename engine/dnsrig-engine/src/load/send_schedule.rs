@@ -1,4 +1,4 @@
-//! What a thread has to do in a period: which queries are due, which have timed out, when it may wait, when it is done.
+//! What a thread has to do in a period: which queries are due, which have timed out, when it can wait, when it is done.
 //! No clock, no socket.
 
 use std::collections::VecDeque;
@@ -11,17 +11,17 @@ use super::{
 };
 use crate::net::udp_batch::BATCH_MAX;
 
-/// Timeouts, complete intervals and the wish to stop are looked at this often.
+/// How often timeouts, complete intervals and requests to stop are looked for.
 pub const CHECK_INTERVAL_NS: i64 = 1_000_000;
 
 /// A closed loop's next query is due when one before has ended, which may be noticed this much later.
 const NOTICED_LATE_NS: i64 = 5 * CHECK_INTERVAL_NS;
 
-/// What is due and has not been read yet is looked for this often. In between whoever reads it has the CPU.
+/// How often queries that are due and not read yet are looked for. In between, the thread that reads them has the CPU.
 const READ_INTERVAL_NS: i64 = 100_000;
 
-/// So many queries wait for their clients' connections at a time: to try all of them again takes about 0.1 ms. One more
-/// is given up, as no query of another client may wait for it.
+/// The number of queries that can wait for their clients' connections at a time: to try all of them again takes about
+/// 0.1 ms. One query more is given up, because no query of another client may wait for it.
 const ASIDE_MAX: usize = 1_024;
 
 /// What one thread sends in one period.
@@ -29,9 +29,9 @@ pub struct SendSchedule {
     end_ns: i64,
     timeout_ns: i64,
     arrivals: Arrivals,
-    /// Due and not sent.
+    /// Queries that are due and not sent.
     due: Vec<Due>,
-    /// Set aside, oldest first, with what each waits for.
+    /// Queries that were set aside, oldest first, with what each waits for.
     aside: VecDeque<(Due, Wait)>,
     check_ns: i64,
     last_sent_ns: i64,
@@ -50,14 +50,14 @@ impl SendSchedule {
             arrivals,
             due: Vec::with_capacity(BATCH_MAX),
             aside: VecDeque::new(),
-            // At once: a wish to stop may have come before the start.
+            // At once: a request to stop may have come before the start.
             check_ns: i64::MIN,
             last_sent_ns: start_ns,
             stopped: false,
         }
     }
 
-    /// The queries that are to be sent now, a batch at most, oldest first.
+    /// The queries that are to be sent now, oldest first, and at most a batch.
     pub fn due(&mut self, now_ns: i64, in_flight: &mut InFlight) -> &[Due] {
         while self.due.len() < BATCH_MAX
             && let Some(due) = in_flight.take_due(&mut self.arrivals, now_ns)
@@ -67,7 +67,7 @@ impl SendSchedule {
         &self.due
     }
 
-    /// The first `count` of them were sent.
+    /// Takes in that the first `count` queries that are due were sent.
     pub fn sent(&mut self, count: usize, now_ns: i64) {
         if count > 0 {
             self.due.drain(..count);
@@ -80,7 +80,7 @@ impl SendSchedule {
         self.due.first().copied()
     }
 
-    /// Sets it aside, so that the others do not wait for its client.
+    /// Sets the first query that is due aside, so that the others do not wait for its client.
     pub fn set_aside(&mut self, wait: Wait, in_flight: &mut InFlight) {
         let due = self.due.remove(0);
         if self.aside.len() < ASIDE_MAX {
@@ -90,8 +90,8 @@ impl SendSchedule {
         }
     }
 
-    /// Has `send` try those that were set aside, and gives up those that nobody waits for any more; returns how many
-    /// were sent.
+    /// Has `send` try the queries that were set aside, and gives up those that have timed out. Returns the number of
+    /// queries that were sent.
     pub fn try_aside<E>(
         &mut self,
         now_ns: i64,
@@ -122,7 +122,7 @@ impl SendSchedule {
         now_ns >= self.check_ns
     }
 
-    /// Gives up what has timed out, or what cannot be sent any more; ends the period now if `stop`.
+    /// Gives up queries that have timed out, or that cannot be sent any more. Ends the period now if `stop`.
     ///
     /// Returns the time before which no more queries will be due.
     pub fn check(&mut self, now_ns: i64, stop: bool, in_flight: &mut InFlight) -> i64 {
@@ -136,7 +136,7 @@ impl SendSchedule {
             in_flight.cut(self.end_ns);
             self.give_up(in_flight);
         }
-        // What could not be sent for a whole timeout after the end will not be.
+        // A query that could not be sent for a whole timeout after the end will not be sent.
         if now_ns >= self.end_ns + self.timeout_ns {
             self.give_up(in_flight);
         }
@@ -152,10 +152,10 @@ impl SendSchedule {
         now_ns >= self.end_ns && self.next_due_ns() == i64::MAX && in_flight.outstanding() == 0
     }
 
-    /// Until when there is nothing to do but to receive, after what was due at `now_ns` was taken; it ends `early_ns`
+    /// Until when there is nothing to do but to receive, after all that was due at `now_ns` was taken. It is `early_ns`
     /// before a query is due.
     pub fn idle_until_ns(&self, now_ns: i64, early_ns: i64) -> i64 {
-        // What could not be sent waits for room, not for a time.
+        // A query that could not be sent waits for room, not for a time.
         let next_ns = if self.due.is_empty() { self.arrivals.next_due_ns() } else { i64::MAX };
         if next_ns <= now_ns && self.arrivals.is_read_ahead() {
             return now_ns + READ_INTERVAL_NS;
@@ -193,7 +193,8 @@ impl SendSchedule {
     }
 }
 
-/// Ends a query that was set aside: who waits for the server has a time-out, and who waits for us was not sent.
+/// Ends a query that was set aside: if it waits for the server it has timed out, and if it waits for this host it was
+/// not sent.
 fn give_up(due: Due, wait: Wait, in_flight: &mut InFlight) {
     if wait == Wait::Server { in_flight.time_out(due) } else { in_flight.give_up(due) }
 }
@@ -225,13 +226,13 @@ mod tests {
     }
 
     #[test]
-    fn a_wish_to_stop_ends_the_period_and_counts_nothing_that_was_not_due() {
+    fn a_request_to_stop_ends_the_period_and_counts_nothing_that_was_not_due() {
         let (mut schedule, mut in_flight) = schedule();
         assert_eq!(schedule.due(0, &mut in_flight).len(), 1);
         schedule.check(500 * MS, true, &mut in_flight);
         assert_eq!(schedule.due(SECOND, &mut in_flight).len(), 0);
         assert!(schedule.is_over(500 * MS, &in_flight));
-        // Due until then and never sent: 0 to 490 ms.
+        // Queries that were due until then and never sent: 0 to 490 ms.
         assert_eq!(in_flight.counts().due, 50);
     }
 
@@ -253,13 +254,13 @@ mod tests {
         assert_eq!((sent, &tried[..]), (Ok(1), &[0, 10 * MS, 20 * MS][..]));
         let late = |_, _: &mut InFlight| -> Result<bool, ()> { panic!("too late") };
         assert_eq!((schedule.try_aside(2 * SECOND, &mut in_flight, late), schedule.aside.len()), (Ok(0), 0));
-        // One was not sent, as there was no connection; to the other the server is silent.
+        // One was not sent, because there was no connection. The other had no answer.
         let counts = in_flight.counts();
         assert_eq!((counts.due, counts.sent, counts.timeouts), (2, 1, 1));
     }
 
     #[test]
-    fn what_has_not_been_read_leaves_the_cpu_to_whoever_reads() {
+    fn queries_that_are_not_read_yet_leave_the_cpu_to_the_thread_that_reads() {
         let (mut sender, receiver) = source::channel();
         let chunk = |due_ns: i64| {
             let mut chunk = Chunk::default();

@@ -15,14 +15,14 @@ use crate::query_stream::Transport;
 
 /// Where the queries of a thread come from.
 pub enum Source {
-    /// The same for all threads, again and again.
+    /// Queries that all threads have in common, and send again and again.
     Prepared(Arc<Queries>),
-    /// Each once.
+    /// Queries that are sent once.
     Captured(Captured),
 }
 
 impl Source {
-    /// The message of the query at this position; none if it has ended and is forgotten.
+    /// The message of the query at this position. `None` if it has ended and is forgotten.
     #[inline]
     pub fn message(&self, place: u32) -> Option<&[u8]> {
         match self {
@@ -31,7 +31,7 @@ impl Source {
         }
     }
 
-    /// How the query at this position travels, if it says so; it has not ended.
+    /// The transport of the query at this position, if the source names one. The query has not ended.
     #[inline]
     pub fn transport(&self, place: u32) -> Option<Transport> {
         match self {
@@ -40,7 +40,7 @@ impl Source {
         }
     }
 
-    /// Whether the query at this position is asked again over TCP if its answer is truncated; it has not ended.
+    /// Whether the query at this position is asked again over TCP if its answer is truncated. The query has not ended.
     pub fn asks_again(&self, place: u32) -> bool {
         match self {
             Source::Prepared(_) => true,
@@ -48,7 +48,7 @@ impl Source {
         }
     }
 
-    /// Whether the query at this position is the first of a connection of its client; it has not ended.
+    /// Whether the query at this position is the first of a connection of its client. The query has not ended.
     pub fn begins_connection(&self, place: u32) -> bool {
         match self {
             Source::Prepared(_) => false,
@@ -64,7 +64,7 @@ impl Source {
         }
     }
 
-    /// A query that was due was answered, given up or never sent.
+    /// Takes in that a query that was due was answered, given up or never sent.
     #[inline]
     pub fn ended(&mut self, place: u32) {
         if let Source::Captured(captured) = self {
@@ -75,28 +75,29 @@ impl Source {
 
 #[cfg(test)]
 impl Source {
-    /// For arrivals that do not look at it.
+    /// A source for arrivals that do not look at it.
     pub fn none() -> Self {
         Source::Prepared(Arc::new(Queries::from_messages([vec![0; 12]])))
     }
 }
 
-/// A chunk has at most so many queries, and takes some 200 kB with messages of the usual length …
+/// The highest number of queries in a chunk, which takes some 200 kB with messages of the usual length …
 pub const CHUNK_QUERIES: usize = 2_048;
 
-/// … and no query is added to one that has so many bytes of messages.
+/// … and the number of bytes of messages from which on no query is added.
 pub const CHUNK_BYTES: usize = 128 << 10;
 
-/// So many chunks are read ahead: at 150,000 queries per second that is a tenth of a second.
+/// The number of chunks that are read ahead: at 150,000 queries per second they last for a tenth of a second.
 const CHUNKS_AHEAD: usize = 8;
 
-/// So many chunks may lie unused: with queries that have 2 s to be answered about as many go round at that rate.
+/// The number of chunks that can lie unused: if queries have 2 s to be answered, about this number goes round at that
+/// rate.
 const SPARE_MAX: usize = 128;
 
-/// How long one side sleeps until it looks again for room, or for the first chunk.
+/// The time for which one side sleeps until it looks again for room, or for the first chunk.
 const LOOK_INTERVAL: Duration = Duration::from_millis(5);
 
-/// How a query travels.
+/// How a captured query is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Way {
     pub transport: Transport,
@@ -113,7 +114,7 @@ struct Query {
     number: u64,
     client: u32,
     way: Way,
-    /// Where its message begins in the chunk; it ends where the next one begins.
+    /// Where its message begins in the chunk. It ends where the next one begins.
     start: u32,
 }
 
@@ -122,9 +123,9 @@ struct Query {
 pub struct Taken {
     pub due_ns: i64,
     pub client: u32,
-    /// Names it, as long as it has not ended.
+    /// Names the query, as long as it has not ended.
     pub place: u32,
-    /// Its place in the stream.
+    /// Its place in the file.
     pub number: u64,
 }
 
@@ -133,17 +134,17 @@ pub struct Taken {
 pub struct Chunk {
     queries: Vec<Query>,
     messages: Vec<u8>,
-    /// How many have not ended.
+    /// The number of queries that have not ended.
     open: usize,
 }
 
 impl Chunk {
-    /// Whether another query finds room.
+    /// Whether there is room for another query.
     pub fn has_room(&self) -> bool {
         self.queries.len() < CHUNK_QUERIES && self.messages.len() < CHUNK_BYTES
     }
 
-    /// Adds a query, of which none before is due later; `number` is its place in the stream.
+    /// Adds a query that is not due before any query of the chunk. `number` is its place in the file.
     pub fn push(&mut self, (number, due_ns): (u64, i64), client: u32, way: Way, message: &[u8]) {
         let start = self.messages.len() as u32;
         self.queries.push(Query { due_ns, number, client, way, start });
@@ -169,14 +170,14 @@ impl Chunk {
     }
 }
 
-/// Where the one that reads ahead puts chunks, and gets used ones back.
+/// The side of the thread that reads ahead: it gives chunks, and gets used ones back.
 pub struct ChunkSender {
     chunks: Producer<Chunk>,
     spare: Consumer<Chunk>,
 }
 
 impl ChunkSender {
-    /// Gives a chunk away as soon as there is room; returns an empty one, or none if nobody takes any more.
+    /// Gives a chunk away as soon as there is room. Returns an empty one, or `None` if the other side is gone.
     pub fn give(&mut self, mut chunk: Chunk) -> Option<Chunk> {
         while let Err(rtrb::PushError::Full(back)) = self.chunks.push(chunk) {
             if self.chunks.is_abandoned() {
@@ -191,13 +192,13 @@ impl ChunkSender {
     }
 }
 
-/// Where the one that sends queries takes chunks from, and gives used ones back.
+/// The side of the thread that sends queries: it takes chunks, and gives used ones back.
 pub struct ChunkReceiver {
     chunks: Consumer<Chunk>,
     spare: Producer<Chunk>,
 }
 
-/// Both ends.
+/// Makes both sides.
 pub fn channel() -> (ChunkSender, ChunkReceiver) {
     let (sent, received) = RingBuffer::new(CHUNKS_AHEAD);
     let (returned, spare) = RingBuffer::new(SPARE_MAX);
@@ -205,9 +206,9 @@ pub fn channel() -> (ChunkSender, ChunkReceiver) {
 }
 
 impl ChunkReceiver {
-    /// The next chunk; none yet, or `Err` if there will be none.
+    /// The next chunk. `None` if it has not been read yet, `Err` if there is no further chunk.
     fn take(&mut self) -> Result<Option<Chunk>, Disconnected> {
-        // Looked at first: who has gone by then has put everything in.
+        // This is looked at first: if the other side is gone by then, it has put everything in.
         let is_last = self.chunks.is_abandoned();
         match self.chunks.pop() {
             Ok(chunk) => Ok(Some(chunk)),
@@ -217,15 +218,15 @@ impl ChunkReceiver {
     }
 }
 
-/// There are no more chunks.
+/// There is no further chunk.
 struct Disconnected;
 
-/// The queries of one thread.
+/// The captured queries of one thread.
 pub struct Captured {
     receiver: ChunkReceiver,
-    /// Those with queries that have not ended; from the last one queries are taken.
+    /// Chunks with queries that have not ended. Queries are taken from the last one.
     chunks: VecDeque<Chunk>,
-    /// The number of the first of them; numbers begin anew after the last of 16 bits.
+    /// The number of the first of them. Numbers have 16 bits, and begin again after the last.
     first: u16,
     /// The next query of the last chunk.
     next: usize,
@@ -236,7 +237,8 @@ pub struct Captured {
 }
 
 impl Captured {
-    /// Of the chunks that are received; no message is longer than `bytes_max`. Waits for the first.
+    /// Takes queries from the chunks that are received. No message is longer than `bytes_max`. Waits for the first
+    /// chunk.
     pub fn new(mut receiver: ChunkReceiver, bytes_max: usize) -> Self {
         let first = loop {
             match receiver.take() {
@@ -260,8 +262,8 @@ impl Captured {
         self.bytes_max
     }
 
-    /// When the next query is due. As long as it has not been read: not before the last one. `i64::MAX` behind the
-    /// last.
+    /// When the next query is due. As long as it has not been read: when the last one was due, because it is not due
+    /// before. `i64::MAX` behind the last.
     pub fn next_due_ns(&self) -> i64 {
         match self.chunks.back().and_then(|chunk| chunk.queries.get(self.next)) {
             Some(query) => query.due_ns,
@@ -287,26 +289,26 @@ impl Captured {
         Some(Taken { due_ns, client, place, number })
     }
 
-    /// The message of a query that was taken; none if it has ended and its chunk is gone.
+    /// The message of a query that was taken. `None` if it has ended and its chunk is gone.
     #[inline]
     pub fn message(&self, place: u32) -> Option<&[u8]> {
         let (chunk, at) = self.place(place);
         self.chunks.get(chunk)?.message(at)
     }
 
-    /// How a query that has not ended travels.
+    /// How a query that has not ended is sent.
     #[inline]
     pub fn way(&self, place: u32) -> Way {
         let (chunk, at) = self.place(place);
         self.chunks[chunk].queries[at].way
     }
 
-    /// A query that was taken has ended.
+    /// Takes in that a query that was taken has ended.
     #[inline]
     pub fn ended(&mut self, place: u32) {
         let (chunk, _) = self.place(place);
         self.chunks[chunk].open -= 1;
-        // The last one stays, as others may be taken from it.
+        // The last one stays, because queries may be taken from it.
         while self.chunks.len() > 1 && self.chunks[0].open == 0 {
             self.give_back();
         }
@@ -336,7 +338,7 @@ impl Captured {
     fn give_back(&mut self) {
         if let Some(chunk) = self.chunks.pop_front() {
             self.first = self.first.wrapping_add(1);
-            // Who read the file may be done, or has enough of them.
+            // The thread that reads the file may be done, or has enough chunks.
             let _ = self.receiver.spare.push(chunk);
         }
     }
@@ -348,7 +350,7 @@ mod tests {
 
     const WAY: Way = Way { transport: Transport::Udp, asks_again: false, begins_connection: false };
 
-    /// Chunks of queries due at so many nanoseconds each, of the client 7, whose message is the due time.
+    /// A chunk of queries with these due times, of the client 7. Their messages are their due times.
     fn chunk(due_ns: &[i64]) -> Chunk {
         let mut chunk = Chunk::default();
         due_ns.iter().for_each(|due_ns| chunk.push((0, *due_ns), 7, WAY, &due_ns.to_be_bytes()));
@@ -377,7 +379,7 @@ mod tests {
         assert!(sender.spare.pop().is_ok());
         assert_eq!([first, second].map(|place| captured.message(place)), [None, None]);
         assert_eq!(captured.message(third), Some(&20_i64.to_be_bytes()[..]), "others are taken from its chunk");
-        // The last one that was read; whether others follow is not known.
+        // This is the last one that was read. Whether others follow is not known.
         assert!(captured.take(30).is_some());
         assert_eq!((captured.take(99), captured.next_due_ns()), (None, 30));
         sender.give(chunk(&[40])).unwrap();
@@ -405,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_without_queries_is_at_its_end() {
+    fn a_file_without_queries_is_at_its_end() {
         let (sender, receiver) = channel();
         drop(sender);
         let mut captured = Captured::new(receiver, 8);
@@ -413,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn who_reads_ahead_gets_used_chunks_and_hears_when_nobody_takes_any() {
+    fn the_reader_gets_used_chunks_and_learns_that_the_other_side_is_gone() {
         let (mut sender, receiver) = channel();
         sender.give(chunk(&[1])).unwrap();
         sender.give(chunk(&[2])).unwrap();

@@ -36,7 +36,7 @@ const RCODE_NAMES: [&str; RCODES] = [
     "RCODE15",
 ];
 
-/// A loss that keeps less than this share of the loop waiting is not worth a word.
+/// The share of the loop that a loss must keep waiting to be reported.
 const WAITING_SHARE_MIN: f64 = 0.1;
 
 /// A closed loop that waits for queries without an answer.
@@ -46,14 +46,14 @@ const WAITING_SHARE_MIN: f64 = 0.1;
 /// loss makes the mean time long and the rate low.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct LoopBound {
-    /// The part of the time of all outstanding queries that queries without an answer took.
+    /// The share of queries without an answer in the time of all outstanding queries.
     pub waiting_share: f64,
     /// The rate without that loss, if answers had come as fast as they did.
     pub qps_without_loss: f64,
 }
 
 impl LoopBound {
-    /// What bounded a closed loop, if lost queries did.
+    /// The bound of a closed loop, if queries without an answer bounded it.
     pub fn of(summary: &Summary) -> Option<Self> {
         let lost = summary.lost.total();
         let [ended, lost, timeouts] =
@@ -62,7 +62,7 @@ impl LoopBound {
         if summary.model != "closed" || summary.answered == 0 || summary.duration_s <= 0.0 {
             return None;
         }
-        // What was lost with its connection is recorded at the limit, and kept no place until then.
+        // A query that was lost with its connection is recorded at the limit, but kept no place until then.
         let all_s = summary.sent_latency_ns.mean * ended / 1e9 - lost * timeout_s;
         let waiting_s = timeouts * timeout_s;
         let waiting_share = waiting_s / all_s;
@@ -74,20 +74,20 @@ impl LoopBound {
     }
 }
 
-/// What was replayed, and how.
+/// The captured queries that were sent, and how.
 #[derive(Debug, Serialize)]
 pub struct Replayed {
     pub stream: Header,
     pub speed: f64,
     pub transport: TransportChoice,
     pub ports: usize,
-    /// Queries that clients had sent again, left out as was wished.
+    /// Queries that clients had sent again, and that were left out because the user asked for that.
     pub retransmissions_skipped: u64,
-    /// Queries too long for a datagram.
+    /// Queries that are too long for a datagram.
     pub too_long_skipped: u64,
 }
 
-/// What became of the queries and connections of a class of clients.
+/// The settings of a class of clients, and what became of its queries and connections.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct ClassResult {
     #[serde(flatten)]
@@ -98,7 +98,7 @@ pub struct ClassResult {
 }
 
 impl ClassResult {
-    /// Of a class whose settings are not told yet.
+    /// The result of a class, without its settings.
     pub fn new(seen: ClassTotal, connections: Connections) -> Self {
         ClassResult { asked: None, seen, connections }
     }
@@ -112,11 +112,11 @@ pub struct Summary {
     pub asked_qps: Option<f64>,
     pub poisson: bool,
     pub outstanding: Option<usize>,
-    /// Whether queries ask for recursion (RD); none for a stream, whose queries each have their own flag.
+    /// Whether queries ask for recursion (RD). `None` for captured queries, each of which has its own flag.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recursion_desired: Option<bool>,
-    /// Of several generators that share a schedule, whose rate, outstanding queries and stream are told here; counts
-    /// and clients are those of this one.
+    /// The number of this generator, if several share a schedule: rate, outstanding queries and stream are shared, and
+    /// counts and clients belong to this generator.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub segment: Option<Segment>,
     pub interrupted: bool,
@@ -127,9 +127,9 @@ pub struct Summary {
     pub timeout_ns: i64,
     pub clients: usize,
     pub threads: usize,
-    /// Whether every thread went before everything else on its CPU.
+    /// Whether every thread had real-time priority.
     pub real_time: bool,
-    /// Why not, though that was asked for.
+    /// Why not, if it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub real_time_missing: Option<&'static str>,
     pub due: u64,
@@ -144,7 +144,7 @@ pub struct Summary {
     pub answered: u64,
     pub timeouts: u64,
     pub lost: Losses,
-    /// Why TLS failed, if it did: on one of the connections.
+    /// Why TLS failed on one of the connections, if it did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls_sentence: Option<&'static str>,
     #[serde(flatten)]
@@ -157,7 +157,7 @@ pub struct Summary {
     pub bytes_sent: u64,
     pub bytes_received: u64,
     pub connections: Connections,
-    /// By class of clients, that of clients without another one first; empty where all are alike.
+    /// By class of clients; the first class has the clients that no --class has. Empty if there are no classes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub classes: Vec<ClassResult>,
     pub latency_ns: Distribution,
@@ -168,17 +168,18 @@ pub struct Summary {
     pub busy_share: f64,
     /// The longest time that a thread was ready to run while another program had its CPU.
     pub cpu_wait_ns: i64,
-    /// Complete intervals that had no room where they are written and told: their queries are counted here only.
+    /// Complete intervals that had no room where intervals are written and reported: their queries are counted in the
+    /// summary only.
     pub intervals_lost: u64,
-    /// Queries that had no room among the rows, where these are wanted.
+    /// Queries that had no room among the rows, if rows are wanted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rows_dropped: Option<u64>,
     pub cpu_ns: i64,
-    /// What bounds a closed loop, if queries without an answer do.
+    /// The bound of a closed loop, if queries without an answer bound it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loop_bound: Option<LoopBound>,
     pub steps: Vec<Step>,
-    /// Clients that the server does not serve alike, if there are such.
+    /// Groups of clients that the server does not serve alike, if there are such groups.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unequal_clients: Option<UnequalClients>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -192,7 +193,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// What was asked for in a period.
+    /// A summary of what was asked for in a period.
     pub fn asked(arguments: &Arguments, period: Period) -> Self {
         let mut summary = Summary {
             transport: arguments.transport,
@@ -206,12 +207,12 @@ impl Summary {
         summary
     }
 
-    /// From when to when it was.
+    /// Sets when the period began and ended.
     pub fn set_period(&mut self, Period { start_ns, end_ns, .. }: Period) {
         (self.start_ns, self.end_ns, self.duration_s) = (start_ns, end_ns, (end_ns - start_ns) as f64 / 1e9);
     }
 
-    /// Whether every thread had real-time priority, and if not, why.
+    /// Sets whether every thread had real-time priority, and if not, why.
     pub fn set_priority(&mut self, priority: Priority) {
         self.real_time = priority == Priority::RealTime;
         self.real_time_missing = priority.why_ordinary();
@@ -275,7 +276,7 @@ mod tests {
     use super::*;
     use crate::stats::Distribution;
 
-    /// 10 outstanding for 10 s, answers after 0.1 ms, so many without one after a second.
+    /// A summary of 10 outstanding queries for 10 s, with answers after 0.1 ms and timeouts after a second.
     fn closed(answered: u64, timeouts: u64) -> Summary {
         let mean = (answered as f64 * 1e5 + timeouts as f64 * 1e9) / (answered + timeouts) as f64;
         Summary {

@@ -12,7 +12,6 @@ use std::{
 };
 
 use super::{
-    LoadError,
     arguments::Instrument,
     arrivals::{Order, Period},
     collect::{Collected, Collection, Outcome, ThreadReport, handover},
@@ -28,7 +27,7 @@ use super::{
 };
 use crate::base::{clock, events::Anchors, failure::Failure, stop::Stop, threads::Threads, units::nanoseconds};
 
-/// Threads have this long to get ready before the first query is due.
+/// The time that threads have to get ready before the first query is due.
 pub const HEAD_START_NS: i64 = 20_000_000;
 
 /// How often a request to stop is looked for while threads work.
@@ -46,7 +45,7 @@ pub struct ThreadSetup {
 #[derive(Clone, Copy, Debug)]
 pub struct TeamSettings {
     pub segment: Segment,
-    /// The number of the first client among those of all generators.
+    /// The number of this generator's first client, counted over all generators.
     pub first_client: u32,
     /// The time after which a query is given up.
     pub timeout_ns: i64,
@@ -166,7 +165,7 @@ impl Team {
     /// Checks that all threads run, passes a request to stop on to them, and prints anchors when they are due.
     pub fn supervise(&mut self) -> Result<(), Failure> {
         if self.threads.look()? < self.clients.len() {
-            return Err(LoadError::Thread.into());
+            return Err(Failure::new("a thread ended early", "this is a bug in dnsrig: please report it"));
         }
         let Supervision { stop, anchors, readers, .. } = &mut self.supervision;
         readers.look()?;

@@ -2,14 +2,13 @@
 //! share.
 
 use super::{
-    LoadError,
     arrivals::Due,
     in_flight::{InFlight, Sending},
     segment::ClientAddresses,
-    transport::Transport,
+    transport::{Transport, cannot_open, cannot_receive, cannot_send},
 };
 use crate::{
-    base::{clock, target},
+    base::{clock, failure::Failure, target},
     dns::query::QUERY_BYTES_MAX,
     net::{
         poller::{Poller, Timeout},
@@ -28,23 +27,23 @@ use std::{
     time::Duration,
 };
 
-/// Receive buffer of a socket, in bytes: some thousand answers, so that a burst is not lost on our side.
+/// Receive buffer of a socket, in bytes: some thousand answers, so that a burst is not lost on this host.
 const RECEIVE_BUFFER_BYTES: usize = 8 << 20;
 
-/// So many ICMP errors are taken in a row; then it is the turn of queries and answers.
+/// The number of ICMP errors that are taken in a row. Then it is the turn of queries and answers.
 const ICMP_MAX: usize = 1024;
 
-/// How long a reading of both clocks serves to convert the kernel's timestamps. NTP turns the wall clock's rate by at
-/// most 500 ppm (ntp_adjtime(2)), so the error stays below 5 µs.
+/// The time for which a reading of both clocks is used to convert the kernel's timestamps. NTP turns the wall clock's
+/// rate by at most 500 ppm (ntp_adjtime(2)), so the error stays below 5 µs.
 const OFFSET_AGE_MAX_NS: i64 = 10_000_000;
 
-/// A client of many has no socket of its own: its queries leave from its address, by sockets that all share.
+/// Sockets that many clients share: the queries of a client leave from its address, by any of them.
 #[derive(Clone, Copy, Debug)]
 pub struct Pool {
     /// The number of sockets, each with a port.
     pub ports: usize,
     pub addresses: ClientAddresses,
-    /// Whether a client keeps its port, or has the next one for each query.
+    /// Whether a client keeps its port, or uses the next one for each query.
     pub keeps_port: bool,
 }
 
@@ -54,20 +53,20 @@ impl Pool {
     }
 }
 
-/// Sockets of one thread.
+/// The sockets of one thread.
 pub struct Udp {
     server: SocketAddr,
     sockets: Vec<UdpSocket>,
-    /// How sockets are shared; none: each is a client's and connected.
+    /// How sockets are shared. `None`: each is connected, and belongs to one client.
     pool: Option<Pool>,
     poller: Poller,
     sender: Sender,
     segmentation: bool,
     burst: usize,
     receiver: Receiver,
-    /// Whose turn it is to send.
+    /// The socket that sends next.
     turn: usize,
-    /// Its socket had no room for another query.
+    /// Whether that socket had no room for another query.
     full: bool,
     /// Realtime less monotonic, and when it was read.
     offset_ns: i64,
@@ -75,10 +74,11 @@ pub struct Udp {
 }
 
 impl Udp {
-    /// `clients` sockets to `server`, from the addresses `sources` in turn, or from any if there are none.
+    /// Opens `clients` sockets to `server`, from the addresses `sources` in turn, or from any address if `sources` is
+    /// empty.
     ///
-    /// Each sends `burst` queries in a row at most: enough for batches to be worth while, and few enough for the
-    /// server's threads, among which the kernel shares clients out, to be evenly loaded.
+    /// Each sends at most `burst` queries in a row: enough for batches to save time, and few enough for the server's
+    /// threads, among which the kernel shares clients out, to be evenly loaded.
     pub fn open(
         server: SocketAddr,
         sources: &[IpAddr],
@@ -86,32 +86,32 @@ impl Udp {
         bytes_max: usize,
         segmentation: bool,
         burst: usize,
-    ) -> Result<Self, LoadError> {
+    ) -> Result<Self, Failure> {
         let sockets = (0..clients)
             .map(|client| socket(server, sources.get(client % sources.len().max(1)).copied()))
             .collect::<io::Result<_>>()
-            .map_err(|error| LoadError::Open(server, error))?;
+            .map_err(|error| cannot_open(server, error))?;
         Self::with(server, sockets, bytes_max, segmentation, burst)
     }
 
-    /// Sockets that clients share.
-    pub fn open_pool(server: SocketAddr, pool: Pool, bytes_max: usize) -> Result<Self, LoadError> {
+    /// Opens sockets that clients share.
+    pub fn open_pool(server: SocketAddr, pool: Pool, bytes_max: usize) -> Result<Self, Failure> {
         let sockets = (0..pool.ports).map(|_| shared_socket(server)).collect::<io::Result<_>>();
-        let sockets = sockets.map_err(|error| LoadError::Open(server, error))?;
-        // A port of its own for each query is a system call for each.
+        let sockets = sockets.map_err(|error| cannot_open(server, error))?;
+        // If each query has another port, each is a system call of its own.
         let burst = if pool.keeps_port { BATCH_MAX } else { 1 };
         Ok(Udp { pool: Some(pool), ..Self::with(server, sockets, bytes_max, false, burst)? })
     }
 
-    /// Over sockets that are connected.
+    /// Uses sockets that are connected.
     fn with(
         server: SocketAddr,
         sockets: Vec<UdpSocket>,
         bytes_max: usize,
         segmentation: bool,
         burst: usize,
-    ) -> Result<Self, LoadError> {
-        let failed = |error| LoadError::Open(server, error);
+    ) -> Result<Self, Failure> {
+        let failed = |error| cannot_open(server, error);
         let poller = Poller::new().map_err(failed)?;
         for (client, socket) in sockets.iter().enumerate() {
             poller.add(socket, EpollFlags::EPOLLIN, client as u64).map_err(failed)?;
@@ -132,7 +132,7 @@ impl Udp {
         })
     }
 
-    /// The socket that a query leaves by, if it cannot be any.
+    /// The socket that a query must leave by. `None`: it can be any.
     fn named(&self, due: &Due) -> Option<usize> {
         let client = due.client?;
         match &self.pool {
@@ -143,8 +143,9 @@ impl Udp {
         }
     }
 
-    /// Drafts and sends queries of one socket; returns how many were sent, and whether more may be at once.
-    fn send_burst(&mut self, due: &[Due], in_flight: &mut InFlight) -> Result<(usize, bool), LoadError> {
+    /// Drafts and sends queries of one socket. Returns the number of queries that were sent, and whether more can be
+    /// sent at once.
+    fn send_burst(&mut self, due: &[Due], in_flight: &mut InFlight) -> Result<(usize, bool), Failure> {
         let named = self.named(&due[0]);
         let client = named.unwrap_or(self.turn);
         self.turn = client;
@@ -177,11 +178,11 @@ impl Udp {
         }
     }
 
-    /// What an error of sending means: whether to try again at once, or later; or that it cannot go on.
-    fn after_error(&mut self, error: io::Error, in_flight: &mut InFlight, now_ns: i64) -> Result<bool, LoadError> {
+    /// Whether to try again at once after an error of sending, or later. Other errors end the load.
+    fn after_error(&mut self, error: io::Error, in_flight: &mut InFlight, now_ns: i64) -> Result<bool, Failure> {
         match error.raw_os_error() {
             Some(libc::EAGAIN) => self.wait_for_room(true).map(|()| false),
-            // A queue of the device is full; nobody tells when it is not.
+            // A queue of the device is full, and nothing reports when it has room.
             Some(libc::ENOBUFS) => Ok(false),
             Some(libc::EINTR) => Ok(true),
             _ if self.pool.is_some() && self.take_icmp(in_flight, self.turn, now_ns) => Ok(true),
@@ -196,23 +197,23 @@ impl Udp {
                 self.sender = Sender::new(in_flight.bytes_max(), false);
                 Ok(true)
             }
-            _ => Err(LoadError::Send(self.server, error)),
+            _ => Err(cannot_send(self.server, error)),
         }
     }
 
-    /// Has [`Transport::wait`] end as soon as the socket whose turn it is has room, or no more.
-    fn wait_for_room(&mut self, full: bool) -> Result<(), LoadError> {
+    /// Sets whether [`Transport::wait`] ends as soon as the socket whose turn it is has room.
+    fn wait_for_room(&mut self, full: bool) -> Result<(), Failure> {
         if self.full == full {
             return Ok(());
         }
         self.full = full;
         let interest = if full { EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT } else { EpollFlags::EPOLLIN };
         let changed = self.poller.change(&self.sockets[self.turn], interest, self.turn as u64);
-        changed.map_err(|error| LoadError::Send(self.server, error))
+        changed.map_err(|error| cannot_send(self.server, error))
     }
 
-    /// Takes in a batch of one socket.
-    fn receive_batch(&mut self, client: usize, in_flight: &mut InFlight) -> Result<usize, LoadError> {
+    /// Takes in a batch of datagrams of one socket.
+    fn receive_batch(&mut self, client: usize, in_flight: &mut InFlight) -> Result<usize, Failure> {
         let now_ns = clock::monotonic_ns();
         match self.receiver.receive(self.sockets[client].as_fd()) {
             Ok(count) => {
@@ -235,13 +236,13 @@ impl Udp {
                     in_flight.count_unreachable(now_ns, 1);
                     Ok(0)
                 }
-                _ => Err(LoadError::Receive(self.server, error)),
+                _ => Err(cannot_receive(self.server, error)),
             },
         }
     }
 
-    /// Takes in the ICMP errors that wait at a socket which is not connected; whether there were any. Only their queue
-    /// has all of them, and the socket fails until it is empty (ip(7)).
+    /// Takes in the ICMP errors that wait at a socket which is not connected. Returns whether there were any. Only
+    /// their queue has all of them, and the socket fails until it is empty (ip(7)).
     fn take_icmp(&self, in_flight: &mut InFlight, client: usize, now_ns: i64) -> bool {
         let mut errors = 0;
         while errors < ICMP_MAX
@@ -262,7 +263,7 @@ impl Udp {
 }
 
 impl Transport for Udp {
-    fn send(&mut self, due: &[Due], in_flight: &mut InFlight) -> Result<usize, LoadError> {
+    fn send(&mut self, due: &[Due], in_flight: &mut InFlight) -> Result<usize, Failure> {
         let mut sent = 0;
         // A client whose table is full sends nothing; then it is the next one's turn. Each gets two.
         for _ in 0..2 * self.sockets.len() + due.len() {
@@ -278,12 +279,12 @@ impl Transport for Udp {
         Ok(sent)
     }
 
-    fn receive(&mut self, in_flight: &mut InFlight) -> Result<usize, LoadError> {
+    fn receive(&mut self, in_flight: &mut InFlight) -> Result<usize, Failure> {
         if self.sockets.len() == 1 {
             return self.receive_batch(0, in_flight);
         }
         let mut count = 0;
-        let ready = self.poller.wait(Timeout::Exact(0)).map_err(|error| LoadError::Receive(self.server, error))?;
+        let ready = self.poller.wait(Timeout::Exact(0)).map_err(|error| cannot_receive(self.server, error))?;
         for at in 0..ready {
             let client = self.poller.event(at).0 as usize;
             count += self.receive_batch(client, in_flight)?;
@@ -291,24 +292,24 @@ impl Transport for Udp {
         Ok(count)
     }
 
-    fn wait(&mut self, timeout_ns: i64, wanted: bool) -> Result<(), LoadError> {
+    fn wait(&mut self, timeout_ns: i64, wanted: bool) -> Result<(), Failure> {
         if !wanted && !self.full {
-            // To be woken for each answer would cost more than to send the query did, also the server: it is its CPU
-            // that interrupts ours.
+            // To be woken for each answer would cost more than to send the query did, also on the server: its CPU
+            // interrupts ours.
             thread::sleep(Duration::from_nanos(timeout_ns.max(0).unsigned_abs()));
             return Ok(());
         }
-        self.poller.sleep(timeout_ns).map_err(|error| LoadError::Receive(self.server, error))
+        self.poller.sleep(timeout_ns).map_err(|error| cannot_receive(self.server, error))
     }
 }
 
-/// When a datagram came: by the kernel's stamp, which leaves out how late we looked; but a stamp beyond our own reading
-/// means that the wall clock was stepped, and then that reading must do.
+/// When a datagram came: by the kernel's timestamp, which does not depend on how late the thread looked. A timestamp
+/// far from the reading `now_ns` means that the wall clock was stepped; then that reading is used.
 fn received_ns(stamp_ns: Option<i64>, now_ns: i64) -> i64 {
     const STEP_NS: i64 = 1_000_000_000;
     match stamp_ns {
         Some(stamp_ns) if (now_ns - STEP_NS..=now_ns).contains(&stamp_ns) => stamp_ns,
-        // It came between our reading and the kernel's.
+        // It came between this reading and the kernel's.
         Some(stamp_ns) if (now_ns..now_ns + STEP_NS).contains(&stamp_ns) => stamp_ns,
         _ => now_ns,
     }
@@ -320,13 +321,13 @@ fn socket(server: SocketAddr, source: Option<IpAddr>) -> io::Result<UdpSocket> {
     Ok(socket)
 }
 
-/// A socket that is not connected, as the kernel then has answers to one address of this host come to it only.
+/// Makes a socket that is not connected: so answers to all addresses of clients come to it.
 fn shared_socket(server: SocketAddr) -> io::Result<UdpSocket> {
     let socket = bind(target::unspecified(server))?;
     // The kernel keeps ICMP errors of unconnected sockets only if asked to (ip(7), ipv6(7)).
     if server.is_ipv6() {
         setsockopt(&socket, sockopt::Ipv6RecvErr, &true)?;
-        // An address that this host has by a local route alone (`ip route add local`) is none of its own for IPv6.
+        // IPv6 does not count an address as this host's if it has only a local route to it (`ip route add local`).
         setsockopt(&socket, sockopt::IpFreebind, &true)?;
     } else {
         setsockopt(&socket, sockopt::Ipv4RecvErr, &true)?;
@@ -336,7 +337,7 @@ fn shared_socket(server: SocketAddr) -> io::Result<UdpSocket> {
 
 fn bind(source: IpAddr) -> io::Result<UdpSocket> {
     let socket = UdpSocket::bind((source, 0))?;
-    // Beyond net.core.rmem_max only for root; what the kernel gives must do.
+    // Only root can go beyond net.core.rmem_max. Otherwise what the kernel gives is used.
     if setsockopt(&socket, sockopt::RcvBufForce, &RECEIVE_BUFFER_BYTES).is_err() {
         setsockopt(&socket, sockopt::RcvBuf, &RECEIVE_BUFFER_BYTES)?;
     }
@@ -364,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_room_is_woken_when_there_is_room() {
+    fn a_thread_that_waits_for_room_is_woken_when_there_is_room() {
         // A socket between processes is full as long as nobody reads at its other end; over loopback a UDP socket never
         // is.
         let (ours, theirs) = UnixDatagram::pair().unwrap();
@@ -383,14 +384,14 @@ mod tests {
         assert!(asleep.elapsed() < Duration::from_secs(2), "it slept on though there was room");
         let _theirs = reader.join().unwrap();
         assert_eq!(udp.send(&[DUE], &mut in_flight).unwrap(), 1);
-        // With room left it is an answer that it waits for.
+        // With room left it waits for an answer.
         let asleep = Instant::now();
         udp.wait(SECOND_NS / 20, true).unwrap();
         assert!(asleep.elapsed() >= Duration::from_millis(50));
     }
 
     #[test]
-    fn an_answer_wakes_only_who_waits_for_it() {
+    fn an_answer_wakes_only_a_thread_that_waits_for_it() {
         let (ours, theirs) = UnixDatagram::pair().unwrap();
         ours.set_nonblocking(true).unwrap();
         let sockets = vec![UdpSocket::from(OwnedFd::from(ours))];

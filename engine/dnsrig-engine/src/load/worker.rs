@@ -1,7 +1,6 @@
 //! One thread: takes queries as they fall due, sends them, takes answers in, hands complete intervals over.
 
 use super::{
-    LoadError,
     arrivals::{Order, Period},
     collect::{Handover, PeriodEnd, ThreadReport},
     in_flight::InFlight,
@@ -10,43 +9,43 @@ use super::{
     send_schedule::SendSchedule,
     transport::{Transport, Wait},
 };
-use crate::base::{clock, threads};
+use crate::base::{clock, failure::Failure, threads};
 use std::sync::{
     Arc,
     atomic::{AtomicBool, Ordering},
     mpsc,
 };
 
-/// A thread's end of the channels between it and the one that collects.
+/// A thread's side of the channels between it and the collecting thread.
 pub struct Channels {
     pub periods: mpsc::Receiver<Period>,
     pub handover: Handover,
     pub stop: Arc<AtomicBool>,
 }
 
-/// A thread's state.
+/// The state of a thread.
 pub struct Worker {
     pub part: Part,
     pub in_flight: InFlight,
     pub transport: Box<dyn Transport>,
     pub channels: Channels,
-    /// The clock of all times but the wall's.
+    /// The clock of all times but wall time.
     pub now_ns: fn() -> i64,
-    /// Which query is next.
+    /// Where the next period begins in the order of queries.
     pub order: Order,
     pub timeout_ns: i64,
-    /// Whether to go before everything else on the CPU, and what came of it.
+    /// Whether real-time priority is asked for.
     pub wants_real_time: bool,
     pub priority: Priority,
-    /// How long before a query is due it is awake.
+    /// How long before a query is due the thread is awake.
     pub waking: Waking,
 }
 
 impl Worker {
-    /// Works through periods until there are no more.
-    pub fn run(mut self) -> Result<(), LoadError> {
+    /// Works through periods until there are no further ones.
+    pub fn run(mut self) -> Result<(), Failure> {
         threads::take_cpu(self.part.thread, self.part.threads);
-        // Where it is refused, queries are late by as much, and the lag shows it.
+        // If the kernel refuses it, queries are late by as much, and the lag shows it.
         let _ = clock::wait_exactly();
         while let Ok(period) = self.channels.periods.recv() {
             let waited_ns = threads::cpu_wait_ns();
@@ -61,8 +60,8 @@ impl Worker {
         Ok(())
     }
 
-    /// One period; returns from the start to the last sending, in nanoseconds.
-    fn work(&mut self, period: Period) -> Result<i64, LoadError> {
+    /// Works through one period. Returns the time from the start to the last sending, in nanoseconds.
+    fn work(&mut self, period: Period) -> Result<i64, Failure> {
         (self.priority, self.waking) = priority::choose(self.wants_real_time, period.model, self.part);
         let mut send_schedule = SendSchedule::new(period, self.part, self.order, self.timeout_ns, &mut self.in_flight);
         // Before the first query: one that is signed for another time is refused (BADTIME, RFC 8945 §5.2.3).
@@ -88,8 +87,8 @@ impl Worker {
         }
     }
 
-    /// Sends what is due; returns how many queries that were.
-    fn send(&mut self, now_ns: i64, send_schedule: &mut SendSchedule) -> Result<usize, LoadError> {
+    /// Sends the queries that are due. Returns their number.
+    fn send(&mut self, now_ns: i64, send_schedule: &mut SendSchedule) -> Result<usize, Failure> {
         let mut sent = 0;
         loop {
             let due = send_schedule.due(now_ns, &mut self.in_flight);
@@ -107,8 +106,8 @@ impl Worker {
         }
     }
 
-    /// Sends what was set aside, as far as its clients' connections take it by now.
-    fn try_aside(&mut self, now_ns: i64, send_schedule: &mut SendSchedule) -> Result<usize, LoadError> {
+    /// Sends the queries that were set aside, as far as their clients' connections take them by now.
+    fn try_aside(&mut self, now_ns: i64, send_schedule: &mut SendSchedule) -> Result<usize, Failure> {
         let transport = &mut self.transport;
         send_schedule.try_aside(
             now_ns,
@@ -117,8 +116,8 @@ impl Worker {
         )
     }
 
-    /// Ends a turn that began at `turn_ns`: waits if it had no work, and returns the time.
-    fn pause(&mut self, turn_ns: i64, had_work: bool, send_schedule: &SendSchedule) -> Result<i64, LoadError> {
+    /// Ends a turn that began at `turn_ns`: waits if there was no work, and returns the time.
+    fn pause(&mut self, turn_ns: i64, had_work: bool, send_schedule: &SendSchedule) -> Result<i64, Failure> {
         let now_ns = (self.now_ns)();
         if had_work {
             self.in_flight.count_busy(now_ns, now_ns - turn_ns);
@@ -170,7 +169,7 @@ mod tests {
         NOW_NS.get()
     }
 
-    /// What is between the thread and a server.
+    /// The link and the server behind it, in virtual time.
     struct Link {
         /// When an answer to a query sent at a time arrives.
         server: fn(i64) -> Option<i64>,
@@ -178,7 +177,7 @@ mod tests {
     }
 
     impl Transport for Link {
-        fn send(&mut self, due: &[Due], in_flight: &mut InFlight) -> Result<usize, LoadError> {
+        fn send(&mut self, due: &[Due], in_flight: &mut InFlight) -> Result<usize, Failure> {
             for due in due {
                 let (mut space, now_ns) = ([0; 64], NOW_NS.get());
                 let length = in_flight.draft(0, *due, &mut space).expect("the table is large");
@@ -191,7 +190,7 @@ mod tests {
             Ok(due.len())
         }
 
-        fn receive(&mut self, in_flight: &mut InFlight) -> Result<usize, LoadError> {
+        fn receive(&mut self, in_flight: &mut InFlight) -> Result<usize, Failure> {
             let mut count = 0;
             while let Some((arrived_ns, message)) = self.on_the_way.pop_front_if(|(at_ns, _)| *at_ns <= NOW_NS.get()) {
                 in_flight.answer(0, &message, message.len(), arrived_ns);
@@ -200,7 +199,7 @@ mod tests {
             Ok(count)
         }
 
-        fn wait(&mut self, timeout_ns: i64, wanted: bool) -> Result<(), LoadError> {
+        fn wait(&mut self, timeout_ns: i64, wanted: bool) -> Result<(), Failure> {
             let until_ns = NOW_NS.get() + timeout_ns;
             let arrives_ns = self.on_the_way.front().filter(|_| wanted).map_or(i64::MAX, |(arrives_ns, _)| *arrives_ns);
             NOW_NS.set(until_ns.min(arrives_ns.max(NOW_NS.get())));
@@ -213,7 +212,7 @@ mod tests {
             Link { server, on_the_way: VecDeque::new() }
         }
 
-        /// Works through a period; returns when it is over, what was counted and what was timed.
+        /// Works through a period. Returns when it is over, the counts and the times.
         fn work(self, model: Model, end_ns: i64) -> (i64, Counts, Series) {
             let query = vec![0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1, b'a', 0, 0, 1, 0, 1];
             let ((_to_worker, periods), (handover, mut collected)) = (mpsc::channel(), handover());

@@ -4,23 +4,24 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use crate::{
     base::{
+        failure::Failure,
         target::{self, Authority, Endpoint},
         units::{duration, nanoseconds, parse_number},
     },
     load::{
-        LoadError,
         arguments::{DURATIONS, Instrument, RATE_VOUCHED_QPS, TIMEOUTS, check_intervals},
         classes::{self, Class, TransportChoice},
         client_queries::{TABLE_MAX, table_for},
+        refused,
     },
     net::prefix::{self, Prefix},
     query_stream::Header,
 };
 
-/// Queries outstanding at a time may be so many times those of the stream's mean rate.
+/// The factor by which the number of outstanding queries can exceed its mean.
 const PEAK: f64 = 4.0;
 
-/// Which port of the pool a query leaves by.
+/// The choice of the port that a query is sent from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum PortChoice {
     /// The next port for each query, as most clients do
@@ -29,7 +30,7 @@ pub enum PortChoice {
     Kept,
 }
 
-/// What becomes of queries that clients had sent again.
+/// What happens to queries that clients had sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Retransmissions {
     /// Sent as they were, whether or not the server has answered by now
@@ -120,7 +121,7 @@ pub struct Arguments {
     pub idle_timeout: Duration,
     /// Settings for a share of the clients, such as share=20%,transport=dot,idle=30s. May be repeated
     #[arg(long = "class", value_name = "SETTINGS", value_parser = classes::parse, help_heading = "Clients")]
-    classes: Vec<classes::Asked>,
+    classes: Vec<classes::ClassSettings>,
     /// Seed that decides which clients are in the classes
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Clients")]
     pub class_seed: u64,
@@ -136,17 +137,18 @@ pub struct Arguments {
 }
 
 impl Arguments {
+    /// The server, over UDP and TCP.
     pub fn server(&self) -> SocketAddr {
         self.server.or_port(53)
     }
 
-    /// The same for DNS over TLS.
+    /// The server for DNS over TLS.
     pub fn dot_server(&self) -> SocketAddr {
         SocketAddr::new(self.server.address, self.dot_port)
     }
 
-    /// The classes of clients; the first is that of clients which no --class has.
-    pub fn classes(&self) -> Result<Vec<Class>, LoadError> {
+    /// The classes of clients. The first has the clients that no --class has.
+    pub fn classes(&self) -> Result<Vec<Class>, Failure> {
         let rest = Class {
             share: 1.0,
             transport: self.transport,
@@ -155,14 +157,15 @@ impl Arguments {
             resumption: true,
             early_data: false,
         };
-        classes::all(&self.classes, &rest)
+        classes::with_rest(&self.classes, &rest)
     }
 
+    /// The factor by which the replay is faster than the stream.
     pub fn speed(&self) -> f64 {
         self.speed.unwrap_or(1.0)
     }
 
-    /// How long sending takes, in nanoseconds.
+    /// The duration of the sending, in nanoseconds.
     pub fn sending_ns(&self, header: &Header) -> i64 {
         let whole_ns = (header.duration_ns as f64 / self.speed()) as i64;
         // The last query is due at the very end.
@@ -170,14 +173,14 @@ impl Arguments {
         self.duration.map_or(whole_ns, |longest| whole_ns.min(nanoseconds(longest)))
     }
 
-    /// Queries a second on average.
+    /// The average number of queries per second.
     pub fn mean_qps(&self, header: &Header) -> f64 {
         let duration_s = header.duration_ns as f64 / 1e9 / self.speed();
         header.queries as f64 / duration_s.max(1.0)
     }
 
-    /// The sockets of one of the threads, and the places in the table of each.
-    pub fn ports(&self, header: &Header) -> Result<(usize, usize), LoadError> {
+    /// The number of sockets of one thread, and the number of places in the table of each.
+    pub fn ports(&self, header: &Header) -> Result<(usize, usize), Failure> {
         let ports = (self.ports / self.threads) as usize;
         let parts = f64::from(self.threads * self.instrument.segment.of);
         let outstanding = self.mean_qps(header) * self.timeout.as_secs_f64() / parts;
@@ -188,14 +191,14 @@ impl Arguments {
             let enough = (fitting.ceil() as u32).max(self.threads);
             let why =
                 if ports == 0 { "--threads, each of which needs one" } else { "the queries outstanding at a time" };
-            LoadError::Arguments(format!("{} ports are too few for {why}: use --ports {enough} or more", self.ports))
+            refused(format!("{} ports are too few for {why}: use --ports {enough} or more", self.ports))
         })?;
         Ok((ports, table))
     }
 
-    /// What does not fit together, or the stream.
-    pub fn check(&self, header: &Header, authority: Authority) -> Result<(), LoadError> {
-        let wrong = |text| Err(LoadError::Arguments(text));
+    /// Checks that the arguments fit together, and to the stream.
+    pub fn check(&self, header: &Header, authority: Authority) -> Result<(), Failure> {
+        let wrong = |text| Err(refused(text));
         check_intervals(self.timeout, self.instrument.interval)?;
         if header.queries == 0 {
             return wrong(format!("{} has no queries", self.stream.display()));

@@ -21,7 +21,6 @@ use self::{
     transports::Transports,
 };
 use super::{
-    LoadError,
     arrivals::{Model, Order, Period},
     classes::{Class, Classes, TransportChoice},
     client_totals::ClientTotals,
@@ -34,7 +33,7 @@ use super::{
     summary::{Replayed, Summary},
     tcp::{self, Tcp},
     team::{Supervision, Team, TeamSettings, ThreadSetup},
-    transport::Transport,
+    transport::{Transport, cannot_wait},
     udp::{Pool, Udp},
 };
 use crate::{
@@ -44,7 +43,7 @@ use crate::{
     stats::grouped,
 };
 
-/// Replays the stream.
+/// Replays the captured queries.
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let authority = target::authorise(arguments.server().ip(), arguments.instrument.i_am_authorized)?;
     if let Some(folder) = &arguments.out {
@@ -94,7 +93,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     Ok(if summary.interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }
 
-/// Two threads for each part of the clients: one that reads and one that sends.
+/// Starts two threads for each part of the clients: one that reads and one that sends.
 fn start_team(
     arguments: &Arguments,
     classes: &[Class],
@@ -156,12 +155,12 @@ fn start_team(
     Team::start(vec![0; threads], settings, supervision, set_up)
 }
 
-/// Whether any client may have one.
+/// Whether any client can have a connection.
 fn has_connections(classes: &[Class]) -> bool {
     classes.iter().any(|class| class.transport != TransportChoice::Udp)
 }
 
-/// UDP, TCP and DoT, whose places in the table of queries in flight stand in this order.
+/// Opens UDP, TCP and DoT, whose clients have numbers in this order in the table of queries in flight.
 fn with_connections(
     arguments: &Arguments,
     classes: &[Class],
@@ -169,7 +168,7 @@ fn with_connections(
     many: tcp::ManyClients,
     connections: usize,
     bytes_max: usize,
-) -> Result<Transports, LoadError> {
+) -> Result<Transports, Failure> {
     let open = |server, many, tls| {
         let settings = tcp::Settings {
             tls,
@@ -184,10 +183,10 @@ fn with_connections(
     let behind = tcp::ManyClients { first: many.first + connections, ..many.clone() };
     let tcp = open(arguments.server(), many, None)?;
     let dot = open(arguments.dot_server(), behind, Some(DOT))?;
-    Transports::new(udp, tcp, dot).map_err(LoadError::Wait)
+    Transports::new(udp, tcp, dot).map_err(cannot_wait)
 }
 
-/// What is about to happen, for people.
+/// The text for people before the replay.
 fn opening(arguments: &Arguments, header: &Header) -> String {
     let from = match arguments.clients_from {
         Some(prefix) => format!("addresses of {prefix}"),
@@ -214,23 +213,28 @@ fn opening(arguments: &Arguments, header: &Header) -> String {
     )
 }
 
-/// All IPv6 routes, those of addresses among them. Without IPv6 there is no such file.
+/// The file with all IPv6 routes, also the routes of addresses. Without IPv6 there is no such file.
 const IPV6_ROUTES: &str = "/proc/net/ipv6_route";
 
 /// The flag of a route to this host itself (`linux/ipv6_route.h`).
 const RTF_LOCAL: u32 = 0x8000_0000;
 
-/// Sees to it that this host has the addresses of the first and the last client: only then are answers received.
-fn check_is_local(prefix: Prefix, clients: u64) -> Result<(), LoadError> {
+/// Checks that this host has the addresses of the first and the last client: only then are answers received.
+fn check_is_local(prefix: Prefix, clients: u64) -> Result<(), Failure> {
     for number in [0, clients.saturating_sub(1) as u32] {
         let Some(address) = prefix.client(number) else { continue };
         let is_local = match address {
             IpAddr::V4(address) => !source_address::is_missing(address.into()),
-            // A socket can be bound to addresses of devices only, not to those of local routes.
+            // A socket can be bound to addresses of devices only, not to addresses of local routes.
             IpAddr::V6(address) => fs::read_to_string(IPV6_ROUTES).map_or(true, |routes| is_local_v6(&routes, address)),
         };
         if !is_local {
-            return Err(LoadError::NotLocal { address, prefix });
+            return Err(Failure::new(
+                format!("this host does not have {address}, from which a client of --clients-from {prefix} sends"),
+                format!(
+                    "run, as root on the host that replays: `ip route add local {prefix} dev lo`. The server must have a route there"
+                ),
+            ));
         }
     }
     Ok(())

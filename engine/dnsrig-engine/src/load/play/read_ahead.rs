@@ -1,4 +1,4 @@
-//! Reads a stream for one of the threads that send: its share of the clients, as chunks.
+//! Reads captured queries for one of the threads that send: its share of the clients, as chunks.
 
 use crate::{
     base::failure::Failure,
@@ -14,21 +14,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The longest message that a datagram of IPv6 carries without an extension header: 65,535 less the header of UDP.
 pub const MESSAGE_BYTES_MAX: usize = 65_527;
 
-/// What is sent of a stream, and when.
+/// The queries of a file that are sent, and how.
 #[derive(Clone, Debug)]
 pub struct Selection {
     /// The clients of this thread.
     pub part: Part,
-    /// So many times as fast.
+    /// The factor by which the replay is faster.
     pub speed: f64,
     pub retransmissions: bool,
     /// Which class each client is in.
     pub classes: Classes,
-    /// By class: all over this one; none: as they came.
+    /// By class: the transport of all queries. `None`: as they were captured.
     pub transports: Vec<Option<Transport>>,
 }
 
-/// Queries of a stream that are not sent on purpose.
+/// Queries that are left out on purpose.
 #[derive(Debug, Default)]
 pub struct Skipped {
     pub retransmissions: AtomicU64,
@@ -41,13 +41,13 @@ impl Selection {
         if !self.part.segment.has_client(client) {
             return false;
         }
-        // Numbers of clients that ask much need not be spread evenly, their products are (Knuth, TAOCP 3, 6.4).
+        // The numbers of clients that ask much need not be spread evenly, but their products are (Knuth, TAOCP 3, 6.4).
         let spread = u64::from(client).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         spread % self.part.threads as u64 == self.part.thread as u64
     }
 }
 
-/// Gives chunks until the stream ends, or nobody takes them.
+/// Gives chunks until the file ends, or nobody takes them.
 pub fn read_ahead(
     mut stream: StreamReader,
     selection: &Selection,
@@ -66,7 +66,7 @@ pub fn read_ahead(
         }
         let wanted = selection.transports[selection.classes.of(record.client)];
         let transport = wanted.unwrap_or(match record.transport {
-            // What is closest of those that there are.
+            // DoT is the closest of the transports that there are.
             Transport::Doh | Transport::Doq => Transport::Dot,
             captured => captured,
         });
@@ -76,9 +76,9 @@ pub fn read_ahead(
         }
         let way = Way {
             transport,
-            // Who is to use nothing but UDP does not go to TCP, either.
+            // A client that uses UDP only does not use TCP for truncated answers, either.
             asks_again: wanted != Some(Transport::Udp),
-            // How long connections over another transport last is not the stream's to say.
+            // The file does not show how long connections over another transport last.
             begins_connection: wanted.is_none() && record.flags & NEW_CONNECTION != 0,
         };
         let due_ns = (record.due_ns as f64 / selection.speed) as i64;

@@ -1,22 +1,24 @@
-//! Queries of clients that do not all use one transport: each leaves by that which the source names.
+//! Several transports for clients that do not all use the same one: each query leaves by the transport that the source
+//! names.
 
 use nix::sys::epoll::EpollFlags;
 
 use crate::{
+    base::failure::Failure,
     load::{
-        LoadError,
         arrivals::Due,
         counts::{Connections, Counter as _},
         in_flight::InFlight,
         tcp::Tcp,
-        transport::{Transport, Wait},
+        transport::{Transport, Wait, cannot_wait},
         udp::Udp,
     },
     net::poller::Poller,
     query_stream::Transport as Kind,
 };
 
-/// So many queries with truncated answers are tried at a time, if the first of them cannot be asked again yet.
+/// The number of queries with truncated answers that are tried at a time, if the first of them cannot be asked again
+/// yet.
 const TRIES_MAX: usize = 16;
 
 /// The transports of one thread.
@@ -29,7 +31,7 @@ pub struct Transports {
 }
 
 impl Transports {
-    /// Each has its own places in the table of queries in flight.
+    /// Puts transports together, of which each has its own clients in the table of queries in flight.
     pub fn new(udp: Udp, tcp: Tcp, dot: Tcp) -> std::io::Result<Self> {
         let poller = Poller::new()?;
         poller.add(tcp.poller(), EpollFlags::EPOLLIN, 0)?;
@@ -39,7 +41,7 @@ impl Transports {
 }
 
 impl Transport for Transports {
-    fn send(&mut self, due: &[Due], in_flight: &mut InFlight) -> Result<usize, LoadError> {
+    fn send(&mut self, due: &[Due], in_flight: &mut InFlight) -> Result<usize, Failure> {
         let mut sent = 0;
         while sent < due.len() {
             let kind = in_flight.transport(&due[sent]);
@@ -58,7 +60,7 @@ impl Transport for Transports {
         Ok(sent)
     }
 
-    fn receive(&mut self, in_flight: &mut InFlight) -> Result<usize, LoadError> {
+    fn receive(&mut self, in_flight: &mut InFlight) -> Result<usize, Failure> {
         let received = self.udp.receive(in_flight)? + self.tcp.receive(in_flight)? + self.dot.receive(in_flight)?;
         let mut failed = 0;
         while failed < TRIES_MAX.min(in_flight.to_ask_again())
@@ -80,7 +82,7 @@ impl Transport for Transports {
         if connections.has_connection(due.client) { Wait::Server } else { Wait::NoConnection }
     }
 
-    fn wait(&mut self, timeout_ns: i64, wanted: bool) -> Result<(), LoadError> {
+    fn wait(&mut self, timeout_ns: i64, wanted: bool) -> Result<(), Failure> {
         if !self.tcp.has_begun() && !self.dot.has_begun() {
             return self.udp.wait(timeout_ns, wanted);
         }
@@ -88,7 +90,7 @@ impl Transport for Transports {
             return Ok(());
         }
         // Answers over UDP have the kernel's time, whenever they are read.
-        self.poller.sleep(timeout_ns).map_err(LoadError::Wait)
+        self.poller.sleep(timeout_ns).map_err(cannot_wait)
     }
 
     fn connections(&self) -> Vec<Connections> {

@@ -1,6 +1,6 @@
 //! What the command line says about queries.
 
-use super::{QUERIES_MAX, Queries, QueryError, file, generated, text};
+use super::{QUERIES_MAX, Queries, file, generated, text};
 use crate::{
     base::{failure::Failure, popularity::Popularity, units::parse_share},
     dns::{
@@ -88,12 +88,12 @@ impl fmt::Debug for KeyText {
 
 impl QueryArguments {
     /// Prepares the queries: reads the file, or makes them.
-    pub fn prepare(&self) -> Result<Queries, QueryError> {
+    pub fn prepare(&self) -> Result<Queries, Failure> {
         let options = self.options()?;
         match (&self.queries, &self.zones) {
             (Some(path), None) => file::read(path, options),
             (None, Some(list)) => generated::prepare(list, &self.plan(), options),
-            _ => Err(QueryError::Arguments("give exactly one of --queries and --zone-list")),
+            _ => Err(contradiction("give exactly one of --queries and --zone-list")),
         }
     }
 
@@ -107,9 +107,9 @@ impl QueryArguments {
         self.tsig.as_ref().map(|KeyText(text)| Signer::parse(text)).transpose()
     }
 
-    fn options(&self) -> Result<Options, QueryError> {
+    fn options(&self) -> Result<Options, Failure> {
         let edns = match (self.edns, self.dnssec_ok) {
-            (0, true) => return Err(QueryError::Arguments("--dnssec-ok needs EDNS, but --edns 0 switches it off")),
+            (0, true) => return Err(contradiction("--dnssec-ok needs EDNS, but --edns 0 switches it off")),
             (0, false) => None,
             (udp_payload_bytes, dnssec_ok) => Some(Edns { udp_payload_bytes, dnssec_ok }),
         };
@@ -125,6 +125,11 @@ impl QueryArguments {
             seed: self.seed,
         }
     }
+}
+
+/// The failure that arguments contradict each other.
+fn contradiction(sentence: &str) -> Failure {
+    Failure::bad_input(sentence, "see `dnsrig load --help`")
 }
 
 fn parse_edns(text: &str) -> Result<u16, String> {
@@ -179,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_out_of_range_is_told() {
+    fn values_out_of_range_are_refused() {
         for (words, part) in [
             ("--missing 1.1", "share"),
             ("--missing 101%", "share"),
@@ -210,7 +215,7 @@ mod tests {
         assert_eq!((all.header().rd(), opt.udp_payload_size(), opt.dnssec_ok()), (true, 4096, true));
         assert!(first("--edns 0").opt().is_none());
         let contradiction = parse("--queries a --edns 0 --dnssec-ok").unwrap().prepare();
-        assert!(matches!(contradiction, Err(QueryError::Arguments(_))));
+        assert!(contradiction.unwrap_err().sentence.contains("--dnssec-ok needs EDNS"));
     }
 
     #[test]

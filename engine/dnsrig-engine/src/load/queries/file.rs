@@ -1,7 +1,8 @@
-//! A file of queries in dnsperf's format: a name and a type a line.
+//! A file of queries in dnsperf's format: a name and a type in each line.
 
-use super::{Builder, Queries, QueryError, text};
+use super::{Builder, Queries, cannot_read, text};
 use crate::{
+    base::failure::Failure,
     dataset::text_file::{after_mark, refuse_other_lists},
     dns::query::Options,
 };
@@ -9,47 +10,52 @@ use domain::base::iana::Rtype;
 use std::{
     fs::File,
     io::{self, BufRead, BufReader, Read},
-    path::{Path, PathBuf},
+    path::Path,
 };
 
-/// A line is at most so long, its end included: dnsperf's own limit is the same.
+/// The length of the longest line, with its end. dnsperf's own limit is the same.
 const LINE_BYTES_MAX: usize = 64 * 1024;
 
-/// The file is read in pieces of so many bytes.
+/// The number of bytes of the pieces in which the file is read.
 const READ_BYTES: usize = 1 << 20;
 
-/// So many types are remembered as they were written, to be recognised at once.
+/// The number of types that are remembered as they were written, to be recognised at once.
 const TYPES_REMEMBERED_MAX: usize = 16;
+
+/// What to do if a file has another format.
+const FORMAT_HINT: &str = "--queries takes a query a line, a name and a type, such as `www.example A`; lines that begin \
+                           with ; or # are comments";
 
 /// The commands in dnsperf's blocks of dynamic updates.
 const UPDATE_COMMANDS: [&[u8]; 7] = [b"add", b"delete", b"prohibit", b"quit", b"require", b"send", b"show"];
 
 /// Reads the queries of a file, or of standard input if `path` is `-`.
-pub fn read(path: &Path, options: Options) -> Result<Queries, QueryError> {
+pub fn read(path: &Path, options: Options) -> Result<Queries, Failure> {
     if path == Path::new("-") {
         return parse(BufReader::with_capacity(READ_BYTES, io::stdin()), Path::new("standard input"), options);
     }
-    let file = File::open(path).map_err(|error| QueryError::Read(path.into(), error))?;
+    let file = File::open(path).map_err(|error| cannot_read(path, &error))?;
     parse(BufReader::with_capacity(READ_BYTES, file), path, options)
 }
 
-/// Reads queries; `path` stands in errors. Lines that are empty or begin with ; or # are no queries.
-pub fn parse(mut input: impl BufRead, path: &Path, options: Options) -> Result<Queries, QueryError> {
+/// Reads queries. Errors name `path`. Lines that are empty or begin with ; or # are ignored.
+pub fn parse(mut input: impl BufRead, path: &Path, options: Options) -> Result<Queries, Failure> {
     let mut builder = Builder::new(options);
     let mut types = Types::default();
     let mut line = Vec::new();
     for number in 1.. {
         line.clear();
-        // A byte more than is allowed tells a line that is too long from one that just fits.
+        // With a byte more than is allowed, a line that is too long differs from one that just fits.
         let limited = input.by_ref().take(LINE_BYTES_MAX as u64 + 1).read_until(b'\n', &mut line);
-        if limited.map_err(|error| QueryError::Read(path.into(), error))? == 0 {
+        if limited.map_err(|error| cannot_read(path, &error))? == 0 {
             break;
         }
-        after_mark(&line)
-            .and_then(|text| parse_line(&mut builder, &mut types, text))
-            .map_err(|reason| QueryError::Line { path: PathBuf::from(path), line: number, reason })?;
+        after_mark(&line).and_then(|text| parse_line(&mut builder, &mut types, text)).map_err(|reason| {
+            Failure::bad_input(format!("{}, line {number}: {reason}", path.display()), FORMAT_HINT)
+        })?;
     }
-    builder.finish_in_order().ok_or_else(|| QueryError::Empty(path.into()))
+    let empty = || Failure::bad_input(format!("{} contains no query", path.display()), FORMAT_HINT);
+    builder.finish_in_order().ok_or_else(empty)
 }
 
 fn parse_line(builder: &mut Builder, types: &mut Types, line: &[u8]) -> Result<(), String> {
@@ -93,7 +99,7 @@ fn flag(behind: &[u8]) -> &'static str {
     }
 }
 
-/// The types that were read: there are a hundred mnemonics to compare with, and a file has a few.
+/// The types that were read. There are a hundred mnemonics to compare with, and a file has a few of them.
 #[derive(Default)]
 struct Types(Vec<(Vec<u8>, Rtype)>);
 
@@ -112,19 +118,19 @@ impl Types {
 
 #[cfg(test)]
 mod tests {
-    //! Files of queries, and files that are none.
+    //! Files of queries, and other files.
 
     use domain::base::{Message, ToName};
     use proptest::prelude::*;
 
     use super::*;
     use crate::{
-        base::{failure::Advice, fuzz::fuzz, testing::inputs},
+        base::{fuzz::fuzz, testing::inputs},
         dns::{edns::Edns, query},
         load::queries::asked,
     };
 
-    fn parse_bytes(bytes: &[u8]) -> Result<Queries, QueryError> {
+    fn parse_bytes(bytes: &[u8]) -> Result<Queries, Failure> {
         parse(bytes, Path::new("file"), Options::default())
     }
 
@@ -166,7 +172,7 @@ mod tests {
         assert_eq!(fault(b"a..b A"), "file, line 1: `a..b`: an empty label: a dot where none may stand");
         assert_eq!(fault(b"a IN A"), "file, line 1: `IN` is no type, such as A, HTTPS or TYPE65");
         assert!(fault(b"a AXFR").contains("use `dnsrig transfer`"));
-        assert!(parse_bytes(b"a B").unwrap_err().hint().contains("www.example A"));
+        assert!(parse_bytes(b"a B").unwrap_err().hint.contains("www.example A"));
     }
 
     #[test]
@@ -214,8 +220,10 @@ mod tests {
     #[test]
     fn nothing_to_ask_is_an_error() {
         assert_eq!(fault(b"; nothing\n\n"), "file contains no query");
-        assert!(matches!(read(Path::new("/"), Options::default()), Err(QueryError::Read(..))));
-        assert!(matches!(read(Path::new("/nonexistent"), Options::default()), Err(QueryError::Read(..))));
+        for path in ["/", "/nonexistent"] {
+            let failure = read(Path::new(path), Options::default()).unwrap_err();
+            assert!(failure.sentence.starts_with(&format!("cannot read {path}: ")), "{failure}");
+        }
     }
 
     #[test]
@@ -251,10 +259,13 @@ mod tests {
                     prop_assert!(wire.len() <= queries.bytes_max());
                 }
             }
-            Err(QueryError::Line { line, .. }) => {
-                prop_assert!((1..=bytes.iter().filter(|byte| **byte == b'\n').count() + 1).contains(&line));
-            }
-            Err(error) => prop_assert!(matches!(error, QueryError::Empty(_))),
+            Err(failure) => match failure.sentence.strip_prefix("file, line ").and_then(|rest| rest.split_once(':')) {
+                Some((line, _)) => {
+                    let lines = bytes.iter().filter(|byte| **byte == b'\n').count() + 1;
+                    prop_assert!((1..=lines).contains(&line.parse().unwrap()));
+                }
+                None => prop_assert_eq!(failure.sentence, "file contains no query"),
+            },
         }
         Ok(())
     }

@@ -12,10 +12,11 @@ use std::{
 
 use domain::base::iana::Rtype;
 
-use super::{Builder, Queries, QueryError, text};
+use super::{Builder, Queries, cannot_read, text};
 use crate::{
     base::{
         draw::is_share,
+        failure::Failure,
         popularity::{Popularity, Sampler},
         random::Random,
         whole_file,
@@ -35,7 +36,7 @@ const PURPOSE_LABELS: u64 = 20;
 /// Random letters of a missing label.
 const MISSING_LETTERS: usize = 12;
 
-/// What to make of a list of zones.
+/// Which queries to make for a list of zones.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The types, taken in turn; at least one.
@@ -51,14 +52,14 @@ pub struct Plan {
 }
 
 /// Makes the queries for the zones in `list`.
-pub fn prepare(list: &Path, plan: &Plan, options: Options) -> Result<Queries, QueryError> {
+pub fn prepare(list: &Path, plan: &Plan, options: Options) -> Result<Queries, Failure> {
     let zones = Zones::read(list)?;
     let known = dataset_beside(list)?;
     let count = match &known {
         Known::Tld { origin, delegations, .. } if is_only(&zones, origin) => *delegations,
         Known::Tld { origin, .. } => {
             let reason = format!("it describes the zone {origin}, which is not the only one in {}", list.display());
-            return Err(QueryError::Dataset { path: list.with_file_name(DESCRIPTION), reason });
+            return Err(unknown_dataset(&list.with_file_name(DESCRIPTION), &reason));
         }
         _ => zones.count(),
     };
@@ -73,7 +74,12 @@ pub fn prepare(list: &Path, plan: &Plan, options: Options) -> Result<Queries, Qu
             Questions::OfDelegations(Delegations::find(zones, delegations, seed, &items))
         }
     };
-    build(&items, &questions, plan, options).map_err(|reason| QueryError::Zone { path: list.into(), reason })
+    build(&items, &questions, plan, options).map_err(|reason| {
+        Failure::bad_input(
+            format!("{}: {reason}", list.display()),
+            "leave that zone out of the list, or lower --missing or --sequence",
+        )
+    })
 }
 
 fn is_only(zones: &Zones, origin: &str) -> bool {
@@ -107,7 +113,7 @@ fn build(items: &[u32], questions: &Questions, plan: &Plan, options: Options) ->
     Ok(builder.finish(order))
 }
 
-/// What may be asked; an item is a zone of the list, or a delegation of its only zone.
+/// The names that can be asked for. An item is a zone of the list, or a delegation of its only zone.
 enum Questions {
     OfZones { zones: Zones, records_per_zone: u32 },
     OfDelegations(Delegations),
@@ -158,7 +164,7 @@ fn push_below(bytes: &mut Vec<u8>, label: &[u8], zones: &Zones, zone: u32) -> Re
     Ok(())
 }
 
-/// Delegations of a zone of `generate tld`: those that are asked for, of possibly many more.
+/// The delegations of a zone of `generate tld` that are asked for, of possibly many more.
 struct Delegations {
     /// The only zone.
     zones: Zones,
@@ -170,14 +176,14 @@ struct Delegations {
 }
 
 impl Delegations {
-    /// Makes all names anew from the seed, in a second or so for ten million, and keeps those of `items`.
+    /// Makes all names again from the seed, in a second or so for ten million, and keeps the names of `items`.
     fn find(zones: Zones, count: u32, seed: u64, items: &[u32]) -> Self {
         let mut numbers = items.to_vec();
         numbers.sort_unstable();
         numbers.dedup();
         let (mut labels, mut ends) = (Vec::new(), Vec::with_capacity(numbers.len()));
         let mut wanted = numbers.iter().peekable();
-        // The registry's own is one of them, but not one that was asked for.
+        // The registry's own name is a delegation, too, but it is not asked for.
         for (number, label) in Names::new(u64::from(count) - 1, seed).enumerate() {
             let Some(next) = wanted.peek() else { break };
             if number == **next as usize {
@@ -197,16 +203,25 @@ impl Delegations {
     }
 }
 
-/// `generate` writes some hundred bytes.
+/// The highest size of a description. `generate` writes some hundred bytes.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// What lies beside `list`.
-fn dataset_beside(list: &Path) -> Result<Known, QueryError> {
+/// The failure that what lies beside the list of zones does not describe a dataset that we know.
+fn unknown_dataset(path: &Path, reason: &str) -> Failure {
+    Failure::bad_input(
+        format!("{}: {reason}", path.display()),
+        "make the dataset anew with this version's `generate`, or copy zones.list to another directory: then only names of \
+         zones are asked for",
+    )
+}
+
+/// What the dataset.json beside `list` describes.
+fn dataset_beside(list: &Path) -> Result<Known, Failure> {
     let path = list.with_file_name(DESCRIPTION);
     match whole_file::read(&path, FILE_BYTES_MAX) {
-        Ok(text) => Known::parse(&text).map_err(|reason| QueryError::Dataset { path, reason }),
+        Ok(text) => Known::parse(&text).map_err(|reason| unknown_dataset(&path, &reason)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Known::Apex),
-        Err(error) => Err(QueryError::Read(path, error)),
+        Err(error) => Err(cannot_read(&path, &error)),
     }
 }
 
@@ -214,7 +229,7 @@ fn dataset_beside(list: &Path) -> Result<Known, QueryError> {
 ///
 /// A type that the zone does not have is asked for at the apex.
 fn owners(rtype: Rtype, records_per_zone: u32) -> Vec<String> {
-    // In the order in which the zone's records are made, which is said in `generate zones --help`.
+    // In the order in which the zone's records are made: see `generate zones --help`.
     let first = [(3, "", Rtype::A), (4, "", Rtype::AAAA), (5, "www", Rtype::A), (6, "www", Rtype::AAAA)];
     let mail = [(8, "mail", Rtype::A), (9, "mail", Rtype::AAAA)];
     let hosts = (11..records_per_zone).map(|number| (number, format!("h{}", number - 11), Rtype::A));

@@ -1,4 +1,4 @@
-//! Queries of datasets as `generate` makes them, held against the zone files themselves.
+//! Queries of datasets as `generate` makes them, compared with the zone files themselves.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -61,7 +61,7 @@ fn questions(directory: &TempDir, plan: &Plan) -> Vec<String> {
     asked(&prepare(&list(directory), plan, Options::default()).unwrap())
 }
 
-/// Names and types that stand in the zone files, as `name TYPE`.
+/// Names and types in the zone files, as `name TYPE`.
 fn records(directory: &TempDir) -> HashSet<String> {
     let mut records = HashSet::new();
     for line in fs::read_to_string(list(directory)).unwrap().lines() {
@@ -191,7 +191,7 @@ fn a_list_without_a_dataset_is_asked_for_its_zones() {
 }
 
 #[test]
-fn what_does_not_fit_together_is_told() {
+fn datasets_that_do_not_fit_the_list_are_refused() {
     let fault =
         |directory: &TempDir, plan: &Plan| prepare(&list(directory), plan, Options::default()).unwrap_err().to_string();
     let directory = tld_dataset("--delegations 5");

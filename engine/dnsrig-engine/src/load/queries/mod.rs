@@ -1,78 +1,35 @@
-//! What `load` asks: queries in wire format, prepared once, so that the hot path copies bytes and patches the id.
+//! The queries of `load`, in wire format, prepared once, so that the hot path copies bytes and patches the id.
 //!
-//! They come from a [`mod@file`] in dnsperf's format, or are [`generated`] from a list of zones. [`arguments`] is what
-//! the command line says about them.
+//! They come from a [`mod@file`] in dnsperf's format, or are [`generated`] from a list of zones, as the [`arguments`]
+//! say.
 
 pub mod arguments;
 pub mod file;
 pub mod generated;
 pub mod text;
 
-use std::{io, path::PathBuf};
+use std::{io, path::Path};
 
 use domain::base::iana::{Class, Rtype};
 
 pub use self::arguments::QueryArguments;
 use crate::{
-    base::failure::{Advice, Failure},
+    base::failure::Failure,
     dns::{header::HEADER_BYTES, query::Options},
 };
 
-/// At most so many queries: with names of the usual length, three quarters of a gigabyte.
+/// The highest number of queries: with names of the usual length, three quarters of a gigabyte.
 pub const QUERIES_MAX: usize = 1 << 24;
 
-/// At most so many bytes of messages, so that a place among them fits 32 bits.
+/// The highest number of bytes of messages, so that a position among them fits 32 bits.
 const BYTES_MAX: usize = u32::MAX as usize;
 
-/// The queries could not be prepared.
-#[derive(Debug, thiserror::Error)]
-pub enum QueryError {
-    /// A file could not be read.
-    #[error("cannot read {}: {}", .0.display(), .1)]
-    Read(PathBuf, io::Error),
-    /// A line of a file of queries is none.
-    #[error("{}, line {line}: {reason}", path.display())]
-    Line { path: PathBuf, line: usize, reason: String },
-    /// There is nothing to ask.
-    #[error("{} contains no query", .0.display())]
-    Empty(PathBuf),
-    /// The list of zones could not be used.
-    #[error(transparent)]
-    Zones(#[from] Failure),
-    /// What lies beside the list of zones does not describe a dataset that we know.
-    #[error("{}: {reason}", path.display())]
-    Dataset { path: PathBuf, reason: String },
-    /// No query can be made of a zone.
-    #[error("{}: {reason}", path.display())]
-    Zone { path: PathBuf, reason: String },
-    /// The arguments contradict each other.
-    #[error("{0}")]
-    Arguments(&'static str),
-}
-
-impl Advice for QueryError {
-    fn hint(&self) -> String {
-        match self {
-            QueryError::Read(..) => "give --queries a readable file, or - for standard input".into(),
-            QueryError::Line { .. } | QueryError::Empty(_) => {
-                "--queries takes a query a line, a name and a type, such as `www.example A`; lines that begin with ; or \
-                 # are comments"
-                    .into()
-            }
-            QueryError::Zones(error) => error.hint.clone(),
-            QueryError::Dataset { .. } => {
-                "make the dataset anew with this version's `generate`, or copy zones.list to another directory: then \
-                 only names of zones are asked for"
-                    .into()
-            }
-            QueryError::Zone { .. } => "leave that zone out of the list, or lower --missing or --sequence".into(),
-            QueryError::Arguments(_) => "see `dnsrig load --help`".into(),
-        }
-    }
-
-    fn exit_code(&self) -> u8 {
-        2
-    }
+/// The failure to read a file that queries are made of.
+fn cannot_read(path: &Path, error: &io::Error) -> Failure {
+    Failure::bad_input(
+        format!("cannot read {}: {error}", path.display()),
+        "give --queries a readable file, or - for standard input",
+    )
 }
 
 /// Queries in the order in which they are asked; there is at least one.
@@ -172,7 +129,7 @@ impl Builder {
         }
     }
 
-    /// The queries in the order in which they were added; none if there were none.
+    /// The queries in the order in which they were added. `None` if there are no queries.
     fn finish_in_order(self) -> Option<Queries> {
         let count = self.offsets.len() as u32 - 1;
         (count > 0).then(|| self.finish((0..count).collect()))

@@ -1,10 +1,10 @@
-//! Names and types as they stand in master files (RFC 1035 §5.1), read without allocation.
+//! Names and types in the format of master files (RFC 1035 §5.1), read without allocation.
 
 use domain::base::iana::Rtype;
 
 use crate::dns::name::{LABEL_BYTES_MAX, NAME_BYTES_MAX};
 
-/// Splits a line at the end of its first word: at white space that no backslash stands before.
+/// Splits a line at the end of its first word: at white space that is not behind a backslash.
 pub fn split_word(line: &[u8]) -> (&[u8], &[u8]) {
     let mut escaped = false;
     let end = line.iter().position(|byte| {
@@ -16,7 +16,7 @@ pub fn split_word(line: &[u8]) -> (&[u8], &[u8]) {
     (word, rest.trim_ascii_start())
 }
 
-/// Appends a name in wire format to `bytes`. It is absolute with a final dot or without; \DDD and \X stand for bytes.
+/// Appends a name in wire format to `bytes`. It is absolute with a final dot or without; \DDD and \X are bytes.
 pub fn push_name(bytes: &mut Vec<u8>, text: &[u8]) -> Result<(), String> {
     let start = bytes.len();
     // A dot alone is the root; in any other place it ends a label.
@@ -32,7 +32,7 @@ pub fn push_name(bytes: &mut Vec<u8>, text: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// Appends the first label of `text` and gives what stands behind it and its dot.
+/// Appends the first label of `text`. Returns what is behind it and its dot.
 fn push_label<'a>(bytes: &mut Vec<u8>, text: &'a [u8]) -> Result<&'a [u8], String> {
     let length_at = bytes.len();
     bytes.push(0);
@@ -63,7 +63,7 @@ fn push_label<'a>(bytes: &mut Vec<u8>, text: &'a [u8]) -> Result<&'a [u8], Strin
     }
 }
 
-/// Appends the byte that stands behind a backslash, in decimal or as itself, and gives what follows.
+/// Appends the byte behind a backslash, in decimal or as itself. Returns what follows.
 fn push_escaped<'a>(bytes: &mut Vec<u8>, text: &'a [u8]) -> Result<&'a [u8], String> {
     let digit = |byte: u8| u16::from(byte - b'0');
     match text {
@@ -92,8 +92,7 @@ pub fn parse_type(text: &[u8]) -> Result<Rtype, String> {
     }
 }
 
-/// The beginning of something unreadable, for a person to read: as it is, but for bytes that are no text, which are
-/// written as \DDD.
+/// The beginning of something unreadable, for a person to read. Bytes that are not text are written as \DDD.
 pub fn show(text: &[u8]) -> String {
     const SHOWN_BYTES_MAX: usize = 60;
     let mut shown = String::new();

@@ -20,16 +20,15 @@ use self::{
     tls_clients::TlsClients,
 };
 use super::{
-    LoadError,
     arrivals::Due,
     classes::{Classes, Usage},
     counts::Connections,
     in_flight::{InFlight, Sending},
     segment::ClientAddresses,
-    transport::Transport,
+    transport::{Transport, cannot_open, cannot_receive},
 };
 use crate::{
-    base::clock,
+    base::{clock, failure::Failure},
     net::{
         connection::{
             Buffers, Close, CloseReason, Connection, Reading, SocketOptions,
@@ -42,57 +41,58 @@ use crate::{
     },
 };
 
-/// One reading takes at most so much.
+/// The highest number of bytes of one reading.
 const READ_BYTES: usize = 64 << 10;
 
-/// On a connection that is being opened so many bytes of queries wait, and at most one burst more.
+/// The number of bytes of queries that can wait on a connection that is being opened, and at most one burst more.
 const QUEUE_BYTES_MAX: usize = 4_096;
 
-/// A connection is read so often in a row at most; then it is the others' turn.
+/// The highest number of readings of a connection in a row. Then it is the others' turn.
 const READS_MAX: usize = 4;
 
-/// So many TLS sessions of a server are kept, a kilobyte or two each, or one a client if those are fewer.
+/// The number of TLS sessions of a server that are kept, a kilobyte or two each, or one for each client if there are
+/// fewer clients.
 const SESSIONS_MAX: usize = 4_096;
 
 /// How connections are used.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// With TLS, and what is spoken inside it; none: over TCP alone.
+    /// The protocol that is spoken inside TLS. `None`: TCP alone.
     pub tls: Option<tls::Protocol>,
-    /// By class of clients; of clients that are slots there is one class.
+    /// By class of clients. Clients that are slots have one class.
     pub classes: Vec<Usage>,
-    /// So many queries in a row go on one connection, with one write.
+    /// The number of queries in a row that go on one connection, with one write.
     pub burst: usize,
     pub close: Close,
     /// The longest query, in bytes.
     pub bytes_max: usize,
-    /// A query is given up after so long, in nanoseconds.
+    /// The time after which a query is given up, in nanoseconds.
     pub timeout_ns: i64,
 }
 
-/// ManyClients clients that have no slot of their own: each has one while it has a connection.
+/// Clients that have no slot of their own: each has one while it has a connection.
 #[derive(Clone, Debug)]
 pub struct ManyClients {
-    /// Which class each is in.
+    /// Which class each client is in.
     pub classes: Classes,
     pub addresses: ClientAddresses,
-    /// The first of the places that the table of queries in flight has for slots.
+    /// The number of slot 0 among the clients of the table of queries in flight.
     pub first: usize,
 }
 
-/// Connections of one thread.
+/// The connections of one thread.
 pub struct Tcp {
     server: SocketAddr,
     sources: Vec<IpAddr>,
-    /// Clients have slots in turn; none: a client is a slot.
+    /// Clients that have slots in turn. `None`: a client is a slot.
     many: Option<(ManyClients, Assignment)>,
-    /// The slot 0 among the places of the table of queries in flight.
+    /// The number of slot 0 among the clients of the table of queries in flight.
     first: usize,
     options: SocketOptions,
     tls: Option<TlsClients>,
     slots: Slots,
     connections: Box<[Connection]>,
-    /// Those that were read [`READS_MAX`] times and may have more.
+    /// Connections that were read [`READS_MAX`] times and may have more to read.
     unread: Chain,
     poller: Poller,
     buffers: Buffers,
@@ -101,30 +101,25 @@ pub struct Tcp {
     bytes_max: usize,
 }
 
-/// What came of a slot's turn.
+/// The result of a slot's turn.
 enum Turn {
     Sent(usize),
-    /// Its table of ids is full.
+    /// The table of its ids is full.
     NoId,
     /// This host has no port left.
     NoPort,
 }
 
 impl Tcp {
-    /// `clients` connections to `server`, from the addresses `sources` in turn, or from any if there are none. Each is
-    /// made when a query is to be sent on it.
-    pub fn open(server: SocketAddr, sources: &[IpAddr], clients: usize, settings: Settings) -> Result<Self, LoadError> {
+    /// Prepares `clients` connections to `server`, from the addresses `sources` in turn, or from any address if
+    /// `sources` is empty. Each connection is made when a query is to be sent on it.
+    pub fn open(server: SocketAddr, sources: &[IpAddr], clients: usize, settings: Settings) -> Result<Self, Failure> {
         Self::with(server, sources, clients, None, settings)
     }
 
-    /// The same for many clients that share `slots` of them: a client without a connection has the slot of one that was
-    /// closed, or closes the one whose last query is longest ago.
-    pub fn open_many(
-        server: SocketAddr,
-        many: ManyClients,
-        slots: usize,
-        settings: Settings,
-    ) -> Result<Self, LoadError> {
+    /// Prepares `slots` connections that many clients share: a client without a connection gets the slot of a
+    /// connection that was closed, or closes the connection whose last query is longest ago.
+    pub fn open_many(server: SocketAddr, many: ManyClients, slots: usize, settings: Settings) -> Result<Self, Failure> {
         Self::with(server, &[], slots, Some(many), settings)
     }
 
@@ -134,8 +129,8 @@ impl Tcp {
         clients: usize,
         many: Option<ManyClients>,
         settings: Settings,
-    ) -> Result<Self, LoadError> {
-        let failed = |error| LoadError::Open(server, error);
+    ) -> Result<Self, Failure> {
+        let failed = |error| cannot_open(server, error);
         let tls = settings.tls.map(|protocol| {
             let client = |settings| Client::new(server.ip(), tls::Settings { protocol, ..settings });
             TlsClients::new(&settings.classes, many.is_some(), clients.min(SESSIONS_MAX), client)
@@ -171,12 +166,12 @@ impl Tcp {
         many.is_some_and(|((_, assignment), client)| assignment.slot(client).is_some())
     }
 
-    /// Whether something came that was not read yet.
+    /// Whether there are bytes that were not read yet.
     pub fn has_unread(&self) -> bool {
         !self.unread.is_empty()
     }
 
-    /// The slot that is to take queries of `client`, or whose turn it is; none if none can.
+    /// The slot that is to take a query: a slot of its client, or the slot whose turn it is. `None` if no slot can.
     fn turn(&mut self, due: &Due, in_flight: &mut InFlight) -> Option<usize> {
         let (Some((_, assignment)), Some(number)) = (&self.many, due.client) else {
             return self.slots.turn(due.client);
@@ -188,7 +183,8 @@ impl Tcp {
             self.supersede(slot, in_flight);
         }
         if self.many.as_ref().is_some_and(|(_, assignment)| assignment.is_full()) {
-            // All others had queries later. If this one still waits for answers, so do all, and the query has to wait.
+            // All other slots had queries later. If this one still waits for answers, so do all, and the query has to
+            // wait.
             let slot = self.slots.longest_unused().filter(|slot| in_flight.outstanding_of(self.first + slot) == 0)?;
             self.end(slot, None, in_flight);
         }
@@ -198,7 +194,7 @@ impl Tcp {
         Some(slot)
     }
 
-    /// Ends a connection whose client begins another one, as soon as nothing is outstanding on it.
+    /// Ends a connection whose client begins another one, as soon as no query is outstanding on it.
     fn supersede(&mut self, slot: usize, in_flight: &mut InFlight) {
         if in_flight.outstanding_of(self.first + slot) == 0 {
             return self.end(slot, None, in_flight);
@@ -219,8 +215,8 @@ impl Tcp {
         self.many.as_ref().and_then(|(_, assignment)| assignment.client(slot))
     }
 
-    /// Drafts queries of one slot, and sends them or has them wait for its connection.
-    fn take_turn(&mut self, slot: usize, due: &[Due], in_flight: &mut InFlight) -> Result<Turn, LoadError> {
+    /// Drafts queries of one slot, and sends them or lets them wait for its connection.
+    fn take_turn(&mut self, slot: usize, due: &[Due], in_flight: &mut InFlight) -> Result<Turn, Failure> {
         let (mut count, mut framed) = (0, 0);
         let named = due[0].client;
         for due in due.iter().take(self.slots.room(slot)).take_while(|due| due.client == named) {
@@ -274,19 +270,19 @@ impl Tcp {
         Ok(Turn::Sent(count))
     }
 
-    fn begin(&self, slot: usize) -> Result<Begun, LoadError> {
+    fn begin(&self, slot: usize) -> Result<Begun, Failure> {
         let source = match &self.many {
             Some((many, _)) => self.client_of(slot).and_then(|client| many.addresses.of(client)),
             None => self.sources.get(slot % self.sources.len().max(1)).copied(),
         };
-        socket::begin(self.server, source, &self.options).map_err(|error| LoadError::Open(self.server, error))
+        socket::begin(self.server, source, &self.options).map_err(|error| cannot_open(self.server, error))
     }
 
     /// Watches a connection that was begun.
-    fn start(&mut self, slot: usize, socket: OwnedFd) -> Result<Result<(), CloseReason>, LoadError> {
-        // Edges, so that what is watched for need never be changed: a connection costs one system call here.
+    fn start(&mut self, slot: usize, socket: OwnedFd) -> Result<Result<(), CloseReason>, Failure> {
+        // Edge-triggered, so that the flags never need to be changed: a connection costs one system call here.
         let flags = EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT | EpollFlags::EPOLLRDHUP | EpollFlags::EPOLLET;
-        self.poller.add(&socket, flags, slot as u64).map_err(|error| LoadError::Open(self.server, error))?;
+        self.poller.add(&socket, flags, slot as u64).map_err(|error| cannot_open(self.server, error))?;
         let (class, number) = (self.slots.class(slot), self.client_of(slot));
         let client = self.tls.as_mut().map(|clients| clients.of(class, number));
         Ok(self.connections[slot].begin(socket, &self.options, client))
@@ -300,7 +296,7 @@ impl Tcp {
         socket::loss(error)
     }
 
-    /// Takes in what the kernel says of a connection; returns how many messages came.
+    /// Takes in an event of a connection. Returns the number of messages that came.
     fn event(&mut self, slot: usize, flags: EpollFlags, in_flight: &mut InFlight) -> usize {
         let over = EpollFlags::EPOLLERR | EpollFlags::EPOLLHUP;
         match self.attend(slot, flags, in_flight) {
@@ -315,7 +311,7 @@ impl Tcp {
         }
     }
 
-    /// Goes on with connecting, or with sending what had no room.
+    /// Goes on with connecting, or with sending bytes that had no room.
     fn attend(&mut self, slot: usize, flags: EpollFlags, in_flight: &mut InFlight) -> Result<(), CloseReason> {
         let connection = &mut self.connections[slot];
         if !connection.is_connected() {
@@ -335,7 +331,7 @@ impl Tcp {
         Ok(())
     }
 
-    /// The handshakes are done, and what waited for that can go.
+    /// Takes in that the handshakes are done, and sends what waited for them.
     fn established(&mut self, slot: usize, in_flight: &mut InFlight) -> Result<(), CloseReason> {
         let now_ns = clock::monotonic_ns();
         let connection = &mut self.connections[slot];
@@ -353,8 +349,8 @@ impl Tcp {
         Ok(())
     }
 
-    /// Reads until less comes than there is room for, or, with `to_the_end`, until nothing comes; returns how many
-    /// messages came.
+    /// Reads until less comes than there is room for, or, with `to_the_end`, until nothing comes. Returns the number of
+    /// messages.
     fn read(&mut self, slot: usize, to_the_end: bool, in_flight: &mut InFlight) -> usize {
         let (mut count, first) = (0, self.first);
         self.unread.remove(slot);
@@ -396,7 +392,7 @@ impl Tcp {
         count
     }
 
-    /// Ends a connection: by our own wish, or because it is lost.
+    /// Ends a connection, because this side closes it, or because it is lost.
     fn end(&mut self, slot: usize, lost: Option<CloseReason>, in_flight: &mut InFlight) {
         let broken = lost.is_some() && in_flight.outstanding_of(self.first + slot) > 0;
         if let Some(loss) = lost {
@@ -413,7 +409,7 @@ impl Tcp {
 }
 
 impl Transport for Tcp {
-    fn send(&mut self, due: &[Due], in_flight: &mut InFlight) -> Result<usize, LoadError> {
+    fn send(&mut self, due: &[Due], in_flight: &mut InFlight) -> Result<usize, Failure> {
         let (mut sent, mut without_id) = (0, 0);
         while sent < due.len()
             && without_id < self.slots.taking()
@@ -429,7 +425,7 @@ impl Transport for Tcp {
         Ok(sent)
     }
 
-    fn receive(&mut self, in_flight: &mut InFlight) -> Result<usize, LoadError> {
+    fn receive(&mut self, in_flight: &mut InFlight) -> Result<usize, Failure> {
         let now_ns = clock::monotonic_ns();
         let (mut count, first) = (0, self.first);
         while let Some(slot) = self.slots.overdue(now_ns, |slot| in_flight.outstanding_of(first + slot)) {
@@ -443,7 +439,7 @@ impl Transport for Tcp {
             let Some(slot) = self.unread.first() else { break };
             count += 1 + self.read(slot, true, in_flight);
         }
-        let ready = self.poller.wait(Timeout::Exact(0)).map_err(|error| LoadError::Receive(self.server, error))?;
+        let ready = self.poller.wait(Timeout::Exact(0)).map_err(|error| cannot_receive(self.server, error))?;
         for at in 0..ready {
             let (slot, flags) = self.poller.event(at);
             // Handshakes are work too, so an event counts even if it brought no message.
@@ -452,11 +448,11 @@ impl Transport for Tcp {
         Ok(count)
     }
 
-    fn wait(&mut self, timeout_ns: i64, _wanted: bool) -> Result<(), LoadError> {
+    fn wait(&mut self, timeout_ns: i64, _wanted: bool) -> Result<(), Failure> {
         if !self.unread.is_empty() {
             return Ok(());
         }
-        self.poller.sleep(timeout_ns).map_err(|error| LoadError::Receive(self.server, error))
+        self.poller.sleep(timeout_ns).map_err(|error| cannot_receive(self.server, error))
     }
 
     fn connections(&self) -> Vec<Connections> {

@@ -17,17 +17,17 @@ use crate::{
 pub struct Policy {
     /// By class of clients.
     pub classes: Vec<Usage>,
-    /// So many queries in a row go on one connection, with one write.
+    /// The number of queries in a row that go on one connection, with one write.
     pub burst: usize,
-    /// A query is given up after so long, and with it a connection that does not get anywhere.
+    /// The time after which a query is given up, and a connection that does not get anywhere.
     pub timeout_ns: i64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Without a connection.
+    /// The slot has no connection.
     Idle,
-    /// Connecting, or in the TLS handshake.
+    /// The connection is being made, or is in the TLS handshake.
     Opening,
     Open,
 }
@@ -35,15 +35,15 @@ pub enum State {
 #[derive(Clone, Copy)]
 struct Slot {
     state: State,
-    /// Bytes wait that the socket has no room for.
+    /// Whether bytes wait that the socket has no room for.
     blocked: bool,
-    /// Takes no more until it is open or flows again: enough wait, or it takes too long.
+    /// Whether it takes no queries until it is open or flows again, because enough wait, or it takes too long.
     full: bool,
-    /// Its client has begun another connection.
+    /// Whether its client has begun another connection.
     superseded: bool,
-    /// Of the client whose it is.
+    /// The class of its client.
     class: u8,
-    /// Queries on this connection.
+    /// The number of queries on this connection.
     taken: u32,
     started_ns: i64,
     last_taken_ns: i64,
@@ -66,15 +66,15 @@ const IDLE: Slot = Slot {
 pub struct Slots {
     slots: Box<[Slot]>,
     policy: Policy,
-    /// Idle or open, and able to take a query.
+    /// Slots that are idle or open, and can take a query.
     ready: Chain,
-    /// Being opened, and able to take a query.
+    /// Slots that are being opened, and can take a query.
     opening: Chain,
-    /// Being opened, blocked or used up: not for ever. In order of their deadlines, all a timeout after the beginning.
+    /// Slots that are being opened, blocked or used up, which must not last for ever. In order of their deadlines.
     watched: Chain,
-    /// With a connection, by class, in order of their last queries.
+    /// Slots with a connection, by class, in order of their last queries.
     used: Box<[Chain]>,
-    /// By class.
+    /// By class of clients.
     connections: Box<[Connections]>,
 }
 
@@ -94,7 +94,7 @@ impl Slots {
         }
     }
 
-    /// What became of connections so far, by class.
+    /// The counts of connections so far, by class.
     pub fn connections(&self) -> &[Connections] {
         &self.connections
     }
@@ -104,13 +104,13 @@ impl Slots {
         &mut self.connections[usize::from(self.slots[slot].class)]
     }
 
-    /// An idle slot is now for a client of this class.
+    /// Sets the class of an idle slot.
     pub fn set_class(&mut self, slot: usize, class: usize) {
         debug_assert_eq!(self.slots[slot].state, State::Idle);
         self.slots[slot].class = class as u8;
     }
 
-    /// The class that a slot is for.
+    /// The class of a slot.
     pub fn class(&self, slot: usize) -> usize {
         usize::from(self.slots[slot].class)
     }
@@ -119,12 +119,13 @@ impl Slots {
         self.policy.classes[self.class(slot)].per_connection
     }
 
+    /// The state of a slot.
     pub fn state(&self, slot: usize) -> State {
         self.slots[slot].state
     }
 
-    /// The slot that is to take queries: that of the client, if one is named, or else whose turn it is; none if it
-    /// cannot.
+    /// The slot that is to take queries: the slot of the client, if a client is named, or else the slot whose turn it
+    /// is. `None` if it cannot take any.
     pub fn turn(&self, client: Option<u32>) -> Option<usize> {
         match client.map(|client| client as usize) {
             None => self.ready.first().or_else(|| self.opening.first()),
@@ -132,12 +133,12 @@ impl Slots {
         }
     }
 
-    /// How many slots can take queries.
+    /// The number of slots that can take queries.
     pub fn taking(&self) -> usize {
         self.ready.len() + self.opening.len()
     }
 
-    /// How many queries a slot whose turn it is takes at most.
+    /// The highest number of queries that a slot takes in its turn.
     pub fn room(&self, slot: usize) -> usize {
         match self.per_connection(slot) {
             0 => self.policy.burst,
@@ -145,7 +146,7 @@ impl Slots {
         }
     }
 
-    /// An idle slot has begun a connection.
+    /// Takes in that an idle slot has begun a connection.
     pub fn began(&mut self, slot: usize, now_ns: i64) {
         debug_assert_eq!(self.slots[slot].state, State::Idle);
         let class = self.slots[slot].class;
@@ -155,12 +156,12 @@ impl Slots {
         self.place(slot);
     }
 
-    /// There was no port to begin a connection from.
+    /// Counts that there was no port to begin a connection from.
     pub fn had_no_port(&mut self, slot: usize) {
         self.counts(slot).no_port += 1;
     }
 
-    /// It has taken queries; with none it only lets the others go first.
+    /// Takes in that a slot has taken queries. With a count of 0 it only lets the others go first.
     pub fn took(&mut self, slot: usize, count: usize, now_ns: i64) {
         let this = &mut self.slots[slot];
         this.taken = this.taken.saturating_add(count as u32);
@@ -174,13 +175,13 @@ impl Slots {
         self.place(slot);
     }
 
-    /// A connection that is being opened takes no more until it is open.
+    /// Takes in that a connection that is being opened takes no further queries until it is open.
     pub fn filled(&mut self, slot: usize) {
         self.slots[slot].full = true;
         self.place(slot);
     }
 
-    /// A connection is open; returns when it was begun.
+    /// Takes in that a connection is open. Returns when it was begun.
     pub fn established(&mut self, slot: usize, resumed: bool, now_ns: i64) -> i64 {
         debug_assert_eq!(self.slots[slot].state, State::Opening);
         let counts = self.counts(slot);
@@ -197,7 +198,7 @@ impl Slots {
         started_ns
     }
 
-    /// Whether bytes wait for room in its socket.
+    /// Sets whether bytes wait for room in the socket of a slot.
     pub fn set_blocked(&mut self, slot: usize, blocked: bool, now_ns: i64) {
         if self.slots[slot].blocked == blocked {
             return;
@@ -214,25 +215,25 @@ impl Slots {
         self.place(slot);
     }
 
-    /// Whether its connection has taken all the queries that it may.
+    /// Whether the connection of a slot takes no further queries.
     pub fn is_used_up(&self, slot: usize) -> bool {
         let (most, Slot { taken, superseded, .. }) = (self.per_connection(slot), self.slots[slot]);
         superseded || most > 0 && taken >= most
     }
 
-    /// Whether its connection has taken a query.
+    /// Whether the connection of a slot has taken a query.
     pub fn is_used(&self, slot: usize) -> bool {
         self.slots[slot].taken > 0
     }
 
-    /// Its connection takes no more queries: the client begins another one.
+    /// Takes in that the client of a slot begins another connection: this one takes no further queries.
     pub fn supersede(&mut self, slot: usize, now_ns: i64) {
         self.slots[slot].superseded = true;
         self.watch(slot, now_ns);
         self.place(slot);
     }
 
-    /// Its connection has ended: by the other side with queries outstanding, if it was `broken`.
+    /// Takes in that a connection has ended. It was `broken` if the other side ended it with queries outstanding.
     pub fn ended(&mut self, slot: usize, broken: bool) {
         let opening = self.slots[slot].state == State::Opening;
         self.counts(slot).failed += u64::from(opening || broken);
@@ -242,9 +243,10 @@ impl Slots {
         self.place(slot);
     }
 
-    /// A connection to close because no query has come for so long; `outstanding` as in [`Slots::overdue`].
+    /// A connection to close because it had no query for the time of its class. `outstanding` is as for
+    /// [`Slots::overdue`].
     ///
-    /// Call it until there is none.
+    /// Call it until it returns `None`.
     pub fn idle(&mut self, now_ns: i64, outstanding: impl Fn(usize) -> usize) -> Option<usize> {
         (0..self.used.len()).find_map(|class| self.idle_of(class, now_ns, &outstanding))
     }
@@ -269,17 +271,18 @@ impl Slots {
         self.used.iter().filter_map(Chain::first).min_by_key(|slot| self.slots[*slot].last_taken_ns)
     }
 
-    /// Puts it last of its class by the time of the last query.
+    /// Puts a slot last of its class by the time of the last query.
     fn use_last(&mut self, slot: usize) {
         let used = &mut self.used[usize::from(self.slots[slot].class)];
         used.remove(slot);
         used.add(slot);
     }
 
-    /// A connection to close because it was not opened, did not move or stayed without answers for a whole timeout;
-    /// `outstanding` says how many queries of a slot have not ended.
+    /// A connection to close because it was not opened, did not move or stayed without answers for a whole timeout.
+    /// `outstanding` gives the number of queries of a slot that have not ended.
     ///
-    /// Call it until there is none. What has queries that are younger than a timeout is watched on, without new ones.
+    /// Call it until it returns `None`. A connection with queries that are younger than a timeout is watched on, and
+    /// takes no new ones.
     pub fn overdue(&mut self, now_ns: i64, outstanding: impl Fn(usize) -> usize) -> Option<usize> {
         while let Some(slot) = self.watched.first()
             && self.slots[slot].deadline_ns <= now_ns
@@ -306,7 +309,7 @@ impl Slots {
         }
     }
 
-    /// Puts it last of those that it belongs to.
+    /// Puts a slot last among the slots that can take queries, if it can.
     fn place(&mut self, slot: usize) {
         self.ready.remove(slot);
         self.opening.remove(slot);
@@ -329,7 +332,7 @@ pub struct Assignment {
 }
 
 impl Assignment {
-    /// Of so many slots, none of which is a client's yet.
+    /// Free slots.
     pub fn new(slots: usize) -> Self {
         Assignment {
             slot_of: HashMap::with_capacity(slots),
@@ -343,17 +346,17 @@ impl Assignment {
         self.slot_of.get(&client).copied()
     }
 
-    /// The client of a slot, if it is one's.
+    /// The client of a slot, if it has one.
     pub fn client(&self, slot: usize) -> Option<u32> {
         self.client_of[slot]
     }
 
-    /// Whether every slot is a client's.
+    /// Whether every slot has a client.
     pub fn is_full(&self) -> bool {
         self.free.is_empty()
     }
 
-    /// Gives a client without a slot one, if there is one.
+    /// Gives a free slot to a client without a slot, if there is one.
     pub fn assign(&mut self, client: u32) -> Option<usize> {
         let slot = self.free.pop()?;
         self.client_of[slot] = Some(client);
@@ -361,7 +364,7 @@ impl Assignment {
         Some(slot)
     }
 
-    /// Lets a client have another slot beside this one, which takes no more of its queries.
+    /// Lets the client of a slot have another slot beside this one, which takes no further queries.
     pub fn detach(&mut self, slot: usize) {
         if let Some(client) = self.client_of[slot]
             && self.slot(client) == Some(slot)

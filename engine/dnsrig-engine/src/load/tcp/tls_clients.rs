@@ -1,4 +1,4 @@
-//! Whom the server sees: which connections share TLS sessions. No clock, no socket.
+//! The TLS clients that the server sees: which connections share TLS sessions. No clock, no socket.
 
 use std::num::NonZeroUsize;
 
@@ -10,30 +10,30 @@ use crate::{
     net::tls::{Client, Settings},
 };
 
-/// The sessions of so many clients are kept, 2.7 kB each with the two tickets that most servers give. One client more
-/// forgets those of the one that connected longest ago.
+/// The number of clients whose sessions are kept, 2.7 kB each with the two tickets that most servers give. If there is
+/// one client more, the sessions of the client that connected longest ago are forgotten.
 const CLIENTS_MAX: NonZeroUsize = NonZeroUsize::new(16_384).unwrap();
 
-/// Of the tickets of one client so many are kept.
+/// The number of tickets of one client that are kept.
 const TICKETS_MAX: usize = 4;
 
 /// The clients of one server.
 pub struct TlsClients {
     by_class: Vec<Client>,
-    /// Of classes that resume sessions: clients by number, each of which has sessions of its own, as hosts do. None:
-    /// the connections of a class share theirs.
+    /// Clients of classes that resume sessions, by number. Each has sessions of its own, as hosts do. `None`: the
+    /// connections of a class share their sessions.
     own: Option<LruCache<u32, Stub>>,
     resumes: Vec<bool>,
 }
 
 struct Stub {
     client: Client,
-    /// Whether it has made a handshake.
+    /// Whether the client has made a handshake.
     connected: bool,
 }
 
 impl TlsClients {
-    /// Of these classes, whose clients are `many`, or each a connection of its own with one memory for sessions.
+    /// Clients of these classes. If they are not `many`, each is a connection, and all connections share sessions.
     pub fn new(
         classes: &[Usage],
         many: bool,
@@ -52,7 +52,7 @@ impl TlsClients {
         })
     }
 
-    /// Who connects, of this class and perhaps with this number.
+    /// The client that connects, of this class and perhaps with this number.
     pub fn of(&mut self, class: usize, number: Option<u32>) -> &Client {
         let shared = &self.by_class[class];
         match (&mut self.own, number) {
@@ -63,7 +63,8 @@ impl TlsClients {
         }
     }
 
-    /// A client has made a handshake; whether it had made one before, and could have resumed its session.
+    /// Takes in that a client has made a handshake. Returns whether it had made one before, and could have resumed its
+    /// session.
     pub fn established(&mut self, number: u32) -> bool {
         let own = self.own.as_mut().and_then(|own| own.peek_mut(&number));
         own.is_some_and(|own| std::mem::replace(&mut own.connected, true))
