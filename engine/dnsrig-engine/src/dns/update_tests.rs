@@ -89,7 +89,8 @@ fn what_does_not_fit_is_refused() {
 /// The update as another library writes it; None if it does not fit.
 fn written_by_domain(id: u16, zone: &Name<[u8]>, edits: &[Edit]) -> Option<Vec<u8>> {
     let mut builder = MessageBuilder::new_vec();
-    builder.set_push_limit(UDP_BYTES_MAX);
+    // It refuses a message that reaches the limit.
+    builder.set_push_limit(UDP_BYTES_MAX + 1);
     builder.header_mut().set_id(id);
     builder.header_mut().set_opcode(Opcode::UPDATE);
     let mut zones = builder.question();

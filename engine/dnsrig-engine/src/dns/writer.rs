@@ -13,6 +13,7 @@ pub fn append_question(to: &mut Vec<u8>, name: &[u8], rtype: Rtype) {
 }
 
 /// TYPE, CLASS, TTL and RDLENGTH, which follow the owner of a record (RFC 1035 §4.1.3).
+#[inline]
 pub fn record_head(rtype: Rtype, class: Class, ttl_s: u32, data_bytes: u16) -> [u8; 10] {
     let [[type_high, type_low], [class_high, class_low], [data_high, data_low]] =
         [rtype.to_int(), class.to_int(), data_bytes].map(u16::to_be_bytes);
@@ -57,6 +58,7 @@ impl<'a> MessageWriter<'a> {
     }
 
     /// What was written, the bytes before the first place included.
+    #[inline]
     pub fn message(&self) -> &[u8] {
         &self.bytes[..self.at]
     }
