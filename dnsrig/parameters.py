@@ -7,7 +7,7 @@ options; a number beyond them makes no sense.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 from dnsrig.errors import UsageError
 from dnsrig.rundir import Scalar
@@ -94,13 +94,6 @@ def chosen(
             )
         check(table, name, value, own)
     return found
-
-
-def check_choices(options: Mapping[str, Scalar], choices: Mapping[str, Collection[str]]) -> None:
-    """Raise UsageError if an option does not have one of its known values."""
-    for name, known in choices.items():
-        if options[name] not in known:
-            raise UsageError(f"options.{name} = {options[name]!r} is invalid", hint=f"one of {', '.join(known)}")
 
 
 def range_of(name: str, own: Mapping[str, Range]) -> Range:

@@ -9,12 +9,12 @@ import re
 from collections.abc import Mapping
 from types import ModuleType
 
-from dnsrig import datasets, parameters, streams
+from dnsrig import datasets, streams
 from dnsrig.errors import UsageError
 from dnsrig.experiment import builds, hosts, path
 from dnsrig.experiment.elsewhere import Elsewhere
 from dnsrig.experiment.model import Document, Point
-from dnsrig.procedures import procedure
+from dnsrig.procedures import options_of, procedure
 from dnsrig.procedures.parts.client_classes import over_tls
 from dnsrig.rundir import (
     DatasetSpec,
@@ -60,9 +60,7 @@ def spec(
     document = point.document
     kind = procedure(document.procedure)
     _check_stream(document, kind)
-    options = {**kind.OPTIONS, **document.options}
-    unknown = f"procedure {document.procedure} has no option"
-    parameters.chosen("options", unknown, kind.OPTIONS, document.options, getattr(kind, "RANGES", {}))
+    options = options_of(kind, document.options)
     cpus = None if elsewhere is None else {name: machine.cpus for name, machine in elsewhere.items()}
     made = hosts.resolve(document, kind, options, servers, available, cpus)
     kernel = path.kernel(document)

@@ -8,6 +8,7 @@ A procedure is a module of this folder, or of another package (`dnsrig.discovery
   ``next_version(values, options)`` (one serial later by default): the parameters of the second,
 - ``OPTIONS``: name (unit last) -> default,
 - ``RANGES`` (by default the ranges of `dnsrig.parameters`): option -> least and most that it may be,
+- ``CHOICES`` (none by default): option -> the values that it may have,
 - ``REPLAYS`` (False by default): whether it replays a stream,
 - ``SOCKETS`` (False by default): whether the TCP connections of its hosts are listed one by one while it measures, as
   they are on an emulated path without a replay,
@@ -37,7 +38,7 @@ from types import ModuleType
 
 from pydantic import ConfigDict
 
-from dnsrig import datasets, discovery
+from dnsrig import datasets, discovery, parameters
 from dnsrig.errors import UsageError
 from dnsrig.rundir import OBSERVER, HostDuties, Outcome, Scalar, TrialSpec
 from dnsrig.servers import driver
@@ -69,6 +70,18 @@ class HostRole(HostDuties):
 @cache
 def all_procedures() -> dict[str, ModuleType]:
     return discovery.plugins(__name__, lambda name, module: module if hasattr(module, "measure") else None)
+
+
+def options_of(kind: ModuleType, given: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """All options of a procedure: ``given`` over its defaults. Raises UsageError on an unknown option, or a wrong
+    value."""
+    unknown = f"procedure {discovery.name_of(kind)} has no option"
+    parameters.chosen("options", unknown, kind.OPTIONS, given, getattr(kind, "RANGES", {}))
+    options = {**kind.OPTIONS, **given}
+    for name, known in getattr(kind, "CHOICES", {}).items():
+        if options[name] not in known:
+            raise UsageError(f"options.{name} = {options[name]!r} is invalid", hint=f"one of {', '.join(known)}")
+    return options
 
 
 def versions(kind: ModuleType, values: Mapping[str, Scalar], options: Mapping[str, Scalar]) -> list[dict[str, Scalar]]:

@@ -23,7 +23,6 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dnsrig.errors import UsageError
 from dnsrig.procedures import HostRole, Result
 from dnsrig.procedures.context import TrialContext
 from dnsrig.procedures.parts import transfer_instrument, validity
@@ -51,9 +50,6 @@ RETRY_AFTER_S = 0.1
 
 
 def hosts(options: Mapping[str, Scalar]) -> dict[str, HostRole]:
-    transfer_instrument.check(transfer_options(options))
-    if float(options["duration_s"]) <= 0:
-        raise UsageError(f"options.duration_s = {options['duration_s']} is invalid", hint="seconds, more than 0")
     primary = HostRole(role="primary", under_test=True)
     return {"primary": primary, "client": HostRole()}
 

@@ -26,7 +26,7 @@ OPTIONS: dict[str, Scalar] = {
     "ramp_repeats": 3,
     "ramp_precision_percent": 3.0,
 }
-RANGES = load_arguments.RANGES
+RANGES, CHOICES = load_arguments.RANGES, serving.CHOICES
 GRACE_S = 30.0
 hosts, links, validate, checks = serving.hosts, serving.links, serving.validate, serving.checks
 

@@ -29,7 +29,7 @@ from typing import Any
 
 import polars as pl
 
-from dnsrig import datasets
+from dnsrig import datasets, parameters
 from dnsrig.analysis.generations import INSTRUMENT
 from dnsrig.confinement import as_user
 from dnsrig.datasets import tld
@@ -52,10 +52,10 @@ OPTIONS: dict[str, Scalar] = {
     "settle_s": 2.0,
     "drain_s": 0.3,
 }
-GENERATIONS_MAX = 100
 AHEAD_S = 1.0
 """Probes start this long before the primary loads a generation, so that they are ready when it publishes. A busy
 machine took 0.8 s to start the two processes."""
+RANGES = {"generations": (1, 100), "cycle_s": (2 * AHEAD_S, parameters.DAY_S)}
 LATE_SHARE_MAX = 0.1
 """Largest lateness of a generation, as a share of the cycle; the cycle before it was longer by as much. Six trials with
 a small zone were late by 0.03 % at most; a large zone takes longer to write and to load."""
@@ -66,12 +66,6 @@ links = transfer.links
 
 
 def hosts(options: Mapping[str, Scalar]) -> dict[str, HostRole]:
-    if not 1 <= int(options["generations"]) <= GENERATIONS_MAX:
-        raise UsageError(
-            f"options.generations = {options['generations']} is invalid", hint=f"a number from 1 to {GENERATIONS_MAX}"
-        )
-    if float(options["cycle_s"]) < 2 * AHEAD_S:
-        raise UsageError(f"options.cycle_s = {options['cycle_s']} is invalid", hint=f"seconds, {2 * AHEAD_S:g} or more")
     most = 100 * tld.CHANGED_MOST / tld.RECORDS_PER_DELEGATION
     if not 0 < float(options["changed_percent"]) <= most:
         raise UsageError(

@@ -45,6 +45,7 @@ OPTIONS: dict[str, Scalar] = {
     "ready_limit_s": 120,
     "drain_s": 0.3,
 }
+CHOICES = transfer_instrument.CHOICES
 INSTRUMENT = "transfer"
 READY_LIMIT_S = 30.0
 """How long the instrument may take until it listens on all its addresses."""
@@ -53,7 +54,6 @@ PROGRESS_S = 1.5
 
 
 def hosts(options: Mapping[str, Scalar]) -> dict[str, HostRole]:
-    transfer_instrument.check(options)
     client = HostRole(source_addresses=int(options["secondaries"]), notified=True)
     return {"primary": HostRole(role="primary", under_test=True), "client": client}
 

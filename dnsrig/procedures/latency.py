@@ -45,7 +45,7 @@ OPTIONS: dict[str, Scalar] = {
     "interval_s": 1.0,
     "warmup_s": 1.0,
 }
-RANGES = load_arguments.RANGES
+RANGES, CHOICES = load_arguments.RANGES, serving.CHOICES
 GRACE_S = 30.0
 """How long `load` may take beyond its duration and the last timeout."""
 hosts, links, validate, checks = serving.hosts, serving.links, serving.validate, serving.checks

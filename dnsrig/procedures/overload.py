@@ -43,8 +43,8 @@ OPTIONS: dict[str, Scalar] = {
     "flood_after_s": 3.0,
     "flood_s": 3.0,
 }
-RANGES = load_arguments.RANGES
-FLOOD_NAMES = ("missing", "faulty")
+RANGES = {**load_arguments.RANGES, "flood_after_s": (0.001, parameters.DAY_S)}
+CHOICES = {**replay.CHOICES, "flood_names": ("missing", "faulty")}
 GRACE_S = 30.0
 SEED = 21
 """Seed of the flood's names, which differ from the names in other queries."""
@@ -54,10 +54,6 @@ expected_s = replay.expected_s
 
 def hosts(options: Mapping[str, Scalar]) -> dict[str, HostRole]:
     """The hosts of `replay`, and the host of the flood."""
-    parameters.check_choices(options, {"flood_names": FLOOD_NAMES})
-    for name in ("flood_qps", "flood_s", "flood_after_s", "flood_clients"):
-        if float(options[name]) <= 0:
-            raise UsageError(f"options.{name} = {options[name]} is invalid", hint="a number above 0")
     if options["capture"]:
         raise UsageError("options.capture: the server gets more than the stream", hint="set capture = false")
     if 0 < float(options["duration_s"]) <= float(options["flood_after_s"]) + float(options["flood_s"]):

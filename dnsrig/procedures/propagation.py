@@ -20,7 +20,6 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dnsrig import parameters
 from dnsrig.errors import UsageError
 from dnsrig.procedures import HostRole, Result
 from dnsrig.procedures.context import TrialContext, placing
@@ -44,8 +43,8 @@ OPTIONS: dict[str, Scalar] = {
     "settle_s": 1.0,
     "drain_s": 0.3,
 }
-MODES = ("single", "stream")
-MOST_SECONDARIES = 16
+CHOICES = {"mode": ("single", "stream")}
+RANGES = {"secondaries": (1, 16)}
 DELAY_S = 2.0
 """Delay before a primary changes zones by itself, so that the instrument knows its serials by then."""
 GRACE_S = 30.0
@@ -53,10 +52,7 @@ GRACE_S = 30.0
 
 
 def hosts(options: Mapping[str, Scalar]) -> dict[str, HostRole]:
-    count = options["secondaries"]
-    if not isinstance(count, int) or not 1 <= count <= MOST_SECONDARIES:
-        raise UsageError(f"options.secondaries = {count!r} is invalid", hint=f"a number from 1 to {MOST_SECONDARIES}")
-    parameters.check_choices(options, {"mode": MODES})
+    count = int(options["secondaries"])
     more = {f"secondary{number}": HostRole(role="secondary", inherits="secondary") for number in range(2, count + 1)}
     return {
         "primary": HostRole(role="primary"),

@@ -101,6 +101,7 @@ OPTIONS: dict[str, Scalar] = {
 RANGES = {**load_arguments.RANGES, "duration_s": (0, parameters.DAY_S)}
 """``duration_s`` may be 0: the whole stream."""
 CHOICES = {
+    "serve_as": serving.SERVE_AS,
     "resolve_from": ("primaries", "internet"),
     "transport": ("as-captured", "udp", "tcp", "dot"),
     "retransmissions": ("as-captured", "off"),
@@ -114,10 +115,6 @@ GRACE_S = 30.0
 
 def hosts(options: Mapping[str, Scalar]) -> dict[str, HostRole]:
     """The servers as in `latency`, or a world and its resolver; and the clients."""
-    parameters.check_choices(options, CHOICES)
-    for name in ("speed", "timeout_s", "interval_s"):
-        if float(options[name]) <= 0:
-            raise UsageError(f"options.{name} = {options[name]} is invalid", hint="a number above 0")
     client_classes.parse(str(options["classes"]))
     replay_rate.check(options)
     return {**_servers(options), **_clients(int(options["generators"]))}
@@ -125,10 +122,6 @@ def hosts(options: Mapping[str, Scalar]) -> dict[str, HostRole]:
 
 def _clients(count: int) -> dict[str, HostRole]:
     """The hosts of the clients. Several hosts share the clients and their addresses."""
-    if not 0 <= count <= generators.MOST:
-        raise UsageError(
-            f"options.generators = {count} is invalid", hint=f"number of hosts that replay, at most {generators.MOST}"
-        )
     if count < 2:
         return {CLIENTS: HostRole(replays=True, asks=True)}
     return {

@@ -20,7 +20,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 
-from dnsrig import parameters
 from dnsrig.errors import UsageError
 from dnsrig.procedures import HostRole, Result, transfer
 from dnsrig.procedures.context import TrialContext
@@ -46,7 +45,8 @@ FAR_LINKS = {
     "remote": ("database", "secondary"),
     "pipelined": ("primary", "secondary"),
 }
-"""By carrier: the host at the near site and that at the far one."""
+"""Carrier -> the host at the near site, and the host at the far site."""
+CHOICES = {"carrier": tuple(FAR_LINKS)}
 DATABASE_READY_LIMIT_S = 60.0
 Options = Mapping[str, Scalar]
 
@@ -164,5 +164,4 @@ def _start_near_site(context: TrialContext) -> int:
 
 
 def _carrier(options: Options) -> str:
-    parameters.check_choices(options, {"carrier": FAR_LINKS})
     return str(options["carrier"])

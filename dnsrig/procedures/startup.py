@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 
-from dnsrig import parameters
 from dnsrig.procedures import HostRole, Result, zone_load
 from dnsrig.procedures.context import TrialContext
 from dnsrig.rundir import Scalar, TrialSpec
@@ -28,10 +27,10 @@ OPTIONS: dict[str, Scalar] = {
     "settle_s": 2.0,
     "drain_s": 0.3,
 }
+CHOICES = {"as": ("primary", "secondary"), **zone_load.CHOICES}
 
 
 def hosts(options: Mapping[str, Scalar]) -> dict[str, HostRole]:
-    parameters.check_choices(options, {"as": ("primary", "secondary"), "page_cache": zone_load.PAGE_CACHE})
     if options["as"] == "primary":
         return {"server": HostRole(role="primary", under_test=True)}
     return {"primary": HostRole(role="primary"), "server": HostRole(role="secondary", under_test=True)}

@@ -12,7 +12,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 
-from dnsrig.errors import UsageError
 from dnsrig.procedures import HostRole, Result
 from dnsrig.procedures.context import TrialContext
 from dnsrig.procedures.instrument import Instrument
@@ -29,16 +28,14 @@ OPTIONS: dict[str, Scalar] = {
     "drain_s": 0.3,
 }
 WITHOUT_ANSWERS = True
-MOST_PRIMARIES = 16
+RANGES = {"primaries": (1, 16)}
 SETTLE_S = 0.3
 """Between the primary being ready and the start of the secondary: several samples of a machine at rest."""
 
 
 def hosts(options: Mapping[str, Scalar]) -> dict[str, HostRole]:
     """With several primaries, zones are divided among them: zone n comes from primary n, round and round."""
-    count = options["primaries"]
-    if not isinstance(count, int) or not 1 <= count <= MOST_PRIMARIES:
-        raise UsageError(f"options.primaries = {count!r} is invalid", hint=f"a number from 1 to {MOST_PRIMARIES}")
+    count = int(options["primaries"])
     more = {f"primary{number}": HostRole(role="primary", inherits="primary") for number in range(2, count + 1)}
     return {
         "primary": HostRole(role="primary"),

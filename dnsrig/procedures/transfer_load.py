@@ -28,7 +28,6 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dnsrig.errors import UsageError
 from dnsrig.procedures import HostRole, Result
 from dnsrig.procedures.context import TrialContext
 from dnsrig.procedures.parts import transfer_instrument
@@ -47,14 +46,12 @@ OPTIONS: dict[str, Scalar] = {
     "ready_limit_s": 900,
     "drain_s": 0.3,
 }
+CHOICES = transfer_instrument.CHOICES
 GRACE_S = 30.0
 """How long `transfer` may take beyond its limit to say what it saw."""
 
 
 def hosts(options: Mapping[str, Scalar]) -> dict[str, HostRole]:
-    transfer_instrument.check(options)
-    if float(options["duration_s"]) <= 0:
-        raise UsageError(f"options.duration_s = {options['duration_s']} is invalid", hint="seconds, more than 0")
     client = HostRole(source_addresses=int(options["secondaries"]) - 1)
     return {"primary": HostRole(role="primary", under_test=True), "client": client}
 

@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
-from dnsrig import parameters
 from dnsrig.procedures import HostRole, Result
 from dnsrig.procedures.context import TrialContext
 from dnsrig.rundir import Scalar, TrialSpec
@@ -26,13 +25,12 @@ OPTIONS: dict[str, Scalar] = {
     "probe_rate_per_s": 1000,
     "drain_s": 0.3,
 }
-PAGE_CACHE = ("cold", "warm")
+CHOICES = {"page_cache": ("cold", "warm")}
 SETTLE_S = 0.3
 READ_BYTES = 1 << 20
 
 
 def hosts(options: Mapping[str, Scalar]) -> dict[str, HostRole]:
-    parameters.check_choices(options, {"page_cache": PAGE_CACHE})
     return {"primary": HostRole(role="primary", under_test=True)}
 
 

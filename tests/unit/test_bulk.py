@@ -12,6 +12,7 @@ import synthetic
 from socket_data import bulk
 from trial_data import clean_trial
 
+from dnsrig import procedures
 from dnsrig.analysis import sockets
 from dnsrig.analysis.metrics import all_metrics
 from dnsrig.analysis.read import Trial
@@ -56,9 +57,9 @@ def test_one_connection_is_used_again_and_made_anew_when_it_is_lost() -> None:
     assert {"--policy=reused", "--connections=1", "--congestion=reno", "--timeout=60s"} <= set(words)
     assert options["retries"] == procedure.RETRIES
     with pytest.raises(UsageError, match="duration_s"):
-        procedure.hosts({**procedure.OPTIONS, "duration_s": 0.0})
+        procedures.options_of(procedure, {"duration_s": 0.0})
     with pytest.raises(UsageError, match="timeout_s"):
-        procedure.hosts({**procedure.OPTIONS, "timeout_s": 0.0})
+        procedures.options_of(procedure, {"timeout_s": 0.0})
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 from trial_data import clean_trial
 
+from dnsrig import procedures
 from dnsrig.analysis import flood
 from dnsrig.analysis.latency import Histogram, Interval
 from dnsrig.analysis.load_result import LoadResult
@@ -38,7 +39,7 @@ def test_a_step_is_held_where_instrument_and_server_follow() -> None:
 @pytest.mark.parametrize("options", [{"ramp_s": -1.0}, {"ramp_loss_percent": 101.0}])
 def test_what_is_no_ramp_is_refused(options: dict[str, float]) -> None:
     with pytest.raises(UsageError, match=r"options\.ramp_"):
-        replay.hosts({**replay.OPTIONS, **options})
+        procedures.options_of(replay, options)
 
 
 def test_a_ramp_takes_three_steps() -> None:
@@ -74,7 +75,7 @@ def test_the_flood_has_a_host_of_its_own() -> None:
 )
 def test_a_flood_that_shows_nothing_is_refused(options: dict[str, float], message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        overload.hosts({**overload.OPTIONS, **options})
+        overload.hosts(procedures.options_of(overload, options))
 
 
 def broken(*settings: str) -> TrialSpec:

@@ -88,7 +88,7 @@ def test_secondaries_are_like_the_first_and_linked_to_all_who_ask() -> None:
 @pytest.mark.parametrize("wrong", [{"secondaries": 0}, {"secondaries": 17}, {"mode": "often"}])
 def test_options_out_of_bounds_are_refused(wrong: dict[str, int | str]) -> None:
     with pytest.raises(UsageError):
-        propagation.hosts({**propagation.OPTIONS, **wrong})
+        procedures.options_of(propagation, wrong)
 
 
 SUMMARY = {"outcome": "done", "refused": 0, "accept_timeouts": 0, "rcodes": {"NOERROR": 4}, "changes": 4, "wanted": 4}
@@ -150,9 +150,9 @@ def test_start_up_has_a_primary_of_its_own_only_for_a_secondary() -> None:
     assert len(procedures.links(startup, both)) == 3
     for wrong in ({"as": "resolver"}, {"page_cache": "lukewarm"}):
         with pytest.raises(UsageError):
-            startup.hosts({**startup.OPTIONS, **wrong})
+            procedures.options_of(startup, wrong)
     with pytest.raises(UsageError):
-        zone_load.hosts({**zone_load.OPTIONS, "page_cache": "lukewarm"})
+        procedures.options_of(zone_load, {"page_cache": "lukewarm"})
 
 
 def test_the_chart_counts_what_did_not_arrive(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from dnsrig import procedures
 from dnsrig.analysis.load_result import LoadResult
 from dnsrig.errors import UsageError
 from dnsrig.experiment import model, trial_specs
@@ -55,7 +56,7 @@ def test_an_instrument_that_does_not_keep_up_ends_it() -> None:
 @pytest.mark.parametrize("options", [{"of_capacity": 1.5}, {"of_capacity": -0.1}, {"of_capacity": 0.5}])
 def test_what_is_no_share_or_has_no_steps_is_refused(options: dict[str, float]) -> None:
     with pytest.raises(UsageError, match=r"options\.of_capacity"):
-        replay.hosts({**replay.OPTIONS, **options})
+        replay.hosts(procedures.options_of(replay, options))
 
 
 def test_the_experiment_asks_for_half_and_looks_at_what_the_limit_was() -> None:

@@ -75,6 +75,9 @@ class FakeContext:
         self.done.append(name)
         yield
 
+    def drain(self) -> None:
+        self.done.append("drain")
+
     @contextmanager
     def profiled(self) -> Iterator[None]:
         yield

@@ -10,6 +10,7 @@ import synthetic
 from transfer_load_data import RATES, SECOND, summary, transfer_load_run
 from trial_data import clean_trial, measured, series, use
 
+from dnsrig import procedures
 from dnsrig.analysis import compare
 from dnsrig.analysis.metrics import all_metrics
 from dnsrig.analysis.read import Run, Trial
@@ -43,7 +44,7 @@ def test_a_policy_is_told_as_the_engine_names_it() -> None:
 )
 def test_what_the_instrument_would_refuse_is_refused_before(name: str, bad: str | int | float) -> None:
     with pytest.raises(UsageError, match=f"options.{name}"):
-        transfer_load.hosts({**transfer_load.OPTIONS, name: bad})
+        procedures.options_of(transfer_load, {name: bad})
 
 
 def test_xot_checks_whom_it_talks_to_and_tcp_names_no_certificate(tmp_path: Path) -> None:

@@ -14,14 +14,12 @@ from typing import Any
 
 from dnsrig import engine, paths
 from dnsrig.analysis.load_result import LoadResult
-from dnsrig.errors import UsageError
 from dnsrig.procedures import HostRole
 from dnsrig.procedures.context import TrialContext
 from dnsrig.procedures.instrument import Instrument
 from dnsrig.rundir import Scalar, TrialSpec
 
 OPTIONS: dict[str, Scalar] = {"generators": 0}
-MOST = 64
 READY_LIMIT_S = 120.0
 """Time to read zones, open sockets and make sessions."""
 LEAD_NS = 500_000_000
@@ -33,11 +31,6 @@ FOLDER = "generators"
 def hosts(options: Mapping[str, Scalar]) -> dict[str, HostRole]:
     """A host for each generator, if the observer is not the only one."""
     count = int(options["generators"])
-    if not 0 <= count <= MOST:
-        raise UsageError(
-            f"options.generators = {count} is invalid",
-            hint=f"0: the observer sends the queries; otherwise the number of hosts, at most {MOST}",
-        )
     return {f"generator-{number}": HostRole(asks=True) for number in range(1, count + 1)}
 
 

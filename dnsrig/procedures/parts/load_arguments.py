@@ -8,12 +8,10 @@ from pathlib import Path
 
 from dnsrig.datasets import QUERIES_FILE
 from dnsrig.errors import UsageError
-from dnsrig.parameters import check_choices
 from dnsrig.rundir import Scalar
 
 Options = Mapping[str, Scalar]
 
-TRANSPORTS = ("udp", "tcp", "dot")
 OPTIONS: dict[str, Scalar] = {
     "transport": "udp",
     "clients": 16,
@@ -38,17 +36,11 @@ OPTIONS: dict[str, Scalar] = {
 
 RANGES = {"timeout_s": (0.001, 60)}
 """`load` does not wait longer."""
-SHARES = ("queried_share", "missing_share")
+CHOICES = {"transport": ("udp", "tcp", "dot")}
 
 
 def check(options: Options) -> None:
     """Raise UsageError on options that `load` would refuse only in the middle of a run."""
-    check_choices(options, {"transport": TRANSPORTS})
-    for name in SHARES:
-        if not 0 <= float(options[name]) <= 1:
-            raise UsageError(f"options.{name} = {options[name]} is invalid", hint="a share, from 0 to 1")
-    if not 1 <= float(options["clients"]) <= 65_536:
-        raise UsageError(f"options.clients = {options['clients']} is invalid", hint="a number from 1 to 65536")
     if int(options["ramp_repeats"]) not in range(1, 100, 2):
         raise UsageError(
             f"options.ramp_repeats = {options['ramp_repeats']} is invalid",

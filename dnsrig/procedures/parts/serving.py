@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
-from dnsrig import datasets, parameters
+from dnsrig import datasets
 from dnsrig.analysis.load_result import LoadResult
 from dnsrig.errors import UsageError
 from dnsrig.procedures import HostRole, Result
@@ -25,8 +25,12 @@ from dnsrig.servers import driver
 from dnsrig.servers.placement import Changes
 
 SERVE_AS = ("primary", "secondary", "resolver")
-CHANGES = ("none", "catalog", "zones")
-TRANSFERS = ("none", *transfer_instrument.POLICIES)
+CHOICES = {
+    **load_arguments.CHOICES,
+    "serve_as": SERVE_AS,
+    "changes": ("none", "catalog", "zones"),
+    "transfers": ("none", *transfer_instrument.POLICIES),
+}
 OPTIONS: dict[str, Scalar] = {
     "serve_as": "primary",
     **load_arguments.OPTIONS,
@@ -59,7 +63,6 @@ def hosts(options: Mapping[str, Scalar]) -> dict[str, HostRole]:
     """The hosts: the server under test has the name of its role. A secondary and a resolver have a primary, which is
     not under test."""
     found = servers(options)
-    parameters.check_choices(options, {"changes": CHANGES, "transfers": TRANSFERS})
     load_arguments.check(options)
     if options["transfers"] != "none":
         # Not the host of the queries: the work of its kernel for transfers would delay the answers.
@@ -69,7 +72,6 @@ def hosts(options: Mapping[str, Scalar]) -> dict[str, HostRole]:
 
 def servers(options: Mapping[str, Scalar]) -> dict[str, HostRole]:
     """The hosts with servers."""
-    parameters.check_choices(options, {"serve_as": SERVE_AS})
     role = options["serve_as"]
     found = {"primary": HostRole(role="primary", under_test=role == "primary")}
     if role == "secondary":

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dnsrig import parameters
-from dnsrig.errors import UsageError
 from dnsrig.procedures import Result
 from dnsrig.procedures.parts import validity
 from dnsrig.rundir import HostSpec, Scalar, TransferSpec
@@ -22,7 +20,6 @@ POLICIES = ("one", "reused", "pipelined")
 CLOSES = ("fin", "rst")
 SOA_FIRST = ("none", "udp", "same")
 VERIFICATIONS = ("none", "ca", "pin")
-SECONDARIES_MAX = 1000
 OPTIONS: dict[str, Scalar] = {
     "policy": "pipelined",
     "window": 100,
@@ -44,22 +41,6 @@ OPTIONS: dict[str, Scalar] = {
 """Options of all procedures in which the instrument takes zones; `transfer-load` describes them."""
 
 CHOICES = {"policy": POLICIES, "close": CLOSES, "soa": SOA_FIRST, "verify": VERIFICATIONS}
-LEAST = {"window": 0, "connections": 1, "secondaries": 1, "ixfr_serial": 0, "retries": 0, "threads": 1}
-
-
-def check(options: Options) -> None:
-    """Raise UsageError on options that `transfer` would refuse only in the middle of a run."""
-    parameters.check_choices(options, CHOICES)
-    for name, least in LEAST.items():
-        if int(options[name]) < least:
-            raise UsageError(f"options.{name} = {options[name]} is invalid", hint=f"a number, at least {least}")
-    if int(options["secondaries"]) > SECONDARIES_MAX:
-        raise UsageError(
-            f"options.secondaries = {options['secondaries']} is invalid", hint=f"at most {SECONDARIES_MAX}"
-        )
-    for name in ("retry_after_s", "timeout_s"):
-        if float(options[name]) <= 0:
-            raise UsageError(f"options.{name} = {options[name]} is invalid", hint="seconds, more than 0")
 
 
 def policy(options: Options) -> list[str]:
