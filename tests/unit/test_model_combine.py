@@ -229,7 +229,7 @@ SCENARIOS = st.builds(
         loss=st.floats(0.0, 0.3),
         rate_bytes_per_s=st.floats(1e4, 1e9),
     ),
-    policy=st.sampled_from(POLICIES),
+    policy=st.sampled_from(list(POLICIES)),
     workers=st.integers(1, 1000),
     transport=st.sampled_from(("tcp", "xot")),
     soa=st.sampled_from(("none", "udp", "own")),
