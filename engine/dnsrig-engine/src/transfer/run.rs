@@ -351,7 +351,7 @@ impl ProgressDue {
     fn is_due(&mut self) -> Result<bool, Failure> {
         let now_ns = clock::monotonic_ns();
         if let Some(progress_timer) = &mut self.progress_timer {
-            return Ok(progress_timer.is_progress_due(now_ns)?);
+            return progress_timer.is_progress_due(now_ns);
         }
         let due = now_ns >= self.due_ns;
         if due {
