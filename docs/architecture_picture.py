@@ -140,12 +140,10 @@ def _purposes() -> dict[str, str]:
 
 
 def first_sentence(folder: str) -> str:
-    """Of what ``mod.rs`` says."""
-    lines = [
-        line.removeprefix("//!").strip()
-        for line in (ENGINE / folder / "mod.rs").read_text().splitlines()
-        if line.startswith("//!")
-    ]
+    """The first sentence of the documentation of a module of the engine, which is a folder or one file."""
+    file = ENGINE / folder / "mod.rs"
+    text = (file if file.exists() else ENGINE / f"{folder}.rs").read_text()
+    lines = [line.removeprefix("//!").strip() for line in text.splitlines() if line.startswith("//!")]
     text = " ".join(lines[: lines.index("")] if "" in lines else lines)
     return re.sub(r"\[`?([^`\]]+)`?\](\([^)]*\))?", r"\1", text.split(". ")[0].rstrip(".") + ".")
 
