@@ -220,7 +220,7 @@ impl Team {
             if let Some(record) = &mut record {
                 record.write(interval)?;
             }
-            Ok(reporter.interval(interval, interval_ns as f64 / 1e9)?)
+            reporter.interval(interval, interval_ns as f64 / 1e9)
         })?;
         if let Some(record) = record {
             record.finish(outcome.clients.as_ref(), self.settings.segment)?;
