@@ -18,7 +18,7 @@ from dnsrig.analysis.read import Run, Trial
 from dnsrig.analysis.summary import describe, main_metric
 from dnsrig.rundir import Scalar, Variant
 from dnsrig.text import digits
-from dnsrig.traps import CLEAR, Conclusion, cannot_tell, watched_s
+from dnsrig.traps import CLEAR, COMPARED, Conclusion, cannot_tell, watched_s
 
 ORDER = 60
 GROUP = "statistics"
@@ -105,7 +105,7 @@ def _rows(run: Run) -> Iterator[list[Variant]]:
 
 
 def _size(run: Run, variant: Variant) -> Size:
-    trials = [trial for trial in run.of_variant(variant.id) if trial.record.outcome in ("done", "timeout")]
+    trials = [trial for trial in run.of_variant(variant.id) if trial.record.outcome in COMPARED]
     times = [(trial, trial.time_s if trial.record.outcome == "done" else watched_s(trial)) for trial in trials]
     return Size(
         variant=variant.id,
