@@ -5,8 +5,8 @@ what the numbers are: ``about`` a value; ``spread`` a value and the low..high ar
 ``at-most`` and ``at-least`` a bound.
 
 A module of this folder is named after a source. Its functions with ``@holds`` compute what a run has of a figure, one
-`Measured` a server; a run that was not asked for what they need yields nothing. Its function with ``@beside`` yields the
-figures that a chart of a metric shows beside the variants of a run. To add a source, add its rows and its file.
+`Measured` a server; a run that was not asked for what they need yields nothing. Its function with ``@beside`` yields
+the figures that a chart of a metric shows beside the variants of a run. To add a source, add its rows and its file.
 """
 
 from __future__ import annotations
