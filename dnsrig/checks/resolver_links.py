@@ -23,7 +23,7 @@ class Direction:
 
     link: LinkSpec
     name: str
-    """As in the rows of `link`: ``forward`` or ``reverse``."""
+    """``forward`` or ``reverse``, as in the rows of `link`."""
     sender: str
     receiver: str
     path: PathSpec | None

@@ -10,7 +10,7 @@ A trap is a module of this folder, or of another package (`dnsrig.discovery`), w
   heaviest findings first,
 - ``CHART`` (none by default): the chart of single trials in which a finding can be seen; such a chart draws a trial of
   each trap that names it,
-- ``OUTCOMES`` (all by default): the outcomes of trials that ``after`` examines, often `JUDGED`,
+- ``OUTCOMES`` (all by default): the outcomes of trials that ``after`` examines, `COMPARED` or `JUDGED`,
 - ``OF_IMPORTED = True`` if it also examines results of other tools, which have only latencies and counts,
 - any of
 
@@ -56,6 +56,8 @@ Weight = Literal["invalidates", "distorts", "explains"]
 WEIGHTS: tuple[Weight, ...] = get_args(Weight)
 """Heaviest first. The figure is not the one that was asked for; it is, and another setting or machine would change it;
 it stands, and this is its cause."""
+COMPARED = ("done", "timeout")
+"""Outcomes of trials whose results are compared."""
 JUDGED = ("done", "timeout", "invalid")
 """Outcomes of trials whose rows exist: also of invalid trials, because a trap may explain why a trial is invalid."""
 
@@ -81,7 +83,7 @@ Said = list[tuple[str | None, Conclusion]]
 
 def of_servers(trial: Trial, trap: str, hosts: Iterable[str]) -> str:
     """Remedies against ``trap`` for the servers on ``hosts``, from their drivers: `` (BIND 9: transfers-out)``; empty
-    if there are none."""
+    without such a remedy."""
     servers = dict.fromkeys(server.kind for name in hosts if (server := trial.record.spec.hosts[name].server))
     drivers = [all_drivers()[kind] for kind in servers if kind in all_drivers()]
     said = [f"{driver.title}: {driver.remedies[trap]}" for driver in drivers if trap in driver.remedies]
@@ -89,7 +91,7 @@ def of_servers(trial: Trial, trap: str, hosts: Iterable[str]) -> str:
 
 
 def watched_s(trial: Trial) -> float | None:
-    """Seconds from the beginning of the measured time to the end of `measure`, e.g. of a trial that reached its limit."""
+    """Seconds from the beginning of the measured time to the end of `measure`."""
     if trial.measure is None or trial.zero_ns is None:
         return None
     return (trial.measure.end.monotonic_ns - trial.zero_ns) / 1e9

@@ -9,9 +9,10 @@ can only rule out a cold page cache.
 from __future__ import annotations
 
 from dnsrig.runs.trial import Trial
-from dnsrig.traps import CLEAR, Conclusion, cannot_tell
+from dnsrig.traps import CLEAR, COMPARED, Conclusion, cannot_tell
 
 GROUP = "stalls and warm-up"
+OUTCOMES = COMPARED
 TITLE = "the server waited for reads: a cold page cache"
 SOURCE = (
     "S1: P. Spacek, a primary loads .ch: repeat 0 waited 1 to 5 % of its time for reads (2024); Linux, accounting/psi"
@@ -26,7 +27,7 @@ LEAST_READ_BYTES = 1 << 20
 
 def after(trial: Trial) -> Conclusion | None:
     record, host = trial.record, trial.subject
-    if record.outcome not in ("done", "timeout") or trial.measure is None:
+    if trial.measure is None:
         return None
     waited_us = trial.growth(host, "psi", "io_some_us")
     cache = trial.during_measure(host, "cgroup", "memory_file_bytes")["value"]

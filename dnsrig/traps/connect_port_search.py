@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from dnsrig.runs.profile import PORT_SEARCH_FRAMES, hottest, share
 from dnsrig.runs.trial import Trial
-from dnsrig.traps import CLEAR, Conclusion, cannot_tell
+from dnsrig.traps import CLEAR, COMPARED, Conclusion, cannot_tell
 
 GROUP = "limits of servers and hosts"
+OUTCOMES = COMPARED
 TITLE = "CPU time was spent searching for a free port"
 SOURCE = (
     "S1: P. Spacek, 30,000 zones: 64 % of a secondary's CPU time (2024); "
@@ -26,7 +27,7 @@ FEWEST_SAMPLES = 100
 
 def after(trial: Trial) -> Conclusion | None:
     record, host = trial.record, trial.subject
-    if record.outcome not in ("done", "timeout") or not record.spec.hosts[host].profile:
+    if not record.spec.hosts[host].profile:
         return None
     profile, stacks = record.profiles.get(host), trial.stacks
     if not stacks:

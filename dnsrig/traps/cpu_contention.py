@@ -10,9 +10,10 @@ from typing import Any
 
 from dnsrig.runs.cpu import shares_of, steal_series
 from dnsrig.runs.trial import Trial
-from dnsrig.traps import CLEAR, Conclusion, cannot_tell
+from dnsrig.traps import CLEAR, COMPARED, Conclusion, cannot_tell
 
 GROUP = "the machine and its clocks"
+OUTCOMES = COMPARED
 TITLE = "other programs or the hypervisor took CPU time"
 SOURCE = "Linux proc(5), /proc/stat; cgroup v2, cpu.stat"
 STEAL_SHARE = 0.05
@@ -24,8 +25,6 @@ SHORTEST_S = 0.5
 
 def after(trial: Trial) -> Conclusion | None:
     record = trial.record
-    if record.outcome not in ("done", "timeout"):
-        return None
     shares = shares_of(trial, trial.subject)
     if shares is None:
         return cannot_tell(f"No samples of /proc/stat and of the {trial.subject}'s cgroup.")

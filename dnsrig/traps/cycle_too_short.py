@@ -11,9 +11,10 @@ from __future__ import annotations
 from dnsrig.runs import replication
 from dnsrig.runs.trial import Trial
 from dnsrig.text import digits
-from dnsrig.traps import CLEAR, Conclusion, cannot_tell, watched_s
+from dnsrig.traps import CLEAR, COMPARED, Conclusion, cannot_tell, watched_s
 
 GROUP = "zone transfers"
+OUTCOMES = COMPARED
 TITLE = "a transfer takes longer than the zone's generation cycle"
 SOURCE = "S4: M. Prause, transfers to far sites no longer fitted the cycle, IXFR was cancelled and AXFR begun (2015)"
 WEIGHT = "explains"
@@ -25,8 +26,6 @@ def after(trial: Trial) -> Conclusion | None:
     cycle_s = record.spec.options.get(OPTION)
     if not isinstance(cycle_s, int | float) or isinstance(cycle_s, bool) or cycle_s <= 0:
         return None  # the length of the cycle is not known
-    if record.outcome not in ("done", "timeout"):
-        return None
     took_s, over = _took_s(trial)
     if took_s is None:
         return cannot_tell(

@@ -20,7 +20,7 @@ from dnsrig.runs.load_result import LoadResult, Try
 from dnsrig.runs.run import Run
 from dnsrig.runs.trial import Trial
 from dnsrig.servers import all_drivers
-from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
+from dnsrig.traps import CLEAR, COMPARED, JUDGED, Conclusion, cannot_tell
 from dnsrig.traps.cpu_contention import FOREIGN_SHARE, SHORTEST_S, STEAL_SHARE
 
 ORDER = 40
@@ -210,7 +210,7 @@ def beside_echo(qps: float, echo_qps: float, metric: str, host: str = OBSERVER) 
 
 def _highest_qps(run: Run, variant: str) -> float | None:
     """Median over the repeats of the rate of answers when the generator sent as much as it could."""
-    found = [trial.load.highest_qps for trial in run.of_variant(variant) if trial.record.outcome in ("done", "timeout")]
+    found = [trial.load.highest_qps for trial in run.of_variant(variant) if trial.record.outcome in COMPARED]
     known = [qps for qps in found if qps]
     return statistics.median(known) if known else None
 

@@ -19,7 +19,7 @@ from dnsrig.rundir import Scalar, Variant
 from dnsrig.runs.run import Run
 from dnsrig.runs.trial import Trial
 from dnsrig.text import digits
-from dnsrig.traps import CLEAR, Conclusion, cannot_tell, watched_s
+from dnsrig.traps import CLEAR, COMPARED, Conclusion, cannot_tell, watched_s
 
 ORDER = 60
 GROUP = "statistics"
@@ -106,7 +106,7 @@ def _rows(run: Run) -> Iterator[list[Variant]]:
 
 
 def _size(run: Run, variant: Variant) -> Size:
-    trials = [trial for trial in run.of_variant(variant.id) if trial.record.outcome in ("done", "timeout")]
+    trials = [trial for trial in run.of_variant(variant.id) if trial.record.outcome in COMPARED]
     times = [(trial, trial.time_s if trial.record.outcome == "done" else watched_s(trial)) for trial in trials]
     return Size(
         variant=variant.id,

@@ -16,9 +16,10 @@ import polars as pl
 
 from dnsrig.rundir import LogDrilldown, TrialRecord
 from dnsrig.runs.trial import Trial
-from dnsrig.traps import CLEAR, Conclusion, cannot_tell
+from dnsrig.traps import CLEAR, COMPARED, Conclusion, cannot_tell
 
 GROUP = "limits of servers and hosts"
+OUTCOMES = COMPARED
 TITLE = "all ephemeral ports are taken by TIME_WAIT"
 SOURCE = "S1: P. Spacek, 30,000 zones: address not available after 38 s (2024); Linux ip-sysctl, ip_local_port_range"
 WEIGHT = "explains"
@@ -51,7 +52,7 @@ class Wall:
 
 def after(trial: Trial) -> Conclusion | None:
     record, log = trial.record, trial.log
-    if record.outcome not in ("done", "timeout") or trial.measure is None or not trial.is_cold_start:
+    if trial.measure is None or not trial.is_cold_start:
         return None
     peak = trial.peak(trial.subject, "sockets", "tcp_time_wait")
     if peak is None or log is None:

@@ -11,10 +11,11 @@ from __future__ import annotations
 from dnsrig.metrics.transfer_load import is_transfer_load
 from dnsrig.prediction import path, round_trips, secondaries
 from dnsrig.runs.trial import Trial
-from dnsrig.traps import CLEAR, Conclusion, cannot_tell
+from dnsrig.traps import CLEAR, COMPARED, Conclusion, cannot_tell
 from dnsrig.traps.server_rate_limit import FEWEST_ZONES, IDLE_BELOW, RATE_TOLERANCE, cpu_share, steady_rate
 
 GROUP = "the network and TCP"
+OUTCOMES = COMPARED
 TITLE = "workers × RTT decide the result"
 SOURCE = "S3: L. Peltan, time ≈ zones × round trips × RTT / workers: doubling the workers halves it (2025)"
 WEIGHT = "explains"
@@ -28,7 +29,7 @@ POLICIES_THAT_WAIT = ("one", "reused")
 
 def after(trial: Trial) -> Conclusion | None:
     record = trial.record
-    if record.outcome not in ("done", "timeout") or not (trial.is_cold_start or _is_by_instrument(trial)):
+    if not (trial.is_cold_start or _is_by_instrument(trial)):
         return None
     rtt_s = path.rtt_s(trial)
     if rtt_s is None:

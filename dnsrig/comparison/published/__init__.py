@@ -5,14 +5,14 @@ what the numbers are: ``about`` a value; ``spread`` a value and the low..high ar
 ``at-most`` and ``at-least`` a bound.
 
 A module of this folder is named after a source. Its functions with ``@holds`` compute what a run has of a figure, one
-`Measured` a server; a run that was not asked for what they need yields nothing. To add a source, add its rows and its
-file.
+`Measured` a server; a run that was not asked for what they need yields nothing. Its function with ``@beside`` yields
+the figures that a chart of a metric shows beside the variants of a run. To add a source, add its rows and its file.
 """
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
@@ -20,6 +20,7 @@ from typing import Literal
 
 from dnsrig import discovery
 from dnsrig.comparison.summary import VariantRow
+from dnsrig.rundir import Variant
 from dnsrig.runs.run import Run
 from dnsrig.stats.statistics import Bound, PercentSpread, Spread
 
@@ -80,6 +81,17 @@ class Measured:
         return "mean", self.values.mean
 
 
+@dataclass(frozen=True)
+class Beside:
+    """A published figure to show beside one variant in a chart of ``metric``."""
+
+    variant: Variant
+    metric: str
+    figure: Figure
+    extrapolated: Callable[[float], float] | None = None
+    """A measured value at the size of the source; None if the size is the same."""
+
+
 def left_out(row: VariantRow) -> list[str]:
     """A sentence each for repeats that are in no figure, so that a reader sees that they were asked for."""
     failed, invalid, total = row.outcomes["server-failed"], row.outcomes["invalid"], row.outcomes.total()
@@ -104,6 +116,22 @@ def holds(metric: str, experiment: str, *variants: str, run_of: str = "") -> Cal
         return function
 
     return register
+
+
+Shows = Callable[[Run], Iterable[Beside]]
+_beside: list[Shows] = []
+
+
+def beside(function: Shows) -> Shows:
+    """Register what yields the figures of a source to show beside the variants of a run."""
+    _beside.append(function)
+    return function
+
+
+def figures_beside(run: Run, metrics: Container[str]) -> list[Beside]:
+    """The published figures to show in a chart of ``metrics`` of ``run``."""
+    discovery.modules(__name__)
+    return [found for function in _beside for found in function(run) if found.metric in metrics]
 
 
 @cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dnsrig.comparison.published import Figure, Measured, figures, holds, left_out, same_size
+from dnsrig.comparison.published import Beside, Figure, Measured, beside, figures, holds, left_out, same_size
 from dnsrig.comparison.summary import describe, main_metric, variant_row
 from dnsrig.rundir import PathSpec, TrialSpec, Variant
 from dnsrig.runs.run import Run
@@ -80,6 +80,17 @@ def _times(run: Run, figure: Figure) -> Iterator[Measured]:
         )
 
 
+@beside
+def _carriers(run: Run) -> Iterator[Beside]:
+    """The figure of each variant's carrier, if servers and link are the source's; the size may differ."""
+    for variant in run.manifest.variants:
+        spec = run.manifest.specs[variant.id]
+        figure = figure_of(spec)
+        if figure is not None and not path(spec) and not _servers(spec):
+            found = size(spec)
+            yield Beside(variant, main_metric(run), figure, None if found.same else found.extrapolated)
+
+
 @holds("speedup", "workers", "2x workers", run_of="workers")
 def _twice_the_workers(run: Run, figure: Figure) -> Iterator[Measured]:
     """Zones a second with twice the workers, over those without, for each pair that the run has."""
@@ -107,11 +118,6 @@ def size(spec: TrialSpec) -> Size:
     if spec.dataset.kind == "tld":
         return Size(spec.dataset.records, RECORDS, "record")
     return Size(spec.dataset.zones, ZONES, "zone")
-
-
-def like_the_source(spec: TrialSpec) -> bool:
-    """Whether ``spec`` has the source's servers, and its link between the sites; its size may differ."""
-    return not path(spec) and not _servers(spec)
 
 
 def path(spec: TrialSpec) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dnsrig.comparison.published import Figure, Measured, holds, left_out
+from dnsrig.comparison.published import Beside, Figure, Measured, beside, figures, holds, left_out
 from dnsrig.comparison.summary import describe, variant_row
 from dnsrig.rundir import TrialSpec
 from dnsrig.runs.run import Run
@@ -37,6 +37,17 @@ def _throughput(run: Run, figure: Figure) -> Iterator[Measured]:
             comparable=not differs and "server-failed" not in row.outcomes,
             differs=[*left_out(row), *differs, *rate(spec), DATA_ONLY, carried],
         )
+
+
+@beside
+def _algorithms(run: Run) -> Iterator[Beside]:
+    """The figure of each variant's algorithm, if the path is the source's."""
+    if run.manifest.experiment != "congestion-control" or any(path(spec) for spec in run.manifest.specs.values()):
+        return
+    for figure in figures():
+        if (figure.source.id, figure.metric) == ("S4", "throughput"):
+            same = (variant for variant in run.manifest.variants if variant.parameters.get(AXIS) == figure.variant)
+            yield from (Beside(variant, METRIC, figure) for variant in same)
 
 
 def path(spec: TrialSpec) -> list[str]:

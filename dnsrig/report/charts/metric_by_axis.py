@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import polars as pl
 
-from dnsrig.comparison.published import figures, s3, s4
+from dnsrig.comparison.published import figures_beside
 from dnsrig.metrics.ixfr_stream import ixfr_whole_percent
 from dnsrig.report.charts import MAIN, _split
 from dnsrig.report.charts._by_axis import TIMEOUT, MetricByAxis, Reference
@@ -14,10 +12,11 @@ from dnsrig.rundir import TrialSpec
 from dnsrig.runs.run import Run
 from dnsrig.runs.trial import Trial
 
-CARRIER, CASE, CHANGED, POLICY, WORKERS = "carrier", "case", "records_changed", "policy", "workers"
+CARRIER, CASE, CHANGED, CONGESTION = "carrier", "case", "records_changed", "congestion"
+POLICY, WORKERS = "policy", "workers"
 """Labels of axes."""
+THROUGHPUT = "throughput_kbytes_per_s"
 LAW = "law: twice the workers, twice the zones"
-PUBLISHED = "published: {}"
 MOST_WHOLE_PERCENT = 50.0
 MARKS = "Each mark is one repeat. An open diamond is an invalid repeat, which does not count."
 BARS = f"{MARKS} The bar spans the smallest to the largest value, and its tick is the median. The axis is logarithmic."
@@ -47,35 +46,25 @@ def _law(chart: MetricByAxis, run: Run, marks: pl.DataFrame) -> list[Reference]:
     return [Reference(_split.ONLY, at, LAW, medians["value"][0] * at / fewest) for at in (fewest, most)]
 
 
-def _throughput(chart: MetricByAxis, run: Run, marks: pl.DataFrame) -> list[Reference]:
-    """The throughput that S4 published for the algorithms drawn, if the path is the source's."""
-    if run.manifest.experiment != "congestion-control" or any(s4.path(spec) for spec in run.manifest.specs.values()):
-        return []
-    drawn = {str(value) for value in run.manifest.axes[s4.AXIS]}
-    return [
-        Reference(_split.ONLY, figure.variant, PUBLISHED.format("S4"), figure.value, figure.low, figure.high)
-        for figure in figures()
-        if (figure.source.id, figure.metric) == ("S4", "throughput") and figure.variant in drawn
-    ]
-
-
-def _times(chart: MetricByAxis, run: Run, marks: pl.DataFrame) -> list[Reference]:
-    """What S3 published of the carriers drawn; and from a median to the source's size, unless that was measured."""
-    return list(dict.fromkeys(_told_and_extrapolated(chart, run, marks)))
-
-
-def _told_and_extrapolated(chart: MetricByAxis, run: Run, marks: pl.DataFrame) -> Iterator[Reference]:
-    specs = [(*chart.where(run, variant), run.manifest.specs[variant.id]) for variant in run.manifest.variants]
-    whole = {(s3.figure_of(spec), group) for _, group, spec in specs if s3.size(spec).same}
-    for panel, group, spec in specs:
-        figure, place = s3.figure_of(spec), chart.place(spec)
-        if figure is None or place is None or not s3.like_the_source(spec):
+def _published(chart: MetricByAxis, run: Run, marks: pl.DataFrame) -> list[Reference]:
+    """Published figures beside the variants; and from a median to the source's size, unless that was measured."""
+    shown = figures_beside(run, chart.metrics(run))
+    where = {beside.variant.id: chart.where(run, beside.variant) for beside in shown}
+    whole = {(beside.figure, where[beside.variant.id][1]) for beside in shown if beside.extrapolated is None}
+    found: list[Reference] = []
+    for beside in shown:
+        (panel, group), place = where[beside.variant.id], chart.place(run.manifest.specs[beside.variant.id])
+        if place is None:
             continue
-        yield Reference(panel, place, PUBLISHED.format(s3.SOURCE), figure.value)
-        found = marks.filter("counts", panel=panel, place=place, group=group)
-        middle = found["value"].median()
-        if isinstance(middle, float) and TIMEOUT not in found["outcome"] and (figure, group) not in whole:
-            yield Reference(panel, place, group, s3.size(spec).extrapolated(middle), origin=middle)
+        figure = beside.figure
+        found.append(Reference(panel, place, f"published: {figure.source.id}", figure.value, figure.low, figure.high))
+        same = marks.filter("counts", panel=panel, place=place, group=group)
+        middle = same["value"].median()
+        if beside.extrapolated is None or (figure, group) in whole or TIMEOUT in same["outcome"]:
+            continue
+        if isinstance(middle, float):
+            found.append(Reference(panel, place, group, beside.extrapolated(middle), origin=middle))
+    return list(dict.fromkeys(found))
 
 
 def _by_whole_zone(trial: Trial) -> bool:
@@ -93,7 +82,7 @@ CHARTS = [
         ways={"": MAIN},
         panel_axes=lambda run: [axis for axis in _split.varying_axes(run) if axis == CASE],
         across=True,
-        beside=_times,
+        beside=_published,
         says="The time until the far site serves the last zone. Pipelined transfers go to the instrument, which stores and serves nothing."
         f" {BARS} An open triangle with ≥ hit the limit and would have taken longer. Where a server failed there is no mark.",
         says_beside="A cross is the figure that S3 published for its size, over the same link; S3 does not name its congestion control. Where fewer"
@@ -104,10 +93,10 @@ CHARTS = [
         id="congestion",
         title="Which throughput does each congestion control reach?",
         order=9,
-        shows=(s4.METRIC,),
-        axis=s4.AXIS,
-        ways={"": s4.METRIC},
-        beside=_throughput,
+        shows=(THROUGHPUT,),
+        axis=CONGESTION,
+        ways={"": THROUGHPUT},
+        beside=_published,
         says=f"{BARS} Repeats differ in the seed of the link's loss. The same repeat of each algorithm has the same seed.",
         says_beside="Beside it are the figures that S4 published: a range as a bar, a single figure as a cross.",
     ),
