@@ -3,7 +3,7 @@
 A result describes its variant only if the variant was real: the catalog changed and the secondary followed, the
 transfers were over TLS, the cache was cold. Each check verifies one such fact from the instruments' records on the
 hosts during the measurement. A procedure declares which checks apply to a spec (its ``checks``, and
-`dnsrig.procedures._checks`). If a check fails, the trial is `invalid`.
+`dnsrig.procedures.declared_checks`). If a check fails, the trial is `invalid`.
 
 A check is a module of this folder, or of another package (`dnsrig.discovery`), with
 
