@@ -307,7 +307,7 @@ class FarSpec(Record):
     """Delays that the far ends of packets have, each address its own and always the same."""
 
     distribution: str
-    """Its name (``lab/rtts.py``)."""
+    """Its name (``lab/sites.py``)."""
     rtt_classes: list[tuple[float, float, float]]
     """(from so many milliseconds, to so many, weight) of round trips, of which each direction has half."""
     prefixes: list[str]

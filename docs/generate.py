@@ -26,7 +26,7 @@ from dnsrig.cli._exits import EVERY, STATUS
 from dnsrig.cli._former import FORMER
 from dnsrig.cli.engine import SUBCOMMANDS
 from dnsrig.experiment import estimate, model, plan
-from dnsrig.lab import rtts, sites
+from dnsrig.lab import sites
 from dnsrig.procedures import _checks, all_procedures
 from dnsrig.rundir import Level, Resolving
 from dnsrig.servers import all_drivers, feature_table
@@ -213,7 +213,7 @@ def experiments() -> str:
         text += f"\n{heading}\n\n" if heading else "\n"
         text += table(["key", "default", "meaning"], _fields(part))
     text += f"\nSites: {', '.join(f'`{name}`' for name in sites.all_sites())}.\n\nDistributions of round trips:\n\n"
-    text += "".join(f"- `{name}`: {found.source}\n" for name, found in rtts.DISTRIBUTIONS.items())
+    text += "".join(f"- `{name}`: {found.source}\n" for name, found in sites.DISTRIBUTIONS.items())
     text += "\n## Datasets\n\n"
     for name, module in datasets.kinds().items():
         text += f"`{name}`: {module.DESCRIPTION}. Parameters: "
