@@ -11,9 +11,10 @@ import subprocess
 import sys
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from dnsrig.experiment.trial import set_aside
 from dnsrig.lab import removal
@@ -27,30 +28,38 @@ TRIAL_COMMAND = [sys.executable, "-P", "-m", "dnsrig", "trial", "--until-eof"]
 ERROR_LINES_MAX = 1000
 
 
-class Running(Protocol):
-    """A trial that is being executed, here or elsewhere."""
+class Running(ABC):
+    """A trial that is being executed, on this machine or on another one."""
 
-    spec: TrialSpec
-    target: Path
+    def __init__(self, spec: TrialSpec, target: Path) -> None:
+        self.spec, self.target = spec, target
 
     def result(self) -> tuple[TrialRecord | None, str]:
-        """After its end: its record, or None and why there is none."""
+        """Return the record of a trial that has ended, or None and why there is no record."""
+        if (self.target / "trial.json").exists():
+            return read_json(self.target / "trial.json", TrialRecord), ""
+        return None, self.failure()
 
+    @abstractmethod
+    def failure(self) -> str:
+        """Explain why a trial that has ended has no record."""
+
+    @abstractmethod
     def end(self) -> None:
-        """Tell it to end and wait until it has removed what it made."""
+        """End the trial early, and wait until it has removed what it made."""
 
 
 Events = queue.SimpleQueue[tuple[Running, dict[str, Any] | None]]
 """Of which trial, and what it said; None when it has ended."""
 
 
-class Child:
+class Child(Running):
     """One trial as a child process of its own session; it ends when we do."""
 
     def __init__(self, spec: TrialSpec, target: Path, events: Events, lock: int, cpu: int | None = None) -> None:
         """Starts it. ``lock``: what holds the folder of ``target``, until the trial has ended, too (`dnsrig.cached`).
         ``cpu``: the only one that it may use, None: all that we may."""
-        self.spec, self.target = spec, target
+        super().__init__(spec, target)
         self._errors: list[str] = []
         set_aside(target.with_name(f"{target.name}.running"))
         with _without_name(spec.model_dump_json()) as (handle, name), on_cpu(cpu):
@@ -67,12 +76,10 @@ class Child:
         self._errors_reader.start()
         threading.Thread(target=self._listen, args=(events,), daemon=True).start()
 
-    def result(self) -> tuple[TrialRecord | None, str]:
+    def failure(self) -> str:
         self._errors_reader.join(5)
-        if (self.target / "trial.json").exists():
-            return read_json(self.target / "trial.json", TrialRecord), ""
-        removal.clean()  # one that was killed has removed nothing
-        return None, _reason(self._errors, self._popen.returncode)
+        removal.clean()  # a trial that was killed has removed nothing
+        return _reason(self._errors, self._popen.returncode)
 
     def end(self) -> None:
         self._popen.send_signal(signal.SIGTERM)
