@@ -28,7 +28,7 @@ from dnsrig.cli._former import FORMER
 from dnsrig.cli.engine import SUBCOMMANDS
 from dnsrig.experiment import estimate, model, trial_specs
 from dnsrig.experiment.trial import declared_checks
-from dnsrig.lab import rtts, sites
+from dnsrig.lab import sites
 from dnsrig.metrics import all_metrics
 from dnsrig.procedures import all_procedures
 from dnsrig.rundir import Level, Resolving, TransferSpec
@@ -216,7 +216,7 @@ def experiments() -> str:
         text += f"\n{heading}\n\n" if heading else "\n"
         text += table(["key", "default", "meaning"], _fields(part))
     text += f"\nSites: {', '.join(f'`{name}`' for name in sites.all_sites())}.\n\nDistributions of round trips:\n\n"
-    text += "".join(f"- `{name}`: {found.source}\n" for name, found in rtts.DISTRIBUTIONS.items())
+    text += "".join(f"- `{name}`: {found.source}\n" for name, found in sites.DISTRIBUTIONS.items())
     text += "\n## Datasets\n\n"
     for name, module in datasets.kinds().items():
         text += f"`{name}`: {module.DESCRIPTION}. Parameters: "

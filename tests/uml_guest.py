@@ -44,7 +44,7 @@ class Clocks:
 class Guest:
     """A guest in which `dnsrig-engine clock serve` listens."""
 
-    machine: uml.Machine
+    machine: uml.Guest
     namespace: str
     """Of the other end of its link."""
 
@@ -91,7 +91,7 @@ def guest(kernel: uml.Kernel) -> Iterator[Guest]:
         job.mkdir(mode=0o700)
         _link(namespace)
         with inside(namespace):
-            machine = uml.Machine.start(
+            machine = uml.Guest.start(
                 kernel,
                 job,
                 [sys.executable, "-I", "-S", str(PROGRAM), f"{ITS}/{PREFIX_LENGTH}", str(paths.engine()), str(PORT)],

@@ -12,7 +12,7 @@ import typer
 from dnsrig.errors import UsageError
 
 if TYPE_CHECKING:
-    from dnsrig.experiment.runner import Executing
+    from dnsrig.experiment.spread import Executing
     from dnsrig.machines.dask import Worker
 
 Option = Annotated[

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from dnsrig.cli import _console, _dry_run
 from dnsrig.errors import UsageError
 from dnsrig.experiment import resume, runner, trial_specs
-from dnsrig.experiment.runner import Executing
+from dnsrig.experiment.spread import Executing
 from dnsrig.rundir import Manifest, check_ours, read_json
 from dnsrig.text import visible
+
+if TYPE_CHECKING:
+    from dnsrig.experiment.spread import Executing
 
 _OF_THE_EXPERIMENT = {"settings": "--set", "scale": "--scale", "debug": "--debug", "repositories": "--repository"}
 _OF_MORE_REPEATS = {"seed": "--seed", "max_trials": "--max-trials"}

@@ -15,7 +15,7 @@ from dnsrig.cli import _console, _on, _options
 from dnsrig.text import visible
 
 if TYPE_CHECKING:
-    from dnsrig.lab.remark import Remark
+    from dnsrig.lab.disturbances import Remark
 
 STYLES = {"good": "green", "note": "yellow", "bad": "red", "not known": "dim"}
 
@@ -68,7 +68,7 @@ def _show(remarks: Sequence[Remark]) -> None:
 def _machines(machines: str, as_json: bool) -> int:
     """Check each of ``machines``; one that is in use is not touched."""
     from dnsrig.experiment import spread, trial_calls
-    from dnsrig.lab.remark import Remark
+    from dnsrig.lab.disturbances import Remark
 
     with _on.workers(machines) as workers:
         looked = spread.look(workers)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dnsrig.comparison.compare import TwoRuns
     from dnsrig.comparison.criterion import Criterion
     from dnsrig.experiment.preparation import Request
-    from dnsrig.experiment.runner import Executing
+    from dnsrig.experiment.spread import Executing
     from dnsrig.rundir import Manifest, Scalar
 
 

@@ -11,9 +11,10 @@ import subprocess
 import sys
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from dnsrig.experiment.trial import set_aside
 from dnsrig.lab import removal
@@ -27,15 +28,23 @@ TRIAL_COMMAND = [sys.executable, "-P", "-m", "dnsrig", "trial", "--until-eof"]
 ERROR_LINES_MAX = 1000
 
 
-class Running(Protocol):
-    """A trial that is being executed, here or elsewhere."""
+class Running(ABC):
+    """A trial that is being executed, on this machine or on another one."""
 
-    spec: TrialSpec
-    target: Path
+    def __init__(self, spec: TrialSpec, target: Path) -> None:
+        self.spec, self.target = spec, target
 
     def result(self) -> tuple[TrialRecord | None, str]:
-        """The record of the finished trial, or None and the reason why it has no record."""
+        """Return the record of the finished trial, or None and the reason why it has no record."""
+        if (self.target / "trial.json").exists():
+            return read_json(self.target / "trial.json", TrialRecord), ""
+        return None, self.failure()
 
+    @abstractmethod
+    def failure(self) -> str:
+        """Explain why a trial that has ended has no record."""
+
+    @abstractmethod
     def end(self) -> None:
         """End the trial, and wait until it has removed what it made."""
 
@@ -44,7 +53,7 @@ Events = queue.SimpleQueue[tuple[Running, dict[str, Any] | None]]
 """Pairs of a trial and its event; None as event: the trial has ended."""
 
 
-class Child:
+class Child(Running):
     """A trial as a child process in its own session. It ends when this process ends."""
 
     def __init__(self, spec: TrialSpec, target: Path, events: Events, lock: int, cpu: int | None = None) -> None:
@@ -53,7 +62,7 @@ class Child:
         ``lock``: descriptor of the lock of the run (`dnsrig.cached`), which the trial holds until its end; ``cpu``: the
         only CPU that it may use; None: all CPUs of this process.
         """
-        self.spec, self.target = spec, target
+        super().__init__(spec, target)
         self._errors: list[str] = []
         set_aside(target.with_name(f"{target.name}.running"))
         with _without_name(spec.model_dump_json()) as (handle, name), on_cpu(cpu):
@@ -70,12 +79,10 @@ class Child:
         self._errors_reader.start()
         threading.Thread(target=self._listen, args=(events,), daemon=True).start()
 
-    def result(self) -> tuple[TrialRecord | None, str]:
+    def failure(self) -> str:
         self._errors_reader.join(5)
-        if (self.target / "trial.json").exists():
-            return read_json(self.target / "trial.json", TrialRecord), ""
         removal.clean()  # a trial that was killed has removed nothing
-        return None, _reason(self._errors, self._popen.returncode)
+        return _reason(self._errors, self._popen.returncode)
 
     def end(self) -> None:
         self._popen.send_signal(signal.SIGTERM)

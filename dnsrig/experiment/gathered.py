@@ -1,4 +1,4 @@
-"""What was seen on other machines comes to the trial: rows join its rows, on the clock of this machine."""
+"""What was recorded on other machines joins the rows of a trial, on the clock of this machine."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from dnsrig.runs import rows
 from dnsrig.runs.row_files.watch import SAMPLES
 
 WHOLE = "machine"
-"""What `watch` calls that which is of no host."""
+"""The name that `watch` gives to samples of the whole machine."""
 
 
 def gather(context: TrialContext, machines: Mapping[str, SshMachine]) -> dict[str, MachineRecord]:
-    """Samples of all join ``samples.arrow``. What is of a whole machine is called `machine@NAME` there."""
+    """Add the samples of all machines to ``samples.arrow``, where a whole machine is called `machine@NAME`."""
     found = {}
     for name, machine in machines.items():
         folder = elsewhere_folder(context.directory, name)
@@ -36,7 +36,7 @@ def gather(context: TrialContext, machines: Mapping[str, SshMachine]) -> dict[st
 
 
 def on_our_clock(context: TrialContext, servers: dict[str, ServerRecord]) -> dict[str, ServerRecord]:
-    """What is known of servers, with moments of other machines moved to this one's."""
+    """Convert the start times of servers on other machines to the clock of this machine."""
     for name, record in servers.items():
         record.exec_ns = context.clocks.of(context.host(name)).here(record.exec_ns)
     return servers

@@ -11,7 +11,7 @@ from dnsrig import procedures
 from dnsrig.errors import UsageError
 from dnsrig.experiment.executors import executor
 from dnsrig.experiment.model import DirectionDocument, Document, PathDocument, Point
-from dnsrig.lab import congestion, rtts, sites
+from dnsrig.lab import sites, tcp
 from dnsrig.lab.links import netem
 from dnsrig.rundir import FULL_PACKET_BYTES, FarSpec, HostSpec, LinkKind, LinkSpec, PathSpec, Scalar
 
@@ -36,11 +36,11 @@ def kernel(document: Document) -> str:
     Raises UsageError if there is no such kernel, or if it lacks a congestion control.
     """
     asked = {host.congestion for host in document.hosts.values() if host.congestion}
-    lacking = sorted(asked - set(congestion.available()))
+    lacking = sorted(asked - set(tcp.congestion_controls()))
     if document.kernel == "running" and lacking:
         raise UsageError(
             f"this kernel has no congestion control {lacking[0]!r}",
-            hint=f'it has {", ".join(congestion.available())}; kernel = "uml" runs the trial under a kernel that has more',
+            hint=f'it has {", ".join(tcp.congestion_controls())}; kernel = "uml" runs the trial under a kernel that has more',
         )
     if document.kernel == "auto":
         return "uml" if lacking else "running"
@@ -181,7 +181,7 @@ def directions(path: PathDocument, prefixes: Sequence[str] = ()) -> tuple[PathSp
 def _far(path: PathDocument, prefixes: Sequence[str]) -> FarSpec | None:
     if path.rtts is None:
         return None
-    classes = list(rtts.distribution(path.rtts).classes)
+    classes = list(sites.distribution(path.rtts).classes)
     if not prefixes:
         return None
     return FarSpec(distribution=path.rtts, rtt_classes=classes, prefixes=list(prefixes), seed=path.rtts_seed)

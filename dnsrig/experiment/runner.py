@@ -149,24 +149,9 @@ def check_at_once(manifest: Manifest, at_once: int) -> None:
         )
 
 
-class Executing(Protocol):
-    """The machines that execute a run: this one, or several."""
-
-    def where(self) -> Where: ...
-
-    def check(self, manifest: Manifest) -> None:
-        """Refuse a run that these machines cannot execute."""
-
-    def check_unchanged(self, manifest: Manifest) -> None:
-        """Refuse to resume if the results would mix machines, versions or datasets."""
-
-    def execute(self, manifest: Manifest, directory: Path, progress: Progress) -> int:
-        """Execute all unfinished trials. Returns how many failed because of dnsrig or the machine."""
-
-
 @dataclass(frozen=True)
 class Local:
-    """This machine, with ``at_once`` trials in parallel."""
+    """This machine executes a run, ``at_once`` trials at a time. `spread.Spread` does the same on several machines."""
 
     at_once: int = 1
 
@@ -174,12 +159,15 @@ class Local:
         return here()
 
     def check(self, manifest: Manifest) -> None:
+        """Refuse a run that cannot be executed as it is asked."""
         check_at_once(manifest, self.at_once)
 
     def check_unchanged(self, manifest: Manifest) -> None:
+        """Refuse to resume if a result would mix machines, versions or datasets."""
         check_unchanged(manifest)
 
     def execute(self, manifest: Manifest, directory: Path, progress: Progress) -> int:
+        """Run every trial that is not finished. Returns how many failed by our own fault."""
         return execute(manifest, directory, progress, at_once=self.at_once)
 
 

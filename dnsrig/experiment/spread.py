@@ -2,8 +2,8 @@
 
 Each round of a run is on one machine (`dnsrig.rundir.Manifest.machine_of`), so that what is compared was measured on
 the same machine. What its trials need is brought there, and what they measured is brought back. Nothing is moved from
-machine to machine: a lost trial is repeated where it was lost. The machines are those of a Dask cluster
-(`dnsrig.machines.dask`); what is called there is in `trial_calls`.
+machine to machine: a lost trial is repeated where it was lost. The machines are workers of a Dask
+cluster (`dnsrig.machines.dask`); what is called there is in `trial_calls`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from dnsrig.experiment.runner import Progress
 from dnsrig.machines import folders, leases
 from dnsrig.machines.dask import Lost, Worker
 from dnsrig.machines.folders import Archive
-from dnsrig.rundir import Machine, Manifest, TrialKey, TrialRecord, TrialSpec, read_json, trial_dir
+from dnsrig.rundir import Machine, Manifest, TrialKey, TrialSpec, trial_dir
 from dnsrig.servers import sources
 
 ARRIVING = "machines/incoming"
@@ -68,6 +68,10 @@ class Spread:
         ]
         with held(lanes):
             return runner.execute_on(lanes, manifest, directory, progress)
+
+
+Executing = runner.Local | Spread
+"""What executes a run: this machine, or several."""
 
 
 @contextlib.contextmanager
@@ -245,19 +249,17 @@ class MachineLane:
         self._call(trial_calls.forget, packed["archive"])
 
 
-class Away:
+class Away(Running):
     """One trial on another machine."""
 
     def __init__(self, machine: MachineLane, spec: TrialSpec, target: Path, events: children.Events) -> None:
-        self.spec, self.target = spec, target
+        super().__init__(spec, target)
         self._machine, self._events, self._reason = machine, events, ""
         self._thread = threading.Thread(target=self._go, daemon=True)
         self._thread.start()
 
-    def result(self) -> tuple[TrialRecord | None, str]:
-        if (self.target / "trial.json").exists():
-            return read_json(self.target / "trial.json", TrialRecord), ""
-        return None, f"{self._machine.worker.name}: {self._reason}"
+    def failure(self) -> str:
+        return f"{self._machine.worker.name}: {self._reason}"
 
     def end(self) -> None:
         self._machine.let_go()

@@ -1,4 +1,4 @@
-"""Whose each part of the ranges for benchmarks is: 198.18.0.0/15 (RFC 2544) and 2001:2::/48 (RFC 5180).
+"""What the ranges for benchmarks are used for: 198.18.0.0/15 (RFC 2544) and 2001:2::/48 (RFC 5180).
 
 The one table: no two parts overlap, and the engine sends to all of them without being told that it may. A host has an
 address of both families, and the same number in both: 198.18.0.7 is also 2001:2::7.
@@ -22,7 +22,7 @@ class Part:
         return self.ipv4 if family == "ipv4" else self.ipv6
 
     def other(self, address: Address) -> Address | None:
-        """That of the other family with the same number; None where ``address`` is not of this part."""
+        """Find the address with the same number in the other family; None if ``address`` is not in this part."""
         own, others = (self.ipv4, self.ipv6) if address.version == 4 else (self.ipv6, self.ipv4)
         number = int(address) - int(own.network_address)
         return others[number] if address in own and number < others.num_addresses else None
@@ -36,7 +36,7 @@ BENCHMARKS = _part("198.18.0.0/15", "2001:2::/48")
 HOSTS = _part("198.18.0.0/24", "2001:2::/64")
 """The own address of each host."""
 ROUTERS = _part("198.18.1.0/24", "2001:2:0:1::/64")
-"""Of emulated paths, from which ICMP comes."""
+"""Routers of emulated paths, which send ICMP."""
 TRIED = _part("198.18.2.0/24", "2001:2:0:2::/64")
 """Hosts that exist for a moment, to see what the machine can do."""
 INTERNET = _part("198.18.64.0/18", "2001:2:0:3::/64")
@@ -54,11 +54,11 @@ PARTS = {
     "clients": CLIENTS,
 }
 MOST_SOURCES = 2047
-"""Of one host: they follow each other, so that a range names them, and each host has room for so many."""
+"""The most that one host can have: they are consecutive, so that a range names them."""
 
 
 def own(host: int, family: Family = "ipv4") -> str:
-    """Of the host with this number, the first of which is 1."""
+    """Return the own address of a host by its number, which begins with 1."""
     return str(HOSTS.of(family)[host])
 
 
@@ -84,7 +84,7 @@ def most_clients(client_range: str) -> int:
 def both(address: str) -> list[Address]:
     """The addresses of a host that is asked at ``address``: that, and the one of the other family.
 
-    A host whose address is none of the table's has no other.
+    A host whose address is not in the table has no other one.
 
     >>> [str(one) for one in both("2001:2::7")]
     ['2001:2::7', '198.18.0.7']

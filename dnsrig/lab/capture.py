@@ -20,7 +20,7 @@ START_LIMIT_S = 10.0
 HELD_BACK_S = 1.5
 """The kernel hands packets to tcpdump up to a second late (its `--immediate-mode` costs CPU a packet instead)."""
 BUFFER_KIB = 262_144
-"""Of the kernel, 1.5 s at 1 M packets a second: where tcpdump does not come in time, nothing is lost at first."""
+"""Buffer of the kernel: 1.5 s at 1 M packets a second, so that a short delay of tcpdump loses nothing."""
 DROPPED = re.compile(r"^(\d+) packets dropped by kernel", re.MULTILINE)
 
 

@@ -86,7 +86,7 @@ def _enable_controllers(folder: Path) -> None:
 
 
 def _confine(folder: Path, cpus: Sequence[int]) -> None:
-    """Give ``folder`` these CPUs, or those of the folder above; v1 begins with none, and lets nobody in (cpuset(7))."""
+    """Give ``folder`` these CPUs, or its parent's; a new folder of v1 has no CPUs, and takes no process (cpuset(7))."""
     if not (folder / CPUS).exists():
         return
     for name, chosen in ((MEMORY_NODES, ""), (CPUS, ",".join(map(str, cpus)))):

@@ -12,10 +12,10 @@ from pyroute2.netlink.exceptions import NetlinkError
 
 from dnsrig import paths, version
 from dnsrig.errors import DnsrigError
-from dnsrig.lab import addresses, cgroup, conditions, congestion, disturbances, removal, uml
+from dnsrig.lab import addresses, cgroup, conditions, disturbances, removal, tcp, uml
+from dnsrig.lab.disturbances import Remark
 from dnsrig.lab.links import netem, tun
 from dnsrig.lab.network import Network
-from dnsrig.lab.remark import Remark
 from dnsrig.rundir import HostSpec, LinkSpec
 
 DISK_WANTED_BYTES = 5 << 30
@@ -100,7 +100,7 @@ def _links() -> Iterator[Remark]:
 
 
 def _congestion() -> Iterator[Remark]:
-    controls = congestion.available()
+    controls = tcp.congestion_controls()
     lacking = [name for name in WANTED_CONTROLS if name not in controls]
     says = f"congestion controls {', '.join(controls)}"
     if lacking:

@@ -27,7 +27,7 @@ def _reading() -> Anchor:
 
 @dataclass(frozen=True)
 class Synchronisation:
-    """What the kernel says of the realtime clock; ``error_bound_us`` is 16 s where it does not know better."""
+    """State of the realtime clock, as the kernel reports it; ``error_bound_us`` is 16 s if the kernel does not know."""
 
     synchronised: bool
     error_bound_us: int

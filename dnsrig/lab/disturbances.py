@@ -1,6 +1,6 @@
-"""What of a machine spoils its figures, each with what helps: `dnsrig check` and `dnsrig calibrate` say it.
+"""What can spoil the figures of a machine, each with a remedy: for `dnsrig check` and `dnsrig calibrate`.
 
-Every look says something: that all is well, what to do, or that the machine does not tell.
+Every look ends in a remark: that all is well, what to do, or that the machine does not report it.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from dnsrig.lab import clock, conditions, idle, ledger, nics
-from dnsrig.lab.remark import Remark
 
 CPUS = Path("/sys/devices/system/cpu")
 NODES = Path("/sys/devices/system/node")
@@ -20,9 +20,26 @@ STAT = Path("/proc/stat")
 BUSY_LOAD = 0.5
 """Programs that run on average, from which something else uses the CPUs."""
 STEAL_SHARE = 0.01
-"""Of the CPUs' time. A trial is called disturbed from 5 % on; a whole calibration that has lost 1 % had such trials."""
+"""Share of the CPUs' time. A trial is disturbed from 5 % on; a calibration that lost 1 % had such trials."""
 OTHERS_SHARE = 0.02
-"""Of the CPUs' time while dnsrig rests. The kernel and an idle system's services take less."""
+"""Share of the CPUs' time while dnsrig rests. The kernel and an idle system's services take less."""
+
+
+Grade = Literal["good", "note", "bad", "not known"]
+
+
+@dataclass(frozen=True)
+class Remark:
+    """A fact about a machine, how much it matters, and a remedy.
+
+    ``bad`` keeps dnsrig from working; a ``note`` is something that results may depend on; ``not known`` means that the
+    machine does not report it.
+    """
+
+    what: str
+    grade: Grade
+    says: str
+    remedy: str = ""
 
 
 def remarks() -> Iterator[Remark]:
@@ -107,7 +124,7 @@ def _deepest_sleep() -> int | None:
 
 
 def _interrupts() -> Iterator[Remark]:
-    """Those of veth are nobody's: its packets are the sender's work."""
+    """Look at interrupts. veth has none: its packets are work of the sender."""
     found = nics.found()
     if not found:
         yield Remark("interrupts", "not known", "no physical network interface is seen here; veth has no interrupts")
@@ -201,7 +218,7 @@ class CpuTimes:
 
 
 def times(stat: str) -> CpuTimes | None:
-    """Of the first line: user, nice, system, idle, iowait, irq, softirq, steal; what guests got is in the first two."""
+    """Read the first line: user, nice, system, idle, iowait, irq, softirq, steal; the first two include guests."""
     name, _, rest = stat.partition("\n")[0].partition(" ")
     fields = rest.split()
     if name != "cpu" or len(fields) < 8 or not all(field.isdigit() for field in fields):
@@ -212,7 +229,7 @@ def times(stat: str) -> CpuTimes | None:
 
 
 def steal(before: CpuTimes | None, after: CpuTimes | None) -> Remark:
-    """Of the time between: what the hypervisor took."""
+    """Judge what the hypervisor took between two readings."""
     if before is None or after is None or after.whole <= before.whole:
         return Remark("steal", "not known", f"{STAT} does not tell")
     share = (after.steal - before.steal) / (after.whole - before.whole)
@@ -227,7 +244,7 @@ def steal(before: CpuTimes | None, after: CpuTimes | None) -> Remark:
 
 
 def others(before: CpuTimes | None, after: CpuTimes | None) -> Remark:
-    """Of a time in which dnsrig rested: what all others did."""
+    """Judge what all other programs did between two readings, while dnsrig rested."""
     if before is None or after is None or after.whole <= before.whole:
         return Remark("other load", "not known", f"{STAT} does not tell")
     share = (after.busy - before.busy) / (after.whole - before.whole)

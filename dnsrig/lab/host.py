@@ -16,7 +16,7 @@ from pyroute2 import NetNS, netns
 from dnsrig import interruption
 from dnsrig.confinement import PidNamespace
 from dnsrig.errors import UsageError
-from dnsrig.lab import addresses, cgroup, ledger, nic, nics
+from dnsrig.lab import addresses, cgroup, ledger, nics
 from dnsrig.lab.ledger import Ledger
 from dnsrig.lab.remote_machine import RemoteMachine
 from dnsrig.rundir import Address, HostSpec
@@ -45,7 +45,7 @@ TELLING_SYSCTLS = (
 BASE_SYSCTLS = {
     "net.ipv6.conf.all.disable_ipv6": "0",
     "net.ipv6.conf.default.disable_ipv6": "0",
-    # Among the packets that are counted are none that nobody asked for: a host has the addresses that it is given, uses
+    # Packets that no program asked for are not sent, so none are counted: a host has the addresses it is given, uses
     # them at once, and looks for no router (RFC 4862). Without an address of the link it joins no groups there either.
     "net.ipv6.conf.default.addr_gen_mode": "1",
     "net.ipv6.conf.default.accept_dad": "0",
@@ -66,11 +66,11 @@ class Host:
 
     name: str
     spec: HostSpec
-    """As asked for."""
+    """What was asked for."""
     namespace: str
     cgroups: tuple[Path, ...] = ()
     sysctls: dict[str, str] = field(default_factory=dict)
-    """As read back after setting."""
+    """Values that were read back after setting."""
     machine: RemoteMachine | None = field(default=None, compare=False)
     """The other machine that it is on; None: this one."""
     nic_address: str = ""
@@ -82,12 +82,12 @@ class Host:
 
     @property
     def address(self) -> Address:
-        """At which it is asked."""
+        """The address at which the host is asked."""
         return ip_address(self.spec.address)
 
     @property
     def family(self) -> socket.AddressFamily:
-        """Of that address."""
+        """The family of the address."""
         return socket.AF_INET if self.address.version == 4 else socket.AF_INET6
 
     @property
@@ -121,7 +121,7 @@ def make(made: Ledger, name: str, spec: HostSpec) -> Host:
     """Make a host, without links. ``made`` lists it first."""
     namespace = f"{ledger.PREFIX}{made.tag}-{name}"
     if spec.nic is not None:
-        nic.check(spec.nic)
+        nics.check(spec.nic)
     made.add(network_namespace=namespace)
     create(namespace)
     folders = cgroup.folders(made.tag, name, cgroup.hierarchies())
@@ -149,9 +149,9 @@ def make(made: Ledger, name: str, spec: HostSpec) -> Host:
 
 def _take_nic(made: Ledger, spec: HostSpec, name: str, namespace: str) -> str:
     if spec.nic_shared:
-        return nic.share(name, namespace)
-    made.add(nic={**nic.before(name), "namespace": namespace})
-    return nic.move(name, namespace)
+        return nics.share(name, namespace)
+    made.add(nic={**nics.before(name), "namespace": namespace})
+    return nics.move(name, namespace)
 
 
 def pids(host: Host) -> set[int]:

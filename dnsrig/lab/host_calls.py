@@ -23,7 +23,7 @@ from dnsrig.errors import DnsrigError
 from dnsrig.lab import conditions, host, idle, ledger, links, process, removal, tcp
 from dnsrig.lab.host import Host
 from dnsrig.lab.ledger import Ledger
-from dnsrig.lab.links import Place, _ends, selftest
+from dnsrig.lab.links import Place, ends, selftest
 from dnsrig.lab.process import Process
 from dnsrig.lab.remote_machine import Program
 from dnsrig.rundir import HostSpec, LinkSpec
@@ -119,7 +119,7 @@ def join(name: str, there: Neighbour, neighbour: str, mtu_bytes: int) -> None:
     """Join a host of this machine, by its interface, to a host of another machine, whose hardware address is
     ``neighbour``."""
     here = _lab().hosts[name]
-    _ends.set_up(here, _absent(there), mtu_bytes=mtu_bytes, neighbour=neighbour, interface=here.spec.nic)
+    ends.set_up(here, _absent(there), mtu_bytes=mtu_bytes, neighbour=neighbour, interface=here.spec.nic)
 
 
 def link(left: str, right: str, spec: LinkSpec, number: int) -> None:

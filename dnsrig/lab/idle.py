@@ -17,7 +17,7 @@ from dnsrig.lab import uml
 
 DEVICE = Path("/dev/cpu_dma_latency")
 LATENCY = struct.Struct("=i")
-"""What it is told, and tells: microseconds."""
+"""Microseconds, as written to the device and read from it."""
 
 
 @contextlib.contextmanager

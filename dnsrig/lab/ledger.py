@@ -25,8 +25,8 @@ MEMORY = Path("/dev/shm")
 TAG_LETTERS = "abcdefghijkmnpqrstuvwxyz23456789"
 TAG_LENGTH = 5
 TAG_START = "DNSRIG_TAG_START"
-"""Environment variable: the first letters of each tag that is taken. Trials that run side by side are told apart by
-it."""
+"""Environment variable: the first letters of each tag that is taken. They distinguish trials that run side by
+side."""
 
 
 @dataclass

@@ -102,10 +102,10 @@ class Network:
             link.check()
 
     def finish_links(self) -> dict[str, dict[str, Any]]:
-        """End the emulated links and take what each says of itself; by ``link``, or with more than one
+        """End the emulated links and return their summaries, by ``link``, or with more than one by
         ``link-LEFT-RIGHT``.
 
-        Of one that ended before, or says nothing, there is none.
+        A link that ended before has no summary.
         """
         emulated = [(spec, link) for spec, link in self.made if spec.kind != "veth"]
         told = {f"link-{spec.name}": link.finish() for spec, link in emulated}

@@ -1,7 +1,7 @@
-"""The network interfaces of a machine: which are hardware or a hypervisor's, and what may decide a result of each.
+"""Physical interfaces of a machine: what may decide a result of each; moved into the namespace of a host, and put back.
 
-All is read from sysfs and /proc, by netlink, and by the ioctl of ethtool (linux/ethtool.h), so no program has to be
-there. What a driver does not tell is left out.
+Facts are read from sysfs and /proc, by netlink, and by the ioctl of ethtool (linux/ethtool.h), so no program is
+needed. What a driver does not report is left out.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pyroute2 import Ethtool
+from pyroute2 import Ethtool, IPRoute, NetNS
 from pyroute2.netlink.exceptions import NetlinkError
+
+from dnsrig.errors import UsageError
 
 SYS = Path("/sys")
 PROC = Path("/proc")
@@ -24,6 +26,9 @@ SIOCETHTOOL = 0x8946
 """linux/sockios.h"""
 GET_DRIVER, GET_CHANNELS, GET_RINGS, GET_FLOW_RINGS = 0x03, 0x3C, 0x10, 0x2D
 """ETHTOOL_GDRVINFO, ETHTOOL_GCHANNELS, ETHTOOL_GRINGPARAM, ETHTOOL_GRXRINGS of linux/ethtool.h."""
+IFF_UP, IFF_NOARP, IFF_MULTICAST = 1, 1 << 7, 1 << 12
+LINK_LOCAL = 253
+"""RT_SCOPE_LINK: an address that the kernel gives by itself."""
 OFFLOADS = re.compile(
     r"(rx|tx)-(checksum.*|gro.*|lro|scatter-gather|hashing|udp.*)|.*segmentation.*|(rx|tx)-.*offload.*"
 )
@@ -49,7 +54,7 @@ class Nic:
 
 
 def found() -> list[Nic]:
-    """Those with a device behind them: not veth, bridges, tun or loopback."""
+    """List the interfaces with a device behind them: not veth, bridges, tun or loopback."""
     return [_nic(folder) for folder in sorted((SYS / "class/net").glob("*")) if (folder / "device").exists()]
 
 
@@ -65,7 +70,7 @@ def _nic(folder: Path) -> Nic:
 
 
 def interrupts(name: str) -> dict[int, str]:
-    """Those of the device of an interface, or of the bus's device that carries it, as with virtio."""
+    """Find the interrupts of an interface's device, or of the bus device that carries it, as with virtio."""
     where = (SYS / "class/net" / name / "device").resolve()
     folders = (where / "msi_irqs", where.parent / "msi_irqs")
     numbers = next((sorted(int(file.name) for file in folder.glob("*")) for folder in folders if folder.exists()), [])
@@ -105,7 +110,7 @@ def _driver(name: str) -> str | None:
 
 
 def _words(name: str, command: int, count: int, names: tuple[str, ...]) -> dict[str, int]:
-    """Of an answer that is numbers in a row, those that have a name."""
+    """Read an answer that is a row of numbers, and return those that have a name."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         answer = _ioctl(sock, name, struct.pack("=I", command) + bytes(4 * count))
     if answer is None:
@@ -130,7 +135,7 @@ def _ioctl(sock: socket.socket, name: str, request: bytes) -> bytes | None:
 
 
 def _offloads(name: str) -> list[str]:
-    """Those that are on."""
+    """List the offloads that are on."""
     try:
         with Ethtool() as ethtool:
             told = ethtool.get_features(name)
@@ -152,7 +157,7 @@ def _numa_node(folder: Path) -> int | None:
 
 
 def _positive(path: Path) -> int | None:
-    """-1 and 0 are what the kernel says of a link that is down or has no speed."""
+    """Read a positive number; the kernel has -1 or 0 for a link that is down or has no speed."""
     text = _text(path)
     return int(text) if text is not None and text.isdigit() and int(text) > 0 else None
 
@@ -162,3 +167,61 @@ def _text(path: Path) -> str | None:
         return path.read_text().strip()
     except (OSError, UnicodeDecodeError):
         return None
+
+
+def check(name: str) -> None:
+    """Refuse an interface that is not there, or that the machine itself uses."""
+    with IPRoute() as route:
+        found = route.link_lookup(ifname=name)
+        if not found:
+            raise UsageError(f"there is no interface {name}", hint="`ip -br link` on that machine lists them")
+        index = int(found[0])
+        used = [a.get_attr("IFA_ADDRESS") for a in route.get_addr(index=index) if a["scope"] != LINK_LOCAL]
+        master = route.get_links(index)[0].get_attr("IFLA_MASTER")
+    if used or master:
+        why = f"it has the address {used[0]}" if used else "it belongs to a bridge or a bond"
+        raise UsageError(
+            f"the interface {name} is in use: {why}",
+            hint=f"a host needs the whole interface: choose one without an address, or run `ip addr flush dev {name}`",
+        )
+
+
+def before(name: str) -> dict[str, Any]:
+    """What is to be as it was once it is put back."""
+    with IPRoute() as route:
+        link = route.get_links(route.link_lookup(ifname=name)[0])[0]
+    return {"name": name, "flags": link["flags"], "mtu_bytes": link.get_attr("IFLA_MTU")}
+
+
+def move(name: str, namespace: str) -> str:
+    """Into a namespace; returns its hardware address."""
+    with IPRoute() as route, Path("/run/netns", namespace).open("rb") as there:
+        link = route.get_links(index := route.link_lookup(ifname=name)[0])[0]
+        route.link("set", index=index, net_ns_fd=there.fileno())
+    return str(link.get_attr("IFLA_ADDRESS"))
+
+
+def share(name: str, namespace: str) -> str:
+    """An interface of the same name on it, with a hardware address of its own, which is returned. It goes with the
+    namespace; the interface itself stays where it is, and is up from then on."""
+    with IPRoute() as route, Path("/run/netns", namespace).open("rb") as there:
+        index = route.link_lookup(ifname=name)[0]
+        route.link("set", index=index, state="up")
+        route.link("add", kind="macvlan", ifname=name, link=index, macvlan_mode="bridge", net_ns_fd=there.fileno())
+    with NetNS(namespace) as route:
+        return str(route.get_links(route.link_lookup(ifname=name)[0])[0].get_attr("IFLA_ADDRESS"))
+
+
+def give_back(was: dict[str, Any], namespace: str) -> None:
+    """Out of the namespace, as it was. One that is not there any more is back already."""
+    name = str(was["name"])
+    with Path("/proc/self/ns/net").open("rb") as here, NetNS(namespace) as route:
+        if not (found := route.link_lookup(ifname=name)):
+            return
+        route.link("set", index=found[0], state="down")
+        changed = IFF_NOARP | IFF_MULTICAST
+        route.link("set", index=found[0], flags=was["flags"] & changed, change=changed, mtu=was["mtu_bytes"])
+        route.link("set", index=found[0], net_ns_fd=here.fileno())
+    if was["flags"] & IFF_UP:
+        with IPRoute() as route:
+            route.link("set", index=route.link_lookup(ifname=name)[0], state="up")

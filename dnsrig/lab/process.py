@@ -24,7 +24,7 @@ from dnsrig.rundir import Privileges
 
 STOP_LIMIT_S = 10.0
 FIRST = 2
-"""In real time; that of `load` is 1."""
+"""Priority in real time; `load` has 1."""
 
 
 @dataclass
@@ -148,7 +148,7 @@ def start(
 
 
 def threads(pid: int) -> int:
-    """Of a process of this machine; 0 of one that has ended."""
+    """Count the threads of a process of this machine; 0 if it has ended."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:

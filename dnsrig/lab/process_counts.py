@@ -25,7 +25,7 @@ class Reading:
     switches: dict[int, tuple[int, int]] = field(default_factory=dict)
     """Thread -> voluntary and involuntary context switches."""
     faults: dict[int, tuple[int, int]] = field(default_factory=dict)
-    """Process -> minor and major page faults, those of threads that ended included."""
+    """Process -> minor and major page faults, including threads that ended."""
 
 
 def read(pids: Iterable[int], proc: Path = PROC) -> Reading:

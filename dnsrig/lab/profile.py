@@ -4,12 +4,12 @@ perf looks `RATE_HZ` times a second at each of the CPUs: a prime, so it does not
 every 10 ms. For a loop of `connect()` on the CPU that was sampled this cost 1 % of its speed (median of 12 pairs, with
 and without, of one second of CPU time each, in a virtual machine of two CPUs).
 
-Frames of the kernel have their names; those of a program as far as its symbols are there, which for a stripped server
-are the functions of its shared libraries. A program compiled without frame pointers has broken stacks above them: what
+Frames of the kernel have their names. Frames of a program have names if its symbols are there: for a stripped server,
+the functions of its shared libraries. A program compiled without frame pointers has broken stacks above them: what
 perf cannot name is `UNKNOWN`.
 
 Beside the folded file lie rows, one a sample: when it was taken, and which line of that file its stack is. So what ran
-in some part of the time can be told from what ran in the rest.
+in some part of the time can be separated from what ran in the rest.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ def samples(lines: Iterable[str]) -> Iterator[Sample]:
     """What ``perf script -F pid,time,ip,sym --ns`` prints: process and time, its frames from the innermost on, an empty
     line.
 
-    Lines that are none of these are passed over.
+    Other lines are passed over.
     """
     owner: tuple[int, int] | None = None
     frames: list[str] = []
@@ -225,7 +225,7 @@ def _write(taken: Sequence[tuple[int, str]], out: Path) -> None:
 def named(symbols: Path) -> bool:
     """Whether the kernel tells where its functions are, by the first lines of /proc/kallsyms.
 
-    It writes zeros for those who may not know (proc_sys_kernel(5), ``kptr_restrict``); perf then finds no name.
+    It writes zeros if this user may not know (proc_sys_kernel(5), ``kptr_restrict``); perf then finds no name.
     """
     if not symbols.exists():
         return False
@@ -234,7 +234,7 @@ def named(symbols: Path) -> bool:
 
 
 def _plain(name: str) -> str:
-    """A name that can stand in a folded line: there, ``;`` separates frames and a line ends where it ends."""
+    """Make a name fit for a folded line, in which ``;`` separates frames."""
     plain = _COPY.sub("", name[:LONGEST_NAME].strip()).replace(";", ":")
     return "".join(char if char.isprintable() else "?" for char in plain) or UNKNOWN
 

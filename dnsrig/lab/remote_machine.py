@@ -53,7 +53,7 @@ class RemoteMachine(Protocol):
     def start(
         self, host: str, program: Program, *, reads: bool, stdout: IO[Any] | int | None, stderr: IO[Any] | int | None
     ) -> RemotePopen:
-        """Start a program on a host of that machine; its paths are those of this machine. ``reads``: whether it gets a
+        """Start a program on a host of that machine; its paths are paths of this machine. ``reads``: whether it gets a
         standard input; ``stdout`` and ``stderr`` as for `subprocess.Popen`."""
 
     def make_folder(self, folder: Path) -> None:

@@ -11,7 +11,7 @@ from pyroute2 import netns
 from pyroute2.netlink.exceptions import NetlinkError
 
 from dnsrig import interruption
-from dnsrig.lab import cgroup, ledger, nic
+from dnsrig.lab import cgroup, ledger, nics
 from dnsrig.lab.ledger import Ledger
 
 
@@ -34,7 +34,7 @@ def _remove(made: Ledger) -> list[str]:
     for was in made.nics:
         if Path("/run/netns", was["namespace"]).exists():  # before it goes, and virtual interfaces with it
             with contextlib.suppress(OSError, NetlinkError):
-                nic.give_back(was, was["namespace"])
+                nics.give_back(was, was["namespace"])
     for name in made.network_namespaces:
         if Path("/run/netns", name).exists():
             try:

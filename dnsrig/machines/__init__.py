@@ -14,5 +14,5 @@ Common to both, and to a Dask cluster of the user's own:
 - ``dask``           the machines of a Dask cluster
 - ``dask_access``    who can connect to a Dask cluster: certificates, and listeners that ask for none
 
-What is called on a machine belongs to those who call it: `dnsrig.lab.host_calls` and `dnsrig.experiment.trial_calls`.
+The functions that are called on a machine are in `dnsrig.lab.host_calls` and `dnsrig.experiment.trial_calls`.
 """

@@ -177,7 +177,7 @@ def settings(role: Role, keys: Keys) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def workers(address: str, security: Any = None) -> Iterator[list[Worker]]:
-    """Connect to the machines of the scheduler at ``address``; ``security``: keys in place of those of Dask's
+    """Connect to the machines of the scheduler at ``address``; ``security`` replaces the keys of Dask's
     settings."""
     check_installed()
     check_address(address)

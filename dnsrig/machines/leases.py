@@ -1,4 +1,4 @@
-"""A lease: who uses this machine, and until when unless it is renewed. By its own clock, which never steps."""
+"""Leases: who uses this machine, and until when unless the lease is renewed, by CLOCK_MONOTONIC of the machine."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from dnsrig.lab import conditions
 
 LEASE_S = 30.0
 RENEWAL_S = 5.0
-"""How often a run that lives renews it."""
+"""How often a run renews its lease."""
 
 
 @dataclass(frozen=True)
 class Lease:
     name: str
     holder: str
-    """For people."""
+    """Name of the run, for people."""
     boot_id: str | None
     until_s: float
     """CLOCK_MONOTONIC."""
@@ -31,9 +31,9 @@ class Lease:
 
 
 def take(lease: str, holder: str) -> str:
-    """Take the machine for ``holder``; returns who has it instead, or nothing.
+    """Take the machine for ``holder``; returns the holder that has it instead, or an empty string.
 
-    A run that goes on takes it from itself.
+    A run that is resumed takes the machine from itself.
     """
     with cached.locked(_folder()):
         found = current()
@@ -44,7 +44,7 @@ def take(lease: str, holder: str) -> str:
 
 
 def renew(lease: str, holder: str) -> None:
-    """Raises DnsrigError where somebody else has taken the machine meanwhile."""
+    """Renew a lease. Raises DnsrigError if somebody else has taken the machine meanwhile."""
     if other := take(lease, holder):
         raise DnsrigError(f"{other} has taken the machine", hint="wait until it ends, then continue with --resume")
 

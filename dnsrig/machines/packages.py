@@ -1,4 +1,4 @@
-"""What a machine needs of dnsrig: the Python packages that are installed here, and the engine."""
+"""What another machine needs to run dnsrig: the Python packages that are installed here, and the engine."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ EXTRA = "dask"
 
 @dataclass(frozen=True)
 class Part:
-    """Files by their name in a folder, which is named by their hash."""
+    """Files of a folder, which is named by their hash."""
 
     name: str
     files: Mapping[str, Path]
 
 
 def parts() -> list[Part]:
-    """dnsrig itself with the engine, which often change; all others, which seldom do. In the order of PYTHONPATH."""
+    """Collect two parts, in the order of PYTHONPATH: dnsrig with its engine, which often change, and all others."""
     own = {**_package(OURS, Path(dnsrig.__file__).parent), "bin/dnsrig-engine": paths.engine().resolve()}
     others = {name: path for package in distributions() for name, path in files(package).items()}
     return [Part(arrival.digest(found), found) for found in (own, others)]
 
 
 def distributions() -> list[metadata.Distribution]:
-    """All that dnsrig and the packages that bring plug-ins require here, without dnsrig itself."""
+    """List the packages that dnsrig and the packages with plug-ins require here, without dnsrig itself."""
     from packaging.requirements import Requirement  # Dask requires it
 
     found: dict[str, metadata.Distribution] = {}
@@ -57,7 +57,7 @@ def distributions() -> list[metadata.Distribution]:
 
 
 def files(package: metadata.Distribution) -> dict[str, Path]:
-    """By their names among other packages'."""
+    """Map names, as all packages have them in one folder, to the files of a package."""
     if package.files is None:
         raise DnsrigError(
             f"the files of the package {package.name} are not recorded", hint="install it with pip, in a venv"
@@ -70,12 +70,12 @@ def files(package: metadata.Distribution) -> dict[str, Path]:
 
 
 def _is_editable(package: metadata.Distribution) -> bool:
-    told = json.loads(package.read_text("direct_url.json") or "{}")
-    return bool(told.get("dir_info", {}).get("editable"))
+    source = json.loads(package.read_text("direct_url.json") or "{}")
+    return bool(source.get("dir_info", {}).get("editable"))
 
 
 def _modules(package: metadata.Distribution) -> Iterator[Iterator[tuple[str, Path]]]:
-    """Of one whose files lie elsewhere: the modules that its entry points name."""
+    """List the modules that entry points name, of a package whose files are elsewhere."""
     names = sorted({point.value.partition(":")[0].partition(".")[0] for point in package.entry_points})
     if not names:
         raise DnsrigError(

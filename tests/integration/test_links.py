@@ -12,9 +12,9 @@ import pytest
 from pyroute2 import NetNS
 from suites import quick
 
-from dnsrig.lab import addresses, rtts
+from dnsrig.lab import addresses, sites
 from dnsrig.lab.host import inside
-from dnsrig.lab.links import _qdisc, datagrams, far, netem, selftest
+from dnsrig.lab.links import datagrams, far, netem, selftest
 from dnsrig.lab.network import Network
 from dnsrig.rundir import Family, FarSpec, HostSpec, LinkKind, LinkSpec, PathSpec
 from dnsrig.runs.trial import Trial
@@ -87,7 +87,7 @@ def test_what_the_test_is_told_of_the_path_is_forgotten(family: Family) -> None:
 @pytest.mark.parametrize("kind", ["veth", "tun", "netem"])
 def test_hosts_that_do_nothing_send_nothing(monkeypatch: pytest.MonkeyPatch, kind: LinkKind) -> None:
     """No discovery of duplicates, of neighbours, of routers, and no report of groups."""
-    monkeypatch.setattr(_qdisc, "netem", lambda *_, **__: None)
+    monkeypatch.setattr(netem, "set_discipline", lambda *_, **__: None)
     between = [LinkSpec(ends=("left", "right"))] if kind == "veth" else link(PathSpec(), PathSpec(), kind)
     with Network(hosts("ipv6"), between) as network:
         time.sleep(1.5)  # a report of groups is sent within a second (RFC 3810, 9.11)
@@ -109,7 +109,7 @@ def test_a_link_too_narrow_for_ipv6_leaves_the_host_its_address() -> None:
 @pytest.mark.parametrize(("icmp", "family"), [(True, "ipv4"), (False, "ipv6")])
 def test_the_router_of_netem_without_netem(monkeypatch: pytest.MonkeyPatch, icmp: bool, family: Family) -> None:
     """All but the queueing discipline is there on any kernel: forwarding, path MTU, ICMP, packets that are packets."""
-    monkeypatch.setattr(_qdisc, "netem", lambda *_, **__: None)
+    monkeypatch.setattr(netem, "set_discipline", lambda *_, **__: None)
     path = PathSpec(mtu_bytes=1400, icmp=icmp)
     (other,) = addresses.sources(0, 1, family)
     specs = hosts(family, source_addresses=[other])
@@ -136,7 +136,7 @@ def test_every_address_of_a_range_of_clients_is_reached(
     monkeypatch: pytest.MonkeyPatch, family: Family, kind: LinkKind
 ) -> None:
     """Without an entry an address: queries leave from any of them, and answers come back."""
-    monkeypatch.setattr(_qdisc, "netem", lambda *_, **__: None)
+    monkeypatch.setattr(netem, "set_discipline", lambda *_, **__: None)
     between = [LinkSpec(ends=("left", "right"))] if kind == "veth" else link(PathSpec(), PathSpec(), kind)
     clients = addresses.CLIENTS.of(family)
     client = (str(clients[52_000]), 40_000)
@@ -176,7 +176,7 @@ def far_path(distribution: str, seed: int, family: Family, **more: Any) -> PathS
     """With the simulated Internet beyond it."""
     own = FarSpec(
         distribution=distribution,
-        rtt_classes=list(rtts.distribution(distribution).classes),
+        rtt_classes=list(sites.distribution(distribution).classes),
         prefixes=[str(addresses.INTERNET.of(family))],
         seed=seed,
     )

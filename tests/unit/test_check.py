@@ -10,9 +10,9 @@ from pyroute2.netlink.exceptions import NetlinkError
 
 from dnsrig.cli import check as command
 from dnsrig.errors import DnsrigError
-from dnsrig.lab import cgroup, check, conditions, congestion, disturbances, idle, removal, uml
+from dnsrig.lab import cgroup, check, conditions, disturbances, idle, removal, tcp, uml
+from dnsrig.lab.disturbances import Remark
 from dnsrig.lab.links import netem, tun
-from dnsrig.lab.remark import Remark
 
 
 @pytest.fixture(autouse=True)
@@ -37,7 +37,7 @@ def test_links(monkeypatch: pytest.MonkeyPatch, by_kernel: bool, by_engine: bool
 
 
 def test_congestion_controls_that_are_lacking_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(congestion, "available", lambda: ("bbr", "cubic", "reno"))
+    monkeypatch.setattr(tcp, "congestion_controls", lambda: ("bbr", "cubic", "reno"))
     (found,) = check._congestion()
     assert found.grade == "note" and "not hybla, illinois" in found.says
     assert "tcp_hybla tcp_illinois" in found.remedy and 'kernel = "uml"' in found.remedy

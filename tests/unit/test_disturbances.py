@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from dnsrig.lab import disturbances, nics
-from dnsrig.lab.disturbances import CpuTimes
-from dnsrig.lab.remark import Remark
+from dnsrig.lab.disturbances import CpuTimes, Remark
 
 Files = dict[str, str]
 

@@ -7,8 +7,8 @@ from ipaddress import ip_address, ip_network
 import pytest
 
 from dnsrig.errors import UsageError
-from dnsrig.lab import rtts
-from dnsrig.lab.links import expectation, far, fartest
+from dnsrig.lab import sites
+from dnsrig.lab.links import expectation, far
 from dnsrig.lab.links.datagrams import Way
 from dnsrig.rundir import Address, FarSpec, PathSpec
 
@@ -16,7 +16,7 @@ PREFIX = "198.18.64.0/18"
 
 
 def own(distribution: str = "near", seed: int = 7) -> FarSpec:
-    classes = list(rtts.distribution(distribution).classes)
+    classes = list(sites.distribution(distribution).classes)
     return FarSpec(distribution=distribution, rtt_classes=classes, prefixes=[PREFIX], seed=seed)
 
 
@@ -35,10 +35,10 @@ def test_delays_are_those_of_the_engine(address: str, expected_ns: int) -> None:
     assert round(far.one_way_ms(own(), ip_address(address)) * 1e6) == expected_ns
 
 
-@pytest.mark.parametrize("name", rtts.DISTRIBUTIONS)
+@pytest.mark.parametrize("name", sites.DISTRIBUTIONS)
 def test_shares_of_addresses_are_those_of_the_classes(name: str) -> None:
     found = [2 * far.one_way_ms(own(name), address) for address in ip_network(PREFIX)]
-    classes = rtts.DISTRIBUTIONS[name].classes
+    classes = sites.DISTRIBUTIONS[name].classes
     assert sum(weight for *_, weight in classes) == pytest.approx(100, abs=0.1)
     for low_ms, high_ms, weight in classes:
         share = sum(low_ms <= one < high_ms for one in found) / len(found)
@@ -48,7 +48,7 @@ def test_shares_of_addresses_are_those_of_the_classes(name: str) -> None:
 
 def test_an_unknown_distribution_is_refused() -> None:
     with pytest.raises(UsageError, match="no distribution"):
-        rtts.distribution("nowhere")
+        sites.distribution("nowhere")
 
 
 def test_the_sample_reaches_from_the_nearest_to_the_farthest() -> None:
@@ -64,12 +64,12 @@ FARTHEST: Address = far.sample(own(), PREFIX, 6)[-1]
 
 def judged(added_ms: float | None, path: PathSpec) -> str:
     way = Way()
-    for number in range(fartest.PACKETS):
+    for number in range(far.PACKETS):
         way.sent_s.append(1000 + number * 0.02)
         way.nbytes.append(60)
         if added_ms is not None:
             way.arrived_s[number] = way.sent_s[number] + (path.delay_ms + added_ms) / 1e3
-    return fartest.judged(FARTHEST, way, path, 1000)[1]
+    return far.judged(FARTHEST, way, path, 1000)[1]
 
 
 def test_an_address_is_judged_by_its_own_distance() -> None:

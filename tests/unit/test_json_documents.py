@@ -20,7 +20,7 @@ from dnsrig.cli import _console
 from dnsrig.cli._app import complain
 from dnsrig.cli._progress import watching
 from dnsrig.lab import check, removal
-from dnsrig.lab.remark import Remark
+from dnsrig.lab.disturbances import Remark
 
 PAGE = Path(__file__).parents[2] / "docs/reference/json.md"
 

@@ -16,9 +16,9 @@ from pyroute2.netlink.rtnl.tcmsg import tcmsg
 from trial_data import clean_trial
 
 from dnsrig.errors import DnsrigError
-from dnsrig.lab import links, mss, tcp
+from dnsrig.lab import links, tcp
 from dnsrig.lab.host import Host
-from dnsrig.lab.links import _ends, _qdisc, expectation, netem, schedule, selftest, tun
+from dnsrig.lab.links import ends, expectation, netem, selftest, tun
 from dnsrig.lab.links.datagrams import Way
 from dnsrig.procedures.parts import validity
 from dnsrig.rundir import FarSpec, HostSpec, LinkSpec, PathSpec
@@ -122,7 +122,7 @@ def test_what_netem_is_told(path: PathSpec, expected: list[Any]) -> None:
 def test_what_netem_is_told_is_a_message() -> None:
     """Read again by pyroute2; the delay is in ticks of the kernel's own."""
     (handle, parent, options), *_ = netem.disciplines(S3)
-    again = tcmsg(_qdisc.message(7, handle, parent, options, _qdisc.NEW))
+    again = tcmsg(netem.discipline_message(7, handle, parent, options, netem.NEW))
     again.decode()
     told = again.get_attr("TCA_OPTIONS")
     assert again.get_attr("TCA_KIND") == "netem" and (again["index"], again["parent"]) == (7, 0xFFFFFFFF)
@@ -148,20 +148,20 @@ def test_routes_carry_what_was_asked_for() -> None:
 
 
 def test_the_rule_writes_the_segment_size_of_a_syn() -> None:
-    names = [dict(one["attrs"])["NFTA_EXPR_NAME"] for one in mss.rule(1160)]
+    names = [dict(one["attrs"])["NFTA_EXPR_NAME"] for one in tcp.clamp_rule(1160)]
     assert names == ["payload", "cmp", "payload", "bitwise", "cmp", "immediate", "exthdr"]
-    immediate = dict(dict(mss.rule(1160)[5]["attrs"])["NFTA_EXPR_DATA"]["attrs"])
+    immediate = dict(dict(tcp.clamp_rule(1160)[5]["attrs"])["NFTA_EXPR_DATA"]["attrs"])
     assert immediate["NFTA_IMMEDIATE_DATA"]["attrs"] == [("NFTA_DATA_VALUE", b"\x04\x88")]
 
 
 @pytest.mark.parametrize(("family", "offset"), [(socket.AF_INET, 9), (socket.AF_INET6, 6)])
 def test_the_rule_looks_for_tcp_where_the_family_has_it(family: socket.AddressFamily, offset: int) -> None:
-    payload = dict(dict(mss.rule(1160, family)[0]["attrs"])["NFTA_EXPR_DATA"]["attrs"])
+    payload = dict(dict(tcp.clamp_rule(1160, family)[0]["attrs"])["NFTA_EXPR_DATA"]["attrs"])
     assert payload["NFTA_PAYLOAD_OFFSET"] == offset
 
 
 def test_a_link_too_narrow_for_ipv6_has_none() -> None:
-    assert (_ends.versions(1280), _ends.versions(1279)) == ((4, 6), (4,))
+    assert (ends.versions(1280), ends.versions(1279)) == ((4, 6), (4,))
 
 
 # The model
@@ -241,7 +241,7 @@ def test_loss_as_asked_is_seldom_condemned_and_none_at_all_is_seen() -> None:
 
 
 def test_a_rate_is_judged_by_the_second_half_of_a_burst() -> None:
-    burst = schedule.burst(S3, 1500)
+    burst = expectation.burst(S3, 1500)
     interval = expectation.expected_rate_mbit(S3, burst, 0.0)
     assert interval and 20 in interval and 15 not in interval and 27 not in interval
     coarse = expectation.expected_rate_mbit(S3, burst, 0.0, tick_s=0.01)
@@ -255,12 +255,14 @@ def test_a_rate_is_judged_by_the_second_half_of_a_burst() -> None:
 
 def test_the_test_itself_does_not_fill_the_path() -> None:
     slow = PathSpec(rate_mbit=0.1, delay_ms=10)
-    assert schedule.steady(slow).packets * schedule.SMALL_BYTES * 8 <= 0.21 * 0.1e6 * schedule.STEADY_S
+    assert expectation.steady(slow).packets * expectation.SMALL_BYTES * 8 <= 0.21 * 0.1e6 * expectation.STEADY_S
     short = PathSpec(rate_mbit=20, delay_ms=100, limit_packets=20)
-    assert schedule.steady(short).packets / schedule.STEADY_S * 0.1 <= 10
-    assert len(schedule.burst(short, 1500)) == 15
-    assert schedule.burst(PathSpec(delay_ms=1), 1500) == []
-    assert len(schedule.burst(PathSpec(rate_mbit=100_000, limit_packets=10**6), 1500)) == schedule.MOST_BURST_PACKETS
+    assert expectation.steady(short).packets / expectation.STEADY_S * 0.1 <= 10
+    assert len(expectation.burst(short, 1500)) == 15
+    assert expectation.burst(PathSpec(delay_ms=1), 1500) == []
+    assert (
+        len(expectation.burst(PathSpec(rate_mbit=100_000, limit_packets=10**6), 1500)) == expectation.MOST_BURST_PACKETS
+    )
 
 
 # The judgement
@@ -454,7 +456,7 @@ def test_changes_of_netem_do_not_add_up_their_own_time(monkeypatch: pytest.Monke
 
     way = netem.Exit("none", "none", PathSpec(loss_over_time=[(0, 0), (10, 5), (20, 0)]))
     link = netem.NetemLink({"forward": way}, over=Over())  # type: ignore[arg-type]
-    monkeypatch.setattr(_qdisc, "netem", change)
+    monkeypatch.setattr(netem, "set_discipline", change)
     monkeypatch.setattr(netem, "time", SimpleNamespace(monotonic=lambda: now_s))
     link._vary(way)
     assert changed_s == [0, 10, 20]
@@ -463,4 +465,4 @@ def test_changes_of_netem_do_not_add_up_their_own_time(monkeypatch: pytest.Monke
 def test_netem_takes_no_rate_that_its_message_has_no_room_for() -> None:
     (_, _, options), *_ = netem.disciplines(PathSpec(rate_mbit=100_000))
     assert options["rate"] < 1 << 32
-    assert _qdisc.message(7, 1, None, options, _qdisc.NEW)
+    assert netem.discipline_message(7, 1, None, options, netem.NEW)

@@ -9,7 +9,7 @@ import pytest
 from dnsrig.errors import UsageError
 from dnsrig.experiment import model, path, preparation, trial_specs
 from dnsrig.experiment.executors.uml import check_congestion
-from dnsrig.lab import addresses, congestion, rtts, sites
+from dnsrig.lab import addresses, sites, tcp
 from dnsrig.lab.links import netem
 from dnsrig.procedures import procedure
 from dnsrig.rundir import DatasetSpec, FarSpec, LinkSpec, PathSpec, TrialSpec
@@ -19,7 +19,7 @@ from dnsrig.rundir import DatasetSpec, FarSpec, LinkSpec, PathSpec, TrialSpec
 def machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine without netem, whose kernel has two congestion controls."""
     monkeypatch.setattr(netem, "available", lambda: False)
-    monkeypatch.setattr(congestion, "available", lambda: ("cubic", "reno"))
+    monkeypatch.setattr(tcp, "congestion_controls", lambda: ("cubic", "reno"))
 
 
 def spec(experiment: str = "tour", *settings: str) -> TrialSpec:
@@ -158,7 +158,7 @@ def test_far_ends_have_round_trips_of_their_own() -> None:
         == made.reverse.far
         == FarSpec(
             distribution="near",
-            rtt_classes=list(rtts.DISTRIBUTIONS["near"].classes),
+            rtt_classes=list(sites.DISTRIBUTIONS["near"].classes),
             prefixes=["198.18.64.0/18"],
             seed=5,
         )
@@ -226,5 +226,5 @@ def test_congestion_controls_in_modules(tmp_path: Any) -> None:
     folder.mkdir(parents=True)
     for name in ("tcp_hybla.ko", "tcp_illinois.ko.xz", "tcp_diag.ko", "udp_diag.ko"):
         (folder / name).touch()
-    assert congestion.loadable(tmp_path, "6.1-x") == {"hybla", "illinois"}
-    assert congestion.loadable(tmp_path, "none") == set()
+    assert tcp.loadable_controls(tmp_path, "6.1-x") == {"hybla", "illinois"}
+    assert tcp.loadable_controls(tmp_path, "none") == set()

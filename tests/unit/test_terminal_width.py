@@ -11,7 +11,7 @@ import synthetic
 from command_line import experiment, output
 
 from dnsrig.lab import check, removal
-from dnsrig.lab.remark import Remark
+from dnsrig.lab.disturbances import Remark
 
 MARGINS = 2
 """Columns that stay empty beside help."""

@@ -16,8 +16,8 @@ from dnsrig.errors import DnsrigError
 from dnsrig.experiment import estimate
 from dnsrig.experiment.executors import uml as under_uml
 from dnsrig.lab import uml
+from dnsrig.lab.uml import guest
 from dnsrig.lab.uml import kernel as kernels
-from dnsrig.lab.uml import machine
 from dnsrig.rundir import HostSpec, Manifest, TrialSpec, read_json
 from dnsrig.servers import debian
 
@@ -71,38 +71,38 @@ def test_why_it_cannot_be_had(cached: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_only_what_is_hidden_inside_is_mounted_there(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     writable, seen = [Path("/var/runs")], [Path("/usr/lib/python3"), tmp_path / "file", tmp_path]
-    hidden = any(tmp_path.resolve().is_relative_to(place) for place in machine.HIDDEN)
+    hidden = any(tmp_path.resolve().is_relative_to(place) for place in guest.HIDDEN)
     expected = [(str(tmp_path.resolve()), False)] if hidden else []
-    assert machine.folders(writable, seen) == sorted([*expected, ("/var/runs", True)])
+    assert guest.folders(writable, seen) == sorted([*expected, ("/var/runs", True)])
 
 
 def test_a_folder_that_is_written_to_stays_writable(tmp_path: Path) -> None:
-    assert machine.folders([tmp_path], [tmp_path]) == [(str(tmp_path.resolve()), True)]
+    assert guest.folders([tmp_path], [tmp_path]) == [(str(tmp_path.resolve()), True)]
 
 
 def test_outer_folders_are_mounted_before_inner_ones() -> None:
-    paths = [path for path, _ in machine.folders([Path("/tmp/a/b"), Path("/tmp/a"), Path("/tmp/a/b/c")], [])]
+    paths = [path for path, _ in guest.folders([Path("/tmp/a/b"), Path("/tmp/a"), Path("/tmp/a/b/c")], [])]
     assert paths == ["/tmp/a", "/tmp/a/b", "/tmp/a/b/c"]
 
 
-@pytest.mark.parametrize(("room_mb", "expected_mb"), [(100_000, machine.MEMORY_MB), (1_500, 750)])
+@pytest.mark.parametrize(("room_mb", "expected_mb"), [(100_000, guest.MEMORY_MB), (1_500, 750)])
 def test_memory_is_a_share_of_what_is_free(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room_mb: int, expected_mb: int
 ) -> None:
-    monkeypatch.setattr(machine, "_free_mb", lambda _: 200_000)
-    monkeypatch.setattr(machine, "_available_mb", lambda: room_mb)
-    assert machine.memory(tmp_path) == expected_mb
+    monkeypatch.setattr(guest, "_free_mb", lambda _: 200_000)
+    monkeypatch.setattr(guest, "_available_mb", lambda: room_mb)
+    assert guest.memory(tmp_path) == expected_mb
 
 
 def test_too_little_memory_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "_free_mb", lambda _: 600)
+    monkeypatch.setattr(guest, "_free_mb", lambda _: 600)
     with pytest.raises(DnsrigError, match="too little memory for kernel uml"):
-        machine.memory(tmp_path)
+        guest.memory(tmp_path)
 
 
 def test_the_kernel_s_last_words() -> None:
     def said(*lines: str) -> str:
-        return uml.Machine(SimpleNamespace(), Path(), SimpleNamespace(), console=deque(lines)).last_words()  # type: ignore[arg-type]
+        return uml.Guest(SimpleNamespace(), Path(), SimpleNamespace(), console=deque(lines)).last_words()  # type: ignore[arg-type]
 
     assert said("booting", "dnsrig init: OSError: no", "reboot: System halted") == "dnsrig init: OSError: no"
     assert said("booting", "") == "booting"

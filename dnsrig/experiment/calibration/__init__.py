@@ -29,8 +29,7 @@ from dnsrig.experiment.calibration import figures, machine
 from dnsrig.experiment.calibration.through import Through, floors_of, path_of
 from dnsrig.experiment.runner import Progress
 from dnsrig.lab import conditions, disturbances, ledger, nics
-from dnsrig.lab.disturbances import CpuTimes
-from dnsrig.lab.remark import Remark
+from dnsrig.lab.disturbances import CpuTimes, Remark
 from dnsrig.rundir import write_json
 from dnsrig.runs.run import Run
 from dnsrig.servers import sources

@@ -11,7 +11,7 @@ from dnsrig.certificate import Floor, NicPath
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment.calibration import figures
 from dnsrig.experiment.preparation import Note
-from dnsrig.lab import nic
+from dnsrig.lab import nics
 from dnsrig.machines import document, ssh_machine
 from dnsrig.runs.run import Run
 
@@ -47,14 +47,14 @@ class Through:
 
     def check(self, note: Note) -> None:
         """Refuse interfaces that do not exist or are in use, and a machine that cannot be reached."""
-        nic.check(self.nic)
+        nics.check(self.nic)
         note(f"looking at {self.machine}")
         specs = document.named([self.machine], self.file)
         with (
             tempfile.TemporaryDirectory() as folder,
             ssh_machine.opened(specs, Path(folder), "calibration") as found,
         ):
-            found[self.machine].call(nic.check, self.machine_nic)
+            found[self.machine].call(nics.check, self.machine_nic)
 
 
 def wanted(name: str, other_end: str, file: Path | None) -> Through | None:

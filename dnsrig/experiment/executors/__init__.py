@@ -1,4 +1,4 @@
-"""Where a trial is executed: one file a kind of place, which is an `Executor`. A spec's ``kernel`` names it."""
+"""Where a trial is executed: one file for each `Executor`. The ``kernel`` of a spec names it."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from dnsrig.rundir import TrialRecord, TrialSpec
 
 
 class Executor(Protocol):
-    """A kind of place: a module of this folder, or of another package (`dnsrig.discovery`)."""
+    """A module of this folder, or of another package (`dnsrig.discovery`), that executes trials."""
 
     APART: bool
     """Whether trials there do not disturb each other: each has a kernel and a CPU of its own."""
     OVERHEAD_S: float
-    """What a trial takes there beside its work: network, servers, removal."""
+    """Time that a trial takes beside its work: for network, servers and removal."""
 
     def run_trial(self, spec: TrialSpec, directory: Path, report: Report) -> TrialRecord:
         """Execute ``spec`` and report its events. ``directory`` appears whole, by rename, or not at all."""
 
     def provide(self, specs: Sequence[TrialSpec], note: Callable[[str], None]) -> dict[str, Any]:
-        """Get what it takes to execute ``specs``, before the first of them; return what to add to the run's conditions.
+        """Prepare to execute ``specs``, before the first of them; return what to add to the run's conditions.
 
-        Raises UsageError where they ask for what does not exist there.
+        Raises UsageError if they ask for something that does not exist there.
         """
 
     def changed(self, conditions: dict[str, Any]) -> str:

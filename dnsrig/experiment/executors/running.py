@@ -10,7 +10,7 @@ from dnsrig.rundir import TrialSpec
 
 APART = False
 OVERHEAD_S = 4.0
-"""As measured on a machine of 2 cores."""
+"""Measured on a machine of 2 cores."""
 run_trial = trial.run_trial
 
 
@@ -19,5 +19,5 @@ def provide(specs: Sequence[TrialSpec], note: Callable[[str], None]) -> dict[str
 
 
 def changed(conditions: dict[str, Any]) -> str:
-    """That machine and kernel are the same is looked at for all executors."""
+    """Return nothing: machine and kernel are compared for all executors."""
     return ""

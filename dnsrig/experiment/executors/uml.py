@@ -1,7 +1,7 @@
-"""A trial under another kernel: boots User-mode Linux and has `dnsrig trial` executed there, by the same files.
+"""A trial under another kernel: boots User-mode Linux, and executes `dnsrig trial` there, with the same files.
 
-To whoever started it nothing is different: events on the way, the trial's directory at the end, removal of everything
-when told to stop. Only the spec is changed before: a host's CPUs are all 0, because there is no other inside.
+For the runner nothing is different: it gets events, then the directory of the trial, and everything is removed when it
+ends the trial early. Only the spec is changed: all hosts have CPU 0, the only one inside.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from dnsrig.rundir import HostSpec, TrialRecord, TrialSpec, read_json, write_jso
 CPU = 0
 """The only one inside."""
 SILENCE_LIMIT_S = 3600.0
-"""Beyond the trial's own limit: how long it may say nothing. It is silent while a server is prepared (half an hour)."""
+"""How long the trial may report nothing beyond its own limit. Preparing a server may take half an hour."""
 TCP_CONGESTION = "net.ipv4.tcp_congestion_control"
 RELEASE = "uml_kernel"
 """In the manifest's conditions: the release of the kernel."""
 APART = True
 OVERHEAD_S = 19.0
-"""As measured: under the running kernel it is 4 s; its boot is added, and programs start ten times as slowly."""
+"""Measured: 4 s as under the running kernel, the boot, and programs that take ten times as long to start."""
 
 
 @interruption.caught()
 def run_trial(spec: TrialSpec, directory: Path, report: Report) -> TrialRecord:
-    """As `trial.run_trial`, under User-mode Linux; inside, simply that. Raises what the trial inside complained of."""
+    """Execute a trial under User-mode Linux; inside it, simply execute it. Raises the error of the trial inside."""
     if uml.inside():
         return trial.run_trial(spec, directory, report)
     trial.check_new(directory)
@@ -45,7 +45,7 @@ def run_trial(spec: TrialSpec, directory: Path, report: Report) -> TrialRecord:
     with _job() as (job, ledger_handle):
         write_json(job / "spec.json", inside(spec))
         seen = f"{uml.JOB_SEEN}/spec.json"
-        machine = uml.Machine.start(
+        machine = uml.Guest.start(
             kernel,
             job,
             [sys.executable, "-P", "-m", "dnsrig", "trial", "--until-eof", seen, str(directory.resolve())],
@@ -89,19 +89,19 @@ def changed(conditions: dict[str, Any]) -> str:
 
 
 def inside(spec: TrialSpec) -> TrialSpec:
-    """The spec for a machine with one CPU."""
+    """Change a spec for a machine with one CPU."""
     hosts = {name: host.model_copy(update={"cpus": [CPU]}) for name, host in spec.hosts.items()}
     return spec.model_copy(update={"hosts": hosts})
 
 
 def needed(spec: TrialSpec) -> list[Path]:
-    """Files and folders that the trial reads, wherever they lie."""
+    """List files and folders that the trial reads, wherever they are."""
     programs = [Path(place) for place in (*sys.path, sys.prefix, sys.base_prefix) if place and Path(place).exists()]
     return [*programs, paths.engine(), *data(spec)]
 
 
 def modules(spec: TrialSpec) -> list[str]:
-    """What a namespace cannot load for itself: the congestion controls that hosts ask for."""
+    """Name the modules that a namespace cannot load by itself: congestion controls that hosts ask for."""
     asked = {name for host in spec.hosts.values() for name in _congestion(host)}
     return sorted(f"tcp_{name}" for name in asked)
 
@@ -112,9 +112,10 @@ def _congestion(host: HostSpec) -> Iterator[str]:
 
 @contextlib.contextmanager
 def _job() -> Iterator[tuple[Path, int]]:
-    """A folder in memory, noted in a ledger, and the ledger's handle.
+    """Make a folder in memory that a ledger lists; yields the folder and the ledger's handle.
 
-    As long as the kernel holds the ledger, others see that a trial runs. What we leave is cleaned up however we end.
+    As long as the kernel holds the ledger, others see that a trial runs. The folder is removed however this process
+    ends.
     """
     made = ledger.Ledger.open_new()
     folder = ledger.MEMORY / f"{ledger.PREFIX}{made.tag}"
@@ -127,9 +128,9 @@ def _job() -> Iterator[tuple[Path, int]]:
             raise DnsrigError(f"could not remove {', '.join(left)}", hint="run `dnsrig clean` to try again")
 
 
-def _follow(machine: uml.Machine, report: Report, *, limit_s: float) -> None:
-    """Pass events on until the trial has ended, but for the last, which our caller says. Raises after so long a
-    silence."""
+def _follow(machine: uml.Guest, report: Report, *, limit_s: float) -> None:
+    """Pass events on until the trial has ended, without the last one, which the caller reports. Raises DnsrigError
+    after ``limit_s`` of silence."""
     try:
         while (event := machine.events.get(timeout=limit_s)) is not None:
             if event["event"] != "ended":
@@ -141,8 +142,8 @@ def _follow(machine: uml.Machine, report: Report, *, limit_s: float) -> None:
         ) from None
 
 
-def _complaint(machine: uml.Machine) -> DnsrigError:
-    """What the trial inside said on standard error, or the kernel in its last words."""
+def _complaint(machine: uml.Guest) -> DnsrigError:
+    """Make an error of what the trial inside wrote to standard error, or else of the kernel's last words."""
     said = [line.strip() for line in machine.errors if line.strip()]
     messages = [line.removeprefix("dnsrig: ") for line in said if line.startswith("dnsrig: ")]
     hints = [line.removeprefix("hint: ") for line in said if line.startswith("hint: ")]

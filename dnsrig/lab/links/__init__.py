@@ -5,7 +5,7 @@ A kind is a module of this folder named as `LinkSpec.kind` says, with
 - ``make(left, right, spec, place) -> Link``: joins two hosts, after which packets pass between their addresses,
 - ``available() -> bool``: whether this machine has what it needs.
 
-What is common to the ends of all kinds is in ``_ends.py``.
+What is common to the ends of all kinds is in ``ends.py``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dnsrig.lab.ledger import Ledger
 
 @dataclass(frozen=True)
 class Place:
-    """What a link may need beside its ends."""
+    """What a kind may need beside the ends of the link."""
 
     ledger: Ledger
     """Lists what it makes, before it makes it."""
@@ -48,8 +48,7 @@ class Link(Protocol):
         """Raise DnsrigError if a program that makes it has ended."""
 
     def finish(self) -> dict[str, Any] | None:
-        """End it, if it is not ended, and take what it says of itself; None where it says nothing. Safe to call
-        twice."""
+        """End the link, if it has not ended, and return its summary; None if it has none. Safe to call twice."""
 
 
 @dataclass(frozen=True)

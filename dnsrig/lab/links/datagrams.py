@@ -24,12 +24,12 @@ PORT = 9
 HEADER = struct.Struct("!4sI")
 MARK = b"drig"
 HEADERS_BYTES = {socket.AF_INET: 20 + 8, socket.AF_INET6: 40 + 8}
-"""Of IPv4 (RFC 791) or IPv6 (RFC 8200), and UDP (RFC 768)."""
+"""Headers of IPv4 (RFC 791) or IPv6 (RFC 8200), and UDP (RFC 768)."""
 PROBING = {socket.AF_INET: (socket.IPPROTO_IP, 10, 3), socket.AF_INET6: (socket.IPPROTO_IPV6, 23, 3)}
 """IP_PMTUDISC_PROBE of IP_MTU_DISCOVER (ip(7)), and the same of IPv6: no packet is cut, and what is known of the path's
 MTU does not matter."""
 FREEBIND = {socket.AF_INET: (socket.IPPROTO_IP, 15), socket.AF_INET6: (socket.IPPROTO_IPV6, 78)}
-"""IP_FREEBIND (ip(7)), IPV6_FREEBIND (linux/in6.h): an address may be that of a range, which no interface has."""
+"""IP_FREEBIND (ip(7)), IPV6_FREEBIND (linux/in6.h): an address may be in a range, which no interface has."""
 SO_TIMESTAMPNS = 35
 SO_RCVBUFFORCE, SO_SNDBUFFORCE = 33, 32
 BUFFER_BYTES = 16 << 20
@@ -45,13 +45,13 @@ class Way:
 
     sent_s: list[float] = field(default_factory=list)
     nbytes: list[int] = field(default_factory=list)
-    """Of the IP packets."""
+    """Sizes of the IP packets."""
     arrived_s: dict[int, float] = field(default_factory=dict)
     """By the packet's number."""
     order: list[int] = field(default_factory=list)
     """The numbers, as they arrived."""
     told_too_large: int = 0
-    """How often the sender was told that a packet was too large."""
+    """How often the sender was notified that a packet was too large."""
 
     def arrivals(self, numbers: range) -> list[float | None]:
         return [self.arrived_s.get(number) for number in numbers]
@@ -145,7 +145,7 @@ def probe(
 
 
 def _end(here: Host, at: Address | None, given: Address | None) -> tuple[Host, Address, int]:
-    """Host, address and port of an end that is ``at`` some address, or not; ``given``: that of either end."""
+    """Choose host, address and port of an end, which may be ``at`` an address; ``given``: the address of either end."""
     if given is None:
         return here, here.address, PORT
     return (here, at, PORT) if at is not None else (here, here.by_version[given.version], 0)

@@ -18,11 +18,22 @@ from dataclasses import dataclass
 
 from dnsrig.rundir import PathSpec
 
+SMALL_BYTES = 60
+STEADY_S = 1.0
+MOST_PER_S = 1000.0
+LEAST_PER_S = 20.0
+SHARE_OF_RATE = 0.2
+SHARE_OF_LIMIT = 0.5
+BURST_S = 0.4
+"""How long a burst may take at the rate asked for."""
+MOST_BURST_PACKETS = 2000
+LEAST_BURST_PACKETS = 8
+
 DRAWS = 60
 """So many tell a standard deviation to a tenth: the relative error is 1 / √(2 × (DRAWS - 1)) = 9 %, of normal
 variates."""
 SEED = 0
-"""The same draws each time: what is found is judged, not the model."""
+"""The draws never change: what is found is judged, not the model."""
 SPREAD = 5.0
 """Standard deviations: a normal variate is so far away once in 1.7 million tests."""
 SLACK_MS = 2.0
@@ -45,6 +56,47 @@ Sent = Sequence[tuple[float, int]]
 
 
 @dataclass(frozen=True)
+class Steady:
+    """Small packets, evenly spaced: delay, jitter, loss, order."""
+
+    packets: int
+    interval_s: float
+    nbytes: int = SMALL_BYTES
+
+
+def steady(path: PathSpec) -> Steady:
+    """One of a direction."""
+    per_s = MOST_PER_S
+    if path.rate_mbit is not None:
+        per_s = min(per_s, SHARE_OF_RATE * path.rate_mbit * 1e6 / 8 / SMALL_BYTES)
+    if longest_s := path.longest_ms / 1e3:
+        per_s = min(per_s, SHARE_OF_LIMIT * path.limit_packets / longest_s)
+    per_s = max(per_s, LEAST_PER_S)
+    return Steady(int(per_s * STEADY_S), 1 / per_s)
+
+
+def burst(path: PathSpec, interface_mtu_bytes: int) -> list[int]:
+    """The sizes of the packets of a burst that shows the rate; empty where none was asked for. It fits into the
+    queue."""
+    if path.rate_mbit is None:
+        return []
+    size = path.mtu_bytes or interface_mtu_bytes
+    wanted = math.ceil(path.rate_mbit * 1e6 / 8 * BURST_S / size)
+    room = int(0.75 * path.limit_packets)
+    return [size] * max(LEAST_BURST_PACKETS, min(wanted, room, MOST_BURST_PACKETS))
+
+
+def longest_wait_s(path: PathSpec) -> float:
+    """After which what has not arrived is lost."""
+    slack_s = 0.1
+    return path.longest_ms / 1e3 + slack_s
+
+
+def burst_s(path: PathSpec, nbytes: list[int]) -> float:
+    return sum(nbytes) * 8 / (path.rate_mbit * 1e6) if path.rate_mbit else 0.0
+
+
+@dataclass(frozen=True)
 class Interval:
     """From ``low`` to ``high``, both in it."""
 
@@ -57,7 +109,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Delays:
-    """Of the packets of one test, in milliseconds."""
+    """Delays of the packets of one test, in milliseconds."""
 
     p5_ms: float
     median_ms: float
@@ -139,7 +191,7 @@ def _entropy(found: float, expected: float) -> float:
 
 
 def rate_mbit(nbytes: Sequence[int], arrived: Sequence[float | None]) -> float | None:
-    """Of a burst: what came after half of its packets, over the time that it took; the first half may wait for jitter.
+    """Measure the rate of a burst by its second half; the first half may wait for jitter.
 
     None where too little arrived, or all at once.
     """
@@ -169,7 +221,7 @@ def expected(path: PathSpec, sent: Sent, *, tick_s: float = 0.0) -> Expected:
 def expected_rate_mbit(path: PathSpec, nbytes: Sequence[int], at_s: float, *, tick_s: float = 0.0) -> Interval | None:
     """For a burst of such packets, all sent at once ``at_s`` since the link began.
 
-    None where a link as asked may lose so many of them that no rate can be told. With coarse timers packets come in
+    None if a link as asked may lose too many of them to know a rate. With coarse timers packets come in
     clumps, so the time of the half that counts is known to a tick only.
     """
     assert path.rate_mbit is not None

@@ -6,14 +6,18 @@ in flight (TCP small queues); and what it hands over are segments of up to 64 kB
 one packet. So the hosts' interfaces do no segmentation offload, and the queue is elsewhere. Neighbours are static, so
 that nothing is asked before the first packet.
 
-A path MTU is that of the router's route, locked; the router says so by ICMP or ICMPv6, unless what it says itself is
-sent nowhere. It fragments packets without DF, as routers do, where the engine's `link` drops them. The kernel draws its
-random numbers itself: the seed of the link does not reach it.
+A path MTU is a locked attribute of the router's route. The router reports it by ICMP or ICMPv6, unless its own packets
+are blocked. It fragments packets without DF, as routers do; the engine's `link` drops them. The kernel draws its random
+numbers itself: the seed of the link does not reach it.
 """
 
 from __future__ import annotations
 
+import array
+import fcntl
+import os
 import socket
+import struct
 import threading
 import time
 from dataclasses import dataclass, field
@@ -23,12 +27,15 @@ from pathlib import Path
 from typing import Any
 
 from pyroute2 import NetNS, netns
+from pyroute2.netlink import NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST
+from pyroute2.netlink.rtnl import RTM_NEWQDISC, TC_H_ROOT
+from pyroute2.netlink.rtnl.tcmsg import sched_netem, tcmsg
 
 from dnsrig.errors import DnsrigError
 from dnsrig.lab import addresses, ledger
 from dnsrig.lab.host import BASE_SYSCTLS, LOOPBACK, Host, add_address, create, inside, set_sysctl
 from dnsrig.lab.ledger import Ledger
-from dnsrig.lab.links import Place, _ends, _qdisc, veth
+from dnsrig.lab.links import Place, ends, veth
 from dnsrig.rundir import LinkSpec, PathSpec
 
 RATE_WITHOUT_MBIT = 30_000.0
@@ -36,7 +43,7 @@ RATE_WITHOUT_MBIT = 30_000.0
 bits of bytes/s)."""
 UNLIMITED_PACKETS = 1_000_000
 ETHERNET_HEADER_BYTES = 14
-"""netem would count it; a path's rate is that of its IP packets, for all kinds of links."""
+"""netem would count it; the rate of a path counts its IP packets, for all kinds of links."""
 NETEM_ROOT, NETEM_DELAY = 0x10000, 0x20000
 """Handles 1: and 2:."""
 MTU_LOCK = 1 << 2
@@ -51,6 +58,12 @@ ROUTER_SYSCTLS = {
     "net.ipv4.conf.all.send_redirects": "0",
 }
 
+NETLINK_HEADER_BYTES = 16
+ANSWER_LIMIT_S = 5.0
+NEW = NLM_F_CREATE | NLM_F_EXCL
+SIOCETHTOOL = 0x8946
+ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_SGRO = 0x1F, 0x24, 0x2C
+
 
 @cache
 def available() -> bool:
@@ -63,7 +76,7 @@ def available() -> bool:
     made.add(network_namespace=name)
     try:
         create(name)
-        _qdisc.netem(name, "lo", NETEM_ROOT, None, {"delay": 1000, "rate": 1_000_000, "limit": 10})
+        set_discipline(name, "lo", NETEM_ROOT, None, {"delay": 1000, "rate": 1_000_000, "limit": 10})
         return True
     except OSError:
         return False
@@ -111,7 +124,7 @@ class NetemLink:
                 return
             (handle, parent, options), *_ = disciplines(one.path, after_s)
             try:
-                _qdisc.netem(one.namespace, one.interface, handle, parent, options, flags=0)
+                set_discipline(one.namespace, one.interface, handle, parent, options, flags=0)
             except OSError:
                 self.is_as_asked = False
                 return
@@ -162,16 +175,16 @@ def _connect(host: Host, other: Host, router: str, spec: LinkSpec, way: PathSpec
     with veth.descriptor(host.namespace_path) as host_fd, veth.descriptor(Path("/run/netns", router)) as router_fd:
         veth.pair(other.name, host_fd, host.name, router_fd)
     for namespace, interface in ((host.namespace, other.name), (router, host.name)):
-        _qdisc.no_offload(namespace, interface)
-    _ends.set_up(host, other, mtu_bytes=spec.mtu_bytes, neighbour=_ends.hardware_address(router, host.name))
-    hardware = _ends.hardware_address(host.namespace, other.name)
+        _no_offload(namespace, interface)
+    ends.set_up(host, other, mtu_bytes=spec.mtu_bytes, neighbour=ends.hardware_address(router, host.name))
+    hardware = ends.hardware_address(host.namespace, other.name)
     metrics = {} if way.mtu_bytes is None else {"mtu": way.mtu_bytes, "lock": MTU_LOCK}
     with NetNS(router) as route:
-        index = _ends.bring_up(route, host.name, spec.mtu_bytes)
-        for version in _ends.versions(spec.mtu_bytes):
+        index = ends.bring_up(route, host.name, spec.mtu_bytes)
+        for version in ends.versions(spec.mtu_bytes):
             if (own := host.by_version.get(version)) is not None:
                 route.neigh("replace", dst=str(own), lladdr=hardware, ifindex=index, state="permanent")
-                scope = {"scope": _ends.LINK_SCOPE} if version == 4 else {}
+                scope = {"scope": ends.LINK_SCOPE} if version == 4 else {}
                 route.route("add", dst=str(ip_network(own)), oif=index, metrics=metrics, **scope)
         for prefix in host.routed:
             gateway = host.by_version[ip_network(prefix).version]
@@ -220,7 +233,7 @@ def disciplines(path: PathSpec, after_s: float = 0.0) -> list[tuple[int, int | N
 
 def _shape(one: Exit) -> None:
     for handle, parent, options in disciplines(one.path):
-        _qdisc.netem(one.namespace, one.interface, handle, parent, options)
+        set_discipline(one.namespace, one.interface, handle, parent, options)
 
 
 def _counted(one: Exit) -> dict[str, int]:
@@ -238,3 +251,43 @@ def _counted(one: Exit) -> dict[str, int]:
                     "queue_packets": int(queue["qlen"]),
                 }
     return {}
+
+
+def set_discipline(
+    namespace: str, interface: str, handle: int, parent: int | None, options: dict[str, Any], flags: int = NEW
+) -> None:
+    """Make a queueing discipline, or change one (``flags`` 0). Raises OSError if the kernel refuses.
+
+    Message and exchange (netlink(7)) are our own: what pyroute2 makes of the option ``rate`` is no message (0.9.7 takes
+    it for TCA_RATE as well).
+    """
+    with inside(namespace), socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as sock:
+        sock.settimeout(ANSWER_LIMIT_S)
+        sock.send(discipline_message(socket.if_nametoindex(interface), handle, parent, options, flags))
+        answer = sock.recv(1 << 16)
+    (code,) = struct.unpack_from("i", answer, NETLINK_HEADER_BYTES)
+    if code:
+        raise OSError(-code, os.strerror(-code))
+
+
+def discipline_message(index: int, handle: int, parent: int | None, options: dict[str, Any], flags: int) -> bytes:
+    """What asks the kernel for a queueing discipline, and for an answer."""
+    made = tcmsg()
+    made["header"]["type"], made["header"]["flags"] = RTM_NEWQDISC, NLM_F_REQUEST | NLM_F_ACK | flags
+    made["index"], made["handle"] = index, handle
+    made["parent"] = TC_H_ROOT if parent is None else parent | 1
+    made["attrs"] = [("TCA_KIND", "netem"), ("TCA_OPTIONS", sched_netem.get_parameters(options))]
+    made.encode()
+    return bytes(made.data)
+
+
+def _no_offload(namespace: str, interface: str) -> None:
+    """No segments larger than a packet on this interface, of TCP (ethtool(8): tso, gso, gro) or of UDP (ip-link(8):
+    gso_max_segs)."""
+    with NetNS(namespace) as route:
+        route.link("set", index=route.link_lookup(ifname=interface)[0], gso_max_segs=1)
+    with inside(namespace), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        for command in (ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_SGRO):
+            value = array.array("I", [command, 0])
+            address, _ = value.buffer_info()
+            fcntl.ioctl(sock, SIOCETHTOOL, struct.pack("16sP16x", interface.encode(), address))

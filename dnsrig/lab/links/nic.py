@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dnsrig.lab import host_calls
 from dnsrig.lab.host import Host
-from dnsrig.lab.links import Place, Plain, _ends
+from dnsrig.lab.links import Place, Plain, ends
 from dnsrig.rundir import LinkSpec
 
 
@@ -20,7 +20,7 @@ def make(left: Host, right: Host, spec: LinkSpec, place: Place) -> Plain:
     """Join two hosts, each of which has taken an interface."""
     for here, there in ((left, right), (right, left)):
         if here.machine is None:
-            _ends.set_up(here, there, mtu_bytes=spec.mtu_bytes, neighbour=there.nic_address, interface=here.spec.nic)
+            ends.set_up(here, there, mtu_bytes=spec.mtu_bytes, neighbour=there.nic_address, interface=here.spec.nic)
         else:
             here.machine.call(host_calls.join, here.name, (there.name, there.spec), there.nic_address, spec.mtu_bytes)
     return Plain()

@@ -2,7 +2,7 @@
 
 A plain link must let packets through. On an emulated one datagrams go both ways at once: small ones, evenly spaced, for
 delay, jitter, loss and order; where a rate was asked for, then a burst; where a path MTU was, packets of that size and
-larger; where far ends have delays of their own, packets from and to some of them (``fartest.py``). What they meet is
+larger; where far ends have delays of their own, packets from and to some of them (``far.py``). What they meet is
 held against what the same datagrams meet on a link as asked (``expectation.py``). It takes at most about 2 s and the
 round trip, which with far ends is paid twice.
 """
@@ -24,7 +24,7 @@ from typing import Any
 from pyroute2 import NetNS
 
 from dnsrig.lab.host import Host, inside, read_sysctl, set_sysctl
-from dnsrig.lab.links import expectation, fartest, schedule
+from dnsrig.lab.links import expectation, far
 from dnsrig.lab.links.datagrams import PORT, Probe, Way, probe
 from dnsrig.rundir import Family, LinkSpec, PathSpec
 from dnsrig.text import digits
@@ -83,7 +83,7 @@ class Direction:
 
     name: str
     path: PathSpec
-    steady: schedule.Steady
+    steady: expectation.Steady
     burst: list[int]
 
 
@@ -100,10 +100,10 @@ def _emulated(left: Host, right: Host, spec: LinkSpec, began_s: float) -> dict[s
         for direction, way in ways:
             if direction.burst:
                 link.send_at_once(way, len(direction.burst), direction.burst[0])
-        wait_s = max(schedule.longest_wait_s(d.path) + schedule.burst_s(d.path, d.burst) for d, _ in ways)
+        wait_s = max(expectation.longest_wait_s(d.path) + expectation.burst_s(d.path, d.burst) for d, _ in ways)
         link.collect(time.monotonic() + (wait_s if forward.burst or reverse.burst else 0))
         judged = {d.name: _judged(d, way, began_s) for d, way in ways}
-        round_trip_s = sum(schedule.longest_wait_s(d.path) for d, _ in ways)
+        round_trip_s = sum(expectation.longest_wait_s(d.path) for d, _ in ways)
         for direction, way in ways:
             if direction.path.mtu_bytes is not None:
                 _send_large(link, direction, way, judged[direction.name], round_trip_s)
@@ -122,13 +122,13 @@ def _far(left: Host, right: Host, spec: LinkSpec, began_s: float, found: dict[st
     """``found``, and with it what was found of far ends where they have delays of their own."""
     if not any(way is not None and way.far is not None for way in (spec.forward, spec.reverse)):
         return found
-    far = fartest.check(left, right, spec, began_s, tick_s=tick_s())
-    wrong = [*found.get("wrong", []), *far.pop("wrong")]
-    return found | {"works": not wrong, "far": far["addresses"], **({"wrong": wrong} if wrong else {})}
+    ends = far.check(left, right, spec, began_s, tick_s=tick_s())
+    wrong = [*found.get("wrong", []), *ends.pop("wrong")]
+    return found | {"works": not wrong, "far": ends["addresses"], **({"wrong": wrong} if wrong else {})}
 
 
 def _direction(name: str, path: PathSpec, spec: LinkSpec) -> Direction:
-    return Direction(name, path, schedule.steady(path), schedule.burst(path, spec.mtu_bytes))
+    return Direction(name, path, expectation.steady(path), expectation.burst(path, spec.mtu_bytes))
 
 
 def _send_steady(link: Probe, ways: tuple[tuple[Direction, Way], ...]) -> None:
@@ -141,7 +141,7 @@ def _send_steady(link: Probe, ways: tuple[tuple[Direction, Way], ...]) -> None:
             link.collect(start_s + after_s)
         direction, way = ways[index]
         link.send(way, direction.steady.nbytes)
-    link.collect(time.monotonic() + max(schedule.longest_wait_s(d.path) for d, _ in ways))
+    link.collect(time.monotonic() + max(expectation.longest_wait_s(d.path) for d, _ in ways))
 
 
 def _judged(direction: Direction, way: Way, began_s: float) -> dict[str, Any]:
@@ -203,7 +203,7 @@ def _rate(direction: Direction, way: Way, began_s: float, figures: dict[str, Any
 
 
 def _send_large(link: Probe, direction: Direction, way: Way, judged: dict[str, Any], round_trip_s: float) -> None:
-    """Packets as large as the path's MTU must arrive, larger ones must not, and the sender is told so or is not.
+    """Test the path MTU: packets of that size must arrive, larger ones must not, and the sender is notified, or is not.
 
     What tells it may come over the way back, with its delay.
     """
@@ -255,7 +255,7 @@ def tick_s() -> float:
 
 
 def _rtts_us(link: Probe, count: int) -> list[float]:
-    """Of pairs of datagrams, one each way, sent at the same time or nearly so: the sum of their delays."""
+    """Add the delays of pairs of datagrams, one each way, sent at nearly the same time."""
     each = []
     for number in range(count):
         forward, reverse = (way.arrived_s.get(number) for way in (link.forward, link.reverse))
@@ -273,7 +273,7 @@ def _rtt(rtts_us: list[float]) -> dict[str, float]:
 
 
 def _mtu(here: Host, there: Host) -> int:
-    """Of the interface towards ``there``, which is called so unless it is one of the machine's."""
+    """Read the MTU of the interface towards ``there``, which has its name unless it is one of the machine's."""
     with NetNS(here.namespace) as route:
         found = route.link_lookup(ifname=there.name) or route.link_lookup(ifname=here.spec.nic)
         return int(route.link("get", index=found[0])[0].get("mtu"))

@@ -14,7 +14,7 @@ from dnsrig import paths
 from dnsrig.errors import DnsrigError
 from dnsrig.lab import process
 from dnsrig.lab.host import Host
-from dnsrig.lab.links import Place, _ends
+from dnsrig.lab.links import Place, ends
 from dnsrig.lab.process import Process
 from dnsrig.rundir import FarSpec, LinkSpec, PathSpec
 
@@ -100,7 +100,7 @@ def make(left: Host, right: Host, spec: LinkSpec, place: Place) -> TunLink:
         link.await_ready()
         started.go_first()
         for here, there in ((left, right), (right, left)):
-            _ends.set_up(here, there, mtu_bytes=spec.mtu_bytes)
+            ends.set_up(here, there, mtu_bytes=spec.mtu_bytes)
     except BaseException:
         link.finish()
         raise
@@ -108,7 +108,7 @@ def make(left: Host, right: Host, spec: LinkSpec, place: Place) -> TunLink:
 
 
 def arguments(left: Host, right: Host, spec: LinkSpec, seed: int) -> list[str]:
-    """What `link` is told of ``spec``."""
+    """Make the arguments of `link` from ``spec``."""
     found = [
         f"--left={left.namespace_path},{right.name}",
         f"--right={right.namespace_path},{left.name}",

@@ -9,7 +9,7 @@ from pathlib import Path
 from pyroute2 import IPRoute
 
 from dnsrig.lab.host import Host
-from dnsrig.lab.links import Place, Plain, _ends
+from dnsrig.lab.links import Place, Plain, ends
 from dnsrig.rundir import LinkSpec
 
 
@@ -23,10 +23,10 @@ def make(left: Host, right: Host, spec: LinkSpec, place: Place) -> Plain:
     with descriptor(left.namespace_path) as left_fd, descriptor(right.namespace_path) as right_fd:
         pair(right.name, left_fd, left.name, right_fd)
     hardware = {
-        here.name: _ends.hardware_address(here.namespace, there.name) for here, there in ((left, right), (right, left))
+        here.name: ends.hardware_address(here.namespace, there.name) for here, there in ((left, right), (right, left))
     }
     for here, there in ((left, right), (right, left)):
-        _ends.set_up(here, there, mtu_bytes=spec.mtu_bytes, neighbour=hardware[there.name])
+        ends.set_up(here, there, mtu_bytes=spec.mtu_bytes, neighbour=hardware[there.name])
     return Plain()
 
 

@@ -7,8 +7,8 @@ not be measured there is in docs/explanation/uml.md: it has one CPU, and its sys
 
 from __future__ import annotations
 
+from dnsrig.lab.uml.guest import MEMORY_MB, Guest
 from dnsrig.lab.uml.init import JOB_SEEN
 from dnsrig.lab.uml.kernel import Kernel, available, find, inside, install
-from dnsrig.lab.uml.machine import MEMORY_MB, Machine
 
-__all__ = ["JOB_SEEN", "MEMORY_MB", "Kernel", "Machine", "available", "find", "inside", "install"]
+__all__ = ["JOB_SEEN", "MEMORY_MB", "Guest", "Kernel", "available", "find", "inside", "install"]

@@ -75,7 +75,7 @@ def modules(modprobe: str, names: list[str]) -> None:
 
 
 def limits(open_files: int) -> None:
-    """As many open files as outside: this kernel's own hard limit is 4,096."""
+    """Allow the number of open files that outside has: this kernel's own hard limit is 4,096."""
     import resource
 
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dnsrig.errors import DnsrigError
-from dnsrig.lab import congestion
+from dnsrig.lab import tcp
 from dnsrig.servers import debian
 from dnsrig.servers.debian import Root
 
@@ -32,7 +32,7 @@ class Kernel:
 
     root: Path
     version: str
-    """Of the package; the release is what runs inside (uname(2))."""
+    """Version of the package; the release is what runs inside (uname(2))."""
     release: str
 
     @property
@@ -53,11 +53,11 @@ class Kernel:
 
     def congestion_controls(self) -> list[str]:
         """Names of all that its sockets can be given, e.g. ``hybla``; cubic and reno are built in."""
-        return sorted({"cubic", "reno", *congestion.loadable(self.modules, self.release)})
+        return sorted({"cubic", "reno", *tcp.loadable_controls(self.modules, self.release)})
 
 
 def find() -> Kernel | None:
-    """The newest one in the cache; None if there is none yet."""
+    """Find the newest kernel in the cache; None if there is no kernel yet."""
     return next((kernel for root in reversed(debian.roots(SUITE, NAME)) if (kernel := _kernel(root))), None)
 
 

@@ -67,7 +67,7 @@ def bring_up(route: NetNS, interface: str, mtu_bytes: int) -> int:
 
 
 def versions(mtu_bytes: int) -> tuple[int, ...]:
-    """Those of IP that pass an interface with this MTU."""
+    """List the versions of IP that pass an interface with this MTU."""
     return (4, 6) if mtu_bytes >= IPV6_LEAST_MTU_BYTES else (4,)
 
 

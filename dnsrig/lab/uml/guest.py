@@ -31,7 +31,7 @@ MEMORY_MB = 2048
 """What its kernel believes to have, as a file in memory that grows as it is used."""
 MEMORY_MB_MIN = 512
 MEMORY_SHARE = 0.5
-"""Of what is free outside: the most that it is given."""
+"""The largest share of the free memory outside that it gets."""
 BOOT_LIMIT_S = 120.0
 STOP_LIMIT_S = 45.0
 """How long what runs inside may take to end in order; less than the runner waits for a trial."""
@@ -60,14 +60,14 @@ exec {root}/lib64/ld-linux-x86-64.so.2 --argv0 modprobe --library-path {root}/us
 
 
 @dataclass
-class Machine:
+class Guest:
     """A running kernel. ``job`` is a folder of its own in memory, which the caller removes."""
 
     kernel: Kernel
     job: Path
     popen: subprocess.Popen[str]
     events: queue.Queue[dict[str, Any] | None] = field(default_factory=queue.Queue)
-    """Of the command's standard output, the lines that are JSON objects; None when it has ended."""
+    """Lines of the command's standard output that are JSON objects; None when it has ended."""
     errors: deque[str] = field(default_factory=lambda: deque(maxlen=CONSOLE_LINES))
     console: deque[str] = field(default_factory=lambda: deque(maxlen=CONSOLE_LINES))
     _readers: list[threading.Thread] = field(default_factory=list)
@@ -85,7 +85,7 @@ class Machine:
         cpu: int,
         holding: Sequence[int] = (),
         devices: Sequence[str] = (),
-    ) -> Machine:
+    ) -> Guest:
         """Boot ``kernel`` on CPU ``cpu`` of this machine and run ``command`` in it.
 
         ``writable``: folders that it may change; ``seen``: files and folders that it must see. Everything else of this
@@ -145,7 +145,7 @@ class Machine:
             reader.join(READ_LIMIT_S)
 
     def last_words(self) -> str:
-        """The line of its console that tells most of its end."""
+        """Find the line of the console that best explains its end."""
         told = [line.strip() for line in self.console if any(word in line for word in TELLING)]
         rest = [line.strip() for line in self.console if line.strip()]
         return (told or rest or ["its console says nothing"])[-1]
