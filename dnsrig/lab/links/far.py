@@ -1,4 +1,4 @@
-"""What the far ends of packets add to the delay of a link, as the engine's `link` draws it (engine/…/link/far.rs): a
+"""What the far ends of packets add to the delay of a link, as the engine's `link` draws it (engine/…/link/address_delays.rs): a
 hash of the address, so that the self-test knows what each address is to find. Pure."""
 
 from __future__ import annotations

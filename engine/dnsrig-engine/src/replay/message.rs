@@ -19,7 +19,7 @@ const COOKIE: u16 = 10;
 /// The UDP payload size of EDNS that only an answer tells of (DNS Flag Day 2020).
 pub const UDP_PAYLOAD_BYTES: u16 = 1232;
 
-/// A DNS message and who sent it to whom; the message is lent.
+/// A DNS message with its source and its destination; the bytes are borrowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message<'m> {
     /// Since 1970.

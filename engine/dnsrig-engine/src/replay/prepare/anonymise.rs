@@ -141,7 +141,7 @@ fn options(records: &[u8]) -> Option<&[u8]> {
     Some(options)
 }
 
-/// Whether the name stands for an address (RFC 1035 §3.5, RFC 3596 §2.5).
+/// Whether the name is a reverse name of an address (RFC 1035 §3.5, RFC 3596 §2.5).
 fn reverse(name: &[u8]) -> bool {
     [&b"\x07in-addr\x04arpa\0"[..], b"\x03ip6\x04arpa\0"].iter().any(|suffix| name::ends_with(name, suffix))
 }

@@ -22,13 +22,13 @@ const OPT_BYTES: usize = 11;
 /// The RCODE of an EDNS version that is not known (RFC 6891 §6.1.3).
 pub const BADVERS: u16 = 16;
 
-/// So many places of names are remembered, and a pointer has 14 bits.
+/// The most places of names that are remembered; a pointer has 14 bits.
 const PLACES_MAX: usize = 48;
 const POINTER_MAX: usize = 0x3fff;
 
 /// The room for an answer to this query: over a stream 65,535 bytes.
-pub fn room(query: &Query<'_>, is_stream: bool) -> usize {
-    if is_stream {
+pub fn room(query: &Query<'_>, is_tcp: bool) -> usize {
+    if is_tcp {
         return usize::from(u16::MAX);
     }
     let asked = query.edns.map_or(UDP_BYTES_MAX, |edns| usize::from(edns.udp_payload_bytes).max(UDP_BYTES_MAX));
@@ -131,7 +131,7 @@ impl Writer<'_> {
     fn put_rrset(&mut self, rrset: &Rrset<'_>, count: &mut u16) -> bool {
         let (start, known, counted) = (self.at, self.known, *count);
         for data in rrset.data() {
-            // As if nothing were compressed: so the question of room is asked once.
+            // First without compression: this check is cheap, and seldom fails.
             if !self.has_room(rrset.owner.len() + 10 + data.len()) && !self.has_room(self.bytes(rrset, data)) {
                 (self.at, self.known, *count) = (start, known, counted);
                 return false;
@@ -225,7 +225,7 @@ fn names_at(rtype: Rtype) -> Option<usize> {
     }
 }
 
-/// Of a name, whatever the case of its letters: half of a hash is enough to find it.
+/// Hashes a name, whatever the case of its letters. Half of a hash is enough to find a name.
 fn hash(name: &[u8]) -> u32 {
     (fnv1a(name) >> 32) as u32
 }

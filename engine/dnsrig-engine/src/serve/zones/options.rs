@@ -18,7 +18,7 @@ use crate::{
         units::{parse_delay, parse_number, parse_refresh_s},
     },
     dns::{catalog::Schema, churn::Churn, dataset::parse_name, tsig::sign::Signer},
-    serve::{bad_arguments, shell},
+    serve::{failure::bad_arguments, shell},
 };
 
 /// Highest number of secondaries that get NOTIFY messages.
@@ -184,7 +184,7 @@ pub struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 1, requires = "fault", value_parser = clap::value_parser!(u32).range(1..))]
     fault_every: u32,
     #[command(flatten)]
-    pub shell: shell::Options,
+    pub shell: shell::options::Options,
 }
 
 impl Arguments {
