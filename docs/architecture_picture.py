@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from html import escape
+from pathlib import Path
 
 import architecture
 from architecture import ENGINE, PACKAGE, SHARED
@@ -139,11 +140,17 @@ def _purposes() -> dict[str, str]:
     return {name: says.strip() for name, says in re.findall(r"^- ``(\w+)`` +(.+)$", text, re.MULTILINE)}
 
 
+def source(module: str) -> Path:
+    """The file that declares a module of the engine: a folder has it in ``mod.rs``."""
+    file = ENGINE / f"{module}.rs"
+    return file if file.exists() else ENGINE / module / "mod.rs"
+
+
 def first_sentence(folder: str) -> str:
-    """The first sentence of the documentation of a module of the engine, which is a folder or one file."""
-    file = ENGINE / folder / "mod.rs"
-    text = (file if file.exists() else ENGINE / f"{folder}.rs").read_text()
-    lines = [line.removeprefix("//!").strip() for line in text.splitlines() if line.startswith("//!")]
+    """The first sentence of the comment at the top of a folder or file of the engine."""
+    lines = [
+        line.removeprefix("//!").strip() for line in source(folder).read_text().splitlines() if line.startswith("//!")
+    ]
     text = " ".join(lines[: lines.index("")] if "" in lines else lines)
     return re.sub(r"\[`?([^`\]]+)`?\](\([^)]*\))?", r"\1", text.split(". ")[0].rstrip(".") + ".")
 

@@ -472,10 +472,18 @@ def _headline(text: str) -> str:
     return " ".join(text.partition("\n\n")[0].split()).rstrip(".")
 
 
+def _engine_path(module: str) -> str:
+    file = architecture_picture.source(module)
+    return file.name if file.stem == module else f"{module}/"
+
+
 def shared_folders() -> str:
     return table(
-        ["folder", "has"],
-        [[f"`{name}/`", architecture_picture.first_sentence(name)] for name in architecture_picture.SHARED],
+        ["folder or file", "has"],
+        [
+            [f"`{_engine_path(name)}`", architecture_picture.first_sentence(name)]
+            for name in architecture_picture.SHARED
+        ],
     )
 
 

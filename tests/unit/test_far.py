@@ -31,7 +31,7 @@ def own(distribution: str = "near", seed: int = 7) -> FarSpec:
     ],
 )
 def test_delays_are_those_of_the_engine(address: str, expected_ns: int) -> None:
-    """engine/…/link/far.rs has the same."""
+    """engine/…/link/address_delays.rs has the same."""
     assert round(far.one_way_ms(own(), ip_address(address)) * 1e6) == expected_ns
 
 

@@ -88,7 +88,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Computes the distribution. Without durations there is none.
+    /// Computes the distribution, or returns None without durations.
     pub fn of(durations_ns: impl IntoIterator<Item = i64>) -> Option<Self> {
         let mut sorted: Vec<i64> = durations_ns.into_iter().collect();
         sorted.sort_unstable();

@@ -9,7 +9,7 @@ use serde::Serialize;
 /// take well under a microsecond together; that it happens five times in a row is not expected.
 const ANCHOR_ATTEMPTS: usize = 5;
 
-/// The same moment on two clocks, and how sure of it we are.
+/// A moment on two clocks, and the error of the pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Anchor {
     /// CLOCK_MONOTONIC, in nanoseconds.

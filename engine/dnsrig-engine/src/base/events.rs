@@ -27,7 +27,7 @@ const ANCHOR_INTERVAL_NS: i64 = 10_000_000_000;
 /// A reader that has taken nothing for so long does not get the summary.
 const SUMMARY_PATIENCE: Duration = Duration::from_secs(2);
 
-/// At the very end so long is waited for what else was said.
+/// The longest wait at the end until all else is written.
 const END_PATIENCE: Duration = Duration::from_millis(500);
 
 /// Standard output, and standard error for people; started when there is something to say.
@@ -122,7 +122,7 @@ pub fn say(text: String) {
     }
 }
 
-/// Waits for a moment until all is written that was said.
+/// Waits for a moment until all output is written.
 pub fn finish() {
     for writer in [&OUTPUT, &TEXT].into_iter().filter_map(|writer| writer.get()?.as_ref().ok()) {
         let _ = writer.flush(END_PATIENCE);
@@ -164,7 +164,7 @@ impl ProgressTimer {
         self.anchors.due_ns().min(self.progress_due_ns)
     }
 
-    /// Says an anchor if one is due; whether progress is, which counts as said.
+    /// Emits an anchor if one is due. Returns whether progress is due; if so, the caller must emit it.
     pub fn is_progress_due(&mut self, now_ns: i64) -> Result<bool, Failure> {
         self.anchors.emit_if_due(now_ns)?;
         let due = now_ns >= self.progress_due_ns;

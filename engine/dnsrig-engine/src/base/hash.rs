@@ -1,6 +1,6 @@
 //! A hash that stays the same in every version: FNV-1a of 64 bits (Fowler, Noll and Vo).
 
-/// Of bytes, whatever the case of their letters (ASCII).
+/// Hashes bytes, whatever the case of their letters (ASCII).
 pub fn fnv1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte.to_ascii_lowercase())).wrapping_mul(0x100_0000_01b3)

@@ -22,7 +22,7 @@ pub enum Column {
     Under(&'static str),
 }
 
-/// Where a value stands in a file.
+/// The place of a value in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The line, counted from 0.

@@ -1,5 +1,16 @@
 //! What every subcommand needs around its work: time, events, files of rows, threads, how it stops and how it fails.
 //!
+//! - Time: [`clock`], [`pacer`] (how often something may be done).
+//! - Output: [`events`] (JSON lines and text for people, each through a [`writer`]), [`rows`] (Arrow files) and
+//!   [`row_writer`] (a thread that writes them), [`output`] (files that appear whole).
+//! - The process: [`threads`], [`stop`] (signals and the end of standard input), [`failure`] (sentence, hint and exit
+//!   code), [`open_files`] (the limit on descriptors).
+//! - The command line: [`units`] (durations, shares, rates), [`target`] (addresses, and which of them may be used),
+//!   [`old_spellings`].
+//! - Numbers: [`random`], [`draw`] and [`popularity`] (distributions), [`hash`].
+//! - The kernel: [`kernel_text`] (files of /proc and of cgroups), [`netlink`], [`route`]. Input files: [`whole_file`].
+//! - Tests: `testing`, and `fuzz`.
+//!
 //! Nothing here knows DNS or a socket of the measurement.
 
 pub mod clock;

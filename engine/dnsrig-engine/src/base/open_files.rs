@@ -4,13 +4,13 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use super::failure::Failure;
 
-/// Open files beside connections: standard ones, those of --out, libraries, events, the pollers of clients.
+/// Open files beside connections: standard streams, files of --out, libraries, events, the pollers of clients.
 const OTHER_FILES: u64 = 256;
 
 /// Each thread of a server has a poller and up to three sockets.
 const FILES_A_THREAD: u64 = 4;
 
-/// What so many threads of a server need beside their connections.
+/// The open files that the threads of a server need beside their connections.
 pub fn of_threads(threads: usize) -> u64 {
     threads as u64 * FILES_A_THREAD
 }

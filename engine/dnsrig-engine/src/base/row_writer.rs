@@ -16,11 +16,11 @@ use super::{
     threads::Thread,
 };
 
-/// So many buffers, one for the rows between two flushes: with one flush a second, a disk may stall for seven seconds
-/// before a row is lost.
+/// The number of buffers, each for the rows between two flushes: with one flush a second, a disk may stall for seven
+/// seconds before a row is lost.
 const BUFFERS: usize = 8;
 
-/// The side of who measures.
+/// The side of the thread that measures.
 pub struct RowWriter<Row> {
     filling: Vec<Row>,
     full: Sender<Vec<Row>>,

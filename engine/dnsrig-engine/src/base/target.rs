@@ -1,4 +1,4 @@
-//! Whom we may send traffic to: loopback, hosts of the rig, and what the user vouches for.
+//! The addresses to which traffic may be sent: loopback, hosts of the rig, and addresses that the user vouches for.
 
 use std::{
     io,
@@ -68,7 +68,7 @@ fn is_benchmark(address: IpAddr) -> bool {
     }
 }
 
-/// The address that stands for any of this host's, of the family of `server`: where a socket that asks it is bound.
+/// The unspecified address of the family of `server`, to which a socket is bound that sends to it.
 pub fn unspecified(server: SocketAddr) -> IpAddr {
     match server {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
@@ -134,7 +134,7 @@ pub fn parse_range(text: &str) -> Result<Range, String> {
     }
 }
 
-/// Reads `ADDRESS[:PORT]`; an IPv6 address with a port stands in brackets. The port is 53 unless given.
+/// Reads `ADDRESS[:PORT]`; an IPv6 address with a port needs brackets. The port is 53 unless given.
 pub fn parse(text: &str) -> Result<SocketAddr, String> {
     let address = text.trim_start_matches('[').trim_end_matches(']');
     text.parse()

@@ -11,7 +11,7 @@ pub fn batches(path: &Path) -> Vec<Batch> {
     RowReader::new(&std::fs::read(path).unwrap()).unwrap().map(Result::unwrap).collect()
 }
 
-/// So many inputs of a property, or as many as PROPTEST_CASES says, for longer runs by hand.
+/// The settings of a property test with `cases` inputs, or as many as PROPTEST_CASES asks for in longer runs by hand.
 pub fn inputs(cases: u32) -> proptest::test_runner::Config {
     let config = proptest::test_runner::Config::default();
     if std::env::var_os("PROPTEST_CASES").is_some() {
@@ -36,7 +36,7 @@ pub enum Harm {
     Cut(Index),
 }
 
-/// Values are often those of short labels and of pointers.
+/// Any harm. Values are often the lengths of short labels, or the first bytes of pointers.
 pub fn harms() -> impl Strategy<Value = Harm> {
     let value = || prop_oneof![0..16_u8, 0xc0..0xc2_u8, any::<u8>()];
     prop_oneof![

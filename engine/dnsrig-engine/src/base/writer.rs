@@ -1,4 +1,4 @@
-//! A writer with a thread of its own: who has something to say does not wait for who reads it.
+//! A writer with a thread of its own, so that the program does not wait for the reader of its output.
 
 use std::{
     collections::VecDeque,
@@ -9,7 +9,7 @@ use std::{
 
 use super::threads::Thread;
 
-/// So many bytes may wait: some thousand events. What has no room is dropped and counted.
+/// The most bytes that wait: some thousand events. Further ones are dropped and counted.
 const WAITING_BYTES_MAX: usize = 1 << 20;
 
 /// What is to be written, and what became of it.
@@ -23,7 +23,7 @@ struct State {
     failed: Option<io::Error>,
 }
 
-/// The side of those who have something to say.
+/// The side of the threads that write.
 pub struct Writer {
     shared: Arc<Shared>,
 }
@@ -111,7 +111,7 @@ impl Shared {
 }
 
 impl State {
-    /// The error of a writing, for each who asks.
+    /// Returns the error of an earlier write, as often as it is asked for.
     fn check(&self) -> io::Result<()> {
         self.failed.as_ref().map_or(Ok(()), |error| Err(io::Error::new(error.kind(), error.to_string())))
     }

@@ -1,4 +1,4 @@
-//! `clock compare`: bursts of exchanges with some peers, all at once, until it is told to end.
+//! `clock compare`: bursts of exchanges with some peers, all at once, until it is stopped.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -11,8 +11,7 @@ use std::{
 use serde::Serialize;
 
 use super::{
-    exchange::{self, Exchange},
-    line::{self, Line},
+    exchange::{self, Exchange, Line},
     message::Wall,
     peer::Peer,
 };
@@ -28,10 +27,10 @@ use crate::base::{
     units::{MINUTE, duration, nanoseconds},
 };
 
-/// As many as `clock serve` has connections for.
+/// The most peers: `clock serve` has as many connections.
 const PEERS_MAX: usize = 64;
 
-/// The line goes through so many bursts of a peer, 11 days at ten seconds; later ones are told, and not in it.
+/// The line goes through this many bursts of a peer, 11 days at ten seconds; later bursts are reported, but not in it.
 const BURSTS_MAX: usize = 100_000;
 
 /// How long a burst and its peer can take.
@@ -141,7 +140,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Waits until it is time or we are to end, and tells anchors meanwhile.
+/// Waits until it is time or the program is to end, and emits anchors meanwhile.
 fn wait(stop: &Stop, due_ns: i64, anchors: &mut Option<Anchors>) -> Result<Wake, Failure> {
     loop {
         let now_ns = clock::monotonic_ns();
@@ -158,7 +157,7 @@ fn wait(stop: &Stop, due_ns: i64, anchors: &mut Option<Anchors>) -> Result<Wake,
     }
 }
 
-/// All peers, and what is told of them.
+/// All peers, and their results.
 struct Comparison {
     count: usize,
     limit: Duration,
@@ -180,7 +179,7 @@ struct Compared {
 }
 
 #[derive(Serialize)]
-struct Told<'a> {
+struct ComparedEvent<'a> {
     peer: &'a str,
     offset_ns: i64,
     error_ns: i64,
@@ -234,12 +233,12 @@ impl Comparison {
             compared.peer = Some(peer);
             match burst {
                 Ok(burst) => {
-                    compared.tell(&burst, ours, self.speaks)?;
+                    compared.report(&burst, ours, self.speaks)?;
                     if let Some(rows) = &mut self.rows {
                         burst.iter().for_each(|exchange| rows.push(Row { place, burst: number, exchange: *exchange }));
                     }
                 }
-                Err(error) => compared.lose(error.to_string(), self.speaks)?,
+                Err(error) => compared.report_lost(error.to_string(), self.speaks)?,
             }
         }
         // A writer that has failed says so in the end.
@@ -273,7 +272,7 @@ impl Compared {
         }
     }
 
-    fn tell(&mut self, burst: &[Exchange], ours: Wall, speaks: bool) -> Result<(), Failure> {
+    fn report(&mut self, burst: &[Exchange], ours: Wall, speaks: bool) -> Result<(), Failure> {
         let Some(best) = exchange::best(burst) else { return Ok(()) };
         self.bursts += 1;
         self.exchanges += burst.len() as u64;
@@ -285,8 +284,9 @@ impl Compared {
         let Exchange { at_ns, offset_ns, error_ns, rtt_ns, .. } = best;
         let peer = &self.name;
         if speaks {
-            let told = Told { peer, offset_ns, error_ns, rtt_ns, at_ns, realtime_offset_ns, realtime_error_ns };
-            return events::emit("compared", clock::monotonic_ns(), &told);
+            let event =
+                ComparedEvent { peer, offset_ns, error_ns, rtt_ns, at_ns, realtime_offset_ns, realtime_error_ns };
+            return events::emit("compared", clock::monotonic_ns(), &event);
         }
         events::say(format!(
             "{peer}: CLOCK_MONOTONIC {:+.6} s, wall clock {:+.3} ms, each ±{:.3} ms\n",
@@ -297,7 +297,7 @@ impl Compared {
         Ok(())
     }
 
-    fn lose(&mut self, why: String, speaks: bool) -> Result<(), Failure> {
+    fn report_lost(&mut self, why: String, speaks: bool) -> Result<(), Failure> {
         self.lost += 1;
         if speaks {
             return events::emit("lost", clock::monotonic_ns(), &Lost { peer: &self.name, why });
@@ -312,7 +312,7 @@ impl Compared {
             bursts: self.bursts,
             exchanges: self.exchanges,
             lost: self.lost,
-            line: line::fit(&self.bests),
+            line: exchange::fit(&self.bests),
             realtime_offset_ns: self.realtime.map(|(offset_ns, _)| offset_ns),
             realtime_error_ns: self.realtime.map(|(_, error_ns)| error_ns),
         }

@@ -1,9 +1,12 @@
-//! What an exchange tells of the offset between two clocks. No clock, no socket.
+//! The offset between two clocks, from an exchange of four times, and the line through the offsets of many bursts. No
+//! clock, no socket.
 //!
 //! A question leaves at t1 and its answer arrives at t4, both by our clock; it was received at t2 and answered at t3,
-//! both by theirs (RFC 5905 §8). Neither way takes less than no time, so the offset lies between t3 − t4 and t2 − t1:
-//! the middle is the estimate, and half of the width, which is the round trip time, its error. However unequal the two
-//! ways are, the error covers that.
+//! both by the peer's clock (RFC 5905 §8). Neither way takes less than no time, so the offset lies between t3 − t4 and
+//! t2 − t1: the middle is the estimate, and half of the width, which is the round trip time, its error. However unequal
+//! the two ways are, the error covers that.
+
+use serde::Serialize;
 
 use super::message::{Answer, Wall};
 
@@ -11,7 +14,7 @@ use super::message::{Answer, Wall};
 /// that needs more than some tens is broken.
 pub const DRIFT_PPM_MAX: i64 = 200;
 
-/// Times of a peer beyond this are none: 73 years. Below it, no sum of some of them overflows.
+/// Times of a peer beyond this are invalid: 73 years. Below it, no sum of some of them overflows.
 const TIME_NS_MAX: i64 = i64::MAX / 4;
 
 /// An anchor takes less than this (`base/clock.rs`).
@@ -33,7 +36,7 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// Of an answer that came at `now_ns`. None where the times of the peer can be no times.
+    /// Computes an exchange from an answer that came at `now_ns`. None if the times of the peer are impossible.
     pub fn of(answer: Answer, now_ns: i64) -> Option<Self> {
         let Answer { question, received_ns, answered_ns, wall } = answer;
         let asked_ns = question.sent_ns;
@@ -73,14 +76,61 @@ pub fn best(burst: &[Exchange]) -> Option<Exchange> {
     burst.iter().copied().min_by_key(|exchange| exchange.rtt_ns)
 }
 
+/// An offset that changes evenly: at a moment t of our clock it is `offset_ns` + `drift_ppb` × (t − `at_ns`) / 10⁹.
+///
+/// At the middle of the best exchange of each burst that it was fitted to, the true offset is at most `error_ns` away
+/// from the line, always: `error_ns` is the largest sum of a burst's distance from the line and its own error. Between
+/// two bursts this holds where the drift is steady, that is, where the line is as near there as at the bursts; where
+/// the kernel corrects a clock meanwhile, the distances show what that makes.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Line {
+    pub at_ns: i64,
+    pub offset_ns: i64,
+    pub drift_ppb: f64,
+    pub error_ns: i64,
+}
+
+impl Line {
+    /// On the line, to the nearest nanosecond.
+    pub fn offset_ns(&self, at_ns: i64) -> i64 {
+        let drift_ns = self.drift_ppb * (at_ns - self.at_ns) as f64 / 1e9;
+        self.offset_ns.saturating_add(drift_ns.round() as i64)
+    }
+}
+
+/// Weighted least squares through the best exchanges of bursts, each with the weight 1 / error². Through one, or
+/// through several of one moment, goes the line without drift. None without any.
+pub fn fit(bursts: &[Exchange]) -> Option<Line> {
+    let first = bursts.first()?;
+    // Relative to the first burst, where a double has digits enough: 2^53 ns are 104 days.
+    let x = |burst: &Exchange| (burst.at_ns - first.at_ns) as f64;
+    let y = |burst: &Exchange| (burst.offset_ns - first.offset_ns) as f64;
+    let weight = |burst: &Exchange| (burst.error_ns as f64).powi(-2);
+    let sum = |term: &dyn Fn(&Exchange) -> f64| bursts.iter().map(|burst| weight(burst) * term(burst)).sum::<f64>();
+    let total = sum(&|_| 1.0);
+    let (x_mean, y_mean) = (sum(&x) / total, sum(&y) / total);
+    let spread = sum(&|burst| (x(burst) - x_mean).powi(2));
+    let drift = if spread > 0.0 { sum(&|burst| (x(burst) - x_mean) * (y(burst) - y_mean)) / spread } else { 0.0 };
+    let at_ns = first.at_ns + x_mean.round() as i64;
+    let y_at = y_mean + drift * (x_mean.round() - x_mean);
+    let offset_ns = first.offset_ns.saturating_add(y_at.round() as i64);
+    let line = Line { at_ns, offset_ns, drift_ppb: drift * 1e9, error_ns: 0 };
+    // Computed from the rounded line, so that the error includes the rounding.
+    let reach_ns = |burst: &Exchange| {
+        let away_ns = burst.offset_ns.saturating_sub(line.offset_ns(burst.at_ns)).saturating_abs();
+        away_ns.saturating_add(burst.error_ns)
+    };
+    Some(Line { error_ns: bursts.iter().map(reach_ns).max()?, ..line })
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
     use crate::clock::{
-        line::{Line, fit},
-        message::Question,
+        exchange::{Line, fit},
+        message::{Question, Wall},
     };
 
     /// A clock that is `offset_ns` ahead of ours at 0, and gains `drift_ppb` on it.
@@ -198,5 +248,27 @@ mod tests {
         let theirs = Exchange { wall: Wall { ahead_ns: 5_000, error_ns: 3 }, ..found };
         let ours = Wall { ahead_ns: 6_000, error_ns: 4 };
         assert_eq!(theirs.realtime(ours), (0, found.error_ns + 7));
+    }
+
+    fn burst(at_ns: i64, offset_ns: i64, error_ns: i64) -> Exchange {
+        Exchange { at_ns, offset_ns, error_ns, rtt_ns: 2 * error_ns, wall: Wall { ahead_ns: 0, error_ns: 0 } }
+    }
+
+    #[test]
+    fn one_burst_has_no_drift_and_none_no_line() {
+        assert_eq!(fit(&[]), None);
+        let line = fit(&[burst(1_000, 70, 5)]).unwrap();
+        assert_eq!(line, Line { at_ns: 1_000, offset_ns: 70, drift_ppb: 0.0, error_ns: 5 });
+        assert_eq!(line.offset_ns(i64::MAX), 70);
+    }
+
+    #[test]
+    fn a_burst_of_large_error_bends_the_line_little_and_its_distance_is_told() {
+        let second = 1_000_000_000;
+        let bursts = [burst(0, 0, 10), burst(second, 1_000, 10), burst(2 * second, 12_000, 10_000)];
+        let line = fit(&bursts).unwrap();
+        assert!((line.drift_ppb - 1_000.0).abs() < 1.0, "{line:?}");
+        let away_ns = 12_000 - line.offset_ns(2 * second);
+        assert_eq!(line.error_ns, away_ns + 10_000);
     }
 }

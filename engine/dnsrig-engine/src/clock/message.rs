@@ -11,14 +11,14 @@ pub const QUESTION_BYTES: usize = 24;
 /// Magic, number, t1, t2, t3, anchor, error of the anchor.
 pub const ANSWER_BYTES: usize = 56;
 
-/// What is asked: `sent_ns` is t1 of RFC 5905 §8, by the clock of who asks.
+/// A question: `sent_ns` is t1 of RFC 5905 §8, by the clock of `clock compare`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Question {
     pub number: u64,
     pub sent_ns: i64,
 }
 
-/// What is answered, by the clock of who answers: `received_ns` is t2 and `answered_ns` t3.
+/// An answer, by the clock of `clock serve`: `received_ns` is t2 and `answered_ns` t3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
     pub question: Question,
@@ -35,7 +35,7 @@ pub struct Wall {
 }
 
 impl Wall {
-    /// Of this machine, now.
+    /// Reads both clocks of this machine now.
     pub fn now() -> Self {
         let Anchor { monotonic_ns, realtime_ns, anchor_error_ns } = clock::anchor();
         Wall { ahead_ns: realtime_ns - monotonic_ns, error_ns: anchor_error_ns }

@@ -1,12 +1,12 @@
-//! `clock`: how far the clocks of two machines lie apart.
+//! `clock`: the offset between the clocks of two machines.
 //!
-//! Exchanges as in NTP (RFC 5905 §8), over one TCP connection a peer, so that a port which ssh forwards will do.
-//! [`exchange`] says what four times tell of an offset, [`line`] puts bursts together: both know no socket and no
-//! clock. [`message`] is what goes over the wire, [`serve`] the one side and [`compare`] the other.
+//! Exchanges as in NTP (RFC 5905 §8), over one TCP connection for each peer, so that a port which ssh forwards is
+//! enough. [`exchange`] computes an offset from four times, and a line through many of them: it has no socket and no
+//! clock. [`message`] is the format on the wire, [`serve`] the one side, [`compare`] the other, and [`peer`] its
+//! connection.
 
 mod compare;
 mod exchange;
-mod line;
 mod message;
 mod peer;
 mod serve;

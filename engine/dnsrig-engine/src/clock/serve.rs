@@ -1,5 +1,5 @@
-//! `clock serve`: tells whoever asks what its clock says. A thread a connection, which waits in its socket, so that a
-//! question is received as soon as it comes.
+//! `clock serve`: answers with the time of its clock. Each connection has a thread, which waits in its socket, so that
+//! a question is received as soon as it comes.
 
 use std::{
     io::{self, Read, Write},
@@ -27,7 +27,7 @@ use crate::base::{
 /// Connections at a time; one more is closed at once, and counted.
 const CONNECTIONS_MAX: usize = 64;
 
-/// A connection on which nothing comes for so long is closed: twice the longest interval of `clock compare`.
+/// A connection on which nothing comes for this time is closed: twice the longest interval of `clock compare`.
 const IDLE: Duration = Duration::from_secs(120);
 
 /// After a connection that could not be accepted, for want of descriptors, the next one waits so long.
@@ -130,7 +130,7 @@ fn cannot_listen(address: SocketAddr, error: &io::Error) -> Failure {
 /// A connection, as long as it is open.
 type Conversation = Option<Thread<()>>;
 
-/// A place for one more, if there is any. A thread that has panicked is told here.
+/// Finds a place for one more connection, if there is any. It fails if a thread has panicked.
 fn place(conversations: &mut [Conversation]) -> Result<Option<&mut Conversation>, Failure> {
     for place in &mut *conversations {
         if let Some(over) = place.take_if(|thread| thread.is_over()) {

@@ -7,25 +7,18 @@
 //! One thing to know: PR_SET_PDEATHSIG (prctl(2)) is about the parent *thread*: whoever starts us must keep that thread
 //! alive.
 
-mod mounts;
-mod path;
+mod failure;
+mod file_system;
 mod privileges;
 mod process;
-mod root;
 
-use std::{convert::Infallible, ffi::OsString, fs::File, io, path::PathBuf};
+use std::{convert::Infallible, ffi::OsString, fs::File, path::PathBuf};
 
 use nix::unistd::getppid;
 
 use crate::base::failure::Failure;
-use path::Bind;
-
-/// The exit code when a step before the command failed, as chroot(1), env(1) and nice(1) have it.
-const EXIT_STEP_FAILED: u8 = 125;
-/// The exit code when the command was found but could not be started.
-const EXIT_CANNOT_START: u8 = 126;
-/// The exit code when the command was not found.
-const EXIT_NOT_FOUND: u8 = 127;
+use failure::step;
+use file_system::Bind;
 
 /// Start a command on a host (what the rig does for every server).
 ///
@@ -64,7 +57,7 @@ pub struct Arguments {
     root: Option<PathBuf>,
     /// Path SRC of this machine that the command sees at DST; `:ro` makes it read-only. With --root, DST is created in
     /// the fresh folders; elsewhere it must exist
-    #[arg(long, value_name = "SRC:DST[:ro]", value_parser = path::parse_bind)]
+    #[arg(long, value_name = "SRC:DST[:ro]", value_parser = file_system::parse_bind)]
     bind: Vec<Bind>,
     /// Folder to start in [default: / with --root, else the current one]
     #[arg(long, value_name = "DIR")]
@@ -102,12 +95,12 @@ pub fn run(arguments: &Arguments) -> Result<Infallible, Failure> {
     }
     process::leave_namespaces(arguments.no_network, arguments.user.is_some())?;
     if arguments.root.is_some() || !arguments.bind.is_empty() {
-        mounts::make_private()?;
+        file_system::make_private()?;
     }
     match &arguments.root {
-        Some(root) => root::change(root, &arguments.bind)?,
+        Some(root) => file_system::change(root, &arguments.bind)?,
         // /sys stays the machine's: a fresh one would show this namespace's links, but hide the cgroups from `watch`.
-        None => mounts::bind_all(None, &arguments.bind)?,
+        None => file_system::bind_all(None, &arguments.bind)?,
     }
     if let Some(directory) = &arguments.workdir {
         nix::unistd::chdir(directory).map_err(step("change to directory", directory))?;
@@ -122,22 +115,4 @@ pub fn run(arguments: &Arguments) -> Result<Infallible, Failure> {
         privileges::drop_all_but(&arguments.capability, user)?;
     }
     process::become_command(&arguments.command, &arguments.env, stamp)
-}
-
-/// Makes the failure "cannot STEP PATH: …" of a system error.
-fn step<E: Into<io::Error>>(step: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(E) -> Failure {
-    move |error| {
-        let error = error.into();
-        let hint = match error.kind() {
-            io::ErrorKind::PermissionDenied => "run as root, with CAP_SYS_ADMIN",
-            io::ErrorKind::NotFound => "check the path: the namespace, the cgroup and the root must already exist",
-            _ => "see `dnsrig-engine enter --help` for what each step needs; dmesg may say more",
-        };
-        step_failed(format!("cannot {step} {}: {error}", path.into().display()), hint)
-    }
-}
-
-/// A step before the start of the command failed.
-fn step_failed(sentence: impl Into<String>, hint: &str) -> Failure {
-    Failure { exit_code: EXIT_STEP_FAILED, ..Failure::new(sentence, hint) }
 }

@@ -8,7 +8,7 @@ use nix::{
     sys::{prctl, signal::Signal},
 };
 
-use super::step;
+use super::failure::step;
 use crate::base::failure::Failure;
 
 /// The capabilities by their numbers (linux/capability.h, capabilities(7)).

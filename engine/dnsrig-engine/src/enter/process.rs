@@ -23,7 +23,7 @@ use nix::{
 };
 use serde::Serialize;
 
-use super::{EXIT_CANNOT_START, EXIT_NOT_FOUND, step, step_failed};
+use super::failure::{EXIT_CANNOT_START, EXIT_NOT_FOUND, step, step_failed};
 use crate::base::{
     clock::{self, Anchor},
     failure::Failure,

@@ -85,7 +85,7 @@ impl Default for Counters {
 }
 
 impl Counters {
-    /// A packet of so many bytes was taken; so many wait now.
+    /// Counts a packet that was taken, and how many packets and bytes wait now.
     pub fn took(&mut self, bytes: usize, fate: Fate, waiting_packets: u32) {
         self.counts.packets += 1;
         self.counts.bytes += bytes as u64;

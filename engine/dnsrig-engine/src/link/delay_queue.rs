@@ -14,14 +14,13 @@
 //! another, then overtake each other. Without jitter both are the same.
 //!
 //! What the packet's far end has for a delay of its own comes after all that, in both directions: packets of different
-//! far ends overtake each other, and those of one stay as they were, without anything being kept a far end.
+//! far ends overtake each other, and packets of one far end keep their order, although no state is kept for a far end.
 
-use std::{cmp::Reverse, collections::BinaryHeap};
+use std::{cmp::Reverse, collections::BinaryHeap, mem};
 
-use super::{
-    slots::Slots,
-    spec::{Order, Spec},
-};
+use slab::Slab;
+
+use super::spec::{Order, Spec};
 use crate::base::random::Random;
 
 /// What becomes of a packet that enters.
@@ -158,7 +157,7 @@ impl DelayQueue {
         self.mtu_bytes
     }
 
-    /// Whether those who send larger ones are told.
+    /// Whether senders of larger packets get an ICMP error.
     pub fn is_icmp_sent(&self) -> bool {
         self.spec.icmp
     }
@@ -232,6 +231,60 @@ impl Loss {
         let drawn = u128::from(self.random.bits());
         self.steps.get(self.at).is_some_and(|(_, threshold)| drawn < *threshold)
     }
+}
+
+/// The length of a slot is a multiple of this: a cache line.
+const ALIGN_BYTES: usize = 64;
+
+/// A slot for each packet that may wait, and one to read the next packet into.
+///
+/// The room is reserved at the start and is touched, by the kernel's reckoning used, only as far as the most that ever
+/// waited at once: the slot that became free last is used first.
+pub struct Slots {
+    bytes: Box<[u8]>,
+    slot_bytes: usize,
+    /// The slots in use, and the spare one.
+    taken: Slab<()>,
+    spare: usize,
+}
+
+impl Slots {
+    /// For `waiting` packets of at most `mtu_bytes`; a slot holds at least one byte more, so that larger ones show.
+    pub fn new(waiting: u32, mtu_bytes: u16) -> Self {
+        let slot_bytes = slot_bytes(mtu_bytes);
+        let bytes = vec![0; (waiting as usize + 1) * slot_bytes].into_boxed_slice();
+        let mut taken = Slab::with_capacity(waiting as usize + 1);
+        let spare = taken.insert(());
+        Slots { bytes, slot_bytes, taken, spare }
+    }
+
+    /// The slot that is not in use, and stays so until [`Slots::keep`].
+    pub fn spare(&mut self) -> &mut [u8] {
+        let start = self.spare * self.slot_bytes;
+        &mut self.bytes[start..start + self.slot_bytes]
+    }
+
+    /// Takes the spare slot into use, and makes another one spare. At most one fewer than all may be in use.
+    pub fn keep(&mut self) -> u32 {
+        debug_assert!(self.taken.len() < self.bytes.len() / self.slot_bytes);
+        mem::replace(&mut self.spare, self.taken.insert(())) as u32
+    }
+
+    /// Gives a slot back. What it holds stays until it is spare and written to.
+    pub fn release(&mut self, slot: u32) {
+        self.taken.remove(slot as usize);
+    }
+
+    /// The first `length` bytes of a slot.
+    pub fn get(&self, slot: u32, length: usize) -> &[u8] {
+        let start = slot as usize * self.slot_bytes;
+        &self.bytes[start..start + length]
+    }
+}
+
+/// How much a packet takes, in bytes.
+pub fn slot_bytes(mtu_bytes: u16) -> usize {
+    (usize::from(mtu_bytes) + 1).next_multiple_of(ALIGN_BYTES)
 }
 
 #[cfg(test)]

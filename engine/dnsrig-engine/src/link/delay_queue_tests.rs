@@ -2,7 +2,7 @@ use proptest::{collection::vec, prelude::*};
 
 use super::*;
 use crate::link::{
-    far::Far,
+    address_delays::AddressDelays,
     spec::{self, Spec},
 };
 
@@ -84,7 +84,7 @@ fn without_a_rate_free_packets_have_the_delays_asked_for() {
     // The mean's standard error is 100 ms / √12 / 100 = 0.29 ms.
     let mean_ns = delays.iter().sum::<i64>() / 10_000;
     assert!((mean_ns - 125 * MS).abs() < 1_200 * US, "{mean_ns}");
-    // As many in each quarter: 2,500, with a standard deviation of √(10,000 × 1/4 × 3/4) = 43.
+    // Each quarter has 2,500, with a standard deviation of √(10,000 × 1/4 × 3/4) = 43.
     for quarter in 0..4 {
         let from = 75 * MS + quarter * 25 * MS;
         let count = delays.iter().filter(|delay| (from..from + 25 * MS).contains(delay)).count();
@@ -272,7 +272,7 @@ fn specs() -> impl Strategy<Value = Spec> {
         limit_packets,
         mtu_bytes,
         icmp: true,
-        far: Far::default(),
+        far: AddressDelays::default(),
     })
 }
 

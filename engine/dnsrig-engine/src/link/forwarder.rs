@@ -12,12 +12,11 @@ use super::{
     counters::Counters,
     delay_queue::{DelayQueue, Fate},
     icmp::{self, ANSWER_BYTES_MAX},
-    system_failed,
-    tun::Tun,
+    tun::{Tun, system_failed},
 };
 use crate::base::{clock, failure::Failure};
 
-/// So many packets of one direction are read, and as many written, before it is the other's turn.
+/// The number of packets of one direction that are read, and written, before the other direction has its turn.
 const BATCH_PACKETS: usize = 64;
 
 /// Packets that are due sooner than this are not slept for: to fall asleep and wake up takes longer.

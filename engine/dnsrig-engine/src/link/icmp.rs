@@ -1,8 +1,8 @@
-//! What the sender of a packet that is too large is told: "fragmentation needed and DF set" of ICMP (RFC 792; with the
+//! The error for the sender of a packet that is too large: "fragmentation needed and DF set" of ICMP (RFC 792; with the
 //! MTU of the next hop, RFC 1191 §4), or "packet too big" of ICMPv6 (RFC 4443 §3.2). No I/O.
 //!
 //! The answer comes from the packet's destination: the link has no address of its own, and hosts look at the quoted
-//! packet, not at who sends it.
+//! packet, not at its sender.
 
 use crate::net::ipv6::past_extensions;
 
@@ -10,7 +10,7 @@ const HEADER_BYTES: usize = 20;
 const ICMP_BYTES: usize = 8;
 
 /// The longest answer: no path of IPv6 takes less (RFC 8200 §5), and an error of ICMPv6 quotes as much as fits
-/// (RFC 4443 §2.4 c). That of ICMP is shorter.
+/// (RFC 4443 §2.4 c). A message of ICMP is shorter.
 pub const ANSWER_BYTES_MAX: usize = IPV6_MTU_BYTES_MIN as usize;
 
 /// The smallest MTU of IPv6.
@@ -35,7 +35,7 @@ const FRAGMENT_OFFSET: u16 = 0x1fff;
 const TOS: u8 = 0xc0;
 const TTL: u8 = 64;
 
-/// Writes what the sender of `packet` is told, and returns its length. None where nothing may be said.
+/// Writes the error for the sender of `packet`, and returns its length. None if no error may be sent.
 pub fn too_big(packet: &[u8], mtu_bytes: u16, answer: &mut [u8; ANSWER_BYTES_MAX]) -> Option<usize> {
     match packet.first()? >> 4 {
         4 => fragmentation_needed(packet, mtu_bytes, answer),
@@ -44,9 +44,9 @@ pub fn too_big(packet: &[u8], mtu_bytes: u16, answer: &mut [u8; ANSWER_BYTES_MAX
     }
 }
 
-/// Of IPv6. Nobody is told of an MTU that no path of IPv6 has, and nobody whom RFC 4443 §2.4 e lets nobody tell: the
-/// sender of an error or a redirect of ICMPv6, of a fragment but the first, which may be of one, or of a packet from or
-/// to no single host.
+/// The error of IPv6. None is sent for an MTU that no path of IPv6 has, nor if RFC 4443 §2.4 e forbids it: for an error
+/// or a redirect of ICMPv6, for a fragment except the first, which may belong to one, or for a packet from or to no
+/// single host.
 fn packet_too_big(packet: &[u8], mtu_bytes: u16, answer: &mut [u8; ANSWER_BYTES_MAX]) -> Option<usize> {
     let (header, behind) = packet.split_at_checked(IPV6_HEADER_BYTES)?;
     let (source, destination) = (&header[8..24], &header[24..40]);
@@ -78,8 +78,8 @@ fn packet_too_big(packet: &[u8], mtu_bytes: u16, answer: &mut [u8; ANSWER_BYTES_
     Some(IPV6_HEADER_BYTES + length)
 }
 
-/// Of IPv4. Nobody is told of a packet that may be fragmented (DF is not set), or of one of those that RFC 1122 §3.2.2
-/// lets nobody answer with an error: an ICMP error, a fragment but the first, a packet from or to no single host.
+/// The error of IPv4. None is sent for a packet that may be fragmented (DF is not set), nor if RFC 1122 §3.2.2 forbids
+/// it: for an ICMP error, a fragment except the first, or a packet from or to no single host.
 fn fragmentation_needed(packet: &[u8], mtu_bytes: u16, answer: &mut [u8; ANSWER_BYTES_MAX]) -> Option<usize> {
     let header_bytes = usize::from(packet.first()? & 0x0f) * 4;
     if header_bytes < HEADER_BYTES || packet.len() < header_bytes + 8 {
@@ -113,12 +113,12 @@ fn fragmentation_needed(packet: &[u8], mtu_bytes: u16, answer: &mut [u8; ANSWER_
     Some(length)
 }
 
-/// Whether an address can be that of one host: not of this network, loopback, multicast, reserved or broadcast.
+/// Whether an address can belong to one host: not of this network, loopback, multicast, reserved or broadcast.
 fn is_one_host(address: &[u8]) -> bool {
     (1..224).contains(&address[0]) && address[0] != 127
 }
 
-/// The same of IPv6: not unspecified, loopback or multicast.
+/// Whether an IPv6 address can belong to one host: not unspecified, loopback or multicast.
 fn is_one_host_of_ipv6(address: &[u8]) -> bool {
     let (last, first) = address.split_last().expect("16 bytes");
     address[0] != 0xff && !(*last <= 1 && first.iter().all(|byte| *byte == 0))
@@ -129,12 +129,12 @@ fn checksum(bytes: &[u8]) -> u16 {
     folded(sum(bytes))
 }
 
-/// That of an ICMPv6 message behind this header, parts of which it covers (RFC 8200 §8.1).
+/// The checksum of an ICMPv6 message behind this header, parts of which it covers (RFC 8200 §8.1).
 fn checksum_of_ipv6(header: &[u8], message: &[u8]) -> u16 {
     folded(sum(&header[8..40]) + message.len() as u32 + u32::from(NEXT_HEADER_ICMPV6) + sum(message))
 }
 
-/// Of words; at most 65,536 bytes.
+/// The sum of 16-bit words, of at most 65,536 bytes.
 fn sum(bytes: &[u8]) -> u32 {
     bytes.chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair.get(1).copied().unwrap_or(0)]))).sum()
 }

@@ -17,7 +17,7 @@ fn answer(packet: &[u8]) -> Option<Vec<u8>> {
     too_big(packet, 1400, &mut room).map(|length| room[..length].to_vec())
 }
 
-/// UDP from 2001:2::1 to 2001:2::2, so many bytes in all.
+/// A UDP packet from 2001:2::1 to 2001:2::2 of this length.
 fn packet_of_ipv6(bytes: u16) -> Vec<u8> {
     let mut packet = vec![0x60, 0, 0, 0, 0, 0, 17, 64];
     packet[4..6].copy_from_slice(&(bytes - 40).to_be_bytes());
@@ -82,7 +82,7 @@ fn some_are_not_told() {
     assert_eq!(answer(&[]), None);
 }
 
-/// As scapy 2.8 makes it of the same packet:
+/// The message that scapy 2.8 makes for this packet:
 /// `IPv6(src="2001:2::2", dst="2001:2::1", hlim=64)/ICMPv6PacketTooBig(mtu=1400)/raw(packet)[:1232]`.
 #[test]
 fn the_sender_is_told_over_ipv6_with_as_much_of_the_packet_as_fits() {

@@ -1,22 +1,21 @@
-//! `link`: an emulated path between two hosts, for machines whose kernel has no netem, and for what netem has not.
+//! `link`: an emulated path between two hosts, for machines whose kernel has no netem, and for what netem does not
+//! have.
 //!
-//! Cores without I/O: [`spec`] (what is asked for), [`delay_queue`] (one direction, in virtual time) with [`slots`] and
-//! [`far`] (delays by address), [`icmp`] (what senders of too large packets are told), [`counters`] (what is counted).
-//! Shells: [`tun`] (interfaces), [`forwarder`] (between them), [`report`] and [`rows`] (what is said and written).
+//! Cores without I/O: [`spec`] (what is asked for), [`delay_queue`] (one direction, in virtual time),
+//! [`address_delays`] (an extra delay for each address), [`icmp`] (the error message for packets that are too large),
+//! [`counters`]. Shells: [`tun`] (interfaces), [`forwarder`] (between them), [`report`] (events and rows).
 
+pub mod address_delays;
 pub mod counters;
 pub mod delay_queue;
-pub mod far;
 pub mod forwarder;
 pub mod icmp;
 mod options;
 pub mod report;
-pub mod rows;
-pub mod slots;
 pub mod spec;
 pub mod tun;
 
-use std::{io, process::ExitCode};
+use std::process::ExitCode;
 
 pub use self::options::{Arguments, End};
 use crate::base::{clock, events::Anchors, failure::Failure, stop::Stop};
@@ -37,7 +36,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     arguments.check()?;
     let stop = Stop::new(arguments.until_eof)?;
     let anchors = Anchors::start()?;
-    clock::wait_exactly().map_err(|errno| system_failed("wait exactly", errno))?;
+    clock::wait_exactly().map_err(|errno| tun::system_failed("wait exactly", errno))?;
     let make = |end: &End, spec: &spec::Spec| {
         Tun::create(end, arguments.mtu, spec.limit_packets.max(KERNEL_QUEUE_PACKETS_MIN))
     };
@@ -46,17 +45,11 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let line =
         |spec: &spec::Spec, purpose| DelayQueue::new(spec.clone(), arguments.mtu, arguments.seed, purpose, start_ns);
     let mut forwarder = Forwarder::new(tuns, [line(&arguments.forward, 0), line(&arguments.reverse, 1)]);
-    let rows = arguments.out.as_deref().map(rows::create).transpose()?;
+    let rows = arguments.out.as_deref().map(report::create_rows).transpose()?;
     let mut report = Report::new(arguments, rows, start_ns, anchors)?;
     carry(&mut forwarder, &mut report, &stop)?;
     report.finish(forwarder)?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// A system call that should always work failed.
-fn system_failed(what: &str, error: impl Into<io::Error>) -> Failure {
-    let hint = "check memory, and that open files are not at their limit (ulimit -n)";
-    Failure::new(format!("cannot {what}: {}", error.into()), hint)
 }
 
 fn carry(forwarder: &mut Forwarder, report: &mut Report, stop: &Stop) -> Result<(), Failure> {
@@ -65,7 +58,7 @@ fn carry(forwarder: &mut Forwarder, report: &mut Report, stop: &Stop) -> Result<
         let more = forwarder.turn()?;
         let now_ns = clock::monotonic_ns();
         if now_ns >= report.due_ns() {
-            report.tell(now_ns, forwarder)?;
+            report.emit_due(now_ns, forwarder)?;
         }
         if now_ns >= stop_due_ns {
             stop_due_ns = now_ns + STOP_INTERVAL_NS;

@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::{
-    slots,
+    delay_queue,
     spec::{self, Spec},
 };
 use crate::base::{failure::Failure, units::parse_delay};
 
 const HINT: &str = "see `dnsrig-engine link --help`";
 
-/// So many bytes may wait in one direction at most.
+/// The most bytes that may wait in one direction.
 const WAITING_BYTES_MAX: usize = 1 << 32;
 
 /// Where one end of the link is to be.
@@ -114,7 +114,7 @@ impl Arguments {
         if self.left == self.right {
             return Err(Failure::bad_input("--left and --right are the same interface", HINT));
         }
-        let waiting_bytes = |spec: &Spec| spec.limit_packets as usize * slots::slot_bytes(self.mtu);
+        let waiting_bytes = |spec: &Spec| spec.limit_packets as usize * delay_queue::slot_bytes(self.mtu);
         if [&self.forward, &self.reverse].into_iter().any(|spec| waiting_bytes(spec) > WAITING_BYTES_MAX) {
             return Err(Failure::bad_input("limit × --mtu is more than 4 GB in one direction", HINT));
         }

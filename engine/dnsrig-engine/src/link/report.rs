@@ -1,12 +1,13 @@
 //! What a link says: events on standard output, rows in a file.
 
+use std::path::Path;
+
 use serde::Serialize;
 
 use super::{
     counters::{Counts, Delay, Late},
     forwarder::{Direction, Forwarder},
     options::{Arguments, End},
-    rows::{DIRECTIONS, Row},
     spec::Spec,
 };
 use crate::base::{
@@ -14,9 +15,10 @@ use crate::base::{
     events::{self, Anchors, ProgressTimer, emit},
     failure::Failure,
     row_writer::RowWriter,
+    rows::Columns,
 };
 
-/// Progress is told this often.
+/// The interval of progress events.
 const PROGRESS_INTERVAL_NS: i64 = 1_000_000_000;
 
 #[derive(Serialize)]
@@ -62,7 +64,7 @@ struct OfDirection {
     /// Under way when the link ended.
     queue_packets: u32,
     queue_packets_max: u32,
-    /// Those whose far end had a delay of its own.
+    /// Packets whose far end had a delay of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     far_packets: Option<u64>,
     delay_ns: Delay,
@@ -98,7 +100,7 @@ impl Report {
     }
 
     /// Prints events and writes rows if they are due.
-    pub fn tell(&mut self, now_ns: i64, forwarder: &mut Forwarder) -> Result<(), Failure> {
+    pub fn emit_due(&mut self, now_ns: i64, forwarder: &mut Forwarder) -> Result<(), Failure> {
         if now_ns >= self.row_due_ns {
             // Times that were slept through have no rows of their own: the next row has all.
             let missed = (now_ns - self.row_due_ns) / self.interval_ns;
@@ -154,4 +156,46 @@ impl Report {
             rows.push(Row { time_ns, direction, counts, queue_packets, queue_bytes, late_ns_max });
         }
     }
+}
+
+/// The most rows that wait for the disk; more are dropped and counted.
+const WAITING_MAX: usize = 4096;
+
+/// The directions, by number.
+pub const DIRECTIONS: [&str; 2] = ["forward", "reverse"];
+
+/// One direction in one interval.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    /// When the interval ended, in monotonic nanoseconds.
+    pub time_ns: i64,
+    /// Which of [`DIRECTIONS`].
+    pub direction: usize,
+    /// Since the row before.
+    pub counts: Counts,
+    /// What waits now.
+    pub queue_packets: u32,
+    /// And how many bytes that is.
+    pub queue_bytes: u64,
+    /// The largest lateness since the row before.
+    pub late_ns_max: u64,
+}
+
+/// Makes the file and starts its writer.
+pub fn create_rows(path: &Path) -> Result<RowWriter<Row>, Failure> {
+    let columns = Columns::<Row>::default()
+        .value("time_ns", |row| row.time_ns)
+        .word("direction", DIRECTIONS, |row| row.direction)
+        .value("packets", |row| row.counts.packets)
+        .value("bytes", |row| row.counts.bytes)
+        .value("delivered_packets", |row| row.counts.delivered_packets)
+        .value("delivered_bytes", |row| row.counts.delivered_bytes)
+        .value("lost", |row| row.counts.lost)
+        .value("overflowed", |row| row.counts.overflowed)
+        .value("too_big", |row| row.counts.too_big)
+        .value("refused", |row| row.counts.refused)
+        .value("queue_packets", |row| row.queue_packets)
+        .value("queue_bytes", |row| row.queue_bytes)
+        .value("late_ns_max", |row| u32::try_from(row.late_ns_max).unwrap_or(u32::MAX));
+    RowWriter::create(path, columns, WAITING_MAX)
 }

@@ -4,10 +4,10 @@ use std::{ops::RangeInclusive, time::Duration};
 
 use serde::Serialize;
 
-use super::far::{self, Far};
+use super::address_delays::{self, AddressDelays};
 use crate::base::units::{DURATION_MAX, duration, nanoseconds, parse_delay, parse_share};
 
-/// So many packets may wait at most, whatever is asked for.
+/// The highest limit of packets that can be asked for.
 pub const LIMIT_PACKETS_MAX: u32 = 1_000_000;
 
 /// The loss may change so often at most.
@@ -44,14 +44,14 @@ pub struct Spec {
     pub order: Order,
     /// From when on, in nanoseconds since the link began, which share is lost; in the order of times, the first at 0.
     pub loss: Vec<(i64, f64)>,
-    /// So many packets wait at most, for the wire or for their time; more are dropped.
+    /// The most packets that wait, for the wire or for their time; more are dropped.
     pub limit_packets: u32,
     /// Larger packets do not fit through.
     pub mtu_bytes: Option<u16>,
-    /// Whether their sender is told so.
+    /// Whether the sender of a larger packet gets an ICMP error.
     pub icmp: bool,
     /// What the far ends of packets add to the delay, each its own.
-    pub far: Far,
+    pub far: AddressDelays,
 }
 
 impl Default for Spec {
@@ -65,7 +65,7 @@ impl Default for Spec {
             limit_packets: 1000,
             mtu_bytes: None,
             icmp: true,
-            far: Far::default(),
+            far: AddressDelays::default(),
         }
     }
 }
@@ -100,8 +100,8 @@ fn set(spec: &mut Spec, key: &str, value: &str) -> Result<(), String> {
         "limit" => spec.limit_packets = whole(value, 1, LIMIT_PACKETS_MAX)?,
         "mtu" => spec.mtu_bytes = Some(parse_mtu(value)?),
         "icmp" => spec.icmp = choice(value, [("sent", true), ("blocked", false)])?,
-        "far" => spec.far.prefixes.push(far::parse_prefix(value, &spec.far.prefixes)?),
-        "far-delay" => spec.far.classes = far::parse_classes(value)?,
+        "far" => spec.far.prefixes.push(address_delays::parse_prefix(value, &spec.far.prefixes)?),
+        "far-delay" => spec.far.classes = address_delays::parse_classes(value)?,
         "far-seed" => spec.far.seed = value.parse().map_err(|_| "give a whole number")?,
         _ => {
             return Err(
@@ -133,7 +133,7 @@ fn parse_rate(text: &str) -> Result<u64, String> {
 fn parse_step(text: &str, before: &[(i64, f64)]) -> Result<(i64, f64), String> {
     let (time, share) = text.split_once(':').ok_or("expected TIME:SHARE, such as 60s:5%")?;
     let step = (parse_time(time)?, parse_share(share)?);
-    // The first of all stands for what was before any step.
+    // The first entry is the loss before any step.
     if before.len() > 1 && before.last().is_some_and(|(last_ns, _)| step.0 <= *last_ns) {
         return Err("each step is later than the one before".into());
     }

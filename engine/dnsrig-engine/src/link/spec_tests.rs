@@ -15,9 +15,11 @@ fn every_key_is_read() {
         limit_packets: 5000,
         mtu_bytes: Some(1400),
         icmp: false,
-        far: Far {
-            prefixes: ["198.18.64.0/18", "2001:2:0:3::/64"].map(|text| far::parse_prefix(text, &[]).unwrap()).into(),
-            classes: far::parse_classes("1ms..5ms:80+5ms..50ms:20").unwrap(),
+        far: AddressDelays {
+            prefixes: ["198.18.64.0/18", "2001:2:0:3::/64"]
+                .map(|text| address_delays::parse_prefix(text, &[]).unwrap())
+                .into(),
+            classes: address_delays::parse_classes("1ms..5ms:80+5ms..50ms:20").unwrap(),
             seed: 7,
         },
     };

@@ -16,7 +16,7 @@ use nix::{
     sys::socket::{AddressFamily, SockFlag, SockType, socket},
 };
 
-use super::{options::End, system_failed};
+use super::options::End;
 use crate::{
     base::{
         failure::Failure,
@@ -29,7 +29,7 @@ use crate::{
 /// The step that fails if the namespace does not exist, or may not be entered.
 const OPEN_NETNS: &str = "open the network namespace for";
 
-/// A name has at most so many bytes, and a zero after them.
+/// The longest name in bytes, with the zero after it.
 const NAME_BYTES: usize = libc::IFNAMSIZ;
 
 /// Where `/proc/net/dev` has the packets that an interface did not take, counted from the name.
@@ -53,7 +53,7 @@ impl Tun {
         made.unwrap_or_else(|error| Err((OPEN_NETNS, error))).map_err(|(step, error)| not_made(end, step, &error))
     }
 
-    /// Reads one packet into `room`, and returns its length; none if there is none.
+    /// Reads one packet into `room`, and returns its length, or None if no packet waits.
     pub fn read(&self, room: &mut [u8]) -> Result<Option<usize>, Failure> {
         match (&self.file).read(room) {
             Ok(bytes) => Ok(Some(bytes)),
@@ -109,6 +109,12 @@ fn not_made(end: &End, step: &str, error: &io::Error) -> Failure {
     Failure::new(format!("cannot {step} {interface} in {}: {error}", netns.display()), hint)
 }
 
+/// A system call that should always work failed.
+pub fn system_failed(what: &str, error: impl Into<io::Error>) -> Failure {
+    let hint = "check memory, and that open files are not at their limit (ulimit -n)";
+    Failure::new(format!("cannot {what}: {}", error.into()), hint)
+}
+
 type Step<T> = Result<T, (&'static str, io::Error)>;
 
 fn create_here(interface: &str, mtu_bytes: u16, queue_packets: u32) -> Step<Tun> {
@@ -124,7 +130,7 @@ fn create_here(interface: &str, mtu_bytes: u16, queue_packets: u32) -> Step<Tun>
     let control = control.map_err(|errno| ("make a socket for", errno.into()))?;
     request.ifr_ifru.ifru_mtu = mtu_bytes.into();
     ioctl(&control, libc::SIOCSIFMTU, &mut request).map_err(at("set the MTU of"))?;
-    // The same place of the request holds the length of the queue (netdevice(7)).
+    // This field of the request also holds the length of the queue (netdevice(7)).
     request.ifr_ifru.ifru_mtu = queue_packets.cast_signed();
     ioctl(&control, libc::SIOCSIFTXQLEN, &mut request).map_err(at("set the queue of"))?;
     let marked = if_nametoindex(interface).map_err(io::Error::from).and_then(route::mark_as_ours);

@@ -15,7 +15,7 @@ use hdrhistogram::serialization::{
     interval_log::{IntervalLogIterator, IntervalLogWriterBuilder, LogEntry, Tag},
 };
 
-use super::{generator::Generator, unwritten};
+use super::generator::{Generator, unwritten};
 use crate::{
     base::{failure::Failure, output::OutputFile},
     stats::{DIGITS, TIME_MAX_NS, Times, times},
@@ -23,7 +23,7 @@ use crate::{
 
 pub const NAME: &str = "latency.hlog";
 
-/// The series of each interval, in their order there. Those of classes stand behind all intervals.
+/// The series of each interval, in their order. Series of classes come after all intervals.
 const TAGS: [&str; 5] = ["due", "sent", "lower", "lag", "handshake"];
 
 /// A histogram of our bounds with a count in every bin has fewer bytes.
@@ -38,7 +38,8 @@ const HEADER_BYTES: usize = 40;
 /// All histograms of each tag together.
 pub type Totals = BTreeMap<String, Times>;
 
-/// Where a histogram stands: behind all intervals, the interval's start, the place and name of its tag.
+/// The place of a histogram: whether it is after all intervals, the start of its interval, the place and name of its
+/// tag.
 type Key<'a> = (bool, Duration, usize, &'a str);
 
 /// How long an interval was, and its histograms, each with the number of its generator.
@@ -117,7 +118,7 @@ impl<'a> Logs<'a> {
     }
 }
 
-/// A histogram as it stands in a log. Its header is looked at first: it says how much memory a decoder takes.
+/// Decodes a histogram of a log. Its header is checked first, because it decides how much memory a decoder takes.
 fn decode(encoded: &str) -> Result<Times, &'static str> {
     const DAMAGED: &str = "a histogram is damaged";
     let bytes = STANDARD.decode(encoded).map_err(|_| DAMAGED)?;

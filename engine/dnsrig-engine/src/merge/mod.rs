@@ -1,6 +1,6 @@
 //! `merge`: puts together what several generators of one load wrote, as if one had.
 //!
-//! [`generator`] reads what each says of itself and whether they belong together, [`latency_log`] adds histograms,
+//! [`generator`] reads the summary of each and checks that they belong together, [`latency_log`] adds histograms,
 //! [`rows`] adds or joins rows, and [`summary`] adds the rest. What is read may be anyone's file: sizes are limited,
 //! and damage is an error that names the file.
 
@@ -12,7 +12,7 @@ mod summary;
 mod testing;
 
 use std::{
-    fs, io,
+    fs,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -20,13 +20,10 @@ use std::{
 use serde_json::Value;
 
 use crate::base::{clock, events, failure::Failure, output};
-use generator::Generator;
+use generator::{Generator, unwritten};
 
-/// As many as one load may have.
+/// The most generators of a load.
 const GENERATORS_MAX: usize = 64;
-
-/// The hint if an output cannot be written.
-const WRITE_HINT: &str = "give --out an existing folder that you may write to, with free space (df)";
 
 /// The name of a summary in a directory.
 const SUMMARY: &str = "summary.json";
@@ -97,11 +94,6 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let text = format!("{}\n", Value::Object(summary));
     output::write(&path, text).map_err(|error| unwritten(&path, &error))?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// An output could not be written.
-fn unwritten(path: &Path, error: &io::Error) -> Failure {
-    Failure::new(format!("cannot write {}: {error}", path.display()), WRITE_HINT)
 }
 
 /// The directories differ, but links in them may lead to the same file.

@@ -3,10 +3,7 @@
 
 use std::{borrow::Borrow, collections::BTreeMap, path::Path, sync::Arc};
 
-use super::{
-    WRITE_HINT,
-    generator::{Generator, TIME_NS_MAX},
-};
+use super::generator::{Generator, TIME_NS_MAX, WRITE_HINT};
 use crate::base::{
     failure::Failure,
     rows::{BATCH_ROWS, Batch, BatchFile, Column, Field, Kind, RowReader, Value},
@@ -18,7 +15,7 @@ pub const ADDED: [&str; 3] = ["intervals.arrow", "clients.arrow", "answers.arrow
 /// A row a query, where these were wanted.
 pub const QUERIES: &str = "queries.arrow";
 
-/// Moments of a query; its latency is none.
+/// Columns of a query that are times of a clock; its latency is not.
 const MOMENTS: [&str; 2] = [DUE, "sent_ns"];
 
 /// What queries are sorted by.

@@ -55,7 +55,7 @@ const DISTRIBUTIONS: [(&str, &str); 5] = [
     ("handshake_ns", "handshake"),
 ];
 
-/// Of the event, not of the measurement; and of one generator only.
+/// Fields of the event, or of one generator only, which the merged summary does not have.
 const LEFT_OUT: [&str; 6] = ["event", "monotonic_ns", "events_dropped", "segment", "loop_bound", "unequal_clients"];
 
 /// The summaries of all put together, with the distributions of `times`.
@@ -89,7 +89,7 @@ pub fn merge(generators: &[Generator], times: &Totals) -> Result<Object, Failure
             class.insert("latency_ns".into(), distribution(times));
         }
     }
-    merged.insert("generators".into(), generators.iter().map(told).collect());
+    merged.insert("generators".into(), generators.iter().map(describe).collect());
     Ok(merged)
 }
 
@@ -163,8 +163,8 @@ fn distribution(times: &Times) -> Value {
     serde_json::to_value(Distribution::from(times)).expect("numbers can be written")
 }
 
-/// What is told of each one.
-fn told(generator: &Generator) -> Value {
+/// The entry of a generator in the summary.
+fn describe(generator: &Generator) -> Value {
     let Generator { dir, summary, .. } = generator;
     let name = dir.file_name().unwrap_or(dir.as_os_str()).to_string_lossy();
     json!({

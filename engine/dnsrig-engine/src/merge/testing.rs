@@ -14,6 +14,6 @@ pub fn generator(number: usize) -> Generator {
     }) else {
         unreachable!()
     };
-    // As put together: on the clock of the first one.
+    // Merged files are on the clock of the first generator.
     Generator { dir: number.to_string().into(), summary, facts, begin_ns: 0 }
 }

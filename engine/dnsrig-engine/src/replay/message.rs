@@ -12,7 +12,7 @@ use crate::{
     query_stream::Transport,
 };
 
-/// A DNS message and who sent it to whom; the message is lent.
+/// A DNS message with its source and its destination; the bytes are borrowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message<'m> {
     /// Since 1970.

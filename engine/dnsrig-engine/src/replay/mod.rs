@@ -1,9 +1,12 @@
 //! `replay`: traffic as clients send it, from captures.
 //!
-//! [`capture`] reads files of captures, [`packet`] finds in their packets what hosts sent, [`prepare`] decides what is
-//! a query to the server, sorts, numbers the clients and writes a [stream](crate::query_stream), [`describe`] says
-//! what one holds, and [`compare`] how one that was replayed arrived. Streams are sent by `load`, which has what
-//! sending takes.
+//! - `replay prepare` is [`prepare`]. It reads captures ([`capture`]), finds in their packets what hosts sent
+//!   ([`packet`]), decides which messages are queries to the server ([`message`]), and writes a
+//!   [stream](crate::query_stream).
+//! - `replay describe` is [`describe`]: what a stream contains.
+//! - `replay play` is [`load::play`](crate::load::play): it sends the queries of a stream with the threads, the
+//!   transports and the counting of `load`. Nothing of it is in this folder.
+//! - `replay compare` is [`compare`]: how a stream that was replayed arrived.
 
 pub mod capture;
 pub mod compare;

@@ -1,13 +1,15 @@
-//! `serve`: the other side of a measurement, made of known truth.
+//! `serve`: servers with known behaviour, to test instruments against.
 //!
-//! Each kind of server is a service in the one [`shell`] of sockets, threads and connections.
+//! Each kind of server ([`echo`], [`zones`], [`world`]) is a service in one [`shell`] of sockets, threads and
+//! connections.
 
 pub mod echo;
+mod failure;
 pub mod shell;
 pub mod world;
 pub mod zones;
 
-use std::{io, process::ExitCode};
+use std::process::ExitCode;
 
 use clap::Subcommand;
 
@@ -34,20 +36,4 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Kind::Zones(arguments) => zones::run(arguments),
         Kind::World(arguments) => world::run(arguments),
     }
-}
-
-/// Arguments that do not go together.
-fn bad_arguments(sentence: &str) -> Failure {
-    Failure::bad_input(sentence, "see the `--help` of this server, such as `dnsrig serve zones --help`")
-}
-
-/// A system call that should always work failed.
-fn system_failed(what: &str, error: impl Into<io::Error>) -> Failure {
-    let hint = "check memory, and that open files are not at their limit (ulimit -n)";
-    Failure::new(format!("cannot {what}: {}", error.into()), hint)
-}
-
-/// A thread cannot answer any longer.
-fn answering_failed(error: io::Error) -> Failure {
-    system_failed("go on answering", error)
 }

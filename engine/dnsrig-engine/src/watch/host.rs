@@ -27,7 +27,7 @@ pub const FILE_BYTES_MAX: usize = 256 * 1024;
 /// At most this many interfaces of a host, and CPUs of the machine, are watched.
 const PARTS_MAX: usize = 1024;
 
-/// The name of the host that stands for the machine itself.
+/// The host name of the machine itself.
 pub const MACHINE_NAME: &str = "machine";
 
 /// USER_HZ on every architecture that dnsrig runs on, if sysconf(3) does not say.

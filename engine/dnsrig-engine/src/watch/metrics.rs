@@ -80,8 +80,8 @@ const fn udp6(name: &'static str, line: &'static str) -> Metric {
     Metric { source: "udp6", name, line, column: Column::At(1), unit: Unit::Same }
 }
 
-/// Of a cgroup. Where two files have the same metric, the first that exists counts: version 2 before version 1, and
-/// of version 1 the hierarchical figures, so that children are included in both.
+/// Metrics of a cgroup. If two files have the same metric, the first that exists counts: version 2 before version 1,
+/// and of version 1 the hierarchical figures, so that children are included in both.
 pub const CGROUP: &[FileMetrics] = &[
     FileMetrics {
         file: "cpu.stat",
@@ -112,7 +112,7 @@ pub const CGROUP: &[FileMetrics] = &[
     FileMetrics { file: "memory.pressure", metrics: MEMORY_PRESSURE },
 ];
 
-/// Of the machine, in /proc.
+/// Metrics of the machine, in /proc.
 pub const MACHINE: &[FileMetrics] = &[
     FileMetrics { file: "pressure/cpu", metrics: CPU_PRESSURE },
     FileMetrics { file: "pressure/io", metrics: IO_PRESSURE },
@@ -123,7 +123,7 @@ const CPU_PRESSURE: &[Metric] = &[pressure("cpu_some_us", "some"), pressure("cpu
 const IO_PRESSURE: &[Metric] = &[pressure("io_some_us", "some"), pressure("io_full_us", "full")];
 const MEMORY_PRESSURE: &[Metric] = &[pressure("memory_some_us", "some"), pressure("memory_full_us", "full")];
 
-/// Of a network namespace, in /proc/net. What is counted of TCP is that of both families, but for sockets in use.
+/// Metrics of a network namespace, in /proc/net. Counters of TCP include both families, except for sockets in use.
 pub const NETWORK: &[FileMetrics] = &[
     FileMetrics {
         file: "sockstat",
@@ -180,11 +180,11 @@ pub const NETWORK: &[FileMetrics] = &[
     },
 ];
 
-/// Of an interface, in its line of /proc/net/dev: the names, and their words of the line.
+/// Metrics of an interface, in its line of /proc/net/dev: the names, and their words of the line.
 pub const LINK: &[(&str, usize)] =
     &[("rx_bytes", 1), ("rx_packets", 2), ("rx_dropped", 4), ("tx_bytes", 9), ("tx_packets", 10), ("tx_dropped", 12)];
 
-/// Of a CPU, in its line of /proc/stat: the names, and their words of the line.
+/// Metrics of a CPU, in its line of /proc/stat: the names, and their words of the line.
 pub const CPU: &[(&str, usize)] = &[
     ("user_us", 1),
     ("nice_us", 2),

@@ -1,4 +1,4 @@
-//! Names that a world has beside those that are drawn: those of a table, such as the names of a stream.
+//! Names of a table, such as the names of a stream, which a world has beside the names that are drawn.
 //!
 //! A name takes twelve bytes and what stands before its zone. They are sorted as if their labels stood in the reverse
 //! order, so that what is below a name follows it.
@@ -72,7 +72,7 @@ impl Listed {
             let length = write_key(name.between(name.count(), 2), &mut key);
             listed.keys.extend_from_slice(&key[..length]);
             let types = Types::of(table.types(number));
-            // Of a name without known types an address is asked.
+            // For a name without known types, an address is asked for.
             let types = if types.is_empty() { Types::of(&[Rtype::A]) } else { types };
             listed.entries.push(Entry { zone, start, length: length as u8, types });
         }

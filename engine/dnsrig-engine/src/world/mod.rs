@@ -1,16 +1,20 @@
 //! A simulated Internet as a function of its specification: which zones there are, who serves them, what is in them.
 //!
-//! Nothing here has I/O but reading the specification and its table of names. [`spec`] says what is asked for;
-//! [`tlds`] and [`seconds`] have the names of zones, which is all that is kept of them; [`servers`] the places and
-//! addresses of name servers. What is in a zone is computed from the hash of its name: [`root`], [`tld`], [`second`]
-//! and [`reverse`], each with three functions: which names there are, what is at a name, and an RRset. [`signing`]
-//! says which zones are signed and how, [`chain`] has the names of such a zone in order, [`signatures`] signs.
-//! [`fault`] has what may be wrong with a zone, [`faulty_names`] which names have it, [`faulty_zones`] what it changes.
-//! [`records`] holds RRsets, [`types`] a set of types; [`listed`] has the names of a table, which [`names_file`]
-//! reads. [`labels`] is a name that is taken apart, [`wire`] one that is put together.
+//! This is the model. `generate world` writes its specification, and `serve world` answers queries from it. Nothing
+//! here has I/O but reading the specification and its table of names ([`spec`]).
+//!
+//! - The names of zones are all that is kept of them: [`tlds`], [`second_level_names`], and [`listed`] with the names
+//!   of a table. [`servers`] has the name servers and their addresses.
+//! - The content of a zone is computed from the hash of its name, in [`upper_zones`] and [`second_level`]. Each kind of
+//!   zone has three functions: the names in it, what is at a name, and an RRset.
+//! - [`signing`] says which zones are signed and how, and signs. [`chain`] has the names of a signed zone in order.
+//! - [`faults`] has what may be wrong with a zone, [`faulty_names`] which zones have it, [`faulty_zones`] what it changes.
+//! - [`names`] has names in wire format, [`records`] RRsets and sets of types.
 
 pub mod chain;
 pub mod faults;
+mod faulty_names;
+mod faulty_zones;
 mod listed;
 pub mod names;
 pub mod records;
@@ -26,13 +30,14 @@ mod tests;
 mod tlds;
 mod upper_zones;
 
-use std::{net::IpAddr, sync::OnceLock};
+use std::{net::IpAddr, path::Path, sync::OnceLock};
 
 use domain::base::Rtype;
 
 use crate::{
     base::{
         draw::{cubed, is_share},
+        failure::Failure,
         hash::fnv1a,
         random::Random,
     },
@@ -41,7 +46,7 @@ use crate::{
 };
 use chain::Chain;
 use faults::Fault;
-use faults::Faults;
+use faulty_names::Faults;
 use listed::Listed;
 use names::Labels;
 use names::Wire;
@@ -56,7 +61,7 @@ use tlds::Tlds;
 const PURPOSE_HOSTER: u64 = 50;
 const PURPOSE_HOSTER_SERVERS: u64 = 51;
 
-/// A hoster for so many zones, at most.
+/// There is at most one hoster for this many zones.
 const ZONES_A_HOSTER: u32 = 4;
 
 /// Timers of every SOA: refresh, retry, expire. Nobody transfers these zones.
@@ -73,7 +78,7 @@ pub struct World {
     faults: Faults,
     /// Drawn when the first of them is used.
     pool: OnceLock<Pool>,
-    /// Of the root and of every TLD, put in order when it is used first.
+    /// The chains of the root and of every TLD, each made when it is first used.
     chains: Box<[OnceLock<Chain>]>,
     listed: Listed,
 }
@@ -113,7 +118,14 @@ impl World {
         World::with_names(spec, prefixes, None)
     }
 
-    /// The same, with the names of a table in it.
+    /// Reads a specification and the table of names that it refers to, and makes its world.
+    pub fn read(specification: &Path, prefixes: Prefixes) -> Result<Self, Failure> {
+        let spec = Spec::read(specification)?;
+        let table = spec::read_names(&spec, specification)?;
+        World::with_names(spec, prefixes, table.as_ref()).map_err(|reason| Spec::wrong(specification, reason))
+    }
+
+    /// Makes a world with the names of a table in it.
     pub fn with_names(spec: Spec, prefixes: Prefixes, table: Option<&NameTable>) -> Result<Self, String> {
         let zones = table.map(listed::zones).unwrap_or_default();
         let tlds = Tlds::new(&spec, zones.iter().map(|(tld, _)| *tld));
@@ -260,7 +272,7 @@ impl World {
         }
     }
 
-    /// Of the delegations in a zone, and of their glue.
+    /// The TTL of the delegations in a zone, and of their glue.
     pub fn delegation_ttl_s(&self, parent: Zone) -> u32 {
         if parent == Zone::Root { self.spec.ttls.root_delegation_s } else { self.spec.ttls.delegation_s }
     }
@@ -273,7 +285,7 @@ impl World {
         }
     }
 
-    /// Of the addresses of name servers: as long as the delegations that need them.
+    /// The TTL of addresses of name servers: as long as the delegations that need them.
     fn address_ttl_s(&self, zone: Zone) -> u32 {
         if zone == Zone::Root { self.spec.ttls.root_delegation_s } else { self.spec.ttls.delegation_s }
     }

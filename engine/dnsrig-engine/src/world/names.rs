@@ -87,7 +87,7 @@ pub struct Wire {
 }
 
 impl Wire {
-    /// Of parts that follow each other; together they are no longer than a name may be.
+    /// Puts parts together, which are not longer than a name may be.
     pub fn of(parts: &[&[u8]]) -> Self {
         let mut wire = Wire { bytes: [0; NAME_BYTES_MAX], length: 0 };
         for part in parts {

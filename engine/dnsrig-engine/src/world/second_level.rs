@@ -73,9 +73,9 @@ enum Www {
     Addresses,
     /// An alias of the zone's own name.
     Apex,
-    /// Of a host in a hoster's zone.
+    /// A host in the zone of a hoster.
     Content,
-    /// Of one that is an alias in turn.
+    /// A host there that is an alias in turn.
     Edge,
 }
 
@@ -151,7 +151,8 @@ impl World {
         self.with_listed(number, relative, node)
     }
 
-    /// What is drawn for a name, and what a table says of it. Beside an alias there is nothing else (RFC 1034 §3.6.2).
+    /// The types that are drawn for a name, and the types in a table. Beside an alias there is nothing else (RFC 1034
+    /// §3.6.2).
     fn with_listed(&self, number: u32, relative: &[u8], drawn: Node) -> Node {
         let listed = if self.listed.is_empty() { None } else { self.listed.find(number, relative) };
         match (drawn, listed) {

@@ -21,7 +21,7 @@ pub struct Seconds {
 }
 
 impl Seconds {
-    /// Those of `arpa` come last, and all others TLD by TLD.
+    /// Makes the names TLD by TLD; the names below `arpa` come last.
     /// `more`: TLDs and labels of more zones, sorted, each once; some may be drawn as well.
     pub fn new(spec: &Spec, tlds: &Tlds, more: &[(&[u8], Option<&[u8]>)]) -> Self {
         let (labels, starts, ends) = (Vec::new(), Vec::new(), Vec::new());
@@ -61,7 +61,7 @@ impl Seconds {
         self.starts.len() as u32
     }
 
-    /// Those that not every world has: they come first.
+    /// The zones that not every world has: they come first.
     pub fn forward(&self) -> u32 {
         self.count() - FIXED.len() as u32
     }

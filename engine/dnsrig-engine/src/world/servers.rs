@@ -14,8 +14,8 @@ pub const OPERATOR_SERVERS: u32 = 6;
 /// A hoster has at most so many.
 pub const HOSTER_SERVERS: u32 = 4;
 
-/// So many hosters have the zones whose servers are silent or slow, and no other zones. A resolver that learns to avoid
-/// such a server would else avoid it for good zones, too.
+/// The number of hosters for zones whose servers are silent or slow. They have no other zones: a resolver that learns
+/// to avoid such a server would else avoid it for good zones, too.
 pub const FAULTY_HOSTERS: u32 = 64;
 
 /// A name server.
@@ -24,12 +24,12 @@ pub enum Server {
     Root {
         number: u32,
     },
-    /// Of TLDs.
+    /// A server of TLDs.
     Operator {
         operator: u32,
         number: u32,
     },
-    /// Of second-level zones.
+    /// A server of second-level zones.
     Hoster {
         hoster: u32,
         number: u32,
@@ -41,7 +41,7 @@ pub enum Server {
 pub struct AddressPlan {
     pub operators: u32,
     pub hosters: u32,
-    /// Those whose servers are silent or slow; they come behind the others.
+    /// Hosters whose servers are silent or slow; they come after the others.
     pub faulty_hosters: u32,
 }
 
@@ -55,7 +55,7 @@ impl AddressPlan {
         }
     }
 
-    /// Whose a place is.
+    /// Returns the server at a place.
     pub fn server(self, place: u32) -> Option<Server> {
         if let Some(place) = place.checked_sub(self.first_hoster()) {
             let (hoster, number) = (place / HOSTER_SERVERS, place % HOSTER_SERVERS);

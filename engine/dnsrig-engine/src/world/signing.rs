@@ -196,7 +196,7 @@ impl World {
     }
 }
 
-/// What a thread signs with; it keeps what it signed.
+/// The signer of a thread, which keeps the signatures that it made.
 #[derive(Clone)]
 pub struct Signatures {
     signer: Signer,

@@ -6,11 +6,7 @@ use ring::digest::{SHA256, digest};
 use serde::Deserialize;
 use toml_edit::{DocumentMut, Item, Table, TableLike};
 
-use super::{
-    World,
-    faults::Fault,
-    servers::{self, Prefixes},
-};
+use super::{faults::Fault, servers};
 use crate::{
     base::{failure::Failure, whole_file},
     dataset::{name_table::NameTable, parse_name},
@@ -23,7 +19,7 @@ pub const DEFAULTS: &str = include_str!("defaults.toml");
 /// The version of the form that is read.
 const VERSION: u32 = 1;
 
-/// A longer file is none that was written by hand or by `generate world`.
+/// The longest specification: no file that was written by hand or by `generate world` is longer.
 pub const FILE_BYTES_MAX: u64 = 1 << 20;
 
 pub const ZONES_MAX: u32 = 10_000_000;
@@ -117,14 +113,14 @@ pub struct Ttls {
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct Names {
-    /// In the directory of the specification; empty: there is none.
+    /// A file in the directory of the specification, or empty.
     pub file: String,
     pub sha256: String,
 }
 
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 pub struct Faults {
-    /// Of all zones, by what is wrong with them. Another field of the table is the name of a fault, or an error.
+    /// Shares of all zones, by their fault. Any other field of the table must be the name of a fault.
     #[serde(flatten)]
     pub shares: BTreeMap<Fault, f64>,
     pub first_server: f64,
@@ -264,7 +260,7 @@ pub fn defaults() -> DocumentMut {
     DEFAULTS.parse().expect("the defaults are TOML, as a test says")
 }
 
-/// Puts the values of `over` in the place of those of `under`; a list as a whole.
+/// Replaces values of `under` by values of `over`; a list as a whole.
 pub fn lay_over(under: &mut dyn TableLike, over: &Table) {
     for (key, value) in over {
         match (under.get_mut(key).and_then(Item::as_table_like_mut), value.as_table()) {
@@ -307,13 +303,6 @@ pub fn read_names(spec: &Spec, path: &Path) -> Result<Option<NameTable>, Failure
     }
     let table = NameTable::parse(bytes.as_slice(), &file, false);
     table.map(Some).map_err(|error| Spec::wrong(&file, error.to_string()))
-}
-
-/// The world of the specification at `path`, with the names that this refers to.
-pub fn read_world(path: &Path, prefixes: Prefixes) -> Result<World, Failure> {
-    let spec = Spec::read(path)?;
-    let table = read_names(&spec, path)?;
-    World::with_names(spec, prefixes, table.as_ref()).map_err(|reason| Spec::wrong(path, reason))
 }
 
 #[cfg(test)]

@@ -5,12 +5,12 @@ use std::net::IpAddr;
 use super::{World, Zone, servers::Prefixes, spec::Spec};
 use crate::net::prefix::parse;
 
-/// Of networks for benchmarks (RFC 2544, RFC 5180).
+/// Networks in the ranges for benchmarks (RFC 2544, RFC 5180).
 pub fn prefixes() -> Prefixes {
     Prefixes { ipv4: parse("198.18.64.0/18").unwrap(), ipv6: parse("2001:2:0:3::/64").unwrap() }
 }
 
-/// What this specification describes.
+/// The world of this specification.
 pub fn world(text: &str) -> World {
     World::new(Spec::parse(text).unwrap(), prefixes()).unwrap()
 }

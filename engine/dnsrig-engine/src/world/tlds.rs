@@ -16,7 +16,7 @@ pub const ARPA: &[u8] = b"arpa";
 const PURPOSE_NAMES: u64 = 48;
 const PURPOSE_TLD: u64 = 49;
 
-/// Names that are made have so many letters at least, and up to 5 more.
+/// The fewest letters of a name that is made; it has up to 5 more.
 const LETTERS_MIN: u64 = 4;
 
 /// A TLD.

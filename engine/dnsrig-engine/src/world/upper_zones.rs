@@ -1,4 +1,4 @@
-//! The zones above those of hosters: the root, the top-level domains, and the zones that every world has below `arpa`.
+//! The root, the top-level domains, and the zones that every world has below `arpa`.
 
 use domain::base::Rtype;
 
@@ -112,8 +112,8 @@ impl World {
     }
 }
 
-// What every world has below `arpa`. In the reverse zones, every address of the networks for benchmarks has a PTR record,
-// by a wildcard; no other address has one. `dnssec-failed.arpa` has nothing but its apex.
+// What every world has below `arpa`. In the reverse zones, every address of the networks for benchmarks has a PTR
+// record, by a wildcard; no other address has one. `dnssec-failed.arpa` has nothing but its apex.
 
 /// The name of all addresses.
 const POINTER: &[u8] = b"\x01a\x0btld-servers\x04arpa\0";

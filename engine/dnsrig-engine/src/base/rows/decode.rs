@@ -257,7 +257,7 @@ impl<'a> Body<'a> {
         Ok(bytes)
     }
 
-    /// A buffer with so many bytes for each row.
+    /// Reads a buffer with a fixed number of bytes for each row.
     fn fixed(&mut self, width: usize) -> Result<&'a [u8], ReadError> {
         let bytes = self.buffer()?;
         self.rows.checked_mul(width).and_then(|length| bytes.get(..length)).ok_or(SHORT)

@@ -10,10 +10,7 @@ use minicbor::{
     decode::{Decoder, Error},
 };
 
-use super::{
-    input::{Input, LOOK_BYTES_MAX},
-    step::{Asked, End, Item, Record, Role, Step},
-};
+use super::input::{Asked, End, Input, Item, LOOK_BYTES_MAX, Record, Role, Step};
 use crate::{
     dns::{
         edns::{Edns, Opt, UDP_PAYLOAD_BYTES},
@@ -54,7 +51,7 @@ const ANSWER_RD: u64 = 1 << 12;
 /// Reads one file.
 #[derive(Default)]
 pub struct Cdns {
-    /// Of each set of parameters.
+    /// For each set of parameters.
     ticks_per_s: Vec<u64>,
     /// Blocks still to come; none if their number is not told.
     blocks: Option<u64>,

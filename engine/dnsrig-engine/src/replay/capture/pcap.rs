@@ -1,10 +1,7 @@
 //! The classic format of captures: a header of 24 bytes, then packets behind headers of 16 bytes. Both byte orders,
 //! times in microseconds or nanoseconds; also the variant of Kuznetzov, whose packets have headers of 24 bytes.
 
-use super::{
-    input::Input,
-    step::{Captured, End, Item, Step},
-};
+use super::input::{Captured, End, Input, Item, Step};
 
 const HEADER_BYTES: usize = 24;
 

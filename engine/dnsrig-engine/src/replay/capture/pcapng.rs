@@ -1,10 +1,7 @@
 //! pcapng (draft-ietf-opsawg-pcapng): blocks of sections, interfaces and packets. Each section has a byte order of its
 //! own, each interface a link layer and a unit of time.
 
-use super::{
-    input::{Input, LOOK_BYTES_MAX},
-    step::{Captured, End, Item, Step},
-};
+use super::input::{Captured, End, Input, Item, LOOK_BYTES_MAX, Step};
 
 const SECTION: u32 = 0x0a0d_0d0a;
 const INTERFACE: u32 = 1;
@@ -40,7 +37,7 @@ struct Interface {
 
 #[derive(Clone, Copy, Debug)]
 enum Unit {
-    /// So many in a second: a power of ten.
+    /// Units per second: a power of ten.
     Decimal(u128),
     /// A second has 2 to this power.
     Binary(u32),

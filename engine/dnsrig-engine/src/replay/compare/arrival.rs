@@ -27,15 +27,15 @@ struct Arrived {
 /// Counts over a stream and its arrival, in memory that grows with the window only.
 #[derive(Debug)]
 pub struct Arrivals {
-    /// Queries in the stream's order; none stands for one that has arrived.
+    /// Queries in the order of the stream; None for a query that has arrived.
     expected: VecDeque<Option<Query>>,
     /// The place in the stream of the first of them.
     first: u64,
-    /// Of equal queries, the places of those that have not arrived.
+    /// The places of equal queries that have not arrived.
     places: HashMap<u64, VecDeque<u64>>,
     previous_due_ns: Option<i64>,
     previous: Option<Arrived>,
-    /// Of all that have arrived, the last in the stream.
+    /// The last query in the stream that has arrived.
     furthest: Option<Arrived>,
     due_gaps: Times,
     gaps: Times,
@@ -83,7 +83,7 @@ impl Arrivals {
         }
     }
 
-    /// What was due before `before_ns` comes no more.
+    /// Gives up queries that were due before `before_ns`.
     pub fn give_up(&mut self, before_ns: i64) {
         while let Some(&query) = self.expected.front()
             && query.is_none_or(|query| query.due_ns < before_ns)

@@ -109,7 +109,7 @@ fn next_due(sent: &mut StreamReader, arguments: &Arguments) -> Result<Option<Que
     Ok((!is_over).then(|| Query { due_ns, ..query(&record, record.client) }))
 }
 
-/// What a query is known by: who asks, and the message without its id.
+/// The query with its key: a hash of its client and of the message without its id.
 fn query(record: &Record, client: u32) -> Query {
     let mut hasher = DefaultHasher::new();
     hasher.write_u32(client);

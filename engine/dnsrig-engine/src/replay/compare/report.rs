@@ -7,14 +7,14 @@ use crate::stats::{Distribution, NOTHING, grouped};
 /// The `summary` event.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Summary {
-    /// Of the stream, and their bytes.
+    /// Queries of the stream, and their bytes.
     pub queries: u64,
     pub bytes: u64,
     pub arrived: u64,
     pub arrived_bytes: u64,
     /// Queries of the stream that did not arrive as they are.
     pub missing: u64,
-    /// Those of them that were encrypted.
+    /// Missing queries that were encrypted.
     pub encrypted: u64,
     /// What arrived and is no query of the stream: of others, changed, or once more.
     pub unknown: u64,

@@ -22,11 +22,11 @@ const CENTISECOND_NS: i64 = 10_000_000;
 /// Columns of the chart.
 const INTERVALS: usize = 60;
 
-/// So many of the heaviest clients are looked at, and so many distinct questions of each are counted.
+/// The number of heaviest clients that are looked at, and the most distinct questions of each that are counted.
 const HEAVIEST: usize = 10;
 const QUESTIONS_MAX: usize = 1 << 20;
 
-/// So many types are named.
+/// The number of types that are named.
 const TYPES_NAMED: usize = 20;
 
 /// What is counted.
@@ -106,7 +106,7 @@ impl<'t> Counts<'t> {
         self.dnssec_ok += u64::from(asked.edns.is_some_and(|edns| edns.dnssec_ok));
     }
 
-    /// Those who ask most, to be looked at once more.
+    /// The clients with the most queries, to be looked at once more.
     pub fn heaviest(&self) -> Heaviest {
         let mut clients: Vec<_> = (0..).zip(self.clients.iter().copied()).collect();
         clients.sort_unstable_by_key(|&(number, queries): &(u32, u64)| (Reverse(queries), number));
@@ -184,7 +184,7 @@ impl Heaviest {
         }
     }
 
-    /// Those with the most queries first.
+    /// The clients with the most queries come first.
     pub fn clients(&self) -> Vec<Heavy> {
         let each = self.queries.iter().zip(&self.questions);
         each.map(|(&queries, questions)| Heavy { queries, questions: questions.len() as u64 }).collect()

@@ -1,6 +1,5 @@
 //! `replay describe`: what a stream holds.
 
-mod chart;
 mod counts;
 mod report;
 

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::chart;
 use crate::{
     query_stream::{
         Header, Transport,
@@ -121,7 +120,7 @@ pub fn text(summary: &Summary) -> String {
     row("RD", percent(summary.recursion_desired));
     row("sent again", percent(summary.retransmissions));
     let part_s = summary.interval_ns as f64 / 1e9;
-    row("over time", format!("{} ({part_s:.3} s per column)", chart::columns(&summary.intervals)));
+    row("over time", format!("{} ({part_s:.3} s per column)", columns(&summary.intervals)));
     row("bursts", format!("variance by mean in 10 ms {:.2}", summary.dispersion_10_ms));
     if let Some(cache) = &summary.cache {
         cache_rows(cache, &mut row);
@@ -166,4 +165,30 @@ fn cache_rows(cache: &Simulated, row: &mut impl FnMut(&str, String)) {
             percent(cache.upstream_missing, cache.upstream)
         ),
     );
+}
+
+/// The heights of a column.
+const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// A column a number, the highest for the largest; where there is nothing, a blank.
+pub fn columns(numbers: &[u64]) -> String {
+    let largest = numbers.iter().copied().max().unwrap_or(0);
+    let column = |&number: &u64| match number {
+        0 => ' ',
+        _ => BARS[((u128::from(number) * BARS.len() as u128).div_ceil(u128::from(largest)) as usize - 1).min(7)],
+    };
+    numbers.iter().map(column).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_is_the_highest() {
+        assert_eq!(columns(&[0, 1, 50, 100, u64::MAX]), " ▁▁▁█");
+        assert_eq!(columns(&[0, 1, 4, 8]), " ▁▄█");
+        assert_eq!(columns(&[0, 0]), "  ");
+        assert_eq!(columns(&[]), "");
+    }
 }

@@ -9,13 +9,13 @@ use serde::Serialize;
 
 use super::ip::Packet;
 
-/// So many datagrams may be incomplete at a time; the oldest gives way.
+/// The most datagrams that are incomplete at a time; the oldest gives way.
 const DATAGRAMS_MAX: usize = 4096;
 
-/// So many bytes of fragments may wait.
+/// The most bytes of fragments that wait.
 const WAITING_BYTES_MAX: usize = 16 << 20;
 
-/// So many fragments has a datagram at most: 65,535 bytes in the smallest fragments that a path has to carry are fewer.
+/// The most fragments of a datagram: 65,535 bytes in the smallest fragments that a path has to carry are fewer.
 const PIECES_MAX: usize = 512;
 
 /// The longest payload of a datagram.
@@ -28,13 +28,13 @@ const PATIENCE_NS: i64 = 60_000_000_000;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
     pub read: u64,
-    /// Of datagrams that were put together.
+    /// Fragments of datagrams that were put together.
     pub used: u64,
-    /// The same once more.
+    /// Repetitions of a fragment.
     pub repeated: u64,
-    /// Of datagrams whose other fragments are missing.
+    /// Fragments of datagrams whose other fragments are missing.
     pub incomplete: u64,
-    /// Of datagrams whose fragments overlap or contradict each other.
+    /// Fragments of datagrams whose fragments overlap or contradict each other.
     pub overlapping: u64,
     /// Cut by the capture, or of no possible length.
     pub malformed: u64,
@@ -59,7 +59,7 @@ struct Pieces {
     time_ns: i64,
     number: u64,
     fragments: u64,
-    /// Offset → what stands there.
+    /// Offset → the bytes there.
     pieces: BTreeMap<usize, Vec<u8>>,
     bytes: usize,
     /// The length of the whole, once its last fragment has come.
@@ -79,7 +79,7 @@ pub struct Whole {
 #[derive(Default)]
 pub struct Fragments {
     waiting: HashMap<Key, Pieces>,
-    /// Those that wait, in the order in which they began.
+    /// Incomplete datagrams, in the order in which they began.
     oldest: BTreeMap<u64, Key>,
     waiting_bytes: usize,
     begun: u64,

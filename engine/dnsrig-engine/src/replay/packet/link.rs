@@ -1,4 +1,4 @@
-//! Link layers: where in a captured packet the IP packet begins. The numbers are those of the registry LINKTYPE_.
+//! Link layers: where in a captured packet the IP packet begins. The numbers are in the registry LINKTYPE_.
 
 /// A link layer that is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

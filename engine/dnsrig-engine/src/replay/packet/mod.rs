@@ -1,18 +1,15 @@
-//! From a captured packet to what a host sent: link layers, IP, tunnels, fragments, UDP, TCP. Bytes in and out, no
-//! file.
+//! From a captured packet to what a host sent: link layers, IP with UDP and tunnels, fragments, TCP. Bytes in and out,
+//! no file.
 //!
-//! By hand, because every packet of a capture passes through here; what it reads is untrusted, and the tests give it
-//! bytes of any kind.
+//! Written by hand, because every packet of a capture passes through here. The input is untrusted, and the tests give
+//! it bytes of any kind.
 
 pub mod fragments;
 pub mod ip;
 pub mod link;
-pub mod streams;
 pub mod tcp;
-pub mod tunnel;
-pub mod udp;
 
 #[cfg(test)]
 pub mod packet_tests;
 #[cfg(test)]
-mod streams_tests;
+mod tcp_tests;

@@ -6,7 +6,7 @@ use super::{
     fragments::{Counts, Fragments},
     ip::{self, Packet},
     link::Link,
-    tcp, tunnel, udp,
+    tcp,
 };
 use crate::{
     base::{fuzz::fuzz, testing::inputs},
@@ -63,11 +63,11 @@ fn waiting_fragments_are_bounded() {
 #[test]
 fn padding_and_cut_payloads_are_told_apart() {
     let datagram = [0, 53, 0, 54, 0, 10, 0, 0, 1, 2, 0, 0];
-    let found = udp::parse(&datagram, true).unwrap();
+    let found = ip::parse_udp(&datagram, true).unwrap();
     assert_eq!((found.source_port, found.destination_port, found.payload), (53, 54, &[1, 2][..]));
     assert!(found.is_whole);
-    assert_eq!(udp::parse(&datagram[..9], true), None);
-    assert!(!udp::parse(&datagram[..9], false).unwrap().is_whole);
+    assert_eq!(ip::parse_udp(&datagram[..9], true), None);
+    assert!(!ip::parse_udp(&datagram[..9], false).unwrap().is_whole);
 }
 
 /// A query in an IPv4 datagram, and in an IPv6 one behind an extension header.
@@ -129,8 +129,8 @@ pub fn packets() -> Vec<Vec<u8>> {
 /// The IP packet that is in a captured one, out of all others that carry it.
 fn innermost(link: Link, bytes: &[u8]) -> Option<Packet<'_>> {
     let mut packet = link.ip(bytes).and_then(ip::parse)?;
-    for _ in 0..tunnel::DEPTH_MAX {
-        let inner = tunnel::inner(&packet, &[53]);
+    for _ in 0..ip::DEPTH_MAX {
+        let inner = ip::inner(&packet, &[53]);
         assert!(inner.is_none_or(|inner| packet.payload.as_ptr_range().contains(&inner.as_ptr()) || inner.is_empty()));
         packet = inner.and_then(ip::parse).unwrap_or(packet);
     }
@@ -172,7 +172,7 @@ fn harmed_packets_are_read_as_far_as_they_are_there() {
         if let Some(padded) = padded.filter(|_| packet.is_whole) {
             assert!(padded.payload.starts_with(packet.payload), "{packet:?} and {padded:?}");
         }
-        if let Some(datagram) = udp::parse(packet.payload, packet.is_whole) {
+        if let Some(datagram) = ip::parse_udp(packet.payload, packet.is_whole) {
             assert!(datagram.is_whole || !packet.is_whole);
             assert!(datagram.payload.len() + 8 <= packet.payload.len());
         }

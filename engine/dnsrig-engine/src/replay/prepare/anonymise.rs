@@ -123,7 +123,7 @@ fn options(message: &[u8], at: usize) -> Option<&[u8]> {
     edns::options(opt.options).all(|option| option.is_ok()).then_some(opt.options)
 }
 
-/// Whether the name stands for an address (RFC 1035 §3.5, RFC 3596 §2.5).
+/// Whether the name is a reverse name of an address (RFC 1035 §3.5, RFC 3596 §2.5).
 fn reverse(name: &[u8]) -> bool {
     [&b"\x07in-addr\x04arpa\0"[..], b"\x03ip6\x04arpa\0"].iter().any(|suffix| name::ends_with(name, suffix))
 }

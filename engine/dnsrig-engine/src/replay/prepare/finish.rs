@@ -11,8 +11,7 @@ use serde::Serialize;
 
 use super::{
     anonymise::Anonymiser,
-    edns::{Shares, Wanted},
-    operations::Transports,
+    operations::{Shares, Transports, Wanted},
     sort::{Entry, Scratch, cannot_sort, read_entry, reader},
 };
 use crate::{
@@ -38,7 +37,7 @@ pub struct Written {
     pub first_wall_ns: i64,
     pub duration_ns: i64,
     pub retransmissions: u64,
-    /// Of those, the ones within a millisecond.
+    /// Repeated queries within a millisecond.
     pub repeated_at_once: u64,
     /// Queries whose EDNS was left as it was though another was asked for: they have other records, too.
     pub edns_left: u64,
@@ -52,7 +51,7 @@ pub struct Written {
 pub struct Options {
     pub transports: Transports,
     pub edns: Shares,
-    /// Time passes so many times as fast.
+    /// The factor by which time passes faster.
     pub speed: f64,
     /// The number of clients whose numbers are in memory.
     pub clients_max: usize,

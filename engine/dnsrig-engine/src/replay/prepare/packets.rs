@@ -7,11 +7,10 @@ use std::{
 };
 
 use super::{
-    accounting::Accounting,
+    accounting::{self, Accounting, Unread},
     operations::Share,
     server::{Servers, Waiting},
     sort::{ANSWER, Entry, FROM_ANSWER, Sorted, Sorter, TRUNCATED},
-    unread::{self, Unread},
 };
 use crate::{
     dns::{
@@ -25,17 +24,14 @@ use crate::{
         message::{Kind, Message, kind, query_of},
         packet::{
             fragments::Fragments,
-            ip::{self, Packet, TCP, UDP},
+            ip::{self, DEPTH_MAX, Packet, TCP, UDP},
             link::Link,
-            streams::Streams,
-            tcp,
-            tunnel::{self, DEPTH_MAX},
-            udp,
+            tcp::{self, Streams},
         },
     },
 };
 
-/// So many servers are remembered beside those whose queries are kept. What has no room is only not told.
+/// The most servers that are remembered beside the servers whose queries are kept. Further ones are not reported.
 const ASKED_MAX: usize = 1 << 16;
 
 /// What is looked for.
@@ -195,7 +191,7 @@ impl Packets {
     #[inline]
     fn unwrapped<'p>(&self, mut packet: Packet<'p>) -> Packet<'p> {
         for _ in 0..DEPTH_MAX {
-            match tunnel::inner(&packet, &self.ports).and_then(ip::parse) {
+            match ip::inner(&packet, &self.ports).and_then(ip::parse) {
                 Some(inner) => packet = inner,
                 None => break,
             }
@@ -239,13 +235,13 @@ impl Packets {
         let ports = [u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])];
         if !ports.iter().any(|port| self.ports.contains(port)) {
             counts.other_port += 1;
-            self.unread.other_port(packet.protocol, ports, unread::payload(packet.protocol, packet.payload));
+            self.unread.other_port(packet.protocol, ports, accounting::payload(packet.protocol, packet.payload));
             return Ok(());
         }
         if packet.protocol == TCP {
             return self.segment(time_ns, packet);
         }
-        match udp::parse(packet.payload, packet.is_whole) {
+        match ip::parse_udp(packet.payload, packet.is_whole) {
             None => counts.malformed += 1,
             Some(datagram) if !datagram.is_whole => counts.cut += 1,
             Some(datagram) => {
@@ -445,7 +441,7 @@ impl Queries {
         matches!(&self.servers, Servers::Known(servers) if servers.contains(&address)) || self.asked.contains(&address)
     }
 
-    /// Chooses the busiest server, if none was told, and lets the queries go on that waited for this.
+    /// Chooses the busiest server if no server was given, and passes on the queries that waited for this.
     fn choose(&mut self) -> io::Result<()> {
         let Servers::Choosing(waiting) = &mut self.servers else { return Ok(()) };
         let waiting = std::mem::take(waiting);

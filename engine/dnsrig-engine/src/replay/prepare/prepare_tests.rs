@@ -5,10 +5,10 @@ use std::{io::Cursor, net::Ipv6Addr, path::Path};
 use proptest::prelude::*;
 
 use super::{
+    LeftOut, Selection,
     operations::{Share, Timeline},
     packets::{Packets, Wanted},
     report::{Summary, empty_hint},
-    run::{LeftOut, Selection},
     sort::{Entry, MEMORY_BYTES_MIN, Sorted, Sorter},
 };
 use crate::{

@@ -5,10 +5,9 @@ use std::net::Ipv6Addr;
 use serde::Serialize;
 
 use super::{
-    accounting::{Accounting, OverUdp},
+    accounting::{Accounting, OverUdp, Unread},
     finish::Written,
     server::Seen,
-    unread::Unread,
 };
 
 use crate::{replay::capture::CaptureReport, stats::grouped};
@@ -25,11 +24,11 @@ pub struct Summary {
     pub elapsed_ns: i64,
     pub cpu_ns: i64,
     pub captures: Vec<CaptureReport>,
-    /// Whose queries were kept.
+    /// The servers whose queries were kept.
     pub servers: Vec<String>,
-    /// Of the servers that were chosen from, the busiest, if none was told.
+    /// The busiest servers, from which one was chosen if no server was given.
     pub servers_seen: Vec<Seen>,
-    /// From so many queries was chosen.
+    /// The number of queries from which the server was chosen.
     pub queries_first: u64,
     pub is_anonymised: bool,
     /// Packets with an earlier time than the one before in the same capture, and by how much at most.

@@ -10,10 +10,10 @@ use serde::Serialize;
 use super::sort::ANSWER;
 use crate::replay::message::Message;
 
-/// The busiest server is chosen from so many queries, the first ones.
+/// The busiest server is chosen from this number of queries, the first ones.
 const QUERIES: usize = 100_000;
 
-/// Or from so many bytes of them.
+/// Or from this number of bytes.
 const BYTES: usize = 16 << 20;
 
 /// A server that queries were sent to.
@@ -24,9 +24,9 @@ pub struct Seen {
     pub queries: u64,
 }
 
-/// Whose queries are kept.
+/// The servers whose queries are kept.
 pub enum Servers {
-    /// These addresses'.
+    /// Servers with these addresses.
     Known(BTreeSet<Ipv6Addr>),
     /// Not decided yet: queries wait.
     Choosing(Waiting),
@@ -70,7 +70,7 @@ impl Waiting {
     }
 }
 
-/// As people write it: IPv4 where it is mapped.
+/// Writes an address for people: as IPv4 if it is mapped.
 pub fn written(address: Ipv6Addr) -> String {
     address.to_canonical().to_string()
 }

@@ -18,7 +18,7 @@ pub const MEMORY_BYTES_MIN: usize = 16 << 20;
 /// Sorted pieces are merged in one go up to this number.
 const RUNS_MAX: usize = 128;
 
-/// A piece is read and written in parts of so many bytes, of which a merge needs one each.
+/// A piece is read and written in parts of this number of bytes. A merge needs one part of each piece.
 const RUN_BUFFER_BYTES: usize = 128 << 10;
 
 /// The length of an entry before its message.
@@ -215,7 +215,7 @@ impl Sorted {
     }
 }
 
-/// Merges sorted pieces; of queries with the same time those of the earlier piece come first.
+/// Merges sorted pieces. Of queries with the same time, the query of the earlier piece comes first.
 pub struct Merge {
     pieces: Vec<Piece>,
     /// The time of each piece's next query.

@@ -1,7 +1,8 @@
-//! `serve echo`: the reflector. Known truth for an instrument, and the floor under every chart.
+//! `serve echo`: the reflector. An instrument that is tested against it must measure what its faults are set to, and it
+//! is the floor under every chart.
 //!
-//! Cores without I/O: [`message`], [`faults`], [`answerer`] (what happens to a query). [`service`] has
-//! them answer in the [`shell`](super::shell).
+//! Cores without I/O: [`answerer`] (what happens to a query), [`faults`]. [`service`] has them answer in the
+//! [`shell`](super::shell).
 
 pub mod answerer;
 pub mod faults;
@@ -23,7 +24,7 @@ use crate::{
     },
     net::tls::{self, identity},
     serve::{
-        bad_arguments,
+        failure::bad_arguments,
         shell::{
             self, Server, Summary,
             listeners::{Asked, Listeners},
@@ -162,7 +163,7 @@ pub struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 8 * 1024 * 1024, value_parser = clap::value_parser!(u32).range(4096..=1_073_741_823))]
     pub receive_buffer_bytes: u32,
     #[command(flatten)]
-    pub shell: shell::Options,
+    pub shell: shell::options::Options,
 }
 
 impl Arguments {

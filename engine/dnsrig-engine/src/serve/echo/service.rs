@@ -62,7 +62,7 @@ impl Service for Answerer {
     }
 
     fn message(&mut self, conversation: &mut Conversation, message: &[u8], key: Key) {
-        match self.take(message, message.len(), Destination::Stream(key)) {
+        match self.take(message, message.len(), Destination::Connection(key)) {
             Turn::Now => {
                 if let Some(answer) = self.put(conversation, message) {
                     answerer::answer(answer);
@@ -77,7 +77,7 @@ impl Service for Answerer {
         conversation.answers.take(space, conversation.delayed)
     }
 
-    /// Who does not read is not read from: this bounds what waits.
+    /// If a peer does not read its answers, its queries are not read either: this bounds what waits.
     fn wants_messages(&self, _conversation: &Conversation, is_flushed: bool) -> bool {
         is_flushed
     }

@@ -60,7 +60,7 @@ impl Connection {
 
     /// Takes in what came and calls `each` with every message that is now complete; true if the peer has said goodbye.
     ///
-    /// After an error of TLS, [`Connection::flush`] sends the alert that tells the peer of it. `scratch` is room for
+    /// After an error of TLS, [`Connection::flush`] sends the alert to the peer. `scratch` is room for
     /// what was decrypted, of any size but none.
     pub fn receive(
         &mut self,
@@ -191,5 +191,179 @@ fn write_some(to: &mut impl Write, bytes: &[u8]) -> io::Result<usize> {
 }
 
 #[cfg(test)]
-#[path = "connection_tests.rs"]
-mod tests;
+mod tests {
+    use std::io::{self, Read, Write};
+
+    use proptest::{collection::vec, prelude::*};
+    use rustls::{ClientConfig, ClientConnection, RootCertStore, pki_types::ServerName};
+
+    use super::*;
+    use crate::net::{
+        framing,
+        tls::{DOT, identity},
+    };
+
+    /// A socket that takes `room` bytes and then would block.
+    struct Narrow {
+        room: usize,
+        taken: Vec<u8>,
+    }
+
+    impl Narrow {
+        fn new(room: usize) -> Self {
+            Narrow { room, taken: Vec::new() }
+        }
+    }
+
+    impl Write for Narrow {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let count = bytes.len().min(self.room);
+            if count == 0 {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            self.room -= count;
+            self.taken.extend_from_slice(&bytes[..count]);
+            Ok(count)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn framed(messages: &[&[u8]]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for message in messages {
+            framing::append(&mut bytes, message);
+        }
+        bytes
+    }
+
+    /// Client and server settings that trust each other.
+    fn configs() -> (Arc<ClientConfig>, Arc<ServerConfig>) {
+        let identity = identity::make_identity("127.0.0.1".parse().unwrap()).unwrap();
+        let mut roots = RootCertStore::empty();
+        roots.add(identity.0[0].clone()).unwrap();
+        let mut client = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        client.alpn_protocols = vec![DOT.alpn.to_vec()];
+        (Arc::new(client), identity::server_config(identity, DOT, None).unwrap())
+    }
+
+    fn client(config: &Arc<ClientConfig>) -> ClientConnection {
+        ClientConnection::new(Arc::clone(config), ServerName::try_from("127.0.0.1").unwrap()).unwrap()
+    }
+
+    /// Carries all bytes both ways, at most `step` at a time, and returns the messages that the server got.
+    fn carry(client: &mut ClientConnection, server: &mut Connection, step: usize) -> Vec<Vec<u8>> {
+        let mut messages = Vec::new();
+        let mut scratch = vec![0; 100];
+        loop {
+            let (mut up, mut down) = (Vec::new(), Narrow::new(usize::MAX));
+            while client.wants_write() {
+                client.write_tls(&mut up).unwrap();
+            }
+            for bytes in up.chunks(step) {
+                server.receive(bytes, &mut scratch, |message| messages.push(message.to_vec())).unwrap();
+            }
+            server.flush(&mut down).unwrap();
+            for bytes in down.taken.chunks(step) {
+                client.read_tls(&mut &bytes[..]).unwrap();
+                client.process_new_packets().unwrap();
+            }
+            if up.is_empty() && down.taken.is_empty() {
+                return messages;
+            }
+        }
+    }
+
+    #[test]
+    fn what_the_socket_does_not_take_waits_in_order() {
+        let mut connection = Connection::plain();
+        let bytes = framed(&[b"one", b"two", b"three"]);
+        let mut socket = Narrow::new(4);
+        connection.send(&bytes, &mut socket).unwrap();
+        assert!(!connection.is_flushed());
+        connection.send(b"more", &mut socket).unwrap();
+        for _ in 0..3 {
+            socket.room = 5;
+            connection.flush(&mut socket).unwrap();
+        }
+        assert!(!connection.is_flushed());
+        socket.room = 100;
+        connection.flush(&mut socket).unwrap();
+        assert!(connection.is_flushed());
+        assert_eq!(socket.taken, [&bytes[..], b"more"].concat());
+    }
+
+    #[test]
+    fn tls_carries_messages_however_its_bytes_arrive() {
+        let (client_config, server_config) = configs();
+        for (number, step) in [1, 7, 100_000].into_iter().enumerate() {
+            let mut client = client(&client_config);
+            let mut server = Connection::tls(Arc::clone(&server_config)).unwrap();
+            assert_eq!(server.handshake(), None);
+            assert!(carry(&mut client, &mut server, step).is_empty());
+            let expected = if number == 0 { Handshake::Full } else { Handshake::Resumed };
+            assert_eq!((server.handshake(), server.handshake()), (Some(expected), None));
+
+            let large = [9; 40_000];
+            client.writer().write_all(&framed(&[b"one", &large, b"two"])).unwrap();
+            assert_eq!(carry(&mut client, &mut server, step), [&b"one"[..], &large, b"two"]);
+
+            let answers = framed(&[b"answer", b"another"]);
+            server.send(&answers, &mut Narrow::new(0)).unwrap();
+            carry(&mut client, &mut server, step);
+            let mut found = vec![0; answers.len()];
+            client.reader().read_exact(&mut found).unwrap();
+            assert_eq!(found, answers);
+        }
+    }
+
+    #[test]
+    fn a_goodbye_is_told_and_answered() {
+        let (client_config, server_config) = configs();
+        let mut client = client(&client_config);
+        let mut server = Connection::tls(server_config).unwrap();
+        carry(&mut client, &mut server, 1000);
+        client.send_close_notify();
+        let mut bytes = Vec::new();
+        client.write_tls(&mut bytes).unwrap();
+        assert!(server.receive(&bytes, &mut [0; 10], |_| panic!("no message")).unwrap());
+        let mut socket = Narrow::new(usize::MAX);
+        server.close(&mut socket).unwrap();
+        client.read_tls(&mut &socket.taken[..]).unwrap();
+        assert!(client.process_new_packets().unwrap().peer_has_closed());
+    }
+
+    #[test]
+    fn what_is_no_tls_gets_an_alert() {
+        let (_, server_config) = configs();
+        let mut server = Connection::tls(server_config).unwrap();
+        assert!(server.receive(b"\0\x0cplain old DNS", &mut [0; 10], |_| panic!("no message")).is_err());
+        let mut socket = Narrow::new(usize::MAX);
+        server.flush(&mut socket).unwrap();
+        assert_eq!(socket.taken.first(), Some(&21), "the record type of alerts (RFC 8446 §5.1)");
+    }
+
+    proptest! {
+        #[test]
+        fn bytes_of_any_kind_instead_of_a_handshake_do_no_harm(bytes in vec(any::<u8>(), 0..300), hello in any::<bool>()) {
+            let (client_config, server_config) = configs();
+            let mut server = Connection::tls(server_config).unwrap();
+            let mut start = Vec::new();
+            if hello {
+                client(&client_config).write_tls(&mut start).unwrap();
+                let cut = bytes.len().min(start.len());
+                start.truncate(start.len() - cut);
+            }
+            start.extend_from_slice(&bytes);
+            let _ = server.receive(&start, &mut [0; 64], |_| panic!("no message without a handshake"));
+            prop_assert_eq!(server.handshake(), None);
+            server.flush(&mut Narrow::new(usize::MAX)).unwrap();
+        }
+    }
+}

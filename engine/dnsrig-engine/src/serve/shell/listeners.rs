@@ -3,7 +3,7 @@
 use std::{
     io,
     net::{SocketAddr, TcpListener, UdpSocket},
-    os::fd::{AsFd, AsRawFd, OwnedFd},
+    os::fd::{AsRawFd, OwnedFd},
     sync::Arc,
 };
 
@@ -12,13 +12,13 @@ use nix::sys::socket::{
 };
 use rustls::ServerConfig;
 
-use super::{Options, datagrams::Datagrams};
+use super::{datagrams::Datagrams, options::Options};
 use crate::base::{failure::Failure, open_files};
 
 const UDP: &str = "UDP";
 const TCP: &str = "TCP";
 
-/// So many ports of the kernel's choice are tried for one that UDP and TCP both can have.
+/// The number of ports that are tried to find one that is free for UDP and TCP, if the kernel chooses the port.
 const PORTS_TRIED_MAX: u32 = 16;
 
 /// A socket that accepts connections, with TLS if there are settings for it.
@@ -71,8 +71,8 @@ impl Listeners {
         Ok(Listeners { udp, tcp, tls: asked.tls.map(over_tls).transpose()?, tls_name: asked.tls_name })
     }
 
-    /// Binds the sockets of all threads, for TLS with `config`. Each UDP socket has a receive buffer of so many bytes,
-    /// and answers leave it segmented or not.
+    /// Binds the sockets of all threads, for TLS with `config`. Each UDP socket has a receive buffer of
+    /// `receive_bytes`, and answers leave it segmented or not.
     pub fn bind(
         &self,
         options: &Options,
@@ -126,7 +126,7 @@ fn failed(address: SocketAddr, transport: &str, error: &io::Error) -> Failure {
     Failure::new(format!("cannot listen on {address} ({transport}): {error}"), hint)
 }
 
-/// So many connections may wait to be accepted; the kernel lowers it to net.core.somaxconn.
+/// The most connections that wait to be accepted; the kernel lowers it to net.core.somaxconn.
 const BACKLOG: i32 = 4096;
 
 /// Finds out whether `address` is free, and which port the kernel chooses where it has none.
@@ -165,28 +165,6 @@ pub fn listener(address: SocketAddr) -> io::Result<TcpListener> {
     bind_to(&socket, address)?;
     listen(&socket, Backlog::new(BACKLOG)?)?;
     Ok(socket.into())
-}
-
-/// How many datagrams the kernel dropped because the receive buffer was full, since the socket was made.
-///
-/// From `SO_MEMINFO` (Linux 4.12), which costs nothing while datagrams flow; none where the kernel does not know it.
-pub fn dropped(socket: impl AsFd) -> Option<u64> {
-    /// `SK_MEMINFO_DROPS` and the number of values, after include/uapi/linux/sock_diag.h.
-    const DROPS: usize = 8;
-    const VALUES: usize = 9;
-    let mut values = [0_u32; VALUES];
-    let mut bytes = size_of_val(&values) as libc::socklen_t;
-    let fd = socket.as_fd().as_raw_fd();
-    // SAFETY: the kernel writes at most `bytes` bytes to `values`, which is so long, and any bits are a u32.
-    let result =
-        unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_MEMINFO, values.as_mut_ptr().cast(), &raw mut bytes) };
-    (result == 0 && bytes as usize == size_of_val(&values)).then(|| values[DROPS].into())
-}
-
-/// Whether a datagram socket's error is a signal, or an ICMP error that belongs to an earlier answer (ip(7), icmp(7)).
-pub fn is_passing(error: &io::Error) -> bool {
-    use io::ErrorKind::{ConnectionRefused, HostUnreachable, Interrupted, NetworkUnreachable};
-    matches!(error.kind(), Interrupted | ConnectionRefused | HostUnreachable | NetworkUnreachable)
 }
 
 fn unbound(kind: SockType, address: SocketAddr) -> io::Result<OwnedFd> {

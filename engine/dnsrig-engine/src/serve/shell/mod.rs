@@ -1,26 +1,23 @@
 //! The shell of every server: sockets, threads and connections around a [`Service`].
 //!
-//! [`service`] is what a server has to say; [`connection`] is the state of a stream, without a socket. [`listeners`]
-//! and [`sockets`] bind; [`answers`] wait. [`worker`] is one thread's loop over its [`datagrams`] and [`streams`].
+//! [`service`] is what each server defines. [`listeners`] claims and binds addresses. [`worker`] is the loop of a
+//! thread over its UDP sockets ([`datagrams`]) and its TCP connections ([`connections`]). [`connection`] is the state of one
+//! connection, without a socket. [`delayed`] keeps answers until they are due.
 
 pub mod connection;
+pub mod connections;
 pub mod datagrams;
 pub mod delayed;
 pub mod listeners;
+pub mod options;
 pub mod service;
-pub mod streams;
 pub mod worker;
 
-use std::{
-    net::{IpAddr, SocketAddr},
-    ops::AddAssign,
-    path::PathBuf,
-    thread,
-};
+use std::{net::IpAddr, ops::AddAssign};
 
 use serde::Serialize;
 
-use super::{answering_failed, system_failed};
+use super::failure::{answering_failed, system_failed};
 use crate::{
     base::{
         clock,
@@ -29,14 +26,11 @@ use crate::{
         stop::{Stop, Wake},
         target,
         threads::Threads,
-        units::parse_delay,
     },
-    net::{
-        connection::limits::Limits,
-        tls::identity::{self, Identity},
-    },
+    net::connection::limits::Limits,
 };
 use listeners::Sockets;
+use options::Options;
 use service::Service;
 use worker::Worker;
 
@@ -50,7 +44,7 @@ pub struct Summary<C> {
 }
 
 impl<C: Default + for<'a> AddAssign<&'a C>> Summary<C> {
-    /// Of a server that served for so long, with what each thread counted.
+    /// Makes the summary of a server that served for `elapsed_ns`, from the counts of each thread.
     pub fn new(elapsed_ns: i64, threads: Vec<C>) -> Self {
         let mut total = C::default();
         threads.iter().for_each(|counts| total += counts);
@@ -97,44 +91,5 @@ impl<C: Send + 'static> Server<C> {
             self.anchors.emit_if_due(clock::monotonic_ns())?;
         }
         Ok((clock::monotonic_ns(), self.threads.end()?))
-    }
-}
-
-#[derive(Debug, clap::Args)]
-pub struct Options {
-    /// Number of threads [default: the number of CPUs that it may run on]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    threads: Option<u16>,
-    /// Highest number of open connections. Further ones are closed at once
-    #[arg(long, value_name = "N", default_value_t = 10_000)]
-    pub connections_max: u32,
-    /// Time after which a connection is closed if no query was completed and no answer taken on it
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_delay)]
-    pub idle_timeout: i64,
-    /// File with the certificates for TLS, the server's own first (PEM) [default: one is made (ECDSA P-256)]
-    #[arg(long, value_name = "PEM", requires = "key")]
-    pub certificate: Option<PathBuf>,
-    /// File with the private key of --certificate (PEM)
-    #[arg(long, value_name = "PEM", requires = "certificate")]
-    pub key: Option<PathBuf>,
-    /// Stop when standard input ends
-    #[arg(long)]
-    pub until_eof: bool,
-    /// Address that you are allowed to serve on, if it is neither loopback nor in 198.18.0.0/15 or 2001:2::/48
-    #[arg(long, value_name = "ADDRESS")]
-    pub i_am_authorized: Option<IpAddr>,
-}
-
-impl Options {
-    /// How many threads.
-    pub fn threads(&self) -> usize {
-        // It looks at the affinity and at the cgroup's quota.
-        let cpus = || thread::available_parallelism().map_or(1, usize::from);
-        self.threads.map_or_else(cpus, usize::from)
-    }
-
-    /// The certificate and key that were given, or some for `address`.
-    pub fn identity(&self, address: SocketAddr) -> Result<Identity, Failure> {
-        identity::identity(self.certificate.as_ref().zip(self.key.as_ref()), address.ip())
     }
 }

@@ -1,4 +1,4 @@
-//! What tells one server from another: what it does with messages, and what it counts. No socket.
+//! What distinguishes one server from another: how it handles messages, and what it counts. No socket.
 
 use std::net::{IpAddr, TcpStream};
 
@@ -55,7 +55,7 @@ pub trait Service {
     /// When to wake up for what waits for its time.
     fn due_ns(&self) -> Option<i64>;
 
-    /// Takes out what is due: for whom, and how long the message is that is written to `space`.
+    /// Takes out the next message that is due, and writes it to `space`. Returns its destination and its length.
     fn take_due(&mut self, space: &mut [u8]) -> Option<(Destination, usize)>;
 
     /// Goes on with a connection for which `message` was due; none: it is gone.
@@ -71,7 +71,7 @@ pub enum Destination {
     /// The sender of a datagram. The answer leaves from `source`; none: from the socket's own address.
     Datagram { peer: Peer, source: Option<IpAddr> },
     /// A connection.
-    Stream(Key),
+    Connection(Key),
 }
 
 /// What comes after what was written to a connection.
@@ -97,11 +97,11 @@ pub struct ShellCounts {
     pub cpu_ns: i64,
 }
 
-/// So many bytes of answers may wait. As nothing is read from a peer while anything waits for it, only delayed answers
-/// and those to many queries at once come near.
+/// The most bytes of answers that wait. As nothing is read from a peer while anything waits for it, only delayed
+/// answers and those to many queries at once come near.
 pub const WAITING_BYTES_MAX: usize = 256 * 1024;
 
-/// A connection keeps room for so many bytes of answers.
+/// The room for answers in bytes that a connection keeps.
 const KEPT_BYTES_MAX: usize = 4096;
 
 /// Answers, each with its length before it.

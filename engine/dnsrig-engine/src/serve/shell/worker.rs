@@ -6,10 +6,10 @@ use nix::sys::{epoll::EpollFlags, eventfd::EventFd};
 use slotmap::KeyData;
 
 use super::{
+    connections::{Context, OpenConnections},
     datagrams::Datagrams,
     listeners::Sockets,
     service::{DATAGRAM_BYTES_MAX, Destination, Service, ShellCounts},
-    streams::{Context, Streams},
 };
 use crate::{
     base::clock,
@@ -34,7 +34,7 @@ const SWEEP_INTERVAL_MS: u16 = 1000;
 pub struct Worker<S: Service> {
     service: S,
     sockets: Sockets,
-    streams: Streams<S::Conversation>,
+    connections: OpenConnections<S::Conversation>,
     poller: Poller,
     sweep_due_ns: i64,
     /// A listener is not listened to until the next sweep.
@@ -51,7 +51,14 @@ impl<S: Service> Worker<S> {
         for ((listener, _), number) in sockets.listeners.iter().zip(first_listener(&sockets)..) {
             poller.add(listener, EpollFlags::EPOLLIN, number)?;
         }
-        Ok(Worker { service, sockets, streams: Streams::new(limits), poller, sweep_due_ns: 0, is_paused: false })
+        Ok(Worker {
+            service,
+            sockets,
+            connections: OpenConnections::new(limits),
+            poller,
+            sweep_due_ns: 0,
+            is_paused: false,
+        })
     }
 
     /// Serves until `stop` is readable, and returns what was counted.
@@ -65,7 +72,7 @@ impl<S: Service> Worker<S> {
     /// Waits once and does what is to be done; false if that was to end.
     fn turn(&mut self, stop: &EventFd) -> io::Result<bool> {
         if let Some(end_ns) = self.service.blocked_until_ns() {
-            // As blocked as a thread can be: nothing is read, nothing accepted, nothing sent.
+            // The thread is blocked on purpose: nothing is read, accepted or sent.
             return Ok(!sleep_until(end_ns, stop)?);
         }
         self.send_due()?;
@@ -75,7 +82,7 @@ impl<S: Service> Worker<S> {
             return Ok(true);
         }
         self.service.tick();
-        let now_ns = if self.has_streams() { clock::monotonic_ns() } else { 0 };
+        let now_ns = if self.has_listeners() { clock::monotonic_ns() } else { 0 };
         for at in 0..count {
             let (number, happened) = self.poller.event(at);
             if number == STOP {
@@ -83,9 +90,9 @@ impl<S: Service> Worker<S> {
             }
             self.on_event(number, happened, now_ns)?;
         }
-        if self.has_streams() && now_ns >= self.sweep_due_ns {
+        if self.has_listeners() && now_ns >= self.sweep_due_ns {
             self.sweep_due_ns = now_ns + i64::from(SWEEP_INTERVAL_MS) * 1_000_000;
-            self.streams.sweep(now_ns, &mut self.service);
+            self.connections.sweep(now_ns, &mut self.service);
             if mem::take(&mut self.is_paused) {
                 for ((listener, _), number) in self.sockets.listeners.iter().zip(first_listener(&self.sockets)..) {
                     self.poller.change(listener, EpollFlags::EPOLLIN, number)?;
@@ -97,20 +104,20 @@ impl<S: Service> Worker<S> {
 
     fn on_event(&mut self, number: u64, happened: EpollFlags, now_ns: i64) -> io::Result<()> {
         let first_listener = first_listener(&self.sockets);
-        let Worker { service, sockets: Sockets { datagrams, listeners }, streams, poller, .. } = self;
+        let Worker { service, sockets: Sockets { datagrams, listeners }, connections, poller, .. } = self;
         if let Some(datagrams) = datagrams.get_mut((number - DATAGRAMS) as usize) {
             return datagrams.answer(service);
         }
         let mut context = Context { service, poller, now_ns };
         match listeners.get((number - first_listener) as usize) {
             Some((listener, config)) => {
-                if !streams.accept(listener, config.as_ref(), &mut context)? {
+                if !connections.accept(listener, config.as_ref(), &mut context)? {
                     poller.change(listener, EpollFlags::empty(), number)?;
                     self.is_paused = true;
                 }
                 Ok(())
             }
-            None => streams.on_event(KeyData::from_ffi(number).into(), happened, &mut context),
+            None => connections.on_event(KeyData::from_ffi(number).into(), happened, &mut context),
         }
     }
 
@@ -119,7 +126,7 @@ impl<S: Service> Worker<S> {
         if self.service.due_ns().is_none() {
             return Ok(());
         }
-        let Worker { service, sockets: Sockets { datagrams, .. }, streams, poller, .. } = self;
+        let Worker { service, sockets: Sockets { datagrams, .. }, connections, poller, .. } = self;
         let mut space = [0; DATAGRAM_BYTES_MAX];
         service.tick();
         while let Some((to, length)) = service.take_due(&mut space) {
@@ -131,9 +138,9 @@ impl<S: Service> Worker<S> {
                         datagrams.send(message, peer, source, service);
                     }
                 }
-                Destination::Stream(key) => {
+                Destination::Connection(key) => {
                     let now_ns = clock::monotonic_ns();
-                    streams.resume(key, message, &mut Context { service, poller, now_ns })?;
+                    connections.resume(key, message, &mut Context { service, poller, now_ns })?;
                 }
             }
         }
@@ -144,18 +151,18 @@ impl<S: Service> Worker<S> {
     fn timeout(&self) -> Timeout {
         match self.service.due_ns() {
             Some(due_ns) => Timeout::Exact(due_ns - clock::monotonic_ns()),
-            None if self.has_streams() => Timeout::Coarse(SWEEP_INTERVAL_MS),
+            None if self.has_listeners() => Timeout::Coarse(SWEEP_INTERVAL_MS),
             None => Timeout::Endless,
         }
     }
 
-    fn has_streams(&self) -> bool {
+    fn has_listeners(&self) -> bool {
         !self.sockets.listeners.is_empty()
     }
 
     fn finish(self) -> S::Counts {
-        let Worker { mut service, sockets: Sockets { datagrams, .. }, streams, .. } = self;
-        let connections = streams.finish(&mut service);
+        let Worker { mut service, sockets: Sockets { datagrams, .. }, connections, .. } = self;
+        let connections = connections.finish(&mut service);
         let receive_buffer_drops = datagrams.iter().map(Datagrams::receive_buffer_drops).sum();
         service.finish(ShellCounts { connections, receive_buffer_drops, cpu_ns: clock::thread_cpu_ns() })
     }

@@ -26,7 +26,7 @@ use crate::{
 pub struct Ahead {
     /// Different questions.
     questions: u64,
-    /// As far as there is room to keep them.
+    /// Signatures that were made, as far as there is room to keep them.
     signatures: u64,
 }
 
@@ -208,7 +208,7 @@ mod tests {
         let mut zone = Some(zone);
         while let Some(one) = zone {
             for to in addresses(world, one) {
-                let via = Via { destination: Some(to), is_stream: true, has_waited: false };
+                let via = Via { destination: Some(to), is_tcp: true, has_waited: false };
                 core::answer(world, &query(name, rtype), via, state, &mut [0; 65_535]);
             }
             zone = world.parent(one);
@@ -235,8 +235,8 @@ mod tests {
         assert!(cold.signatures.counts().made > 0);
     }
 
-    /// Clients ask for types that most names lack. A resolver with minimised names asks for A or NS of every name on the
-    /// way before that, and one that validates asks for DS.
+    /// Clients ask for types that most names lack. A resolver with minimised names asks for A or NS of every name on
+    /// the way before that, and one that validates asks for DS.
     #[test]
     fn what_a_resolver_asks_before_the_type_itself_is_signed_ahead_too() {
         let (world, directory) = (world(SPEC), tempfile::tempdir().unwrap());

@@ -22,7 +22,7 @@ use crate::world::{World, faults::Fault, signing::Signatures};
 pub struct Via {
     /// The address that it was sent to.
     pub destination: Option<IpAddr>,
-    pub is_stream: bool,
+    pub is_tcp: bool,
     /// It has waited for as long as its server is slow.
     pub has_waited: bool,
 }
@@ -30,7 +30,7 @@ pub struct Via {
 /// What becomes of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
-    /// It has an answer of so many bytes.
+    /// It has an answer of this length.
     Now(usize),
     /// It is to be asked about again after so many nanoseconds.
     Later(i64),
@@ -73,7 +73,7 @@ pub fn answer(world: &World, bytes: &[u8], via: Via, state: &mut State, space: &
         }
     }
     let fault = reply.zone.and_then(|zone| world.fault_at(zone, server));
-    let outcome = fault.map_or(Outcome::Sent, |fault| faults::apply(world, fault, via.is_stream, reply));
+    let outcome = fault.map_or(Outcome::Sent, |fault| faults::apply(world, fault, via.is_tcp, reply));
     match outcome {
         Outcome::Later(delay_ns) if !via.has_waited => return Turn::Later(delay_ns),
         Outcome::Silent => {
@@ -83,7 +83,7 @@ pub fn answer(world: &World, bytes: &[u8], via: Via, state: &mut State, space: &
         Outcome::Sent | Outcome::Later(_) => {}
     }
     let rcode = if is_unknown_version { message::BADVERS } else { reply.rcode.to_int().into() };
-    let length = message::write(&query, reply, rcode, message::room(&query, via.is_stream), space);
+    let length = message::write(&query, reply, rcode, message::room(&query, via.is_tcp), space);
     counts.count(kind(&query, reply, via, fault, rcode), length, &query.name);
     Turn::Now(length)
 }
@@ -109,7 +109,7 @@ fn kind(query: &Query<'_>, reply: &Reply, via: Via, fault: Option<Fault>, rcode:
         rcode,
         fault,
         dnssec_ok: query.edns.is_some_and(|edns| edns.dnssec_ok),
-        is_stream: via.is_stream,
+        is_tcp: via.is_tcp,
         is_ipv6: via.destination.is_some_and(|address| address.is_ipv6()),
     }
 }
@@ -151,9 +151,9 @@ mod tests {
         testing::addresses(world, zone)[0]
     }
 
-    fn ask_bytes(world: &World, bytes: &[u8], destination: IpAddr, is_stream: bool) -> Option<Vec<u8>> {
+    fn ask_bytes(world: &World, bytes: &[u8], destination: IpAddr, is_tcp: bool) -> Option<Vec<u8>> {
         let mut space = vec![0; 65_535];
-        let via = Via { destination: Some(destination), is_stream, has_waited: false };
+        let via = Via { destination: Some(destination), is_tcp, has_waited: false };
         match answer(world, bytes, via, &mut state(), &mut space) {
             Turn::Now(length) => {
                 space.truncate(length);
@@ -279,8 +279,8 @@ mod tests {
     fn what_has_no_room_is_truncated_over_udp_only() {
         let world = world("");
         let bytes = query(".", Type::NS, &[]);
-        let ask = |bytes: &[u8], is_stream| {
-            Parsed::from_octets(ask_bytes(&world, bytes, address(&world, Zone::Root), is_stream).unwrap()).unwrap()
+        let ask = |bytes: &[u8], is_tcp| {
+            Parsed::from_octets(ask_bytes(&world, bytes, address(&world, Zone::Root), is_tcp).unwrap()).unwrap()
         };
         let plain = ask(&bytes, false);
         assert!(plain.as_slice().len() <= 512 && !plain.header().tc(), "addresses of servers are left out");

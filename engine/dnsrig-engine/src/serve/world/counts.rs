@@ -1,4 +1,5 @@
-//! What a thread counts: queries by second and kind, and those for names that the world does not have.
+//! What a thread counts: queries by second and kind, and queries for names that the world does not have; and the files
+//! with these counts.
 
 use std::{
     collections::HashMap,
@@ -37,10 +38,10 @@ pub struct Kind {
     pub level: Option<u8>,
     pub rtype: u16,
     pub rcode: u16,
-    /// Of the zone that answered, if the server has it.
+    /// The fault of the zone that answered, if the server has it.
     pub fault: Option<Fault>,
     pub dnssec_ok: bool,
-    pub is_stream: bool,
+    pub is_tcp: bool,
     pub is_ipv6: bool,
 }
 
@@ -154,7 +155,7 @@ impl AddAssign<&Counts> for Counts {
 pub const SECONDS: &str = "queries.arrow";
 pub const UNKNOWN: &str = "not-in-world.arrow";
 
-/// So many seconds' counts may wait for the disk.
+/// The most seconds whose counts wait for the disk.
 const WAITING_MAX: usize = 256;
 
 const LEVELS: [&str; 4] = ["root", "tld", "second", "none"];
@@ -197,7 +198,7 @@ fn columns() -> Columns<'static, Row> {
             kind.fault.map_or(0, |fault| 1 + fault as usize)
         })
         .value("dnssec_ok", |(_, kind, _)| kind.dnssec_ok)
-        .word("transport", ["udp", "tcp"], |(_, kind, _)| usize::from(kind.is_stream))
+        .word("transport", ["udp", "tcp"], |(_, kind, _)| usize::from(kind.is_tcp))
         .word("family", ["ipv4", "ipv6"], |(_, kind, _)| usize::from(kind.is_ipv6))
         .value("queries", |(.., volume)| volume.queries)
         .value("bytes", |(.., volume)| volume.bytes)

@@ -17,10 +17,10 @@ use crate::{
     },
 };
 
-/// So many aliases are followed from zone to zone.
+/// The most aliases that are followed from zone to zone.
 const HOPS_MAX: usize = 16;
 
-/// Of one name.
+/// The explanation of one name.
 #[derive(Serialize)]
 pub struct Explained {
     name: String,

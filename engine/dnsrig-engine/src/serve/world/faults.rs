@@ -12,7 +12,7 @@ const STRING: [u8; 256] = {
     string
 };
 
-/// So many strings a record: 4 KiB of data.
+/// The strings of a record: 4 KiB of data.
 const STRINGS: usize = 16;
 
 /// The data of that record, but for a last string.
@@ -29,7 +29,7 @@ pub enum Outcome {
 }
 
 /// Changes the reply of a zone as its fault has it.
-pub fn apply(world: &World, fault: Fault, is_stream: bool, reply: &mut Reply) -> Outcome {
+pub fn apply(world: &World, fault: Fault, is_tcp: bool, reply: &mut Reply) -> Outcome {
     match fault {
         Fault::Silent => return Outcome::Silent,
         Fault::Slow if world.is_slow() => return Outcome::Later(i64::from(world.spec.faults.slow_ms) * 1_000_000),
@@ -39,8 +39,8 @@ pub fn apply(world: &World, fault: Fault, is_stream: bool, reply: &mut Reply) ->
             fail(reply, Rcode::NOERROR);
             world.add(Zone::Root, b"", Rtype::NS, &[b"\0"], &mut reply.authority);
         }
-        Fault::Truncated => reply.is_truncated = !is_stream,
-        Fault::Oversized if is_stream => enlarge(world, reply),
+        Fault::Truncated => reply.is_truncated = !is_tcp,
+        Fault::Oversized if is_tcp => enlarge(world, reply),
         Fault::Oversized => reply.is_truncated = true,
         // It waits for nothing.
         Fault::Slow => {}
@@ -97,7 +97,7 @@ mod tests {
         },
     };
 
-    /// A world in which every zone but those of hosters has this fault, and one of these zones.
+    /// A world in which every zone except the zones of hosters has this fault, and one of these zones.
     fn world(fault: Fault, first_server: f64) -> (World, Zone) {
         world_with(fault, &format!("faults.first_server = {first_server:?}"))
     }
@@ -125,8 +125,8 @@ mod tests {
         (turn, space)
     }
 
-    const UDP: Via = Via { destination: None, is_stream: false, has_waited: false };
-    const TCP: Via = Via { is_stream: true, ..UDP };
+    const UDP: Via = Via { destination: None, is_tcp: false, has_waited: false };
+    const TCP: Via = Via { is_tcp: true, ..UDP };
 
     fn read(fault: Fault, via: Via) -> Message<Vec<u8>> {
         let (world, zone) = world(fault, 0.0);

@@ -1,4 +1,4 @@
-//! The files that a world writes for those who ask it: hints, the trust anchor, and what it is.
+//! The files that a world writes for resolvers and their operators: hints, the trust anchor, and the manifest.
 
 use std::{fmt::Write, fs, io, path::Path};
 
@@ -18,10 +18,10 @@ pub const HINTS: &str = "root.hints";
 pub const ANCHOR: &str = "root.anchor";
 pub const MANIFEST: &str = "manifest.json";
 
-/// The TTL of hints, as in those of the real root: 1,000 hours.
+/// The TTL of hints, as for the real root: 1,000 hours.
 const HINTS_TTL_S: u32 = 3_600_000;
 
-/// The TTL of the records of the trust anchor, which nobody reads: as those of the real root.
+/// The TTL of the records of the trust anchor, as for the real root. Nobody reads it.
 const ANCHOR_TTL_S: u32 = 172_800;
 
 /// A name server and its addresses.

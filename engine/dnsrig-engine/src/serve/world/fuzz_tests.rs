@@ -69,7 +69,8 @@ struct Asked {
     edns: Option<(u16, u8, bool)>,
 }
 
-/// As another library reads it; none of what is no whole message with one question and at most one OPT record.
+/// The query as another library reads it; None unless it is a whole message with one question and at most one OPT
+/// record.
 fn read(bytes: &[u8]) -> Option<Asked> {
     let message = Parsed::from_octets(bytes).ok()?;
     let question = message.sole_question().ok()?;
@@ -142,19 +143,19 @@ fn check_reading(bytes: &[u8]) -> Result<Result<Asked, Refusal>, TestCaseError> 
 struct Sent {
     bytes: Vec<u8>,
     to: IpAddr,
-    is_stream: bool,
+    is_tcp: bool,
 }
 
 /// The room for its answer (RFC 6891 §6.2.5, RFC 9715): there is not a byte more.
-fn room(asked: &Result<Asked, Refusal>, is_stream: bool) -> usize {
+fn room(asked: &Result<Asked, Refusal>, is_tcp: bool) -> usize {
     let udp = asked.as_ref().ok().and_then(|asked| asked.edns).map_or(512, |(size, ..)| usize::from(size));
-    if is_stream { 65_535 } else { udp.clamp(512, 1232) }
+    if is_tcp { 65_535 } else { udp.clamp(512, 1232) }
 }
 
 /// Has it answered, at once or later; none: there is no answer.
 fn send(sent: &Sent, asked: &Result<Asked, Refusal>, state: &mut State) -> Option<Vec<u8>> {
-    let mut space = vec![0; room(asked, sent.is_stream)];
-    let mut via = Via { destination: Some(sent.to), is_stream: sent.is_stream, has_waited: false };
+    let mut space = vec![0; room(asked, sent.is_tcp)];
+    let mut via = Via { destination: Some(sent.to), is_tcp: sent.is_tcp, has_waited: false };
     let mut turn = answer(&WORLD, &sent.bytes, via, state, &mut space);
     if let Turn::Later(_) = turn {
         via.has_waited = true;
@@ -202,7 +203,7 @@ fn check_answer(sent: &Sent, asked: &Result<Asked, Refusal>, found: &[u8]) -> Re
     let expected = asked.edns.map(|(.., dnssec_ok)| (dnssec_ok, u8::from(is_bad_version)));
     prop_assert_eq!(edns, expected, "DO is copied (RFC 3225 §3), and the higher bits of BADVERS");
     if message.header().tc() {
-        prop_assert!(!sent.is_stream);
+        prop_assert!(!sent.is_tcp);
         prop_assert_eq!(found.len(), question.end + if edns.is_some() { 11 } else { 0 });
     }
     prop_assert!(!has_all_records(&Parsed::from_octets(&found[..found.len() - 1]).unwrap()), "bytes behind it");
@@ -247,7 +248,7 @@ fn names() -> impl Strategy<Value = (Vec<u8>, [IpAddr; 2])> {
     })
 }
 
-/// Those of the registry that mean something, and any others.
+/// Types that have a meaning here, and any others.
 fn types() -> impl Strategy<Value = u16> {
     prop_oneof![4 => select(&[1_u16, 2, 5, 6, 12, 15, 16, 28, 33, 43, 48, 65][..]), 2 => 0..264_u16, 1 => any::<u16>()]
 }
@@ -283,7 +284,7 @@ fn queries() -> impl Strategy<Value = Sent> {
     let class = prop_oneof![9 => Just(1), 1 => any::<u16>()];
     let flags = (any::<u16>(), any::<[bool; 3]>(), any::<bool>(), any::<bool>());
     (flags, names(), types(), class, option::weighted(0.8, edns()), any::<bool>(), option::weighted(0.2, 0..700_u32))
-        .prop_map(|((id, [rd, ad, cd], is_stream, is_ipv6), (name, to), rtype, class, edns, record, place)| {
+        .prop_map(|((id, [rd, ad, cd], is_tcp, is_ipv6), (name, to), rtype, class, edns, record, place)| {
             let name = Name::from_octets(name).unwrap();
             let mut builder = MessageBuilder::from_target(StaticCompressor::new(Vec::new())).unwrap();
             let header = builder.header_mut();
@@ -310,7 +311,7 @@ fn queries() -> impl Strategy<Value = Sent> {
                 additional.opt(push).unwrap();
             }
             let to = place.map_or(to[usize::from(is_ipv6)], |place| WORLD.prefixes.ipv4(place));
-            Sent { bytes: additional.finish().into_target(), to, is_stream }
+            Sent { bytes: additional.finish().into_target(), to, is_tcp }
         })
 }
 
@@ -360,9 +361,9 @@ proptest! {
 
     /// 2,000 messages that resemble a query, or not at all.
     #[test]
-    fn any_bytes_are_read_or_refused(bytes in pieces(), zone: Index, is_stream: bool) {
+    fn any_bytes_are_read_or_refused(bytes in pieces(), zone: Index, is_tcp: bool) {
         let (_, [to, _]) = zone.get(&ZONES[..]);
-        check(&[Sent { bytes, to: *to, is_stream }])?;
+        check(&[Sent { bytes, to: *to, is_tcp }])?;
     }
 }
 

@@ -21,8 +21,8 @@ pub const PAYLOAD_BYTES: u16 = DATAGRAM_BYTES_MAX as u16;
 pub const BADVERS: u16 = 16;
 
 /// The room for an answer to this query: over a stream 65,535 bytes.
-pub fn room(query: &Query<'_>, is_stream: bool) -> usize {
-    if is_stream {
+pub fn room(query: &Query<'_>, is_tcp: bool) -> usize {
+    if is_tcp {
         return usize::from(u16::MAX);
     }
     let asked = query.edns.map_or(UDP_BYTES_MAX, |edns| usize::from(edns.udp_payload_bytes).max(UDP_BYTES_MAX));
@@ -99,7 +99,7 @@ impl Writer<'_> {
     fn put_rrset(&mut self, rrset: &Rrset<'_>, count: &mut u16) -> bool {
         let (start, names, counted) = (self.to.at(), self.names.count(), *count);
         for data in rrset.data() {
-            // As if nothing were compressed: so the question of room is asked once.
+            // First without compression: this check is cheap, and seldom fails.
             if !self.has_room(rrset.owner.len() + 10 + data.len()) && !self.has_room(self.bytes(rrset, data)) {
                 self.to.return_to(start);
                 self.names.forget_from(names);

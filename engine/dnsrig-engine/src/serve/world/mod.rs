@@ -1,9 +1,9 @@
 //! `serve world`: a simulated Internet, whose zones [`crate::world`] computes.
 //!
-//! Cores without I/O: [`query`] (what is asked), [`search`] (what a zone says to it), [`secure`] (what is added for
-//! whom validates it), [`reply`] and [`message`] (the answer, as records and as bytes), [`faults`] (what a fault makes
-//! of it), [`core`] (one message in, one out), [`counts`], [`explain`]. [`ahead`] signs before anybody asks.
-//! [`service`] has them answer in the [`shell`](super::shell); [`files`] and [`rows`] write.
+//! Cores without I/O: [`query`] (what is asked), [`search`] (the answer of a zone), [`reply`] and [`message`] (the
+//! answer as records and as bytes), [`faults`] (the effect of a fault on an answer), [`core`] (one message in, one
+//! out), [`counts`], [`explain`]. [`ahead`] makes signatures before anybody asks. [`service`] has them answer in the
+//! [`shell`](super::shell); [`files`] writes hints, trust anchor and manifest.
 
 pub mod ahead;
 pub mod core;
@@ -39,7 +39,7 @@ use crate::{
     dns::dnssec::key::Nonces,
     net::prefix::Prefix,
     serve::{
-        bad_arguments,
+        failure::bad_arguments,
         shell::{
             self, Server, Summary,
             listeners::{Asked, Listeners, Sockets},
@@ -50,7 +50,6 @@ use crate::{
         names::Labels,
         servers::{self, Prefixes},
         signing::Signatures,
-        spec,
     },
 };
 use ahead::Ahead;
@@ -75,7 +74,7 @@ struct Ready {
 /// Serves until someone ends it, or explains names.
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let prefixes = Prefixes { ipv4: arguments.ipv4, ipv6: arguments.ipv6 };
-    let world = spec::read_world(&arguments.specification, prefixes)?;
+    let world = World::read(&arguments.specification, prefixes)?;
     for name in &arguments.explain {
         emit_patiently("explained", clock::monotonic_ns(), &explain::explain(&world, name))?;
     }
@@ -215,5 +214,5 @@ pub struct Arguments {
     #[arg(long, value_name = "NAME", num_args = 1.., value_parser = Labels::parse)]
     pub explain: Vec<Labels>,
     #[command(flatten)]
-    pub shell: shell::Options,
+    pub shell: shell::options::Options,
 }

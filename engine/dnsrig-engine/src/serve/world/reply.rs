@@ -1,4 +1,5 @@
-//! What a query is answered with, before it is a message.
+//! The answer to a query before it is a message, with the proofs and signatures for clients that validate (RFC 4035
+//! §3.1).
 
 use domain::base::iana::Rcode;
 
@@ -16,7 +17,7 @@ pub struct Proof {
     /// In the zone that answers.
     pub name: Labels,
     pub claim: Claim,
-    /// The name is that of a zone below: if it is signed, its DS record stands in the place of the proof.
+    /// The zone below that has this name. If it is signed, its DS record replaces the proof.
     pub child: Option<Zone>,
 }
 
@@ -34,7 +35,7 @@ pub struct Reply {
     /// It is to be truncated, whatever room there is.
     pub is_truncated: bool,
     pub proof: Option<Proof>,
-    /// From this RRset of the answer section on, they are those of a wildcard below so many last labels.
+    /// The first RRset of the answer section that comes from a wildcard, and the number of labels below which that is.
     pub expanded: Option<(usize, usize)>,
 }
 

@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-/// So many aliases of one zone are followed for an answer.
+/// The most aliases of one zone that are followed for an answer.
 const ALIASES_MAX: usize = 16;
 
 const WILDCARD: &[u8] = b"\x01*";
@@ -144,7 +144,7 @@ fn add_servers(world: &World, zone: Zone, of: Zone, reply: &mut Reply) {
     let (own, parent) = (world.name(of), world.name(zone));
     let ttl_s = world.delegation_ttl_s(zone);
     let Reply { additional, glue, .. } = reply;
-    // Those without which nobody reaches the zone come first.
+    // Glue without which the zone cannot be reached comes first.
     for is_inside in [true, false] {
         world.name_servers(of, &mut |name, server| {
             if name.ends_with(&parent) && name.ends_with(&own) == is_inside {

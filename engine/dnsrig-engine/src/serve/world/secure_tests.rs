@@ -1,4 +1,4 @@
-//! Answers with DO, each held against what a validator asks for.
+//! Answers with DO, each checked by a validator.
 
 use domain::base::Rtype;
 use proptest::{prelude::*, sample::select};
@@ -43,14 +43,14 @@ fn state() -> State {
     State::new(Signatures::new(Nonces::Random, 1 << 20))
 }
 
-/// Asks the first server of a zone over a stream, or over UDP with so many bytes.
+/// Asks the first server of a zone over TCP, or over UDP with this payload size.
 fn ask(world: &World, state: &mut State, zone: Zone, name: &[u8], rtype: Rtype, udp_bytes: Option<u16>) -> Vec<u8> {
     let [high, low] = udp_bytes.unwrap_or(1232).to_be_bytes();
     let opt = [0, 0, 41, high, low, 0, 0, 0x80, 0, 0, 0];
     let header = [9, 7, 0, 0, 0, 1, 0, 0, 0, 0, 0, 1];
     let query = [&header[..], name, &rtype.to_int().to_be_bytes(), &[0, 1], &opt].concat();
     let mut space = vec![0; 65_535];
-    let via = Via { destination: Some(addresses(world, zone)[0]), is_stream: udp_bytes.is_none(), has_waited: false };
+    let via = Via { destination: Some(addresses(world, zone)[0]), is_tcp: udp_bytes.is_none(), has_waited: false };
     let Turn::Now(length) = core::answer(world, &query, via, state, &mut space) else { panic!("an answer at once") };
     space.truncate(length);
     space
@@ -83,7 +83,7 @@ fn every_name_of_every_zone_has_answers_that_validate() {
             names.push([relative, &world.name(zone)].concat());
             names.push([b"\x05nx-no", relative, &world.name(zone)].concat());
         });
-        // Of the root and the TLDs, some are enough.
+        // Some names of the root and of the TLDs are enough.
         for name in names.iter().step_by(if zone.depth() < 2 { 7 } else { 3 }) {
             for rtype in [Rtype::A, Rtype::DS, Rtype::DNSKEY] {
                 check(&world, &mut state, zone, name, rtype)

@@ -21,7 +21,7 @@ use crate::{
 
 const SECOND_NS: i64 = 1_000_000_000;
 
-/// So many questions to slow servers wait in a thread at most. Their room is touched only as far as it is needed.
+/// The most questions to slow servers that wait in a thread. Memory is touched only as far as it is needed.
 const WAITING_MAX: usize = 16_384;
 
 /// What one thread has of a world.
@@ -81,7 +81,7 @@ impl Service for Answerer {
 
     fn datagram(&mut self, datagram: Datagram<'_>, space: &mut [u8]) -> Option<usize> {
         let (source, peer) = (datagram.destination, datagram.peer);
-        let via = Via { destination: source, is_stream: false, has_waited: false };
+        let via = Via { destination: source, is_tcp: false, has_waited: false };
         match core::answer(&self.world, datagram.bytes, via, &mut self.state, space) {
             Turn::Now(length) => Some(length),
             Turn::Later(delay_ns) => {
@@ -102,11 +102,11 @@ impl Service for Answerer {
     }
 
     fn message(&mut self, conversation: &mut Conversation, message: &[u8], key: Key) {
-        let via = Via { destination: conversation.destination, is_stream: true, has_waited: false };
+        let via = Via { destination: conversation.destination, is_tcp: true, has_waited: false };
         match core::answer(&self.world, message, via, &mut self.state, &mut self.room) {
             Turn::Now(length) => self.put(conversation, length),
             Turn::Later(delay_ns) => {
-                conversation.waiting += u32::from(self.keep(message, delay_ns, Destination::Stream(key)));
+                conversation.waiting += u32::from(self.keep(message, delay_ns, Destination::Connection(key)));
             }
             Turn::Never => {}
         }
@@ -131,7 +131,7 @@ impl Service for Answerer {
                 space[..question.len()].copy_from_slice(question);
                 return Some((to, question.len()));
             };
-            let via = Via { destination: source, is_stream: false, has_waited: true };
+            let via = Via { destination: source, is_tcp: false, has_waited: true };
             let turn = core::answer(&self.world, question, via, &mut self.state, space);
             if let Turn::Now(length) = turn {
                 return Some((to, length));
@@ -144,7 +144,7 @@ impl Service for Answerer {
         // Its peer may be gone.
         let Some(conversation) = conversation else { return };
         conversation.waiting -= 1;
-        let via = Via { destination: conversation.destination, is_stream: true, has_waited: true };
+        let via = Via { destination: conversation.destination, is_tcp: true, has_waited: true };
         let turn = core::answer(&self.world, message, via, &mut self.state, &mut self.room);
         if let Turn::Now(length) = turn {
             self.put(conversation, length);

@@ -8,10 +8,10 @@ use domain::base::{
 };
 
 use super::{
+    content::Content,
     counts::Counts,
     faults::Fault,
     message::{self, Message, Query},
-    names::Content,
     primary::{Now, Primary},
     shape::Zone,
     transfer::{Progress, RESPONSE, Transfer},
@@ -42,22 +42,22 @@ enum Rcode {
     NotAuth = 9,
 }
 
-/// An answer without records has at most so many bytes: header, question, TSIG with names and MAC of any length.
+/// The longest answer without records, in bytes: header, question, TSIG with names and MAC of any length.
 const BARE_BYTES_MAX: usize = PREFIX_BYTES + HEADER_BYTES + 259 + 255 + 10 + 255 + 8 + 64 + 16;
 
-/// How a query came, and from whom as far as that is known.
+/// How a query came, and from which peer, if that is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Via {
     /// A datagram, in which a transfer finds no room.
     Datagram { peer: Option<IpAddr> },
     /// A connection on which so many transfers were asked for before.
-    Stream { peer: Option<IpAddr>, begun: u32 },
+    Connection { peer: Option<IpAddr>, begun: u32 },
 }
 
 impl Via {
     fn peer(self) -> Option<IpAddr> {
         match self {
-            Via::Datagram { peer } | Via::Stream { peer, .. } => peer,
+            Via::Datagram { peer } | Via::Connection { peer, .. } => peer,
         }
     }
 }
@@ -195,7 +195,7 @@ impl Asked<'_> {
         Answer::Transfer(transfer.for_follower(follower))
     }
 
-    /// Who asks, if the zone has begun to change.
+    /// The peer, if the zone has begun to change.
     fn follower(&self, zone: Zone) -> Option<IpAddr> {
         let has_begun = self.primary.shape.is_changing(zone) && self.primary.period.begin_ns().is_some();
         self.via.peer().filter(|_| has_begun)
@@ -223,7 +223,7 @@ impl Asked<'_> {
 
     /// The response code that a fault gives a transfer.
     fn faulty(&self) -> Option<Rcode> {
-        let Via::Stream { begun, .. } = self.via else { return None };
+        let Via::Connection { begun, .. } = self.via else { return None };
         self.primary.faults.find(|fault| match fault {
             Fault::ServfailAfter(count) if begun >= count => Some(Rcode::ServFail),
             Fault::RefusedAfter(count) if begun >= count => Some(Rcode::Refused),

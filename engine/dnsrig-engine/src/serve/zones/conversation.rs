@@ -14,7 +14,7 @@ use crate::{dns::writer::MessageWriter, serve::shell::service::Next};
 /// the shortest queries that is 3,450 more.
 const ANSWERS_MAX: usize = 1024;
 
-/// Room for so many answers is kept while a connection waits for queries.
+/// The number of answers for which a connection that waits for queries keeps room.
 const ANSWERS_KEPT: usize = 16;
 
 /// The state of a connection above the framing.
@@ -36,7 +36,7 @@ impl Conversation {
 
     /// Takes in a message of the peer.
     pub fn take(&mut self, message: &[u8], primary: &Primary, now: Now, counts: &mut Counts) {
-        let via = Via::Stream { peer: self.peer, begun: self.begun };
+        let via = Via::Connection { peer: self.peer, begun: self.begun };
         if let Some(answer) = decide(message, via, primary, now, counts) {
             self.begun += u32::from(answer.is_transfer());
             self.answers.push_back(answer);

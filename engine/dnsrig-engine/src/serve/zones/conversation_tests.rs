@@ -46,7 +46,7 @@ fn in_order_a_small_zone_waits_and_interleaved_it_does_not() {
     primary.cut.order = Order::Interleaved;
     let (interleaved, ..) = answers(&primary, &queries);
     assert_eq!(interleaved.iter().take(4).map(|message| id(message)).collect::<Vec<_>>(), [0, 1, 2, 0]);
-    // The same messages, but for their order.
+    // The messages are equal except for their order.
     let sorted = |mut messages: Vec<Vec<u8>>| {
         messages.sort_by_key(|message| id(message));
         messages

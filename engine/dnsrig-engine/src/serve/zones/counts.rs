@@ -1,4 +1,4 @@
-//! What a thread of the primary counts, and the sums of several.
+//! What a thread counts, in total and for each secondary.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -9,7 +9,7 @@ use std::{
 use domain::base::Rtype;
 use serde::Serialize;
 
-use super::{names::Content, notify::NotifyCounts};
+use super::{content::Content, notify::NotifyCounts};
 use crate::net::connection::limits::Connections;
 
 /// What was asked and what became of it.
@@ -17,7 +17,7 @@ use crate::net::connection::limits::Connections;
 pub struct Counts {
     /// Messages that are queries, NOTIFY among them.
     pub queries: u64,
-    /// Messages that are none: too short, or responses.
+    /// Messages that are not queries: too short, or responses.
     pub ignored: u64,
     /// Queries for a SOA.
     pub soa: u64,
@@ -96,7 +96,7 @@ impl AddAssign for NotifyCounts {
     }
 }
 
-/// So many are told apart; what more of them ask is not counted here.
+/// The most secondaries that are counted one by one; queries of further ones are not counted here.
 const SECONDARIES_MAX: usize = 65_536;
 
 /// Transfers by what they bring.
@@ -143,7 +143,7 @@ pub struct Secondary {
     pub soa: u64,
     /// Its transfers that began.
     pub asked: Transfers,
-    /// Of them, those whose last message was handed to the connection.
+    /// Transfers whose last message was handed to the connection.
     pub served: Transfers,
     /// The newest version that they brought, as the number of changes that lie behind it.
     #[serde(skip)]

@@ -5,17 +5,17 @@ use crate::base::units::parse_delay;
 /// One fault, as asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// SERVFAIL to every transfer but the first so many of a connection.
+    /// SERVFAIL to every transfer after this number of transfers on a connection.
     ServfailAfter(u32),
-    /// REFUSED, likewise.
+    /// REFUSED to every transfer after this number.
     RefusedAfter(u32),
-    /// The connection is closed after so many transfers.
+    /// The connection is closed after this number of transfers.
     CloseAfter(u32),
-    /// The connection is closed after so many messages of a transfer.
+    /// The connection is closed after this number of messages of a transfer.
     CutAfter(u32),
-    /// A connection's messages leave so far apart.
+    /// The time between the messages of a connection, in nanoseconds.
     Slow(i64),
-    /// AXFR brings a serial that is one less than what SOA queries are told.
+    /// AXFR has a serial that is one less than in the answers to SOA queries.
     WrongSerial,
     /// The last SOA of a transfer has another serial than the first.
     SoaDifferent,
@@ -92,7 +92,7 @@ pub fn parse(text: &str) -> Result<Fault, String> {
 #[derive(Clone, Debug, Default)]
 pub struct Faults {
     all: Vec<Fault>,
-    /// Only zones whose number is a multiple of it have them; 0 where there are none.
+    /// Only zones whose number is a multiple of it have faults; 0: no zone has any.
     every: u32,
 }
 

@@ -1,6 +1,7 @@
-//! Reads a query, as far as a primary looks: question, the serial of an IXFR, OPT, TSIG. No I/O.
+//! Reads a query as far as a primary needs it (question, serial of an IXFR, OPT, TSIG), and writes an answer into room
+//! that is set aside. No I/O, and no allocation.
 //!
-//! Most queries of a transfer are a header and a question; that way is a few compares. Nothing is copied.
+//! Most queries of a transfer are a header and a question: these take a few comparisons. Nothing is copied.
 
 use domain::base::{
     Rtype,
@@ -14,7 +15,7 @@ use crate::dns::{
     record::{Record, Section, Walk},
 };
 
-/// So many records behind the question are looked at; a query with more is none that a secondary sends.
+/// The most records after the question that are looked at. No secondary sends a query with more.
 const RECORDS_MAX: usize = 16;
 
 /// What a primary wants to know of a query.

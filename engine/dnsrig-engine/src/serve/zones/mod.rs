@@ -1,13 +1,13 @@
-//! `serve zones`: a primary whose zones are computed. What shows a secondary's limits, and what the transfer instrument
-//! is tested against.
+//! `serve zones`: a primary whose zones are computed, to find the limits of secondaries and to test `transfer` against.
 //!
 //! Cores without I/O: [`shape`] (the zones as numbers), [`names`], [`records`] and [`content`] (what is in an answer),
-//! [`query`] (what is asked), [`answer`] (what a query gets), [`transfer`] (an answer cut into
-//! messages), [`conversation`] (the answers of a connection), [`notify`] (whom to tell of changes), [`secondaries`]
-//! (what each of them asked), [`faults`]. [`service`] has them answer in the [`shell`](super::shell). Shells of their
-//! own have [`notifications`] (a socket) and [`changing`] (signals, rows).
+//! [`message`] (reads a query, writes an answer), [`answer`] (what a query gets), [`transfer`] (an answer cut into
+//! messages), [`conversation`] (the answers of a connection), [`notify`] (which secondaries to notify of changes),
+//! [`counts`], [`faults`]. [`service`] has them answer in the [`shell`](super::shell). [`notifications`] has a thread
+//! of its own, with a socket and signals.
 
 pub mod answer;
+pub mod content;
 pub mod conversation;
 pub mod counts;
 pub mod faults;
@@ -42,12 +42,11 @@ use crate::{
     },
     net::tls::{self, identity},
     serve::{
-        answering_failed,
+        failure::{answering_failed, system_failed},
         shell::{
             Server, Summary,
             listeners::{self, Asked, Listeners},
         },
-        system_failed,
     },
 };
 use counts::Counts;
@@ -77,7 +76,7 @@ struct Ready {
 
 #[derive(Serialize)]
 struct Ended {
-    /// Of the threads the last is the one for changes and NOTIFY, where there is one.
+    /// The last entry of `threads` is the thread for changes and NOTIFY, if there is one.
     #[serde(flatten)]
     counted: Summary<Counts>,
     changes: Option<Made>,
@@ -88,7 +87,7 @@ struct Ended {
 #[derive(Serialize)]
 struct SecondarySummary {
     address: IpAddr,
-    /// Of the newest version that it took.
+    /// The serial of the newest version that it transferred.
     serial: Option<u32>,
     #[serde(flatten)]
     counts: Secondary,

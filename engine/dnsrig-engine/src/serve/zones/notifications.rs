@@ -1,4 +1,5 @@
-//! The thread that changes zones, sends NOTIFY (RFC 1996) and takes the answers.
+//! The thread that changes zones, sends NOTIFY (RFC 1996) and receives the answers. Signals begin and end the changes,
+//! each of which gets a row.
 
 use std::{
     io,
@@ -39,7 +40,7 @@ use crate::{
         poller::{Poller, Timeout},
         udp_batch::{BATCH_MAX, Receiver, Sender},
     },
-    serve::{shell::listeners, system_failed},
+    serve::{failure::system_failed, shell::datagrams},
 };
 
 /// No NOTIFY is longer, nor as much of an answer as is looked at.
@@ -58,7 +59,7 @@ pub struct Parts {
     /// Bound to the server's address, as that is how secondaries know their primary.
     pub socket: UdpSocket,
     pub notified: Vec<SocketAddr>,
-    /// The catalog is told of at most once in so long.
+    /// The shortest time between two NOTIFY messages about the catalog.
     pub catalog_interval_ns: i64,
     pub changing: Changing,
 }
@@ -74,13 +75,10 @@ pub fn run(parts: Parts) -> io::Result<Counts> {
     }
     let notifier = Notifier::new(parts.notified.len(), parts.catalog_interval_ns);
     let (receiver, sender) = (Receiver::new(BYTES_MAX), Sender::new(BYTES_MAX, false));
-    let mut notify_sender = NotifySender { parts, notifier, receiver, sender };
+    let mut notify = NotifySender { parts, notifier, receiver, sender };
     loop {
-        notify_sender.send_due()?;
-        let patience = match notify_sender
-            .notifier
-            .due_ns(&notify_sender.parts.primary.shape, &notify_sender.parts.primary.period)
-        {
+        notify.send_due()?;
+        let patience = match notify.notifier.due_ns(&notify.parts.primary.shape, &notify.parts.primary.period) {
             Some(due_ns) => Timeout::Exact(due_ns - clock::monotonic_ns()),
             None => Timeout::Endless,
         };
@@ -88,11 +86,11 @@ pub fn run(parts: Parts) -> io::Result<Counts> {
         if (0..count).any(|at| poller.event(at).0 == STOP) {
             break;
         }
-        notify_sender.parts.changing.obey()?;
-        notify_sender.take_answers()?;
+        notify.parts.changing.handle_signals()?;
+        notify.receive_answers()?;
     }
-    notify_sender.parts.changing.end()?;
-    Ok(notify_sender.counts())
+    notify.parts.changing.end()?;
+    Ok(notify.counts())
 }
 
 struct NotifySender {
@@ -130,12 +128,12 @@ impl NotifySender {
         Counts { notify: self.notifier.counts, secondaries, cpu_ns: clock::thread_cpu_ns(), ..Counts::default() }
     }
 
-    fn take_answers(&mut self) -> io::Result<()> {
+    fn receive_answers(&mut self) -> io::Result<()> {
         let NotifySender { parts: Parts { socket, notified, .. }, notifier, receiver, .. } = self;
         loop {
             let count = match receiver.receive(socket.as_fd()) {
                 Ok(count) => count,
-                Err(error) if listeners::is_passing(&error) => continue,
+                Err(error) if datagrams::is_passing(&error) => continue,
                 Err(error) => return Err(error),
             };
             for datagram in receiver.datagrams() {
@@ -169,7 +167,7 @@ fn write(primary: &Primary, Notify { id, zone, .. }: Notify, now_ns: i64, space:
     to.at()
 }
 
-/// Zones stop changing so long after they are told to: longer than a thread is kept from its CPU between two lines.
+/// The time from the signal until zones stop changing: longer than a thread waits for a CPU between two statements.
 const END_AHEAD_NS: i64 = 10_000_000;
 
 /// At most so many changes have a row: with names of the usual length they are about 500 MB.
@@ -194,13 +192,13 @@ struct Begun {
 struct Ended {
     #[serde(flatten)]
     made: Made,
-    /// Rows that there are not, since there would be too many.
+    /// Changes without a row, because there would be too many rows.
     rows_left_out: u64,
 }
 
 impl Changing {
-    /// Those of `primary`, which with a delay begin that long after SIGUSR1 and end with SIGUSR2; without, they have
-    /// begun. The file of rows is made at once, so that what is wrong with it is told before anything is measured.
+    /// The changes of `primary`. With a delay, they begin that long after SIGUSR1 and end with SIGUSR2; without, they
+    /// have begun. The file of rows is made at once, so that an error shows before anything is measured.
     ///
     /// Make it before any thread, which then inherits the blocked signals.
     pub fn new(primary: Arc<Primary>, delay_ns: Option<i64>, out: Option<PathBuf>) -> Result<Self, Failure> {
@@ -217,8 +215,8 @@ impl Changing {
         self.signals.as_ref().map(AsFd::as_fd)
     }
 
-    /// Does what the signals that have come say.
-    pub fn obey(&mut self) -> io::Result<()> {
+    /// Begins or ends the changes, as the signals that have come ask for.
+    pub fn handle_signals(&mut self) -> io::Result<()> {
         while let Some(signal) = self.signals.as_ref().map(SignalFd::read_signal).transpose()?.flatten() {
             if signal.ssi_signo == Signal::SIGUSR2 as u32 {
                 self.end()?;

@@ -15,7 +15,7 @@ const RETRY_NS: i64 = 1_000_000_000;
 /// After the first, a NOTIFY is sent so many times more (RFC 1996 §3.6).
 const RETRIES_MAX: u8 = 5;
 
-/// With so many changes not told of, those before the newest are passed over.
+/// If more changes than this wait for a NOTIFY, all but the newest are passed over.
 const BACKLOG_MAX: u64 = 65_536;
 
 /// A NOTIFY that is to be sent.
@@ -45,36 +45,36 @@ pub struct NotifyCounts {
     pub answered: u64,
     /// Given up: every retry is over.
     pub unanswered: u64,
-    /// Changes that came faster than they could be told of, or may be: those of a catalog are told of together.
+    /// Changes without a NOTIFY of their own: they came too fast, or are changes of a catalog, which share one.
     pub changes_skipped: u64,
 }
 
-/// Those to one secondary.
+/// The NOTIFY messages to one secondary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SecondaryNotifyCounts {
     pub sent: u32,
     pub answered: u32,
 }
 
-/// Tells secondaries of every change of a zone. Of a catalog, which changes again and again, it tells of the newest
-/// version, at most once in an interval.
+/// Decides which NOTIFY messages are sent: to all secondaries for every change of a zone, and at most once in an
+/// interval for the newest version of a catalog, which changes again and again.
 pub struct Notifier {
     catalog_interval_ns: i64,
-    /// The change that is told of, and the next one to tell of it.
+    /// The change that NOTIFY messages are sent for, and the next secondary to notify.
     change: u64,
     to: u32,
-    /// When the catalog may be told of again.
+    /// When a NOTIFY for the catalog may be sent again.
     next_ns: i64,
     /// All wait equally long, so the oldest one is the first to be sent again.
     pending: Outstanding<Pending>,
     /// What was counted so far.
     pub counts: NotifyCounts,
-    /// Of it, each one's.
+    /// The counts of each secondary.
     pub each: Box<[SecondaryNotifyCounts]>,
 }
 
 impl Notifier {
-    /// Tells `count` of them.
+    /// Notifies `count` secondaries.
     pub fn new(count: usize, catalog_interval_ns: i64) -> Self {
         Notifier {
             catalog_interval_ns,
@@ -177,7 +177,7 @@ mod tests {
 
     const SECOND_NS: i64 = 1_000_000_000;
 
-    /// The catalog is told of at most so often.
+    /// The shortest time between two NOTIFY messages for the catalog.
     const INTERVAL_NS: i64 = SECOND_NS / 10;
 
     /// Two zones, of which one changes each second, in turn.
@@ -294,7 +294,7 @@ mod tests {
         }
         let expected: Vec<_> = (0..10).flat_map(|nth| [SECOND_NS / 100 + nth * INTERVAL_NS; 2]).collect();
         assert_eq!(told_ns, expected, "both, from the first change on");
-        // The last change, 5 ms before the end, is told of in its turn, and then nothing.
+        // The last change, 5 ms before the end, gets its NOTIFY in its turn, and then there is nothing more to send.
         let end_ns = period.end(|| now_ns + 15_000_000, 0x1);
         assert_eq!(notifier.due_ns(&shape, &period), Some(now_ns + INTERVAL_NS));
         assert_eq!(all(&mut notifier, &shape, &period, now_ns + INTERVAL_NS).len(), 2);

@@ -19,7 +19,7 @@ use crate::{
     },
     dataset::{churn::Churn, parse_name},
     dns::{catalog::Schema, tsig::sign::Signer},
-    serve::{bad_arguments, shell},
+    serve::{failure::bad_arguments, shell},
 };
 
 /// Highest number of secondaries that get NOTIFY messages.
@@ -185,7 +185,7 @@ pub struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 1, requires = "fault", value_parser = clap::value_parser!(u32).range(1..))]
     fault_every: u32,
     #[command(flatten)]
-    pub shell: shell::Options,
+    pub shell: shell::options::Options,
 }
 
 impl Arguments {

@@ -23,12 +23,12 @@ pub enum Order {
 /// How transfers are cut into messages.
 #[derive(Clone, Copy, Debug)]
 pub struct Cut {
-    /// A message has at most so many bytes, unless a single record needs more.
+    /// The most bytes of a message, unless a single record needs more.
     pub bytes_max: usize,
-    /// And at most so many records.
+    /// The most records of a message.
     pub records_max: u16,
     pub order: Order,
-    /// Of a transfer's messages the first, the last, and one in so many are signed.
+    /// The first and the last message of a transfer are signed, and one in this number between them.
     pub signed_every: u32,
 }
 

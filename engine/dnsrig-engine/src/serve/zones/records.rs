@@ -1,6 +1,6 @@
 //! The records of one zone in wire format, each computed from seed, zone and number. No I/O.
 //!
-//! They are those of `generate zones` in kind and order: SOA, two NS (outside the zone), A and AAAA of the apex, A and
+//! They have the kinds and the order of `generate zones`: SOA, two NS (outside the zone), A and AAAA of the apex, A and
 //! AAAA of www, MX, A and AAAA of mail, TXT, then A of h0, h1 … Only addresses change: each has a number among those
 //! that can, and changes go round them. Names are compressed against the question, which every message therefore has.
 
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{dataset::churn::Kind, dns::writer::MessageWriter};
 
-/// Where the name of the question stands in every message, and a pointer to it (RFC 1035 §4.1.4).
+/// The place of the name of the question in every message, and a pointer to it (RFC 1035 §4.1.4).
 pub const NAME_AT: usize = 12;
 const NAME: [u8; 2] = [0xc0, NAME_AT as u8];
 
@@ -24,7 +24,7 @@ const AAAA: [u8; 4] = [0, 28, 0, 1];
 
 /// The TTL of all records, as in generated zones: an hour.
 pub const TTL: [u8; 4] = 3600_u32.to_be_bytes();
-/// That of a catalog's, where it means nothing (RFC 9432 §4.1).
+/// The name server of a catalog, which has no meaning (RFC 9432 §4.1).
 const NO_TTL: [u8; 4] = [0; 4];
 
 /// A member's SOA, but for two pointers to the suffix, at the ends of MNAME and RNAME, and the numbers behind them.
@@ -51,7 +51,7 @@ const FIRST_HOST: u64 = 11;
 /// The first record of a catalog that lists a member.
 const FIRST_MEMBER: u64 = 3;
 
-/// A host's record has at most so many bytes: its number has fewer than 14 digits.
+/// The longest record of a host in bytes: its number has fewer than 14 digits.
 const HOST_BYTES_MAX: usize = 32;
 
 /// More records than this no zone has, not even an endless one: a host's number then would have too many digits.
@@ -87,7 +87,7 @@ pub enum Part {
 }
 
 impl<'a> Records<'a> {
-    /// Those of `zone`.
+    /// The records of `zone`.
     pub fn new(shape: &'a Shape, zone: Zone) -> Self {
         let (label, hash, suffix_at) = match zone {
             Zone::Member(number) => {
@@ -125,7 +125,7 @@ impl<'a> Records<'a> {
     pub fn soa(&self, writer: &mut MessageWriter<'_>, serial: u32) {
         let timers = self.shape.timers;
         let numbers = [serial, timers.refresh_s, timers.retry_s, timers.expire_s, timers.minimum_s];
-        let listeners = match self.suffix_at {
+        let soa_numbers = match self.suffix_at {
             Some(at) if self.zone != Zone::Catalog => {
                 let [high, low] = pointer(at);
                 let block = writer.block::<{ SOA_OF_MEMBER.len() }>(SOA_OF_MEMBER.len());
@@ -141,7 +141,7 @@ impl<'a> Records<'a> {
                 &mut block[SOA_OF_CATALOG.len() - SOA_NUMBERS_BYTES..]
             }
         };
-        for (place, number) in listeners.chunks_exact_mut(4).zip(numbers) {
+        for (place, number) in soa_numbers.chunks_exact_mut(4).zip(numbers) {
             place.copy_from_slice(&number.to_be_bytes());
         }
     }
@@ -165,7 +165,7 @@ impl<'a> Records<'a> {
     fn address(&self, writer: &mut MessageWriter<'_>, index: u64, times: u64) {
         let bits = u64::from(address_bits(self.hash, index)).wrapping_add(times);
         let ipv4 = [192, 0, 2, bits as u8];
-        // Of the interface identifier only 16 bits are used, never all zero.
+        // Only 16 bits of the interface identifier are used, never all zero.
         let [high, low] = ((bits % 0xffff) as u16 + 1).to_be_bytes();
         let ipv6 = [0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, high, low];
         match index {
@@ -234,7 +234,7 @@ impl<'a> Records<'a> {
         let mut number = from;
         while number < until {
             let mut host = Host::new(number - FIRST_HOST);
-            // So many names are of one length, and so many records of that length find room.
+            // The number of names of this length, and the number of records of this length that find room.
             let same = host.until_longer().min(until - number);
             let count = same.min((limit.saturating_sub(writer.at()) / host.length) as u64);
             let (mut at, end) = (index(number), index(number) + count);
@@ -315,7 +315,7 @@ fn catalog_at(writer: &mut MessageWriter<'_>, owner: &[u8], kind: [u8; 4], data:
     writer.set_u16(length_at, (writer.at() - length_at - 2) as u16);
 }
 
-/// Where `suffix` begins in `name` as it stands in the question, if it ends with it.
+/// The place where `suffix` begins in `name` of the question, if `name` ends with it.
 fn suffix_of(name: &[u8], suffix: &[u8]) -> Option<u16> {
     let mut at = 0;
     while name[at] != 0 {

@@ -13,8 +13,8 @@ use crate::{
     dns::writer::MessageWriter,
     net::{framing::PREFIX_BYTES, udp_batch::Datagram},
     serve::shell::{
+        connections::WRITE_BYTES,
         service::{DATAGRAM_BYTES_MAX, Destination, Key, Next, Service, ShellCounts},
-        streams::WRITE_BYTES,
     },
 };
 
@@ -38,7 +38,7 @@ impl Service for Answerer {
     type Conversation = Conversation;
     type Counts = Counts;
 
-    /// Who was told of a change by another thread and asks then must see it.
+    /// A secondary that another thread has notified of a change must see it when it asks then.
     fn tick(&mut self) {
         let wall_s = if self.primary.key.is_some() { clock::wall_time_s() } else { 0 };
         self.now = Now { monotonic_ns: clock::monotonic_ns(), wall_s };
@@ -99,7 +99,7 @@ impl Service for Answerer {
     fn take_due(&mut self, _space: &mut [u8]) -> Option<(Destination, usize)> {
         let (_, key) = *self.paused.front().filter(|(due_ns, _)| *due_ns <= self.now.monotonic_ns)?;
         self.paused.pop_front();
-        Some((Destination::Stream(key), 0))
+        Some((Destination::Connection(key), 0))
     }
 
     fn resume(&mut self, conversation: Option<&mut Conversation>, _message: &[u8]) {

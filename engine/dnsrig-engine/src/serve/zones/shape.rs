@@ -18,13 +18,13 @@ pub struct Timers {
 /// catalog again and again.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Changes {
-    /// So many a second, over all zones; 0: none.
+    /// Changes per second, over all zones; 0: nothing changes.
     pub per_s: f64,
-    /// So many of each zone that changes lie behind at the start.
+    /// The number of changes before the start, for each zone that changes.
     pub before: u32,
-    /// Each replaces so many records of a zone, or all that can change if there are fewer.
+    /// The number of records of a zone that a change replaces, or all that can change if there are fewer.
     pub records: u64,
-    /// IXFR goes back so many.
+    /// The number of changes that IXFR goes back.
     pub kept: u64,
     /// Which members leave the catalog and come back; none: the catalog stays, and zones change.
     pub churn: Option<Churn>,
@@ -39,13 +39,13 @@ pub struct Shape {
     pub catalog: Box<[u8]>,
     /// The digit of the version of its schema (RFC 9432 §4.2.1).
     pub schema: u8,
-    /// How many zones.
+    /// The number of zones.
     pub count: u32,
     /// How many records a zone has, its SOA counted once.
     pub records: u64,
-    /// The first so many zones …
+    /// The number of large zones, which are the first ones …
     pub large: u32,
-    /// … have so many.
+    /// … and the number of records of each.
     pub large_records: u64,
     /// Other seeds give other addresses.
     pub seed: u64,
@@ -58,7 +58,7 @@ pub struct Shape {
 /// Which zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Zone {
-    /// The one with this number.
+    /// The zone with this number.
     Member(u32),
     /// The catalog.
     Catalog,

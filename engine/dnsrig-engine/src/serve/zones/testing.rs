@@ -1,4 +1,4 @@
-//! A primary and those who ask it, for tests: queries in, messages out, read by another library.
+//! A primary and its clients, for tests: queries in, messages out, read by another library.
 
 use domain::{
     base::{Message, ParsedName, Record},

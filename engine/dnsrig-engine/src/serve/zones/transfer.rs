@@ -5,10 +5,10 @@ use std::net::IpAddr;
 use domain::base::{Rtype, iana::Class};
 
 use super::{
+    content::Content,
     counts::Counts,
     faults::Fault,
     message::Query,
-    names::Content,
     primary::{Place, Primary},
     records::{A, NAME_AT, Records, TTL},
     shape::Zone,
@@ -29,7 +29,7 @@ pub const RESPONSE: u8 = QR | AA;
 /// An OPT record that offers nothing but the usual size of datagrams (RFC 6891 §6.1.2).
 const OPT: [u8; OPT_BYTES] = Opt::new(Edns { udp_payload_bytes: UDP_PAYLOAD_BYTES, dnssec_ok: false }).head();
 
-/// So many bytes a message that is cut short lacks.
+/// The number of bytes that are missing from a message that is cut short.
 const TRUNCATED_BYTES: usize = 5;
 
 /// A transfer under way.
@@ -57,7 +57,7 @@ pub struct Transfer {
 pub enum Progress {
     /// There is more to send.
     More,
-    /// That was the last message.
+    /// The last message was written.
     Done,
     /// A fault ends it here, and its connection.
     Cut,

@@ -135,7 +135,7 @@ proptest! {
             *place = byte;
         }
         damaged.truncate(cut);
-        // Letters of names are digested in lower case, so some changes are none.
+        // Letters of names are digested in lower case, so some changes have no effect.
         if !damaged.eq_ignore_ascii_case(&query) {
             prop_assert!(answers(&primary, &damaged).len() <= 1);
         }

@@ -32,7 +32,7 @@ const INET_DIAG_SKMEMINFO: u16 = 7;
 const RECEIVE_BUFFER_PLACE: usize = 4;
 const SEND_BUFFER_PLACE: usize = 12;
 
-/// Of which address family.
+/// An address family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
     /// AF_INET.
@@ -109,7 +109,7 @@ impl Congestion {
     }
 }
 
-/// What the kernel says of a socket.
+/// A socket as the kernel reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Socket {
     /// Its own address; an IPv4 address mapped into IPv6 is shown as IPv4.
@@ -139,7 +139,7 @@ impl Socket {
     }
 }
 
-/// The kernel refused; the number is that of errno(3).
+/// The kernel refused, with a number of errno(3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused(pub i32);
 

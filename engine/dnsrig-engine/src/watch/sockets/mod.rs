@@ -5,7 +5,6 @@
 //! sockets there are: it is meant for hosts with tens of connections, not with ten thousand.
 
 pub mod message;
-mod rows;
 
 use std::{
     io,
@@ -19,15 +18,10 @@ use nix::sys::{
 };
 use serde::Serialize;
 
-use super::{
-    host::{HostArgument, cannot_watch},
-    sockets::{
-        message::{Family, Socket},
-        rows::SocketRow,
-    },
-};
+use self::message::{Family, Socket, State};
+use super::host::{HostArgument, cannot_watch};
 use crate::{
-    base::{clock, failure::Failure, row_writer::RowWriter},
+    base::{clock, failure::Failure, row_writer::RowWriter, rows::Columns},
     net::namespace::inside,
 };
 
@@ -46,7 +40,7 @@ const ANSWER_LIMIT_S: i64 = 1;
 /// What became of the listing, for the summary.
 #[derive(Debug, Default, Serialize)]
 pub struct SocketSummary {
-    /// Of all hosts together.
+    /// The sum over all hosts.
     pub listings: u64,
     /// Sockets that were beyond [`SOCKETS_MAX`] of a host, summed over all listings.
     pub beyond: u64,
@@ -85,7 +79,7 @@ impl Sockets {
             return Ok(None);
         }
         let names: Vec<String> = asked.iter().map(|host| host.name.clone()).collect();
-        let rows = rows::create(out, &names, asked.len() * listings_per_flush * SOCKETS_MAX)?;
+        let rows = create_rows(out, &names, asked.len() * listings_per_flush * SOCKETS_MAX)?;
         let buffer = vec![0; DATAGRAM_BYTES_MAX];
         let mut sockets = Sockets { hosts: asked, rows, buffer, summary: SocketSummary::default() };
         sockets.sample(missing);
@@ -131,12 +125,12 @@ struct Asked {
     number: usize,
     name: String,
     netlink: OwnedFd,
-    /// Of the last question.
+    /// The sequence number of the last question.
     sequence: u32,
 }
 
 impl Asked {
-    /// Calls `found` with the time of the answer and each socket, those of IPv4 first.
+    /// Calls `found` with the time of the answer and each socket, first the sockets of IPv4.
     fn list(&mut self, buffer: &mut [u8], mut found: impl FnMut(i64, Socket)) -> io::Result<()> {
         for family in [Family::V4, Family::V6] {
             self.sequence = self.sequence.wrapping_add(1);
@@ -167,6 +161,56 @@ fn netlink() -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
+/// What the kernel said of a socket, when, and on which host.
+#[derive(Clone, Copy, Debug)]
+pub struct SocketRow {
+    /// When the answer was read, in monotonic nanoseconds.
+    pub time_ns: i64,
+    /// The host's place in the list of hosts.
+    pub host: usize,
+    /// The socket.
+    pub socket: Socket,
+}
+
+/// Makes the file and starts its writer. `hosts`: their names; `buffer_rows`: what a second brings at most.
+pub fn create_rows(path: &Path, hosts: &[String], buffer_rows: usize) -> Result<RowWriter<SocketRow>, Failure> {
+    RowWriter::create(path, columns(hosts), buffer_rows)
+}
+
+fn columns(hosts: &[String]) -> Columns<'static, SocketRow> {
+    let state = |row: &SocketRow| State::ALL.iter().position(|state| *state == row.socket.state).unwrap_or_default();
+    Columns::<SocketRow>::default()
+        .value("time_ns", |row| row.time_ns)
+        .word("host", hosts, |row| row.host)
+        .value("local", |row| row.socket.local.to_string())
+        .value("remote", |row| row.socket.remote.to_string())
+        .word("state", State::ALL.map(State::name), state)
+        .free_word("congestion", |row| row.socket.congestion.name())
+        .value("cwnd", |row| row.socket.info.cwnd)
+        .value("ssthresh", |row| row.socket.info.ssthresh)
+        .value("rtt_us", |row| row.socket.info.rtt_us)
+        .value("rttvar_us", |row| row.socket.info.rttvar_us)
+        .value("min_rtt_us", |row| row.socket.info.min_rtt_us)
+        .value("retransmissions", |row| row.socket.info.retransmissions)
+        .value("lost", |row| row.socket.info.lost)
+        .value("unacked", |row| row.socket.info.unacked)
+        .value("sent_data_segments", |row| row.socket.info.sent_data_segments)
+        .value("send_queue_bytes", |row| row.socket.send_queue_bytes)
+        .value("receive_queue_bytes", |row| row.socket.receive_queue_bytes)
+        .value("send_buffer_bytes", |row| row.socket.send_buffer_bytes)
+        .value("receive_buffer_bytes", |row| row.socket.receive_buffer_bytes)
+        .value("mss_bytes", |row| row.socket.info.mss_bytes)
+        .value("delivery_rate_bytes_per_s", |row| row.socket.info.delivery_rate_bytes_per_s)
+        .value("acked_bytes", |row| row.socket.info.acked_bytes)
+        .value("received_bytes", |row| row.socket.info.received_bytes)
+        .value("busy_us", |row| row.socket.info.busy_us)
+        .value("receive_window_limited_us", |row| row.socket.info.receive_window_limited_us)
+        .value("send_buffer_limited_us", |row| row.socket.info.send_buffer_limited_us)
+        .value("sacks", |row| row.socket.info.sacks)
+        .value("timestamps", |row| row.socket.info.timestamps)
+        .value("window_scaling", |row| row.socket.info.window_scaling)
+}
+
 #[cfg(test)]
 mod tests {
     use std::{
@@ -175,6 +219,7 @@ mod tests {
     };
 
     use super::*;
+    use crate::{base::testing::batches, net::tcp_info::TcpInfo, watch::sockets::message::Congestion};
 
     /// In the namespace of the test itself, where other connections may come and go.
     #[test]
@@ -203,5 +248,33 @@ mod tests {
         assert_eq!(server.send_buffer_bytes, 100_000);
         assert!(client.receive_buffer_bytes > 3_000);
         assert!(!server.congestion.name().is_empty() && server.info.cwnd > 0 && server.info.mss_bytes > 500);
+    }
+
+    #[test]
+    fn a_row_comes_back_as_it_was() {
+        let path = tempfile::NamedTempFile::new().unwrap().into_temp_path();
+        let mut rows = create_rows(&path, &["a".into(), "b".into()], 2).unwrap();
+        let socket = Socket {
+            local: "192.0.2.1:53".parse().unwrap(),
+            remote: "[2001:db8::1]:40000".parse().unwrap(),
+            state: State::CloseWait,
+            congestion: Congestion::default(),
+            send_queue_bytes: 5,
+            receive_queue_bytes: 6,
+            send_buffer_bytes: 7,
+            receive_buffer_bytes: 8,
+            info: TcpInfo { cwnd: 10, acked_bytes: 99, sacks: true, ..TcpInfo::default() },
+        };
+        rows.push(SocketRow { time_ns: 7, host: 1, socket });
+        assert_eq!(rows.finish().unwrap(), (1, 0));
+        let [batch] = &batches(&path)[..] else { panic!("one flush makes one batch") };
+        let word = |name: &str| batch.values::<String>(name).unwrap().remove(0);
+        assert_eq!(["host", "state", "congestion"].map(word), ["b", "close-wait", ""]);
+        assert_eq!(word("remote"), "[2001:db8::1]:40000");
+        let number = |name: &str| batch.values::<u32>(name).unwrap()[0];
+        let queues = ["send_queue_bytes", "receive_queue_bytes", "send_buffer_bytes", "receive_buffer_bytes"];
+        assert_eq!((number("cwnd"), queues.map(number)), (10, [5, 6, 7, 8]));
+        let flag = |name: &str| batch.values::<bool>(name).unwrap()[0];
+        assert_eq!(["sacks", "timestamps"].map(flag), [true, false]);
     }
 }

@@ -20,20 +20,21 @@ use crate::net::{
     poller::Poller,
 };
 
-/// So many bytes are read from a connection at once, before it is the next one's turn.
+/// The number of bytes that are read from a connection before the next one has its turn.
 const READ_BYTES_MAX: usize = 64 * 1024;
 
-/// A service writes messages until there are so many bytes, which then leave with one system call.
+/// A service writes messages up to this number of bytes, which then leave with one system call.
 pub const WRITE_BYTES: usize = 64 * 1024;
 
 /// What it may write beyond that: a message of the largest size, and what the last record of a message overhangs before
 /// it is taken back.
 const OVERHANG_BYTES: usize = 65_537 + 2048;
 
-/// So many times a connection is written to, while the socket takes all of it, before it is the next one's turn.
+/// The number of times that a connection is written to, while the socket takes everything, before the next one has its
+/// turn.
 const WRITES_MAX: usize = 16;
 
-struct Stream<C> {
+struct OpenConnection<C> {
     socket: TcpStream,
     connection: Connection,
     conversation: C,
@@ -43,7 +44,7 @@ struct Stream<C> {
     active_ns: i64,
     /// What the service has to write.
     next: Next,
-    /// The peer sends no more.
+    /// The peer has closed its side.
     has_ended: bool,
     closing: Closing,
 }
@@ -52,7 +53,7 @@ struct Stream<C> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Closing {
     Not,
-    /// As soon as what was written has left.
+    /// It is closed as soon as everything that was written has left.
     Soon,
     /// We said goodbye. What still comes is read and dropped: closing before would reset the connection, and what is
     /// on its way to the peer could be lost.
@@ -67,9 +68,9 @@ pub struct Context<'a, S> {
 }
 
 /// The connections.
-pub struct Streams<C> {
+pub struct OpenConnections<C> {
     limits: Limits,
-    table: SlotMap<Key, Stream<C>>,
+    table: SlotMap<Key, OpenConnection<C>>,
     counts: Connections,
     buffers: Buffers,
 }
@@ -80,7 +81,7 @@ struct Buffers {
     written: Box<[u8]>,
 }
 
-impl<C> Streams<C> {
+impl<C> OpenConnections<C> {
     /// None yet.
     pub fn new(limits: Limits) -> Self {
         let buffer = |bytes| vec![0; bytes].into_boxed_slice();
@@ -89,7 +90,7 @@ impl<C> Streams<C> {
             decrypted: buffer(READ_BYTES_MAX),
             written: buffer(WRITE_BYTES + OVERHANG_BYTES),
         };
-        Streams { limits, table: SlotMap::new(), counts: Connections::default(), buffers }
+        OpenConnections { limits, table: SlotMap::new(), counts: Connections::default(), buffers }
     }
 
     /// Takes on the connections that wait at `listener`, with TLS if there is a `config` for it. False: see
@@ -100,7 +101,7 @@ impl<C> Streams<C> {
         config: Option<&Arc<ServerConfig>>,
         context: &mut Context<'_, S>,
     ) -> io::Result<bool> {
-        let Streams { limits, table, counts, .. } = self;
+        let OpenConnections { limits, table, counts, .. } = self;
         limits.accept(listener, counts, |socket| {
             let connection = match config {
                 Some(config) => Connection::tls(Arc::clone(config)).map_err(io::Error::other)?,
@@ -108,7 +109,7 @@ impl<C> Streams<C> {
             };
             let interest = EpollFlags::EPOLLIN;
             let conversation = context.service.open(&socket);
-            let key = table.insert(Stream {
+            let key = table.insert(OpenConnection {
                 socket,
                 connection,
                 conversation,
@@ -129,23 +130,23 @@ impl<C> Streams<C> {
         happened: EpollFlags,
         context: &mut Context<'_, S>,
     ) -> io::Result<()> {
-        let Some(stream) = self.table.get_mut(key) else { return Ok(()) };
+        let Some(open) = self.table.get_mut(key) else { return Ok(()) };
         let mut result = Ok(());
         if happened.contains(EpollFlags::EPOLLHUP)
             && !happened.contains(EpollFlags::EPOLLERR)
-            && stream.closing == Closing::Said
+            && open.closing == Closing::Said
         {
             // Both sides said goodbye.
-            stream.has_ended = true;
+            open.has_ended = true;
         } else if happened.intersects(EpollFlags::EPOLLERR | EpollFlags::EPOLLHUP) {
             result = Err(io::ErrorKind::ConnectionReset.into());
         }
         if result.is_ok() && happened.contains(EpollFlags::EPOLLOUT) {
-            result = stream.connection.flush(&mut stream.socket);
-            stream.active_ns = context.now_ns;
+            result = open.connection.flush(&mut open.socket);
+            open.active_ns = context.now_ns;
         }
         if result.is_ok() && happened.contains(EpollFlags::EPOLLIN) {
-            result = stream.read(key, &mut self.buffers, &mut self.counts, context);
+            result = open.read(key, &mut self.buffers, &mut self.counts, context);
         }
         self.go_on(key, result, context)
     }
@@ -157,7 +158,7 @@ impl<C> Streams<C> {
         message: &[u8],
         context: &mut Context<'_, S>,
     ) -> io::Result<()> {
-        context.service.resume(self.table.get_mut(key).map(|stream| &mut stream.conversation), message);
+        context.service.resume(self.table.get_mut(key).map(|open| &mut open.conversation), message);
         self.go_on(key, Ok(()), context)
     }
 
@@ -168,18 +169,18 @@ impl<C> Streams<C> {
         result: io::Result<()>,
         context: &mut Context<'_, S>,
     ) -> io::Result<()> {
-        let Some(stream) = self.table.get_mut(key) else { return Ok(()) };
-        let result = result.and_then(|()| stream.write(key, &mut self.buffers.written, context));
+        let Some(open) = self.table.get_mut(key) else { return Ok(()) };
+        let result = result.and_then(|()| open.write(key, &mut self.buffers.written, context));
         self.counts.reset += u64::from(result.is_err());
-        if result.is_err() || stream.is_over() {
-            context.service.abandon(&mut stream.conversation);
+        if result.is_err() || open.is_over() {
+            context.service.abandon(&mut open.conversation);
             self.table.remove(key);
             self.limits.release(1);
             return Ok(());
         }
-        let interest = stream.interest(context.service);
-        if mem::replace(&mut stream.interest, interest) != interest {
-            context.poller.change(&stream.socket, interest, key.data().as_ffi())?;
+        let interest = open.interest(context.service);
+        if mem::replace(&mut open.interest, interest) != interest {
+            context.poller.change(&open.socket, interest, key.data().as_ffi())?;
         }
         Ok(())
     }
@@ -187,11 +188,11 @@ impl<C> Streams<C> {
     /// Closes the connections on which nothing happened for too long.
     pub fn sweep(&mut self, now_ns: i64, service: &mut impl Service<Conversation = C>) {
         let before = self.table.len();
-        self.table.retain(|_, stream| {
-            let is_idle = stream.next != Next::Later && now_ns - stream.active_ns >= self.limits.idle_ns;
+        self.table.retain(|_, open| {
+            let is_idle = open.next != Next::Later && now_ns - open.active_ns >= self.limits.idle_ns;
             if is_idle {
-                let _ = stream.connection.close(&mut stream.socket);
-                service.abandon(&mut stream.conversation);
+                let _ = open.connection.close(&mut open.socket);
+                service.abandon(&mut open.conversation);
             }
             !is_idle
         });
@@ -202,12 +203,12 @@ impl<C> Streams<C> {
 
     /// Abandons what is under way when the thread ends; what was counted.
     pub fn finish(mut self, service: &mut impl Service<Conversation = C>) -> Connections {
-        self.table.values_mut().for_each(|stream| service.abandon(&mut stream.conversation));
+        self.table.values_mut().for_each(|open| service.abandon(&mut open.conversation));
         self.counts
     }
 }
 
-impl<C> Stream<C> {
+impl<C> OpenConnection<C> {
     /// Reads once.
     fn read<S: Service<Conversation = C>>(
         &mut self,
@@ -232,7 +233,7 @@ impl<C> Stream<C> {
         }
         let service = &mut *context.service;
         service.tick();
-        let Stream { connection, conversation, active_ns, .. } = self;
+        let OpenConnection { connection, conversation, active_ns, .. } = self;
         let outcome = connection.receive(bytes, &mut buffers.decrypted, |message| {
             *active_ns = context.now_ns;
             service.message(conversation, message, key);
@@ -301,7 +302,8 @@ impl<C> Stream<C> {
         }
     }
 
-    /// What to wait for. Who does not read is not read from without limit: this bounds what waits.
+    /// The events to wait for. If a peer does not read its answers, its queries are not read either: this bounds what
+    /// waits.
     fn interest(&self, service: &impl Service<Conversation = C>) -> EpollFlags {
         let is_flushed = self.connection.is_flushed();
         let mut interest = EpollFlags::empty();

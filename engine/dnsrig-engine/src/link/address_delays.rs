@@ -1,9 +1,9 @@
-//! Delays by far end: of the packets from and to some prefixes each address has a delay of its own, always the same. No
-//! I/O, no state: it is a hash of the address.
+//! Delays by address: of the packets from and to some prefixes, each address of the far end has a delay of its own,
+//! which is always the same. No I/O and no state: the delay is a hash of the address.
 //!
 //! An address draws twice from SplitMix64 (Steele, Lea and Flood, OOPSLA 2014), whose state is the seed and the
-//! address: the class by its weight, then within the class so that the logarithm is uniform. So both directions of a
-//! path, and whoever knows the seed, find the same.
+//! address: first the class by its weight, then the delay within the class so that its logarithm is uniform. So both
+//! directions of a path, and any program that has the seed, find the same delay.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -17,10 +17,10 @@ use crate::{
     net::prefix::{self, Prefix},
 };
 
-/// So many prefixes are looked through for a packet at most.
+/// The most prefixes that are looked through for a packet.
 const PREFIXES_MAX: usize = 8;
 
-/// So many classes has a distribution at most.
+/// The most classes of a distribution.
 const CLASSES_MAX: usize = 32;
 
 const WEIGHTS: std::ops::RangeInclusive<f64> = 0.0..=1e6;
@@ -35,14 +35,14 @@ pub struct Class {
 
 /// Which addresses have a delay of their own, and which.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Far {
+pub struct AddressDelays {
     #[serde(serialize_with = "as_texts")]
     pub prefixes: Vec<Prefix>,
     pub classes: Vec<Class>,
     pub seed: u64,
 }
 
-impl Far {
+impl AddressDelays {
     /// What the packet's far end adds to its delay: its destination's, or else its source's. None where neither is in
     /// a prefix, and of what is no packet of IP.
     pub fn packet_delay_ns(&self, packet: &[u8]) -> Option<i64> {
@@ -150,9 +150,9 @@ mod tests {
 
     const NEAR: &str = "0.5ms..5ms:76.7+5ms..50ms:21.2+50ms..250ms:2.1+250ms..500ms:0.04";
 
-    fn far(seed: u64) -> Far {
+    fn far(seed: u64) -> AddressDelays {
         let prefixes = ["198.18.64.0/18", "2001:2:0:3::/64"].map(|text| parse_prefix(text, &[]).unwrap());
-        Far { prefixes: prefixes.into(), classes: parse_classes(NEAR).unwrap(), seed }
+        AddressDelays { prefixes: prefixes.into(), classes: parse_classes(NEAR).unwrap(), seed }
     }
 
     fn packet(source: &str, destination: &str) -> Vec<u8> {
@@ -239,7 +239,7 @@ mod tests {
         assert!(parse_classes(&vec!["1ms..2ms:1"; CLASSES_MAX].join("+")).is_ok());
         assert!(parse_classes(&vec!["1ms..2ms:1"; CLASSES_MAX + 1].join("+")).unwrap_err().contains("at most"));
         assert!(parse_prefix("::/0", &far(1).prefixes.repeat(4)).unwrap_err().contains("at most"));
-        assert!(Far { prefixes: Vec::new(), ..far(1) }.check().is_err());
-        assert!(Far { classes: parse_classes("1ms..2ms:0").unwrap(), ..far(1) }.check().is_err());
+        assert!(AddressDelays { prefixes: Vec::new(), ..far(1) }.check().is_err());
+        assert!(AddressDelays { classes: parse_classes("1ms..2ms:0").unwrap(), ..far(1) }.check().is_err());
     }
 }

@@ -4,10 +4,7 @@ use std::net::Ipv6Addr;
 
 use proptest::prelude::*;
 
-use super::{
-    streams::{Counts, Streams},
-    tcp::Segment,
-};
+use super::tcp::{Counts, Segment, Streams};
 use crate::base::{fuzz::fuzz, testing::inputs};
 
 /// A query for the root, numbered.
