@@ -145,7 +145,7 @@ impl Report {
             rows: rows.map(|(written, _)| written),
             rows_dropped: rows.map(|(_, dropped)| dropped),
         };
-        Ok(events::summary(now_ns, &summary)?)
+        events::summary(now_ns, &summary)
     }
 
     fn push_rows(&mut self, time_ns: i64, forwarder: &mut Forwarder) {

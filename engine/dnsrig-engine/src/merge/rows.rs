@@ -111,7 +111,7 @@ impl Sums {
             for row in 0..batch.rows() {
                 let values = self.rules.iter().zip(&columns).map(|(rule, column)| rule.moved(column[row], shift_ns));
                 let values: Option<Vec<_>> = values.collect();
-                self.count(values.ok_or_else(|| "it contains an impossible time")?);
+                self.count(values.ok_or("it contains an impossible time")?);
             }
         }
         Ok(())

@@ -134,7 +134,7 @@ fn check(arguments: &Arguments) -> Result<(), Failure> {
     let Arguments { out, from, from_stream, names_out, faulty_names_out, .. } = arguments;
     let asked = from_stream.is_some().then(|| asked_path(out));
     let outputs = [Some(out.as_path()), names_out.as_deref(), faulty_names_out.as_deref(), asked.as_deref()];
-    Ok(output::check(&outputs, &[from.as_deref(), from_stream.as_deref()])?)
+    output::check(&outputs, &[from.as_deref(), from_stream.as_deref()])
 }
 
 /// Where the table of what a stream asks for is.
@@ -176,5 +176,5 @@ fn document(arguments: &Arguments) -> Result<DocumentMut, Failure> {
 
 fn read(path: &Path) -> Result<String, Failure> {
     let text = whole_file::read_text(path, spec::FILE_BYTES_MAX);
-    text.map_err(|error| spec::unread(path, &error).into())
+    text.map_err(|error| spec::unread(path, &error))
 }

@@ -103,7 +103,7 @@ impl Finisher {
         let number = number.or_else(|| self.numbers.get(&(entry.client, entry.copy)).copied());
         let has_room = self.waiting.is_none() && self.numbers.len() < self.options.clients_max;
         match number {
-            Some(client) if self.waiting.is_none() => return Ok(self.write(entry, client, false)?),
+            Some(client) if self.waiting.is_none() => return self.write(entry, client, false),
             None if has_room => {
                 let client = self.clients;
                 if client == UNNUMBERED {
@@ -114,7 +114,7 @@ impl Finisher {
                 if let Some(addresses) = &mut self.addresses {
                     addresses.write(&entry.client.octets()).map_err(sorting)?;
                 }
-                return Ok(self.write(entry, client, true)?);
+                return self.write(entry, client, true);
             }
             _ => (),
         }
