@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/explanation/architecture.md"
 PLACES = re.findall(r"\[`([^`\]]+): ([\w:.]+)`\]\(([^)]+)\)", PAGE.read_text())
-QUESTIONS = 11
+QUESTIONS = 14
 
 
 @pytest.mark.parametrize(("file", "name", "target"), PLACES, ids=str)

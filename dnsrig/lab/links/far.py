@@ -1,9 +1,9 @@
 """Delays that the far ends of packets add to a link, and the part of its self-test that is about them.
 
-The engine's `link` draws the delay of an address by a hash of it (engine/…/link/address_delays.rs), so the self-test knows what
-each address must find. Datagrams go both ways between a host and some addresses of the other, the nearest, the farthest
-and some between. Each address is judged by itself, so one delay for all, other addresses' delays or none at all do not
-pass.
+The engine's `link` draws the delay of an address by a hash of it (engine/…/link/address_delays.rs), so the self-test
+knows what each address must find. Datagrams go both ways between a host and some addresses of the other, the nearest,
+the farthest and some between. Each address is judged by itself, so one delay for all, other addresses' delays or none
+at all do not pass.
 """
 
 from __future__ import annotations

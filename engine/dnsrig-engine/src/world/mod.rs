@@ -8,7 +8,7 @@
 //! - The content of a zone is computed from the hash of its name, in [`upper_zones`] and [`second_level`]. Each kind of
 //!   zone has three functions: the names in it, what is at a name, and an RRset.
 //! - [`signing`] says which zones are signed and how, and signs. [`chain`] has the names of a signed zone in order.
-//! - [`faults`] has what may be wrong with a zone, [`faulty_names`] which zones have it, [`faulty_zones`] what it changes.
+//! - [`faults`] has what may be wrong with a zone, [`faulty_names`] which zones have it, [`faulty_zones`] its effects.
 //! - [`names`] has names in wire format, [`records`] RRsets and sets of types.
 
 pub mod chain;

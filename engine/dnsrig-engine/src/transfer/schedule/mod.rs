@@ -10,6 +10,7 @@ mod losses;
 pub mod policy;
 pub mod secondaries;
 pub mod slots;
+mod timers;
 mod transfers;
 
 use std::{collections::VecDeque, sync::Arc};
@@ -19,9 +20,9 @@ use super::{
     counters::Counters,
     row_buffer::RowBuffer,
     schedule::{
-        losses::{Timer, Timers},
         secondaries::{Job, Secondary, Standing},
         slots::{Slot, State},
+        timers::{Timer, Timers},
         transfers::{Transfer, Transfers},
     },
     sinks::SinkFactory,
