@@ -1,4 +1,8 @@
-"""Comparison of variants, runs and versions. All of it uses one comparison: `dnsrig.stats.samples.compare`.
+"""Comparison of variants, runs and versions.
+
+The samples of two sides are compared by `dnsrig.stats.samples.compare`, everywhere but in three places: `thresholds`
+tests against a limit, `history` also looks for the version at which a change begins (`dnsrig.stats.change_points`), and
+`bisection` decides after each round.
 
 - ``summary``          the tables of a run: each variant beside its baseline
 - ``compare``          two runs, or the variants of one; ``run_differences``: what else differs between the runs

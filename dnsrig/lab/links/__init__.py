@@ -1,11 +1,12 @@
-"""Links: what joins two hosts, one file a kind, and the test that each is as it was asked for.
+"""Links between two hosts, one file for each kind, and the test whether a link is as requested.
 
-A kind is a module of this folder named as `LinkSpec.kind` says, with
+A kind is a module of this folder with the name of `LinkSpec.kind`, with
 
 - ``make(left, right, spec, place) -> Link``: joins two hosts, after which packets pass between their addresses,
 - ``available() -> bool``: whether this machine has what it needs.
 
-What is common to the ends of all kinds is in ``ends.py``.
+The parts that all kinds share are in ``ends.py``. A new kind also needs its name in `dnsrig.rundir.LinkKind`, and a
+rule in `dnsrig.experiment.path` that chooses it.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@ links around it.
 
 At a fixed rate, a generator keeps up if it sends every query that is due, early enough for the latency to be the
 server's. In a closed loop nothing is due: there, a generator that never waits did not keep up. In a ramp, the engine
-itself reports which steps it could not send. The manipulation checks of a trial are in `dnsrig.analysis.checks`.
+itself reports which steps it could not send. The manipulation checks of a trial are in `dnsrig.checks`.
 """
 
 from __future__ import annotations
