@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dnsrig import interruption
 from dnsrig.errors import DnsrigError
 from dnsrig.lab import host, host_calls, ledger, links, removal, tcp
 from dnsrig.lab.host import Host
@@ -42,8 +43,9 @@ class Network:
     """Host -> TCP settings asked for and obtained, where any were asked for."""
 
     def __enter__(self) -> Network:
-        self.ledger = Ledger.open_new()
         try:
+            with interruption.deferred():  # or nobody would know of the ledger's file
+                self.ledger = Ledger.open_new()
             for name, spec in self.specs.items():
                 self.hosts[name] = self._make(name, spec)
             for number, link in enumerate(self.links):

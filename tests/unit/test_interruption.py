@@ -18,7 +18,7 @@ import typer
 
 from dnsrig import interruption
 from dnsrig.cli import _app, run
-from dnsrig.lab import host
+from dnsrig.lab import host, ledger, network
 
 LIMIT_S = 60.0
 """For what ends at once, on however busy a machine."""
@@ -140,6 +140,22 @@ def test_a_namespace_is_made_before_a_signal_interrupts(monkeypatch: pytest.Monk
     with interruption.caught(), pytest.raises(interruption.Interrupted):
         host.create("dnsrig-test")
     assert made == ["dnsrig-test"]
+
+
+def test_a_ledger_is_known_before_a_signal_interrupts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The signal comes when the file of the ledger is there, and nobody holds the ledger yet."""
+
+    appear = os.link
+
+    def link(fresh: Path, path: Path) -> None:
+        appear(fresh, path)
+        signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr(ledger, "FOLDER", tmp_path)
+    monkeypatch.setattr(os, "link", link)
+    with interruption.caught(), pytest.raises(interruption.Interrupted), network.Network({}, []):
+        pass
+    assert [*tmp_path.iterdir()] == []
 
 
 @pytest.mark.parametrize("number", interruption.SIGNALS)
