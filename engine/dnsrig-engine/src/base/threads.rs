@@ -90,15 +90,15 @@ impl<T: Send + 'static> Threads<T> {
     }
 
     /// Starts a thread whose name is `name` and its number. `work` gets an event that is readable when it should end.
-    pub fn spawn<E: Into<Failure>>(
+    pub fn spawn(
         &mut self,
         name: &str,
-        work: impl FnOnce(Arc<EventFd>) -> Result<T, E> + Send + 'static,
+        work: impl FnOnce(Arc<EventFd>) -> Result<T, Failure> + Send + 'static,
     ) -> Result<(), Failure> {
         let (stop, ended) = (Arc::clone(&self.stop), EndSignal(Arc::clone(&self.ended)));
         let thread = Thread::start(&format!("{name}-{}", self.running.len()), move || {
             let _ended = ended;
-            work(stop).map_err(Into::into)
+            work(stop)
         })?;
         self.running.push(Some(thread));
         self.results.push(None);

@@ -3,11 +3,12 @@
 use domain::base::{Name, Rtype};
 
 use crate::{
+    base::failure::Failure,
     dataset::churn::{Change, Churn, Kind},
     dns::{
         catalog::{ZONES, member_label},
         name::whole,
-        update::{Edit, TooLong, below, touch},
+        update::{Edit, below, touch},
         zones::Zones,
     },
 };
@@ -46,7 +47,7 @@ impl Plan {
     }
 
     /// What a change edits; `number` makes the text of a TXT record new.
-    pub fn edits(&self, number: u64, change: Change) -> Result<Vec<Edit>, TooLong> {
+    pub fn edits(&self, number: u64, change: Change) -> Result<Vec<Edit>, Failure> {
         match self {
             Plan::Catalog { catalog, members, .. } => {
                 let owner = member_owner(catalog, change.zone)?;
@@ -63,7 +64,7 @@ impl Plan {
 }
 
 /// The owner of a member's PTR record, as `generate` makes it.
-fn member_owner(catalog: &Name<Vec<u8>>, member: u32) -> Result<Name<Vec<u8>>, TooLong> {
+fn member_owner(catalog: &Name<Vec<u8>>, member: u32) -> Result<Name<Vec<u8>>, Failure> {
     let label = member_label(u64::from(member));
     let labels = [&[label.len() as u8], label.as_bytes(), ZONES].concat();
     below(&labels, whole(catalog.as_slice()))

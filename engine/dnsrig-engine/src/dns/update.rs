@@ -9,7 +9,7 @@ use super::{
     tsig::{sign::Signer, verify::Verifier},
     writer::{append_question, append_record},
 };
-use crate::base::failure::Advice;
+use crate::base::failure::Failure;
 
 /// The label, below the apex of an ordinary zone, whose TXT record is changed.
 const CHANGED_LABEL: &[u8] = b"\x06dnsrig";
@@ -26,19 +26,12 @@ pub enum Edit {
     DeleteSet { owner: Name<Vec<u8>>, rtype: Rtype },
 }
 
-/// An update of this zone does not fit into a datagram.
-#[derive(Debug, thiserror::Error)]
-#[error("an update of {0} takes more than {UDP_BYTES_MAX} bytes")]
-pub struct TooLong(pub String);
-
-impl Advice for TooLong {
-    fn hint(&self) -> String {
-        "leave out zones with names of this length".into()
-    }
-
-    fn exit_code(&self) -> u8 {
-        2
-    }
+/// The failure that an update of `zone` does not fit into a datagram.
+fn too_long(zone: &Name<[u8]>) -> Failure {
+    Failure::bad_input(
+        format!("an update of {zone} takes more than {UDP_BYTES_MAX} bytes"),
+        "leave out zones with names of this length",
+    )
 }
 
 /// The update of `zone` by `edits`, signed if there is a key, and what checks its answer then; `now_s` is wall time.
@@ -48,9 +41,9 @@ pub fn write_update(
     edits: &[Edit],
     key: Option<&Arc<Signer>>,
     now_s: u64,
-) -> Result<(Vec<u8>, Option<Verifier>), TooLong> {
+) -> Result<(Vec<u8>, Option<Verifier>), Failure> {
     // The sections of an update have other names but the same places: zone, prerequisites, updates, additional.
-    let authority = edits.len().try_into().map_err(|_| TooLong(zone.to_string()))?;
+    let authority = edits.len().try_into().map_err(|_| too_long(zone))?;
     let header = Header { id, flags: UPDATE, questions: 1, authority, ..Header::default() };
     let mut update = header.to_bytes().to_vec();
     append_question(&mut update, zone.as_slice(), Rtype::SOA);
@@ -62,7 +55,7 @@ pub fn write_update(
         append_record(&mut update, owner.as_slice(), rtype, class, ttl_s, data);
     }
     if update.len() + key.map_or(0, |key| key.bytes()) > UDP_BYTES_MAX {
-        return Err(TooLong(zone.to_string()));
+        return Err(too_long(zone));
     }
     let verifier = key.map(|key| Verifier::sign(key, &mut update, 0, now_s));
     Ok((update, verifier))
@@ -86,7 +79,7 @@ pub fn txt(text: &str) -> Vec<u8> {
 }
 
 /// The edits that give the TXT record of `zone` another text.
-pub fn touch(zone: &Name<[u8]>, number: u64) -> Result<Vec<Edit>, TooLong> {
+pub fn touch(zone: &Name<[u8]>, number: u64) -> Result<Vec<Edit>, Failure> {
     let owner = below(CHANGED_LABEL, zone)?;
     let data = txt(&format!("change {number}"));
     let add = Edit::Add { owner: owner.clone(), rtype: Rtype::TXT, ttl_s: TTL_S, data };
@@ -94,8 +87,8 @@ pub fn touch(zone: &Name<[u8]>, number: u64) -> Result<Vec<Edit>, TooLong> {
 }
 
 /// `labels`, in wire format, in front of a name.
-pub fn below(labels: &[u8], name: &Name<[u8]>) -> Result<Name<Vec<u8>>, TooLong> {
-    Name::from_octets([labels, name.as_slice()].concat()).map_err(|_| TooLong(name.to_string()))
+pub fn below(labels: &[u8], name: &Name<[u8]>) -> Result<Name<Vec<u8>>, Failure> {
+    Name::from_octets([labels, name.as_slice()].concat()).map_err(|_| too_long(name))
 }
 
 #[cfg(test)]

@@ -112,11 +112,10 @@ fn reach(server: &Server) -> Result<Transport, Failure> {
     let Err(over_tcp) = server.open(Transport::Tcp) else { return Ok(Transport::Tcp) };
     let Err(over_tls) = server.open(Transport::Xot) else { return Ok(Transport::Xot) };
     let (tcp, xot_port) = (server.tcp, server.xot.port());
-    Err(Failure {
-        sentence: format!("no connection to {tcp}: {over_tcp}; and none on port {xot_port}: {over_tls}"),
-        hint: format!("check that a server is running there (`ip route get {}`), and --xot-port for TLS", tcp.ip()),
-        exit_code: 1,
-    })
+    Err(Failure::new(
+        format!("no connection to {tcp}: {over_tcp}; and none on port {xot_port}: {over_tls}"),
+        format!("check that a server is running there (`ip route get {}`), and --xot-port for TLS", tcp.ip()),
+    ))
 }
 
 /// Looks at the zones; from then on idle connections are watched.
@@ -137,9 +136,7 @@ fn begin(server: Server, first: Transport, names: &[ZoneName]) -> Interrogation 
 
 fn write(path: &Path, summary: &Summary<'_>) -> Result<(), Failure> {
     let text = serde_json::to_vec_pretty(summary).map_err(io::Error::from);
-    text.and_then(|text| output::write(path, text)).map_err(|error| Failure {
-        sentence: format!("cannot write {}: {error}", path.display()),
-        hint: "choose another file with --out".into(),
-        exit_code: 1,
+    text.and_then(|text| output::write(path, text)).map_err(|error| {
+        Failure::new(format!("cannot write {}: {error}", path.display()), "choose another file with --out")
     })
 }

@@ -26,6 +26,8 @@ pub struct Outstanding<T> {
     places: Box<[Place<T>]>,
     queries: List,
     free: List,
+    /// Whether no query was added since the table was cleared.
+    is_fresh: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -55,7 +57,7 @@ impl<T: Copy> Outstanding<T> {
         let place_bits = place_bits(queries_max);
         let place = Place { query: None, is_outstanding: false, round: 0, before: NONE, after: NONE };
         let places = vec![place; 1 << place_bits].into_boxed_slice();
-        let mut table = Outstanding { place_bits, places, queries: EMPTY, free: EMPTY };
+        let mut table = Outstanding { place_bits, places, queries: EMPTY, free: EMPTY, is_fresh: false };
         table.clear();
         table
     }
@@ -67,6 +69,9 @@ impl<T: Copy> Outstanding<T> {
 
     /// Forgets everything, for the next connection.
     pub fn clear(&mut self) {
+        if std::mem::replace(&mut self.is_fresh, true) {
+            return;
+        }
         (self.queries, self.free) = (EMPTY, EMPTY);
         for place in 0..self.places.len() {
             let entry = &mut self.places[place];
@@ -81,6 +86,7 @@ impl<T: Copy> Outstanding<T> {
         if place == NONE {
             return None;
         }
+        self.is_fresh = false;
         self.free.remove(&mut self.places, place);
         self.queries.push(&mut self.places, place);
         let entry = &mut self.places[place as usize];
@@ -93,7 +99,7 @@ impl<T: Copy> Outstanding<T> {
         self.find(id).and_then(|place| self.places[place].query)
     }
 
-    /// The query that was sent with this id last, outstanding or not.
+    /// The query that was sent with this id last, outstanding or not; None after [`Outstanding::retire`].
     pub fn last_with(&self, id: u16) -> Option<T> {
         let place = self.place(id);
         self.places[place].query.filter(|_| self.id(place as u32) == id)

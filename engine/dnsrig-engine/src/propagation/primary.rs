@@ -25,7 +25,7 @@ use crate::{
         query::soa_query,
         soa::{Verdict, read_answer, response_id, soa_record},
         tsig::{sign::Signer, verify::Verifier},
-        update::{Edit, TooLong, is_signed, touch, write_update},
+        update::{Edit, is_signed, touch, write_update},
         zones::Zones,
     },
     net::udp_client::{self, UdpClient},
@@ -81,7 +81,7 @@ impl Primary {
     }
 
     /// The update that changes zone number `zone`, called `name`, and gives it this serial.
-    pub fn update(&mut self, number: u32, name: &Name<[u8]>, zone: u32, serial: u32) -> Result<Vec<u8>, TooLong> {
+    pub fn update(&mut self, number: u32, name: &Name<[u8]>, zone: u32, serial: u32) -> Result<Vec<u8>, Failure> {
         let soa = &self.zones[zone as usize];
         let data = [&soa.names, &serial.to_be_bytes()[..], &soa.timers].concat();
         let mut edits = touch(name, u64::from(number))?;

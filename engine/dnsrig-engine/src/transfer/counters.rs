@@ -8,7 +8,7 @@ use crate::{
     stats::{Times, times},
 };
 
-/// ConnectionCounts, as the summary has them.
+/// Counts of connections, as the summary has them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ConnectionCounts {
     pub attempted: u64,

@@ -9,6 +9,9 @@ use crate::{
     net::outstanding::{OUTSTANDING_MAX, Outstanding},
 };
 
+/// The most questions that wait for an answer: half of the ids.
+const OPEN_MAX: usize = 32_768;
+
 /// The number of rows that are kept at most, 40 bytes each.
 pub const ROWS_MAX: usize = 1_000_000;
 
@@ -80,8 +83,9 @@ impl Core {
 
     /// Asks now, and returns the id and the zone. An overdue question is asked at once; lost time is not made up for.
     pub fn ask(&mut self, now_ns: i64) -> (u16, u32) {
-        // An answer is waited for until its id is needed again.
-        if let Some((oldest, _)) = self.open.oldest().filter(|_| self.open.ids_left() == 0) {
+        // A question ends without an answer when too many newer ones wait. So many ids always rest: a late or repeated
+        // answer is not taken for the answer to the next question with its id.
+        if let Some((oldest, _)) = self.open.oldest().filter(|_| self.open.len() >= OPEN_MAX) {
             self.open.end(oldest);
         }
         let zone = (self.asked % self.known.len() as u64) as u32;
@@ -176,6 +180,20 @@ mod tests {
             core.on_answer(i64::from(serial) + 1, id, State::Served { serial });
         }
         assert_eq!(core.rows().len(), 2);
+    }
+
+    #[test]
+    fn an_id_rests_while_many_others_are_used_however_many_questions_wait() {
+        let mut core = Core::new(3, 100, 0);
+        let mut last_used = vec![None; 1 << 16];
+        for number in 0..200_000_i64 {
+            let (id, _) = core.ask(number);
+            let before: Option<i64> = std::mem::replace(&mut last_used[usize::from(id)], Some(number));
+            assert!(before.is_none_or(|before| number - before >= 32_768), "{before:?} and {number} have the id {id}");
+            if number > 60_000 {
+                core.on_answer(number, id, SERVED);
+            }
+        }
     }
 
     #[test]

@@ -15,8 +15,8 @@ use domain::base::iana::Rtype;
 use lru::LruCache;
 use serde::Serialize;
 
-use super::cache::answers::{ANSWERS_MAX, Answers};
-pub use super::cache::answers::{Found, HitRatio};
+use self::answers::{ANSWERS_MAX, Answers};
+pub use self::answers::{Found, HitRatio};
 use crate::{
     dataset::{
         NEGATIVE_TTL_S, is_missing,

@@ -20,7 +20,7 @@ pub const PAYLOAD_BYTES: u16 = DATAGRAM_BYTES_MAX as u16;
 /// The RCODE of an EDNS version that is not known (RFC 6891 §6.1.3).
 pub const BADVERS: u16 = 16;
 
-/// The room for an answer to this query: over a stream 65,535 bytes.
+/// The room for an answer to this query: over TCP 65,535 bytes.
 pub fn room(query: &Query<'_>, is_tcp: bool) -> usize {
     if is_tcp {
         return usize::from(u16::MAX);

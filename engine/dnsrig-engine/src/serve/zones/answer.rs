@@ -11,8 +11,8 @@ use super::{
     content::Content,
     counts::Counts,
     faults::Fault,
-    message::{self, Message, Query},
     primary::{Now, Primary},
+    query::{self, Message, Query},
     shape::Zone,
     transfer::{Progress, RESPONSE, Transfer},
 };
@@ -91,7 +91,7 @@ impl Answer {
 
 /// Decides about a message; none if it is not to be answered.
 pub fn decide(message: &[u8], via: Via, primary: &Primary, now: Now, counts: &mut Counts) -> Option<Answer> {
-    let query = match message::read(message) {
+    let query = match query::read(message) {
         Message::Query(query) => query,
         Message::Malformed => {
             counts.queries += 1;

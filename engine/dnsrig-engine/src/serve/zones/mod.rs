@@ -1,7 +1,7 @@
 //! `serve zones`: a primary whose zones are computed, to find the limits of secondaries and to test `transfer` against.
 //!
 //! Cores without I/O: [`shape`] (the zones as numbers), [`names`], [`records`] and [`content`] (what is in an answer),
-//! [`message`] (reads a query, writes an answer), [`answer`] (what a query gets), [`transfer`] (an answer cut into
+//! [`query`] (reads a query), [`answer`] (what a query gets), [`transfer`] (an answer cut into
 //! messages), [`conversation`] (the answers of a connection), [`notify`] (which secondaries to notify of changes),
 //! [`counts`], [`faults`]. [`service`] has them answer in the [`shell`](super::shell). [`notifications`] has a thread
 //! of its own, with a socket and signals.
@@ -11,12 +11,12 @@ pub mod content;
 pub mod conversation;
 pub mod counts;
 pub mod faults;
-pub mod message;
 pub mod names;
 pub mod notifications;
 pub mod notify;
 mod options;
 pub mod primary;
+pub mod query;
 pub mod records;
 pub mod service;
 pub mod shape;

@@ -1,18 +1,18 @@
-//! Whom to tell of which change, and when again (RFC 1996). No socket and no clock: times are given.
+//! Which secondaries to notify of which change, and when to repeat it (RFC 1996). No socket and no clock: times are given.
 
 use super::{
     primary::Period,
     shape::{Shape, Zone},
 };
-use crate::net::outstanding::Outstanding;
+use crate::net::outstanding::{OUTSTANDING_MAX, Outstanding};
 
-/// So many NOTIFYs may wait for their answers: a quarter of the ids.
+/// The most NOTIFYs that wait for their answers: a quarter of the ids, so that an id is used again only after many others.
 const PENDING_MAX: u32 = 16_384;
 
-/// An answer is waited for so long. RFC 1996 §3.6 recommends a minute, in which a measurement would be over.
+/// The time to wait for an answer. RFC 1996 §3.6 recommends a minute, but a measurement would be over by then.
 const RETRY_NS: i64 = 1_000_000_000;
 
-/// After the first, a NOTIFY is sent so many times more (RFC 1996 §3.6).
+/// The number of times that a NOTIFY is sent again (RFC 1996 §3.6).
 const RETRIES_MAX: u8 = 5;
 
 /// If more changes than this wait for a NOTIFY, all but the newest are passed over.
@@ -22,7 +22,7 @@ const BACKLOG_MAX: u64 = 65_536;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Notify {
     pub id: u16,
-    /// The number of the one to tell.
+    /// The number of the secondary to notify.
     pub to: u32,
     /// What changed.
     pub zone: Zone,
@@ -36,7 +36,7 @@ struct Pending {
     due_ns: i64,
 }
 
-/// How many NOTIFY messages there were, and what became of them.
+/// Counts of NOTIFY messages by what became of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct NotifyCounts {
     /// Messages sent, retries among them.
@@ -81,7 +81,7 @@ impl Notifier {
             change: 0,
             to: 0,
             next_ns: i64::MIN,
-            pending: Outstanding::new(PENDING_MAX),
+            pending: Outstanding::new(OUTSTANDING_MAX),
             counts: NotifyCounts::default(),
             each: vec![SecondaryNotifyCounts::default(); count].into(),
         }

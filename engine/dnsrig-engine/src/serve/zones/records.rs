@@ -24,7 +24,7 @@ const AAAA: [u8; 4] = [0, 28, 0, 1];
 
 /// The TTL of all records, as in generated zones: an hour.
 pub const TTL: [u8; 4] = 3600_u32.to_be_bytes();
-/// The name server of a catalog, which has no meaning (RFC 9432 §4.1).
+/// The TTL of the records of a catalog, which has no meaning (RFC 9432 §4.1).
 const NO_TTL: [u8; 4] = [0; 4];
 
 /// A member's SOA, but for two pointers to the suffix, at the ends of MNAME and RNAME, and the numbers behind them.

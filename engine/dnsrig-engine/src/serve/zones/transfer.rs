@@ -8,8 +8,8 @@ use super::{
     content::Content,
     counts::Counts,
     faults::Fault,
-    message::Query,
     primary::{Place, Primary},
+    query::Query,
     records::{A, NAME_AT, Records, TTL},
     shape::Zone,
 };
