@@ -188,7 +188,7 @@ mod tests {
         let mut last_used = vec![None; 1 << 16];
         for number in 0..200_000_i64 {
             let (id, _) = core.ask(number);
-            let before: Option<i64> = std::mem::replace(&mut last_used[usize::from(id)], Some(number));
+            let before: Option<i64> = last_used[usize::from(id)].replace(number);
             assert!(before.is_none_or(|before| number - before >= 32_768), "{before:?} and {number} have the id {id}");
             if number > 60_000 {
                 core.on_answer(number, id, SERVED);
