@@ -176,7 +176,7 @@ REFUSED: Mapping[str, tuple[Callable[[Machine], None], str]] = {
     "away": (away, "rack-2 cannot be reached"),
     "no forwards": (no_forwards, "rack-2 forwards no ports"),
     "full disk": (full_disk, "rack-2: the disk is full"),
-    "other Python": (other_python, "rack-2 has another Python: 3.9, here 3."),
+    "other Python": (other_python, "rack-2 has a different Python: 3.9, here 3."),
     "no Python": (no_python, "rack-2 cannot start python3.99"),
     "not root": (not_root, "on rack-2 dnsrig is not root"),
 }
