@@ -48,13 +48,13 @@ LEASE_S = 30.0
 NOTING = """
 from dnsrig import paths
 from dnsrig.experiment import trial_calls
-there.itself = getattr(there, "itself", there._execute)  # this is loaded twice
-def noting(spec, lease, report):
-    told = there.itself(spec, lease, report)
+trial_calls.itself = getattr(trial_calls, "itself", trial_calls._execute)  # this is loaded twice
+def noting(spec, *arguments):
+    told = trial_calls.itself(spec, *arguments)
     with (paths.cache() / "executed").open("a") as file:
         print(spec.variant.id, spec.repeat, file=file)
     return told
-there._execute = noting
+trial_calls._execute = noting
 """
 """What each worker loads first: it notes each trial that it finishes."""
 

@@ -60,6 +60,11 @@ def having(*names: str) -> Callable[[str, ModuleType], ModuleType]:
     return make
 
 
+def is_of(thing: Callable[..., object], module: ModuleType) -> bool:
+    """Whether ``thing`` is defined in ``module``, or in a module below it."""
+    return f"{thing.__module__}.".startswith(f"{module.__name__}.")
+
+
 def name_of(module: ModuleType) -> str:
     """Name of a plug-in of dnsrig: the name of its file, with dashes."""
     return module.__name__.rpartition(".")[2].replace("_", "-")

@@ -10,7 +10,8 @@ from typing import Any
 from dnsrig import paths
 from dnsrig.errors import DnsrigError
 
-REASON_MOST_CHARACTERS = 500
+LINE_MOST_CHARACTERS = 500
+"""The most characters of the first line and of the last line of a reason: a hint is in the last one."""
 
 
 def run(arguments: Sequence[str], failure: str, *, text: str | None = None, limit_s: float | None = None) -> str:
@@ -21,7 +22,8 @@ def run(arguments: Sequence[str], failure: str, *, text: str | None = None, limi
     command = [str(paths.engine()), *arguments]
     result = subprocess.run(command, input=text, capture_output=True, text=True, check=False, timeout=limit_s)
     if result.returncode != 0:
-        reason = result.stderr.strip()[:REASON_MOST_CHARACTERS] or f"exit status {result.returncode}"
+        lines = result.stderr.strip().splitlines() or [f"exit status {result.returncode}"]
+        reason = "\n".join(line[:LINE_MOST_CHARACTERS] for line in dict.fromkeys((lines[0], lines[-1])))
         raise DnsrigError(f"{failure}: {reason}")
     return result.stdout
 

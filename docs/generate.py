@@ -373,7 +373,11 @@ def run_directory() -> str:
 def certificates() -> str:
     from dnsrig import certificate
 
-    doc = (certificate.__doc__ or "").replace("::\n\n", "\n```text\n", 1).replace("\n\nEvery", "\n```\n\nEvery")
+    doc = (
+        (certificate.__doc__ or "")
+        .replace("::\n\n", "\n```text\n", 1)
+        .replace("\n\nThe manifest of", "\n```\n\nThe manifest of", 1)
+    )
     return f"# The certificate of a calibration\n\nVersion {certificate.CERTIFICATE_VERSION}.\n\n{doc.strip()}\n"
 
 

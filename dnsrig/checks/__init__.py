@@ -92,7 +92,7 @@ def all_checks() -> dict[str, ManipulationCheck]:
 
 
 def _brings_checks(name: str, module: ModuleType) -> ModuleType | None:
-    return module if any(check.look.__module__ == module.__name__ for check in _registry.values()) else None
+    return module if any(discovery.is_of(check.look, module) for check in _registry.values()) else None
 
 
 def for_any_procedure(spec: TrialSpec) -> list[str]:

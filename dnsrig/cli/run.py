@@ -162,7 +162,7 @@ def _check_rules(rules: list[Criterion], baseline: Mapping[str, Scalar]) -> None
         metric_name(rule.metric, [])
     if rules and not baseline:
         raise UsageError(
-            "--fail-if needs a baseline, and the experiment names none",
+            "--fail-if needs a baseline: the experiment names none, or --set took it out of the matrix",
             hint="name the variant that the others are compared with: --set 'baseline={AXIS=VALUE}'",
         )
 

@@ -16,6 +16,7 @@ either a path into the document with a list of values, or a name with a table of
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import difflib
 import itertools
@@ -250,10 +251,13 @@ def load(path: Path, scale: str, settings: list[str]) -> Document:
     if unknown:
         raise UsageError(f"{path}: unknown scale {sorted(unknown)[0]!r}", hint=f"scales are {', '.join(SCALES)}")
     raw = merged(raw, scales.get(scale, {}))
+    of_file = raw
     for setting in settings:
         raw = _with_setting(raw, setting)
     document = validate(raw, str(path))
     if settings and not any(setting.startswith("baseline") for setting in settings):
+        with contextlib.suppress(ValidationError):  # a setting may complete the file
+            _check_baseline(Document.model_validate(of_file))
         document.baseline = _measured(document)
     return document
 

@@ -47,7 +47,7 @@ def of_versions(document: model.Document, servers: Sequence[str]) -> model.Docum
 def subject(document: model.Document) -> str:
     """The host whose table in the experiment names the server under test."""
     kind = procedure(document.procedure)
-    roles = procedures.hosts(kind, {**kind.OPTIONS, **document.options})
+    roles = procedures.hosts(kind, procedures.options_of(kind, document.options))
     return next((role.inherits or name for name, role in roles.items() if role.under_test), "secondary")
 
 

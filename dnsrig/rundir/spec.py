@@ -187,7 +187,7 @@ class FarSpec(Record):
     """Delays of the far ends of packets: each address has its own, which never changes."""
 
     distribution: str
-    """Name of the distribution (``lab/rtts.py``)."""
+    """Name of the distribution (``lab/sites.py``)."""
     rtt_classes: list[tuple[float, float, float]]
     """Classes of round trips: (lower end in ms, upper end in ms, weight). Each direction has half of a round trip."""
     prefixes: list[str]

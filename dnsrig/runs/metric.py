@@ -119,4 +119,4 @@ def all_metrics() -> dict[str, Metric]:
 
 
 def _brings_metrics(name: str, module: ModuleType) -> ModuleType | None:
-    return module if any(metric.compute.__module__ == module.__name__ for metric in _registry.values()) else None
+    return module if any(discovery.is_of(metric.compute, module) for metric in _registry.values()) else None

@@ -1,8 +1,8 @@
 """Knot Resolver 6, CZ.NIC: a resolver.
 
 The process `kresd` is started directly, with a configuration in Lua. The manager of version 6, which would write this
-configuration, takes five seconds to start and needs a supervisor. Without it there are no several processes that share
-one cache, so a host has one CPU. The cache is a file (LMDB) in the folder that a trial removes. Settings are functions
+configuration, takes five seconds to start and needs a supervisor. Without the manager one process runs, so a host has
+one CPU. The cache is a file (LMDB) in the folder that a trial removes. Settings are functions
 of one argument, e.g. ``"cache.max_ttl" = 3600``, and options, e.g. ``"option.NO_0X20" = true``.
 """
 

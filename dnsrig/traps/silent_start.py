@@ -51,7 +51,7 @@ def _cause(server: ServerRecord) -> str:
 
 
 def _remedy(server: ServerRecord) -> str:
-    known = [limit.remedy for limit in server.limits if limit.effect == "silent-start"]
+    known = [f"{limit.setting}: {limit.remedy}" for limit in server.limits if limit.effect == "silent-start"]
     return (
         known[0]
         if known

@@ -36,6 +36,12 @@ def test_versions_take_the_place_of_the_servers_under_test(experiment: str) -> N
     assert all("server" not in dict(case) for case in cases(points, VERSIONS))
 
 
+@pytest.mark.parametrize("setting", ["options.primaries='x'", "options.primaries=20000", "options.prim=1"])
+def test_wrong_options_are_refused_as_in_a_run(setting: str) -> None:
+    with pytest.raises(UsageError, match="option"):
+        of_versions(loaded("tour", setting), VERSIONS)
+
+
 def test_what_an_axis_says_of_one_server_only_is_said_of_no_version() -> None:
     """In catalog-churn, bullseye has its catalog in the older schema, which would make its trials others."""
     document = of_versions(loaded("catalog-churn"), ["bind@bullseye", "bind@forky"])

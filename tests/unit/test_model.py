@@ -137,6 +137,12 @@ def test_a_baseline_that_the_user_takes_out_of_the_matrix_is_no_longer_compared_
     assert model.load(path, "quick", ["zones=30"]).baseline == {"server": "bind@forky"}
 
 
+@pytest.mark.parametrize("baseline", ["zoned = 1", "zones = 2"])
+def test_a_wrong_baseline_of_a_file_is_refused_whatever_is_set(document, baseline: str) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(UsageError, match="baseline"):
+        model.points(document(f'[matrix]\n"dataset.zones" = [1]\n[baseline]\n{baseline}\n', "repeats=2"))
+
+
 def test_unknown_experiment_suggests() -> None:
     with pytest.raises(UsageError) as caught:
         model.find("tuor")

@@ -32,6 +32,19 @@ def test_variants_are_unique_and_stable() -> None:
     assert first != [trial_specs.variant(point).id for point in points("limit_s=61")]
 
 
+@pytest.mark.parametrize(
+    ("experiment", "variant"),
+    [
+        ("tour", "server-bind-forky-zones-30-821c26"),
+        ("long-distance", "case-one-large-zone-carrier-axfr-congestion-cubic-5e2ec9"),
+    ],
+)
+def test_the_folder_of_a_variant_has_the_same_name_in_each_version(experiment: str, variant: str) -> None:
+    """A changed id would separate the runs of two versions of dnsrig."""
+    document = model.load(model.find(experiment), "quick", [])
+    assert trial_specs.variant(model.points(document)[0]).id == variant
+
+
 def test_the_family_is_part_of_the_identity() -> None:
     assert {trial_specs.variant(point).id for point in points("family=ipv6")}.isdisjoint(
         trial_specs.variant(p).id for p in points()
