@@ -1,6 +1,7 @@
 //! How a subcommand fails: a sentence, a hint and an exit code.
 //!
-//! A [`Failure`] is built where something goes wrong. A module has an error type of its own only if a caller matches it.
+//! A [`Failure`] is built where something goes wrong. A module has an error type of its own only if a caller matches
+//! it.
 
 /// What `main` prints to standard error before it exits.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

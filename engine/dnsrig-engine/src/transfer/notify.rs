@@ -232,8 +232,8 @@ impl NotifyReceiver {
                 sender.space()[..reply.len()].copy_from_slice(&reply);
                 // The reply comes from the address to which the NOTIFY was sent.
                 sender.push_from(reply.len(), Some(peer), Some(local));
-                // One by one, so that a reply that cannot be sent takes no other with it. If a reply is lost, the primary
-                // sends again (RFC 1996 §3.6).
+                // One by one, so that a reply that cannot be sent takes no other with it. If a reply is lost, the
+                // primary sends again (RFC 1996 §3.6).
                 let _ = sender.flush(udp.as_fd());
                 if let Some((secondary, zone, serial)) = what {
                     each(secondary, zone, serial);
