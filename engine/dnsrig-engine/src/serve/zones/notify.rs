@@ -1,4 +1,4 @@
-//! Which secondaries to notify of which change, and when to repeat it (RFC 1996). No socket and no clock: times are given.
+//! Which secondaries to notify of which change, and when to repeat it (RFC 1996). No socket and no clock.
 
 use super::{
     primary::Period,
@@ -6,7 +6,7 @@ use super::{
 };
 use crate::net::outstanding::{OUTSTANDING_MAX, Outstanding};
 
-/// The most NOTIFYs that wait for their answers: a quarter of the ids, so that an id is used again only after many others.
+/// The most NOTIFYs that wait for their answers: a quarter of the ids, so an id is used again only after many others.
 const PENDING_MAX: u32 = 16_384;
 
 /// The time to wait for an answer. RFC 1996 §3.6 recommends a minute, but a measurement would be over by then.
