@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import psutil
@@ -63,6 +63,16 @@ os.execvp(sys.argv[3], sys.argv[3:])
 """
 PYTHON = Path(sys.executable).resolve()
 """Outside of any venv: it has nothing of dnsrig."""
+
+
+def having(word: str, processes: Iterable[psutil.Process]) -> list[psutil.Process]:
+    """The processes with this word on their command line; not those that have ended meanwhile."""
+    found = []
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if word in process.cmdline():
+                found.append(process)
+    return found
 
 
 class Lab:

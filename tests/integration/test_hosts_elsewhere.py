@@ -12,7 +12,7 @@ import pytest
 from conftest import DNSRIG, wait_until
 from load_data import kept
 from machine_runs import manifest_of
-from ssh_machines import Lab, lab
+from ssh_machines import Lab, having, lab
 
 from dnsrig.cli._exits import EXIT_NO_VALID_TRIAL
 from dnsrig.rundir import TrialRecord, read_json
@@ -253,13 +253,13 @@ def test_whatever_is_lost_ends_the_trial_and_is_named(lost: str, tmp_path: Path,
         command = [*machines.enter, *DNSRIG, "run", "over-two.toml", "--machines", machines.on]
         runner = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         one = machines.machines["rack-2"]
-        wait_until(lambda: any("--led" in p.cmdline() for p in one.processes()), 90)
+        wait_until(lambda: having("--led", one.processes()), 90)
         if lost == "a generator":
-            next(p for p in one.processes() if "--led" in p.cmdline()).kill()
+            having("--led", one.processes())[0].kill()
         elif lost == "the far end":
             one.worker().kill()
         else:
-            next(p for p in machines.connections() if "rack-2" in p.cmdline()).kill()
+            having("rack-2", machines.connections())[0].kill()
         _, told = runner.communicate(timeout=120)
         assert runner.returncode == 1
         assert "generator-2" in told or "rack-2" in told, told
