@@ -59,6 +59,8 @@ class SshMachine:
         self._numbers = itertools.count(1)
         self._waiting: dict[int, Answers] = {}
         self._processes: dict[int, RemotePopen] = {}
+        self._is_silent = threading.Event()
+        """Set when nothing more can come from there."""
         self.looked: dict[str, Any] = {}
 
     def open(self, run: str, parts: Sequence[Part]) -> None:
@@ -97,6 +99,8 @@ class SshMachine:
         answers = self._waiting[number] = queue.Queue()
         called = {"call": f"{function.__module__}:{function.__qualname__}", "arguments": arguments, "named": named}
         try:
+            if self._is_silent.is_set():  # ssh may still take what nobody reads any longer
+                raise self._lost()
             self._send(to_jsonable_python({**called, "id": number}, bytes_mode="base64"))
             answer = answers.get(timeout=CALL_LIMIT_S)
         except (queue.Empty, OSError, ValueError):
@@ -192,6 +196,7 @@ class SshMachine:
                     popen.end(int(message["ended"]))
                 else:
                     popen.take(message["stream"], message["line"])
+        self._is_silent.set()
         for popen in self._processes.values():
             if popen.poll() is None:
                 popen.end(LOST)

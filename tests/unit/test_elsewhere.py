@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import model, path, trial_specs
-from dnsrig.lab import addresses, process
+from dnsrig.lab import addresses, host_calls, process
 from dnsrig.lab.remote_machine import LOST, Input, RemotePopen
 from dnsrig.machines import arrival, far_end, folders, ssh_machine
 from dnsrig.machines.ssh_machine import HostingMachine
@@ -248,7 +248,7 @@ class TestFarEnd:
 
 
 class FakeConnection:
-    """A machine that answers what it is asked for, and then is gone."""
+    """A machine that answers what it is asked for, and then is gone; ssh takes what is written for some time."""
 
     def __init__(self, lines: list[dict[str, Any]]) -> None:
         self.process = self
@@ -266,5 +266,8 @@ def test_when_a_machine_is_gone_all_that_waits_is_told() -> None:
     listening.start()
     listening.join(10)
     assert popen.poll() == LOST and answers.get_nowait() is ssh_machine.LOST_ANSWER
+    sent: list[dict[str, Any]] = []
+    machine._send = sent.append  # type: ignore[method-assign]
     with pytest.raises(DnsrigError, match="the machine rack-1 does not answer"):
-        raise machine._lost()
+        machine.call(host_calls.look)
+    assert not sent, "no answer can come, so a call does not wait for one until its limit"
