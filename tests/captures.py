@@ -41,8 +41,6 @@ conf.verb = 0
 SERVER, SERVER_V6 = "192.0.2.53", "2001:db8::53"
 ELSEWHERE = "198.51.100.7"
 START_NS = 1_700_000_000_000_000_000
-RESOLUTION_NS = 1000
-"""Times are whole microseconds: so every format can say them."""
 
 
 @dataclass(frozen=True)

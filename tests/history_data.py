@@ -10,8 +10,6 @@ from synthetic import Plan, build
 from dnsrig.rundir import Outcome
 from dnsrig.runs.run import Run
 
-VERSIONS = ("9.18.9", "9.18.10", "9.18.11", "9.18.12")
-
 
 def measured(
     directory: Path,

@@ -13,6 +13,7 @@ from dnsrig.experiment.executors import executor
 from dnsrig.experiment.model import DirectionDocument, Document, PathDocument, Point
 from dnsrig.lab import sites, tcp
 from dnsrig.lab.links import netem
+from dnsrig.lab.links.ends import IPV6_LEAST_MTU_BYTES
 from dnsrig.rundir import FULL_PACKET_BYTES, FarSpec, HostSpec, LinkKind, LinkSpec, PathSpec, Scalar
 
 Ends = tuple[str, str]
@@ -24,7 +25,6 @@ LEAST_LIMIT_PACKETS = 1000
 RATE_OF_MACHINE_MBIT = 1000.0
 """Rate that determines the length of a queue if the experiment sets no rate."""
 MOST_FAR_LINKS = 16
-IPV6_LEAST_MTU_BYTES = 1280
 """The smallest MTU of IPv6 (RFC 8200, 5)."""
 MOST_AFTER_S = 2 * 86_400.0
 """Latest change of the loss: after the end of any trial, whose limit is a day."""

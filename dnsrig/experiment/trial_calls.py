@@ -11,7 +11,6 @@ import json
 import os
 import queue
 import threading
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -24,10 +23,10 @@ from dnsrig.experiment.children import Child
 from dnsrig.lab import check, conditions
 from dnsrig.lab.process import move_to
 from dnsrig.machines import folders, leases, worker
+from dnsrig.machines.dask import Report
 from dnsrig.rundir import OBSERVER, TrialSpec
 from dnsrig.servers import sources
 
-Report = Callable[[dict[str, Any]], None]
 _executing = threading.Lock()
 _ending = threading.Event()
 worker.endings.append(lambda: end(children.TEARDOWN_LIMIT_S))

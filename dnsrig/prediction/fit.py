@@ -19,7 +19,6 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-FEWEST_SIZES = 2
 FEWEST_TRIALS = 6
 """In all: with fewer there are no residuals to speak of."""
 MOST_TRIALS = 60
@@ -75,7 +74,7 @@ class Forecast:
 
 
 def fit(trials: Sequence[Measured]) -> Line | None:
-    """The line through ``trials``; None of fewer than `FEWEST_SIZES` sizes. Neither its start nor its slope is below
+    """The line through ``trials``; None for fewer than two sizes. Neither its start nor its slope is below
     zero."""
     sizes = [trial.size for trial in trials]
     pairs = _pairs(sizes)

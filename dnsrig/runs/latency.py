@@ -109,10 +109,6 @@ class Histogram:
             found.append(self.values_ns[index])
         return found
 
-    def slowest(self, percent: float) -> int | None:
-        """The latency in ns that only the slowest ``percent`` exceed: ``slowest(1)`` is ``percentile(99)``."""
-        return self.percentile(float(100 - Fraction(repr(float(percent)))))
-
     @cached_property
     def _reached(self) -> list[int]:
         """How many lie at or below each value."""

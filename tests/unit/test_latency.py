@@ -32,13 +32,6 @@ def test_ranks_are_exact_where_a_float_is_not(percent: float, value: int) -> Non
     assert Histogram.of(dict.fromkeys(range(1, 1001), 1)).percentile(percent) == value
 
 
-@pytest.mark.parametrize("percent", [0.001, 0.1, 1, 10, 100])
-def test_the_slowest_share_mirrors_the_percentile(percent: float) -> None:
-    found = Histogram.of(dict.fromkeys(range(1, 1001), 100))
-    assert found.slowest(percent) == found.percentile(100 - percent)
-    assert found.slowest(0.1) == 999
-
-
 @given(counted, counted)
 def test_merging_counts_all(one: dict[int, int], other: dict[int, int]) -> None:
     both = Histogram.of(one) + Histogram.of(other)

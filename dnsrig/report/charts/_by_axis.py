@@ -16,6 +16,7 @@ import polars as pl
 
 from dnsrig.comparison.summary import describe, lower_bound, main_metric
 from dnsrig.report.charts import MAIN, Chart, Drawing, _look, _split, _words
+from dnsrig.report.names import varying_axes
 from dnsrig.rundir import Finding, TrialSpec, Variant
 from dnsrig.runs.run import Run
 from dnsrig.runs.trial import Trial
@@ -85,7 +86,7 @@ class MetricByAxis(Chart):
     def applies(self, run: Run) -> bool:
         marks = self.marks(run)
         if self.number is None:
-            return self.axis in _split.varying_axes(run) and not marks.is_empty()
+            return self.axis in varying_axes(run) and not marks.is_empty()
         return marks.filter("counts")["place"].n_unique() > 1
 
     def caption(self, run: Run) -> str:
@@ -125,7 +126,7 @@ class MetricByAxis(Chart):
     def where(self, run: Run, variant: Variant) -> tuple[str, str]:
         """Its panel, and its group there."""
         panels = [axis for axis in self.panel_axes(run) if axis != self.axis]
-        rest = [axis for axis in _split.varying_axes(run) if axis not in (self.axis, *panels)]
+        rest = [axis for axis in varying_axes(run) if axis not in (self.axis, *panels)]
         group = _split.label(variant, rest)
         return _split.label(variant, panels), MEASURED if group == _split.ONLY else group
 

@@ -10,6 +10,7 @@ import polars as pl
 from dnsrig.comparison.summary import describe
 from dnsrig.report import wording
 from dnsrig.report.charts import Drawing, _look, _split
+from dnsrig.report.names import varying_axes
 from dnsrig.rundir import Variant
 from dnsrig.runs.latency import Histogram, Interval, merge
 from dnsrig.runs.run import Run
@@ -129,7 +130,7 @@ def encodings(run: Run, drawn: Container[str], *, legend: bool = True) -> tuple[
 
 def panels(run: Run, variants: Iterable[Variant]) -> dict[str, list[Variant]]:
     """``variants`` by what tells panels apart: every axis that varies, but for the one of colours."""
-    axes = [axis for axis in _split.varying_axes(run) if axis != _split.colour_axis(run)]
+    axes = [axis for axis in varying_axes(run) if axis != _split.colour_axis(run)]
     found: dict[str, list[Variant]] = {}
     for variant in variants:
         found.setdefault(_split.label(variant, axes), []).append(variant)

@@ -10,6 +10,7 @@ import altair as alt
 
 from dnsrig.comparison.summary import describe
 from dnsrig.report.charts import Drawing, _look, _words
+from dnsrig.report.names import varying_axes
 from dnsrig.rundir import Variant
 from dnsrig.runs.run import Run
 from dnsrig.runs.trial import Trial
@@ -50,10 +51,6 @@ def subject(run: Run) -> str:
     """The host whose server is under test; all variants have the same procedure, and so the same."""
     first = next(iter(run.manifest.specs.values()), None)
     return first.subject if first else "secondary"
-
-
-def varying_axes(run: Run) -> list[str]:
-    return [axis for axis, values in run.manifest.axes.items() if len(values) > 1]
 
 
 def colour_axis(run: Run) -> str | None:

@@ -17,6 +17,7 @@ import polars as pl
 from dnsrig.metrics.latency import timeout_ms
 from dnsrig.report.charts import Drawing, _latency, _look, _split, _words
 from dnsrig.report.charts.slowest_percentile import grid
+from dnsrig.report.names import varying_axes
 from dnsrig.rundir import Variant
 from dnsrig.runs import minutes
 from dnsrig.runs.minutes import Which
@@ -58,7 +59,7 @@ def caption(run: Run) -> str:
 def draw(run: Run) -> list[Drawing]:
     curves = [curve for variant in run.manifest.variants for curve in _curves(run, variant)]
     axis = _colour_axis(run)
-    others = [name for name in _split.varying_axes(run) if name != axis]
+    others = [name for name in varying_axes(run) if name != axis]
     groups: dict[str, list[Curve]] = {}
     for curve in curves:
         groups.setdefault(_split.label(curve.variant, others), []).append(curve)
@@ -70,7 +71,7 @@ def draw(run: Run) -> list[Drawing]:
 
 
 def _colour_axis(run: Run) -> str | None:
-    return LEVEL if LEVEL in _split.varying_axes(run) else _split.colour_axis(run)
+    return LEVEL if LEVEL in varying_axes(run) else _split.colour_axis(run)
 
 
 def _curves(run: Run, variant: Variant) -> list[Curve]:

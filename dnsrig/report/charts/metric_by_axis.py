@@ -8,6 +8,7 @@ from dnsrig.comparison.published import figures_beside
 from dnsrig.metrics.ixfr_stream import ixfr_whole_percent
 from dnsrig.report.charts import MAIN, _split
 from dnsrig.report.charts._by_axis import TIMEOUT, MetricByAxis, Reference
+from dnsrig.report.names import varying_axes
 from dnsrig.rundir import TrialSpec
 from dnsrig.runs.run import Run
 from dnsrig.runs.trial import Trial
@@ -80,7 +81,7 @@ CHARTS = [
         shows=(MAIN, "served_s"),
         axis=CARRIER,
         ways={"": MAIN},
-        panel_axes=lambda run: [axis for axis in _split.varying_axes(run) if axis == CASE],
+        panel_axes=lambda run: [axis for axis in varying_axes(run) if axis == CASE],
         across=True,
         beside=_published,
         says="The time until the far site serves the last zone. Pipelined transfers go to the instrument, which stores and serves nothing."
@@ -120,7 +121,7 @@ CHARTS = [
         shows=("zones_per_s", "connections_made"),
         axis=POLICY,
         ways={"": "zones_per_s"},
-        panel_axes=lambda run: [axis for axis in _split.varying_axes(run) if "server" in axis.lower()],
+        panel_axes=lambda run: [axis for axis in varying_axes(run) if "server" in axis.lower()],
         says=f"{BARS} An open triangle ran out of time, so its rate is the rate until then. Look for servers that gain from pipelining, and"
         " for servers that lose when connections are used again: a trap gives the reason.",
     ),

@@ -11,6 +11,7 @@ import polars as pl
 
 from dnsrig.metrics.fan_out import is_fan_out, spread
 from dnsrig.report.charts import Chart, Drawing, _look, _split
+from dnsrig.report.names import varying_axes
 from dnsrig.rundir import Finding, TrialSpec, Variant
 from dnsrig.runs.run import Run
 from dnsrig.runs.trial import Trial
@@ -69,7 +70,7 @@ class Percentiles(Chart):
         return _split.screens(pairs, ROW_PX)
 
     def _rows(self, run: Run) -> Iterable[dict[str, object]]:
-        axes = [axis for axis in _split.varying_axes(run) if axis != self.colour_axis(run)]
+        axes = [axis for axis in varying_axes(run) if axis != self.colour_axis(run)]
         for variant in run.manifest.variants:
             of_variant = {"panel": _split.label(variant, axes), "colour": self.colour(run, variant)}
             for trial in run.of_variant(variant.id):

@@ -9,6 +9,7 @@ import polars as pl
 
 from dnsrig.report.charts import _look, _over_time, _split, _transfers
 from dnsrig.report.charts._over_time import Panel, Picture, TimeSeries
+from dnsrig.report.names import varying_axes
 from dnsrig.rundir import Finding
 from dnsrig.runs import sockets
 from dnsrig.runs.run import Run
@@ -45,7 +46,7 @@ ALWAYS = ("received_mb_per_s", "rtt_ms", "cwnd")
 
 def senders(run: Run, findings: Sequence[Finding]) -> Iterable[Picture]:
     """A line a variant: its median repeat of those with a course of time."""
-    axes = _split.varying_axes(run)
+    axes = varying_axes(run)
     lasting = (
         (_split.label(variant, axes), _split.median(filter(_sends, run.of_variant(variant.id))))
         for variant in run.manifest.variants
