@@ -104,6 +104,19 @@ fn an_output_without_a_folder_is_refused_before_the_work() {
     assert!(code == Some(2) && errors.contains(". is a folder, but a file is needed"), "{code:?}: {errors}");
 }
 
+/// The place of an output that is not made may be anything, such as a current folder that is read-only.
+#[test]
+fn the_place_of_an_output_that_is_not_made_does_not_matter() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("sockets.arrow")).unwrap();
+    let watch = "watch --host h,cgroup=/sys/fs/cgroup --out out --duration 100ms";
+    let (code, errors) = run(folder.path(), watch, Stdio::null());
+    assert_eq!(code, Some(0), "{errors}");
+    let listing = "watch --host h,netns=/proc/self/ns/net,sockets --out out --duration 100ms";
+    let (code, errors) = run(folder.path(), listing, Stdio::null());
+    assert!(code == Some(2) && errors.contains("sockets.arrow is a folder"), "{code:?}: {errors}");
+}
+
 #[test]
 fn a_secret_is_not_repeated() {
     let (folder, server) = (tempfile::tempdir().unwrap(), nobody());

@@ -91,7 +91,9 @@ struct Summary {
 /// Samples until someone ends it.
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let [interval_ns, sockets_interval_ns] = [arguments.interval, arguments.sockets_interval].map(nanoseconds);
-    output::check(&[Some(&arguments.out), Some(&arguments.sockets_out)], &[])?;
+    output::refuse_inputs(&[Some(&arguments.out), Some(&arguments.sockets_out)], &[])?;
+    let lists_sockets = arguments.host.iter().any(|host| host.sockets);
+    output::check(&[Some(&arguments.out), lists_sockets.then_some(arguments.sockets_out.as_path())], &[])?;
     let stop = Stop::new(arguments.until_eof)?;
     let mut watched = Watched::open(&arguments.host)?;
     let listings = ticks_per_flush(sockets_interval_ns);
