@@ -3,6 +3,8 @@
 //! A [`Failure`] is built where something goes wrong. A module has an error type of its own only if a caller matches
 //! it.
 
+use std::io;
+
 /// What `main` prints to standard error before it exits.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{sentence}")]
@@ -25,4 +27,10 @@ impl Failure {
     pub fn bad_input(sentence: impl Into<String>, hint: impl Into<String>) -> Self {
         Failure { exit_code: 2, ..Failure::new(sentence, hint) }
     }
+}
+
+/// A system call that should always work failed.
+pub fn system_failed(what: &str, error: impl Into<io::Error>) -> Failure {
+    let hint = "check memory, and that open files are not at their limit (ulimit -n)";
+    Failure::new(format!("cannot {what}: {}", error.into()), hint)
 }

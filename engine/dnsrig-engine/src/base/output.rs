@@ -16,6 +16,9 @@ use super::failure::Failure;
 /// Bytes are written in pieces of this length.
 const WRITE_BYTES: usize = 1 << 20;
 
+/// The hint if a file of --out cannot be written.
+pub const WRITE_HINT: &str = "give --out an existing folder that you may write to, with free space (df)";
+
 /// The hint if an output would replace another file.
 const OWN_PATH: &str = "nothing was changed: give every output its own path";
 
@@ -48,6 +51,11 @@ pub fn check_folder(folder: &Path, names: &[&str], inputs: &[Option<&Path>]) -> 
     let outputs: Vec<_> = names.iter().map(|name| folder.join(name)).collect();
     refuse_inputs(&outputs.iter().map(|output| Some(output.as_path())).collect::<Vec<_>>(), inputs)?;
     check_place(folder)
+}
+
+/// The failure to write a file of --out.
+pub fn unwritten(path: &Path, error: &io::Error) -> Failure {
+    Failure::new(format!("cannot write {}: {error}", path.display()), WRITE_HINT)
 }
 
 fn check_place(folder: &Path) -> Result<(), Failure> {

@@ -12,9 +12,12 @@ use super::{
     counters::Counters,
     delay_queue::{DelayQueue, Fate},
     icmp::{self, ANSWER_BYTES_MAX},
-    tun::{Tun, system_failed},
+    tun::Tun,
 };
-use crate::base::{clock, failure::Failure};
+use crate::base::{
+    clock,
+    failure::{Failure, system_failed},
+};
 
 /// The number of packets of one direction that are read, and written, before the other direction has its turn.
 const BATCH_PACKETS: usize = 64;

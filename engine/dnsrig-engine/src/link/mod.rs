@@ -18,7 +18,12 @@ pub mod tun;
 use std::process::ExitCode;
 
 pub use self::options::{Arguments, End};
-use crate::base::{clock, events::Anchors, failure::Failure, stop::Stop};
+use crate::base::{
+    clock,
+    events::Anchors,
+    failure::{Failure, system_failed},
+    stop::Stop,
+};
 use delay_queue::DelayQueue;
 use forwarder::Forwarder;
 use report::Report;
@@ -36,7 +41,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     arguments.check()?;
     let stop = Stop::new(arguments.until_eof)?;
     let anchors = Anchors::start()?;
-    clock::wait_exactly().map_err(|errno| tun::system_failed("wait exactly", errno))?;
+    clock::wait_exactly().map_err(|errno| system_failed("wait exactly", errno))?;
     let make = |end: &End, spec: &spec::Spec| {
         Tun::create(end, arguments.mtu, spec.limit_packets.max(KERNEL_QUEUE_PACKETS_MIN))
     };

@@ -19,7 +19,7 @@ use nix::{
 use super::options::End;
 use crate::{
     base::{
-        failure::Failure,
+        failure::{Failure, system_failed},
         kernel_text::{Column, content, lines, locate, words},
         route,
     },
@@ -107,12 +107,6 @@ fn not_made(end: &End, step: &str, error: &io::Error) -> Failure {
         _ => "dmesg may say more".to_owned(),
     };
     Failure::new(format!("cannot {step} {interface} in {}: {error}", netns.display()), hint)
-}
-
-/// A system call that should always work failed.
-pub fn system_failed(what: &str, error: impl Into<io::Error>) -> Failure {
-    let hint = "check memory, and that open files are not at their limit (ulimit -n)";
-    Failure::new(format!("cannot {what}: {}", error.into()), hint)
 }
 
 type Step<T> = Result<T, (&'static str, io::Error)>;

@@ -25,6 +25,7 @@ use crate::{
     base::{
         clock::Anchor,
         failure::Failure,
+        output::unwritten,
         rows::{self, Columns, RowFile},
     },
     stats::Times,
@@ -39,14 +40,6 @@ pub const SUMMARY: &str = "summary.json";
 
 /// All files that can be in the folder of `--out`.
 pub const FILES: [&str; 6] = [LATENCY, INTERVALS, CLIENTS, ANSWERS, QUERIES, SUMMARY];
-
-/// The failure to write a file of --out.
-pub fn unwritten(path: &Path, error: &io::Error) -> Failure {
-    Failure::new(
-        format!("cannot write {}: {error}", path.display()),
-        "give --out an existing folder that you may write to, with free space (df)",
-    )
-}
 
 /// The number of clients that are written at a time: with their columns about 5 MB.
 const CLIENT_ROWS: usize = 65_536;

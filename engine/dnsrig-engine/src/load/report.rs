@@ -21,7 +21,7 @@ use super::{
     summary::{ClassResult, Summary},
 };
 use crate::{
-    base::{clock, events, failure::Failure},
+    base::{clock, events, failure::Failure, output},
     stats::{Distribution, NOTHING, grouped, latency, milliseconds, percentiles},
 };
 
@@ -128,7 +128,7 @@ impl Reporter {
         }
         let line = events::summary_line(clock::monotonic_ns(), summary)?;
         if let Some(path) = folder.map(|folder| folder.join(record::SUMMARY)) {
-            fs::write(&path, &line).map_err(|error| record::unwritten(&path, &error))?;
+            fs::write(&path, &line).map_err(|error| output::unwritten(&path, &error))?;
         }
         if self.program {
             events::say_last(line)?;

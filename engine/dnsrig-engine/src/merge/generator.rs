@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::{self, Read},
+    io::Read,
     path::{Path, PathBuf},
 };
 
@@ -16,9 +16,6 @@ const FILE_BYTES_MAX: u64 = 4 << 30;
 
 /// Times beyond this are invalid: 146 years. Below it, none overflows when it is moved to another clock.
 pub const TIME_NS_MAX: i64 = i64::MAX / 2;
-
-/// The hint if an output cannot be written.
-pub const WRITE_HINT: &str = "give --out an existing folder that you may write to, with free space (df)";
 
 /// What must be the same for all.
 const SAME: [&str; 5] = ["/transport", "/model", "/timeout_ns", "/interval_s", "/replayed/transport"];
@@ -86,11 +83,6 @@ impl Generator {
 fn unread(path: &Path, error: &str) -> Failure {
     let hint = "give folders that `load --out` or `replay play --out` of this version wrote";
     Failure::bad_input(format!("cannot read {}: {error}", path.display()), hint)
-}
-
-/// An output could not be written.
-pub fn unwritten(path: &Path, error: &io::Error) -> Failure {
-    Failure::new(format!("cannot write {}: {error}", path.display()), WRITE_HINT)
 }
 
 fn bytes(path: &Path) -> Result<Vec<u8>, String> {

@@ -15,9 +15,12 @@ use hdrhistogram::serialization::{
     interval_log::{IntervalLogIterator, IntervalLogWriterBuilder, LogEntry, Tag},
 };
 
-use super::generator::{Generator, unwritten};
+use super::generator::Generator;
 use crate::{
-    base::{failure::Failure, output::OutputFile},
+    base::{
+        failure::Failure,
+        output::{OutputFile, unwritten},
+    },
     stats::{DIGITS, TIME_MAX_NS, Times, times},
 };
 

@@ -20,7 +20,7 @@ use std::{
 use serde_json::Value;
 
 use crate::base::{clock, events, failure::Failure, output};
-use generator::{Generator, unwritten};
+use generator::Generator;
 
 /// The most generators of a load.
 const GENERATORS_MAX: usize = 64;
@@ -71,7 +71,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         let sentence = format!("{} folders are given, but at most {GENERATORS_MAX} are possible", dirs.len());
         return Err(Failure::bad_input(sentence, "merge some of them first"));
     }
-    let place = fs::canonicalize(out).map_err(|error| unwritten(out, &error))?;
+    let place = fs::canonicalize(out).map_err(|error| output::unwritten(out, &error))?;
     if let Some(dir) = dirs.iter().find(|dir| fs::canonicalize(dir).is_ok_and(|dir| dir == place)) {
         let sentence = format!("--out is {}, which is also an input", dir.display());
         return Err(Failure::bad_input(sentence, "give --out another folder"));
@@ -92,7 +92,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     summary.insert("event".into(), "summary".into());
     let path = out.join(SUMMARY);
     let text = format!("{}\n", Value::Object(summary));
-    output::write(&path, text).map_err(|error| unwritten(&path, &error))?;
+    output::write(&path, text).map_err(|error| output::unwritten(&path, &error))?;
     Ok(ExitCode::SUCCESS)
 }
 

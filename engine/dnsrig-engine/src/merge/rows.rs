@@ -3,9 +3,10 @@
 
 use std::{borrow::Borrow, collections::BTreeMap, path::Path, sync::Arc};
 
-use super::generator::{Generator, TIME_NS_MAX, WRITE_HINT};
+use super::generator::{Generator, TIME_NS_MAX};
 use crate::base::{
     failure::Failure,
+    output::WRITE_HINT,
     rows::{BATCH_ROWS, Batch, BatchFile, Column, Field, Kind, RowReader, Value},
 };
 

@@ -17,12 +17,12 @@ use std::{net::IpAddr, ops::AddAssign};
 
 use serde::Serialize;
 
-use super::failure::{answering_failed, system_failed};
+use super::failure::answering_failed;
 use crate::{
     base::{
         clock,
         events::Anchors,
-        failure::Failure,
+        failure::{Failure, system_failed},
         stop::{Stop, Wake},
         target,
         threads::Threads,

@@ -37,12 +37,12 @@ use crate::{
     base::{
         clock,
         events::{self, emit},
-        failure::Failure,
+        failure::{Failure, system_failed},
         output,
     },
     net::tls::{self, identity},
     serve::{
-        failure::{answering_failed, system_failed},
+        failure::answering_failed,
         shell::{
             Server, Summary,
             listeners::{self, Asked, Listeners},

@@ -26,7 +26,11 @@ use super::{
     shape::Made,
 };
 use crate::{
-    base::{clock, events::emit, failure::Failure},
+    base::{
+        clock,
+        events::emit,
+        failure::{Failure, system_failed},
+    },
     dataset::{
         churn::{self, Row},
         zone_name,
@@ -40,7 +44,7 @@ use crate::{
         poller::{Poller, Timeout},
         udp_batch::{BATCH_MAX, Receiver, Sender},
     },
-    serve::{failure::system_failed, shell::datagrams},
+    serve::shell::datagrams,
 };
 
 /// No NOTIFY is longer, nor as much of an answer as is looked at.
