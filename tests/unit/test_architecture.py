@@ -36,6 +36,16 @@ def test_no_files_use_each_other_in_a_circle(part: str) -> None:
     assert sorted(file for file in uses if file in found[file]) == []
 
 
+def test_no_folders_of_the_package_use_each_other_in_a_circle() -> None:
+    """The picture leaves out what follows from the rest, and would leave out both arrows between two such folders."""
+
+    def in_a_circle(uses: dict[str, set[str]]) -> list[str]:
+        return [name for name in uses if name in reached(uses, name)]
+
+    assert in_a_circle({"cli": {"lab"}, "lab": {"machines"}, "machines": {"lab"}}) == ["lab", "machines"]
+    assert in_a_circle(architecture.package_uses()) == []
+
+
 def test_what_is_shared_has_several_users(uses: Uses) -> None:
     """What one subcommand alone uses lies with it. A folder in a shared one counts as a whole.
 
