@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from dnsrig.errors import UsageError
+from dnsrig.stats.statistics import FEWEST_REPEATS
+
+if TYPE_CHECKING:
+    from dnsrig.rundir import Until
 
 Scale = Annotated[
     str, typer.Option(metavar="SCALE", help="size of the experiment: quick, standard or published (the source's own)")
@@ -16,6 +23,15 @@ Settings = Annotated[
 ]
 Seed = Annotated[int | None, typer.Option(help="seed of the order of trials; recorded in the run in any case")]
 MaxTrials = Annotated[int, typer.Option(help="refuse to plan more trials than this")]
+Within = Annotated[
+    str,
+    typer.Option(
+        metavar="PERCENT",
+        help="repeat until each interval of the main metric is within PERCENT of its middle; --repeats (5) is then the "
+        "least number",
+    ),
+]
+Most = Annotated[int, typer.Option(min=1, max=1000, metavar="N", help="with --within: the largest number of repeats")]
 Runs = Annotated[Path, typer.Option(metavar="DIR", help="folder of the runs")]
 Metrics = Annotated[
     list[str] | None,
@@ -36,6 +52,27 @@ MayDiffer = Annotated[
 DryRun = Annotated[bool, typer.Option("--dry-run", help="print what would be measured, and how long it takes")]
 Json = Annotated[bool, typer.Option("--json", help="print one JSON document (docs/reference/json.md)")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="print no progress")]
+
+
+def until(within: str, repeats: int | None, most: int) -> Until | None:
+    """What --within, --repeats and --most ask for together; None without --within."""
+    from dnsrig.rundir import Until
+
+    if not within:
+        return None
+    try:
+        percent = float(within.strip().removesuffix("%"))
+    except ValueError:
+        percent = math.nan
+    if not 0.1 <= percent <= 100:
+        raise UsageError(f"--within {within!r} is not a percentage from 0.1 to 100", hint="e.g. --within 5%")
+    least = repeats or FEWEST_REPEATS
+    if least < FEWEST_REPEATS or most < least:
+        raise UsageError(
+            f"--within: at least {least} and at most {most} repeats are asked for",
+            hint=f"fewer than {FEWEST_REPEATS} repeats have no interval, and --most is not below --repeats",
+        )
+    return Until(percent=percent, least=least, most=most)
 
 
 def experiments(incomplete: str) -> list[str]:

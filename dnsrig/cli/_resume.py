@@ -18,7 +18,14 @@ from dnsrig.text import visible
 if TYPE_CHECKING:
     from dnsrig.experiment.spread import Executing
 
-_OF_THE_EXPERIMENT = {"settings": "--set", "scale": "--scale", "debug": "--debug", "repositories": "--repository"}
+_OF_THE_EXPERIMENT = {
+    "settings": "--set",
+    "scale": "--scale",
+    "debug": "--debug",
+    "repositories": "--repository",
+    "within": "--within",
+    "most": "--most",
+}
 _OF_MORE_REPEATS = {"seed": "--seed", "max_trials": "--max-trials"}
 
 

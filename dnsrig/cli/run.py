@@ -15,6 +15,7 @@ from dnsrig.cli import _console, _on, _options, _repository
 from dnsrig.cli._app import complain
 from dnsrig.cli._exits import EXIT_INTERRUPTED, EXIT_UNDECIDED, VERDICT, failing_as
 from dnsrig.errors import DnsrigError, UsageError
+from dnsrig.stats.stopping import MOST_REPEATS
 from dnsrig.text import visible
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ def command(
         int | None,
         typer.Option(min=1, max=1000, help="trials of each variant; with --resume: the new total"),
     ] = None,
+    within: _options.Within = "",
+    most: _options.Most = MOST_REPEATS,
     seed: _options.Seed = None,
     resume: Annotated[
         Path | None, typer.Option(metavar="RUN", help="execute the trials that RUN lacks; finished trials are kept")
@@ -95,6 +98,9 @@ def command(
     number of repeats before you look at the results: if you repeat until a difference shows, you find one by chance.
     The experiment of a run cannot change, so --set and --scale are refused.
 
+    --within repeats until the intervals are narrow, and decides by their widths alone, so it does not find a difference
+    by chance: `dnsrig run tour --within 5%`. --repeats is then the least number.
+
     --fail-if makes the run a check: each variant is compared with its baseline, like `dnsrig compare RUN` does.
 
     With --on, rounds are spread over equal machines, which take turns, so that each measures every variant equally
@@ -139,7 +145,15 @@ def command(
     changes = [*(settings or []), *_repository.settings(debug)]
     with _judging(rules), _on.executing(on, at_once) as executing:
         request = Request(
-            experiment, scale, changes, repeats, seed, max_trials, where=executing.where(), machines=machines
+            experiment,
+            scale,
+            changes,
+            repeats,
+            seed,
+            max_trials,
+            until=_options.until(within, repeats, most),
+            where=executing.where(),
+            machines=machines,
         )
         if rules:
             _check_rules(rules, preparation.draft(request).document.baseline)
@@ -248,12 +262,14 @@ def measure(manifest: Manifest, directory: Path, console: Console, executing: Ex
     """
     from dnsrig.cli._progress import watching
     from dnsrig.experiment import runner
+    from dnsrig.experiment.sequential import execute_until_narrow
 
     with resumable(directory):
         if not manifest.machines:
             clean_machine(console)
+        place = executing or runner.Local()
         with watching(console) as progress:
-            return (executing or runner.Local()).execute(manifest, directory, progress)
+            return execute_until_narrow(manifest, directory, lambda round: place.execute(round, directory, progress))
 
 
 @contextlib.contextmanager

@@ -21,7 +21,7 @@ from dnsrig.lab import conditions, ledger
 from dnsrig.machines import ssh_machine
 from dnsrig.machines.ssh_machine import HostingMachine
 from dnsrig.procedures import procedure, versions
-from dnsrig.rundir import DatasetSpec, Machine, Manifest, ServerSource, StreamSpec, TrialSpec
+from dnsrig.rundir import DatasetSpec, Machine, Manifest, ServerSource, StreamSpec, TrialSpec, Until
 from dnsrig.servers import sources
 
 NAME = r"\w[\w.+-]{0,99}"
@@ -61,6 +61,8 @@ class Request:
     versions: list[str] = field(default_factory=list)
     """Servers that replace the servers under test (`versions.of_versions`); empty: the experiment's own."""
     where: Where = field(default_factory=here)
+    until: Until | None = None
+    """When the run has enough repeats; None: the number is fixed."""
     machines: Path | None = None
     """File that describes the machines that hosts name."""
 
@@ -83,8 +85,9 @@ def draft(request: Request) -> Draft:
     if request.versions:
         document = versions_of_server.of_versions(document, request.versions)
     document = builds.expand(document)
-    repeats = request.repeats or document.repeats
-    trial_specs.check_size(model.count(document) * repeats, request.max_trials)
+    until = request.until
+    repeats = until.least if until else request.repeats or document.repeats
+    trial_specs.check_size(model.count(document) * (until.most if until else repeats), request.max_trials)
     trial_specs.check_rounds(repeats, len(request.where.machines))
     points = path.under_one_kernel(model.points(document))
     specs = [trial_specs.provisional(request.experiment, point, request.where.cpus) for point in points]
@@ -117,7 +120,7 @@ def prepare(request: Request, note: Note, drafted: Draft | None = None) -> Manif
             hint="leave --on out: it distributes trials whose hosts are all on one machine",
         )
     elsewhere = ssh_machine.look(names, request.machines, note)
-    return assemble(
+    made = assemble(
         name,
         request.scale,
         drafted.document,
@@ -128,6 +131,7 @@ def prepare(request: Request, note: Note, drafted: Draft | None = None) -> Manif
         request.where,
         elsewhere,
     )
+    return made.model_copy(update={"until": request.until})
 
 
 def assemble(

@@ -70,7 +70,7 @@ from dnsrig.rundir.base import (
 )
 from dnsrig.rundir.findings import Failure, Finding, Findings
 from dnsrig.rundir.io import NewerSchema, check_ours, read_json, resume_command, trial_dir, write_json
-from dnsrig.rundir.manifest import Extension, Machine, Manifest, TrialKey
+from dnsrig.rundir.manifest import Extension, Machine, Manifest, TrialKey, Until
 from dnsrig.rundir.record import (
     Anchor,
     Check,
@@ -167,6 +167,7 @@ __all__ = [
     "TrialKey",
     "TrialRecord",
     "TrialSpec",
+    "Until",
     "Variant",
     "Verdict",
     "check_ours",

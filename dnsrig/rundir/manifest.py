@@ -23,6 +23,16 @@ class Extension(Record):
     """Seed of the order of the trials from that repeat to the next extension."""
 
 
+class Until(Record):
+    """A run gets another round until its intervals are narrow (`dnsrig.stats.stopping`)."""
+
+    percent: float
+    """Largest distance of an interval's ends from its middle."""
+    least: int
+    most: int
+    """Smallest and largest number of repeats."""
+
+
 class Machine(Record):
     """One of several equal machines that a run is spread over."""
 
@@ -58,6 +68,8 @@ class Manifest(Record):
     """Seed of the order of the first repeats, up to the first extension."""
     repeats: int
     extensions: list[Extension] = Field(default_factory=list)
+    until: Until | None = None
+    """None: the number of repeats was fixed beforehand."""
     servers: dict[str, ServerSource]
     specs: dict[str, TrialSpec]
     """Variant id -> the spec of its trials, with ``repeat`` 0."""
