@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
-from dnsrig.rundir import ClockRecord, LinkKind, Name, Record, Scalar, read_json
+from dnsrig.rundir import ClockRecord, Name, Record, Scalar, read_json
 
 CERTIFICATE_VERSION = 1
 """Raised by one whenever an older dnsrig would misread a newer certificate."""
@@ -121,7 +121,7 @@ class LinkWay(Record):
 class LinkTest(Record):
     """Self-test of a kind of link, which this machine may not have."""
 
-    kind: LinkKind
+    kind: Name
     works: bool
     missing: str = ""
     """Why this machine does not have such a link."""

@@ -8,7 +8,8 @@ import polars as pl
 import socket_data
 from trial_data import SECOND, measured, series, use
 
-from dnsrig.rundir import LinkSpec, PathSpec, Phase
+from dnsrig.lab import links
+from dnsrig.rundir import PathSpec, Phase
 from dnsrig.runs.trial import Trial
 
 COUNTS = ("packets", "bytes", "delivered_packets", "delivered_bytes", "lost", "overflowed", "too_big")
@@ -20,8 +21,7 @@ def over_path(trial: Trial, forward: PathSpec, *, kind: str = "tun", seconds: in
     begin_ns = measured(trial, seconds)
     before = trial.record.phases[0].start.model_copy(update={"monotonic_ns": begin_ns - SECOND})
     trial.record.phases[0] = Phase(name="setup", start=before, end=before)
-    link = LinkSpec.model_validate({"ends": ENDS, "kind": kind, "forward": forward, "reverse": PathSpec()})
-    trial.record.spec.links[0] = link
+    trial.record.spec.links[0] = links.joined(ENDS, kind, forward=forward, reverse=PathSpec())
     trial.__dict__["_links"] = {}
     return trial
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from dnsrig.checks import Seen, cannot_tell, check
-from dnsrig.metrics.link import ETHERNET_BYTES, rows_during
+from dnsrig.metrics.link import rows_during
 from dnsrig.rundir import OBSERVER, LinkSpec, PathSpec, Phase
 from dnsrig.runs.during import Stretch, growth_in_each
 from dnsrig.runs.trial import Trial
@@ -84,12 +84,10 @@ def _directions(trial: Trial) -> Iterator[Direction]:
 
 def _lost(trial: Trial, way: Direction) -> int | None:
     """Packets that found no room during `measure`; None if not known."""
-    if way.link.kind == "netem":
-        return 0
-    if way.link.kind == "tun":
+    if way.link.writes_rows:
         rows = rows_during(trial, way.link)
         return None if rows.is_empty() else int(rows.filter(pl.col("direction") == way.name)["overflowed"].sum())
-    if trial.load.model == "ramp":
+    if way.link.emulated or trial.load.model == "ramp":
         return 0
     # Both ends may count the same dropped packet.
     ends = (way.sender, way.receiver, "tx_dropped"), (way.receiver, way.sender, "rx_dropped")
@@ -107,9 +105,8 @@ def _busiest_percent(trial: Trial, way: Direction, phase: Phase) -> float | None
     packets = growth_in_each(trial, (way.receiver, source, "rx_packets"), seconds)
     if not found or not packets:
         return None
-    header_bytes = 0 if way.link.kind == "tun" else ETHERNET_BYTES
     bits_per_s = (
-        8e9 * (nbytes - header_bytes * count) / (end - start)
+        8e9 * (nbytes - way.link.header_bytes * count) / (end - start)
         for nbytes, count, (start, end) in zip(found, packets, seconds)
     )
     return 100 * max(bits_per_s) / (way.rate_mbit * 1e6)

@@ -147,7 +147,7 @@ class Document(Part):
     limit_s: float = Field(
         gt=0, le=86_400, description="seconds after which an unfinished trial ends; this is a result, too"
     )
-    link: Literal["auto", "veth", "netem", "tun"] = Field(
+    link: str = Field(
         "auto",
         description="what emulates the path: the kernel's `netem`, the engine's `tun`, or nothing (`veth`); by default veth without a "
         "[path], netem if the kernel has it, otherwise tun",

@@ -11,10 +11,10 @@ from dnsrig import procedures
 from dnsrig.errors import UsageError
 from dnsrig.experiment.executors import executor
 from dnsrig.experiment.model import DirectionDocument, Document, PathDocument, Point
+from dnsrig.lab import links as lab_links
 from dnsrig.lab import sites, tcp
-from dnsrig.lab.links import netem
 from dnsrig.lab.links.ends import IPV6_LEAST_MTU_BYTES
-from dnsrig.rundir import FULL_PACKET_BYTES, FarSpec, HostSpec, LinkKind, LinkSpec, PathSpec, Scalar
+from dnsrig.rundir import FULL_PACKET_BYTES, FarSpec, HostSpec, LinkSpec, PathSpec, Scalar
 
 Ends = tuple[str, str]
 SEEDS_APART = 1 << 32
@@ -63,27 +63,13 @@ def under_one_kernel(points: list[Point]) -> list[Point]:
     ]
 
 
-def link_kind(document: Document, kernel: str) -> LinkKind:
+def link_kind(document: Document, kernel: str) -> str:
     """The kind of link for the path of ``document``."""
-    if document.link == "veth" and document.path is not None:
-        raise UsageError("a veth pair emulates no path", hint='leave [path] out, or set link = "tun"')
-    if document.link == "netem" and kernel == "running" and not netem.available():
-        raise UsageError(
-            "this kernel has no netem, or this user may not query it",
-            hint='set link = "tun", which does not need it; or load it with `modprobe sch_netem`; or set kernel = "uml"',
-        )
-    if document.link == "netem" and document.path is not None and document.path.rtts is not None:
-        raise UsageError(
-            "the kernel's netem delays all packets of a link alike, but path.rtts needs a separate delay for each address",
-            hint='set link = "tun"',
-        )
-    if document.link != "auto":
-        return document.link
-    if document.path is None:
-        return "veth"
-    if document.path.rtts is not None:
-        return "tun"
-    return "netem" if kernel == "uml" or netem.available() else "tun"
+    path = document.path
+    far_delays = path is not None and path.rtts is not None
+    return lab_links.chosen(
+        document.link, path=path is not None, far_delays=far_delays, stock_kernel=kernel != "running"
+    )
 
 
 def links(
@@ -91,12 +77,12 @@ def links(
     procedure: ModuleType,
     hosts: Mapping[str, HostSpec],
     options: Mapping[str, Scalar],
-    kind: LinkKind,
+    kind: str,
 ) -> list[LinkSpec]:
     """All links of the procedure, the far ones with the path. Raises UsageError if it cannot use the path."""
     found = [_near_link(ends, hosts) for ends in procedures.links(procedure, hosts)]
     if document.path is None:
-        if kind != "veth":
+        if lab_links.kinds()[kind].EMULATES:
             raise UsageError(f'link = "{kind}" without a [path]', hint="describe the path: [path] delay_ms = 50")
         return found
     far = far_links(procedure, hosts, options)
@@ -139,15 +125,14 @@ def _near_link(ends: Ends, hosts: Mapping[str, HostSpec]) -> LinkSpec:
                 f"the hosts {ends[0]} and {ends[1]} are on two machines: {name} needs an interface of {where}",
                 hint=f'hosts.{name}.nic = "eth1": an interface that the machine does not need; dnsrig gives it back afterwards',
             )
-    return LinkSpec(ends=ends, kind="nic")
+    (cable,) = (name for name, kind in lab_links.kinds().items() if kind.BETWEEN_MACHINES)
+    return lab_links.joined(ends, cable)
 
 
-def _far_link(path: PathDocument, ends: Ends, seed: int, hosts: Mapping[str, HostSpec], kind: LinkKind) -> LinkSpec:
+def _far_link(path: PathDocument, ends: Ends, seed: int, hosts: Mapping[str, HostSpec], kind: str) -> LinkSpec:
     prefixes = [prefix for name in ends for prefix in hosts[name].ranges]
     forward, reverse = directions(path, prefixes)
-    return LinkSpec(
-        ends=ends, kind=kind, mtu_bytes=path.interface_mtu_bytes, forward=forward, reverse=reverse, seed=seed
-    )
+    return lab_links.joined(ends, kind, mtu_bytes=path.interface_mtu_bytes, forward=forward, reverse=reverse, seed=seed)
 
 
 def far_links(procedure: ModuleType, hosts: Mapping[str, HostSpec], options: Mapping[str, Scalar]) -> list[Ends]:

@@ -12,9 +12,8 @@ from pyroute2.netlink.exceptions import NetlinkError
 
 from dnsrig import paths, version
 from dnsrig.errors import DnsrigError
-from dnsrig.lab import addresses, cgroup, conditions, disturbances, removal, tcp, uml
+from dnsrig.lab import addresses, cgroup, conditions, disturbances, links, removal, tcp, uml
 from dnsrig.lab.disturbances import Remark
-from dnsrig.lab.links import netem, tun
 from dnsrig.lab.network import Network
 from dnsrig.rundir import HostSpec, LinkSpec
 
@@ -81,22 +80,16 @@ def _links() -> Iterator[Remark]:
     """What paths can be emulated with: one is enough."""
     if os.geteuid() != 0:
         return
-    by_kernel, by_engine = netem.available(), tun.available()
-    if by_kernel:
-        yield Remark("link netem", "good", "this kernel emulates paths itself, and does so by default")
-    else:
-        instead = 'experiments with a [path] take link = "tun" by themselves' if by_engine else 'kernel = "uml" has one'
-        says = "this kernel has no netem, or this user may not query it"
-        yield Remark(
-            "link netem", "note", says, f"none needed: {instead}; `modprobe sch_netem` loads it where there is one"
-        )
-    if by_engine:
-        yield Remark("link tun", "good", "the engine emulates paths, at up to some hundred Mbit/s")
-    else:
-        remedy = (
-            f"`modprobe tun`; in a container also `mkdir -p {tun.TUN_DEVICE.parent} && mknod {tun.TUN_DEVICE} c 10 200`"
-        )
-        yield Remark("link tun", "note", f"there is no {tun.TUN_DEVICE}", remedy)
+    emulating = {name: kind for name, kind in links.within_machine().items() if kind.EMULATES}
+    missing = {name: kind.unavailable() for name, kind in emulating.items()}
+    there = next((name for name, why in missing.items() if why is None), None)
+    instead = f'experiments with a [path] take link = "{there}" by themselves' if there else 'kernel = "uml" has one'
+    for name, why in missing.items():
+        if why is None:
+            default = ", and experiments with a [path] take it by default" if name == there else ""
+            yield Remark(f"link {name}", "good", emulating[name].DESCRIPTION + default)
+        else:
+            yield Remark(f"link {name}", "note", why, f"none needed: {instead}; or {emulating[name].REMEDY}")
 
 
 def _congestion() -> Iterator[Remark]:

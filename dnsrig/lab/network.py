@@ -74,8 +74,7 @@ class Network:
             return Plain()
         carrier = self.hosts.get(OBSERVER, left)
         place = links.Place(self.ledger, carrier, number, link.seed + self.repeat, self.directory)
-        made: Link = links.kinds()[link.kind].make(left, right, link, place)
-        return made
+        return links.kinds()[link.kind].make(left, right, link, place)
 
     def _settle(self, one: Host, neighbours: list[Host]) -> dict[str, Any]:
         if one.machine is None:
@@ -109,7 +108,7 @@ class Network:
 
         A link that ended before has no summary.
         """
-        emulated = [(spec, link) for spec, link in self.made if spec.kind != "veth"]
+        emulated = [(spec, link) for spec, link in self.made if spec.emulated]
         told = {f"link-{spec.name}": link.finish() for spec, link in emulated}
         found = {name: summary for name, summary in told.items() if summary is not None}
         return {"link": next(iter(found.values()))} if len(emulated) == len(found) == 1 else found

@@ -9,9 +9,6 @@ from dnsrig.metrics import metric
 from dnsrig.rundir import LinkSpec
 from dnsrig.runs.trial import Trial
 
-ETHERNET_BYTES = 14
-"""The header that a veth interface counts with each packet, and a TUN interface does not have."""
-
 
 def _emulated(trial: Trial) -> list[LinkSpec]:
     return [link for link in trial.record.spec.links if link.emulated]
@@ -27,7 +24,7 @@ def rows_during(trial: Trial, link: LinkSpec) -> pl.DataFrame:
 
 def _bytes(trial: Trial, link: LinkSpec, direction: str, *, delivered: bool) -> float | None:
     """IP bytes that entered or left a link in one direction during `measure`."""
-    if link.kind == "tun":
+    if link.writes_rows:
         rows = rows_during(trial, link)
         if rows.is_empty():
             return None
@@ -38,7 +35,7 @@ def _bytes(trial: Trial, link: LinkSpec, direction: str, *, delivered: bool) -> 
     nbytes, packets = (
         trial.growth(host, trial.record.spec.interface(host, other), f"{way}_{unit}") for unit in ("bytes", "packets")
     )
-    return None if nbytes is None or packets is None else nbytes - ETHERNET_BYTES * packets
+    return None if nbytes is None or packets is None else nbytes - link.header_bytes * packets
 
 
 @metric(title="volume over the path", unit="MB", better="lower", order=32)

@@ -37,9 +37,6 @@ carries zones for DNS servers; a world is a simulated Internet."""
 OBSERVER = "observer"
 """The host of the instruments that play no other host, such as `load` and `probe`. Every trial has it, and a link from
 it to each DNS server."""
-LinkKind = Literal["veth", "netem", "tun", "nic"]
-"""Carrier of packets: a plain veth pair, the kernel's network emulator, the engine's `link`, or a cable between two
-machines."""
 
 
 class Record(BaseModel):

@@ -10,7 +10,6 @@ from dnsrig.rundir.base import (
     OBSERVER,
     SCHEMA_VERSION,
     Family,
-    LinkKind,
     Name,
     Record,
     Role,
@@ -236,7 +235,14 @@ class LinkSpec(Record):
     """A link between two hosts."""
 
     ends: tuple[Name, Name]
-    kind: LinkKind = "veth"
+    kind: Name = "veth"
+    """Carrier of packets, by its name in ``lab/links``: a plain veth pair, the kernel's network emulator, the engine's
+    `link`, or a cable between two machines."""
+    header_bytes: int = 14
+    """Link-layer header that the counters of the interfaces include with each packet."""
+    writes_rows: bool = False
+    """Whether the link records its traffic in ``link-<host>-<host>.arrow``; otherwise the counters of the interfaces
+    show it."""
     mtu_bytes: int = 1500
     """MTU of the interfaces."""
     forward: PathSpec | None = None
@@ -390,8 +396,10 @@ class TrialSpec(Record):
 
         It is named after ``other``, or after the physical interface that it has for hosts on other machines.
         """
-        by_nic = any(link.kind == "nic" and set(link.ends) == {host, other} for link in self.links)
-        return f"link:{self.hosts[host].nic if by_nic else other}"
+        here, there = self.hosts.get(host), self.hosts.get(other)
+        if here is not None and there is not None and here.machine != there.machine:
+            return f"link:{here.nic}"
+        return f"link:{other}"
 
     @property
     def primaries(self) -> list[str]:

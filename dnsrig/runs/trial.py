@@ -231,7 +231,7 @@ class Trial:
 
     @cached_property
     def _links(self) -> dict[str, pl.DataFrame]:
-        return {each.name: self.rows(link.of(each)) for each in self.record.spec.links if each.kind == "tun"}
+        return {each.name: self.rows(link.of(each)) for each in self.record.spec.links if each.writes_rows}
 
     @property
     def subject(self) -> str:

@@ -16,7 +16,7 @@ from dnsrig.lab import addresses, sites
 from dnsrig.lab.host import inside
 from dnsrig.lab.links import datagrams, far, netem, selftest
 from dnsrig.lab.network import Network
-from dnsrig.rundir import Family, FarSpec, HostSpec, LinkKind, LinkSpec, PathSpec
+from dnsrig.rundir import Family, FarSpec, HostSpec, LinkSpec, PathSpec
 from dnsrig.runs.trial import Trial
 
 ASKED = PathSpec(rate_mbit=50, delay_ms=20, jitter_ms=5, loss_percent=1)
@@ -38,7 +38,7 @@ FREE = {"ipv4": (socket.IPPROTO_IP, 15), "ipv6": (socket.IPPROTO_IPV6, 78)}
 """IP_FREEBIND, IPV6_FREEBIND (ip(7), linux/in6.h)."""
 
 
-def link(forward: PathSpec, reverse: PathSpec, kind: LinkKind = "tun") -> list[LinkSpec]:
+def link(forward: PathSpec, reverse: PathSpec, kind: str = "tun") -> list[LinkSpec]:
     return [LinkSpec(ends=("left", "right"), kind=kind, forward=forward, reverse=reverse)]
 
 
@@ -53,8 +53,8 @@ PAIRS = [
 @pytest.mark.alone
 @pytest.mark.parametrize("kind", ["tun", "netem"])
 @pytest.mark.parametrize(("forward", "reverse"), quick(PAIRS, PAIRS[1]))
-def test_a_link_is_as_asked(kind: LinkKind, forward: PathSpec, reverse: PathSpec, tmp_path: Path) -> None:
-    if kind == "netem" and not netem.available():
+def test_a_link_is_as_asked(kind: str, forward: PathSpec, reverse: PathSpec, tmp_path: Path) -> None:
+    if kind == "netem" and netem.unavailable():
         pytest.skip("this kernel has no netem")
     with Network(hosts(), link(forward, reverse, kind), directory=tmp_path) as network:
         (check,) = network.check_links()
@@ -85,7 +85,7 @@ def test_what_the_test_is_told_of_the_path_is_forgotten(family: Family) -> None:
 
 
 @pytest.mark.parametrize("kind", ["veth", "tun", "netem"])
-def test_hosts_that_do_nothing_send_nothing(monkeypatch: pytest.MonkeyPatch, kind: LinkKind) -> None:
+def test_hosts_that_do_nothing_send_nothing(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     """No discovery of duplicates, of neighbours, of routers, and no report of groups."""
     monkeypatch.setattr(netem, "set_discipline", lambda *_, **__: None)
     between = [LinkSpec(ends=("left", "right"))] if kind == "veth" else link(PathSpec(), PathSpec(), kind)
@@ -133,7 +133,7 @@ def test_the_router_of_netem_without_netem(monkeypatch: pytest.MonkeyPatch, icmp
     ("family", "kind"), [("ipv4", "veth"), ("ipv4", "tun"), ("ipv4", "netem"), ("ipv6", "veth"), ("ipv6", "netem")]
 )
 def test_every_address_of_a_range_of_clients_is_reached(
-    monkeypatch: pytest.MonkeyPatch, family: Family, kind: LinkKind
+    monkeypatch: pytest.MonkeyPatch, family: Family, kind: str
 ) -> None:
     """Without an entry an address: queries leave from any of them, and answers come back."""
     monkeypatch.setattr(netem, "set_discipline", lambda *_, **__: None)
@@ -274,7 +274,7 @@ def connected(network: Network) -> tuple[socket.socket, socket.socket]:
 
 
 @pytest.mark.parametrize(("kind", "family"), [("veth", "ipv4"), ("tun", "ipv4"), ("veth", "ipv6"), ("tun", "ipv6")])
-def test_tcp_settings_of_a_host(kind: LinkKind, family: Family) -> None:
+def test_tcp_settings_of_a_host(kind: str, family: Family) -> None:
     specs = hosts(family, congestion="reno", mss_clamp_bytes=812)
     with Network(specs, [LinkSpec(ends=("left", "right"), kind=kind)]) as network:
         client, server = connected(network)

@@ -29,8 +29,8 @@ def as_root(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_links(monkeypatch: pytest.MonkeyPatch, by_kernel: bool, by_engine: bool, grades: list[str], says: str) -> None:
-    monkeypatch.setattr(netem, "available", lambda: by_kernel)
-    monkeypatch.setattr(tun, "available", lambda: by_engine)
+    monkeypatch.setattr(netem, "unavailable", lambda: None if by_kernel else netem.LACKING)
+    monkeypatch.setattr(tun, "unavailable", lambda: None if by_engine else "there is no TUN")
     found = list(check._links())
     assert [one.grade for one in found] == grades
     assert any(says in one.says + one.remedy for one in found)

@@ -18,6 +18,7 @@ from dnsrig import checks
 from dnsrig.checks import all_checks
 from dnsrig.experiment import model, trial_specs
 from dnsrig.experiment.trial import declared_checks
+from dnsrig.lab import links
 from dnsrig.procedures.parts import readback
 from dnsrig.rundir import Level, LinkSpec, PathSpec, Resolving
 from dnsrig.runs.row_files.probe import PROPAGATION
@@ -355,7 +356,7 @@ def over_links(
         spec.hosts["flood"] = spec.hosts["primary"].model_copy(update={"role": None})
         path = None if kind == "veth" else PathSpec(rate_mbit=8.0)
         ends = ("primary", trial.subject)
-        spec.links = [LinkSpec(ends=ends, kind=kind, forward=path), LinkSpec(ends=("flood", trial.subject))]
+        spec.links = [links.joined(ends, kind, forward=path), LinkSpec(ends=("flood", trial.subject))]
         before, after = [0] * 3, [1] * 9
         counted(
             secondary__link_primary__rx_bytes=[*before, *(busiest_bytes * one for one in after)],

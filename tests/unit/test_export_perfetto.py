@@ -154,7 +154,7 @@ def test_the_log_is_by_the_trials_clock_and_stacks_are_samples(tmp_path: Path) -
 def test_links_have_counters_a_direction(tmp_path: Path) -> None:
     trial = one(tmp_path)
     record = read_json(trial / "trial.json", TrialRecord)
-    record.spec.links[0].kind = "tun"
+    record.spec.links[0].writes_rows = True
     write_json(trial / "trial.json", record)
     schema = link.of(record.spec.links[0]).schema
     rows = [dict.fromkeys(schema, number) | {"direction": way} for number in (5, 6) for way in ("forward", "reverse")]

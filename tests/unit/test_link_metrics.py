@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 from trial_data import SECOND, clean_trial, measured, series, use
 
+from dnsrig.lab import links
 from dnsrig.metrics import all_metrics
 from dnsrig.rundir import LinkSpec, PathSpec
 from dnsrig.runs import transfers
@@ -21,7 +22,7 @@ def over(directory: Path, kind: str, rate_mbit: float | None = 8.0) -> Trial:
     trial = clean_trial(directory)
     path = PathSpec(rate_mbit=rate_mbit)
     wider = PathSpec(rate_mbit=80.0)
-    link = LinkSpec.model_validate({"ends": ("primary", "secondary"), "kind": kind, "forward": path, "reverse": wider})
+    link = links.joined(("primary", "secondary"), kind, forward=path, reverse=wider)
     trial.record.spec.links = [link, LinkSpec(ends=("observer", "secondary"))]
     return trial
 

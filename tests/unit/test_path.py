@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -9,16 +10,16 @@ import pytest
 from dnsrig.errors import UsageError
 from dnsrig.experiment import model, path, preparation, trial_specs
 from dnsrig.experiment.executors.uml import check_congestion
-from dnsrig.lab import addresses, sites, tcp
-from dnsrig.lab.links import netem
+from dnsrig.lab import addresses, links, sites, tcp
+from dnsrig.lab.links import netem, tun
 from dnsrig.procedures import procedure
-from dnsrig.rundir import DatasetSpec, FarSpec, LinkSpec, PathSpec, TrialSpec
+from dnsrig.rundir import FarSpec, LinkSpec, PathSpec, TrialSpec
 
 
 @pytest.fixture(autouse=True)
 def machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine without netem, whose kernel has two congestion controls."""
-    monkeypatch.setattr(netem, "available", lambda: False)
+    monkeypatch.setattr(netem, "unavailable", lambda: netem.LACKING)
     monkeypatch.setattr(tcp, "congestion_controls", lambda: ("cubic", "reno"))
 
 
@@ -113,9 +114,10 @@ def test_a_queue_has_room_for_what_is_under_way() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (["path.delay_ms=1", "link=veth"], "a veth pair emulates no path"),
+        (["path.delay_ms=1", "link=veth"], "veth emulates no path"),
         (["path.delay_ms=1", "link=netem"], "has no netem"),
         (["link=tun"], "without a"),
+        (["link=nic"], "there is no link 'nic'"),
         (["path.delay_ms=1", "path.jitter_ms=2"], "more than the delay of 1 ms"),
         (["path.mtu_bytes=1501"], "above the interfaces' 1500"),
         (["path.mtu_bytes=1279", "family=ipv6"], "MTU of 1279 bytes is too small for IPv6"),
@@ -173,7 +175,7 @@ def test_far_ends_that_no_link_can_have(monkeypatch: pytest.MonkeyPatch) -> None
         (["path.rtts=nearby"], "no distribution of round trips 'nearby'"),
         (["path.rtts=near", "link=netem"], "delays all packets of a link alike"),
     ):
-        monkeypatch.setattr(netem, "available", lambda: True)
+        monkeypatch.setattr(netem, "unavailable", lambda: None)
         with pytest.raises(UsageError, match=message) as caught:
             far_link(*settings)
         assert caught.value.hint
@@ -203,15 +205,25 @@ def test_one_variant_that_needs_another_kernel_takes_all_there() -> None:
 
 
 def test_netem_where_the_kernel_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(netem, "available", lambda: True)
+    monkeypatch.setattr(netem, "unavailable", lambda: None)
     assert spec("tour", "path.delay_ms=1").link == "netem"
     assert spec("tour", "path.delay_ms=1", "link=tun").link == "tun"
 
 
-def test_old_records_have_plain_links() -> None:
-    old = LinkSpec.model_validate({"ends": ["primary", "secondary"], "kind": "veth"})
-    assert not old.emulated and old.mtu_bytes == 1500
-    assert DatasetSpec(kind="tiny-zones", key="d", zones=1, records=4, serial=1)
+def test_a_new_kind_is_known_by_what_it_declares(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its name occurs nowhere else: it is chosen, and readers of its counters know its header."""
+    declared = {name: getattr(tun, name) for name in links.WANTED}
+    kind = SimpleNamespace(**{**declared, "ORDER": 0.5, "FAR_DELAYS": False, "HEADER_BYTES": 4, "WRITES_ROWS": False})
+    known = sorted({**links.kinds(), "l2tp": kind}.items(), key=lambda one: one[1].ORDER)
+    monkeypatch.setattr(links, "kinds", lambda: dict(known))
+    (far,) = (link for link in spec("tour", "path.delay_ms=1").links if link.emulated)
+    assert (far.kind, far.header_bytes, far.writes_rows) == ("l2tp", 4, False)
+    assert spec("tour").link == "veth", "without a path"
+    with pytest.raises(UsageError, match="l2tp delays all packets of a link alike"):
+        far_link("path.rtts=near", "link=l2tp")
+    with pytest.raises(UsageError, match="there is no link 'soul'") as caught:
+        spec("tour", "link=soul")
+    assert caught.value.hint == "use auto or one of veth, l2tp, netem, tun"
 
 
 def test_a_congestion_control_that_no_kernel_has_is_refused_before_the_first_trial() -> None:

@@ -12,20 +12,15 @@ from dnsrig.comparison import calibration
 from dnsrig.errors import DnsrigError
 from dnsrig.lab import addresses, conditions, disturbances, idle
 from dnsrig.lab import clock as clocks
-from dnsrig.lab.links import netem, tun
+from dnsrig.lab import links as lab_links
 from dnsrig.lab.network import Network
-from dnsrig.rundir import HostSpec, LinkKind, LinkSpec, PathSpec
+from dnsrig.rundir import HostSpec, PathSpec
 
 READINGS = 100_000
 """Readings of each clock: they take about 10 ms."""
 ANCHORS = 1000
 PATH = PathSpec(delay_ms=10, jitter_ms=1, loss_percent=1, rate_mbit=50)
 """Both directions of the emulated link: each property that a path can have, with moderate values."""
-KINDS: dict[LinkKind, tuple[Callable[[], bool], str]] = {
-    "veth": (lambda: True, ""),
-    "netem": (netem.available, "this kernel has no netem, or this user may not query it"),
-    "tun": (tun.available, f"there is no {tun.TUN_DEVICE}"),
-}
 
 
 def clock() -> Clock:
@@ -56,26 +51,26 @@ def _step(which: int) -> Step:
 
 
 def links(note: Callable[[str], None]) -> list[LinkTest]:
-    """Self-tests of all kinds of links that this machine has."""
+    """Self-tests of all kinds of links within this machine."""
     found = []
-    for kind, (available, missing) in KINDS.items():
-        if available():
-            note(f"self-test of the link {kind}")
-            found.append(_tested(kind))
+    for name, kind in lab_links.within_machine().items():
+        if missing := kind.unavailable():
+            found.append(LinkTest(kind=name, works=False, missing=missing))
         else:
-            found.append(LinkTest(kind=kind, works=False, missing=missing))
+            note(f"self-test of the link {name}")
+            found.append(_tested(name))
     return found
 
 
-def _tested(kind: LinkKind) -> LinkTest:
+def _tested(kind: str) -> LinkTest:
     # Hosts have CPUs as in a trial: the server has the last one.
     cpus = sorted(os.sched_getaffinity(0))
     hosts = {
         name: HostSpec(address=str(addresses.TRIED.ipv4[number]), cpus=[cpu])
         for number, (name, cpu) in enumerate((("left", cpus[0]), ("right", cpus[-1])), start=1)
     }
-    path = None if kind == "veth" else PATH
-    spec = LinkSpec(ends=("left", "right"), kind=kind, forward=path, reverse=path)
+    path = PATH if lab_links.kinds()[kind].EMULATES else None
+    spec = lab_links.joined(("left", "right"), kind, forward=path, reverse=path)
     try:
         with idle.awake(), Network(hosts, [spec]) as network:
             (report,) = network.check_links()
@@ -84,7 +79,7 @@ def _tested(kind: LinkKind) -> LinkTest:
     return link_test(kind, report, None if path is None else 2e3 * PATH.delay_ms)
 
 
-def link_test(kind: LinkKind, report: dict[str, Any], asked_us: float | None) -> LinkTest:
+def link_test(kind: str, report: dict[str, Any], asked_us: float | None) -> LinkTest:
     """The report of a self-test, as it is in the certificate."""
     rtt = None
     if "rtt_median_us" in report:

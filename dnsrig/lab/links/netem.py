@@ -65,21 +65,30 @@ SIOCETHTOOL = 0x8946
 ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_SGRO = 0x1F, 0x24, 0x2C
 
 
+DESCRIPTION = "the kernel emulates paths"
+ORDER = 1
+EMULATES = True
+FAR_DELAYS = BETWEEN_MACHINES = WRITES_ROWS = False
+HEADER_BYTES = ETHERNET_HEADER_BYTES
+REMEDY = "load it with `modprobe sch_netem`"
+LACKING = "this kernel has no netem, or this user may not query it"
+
+
 @cache
-def available() -> bool:
+def unavailable() -> str | None:
     """Whether this kernel has netem, or loads it, and we may use it: tried in a network namespace of its own."""
     try:
         made = Ledger.open_new()
     except (DnsrigError, OSError):
-        return False
+        return LACKING
     name = f"{ledger.PREFIX}{made.tag}-netem"
     made.add(network_namespace=name)
     try:
         create(name)
         set_discipline(name, "lo", NETEM_ROOT, None, {"delay": 1000, "rate": 1_000_000, "limit": 10})
-        return True
+        return None
     except OSError:
-        return False
+        return LACKING
     finally:
         if netns_exists(name):
             netns.remove(name)

@@ -10,10 +10,16 @@ from dnsrig.lab.host import Host
 from dnsrig.lab.links import Place, Plain, ends
 from dnsrig.rundir import LinkSpec
 
+DESCRIPTION = "joins hosts of two machines by an interface of each, and emulates no path"
+ORDER = 9
+EMULATES = FAR_DELAYS = WRITES_ROWS = False
+BETWEEN_MACHINES = True
+HEADER_BYTES = 14
+REMEDY = ""
 
-def available() -> bool:
+
+def unavailable() -> None:
     """Every kernel has what it needs."""
-    return True
 
 
 def make(left: Host, right: Host, spec: LinkSpec, place: Place) -> Plain:

@@ -22,10 +22,18 @@ READY_LIMIT_S = 10.0
 STOP_LIMIT_S = 10.0
 TUN_DEVICE = Path("/dev/net/tun")
 
+DESCRIPTION = "the engine emulates paths, at up to some hundred Mbit/s"
+ORDER = 2
+EMULATES = FAR_DELAYS = WRITES_ROWS = True
+BETWEEN_MACHINES = False
+HEADER_BYTES = 0
+"""A TUN interface has none."""
+REMEDY = f"`modprobe tun`; in a container also `mkdir -p {TUN_DEVICE.parent} && mknod {TUN_DEVICE} c 10 200`"
 
-def available() -> bool:
+
+def unavailable() -> str | None:
     """Whether this kernel has TUN. The engine is there in any case."""
-    return TUN_DEVICE.exists()
+    return None if TUN_DEVICE.exists() else f"there is no {TUN_DEVICE}"
 
 
 @dataclass

@@ -12,10 +12,15 @@ from dnsrig.lab.host import Host
 from dnsrig.lab.links import Place, Plain, ends
 from dnsrig.rundir import LinkSpec
 
+DESCRIPTION = "joins two hosts by a veth pair, and emulates no path"
+ORDER = 0
+EMULATES = FAR_DELAYS = BETWEEN_MACHINES = WRITES_ROWS = False
+HEADER_BYTES = 14
+REMEDY = ""
 
-def available() -> bool:
-    """Nothing works without."""
-    return True
+
+def unavailable() -> None:
+    """Without veth nothing works."""
 
 
 def make(left: Host, right: Host, spec: LinkSpec, place: Place) -> Plain:
