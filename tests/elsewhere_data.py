@@ -35,7 +35,7 @@ def put(trial: Trial, host: str, machine: str, **changes: Any) -> None:
     spec.links = [link for link in spec.links if set(link.ends) != {host, subject}]
     spec.links.append(LinkSpec(ends=(subject, host), kind="nic"))
     spec.machines[machine] = MachineSpec(ssh=f"{machine}.example")
-    trial.record.machines.setdefault(machine, MachineRecord(conditions=dict(CONDITIONS), clock=clock()))
+    trial.record.machines.setdefault(machine, MachineRecord(read_back=dict(CONDITIONS), clock=clock()))
 
 
 def generators(trial: Trial, *machines: str, **of_each: Any) -> None:

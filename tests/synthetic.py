@@ -245,8 +245,8 @@ def _record(plan: Plan, spec: TrialSpec, outcome: Outcome, finish_s: float, seen
                 examples={"no free port": plan.log_example},
             )
         },
-        link_checks=[{"from": "primary", "to": "secondary", "works": True, "rtt_median_us": 31.0 + spec.repeat}],
-        conditions={
+        link_tests=[{"from": "primary", "to": "secondary", "works": True, "rtt_median_us": 31.0 + spec.repeat}],
+        read_back={
             "load_1min": 0.2 + spec.repeat / 10,
             "hosts": {host: {"sysctls": dict(SYSCTLS)} for host in spec.hosts},
         },

@@ -35,7 +35,7 @@ def path(trial: Trial) -> Seen:
     """Share of the emulated links that behaved as requested in a test before the trial: delay, loss, order, MTU
     (docs/explanation/network.md)."""
     ends = [set(link.ends) for link in trial.record.spec.links if link.emulated]
-    found = [tested for tested in trial.record.link_checks if {tested.get("from"), tested.get("to")} in ends]
+    found = [tested for tested in trial.record.link_tests if {tested.get("from"), tested.get("to")} in ends]
     if not found:
         return cannot_tell("no emulated link was tested before the start")
     good = [tested for tested in found if tested.get("works") and not tested.get("wrong")]
@@ -107,7 +107,7 @@ def packets_too_large(trial: Trial) -> Seen:
 )
 def sysctls(trial: Trial) -> Seen:
     """Share of the hosts' configured sysctls that had the configured value when read back."""
-    read_back = trial.record.conditions.get("hosts", {})
+    read_back = trial.record.read_back.get("hosts", {})
     asked = [
         (host, name, value) for host, spec in trial.record.spec.hosts.items() for name, value in spec.sysctls.items()
     ]
@@ -210,7 +210,7 @@ def readings(text: str) -> set[float] | str:
 @check(title="kernel of the trial", applies=lambda spec: True)
 def kernel(trial: Trial) -> Seen:
     """Kernel of the trial: the machine's own, or a stock kernel in User-mode Linux."""
-    kind = trial.record.conditions.get("kernel", {}).get("kind")
+    kind = trial.record.read_back.get("kernel", {}).get("kind")
     return Seen(kind, asked=trial.record.spec.kernel) if kind else cannot_tell("it was not recorded")
 
 

@@ -282,7 +282,7 @@ def _congestion_of(row: Row) -> str | None:
     """The congestion control of the trials' primary, if there is a law for it."""
     record = row.example.record
     for name in record.spec.primaries:
-        sysctls = record.conditions.get("hosts", {}).get(name, {}).get("sysctls", {})
+        sysctls = record.read_back.get("hosts", {}).get(name, {}).get("sysctls", {})
         found = record.spec.hosts[name].congestion or sysctls.get(CONGESTION)
         return found if found in congestion.ALGORITHMS else None
     return None

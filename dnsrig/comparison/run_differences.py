@@ -242,7 +242,7 @@ def interfaces_of_hosts(run: Run) -> dict[str, InterfaceFacts]:
     """Host -> the facts of its interface, by the first trial that has them."""
     found: dict[str, InterfaceFacts] = {}
     for trial in run.trials:
-        for host, facts in trial.record.conditions.get("nics", {}).items():
+        for host, facts in trial.record.read_back.get("nics", {}).items():
             found.setdefault(host, facts)
     return found
 

@@ -29,7 +29,7 @@ def gather(context: TrialContext, machines: Mapping[str, SshMachine]) -> dict[st
             machine.fetch(folder)
             _join(context, name)
             shutil.rmtree(folder)
-        found[name] = MachineRecord(conditions=machine.call(host_calls.moment), clock=_clock(context, name))
+        found[name] = MachineRecord(read_back=machine.call(host_calls.moment), clock=_clock(context, name))
     if found:
         shutil.rmtree(context.directory / "elsewhere", ignore_errors=True)
     return found

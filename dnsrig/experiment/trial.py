@@ -102,10 +102,10 @@ def _execute(spec: TrialSpec, working: Path, report: Report) -> TrialRecord:
         Network(spec.hosts, spec.links, directory=working, repeat=spec.repeat, machines=_ready(spec, machines)) as lab,
     ):
         before = conditions.moment(working, lab.tag)
-        link_checks = lab.check_links()
+        link_tests = lab.check_links()
         context = TrialContext(spec, working, lab, report, [*needed.data(spec), paths.engine()])
         try:
-            result = validity.of_links(link_checks) or _measure(context)
+            result = validity.of_links(link_tests) or _measure(context)
             if any(phase.name == "measure" for phase in context.phases.ended):
                 readback.look(context)
             context.faults.check()
@@ -134,9 +134,9 @@ def _execute(spec: TrialSpec, working: Path, report: Report) -> TrialRecord:
             },
             profiles=context.profiling.profiles,
             counts=context.counting.counts,
-            link_checks=link_checks,
+            link_tests=link_tests,
             machines=seen,
-            conditions=_conditions(lab, before, conditions.moment(working, lab.tag)),
+            read_back=_read_back(lab, before, conditions.moment(working, lab.tag)),
         )
     return validity.judged(record)
 
@@ -159,8 +159,8 @@ def _measure(context: TrialContext) -> Result:
         return Result("server-failed", str(failure))
 
 
-def _conditions(lab: Network, before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
-    """Conditions of the trial: the machine before and after, its kernel, and the hosts."""
+def _read_back(lab: Network, before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+    """State of the machine before and after, of its kernel, and of the hosts."""
     hosts = {}
     for name, host in lab.hosts.items():
         hosts[name] = {"sysctls": host.sysctls, **({"tcp": lab.tcp[name]} if name in lab.tcp else {})}

@@ -232,7 +232,7 @@ def wall_s(trial: Trial, zones: int) -> float:
 def _ports(record: TrialRecord) -> int:
     """Ports of the secondary: the ephemeral ports of all its addresses, as its host had them."""
     spec = record.spec
-    sysctls = record.conditions.get("hosts", {}).get(spec.subject, {}).get("sysctls", {})
+    sysctls = record.read_back.get("hosts", {}).get(spec.subject, {}).get("sysctls", {})
     told = str(sysctls.get(PORT_RANGE, "")).split()
     each = int(told[1]) - int(told[0]) + 1 if len(told) == 2 else ports.PORTS
     return max(1, each) * (1 + len(spec.hosts[spec.subject].source_addresses))

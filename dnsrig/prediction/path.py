@@ -26,7 +26,7 @@ def rtt_s(trial: Trial, packets_per_s: float = 0.0) -> float | None:
         )
     found = [
         float(check["rtt_median_us"]) / 1e6
-        for check in trial.record.link_checks
+        for check in trial.record.link_tests
         if check.get("rtt_median_us") is not None and {check.get("from"), check.get("to")} in far
     ]
     return max(found, default=None)

@@ -73,8 +73,8 @@ def by_machine(manifest: Manifest) -> dict[str, dict[str, str]]:
 def around(run: Run) -> dict[str, str]:
     """What may differ from one trial to the next, of this machine and of others, as ranges."""
     return ranges(
-        _of_itself(trial.record.conditions)
-        | {"machines": {name: machine.conditions for name, machine in trial.record.machines.items()}}
+        _of_itself(trial.record.read_back)
+        | {"machines": {name: machine.read_back for name, machine in trial.record.machines.items()}}
         for trial in run.trials
     )
 
@@ -101,7 +101,7 @@ def links(run: Run) -> dict[str, dict[str, str]]:
     """Link -> what was measured of it before each trial, as ranges over the trials."""
     found: dict[str, list[dict[str, Any]]] = {}
     for trial in run.trials:
-        for number, check in enumerate(trial.record.link_checks, start=1):
+        for number, check in enumerate(trial.record.link_tests, start=1):
             ends = [text(check[end]) for end in ("from", "to") if end in check]
             rest = {name: value for name, value in check.items() if name not in ("from", "to")}
             found.setdefault(" → ".join(ends) or f"link {number}", []).append(rest)

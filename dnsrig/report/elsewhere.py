@@ -59,7 +59,7 @@ def interfaces(run: Run) -> list[Row]:
     """One entry an interface; hosts of a machine with the same one stand together."""
     found: dict[str, tuple[str, dict[str, Any], list[str]]] = {}
     for trial in run.trials:
-        for host, facts in trial.record.conditions.get("nics", {}).items():
+        for host, facts in trial.record.read_back.get("nics", {}).items():
             spec = trial.record.spec.hosts.get(host)
             machine = (spec.machine if spec else None) or HERE
             hosts = found.setdefault(f"{machine} {facts!r}", (machine, facts, []))[2]

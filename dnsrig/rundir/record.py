@@ -157,8 +157,8 @@ class ClockRecord(Record):
 class MachineRecord(Record):
     """Another machine with hosts of a trial."""
 
-    conditions: dict[str, Any]
-    """Conditions that may differ from one trial to the next."""
+    read_back: dict[str, Any]
+    """State of the machine around the trial, as the system reports it."""
     clock: ClockRecord | None = None
     """The clock by which its times were converted in the trial's rows."""
 
@@ -196,10 +196,11 @@ class TrialRecord(Record):
     """Counts of the processes of each host with a server; empty if nothing was measured."""
     checks: list[Check] = Field(default_factory=list)
     """The manipulation checks that its procedure declares; empty if nothing was measured."""
-    link_checks: list[dict[str, Any]] = Field(default_factory=list)
+    link_tests: list[dict[str, Any]] = Field(default_factory=list)
     """Self-tests of the links, before the start."""
-    conditions: dict[str, Any] = Field(default_factory=dict)
-    """Conditions of the machine that may differ from one trial to the next."""
+    read_back: dict[str, Any] = Field(default_factory=dict)
+    """State of this machine, its kernel and the hosts, as the system reports it: before, during and after the trial.
+    The conditions in the manifest do not change during a run."""
     machines: dict[Name, MachineRecord] = Field(default_factory=dict)
     """Other machines with hosts of the trial, by name."""
     imported: ImportedRecord | None = None

@@ -80,7 +80,7 @@ def host_of(trial: Trial, address: str) -> str:
 
 def sysctl_of(trial: Trial, host: str, name: str) -> str | None:
     """A sysctl of a host, as read back when it was made, or else as asked for; None where neither says."""
-    read_back = trial.record.conditions.get("hosts", {}).get(host, {}).get("sysctls", {}).get(name)
+    read_back = trial.record.read_back.get("hosts", {}).get(host, {}).get("sysctls", {}).get(name)
     spec = trial.record.spec.hosts.get(host)
     value = read_back if read_back is not None else spec.sysctls.get(name) if spec else None
     return None if value is None else str(value).strip()

@@ -55,7 +55,7 @@ def round_trip_ms(trial: Trial) -> float | None:
     shaken_ns = (plain["established_ns"] - plain["begun_ns"]).min()
     if isinstance(shaken_ns, int):
         return shaken_ns / 1e6
-    checks = [check for check in trial.record.link_checks if check.get("rtt_median_us")]
+    checks = [check for check in trial.record.link_tests if check.get("rtt_median_us")]
     far = [check for check in checks if "forward" in check]  # emulated; what looks on is nearer
     checked = [float(check["rtt_median_us"]) for check in far or checks]
     return min(checked) / 1e3 if checked else None

@@ -56,5 +56,5 @@ def _around(trial: Trial) -> list[dict[str, Any]]:
     """Conditions of the machine with the server under test, before and after the trial."""
     record, machine = trial.record, trial.record.spec.hosts[trial.subject].machine
     if machine is None:
-        return [record.conditions.get(when, {}) for when in ("before", "after")]
-    return [record.machines[machine].conditions] if machine in record.machines else [{}]
+        return [record.read_back.get(when, {}) for when in ("before", "after")]
+    return [record.machines[machine].read_back] if machine in record.machines else [{}]

@@ -75,7 +75,7 @@ def _ways(trial: Trial) -> Iterator[tuple[LinkSpec, str, PathSpec]]:
 
 def _overtaken(trial: Trial, link: LinkSpec, direction: str) -> float | None:
     """Percentage of the self-test's packets that were overtaken."""
-    for check in trial.record.link_checks:
+    for check in trial.record.link_tests:
         if (check.get("from"), check.get("to")) == link.ends:
             found: dict[str, Any] = (check.get(direction) or {}).get("found", {})
             return found.get("overtaken_percent")

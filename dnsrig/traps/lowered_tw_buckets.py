@@ -59,5 +59,5 @@ def _default(trial: Trial) -> int | None:
 
 
 def _read_back(trial: Trial, host: str) -> int | None:
-    text = str(trial.record.conditions.get("hosts", {}).get(host, {}).get("sysctls", {}).get(SYSCTL, ""))
+    text = str(trial.record.read_back.get("hosts", {}).get(host, {}).get("sysctls", {}).get(SYSCTL, ""))
     return int(text) if text.isdigit() else None

@@ -87,7 +87,7 @@ def _addresses(record: TrialRecord) -> int:
 
 
 def _sysctl(record: TrialRecord, name: str, default: str) -> str:
-    hosts = record.conditions.get("hosts", {})
+    hosts = record.read_back.get("hosts", {})
     return str(hosts.get(record.spec.subject, {}).get("sysctls", {}).get(name) or default)
 
 

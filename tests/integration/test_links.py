@@ -300,9 +300,9 @@ def test_a_trial_over_a_path(measure: Callable[..., Trial]) -> None:
     trial = measure(*SMALL, *PATH, "hosts.primary.congestion=cubic")
     record = trial.record
     assert (record.outcome, record.reason) == ("done", "")
-    far = next(check for check in record.link_checks if check["kind"] == "tun")
+    far = next(check for check in record.link_tests if check["kind"] == "tun")
     assert far["rtt_median_us"] > 30_000
-    assert record.conditions["hosts"]["primary"]["tcp"]["congestion"]["obtained"] == "cubic"
+    assert record.read_back["hosts"]["primary"]["tcp"]["congestion"]["obtained"] == "cubic"
     assert record.instruments["link"]["forward"]["delay_ns"]["min"] >= 15_000_000
     assert (trial.metrics["transfer_time_s"] or 0) > 0.06, "a handshake, a query and an answer at least"
     rows = trial.links()["primary-secondary"]

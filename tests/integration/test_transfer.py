@@ -96,10 +96,10 @@ def test_settings_and_sysctls_reach_the_server(measure: Callable[..., Trial]) ->
         'hosts.secondary.sysctls."net.ipv4.tcp_tw_reuse"=1',
     )
     assert "serial-query-rate 10000;" in (trial.directory / "servers/secondary/named.conf").read_text()
-    assert trial.record.conditions["hosts"]["secondary"]["sysctls"]["net.ipv4.tcp_tw_reuse"] == "1"
+    assert trial.record.read_back["hosts"]["secondary"]["sysctls"]["net.ipv4.tcp_tw_reuse"] == "1"
     assert not (trial.directory / "state").exists(), "what the server stored is gone"
     if os.access(idle.DEVICE, os.W_OK):
-        assert trial.record.conditions["before"]["wakeup_latency_us"] == 0, "idle CPUs are kept awake"
+        assert trial.record.read_back["before"]["wakeup_latency_us"] == 0, "idle CPUs are kept awake"
 
 
 def test_wrong_setting_is_told_in_the_servers_own_words(measure: Callable[..., Trial]) -> None:

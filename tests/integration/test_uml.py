@@ -49,10 +49,10 @@ def test_a_trial_is_done_there(tmp_path: Path, kernel: uml.Kernel) -> None:
     record = trial.record
     assert (record.outcome, trial.metrics["zones_seen"]) == ("done", 20)
     assert trial.zones["outcome"].to_list() == ["seen"] * 20
-    under = record.conditions["kernel"]
+    under = record.read_back["kernel"]
     assert (under["kind"], under["release"], under["cpus"]) == ("uml", kernel.release, 1)
     assert kernel.release != platform.release()
-    assert record.conditions["hosts"]["secondary"]["tcp"]["congestion"]["obtained"] == "hybla"
+    assert record.read_back["hosts"]["secondary"]["tcp"]["congestion"]["obtained"] == "hybla"
     assert [link.kind for link in record.spec.links if link.emulated] == ["netem"]
     assert {cpu for host in record.spec.hosts.values() for cpu in host.cpus} == {0}
     assert '"phase": "measure"' in output and output.count('"event": "ended"') == 1
@@ -95,5 +95,5 @@ def test_its_emulator_tells_senders_of_ipv6(measure: Callable[..., Trial], kerne
     settings = ("transport=tcp", "icmp=sent", "mss=untouched", "baseline={}", "dataset.delegations=1000")
     trial = measure("family=ipv6", "kernel=uml", "link=netem", *settings, experiment="mtu-mss")
     assert (trial.record.outcome, trial.record.reason) == ("done", "")
-    (check,) = (check for check in trial.record.link_checks if check["kind"] == "netem")
+    (check,) = (check for check in trial.record.link_tests if check["kind"] == "netem")
     assert check["family"] == "ipv6" and check["forward"]["found"]["too_large_told"]

@@ -35,7 +35,7 @@ def run(tmp_path: Path) -> Run:
     for trial in found.trials:
         load(trial, Asked(), log_normal(0.2, 0.4))
         generators(trial, "rack-1", "rack-2", generator_2={"busy_share": 0.7})
-        trial.record.conditions["nics"] = {"generator-1": NIC, "generator-2": NIC}
+        trial.record.read_back["nics"] = {"generator-1": NIC, "generator-2": NIC}
     (variant,) = found.manifest.variants
     found.manifest.specs[variant.id] = found.trials[0].record.spec
     own = found.manifest.conditions
@@ -118,7 +118,7 @@ def test_what_machines_say_is_untrusted(run: Run) -> None:
     run.manifest.conditions["other_machines"]["rack-1"] |= {"kernel": HOSTILE, "virtualisation": HOSTILE}
     for trial in run.trials:
         nic = NIC | {"driver": HOSTILE, "irqs": {HOSTILE: HOSTILE} | NIC["irqs"], "offloads": [HOSTILE] * 3}
-        trial.record.conditions["nics"] = {"generator-1": nic}
+        trial.record.read_back["nics"] = {"generator-1": nic}
     made = page.render(run, [], [])
     assert "<script" not in made and made.count("&lt;script&gt;") >= 7
 

@@ -55,7 +55,7 @@ def test_the_path_has_both_interfaces_and_the_clock_that_is_known_best(tmp_path:
     run = run_of(tmp_path, LoadPlan(servers=ECHO))
     run.manifest.conditions["other_machines"] = {"rack-2": {"kernel": "6.1"}}
     for number, trial in enumerate(run.trials):
-        trial.record.conditions["nics"] = {"primary": {"driver": "a"}, "generator-1": {"driver": "b"}}
+        trial.record.read_back["nics"] = {"primary": {"driver": "a"}, "generator-1": {"driver": "b"}}
         clock = ClockRecord(
             at_ns=0,
             offset_ns=5,
@@ -65,7 +65,7 @@ def test_the_path_has_both_interfaces_and_the_clock_that_is_known_best(tmp_path:
             realtime_error_ns=0,
             comparisons=2,
         )
-        trial.record.machines["rack-2"] = MachineRecord(conditions={}, clock=None if number == 0 else clock)
+        trial.record.machines["rack-2"] = MachineRecord(read_back={}, clock=None if number == 0 else clock)
     found = through.path_of(run, CABLE)
     assert (found.nic["driver"], found.machine_nic["driver"]) == ("a", "b")
     assert found.machine_conditions == {"kernel": "6.1"}

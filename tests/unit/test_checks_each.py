@@ -108,7 +108,7 @@ def path(works: bool = True, wrong: str = "") -> Make:
     def make(trial: Trial) -> None:
         trial.record.spec.links = [LinkSpec(ends=("primary", "secondary"), kind="tun", forward=PathSpec(delay_ms=10))]
         found: dict[str, Any] = {"from": "primary", "to": "secondary", "works": works, "rtt_median_us": 20_000}
-        trial.record.link_checks = [{**found, **({"wrong": [wrong]} if wrong else {})}]
+        trial.record.link_tests = [{**found, **({"wrong": [wrong]} if wrong else {})}]
 
     return make
 
@@ -130,7 +130,7 @@ def sysctl(read_back: str) -> Make:
         for host in trial.record.spec.hosts.values():
             host.sysctls = {}
         trial.record.spec.hosts[trial.subject].sysctls = {"net.ipv4.tcp_tw_reuse": "1"}
-        trial.record.conditions["hosts"] = {trial.subject: {"sysctls": {"net.ipv4.tcp_tw_reuse": read_back}}}
+        trial.record.read_back["hosts"] = {trial.subject: {"sysctls": {"net.ipv4.tcp_tw_reuse": read_back}}}
 
     return make
 
@@ -206,7 +206,7 @@ def database(zones: int) -> Make:
 
 def kernel(kind: str) -> Make:
     def make(trial: Trial) -> None:
-        trial.record.conditions["kernel"] = {"kind": kind} if kind else {}
+        trial.record.read_back["kernel"] = {"kind": kind} if kind else {}
 
     return make
 

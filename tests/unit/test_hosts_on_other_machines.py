@@ -27,7 +27,7 @@ MACHINE = ("user_us", "nice_us", "system_us", "steal_us")
 def trial(tmp_path: Path) -> Trial:
     found = clean_trial(tmp_path / "run", synthetic.Plan(servers=["knot@system"], repeats=1))
     load(found, Asked(), CALM)
-    found.record.conditions = {}
+    found.record.read_back = {}
     return found
 
 
@@ -72,7 +72,7 @@ def test_a_server_on_another_machine_has_that_ones_cpus(trial: Trial) -> None:
     put(trial, "secondary", "rack-1")
     cpus(trial, here=80, rack_1=0)
     assert judge("cpu-contention", trial).verdict == "clear"
-    trial.record.machines["rack-1"].conditions["other_trials_running"] = 1
+    trial.record.machines["rack-1"].read_back["other_trials_running"] = 1
     found = judge("cpu-contention", trial)
     assert "ran on the machine rack-1" in found.summary and found.series == ("machine@rack-1/cpu1/steal_us",)
 
@@ -164,7 +164,7 @@ def test_whoever_asks_is_no_primary_and_no_flood(trial: Trial) -> None:
     spec.hosts["secondary"] = spec.hosts["secondary"].model_copy(update={"role": "primary"})
     del spec.hosts["primary"]
     spec.links = [LinkSpec(ends=("secondary", "generator-1"), kind="nic")]
-    trial.record.link_checks = [{"from": "secondary", "to": "generator-1", "works": True, "rtt_median_us": 30.0}]
+    trial.record.link_tests = [{"from": "secondary", "to": "generator-1", "works": True, "rtt_median_us": 30.0}]
     assert path.rtt_s(trial) is None
     dropped = {("secondary", "link:eno2", "tx_dropped"): 1, ("generator-1", "link:eno1", "rx_dropped"): 0}
     use(trial, counters(measured(trial, 4) - SECOND, dropped))

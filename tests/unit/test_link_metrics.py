@@ -93,7 +93,7 @@ def test_without_an_emulated_link_or_its_rows_there_is_nothing(tmp_path: Path) -
 
 def test_the_round_trip_is_that_of_the_far_link(tmp_path: Path) -> None:
     trial = over(tmp_path, "tun")
-    trial.record.link_checks = [
+    trial.record.link_tests = [
         {"from": "primary", "to": "secondary", "works": True, "rtt_median_us": 250_000.0, "forward": {}},
         {"from": "observer", "to": "secondary", "works": True, "rtt_median_us": 20.0},
     ]

@@ -408,7 +408,7 @@ def test_where_timers_are_coarse_a_link_may_be_a_tick_later() -> None:
 
 def test_a_trial_over_a_link_that_did_not_keep_up_is_invalid(tmp_path: Path) -> None:
     record = clean_trial(tmp_path / "run", synthetic.Plan(servers=["knot@system"], repeats=1)).record
-    record.link_checks = [{"works": True}]
+    record.link_tests = [{"works": True}]
     record.instruments["watch"] = {"samples": 100}
     record.spec.links = [
         LinkSpec(ends=("primary", "secondary"), kind="tun", forward=PathSpec(delay_ms=1), reverse=PathSpec())

@@ -162,7 +162,7 @@ def test_runs_without_sizes_have_no_rows(tmp_path: Path) -> None:
 
 def far(run: Run, rtt_ms: float, workers: int) -> Run:
     for trial in run.trials:
-        trial.record.link_checks[0]["rtt_median_us"] = rtt_ms * 1e3
+        trial.record.link_tests[0]["rtt_median_us"] = rtt_ms * 1e3
         trial.record.spec.hosts["secondary"].settings = {"transfers-in": workers, "transfers-per-ns": workers}
     return run
 

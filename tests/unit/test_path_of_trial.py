@@ -28,7 +28,7 @@ def trial(tmp_path: Path) -> Trial:
         over(found, "primary2", "secondary", forward=far, reverse=PathSpec(delay_ms=40, jitter_ms=9, ordered=False)),
         over(found, "observer", "secondary", forward=PathSpec(delay_ms=500, jitter_ms=99), reverse=PathSpec()),
     ]
-    found.record.link_checks = [{"from": "primary", "to": "secondary", "works": True, "rtt_median_us": 999_000.0}]
+    found.record.link_tests = [{"from": "primary", "to": "secondary", "works": True, "rtt_median_us": 999_000.0}]
     return found
 
 
@@ -48,7 +48,7 @@ def test_the_jitter_of_what_keeps_its_order(trial: Trial) -> None:
 def test_without_an_emulated_path_what_was_measured(trial: Trial) -> None:
     trial.record.spec.links = []
     assert path.rtt_s(trial) == 0.999
-    trial.record.link_checks.append({"from": "observer", "to": "secondary", "works": True, "rtt_median_us": 5e6})
+    trial.record.link_tests.append({"from": "observer", "to": "secondary", "works": True, "rtt_median_us": 5e6})
     assert path.rtt_s(trial) == 0.999, "nobody transfers zones over that one"
-    trial.record.link_checks = []
+    trial.record.link_tests = []
     assert path.rtt_s(trial) is None

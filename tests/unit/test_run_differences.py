@@ -245,7 +245,7 @@ def with_interface(directory: Path, **facts: Any) -> Run:
     run = Run.open(directory)
     usual = {"name": "eno1", "driver": "ice 6.1", "channels": {"combined": 8}, "irqs": {"45": "0", "46": "1"}}
     for trial in run.trials:
-        trial.record.conditions["nics"] = {"secondary": usual | facts}
+        trial.record.read_back["nics"] = {"secondary": usual | facts}
     return run
 
 

@@ -25,7 +25,7 @@ def far_trial(
 ) -> Trial:
     """BIND, ten transfers at a time; each zone costs a worker so many round trips."""
     trial = clean_trial(folder / "run")
-    trial.record.link_checks[0]["rtt_median_us"] = 1e3 * rtt_ms
+    trial.record.link_tests[0]["rtt_median_us"] = 1e3 * rtt_ms
     trial.record.spec.hosts["secondary"].settings = settings or {"transfers-in": WORKERS, "transfers-per-ns": WORKERS}  # type: ignore[assignment]
     each_s = round_trips * rtt_ms / 1e3 / WORKERS
     start_ns = measured(trial, 12)
@@ -71,7 +71,7 @@ def test_what_it_cannot_tell(tmp_path: Path) -> None:
     server.kind = "other"
     assert judge("workers-rtt-bound", unknown).verdict == "cannot-tell"
     unmeasured = far_trial(tmp_path / "b")
-    unmeasured.record.link_checks = []
+    unmeasured.record.link_tests = []
     assert judge("workers-rtt-bound", unmeasured).verdict == "cannot-tell"
     blind = far_trial(tmp_path / "c")
     use(blind, series(0))
@@ -93,7 +93,7 @@ def test_the_instrument_waits_as_well(tmp_path: Path) -> None:
     trials = {str(t.record.spec.variant.parameters["policy"]): t for t in transfer_load_run(tmp_path / "run").trials}
     for policy, trial in trials.items():
         trial.record.spec.options = {"policy": policy, "connections": 1, "secondaries": 1}
-        trial.record.link_checks = [{"from": "client", "to": "primary", "rtt_median_us": 10_000.0}]
+        trial.record.link_tests = [{"from": "client", "to": "primary", "rtt_median_us": 10_000.0}]
         use(trial, series(measured(trial, 4), primary__cgroup__cpu_usage_us=[0, 10_000, 20_000, 30_000, 40_000]))
     one = judge("workers-rtt-bound", trials["one"])
     assert one.verdict == "found" and "options.connections" in one.remedy

@@ -229,13 +229,13 @@ def test_cpu_contention(trial: Trial, own: int, programs: int, steal: int, verdi
     columns = {f"machine__cpu{cpu}__{name}": [ms * 1000 * s for s in range(6)] for name, ms in grow.items()}
     usage = [own * 1000 * s for s in range(6)]
     use(trial, series(start - SECOND, secondary__cgroup__cpu_usage_us=usage, **columns))
-    trial.record.conditions = {}
+    trial.record.read_back = {}
     assert judge("cpu-contention", trial).verdict == verdict
 
 
 def test_another_trial_is_contention(trial: Trial) -> None:
     test_cpu_contention(trial, 900, 900, 0, "clear")
-    trial.record.conditions = {"before": {"other_trials_running": 1}}
+    trial.record.read_back = {"before": {"other_trials_running": 1}}
     assert judge("cpu-contention", trial).verdict == "found"
 
 

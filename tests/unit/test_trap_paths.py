@@ -93,7 +93,7 @@ def test_of_two_directions_the_worse(trial: Trial) -> None:
 def free(trial: Trial, *, overtaken_percent: float | None, ordered: bool = False) -> Trial:
     over_path(trial, PathSpec(delay_ms=125, jitter_ms=50, ordered=ordered))
     found = {} if overtaken_percent is None else {"overtaken_percent": overtaken_percent}
-    trial.record.link_checks = [{"from": "primary", "to": "secondary", "works": True, "forward": {"found": found}}]
+    trial.record.link_tests = [{"from": "primary", "to": "secondary", "works": True, "forward": {"found": found}}]
     return trial
 
 

@@ -27,7 +27,7 @@ def trial(tmp_path: Path) -> Trial:
 def host(trial: Trial, name: str, **sysctls: str) -> None:
     """Sysctls of net.ipv4 as read back from a host."""
     named = {f"net.ipv4.{key}": value for key, value in sysctls.items()}
-    trial.record.conditions["hosts"].setdefault(name, {}).setdefault("sysctls", {}).update(named)
+    trial.record.read_back["hosts"].setdefault(name, {}).setdefault("sysctls", {}).update(named)
 
 
 def wall(
@@ -66,7 +66,7 @@ def test_the_wall(thousand_ports: Trial) -> None:
 
 
 def test_the_default_range_is_that_of_the_source(trial: Trial) -> None:
-    trial.record.conditions = {}
+    trial.record.read_back = {}
     finding = wall(trial, 30_000, [0, 14_000, *[28_232] * 5], [0] * 7, failures=1)
     assert finding.evidence["ephemeral_ports"] == 28_232, "S1's 28,231, counted inclusively"
 
@@ -210,7 +210,7 @@ def test_a_resolver_has_buckets_too(trial: Trial) -> None:
 
 
 def test_lowered_tw_buckets_where_nothing_was_recorded(trial: Trial) -> None:
-    trial.record.conditions = {}
+    trial.record.read_back = {}
     assert judge("lowered-tw-buckets", trial).verdict == "cannot-tell"
 
 

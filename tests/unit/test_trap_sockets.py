@@ -86,9 +86,9 @@ def test_receiver_options(trial: Trial, option: str) -> None:
 
 
 def test_what_was_read_back_counts_for_more_than_what_was_asked(trial: Trial) -> None:
-    bulk(trial, sacks=False).record.conditions["hosts"] = {"primary": {"sysctls": {"net.ipv4.tcp_sack": "0"}}}
+    bulk(trial, sacks=False).record.read_back["hosts"] = {"primary": {"sysctls": {"net.ipv4.tcp_sack": "0"}}}
     assert "The primary had switched it off" in judge("receiver-options", trial).summary
-    trial.record.conditions = {}
+    trial.record.read_back = {}
     found = judge("receiver-options", trial)
     assert found.verdict == "found" and "switched it off" not in found.summary, "a firewall, perhaps"
 
@@ -130,7 +130,7 @@ def test_small_buffers(trial: Trial, limit: str, host: str, sysctl: str) -> None
 def test_which_number_of_the_receive_buffer(trial: Trial, rmem: str, number: str) -> None:
     bulk(trial, forward=WIDE, limited={"receive_window": 0.4}, cwnd=44)
     trial.record.spec.hosts["client"].sysctls = {"net.ipv4.tcp_rmem": rmem} if rmem else {}
-    trial.record.conditions = {}
+    trial.record.read_back = {}
     found = judge("small-buffers", trial)
     assert found.verdict == "found"
     assert f"Raise the {number} of net.ipv4.tcp_rmem on the client" in found.remedy
@@ -153,7 +153,7 @@ def test_a_buffer_that_the_server_set_itself(
     trial: Trial, buffers: tuple[int, int], limit: str, own: int | None
 ) -> None:
     bulk(trial, forward=WIDE, limited={limit: 0.9}, cwnd=44, buffers=buffers)
-    trial.record.conditions = {}
+    trial.record.read_back = {}
     hosts = trial.record.spec.hosts
     hosts["primary"].sysctls = {"net.ipv4.tcp_wmem": "4096 16384 4194304"}
     hosts["client"].sysctls = {"net.ipv4.tcp_rmem": "4096 131072 6291456"}
@@ -171,7 +171,7 @@ def test_a_buffer_that_was_seen_for_less_than_a_second_may_grow_yet(trial: Trial
 def test_a_send_buffer_grows_with_the_window(trial: Trial) -> None:
     """So there the first size is not what decides, unless the server sets one."""
     bulk(trial, forward=WIDE, limited={"send_buffer": 0.9}, cwnd=44)
-    trial.record.conditions = {}
+    trial.record.read_back = {}
     trial.record.spec.hosts["primary"].sysctls = {"net.ipv4.tcp_wmem": "4096 16384 4194304"}
     assert "Raise the third number of net.ipv4.tcp_wmem on the primary" in judge("small-buffers", trial).remedy
 
@@ -191,7 +191,7 @@ def test_a_full_send_buffer_that_the_kernel_does_not_count(
 ) -> None:
     bulk(trial, forward=WIDE, cwnd=160, under_way=under_way)
     trial.record.spec.hosts["primary"].sysctls = {"net.ipv4.tcp_wmem": wmem} if wmem else {}
-    trial.record.conditions = {}
+    trial.record.read_back = {}
     found = judge("small-buffers", trial)
     assert found.verdict == verdict
     if verdict == "found":

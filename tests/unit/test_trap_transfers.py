@@ -130,7 +130,7 @@ def test_delayed_ack_needs_a_short_round_trip(shared: Trial, rtt_us: int | None,
 
 def test_delayed_ack_where_nothing_tells_the_round_trip(shared: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
     put(shared, reused(50, held_ms=[42.0]), rtt_us=None)
-    monkeypatch.setattr(shared.record, "link_checks", [])
+    monkeypatch.setattr(shared.record, "link_tests", [])
     assert judge("delayed-ack", shared).verdict == "cannot-tell"
     put(shared, reused(50, held_ms=[42.0]), [Connection(0, 0, 0.1, 9)], rtt_us=None)
     assert judge("delayed-ack", shared).verdict == "found"

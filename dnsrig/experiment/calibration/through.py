@@ -97,7 +97,7 @@ def floors_of(run: Run, through: Through) -> list[Floor]:
 
 
 def path_of(run: Run, through: Through) -> NicPath:
-    facts = run.trials[0].record.conditions["nics"]
+    facts = run.trials[0].record.read_back["nics"]
     clocks = [trial.record.machines[through.machine].clock for trial in run.trials]
     return NicPath(
         label=through.label,

@@ -50,7 +50,7 @@ def of_links(tests: list[dict[str, Any]]) -> Result | None:
 
 def judged(record: TrialRecord) -> TrialRecord:
     """``record``, with the outcome `invalid` if the instruments or the links were not as they must be."""
-    if all(test["works"] for test in record.link_checks) and (why := _why_invalid(record)):
+    if all(test["works"] for test in record.link_tests) and (why := _why_invalid(record)):
         record.outcome, record.reason = "invalid", why
     return record
 
