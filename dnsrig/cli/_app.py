@@ -24,7 +24,7 @@ from dnsrig.text import visible
 TRACEBACK = "DNSRIG_TRACEBACK"
 HELP = "A test rig for DNS servers. Start with `dnsrig check`, then `dnsrig run tour`."
 GROUPS: dict[str, Sequence[str]] = {
-    "Measure": ("run", "report", "browse"),
+    "Measure": ("bench", "run", "report", "browse"),
     "Compare": ("compare", "history", "bisect", "watch-branch"),
     "Plan": ("plan",),
     "Tools": (

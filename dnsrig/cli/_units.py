@@ -15,6 +15,7 @@ _QUANTITY = re.compile(r"\s*(\d{1,15}(?:\.\d{1,9})?)\s*([A-Za-z%]*)\s*", re.ASCI
 _TIMES_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 _RATES = {"kbit": 1e3 / 8, "mbit": 1e6 / 8, "gbit": 1e9 / 8}
 """Bytes a second, by the names of tc(8)."""
+_COUNTS = {"": 1.0, "k": 1e3, "m": 1e6}
 _SIZES = {"b": 1.0, "kb": 1e3, "mb": 1e6, "gb": 1e9}
 _PERCENT = {"%": 0.01}
 
@@ -38,6 +39,11 @@ def rate_bytes_per_s(text: str, option: str) -> float:
 def nbytes(text: str, option: str) -> float:
     """Bytes from ``3MB``; units are powers of ten."""
     return _read(text, option, _SIZES, "a number of bytes with its unit, e.g. 512kB, 3MB")
+
+
+def count(text: str, option: str) -> float:
+    """20000 from ``20k`` or ``20000``."""
+    return _read(text, option, _COUNTS, "a number, e.g. 500, 20k, 1.5M")
 
 
 def share(text: str, option: str) -> float:

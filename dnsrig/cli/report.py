@@ -64,11 +64,13 @@ def write(run: Path, out: Path | None = None) -> Written:
     return write_report(run, out)
 
 
-def show(written: Written, *, full: bool = False) -> None:
-    """Print the answer of a report, or with ``full`` its tables."""
-    from dnsrig.report import terminal_failures, terminal_findings, terminal_first, terminal_table
+def show(written: Written, *, full: bool = False, bars: bool = False) -> None:
+    """Print the answer of a report, or with ``full`` its tables; with ``bars`` a bar for each variant before it."""
+    from dnsrig.report import terminal_bars, terminal_failures, terminal_findings, terminal_first, terminal_table
 
     console = _console.out()
+    if bars:
+        console.print(terminal_bars(written.run))
     if full:
         console.print(terminal_table(written.run, written.findings))
         console.print(terminal_findings(written.run, written.findings))

@@ -112,7 +112,6 @@ def command(
     undecided, or the run is incomplete.
     """
     from dnsrig.comparison import thresholds
-    from dnsrig.experiment import preparation
     from dnsrig.experiment.preparation import Request
     from dnsrig.experiment.runner import check_folders
 
@@ -143,7 +142,7 @@ def command(
     check_folders(runs)
     _repository.choose(repositories)
     changes = [*(settings or []), *_repository.settings(debug)]
-    with _judging(rules), _on.executing(on, at_once) as executing:
+    with _on.executing(on, at_once) as executing:
         request = Request(
             experiment,
             scale,
@@ -155,12 +154,31 @@ def command(
             where=executing.where(),
             machines=machines,
         )
+        run_experiment(request, runs, console, executing, rules, dry_run=dry_run, as_json=as_json)
+
+
+def run_experiment(
+    request: Request,
+    runs: Path,
+    console: Console,
+    executing: Executing,
+    rules: list[Criterion],
+    *,
+    dry_run: bool,
+    as_json: bool,
+    bars: bool = False,
+) -> None:
+    """Execute the experiment of ``request`` and print its report, or print what would be executed. ``bars``: with a bar
+    for each variant."""
+    from dnsrig.experiment import preparation
+
+    with _judging(rules):
         if rules:
             _check_rules(rules, preparation.draft(request).document.baseline)
         if dry_run:
             _dry_run(request)
         else:
-            _start(request, runs, console, executing, rules, as_json)
+            _start(request, runs, console, executing, rules, as_json, bars)
 
 
 def _judging(rules: list[Criterion]) -> contextlib.AbstractContextManager[None]:
@@ -188,7 +206,13 @@ def _dry_run(request: Request) -> None:
 
 
 def _start(
-    request: Request, runs: Path, console: Console, executing: Executing, rules: list[Criterion], as_json: bool
+    request: Request,
+    runs: Path,
+    console: Console,
+    executing: Executing,
+    rules: list[Criterion],
+    as_json: bool,
+    bars: bool,
 ) -> None:
     from dnsrig.experiment import preparation, runner
 
@@ -203,7 +227,7 @@ def _start(
     directory = runner.create(manifest, runs)
     console.print(f"run {directory}")
     with resumable(directory):
-        _execute(manifest, directory, console, executing, rules, as_json)
+        _execute(manifest, directory, console, executing, rules, as_json, bars)
 
 
 def need_root() -> None:
@@ -215,7 +239,13 @@ def need_root() -> None:
 
 
 def _execute(
-    manifest: Manifest, directory: Path, console: Console, executing: Executing, rules: list[Criterion], as_json: bool
+    manifest: Manifest,
+    directory: Path,
+    console: Console,
+    executing: Executing,
+    rules: list[Criterion],
+    as_json: bool,
+    bars: bool = False,
 ) -> None:
     from dnsrig.cli import report
     from dnsrig.comparison.compare import compare_within
@@ -226,7 +256,7 @@ def _execute(
     if as_json:
         report.print_json(written, judged)
     else:
-        report.show(written)
+        report.show(written, bars=bars)
     if errors:
         raise missing(errors, directory)
     if judged and (status := _verdict(judged, as_json)):

@@ -12,6 +12,7 @@ from pathlib import Path
 from dnsrig import files, paths, traps
 from dnsrig.comparison.summary import summarise
 from dnsrig.report import page
+from dnsrig.report.bars import terminal_bars
 from dnsrig.report.draw import draw_all
 from dnsrig.report.exports import export
 from dnsrig.report.gather import gather
@@ -22,6 +23,7 @@ from dnsrig.runs.run import Run
 __all__ = [
     "export",
     "place",
+    "terminal_bars",
     "terminal_failures",
     "terminal_findings",
     "terminal_first",

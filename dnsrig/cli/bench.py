@@ -1,0 +1,162 @@
+"""`dnsrig bench`: which of these servers is faster, and is it true?"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dnsrig.cli import _console, _on, _options, _units
+from dnsrig.errors import UsageError
+from dnsrig.stats.stopping import MOST_REPEATS
+
+if TYPE_CHECKING:
+    from dnsrig.experiment.bench import Question
+
+USUAL_RATE_QPS = 10_000.0
+USUAL_WITHIN = "5%"
+
+
+def add(app: typer.Typer) -> None:
+    app.command("bench")(command)
+
+
+def command(
+    servers: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SERVER...",
+            help="KIND@SOURCE, e.g. bind@forky, knot@git:v3.5.0, nsd@/opt/nsd; the first is the one that others are "
+            "compared with",
+        ),
+    ],
+    rate: Annotated[
+        str, typer.Option(metavar="QPS,...", help="queries a second, e.g. 20k or 1k,5k,20k [default: 10k]")
+    ] = "",
+    highest: Annotated[
+        bool, typer.Option("--max", help="search the highest rate that each server holds, instead of a fixed rate")
+    ] = False,
+    transfer: Annotated[
+        bool, typer.Option("--transfer", help="measure how long each server, as a secondary, takes to get all zones")
+    ] = False,
+    zone: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE", help="zone file of your own; repeatable; default: 1,000 tiny zones, 100 to transfer"
+        ),
+    ] = None,
+    queries: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="queries of your own; default: names of the zones")
+    ] = None,
+    capture: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="capture of clients' queries, which are replayed")
+    ] = None,
+    transport: Annotated[
+        str, typer.Option(metavar="NAME,...", help="udp, tcp, dot; for transfers tcp, xot [default: udp, or tcp]")
+    ] = "",
+    duration: Annotated[str, typer.Option(metavar="TIME", help="duration of a measurement at a fixed rate")] = "2s",
+    rtt: Annotated[str, typer.Option(metavar="TIME", help="with --transfer: round trip of the path, e.g. 200ms")] = "",
+    loss: Annotated[
+        str, typer.Option(metavar="PERCENT", help="with --transfer: loss in each direction, e.g. 0.5%")
+    ] = "",
+    within: Annotated[
+        str, typer.Option(metavar="PERCENT", help="repeat until each interval is within PERCENT of its middle")
+    ] = USUAL_WITHIN,
+    repeats: Annotated[int, typer.Option(min=5, max=1000, help="least number of repeats")] = 5,
+    most: _options.Most = MOST_REPEATS,
+    print_experiment: Annotated[
+        bool, typer.Option("--print-experiment", help="print the experiment as TOML instead of running it")
+    ] = False,
+    fail_if: Annotated[
+        list[str] | None,
+        typer.Option(metavar="RULE", help="METRIC > N % or METRIC < N % of the first server: a regression; repeatable"),
+    ] = None,
+    dry_run: _options.DryRun = False,
+    runs: _options.Runs = Path("runs"),
+    as_json: _options.Json = False,
+    quiet: _options.Quiet = False,
+) -> None:
+    """Compare servers with one command, and no experiment file.
+
+    Examples:
+
+        dnsrig bench bind@bookworm bind@forky --rate 20k
+        dnsrig bench knot@forky nsd@forky --max
+        dnsrig bench bind@forky knot@forky --zone example.zone \\
+            --queries queries.txt --transport udp,tcp
+        dnsrig bench bind@forky knot@forky --transfer --rtt 200ms \\
+            --loss 0.5% --transport tcp,xot
+        dnsrig bench unbound@forky knot-resolver@forky \\
+            --capture clients.pcap
+
+    The servers take turns, at least 5 times each, until every interval is narrow (--within). Only widths decide when to
+    stop, so more repeats cannot find a difference by chance. The result is a run like that of any experiment:
+    `dnsrig report`, `compare` and `browse` read it, and --print-experiment shows the experiment to grow out of this.
+
+    Exit status: as for `dnsrig run`.
+    """
+    import tomli_w
+
+    from dnsrig.comparison import thresholds
+    from dnsrig.experiment.bench import experiment
+
+    rules = [thresholds.parse(text) for text in fail_if or []]
+    asked = _question(servers, rate, highest, transfer, transport, duration, rtt, loss, zone or [], queries, capture)
+    document = experiment(asked)
+    if print_experiment:
+        typer.echo(tomli_w.dumps(document), nl=False)
+        return
+    until = _options.until(within, repeats, most)
+    from dnsrig.cli.run import run_experiment
+    from dnsrig.experiment.preparation import Request
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "bench.toml"
+        path.write_text(tomli_w.dumps(document))
+        with _on.executing("", 1) as executing:
+            request = Request(str(path), until=until, where=executing.where())
+            run_experiment(
+                request, runs, _console.progress(quiet), executing, rules, dry_run=dry_run, as_json=as_json, bars=True
+            )
+
+
+def _question(
+    servers: list[str],
+    rate: str,
+    highest: bool,
+    transfer: bool,
+    transport: str,
+    duration: str,
+    rtt: str,
+    loss: str,
+    zones: list[Path],
+    queries: Path | None,
+    capture: Path | None,
+) -> Question:
+    """The question that the options ask. Raises UsageError on options that contradict each other or cannot be read."""
+    from dnsrig.experiment.bench import Question
+
+    if (given := [name for name, value in {"--rate": rate, "--max": highest, "--transfer": transfer}.items() if value])[
+        1:
+    ]:
+        raise UsageError(f"{' and '.join(given)} are different questions", hint="ask one at a time")
+    if missing := next((path for path in (*zones, queries, capture) if path is not None and not path.is_file()), None):
+        raise UsageError(f"there is no file {missing}", hint="name an existing file")
+    measure = "max" if highest else "transfer" if transfer else "rate"
+    rates = [_units.count(each, "--rate") for each in rate.split(",")] if rate else []
+    if measure == "rate" and capture is None and not rates:
+        rates = [USUAL_RATE_QPS]
+    return Question(
+        servers=servers,
+        measure=measure,  # type: ignore[arg-type]
+        rates_qps=rates,
+        transports=[each.strip() for each in transport.split(",")] if transport else [],
+        zones=zones,
+        queries=queries,
+        capture=capture,
+        duration_s=_units.duration_s(duration, "--duration", 0.5, 3600),
+        rtt_ms=1e3 * _units.duration_s(rtt, "--rtt", 0, 10) if rtt else 0.0,
+        loss_percent=100 * _units.share(loss, "--loss") if loss else 0.0,
+    )

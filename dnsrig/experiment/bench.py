@@ -1,0 +1,155 @@
+"""Makes an experiment of a question that fits on one command line: which of these servers is faster?
+
+The experiment can be printed, saved and changed; it has nothing that a file of your own could not have.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from dnsrig.errors import UsageError
+from dnsrig.servers import driver, sources
+
+Raw = dict[str, Any]
+Measure = Literal["rate", "max", "transfer"]
+ZONES, ZONES_TRANSFERRED = 1_000, 100
+"""Number of made zones; fewer are transferred, because some servers begin only 20 transfers a second."""
+LIMIT_S = 120
+TRANSPORTS: dict[Measure, tuple[str, ...]] = {
+    "rate": ("udp", "tcp", "dot"),
+    "max": ("udp", "tcp", "dot"),
+    "transfer": ("tcp", "xot"),
+}
+PRIMARY = "nsd@forky"
+"""The server that sends zones to secondaries and answers resolvers. It is not under test."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """The options of `dnsrig bench`."""
+
+    servers: list[str]
+    measure: Measure = "rate"
+    rates_qps: list[float] = field(default_factory=list)
+    """Queries a second; an axis if there are several."""
+    transports: list[str] = field(default_factory=list)
+    """Names of transports, an axis if there are several; empty: UDP, or TCP for transfers."""
+    zones: list[Path] = field(default_factory=list)
+    """The user's zone files; empty: made zones."""
+    queries: Path | None = None
+    """The user's query file; None: names of the zones."""
+    capture: Path | None = None
+    """A capture whose queries are replayed."""
+    duration_s: float = 2.0
+    rtt_ms: float = 0.0
+    loss_percent: float = 0.0
+    """The emulated path of a transfer; the loss is that of each direction."""
+
+
+def experiment(asked: Question) -> Raw:
+    """The experiment as a document, ready to be written as TOML. Raises UsageError on what cannot be asked together."""
+    _check(asked)
+    role = _role(asked)
+    made: Raw = {
+        "title": f"bench: {', '.join(asked.servers)}",
+        "question": _question(asked),
+        "procedure": _procedure(asked),
+        "limit_s": LIMIT_S,
+        "storage": "memory",
+        "dataset": _dataset(asked, role),
+        "hosts": {},
+        "transfer": {},
+        "options": _options(asked, role),
+        "matrix": {f"hosts.{role}.server": asked.servers},
+    }
+    if role == "secondary" or (role == "resolver" and asked.capture is None):
+        made["hosts"]["primary"] = {"server": PRIMARY}
+    if asked.capture is not None:
+        made["stream"] = {"kind": "capture", "file": str(asked.capture.resolve())}
+        if role == "resolver":
+            made["hosts"]["internet"] = {"server": "world@engine"}
+    if asked.queries is not None:
+        made["queries"] = {"file": str(asked.queries.resolve())}
+    if asked.rtt_ms or asked.loss_percent:
+        made["path"] = {"delay_ms": asked.rtt_ms / 2, "loss_percent": asked.loss_percent}
+    _vary(made, "options", "rate_qps", asked.rates_qps if asked.measure == "rate" and asked.capture is None else [])
+    _vary(made, "transfer" if asked.measure == "transfer" else "options", "transport", asked.transports)
+    if len(asked.servers) > 1:
+        made["baseline"] = {"server": asked.servers[0]}
+    return {key: value for key, value in made.items() if value != {}}
+
+
+def _vary(made: Raw, table: str, key: str, values: list[Any]) -> None:
+    """Set ``key`` to the only one of ``values``, or make it an axis of several."""
+    if len(values) == 1:
+        made[table][key] = values[0]
+    elif values:
+        made["matrix"][f"{table}.{key}"] = values
+
+
+def _check(asked: Question) -> None:
+    if len(set(asked.servers)) != len(asked.servers):
+        raise UsageError(
+            "a server is named twice", hint="name each once; `dnsrig calibrate` compares a server with itself"
+        )
+    known = TRANSPORTS[asked.measure]
+    if wrong := next((name for name in asked.transports if name not in known), None):
+        raise UsageError(f"--transport {wrong}", hint=f"one or more of {', '.join(known)}, with commas between them")
+    if asked.measure == "transfer" and (asked.queries or asked.capture):
+        raise UsageError("--transfer sends no queries", hint="leave --queries and --capture out")
+    if asked.capture and (asked.queries or asked.measure == "max" or asked.rates_qps):
+        raise UsageError("--capture replays queries at their own times", hint="leave --queries, --rate and --max out")
+    if asked.measure != "transfer" and (asked.rtt_ms or asked.loss_percent):
+        raise UsageError("--rtt and --loss emulate the path of a transfer", hint="add --transfer, or leave them out")
+
+
+def _role(asked: Question) -> str:
+    """The role that all servers take: that of a primary where they can."""
+    roles = [driver(sources.parse(name)[0].kind).roles for name in asked.servers]
+    wanted = ("secondary",) if asked.measure == "transfer" else ("primary", "resolver")
+    for role in wanted:
+        if all(role in each for each in roles):
+            return role
+    names = ", ".join(f"{name} ({' or '.join(each)})" for name, each in zip(asked.servers, roles, strict=True))
+    raise UsageError(
+        f"these servers have no role in common that this measures: {names}",
+        hint=f"they must all be able to be a {' or a '.join(wanted)}",
+    )
+
+
+def _procedure(asked: Question) -> str:
+    if asked.capture is not None:
+        return "replay"
+    return {"rate": "latency", "max": "capacity", "transfer": "transfer"}[asked.measure]
+
+
+def _question(asked: Question) -> str:
+    if asked.capture is not None:
+        return "How long do these clients wait with each server?"
+    if asked.measure == "transfer":
+        return "How long does each server, as a secondary with nothing on disk, take to serve all zones?"
+    if asked.measure == "max":
+        return "How many queries a second can each server answer?"
+    rates = " and ".join(f"{rate:,.10g}" for rate in asked.rates_qps)
+    return f"How long do the slowest 1 % of queries wait at {rates} queries a second?"
+
+
+def _dataset(asked: Question, role: str) -> Raw:
+    if asked.capture is not None and role == "resolver":
+        return {"kind": "world", "from_stream": True, "zones": ZONES}
+    if asked.zones:
+        return {"kind": "files", "files": ",".join(str(path.resolve()) for path in asked.zones)}
+    return {"kind": "tiny-zones", "zones": ZONES_TRANSFERRED if asked.measure == "transfer" else ZONES}
+
+
+def _options(asked: Question, role: str) -> Raw:
+    if asked.measure == "transfer":
+        return {}
+    found: Raw = {"serve_as": role, "settle_s": 0.2}
+    if asked.capture is not None:
+        return found | ({"resolve_from": "internet"} if role == "resolver" else {})
+    if asked.measure == "max":
+        return found | {"warmup_s": 0.5, "ramp_step_s": 0.5, "ramp_repeats": 1, "ramp_precision_percent": 5.0}
+    return found | {"warmup_s": 0.5, "duration_s": asked.duration_s}

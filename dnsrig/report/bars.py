@@ -1,0 +1,74 @@
+"""A bar for each variant on a terminal: the median of the main metric as length and figure, with its interval."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.text import Text
+
+from dnsrig.comparison.summary import VariantRow, main_metric, variant_table
+from dnsrig.report import figures, names, wording
+from dnsrig.runs.run import Run
+
+WIDEST = 40
+"""Most columns of a bar."""
+NARROWEST = 8
+SURE, BETWEEN = "█", "░"
+"""Up to the lower end of the interval, and from there to its upper end."""
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A line; lengths are parts of the longest bar."""
+
+    name: str
+    figure: str
+    sure: float
+    between: float
+
+
+@dataclass(frozen=True)
+class Bars:
+    """All bars of a run, as wide as the terminal allows."""
+
+    title: str
+    bars: list[Bar]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        names_wide = max((len(bar.name) for bar in self.bars), default=0)
+        figures_wide = max((len(bar.figure) for bar in self.bars), default=0)
+        room = min(WIDEST, max(NARROWEST, options.max_width - names_wide - figures_wide - 4))
+        yield Text(self.title)
+        for bar in self.bars:
+            drawn = SURE * round(bar.sure * room) + BETWEEN * round(bar.between * room)
+            yield Text(f"  {bar.name:{names_wide}} {drawn:{room}} {bar.figure}".rstrip())
+
+
+def terminal_bars(run: Run) -> Bars:
+    """The bars of the main metric of ``run``, in the order of the matrix."""
+    rows = variant_table(run, main_metric(run))
+    longest = max((_ends(row)[1] for row in rows), default=0.0) or 1.0
+    axes = names.varying_axes(run)
+    return Bars(
+        figures.capital(rows[0].metric.title) if rows else "",
+        [_bar(names.name(run, row.variant, axes) or row.variant.label, row, longest) for row in rows],
+    )
+
+
+def _bar(name: str, row: VariantRow, longest: float) -> Bar:
+    low, high = _ends(row)
+    spread, interval = row.samples.spread, row.samples.interval
+    if spread is not None and interval is not None:
+        figure = figures.spread(replace(spread, low=interval.low, high=interval.high), row.metric.unit)
+    else:
+        figure = wording.median_and_range(row.samples, row.metric.unit)[0]
+    return Bar(name, figure if spread else "no valid repeat", low / longest, (high - low) / longest)
+
+
+def _ends(row: VariantRow) -> tuple[float, float]:
+    """Where the full part of a bar and its whole end: the interval, or the median if there is none."""
+    spread, interval = row.samples.spread, row.samples.interval
+    if spread is None:
+        return 0.0, 0.0
+    return (interval.low, interval.high) if interval is not None else (spread.median, spread.median)

@@ -1,0 +1,143 @@
+"""`dnsrig bench`: the experiment that a command line becomes, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import synthetic
+import tomli_w
+from command_line import output
+from rich.console import Console
+
+from dnsrig.errors import UsageError
+from dnsrig.experiment import preparation
+from dnsrig.experiment.bench import Question, experiment
+from dnsrig.report.bars import terminal_bars
+from dnsrig.runs.run import Run
+
+
+def drafted(asked: Question, tmp_path: Path) -> preparation.Draft:
+    path = tmp_path / "bench.toml"
+    path.write_text(tomli_w.dumps(experiment(asked)))
+    return preparation.draft(preparation.Request(str(path)))
+
+
+@pytest.mark.parametrize(
+    ("asked", "procedure", "axes", "options"),
+    [
+        (
+            Question(["bind@forky", "knot@forky"], rates_qps=[1000.0]),
+            "latency",
+            {"server": ["bind@forky", "knot@forky"]},
+            {"serve_as": "primary", "rate_qps": 1000.0},
+        ),
+        (
+            Question(["nsd@forky"], rates_qps=[1e3, 5e3], transports=["udp", "dot"]),
+            "latency",
+            {"server": ["nsd@forky"], "rate_qps": [1e3, 5e3], "transport": ["udp", "dot"]},
+            {"duration_s": 2.0},
+        ),
+        (
+            Question(["unbound@forky", "bind@forky"], measure="max"),
+            "capacity",
+            {"server": ["unbound@forky", "bind@forky"]},
+            {"serve_as": "resolver"},
+        ),
+        (
+            Question(
+                ["bind@forky", "knot@forky"],
+                measure="transfer",
+                transports=["tcp", "xot"],
+                rtt_ms=200.0,
+                loss_percent=0.5,
+            ),
+            "transfer",
+            {"server": ["bind@forky", "knot@forky"], "transport": ["tcp", "xot"]},
+            {},
+        ),
+    ],
+)
+def test_a_command_line_becomes_an_experiment(
+    asked: Question, procedure: str, axes: dict[str, list[Any]], options: dict[str, Any], tmp_path: Path
+) -> None:
+    found = drafted(asked, tmp_path)
+    assert found.document.procedure == procedure
+    assert {axis: [p.parameters[axis] for p in found.points] for axis in axes}.keys() == found.points[
+        0
+    ].parameters.keys()
+    assert {p.parameters["server"] for p in found.points} == set(asked.servers)
+    assert options.items() <= found.points[0].document.options.items()
+    assert len(found.points) == len(asked.servers) * max(1, len(asked.rates_qps)) * max(1, len(asked.transports))
+
+
+def test_the_path_of_a_transfer_has_half_of_the_round_trip_in_each_direction(tmp_path: Path) -> None:
+    asked = Question(["bind@forky"], measure="transfer", rtt_ms=200.0, loss_percent=0.5)
+    [far] = [link for link in drafted(asked, tmp_path).specs[0].links if link.forward is not None]
+    assert far.ends == ("primary", "secondary") and far.forward is not None and far.reverse is not None
+    assert far.forward.delay_ms == far.reverse.delay_ms == 100
+    assert far.forward.loss_percent == far.reverse.loss_percent == 0.5
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (Question(["bind@forky", "bind@forky"], rates_qps=[1.0]), "named twice"),
+        (Question(["unbound@forky", "nsd@forky"], rates_qps=[1.0]), "no role in common"),
+        (Question(["nsd@forky"], measure="transfer", transports=["udp"]), "--transport udp"),
+        (Question(["nsd@forky"], rates_qps=[1.0], rtt_ms=10.0), "the path of a transfer"),
+        (Question(["nsd@forky"], measure="transfer", queries=Path("q")), "sends no queries"),
+        (Question(["nsd@forky"], rates_qps=[1.0], capture=Path("c")), "their own times"),
+        (Question(["nothing@forky"], rates_qps=[1.0]), "nothing"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(asked: Question, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        experiment(asked)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nsd@forky", "--max", "--transfer"], "different questions"),
+        (["nsd@forky", "--rate", "fast"], "--rate 'fast'"),
+        (["nsd@forky", "--zone", "/nonexistent.zone"], "no file /nonexistent.zone"),
+        (["nsd@forky", "--duration", "5"], "the unit is missing"),
+        (["nsd@forky", "--within", "0%"], "not a percentage"),
+    ],
+)
+def test_bad_options_are_refused_in_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    status, _, err = output(monkeypatch, capsys, "bench", *arguments)
+    assert status == 2
+    assert message in " ".join(err.split()) and "hint:" in err
+
+
+def test_the_experiment_is_printed_as_it_would_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    status, out, _ = output(monkeypatch, capsys, "bench", "bind@forky", "knot@forky", "--print-experiment")
+    assert status == 0
+    path = tmp_path / "mine.toml"
+    path.write_text(out)
+    assert preparation.draft(preparation.Request(str(path))).document.options["rate_qps"] == 10_000
+
+
+def test_bars_are_as_long_as_what_was_measured(tmp_path: Path) -> None:
+    plan = synthetic.Plan(zones=(100,), repeats=6)
+    run = Run.open(synthetic.build(tmp_path / "run", plan))
+    console = Console(width=80, record=True, file=(tmp_path / "out").open("w"))
+    console.print(terminal_bars(run))
+    lines = console.export_text().splitlines()
+    assert len(lines) == 3 and all(len(line) <= 80 for line in lines)
+    shown = terminal_bars(run).bars
+    medians = [run_median(run, variant.id) for variant in run.manifest.variants]
+    assert max(bar.sure + bar.between for bar in shown) == pytest.approx(1)
+    assert (shown[0].sure < shown[1].sure) == (medians[0] < medians[1])
+
+
+def run_median(run: Run, variant: str) -> float:
+    values = sorted(trial.result or 0.0 for trial in run.done(variant))
+    return values[len(values) // 2]
