@@ -81,7 +81,8 @@ class SshMachine:
     def close(self) -> None:
         """Remove what was made there, also if the process that should do so was killed, as long as the machine
         answers."""
-        was_lost = self._connection.process is not None and self._connection.is_lost
+        # A far end that was killed is gone before ssh is: it removed nothing.
+        was_lost = self._is_silent.is_set() or (self._connection.process is not None and self._connection.is_lost)
         self._connection.hang_up()
         if was_lost and self.looked:
             with contextlib.suppress(DnsrigError):
@@ -183,25 +184,29 @@ class SshMachine:
     def _listen(self) -> None:
         process = self._connection.process
         assert process is not None and process.stdout is not None
-        for line in process.stdout:
-            try:
-                message = json.loads(line)
-            except ValueError:
-                break  # something else writes there: nothing that follows can be trusted
-            if "answer" in message:
-                if (answers := self._waiting.get(message["answer"])) is not None:
-                    answers.put(message)
-            elif (popen := self._processes.get(message.get("process", 0))) is not None:
-                if "ended" in message:
-                    popen.end(int(message["ended"]))
-                else:
-                    popen.take(message["stream"], message["line"])
-        self._is_silent.set()
-        for popen in self._processes.values():
-            if popen.poll() is None:
-                popen.end(LOST)
-        for answers in [*self._waiting.values()]:
-            answers.put(LOST_ANSWER)
+        try:
+            # If something else writes there, nothing that follows can be trusted.
+            with contextlib.suppress(ValueError, TypeError, AttributeError, KeyError):
+                for line in process.stdout:
+                    self._take(json.loads(line))
+        finally:
+            self._is_silent.set()
+            for answers in [*self._waiting.values()]:
+                answers.put(LOST_ANSWER)
+            for popen in [*self._processes.values()]:  # another thread may start a program meanwhile
+                if popen.poll() is None:
+                    popen.end(LOST)
+
+    def _take(self, message: dict[str, Any]) -> None:
+        """Take an answer, or a line or the end of a program."""
+        if "answer" in message:
+            if (answers := self._waiting.get(message["answer"])) is not None:
+                answers.put(message)
+        elif (popen := self._processes.get(message.get("process", 0))) is not None:
+            if "ended" in message:
+                popen.end(int(message["ended"]))
+            else:
+                popen.take(message["stream"], message["line"])
 
     def _lost(self) -> DnsrigError:
         return DnsrigError(

@@ -271,3 +271,40 @@ def test_when_a_machine_is_gone_all_that_waits_is_told() -> None:
     with pytest.raises(DnsrigError, match="the machine rack-1 does not answer"):
         machine.call(host_calls.look)
     assert not sent, "no answer can come, so a call does not wait for one until its limit"
+
+
+@pytest.mark.parametrize("line", [b"soul", b"5", b"[]", b'{"process": 5}', b'{"process": 5, "ended": "x"}', b"\xff"])
+def test_after_what_nobody_understands_nothing_waits(line: bytes) -> None:
+    """Also for a call that another thread begins while the programs are ended."""
+    machine = ssh_machine.SshMachine("rack-1", MachineSpec(ssh="a"), Path("/tmp"))
+    connection = FakeConnection([])
+    connection.stdout = iter([line + b"\n"])
+    machine._connection = connection  # type: ignore[assignment]
+    popens = [RemotePopen(lambda number: None, lambda: True, stdin=None, stdout=None, stderr=None) for _ in range(3)]
+    machine._processes = {5: popens[0], 6: popens[1]}
+    ended = popens[0].end
+
+    def end(status: int) -> None:
+        machine._processes[7] = popens[2]
+        ended(status)
+
+    popens[0].end = end  # type: ignore[method-assign]
+    answers = machine._waiting[1] = ssh_machine.Answers()
+    machine._listen()
+    assert answers.get_nowait() is ssh_machine.LOST_ANSWER
+    assert [popen.poll() for popen in popens] == [LOST, LOST, None], "the last one's own call fails"
+    with pytest.raises(DnsrigError, match="does not answer"):
+        machine.call(host_calls.look)
+
+
+def test_what_a_killed_far_end_left_is_removed_although_ssh_has_not_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = ssh_machine.SshMachine("rack-1", MachineSpec(ssh="a"), Path("/tmp"))
+    machine.looked, done = {"folder": "/x"}, []
+    monkeypatch.setattr(type(machine._connection), "is_lost", False)
+    monkeypatch.setattr(machine._connection, "hang_up", lambda: done.append("hung up"))
+    monkeypatch.setattr(machine, "_connect", lambda: done.append("connected"))
+    machine.close()
+    assert done == ["hung up"], "the far end was there, and removes everything by itself"
+    machine._is_silent.set()
+    machine.close()
+    assert done[1:] == ["hung up", "connected", "hung up"]
