@@ -115,14 +115,14 @@ PLACES = [
         "tests/report/test_page.py",
     ),
     Place(
-        "dnsrig/servers/bind/configuration.py",
-        '{{ "yes" if p.transfer.ixfr else "no" }}',
+        "dnsrig/servers/bind/named.conf.j2",
+        '{{ "yes" if transfer.ixfr else "no" }}',
         "no",
         "tests/unit/test_servers.py tests/integration/test_update.py -k bind",
     ),
     Place(
-        "dnsrig/servers/bind/configuration.py",
-        '''"none" if p.role == "secondary" else 'key "' + keys.TSIG_NAME + '"' if p.transfer.tsig else "any"''',
+        "dnsrig/servers/bind/named.conf.j2",
+        '''"none" if role == "secondary" else 'key "' + tsig.name + '"' if transfer.tsig else "any"''',
         '"any"',
         "tests/unit/test_servers.py tests/integration/test_transports.py -k 'key or bind'",
     ),

@@ -1,4 +1,5 @@
-"""`dnsrig servers`: install servers from Debian suites, or build them from their repositories."""
+"""`dnsrig servers`: install servers from Debian suites, build them from their repositories, and print the templates of
+their configurations."""
 
 from __future__ import annotations
 
@@ -11,8 +12,11 @@ from dnsrig.cli import _console, _options, _repository
 
 
 def add(app: typer.Typer) -> None:
-    group = typer.Typer(no_args_is_help=True, help="Install or build DNS servers, outside the system.")
+    group = typer.Typer(
+        no_args_is_help=True, help="Install or build DNS servers, outside the system; print their templates."
+    )
     group.command("install")(install)
+    group.command("template")(template)
     app.add_typer(group, name="servers")
 
 
@@ -55,3 +59,28 @@ def install(
             found = (sources.find(name) if if_missing else None) or sources.install(name)
         place = next(iter(sources.shown(found).values()), None) or sources.root(found) or found.prefix or "system"
         print(f"{found.name}\t{found.version}\t{place}")
+
+
+def template(
+    kind: Annotated[str, typer.Argument(metavar="KIND", help="kind of server, e.g. bind")],
+    role: Annotated[str, typer.Argument(metavar="ROLE", help="primary, secondary or resolver")],
+) -> None:
+    """Print the template of a server's configuration.
+
+    Examples:
+
+        dnsrig servers template bind secondary > named.conf.j2
+        dnsrig run startup --set hosts.secondary.config=named.conf.j2
+
+    The template is what dnsrig itself uses. `hosts.NAME.config` of an experiment takes a changed copy.
+    """
+    from dnsrig import servers
+    from dnsrig.errors import UsageError
+
+    server = servers.driver(kind)
+    text = next((server.template(known) for known in server.templates if known == role), None)
+    if text is None:
+        able = ", ".join(server.templates)
+        hint = f"it has one as {able}" if able else "its whole configuration is on the command line"
+        raise UsageError(f"{server.title} has no template for the role {role!r}", hint=hint)
+    print(text, end="")

@@ -123,6 +123,15 @@ class HostDuties(BaseModel):
     """Whether that database is at another site. The connection then uses TLS if transfers do."""
 
 
+class OwnFile(Record):
+    """A file of the user that a trial has with it."""
+
+    name: str
+    """Its name in the experiment."""
+    sha256: str
+    text: str
+
+
 class HostSpec(HostOptions, HostDuties, Record):
     """A host of a trial: the settings of the experiment, the tasks from the procedure, and what follows from both."""
 
@@ -134,6 +143,10 @@ class HostSpec(HostOptions, HostDuties, Record):
     server: ServerSource | None = None
     settings: dict[str, Scalar] = Field(default_factory=dict)
     """Settings of the server."""
+    config: OwnFile | None = None
+    """Template of the server's configuration; None: dnsrig's own."""
+    include: OwnFile | None = None
+    """Snippet that its configuration includes, as a template."""
     resolving: Resolving | None = None
     """Settings of a resolver; None for other servers."""
     source_addresses: list[str] = Field(default_factory=list)

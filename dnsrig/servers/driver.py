@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 import signal
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from dnsrig.confinement import NET_BIND_SERVICE
 from dnsrig.rundir import Role, Scalar, ServerLimit, TransferSpec
+from dnsrig.servers import templates
 from dnsrig.servers.behaviour import AsPrimary, AsSecondary
 from dnsrig.servers.builds.recipe import Recipe
 from dnsrig.servers.formats import numbers, printed_defaults
@@ -31,6 +33,8 @@ Feature = Literal[
     "zone database",
 ]
 CATALOG_TRANSFER = "transfer of the catalog"
+GIVEN = ".given"
+"""End of the name under which a trial keeps a file of the user as it was, beside the file that was made from it."""
 
 
 @dataclass(frozen=True)
@@ -142,9 +146,44 @@ class Driver(ABC):
     """Kind of work beside answering that concerns all zones or the configuration -> pattern of the line at its
     start."""
 
-    @abstractmethod
+    configuration_file: ClassVar[str] = ""
+    """Name of its configuration in `Placement.directory`; empty: its whole configuration is on the command line."""
+    templates: ClassVar[Mapping[Role, str]] = {}
+    """Role -> file with the template of its configuration, in the folder of its module."""
+    template_variables: ClassVar[Mapping[str, str]] = {}
+    """Meaning of each variable of `variables`; ``settings`` is among them."""
+
     def configure(self, placement: Placement) -> None:
         """Write the configuration, and whatever else must exist before the start."""
+        if not self.configuration_file:
+            return
+        known, host, folder = self.known(placement), placement.host, placement.directory
+        text = templates.configuration(self.template(placement.role), known, host.config)
+        (folder / self.configuration_file).write_text(text)
+        if host.config is not None:
+            (folder / f"{self.configuration_file}{GIVEN}").write_text(host.config.text)
+        if host.include is not None:
+            (folder / f"{self.include_name}{GIVEN}").write_text(host.include.text)
+            (folder / templates.INCLUDE_FOLDER).mkdir()
+            snippet = templates.configuration("", known, host.include)
+            (folder / templates.INCLUDE_FOLDER / self.include_name).write_text(snippet)
+
+    def template(self, role: Role) -> str:
+        """The template of its configuration in ``role``. Raises KeyError if it has none."""
+        return Path(sys.modules[type(self).__module__].__file__ or "").with_name(self.templates[role]).read_text()
+
+    def variables(self, placement: Placement) -> dict[str, Any]:
+        """The variables of its template that other servers' templates do not have, and ``settings``."""
+        return {"settings": dict(placement.settings)}
+
+    def known(self, placement: Placement) -> dict[str, Any]:
+        """All variables of its template."""
+        return {**templates.variables(placement, self.include_name), **self.variables(placement)}
+
+    @property
+    def include_name(self) -> str:
+        """Name of the user's snippet in `templates.INCLUDE_FOLDER`."""
+        return f"own{Path(self.configuration_file).suffix}"
 
     def preparations(self, placement: Placement) -> list[Preparation]:
         """Programs to run, in this order, after `configure` and before the start."""

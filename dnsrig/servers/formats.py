@@ -1,4 +1,5 @@
-"""Formats that several servers share: configuration templates and values, versions, times in logs, printed defaults."""
+"""Formats that several servers share: templates and values of configurations, versions, times in logs, printed
+defaults."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from datetime import UTC, datetime
 
 import jinja2
 
+from dnsrig import sandbox
 from dnsrig.rundir import Scalar
 
 SECTION = re.compile(r"([\w-]+):$")
@@ -18,10 +20,7 @@ ITEM = re.compile(r"[ \t]*#?[ \t]*- (?P<value>.*)")
 
 def template(text: str) -> jinja2.Template:
     """A configuration template; an undefined name is an error, never an empty string."""
-    environment = jinja2.Environment(
-        undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
-    )
-    return environment.from_string(text)
+    return sandbox.environment().from_string(text)
 
 
 def yes_no(value: Scalar) -> str:

@@ -1,33 +1,35 @@
-"""Configuration templates of users: their variables, how they are rendered, and their limits.
+"""Templates of configurations: their variables, how they are rendered, and their limits.
 
-A template is Jinja in a sandbox: it reads no file and calls nothing of dnsrig. An undefined name is an error. Before
-anything starts, a template is rendered with `EXAMPLE`, so that a mistake is found then.
+A template is Jinja in a sandbox: it reads no file and calls nothing of dnsrig. An undefined name is an error. A
+template of a user is rendered in a process of its own (`dnsrig.sandbox`). Before anything starts, it is rendered with
+`EXAMPLE`, so that a mistake is found then. Drivers render their own templates, which are files beside them, from the
+same variables.
 """
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import jinja2
-from jinja2 import meta, nodes, visitor
-from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2 import nodes, visitor
 
+from dnsrig import sandbox
 from dnsrig.errors import UsageError
-from dnsrig.rundir import Resolving
+from dnsrig.rundir import OwnFile, Resolving
+from dnsrig.sandbox import TemplateError
 from dnsrig.servers import keys
+from dnsrig.servers.formats import numbers
 from dnsrig.servers.placement import DNS_PORT, Placement
 from dnsrig.servers.resolving import ANCHOR_FILE
 
 MOST_CHARACTERS = 1 << 20
 """Limit for a template: the longest manual of a server is shorter."""
-MOST_RENDERED_CHARACTERS = 1 << 29
-"""Limit for a rendered configuration: a million zones with 500 characters each."""
+INCLUDE_FOLDER = "include"
+"""Folder in the server's folder: the user's snippet is the only file in it."""
 Variables = Mapping[str, Any]
-
-_ENVIRONMENT = ImmutableSandboxedEnvironment(
-    undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
-)
 
 EXAMPLE: Variables = {
     "role": "primary",
@@ -38,9 +40,16 @@ EXAMPLE: Variables = {
     "threads": 1,
     "folder": "/mnt/server",
     "state": "/mnt/state",
-    "zones": [{"name": "a.example", "file": "/mnt/dataset/a"}, {"name": "b.example", "file": "/mnt/dataset/b"}],
+    "version": [9, 20, 30],
+    "sockets": True,
+    "zones": [
+        {"name": "a.example", "file": "/mnt/dataset/a", "route": 0},
+        {"name": "b.example", "file": "/mnt/dataset/b", "route": 0},
+    ],
+    "signed": False,
     "suffix": "example",
     "primaries": ["192.0.2.2"],
+    "routes": [{"number": 1, "address": "192.0.2.2", "port": DNS_PORT, "source": ""}],
     "secondaries": ["192.0.2.3"],
     "catalog": "",
     "transfer": {"tls": False, "tsig": False, "ixfr": False, "notify": False, "updates": False},
@@ -49,18 +58,61 @@ EXAMPLE: Variables = {
     "certificate": "/mnt/state/certificate",
     "private_key": "/mnt/state/key",
     "tls_name": keys.TLS_NAME,
+    "public_key_pin": "AAAA",
+    "database": None,
     "hints": "",
     "anchor": "",
     "resolving": Resolving().model_dump(),
+    "include": "",
+    "include_folder": "/mnt/server/include",
     "settings": {},
 }
 """Every variable, with a value of the right shape."""
+MEANINGS: Mapping[str, str] = {
+    "role": "`primary`, `secondary` or `resolver`",
+    "version": "the numbers of the server's version, as a list",
+    "threads": "number of the host's CPUs",
+    "address": "the address at which the server is asked, and from which it asks",
+    "addresses": "the addresses at which it listens: `address`, and the host's address of the other family",
+    "port": "port for UDP and TCP: 53",
+    "tls_port": "port for TLS: 853",
+    "over_tls": "whether it listens at `tls_port`",
+    "certificate": "path of the certificate for TLS",
+    "private_key": "path of its private key",
+    "folder": "folder of its configuration, which the server can only read",
+    "state": "folder in which the server may write",
+    "sockets": "whether the path of `state` is short enough for a Unix socket",
+    "zones": "the zones of the configuration. Each has `name`, `file` (path of its zone file, for a primary) and `route` "
+    "(place in `routes`, for a secondary)",
+    "signed": "whether the zones are signed",
+    "suffix": "the longest name at or below which all zones are",
+    "catalog": "name of the catalog zone; empty without one. A secondary has only this zone in `zones`",
+    "primaries": "for a secondary or a resolver: addresses of the primaries",
+    "routes": "for a secondary or a resolver: a list of `address` and `port` of a primary, `source` (own address from which "
+    "to ask; empty: any) and `number` (from 1)",
+    "secondaries": "for a primary: addresses to notify",
+    "transfer": "`tls`, `tsig`, `ixfr`, `notify`, `updates`: whether zone transfers have it",
+    "tsig": "the TSIG key, used if `transfer.tsig`: `name`, `algorithm`, `secret`",
+    "tls_name": "the name in a primary's certificate",
+    "public_key_pin": "SHA-256 of the public key in the certificate, in Base64",
+    "database": "`address`, `port` and `tls` of the database that carries the zones; none without one",
+    "hints": "for a resolver: path of the root hints; empty if it asks `primaries`",
+    "anchor": "for a resolver that validates: path of the trust anchor; otherwise empty",
+    "resolving": "for a resolver: all keys of `resolving`",
+    "include": "path of the user's snippet; empty without one",
+    "include_folder": "folder in which the snippet is the only file",
+    "settings": "the settings of the experiment",
+}
+"""Meaning of every variable."""
 
 
-def variables(p: Placement) -> Variables:
-    """The variables for the server of a placement. Paths are as the server sees them."""
+def variables(p: Placement, include_name: str = "") -> dict[str, Any]:
+    """The variables for the server of a placement. Paths are as the server sees them. ``include_name``: name of the
+    file of the snippet."""
     transfer = {"tls": p.transfer.tls, "tsig": p.transfer.tsig}
     transfer |= {name: getattr(p.transfer, name) for name in ("ixfr", "notify", "updates")}
+    resolves, at, folder = p.role == "resolver", p.database, f"{p.seen_directory}/{INCLUDE_FOLDER}"
+    zones = p.zones if resolves else p.configured_zones
     return {
         "role": p.role,
         "address": str(p.address),
@@ -70,9 +122,24 @@ def variables(p: Placement) -> Variables:
         "threads": p.threads,
         "folder": p.seen_directory,
         "state": p.seen_state,
-        "zones": [{"name": zone.name, "file": p.seen_zone_file(zone)} for zone in p.configured_zones],
+        "version": list(numbers(p.source.version)),
+        "sockets": p.holds_sockets,
+        "zones": [
+            {"name": zone.name, "file": p.seen_zone_file(zone), "route": number % max(1, len(p.routes))}
+            for number, zone in enumerate(zones)
+        ],
+        "signed": p.signed,
         "suffix": p.suffix,
         "primaries": list(dict.fromkeys(str(route.primary) for route in p.routes)),
+        "routes": [
+            {
+                "number": route.number,
+                "address": str(route.primary),
+                "port": keys.XOT_PORT if p.transfer.tls and not resolves else DNS_PORT,
+                "source": str(route.source or ""),
+            }
+            for route in p.routes
+        ],
         "secondaries": [str(address) for address in p.secondaries],
         "catalog": p.catalog.name if p.catalog else "",
         "transfer": transfer,
@@ -81,9 +148,13 @@ def variables(p: Placement) -> Variables:
         "certificate": p.certificate,
         "private_key": p.private_key,
         "tls_name": keys.TLS_NAME,
+        "public_key_pin": p.keys.public_key_pin,
+        "database": {"address": str(at.address), "port": at.port, "tls": at.tls} if at else None,
         "hints": p.seen_hints if p.from_hints else "",
         "anchor": f"{p.seen_directory}/{ANCHOR_FILE}" if p.anchor else "",
         "resolving": p.resolving.model_dump(),
+        "include": f"{folder}/{include_name}" if p.host.include else "",
+        "include_folder": folder,
         "settings": dict(p.settings),
     }
 
@@ -93,36 +164,53 @@ def check(text: str, where: str, known: Variables) -> None:
 
     ``where``: its name, for the error; ``known``: the variables that have a value before anything starts.
     """
+    check_names(text, where, known)
+    rendered(text, where, {**EXAMPLE, **known})
+
+
+def check_names(text: str, where: str, known: Mapping[str, object]) -> None:
+    """Refuse what is no template, or uses other variables than `EXAMPLE` and ``known``. Nothing is rendered."""
     if len(text) > MOST_CHARACTERS:
         raise UsageError(f"{where} has {len(text):,} characters, more than {MOST_CHARACTERS:,}")
-    tree = _parsed(text, where)
-    if unknown := sorted(meta.find_undeclared_variables(tree) - EXAMPLE.keys()):
+    try:
+        used = sandbox.names(text)
+    except TemplateError as error:
         raise UsageError(
-            f"{where} uses {unknown[0]}, which is no variable of a template",
-            hint=f"variables are {', '.join(EXAMPLE)}",
+            f"{_place(where, error.line)}: {error.reason}",
+            hint="it is a Jinja template: write {{ '{{' }} for two braces that belong to the configuration",
+        ) from error
+    allowed = {**EXAMPLE, **known}
+    if unknown := sorted(used.keys() - allowed.keys(), key=lambda name: used[name]):
+        close = difflib.get_close_matches(unknown[0], allowed, 1)
+        raise UsageError(
+            f"{_place(where, used[unknown[0]])} uses {unknown[0]}, which is no variable of a template",
+            hint=f"did you mean {close[0]}?" if close else f"variables are {', '.join(allowed)}",
         )
-    rendered(text, where, {**EXAMPLE, **known})
 
 
 def rendered(text: str, where: str, values: Variables) -> str:
     """The configuration. Raises UsageError if the template does not fit the values."""
-    _parsed(text, where)
-    found: list[str] = []
-    size = 0
     try:
-        for piece in _ENVIRONMENT.from_string(text).generate(**values):
-            size += len(piece)
-            if size > MOST_RENDERED_CHARACTERS:
-                raise UsageError(f"{where} makes a configuration of more than {MOST_RENDERED_CHARACTERS:,} characters")
-            found.append(piece)
-    except UsageError:
-        raise
-    except Exception as error:  # whatever an expression of the template raises
+        return sandbox.render(text, values)
+    except TemplateError as error:
         raise UsageError(
-            f"{where} cannot be rendered: {str(error) or type(error).__name__:.200}",
-            hint="the reference of experiments lists the variables and their parts",
+            f"{_place(where, error.line)} cannot be rendered: {error.reason:.200}",
+            hint="docs/reference/configuration.md lists the variables and their parts",
         ) from error
-    return "".join(found)
+
+
+def configuration(own: str, values: Variables, given: OwnFile | None) -> str:
+    """A configuration from dnsrig's template ``own``, or from the user's if there is one."""
+    return _compiled(own).render(values) if given is None else rendered(given.text, given.name, values)
+
+
+@cache
+def _compiled(text: str) -> jinja2.Template:
+    return sandbox.environment().from_string(text)
+
+
+def _place(where: str, line: int) -> str:
+    return f"{where} line {line}" if line else where
 
 
 def uses(text: str) -> set[str]:
@@ -131,8 +219,8 @@ def uses(text: str) -> set[str]:
     >>> sorted(uses("{{ address }}{% for zone in zones %}{{ zone.name }}{% endfor %}{{ resolving.cache_mb }}"))
     ['address', 'resolving', 'resolving.cache_mb', 'zones']
     """
-    tree = _ENVIRONMENT.parse(text)
-    found = meta.find_undeclared_variables(tree)
+    tree = sandbox.environment().parse(text)
+    found = {*sandbox.names(text)}
     parts = _Parts()
     parts.visit(tree)
     return found | {part for part in parts.found if part.partition(".")[0] in found}
@@ -153,13 +241,3 @@ class _Parts(visitor.NodeVisitor):
         if isinstance(node.node, nodes.Name) and isinstance(node.arg, nodes.Const):
             self.found.add(f"{node.node.name}.{node.arg.value}")
         self.generic_visit(node)
-
-
-def _parsed(text: str, where: str) -> nodes.Template:
-    try:
-        return _ENVIRONMENT.parse(text)
-    except jinja2.TemplateSyntaxError as error:
-        raise UsageError(
-            f"{where} line {error.lineno}: {error.message}",
-            hint="it is a Jinja template: write {{ '{{' }} for two braces that belong to the configuration",
-        ) from error

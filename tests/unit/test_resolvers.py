@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from ipaddress import IPv6Address
 from pathlib import Path
 
@@ -71,7 +70,7 @@ def test_an_own_setting_goes_before_ours(tmp_path: Path, kind: str) -> None:
     own = {
         "bind": ("max-cache-size", "7M", "max-cache-size 7M;"),
         "knot-resolver": ("option.NO_0X20", True, "option('NO_0X20', true)"),
-        "powerdns-recursor": ("outgoing.network_timeout", 900, '"network_timeout": 900'),
+        "powerdns-recursor": ("outgoing.network_timeout", 900, "  network_timeout: 900"),
         "unbound": ("msg-cache-size", "7m", "msg-cache-size: 7m"),
     }
     name, value, line = own[kind]
@@ -97,7 +96,8 @@ def test_it_listens_on_both_families(tmp_path: Path, kind: str) -> None:
 
 
 def test_the_recursors_file_is_yaml_by_sections(tmp_path: Path) -> None:
-    said = json.loads(configured(tmp_path, "powerdns-recursor", level="validating", cache_mb=30))
+    yaml = pytest.importorskip("yaml")
+    said = yaml.safe_load(configured(tmp_path, "powerdns-recursor", level="validating", cache_mb=30))
     assert said["recordcache"]["max_entries"] == 2 * said["packetcache"]["max_entries"] == 20 * 1024
     assert said["dnssec"]["trustanchors"] == [
         {"name": ".", "dsrecords": ["55648 13 2 b4c8c1fe2e7477127b27115656ad6256f424625bf5c1e2770ce6d6e37df61d17"]}

@@ -1,14 +1,21 @@
-"""Configuration templates of users: what they may use, and what is refused with a reason."""
+"""Templates of configurations: their variables, what is refused with a reason, and what a hostile one can do."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+import test_configurations as tested
 from placement_data import placed
 
+from dnsrig import sandbox
 from dnsrig.errors import UsageError
-from dnsrig.servers import templates
+from dnsrig.servers import all_drivers, driver, templates
+
+WITH_TEMPLATES = [(kind, role) for kind, server in all_drivers().items() for role in server.templates]
 
 
 def shape(value: object) -> object:
@@ -21,8 +28,8 @@ def shape(value: object) -> object:
 def test_the_example_has_the_variables_of_a_server(tmp_path: Path) -> None:
     place = placed(tmp_path, "nsd", "secondary")
     values = templates.variables(place)
-    assert values.keys() == templates.EXAMPLE.keys()
-    for name in values.keys() - {"secondaries", "settings"}:
+    assert values.keys() == templates.EXAMPLE.keys() == templates.MEANINGS.keys()
+    for name in values.keys() - {"secondaries", "settings", "database"}:
         assert shape(values[name]) == shape(templates.EXAMPLE[name]), name
 
 
@@ -41,13 +48,18 @@ def test_a_template_gets_addresses_zones_and_primaries(tmp_path: Path) -> None:
     ("text", "reason"),
     [
         ("{% for zone in zones %}", "mine.conf line 1: Unexpected end of template"),
-        ("{{ adress }}", "mine.conf uses adress, which is no variable"),
-        ("{{ zones[0].nmae }}", "mine.conf cannot be rendered: .*no attribute 'nmae'"),
-        ("{% include '/etc/passwd' %}", "mine.conf cannot be rendered: no loader"),
-        ("{{ address.__class__.__mro__ }}", "mine.conf cannot be rendered: .*unsafe"),
-        ("{% set _ = zones.append(1) %}", "mine.conf cannot be rendered: .*unsafe"),
-        ("{% for a in range(10000000) %}a{% endfor %}", "mine.conf cannot be rendered: .*[Rr]ange too big"),
-        ("{{ 1 // 0 }}", "mine.conf cannot be rendered"),
+        ("a\n{% if %}\n", "mine.conf line 2: Expected an expression"),
+        ("a\n{{ adress }}", "mine.conf line 2 uses adress, which is no variable"),
+        ("{{ " + "(" * 5000, "mine.conf"),
+        ("{{ zones[0].nmae }}", "mine.conf line 1 cannot be rendered: .*no attribute 'nmae'"),
+        ("\n\n{{ zones[7].name }}", "mine.conf line 3 cannot be rendered: list object has no element 7"),
+        ("{% include '/etc/passwd' %}", "mine.conf line 1: a template cannot take in other files"),
+        ("{{ address.__class__.__mro__ }}", "mine.conf line 1 cannot be rendered: .*unsafe"),
+        ("{% set _ = zones.append(1) %}", "mine.conf line 1 cannot be rendered: .*unsafe"),
+        ("{% for a in range(10000000) %}a{% endfor %}", "mine.conf line 1 cannot be rendered: .*[Rr]ange too big"),
+        ("{{ 'a' * 10**10 }}", "mine.conf.* cannot be rendered: (MemoryError|.*status)"),
+        ("{% for n in range(99999) %}{{ 'a' * 99999 }}{% endfor %}", "cannot be rendered: (MemoryError|.*status)"),
+        ("{{ 1 // 0 }}", "mine.conf line 1 cannot be rendered"),
         ("x" * (templates.MOST_CHARACTERS + 1), "more than"),
     ],
 )
@@ -56,7 +68,40 @@ def test_a_wrong_template_is_refused_before_the_start(text: str, reason: str) ->
         templates.check(text, "mine.conf", {})
 
 
-def test_an_endless_configuration_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(templates, "MOST_RENDERED_CHARACTERS", 1000)
-    with pytest.raises(UsageError, match="more than 1,000 characters"):
-        templates.check("{% for a in range(2000) %}a{% endfor %}", "mine.conf", {})
+def test_a_name_that_is_nearly_a_variable() -> None:
+    with pytest.raises(UsageError) as caught:
+        templates.check_names("{{ adresses }}", "mine.conf", {})
+    assert caught.value.hint == "did you mean addresses?"
+
+
+@pytest.mark.parametrize(("kind", "role"), WITH_TEMPLATES)
+def test_variables_of_servers_are_described(tmp_path: Path, kind: str, role: str) -> None:
+    server = driver(kind)
+    known = server.known(tested.place(tmp_path, kind, role, {}))
+    assert templates.MEANINGS.keys() <= known.keys() <= {*templates.MEANINGS, *server.template_variables}
+    templates.check_names(server.template(role), "ours", server.template_variables)
+
+
+@pytest.mark.parametrize(("kind", "role"), WITH_TEMPLATES)
+def test_a_user_s_copy_gives_the_same_configuration(tmp_path: Path, kind: str, role: str) -> None:
+    server = driver(kind)
+    known = server.known(tested.place(tmp_path, kind, role, {"settings": tested.SETTINGS[kind]}))
+    text = server.template(role)
+    assert templates.rendered(text, "copy", known) == templates.configuration(text, known, None)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has rights to give up")
+def test_the_process_that_renders_is_nobody_with_limits() -> None:
+    program = (
+        "import os, resource; from dnsrig import sandbox; sandbox._give_up_rights()\n"
+        "print(os.getresuid(), os.getgroups(), resource.getrlimit(resource.RLIMIT_CPU))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "(65534, 65534, 65534) [] (60, 60)\n"
+
+
+def test_a_template_without_end_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox, "CPU_LIMIT_S", 0.5)
+    text = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
+    with pytest.raises(UsageError, match="took longer than"):
+        templates.check(text, "mine.conf", {})

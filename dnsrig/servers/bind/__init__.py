@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from dnsrig.rundir import Role, Scalar, ServerLimit, TransferSpec
-from dnsrig.servers import keys
+from dnsrig.rundir import Role, Scalar, ServerLimit
 from dnsrig.servers.behaviour import AsPrimary, AsSecondary, count
 from dnsrig.servers.bind import configuration, resolver
 from dnsrig.servers.bind.recipe import RECIPE
 from dnsrig.servers.driver import Driver, Feature, Setting, Support
 from dnsrig.servers.formats import numbers, utc_ns, yes_no
-from dnsrig.servers.placement import DNS_PORT, Placement, Route
+from dnsrig.servers.placement import Placement
 
 PRIMARY_DEFAULTS = {"transfers-out": 100_000, "tcp-clients": 10_000, "tcp-listen-queue": 1_000}
 """Settings of a primary. It is not under test, so its limits are raised until they have no effect."""
@@ -42,6 +41,18 @@ class Bind(Driver):
     recipe = RECIPE
     packages = ("bind9", "bind9-utils")
     roles = ("primary", "secondary", "resolver")
+    configuration_file = "named.conf"
+    templates: ClassVar[Mapping[Role, str]] = {
+        "primary": "named.conf.j2",
+        "secondary": "named.conf.j2",
+        "resolver": "named-resolver.conf.j2",
+    }
+    template_variables: ClassVar[Mapping[str, str]] = {
+        "settings": "name -> value, for `options`; only `min-update-interval` is for `catalog-zones`",
+        "words": "for a primary or a secondary: `primary`, `secondary`, `primaries` as this version calls them",
+        "anchor_key": "for a resolver that validates: the DNSKEY of the root as a list of four texts",
+        "statistics_port": "for a resolver: port at which dnsrig asks for its counters",
+    }
     version_arguments = ("-v",)
     version_pattern = r"BIND (\d+\.\d+\.\d+\S*)"
     settings = (
@@ -114,24 +125,21 @@ class Bind(Driver):
         "reload": r"received control channel command 'reload|reloading configuration",
     }
 
-    def configure(self, placement: Placement) -> None:
+    def variables(self, placement: Placement) -> dict[str, Any]:
         if placement.role == "resolver":
-            (placement.directory / "named.conf").write_text(resolver.configuration(placement))
-            return
+            anchor = placement.anchor
+            return {
+                "settings": resolver.settings(placement),
+                "statistics_port": resolver.STATISTICS_PORT,
+                "anchor_key": anchor.dnskey.split() if anchor else [],
+            }
         defaults: dict[str, Scalar] = dict(PRIMARY_DEFAULTS) if placement.role == "primary" else {}
         if placement.role == "primary" and placement.transfer.updates:
             defaults |= UPDATED_PRIMARY_DEFAULTS
-        settings = {name: yes_no(value) for name, value in {**defaults, **placement.settings}.items()}
-        text = configuration.AUTHORITATIVE.render(
-            p=placement,
-            port=DNS_PORT,
-            update_interval=settings.pop(UPDATE_INTERVAL, None),
-            settings=settings,
-            keys=keys,
-            primary=lambda route: _primary(route, placement.transfer),
-            words=NEW_WORDS if _speaks_of_primaries(placement.source.version) else FORMER_WORDS,
-        )
-        (placement.directory / "named.conf").write_text(text)
+        return {
+            "settings": {name: yes_no(value) for name, value in {**defaults, **placement.settings}.items()},
+            "words": NEW_WORDS if _speaks_of_primaries(placement.source.version) else FORMER_WORDS,
+        }
 
     def read_defaults(self, text: str) -> dict[str, str]:
         return configuration.printed_defaults(text)
@@ -164,11 +172,3 @@ def _speaks_of_primaries(version: str) -> bool:
     """Whether the version uses the new words. Since 9.18 a catalog has `default-primaries`, and 9.11 has none of the
     new words; a server does not start with words that it does not know."""
     return not numbers(version) or numbers(version) >= (9, 18)
-
-
-def _primary(route: Route, transfer: TransferSpec) -> str:
-    """One entry of a `primaries` statement."""
-    words = [str(route.primary), "port", str(keys.XOT_PORT if transfer.tls else DNS_PORT)]
-    words += ["key", f'"{keys.TSIG_NAME}"'] if transfer.tsig else []
-    words += ["tls", "xot"] if transfer.tls else []
-    return " ".join(words) + ";"

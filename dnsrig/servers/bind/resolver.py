@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 
 from dnsrig.rundir import Scalar
-from dnsrig.servers import keys
-from dnsrig.servers.bind.configuration import RESOLVER
 from dnsrig.servers.formats import yes_no
-from dnsrig.servers.placement import DNS_PORT, Placement
+from dnsrig.servers.placement import Placement
 from dnsrig.servers.resolving import AsResolver, Channel, Counters, nested
 
 STATISTICS_PORT = 8053
@@ -61,10 +59,11 @@ AS_RESOLVER = AsResolver(
 )
 
 
-def configuration(placement: Placement) -> str:
-    anchor, asked = placement.anchor, placement.resolving
+def settings(placement: Placement) -> dict[str, str]:
+    """The settings of `Resolving` as BIND's, with the experiment's over them."""
+    asked = placement.resolving
     ours: dict[str, Scalar] = {
-        "dnssec-validation": anchor is not None,
+        "dnssec-validation": placement.anchor is not None,
         "max-cache-size": f"{asked.cache_mb}M",
         "recursive-clients": asked.recursions * placement.threads,
         "tcp-clients": asked.tcp_clients,
@@ -75,11 +74,4 @@ def configuration(placement: Placement) -> str:
         "stale-answer-enable": asked.serve_stale,
         "synth-from-dnssec": asked.aggressive_nsec,
     }
-    return RESOLVER.render(
-        p=placement,
-        port=DNS_PORT,
-        statistics_port=STATISTICS_PORT,
-        keys=keys,
-        key=anchor.dnskey.split() if anchor else None,
-        settings={name: yes_no(value) for name, value in {**ours, **placement.settings}.items()},
-    )
+    return {name: yes_no(value) for name, value in {**ours, **placement.settings}.items()}

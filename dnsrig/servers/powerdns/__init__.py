@@ -11,61 +11,19 @@ import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
 from datetime import UTC, datetime
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from dnsrig.confinement import as_user
 from dnsrig.rundir import Role, Scalar, ServerLimit
 from dnsrig.servers import keys
 from dnsrig.servers.behaviour import AsPrimary, AsSecondary, count
 from dnsrig.servers.driver import Driver, Feature, Setting, Support, timer
-from dnsrig.servers.formats import template, utc_ns_without_year, yes_no
-from dnsrig.servers.placement import DNS_PORT, Placement, Preparation
+from dnsrig.servers.formats import utc_ns_without_year, yes_no
+from dnsrig.servers.placement import Placement, Preparation
 from dnsrig.servers.powerdns import backends
 from dnsrig.servers.powerdns.recipe import RECIPE
 
 PRIMARY_DEFAULTS: Mapping[str, Scalar] = {"max-tcp-connections": 1000}
-
-CONFIGURATION = template("""\
-{% if p.database %}
-{{ backend }}
-{% else %}
-launch=gsqlite3
-gsqlite3-database={{ p.seen_state }}/zones.sqlite3
-{# Not for a secondary: it would transfer every change of a signed zone by AXFR (measured with 5.1.5). #}
-{% if p.signed and p.role == "primary" %}
-gsqlite3-dnssec=yes
-{% endif %}
-{% endif %}
-local-address={{ p.addresses | join(",") }}
-local-port={{ port }}
-daemon=no
-guardian=no
-socket-dir={{ p.seen_state }}
-setuid=
-setgid=
-security-poll-suffix=
-loglevel=5
-log-timestamp=yes
-receiver-threads={{ p.threads }}
-{% if p.role == "primary" %}
-disable-axfr=no
-allow-axfr-ips={{ "" if p.transfer.tsig else "0.0.0.0/0,::/0" }}
-{% elif not p.database %}
-{{ secondary_word }}=yes
-{% endif %}
-{% if p.role == "primary" and p.transfer.notify %}
-{{ primary_word }}=yes
-only-notify=
-also-notify={{ p.secondaries | join(",") }}
-{% endif %}
-{% if p.role == "primary" and p.transfer.updates %}
-dnsupdate=yes
-allow-dnsupdate-from=0.0.0.0/0,::/0
-{% endif %}
-{% for name, value in settings.items() %}
-{{ name }}={{ value }}
-{% endfor %}
-""")
 
 
 LOG_TIME = re.compile(r"^(?P<time>[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d)")
@@ -84,6 +42,13 @@ class PowerDns(Driver):
         "sqlite3",
         "postgresql-client",
     )
+    configuration_file = "pdns.conf"
+    templates: ClassVar[Mapping[Role, str]] = {"primary": "pdns.conf.j2", "secondary": "pdns.conf.j2"}
+    template_variables: ClassVar[Mapping[str, str]] = {
+        "settings": "name -> value",
+        "words": "`primary` and `secondary` as this version calls them",
+        "backend": "lines that choose the backend, if a database carries the zones",
+    }
     version_arguments = ("--version",)
     version_pattern = r"PowerDNS Authoritative Server (\d\S*)"
     settings = (
@@ -127,18 +92,17 @@ class PowerDns(Driver):
     settings_command = ("pdns_control", "--socket-dir={state}", "current-config")
     defaults_command = ("pdns_server", "--no-config", "--config=default")
 
-    def configure(self, placement: Placement) -> None:
+    def variables(self, placement: Placement) -> dict[str, Any]:
         defaults = PRIMARY_DEFAULTS if placement.role == "primary" else {}
-        new_words = _speaks_of_secondaries(placement.source.version)
-        text = CONFIGURATION.render(
-            p=placement,
-            port=DNS_PORT,
-            primary_word="primary" if new_words else "master",
-            secondary_word="secondary" if new_words else "slave",
-            backend=backends.postgresql_configuration(placement) if placement.database else "",
-            settings={name: yes_no(value) for name, value in {**defaults, **placement.settings}.items()},
-        )
-        (placement.directory / "pdns.conf").write_text(text)
+        new = _speaks_of_secondaries(placement.source.version)
+        return {
+            "settings": {name: yes_no(value) for name, value in {**defaults, **placement.settings}.items()},
+            "words": {"primary": "primary" if new else "master", "secondary": "secondary" if new else "slave"},
+            "backend": backends.postgresql_configuration(placement) if placement.database else "",
+        }
+
+    def configure(self, placement: Placement) -> None:
+        super().configure(placement)
         if placement.role == "primary":
             backends.list_zones(placement)
             (placement.state / "before.sql").write_text(backends.HASHED)

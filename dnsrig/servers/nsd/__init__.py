@@ -7,112 +7,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from dnsrig.confinement import NET_ADMIN, NET_BIND_SERVICE
 from dnsrig.rundir import Role, Scalar, ServerLimit
-from dnsrig.servers import keys
 from dnsrig.servers.behaviour import AsPrimary, AsSecondary, Settings, count
 from dnsrig.servers.builds.recipe import AUTOTOOLS, Method, Recipe, Tree
 from dnsrig.servers.driver import Driver, Feature, Setting, Support, timer
-from dnsrig.servers.formats import template, utc_ns, yes_no
-from dnsrig.servers.placement import DNS_PORT, Placement
+from dnsrig.servers.formats import utc_ns, yes_no
+from dnsrig.servers.placement import Placement
 
 PRIMARY_DEFAULTS: Mapping[str, Scalar] = {"tcp-count": 1000}
 """Settings of a primary. It is not under test, so its limit of TCP connections is raised until it has no effect."""
 
-CONFIGURATION = template("""\
-server:
-    server-count: {{ p.threads }}
-{% for address in p.addresses %}
-    ip-address: {{ address }}@{{ port }}
-{% if p.answers_over_tls %}
-    ip-address: {{ address }}@{{ keys.XOT_PORT }}
-{% endif %}
-{% endfor %}
-    port: {{ port }}
-{% if p.answers_over_tls %}
-    tls-port: {{ keys.XOT_PORT }}
-    tls-service-key: "{{ p.private_key }}"
-    tls-service-pem: "{{ p.certificate }}"
-{% endif %}
-{% if p.transfer.tls and p.role == "secondary" %}
-    tls-cert-bundle: "{{ p.certificate }}"
-{% endif %}
-    username: ""
-    chroot: ""
-    zonesdir: "{{ p.seen_state }}"
-    zonelistfile: "{{ p.seen_state }}/zone.list"
-    xfrdfile: "{{ p.seen_state }}/xfrd.state"
-    xfrdir: "{{ p.seen_state }}"
-    pidfile: "{{ p.seen_state }}/nsd.pid"
-    verbosity: 1
-{% for name, value in server.items() %}
-    {{ name }}: {{ value }}
-{% endfor %}
-remote-control:
-    control-enable: no
-{% if p.transfer.tsig %}
-key:
-    name: "{{ keys.TSIG_NAME }}"
-    algorithm: {{ keys.TSIG_ALGORITHM }}
-    secret: "{{ p.keys.tsig_secret }}"
-{% endif %}
-{% if p.transfer.tls and p.role == "secondary" %}
-tls-auth:
-    name: xot
-    auth-domain-name: {{ keys.TLS_NAME }}
-{% endif %}
-{% set key = keys.TSIG_NAME if p.transfer.tsig else "NOKEY" %}
-{% if p.role == "primary" %}
-pattern:
-    name: all
-    provide-xfr: 0.0.0.0/0 {{ key }}
-    provide-xfr: ::0/0 {{ key }}
-{% if p.transfer.notify %}
-{% for address in p.secondaries %}
-    notify: {{ address }} NOKEY
-{% endfor %}
-{% endif %}
-{% if p.transfer.ixfr %}
-    create-ixfr: yes
-    store-ixfr: yes
-{% endif %}
-{% for name, value in pattern.items() %}
-    {{ name }}: {{ value }}
-{% endfor %}
-{% endif %}
-{% for route in p.routes %}
-pattern:
-    name: route{{ route.number }}
-    zonefile: "%s.zone"
-    request-xfr: {{ "" if p.transfer.ixfr else "AXFR " }}{{ route.primary }}@{{ keys.XOT_PORT if p.transfer.tls else port }} {{ key }}{{ " xot" if p.transfer.tls }}
-    allow-notify: {{ route.primary }} NOKEY
-{% if p.transfer.tsig %}
-    allow-notify: {{ route.primary }} {{ key }}
-{% endif %}
-{% if route.source %}
-    outgoing-interface: {{ route.source }}
-{% endif %}
-{% for name, value in pattern.items() %}
-    {{ name }}: {{ value }}
-{% endfor %}
-{% endfor %}
-{% for zone in p.configured_zones %}
-zone:
-    name: "{{ zone.name }}"
-{% if p.role == "primary" %}
-    zonefile: "{{ p.seen_zone_file(zone) }}"
-    include-pattern: all
-{% else %}
-{% if p.catalog %}
-    catalog: consumer
-    catalog-member-pattern: route1
-{% endif %}
-    include-pattern: route{{ p.route_of(loop.index0).number }}
-{% endif %}
-{% endfor %}
-""")
 
 LOG_TIME = re.compile(r"^\[(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\.(?P<ms>\d{3})\]")
 
@@ -152,6 +59,11 @@ class Nsd(Driver):
     executable = "nsd"
     recipe = RECIPE
     packages = ("nsd",)
+    configuration_file = "nsd.conf"
+    templates: ClassVar[Mapping[Role, str]] = {"primary": "nsd.conf.j2", "secondary": "nsd.conf.j2"}
+    template_variables: ClassVar[Mapping[str, str]] = {
+        "settings": "`server` and `pattern`, each name -> value",
+    }
     version_arguments = ("-v",)
     version_pattern = r"NSD version (\S+)"
     # nsd.service of Debian grants NET_ADMIN: its sockets get larger buffers than the machine's limit.
@@ -202,17 +114,12 @@ class Nsd(Driver):
     settings_command = ("nsd-checkconf", "-v", "{directory}/nsd.conf")
     defaults_command = ("nsd-checkconf", "-v", "/dev/null")
 
-    def configure(self, placement: Placement) -> None:
+    def variables(self, placement: Placement) -> dict[str, Any]:
         chosen = {**(PRIMARY_DEFAULTS if placement.role == "primary" else {}), **placement.settings}
         prefix = "pattern."
-        text = CONFIGURATION.render(
-            p=placement,
-            port=DNS_PORT,
-            keys=keys,
-            server={n: yes_no(v) for n, v in chosen.items() if not n.startswith(prefix)},
-            pattern={n.removeprefix(prefix): yes_no(v) for n, v in chosen.items() if n.startswith(prefix)},
-        )
-        (placement.directory / "nsd.conf").write_text(text)
+        server = {n: yes_no(v) for n, v in chosen.items() if not n.startswith(prefix)}
+        pattern = {n.removeprefix(prefix): yes_no(v) for n, v in chosen.items() if n.startswith(prefix)}
+        return {"settings": {"server": server, "pattern": pattern}}
 
     def command(self, placement: Placement) -> list[str]:
         return [self.executable, "-d", "-c", f"{placement.seen_directory}/nsd.conf"]

@@ -8,64 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from dnsrig.confinement import NET_ADMIN, NET_BIND_SERVICE
-from dnsrig.rundir import Scalar
-from dnsrig.servers import keys
+from dnsrig.rundir import Role, Scalar
 from dnsrig.servers.builds.recipe import Method, Recipe, Tree
 from dnsrig.servers.driver import Driver, Feature, Setting, Support
-from dnsrig.servers.formats import numbers, template, yes_no
-from dnsrig.servers.placement import DNS_PORT, Placement
-from dnsrig.servers.resolving import ANCHOR_FILE, AsResolver, Channel, Counters, of_lines
-
-CONFIGURATION = template("""\
-server:
-{% for address in p.addresses %}
-    interface: {{ address }}@{{ port }}
-{% if p.over_tls %}
-    interface: {{ address }}@{{ keys.XOT_PORT }}
-{% endif %}
-{% endfor %}
-{% if p.over_tls %}
-    tls-port: {{ keys.XOT_PORT }}
-    tls-service-key: "{{ p.private_key }}"
-    tls-service-pem: "{{ p.certificate }}"
-{% endif %}
-    port: {{ port }}
-    access-control: 0.0.0.0/0 allow
-    access-control: ::/0 allow
-    username: ""
-    chroot: ""
-    directory: "{{ p.seen_state }}"
-    pidfile: ""
-    use-syslog: no
-    verbosity: 1
-    do-not-query-localhost: no
-{% if p.from_hints %}
-    root-hints: "{{ p.seen_hints }}"
-{% else %}
-    local-zone: "{{ p.suffix }}" transparent
-{% endif %}
-{% if p.anchor %}
-    trust-anchor-file: "{{ p.seen_directory }}/{{ anchor_file }}"
-    trust-anchor-signaling: no
-{% endif %}
-{% for name, value in settings.items() %}
-    {{ name }}: {{ value }}
-{% endfor %}
-remote-control:
-    control-enable: {{ "yes" if p.holds_sockets else "no" }}
-    control-interface: "{{ p.seen_state }}/{{ control_socket }}"
-    control-use-cert: no
-{% if not p.from_hints %}
-stub-zone:
-    name: "{{ p.suffix }}"
-{% for route in p.routes %}
-    stub-addr: {{ route.primary }}@{{ port }}
-{% endfor %}
-{% endif %}
-""")
+from dnsrig.servers.formats import numbers, yes_no
+from dnsrig.servers.placement import Placement
+from dnsrig.servers.resolving import AsResolver, Channel, Counters, of_lines
 
 CONTROL_SOCKET = "control"
 LOG_TIME = re.compile(r"^\[(?P<time>\d{9,12})\] ")
@@ -115,6 +66,9 @@ class Unbound(Driver):
     executable = "unbound"
     recipe = RECIPE
     packages = ("unbound",)
+    configuration_file = "unbound.conf"
+    templates: ClassVar[Mapping[Role, str]] = {"resolver": "unbound.conf.j2"}
+    template_variables: ClassVar[Mapping[str, str]] = {"settings": "name -> value, for `server:`"}
     version_arguments = ("-V",)
     version_pattern = r"Version (\d+\.\d+\S*)"
     # unbound.service of Debian grants NET_ADMIN: its sockets get larger buffers than the machine's limit.
@@ -157,16 +111,9 @@ class Unbound(Driver):
     )
     log_clock_resolution_ns = 1_000_000_000
 
-    def configure(self, placement: Placement) -> None:
-        text = CONFIGURATION.render(
-            p=placement,
-            port=DNS_PORT,
-            keys=keys,
-            anchor_file=ANCHOR_FILE,
-            control_socket=CONTROL_SOCKET,
-            settings={name: yes_no(value) for name, value in {**_ours(placement), **placement.settings}.items()},
-        )
-        (placement.directory / "unbound.conf").write_text(text)
+    def variables(self, placement: Placement) -> dict[str, Any]:
+        chosen = {**_ours(placement), **placement.settings}
+        return {"settings": {name: yes_no(value) for name, value in chosen.items()}}
 
     def command(self, placement: Placement) -> list[str]:
         return [self.executable, "-d", "-p", "-c", f"{placement.seen_directory}/unbound.conf"]

@@ -10,60 +10,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from dnsrig.errors import UsageError
-from dnsrig.rundir import Scalar
-from dnsrig.servers import keys
+from dnsrig.rundir import Role, Scalar
 from dnsrig.servers.driver import Driver, Feature, Setting, Support
-from dnsrig.servers.formats import template
-from dnsrig.servers.placement import DNS_PORT, Placement
-from dnsrig.servers.resolving import ANCHOR_FILE, AsResolver, Channel, Counters, nested
-
-CONFIGURATION = template("""\
-log_target('stderr')
-log_level('notice')
-{% if p.over_tls %}
-net.tls('{{ p.certificate }}', '{{ p.private_key }}')
-{% endif %}
-{% for address in p.addresses %}
-net.listen('{{ address }}', {{ port }}, { kind = 'dns' })
-{% if p.over_tls %}
-net.listen('{{ address }}', {{ keys.XOT_PORT }}, { kind = 'tls' })
-{% endif %}
-{% endfor %}
-{% if p.holds_sockets %}
-net.listen('{{ p.seen_state }}/{{ control_socket }}', nil, { kind = 'control' })
-{% endif %}
-cache.open({{ p.resolving.cache_mb }} * MB, 'lmdb://{{ p.seen_state }}/cache')
-modules.load('stats')
-{% if p.resolving.prefetch %}
-modules.load('prefetch')
-{% endif %}
-{% if p.resolving.serve_stale %}
-modules.load('serve_stale < cache')
-{% endif %}
-{% if p.resolving.upstream != "both" %}
-option('{{ "NO_IPV6" if p.resolving.upstream == "ipv4" else "NO_IPV4" }}', true)
-{% endif %}
-option('NO_MINIMIZE', {{ "false" if p.resolving.qname_minimisation else "true" }})
-modules.unload('ta_signal_query')
-trust_anchors.remove('.')
-{% if p.from_hints %}
-modules.load('hints')
-hints.root_file('{{ p.seen_hints }}')
-{% else %}
-modules.unload('priming')
-policy.rule_forward_add('{{ p.suffix }}', { dnssec = false, auth = true }, { {% for route in p.routes %}{ '{{ route.primary }}' }, {% endfor %}})
-{% endif %}
-{% if p.anchor %}
-trust_anchors.add_file('{{ p.seen_directory }}/{{ anchor_file }}', true)
-{% endif %}
-{% for name, value in settings %}
-{{ name }}{{ value }})
-{% endfor %}
-""")
-
+from dnsrig.servers.placement import Placement
+from dnsrig.servers.resolving import AsResolver, Channel, Counters, nested
 
 CONTROL_SOCKET = "control.socket"
 
@@ -94,6 +47,11 @@ class KnotResolver(Driver):
     title = "Knot Resolver"
     executable = "kresd"
     packages = ("knot-resolver6",)
+    configuration_file = "kresd.conf"
+    templates: ClassVar[Mapping[Role, str]] = {"resolver": "kresd.conf.j2"}
+    template_variables: ClassVar[Mapping[str, str]] = {
+        "settings": "list of pairs: the beginning of a call in Lua, and its last argument"
+    }
     version_arguments = ("-V",)
     version_pattern = r"version (\d+\.\d+\.\d+\S*)"
     roles = ("resolver",)
@@ -141,16 +99,10 @@ class KnotResolver(Driver):
                 "Knot Resolver has one thread for each process, and dnsrig starts one process",
                 hint="give its host one CPU: hosts.resolver.cpus = [1]",
             )
-        settings = [(_function(name), _lua(value)) for name, value in placement.settings.items()]
-        text = CONFIGURATION.render(
-            p=placement,
-            port=DNS_PORT,
-            keys=keys,
-            anchor_file=ANCHOR_FILE,
-            control_socket=CONTROL_SOCKET,
-            settings=settings,
-        )
-        (placement.directory / "kresd.conf").write_text(text)
+        super().configure(placement)
+
+    def variables(self, placement: Placement) -> dict[str, Any]:
+        return {"settings": [(_function(name), _lua(value)) for name, value in placement.settings.items()]}
 
     def command(self, placement: Placement) -> list[str]:
         return [self.executable, "-n", "-c", f"{placement.seen_directory}/kresd.conf", placement.seen_state]

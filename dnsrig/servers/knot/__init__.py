@@ -7,129 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from dnsrig.errors import UsageError
 from dnsrig.rundir import Role, Scalar, ServerLimit
-from dnsrig.servers import keys
 from dnsrig.servers.behaviour import AsPrimary, AsSecondary, Policy, Settings, Transport, count
 from dnsrig.servers.builds.recipe import AUTOTOOLS, Method, Recipe, Tree
 from dnsrig.servers.driver import Driver, Feature, Setting, Support
-from dnsrig.servers.formats import numbers, template, utc_ns
-from dnsrig.servers.placement import DNS_PORT, Placement
-
-CONFIGURATION = template("""\
-server:
-    rundir: {{ p.seen_state }}
-    user: nobody
-    listen: [{% for address in p.addresses %}{{ address }}@{{ port }}{{ ", " if not loop.last }}{% endfor %}]
-{% if p.answers_over_tls %}
-    listen-tls: [{% for address in p.addresses %}{{ address }}@{{ keys.XOT_PORT }}{{ ", " if not loop.last }}{% endfor %}]
-    cert-file: {{ p.certificate }}
-    key-file: {{ p.private_key }}
-{% endif %}
-{% for name, value in settings.server.items() %}
-    {{ name }}: {{ value }}
-{% endfor %}
-database:
-    storage: {{ p.seen_state }}
-{% if p.database %}
-    zone-db-listen: {{ p.database.address }}@{{ p.database.port }}
-{% if p.database.tls %}
-    zone-db-tls: on
-    zone-db-cert-key: {{ p.keys.public_key_pin }}
-{% endif %}
-{% endif %}
-{% for name, value in settings.database.items() %}
-    {{ name }}: {{ value }}
-{% endfor %}
-log:
-  - target: stderr
-    any: info
-{% if p.transfer.tsig %}
-key:
-  - id: {{ keys.TSIG_NAME }}
-    algorithm: {{ keys.TSIG_ALGORITHM }}
-    secret: {{ p.keys.tsig_secret }}
-{% endif %}
-remote:
-{% for address in p.secondaries %}
-  - id: secondary{{ loop.index }}
-    address: {{ address }}@{{ port }}
-{% endfor %}
-{% for route in p.routes %}
-  - id: route{{ route.number }}
-    address: {{ route.primary }}@{{ keys.XOT_PORT if p.transfer.tls else port }}
-{% if route.source %}
-    via: {{ route.source }}
-{% endif %}
-{% if p.transfer.tsig %}
-    key: {{ keys.TSIG_NAME }}
-{% endif %}
-{% if p.transfer.tls %}
-    tls: on
-    cert-key: {{ p.keys.public_key_pin }}
-{% endif %}
-{% endfor %}
-acl:
-{% if p.role == "primary" %}
-  - id: peers
-    action: transfer
-{% if p.transfer.tsig %}
-    key: {{ keys.TSIG_NAME }}
-{% endif %}
-{% if p.transfer.updates %}
-  - id: changes
-    action: update
-{% if p.transfer.tsig %}
-    key: {{ keys.TSIG_NAME }}
-{% endif %}
-{% endif %}
-{% elif p.routes %}
-  - id: peers
-    address: [{% for route in p.routes %}{{ route.primary }}{{ ", " if not loop.last }}{% endfor %}]
-    action: notify
-{% if p.transfer.tsig %}
-  - id: signed
-    address: [{% for route in p.routes %}{{ route.primary }}{{ ", " if not loop.last }}{% endfor %}]
-    key: {{ keys.TSIG_NAME }}
-    action: notify
-{% endif %}
-{% endif %}
-template:
-  - id: default
-    storage: {{ p.seen_state }}
-{% if p.role == "primary" or p.routes %}
-    acl: [peers{{ ", changes" if p.role == "primary" and p.transfer.updates }}{{ ", signed" if p.role == "secondary" and p.transfer.tsig }}]
-{% endif %}
-{% if p.role == "primary" and p.transfer.notify %}
-    notify: [{% for address in p.secondaries %}secondary{{ loop.index }}{{ ", " if not loop.last }}{% endfor %}]
-{% endif %}
-{% if p.role == "primary" and not p.transfer.ixfr and knows_provide_ixfr %}
-    provide-ixfr: off
-{% endif %}
-{% if p.database %}
-    zone-db-{{ "output" if p.role == "primary" else "input" }}: {{ zone_instance }}
-{% endif %}
-{% if p.catalog and p.role == "secondary" %}
-    master: route1
-{% endif %}
-{% for name, value in settings.template.items() %}
-    {{ name }}: {{ value }}
-{% endfor %}
-zone:
-{% for zone in p.configured_zones %}
-  - domain: {{ zone.name }}
-{% if p.role == "primary" %}
-    file: {{ p.seen_zone_file(zone) }}
-{% elif p.catalog %}
-    catalog-role: interpret
-    catalog-template: default
-{% elif not p.database %}
-    master: route{{ p.route_of(loop.index0).number }}
-{% endif %}
-{% endfor %}
-""")
+from dnsrig.servers.formats import utc_ns
+from dnsrig.servers.placement import Placement
 
 LOG_TIME = re.compile(r"^(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)")
 SECTIONS = ("server", "database", "template")
@@ -139,7 +25,6 @@ PRIMARY_DEFAULTS: Mapping[str, Scalar] = {
     "template.journal-content": "none",
     "template.semantic-checks": "off",
 }
-PROVIDE_IXFR_SINCE = (3, 2, 5)
 ZONE_INSTANCE = 1
 """Number of the version of a zone in a zone database, which keeps up to eight."""
 IXFR_PRIMARY_DEFAULTS: Mapping[str, Scalar] = {
@@ -193,6 +78,12 @@ class Knot(Driver):
     executable = "knotd"
     recipe = RECIPE
     packages = ("knot",)
+    configuration_file = "knot.conf"
+    templates: ClassVar[Mapping[Role, str]] = {"primary": "knot.conf.j2", "secondary": "knot.conf.j2"}
+    template_variables: ClassVar[Mapping[str, str]] = {
+        "settings": "section -> name -> value, with the sections `server`, `database` and `template`",
+        "zone_instance": "number of the version of a zone in a zone database",
+    }
     version_arguments = ("-V",)
     version_pattern = r"Knot DNS\)?,? (?:version )?(\d+\.\d+\S*)"
     settings = (
@@ -258,7 +149,7 @@ class Knot(Driver):
         "reload": r"info: (reloading configuration|control, received command 'reload')",
     }
 
-    def configure(self, placement: Placement) -> None:
+    def variables(self, placement: Placement) -> dict[str, Any]:
         chosen: dict[str, Scalar] = {"server.udp-workers": placement.threads}
         if placement.role == "primary":
             chosen |= PRIMARY_DEFAULTS
@@ -266,16 +157,7 @@ class Knot(Driver):
             chosen |= IXFR_PRIMARY_DEFAULTS
         if placement.role == "primary" and placement.transfer.updates:
             chosen |= UPDATED_PRIMARY_DEFAULTS
-        settings = by_section({**chosen, **placement.settings})
-        text = CONFIGURATION.render(
-            p=placement,
-            port=DNS_PORT,
-            keys=keys,
-            settings=settings,
-            zone_instance=ZONE_INSTANCE,
-            knows_provide_ixfr=numbers(placement.source.version) >= PROVIDE_IXFR_SINCE,
-        )
-        (placement.directory / "knot.conf").write_text(text)
+        return {"settings": by_section({**chosen, **placement.settings}), "zone_instance": ZONE_INSTANCE}
 
     def command(self, placement: Placement) -> list[str]:
         return [self.executable, "-c", f"{placement.seen_directory}/knot.conf"]

@@ -5,18 +5,18 @@ It has the settings of version 5 in YAML, named by section and name, e.g. ``"out
 
 from __future__ import annotations
 
-import json
 import re
 import struct
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
-from dnsrig.rundir import Level
+from dnsrig.rundir import Level, Role
 from dnsrig.servers.driver import Driver, Feature, Setting, Support
 from dnsrig.servers.formats import utc_ns_without_year
 from dnsrig.servers.placement import DNS_PORT, Placement
 from dnsrig.servers.resolving import AsResolver, Channel, Counters, of_lines
+from dnsrig.servers.templates import INCLUDE_FOLDER
 
 VALIDATION: Mapping[Level, str] = {
     "no-do": "off",
@@ -57,6 +57,9 @@ class PowerDnsRecursor(Driver):
     title = "PowerDNS Recursor"
     executable = "pdns_recursor"
     packages = ("pdns-recursor",)
+    configuration_file = "recursor.yml"
+    templates: ClassVar[Mapping[Role, str]] = {"resolver": "recursor.yml.j2"}
+    template_variables: ClassVar[Mapping[str, str]] = {"settings": "section -> name -> value: the whole configuration"}
     version_arguments = ("--version",)
     version_pattern = r"Recursor[^0-9]*(\d+\.\d+\.\d+\S*)"
     roles = ("resolver",)
@@ -92,14 +95,15 @@ class PowerDnsRecursor(Driver):
     log_clock_resolution_ns = 1_000_000_000
     defaults_command = ("pdns_recursor", "--config=default")
 
-    def configure(self, placement: Placement) -> None:
+    def variables(self, placement: Placement) -> dict[str, Any]:
         chosen = {**_ours(placement), **placement.settings}
+        if placement.host.include:
+            chosen["recursor.include_dir"] = f"{placement.seen_directory}/{INCLUDE_FOLDER}"
         sections: dict[str, dict[str, Any]] = {}
         for name, value in chosen.items():
             section, _, setting = name.partition(".")
             sections.setdefault(section, {})[setting] = value
-        # JSON is YAML.
-        (placement.directory / "recursor.yml").write_text(json.dumps(sections, indent=1) + "\n")
+        return {"settings": sections}
 
     def command(self, placement: Placement) -> list[str]:
         return [self.executable, f"--config-dir={placement.seen_directory}"]
