@@ -33,6 +33,7 @@ from dnsrig.metrics import all_metrics
 from dnsrig.procedures import all_procedures
 from dnsrig.rundir import Level, Resolving, TransferSpec
 from dnsrig.servers import all_drivers, feature_table
+from dnsrig.servers.running import RUNNING
 from dnsrig.traps import GROUPS, all_traps
 
 ROOT = Path(__file__).parents[1]
@@ -134,8 +135,8 @@ TABLES: dict[type[BaseModel], str] = {
 
 
 TRUST = """\
-An experiment may come from somebody else. `--dry-run` executes nothing that the file names. `dnsrig run` needs root, and
-a file decides this much:
+An experiment may come from somebody else. `--dry-run` executes nothing that the file names, and sends nothing.
+`dnsrig run` needs root unless the server runs already, and a file decides this much:
 
 - **Servers** run with the settings of the file. Of `KIND@/path`, `KIND@system` and `KIND@git:REF`, programs run that the
   file chooses, and scripts that build them. All are confined ([how](servers.md#what-they-may-do)): they can write only in
@@ -144,10 +145,24 @@ a file decides this much:
   packets only to hosts of the trial.
 - **Hosts** get addresses, links, and sysctls below `net.` in network namespaces of their own. With `nic`, a host takes an
   interface of the machine away until the trial ends, and its programs reach whatever is behind it.
-- **A stream** of kind `capture` names a file, which dnsrig reads as root.
+- **A server that runs already** (`running@ADDRESS`) is loaded at the rate of the file if its address is loopback. Any other
+  address needs `--i-am-authorized` on your command line, and then your rate.
+- **A stream** of kind `capture` and `options.queries` name files, which dnsrig reads with the rights of the run.
 
-You trust the kernel, Debian's signed packages, the repositories that builds are fetched from, and dnsrig. Look at `nic`
-and at captures in a file before you run it.
+You trust the kernel, Debian's signed packages, the repositories that builds are fetched from, and dnsrig. Look at `nic`,
+at running servers and at captures in a file before you run it.
+"""
+
+
+RUNNING_MORE = """\
+[Its how-to](../how-to/running-server.md) has an example, and the procedures that can measure it. Other procedures are refused, and so are settings of the server, of its host and of links.
+
+| of a running server | how it is known |
+| --- | --- |
+| version and identity | what it answers to `version.bind` and `id.server` (TXT, class CH); otherwise `unknown` |
+| CPU time, memory, socket drops | not at all: traps and checks that need them report `cannot tell` |
+| settings, log, socket buffers, links | not at all |
+| whether it is there | it is asked before the run, and at the beginning and the end of each trial |
 """
 
 
@@ -245,6 +260,7 @@ def _fields(part: type[model.Part]) -> list[list[object]]:
 
 def servers() -> str:
     text = "# Servers\n\nA server is named `KIND@SOURCE`. The source is `system`, a Debian suite, the prefix of your own build, or `git:REF`, a commit of its repository.\n"
+    text += f"\n## Running servers\n\n{in_paragraphs(sys.modules[type(RUNNING).__module__].__doc__ or '').strip()}\n\n{RUNNING_MORE}"
     text += "\n## Features\n\nThe versions since which servers have a feature, by role. dnsrig refuses an experiment that needs more before it starts.\n\n"
     text += table(["as", "feature", *all_drivers()], [[role, what, *since] for role, what, since in feature_table()])
     for kind, driver in all_drivers().items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -59,6 +60,17 @@ def check_options(context: typer.Context, directory: Path) -> None:
                 f"{option} has no effect with --resume: the manifest of the run decides the order of its trials",
                 hint=f"{option} applies to trials that --repeats adds",
             )
+
+
+def check_authorized(manifest: Manifest, vouched: Sequence[str]) -> None:
+    """Refuse to load addresses that the user does not name: somebody else may have made the manifest."""
+    for spec in manifest.specs.values():
+        for host in spec.hosts.values():
+            if host.authorized and host.address not in vouched:
+                raise UsageError(
+                    f"the run loads {host.address}, which is neither loopback nor in the ranges kept for benchmarks",
+                    hint=f"if you may load that address, confirm it: --i-am-authorized {host.address}",
+                )
 
 
 def read(directory: Path) -> Manifest:

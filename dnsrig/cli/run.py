@@ -19,13 +19,13 @@ from dnsrig.stats.stopping import MOST_REPEATS
 from dnsrig.text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from dnsrig.comparison.compare import TwoRuns
     from dnsrig.comparison.criterion import Criterion
     from dnsrig.experiment.preparation import Request
     from dnsrig.experiment.spread import Executing
-    from dnsrig.rundir import Manifest, Scalar
+    from dnsrig.rundir import Manifest, Scalar, TrialSpec
 
 
 def add(app: typer.Typer) -> None:
@@ -80,6 +80,14 @@ def command(
     max_trials: _options.MaxTrials = 1000,
     repositories: _repository.Option = None,
     debug: _repository.Debug = "",
+    authorized: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--i-am-authorized",
+            metavar="ADDRESS",
+            help="address of a running server that you may load; needed unless it is loopback or of the rig; repeatable",
+        ),
+    ] = None,
     as_json: _options.Json = False,
     quiet: _options.Quiet = False,
 ) -> None:
@@ -132,7 +140,8 @@ def command(
             if dry_run:
                 _resume.show(manifest, resume, more, executing)
                 return
-            need_root()
+            need_root(manifest.specs.values())
+            _resume.check_authorized(manifest, authorized or [])
             _execute(_resume.prepare(manifest, resume, more, executing), resume, console, executing, rules, as_json)
         return
     if experiment is None:
@@ -153,6 +162,7 @@ def command(
             until=_options.until(within, repeats, most),
             where=executing.where(),
             machines=machines,
+            authorized=_addresses(authorized or []),
         )
         run_experiment(request, runs, console, executing, rules, dry_run=dry_run, as_json=as_json)
 
@@ -217,7 +227,7 @@ def _start(
     from dnsrig.experiment import preparation, runner
 
     drafted = preparation.draft(request)  # bad input is reported before anything is installed or made
-    need_root()
+    need_root(drafted.specs)
     try:
         manifest = preparation.prepare(request, lambda text: console.print(visible(text), soft_wrap=True), drafted)
     except KeyboardInterrupt:
@@ -230,8 +240,29 @@ def _start(
         _execute(manifest, directory, console, executing, rules, as_json, bars)
 
 
-def need_root() -> None:
-    if os.geteuid() != 0:
+def _addresses(texts: list[str]) -> list[str]:
+    """The addresses of --i-am-authorized. Raises UsageError on any other text."""
+    from ipaddress import ip_address
+
+    for text in texts:
+        try:
+            ip_address(text)
+        except ValueError:
+            raise UsageError(
+                f"--i-am-authorized {text!r} is not an IP address", hint="without a port, e.g. 192.0.2.53"
+            ) from None
+    return texts
+
+
+def need_root(specs: Iterable[TrialSpec] | None = None) -> None:
+    """Refuse to go on without root, unless all trials with ``specs`` only ask servers that run already."""
+    from dnsrig.experiment import preparation, running_servers
+
+    if os.geteuid() == 0:
+        return
+    if specs is not None and not preparation.needs_root(specs):
+        complain(running_servers.NEEDS_ROOT)
+    else:
         raise DnsrigError(
             "making hosts (network namespaces) needs root",
             hint="run it again as root: sudo .venv/bin/dnsrig … (sudo does not find commands of a virtual environment by name)",

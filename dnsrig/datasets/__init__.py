@@ -69,7 +69,7 @@ def size(kind: str, values: Mapping[str, Scalar]) -> tuple[int, int]:
 
 def are_own(kind: str) -> bool:
     """Whether the zones are the user's own, so that dnsrig knows only their records."""
-    return hasattr(kinds()[kind], "files")
+    return kind in kinds() and hasattr(kinds()[kind], "files")
 
 
 def next_version(values: Mapping[str, Scalar]) -> dict[str, Scalar]:

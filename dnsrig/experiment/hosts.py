@@ -6,10 +6,11 @@ import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from types import ModuleType
+from typing import Any
 
 from dnsrig import procedures
 from dnsrig.errors import UsageError
-from dnsrig.experiment import builds
+from dnsrig.experiment import builds, running_servers
 from dnsrig.experiment.model import Document, HostDocument
 from dnsrig.lab import addresses
 from dnsrig.lab.host import check_sysctl_name
@@ -32,6 +33,9 @@ def resolve(
     its CPUs; None: not known yet. Raises UsageError on hosts that cannot exist.
     """
     roles = procedures.hosts(kind, options)
+    asked = running_servers.under_test(document, roles)
+    if asked is not None:
+        roles = running_servers.roles(document, kind, roles, asked)
     _check_names(document, roles, getattr(kind, "OTHER_HOSTS", ()))
     here = {name: role.under_test for name, role in roles.items() if _machine(document, name, role) is None}
     by_default = cpus(here, available)
@@ -50,17 +54,20 @@ def resolve(
             if (wanted := builds.server_of(document, said))
             else None
         )
+        address: dict[str, Any] = {"address": addresses.own(number, document.family)}
+        if asked is not None:
+            address = running_servers.place(server, name == asked, running_servers.address_of(document, asked))
         found[name] = HostSpec(
             **said.model_dump(include=set(HostOptions.model_fields)),
             **role.model_dump(include=set(HostDuties.model_fields)),
-            address=addresses.own(number, document.family),
+            **address,
             cpus=said.cpus or (by_default[name] if said.machine is None else there[1:] or there),
             sysctls={key: str(value) for key, value in said.sysctls.items()},
             server=server,
             settings=settings_of(said, server.kind) if server else {},
-            resolving=(said.resolving or Resolving()) if role.role == "resolver" else None,
+            resolving=(said.resolving or Resolving()) if role.role == "resolver" and not asked else None,
             source_addresses=addresses.sources(next(blocks), more, document.family) if more else [],
-            client_range=addresses.clients(*role.client_share, document.family) if role.replays else "",
+            client_range=addresses.clients(*role.client_share, document.family) if role.replays and not asked else "",
             server_ranges=[str(addresses.INTERNET.ipv4), str(addresses.INTERNET.ipv6)] if role.role == "world" else [],
         )
     places = Counter((host.machine, host.nic) for host in found.values())

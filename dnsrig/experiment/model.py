@@ -49,7 +49,7 @@ class HostDocument(HostOptions, Part):
     server: str | None = Field(
         None,
         description="KIND@SOURCE, e.g. `bind@forky` or `bind@git:v9.18.10`; a range such as `bind@git:v9.18.0..v9.18.13` is "
-        "an axis; absent for a host of instruments",
+        "an axis; `running@ADDRESS:PORT` is a server that runs already; absent for a host of instruments",
     )
     build_options: str = Field(
         "",
@@ -173,7 +173,10 @@ class Document(Part):
         '`kernel = "uml"` always takes',
     )
     hosts: dict[str, HostDocument] = Field(default_factory=dict, description="host -> server, settings, sysctls, CPUs")
-    dataset: dict[str, Scalar] = Field(description="`kind` and its parameters")
+    dataset: dict[str, Scalar] = Field(
+        default_factory=dict,
+        description="`kind` and its parameters; may be absent if the server under test runs already",
+    )
     stream: dict[str, Scalar] = Field(
         default_factory=dict, description="the replayed stream: `kind` and its parameters; absent without a replay"
     )

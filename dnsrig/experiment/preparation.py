@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any
 import dnsrig
 from dnsrig import datasets, interruption, paths, streams
 from dnsrig.errors import UsageError
-from dnsrig.experiment import builds, certificates, model, path, trial_specs
+from dnsrig.experiment import builds, certificates, model, path, running_servers, trial_specs
 from dnsrig.experiment import versions as versions_of_server
 from dnsrig.experiment.executors import executor
 from dnsrig.lab import conditions, ledger
@@ -65,6 +65,8 @@ class Request:
     """When the run has enough repeats; None: the number is fixed."""
     machines: Path | None = None
     """File that describes the machines that hosts name."""
+    authorized: list[str] = field(default_factory=list)
+    """Addresses of running servers that the user may load, beside the addresses that need no permission."""
 
 
 @dataclass(frozen=True)
@@ -76,12 +78,21 @@ class Draft:
     specs: list[TrialSpec]
     """The provisional spec of each point."""
     repeats: int
+    named: set[str] = field(default_factory=set)
+    """Options that the user set, and not the author of a built-in experiment."""
+
+    @property
+    def needs_root(self) -> bool:
+        return needs_root(self.specs)
 
 
 def draft(request: Request) -> Draft:
     """Everything that needs neither root nor network. Raises UsageError on bad input."""
     check_name(request.experiment)
-    document = model.load(model.find(request.experiment), request.scale, request.settings)
+    file = model.find(request.experiment)
+    document = model.load(file, request.scale, request.settings)
+    is_builtin = file in model.builtin().values()
+    named = running_servers.named_options(document, request.settings, builtin=is_builtin)
     if request.versions:
         document = versions_of_server.of_versions(document, request.versions)
     document = builds.expand(document)
@@ -91,7 +102,13 @@ def draft(request: Request) -> Draft:
     trial_specs.check_rounds(repeats, len(request.where.machines))
     points = path.under_one_kernel(model.points(document))
     specs = [trial_specs.provisional(request.experiment, point, request.where.cpus) for point in points]
-    return Draft(document, points, specs, repeats)
+    running_servers.authorize(specs, request.authorized, named)
+    return Draft(document, points, specs, repeats, named)
+
+
+def needs_root(specs: Iterable[TrialSpec]) -> bool:
+    """Whether hosts must be made for ``specs``."""
+    return any(host.network == "own" for spec in specs for host in spec.hosts.values())
 
 
 def check_name(experiment: str) -> None:
@@ -130,6 +147,8 @@ def prepare(request: Request, note: Note, drafted: Draft | None = None) -> Manif
         note,
         request.where,
         elsewhere,
+        request.authorized,
+        drafted.named,
     )
     return made.model_copy(update={"until": request.until})
 
@@ -144,8 +163,13 @@ def assemble(
     note: Note,
     where: Where | None = None,
     elsewhere: Mapping[str, HostingMachine] | None = None,
+    authorized: Collection[str] = (),
+    named: Collection[str] = (),
 ) -> Manifest:
-    """The manifest of ``points`` of the experiment ``name``. Installs and makes what they need."""
+    """The manifest of ``points`` of the experiment ``name``. Installs and makes what they need.
+
+    ``authorized`` and ``named``: see `Request.authorized` and `Draft.named`.
+    """
     where = where or here()
     run = f"{name}/{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{''.join(secrets.choice(ledger.TAG_LETTERS) for _ in range(4))}"
     servers = _all_installed(trial_specs.wanted_servers(points), note)
@@ -153,6 +177,8 @@ def assemble(
     for point in points:
         versions_made, stream = _data(point.document, note)
         made.append(trial_specs.spec(run, name, point, servers, versions_made, where.cpus, stream, elsewhere or {}))
+    running_servers.authorize(made, authorized, named)
+    servers = running_servers.all_identified(servers, made)
     specs = {spec.variant.id: spec for spec in made}
     around = conditions.snapshot()
     return Manifest(
@@ -208,6 +234,8 @@ def _all_installed(names: list[str], note: Note) -> dict[str, ServerSource]:
 
 def _data(document: model.Document, note: Note) -> tuple[list[DatasetSpec], StreamSpec | None]:
     """The dataset in each version, and the stream. If one is made from the other, the other is made first."""
+    if not trial_specs.names_dataset(document):
+        return [running_servers.UNKNOWN_DATASET], _stream(document, "", note)
     _, values = trial_specs.wanted_dataset(document)
     if datasets.is_from_stream(values):
         stream = _stream(document, "", note)

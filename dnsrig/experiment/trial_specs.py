@@ -11,7 +11,7 @@ from types import ModuleType
 
 from dnsrig import datasets, streams
 from dnsrig.errors import UsageError
-from dnsrig.experiment import builds, hosts, path
+from dnsrig.experiment import builds, hosts, path, running_servers
 from dnsrig.experiment.model import Document, Point
 from dnsrig.machines.ssh_machine import HostingMachine
 from dnsrig.procedures import options_of, procedure
@@ -70,6 +70,7 @@ def spec(
         raise UsageError(
             f'kernel = "{kernel}" runs on this machine, but hosts are on others', hint='set kernel = "running"'
         )
+    runs_already = any(host.network == "machine" for host in made.values())
     link = path.link_kind(document, kernel)
     found = TrialSpec(
         run=run,
@@ -79,18 +80,18 @@ def spec(
         repeat=0,
         link=link,
         kernel=kernel,
-        family=document.family,
+        family=running_servers.family(made) if runs_already else document.family,
         cpus_sleep=document.cpus_sleep,
         hosts=made,
         machines={name: elsewhere[name].spec for name in sorted(machines)} if elsewhere is not None else {},
-        links=path.links(document, kind, made, options, link),
+        links=[] if runs_already else path.links(document, kind, made, options, link),
         dataset=versions[0],
         next_dataset=versions[1] if len(versions) > 1 else None,
         stream=stream,
         limit_s=document.limit_s,
         # Outside of User-mode Linux whatever is made belongs to the user of its process (hostfs), so servers, which
         # have no rights, cannot write to the disk.
-        storage="memory" if kernel == "uml" else document.storage,
+        storage="memory" if kernel == "uml" else "disk" if runs_already else document.storage,
         transfer=document.transfer,
         options=options,
         main_metric=kind.MAIN_METRIC,
@@ -111,7 +112,7 @@ def check_possible(spec: TrialSpec) -> None:
             hint='several primaries or source addresses need transfer.provisioning = "static"',
         )
     for name, host in spec.hosts.items():
-        if host.server is not None and host.role is not None:
+        if host.server is not None and host.role is not None and host.network == "own":
             _check_server(spec, name, host, host.server, host.role)
 
 
@@ -183,6 +184,13 @@ def wanted_servers(points: list[Point]) -> list[str]:
     return sorted({name for name in found if name is not None})
 
 
+def names_dataset(document: Document) -> bool:
+    """Whether the experiment has a dataset. If its server runs already, it may lack one."""
+    return bool(document.dataset) or not any(
+        running_servers.is_running(said.server) for said in document.hosts.values()
+    )
+
+
 def wanted_dataset(document: Document) -> tuple[str, dict[str, Scalar]]:
     values = dict(document.dataset)
     kind = values.pop("kind", None)
@@ -197,9 +205,11 @@ def provisional(experiment: str, point: Point, available: list[int]) -> TrialSpe
     for name in wanted_servers([point]):
         kind, source = sources.parse(name)
         servers[name] = ServerSource(kind=kind.kind, source=source, version="not resolved")
-    kind_name, values = wanted_dataset(point.document)
-    zones, records = datasets.size(kind_name, values)
-    dataset = DatasetSpec(kind=kind_name, key="", zones=zones, records=records, serial=0, parameters=values)
+    dataset = running_servers.UNKNOWN_DATASET
+    if names_dataset(point.document):
+        kind_name, values = wanted_dataset(point.document)
+        zones, records = datasets.size(kind_name, values)
+        dataset = DatasetSpec(kind=kind_name, key="", zones=zones, records=records, serial=0, parameters=values)
     stream = None
     if point.document.stream:
         kind_name, values = streams.wanted(point.document.stream)

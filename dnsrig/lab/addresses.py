@@ -62,6 +62,11 @@ def own(host: int, family: Family = "ipv4") -> str:
     return str(HOSTS.of(family)[host])
 
 
+def unspecified(address: Address) -> Address:
+    """Return the unspecified address of the family of ``address``: the kernel chooses the address to send from."""
+    return ip_address("0.0.0.0" if address.version == 4 else "::")
+
+
 def clients(number: int, of: int, family: Family = "ipv4") -> str:
     """The range of one of several hosts that clients are divided among, the first of which is 0.
 

@@ -68,6 +68,7 @@ class Host:
     spec: HostSpec
     """What was asked for."""
     namespace: str
+    """Name of its network namespace; empty: it uses the network that this process has, and was not made."""
     cgroups: tuple[Path, ...] = ()
     sysctls: dict[str, str] = field(default_factory=dict)
     """Values that were read back after setting."""

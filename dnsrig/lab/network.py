@@ -1,7 +1,8 @@
 """The small network of one trial: its hosts (``host.py``) and what joins them (``links``).
 
 Each host has one IPv4 address out of 198.18.0.0/15, the range that RFC 2544 sets aside for measuring, which is
-routed nowhere. An interface is named after the host at its other end.
+routed nowhere. An interface is named after the host at its other end. If the server under test runs already, nothing is
+made: all hosts use the network of the machine (`HostSpec.network`).
 """
 
 from __future__ import annotations
@@ -44,8 +45,9 @@ class Network:
 
     def __enter__(self) -> Network:
         try:
-            with interruption.deferred():  # or nobody would know of the ledger's file
-                self.ledger = Ledger.open_new()
+            if any(spec.network == "own" for spec in self.specs.values()):
+                with interruption.deferred():  # or nobody would know of the ledger's file
+                    self.ledger = Ledger.open_new()
             for name, spec in self.specs.items():
                 self.hosts[name] = self._make(name, spec)
             for number, link in enumerate(self.links):
@@ -59,6 +61,8 @@ class Network:
         return self
 
     def _make(self, name: str, spec: HostSpec) -> Host:
+        if spec.network == "machine":
+            return Host(name, spec, namespace="")
         assert self.ledger is not None
         if spec.machine is None:
             return host.make(self.ledger, name, spec)
@@ -127,7 +131,7 @@ class Network:
 
     @property
     def tag(self) -> str:
-        """Names everything that this network made."""
+        """Names everything that this network made; empty: it makes nothing."""
         return self.ledger.tag if self.ledger else ""
 
     def folder_in_memory(self, wanted_bytes: int) -> Path:

@@ -118,7 +118,9 @@ def start(
         reads = stdin == subprocess.PIPE
         there = host.machine.start(host.name, program, reads=reads, stdout=stdout, stderr=stderr)
         return Process(name, host.name, program.command, there, stamp_file)
-    arguments = [str(paths.engine()), "enter", "--netns", str(host.namespace_path)]
+    arguments = [str(paths.engine()), "enter"]
+    if host.namespace:
+        arguments += ["--netns", str(host.namespace_path)]
     for folder in host.cgroups:
         arguments += ["--cgroup", str(folder)]
     arguments += ["--cpus", ",".join(map(str, host.spec.cpus))]

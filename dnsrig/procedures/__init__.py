@@ -13,6 +13,7 @@ A procedure is a module of this folder, or of another package (`dnsrig.discovery
 - ``SOCKETS`` (False by default): whether the TCP connections of its hosts are listed one by one while it measures, as
   they are on an emulated path without a replay,
 - ``WITHOUT_ANSWERS`` (False by default): whether it can measure a server that answers no queries,
+- ``OF_RUNNING_SERVER`` (False by default): whether it can measure a server that runs already, which it only asks,
 - ``expected_s(options)`` (0 by default): how long it measures, whatever the dataset, for an estimate of the time,
 - ``checks(spec) -> [name]``: its manipulation checks (`dnsrig.checks`): facts that must be seen on the hosts
   while it measures, or the variant is not what its name says; a check that may apply to any

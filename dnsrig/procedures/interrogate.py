@@ -2,8 +2,9 @@
 alone; its version is not used.
 
 The primary has all its zones before, and a large zone (``large_records``; 0: none), because some questions are about
-transfers behind a large zone. With `transfer.transport` = "tcp+tsig" or "xot+tsig" all transfers are signed. A server
-without XoT gets the same questions, and its answer is no. ``drain_s``: the rest at the end.
+transfers behind a large zone. A primary that runs already gets none. With `transfer.transport` = "tcp+tsig" or
+"xot+tsig" all transfers are signed. A server without XoT gets the same questions, and its answer is no. ``drain_s``:
+the rest at the end.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 
 from dnsrig.procedures import HostRole, Result
 from dnsrig.procedures.context import TrialContext
+from dnsrig.procedures.parts import serving
 from dnsrig.rundir import Scalar, TrialSpec
 from dnsrig.servers import driver
 
@@ -22,6 +24,7 @@ DESCRIPTION = (
     "what a primary supports of zone transfer: pipelining, order, limits, resumption and more, found by asking it"
 )
 MAIN_METRIC = "checks_answered"
+OF_RUNNING_SERVER = True
 OPTIONS: dict[str, Scalar] = {
     "large_records": 20_000,
     "probe_rate_per_s": 10_000,
@@ -43,6 +46,11 @@ def links(hosts: Iterable[str]) -> list[tuple[str, str]]:
 
 def expected_s(options: Mapping[str, Any]) -> float:
     return EXPECTED_S
+
+
+def validate(spec: TrialSpec) -> None:
+    if spec.runs_already:
+        serving.check_transfers(spec)
 
 
 def checks(spec: TrialSpec) -> list[str]:
@@ -70,7 +78,7 @@ def _add_large_zone(context: TrialContext) -> None:
     """
     spec, records = context.spec, int(context.option("large_records"))
     server = spec.hosts["primary"].server
-    if not records or (server is not None and driver(server.kind).changes_itself):
+    if not records or spec.runs_already or (server is not None and driver(server.kind).changes_itself):
         return
     copied = shutil.copytree(context.workspace.dataset, context.workspace.state.resolve() / "dataset")
     (copied / "large.zone").write_text(large_zone(records, spec.dataset.serial))

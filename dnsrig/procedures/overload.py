@@ -29,6 +29,7 @@ from dnsrig.runs.load_result import LoadResult
 
 DESCRIPTION = "a replayed stream during and after a flood of queries for names that do not exist or are broken"
 MAIN_METRIC = "goodput_percent"
+OF_RUNNING_SERVER = True
 REPLAYS = True
 FLOOD = "flood"
 """Name of the host of the flood, and of its instrument."""

@@ -60,13 +60,14 @@ from dnsrig.procedures.parts import (
     serving,
 )
 from dnsrig.procedures.parts.generators import Led
-from dnsrig.rundir import HostDuties, Scalar, TrialSpec
+from dnsrig.rundir import HostDuties, HostSpec, Scalar, TrialSpec
 from dnsrig.runs.load_result import LoadResult
-from dnsrig.servers import driver
+from dnsrig.servers import driver, running
 from dnsrig.servers.placement import DNS_PORT
 
 DESCRIPTION = "a stream of clients' queries at its own timing, each client from its own address: latency of each query"
 MAIN_METRIC = "p99_ms"
+OF_RUNNING_SERVER = True
 REPLAYS = True
 CLIENTS = "clients"
 """Host of the instrument."""
@@ -155,6 +156,9 @@ def far(hosts: Mapping[str, HostDuties], options: Mapping[str, Scalar]) -> list[
 
 def validate(spec: TrialSpec) -> None:
     assert spec.stream is not None
+    if spec.runs_already:
+        _check_running(spec)
+        return
     ranges = [spec.hosts[name].client_range for name in spec.generators]
     most = len(ranges) * min(map(addresses.most_clients, ranges))
     if spec.stream.clients > most:
@@ -168,6 +172,16 @@ def validate(spec: TrialSpec) -> None:
         raise UsageError(
             "options.capture compares all queries of the stream, but some are left out or encrypted",
             hint='options.transport = "as-captured", options.retransmissions = "as-captured"',
+        )
+
+
+def _check_running(spec: TrialSpec) -> None:
+    """Refuse options that need a host for the clients, or a twin of the server."""
+    serving.refuse_for_running(spec, {"capture": False, "resolve_from": "primaries", "ramp_s": 0.0, "of_capacity": 0.0})
+    ports = spec.hosts[spec.subject].ports
+    if ports["tcp"] != ports["udp"]:
+        raise UsageError(
+            f"hosts.{spec.subject}.server: a replay needs the same port for UDP and TCP", hint="leave tcp=PORT out"
         )
 
 
@@ -287,8 +301,8 @@ def arguments(spec: TrialSpec, host: str, duration_s: float, share: float = 1.0)
     assert stream is not None
     words = [
         str(streams.file(stream.key)),
-        f"--server={spec.hosts[spec.subject].address}",
-        f"--clients-from={spec.hosts[host].client_range}",
+        *_server(spec.hosts[spec.subject]),
+        *([f"--clients-from={clients}"] if (clients := spec.hosts[host].client_range) else []),
         f"--transport={options['transport']}",
         f"--speed={float(options['speed']) * share}",
         f"--timeout-s={options['timeout_s']}",
@@ -304,6 +318,14 @@ def arguments(spec: TrialSpec, host: str, duration_s: float, share: float = 1.0)
         "--real-time",
     ]
     return [*words, f"--duration-s={duration_s}"] if duration_s else words
+
+
+def _server(host: HostSpec) -> list[str]:
+    """Arguments of `replay play` that name the server of ``host``."""
+    if not host.ports:
+        return [f"--server={host.address}"]
+    words = [f"--server={running.endpoint(host.address, host.ports['udp'])}", f"--dot-port={host.ports['dot']}"]
+    return [*words, f"--i-am-authorized={host.address}"] if host.authorized else words
 
 
 @contextmanager

@@ -30,13 +30,14 @@ from typing import Any
 
 from dnsrig.procedures import HostRole, Result
 from dnsrig.procedures.context import TrialContext
-from dnsrig.procedures.parts import transfer_instrument
+from dnsrig.procedures.parts import serving, transfer_instrument
 from dnsrig.rundir import Scalar, TrialSpec
 
 DESCRIPTION = (
     "zones taken from a primary by the instrument itself, which stores nothing: zones a second by connection policy"
 )
 MAIN_METRIC = "zones_per_s"
+OF_RUNNING_SERVER = True
 OPTIONS: dict[str, Scalar] = {
     **transfer_instrument.OPTIONS,
     "repeat": False,
@@ -62,6 +63,11 @@ def links(hosts: Iterable[str]) -> list[tuple[str, str]]:
 
 def far(hosts: Iterable[str], options: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [("primary", "client")]
+
+
+def validate(spec: TrialSpec) -> None:
+    if spec.runs_already:
+        serving.check_transfers(spec)
 
 
 def expected_s(options: Mapping[str, Any]) -> float:

@@ -151,6 +151,12 @@ class HostSpec(HostOptions, HostDuties, Record):
     """Settings of a resolver; None for other servers."""
     source_addresses: list[str] = Field(default_factory=list)
     """More addresses of the host. Its server requests transfers from them and from ``address`` in turn."""
+    network: Literal["own", "machine"] = "own"
+    """``machine``: its programs use the network of the machine, because the server under test runs already."""
+    ports: dict[str, int] = Field(default_factory=dict)
+    """Ports of a server that runs already, by transport (`udp`, `tcp`, `dot`); empty: the standard ports."""
+    authorized: bool = False
+    """Whether the user stated to be allowed to load the server at ``address`` (`--i-am-authorized`)."""
     nic_shared: bool = False
     """Whether other hosts have the same ``nic``: each then has a macvlan interface of it (ip-link(8))."""
     client_range: str = ""
@@ -382,6 +388,20 @@ class TrialSpec(Record):
     def subject(self) -> str:
         """The host whose server is under test."""
         return next((name for name, host in self.hosts.items() if host.under_test), "secondary")
+
+    @property
+    def runs_already(self) -> bool:
+        """Whether the server under test runs already, so that nothing is started for it."""
+        host = self.hosts.get(self.subject)
+        return host is not None and host.network == "machine"
+
+    @property
+    def transport(self) -> str:
+        """Transport of the queries or transfers: `udp`, `tcp` or `dot`. A stream as it was captured counts as `udp`."""
+        asked = str(self.options.get("transport", ""))
+        if asked:
+            return "udp" if asked == "as-captured" else asked
+        return "dot" if self.transfer.tls else "tcp"
 
     @property
     def server(self) -> ServerSource | None:

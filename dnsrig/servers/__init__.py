@@ -17,6 +17,7 @@ from dnsrig import discovery
 from dnsrig.errors import UsageError
 from dnsrig.rundir import Role
 from dnsrig.servers.driver import Driver, Feature
+from dnsrig.servers.running import RUNNING
 
 
 @cache
@@ -39,13 +40,18 @@ def _drivers(module: ModuleType) -> list[Driver]:
     """An instance of each class derived from `Driver` that ``module`` defines and that has a ``kind``."""
     own = (value for value in vars(module).values() if getattr(value, "__module__", "") == module.__name__)
     found = (value for value in own if isinstance(value, type) and issubclass(value, Driver))
-    return [value() for value in found if hasattr(value, "kind")]
+    return [value() for value in found if hasattr(value, "kind") and value is not type(RUNNING)]
 
 
 def driver(kind: str) -> Driver:
+    if kind == RUNNING.kind:
+        return RUNNING  # not in a list: it is no server that dnsrig can start
     drivers = all_drivers()
     if kind not in drivers:
-        raise UsageError(f"there is no server called {kind!r}", hint=f"known servers: {', '.join(drivers)}")
+        raise UsageError(
+            f"there is no server called {kind!r}",
+            hint=f"known servers: {', '.join(drivers)}, and {RUNNING.kind}@ADDRESS",
+        )
     return drivers[kind]
 
 

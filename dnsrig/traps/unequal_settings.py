@@ -39,6 +39,10 @@ def before(manifest: Manifest, conditions: Mapping[str, Any]) -> Conclusion:
 def look(specs: Iterable[TrialSpec]) -> Conclusion:
     """The conclusion about all variants."""
     of: dict[str, list[Settings]] = defaultdict(list)
+    if len({spec.server.name for spec in specs if spec.server is not None and spec.runs_already}) > 1:
+        return Conclusion(
+            "cannot-tell", summary="The servers run already, and their settings cannot be seen from outside."
+        )
     for spec in specs:
         server = spec.server
         if (settings := settings_of(spec)) is not None and server is not None:

@@ -26,6 +26,7 @@ SHORT = [
     "docs/how-to/latency.md",
     "docs/how-to/load.md",
     "docs/how-to/plan.md",
+    "docs/how-to/running-server.md",
     "docs/how-to/take-zones.md",
 ]
 MEASURING = [

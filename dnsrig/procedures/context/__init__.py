@@ -27,7 +27,7 @@ from dnsrig.procedures.context.workspace import ServerFailed, Workspace
 from dnsrig.procedures.context.zone_changes import ZoneChanges
 from dnsrig.procedures.instrument import STOP_LIMIT_S, Instrument, Overdue, last_event, last_words
 from dnsrig.rundir import TrialSpec
-from dnsrig.servers import driver
+from dnsrig.servers import driver, running
 
 PROBE_GRACE_S = 30.0
 """How long `probe` may take for its summary after its limit."""
@@ -79,8 +79,12 @@ class TrialContext:
     def start_ready(self, name: str, *, limit_s: float) -> None:
         """Configure and start the server of host ``name``, and wait until it answers all zones.
 
-        A server without zones is ready when it answers anything. Raises ServerFailed after ``limit_s``.
+        A server without zones is ready when it answers anything. A server that runs already is only asked whether it
+        answers. Raises ServerFailed after ``limit_s``.
         """
+        if self.host(name).spec.network == "machine":
+            self.check_running(name)
+            return
         self.servers.prepare(name)
         self.servers.start(name)
         ready = self.instruments.start_probe(f"probe-{name}", name, limit_s=limit_s)
@@ -92,6 +96,19 @@ class TrialContext:
                 raise ServerFailed(f"{name} gave no answer within {limit_s:g} s")
         elif self.wait(ready, limit_s=limit_s + 10)["outcome"] != "done":
             raise ServerFailed(f"{name} did not answer for all its zones within {limit_s:g} s")
+
+    def check_running(self, name: str, when: str = "") -> None:
+        """Ask a server that runs already whether it answers, and record what it says of itself.
+
+        Raises ServerFailed, with ``when`` before the reason, if it does not answer over the transport of the trial.
+        """
+        host = self.host(name).spec
+        transport = self.spec.transport
+        said = running.identify(host.address, host.ports, authorized=host.authorized, tls=transport == "dot")
+        self.summaries.setdefault("identity", said)
+        sentence, hint = running.why_silent(said, transport, running.endpoint(host.address, host.ports[transport]))
+        if sentence:
+            raise ServerFailed(f"{when}{sentence}: {hint}")
 
     @contextmanager
     def twin(self, name: str, purpose: str, *, limit_s: float) -> Iterator[None]:
@@ -158,7 +175,13 @@ class TrialContext:
         """The phase `drain`: the rest at the end, in which no server may end."""
         with self.phase("drain"):
             time.sleep(float(self.option("drain_s")))
-            self.servers.check()
+            self.check_alive()
+
+    def check_alive(self) -> None:
+        """Raise ServerFailed if a server has ended; of one that runs already, if it does not answer any more."""
+        self.servers.check()
+        if self.spec.runs_already:
+            self.check_running(self.spec.subject, "at the end of the measurement ")
 
     def time_zones(self, probe: Instrument, begin: Callable[[], None]) -> Result:
         """Run the phases `measure`, from ``begin`` to the last zone that ``probe`` waits for, and `drain`."""
@@ -178,7 +201,7 @@ class TrialContext:
         self.instruments.close()
         if made := self.changes.take():
             self.summaries["change"] = made
-        if self.servers.placements:
+        if self.servers.placements or self.spec.runs_already:
             shutil.rmtree(self.workspace.state, ignore_errors=True)
 
     def _look(self) -> None:

@@ -14,7 +14,7 @@ from dnsrig.procedures.context.workspace import Workspace
 from dnsrig.procedures.instrument import STOP_LIMIT_S, Instrument
 from dnsrig.procedures.parts import transfer_instrument
 from dnsrig.rundir import OBSERVER, Scalar, TrialSpec
-from dnsrig.servers import keys
+from dnsrig.servers import keys, running
 
 
 @dataclass
@@ -43,7 +43,7 @@ class Instruments:
         if is_listed:
             arguments += ["--sockets-out", str(directory / "sockets.arrow")]
         for host in self.workspace.network.hosts.values():
-            if host.machine is None:
+            if host.machine is None and host.namespace:
                 # Connections of the observer say nothing of the trial.
                 arguments += ["--host", watched(host, sockets=is_listed and host.name != OBSERVER)]
         self.start("watch", arguments)
@@ -72,7 +72,7 @@ class Instruments:
         assert dataset is not None
         arguments = [
             "probe",
-            self.address(target),
+            *self.server(target, "udp"),
             self._zones,
             f"--serial={dataset.serial if serial is None else serial}",
             f"--rate={spec.options['probe_rate_per_s']}",
@@ -86,7 +86,11 @@ class Instruments:
     def start_load(self, name: str, target: str, arguments: list[str], host: str = OBSERVER) -> Instrument:
         """Send queries from ``host`` to the server of host ``target``. ``arguments``: of `load`."""
         self.let_watch_go_first()  # a load leaves little time for other programs on its CPU
-        return self.start(name, ["load", self.address(target), *arguments, "--until-eof"], host)
+        return self.start(name, [*self.load(target), *arguments, "--until-eof"], host)
+
+    def load(self, target: str) -> list[str]:
+        """The words `load` and the server of host ``target``, at the port of the transport of the queries."""
+        return ["load", *self.server(target, str(self.workspace.spec.options.get("transport", "udp")))]
 
     def start_change(self, name: str, target: str, arguments: list[str]) -> Instrument:
         """Change zones of the primary of host ``target`` by dynamic updates. ``arguments``: of `change`."""
@@ -117,9 +121,10 @@ class Instruments:
         """
         self.let_watch_go_first()  # the samples explain the result, so they come before it
         spec, chosen = self.workspace.spec, options if options is not None else self.workspace.spec.options
-        state = self.servers.placements[target].state
-        certificate = state.resolve() / keys.CERTIFICATE_FILE if spec.transfer.tls else None
-        words = ["transfer", self.address(target), self._zones]
+        placement = self.servers.placements.get(target)
+        is_ours = spec.transfer.tls and placement is not None
+        certificate = placement.state.resolve() / keys.CERTIFICATE_FILE if placement and is_ours else None
+        words = ["transfer", *self.server(target, "dot" if spec.transfer.tls else "tcp"), self._zones]
         words += transfer_instrument.transport(chosen, spec.transfer, self.workspace.keys, certificate)
         words += transfer_instrument.sources(chosen, spec.hosts[host])
         out = out or self.workspace.directory
@@ -127,7 +132,8 @@ class Instruments:
 
     def start_interrogation(self, name: str, host: str, target: str) -> Instrument:
         """Find out from ``host`` what the primary of host ``target`` supports. The answers are in the summary."""
-        words = ["interrogate", self.address(target), self._zones, f"--xot-port={keys.XOT_PORT}"]
+        xot_port = self.workspace.spec.hosts[target].ports.get("dot", keys.XOT_PORT)
+        words = ["interrogate", *self.server(target, "tcp"), self._zones, f"--xot-port={xot_port}"]
         return self.start(name, [*words, *self.signed()], host)
 
     def start_propagation(self, arguments: list[str]) -> Instrument:
@@ -163,6 +169,14 @@ class Instruments:
         if host == spec.world:
             return str(addresses.INTERNET.of(spec.family)[1])
         return str(self.workspace.host(host).address)
+
+    def server(self, host: str, transport: str) -> list[str]:
+        """Arguments that name the server of a host to an instrument, for a transport (`udp`, `tcp`, `dot`)."""
+        spec = self.workspace.spec.hosts[host]
+        if not spec.ports:
+            return [self.address(host)]
+        place = running.endpoint(spec.address, spec.ports[transport])
+        return [place, f"--i-am-authorized={spec.address}"] if spec.authorized else [place]
 
     @property
     def _zones(self) -> str:

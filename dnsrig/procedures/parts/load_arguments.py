@@ -13,6 +13,7 @@ from dnsrig.rundir import Scalar
 Options = Mapping[str, Scalar]
 
 OPTIONS: dict[str, Scalar] = {
+    "queries": "",
     "transport": "udp",
     "clients": 16,
     "timeout_s": 1.0,
@@ -52,13 +53,22 @@ def check(options: Options) -> None:
         )
 
 
+def check_queries(file: str) -> None:
+    """Raise UsageError if there is no such file of queries."""
+    if not Path(file).is_file():
+        raise UsageError(
+            f"options.queries = {file!r}: there is no such file",
+            hint="a file with a name and a type in each line, such as `www.example.com A`",
+        )
+
+
 def queries(options: Options, zones: Path, *, seed: int, recursive: bool) -> list[str]:
     """Arguments for the names of the queries, and for their flags.
 
     ``seed``: parts of a trial with different missing names have different seeds, because a cache may answer the second
     query for a name.
     """
-    own = zones.with_name(QUERIES_FILE)
+    own = Path(str(options["queries"])) if options["queries"] else zones.with_name(QUERIES_FILE)
     among = [f"--popularity={options['popularity']}", f"--missing={options['missing_share']}"]
     words = [
         *([f"--queries={own}"] if own.exists() else [f"--zones={zones}", *among]),

@@ -35,6 +35,8 @@ LINE = re.compile(r"(?:^|[{};])\s*([\w.-]+)(?:\[default\])?([\w.-]*)[ \t]*[ \t:=
 def look(context: TrialContext) -> None:
     """Record facts as summaries, e.g. ``connections`` and ``settings``. Facts that cannot be seen are left out."""
     spec = context.spec
+    if spec.runs_already:
+        return  # nothing of a server can be read that dnsrig did not start
     with contextlib.suppress(OSError):
         context.summaries["connections"] = {
             "hosts": {

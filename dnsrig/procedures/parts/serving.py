@@ -89,6 +89,11 @@ def links(hosts: Mapping[str, HostDuties]) -> list[tuple[str, str]]:
 
 def validate(spec: TrialSpec) -> None:
     """Refuse changes and transfers that the servers cannot make."""
+    if spec.runs_already:
+        refuse_for_running(spec, {"changes": "none"})
+        if spec.options["transfers"] != "none" and not spec.dataset.zones:
+            raise no_zones("options.transfers")
+    check_questions(spec)
     if spec.options["transfers"] != "none" and spec.options["serve_as"] != "primary":
         raise UsageError(
             f"options.transfers: a {spec.options['serve_as']} sends no zones here",
@@ -113,6 +118,53 @@ def validate(spec: TrialSpec) -> None:
         )
 
 
+def check_questions(spec: TrialSpec) -> None:
+    """Refuse a trial without anything to ask, and options for made names beside a file of queries."""
+    if spec.options["queries"]:
+        _check_own_zones(spec)
+        load_arguments.check_queries(str(spec.options["queries"]))
+    elif spec.runs_already and not spec.dataset.zones:
+        raise UsageError(
+            "there is nothing to ask the running server",
+            hint="name a file of queries, --set options.queries=queries.txt, or the [dataset] whose zones it serves",
+        )
+
+
+def no_zones(what: str) -> UsageError:
+    """The error that ``what`` needs the names of the zones of the running server."""
+    return UsageError(
+        f"{what} needs the names of the zones of the running server",
+        hint='name the [dataset] that it serves, e.g. kind = "files" and files = "zones/*.zone"',
+    )
+
+
+def check_transfers(spec: TrialSpec) -> None:
+    """Refuse transfers from a running server that need the names of its zones, its key or its certificate."""
+    if not spec.dataset.zones:
+        raise no_zones(f"the procedure {spec.procedure}")
+    if spec.transfer.tsig:
+        raise UsageError(
+            f'transfer.transport = "{spec.transfer.transport}": the running server does not know the key that dnsrig makes',
+            hint="set a transport without tsig; `dnsrig transfer --tsig` takes a key of yours",
+        )
+    if spec.transfer.tls and spec.options.get("verify", "none") != "none":
+        raise UsageError(
+            f"options.verify = {spec.options['verify']!r}: dnsrig has no certificate of the running server",
+            hint="--set options.verify=none",
+        )
+
+
+def refuse_for_running(spec: TrialSpec, needed: Mapping[str, Scalar]) -> None:
+    """Refuse options that dnsrig could only do with a server that it starts. ``needed``: option -> the only value."""
+    for name, wanted in needed.items():
+        if spec.options[name] != wanted:
+            raise UsageError(
+                f"options.{name} = {spec.options[name]!r}: it needs a server that dnsrig starts, and hosts.{spec.subject}"
+                " runs already",
+                hint=f"set options.{name} = {wanted!r}".replace("'", '"'),
+            )
+
+
 def _check_own_zones(spec: TrialSpec) -> None:
     """Refuse options that need more than the records of your own zones, which are queried in the order of their
     files."""
@@ -134,7 +186,7 @@ def checks(spec: TrialSpec) -> list[str]:
     options = spec.options
     found = ["query-transport"]
     if "rate_qps" in options:
-        found += ["rate", "answers-good", "names-missing"]
+        found += ["rate", "answers-good", *([] if options["queries"] else ["names-missing"])]
     if options["serve_as"] == "resolver":
         found += ["links-kept-up", "cache"]
     if resolver_level.able(spec):
@@ -212,7 +264,7 @@ def ask(
 
 
 def _led(context: TrialContext, name: str, words: list[str], *, writes: bool = True) -> Led:
-    whole = ["load", context.instruments.address(context.spec.subject), *words]
+    whole = [*context.instruments.load(context.spec.subject), *words]
     return generators.ready(context, name, lambda host: whole, reads=queried_zones(context), writes=writes)
 
 
@@ -372,7 +424,7 @@ def drain(context: TrialContext) -> None:
     with context.phase("drain"):
         resolver_level.ask_itself(context)
         time.sleep(float(context.option("drain_s")))
-        context.servers.check()
+        context.check_alive()
 
 
 def concluded(load: LoadResult) -> Result:

@@ -121,7 +121,7 @@ def _received(trial: Trial, interface: str) -> pl.DataFrame:
 
 
 def applies(run: Run) -> bool:
-    return any(not trial.samples.is_empty() for trial in _trials(run))
+    return any((trial.samples["host"] == trial.subject).any() for trial in _trials(run))
 
 
 def caption(run: Run) -> str:

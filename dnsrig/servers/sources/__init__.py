@@ -1,7 +1,8 @@
 """Sources of servers: ``KIND@SOURCE`` resolved to exact versions. One file a kind of source.
 
 SOURCE is ``system`` (installed on this machine), a Debian suite such as ``forky``, the path of the user's own build,
-``git:REF`` (a commit of the server's repository, built here), or ``engine`` (parts of dnsrig itself).
+``git:REF`` (a commit of the server's repository, built here), ``engine`` (parts of dnsrig itself), or the address of a
+server that runs already.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from typing import Protocol, cast
 from dnsrig import discovery
 from dnsrig.errors import UsageError
 from dnsrig.rundir import ServerSource
-from dnsrig.servers import all_drivers, driver
+from dnsrig.servers import all_drivers, driver, running
 from dnsrig.servers.driver import Driver
 from dnsrig.servers.programs import fingerprint as fingerprint
-from dnsrig.servers.sources import engine, git, prefix, suite, system
+from dnsrig.servers.sources import address, engine, git, prefix, suite, system
 
 
 class Source(Protocol):
@@ -54,7 +55,7 @@ class Source(Protocol):
         """The path of the program ``name``, or its name if PATH leads to it."""
 
 
-_: tuple[Source, ...] = (engine, git, prefix, suite, system)  # for mypy: a module has what the protocol says
+_: tuple[Source, ...] = (address, engine, git, prefix, suite, system)  # for mypy: a module has what the protocol says
 
 
 _PARTS = ("HOW", "takes", "find", "look", "install", "installed", "root", "shown", "program")
@@ -72,7 +73,15 @@ def parse(name: str) -> tuple[Driver, str]:
     """``bind@forky`` -> (driver, "forky"). ``bind`` alone means ``bind@system``."""
     kind, _, source = name.partition("@")
     server = driver(kind)
+    if server is running.RUNNING:
+        running.parse(source)
+        return server, source
     source = source or server.only_source or system.NAME
+    if address.takes(source):
+        raise UsageError(
+            f"{name}: a server at an address runs already, and dnsrig does not know its kind",
+            hint=f"write {running.RUNNING.kind}@{source}",
+        )
     if server.only_source and source != server.only_source:
         raise UsageError(f"there is no {name}: {kind} is built into dnsrig", hint=f"write {kind}@{server.only_source}")
     if source == engine.NAME and not server.only_source:
@@ -144,7 +153,9 @@ def installed() -> dict[str, list[ServerSource]]:
 
 
 def unchanged(found: ServerSource) -> bool:
-    """Whether the server is still the same as when it was found."""
+    """Whether the server is still the same as when it was found. Of a server that runs already, nobody knows."""
+    if found.kind == running.RUNNING.kind:
+        return True
     kept = root(found)
     return kept.is_dir() if kept is not None else find(found.name) == found
 

@@ -5,6 +5,7 @@
 
 mod core;
 mod follow;
+mod identify;
 mod report;
 
 use std::{
@@ -71,6 +72,7 @@ pub struct Arguments {
 #[derive(Debug, clap::Subcommand)]
 enum Other {
     Follow(follow::Arguments),
+    Identify(identify::Arguments),
 }
 
 /// The options of `probe` itself.
@@ -117,6 +119,7 @@ pub struct ZonesArguments {
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     match (&arguments.other, &arguments.zones) {
         (Some(Other::Follow(arguments)), _) => follow::run(arguments),
+        (Some(Other::Identify(arguments)), _) => identify::run(arguments),
         (None, Some(arguments)) => run_zones(arguments),
         (None, None) => unreachable!("clap asks for one of them"),
     }

@@ -1,0 +1,154 @@
+"""Servers that run already: started here by hand, on loopback, and measured without root."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from conftest import DNSRIG, LATE, wait_until
+
+from dnsrig.confinement import BindMount, Confinement
+from dnsrig.lab import process
+from dnsrig.lab.host import Host
+from dnsrig.rundir import HostSpec
+from dnsrig.runs.run import Run
+from dnsrig.servers import debian, driver, keys
+
+WITHOUT_ROOT = ("unshare", "--user")
+"""In a user namespace of its own a process has no right over anything of the machine, and no user id 0."""
+LIMIT_S = 400
+EXIT_INVALID = 6
+"""No trial of a variant is valid: without root, the generator is late if others have the CPU."""
+SEEN = "/mnt/files"
+UNBOUND = """\
+server:
+  chroot: ""
+  username: ""
+  pidfile: ""
+  do-daemonize: no
+  use-syslog: no
+  interface: 127.0.0.1@{udp}
+  interface: 127.0.0.1@{dot}
+  tls-port: {dot}
+  tls-service-key: {seen}/tls-key.pem
+  tls-service-pem: {seen}/tls-certificate.pem
+  local-zone: "example.com." static
+  local-data: "www.example.com. A 192.0.2.1"
+"""
+EXPERIMENT = """\
+title = "A server that runs"
+question = "How fast does it answer?"
+procedure = "latency"
+limit_s = 60
+repeats = 1
+hosts.resolver.server = "{server}"
+[options]
+serve_as = "resolver"
+queries = "{queries}"
+rate_qps = 300
+duration_s = 0.5
+warmup_s = 0
+[matrix]
+"options.transport" = ["udp", "tcp", "dot"]
+"""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a server listens."""
+
+    udp: int
+    dot: int
+
+    @property
+    def server(self) -> str:
+        return f"running@127.0.0.1:{self.udp},dot={self.dot}"
+
+
+@pytest.fixture
+def place() -> Place:
+    """Two ports that nobody has, over UDP and TCP."""
+    with ExitStack() as held:
+        ports = []
+        for _ in range(2):
+            stream = held.enter_context(socket.create_server(("127.0.0.1", 0)))
+            datagram = held.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+            datagram.bind(stream.getsockname())
+            ports.append(stream.getsockname()[1])
+    return Place(*ports)
+
+
+@contextmanager
+def unbound(place: Place, folder: Path, more: str = "") -> Iterator[process.Process]:
+    """Unbound, started without dnsrig's drivers, as an operator starts it."""
+    keys.make().write(folder, private=True)
+    (folder / "unbound.conf").write_text(UNBOUND.format(udp=place.udp, dot=place.dot, seen=SEEN) + more)
+    packages = driver("unbound").packages
+    found = [root for root in debian.roots("forky", "unbound") if set(packages) <= root.packages.keys()]
+    root = (found or [debian.build("forky", "unbound", packages)])[-1]
+    confined = Confinement(root.path, [BindMount(folder, SEEN)], as_root=True)
+    machine = Host("machine", HostSpec(address="127.0.0.1", cpus=[0, 1]), namespace="")
+    with (folder / "log").open("wb") as log:
+        command = ["unbound", "-d", "-c", f"{SEEN}/unbound.conf"]
+        started = process.start("unbound", machine, command, confined=confined, stdout=log, stderr=log)
+        try:
+            wait_until(lambda: answers(place.dot) or not started.running, 20)
+            assert started.running, (folder / "log").read_text()
+            yield started
+        finally:
+            started.stop()
+
+
+def answers(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), 1).close()
+    except OSError:
+        return False
+    return True
+
+
+def run(folder: Path, *words: str, limit_s: float = LIMIT_S) -> subprocess.CompletedProcess[str]:
+    command = [*WITHOUT_ROOT, *DNSRIG, "run", *words, f"--runs={folder}/runs"]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=limit_s)
+
+
+def experiment(folder: Path, server: str) -> str:
+    (folder / "queries.txt").write_text("www.example.com A\nno.example.com AAAA\n")
+    (folder / "mine.toml").write_text(EXPERIMENT.format(server=server, queries=folder / "queries.txt"))
+    return str(folder / "mine.toml")
+
+
+def measured(folder: Path) -> Run:
+    (directory,) = (folder / "runs" / "mine").iterdir()
+    return Run.open(directory)
+
+
+def test_a_server_that_runs_is_measured_without_root(place: Place, tmp_path: Path) -> None:
+    (files := tmp_path / "files").mkdir()
+    with unbound(place, files):
+        done = run(tmp_path, experiment(tmp_path, place.server))
+    assert done.returncode in (0, EXIT_INVALID), done.stderr
+    assert "without root" in done.stderr
+    trials = measured(tmp_path).trials
+    assert {str(trial.record.spec.options["transport"]) for trial in trials} == {"udp", "tcp", "dot"}
+    for trial in trials:
+        record = trial.record
+        assert record.outcome == "done" or any(late in record.reason for late in LATE), record.reason
+        assert record.spec.server is not None and record.spec.server.version.startswith("unbound 1.")
+        assert trial.load.rcodes == {"NOERROR": 75, "NXDOMAIN": 75}
+        assert trial.value("p99_ms") is not None and trial.value("resolver_cpu_s") is None
+        verdicts = {check.name: check.verdict for check in record.checks}
+        assert verdicts["query-transport"] == "cannot-tell" and "failed" not in verdicts.values()
+    assert "failed, and left out" not in done.stderr
+
+
+def test_a_server_that_is_not_there_is_said_at_once(place: Place, tmp_path: Path) -> None:
+    done = run(tmp_path, experiment(tmp_path, place.server))
+    assert done.returncode == 1
+    assert f"no server listens at 127.0.0.1:{place.udp} over UDP" in done.stderr and "hint: " in done.stderr
+    assert not (tmp_path / "runs").exists()

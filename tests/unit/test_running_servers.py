@@ -1,0 +1,192 @@
+"""Servers that run already: how they are named, what an experiment may ask of them, and whom it may load."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dnsrig.errors import UsageError
+from dnsrig.experiment import preparation
+from dnsrig.experiment.preparation import Draft, Request
+from dnsrig.experiment.running_servers import QPS_MOST
+from dnsrig.servers import running, sources
+
+HERE = "running@127.0.0.1:5300"
+FAR = "running@192.0.2.53"
+
+
+def drafted(
+    folder: Path, *settings: str, server: str = HERE, procedure: str = "latency", authorized: tuple[str, ...] = ()
+) -> Draft:
+    (folder / "queries.txt").write_text("www.example.com A\n")
+    file = folder / "mine.toml"
+    file.write_text(
+        f'title = "t"\nquestion = "q"\nprocedure = "{procedure}"\nlimit_s = 9\nhosts.primary.server = "{server}"\n'
+        + (f'options.queries = "{folder}/queries.txt"\n' if procedure in ("latency", "capacity") else "")
+    )
+    return preparation.draft(Request(str(file), settings=list(settings), authorized=list(authorized)))
+
+
+@pytest.mark.parametrize(
+    ("source", "address", "ports"),
+    [
+        ("192.0.2.53", "192.0.2.53", (53, 53, 853)),
+        ("192.0.2.53:5300", "192.0.2.53", (5300, 5300, 853)),
+        ("[2001:db8::53]:5300,tcp=5301,dot=8853", "2001:db8::53", (5300, 5301, 8853)),
+        ("[::1]", "::1", (53, 53, 853)),
+        ("::1", "::1", (53, 53, 853)),
+        ("127.0.0.1,dot=8853", "127.0.0.1", (53, 53, 8853)),
+    ],
+)
+def test_an_address_has_a_port_for_each_transport(source: str, address: str, ports: tuple[int, ...]) -> None:
+    found = running.parse(source)
+    assert (str(found.address), tuple(found.ports.values())) == (address, ports)
+    assert sources.parse(f"running@{source}")[1] == source
+    assert sources.look(f"running@{source}") is not None
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "",
+        "localhost",
+        "127.0.0.1:",
+        "127.0.0.1:0",
+        "127.0.0.1:65536",
+        "127.0.0.256",
+        "2001:db8::53:5x",
+        "[127.0.0.1]:a",
+        "127.0.0.1,udp=1",
+        "127.0.0.1,dot",
+        "127.0.0.1,dot=x",
+        "127.0.0.1:53,,",
+        "127.0.0.1:²",
+    ],
+)
+def test_another_text_is_refused_with_an_example(source: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        sources.parse(f"running@{source}")
+    assert "running@127.0.0.1:5300,dot=8853" in refused.value.hint
+
+
+def test_a_kind_of_server_has_no_address() -> None:
+    with pytest.raises(UsageError) as refused:
+        sources.parse("bind@127.0.0.1:53")
+    assert refused.value.hint == "write running@127.0.0.1:53"
+
+
+def test_nothing_is_made_for_the_hosts(tmp_path: Path) -> None:
+    draft = drafted(tmp_path)
+    (spec,) = draft.specs
+    assert not draft.needs_root and spec.runs_already and spec.links == []
+    assert list(spec.hosts) == ["primary", "observer"]
+    assert spec.hosts["primary"].address == "127.0.0.1"
+    assert spec.hosts["primary"].ports == {"udp": 5300, "tcp": 5300, "dot": 853}
+    assert {host.network for host in spec.hosts.values()} == {"machine"}
+
+
+def test_a_resolver_needs_no_primary(tmp_path: Path) -> None:
+    (tmp_path / "queries.txt").write_text("www.example.com A\n")
+    file = tmp_path / "mine.toml"
+    file.write_text(
+        'title = "t"\nquestion = "q"\nprocedure = "latency"\nlimit_s = 9\nhosts.resolver.server = "running@[::1]:5300"\n'
+        f'options.serve_as = "resolver"\noptions.queries = "{tmp_path}/queries.txt"\n'
+    )
+    (spec,) = preparation.draft(Request(str(file))).specs
+    assert (list(spec.hosts), spec.family, spec.hosts["observer"].address) == (["resolver", "observer"], "ipv6", "::")
+
+
+@pytest.mark.parametrize(
+    ("procedure", "setting", "reason"),
+    [
+        ("zone-load", "", "starts, stops or changes the server"),
+        ("latency", "hosts.primary.settings.a=1", "hosts.primary.settings: the server runs already"),
+        ("latency", 'hosts.observer.sysctls."net.a"=1', "hosts.observer.sysctls: it is no host of its own"),
+        ("latency", "path.delay_ms=5", "[path] emulates links"),
+        ("latency", 'kernel="uml"', "under another kernel"),
+        ("latency", 'options.changes="zones"', "needs a server that dnsrig starts"),
+        ("latency", 'options.transfers="one"', "needs the names of the zones"),
+        ("latency", 'options.queries=""', "there is nothing to ask"),
+        ("latency", 'options.queries="nowhere.txt"', "there is no such file"),
+        ("latency", "options.missing_share=0.5", "dnsrig knows no more"),
+        ("transfer-load", "", "needs the names of the zones"),
+        ("interrogate", "", "needs the names of the zones"),
+    ],
+)
+def test_what_only_an_own_server_allows_is_refused(tmp_path: Path, procedure: str, setting: str, reason: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        drafted(tmp_path, *([setting] if setting else []), procedure=procedure)
+    assert reason in refused.value.message and refused.value.hint
+
+
+def test_one_run_does_not_mix_networks(tmp_path: Path) -> None:
+    mixed = 'matrix={"hosts.primary.server"=["running@127.0.0.1", "bind@forky"]}'
+    with pytest.raises(UsageError, match="over different networks"):
+        drafted(tmp_path, mixed, 'dataset.kind="tiny-zones"', 'options.queries=""')
+
+
+def test_only_the_server_under_test_runs_already(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="only the server under test"):
+        drafted(tmp_path, 'options.serve_as="secondary"', 'hosts.secondary.server="bind@forky"')
+
+
+def test_an_address_elsewhere_needs_a_statement_of_the_user(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as refused:
+        drafted(tmp_path, server=FAR)
+    assert refused.value.hint.endswith("--i-am-authorized 192.0.2.53")
+    with pytest.raises(UsageError):
+        drafted(tmp_path, server=FAR, authorized=("192.0.2.54",))
+    (spec,) = drafted(tmp_path, server=FAR, authorized=("192.0.2.53",)).specs
+    assert spec.hosts["primary"].authorized and spec.options["rate_qps"] == QPS_MOST
+    (free,) = drafted(tmp_path).specs
+    assert not free.hosts["primary"].authorized and free.options["rate_qps"] == 0
+
+
+def test_a_rate_elsewhere_is_the_one_that_the_user_names(tmp_path: Path) -> None:
+    (spec,) = drafted(tmp_path, "options.rate_qps=5000", server=FAR, authorized=("192.0.2.53",)).specs
+    assert spec.options["rate_qps"] == 5000
+    with pytest.raises(UsageError, match="a highest rate that you name"):
+        drafted(tmp_path, server=FAR, procedure="capacity", authorized=("192.0.2.53",))
+    (search,) = drafted(
+        tmp_path,
+        "options.ramp_start_qps=50",
+        "options.ramp_most_qps=900",
+        server=FAR,
+        procedure="capacity",
+        authorized=("192.0.2.53",),
+    ).specs
+    assert (search.options["ramp_start_qps"], search.options["ramp_most_qps"]) == (50, 900)
+
+
+def test_the_rate_of_a_built_in_experiment_is_not_the_users(tmp_path: Path) -> None:
+    settings = [f'hosts.primary.server="{FAR}"']
+    asked = Request("echo-baseline", settings=settings, authorized=["192.0.2.53"])
+    assert {spec.options["rate_qps"] for spec in preparation.draft(asked).specs} == {QPS_MOST}
+    own = Request("echo-baseline", settings=[*settings, "rate_qps=[300]"], authorized=["192.0.2.53"])
+    assert {spec.options["rate_qps"] for spec in preparation.draft(own).specs} == {300}
+
+
+def test_rates_on_an_axis_are_named(tmp_path: Path) -> None:
+    for matrix in (
+        '{"options.rate_qps"=[200, 300]}',
+        "{a={low={options={rate_qps=200}}, high={options={rate_qps=300}}}}",
+    ):
+        specs = drafted(tmp_path, f"matrix={matrix}", server=FAR, authorized=("192.0.2.53",)).specs
+        assert [spec.options["rate_qps"] for spec in specs] == [200, 300]
+
+
+@pytest.mark.parametrize(
+    ("said", "transport", "sentence"),
+    [
+        ({"udp": "answers"}, "udp", ""),
+        ({"dot": "open"}, "dot", ""),
+        ({"udp": "refused", "tcp": "answers"}, "udp", "no server listens at HERE over UDP; it answers over TCP"),
+        ({"udp": "silent"}, "udp", "does not answer over UDP"),
+        ({"udp": "elsewhere", "answered_from": "192.0.2.9:53"}, "udp", "from another address, 192.0.2.9:53"),
+        ({}, "tcp", "does not answer over TCP"),
+    ],
+)
+def test_silence_has_a_reason_and_a_hint(said: dict[str, str], transport: str, sentence: str) -> None:
+    found, hint = running.why_silent(said, transport, "HERE")
+    assert sentence in found and bool(found) == bool(hint) == bool(sentence)
