@@ -54,6 +54,7 @@ CLEAN: list[tuple[str, tuple[str, ...]]] = [
     ("connection-policy", ("server=nsd@forky", "policy=pipelined", "transport=tcp", ALONE)),
     ("connection-policy", ("server=bind@forky", "policy=one", "transport=tcp", ALONE)),
     ("interrogation", ("server=nsd@forky",)),
+    ("large-records", ('primary=["knot@forky"]', 'secondary=["nsd@forky"]', 'method=["axfr"]')),
     ("tld-transfer", ("server=bind@forky", "transport=tcp", ALONE)),
     ("tld-transfer", ("server=nsd@forky", "transport=tcp+tsig", ALONE)),
     ("tld-transfer", ("server=bind@forky", "transport=xot", ALONE)),

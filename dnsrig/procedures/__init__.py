@@ -5,7 +5,7 @@ A procedure is a module of this folder, or of another package (`dnsrig.discovery
 - ``DESCRIPTION``: what it measures, in a sentence,
 - ``MAIN_METRIC``: the metric that answers its question; metrics and traps recognise by it what a trial measured,
 - ``NEXT_VERSION`` (False by default): whether it needs the zones of the dataset in two versions;
-  ``next_version(values, options)`` (one serial later by default): the parameters of the second,
+  ``next_version(values, options)`` (one serial later by default): the parameters of the second, or None,
 - ``OPTIONS``: name (unit last) -> default,
 - ``RANGES`` (by default the ranges of `dnsrig.parameters`): option -> least and most that it may be,
 - ``CHOICES`` (none by default): option -> the values that it may have,
@@ -89,7 +89,8 @@ def versions(kind: ModuleType, values: Mapping[str, Scalar], options: Mapping[st
     if not getattr(kind, "NEXT_VERSION", False):
         return [dict(values)]
     following = getattr(kind, "next_version", None)
-    return [dict(values), following(values, options) if following else datasets.next_version(values)]
+    second = following(values, options) if following else datasets.next_version(values)
+    return [dict(values)] if second is None else [dict(values), second]
 
 
 def hosts(kind: ModuleType, options: Mapping[str, Scalar]) -> dict[str, HostRole]:

@@ -10,11 +10,14 @@ from pathlib import Path
 import captures
 import dns.dnssec
 import dns.message
+import dns.name
 import dns.rdatatype
+import dns.rrset
 import dns.zone
 import pytest
 
 from dnsrig import datasets
+from dnsrig.datasets import large_records
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import preparation
 from dnsrig.rundir import DatasetSpec, Scalar
@@ -22,6 +25,7 @@ from dnsrig.rundir import DatasetSpec, Scalar
 KINDS: list[tuple[str, dict[str, Scalar]]] = [
     ("tiny-zones", {"zones": 1001, "serial": 7}),
     ("tld", {"delegations": 3, "serial": 7}),
+    ("large-records", {"serial": 7}),
 ]
 
 EXPERIMENT = """\
@@ -67,6 +71,28 @@ def test_the_catalog_is_one_for_rfc_9432(made: DatasetSpec) -> None:
     assert catalog.find_rdataset("@", "SOA")[0].serial == made.serial == 7
     assert [server.to_text() for server in catalog.find_rdataset("@", "NS")] == ["invalid."]
     assert [version.to_text() for version in catalog.find_rdataset("version", "TXT")] == ['"2"']
+
+
+@pytest.mark.parametrize("made", KINDS[2:], indirect=True, ids=["large-records"])
+def test_another_library_reads_the_large_records(made: DatasetSpec) -> None:
+    folder, records, largest = datasets.folder(made.key), 0, 0
+    for line in (folder / "zones.list").read_text().splitlines():
+        name, file = line.split("\t")
+        zone = dns.zone.from_file(str(folder / file), origin=name)
+        (answer,) = (
+            {owner for owner, _ in zone.iterate_rdatasets() if owner != dns.name.empty}
+            if "-names" not in name
+            else ["-"]
+        )
+        records += sum(len(rdataset) for _, rdataset in zone.iterate_rdatasets())
+        if answer != "-":
+            rdataset = next(iter(zone[answer].rdatasets))
+            asked = dns.message.make_query(answer.derelativize(zone.origin), rdataset.rdtype)
+            response = dns.message.make_response(asked)
+            response.answer.append(dns.rrset.from_rdata_list(asked.question[0].name, 3600, rdataset))
+            largest = max(largest, len(response.to_wire(max_size=65_535)))
+    assert (made.zones, made.records) == large_records.size({}) == (46, records)
+    assert largest == 65_535, "no answer is longer than a message can be, and one is as long"
 
 
 def test_a_dataset_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -406,3 +406,21 @@ def test_records_are_not_judged_where_they_may_differ(tmp_path: Path) -> None:
     assert primary.server is not None
     primary.server = primary.server.model_copy(update={"source": "engine"})
     assert less(trial) is None, "it makes its own zones"
+
+
+@pytest.mark.parametrize(
+    ("different", "outcome", "verdict"), [(0, "done", "clear"), (1, "done", "found"), (0, "timeout", "cannot-tell")]
+)
+def test_records_missing_names_the_rrsets(tmp_path: Path, different: int, outcome: str, verdict: str) -> None:
+    trial = clean_trial(tmp_path / "run")
+    lost = {"zone": "z.example", "owner": "r.z.example", "rtype": "TXT", "records": 1, "bytes": 20_000}
+    summary = {"outcome": outcome, "rrsets": 3, "rrsets_different": different}
+    differences = [{**lost, "verdict": "absent", "rcode": 0}] * different
+    trial.record.instruments["records-primary"] = {**summary, "rrsets_different": 0, "differences": []}
+    trial.record.instruments["records-secondary"] = {**summary, "differences": differences}
+    found = judge(SENT_LESS, trial)
+    assert found.verdict == verdict
+    if verdict == "found":
+        assert "The secondary answers 1 of 3 RRsets" in found.summary
+        assert "r.z.example TXT (1 record, 20,000 bytes): absent (RCODE 0)" in found.summary
+        assert found.evidence == {"rrsets_primary": 0, "rrsets_secondary": 1}

@@ -83,6 +83,14 @@ class Instruments:
             arguments.append(f"--out={out}")
         return self.start(name, arguments)
 
+    def start_records(self, name: str, target: str, *, limit_s: float, next_version: bool = False) -> Instrument:
+        """Ask host ``target`` for every RRset of the dataset, or of its next version, and compare its answers with the
+        zone files."""
+        dataset = self.workspace.next_dataset if next_version else self.workspace.dataset
+        assert dataset is not None
+        words = ["probe", "records", self.address(target), f"--zone-list={dataset / 'zones.list'}"]
+        return self.start(name, [*words, f"--limit={limit_s:g}s", "--until-eof"])
+
     def start_load(self, name: str, target: str, arguments: list[str], host: str = OBSERVER) -> Instrument:
         """Send queries from ``host`` to the server of host ``target``. ``arguments``: of `load`."""
         self.let_watch_go_first()  # a load leaves little time for other programs on its CPU

@@ -8,7 +8,7 @@ use std::{
 
 use crate::process::ENGINE;
 
-const COMMANDS: [&str; 24] = [
+const COMMANDS: [&str; 25] = [
     "generate zones",
     "generate tld",
     "generate clients",
@@ -16,6 +16,7 @@ const COMMANDS: [&str; 24] = [
     "watch",
     "probe",
     "probe follow",
+    "probe records",
     "propagation",
     "change",
     "load",

@@ -69,6 +69,7 @@ fn a_benchmark_address_is_free_only_where_packets_stay_on_this_machine() {
         "replay play /nowhere --server 198.18.0.2",
         "probe 198.18.0.2 --zone-list /nowhere --serial 1",
         "probe follow 198.18.0.2 --zone-list /nowhere --rate 1 --out /nowhere/out",
+        "probe records 198.18.0.2 --zone-list list",
         "propagation --primary 198.18.0.2 --secondary 127.0.0.1 --zone-list /nowhere",
         "interrogate 198.18.0.2 --zone-list /nowhere",
         "change 198.18.0.2 --zone-list /nowhere --changes-per-s 1",

@@ -44,11 +44,12 @@ struct Description {
 }
 
 #[derive(Deserialize)]
-#[serde(tag = "generator", rename_all = "lowercase")]
+#[serde(tag = "generator", rename_all = "kebab-case")]
 enum Details {
     Zones { records_per_zone: u32 },
     Tld { origin: String, delegations: u64 },
     Files {},
+    LargeRecords {},
 }
 
 impl Known {
@@ -68,7 +69,7 @@ impl Known {
             Details::Tld { origin, delegations: delegations @ 1..=DELEGATIONS_MAX } => {
                 Ok(Known::Tld { origin, delegations: delegations as u32, seed })
             }
-            Details::Files {} => Ok(Known::Apex),
+            Details::Files {} | Details::LargeRecords {} => Ok(Known::Apex),
             _ => Err("it describes a dataset of a size that `generate` does not make".into()),
         }
     }

@@ -15,7 +15,7 @@ pub mod edns;
 pub mod header;
 pub mod name;
 pub mod query;
-mod rdata;
+pub mod rdata;
 pub mod record;
 pub mod serial;
 pub mod soa;

@@ -35,7 +35,7 @@ pub struct Common {
 /// What `dataset.json` says.
 #[derive(Clone, Debug, Serialize)]
 pub struct Described {
-    /// The subcommand that made it: `zones`, `tld` or `files`.
+    /// The subcommand that made it: `zones`, `tld`, `files` or `large-records`.
     pub generator: &'static str,
     /// [`VERSION`](crate::dataset::VERSION).
     pub version: u32,
@@ -80,6 +80,8 @@ pub enum Details {
     },
     /// `generate files` has no further fields.
     Files {},
+    /// `generate large-records` has no further fields.
+    LargeRecords {},
 }
 
 /// A dataset that is being made.

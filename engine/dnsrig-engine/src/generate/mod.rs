@@ -6,6 +6,7 @@
 mod clients;
 pub mod dataset;
 mod files;
+mod large_records;
 pub mod tld;
 mod world;
 mod zone_file;
@@ -34,6 +35,7 @@ enum Kind {
     Zones(zones::Arguments),
     Tld(tld::Arguments),
     Files(files::Arguments),
+    LargeRecords(large_records::Arguments),
     Clients(Box<clients::Arguments>),
     World(world::Arguments),
 }
@@ -53,6 +55,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Kind::Zones(arguments) => say(started_ns, &zones::generate(arguments)?),
         Kind::Tld(arguments) => say(started_ns, &tld::generate(arguments)?),
         Kind::Files(arguments) => say(started_ns, &files::generate(arguments)?),
+        Kind::LargeRecords(arguments) => say(started_ns, &large_records::generate(arguments)?),
         Kind::Clients(arguments) => say(started_ns, &clients::generate(arguments)?),
         Kind::World(arguments) => say(started_ns, &world::generate(arguments)?),
     }

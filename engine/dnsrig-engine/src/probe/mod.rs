@@ -6,6 +6,7 @@
 mod core;
 mod follow;
 mod identify;
+mod records;
 mod report;
 
 use std::{
@@ -73,6 +74,7 @@ pub struct Arguments {
 enum Other {
     Follow(follow::Arguments),
     Identify(identify::Arguments),
+    Records(records::Arguments),
 }
 
 /// The options of `probe` itself.
@@ -120,6 +122,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     match (&arguments.other, &arguments.zones) {
         (Some(Other::Follow(arguments)), _) => follow::run(arguments),
         (Some(Other::Identify(arguments)), _) => identify::run(arguments),
+        (Some(Other::Records(arguments)), _) => records::run(arguments),
         (None, Some(arguments)) => run_zones(arguments),
         (None, None) => unreachable!("clap asks for one of them"),
     }

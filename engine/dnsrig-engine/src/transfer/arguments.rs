@@ -1,8 +1,10 @@
 //! The command line of `transfer`.
 
 use std::{
+    fs,
     net::{IpAddr, SocketAddr},
     path::PathBuf,
+    sync::Arc,
     time::Duration,
 };
 
@@ -14,7 +16,10 @@ use crate::{
         units::{nanoseconds, parse_delay, parse_duration, parse_number},
     },
     dataset::zone_list::ZoneArguments,
-    dns::xfr::Limits,
+    dns::{
+        tsig::sign::{Signer, parse_key},
+        xfr::Limits,
+    },
     net::{
         connection::{Close, SocketOptions},
         outstanding::OUTSTANDING_MAX,
@@ -135,6 +140,9 @@ pub struct ConnectionArguments {
     /// -sha512 …), then the name, then the secret in base64
     #[arg(long, value_name = "ALGORITHM:NAME:SECRET", help_heading = "Connections")]
     pub tsig: Option<String>,
+    /// File with the TSIG key, one line as for --tsig: no other user sees it in the list of processes
+    #[arg(long, value_name = "FILE", conflicts_with = "tsig", help_heading = "Connections")]
+    pub tsig_file: Option<PathBuf>,
     /// How connections are used
     #[arg(long, value_enum, default_value = "pipelined", help_heading = "Connections")]
     pub policy: Policy,
@@ -270,6 +278,17 @@ impl Arguments {
     /// The primary, on the port of the transport unless another was named (RFC 9103 §7.1).
     pub fn server(&self) -> SocketAddr {
         self.primary.or_port(if self.connections.transport == TransportKind::Xot { 853 } else { 53 })
+    }
+
+    /// What signs queries, if there is a key.
+    pub fn signer(&self) -> Result<Option<Arc<Signer>>, Failure> {
+        let ConnectionArguments { tsig, tsig_file, .. } = &self.connections;
+        let Some(path) = tsig_file else { return tsig.as_deref().map(parse_key).transpose() };
+        let text = fs::read_to_string(path).map_err(|error| {
+            let hint = "write the key to it as one line ALGORITHM:NAME:SECRET";
+            Failure::bad_input(format!("--tsig-file {}: {error}", path.display()), hint)
+        })?;
+        parse_key(text.trim()).map(Some)
     }
 
     /// The address for queries over UDP: it has the same port, or the port of DNS if transfers use TLS.

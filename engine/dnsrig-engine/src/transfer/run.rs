@@ -37,7 +37,7 @@ use crate::{
         threads::{self, Threads},
         units::nanoseconds,
     },
-    dns::{tsig::sign::parse_key, zones::Zones},
+    dns::zones::Zones,
     net::{
         poller::Poller,
         source,
@@ -218,7 +218,7 @@ impl Part {
             }
             false => None,
         };
-        let signer = arguments.connections.tsig.as_deref().map(parse_key).transpose()?;
+        let signer = arguments.signer()?;
         let dial = Dial {
             server: arguments.server(),
             server_udp: arguments.server_udp(),
