@@ -31,7 +31,7 @@ from dnsrig.experiment.trial import declared_checks
 from dnsrig.lab import sites
 from dnsrig.metrics import all_metrics
 from dnsrig.procedures import all_procedures
-from dnsrig.rundir import Level, Resolving, TransferSpec
+from dnsrig.rundir import Level, Resolving, ServerDescription, TransferSpec
 from dnsrig.servers import all_drivers, feature_table
 from dnsrig.servers.running import RUNNING
 from dnsrig.traps import GROUPS, all_traps
@@ -126,6 +126,7 @@ def _engine_commands(name: str) -> list[list[str]]:
 TABLES: dict[type[BaseModel], str] = {
     model.Document: "",
     model.HostDocument: "Keys of a host, under `[hosts.NAME]`:",
+    ServerDescription: "Keys of a server [without a driver](described-servers.md), under `[servers.NAME]`:",
     Resolving: "Keys of a resolver, under `[hosts.resolver.resolving]`:",
     TransferSpec: "Keys of zone transfers, under `[transfer]`:",
     model.PathDocument: "Keys of an emulated path, under `[path]`, for the direction of the zones:",
@@ -139,7 +140,7 @@ An experiment may come from somebody else. `--dry-run` executes nothing that the
 `dnsrig run` needs root unless the server runs already, and a file decides this much:
 
 - **Servers** run with the settings of the file. Of `KIND@/path`, `KIND@system` and `KIND@git:REF`, programs run that the
-  file chooses, and scripts that build them. All are confined ([how](servers.md#what-they-may-do)): they can write only in
+  file chooses, and scripts that build them. Of `[servers.NAME]`, any command runs. All are confined ([how](servers.md#what-they-may-do)): they can write only in
   folders of their trial and in memory. They can read what the user nobody can read on this machine, except in `/home`,
   `/root`, `/tmp`, `/var/tmp`, `/mnt` and `/run`. They can use CPU time and memory as long as the trial lasts, and send
   packets only to hosts of the trial.
@@ -424,6 +425,7 @@ WRITTEN_BY_HAND = (
     "dnsperf.md",
     "stream.md",
     "catalog-zones.md",
+    "described-servers.md",
     "primary-faults.md",
     "figures.md",
     "limits.md",

@@ -166,7 +166,8 @@ UNITS = {
 def _shows_settings(spec: TrialSpec) -> bool:
     """Whether the spec sets something of the server under test, and the server can report it."""
     subject = spec.hosts[spec.subject]
-    return bool(subject.settings and subject.server and all_drivers()[subject.server.kind].settings_command)
+    known = all_drivers().get(subject.server.kind) if subject.server else None
+    return bool(subject.settings and known and known.settings_command)
 
 
 @check(title="settings effective on the server under test", unit="% of reported settings", applies=_shows_settings)

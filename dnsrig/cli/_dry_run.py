@@ -10,7 +10,7 @@ from rich.console import Console
 
 from dnsrig.cli import _console
 from dnsrig.comparison.summary import comparisons_planned
-from dnsrig.experiment import estimate, model, preparation, trial_specs
+from dnsrig.experiment import estimate, model, own_servers, preparation, trial_specs
 from dnsrig.report.fitting import FittingTable
 from dnsrig.rundir import TrialKey, TrialSpec, Variant
 from dnsrig.servers import sources
@@ -52,9 +52,10 @@ def show(request: preparation.Request) -> None:
         console.print(
             "settings of servers are read when the servers start: the first trial shows whether they are correct"
         )
+    own = own_servers.installable(points)
     for name in trial_specs.wanted_servers(points):
-        if sources.look(name) is None:
-            console.print(f"{name} is not installed yet: {sources.how(name)}")
+        if sources.look(name, own) is None:
+            console.print(f"{name} is not installed yet: {sources.how(name, own)}")
 
 
 def _row(spec: TrialSpec) -> list[str]:

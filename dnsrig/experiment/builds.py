@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dnsrig.errors import UsageError
+from dnsrig.experiment import own_servers
 from dnsrig.experiment.model import Document, HostDocument, Raw, axis_path
 from dnsrig.rundir import Scalar
 from dnsrig.servers import sources
@@ -15,7 +16,8 @@ def server_of(document: Document, said: HostDocument) -> str | None:
     """``KIND@SOURCE`` with the host's build options; None: the host has no server."""
     if said.server is None:
         return None
-    return sources.with_options(said.server, said.build_options, symbols=document.debug == "symbols")
+    own = own_servers.drivers(document)
+    return sources.with_options(said.server, said.build_options, symbols=document.debug == "symbols", own=own)
 
 
 def expand(document: Document) -> Document:
@@ -24,12 +26,13 @@ def expand(document: Document) -> Document:
         name: _expanded(values) if isinstance(values, list) else _overlays(values)
         for name, values in document.matrix.items()
     }
+    own = own_servers.drivers(document)
     varied = {axis_path(name) for name, values in matrix.items() if isinstance(values, list)}
     hosts = dict(document.hosts)
     for name, said in document.hosts.items():
         if said.server is None or ("hosts", name, "server") in varied:
             continue
-        values = sources.expand(said.server)
+        values = sources.expand(said.server, own)
         if values != [said.server]:
             matrix[f"hosts.{name}.server"] = [*values]
             hosts[name] = said.model_copy(update={"server": values[0]})

@@ -8,7 +8,7 @@ from dnsrig.errors import DnsrigError
 from dnsrig.experiment.executors import executor
 from dnsrig.procedures import procedure
 from dnsrig.rundir import TrialSpec
-from dnsrig.servers import driver
+from dnsrig.servers import driver_of
 
 RECORDS_PER_S = 100_000
 ZONES_PER_S = 1_000
@@ -58,6 +58,6 @@ def _limits(spec: TrialSpec) -> list[float]:
     found = []
     for host in spec.hosts.values():
         if host.server is not None and host.role is not None:
-            limits = driver(host.server.kind).limits(host.role, host.settings)
+            limits = driver_of(host.server).limits(host.role, host.settings)
             found += [limit.zones_per_s for limit in limits if limit.zones_per_s]
     return found

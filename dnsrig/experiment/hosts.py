@@ -10,13 +10,15 @@ from typing import Any
 
 from dnsrig import procedures
 from dnsrig.errors import UsageError
-from dnsrig.experiment import builds, running_servers
+from dnsrig.experiment import builds, own_servers, running_servers
 from dnsrig.experiment.model import Document, HostDocument
 from dnsrig.lab import addresses
 from dnsrig.lab.host import check_sysctl_name
 from dnsrig.procedures import HostRole
 from dnsrig.rundir import OBSERVER, HostDuties, HostOptions, HostSpec, Resolving, Scalar, ServerSource
 from dnsrig.servers import all_drivers
+from dnsrig.servers.described import Described
+from dnsrig.servers.driver import Driver
 
 
 def resolve(
@@ -39,6 +41,7 @@ def resolve(
     _check_names(document, roles, getattr(kind, "OTHER_HOSTS", ()))
     here = {name: role.under_test for name, role in roles.items() if _machine(document, name, role) is None}
     by_default = cpus(here, available)
+    own = own_servers.drivers(document)
     found: dict[str, HostSpec] = {}
     blocks = itertools.count()
     for number, (name, role) in enumerate(roles.items(), start=1):
@@ -49,11 +52,8 @@ def resolve(
         if role.role is not None and said.server is None:
             raise UsageError(f"host {name} has no server", hint=f'set hosts.{name}.server, e.g. "bind@forky"')
         more = max(said.source_addresses, role.source_addresses)
-        server = (
-            servers[wanted].model_copy(update={"packages": {}})
-            if (wanted := builds.server_of(document, said))
-            else None
-        )
+        wanted = builds.server_of(document, said)
+        server = _of_point(servers[wanted], own) if wanted else None
         address: dict[str, Any] = {"address": addresses.own(number, document.family)}
         if asked is not None:
             address = running_servers.place(server, name == asked, running_servers.address_of(document, asked))
@@ -64,7 +64,7 @@ def resolve(
             cpus=said.cpus or (by_default[name] if said.machine is None else there[1:] or there),
             sysctls={key: str(value) for key, value in said.sysctls.items()},
             server=server,
-            settings=settings_of(said, server.kind) if server else {},
+            settings=settings_of(said, server.kind, own) if server else {},
             resolving=(said.resolving or Resolving()) if role.role == "resolver" and not asked else None,
             source_addresses=addresses.sources(next(blocks), more, document.family) if more else [],
             client_range=addresses.clients(*role.client_share, document.family) if role.replays and not asked else "",
@@ -74,6 +74,13 @@ def resolve(
     for host in found.values():
         host.nic_shared = host.nic is not None and places[host.machine, host.nic] > 1
     return found
+
+
+def _of_point(server: ServerSource, own: Mapping[str, Driver]) -> ServerSource:
+    """An installed server as the trials of one point have it: with the description of that point."""
+    driver = own.get(server.kind)
+    said = driver.described if isinstance(driver, Described) else None
+    return server.model_copy(update={"packages": {}, "described": said})
 
 
 def _said(document: Document, name: str, role: HostRole) -> HostDocument:
@@ -130,11 +137,11 @@ def cpus(roles: Mapping[str, bool], available: list[int]) -> dict[str, list[int]
     return chosen
 
 
-def settings_of(said: HostDocument, kind: str) -> dict[str, Scalar]:
+def settings_of(said: HostDocument, kind: str, own: Iterable[str] = ()) -> dict[str, Scalar]:
     """The settings for a server of ``kind``: the common settings, then the settings in the table of its kind."""
     general = {name: value for name, value in said.settings.items() if not isinstance(value, dict)}
     tables = {name: value for name, value in said.settings.items() if isinstance(value, dict)}
-    if unknown := sorted(set(tables) - set(all_drivers())):
+    if unknown := sorted(set(tables) - set(all_drivers()) - set(own)):
         raise UsageError(
             f"settings.{unknown[0]} is a table, but no kind of server has this name",
             hint=f"kinds are {', '.join(all_drivers())}; a setting's name with a dot is quoted",

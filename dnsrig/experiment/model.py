@@ -27,11 +27,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 
 from dnsrig import foreign, paths
 from dnsrig.errors import UsageError
-from dnsrig.rundir import Family, HostOptions, Resolving, Scalar, TransferSpec
+from dnsrig.rundir import Family, HostOptions, Resolving, Scalar, ServerDescription, TransferSpec
 
 SCALES = ("quick", "standard", "published")
 Raw = dict[str, Any]
@@ -173,6 +173,9 @@ class Document(Part):
         '`kernel = "uml"` always takes',
     )
     hosts: dict[str, HostDocument] = Field(default_factory=dict, description="host -> server, settings, sysctls, CPUs")
+    servers: dict[str, ServerDescription] = Field(
+        default_factory=dict, description="name -> command, configuration and abilities of a server without a driver"
+    )
     dataset: dict[str, Scalar] = Field(
         default_factory=dict,
         description="`kind` and its parameters; may be absent if the server under test runs already",
@@ -189,6 +192,7 @@ class Document(Part):
         "",
         description="for servers that are built from their repositories: `symbols` keeps frame pointers and names, for profiles",
     )
+    _folder: Path = PrivateAttr(default=Path())
     matrix: dict[str, list[Scalar] | dict[str, Raw]] = Field(default_factory=dict, description="the axes")
     exclude: list[dict[str, Scalar | list[Scalar]]] = Field(
         default_factory=list, description="variants to leave out: axis label -> value or values"
@@ -196,6 +200,15 @@ class Document(Part):
     baseline: dict[str, Scalar] = Field(
         default_factory=dict, description="axis label -> value with which the others are compared"
     )
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the experiment's file: files that it names are beside it."""
+        return self._folder
+
+    def of_folder(self, folder: Path) -> Document:
+        self._folder = folder
+        return self
 
 
 @dataclass(frozen=True)
@@ -257,7 +270,7 @@ def load(path: Path, scale: str, settings: list[str]) -> Document:
     of_file = raw
     for setting in settings:
         raw = _with_setting(raw, setting)
-    document = validate(raw, str(path))
+    document = validate(raw, str(path)).of_folder(path.parent)
     if settings and not any(setting.startswith("baseline") for setting in settings):
         with contextlib.suppress(ValidationError):  # a setting may complete the file
             _check_baseline(Document.model_validate(of_file))
@@ -293,7 +306,7 @@ def points(document: Document) -> list[Point]:
         for _, _, overlay in combination:
             here = merged(here, overlay)
         where = "the variant " + " ".join(f"{k}={v}" for k, v in parameters.items())
-        found.append(Point(parameters, validate(here, where)))
+        found.append(Point(parameters, validate(here, where).of_folder(document.folder)))
     if not found:
         raise UsageError("every point of the matrix is excluded", hint="look at `exclude`, or widen an axis with --set")
     return found
@@ -458,6 +471,8 @@ def _described(location: list[str]) -> str:
 
 def _part(location: list[str]) -> type[BaseModel]:
     """The part of a document that has the key at ``location``."""
+    if location[0] == "servers" and len(location) > 2:
+        return ServerDescription
     if location[0] == "hosts" and "resolving" in location[2:-1]:
         return Resolving
     if location[0] == "hosts" and len(location) > 2:

@@ -14,7 +14,7 @@ from typing import Any
 import dnsrig
 from dnsrig import datasets, interruption, paths, streams
 from dnsrig.errors import UsageError
-from dnsrig.experiment import builds, certificates, model, path, running_servers, trial_specs
+from dnsrig.experiment import builds, certificates, model, own_servers, path, running_servers, trial_specs
 from dnsrig.experiment import versions as versions_of_server
 from dnsrig.experiment.executors import executor
 from dnsrig.lab import conditions, ledger
@@ -172,7 +172,7 @@ def assemble(
     """
     where = where or here()
     run = f"{name}/{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{''.join(secrets.choice(ledger.TAG_LETTERS) for _ in range(4))}"
-    servers = _all_installed(trial_specs.wanted_servers(points), note)
+    servers = _all_installed(trial_specs.wanted_servers(points), note, own_servers.installable(points))
     made = []
     for point in points:
         versions_made, stream = _data(point.document, note)
@@ -216,18 +216,18 @@ def _elsewhere(found: Mapping[str, HostingMachine]) -> dict[str, Any]:
     return {"other_machines": {name: machine.conditions for name, machine in found.items()}} if found else {}
 
 
-def installed(server: str, note: Note, which: str = "") -> ServerSource:
-    """The installation of ``server``, fetched or built if it is not there."""
-    if (found := sources.find(server)) is not None:
+def installed(server: str, note: Note, which: str = "", own: sources.Own | None = None) -> ServerSource:
+    """The installation of ``server``, fetched or built if it is not there. ``own``: of the experiment."""
+    if (found := sources.find(server, own)) is not None:
         return found
-    note(f"installing {server}{which}: {sources.how(server)}")
-    return sources.install(server)
+    note(f"installing {server}{which}: {sources.how(server, own)}")
+    return sources.install(server, own)
 
 
-def _all_installed(names: list[str], note: Note) -> dict[str, ServerSource]:
+def _all_installed(names: list[str], note: Note, own: sources.Own) -> dict[str, ServerSource]:
     """Installations of all servers. A build during a trial would use its CPU."""
     return {
-        name: installed(name, note, f" ({number} of {len(names)})" if len(names) > 1 else "")
+        name: installed(name, note, f" ({number} of {len(names)})" if len(names) > 1 else "", own)
         for number, name in enumerate(names, start=1)
     }
 

@@ -29,10 +29,10 @@ from dnsrig.procedures.context import TrialContext, faults
 from dnsrig.procedures.context.phases import Report
 from dnsrig.procedures.context.workspace import ServerFailed
 from dnsrig.procedures.parts import readback, validity
-from dnsrig.rundir import OBSERVER, LogDrilldown, TrialRecord, TrialSpec, write_json
+from dnsrig.rundir import OBSERVER, LogDrilldown, ServerSource, TrialRecord, TrialSpec, write_json
 from dnsrig.runs import failures
 from dnsrig.runs.trial import Trial
-from dnsrig.servers import driver
+from dnsrig.servers import driver_of
 
 COMPRESS_FROM_BYTES = 1 << 20
 TAKEN = "another process is executing this trial"
@@ -174,9 +174,9 @@ def _conclude(record: TrialRecord, working: Path) -> None:
     for name, server in record.servers.items():
         log = working / "servers" / name / "server.log"
         if server.role == "secondary" and log.exists():
-            record.logs[name] = drill_down(server.server.kind, log, working / f"log-{name}.arrow")
+            record.logs[name] = drill_down(server.server, log, working / f"log-{name}.arrow")
         if name == record.spec.subject and log.exists():
-            note_work(server.server.kind, log, _catalog(record.spec), working / f"events-{name}.arrow")
+            note_work(server.server, log, _catalog(record.spec), working / f"events-{name}.arrow")
     _check_manipulations(Trial(working, record))
     record.files = checksums.of_trial(working)
     for path in (working / "servers").rglob("*"):
@@ -199,13 +199,13 @@ def _check_manipulations(trial: Trial) -> None:
         record.outcome, record.reason = "invalid", why
 
 
-def drill_down(kind: str, log: Path, rows: Path) -> LogDrilldown:
+def drill_down(source: ServerSource, log: Path, rows: Path) -> LogDrilldown:
     """The transfers in a secondary's log. One row a zone goes to ``rows``, an Arrow IPC stream.
 
     The columns are zone and realtime_ns, which is null if the line has no time. If a log cannot be read, the trial
     keeps it, and `LogDrilldown.unread` contains the reason.
     """
-    server = driver(kind)
+    server = driver_of(source)
     done: dict[str, int | None] = {}
     found = LogDrilldown(
         zones=0, first_realtime_ns=None, last_realtime_ns=None, resolution_ns=server.log_clock_resolution_ns
@@ -229,11 +229,11 @@ def drill_down(kind: str, log: Path, rows: Path) -> LogDrilldown:
     return found
 
 
-def note_work(kind: str, log: Path, catalog: str, rows: Path) -> None:
+def note_work(source: ServerSource, log: Path, catalog: str, rows: Path) -> None:
     """Write the events in a log about work beside answering to ``rows``, an Arrow IPC stream: kind, realtime_ns."""
     found: list[tuple[str, int]] = []
     with contextlib.suppress(Exception):  # `drill_down` reports a log that cannot be read
-        seen = islice(driver(kind).read_work(log, catalog), MOST_LOG_EVENTS)
+        seen = islice(driver_of(source).read_work(log, catalog), MOST_LOG_EVENTS)
         found += [(event.kind, event.realtime_ns) for event in seen if event.realtime_ns is not None]
     schema = {"kind": pl.String, "realtime_ns": pl.Int64}
     pl.DataFrame(found, schema=schema, orient="row").write_ipc_stream(rows)

@@ -11,7 +11,7 @@ from types import ModuleType
 
 from dnsrig import datasets, streams
 from dnsrig.errors import UsageError
-from dnsrig.experiment import builds, hosts, path, running_servers
+from dnsrig.experiment import builds, hosts, own_servers, path, running_servers
 from dnsrig.experiment.model import Document, Point
 from dnsrig.machines.ssh_machine import HostingMachine
 from dnsrig.procedures import options_of, procedure
@@ -27,18 +27,23 @@ from dnsrig.rundir import (
     TrialSpec,
     Variant,
 )
-from dnsrig.servers import driver, resolving, sources
+from dnsrig.servers import driver_of, resolving, sources
+from dnsrig.servers.described import Described
 from dnsrig.servers.driver import wanted_features
 
 MAX_TRIALS = 1000
+NOT_MEASURED = {"repeats", "title", "question", "audience", "sources", "baseline", "servers"}
+"""Neither words, nor repeats, nor the variant that others are compared with change what is measured. Servers that the
+experiment describes count with the contents of their files."""
 
 
 def variant(point: Point) -> Variant:
     """Identity of a point: readable, safe as the name of a folder, and unique."""
     text = "-".join(f"{label}-{value}" for label, value in point.parameters.items()) or "only"
     slug = re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-.")[:60] or "variant"
-    # Neither words, nor repeats, nor the variant that others are compared with change what is measured.
-    measured = point.document.model_dump(exclude={"repeats", "title", "question", "audience", "sources", "baseline"})
+    measured = point.document.model_dump(exclude=NOT_MEASURED)
+    if own := own_servers.described_in(point.document):
+        measured["servers"] = {name: one.model_dump(exclude={"program", "files"}) for name, one in own.items()}
     key = json.dumps(measured, sort_keys=True)
     return Variant(id=f"{slug}-{hashlib.sha256(key.encode()).hexdigest()[:6]}", parameters=point.parameters)
 
@@ -118,7 +123,7 @@ def check_possible(spec: TrialSpec) -> None:
 
 def _check_server(spec: TrialSpec, name: str, host: HostSpec, source: ServerSource, role: Role) -> None:
     """Refuse a server on the host ``name`` that does not have the role, the settings or the features of the trial."""
-    server, variant = driver(source.kind), f"the variant {spec.variant.label}"
+    server, variant = driver_of(source), f"the variant {spec.variant.label}"
     if role not in server.roles:
         raise UsageError(
             f"{variant}: {server.title} cannot be a {role} (host {name})",
@@ -128,6 +133,8 @@ def _check_server(spec: TrialSpec, name: str, host: HostSpec, source: ServerSour
         where = f"{variant} (host {name})"
         resolving.check(where, server.title, server.as_resolver, host.resolving)
         resolving.check_anchor(where, host.resolving, signed=spec.world is not None)
+    if isinstance(server, Described):
+        own_servers.check(spec, name, host, server)
     if role in ("database", "world"):
         return  # it transfers nothing; the procedure knows which servers can use a database
     if not server.answers_zones and not host.under_test:
@@ -148,7 +155,7 @@ def _check_server(spec: TrialSpec, name: str, host: HostSpec, source: ServerSour
 
 def _missing_features(spec: TrialSpec, host: HostSpec, source: ServerSource, role: Role) -> str:
     """The features of the trial that a server lacks, in words; empty if it has all."""
-    server = driver(source.kind)
+    server = driver_of(source)
     wanted = wanted_features(
         spec.transfer,
         through_database=host.database is not None,
@@ -201,9 +208,9 @@ def wanted_dataset(document: Document) -> tuple[str, dict[str, Scalar]]:
 
 def provisional(experiment: str, point: Point, available: list[int]) -> TrialSpec:
     """The spec of a point before a server is installed or a dataset is made. Raises UsageError on bad input."""
-    servers = {}
+    servers, own = {}, own_servers.drivers(point.document)
     for name in wanted_servers([point]):
-        kind, source = sources.parse(name)
+        kind, source = sources.parse(name, own)
         servers[name] = ServerSource(kind=kind.kind, source=source, version="not resolved")
     dataset = running_servers.UNKNOWN_DATASET
     if names_dataset(point.document):

@@ -167,10 +167,16 @@ def last_event(log: Path, name: str = "summary") -> dict[str, Any] | None:
     return found
 
 
+LAST_BYTES = 1 << 16
+"""Bytes at the end of a log that are read for its last lines."""
+
+
 def last_words(log: Path, limit: int = 300, lines: int = 1) -> str:
     """The last ``lines`` of a log, for a sentence."""
     try:
-        found = log.read_text(errors="replace").strip().splitlines()[-lines:]
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - LAST_BYTES))
+            found = file.read(LAST_BYTES).decode(errors="replace").strip().splitlines()[-lines:]
     except OSError:
         return ""
     return ": " + "\n".join(line[-limit:] for line in found) if found else ""

@@ -18,7 +18,7 @@ from dnsrig.procedures import HostRole, Result
 from dnsrig.procedures.context import TrialContext
 from dnsrig.procedures.parts import serving
 from dnsrig.rundir import Scalar, TrialSpec
-from dnsrig.servers import driver
+from dnsrig.servers import driver_of
 
 DESCRIPTION = (
     "what a primary supports of zone transfer: pipelining, order, limits, resumption and more, found by asking it"
@@ -78,7 +78,7 @@ def _add_large_zone(context: TrialContext) -> None:
     """
     spec, records = context.spec, int(context.option("large_records"))
     server = spec.hosts["primary"].server
-    if not records or spec.runs_already or (server is not None and driver(server.kind).changes_itself):
+    if not records or spec.runs_already or (server is not None and driver_of(server).changes_itself):
         return
     copied = shutil.copytree(context.workspace.dataset, context.workspace.state.resolve() / "dataset")
     (copied / "large.zone").write_text(large_zone(records, spec.dataset.serial))

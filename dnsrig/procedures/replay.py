@@ -62,7 +62,7 @@ from dnsrig.procedures.parts import (
 from dnsrig.procedures.parts.generators import Led
 from dnsrig.rundir import HostDuties, HostSpec, Scalar, TrialSpec
 from dnsrig.runs.load_result import LoadResult
-from dnsrig.servers import driver, running
+from dnsrig.servers import driver_of, running
 from dnsrig.servers.placement import DNS_PORT
 
 DESCRIPTION = "a stream of clients' queries at its own timing, each client from its own address: latency of each query"
@@ -187,7 +187,7 @@ def _check_running(spec: TrialSpec) -> None:
 
 def checks(spec: TrialSpec) -> list[str]:
     server = spec.server
-    provisioned = spec.options["serve_as"] == "secondary" and server and driver(server.kind).answers_zones
+    provisioned = spec.options["serve_as"] == "secondary" and server and driver_of(server).answers_zones
     classes = str(spec.options["classes"])
     found = {
         "rate": True,

@@ -25,7 +25,7 @@ from dnsrig.procedures import HostRole, Result, transfer
 from dnsrig.procedures.context import TrialContext
 from dnsrig.procedures.parts import databases
 from dnsrig.rundir import Scalar, TrialSpec
-from dnsrig.servers import driver
+from dnsrig.servers import driver_of
 
 DESCRIPTION = "zones that reach a far site by AXFR, by a replica of a database, or read from a database far away"
 MAIN_METRIC = "transfer_time_s"
@@ -86,7 +86,7 @@ def far(hosts: Iterable[str], options: Options) -> list[tuple[str, str]]:
 def validate(spec: TrialSpec) -> None:
     """Refuse servers that the carrier cannot have."""
     carrier = _carrier(spec.options)
-    kinds = {name: driver(host.server.kind) for name, host in spec.hosts.items() if host.server is not None}
+    kinds = {name: driver_of(host.server) for name, host in spec.hosts.items() if host.server is not None}
     secondary = kinds["secondary"]
     if secondary.answers is (carrier == "pipelined"):
         raise UsageError(
@@ -118,7 +118,7 @@ def _keeps_connections(spec: TrialSpec) -> bool:
     """Whether the experiment says how many connections the secondary keeps for the next zone. With TLS it keeps
     none."""
     host = spec.hosts[spec.subject]
-    known = driver(host.server.kind).as_secondary if host.server else None
+    known = driver_of(host.server).as_secondary if host.server else None
     return known is not None and known.connections_setting in host.settings and not spec.transfer.tls
 
 
@@ -140,7 +140,7 @@ def measure(context: TrialContext) -> Result:
     def begin() -> None:
         context.servers.start("replica")
         follower.start()
-        if not driver(context.servers.placements["secondary"].source.kind).waits_for_database:
+        if not driver_of(context.servers.placements["secondary"].source).waits_for_database:
             databases.wait_far(context, "replica")
         context.servers.start("secondary")
 

@@ -17,7 +17,7 @@ from dnsrig.procedures.context import TrialContext
 from dnsrig.procedures.instrument import Instrument
 from dnsrig.procedures.parts import transfer_instrument
 from dnsrig.rundir import Scalar, TrialSpec
-from dnsrig.servers import driver
+from dnsrig.servers import driver_of
 
 DESCRIPTION = "cold start of a secondary: from exec to the last zone answered with the expected serial"
 MAIN_METRIC = "transfer_time_s"
@@ -51,7 +51,7 @@ def links(hosts: Iterable[str]) -> list[tuple[str, str]]:
 def checks(spec: TrialSpec) -> list[str]:
     found = ["zones-came", "transfer-port", *(["primaries-used"] if len(spec.primaries) > 1 else [])]
     subject = spec.hosts[spec.subject]
-    by_us = subject.server is not None and not driver(subject.server.kind).answers
+    by_us = subject.server is not None and not driver_of(subject.server).answers
     found += ["connections-tls"] if by_us else ["provisioning"]
     return [*found, *(["source-addresses"] if subject.source_addresses else [])]
 
@@ -71,7 +71,7 @@ def measure(context: TrialContext) -> Result:
 
 def start_probe(context: TrialContext) -> Instrument | None:
     """Looks for the zones on the secondary; None where that answers nothing."""
-    if not driver(context.servers.placements["secondary"].source.kind).answers:
+    if not driver_of(context.servers.placements["secondary"].source).answers:
         return None
     return context.instruments.start_probe(
         "probe", "secondary", limit_s=context.spec.limit_s, out=context.directory / "zones.arrow"

@@ -87,9 +87,11 @@ from dnsrig.rundir.record import (
     TrialRecord,
 )
 from dnsrig.rundir.spec import (
+    ANSWERS,
     DNSRIG_LOAD,
     ClockBasis,
     DatasetSpec,
+    DescribedServer,
     FarSpec,
     HostDuties,
     HostOptions,
@@ -102,6 +104,7 @@ from dnsrig.rundir.spec import (
     PathSpec,
     Provisioning,
     Resolving,
+    ServerDescription,
     ServerSource,
     StreamSpec,
     TransferSpec,
@@ -111,6 +114,7 @@ from dnsrig.rundir.spec import (
 )
 
 __all__ = [
+    "ANSWERS",
     "DEFAULTS_FILE",
     "DNSRIG_LOAD",
     "FULL_PACKET_BYTES",
@@ -124,6 +128,7 @@ __all__ = [
     "ClockBasis",
     "ClockRecord",
     "DatasetSpec",
+    "DescribedServer",
     "Extension",
     "Failure",
     "Family",
@@ -157,6 +162,7 @@ __all__ = [
     "Resolving",
     "Role",
     "Scalar",
+    "ServerDescription",
     "ServerLimit",
     "ServerRecord",
     "ServerSource",

@@ -17,6 +17,67 @@ from dnsrig.rundir.base import (
     Settings,
 )
 
+DescribedRole = Literal["authoritative", "secondary", "resolver", "forwarder"]
+ANSWERS = "answers"
+
+
+class ServerDescription(Settings):
+    """A server that an experiment describes, by keys of the experiment."""
+
+    command: list[str] = Field(
+        min_length=1,
+        max_length=100,
+        description="its command, in the foreground: program and arguments. A word that begins with `./` names a file beside "
+        "the experiment. `{config}` is the path of its configuration, `{NAME}` the variable NAME of templates",
+    )
+    roles: list[DescribedRole] = Field(
+        min_length=1,
+        description="what it can be: `authoritative` (it serves zone files), `secondary` (it transfers zones), `resolver`, "
+        "`forwarder` (it asks the primary of the trial for everything)",
+    )
+    config: str = Field(
+        default="",
+        description="template of its configuration: a file beside the experiment, or the text itself, if it has several lines",
+    )
+    packages: list[str] = Field(
+        default_factory=list,
+        max_length=20,
+        description='Debian\'s packages of the server, for `hosts.HOST.server = "NAME@forky"`; the first one has its version',
+    )
+    ready: str = Field(
+        default=ANSWERS,
+        max_length=200,
+        description="when it is ready: `answers`, or also a regular expression for a line of its log that must come before",
+    )
+    reload: list[str] = Field(
+        default_factory=list,
+        max_length=100,
+        description='command that makes it load changed zone files, or a signal alone: `["SIGHUP"]`; by default it cannot',
+    )
+    stop: str = Field(default="SIGTERM", description="the signal that ends it in order")
+    version: str | list[str] = Field(
+        default="", description="its version, or the command that prints it; a package of Debian has one already"
+    )
+    features: list[str] = Field(
+        default_factory=list,
+        description="what its configuration takes from the template's variables, e.g. `TSIG`, `XoT`, `DoT`, `IXFR`, `NOTIFY`, "
+        "`catalog zones`; experiments that need others are refused",
+    )
+
+
+class DescribedServer(Record):
+    """A server that an experiment describes, as a trial has it."""
+
+    description: ServerDescription
+    program: str = ""
+    """Path of the program of its command on this machine; empty: the command has only a name."""
+    template: str = ""
+    """Text of the template of its configuration."""
+    files: dict[str, str] = Field(default_factory=dict)
+    """Word of the command that names a file -> the file on this machine."""
+    hashes: dict[str, str] = Field(default_factory=dict)
+    """Word of the command that names a file -> hash of its content."""
+
 
 class ServerSource(Record):
     """Source of a server's binaries, resolved to exact versions: ``KIND@SOURCE``."""
@@ -31,6 +92,8 @@ class ServerSource(Record):
     """Fingerprint of the program, for sources whose packages do not identify it."""
     commit: str = ""
     """Full hash of the commit, if the server was built from its repository."""
+    described: DescribedServer | None = None
+    """The description, if the experiment describes the server; None: it has a driver."""
 
     @property
     def prefix(self) -> str | None:

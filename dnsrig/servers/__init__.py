@@ -15,7 +15,8 @@ from typing import get_args
 
 from dnsrig import discovery
 from dnsrig.errors import UsageError
-from dnsrig.rundir import Role
+from dnsrig.rundir import Role, ServerSource
+from dnsrig.servers import described
 from dnsrig.servers.driver import Driver, Feature
 from dnsrig.servers.running import RUNNING
 
@@ -53,6 +54,13 @@ def driver(kind: str) -> Driver:
             hint=f"known servers: {', '.join(drivers)}, and {RUNNING.kind}@ADDRESS",
         )
     return drivers[kind]
+
+
+def driver_of(source: ServerSource) -> Driver:
+    """The driver of an installed server: of its kind, or of the experiment that describes the server."""
+    if source.described is not None:
+        return described.driver_of(source.kind, source.described)
+    return driver(source.kind)
 
 
 def feature_table() -> Iterator[tuple[Role, Feature, list[str]]]:

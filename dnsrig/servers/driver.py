@@ -95,6 +95,10 @@ class Driver(ABC):
     """Its only source, if Debian's suites and the user's own builds make no sense; empty: any source."""
     stop_signal: ClassVar[signal.Signals] = signal.SIGTERM
     """The signal after which it stops at once and in order."""
+    reload_signal: ClassVar[signal.Signals] = signal.SIGHUP
+    """The signal after which a primary loads changed zone files, if `load_changes` has no programs for this."""
+    ready_pattern: ClassVar[str] = ""
+    """Pattern of a line of its log before which it is not ready, whatever it answers; empty: there is no such line."""
     answers: ClassVar[bool] = True
     """Whether it answers queries."""
     reflects: ClassVar[bool] = False
@@ -111,6 +115,8 @@ class Driver(ABC):
     version_arguments: ClassVar[tuple[str, ...]]
     version_pattern: ClassVar[str]
     """Pattern of the output of ``executable version_arguments``; group 1 is the version."""
+    stated_version: ClassVar[str | None] = None
+    """Its version outside of suites, if no program prints it."""
     settings: ClassVar[tuple[Setting, ...]]
     databases: ClassVar[tuple[str, ...]] = ()
     """Kinds of databases that can carry its zones."""
@@ -194,7 +200,7 @@ class Driver(ABC):
         """The foreground command."""
 
     def load_changes(self, placement: Placement) -> list[Preparation]:
-        """Programs to run so that a primary loads changed zone files; empty: it loads them at SIGHUP."""
+        """Programs to run so that a primary loads changed zone files; empty: it loads them at `reload_signal`."""
         return []
 
     def support(self, feature: Feature) -> Support:

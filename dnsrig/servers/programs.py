@@ -24,6 +24,8 @@ def version(server: Driver, program: str, shown: Mapping[str, Path]) -> str:
 
     Raises DnsrigError if it does not start or prints no version.
     """
+    if server.stated_version is not None:
+        return server.stated_version
     binds = [BindMount(place, seen, read_only=True) for seen, place in shown.items()]
     with tempfile.TemporaryFile() as output:
         try:

@@ -145,7 +145,7 @@ def test_a_secondary_that_ends_without_its_database_waits_for_that(
     done: list[str] = []
     context = MagicMock()
     context.spec.hosts = dict.fromkeys(("primary", "database", "secondary", "replica"))
-    context.servers.placements = {"secondary": SimpleNamespace(source=SimpleNamespace(kind=kind))}
+    context.servers.placements = {"secondary": SimpleNamespace(source=SimpleNamespace(kind=kind, described=None))}
     context.servers.start.side_effect = done.append
     context.time_zones.side_effect = lambda probe, begin: begin()
     monkeypatch.setattr(replication, "_start_near_site", lambda context: 70)

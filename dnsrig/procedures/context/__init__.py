@@ -7,6 +7,7 @@ need several of them.
 from __future__ import annotations
 
 import queue
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -22,12 +23,12 @@ from dnsrig.procedures.context.faults import Faults
 from dnsrig.procedures.context.instruments import Instruments
 from dnsrig.procedures.context.phases import PhaseName, Phases, Report
 from dnsrig.procedures.context.profiling import Counting, Profiling
-from dnsrig.procedures.context.servers import Servers
+from dnsrig.procedures.context.servers import LogLines, Servers
 from dnsrig.procedures.context.workspace import ServerFailed, Workspace
 from dnsrig.procedures.context.zone_changes import ZoneChanges
 from dnsrig.procedures.instrument import STOP_LIMIT_S, Instrument, Overdue, last_event, last_words
 from dnsrig.rundir import TrialSpec
-from dnsrig.servers import driver, running
+from dnsrig.servers import driver_of, running
 
 PROBE_GRACE_S = 30.0
 """How long `probe` may take for its summary after its limit."""
@@ -87,9 +88,12 @@ class TrialContext:
             return
         self.servers.prepare(name)
         self.servers.start(name)
-        ready = self.instruments.start_probe(f"probe-{name}", name, limit_s=limit_s)
         placement = self.servers.placements[name]
-        if placement.role == "resolver" or not driver(placement.source.kind).answers_zones:
+        server = driver_of(placement.source)
+        if server.ready_pattern:
+            self._wait_for_line(name, server.ready_pattern, limit_s)
+        ready = self.instruments.start_probe(f"probe-{name}", name, limit_s=limit_s)
+        if placement.role == "resolver" or not server.answers_zones:
             answered = self.wait(ready, limit_s=limit_s + 10, until="first-answer")["event"] == "first-answer"
             self.instruments.stop(ready.name)
             if not answered:
@@ -109,6 +113,18 @@ class TrialContext:
         sentence, hint = running.why_silent(said, transport, running.endpoint(host.address, host.ports[transport]))
         if sentence:
             raise ServerFailed(f"{when}{sentence}: {hint}")
+
+    def _wait_for_line(self, name: str, pattern: str, limit_s: float) -> None:
+        """Wait for a line of the log of the server of host ``name`` that matches ``pattern``."""
+        deadline = time.monotonic() + limit_s
+        with self.servers.started[name].log.open("rb") as log:
+            lines = LogLines(log, re.compile(pattern))
+            while not lines.found():
+                self._look()
+                self.servers.check()
+                if time.monotonic() > deadline:
+                    raise ServerFailed(f"{name} wrote no line that matches {pattern!r} within {limit_s:g} s")
+                time.sleep(0.02)
 
     @contextmanager
     def twin(self, name: str, purpose: str, *, limit_s: float) -> Iterator[None]:

@@ -15,7 +15,7 @@ from dnsrig.lab import addresses
 from dnsrig.procedures.context.workspace import Workspace
 from dnsrig.procedures.parts import client_classes
 from dnsrig.rundir import Address, HostSpec, TrialSpec
-from dnsrig.servers import driver, sources
+from dnsrig.servers import driver_of, sources
 from dnsrig.servers.database import Database
 from dnsrig.servers.placement import Endpoint, Placement, Route, Zone
 from dnsrig.servers.resolving import ANCHOR_FILE, HINTS_FILE
@@ -90,7 +90,7 @@ def database_of(spec: TrialSpec, host: HostSpec) -> Endpoint | None:
         return None
     near = spec.hosts[host.database]
     assert near.server is not None
-    kind = driver(near.server.kind)
+    kind = driver_of(near.server)
     assert isinstance(kind, Database)
     tls = spec.transfer.tls and host.database_far
     return Endpoint(ip_address(near.address), kind.tls_port if tls else kind.port, tls)
@@ -106,12 +106,12 @@ def secondaries(spec: TrialSpec) -> list[Address]:
 def changes_itself(spec: TrialSpec) -> bool:
     """Whether the primary changes its zones by itself, without updates."""
     server = spec.hosts["primary"].server
-    return server is not None and driver(server.kind).changes_itself
+    return server is not None and driver_of(server).changes_itself
 
 
 def confinement(placement: Placement) -> Confinement:
     """The confinement of a server's programs."""
-    kind = driver(placement.source.kind)
+    kind = driver_of(placement.source)
     shown = {**placement.shown, **({placement.seen_stream: placement.stream} if placement.stream else {})}
     binds = [
         BindMount(placement.directory.resolve(), placement.seen_directory, read_only=not kind.writes_kept),

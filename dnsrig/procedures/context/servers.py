@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import re
 import signal
 import subprocess
@@ -20,7 +21,7 @@ from dnsrig.procedures.context import placing
 from dnsrig.procedures.context.workspace import ServerFailed, Workspace
 from dnsrig.procedures.instrument import last_words
 from dnsrig.rundir import Privileges, ServerRecord
-from dnsrig.servers import driver, sources
+from dnsrig.servers import driver_of, sources
 from dnsrig.servers.placement import Changes, Placement, Preparation
 
 PREPARATION_LIMIT_S = 1800.0
@@ -28,6 +29,12 @@ PRINTED_MOST_BYTES = 1 << 26
 """Limit for printed settings; a server with 100,000 zones prints some ten MB."""
 SHOWN_MAX = 300
 """Characters of a line of a log."""
+LOG_MOST_BYTES = 1 << 30
+"""Limit for the log of a server: a line for each of ten million queries."""
+LINE_MOST_BYTES = 4096
+"""Beginning of a line of a log that is read."""
+LINES_MOST = 10_000
+"""Lines that are read before the limits of the trial are looked at again."""
 
 
 @dataclass
@@ -53,7 +60,7 @@ class Servers:
         """Configure the server of host ``name`` and run its preparations."""
         placement = replace(placing.place(self.workspace, name), changes=self.own_changes.get(name))
         self.placements[name] = placement
-        kind = driver(placement.source.kind)
+        kind = driver_of(placement.source)
         kind.configure(placement)
         placing.confinement(placement).give()
         if (machine := self.workspace.host(name).machine) is not None:
@@ -65,7 +72,7 @@ class Servers:
     def start(self, name: str) -> None:
         """Start the configured server. Afterwards it is running, but may not be ready."""
         placement = self.placements[name]
-        kind = driver(placement.source.kind)
+        kind = driver_of(placement.source)
         log = placement.directory / "server.log"
         with log.open("wb") as output:
             started = process.start(
@@ -148,8 +155,13 @@ class Servers:
     def check(self) -> None:
         """Raise ``ServerFailed`` if a server has ended."""
         for name, server in self.started.items():
-            if driver(server.placement.source.kind).finishes and server.process.popen.poll() in (0, 1):
+            if driver_of(server.placement.source).finishes and server.process.popen.poll() in (0, 1):
                 continue  # it is an instrument, and done; status 1: zones are missing
+            if server.log.exists() and server.log.stat().st_size > LOG_MOST_BYTES:
+                raise ServerFailed(
+                    f"{server.placement.source.label} on host {name} wrote more than {LOG_MOST_BYTES >> 20:,} MiB of log;"
+                    " lower its log level"
+                )
             if not server.process.running and not server.process.stopped_by_us:
                 raise ServerFailed(
                     f"{server.placement.source.label} on host {name} {server.process.how_it_ended()}"
@@ -168,7 +180,7 @@ class Servers:
     def records(self) -> dict[str, ServerRecord]:
         records = {}
         for name, server in self.started.items():
-            place, kind = server.placement, driver(server.placement.source.kind)
+            place, kind = server.placement, driver_of(server.placement.source)
             by_us = server.process.stopped_by_us or server.process.running
             records[name] = ServerRecord(
                 server=place.source,
@@ -207,6 +219,28 @@ class Servers:
                 machine.fetch(self.placements[name].directory.resolve())
 
 
+@dataclass
+class LogLines:
+    """The lines that a program appends to its log, and whether one matched. Of each line the beginning is read."""
+
+    log: IO[bytes]
+    pattern: re.Pattern[str]
+    _cut: bool = False
+    """Whether the line that is read now was longer than its beginning."""
+    _begun: bytes = b""
+
+    def found(self) -> bool:
+        """Whether one of the next lines matches; a line without an end is read when it ends, or is too long."""
+        for piece in itertools.islice(iter(lambda: self.log.readline(LINE_MOST_BYTES), b""), LINES_MOST):
+            ended = piece.endswith(b"\n")
+            line = b"" if self._cut else (self._begun + piece)[:LINE_MOST_BYTES]
+            self._cut = not ended and (self._cut or len(line) == LINE_MOST_BYTES)
+            self._begun = b"" if ended or self._cut else line
+            if (ended or self._cut) and line and self.pattern.search(line.decode(errors="replace").rstrip()):
+                return True
+        return False
+
+
 @contextlib.contextmanager
 def _taking(placement: Placement, step: Preparation) -> Iterator[IO[bytes] | None]:
     """The file for the output of a step, if the step names one."""
@@ -228,7 +262,8 @@ def why_it_ended(log: Path) -> str:
     names = "|".join(re.escape(path.name) for path in sorted(log.parent.iterdir()) if path != log)
     place = re.compile(rf"(?:{names}):\d+|(?:{names})\W.*\bline \d+|\bline \d+.*/(?:{names})\b")
     with log.open(errors="replace") as lines:
-        found = next(((n, line) for n, line in enumerate(lines, start=1) if names and place.search(line)), None)
+        read = iter(lambda: lines.readline(LINE_MOST_BYTES), "")
+        found = next(((n, line) for n, line in enumerate(read, start=1) if names and place.search(line)), None)
     if found is None:
         return last_words(log)
     number, line = found

@@ -12,7 +12,7 @@ from dnsrig.confinement import as_user
 from dnsrig.errors import DnsrigError
 from dnsrig.procedures.context.servers import Servers
 from dnsrig.procedures.instrument import START_LIMIT_S, last_event
-from dnsrig.servers import driver
+from dnsrig.servers import driver_of
 
 NEXT = ".next"
 """Ending of a zone file that waits to take the place of the one without it."""
@@ -37,11 +37,12 @@ class ZoneChanges:
         with as_user(placement.dataset) as dataset:
             for path in dataset.rglob(f"*{NEXT}"):
                 path.replace(path.with_name(path.name.removesuffix(NEXT)))
-        steps = driver(placement.source.kind).load_changes(placement)
+        server = driver_of(placement.source)
+        steps = server.load_changes(placement)
         for step in steps:
             self.servers.run(name, step)
         if not steps:
-            self.servers.signal(name, signal.SIGHUP)
+            self.servers.signal(name, server.reload_signal)
 
     def begin(self, name: str) -> int:
         """Have the primary of host ``name`` begin its own changes; return when it began (CLOCK_MONOTONIC, ns)."""

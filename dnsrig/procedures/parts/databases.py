@@ -13,7 +13,7 @@ from dnsrig.errors import DnsrigError
 from dnsrig.lab import host
 from dnsrig.procedures.context import TrialContext
 from dnsrig.procedures.context.workspace import ServerFailed
-from dnsrig.servers import driver
+from dnsrig.servers import driver_of
 from dnsrig.servers.database import Console, Database
 
 LOOK_EVERY_S = 0.02
@@ -26,7 +26,7 @@ CLOSE_LIMIT_S = 60.0
 def console(context: TrialContext, name: str) -> Console:
     """Connect to the database of host ``name``, at that host's own address. Raises OSError or DnsrigError if it is not
     ready."""
-    kind = driver(context.servers.placements[name].source.kind)
+    kind = driver_of(context.servers.placements[name].source)
     assert isinstance(kind, Database)
     with host.inside(context.host(name).namespace):
         return kind.console(context.host(name).address)

@@ -17,7 +17,7 @@ from dnsrig.lab import host
 from dnsrig.procedures.context import TrialContext
 from dnsrig.procedures.context.workspace import ServerFailed
 from dnsrig.rundir import DEFAULTS_FILE, OBSERVER
-from dnsrig.servers import driver
+from dnsrig.servers import driver_of
 from dnsrig.servers.keys import XOT_PORT
 from dnsrig.servers.placement import DNS_PORT, Placement
 
@@ -64,7 +64,7 @@ def look(context: TrialContext) -> None:
 
 def configured(placement: Placement) -> dict[str, Any]:
     """Number of the trial's zones that the configuration of a server names; empty if it is not known."""
-    named = driver(placement.source.kind).configured(placement)
+    named = driver_of(placement.source).configured(placement)
     wanted = {zone.name.rstrip(".") for zone in placement.zones}
     return {} if named is None else {"zones": len({name.rstrip(".") for name in named} & wanted)}
 
@@ -131,7 +131,7 @@ def settings_in_force(context: TrialContext) -> dict[str, str]:
     server does not show them."""
     name = context.spec.subject
     placement = context.servers.placements[name]
-    command = driver(placement.source.kind).settings_command
+    command = driver_of(placement.source).settings_command
     if not command or not placement.settings:
         return {}
     words = [word.format(directory=placement.seen_directory, state=placement.seen_state) for word in command]
@@ -160,7 +160,7 @@ def keep_defaults(context: TrialContext) -> None:
     server prints them."""
     name = context.spec.subject
     placement = context.servers.placements[name]
-    command = driver(placement.source.kind).defaults_command
+    command = driver_of(placement.source).defaults_command
     if not command:
         return
     try:

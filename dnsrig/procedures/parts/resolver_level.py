@@ -13,7 +13,7 @@ from dnsrig.datasets.world import BROKEN
 from dnsrig.lab import addresses, host
 from dnsrig.procedures.context import TrialContext
 from dnsrig.rundir import OBSERVER, TrialSpec
-from dnsrig.servers import driver
+from dnsrig.servers import driver_of
 from dnsrig.servers.placement import DNS_PORT
 from dnsrig.servers.resolving import AsResolver
 
@@ -50,7 +50,7 @@ def able(spec: TrialSpec) -> AsResolver | None:
     subject = spec.hosts[spec.subject]
     if subject.role != "resolver" or subject.server is None:
         return None
-    return driver(subject.server.kind).as_resolver
+    return driver_of(subject.server).as_resolver
 
 
 def names(context: TrialContext) -> Names:

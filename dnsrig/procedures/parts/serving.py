@@ -21,7 +21,7 @@ from dnsrig.procedures.parts import generators, load_arguments, resolver_level, 
 from dnsrig.procedures.parts.generators import Led
 from dnsrig.rundir import HostDuties, Scalar, TrialSpec
 from dnsrig.runs.load_result import LoadResult
-from dnsrig.servers import driver
+from dnsrig.servers import driver_of
 from dnsrig.servers.placement import Changes
 
 SERVE_AS = ("primary", "secondary", "resolver")
@@ -192,7 +192,7 @@ def checks(spec: TrialSpec) -> list[str]:
     if resolver_level.able(spec):
         found += ["resolver-level"]
     server = spec.server
-    if options["serve_as"] == "secondary" and server is not None and driver(server.kind).answers_zones:
+    if options["serve_as"] == "secondary" and server is not None and driver_of(server).answers_zones:
         found += ["provisioning"]
     if options["transfers"] != "none":
         found += ["transfers-meanwhile", *(["connections-per-zone"] if spec.dataset.zones > 1 else [])]

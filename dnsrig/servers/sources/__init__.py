@@ -7,6 +7,7 @@ server that runs already.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Protocol, cast
@@ -14,7 +15,7 @@ from typing import Protocol, cast
 from dnsrig import discovery
 from dnsrig.errors import UsageError
 from dnsrig.rundir import ServerSource
-from dnsrig.servers import all_drivers, driver, running
+from dnsrig.servers import all_drivers, described, driver, driver_of, running
 from dnsrig.servers.driver import Driver
 from dnsrig.servers.programs import fingerprint as fingerprint
 from dnsrig.servers.sources import address, engine, git, prefix, suite, system
@@ -69,9 +70,18 @@ def all_sources() -> dict[str, Source]:
     )
 
 
-def parse(name: str) -> tuple[Driver, str]:
-    """``bind@forky`` -> (driver, "forky"). ``bind`` alone means ``bind@system``."""
+Own = Mapping[str, Driver]
+"""Drivers of the servers that an experiment describes, by name."""
+
+
+def parse(name: str, own: Own | None = None) -> tuple[Driver, str]:
+    """``bind@forky`` -> (driver, "forky"). ``bind`` alone means ``bind@system``.
+
+    The name of a server of ``own`` alone means the program of its command: a path, or what the machine has installed.
+    """
     kind, _, source = name.partition("@")
+    if own and kind in own:
+        return own[kind], _source_of(own[kind], source)
     server = driver(kind)
     if server is running.RUNNING:
         running.parse(source)
@@ -91,35 +101,61 @@ def parse(name: str) -> tuple[Driver, str]:
     return server, source
 
 
-def find(name: str) -> ServerSource | None:
+def _source_of(server: Driver, source: str) -> str:
+    """The source of a server that an experiment describes."""
+    assert isinstance(server, described.Described)
+    if not source:
+        program = Path(server.described.program)
+        return str(program.parent) if server.described.program else system.NAME
+    if suite.takes(source) and not server.packages:
+        raise UsageError(
+            f"{server.kind}@{source}: servers.{server.kind} names no package of Debian",
+            hint=f'set servers.{server.kind}.packages, e.g. ["hickory-dns"], or write {server.kind} alone',
+        )
+    if engine.takes(source) or git.takes(source):
+        raise UsageError(
+            f"{server.kind}@{source}: dnsrig does not build a server that an experiment describes",
+            hint=f"write {server.kind} alone, {server.kind}@SUITE or {server.kind}@/path/to/your/build",
+        )
+    return source
+
+
+def find(name: str, own: Own | None = None) -> ServerSource | None:
     """The server as it is on this machine, without network; None if it is not installed yet."""
-    server, source = parse(name)
-    return _kind(source).find(server, source)
+    server, source = parse(name, own)
+    found = _kind(source).find(server, source)
+    return None if found is None else _with_description(found, server)
 
 
-def look(name: str) -> ServerSource | None:
+def look(name: str, own: Own | None = None) -> ServerSource | None:
     """Find a server without executing it: the version may be empty."""
-    server, source = parse(name)
+    server, source = parse(name, own)
     return _kind(source).look(server, source)
 
 
-def install(name: str) -> ServerSource:
+def install(name: str, own: Own | None = None) -> ServerSource:
     """Make ``name`` available at its newest version; for a suite this asks the mirror."""
-    server, source = parse(name)
-    return _kind(source).install(server, source)
+    server, source = parse(name, own)
+    return _with_description(_kind(source).install(server, source), server)
 
 
-def how(name: str) -> str:
+def _with_description(found: ServerSource, server: Driver) -> ServerSource:
+    if isinstance(server, described.Described):
+        return found.model_copy(update={"described": server.described})
+    return found
+
+
+def how(name: str, own: Own | None = None) -> str:
     """How `install` gets a server: the end of a sentence that a waiting user reads."""
-    return _kind(parse(name)[1]).HOW
+    return _kind(parse(name, own)[1]).HOW
 
 
-def with_options(name: str, options: str, *, symbols: bool) -> str:
+def with_options(name: str, options: str, *, symbols: bool, own: Own | None = None) -> str:
     """``bind@git:v9.18.10`` with more build options. Raises UsageError if dnsrig does not build this server.
 
     ``symbols`` changes only names of servers that are built.
     """
-    server, source = parse(name)
+    server, source = parse(name, own)
     if git.takes(source):
         return f"{server.kind}@{git.with_options(source, options, symbols=symbols)}"
     if options:
@@ -136,9 +172,9 @@ def is_range(name: object) -> bool:
     return bool(at) and git.takes(source) and git.is_range(source)
 
 
-def expand(name: str) -> list[str]:
+def expand(name: str, own: Own | None = None) -> list[str]:
     """The single servers of ``bind@git:FIRST..LAST``, from the first on; a list of ``name`` if it is not a range."""
-    server, source = parse(name)
+    server, source = parse(name, own)
     if not git.takes(source):
         return [name]
     return [f"{server.kind}@{single}" for single in git.expand(server, source)]
@@ -157,7 +193,13 @@ def unchanged(found: ServerSource) -> bool:
     if found.kind == running.RUNNING.kind:
         return True
     kept = root(found)
-    return kept.is_dir() if kept is not None else find(found.name) == found
+    if kept is not None:
+        return kept.is_dir()
+    if found.described is None:
+        return find(found.name) == found
+    files, hashes = found.described.files, found.described.hashes
+    same = all(Path(file).is_file() and fingerprint(Path(file)) == hashes[word] for word, file in files.items())
+    return same and find(found.name, {found.kind: driver_of(found)}) == found
 
 
 def root(found: ServerSource) -> Path | None:
@@ -168,7 +210,9 @@ def root(found: ServerSource) -> Path | None:
 def shown(found: ServerSource) -> dict[str, Path]:
     """Folders and files that its programs see beside that root file system: path as they see it -> path on the
     machine."""
-    return _kind(found.source).shown(found)
+    files = described.seen_files(found.described) if found.described else {}
+    beside = {seen: Path(found.described.files[word]) for word, seen in files.items()} if found.described else {}
+    return {**_kind(found.source).shown(found), **beside}
 
 
 def executable(found: ServerSource, command: list[str]) -> list[str]:
