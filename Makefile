@@ -77,6 +77,11 @@ $(BIN)/dnsrig-engine: $(VENV)/.packages engine/target/release/dnsrig-engine
 	$(UV_INSTALL) --no-deps --no-build-isolation --editable .
 	@touch $@
 
+# pytest compiles the modules of tests anew. In a fresh clone each of its nine workers would do so; this does it once.
+$(VENV)/.compiled-tests: $(VENV)/.packages-of-developers
+	@nice $(BIN)/pytest --collect-only tests >/dev/null 2>&1 || true  # what is wrong with a module, its tests will show
+	@touch $@
+
 demo-servers servers: $(VENV)/.packages
 	@echo 'setup: DNS servers as root file systems (packages from the Debian mirror that apt is set up for)' >&2
 	$(STAGE) servers $(BIN)/python -m dnsrig servers install --if-missing $(if $(findstring demo,$@),$(DEMO_SERVERS),$(SERVERS))
@@ -102,7 +107,7 @@ observers: | browser
 test:
 	@$(PYTHON) tests/stages.py begin test
 	$(AT_ONCE) setup servers observers rig-lint
-	$(AT_ONCE) engine-tests engine-lint
+	$(AT_ONCE) engine-tests engine-lint $(VENV)/.compiled-tests
 	$(MAKE) --no-print-directory python-unit-tests
 	$(STAGE) 'side by side' $(BIN)/pytest $(SIDE_BY_SIDE) --ignore tests/unit -m 'not alone and not full'
 	$(STAGE) alone $(BIN)/pytest --ignore tests/unit -m 'alone and not full'
@@ -131,8 +136,9 @@ many-queries: prerequisites
 unit: engine-tests
 	$(MAKE) --no-print-directory python-unit-tests
 
+# A file's tests have one worker, and so what they share is made once.
 python-unit-tests: setup $(VENV)/.packages-of-developers
-	$(STAGE) units $(BIN)/pytest --numprocesses 3 tests/unit
+	$(STAGE) units $(BIN)/pytest --numprocesses 3 --dist loadfile tests/unit
 
 lint: rig-lint engine-lint
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ENGINE = Path(__file__).parents[1] / "engine/dnsrig-engine/src"
@@ -78,6 +79,7 @@ def package_uses(root: Path = PACKAGE) -> dict[str, set[str]]:
     return {name: used - {name, "__init__", "__main__"} for name, used in found.items() if not name.startswith("__")}
 
 
+@cache
 def package_file_uses(root: Path = PACKAGE) -> dict[str, set[str]]:
     """Each file of the Python package, and the other ones that it imports, also inside functions and for types
     alone."""
@@ -94,6 +96,7 @@ def package_file_uses(root: Path = PACKAGE) -> dict[str, set[str]]:
     return found
 
 
+@cache
 def _file(name: str, root: Path) -> str:
     """The file of the package that defines ``name``: a module, or something in one; empty: another package's."""
     package, *words = name.split(".")

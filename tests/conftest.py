@@ -30,6 +30,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(FULL_LIMIT_S))
 
 
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A report without charts: drawing takes most of its time, and tests of words and of exit statuses see none."""
+    monkeypatch.setattr("dnsrig.report.draw_all", lambda run, findings: [])
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for line in others.closing_lines(terminalreporter.stats.get("skipped", [])):
         terminalreporter.write_line(line)

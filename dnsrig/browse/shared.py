@@ -105,7 +105,7 @@ def shelf_of(request: Request) -> Shelf:
 @cache
 def environment() -> Environment:
     """The templates of the pages and of the report: values are made visible and escaped as in the report."""
-    found = page.environment()
+    found = page.make_environment()
     loaders = [PackageLoader("dnsrig.browse", "templates"), PackageLoader("dnsrig.report", "template")]
     found.loader = ChoiceLoader(loaders)
     found.globals.update(url=url, vega_version=vega.version())

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -198,7 +199,13 @@ def _folders(group: list[Rendered]) -> list[Folder]:
     return list(folders.values())
 
 
+@cache
 def environment() -> Environment:
+    """The templates of the report, which a process compiles once."""
+    return make_environment()
+
+
+def make_environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("dnsrig.report", "template"),
         autoescape=True,

@@ -16,8 +16,6 @@ from dnsrig.report import svg
 from dnsrig.rundir import Finding
 from dnsrig.runs.run import Run
 
-RENDER = svg.render
-
 
 def made_up_findings(run: Run) -> list[Finding]:
     """One of each verdict, and one trap that says the same of every repeat of a variant."""
@@ -44,8 +42,7 @@ def made_up_findings(run: Run) -> list[Finding]:
 
 def validated(chart: alt.TopLevelMixin) -> str:
     """``chart`` as an SVG document, after it was compared with the schema of Vega-Lite."""
-    chart.to_dict()
-    return RENDER(chart)
+    return svg.render_spec(chart.to_dict())
 
 
 def once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:

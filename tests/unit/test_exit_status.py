@@ -24,6 +24,8 @@ from dnsrig.experiment.preparation import Where
 from dnsrig.rundir import Manifest
 from dnsrig.runs.run import Run
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 
 def test_each_command_of_the_table_is_one() -> None:
     names = {discovery.name_of(module) for module in discovery.modules("dnsrig.cli")} | set(SUBCOMMANDS)

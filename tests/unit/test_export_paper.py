@@ -15,6 +15,7 @@ import pytest
 import synthetic
 import tomli_w
 from golden_files import same
+from made_up import once
 
 from dnsrig.experiment import model
 from dnsrig.report import export, latex
@@ -30,13 +31,15 @@ HOSTILE = f"{string.printable}\\input{{/etc/passwd}}^^41$x$%c\u202e中é≥"
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a run in which everything has a hostile name."""
-    folder = tmp_path_factory.mktemp("paper")
+    return once(tmp_path_factory, "paper", hostile) / "paper"
+
+
+def hostile(folder: Path) -> None:
     plan = synthetic.Plan(zones=[100], repeats=2, title=HOSTILE, extra_axes={"=1+1": [HOSTILE, "@SUM(1)"]})
     run = Run.open(synthetic.build(folder / "run", plan))
     paths = export(run, "paper", folder)
     assert not list(run.failures)
     assert set(paths) == {path for path in (folder / "paper").rglob("*") if path.is_file()}
-    return folder / "paper"
 
 
 def stems(folder: Path) -> list[str]:

@@ -180,6 +180,7 @@ def test_logs_lead_nowhere(outside: Path, run: Path) -> None:
 DERIVED = ("report.html", "summary.parquet", "findings.json")
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("lost", [False, True])
 def test_what_is_derived_replaces_links(outside: Path, run: Path, lost: bool) -> None:
     """For root, a link could lead to any file of the machine."""
@@ -255,6 +256,7 @@ def contents(folder: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_run_of_another_user_is_only_read(
     foreign: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -22,6 +22,7 @@ from dnsrig.cli._progress import watching
 from dnsrig.lab import check, removal
 from dnsrig.lab.disturbances import Remark
 
+pytestmark = pytest.mark.usefixtures("undrawn")
 PAGE = Path(__file__).parents[2] / "docs/reference/json.md"
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import Any, Protocol, cast
 
 from dnsrig import discovery
 from dnsrig.errors import UsageError
@@ -87,11 +87,6 @@ class Kind(Protocol):
     def make(self, left: Host, right: Host, spec: LinkSpec, place: Place) -> Link:
         """Join two hosts. Then packets pass between their addresses."""
 
-
-if TYPE_CHECKING:  # for mypy: a module has what the protocol says
-    from dnsrig.lab.links import netem, nic, tun, veth
-
-    _: tuple[Kind, ...] = (netem, nic, tun, veth)
 
 WANTED = (
     "DESCRIPTION",
