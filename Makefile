@@ -124,7 +124,7 @@ test-full:
 
 # Tests of whole processes start the engine that users have. Tests of units check for overflows. Both link to the
 # libraries that the engine was built with, so nothing else is compiled. Most tests wait, so six run at a time.
-TEST_UNITS := test --quiet --release --lib --config checked.toml
+TEST_UNITS := test --quiet --release --workspace --lib --config checked.toml
 engine-tests: prerequisites
 	$(STAGE) 'engine tests' sh -c 'export RUST_TEST_THREADS=6 DNSRIG_ROOT_TESTS=$$(test "$$(id -u)" = 0 && echo 1); \
 	  $(CARGO) test --quiet --release --test processes && cargo $(TEST_UNITS)'

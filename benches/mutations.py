@@ -22,8 +22,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 FEWEST_NOTICED = 18
 ENGINE = "engine/dnsrig-engine/src/"
+DNS = "engine/dnsrig-dns/src/"
 TARGET = ROOT / "engine/target/mutations"
-TEST_UNITS = "cargo test --quiet --release --lib --config checked.toml"
+TEST_UNITS = "cargo test --quiet --release --workspace --lib --config checked.toml"
 PYTEST = f"{sys.executable} -m pytest -x -p no:cacheprovider"
 LIMIT_S = 900
 QUICKEST = "dnsrig/experiment/trial_specs.py"
@@ -133,10 +134,10 @@ PLACES = [
         "load::",
     ),
     Place(
-        ENGINE + "dns/serial.rs",
+        DNS + "serial.rs",
         "Serial(serial) > Serial(than)",
         "serial > than",
-        "dns::",
+        "serial",
     ),
     Place(
         ENGINE + "propagation/core.rs",
@@ -145,16 +146,16 @@ PLACES = [
         "propagation::",
     ),
     Place(
-        ENGINE + "net/framing.rs",
+        DNS + "framing.rs",
         "            if self.missing_bytes() == 0 {\n                each",
         "            if self.missing_bytes() <= 1 {\n                each",
-        "net::",
+        "framing",
     ),
     Place(
-        ENGINE + "dns/tsig/sign.rs",
+        DNS + "tsig/sign.rs",
         "(&variables.fudge);\n        context.update(&variables.error);",
         "(&variables.error);",
-        "dns::tsig",
+        "tsig",
     ),
     Place(
         ENGINE + "link/delay_queue.rs",

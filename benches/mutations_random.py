@@ -96,7 +96,7 @@ def of_rust(file: Path, text: str) -> Iterator[Break]:
 def places(root: Path) -> list[Break]:
     """Every place of the code, in a fixed order."""
     python = sorted((root / "dnsrig").rglob("*.py"))
-    rust = sorted(path for path in (root / "engine/dnsrig-engine/src").rglob("*.rs") if "test" not in path.stem)
+    rust = sorted(path for path in (root / "engine").glob("dnsrig-*/src/**/*.rs") if "test" not in path.stem)
     if SMOKE:
         return [*of_python(SMALLEST, (root / SMALLEST).read_text())]
     return [

@@ -8,11 +8,15 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-ENGINE = Path(__file__).parents[1] / "engine/dnsrig-engine/src"
+ENGINE = Path(__file__).parents[1] / "engine"
 PACKAGE = Path(__file__).parents[1] / "dnsrig"
 
-SHARED = ("base", "stats", "dns", "dataset", "query_stream", "net", "world")
-"""The folders below the subcommands, each of which uses only those before it."""
+CRATES = ("core", "dns", "net")
+"""The libraries of the engine: ``core`` is ``engine/dnsrig-core``."""
+SHARED = (*CRATES, "dataset", "query_stream", "world")
+"""The crates and folders below the subcommands, each of which uses only those before it."""
+PROGRAM = "dnsrig_engine"
+"""The crate of the subcommands."""
 
 ModulePath = tuple[str, ...]
 
@@ -48,9 +52,11 @@ class Module:
                 self.uses.add(absolute)
 
     def _absolute(self, path: ModulePath) -> ModulePath | None:
-        """From the root of the crate; None for another crate's."""
-        if path[0] in ("crate", "dnsrig_engine"):
-            return path[1:]
+        """With the name of its crate first; None outside the engine."""
+        if path[0] == "crate":
+            return (self.path[0], *path[1:])
+        if path[0].startswith("dnsrig_"):
+            return path
         base = self.path
         if path[0] == "self":
             return base + path[1:]
@@ -64,11 +70,21 @@ class Module:
 
 
 def engine_uses(root: Path = ENGINE) -> dict[str, set[str]]:
-    """Each file of the engine, and those whose things it uses: ``{"probe/mod.rs": {"net/udp_batch.rs", ...}, ...}``."""
-    modules = {module.path: module for module in _modules((), root / "lib.rs")}
-    name = {path: module.file.relative_to(root).as_posix() for path, module in modules.items()}
+    """Each file of the engine, and those whose things it uses: ``{"probe/mod.rs": {"net/udp_batch.rs", ...}, ...}``.
+
+    Paths of subcommands begin below their crate, other paths with the short name of the crate.
+    """
+    program = root / "dnsrig-engine/src"
+    sources = {PROGRAM: program} | {f"dnsrig_{crate}": root / f"dnsrig-{crate}/src" for crate in CRATES}
+    modules: dict[ModulePath, Module] = {}
+    name: dict[ModulePath, str] = {}
+    for crate, folder in sources.items():
+        short = "" if crate == PROGRAM else crate.removeprefix("dnsrig_")
+        for module in _modules((crate,), folder / "lib.rs"):
+            modules[module.path] = module
+            name[module.path] = Path(short, module.file.relative_to(folder)).as_posix()
     uses = {name[path]: _files(module, modules, name) for path, module in modules.items()}
-    return uses | {"main.rs": _files(Module((), root / "main.rs"), modules, name)}
+    return uses | {"main.rs": _files(Module((PROGRAM,), program / "main.rs"), modules, name)}
 
 
 def package_uses(root: Path = PACKAGE) -> dict[str, set[str]]:
@@ -114,7 +130,7 @@ def _part(file: str) -> str:
 
 
 def folder(file: str) -> str:
-    """The subcommand, or the folder below them, that a file belongs to."""
+    """The subcommand, or the crate or folder below them, that a file belongs to."""
     return file.removesuffix(".rs").split("/")[0]
 
 
@@ -147,15 +163,15 @@ def _modules(path: ModulePath, file: Path) -> Iterator[Module]:
 
 
 def _files(module: Module, modules: dict[ModulePath, Module], name: dict[ModulePath, str]) -> set[str]:
-    """The other files where what it uses is defined. The root of the crate only lists modules."""
+    """The other files where what it uses is defined. The root of a crate only lists modules."""
     found = {_home(path, modules) for path in module.uses}
-    return {name[path] for path in found if path and path != module.path}
+    return {name[path] for path in found if len(path) > 1 and path != module.path}
 
 
 def _home(path: ModulePath, modules: dict[ModulePath, Module]) -> ModulePath:
     """The module that defines ``path``, past all re-exports."""
-    home: ModulePath = ()
-    for depth, segment in enumerate(path):
+    home = path[:1]
+    for depth, segment in enumerate(path[1:], 1):
         if (*home, segment) in modules:
             home = (*home, segment)
         elif segment in modules[home].exports:

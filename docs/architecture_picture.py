@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 
 import architecture
-from architecture import ENGINE, PACKAGE, SHARED
+from architecture import CRATES, ENGINE, PACKAGE, SHARED
 
 WIDTH, MARGIN = 1000, 20
 ROW, BOX, BAR = 74, 46, 44
@@ -92,9 +92,7 @@ def _engine(top: int) -> tuple[list[str], int]:
     bars = [name for name in reversed(SHARED) if name in uses]
     step = (WIDTH - 2 * MARGIN) / len(commands)
     first = top + BOX + 24
-    parts = [
-        _heading(top - 34, "The engine, in Rust: engine/dnsrig-engine/src/", "a dot: the subcommand above uses it")
-    ]
+    parts = [_heading(top - 34, "The engine, in Rust: engine/", "a dot: the subcommand above uses it")]
     for i, name in enumerate(commands):
         x = MARGIN + step * (i + 0.5)
         dots = [first + row * (BAR + 22) - 11 for row, bar in enumerate(bars) if bar in uses[name]]
@@ -106,7 +104,7 @@ def _engine(top: int) -> tuple[list[str], int]:
     for row, name in enumerate(bars):
         used = ", ".join(other for other in bars if other in uses[name])
         says = first_sentence(name) + (f" Uses {used}." if used else " Uses none of the others.")
-        parts += _box(MARGIN, first + row * (BAR + 22), WIDTH - 2 * MARGIN, BAR, name, says, GREEN)
+        parts += _box(MARGIN, first + row * (BAR + 22), WIDTH - 2 * MARGIN, BAR, label(name), says, GREEN)
     return parts, first + len(bars) * (BAR + 22) + 4
 
 
@@ -140,14 +138,20 @@ def _purposes() -> dict[str, str]:
     return {name: says.strip() for name, says in re.findall(r"^- ``(\w+)`` +(.+)$", text, re.MULTILINE)}
 
 
+def label(module: str) -> str:
+    """The name of a folder of the engine; a crate has its full name."""
+    return f"dnsrig-{module}" if module in CRATES else module
+
+
 def source(module: str) -> Path:
-    """The file that declares a module of the engine: a folder has it in ``mod.rs``."""
-    file = ENGINE / f"{module}.rs"
-    return file if file.exists() else ENGINE / module / "mod.rs"
+    """The file that declares a crate or a folder of the engine."""
+    if module in CRATES:
+        return ENGINE / f"dnsrig-{module}/src/lib.rs"
+    return ENGINE / "dnsrig-engine/src" / module / "mod.rs"
 
 
 def first_sentence(folder: str) -> str:
-    """The first sentence of the comment at the top of a folder or file of the engine."""
+    """The first sentence of the comment at the top of a crate or a folder of the engine."""
     lines = [
         line.removeprefix("//!").strip() for line in source(folder).read_text().splitlines() if line.startswith("//!")
     ]

@@ -494,16 +494,11 @@ def _headline(text: str) -> str:
     return " ".join(text.partition("\n\n")[0].split()).rstrip(".")
 
 
-def _engine_path(module: str) -> str:
-    file = architecture_picture.source(module)
-    return file.name if file.stem == module else f"{module}/"
-
-
 def shared_folders() -> str:
     return table(
-        ["folder or file", "has"],
+        ["crate or folder", "has"],
         [
-            [f"`{_engine_path(name)}`", architecture_picture.first_sentence(name)]
+            [f"`{architecture_picture.label(name)}/`", architecture_picture.first_sentence(name)]
             for name in architecture_picture.SHARED
         ],
     )

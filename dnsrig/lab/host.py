@@ -26,7 +26,7 @@ LOOPBACK = 1
 """Index of the interface lo, the first of every namespace."""
 ALIAS = "dnsrig"
 """Alias of that interface (ip-link(8)), by which the engine sees that it is on a host of the rig: there it may send to
-any address that is kept for benchmarks (``base/route.rs``)."""
+any address that is kept for benchmarks (``dnsrig-core/src/route.rs``)."""
 LOCAL_TABLE, HOST_SCOPE = 255, 254
 """RT_TABLE_LOCAL and RT_SCOPE_HOST (rtnetlink(7))."""
 TELLING_SYSCTLS = (

@@ -9,7 +9,7 @@ import pytest
 
 pytestmark = pytest.mark.servers
 
-GOLDEN = Path(__file__).parents[2] / "engine/dnsrig-engine/tests/golden"
+GOLDEN = Path(__file__).parents[2] / "engine/dnsrig-dns/tests/golden"
 FILES = sorted(GOLDEN.glob("signed-*.zone"))
 
 

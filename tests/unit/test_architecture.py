@@ -62,31 +62,38 @@ def test_what_is_shared_has_several_users(uses: Uses) -> None:
 
 def test_uses_are_read_past_re_exports_and_without_tests(tmp_path: Path) -> None:
     files = {
-        "main.rs": "use dnsrig_engine::{probe, load::{self as generator}};\nfn main() { probe::run() }\n",
-        "lib.rs": "pub mod net;\npub mod load;\npub mod probe;\n",
-        "probe.rs": (
-            "use std::io;\nuse crate::net::{self, Poller as Waits};\n// use crate::load::Comment;\n"
-            "fn run() { crate::net::socket::open() }\n#[cfg(test)]\nmod tests {\n    use crate::load::Sample;\n}\n"
+        "engine/src/main.rs": "use dnsrig_engine::{probe, load::{self as generator}};\nfn main() { probe::run() }\n",
+        "engine/src/lib.rs": "pub mod load;\npub mod probe;\n",
+        "engine/src/probe.rs": (
+            "use std::io;\nuse dnsrig_net::{self, Poller as Waits};\n// use crate::load::Comment;\n"
+            "fn run() { dnsrig_net::socket::open() }\n#[cfg(test)]\nmod tests {\n    use crate::load::Sample;\n}\n"
         ),
-        "load/mod.rs": "mod pace;\n#[cfg(test)]\nmod pace_tests;\npub use self::pace::Pace;\nfn wait() { pace::now() }\n",
-        "load/pace.rs": "use super::super::net::poller::Poller;\n",
-        "net/mod.rs": "mod poller;\npub mod socket;\npub use self::poller::Poller;\n",
-        "net/poller.rs": "",
-        "net/socket.rs": "#[cfg(test)]\nuse super::poller::Poller;\n",
+        "engine/src/load/mod.rs": (
+            "mod pace;\n#[cfg(test)]\nmod pace_tests;\npub use self::pace::Pace;\nfn wait() { pace::now() }\n"
+        ),
+        "engine/src/load/pace.rs": "use dnsrig_net::poller::Poller;\nuse super::super::probe;\n",
+        "net/src/lib.rs": "mod poller;\npub mod socket;\npub use self::poller::Poller;\n",
+        "net/src/poller.rs": "",
+        "net/src/socket.rs": "#[cfg(test)]\nuse super::poller::Poller;\nuse crate::poller::Timeout;\n",
+        "core/src/lib.rs": "",
+        "dns/src/lib.rs": "",
     }
     for name, text in files.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
+        path = tmp_path / f"dnsrig-{name}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
     uses = architecture.engine_uses(tmp_path)
     assert uses == {
         "main.rs": {"probe.rs", "load/mod.rs"},
         "lib.rs": set(),
-        "probe.rs": {"net/mod.rs", "net/poller.rs", "net/socket.rs"},
+        "probe.rs": {"net/poller.rs", "net/socket.rs"},
         "load/mod.rs": {"load/pace.rs"},
-        "load/pace.rs": {"net/poller.rs"},
-        "net/mod.rs": set(),
+        "load/pace.rs": {"net/poller.rs", "probe.rs"},
+        "net/lib.rs": set(),
         "net/poller.rs": set(),
-        "net/socket.rs": set(),
+        "net/socket.rs": {"net/poller.rs"},
+        "core/lib.rs": set(),
+        "dns/lib.rs": set(),
     }
-    assert architecture.folder_uses(uses)["probe"] == architecture.folder_uses(uses)["load"] == {"net"}
-    assert architecture.reached(uses, "load/mod.rs") == {"load/pace.rs", "net/poller.rs"}
+    assert architecture.folder_uses(uses)["load"] == {"net", "probe"}
+    assert architecture.reached(uses, "load/mod.rs") == {"load/pace.rs", "net/poller.rs", "net/socket.rs", "probe.rs"}

@@ -1,6 +1,6 @@
 """Zones that the engine signed, verified by dnspython: every RRset, every algorithm, and the chain.
 
-`engine/dnsrig-engine/src/dns/dnssec/zone_tests.rs` makes them.
+`engine/dnsrig-dns/src/dnssec/zone_tests.rs` makes them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import dns.rdtypes.ANY.NSEC3
 import dns.zone
 import pytest
 
-GOLDEN = Path(__file__).parents[2] / "engine/dnsrig-engine/tests/golden"
+GOLDEN = Path(__file__).parents[2] / "engine/dnsrig-dns/tests/golden"
 FILES = sorted(GOLDEN.glob("signed-*.zone"))
 DELEGATIONS = [dns.name.from_text(name) for name in ("secure.example", "unsigned.example")]
 NOW = 1_800_000_000

@@ -44,7 +44,7 @@ def sources() -> str:
     files = [
         ROOT / "Makefile",
         *(ROOT / "dnsrig").rglob("*.py"),
-        *(ROOT / "engine/dnsrig-engine/src/base").rglob("*.rs"),
+        *(ROOT / "engine/dnsrig-core/src").rglob("*.rs"),
     ]
     return "".join(path.read_text() for path in files)
 

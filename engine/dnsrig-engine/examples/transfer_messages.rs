@@ -6,7 +6,7 @@
 
 use std::{fmt::Debug, hint::black_box, sync::Arc, time::Duration};
 
-use dnsrig_engine::dns::{
+use dnsrig_dns::{
     query::{Ask, write_query},
     tsig::{
         sign::{Parts, Signer, parse_key, read_key},

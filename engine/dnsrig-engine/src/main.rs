@@ -3,8 +3,8 @@
 use std::{env, path::Path, process::ExitCode};
 
 use clap::{Parser, Subcommand};
+use dnsrig_core::{events, failure::Failure, old_spellings};
 use dnsrig_engine::{
-    base::{events, failure::Failure, old_spellings},
     change, clock, enter, generate, interrogate, link, load, merge, probe, propagation, replay, serve, transfer, watch,
 };
 

@@ -8,7 +8,7 @@ use std::{
     process::Command,
 };
 
-use dnsrig_engine::base::rows::Batch;
+use dnsrig_core::rows::Batch;
 use nix::{
     sched::{CloneFlags, unshare},
     sys::signal::{Signal, kill},

@@ -14,7 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use dnsrig_engine::base::rows::Value as RowValue;
+use dnsrig_core::rows::Value as RowValue;
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,

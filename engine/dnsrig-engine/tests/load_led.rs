@@ -2,10 +2,8 @@
 
 use std::{collections::BTreeMap, io::Write, net::SocketAddr, path::Path};
 
-use dnsrig_engine::{
-    base::clock,
-    query_stream::{Record, StreamWriter, Transport},
-};
+use dnsrig_core::clock;
+use dnsrig_engine::query_stream::{Record, StreamWriter, Transport};
 use serde_json::{Value, json};
 
 use crate::{

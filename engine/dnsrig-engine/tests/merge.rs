@@ -6,7 +6,7 @@ use std::{
     process::{Command, Output},
 };
 
-use dnsrig_engine::base::rows::Batch;
+use dnsrig_core::rows::Batch;
 use serde_json::{Value, json};
 
 use crate::{

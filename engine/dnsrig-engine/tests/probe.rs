@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use dnsrig_engine::base::rows::Batch;
+use dnsrig_core::rows::Batch;
 use serde_json::Value;
 
 use crate::rows::{batch, batches};

@@ -12,10 +12,8 @@ use std::{
     },
 };
 
-use dnsrig_engine::{
-    net::tls::identity,
-    query_stream::{Record, StreamWriter, Transport},
-};
+use dnsrig_engine::query_stream::{Record, StreamWriter, Transport};
+use dnsrig_net::tls::identity;
 use rustls::{ServerConnection, StreamOwned};
 use serde_json::Value;
 

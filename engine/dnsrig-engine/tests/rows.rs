@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use dnsrig_engine::base::rows::{Batch, RowReader, Value};
+use dnsrig_core::rows::{Batch, RowReader, Value};
 
 /// The batches of a file, in their order.
 pub fn batches(path: &Path) -> Vec<Batch> {

@@ -12,7 +12,8 @@ use std::{
     time::Duration,
 };
 
-use dnsrig_engine::{base::clock::monotonic_ns, net::tls::DOT};
+use dnsrig_core::clock::monotonic_ns;
+use dnsrig_net::tls::DOT;
 use rustls::{
     ClientConfig, ClientConnection, HandshakeKind, RootCertStore, StreamOwned,
     pki_types::{CertificateDer, ServerName, pem::PemObject},

@@ -11,13 +11,11 @@ use std::{
     time::Duration,
 };
 
-use dnsrig_engine::{
-    dns::{
-        query::{Ask, write_query},
-        xfr::{Incoming, Limits, Outcome, Step},
-    },
-    net::tls::DOT,
+use dnsrig_dns::{
+    query::{Ask, write_query},
+    xfr::{Incoming, Limits, Outcome, Step},
 };
+use dnsrig_net::tls::DOT;
 use domain::{
     base::{Message, MessageBuilder, Name, ParsedName, Rtype},
     rdata::{Soa, tsig::Time48},

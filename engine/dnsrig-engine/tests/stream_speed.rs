@@ -14,12 +14,12 @@ use std::{
     time::Instant,
 };
 
-use dnsrig_engine::net::{
+use dnsrig_dns::framing;
+use dnsrig_net::{
     connection::{
         Buffers, Connection, SocketOptions,
         socket::{self, Begun},
     },
-    framing,
     poller::sleep_until_readable,
     tls::{Client, DOT, Settings, identity},
 };

@@ -10,7 +10,7 @@ use std::{
     thread,
 };
 
-use dnsrig_engine::base::rows::Batch;
+use dnsrig_core::rows::Batch;
 use nix::sched::{CloneFlags, setns};
 use serde_json::Value;
 

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use crate::base::{
+use dnsrig_core::{
     target,
     units::{parse_changes_per_s, parse_duration},
 };

@@ -4,7 +4,7 @@
 //! that is due meanwhile is sent later, and its lateness is kept. A change without an answer is given up after a time
 //! and never repeated: whether the server made it is not known.
 
-use crate::net::outstanding::{OUTSTANDING_MAX, Outstanding};
+use dnsrig_net::outstanding::{OUTSTANDING_MAX, Outstanding};
 
 /// How to send changes.
 #[derive(Clone, Copy, Debug)]

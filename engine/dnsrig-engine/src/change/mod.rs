@@ -17,29 +17,29 @@ use std::{
     sync::Arc,
 };
 
+use dnsrig_core::{
+    clock,
+    events::Anchors,
+    failure::Failure,
+    output,
+    stop::{Outcome, Stop},
+    target::{self, Authority},
+    units::nanoseconds,
+};
+use dnsrig_dns::{
+    tsig::{
+        sign::{Signer, parse_key},
+        verify::Verifier,
+    },
+    update,
+};
+use dnsrig_net::udp_client::{self, UdpClient};
 use domain::base::Name;
 
 pub use self::arguments::Arguments;
-use crate::{
-    base::{
-        clock,
-        events::Anchors,
-        failure::Failure,
-        output,
-        stop::{Outcome, Stop},
-        target::{self, Authority},
-        units::nanoseconds,
-    },
-    dataset::churn::{self, Churn, Row},
-    dns::{
-        tsig::{
-            sign::{Signer, parse_key},
-            verify::Verifier,
-        },
-        update,
-        zones::Zones,
-    },
-    net::udp_client::{self, UdpClient},
+use crate::dataset::{
+    churn::{self, Churn, Row},
+    zone_list,
 };
 use arguments::{CHANGES_MAX, RATE_VOUCHED_MAX};
 use core::{Action, Answer, Core, End, Settings};
@@ -77,7 +77,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 
 fn plan(arguments: &Arguments) -> Result<Plan, Failure> {
     if let Some(path) = &arguments.zones {
-        return Ok(Plan::Zones(Zones::read(path)?));
+        return Ok(Plan::Zones(zone_list::read(path)?));
     }
     let (Some(catalog), Some(members)) = (&arguments.catalog, &arguments.members) else {
         unreachable!("clap asks for --catalog with --members, or for --zone-list")
@@ -86,7 +86,7 @@ fn plan(arguments: &Arguments) -> Result<Plan, Failure> {
         let hint = "give the name as in the catalog's zone file, such as catalog.example";
         Failure::bad_input(format!("`{catalog}` is not a domain name"), hint)
     })?;
-    let (members, first) = (Zones::read(members)?, arguments.first_member);
+    let (members, first) = (zone_list::read(members)?, arguments.first_member);
     match Churn::new(members.count(), first, arguments.absent) {
         Some(churn) => Ok(Plan::Catalog { catalog, members, churn }),
         None => Err(Failure::bad_input(

@@ -1,17 +1,15 @@
 //! The k-th change, computed from k alone.
 
+use dnsrig_core::failure::Failure;
+use dnsrig_dns::{
+    catalog::{ZONES, member_label},
+    name::whole,
+    update::{Edit, below, touch},
+    zones::Zones,
+};
 use domain::base::{Name, Rtype};
 
-use crate::{
-    base::failure::Failure,
-    dataset::churn::{Change, Churn, Kind},
-    dns::{
-        catalog::{ZONES, member_label},
-        name::whole,
-        update::{Edit, below, touch},
-        zones::Zones,
-    },
-};
+use crate::dataset::churn::{Change, Churn, Kind};
 
 /// Which changes follow each other.
 pub enum Plan {
@@ -74,14 +72,16 @@ fn member_owner(catalog: &Name<Vec<u8>>, member: u32) -> Result<Name<Vec<u8>>, F
 mod tests {
     use std::{fs, str::FromStr};
 
+    use dnsrig_dns::update::touch;
+
     use super::*;
-    use crate::dns::update::touch;
+    use crate::dataset::zone_list;
 
     fn zones(count: usize) -> Zones {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("zones.list");
         fs::write(&path, (0..count).map(|number| format!("z{number}.example\tf\n")).collect::<String>()).unwrap();
-        Zones::read(&path).unwrap()
+        zone_list::read(&path).unwrap()
     }
 
     fn catalog(members: usize, first: u32, absent: u32) -> Plan {

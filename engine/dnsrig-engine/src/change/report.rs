@@ -1,21 +1,20 @@
 //! What `change` reports: its events and its summary.
 
+use dnsrig_core::{
+    clock,
+    events::{self, Anchors, ProgressTimer, emit},
+    failure::Failure,
+    stats::{Spread, grouped, milliseconds},
+    stop::Outcome,
+};
+use dnsrig_dns::header::{Rcodes, count_rcode};
 use serde::Serialize;
 
 use super::{
     core::{Core, End, Sent},
     plan::Plan,
 };
-use crate::{
-    base::{
-        clock,
-        events::{self, Anchors, ProgressTimer, emit},
-        failure::Failure,
-        stop::Outcome,
-    },
-    dataset::churn::Kind,
-    stats::{Rcodes, Spread, count_rcode, grouped, milliseconds},
-};
+use crate::dataset::churn::Kind;
 
 const PROGRESS_INTERVAL_NS: i64 = 1_000_000_000;
 

@@ -8,14 +8,7 @@ use std::{
     time::Duration,
 };
 
-use serde::Serialize;
-
-use super::{
-    exchange::{self, Exchange, Line},
-    message::Wall,
-    peer::Peer,
-};
-use crate::base::{
+use dnsrig_core::{
     clock,
     events::{self, Anchors},
     failure::Failure,
@@ -25,6 +18,13 @@ use crate::base::{
     target,
     threads::Thread,
     units::{MINUTE, duration, nanoseconds},
+};
+use serde::Serialize;
+
+use super::{
+    exchange::{self, Exchange, Line},
+    message::Wall,
+    peer::Peer,
 };
 
 /// The most peers: `clock serve` has as many connections.

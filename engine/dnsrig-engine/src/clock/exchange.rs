@@ -17,7 +17,7 @@ pub const DRIFT_PPM_MAX: i64 = 200;
 /// Times of a peer beyond this are invalid: 73 years. Below it, no sum of some of them overflows.
 const TIME_NS_MAX: i64 = i64::MAX / 4;
 
-/// An anchor takes less than this (`base/clock.rs`).
+/// An anchor takes less than this ([`dnsrig_core::clock`]).
 const ANCHOR_ERROR_NS_MAX: i64 = 1_000_000_000;
 
 /// An offset, theirs − ours, and what it is known by.

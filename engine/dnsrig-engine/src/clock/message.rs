@@ -1,6 +1,6 @@
 //! What goes over the wire: a question and an answer, each of a fixed length, numbers in network byte order.
 
-use crate::base::clock::{self, Anchor};
+use dnsrig_core::clock::{self, Anchor};
 
 /// What both begin with: whose they are, and of which version.
 const MAGIC: [u8; 8] = *b"dnsrigC1";

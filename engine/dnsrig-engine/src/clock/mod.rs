@@ -14,8 +14,7 @@ mod serve;
 use std::process::ExitCode;
 
 use clap::Subcommand;
-
-use crate::base::failure::Failure;
+use dnsrig_core::failure::Failure;
 
 /// Measure the offset between the clocks of two machines, and its error
 #[derive(Debug, clap::Args)]

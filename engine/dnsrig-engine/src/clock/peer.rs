@@ -6,11 +6,12 @@ use std::{
     time::{Duration, Instant},
 };
 
+use dnsrig_core::clock;
+
 use super::{
     exchange::Exchange,
     message::{ANSWER_BYTES, Answer, Question},
 };
-use crate::base::clock;
 
 /// A peer, connected or not.
 pub struct Peer {

@@ -13,16 +13,16 @@ use std::{
     time::Duration,
 };
 
-use serde::Serialize;
-
-use super::message::{Answer, QUESTION_BYTES, Question, Wall};
-use crate::base::{
+use dnsrig_core::{
     clock,
     events::{self, Anchors},
     failure::Failure,
     stop::{Stop, Wake},
     threads::Thread,
 };
+use serde::Serialize;
+
+use super::message::{Answer, QUESTION_BYTES, Question, Wall};
 
 /// Connections at a time; one more is closed at once, and counted.
 const CONNECTIONS_MAX: usize = 64;

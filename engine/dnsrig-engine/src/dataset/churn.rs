@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use crate::base::{
+use dnsrig_core::{
     failure::Failure,
     rows::{self, Columns},
 };

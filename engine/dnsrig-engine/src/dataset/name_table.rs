@@ -7,16 +7,14 @@ use std::{
     str::FromStr,
 };
 
+use dnsrig_core::{draw, failure::Failure, hash::fnv1a, output::OutputFile, random::Random};
+use dnsrig_dns::zones::Zones;
 use domain::base::{Name, iana::Rtype};
 
 use super::{
     DESCRIPTION, Known,
     text_file::{LineError, Lines, refuse_other_lists, written},
     tld_names::Names,
-};
-use crate::{
-    base::{draw, failure::Failure, hash::fnv1a, output::OutputFile, random::Random},
-    dns::zones::Zones,
 };
 
 /// The list of zones of a dataset; what stands behind its names are paths.
@@ -204,8 +202,10 @@ fn parse_ttl(text: &str) -> Result<Option<u32>, String> {
 
 #[cfg(test)]
 mod tests {
+    use dnsrig_dns::testing::name;
+    use dnsrig_testing::fuzz::fuzz;
+
     use super::*;
-    use crate::{base::fuzz::fuzz, dns::testing::name};
 
     fn parse(text: &[u8], is_list: bool) -> Result<NameTable, String> {
         NameTable::parse(text, Path::new("table"), is_list).map_err(|error| error.to_string())

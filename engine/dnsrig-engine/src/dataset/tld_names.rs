@@ -3,7 +3,7 @@
 //! A name begins with letters that grow from name to name, all of the same number, so that order and uniqueness need
 //! no memory; random letters follow, up to the lengths that registered names have.
 
-use crate::base::random::Random;
+use dnsrig_core::random::Random;
 
 /// The delegation for the registry itself, under which the name servers of the zone are.
 pub const REGISTRY: &str = "nic";

@@ -6,16 +6,15 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use dnsrig_core::failure::Failure;
+use dnsrig_dns::{
+    catalog::{CatalogError, Members},
+    zones::Zones,
+};
+
 use super::{
     text_file::{LineError, Lines, refuse_other_lists, refuse_words},
     zone_name,
-};
-use crate::{
-    base::failure::Failure,
-    dns::{
-        catalog::{CatalogError, Members},
-        zones::Zones,
-    },
 };
 
 /// Which zones a command line names.
@@ -48,9 +47,9 @@ impl ZoneArguments {
     ) -> Result<Zones, Failure> {
         let wrong = |argument: &str, error: String| not_a_name(format!("{argument}: {error}"));
         let zones = if let Some(path) = &self.zones {
-            Zones::read(path)?
+            read(path)?
         } else if let Some(count) = self.count {
-            Zones::numbered(count, &self.suffix).map_err(|error| wrong("--suffix", error))?
+            numbered(count, &self.suffix).map_err(|error| wrong("--suffix", error))?
         } else if let Some(name) = &self.catalog {
             let named = Zones::named(std::slice::from_ref(name)).map_err(|error| wrong("--catalog", error))?;
             let catalog = named.lower_case();
@@ -89,49 +88,47 @@ fn unusable(sentence: String) -> Failure {
     Failure::bad_input(sentence, hint)
 }
 
-impl Zones {
-    /// Reads the list at `path`.
-    pub fn read(path: &Path) -> Result<Self, Failure> {
-        let file = File::open(path).map_err(|error| unusable(format!("cannot read {}: {error}", path.display())))?;
-        Self::parse(BufReader::new(file), path)
-    }
+/// Reads the list at `path`.
+pub fn read(path: &Path) -> Result<Zones, Failure> {
+    let file = File::open(path).map_err(|error| unusable(format!("cannot read {}: {error}", path.display())))?;
+    parse(BufReader::new(file), path)
+}
 
-    /// Reads a list with one zone per line. Text after a TAB, empty lines and comments are ignored.
-    fn parse(input: impl BufRead, path: &Path) -> Result<Self, Failure> {
-        let (mut zones, mut lines) = (Zones::default(), Lines::new(input));
-        let path = path.display();
-        let wrong_line = |line: usize, reason| unusable(format!("{path}, line {line}: {reason}"));
-        let reading = |error| match error {
-            LineError::Read(error) => unusable(format!("cannot read {path}: {error}")),
-            LineError::Line { line, reason } => wrong_line(line, reason),
-        };
-        while let Some((line, text)) = lines.next_line().map_err(reading)? {
-            let name = text.split('\t').next().unwrap_or_default().trim();
-            let added = refuse_other_lists(name).and_then(|()| refuse_words(name)).and_then(|()| zones.add_text(name));
-            added.map_err(|reason| wrong_line(line, reason))?;
-        }
-        if zones.count() == 0 { Err(unusable(format!("{path} lists no zone"))) } else { Ok(zones) }
+/// Reads a list with one zone per line. Text after a TAB, empty lines and comments are ignored.
+fn parse(input: impl BufRead, path: &Path) -> Result<Zones, Failure> {
+    let (mut zones, mut lines) = (Zones::default(), Lines::new(input));
+    let path = path.display();
+    let wrong_line = |line: usize, reason| unusable(format!("{path}, line {line}: {reason}"));
+    let reading = |error| match error {
+        LineError::Read(error) => unusable(format!("cannot read {path}: {error}")),
+        LineError::Line { line, reason } => wrong_line(line, reason),
+    };
+    while let Some((line, text)) = lines.next_line().map_err(reading)? {
+        let name = text.split('\t').next().unwrap_or_default().trim();
+        let added = refuse_other_lists(name).and_then(|()| refuse_words(name)).and_then(|()| zones.add_text(name));
+        added.map_err(|reason| wrong_line(line, reason))?;
     }
+    if zones.count() == 0 { Err(unusable(format!("{path} lists no zone"))) } else { Ok(zones) }
+}
 
-    /// Numbered zones, `z000000.SUFFIX` and so on, as `generate zones` names them; errors are sentences.
-    pub fn numbered(count: u32, suffix: &str) -> Result<Self, String> {
-        let mut zones = Zones::default();
-        (0..count).try_for_each(|number| zones.add_text(&zone_name(number.into(), suffix)))?;
-        Ok(zones)
-    }
+/// Numbered zones, `z000000.SUFFIX` and so on, as `generate zones` names them; errors are sentences.
+pub fn numbered(count: u32, suffix: &str) -> Result<Zones, String> {
+    let mut zones = Zones::default();
+    (0..count).try_for_each(|number| zones.add_text(&zone_name(number.into(), suffix)))?;
+    Ok(zones)
 }
 
 #[cfg(test)]
 mod tests {
     use std::str::FromStr;
 
+    use dnsrig_testing::fuzz::fuzz;
     use domain::base::Name;
 
     use super::*;
-    use crate::base::fuzz::fuzz;
 
     fn parse(text: &str) -> Result<Vec<String>, String> {
-        let zones = Zones::parse(text.as_bytes(), Path::new("list")).map_err(|error| error.to_string())?;
+        let zones = super::parse(text.as_bytes(), Path::new("list")).map_err(|error| error.to_string())?;
         Ok((0..zones.count()).map(|zone| zones.name(zone).to_string()).collect())
     }
 
@@ -171,7 +168,7 @@ mod tests {
         let long = format!("a.example\t{}b.example\n", " ".repeat(8180));
         let corpus = corpus.iter().map(|text| text.as_bytes().to_vec()).chain([long.into_bytes()]).collect::<Vec<_>>();
         fuzz(2_000, &corpus, |bytes, _| {
-            let found = Zones::parse(bytes, Path::new("list"));
+            let found = super::parse(bytes, Path::new("list"));
             // The name of a line, or none; an error where the line cannot be read.
             let name = |line: &[u8]| {
                 let text = std::str::from_utf8(line).ok().filter(|text| line.len() <= 8192 && !text.contains('\0'))?;

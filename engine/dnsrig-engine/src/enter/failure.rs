@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf};
 
-use crate::base::failure::Failure;
+use dnsrig_core::failure::Failure;
 
 /// The exit code when a step before the command failed, as chroot(1), env(1) and nice(1) have it.
 const EXIT_STEP_FAILED: u8 = 125;

@@ -8,6 +8,7 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
+use dnsrig_core::failure::Failure;
 use nix::{
     errno::Errno,
     libc,
@@ -17,7 +18,6 @@ use nix::{
 };
 
 use super::failure::{step, step_failed};
-use crate::base::failure::Failure;
 
 /// The harmless devices: all that a DNS server needs.
 const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];

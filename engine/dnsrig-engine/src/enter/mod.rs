@@ -14,9 +14,9 @@ mod process;
 
 use std::{convert::Infallible, ffi::OsString, fs::File, path::PathBuf};
 
+use dnsrig_core::failure::Failure;
 use nix::unistd::getppid;
 
-use crate::base::failure::Failure;
 use failure::step;
 use file_system::Bind;
 

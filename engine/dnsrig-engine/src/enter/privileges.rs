@@ -2,6 +2,7 @@
 
 use std::ptr;
 
+use dnsrig_core::failure::Failure;
 use nix::{
     errno::Errno,
     libc,
@@ -9,7 +10,6 @@ use nix::{
 };
 
 use super::failure::step;
-use crate::base::failure::Failure;
 
 /// The capabilities by their numbers (linux/capability.h, capabilities(7)).
 const CAPABILITIES: [&str; 41] = [

@@ -10,6 +10,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use dnsrig_core::{
+    clock::{self, Anchor},
+    failure::Failure,
+};
 use nix::{
     errno::Errno,
     libc,
@@ -24,10 +28,6 @@ use nix::{
 use serde::Serialize;
 
 use super::failure::{EXIT_CANNOT_START, EXIT_NOT_FOUND, step, step_failed};
-use crate::base::{
-    clock::{self, Anchor},
-    failure::Failure,
-};
 
 /// Where to look for a command if the environment has no PATH: the standard places of the servers' packages.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";

@@ -7,13 +7,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use dnsrig_core::failure::Failure;
+use dnsrig_dns::catalog::{Schema, member_label};
 use serde::Serialize;
 
-use crate::{
-    base::failure::Failure,
-    dataset::DESCRIPTION,
-    dns::catalog::{Schema, member_label},
-};
+use crate::dataset::DESCRIPTION;
 
 /// The arguments that all kinds of datasets share.
 #[derive(Debug, Clone, clap::Args)]

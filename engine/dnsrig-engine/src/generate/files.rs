@@ -6,19 +6,17 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use dnsrig_core::failure::Failure;
+use dnsrig_dns::{catalog::Schema, serial};
 use domain::base::iana::Rtype;
 
 use super::{
     dataset::{Common, Dataset, Described, Details, contradiction, writing},
     zone_file::{self, Facts, ZoneFileError},
 };
-use crate::{
-    base::failure::Failure,
-    dataset::{
-        VERSION,
-        text_file::{LineError, Lines},
-    },
-    dns::{catalog::Schema, serial},
+use crate::dataset::{
+    VERSION,
+    text_file::{LineError, Lines},
 };
 
 /// The number of zone files in a directory of the dataset.

@@ -5,15 +5,17 @@
 
 use std::fs;
 
+use dnsrig_core::{failure::Failure, hash::fnv1a, random::Random};
+use dnsrig_dns::{
+    header::HEADER_BYTES,
+    name::{LABEL_BYTES_MAX, NAME_BYTES_MAX},
+};
+
 use super::{
     dataset::{Common, Dataset, Described, Details, SOA_TIMERS, writing},
     zones::push,
 };
-use crate::{
-    base::{failure::Failure, hash::fnv1a, random::Random},
-    dataset::VERSION,
-    dns::{header::HEADER_BYTES, name::LABEL_BYTES_MAX, name::NAME_BYTES_MAX},
-};
+use crate::dataset::VERSION;
 
 /// All zones are below this name.
 const SUFFIX: &str = "large.example";
@@ -326,6 +328,7 @@ fn letter(random: &mut Random) -> char {
 mod tests {
     use std::collections::HashSet;
 
+    use dnsrig_dns::catalog::Schema;
     use domain::{
         base::{Serial, ToName, iana::Class, rdata::ComposeRecordData},
         rdata::ZoneRecordData,
@@ -333,7 +336,6 @@ mod tests {
     };
 
     use super::*;
-    use crate::dns::catalog::Schema;
 
     fn common(seed: u64, serial: u32) -> Common {
         Common { out: "unused".into(), seed, serial, catalog_schema: Schema::default() }

@@ -15,9 +15,8 @@ pub mod zones;
 use std::process::ExitCode;
 
 use clap::Subcommand;
+use dnsrig_core::{clock, events, failure::Failure};
 use serde::Serialize;
-
-use crate::base::{clock, events, failure::Failure};
 
 /// Make the data of an experiment from a seed: zones of any number or size, clients, or a world.
 ///

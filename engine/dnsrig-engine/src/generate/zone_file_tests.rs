@@ -1,7 +1,8 @@
 use proptest::prelude::*;
 
+use dnsrig_testing::fuzz::fuzz;
+
 use super::*;
-use crate::base::fuzz::fuzz;
 
 const ZONE: &str = "\
 $TTL 3600 ; RFC 2308

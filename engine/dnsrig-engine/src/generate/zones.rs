@@ -14,16 +14,14 @@ use std::{
     path::Path,
 };
 
+use dnsrig_core::{failure::Failure, random::Random, units::parse_refresh_s};
 use nix::{
     fcntl::{OFlag, openat},
     sys::stat::Mode,
 };
 
 use super::dataset::{Common, Dataset, Described, Details, writing};
-use crate::{
-    base::{failure::Failure, random::Random, units::parse_refresh_s},
-    dataset::{VERSION, parse_name, zone_name},
-};
+use crate::dataset::{VERSION, parse_name, zone_name};
 
 /// The number of zone files in a directory: few enough to be listed quickly, and directories stay few as well.
 const ZONES_PER_DIRECTORY: u64 = 1000;
@@ -145,10 +143,11 @@ pub fn push(text: &mut String, arguments: std::fmt::Arguments<'_>) {
 
 #[cfg(test)]
 mod tests {
+    use dnsrig_dns::catalog::Schema;
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{dns::catalog::Schema, generate::dataset::SOA_TIMERS};
+    use crate::generate::dataset::SOA_TIMERS;
 
     fn arguments(records: u32, seed: u64) -> Arguments {
         let common = Common { out: "unused".into(), seed, serial: 7, catalog_schema: Schema::default() };

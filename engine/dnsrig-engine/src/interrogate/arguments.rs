@@ -2,16 +2,15 @@
 
 use std::{net::IpAddr, path::PathBuf};
 
-use super::server::Server;
-use crate::{
-    base::{
-        failure::Failure,
-        target::{self, Endpoint},
-    },
-    dataset::zone_list::ZoneArguments,
-    dns::tsig::sign::parse_key,
-    net::tls::{DOT, arguments::TlsArguments},
+use dnsrig_core::{
+    failure::Failure,
+    target::{self, Endpoint},
 };
+use dnsrig_dns::tsig::sign::parse_key;
+use dnsrig_net::tls::{DOT, arguments::TlsArguments};
+
+use super::server::Server;
+use crate::dataset::zone_list::ZoneArguments;
 
 /// The number of TLS sessions that are kept, to be resumed by checks that do not look at them.
 const SESSIONS_MAX: usize = 4;

@@ -2,7 +2,7 @@
 //!
 //! Simple rather than fast: an interrogation waits most of its time. Checks write several queries in one TLS record,
 //! want to know what a handshake came to, and name errors in words, which a
-//! [`net::connection`](crate::net::connection) does not do.
+//! [`dnsrig_net::connection`] does not do.
 
 use std::{
     collections::VecDeque,
@@ -14,11 +14,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+use dnsrig_dns::framing::Frames;
+use dnsrig_net::tls::{Client, Handshake, Progress, Session};
+
 use super::limits::CONNECT_MAX;
-use crate::net::{
-    framing::Frames,
-    tls::{Client, Handshake, Progress, Session},
-};
 
 /// How many bytes are read at once.
 const READ_BYTES: usize = 16_384;

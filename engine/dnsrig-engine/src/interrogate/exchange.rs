@@ -2,19 +2,17 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+use dnsrig_dns::{
+    edns, framing,
+    header::Header,
+    query::{Ask, write_query},
+    tsig::{sign::Signer, verify::Verifier},
+    xfr::Outcome,
+};
+
 use super::{
     connection::CloseReason,
     transfer::{Transfer, ZoneName},
-};
-use crate::{
-    dns::{
-        edns,
-        header::Header,
-        query::{Ask, write_query},
-        tsig::{sign::Signer, verify::Verifier},
-        xfr::Outcome,
-    },
-    net::framing,
 };
 
 /// A moment: since the exchange began, and wall time in seconds since 1970, by which signatures date themselves.

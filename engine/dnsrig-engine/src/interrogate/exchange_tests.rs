@@ -1,16 +1,15 @@
 use super::*;
-use crate::{
-    base::fuzz::fuzz,
-    dns::{
-        testing::messages,
-        tsig::sign::parse_key,
-        xfr::{Incoming, Step},
-    },
-    interrogate::{
-        answer::Transport,
-        survey::{Known, Survey},
-        transfer::NO_LIMITS,
-    },
+use dnsrig_dns::{
+    testing::messages,
+    tsig::sign::parse_key,
+    xfr::{Incoming, Step},
+};
+use dnsrig_testing::fuzz::fuzz;
+
+use crate::interrogate::{
+    answer::Transport,
+    survey::{Known, Survey},
+    transfer::NO_LIMITS,
 };
 use domain::{
     base::{

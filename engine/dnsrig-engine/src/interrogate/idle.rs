@@ -2,11 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use dnsrig_core::{failure::Failure, threads::Thread};
+use dnsrig_dns::query::Ask;
+
 use super::{answer::Transport, connection::CloseReason, limits::IDLE_MAX, server::Server, transfer::ZoneName};
-use crate::{
-    base::{failure::Failure, threads::Thread},
-    dns::query::Ask,
-};
 
 /// What became of an idle connection.
 #[derive(Clone, Debug, PartialEq, Eq)]

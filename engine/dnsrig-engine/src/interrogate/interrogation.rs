@@ -2,6 +2,8 @@
 
 use std::cell::OnceCell;
 
+use dnsrig_dns::query::Ask;
+
 use super::{
     answer::{CannotTell, Transport},
     connection::{CloseReason, Connection, Records},
@@ -12,7 +14,6 @@ use super::{
     survey::{Known, Survey},
     transfer::ZoneName,
 };
-use crate::dns::query::Ask;
 
 /// The number of transfers of a large zone that are the first in [`Interrogation::mixed`].
 pub const LARGE_FIRST: usize = 2;

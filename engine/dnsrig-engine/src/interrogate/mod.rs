@@ -19,16 +19,16 @@ mod transfer;
 
 use std::{io, net::SocketAddr, path::Path, process::ExitCode, time::Instant};
 
-use serde::Serialize;
-use serde_json::{Map, Value};
-
-pub use self::arguments::Arguments;
-use crate::base::{
+use dnsrig_core::{
     clock,
     events::{self, Anchors},
     failure::Failure,
     output, target,
 };
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+pub use self::arguments::Arguments;
 use answer::{Answer, Feature, Transport};
 use checks::CHECKS;
 use idle::Idle;

@@ -6,17 +6,16 @@ use std::{
     time::{Duration, Instant},
 };
 
+use dnsrig_core::clock;
+use dnsrig_dns::{catalog::Members, query::Ask, tsig::sign::Signer};
+use dnsrig_net::tls::{Client, Sessions};
+
 use super::{
     answer::Transport,
     connection::{CloseReason, Connection, Records},
     exchange::{Exchange, Now},
     limits::{EXCHANGE_MAX, LARGE_BYTES_MAX, MESSAGES_MAX, QUIET_MAX, SURVEY_BYTES_MAX},
     transfer::ZoneName,
-};
-use crate::{
-    base::clock,
-    dns::{catalog::Members, query::Ask, tsig::sign::Signer},
-    net::tls::{Client, Sessions},
 };
 
 /// The protocol that a client names for DNS over TLS and for XoT (RFC 7858, RFC 9103 §7.1).

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use dnsrig_dns::query::Ask;
 use serde_json::{Map, Value};
 
 use super::{
@@ -15,7 +16,6 @@ use super::{
     server::{Server, Talk},
     transfer::{Transfer, ZoneName},
 };
-use crate::dns::query::Ask;
 
 /// A small zone is not larger, in bytes.
 const SMALL_BYTES_MAX: u64 = 16_384;
@@ -245,8 +245,10 @@ fn ask_for(server: &Server, connection: &mut Connection, name: &ZoneName, most: 
 mod tests {
     use std::cell::Cell;
 
+    use dnsrig_dns::xfr::Outcome;
+
     use super::*;
-    use crate::{dns::xfr::Outcome, interrogate::exchange::tests::Script};
+    use crate::interrogate::exchange::tests::Script;
 
     /// A zone of `messages` messages of `bytes` bytes.
     fn known(bytes: usize, messages: usize) -> Known {

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use super::limits::DIGEST_BYTES_MAX;
-use crate::dns::{
+use dnsrig_dns::{
     catalog::Members,
     edns,
     query::Ask,
@@ -12,6 +11,8 @@ use crate::dns::{
     xfr::{Answered, Change, Counts, Incoming, Limits, Outcome, Sink, Step},
     zonemd::Digest,
 };
+
+use super::limits::DIGEST_BYTES_MAX;
 
 /// A name of a zone in wire format: not compressed, lower case, with the byte of the root.
 pub type ZoneName = Vec<u8>;

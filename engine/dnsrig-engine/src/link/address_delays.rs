@@ -7,15 +7,12 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use serde::{Serialize, Serializer};
-
-use crate::{
-    base::{
-        random::split_mix,
-        units::{parse_delay, parse_number},
-    },
-    net::prefix::{self, Prefix},
+use dnsrig_core::{
+    random::split_mix,
+    units::{parse_delay, parse_number},
 };
+use dnsrig_net::prefix::{self, Prefix};
+use serde::{Serialize, Serializer};
 
 /// The most prefixes that are looked through for a packet.
 const PREFIXES_MAX: usize = 8;

@@ -2,10 +2,10 @@
 
 use std::ops::Sub;
 
+use dnsrig_core::stats::{Times, percentiles, times};
 use serde::Serialize;
 
 use super::delay_queue::{Departure, Fate};
-use crate::stats::{Times, percentiles, times};
 
 /// Packets and bytes (of IP) since the link began. What was taken is what was delivered, lost, overflowed, too big or
 /// refused, and what waits.

@@ -18,10 +18,10 @@
 
 use std::{cmp::Reverse, collections::BinaryHeap, mem};
 
+use dnsrig_core::random::Random;
 use slab::Slab;
 
 use super::spec::{Order, Spec};
-use crate::base::random::Random;
 
 /// What becomes of a packet that enters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,6 +2,10 @@
 
 use std::{os::fd::AsFd, time::Duration};
 
+use dnsrig_core::{
+    clock,
+    failure::{Failure, system_failed},
+};
 use nix::{
     errno::Errno,
     poll::{PollFd, PollFlags, ppoll},
@@ -13,10 +17,6 @@ use super::{
     delay_queue::{DelayQueue, Fate},
     icmp::{self, ANSWER_BYTES_MAX},
     tun::Tun,
-};
-use crate::base::{
-    clock,
-    failure::{Failure, system_failed},
 };
 
 /// The number of packets of one direction that are read, and written, before the other direction has its turn.

@@ -4,7 +4,7 @@
 //! The answer comes from the packet's destination: the link has no address of its own, and hosts look at the quoted
 //! packet, not at its sender.
 
-use crate::net::ipv6::past_extensions;
+use dnsrig_net::ipv6::past_extensions;
 
 const HEADER_BYTES: usize = 20;
 const ICMP_BYTES: usize = 8;

@@ -17,13 +17,14 @@ pub mod tun;
 
 use std::process::ExitCode;
 
-pub use self::options::{Arguments, End};
-use crate::base::{
+use dnsrig_core::{
     clock,
     events::Anchors,
     failure::{Failure, system_failed},
     stop::Stop,
 };
+
+pub use self::options::{Arguments, End};
 use delay_queue::DelayQueue;
 use forwarder::Forwarder;
 use report::Report;

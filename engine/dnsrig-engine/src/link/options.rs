@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
+use dnsrig_core::{failure::Failure, units::parse_delay};
 use serde::Serialize;
 
 use super::{
     delay_queue,
     spec::{self, Spec},
 };
-use crate::base::{failure::Failure, units::parse_delay};
 
 const HINT: &str = "see `dnsrig-engine link --help`";
 

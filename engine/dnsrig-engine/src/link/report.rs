@@ -2,6 +2,13 @@
 
 use std::path::Path;
 
+use dnsrig_core::{
+    clock,
+    events::{self, Anchors, ProgressTimer, emit},
+    failure::Failure,
+    row_writer::RowWriter,
+    rows::Columns,
+};
 use serde::Serialize;
 
 use super::{
@@ -9,13 +16,6 @@ use super::{
     forwarder::{Direction, Forwarder},
     options::{Arguments, End},
     spec::Spec,
-};
-use crate::base::{
-    clock,
-    events::{self, Anchors, ProgressTimer, emit},
-    failure::Failure,
-    row_writer::RowWriter,
-    rows::Columns,
 };
 
 /// The interval of progress events.

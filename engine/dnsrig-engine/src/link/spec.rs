@@ -2,10 +2,10 @@
 
 use std::{ops::RangeInclusive, time::Duration};
 
+use dnsrig_core::units::{DURATION_MAX, duration, nanoseconds, parse_delay, parse_share};
 use serde::Serialize;
 
 use super::address_delays::{self, AddressDelays};
-use crate::base::units::{DURATION_MAX, duration, nanoseconds, parse_delay, parse_share};
 
 /// The highest limit of packets that can be asked for.
 pub const LIMIT_PACKETS_MAX: u32 = 1_000_000;

@@ -10,6 +10,12 @@ use std::{
     },
 };
 
+use dnsrig_core::{
+    failure::{Failure, system_failed},
+    kernel_text::{Column, content, lines, locate, words},
+    route,
+};
+use dnsrig_net::namespace::inside;
 use nix::{
     errno::Errno,
     net::if_::if_nametoindex,
@@ -17,14 +23,6 @@ use nix::{
 };
 
 use super::options::End;
-use crate::{
-    base::{
-        failure::{Failure, system_failed},
-        kernel_text::{Column, content, lines, locate, words},
-        route,
-    },
-    net::namespace::inside,
-};
 
 /// The step that fails if the namespace does not exist, or may not be entered.
 const OPEN_NETNS: &str = "open the network namespace for";

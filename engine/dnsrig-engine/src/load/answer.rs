@@ -4,7 +4,7 @@
 //! records themselves are not: their bytes do not show whose answer it is, and a load generator that parses them has
 //! less time left for asking. An answer whose records are damaged, but long enough, therefore counts by its header.
 
-use crate::dns::{
+use dnsrig_dns::{
     header::{AD, HEADER_BYTES, OPCODE, QR, RCODE, TC},
     query::{TAIL_BYTES, question},
 };
@@ -31,7 +31,7 @@ pub enum Verdict {
 ///
 /// `length` is the length of the answer on the wire, of which `answer` may hold only the beginning: a question that
 /// does not fit the buffer is compared as far as it is there, see
-/// [`QUERY_BYTES_MAX`](crate::dns::query::QUERY_BYTES_MAX).
+/// [`QUERY_BYTES_MAX`](dnsrig_dns::query::QUERY_BYTES_MAX).
 ///
 /// The question must be the query's own; the case of letters does not matter (RFC 4343 §3). Some servers leave it out
 /// of an answer that reports an error, FORMERR or REFUSED mostly, which is accepted. NOERROR and NXDOMAIN say something
@@ -95,17 +95,12 @@ fn same_but_case(body: &[u8], question: &[u8], name_bytes: usize) -> bool {
 mod tests {
     //! Answers to a query, to another one, and to none.
 
+    use dnsrig_dns::{query::QUERY_BYTES_MAX, testing::messages};
+    use dnsrig_testing::{any_bytes, fuzz::fuzz, inputs};
     use domain::base::{MessageBuilder, Name, iana::Rtype};
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{
-        base::{
-            fuzz::fuzz,
-            testing::{any_bytes, inputs},
-        },
-        dns::{query::QUERY_BYTES_MAX, testing::messages},
-    };
 
     /// Flags of a response that is authoritative: QR and AA; without an error.
     const AUTHORITATIVE: [u8; 2] = [0x84, 0];

@@ -8,6 +8,12 @@ use std::{
 };
 
 use clap::ValueEnum as _;
+use dnsrig_core::{
+    failure::Failure,
+    target::{self, Authority, Endpoint},
+    units::{MINUTE, duration, nanoseconds, parse_number},
+};
+use dnsrig_net::{connection::Close, udp_batch::BATCH_MAX};
 
 use super::{
     arrivals::{Model, Period},
@@ -17,14 +23,6 @@ use super::{
     record::{ROWS_MAX, Rows},
     refused,
     segment::{self, Part, Segment},
-};
-use crate::{
-    base::{
-        failure::Failure,
-        target::{self, Authority, Endpoint},
-        units::{MINUTE, duration, nanoseconds, parse_number},
-    },
-    net::{connection::Close, udp_batch::BATCH_MAX},
 };
 
 /// The rate if no option names one, in queries per second.

@@ -1,10 +1,11 @@
 //! Which queries fall due, and when: by a rate, or as windows become free. No clock, no socket.
 
+use dnsrig_core::{draw::exponential, random::Random};
+
 use super::{
     segment::Part,
     source::{Source, Taken},
 };
-use crate::base::{draw::exponential, random::Random};
 use std::collections::VecDeque;
 
 /// Makes the random numbers of arrivals differ from others with the same seed.
@@ -223,10 +224,11 @@ fn add_within(one: u32, other: u32, count: u32) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use dnsrig_testing::inputs;
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{base::testing::inputs, load::segment::Segment};
+    use crate::load::segment::Segment;
 
     const ALONE: Part = Part { thread: 0, threads: 1, segment: Segment { number: 1, of: 1 } };
 

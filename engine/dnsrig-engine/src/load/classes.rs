@@ -3,18 +3,16 @@
 
 use std::{sync::Arc, time::Duration};
 
+use dnsrig_core::{
+    draw::uniform,
+    failure::Failure,
+    random::Random,
+    units::{nanoseconds, parse_duration, parse_share},
+};
 use serde::Serialize;
 
 use super::refused;
-use crate::{
-    base::{
-        draw::uniform,
-        failure::Failure,
-        random::Random,
-        units::{nanoseconds, parse_duration, parse_share},
-    },
-    query_stream::Transport,
-};
+use crate::query_stream::Transport;
 
 /// How the clients of one class use connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

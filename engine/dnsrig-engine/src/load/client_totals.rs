@@ -4,13 +4,12 @@
 //! All memory for a replay is taken, and touched, at the start: 56 bytes a client and thread, and 192 more where
 //! percentiles are wanted. For 100,000 clients that is 5.6 MB and 19.2 MB.
 
+use dnsrig_core::stats::{Distribution, TIME_MAX_NS, Times, times};
+use dnsrig_net::connection::CloseReason;
+
 use super::{
     classes::Classes as ClientClasses,
     counts::{Counter, counters},
-};
-use crate::{
-    net::connection::CloseReason,
-    stats::{Distribution, TIME_MAX_NS, Times, times},
 };
 use serde::Serialize;
 use std::{hint::black_box, iter};

@@ -1,8 +1,7 @@
 //! Counters of queries, messages and connections, which threads, intervals and generators add up.
 
+use dnsrig_net::{connection::CloseReason, tls::Fault};
 use serde::{Deserialize, Serialize};
-
-use crate::net::{connection::CloseReason, tls::Fault};
 
 /// The number of response codes that the header can hold (RFC 1035 §4.1.1).
 pub const RCODES: usize = 16;

@@ -6,6 +6,9 @@
 
 use std::{collections::VecDeque, iter, mem};
 
+use dnsrig_dns::tsig::sign::Signer;
+use dnsrig_net::connection::CloseReason;
+
 use super::{
     answer::{self, Verdict},
     arrivals::{Arrivals, Due},
@@ -18,7 +21,7 @@ use super::{
     record::{RowIndex, Rows},
     source::Source,
 };
-use crate::{dns::tsig::sign::Signer, net::connection::CloseReason, query_stream::Transport};
+use crate::query_stream::Transport;
 
 /// The number of places in the table of a connection that one of many clients uses for a while.
 const CONNECTION_TABLE: usize = 64;

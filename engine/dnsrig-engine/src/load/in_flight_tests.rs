@@ -1,15 +1,13 @@
 use std::collections::{HashMap, HashSet};
 
+use dnsrig_testing::inputs;
 use proptest::prelude::*;
 
 use super::*;
-use crate::{
-    base::testing::inputs,
-    load::{
-        client_queries::TABLE_MAX,
-        counts::Counts,
-        record::{Row, RowOutcome},
-    },
+use crate::load::{
+    client_queries::TABLE_MAX,
+    counts::Counts,
+    record::{Row, RowOutcome},
 };
 
 const MS: i64 = 1_000_000;
@@ -60,7 +58,7 @@ fn latency_from_the_due_time_is_the_twin_and_the_lag() {
     assert_eq!(in_flight.expire(152 * MS), 1);
     let series = in_flight.interval_stats.at(0).series.clone();
     let both =
-        |times: &crate::stats::Times| [times.min(), times.max()].map(|ns| (ns as f64 / MS as f64).round() as i64);
+        |times: &dnsrig_core::stats::Times| [times.min(), times.max()].map(|ns| (ns as f64 / MS as f64).round() as i64);
     assert_eq!((both(&series.due), both(&series.sent), both(&series.lag)), ([30, 102], [23, 100], [2, 7]));
 }
 

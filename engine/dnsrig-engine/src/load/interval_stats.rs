@@ -10,11 +10,12 @@
 
 use std::collections::VecDeque;
 
+use dnsrig_core::stats::{TIME_MAX_NS, Times, times};
+
 use super::{
     client_totals::{self, ClientCounts, ClientTotals, End},
     counts::{Counter as _, Counts, RCODES},
 };
-use crate::stats::{TIME_MAX_NS, Times, times};
 
 /// Series of times: of queries, and of connections.
 #[derive(Clone, Debug)]

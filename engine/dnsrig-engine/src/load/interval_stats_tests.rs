@@ -1,5 +1,6 @@
 use super::*;
-use crate::{net::connection::CloseReason, stats::TIME_MAX_NS};
+use dnsrig_core::stats::TIME_MAX_NS;
+use dnsrig_net::connection::CloseReason;
 
 const SECOND: i64 = 1_000_000_000;
 const ANSWERED: End = End::Answered { rcode: 0, truncated: false, authenticated: false };

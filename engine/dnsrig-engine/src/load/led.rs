@@ -12,6 +12,13 @@ use std::{
 };
 
 use base64::{Engine, prelude::BASE64_STANDARD};
+use dnsrig_core::{
+    clock, events,
+    failure::Failure,
+    stats::{DIGITS, TIME_MAX_NS, Times, times},
+    stop::Stop,
+    threads::Thread,
+};
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 use serde::{Deserialize, Serialize};
 
@@ -21,10 +28,6 @@ use super::{
     ramp::{Measured, Try},
     segment::Segment,
     team::{HEAD_START_NS, LOOK_INTERVAL, Team},
-};
-use crate::{
-    base::{clock, events, failure::Failure, stop::Stop, threads::Thread},
-    stats::{DIGITS, TIME_MAX_NS, Times, times},
 };
 
 /// A start is at most this far ahead.

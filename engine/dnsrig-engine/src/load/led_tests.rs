@@ -1,15 +1,14 @@
 use proptest::{collection::vec, prelude::*};
 
+use dnsrig_testing::{any_bytes, harm, harms, inputs};
+
 use super::*;
-use crate::{
-    base::testing::{any_bytes, harm, harms, inputs},
-    load::{
-        arrivals::{Model, Period},
-        collect::Outcome,
-        counts::Counts,
-        interval_stats::Series,
-        ramp::{RampLimits, judge},
-    },
+use crate::load::{
+    arrivals::{Model, Period},
+    collect::Outcome,
+    counts::Counts,
+    interval_stats::Series,
+    ramp::{RampLimits, judge},
 };
 
 const SECOND: i64 = 1_000_000_000;

@@ -42,8 +42,9 @@ mod transport;
 mod udp;
 mod worker;
 
+use dnsrig_core::failure::Failure;
+
 pub use self::{arguments::Arguments, run::run};
-use crate::base::failure::Failure;
 
 /// The failure that arguments do not fit together.
 fn refused(sentence: String) -> Failure {

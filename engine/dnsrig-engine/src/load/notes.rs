@@ -1,6 +1,8 @@
 //! Notes that a reader of the summary needs before using its numbers: a sentence for each cause, with what to do. No
 //! clock, no socket.
 
+use dnsrig_core::stats::{grouped, milliseconds};
+
 use super::{
     arguments::TransportKind,
     client_queries::{TABLE_MAX, rest_ns_min},
@@ -8,7 +10,6 @@ use super::{
     counts::UnmatchedResponses,
     summary::{LoopBound, Summary},
 };
-use crate::stats::{grouped, milliseconds};
 
 /// The share of time without a CPU above which the result depends on more than the server.
 const CPU_WAIT_SHARE: f64 = 0.05;

@@ -8,10 +8,10 @@
 //! Otherwise the loss does not depend on the rate: it shows nothing about the capacity, and the search goes on for the
 //! rate at which it grows.
 
+use dnsrig_core::stats::{Distribution, Times, percentile};
 use serde::{Deserialize, Serialize};
 
 use super::counts::{Counter as _, Losses};
-use crate::stats::{Distribution, Times, percentile};
 
 /// One try of a rate. It is also the event by which generator 1 asks for it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

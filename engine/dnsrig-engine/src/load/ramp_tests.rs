@@ -1,5 +1,5 @@
 use super::*;
-use crate::{base::random::Random, stats::times};
+use dnsrig_core::{random::Random, stats::times};
 
 const SETTINGS: RampSettings = RampSettings { start_qps: 1_000.0, max_qps: 1e6, precision: 0.03, repeats: 3 };
 

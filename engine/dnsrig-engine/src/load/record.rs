@@ -8,6 +8,13 @@ use std::{
     time::{Duration, UNIX_EPOCH},
 };
 
+use dnsrig_core::{
+    clock::Anchor,
+    failure::Failure,
+    output::unwritten,
+    rows::{self, Columns, RowFile},
+    stats::Times,
+};
 use hdrhistogram::serialization::{
     V2DeflateSerializer,
     interval_log::{IntervalLogWriterBuilder, Tag},
@@ -20,15 +27,6 @@ use super::{
     interval_stats::{Bin, Interval, Series},
     segment::Segment,
     source::Source,
-};
-use crate::{
-    base::{
-        clock::Anchor,
-        failure::Failure,
-        output::unwritten,
-        rows::{self, Columns, RowFile},
-    },
-    stats::Times,
 };
 
 const LATENCY: &str = "latency.hlog";

@@ -7,6 +7,12 @@ use std::{
     path::Path,
 };
 
+use dnsrig_core::{
+    clock, events,
+    failure::Failure,
+    output,
+    stats::{Distribution, NOTHING, grouped, latency, milliseconds, percentiles},
+};
 use serde::Serialize;
 
 use super::{
@@ -19,10 +25,6 @@ use super::{
     ramp::Step,
     record,
     summary::{ClassResult, Summary},
-};
-use crate::{
-    base::{clock, events, failure::Failure, output},
-    stats::{Distribution, NOTHING, grouped, latency, milliseconds, percentiles},
 };
 
 /// An interval's event.

@@ -3,6 +3,9 @@
 
 use std::{net::IpAddr, process::ExitCode, sync::Arc, thread, time::Duration};
 
+use dnsrig_core::{clock, events, failure::Failure, open_files, output, stop::INTERRUPTED, target, units::nanoseconds};
+use dnsrig_net::{source, tls::DOT};
+
 use super::{
     Arguments,
     arguments::{Clients, Instrument, Plan, Segmentation, TransportKind},
@@ -24,10 +27,6 @@ use super::{
     team::{Supervision, Team, TeamSettings, ThreadSetup},
     transport::Transport,
     udp::Udp,
-};
-use crate::{
-    base::{clock, events, failure::Failure, open_files, output, stop::INTERRUPTED, target, units::nanoseconds},
-    net::{source, tls::DOT},
 };
 
 /// Time between two rates of a ramp, in which the server's queues run empty.

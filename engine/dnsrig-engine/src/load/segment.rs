@@ -2,9 +2,8 @@
 
 use std::net::IpAddr;
 
+use dnsrig_net::prefix::Prefix;
 use serde::{Deserialize, Serialize};
-
-use crate::net::prefix::Prefix;
 
 /// The highest number of generators that share a schedule.
 pub const SEGMENTS_MAX: u32 = 64;

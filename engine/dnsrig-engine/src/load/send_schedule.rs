@@ -3,13 +3,14 @@
 
 use std::collections::VecDeque;
 
+use dnsrig_net::udp_batch::BATCH_MAX;
+
 use super::{
     arrivals::{Arrivals, Due, Order, Period},
     in_flight::InFlight,
     segment::Part,
     transport::Wait,
 };
-use crate::net::udp_batch::BATCH_MAX;
 
 /// How often timeouts, complete intervals and requests to stop are looked for.
 pub const CHECK_INTERVAL_NS: i64 = 1_000_000;

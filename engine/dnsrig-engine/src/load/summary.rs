@@ -1,5 +1,8 @@
 //! The result of a measurement, as the program that reads the events gets it.
 
+use dnsrig_core::{stats::Distribution, units::nanoseconds};
+use dnsrig_net::tls::Fault;
+
 use super::{
     arguments::{Arguments, TransportKind},
     arrivals::{Model, Period},
@@ -12,7 +15,7 @@ use super::{
     ramp::Step,
     segment::Segment,
 };
-use crate::{base::units::nanoseconds, net::tls::Fault, query_stream::Header, stats::Distribution};
+use crate::query_stream::Header;
 use serde::Serialize;
 use std::{collections::BTreeMap, iter};
 
@@ -273,8 +276,9 @@ fn by_class(outcome: &Outcome) -> Vec<ClassResult> {
 
 #[cfg(test)]
 mod tests {
+    use dnsrig_core::stats::Distribution;
+
     use super::*;
-    use crate::stats::Distribution;
 
     /// A summary of 10 outstanding queries for 10 s, with answers after 0.1 ms and timeouts after a second.
     fn closed(answered: u64, timeouts: u64) -> Summary {

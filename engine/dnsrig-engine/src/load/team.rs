@@ -11,6 +11,8 @@ use std::{
     time::Duration,
 };
 
+use dnsrig_core::{clock, events::Anchors, failure::Failure, stop::Stop, threads::Threads, units::nanoseconds};
+
 use super::{
     arguments::Instrument,
     arrivals::{Order, Period},
@@ -25,7 +27,6 @@ use super::{
     transport::Transport,
     worker::{Channels, Worker},
 };
-use crate::base::{clock, events::Anchors, failure::Failure, stop::Stop, threads::Threads, units::nanoseconds};
 
 /// The time that threads have to get ready before the first query is due.
 pub const HEAD_START_NS: i64 = 20_000_000;

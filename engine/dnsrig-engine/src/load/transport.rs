@@ -2,8 +2,9 @@
 
 use std::{io, net::SocketAddr};
 
+use dnsrig_core::failure::Failure;
+
 use super::{arrivals::Due, counts::Connections, in_flight::InFlight};
-use crate::base::failure::Failure;
 
 /// What to do if the network of this host does not work.
 const CHECK_LINK: &str = "check the link of this host (ip link, ip route)";

@@ -1,19 +1,18 @@
 //! Queries over UDP, in batches in both directions: a connected socket a client, or a pool of sockets that many clients
 //! share.
 
+use dnsrig_core::{clock, failure::Failure, target};
+use dnsrig_dns::query::QUERY_BYTES_MAX;
+use dnsrig_net::{
+    poller::{Poller, Timeout},
+    udp_batch::{self, BATCH_MAX, Receiver, Sender},
+};
+
 use super::{
     arrivals::Due,
     in_flight::{InFlight, Sending},
     segment::ClientAddresses,
     transport::{Transport, cannot_open, cannot_receive, cannot_send},
-};
-use crate::{
-    base::{clock, failure::Failure, target},
-    dns::query::QUERY_BYTES_MAX,
-    net::{
-        poller::{Poller, Timeout},
-        udp_batch::{self, BATCH_MAX, Receiver, Sender},
-    },
 };
 use nix::sys::{
     epoll::EpollFlags,

@@ -1,5 +1,7 @@
 //! One thread: takes queries as they fall due, sends them, takes answers in, hands complete intervals over.
 
+use dnsrig_core::{clock, failure::Failure, threads};
+
 use super::{
     arrivals::{Order, Period},
     collect::{Handover, PeriodEnd, ThreadReport},
@@ -9,7 +11,6 @@ use super::{
     send_schedule::SendSchedule,
     transport::{Transport, Wait},
 };
-use crate::base::{clock, failure::Failure, threads};
 use std::sync::{
     Arc,
     atomic::{AtomicBool, Ordering},

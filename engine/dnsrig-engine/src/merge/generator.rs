@@ -6,10 +6,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use dnsrig_core::failure::Failure;
 use serde::Deserialize;
 use serde_json::{Map, Value};
-
-use crate::base::failure::Failure;
 
 /// The largest file in bytes: rows of 50 million queries are smaller.
 const FILE_BYTES_MAX: u64 = 4 << 30;

@@ -9,6 +9,11 @@ use std::{
 };
 
 use base64::{Engine, engine::general_purpose::STANDARD};
+use dnsrig_core::{
+    failure::Failure,
+    output::{OutputFile, unwritten},
+    stats::{DIGITS, TIME_MAX_NS, Times, times},
+};
 use flate2::read::ZlibDecoder;
 use hdrhistogram::serialization::{
     Deserializer, V2DeflateSerializer,
@@ -16,13 +21,6 @@ use hdrhistogram::serialization::{
 };
 
 use super::generator::Generator;
-use crate::{
-    base::{
-        failure::Failure,
-        output::{OutputFile, unwritten},
-    },
-    stats::{DIGITS, TIME_MAX_NS, Times, times},
-};
 
 pub const NAME: &str = "latency.hlog";
 
@@ -145,10 +143,10 @@ fn decode(encoded: &str) -> Result<Times, &'static str> {
 
 #[cfg(test)]
 mod tests {
+    use dnsrig_testing::{harm, harms, inputs};
     use proptest::prelude::*;
 
     use super::{super::testing, *};
-    use crate::base::testing::{harm, harms, inputs};
 
     /// Values of a tag in an interval.
     type Written = Vec<(usize, u64, Vec<u64>)>;

@@ -17,9 +17,9 @@ use std::{
     process::ExitCode,
 };
 
+use dnsrig_core::{clock, events, failure::Failure, output};
 use serde_json::Value;
 
-use crate::base::{clock, events, failure::Failure, output};
 use generator::Generator;
 
 /// The most generators of a load.

@@ -3,12 +3,13 @@
 
 use std::{borrow::Borrow, collections::BTreeMap, path::Path, sync::Arc};
 
-use super::generator::{Generator, TIME_NS_MAX};
-use crate::base::{
+use dnsrig_core::{
     failure::Failure,
     output::WRITE_HINT,
     rows::{BATCH_ROWS, Batch, BatchFile, Column, Field, Kind, RowReader, Value},
 };
+
+use super::generator::{Generator, TIME_NS_MAX};
 
 /// Files whose rows are added.
 pub const ADDED: [&str; 3] = ["intervals.arrow", "clients.arrow", "answers.arrow"];
@@ -241,13 +242,11 @@ fn text(error: impl ToString) -> String {
 
 #[cfg(test)]
 mod tests {
+    use dnsrig_core::rows::{self, Columns};
+    use dnsrig_testing::{harm, harms, inputs};
     use proptest::prelude::*;
 
     use super::{super::testing, *};
-    use crate::base::{
-        rows::{self, Columns},
-        testing::{harm, harms, inputs},
-    };
 
     /// Time, client, answered, largest, first, last.
     type Row = (i64, u32, u64, i64, i64, i64);

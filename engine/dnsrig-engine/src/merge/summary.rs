@@ -1,12 +1,12 @@
 //! The summary of all generators, in the format of `load`'s.
 
+use dnsrig_core::{
+    failure::Failure,
+    stats::{Distribution, Times},
+};
 use serde_json::{Map, Value, json};
 
 use super::{generator::Generator, latency_log::Totals};
-use crate::{
-    base::failure::Failure,
-    stats::{Distribution, Times},
-};
 
 type Object = Map<String, Value>;
 
@@ -180,8 +180,10 @@ fn describe(generator: &Generator) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use dnsrig_core::stats::times;
+
     use super::{super::testing, *};
-    use crate::{merge::generator, stats::times};
+    use crate::merge::generator;
 
     fn generator(number: usize, more: Value) -> Generator {
         let mut generator = testing::generator(number);

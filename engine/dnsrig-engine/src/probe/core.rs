@@ -17,10 +17,8 @@
 
 use std::collections::VecDeque;
 
-use crate::{
-    base::pacer::Pacer,
-    net::outstanding::{OUTSTANDING_MAX, Outstanding},
-};
+use dnsrig_core::pacer::Pacer;
+use dnsrig_net::outstanding::{OUTSTANDING_MAX, Outstanding};
 
 /// While the server is silent, and after an error of the socket, polls are at least this far apart.
 const SILENT_SPACING_NS: i64 = 1_000_000;

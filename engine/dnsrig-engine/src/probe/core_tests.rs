@@ -269,7 +269,7 @@ proptest! {
         server in any_server(), zones in 1_u32..300, window in 1_u32..200, rate in 50_u32..20_000, refund: bool,
     ) {
         let settings = Settings { rate, window, timeout_ns: 250 * MS, refund };
-        let mut random = crate::base::random::Random::new(server.seed, 0);
+        let mut random = dnsrig_core::random::Random::new(server.seed, 0);
         let ready_ns = |zone: u32| server.starts_ns + i64::from(zone) * server.spacing_ns;
         let (core, now_ns) = run(zones, settings, 10_000 * SECOND, |now_ns, zone| {
             // The state is looked at on the way: after half of the delay.

@@ -10,21 +10,19 @@ use std::{
     time::{Duration, Instant},
 };
 
+use dnsrig_core::{clock, events, failure::Failure, target, units::duration};
+use dnsrig_dns::{
+    framing,
+    header::Header,
+    query::Question,
+    record::{Section, Walk},
+};
+use dnsrig_net::{udp_batch::is_unreachable, udp_client};
 use domain::base::{
     Rtype,
     iana::{Class, Rcode},
 };
 use serde::Serialize;
-
-use crate::{
-    base::{clock, events, failure::Failure, target, units::duration},
-    dns::{
-        header::Header,
-        query::Question,
-        record::{Section, Walk},
-    },
-    net::{framing, udp_batch::is_unreachable, udp_client},
-};
 
 /// What many servers answer in the class CH: RFC 4892 for `id.server`; BIND's `version.bind` is the custom of most.
 const VERSION: &[u8] = b"\x07version\x04bind\0";
@@ -251,8 +249,10 @@ fn text(data: &[u8]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use dnsrig_dns::testing::messages;
+    use dnsrig_testing::fuzz::fuzz;
+
     use super::*;
-    use crate::{base::fuzz::fuzz, dns::testing::messages};
 
     /// An answer to `name` with the data of one TXT record.
     fn answer(name: &[u8], rcode: u8, data: &[u8]) -> Vec<u8> {

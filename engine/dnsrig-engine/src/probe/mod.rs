@@ -17,26 +17,26 @@ use std::{
     time::Duration,
 };
 
-use crate::{
-    base::{
-        clock,
-        events::Anchors,
-        failure::Failure,
-        output,
-        stop::{Outcome, Stop},
-        target::{self, Authority},
-        units::{MINUTE, duration, nanoseconds, parse_duration},
-    },
-    dns::{
-        query::soa_query,
-        soa::{self, Verdict},
-        zones::Zones,
-    },
-    net::{
-        udp_batch::is_unreachable,
-        udp_client::{self, UdpClient},
-    },
+use dnsrig_core::{
+    clock,
+    events::Anchors,
+    failure::Failure,
+    output,
+    stop::{Outcome, Stop},
+    target::{self, Authority},
+    units::{MINUTE, duration, nanoseconds, parse_duration},
 };
+use dnsrig_dns::{
+    query::soa_query,
+    soa::{self, Verdict},
+    zones::Zones,
+};
+use dnsrig_net::{
+    udp_batch::is_unreachable,
+    udp_client::{self, UdpClient},
+};
+
+use crate::dataset::zone_list;
 use core::{Action, Core, Found, Settings};
 use report::Report;
 
@@ -132,7 +132,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 fn run_zones(arguments: &ZonesArguments) -> Result<ExitCode, Failure> {
     let authority = target::authorise(arguments.server.ip(), arguments.i_am_authorized)?;
     output::check(&[arguments.out.as_deref()], &[Some(&arguments.zones)])?;
-    let zones = Zones::read(&arguments.zones)?;
+    let zones = zone_list::read(&arguments.zones)?;
     let settings = settings(arguments, authority);
     let stop = Stop::new(arguments.until_eof)?;
     let socket = udp_client::connect(arguments.server, Some(arguments.window))?;

@@ -2,20 +2,18 @@
 
 use std::path::Path;
 
+use dnsrig_core::{
+    clock,
+    events::{self, Anchors, emit},
+    failure::Failure,
+    rows::{self, Columns},
+    stats::{grouped, milliseconds},
+    stop::Outcome,
+};
+use dnsrig_dns::{soa::Verdicts, zones::Zones};
 use serde::Serialize;
 
 use super::core::{Core, Settings};
-use crate::{
-    base::{
-        clock,
-        events::{self, Anchors, emit},
-        failure::Failure,
-        rows::{self, Columns},
-        stop::Outcome,
-    },
-    dns::{soa::Verdicts, zones::Zones},
-    stats::{grouped, milliseconds},
-};
 
 /// The values of the column `outcome`.
 const OUTCOMES: [&str; 2] = ["unseen", "seen"];

@@ -11,11 +11,9 @@
 
 use std::collections::VecDeque;
 
-use crate::{
-    base::pacer::Pacer,
-    dns::serial::is_newer,
-    net::outstanding::{OUTSTANDING_MAX, Outstanding},
-};
+use dnsrig_core::pacer::Pacer;
+use dnsrig_dns::serial::is_newer;
+use dnsrig_net::outstanding::{OUTSTANDING_MAX, Outstanding};
 
 /// The highest number of secondaries: they are the bits of a word.
 pub const SECONDARIES_MAX: usize = 64;

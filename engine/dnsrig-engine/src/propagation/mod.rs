@@ -16,27 +16,26 @@ use std::{
     time::Duration,
 };
 
-pub use self::arguments::Arguments;
-use crate::{
-    base::{
-        clock,
-        events::Anchors,
-        failure::Failure,
-        output,
-        stop::{Outcome, Stop},
-        target::{self, Authority},
-        units::nanoseconds,
-    },
-    dataset::zone_list::not_a_name,
-    dns::{
-        query::soa_query,
-        soa::{self, Verdict},
-        tsig::sign::parse_key,
-        update,
-        zones::Zones,
-    },
-    net::udp_client::{self, UdpClient},
+use dnsrig_core::{
+    clock,
+    events::Anchors,
+    failure::Failure,
+    output,
+    stop::{Outcome, Stop},
+    target::{self, Authority},
+    units::nanoseconds,
 };
+use dnsrig_dns::{
+    query::soa_query,
+    soa::{self, Verdict},
+    tsig::sign::parse_key,
+    update,
+    zones::Zones,
+};
+use dnsrig_net::udp_client::{self, UdpClient};
+
+pub use self::arguments::Arguments;
+use crate::dataset::zone_list::{self, not_a_name};
 use core::{Action, Core, Pace, SECONDARIES_MAX, Settings};
 use primary::Primary;
 use report::Report;
@@ -128,7 +127,7 @@ fn too_many(count_max: u64, what: &str) -> Failure {
 
 fn zones(arguments: &Arguments) -> Result<Zones, Failure> {
     let zones = match &arguments.zones {
-        Some(path) => Zones::read(path)?,
+        Some(path) => zone_list::read(path)?,
         None => Zones::named(&arguments.names).map_err(not_a_name)?,
     };
     if zones.count() > ZONES_MAX {

@@ -11,25 +11,22 @@ use std::{
     time::Duration,
 };
 
-use domain::base::{Name, Rtype, ToName};
-
-use crate::{
-    base::{
-        clock,
-        failure::Failure,
-        stop::{Outcome, Stop},
-        units::nanoseconds,
-    },
-    dns::{
-        header::RCODE,
-        query::soa_query,
-        soa::{Verdict, read_answer, response_id, soa_record},
-        tsig::{sign::Signer, verify::Verifier},
-        update::{Edit, is_signed, touch, write_update},
-        zones::Zones,
-    },
-    net::udp_client::{self, UdpClient},
+use dnsrig_core::{
+    clock,
+    failure::Failure,
+    stop::{Outcome, Stop},
+    units::nanoseconds,
 };
+use dnsrig_dns::{
+    header::RCODE,
+    query::soa_query,
+    soa::{Verdict, read_answer, response_id, soa_record},
+    tsig::{sign::Signer, verify::Verifier},
+    update::{Edit, is_signed, touch, write_update},
+    zones::Zones,
+};
+use dnsrig_net::udp_client::{self, UdpClient};
+use domain::base::{Name, Rtype, ToName};
 
 /// How often the primary is asked for each SOA at most, and how long each answer is waited for.
 const TRIES: u16 = 8;

@@ -2,20 +2,21 @@
 
 use std::{net::SocketAddr, path::Path};
 
+use dnsrig_core::{
+    clock,
+    events::{self, Anchors, ProgressTimer, emit},
+    failure::Failure,
+    rows::{self, Columns},
+    stats::{Spread, grouped, milliseconds},
+    stop::Outcome,
+};
+use dnsrig_dns::{
+    header::{Rcodes, count_rcode},
+    zones::Zones,
+};
 use serde::Serialize;
 
 use super::core::{Change, Core, Settings, Sighting};
-use crate::{
-    base::{
-        clock,
-        events::{self, Anchors, ProgressTimer, emit},
-        failure::Failure,
-        rows::{self, Columns},
-        stop::Outcome,
-    },
-    dns::zones::Zones,
-    stats::{Rcodes, Spread, count_rcode, grouped, milliseconds},
-};
 
 const PROGRESS_INTERVAL_NS: i64 = 1_000_000_000;
 

@@ -17,7 +17,7 @@ pub use self::{
 
 use std::{fmt::Display, io, path::Path};
 
-use crate::base::failure::Failure;
+use dnsrig_core::failure::Failure;
 
 /// The hint if a file is damaged, or is no stream.
 const MAKE_AGAIN: &str = "make it again with `dnsrig replay prepare`";

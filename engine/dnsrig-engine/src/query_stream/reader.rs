@@ -7,6 +7,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use dnsrig_core::failure::Failure;
+use dnsrig_dns::header;
+
 use super::{
     MAKE_AGAIN, damaged,
     layout::{
@@ -15,7 +18,6 @@ use super::{
     },
     not_a_stream, unreadable,
 };
-use crate::{base::failure::Failure, dns::header};
 
 /// The file is read in pieces of this length, which have room for a whole record.
 const READ_BYTES: usize = 1 << 20;

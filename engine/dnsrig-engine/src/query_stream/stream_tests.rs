@@ -2,6 +2,7 @@
 
 use std::{fs, net::Ipv6Addr, path::PathBuf};
 
+use dnsrig_testing::{fuzz::fuzz, inputs};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
@@ -9,7 +10,6 @@ use super::{
     layout::{HEADER_BYTES, MESSAGE_BYTES_MAX},
     *,
 };
-use crate::base::{fuzz::fuzz, testing::inputs};
 
 type Damage = Box<dyn Fn(&mut Vec<u8>)>;
 type Query = (i64, u32, Transport, u8, Vec<u8>);

@@ -7,15 +7,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use dnsrig_core::{failure::Failure, output::OutputFile};
+use dnsrig_dns::header;
+
 use super::{
     layout::{
         ADDRESS_BYTES, ALIGNMENT, HEADER_BYTES, Header, KNOWN_FLAGS, MESSAGE_BYTES_MAX, RECORD_BYTES, Record, padded,
     },
     unwritable,
-};
-use crate::{
-    base::{failure::Failure, output::OutputFile},
-    dns::header,
 };
 
 /// A stream that is being written. Like every [`OutputFile`], it appears when it is [finished](StreamWriter::finish).

@@ -2,15 +2,14 @@
 
 use std::net::Ipv6Addr;
 
-use crate::{
-    dns::{
-        edns::{self, COOKIE, Edns, Opt, UDP_PAYLOAD_BYTES},
-        header::{CD, Header, OPCODE, QR, RD},
-        query::{Options, Question},
-        record::Walk,
-    },
-    query_stream::Transport,
+use dnsrig_dns::{
+    edns::{self, COOKIE, Edns, Opt, UDP_PAYLOAD_BYTES},
+    header::{CD, Header, OPCODE, QR, RD},
+    query::{Options, Question},
+    record::Walk,
 };
+
+use crate::query_stream::Transport;
 
 /// A DNS message with its source and its destination; the bytes are borrowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,13 +85,11 @@ pub fn query_of(answer: &[u8], into: &mut Vec<u8>) -> Option<()> {
 
 #[cfg(test)]
 mod tests {
+    use dnsrig_dns::{header::HEADER_BYTES, query::Asked};
+    use dnsrig_testing::fuzz::fuzz;
     use domain::base::{Rtype, ToName};
 
     use super::*;
-    use crate::{
-        base::fuzz::fuzz,
-        dns::{self, header::HEADER_BYTES, query::Asked},
-    };
 
     const QUESTION: [u8; 7] = [1, b'a', 0, 0, 28, 0, 1];
 
@@ -152,7 +149,7 @@ mod tests {
     #[test]
     fn harmed_messages_are_read_as_another_library_reads_them() {
         let mut query = Vec::new();
-        fuzz(5_000, &dns::testing::messages(), |bytes, _| {
+        fuzz(5_000, &dnsrig_dns::testing::messages(), |bytes, _| {
             let (kind, other) = (kind(bytes), read(bytes));
             let is_query = bytes.len() >= HEADER_BYTES && bytes[2] & (QR | OPCODE) == 0;
             let questions = bytes.get(4..6).map_or(0, |it| u16::from_be_bytes([it[0], it[1]]));

@@ -15,7 +15,7 @@ pub mod message;
 pub mod packet;
 pub mod prepare;
 
-use crate::base::failure::Failure;
+use dnsrig_core::failure::Failure;
 
 /// Arguments that do not go together.
 fn bad_arguments(sentence: impl Into<String>) -> Failure {

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::base::failure::{Failure, system_failed};
+use dnsrig_core::failure::{Failure, system_failed};
 
 /// Arguments that do not go together.
 pub fn bad_arguments(sentence: &str) -> Failure {

@@ -12,8 +12,7 @@ pub mod zones;
 use std::process::ExitCode;
 
 use clap::Subcommand;
-
-use crate::base::failure::Failure;
+use dnsrig_core::failure::Failure;
 
 /// Run a server with known behaviour, to test instruments against
 #[derive(Debug, clap::Args)]

@@ -8,27 +8,26 @@ use std::{
     time::Duration,
 };
 
-use super::schedule::{Policy, Retry, Settings, SoaFirst, policy::MEMORY_BYTES_MAX};
-use crate::{
-    base::{
-        failure::Failure,
-        target::{self, Authority, Endpoint},
-        units::{nanoseconds, parse_delay, parse_duration, parse_number},
-    },
-    dataset::zone_list::ZoneArguments,
-    dns::{
-        tsig::sign::{Signer, parse_key},
-        xfr::Limits,
-    },
-    net::{
-        connection::{Close, SocketOptions},
-        outstanding::OUTSTANDING_MAX,
-        tls::{
-            Client, XOT,
-            arguments::{TlsArguments, Verify},
-        },
+use dnsrig_core::{
+    failure::Failure,
+    target::{self, Authority, Endpoint},
+    units::{nanoseconds, parse_delay, parse_duration, parse_number},
+};
+use dnsrig_dns::{
+    tsig::sign::{Signer, parse_key},
+    xfr::Limits,
+};
+use dnsrig_net::{
+    connection::{Close, SocketOptions},
+    outstanding::OUTSTANDING_MAX,
+    tls::{
+        Client, XOT,
+        arguments::{TlsArguments, Verify},
     },
 };
+
+use super::schedule::{Policy, Retry, Settings, SoaFirst, policy::MEMORY_BYTES_MAX};
+use crate::dataset::zone_list::ZoneArguments;
 
 /// The most zones a second from a foreign server that the user vouches for, unless --rate names another number.
 const RATE_VOUCHED: f64 = 100.0;

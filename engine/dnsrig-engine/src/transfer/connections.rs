@@ -7,6 +7,16 @@ use std::{
     os::fd::{AsFd, AsRawFd, OwnedFd},
 };
 
+use dnsrig_net::{
+    connection::{
+        Buffers, Close, CloseReason, Connection, Reading, SocketOptions,
+        chain::Chain,
+        socket::{self, Begun},
+    },
+    poller::Poller,
+    tcp_info,
+    tls::{Client, Fault},
+};
 use nix::sys::{
     epoll::EpollFlags,
     socket::{Shutdown, SockaddrStorage, getsockname, shutdown},
@@ -19,16 +29,6 @@ use super::{
         slots::{Ended, Handshake},
     },
     soa::SoaSocket,
-};
-use crate::net::{
-    connection::{
-        Buffers, Close, CloseReason, Connection, Reading, SocketOptions,
-        chain::Chain,
-        socket::{self, Begun},
-    },
-    poller::Poller,
-    tcp_info,
-    tls::{Client, Fault},
 };
 
 /// The most that one reading takes. With less, a large zone costs more system calls; with more, it leaves the cache.

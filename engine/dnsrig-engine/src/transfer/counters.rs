@@ -1,12 +1,10 @@
 //! The counters of a thread, and their sum over threads.
 
+use dnsrig_core::stats::{Times, times};
+use dnsrig_dns::xfr::{Answered, Counts, Outcome};
 use serde::Serialize;
 
 use super::schedule::slots::{Ended, Handshake};
-use crate::{
-    dns::xfr::{Answered, Counts, Outcome},
-    stats::{Times, times},
-};
 
 /// Counts of connections, as the summary has them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]

@@ -10,28 +10,25 @@ use std::{
     os::fd::AsFd,
 };
 
+use dnsrig_dns::{
+    framing::{self, Frames},
+    header::{AA, Header, NOTIFY, OPCODE, QR},
+    query::Question,
+    record::{Section, Walk},
+    soa::Soa,
+    zones::Zones,
+};
+use dnsrig_net::{
+    connection::limits::{Connections, Limits},
+    poller::Poller,
+    udp_batch::{BATCH_MAX, Receiver, Sender},
+};
 use domain::base::{Rtype, iana::Class};
 use nix::sys::{
     epoll::EpollFlags,
     socket::{setsockopt, sockopt},
 };
 use slotmap::{DefaultKey, Key as _, KeyData, SlotMap};
-
-use crate::{
-    dns::{
-        header::{AA, Header, NOTIFY, OPCODE, QR},
-        query::Question,
-        record::{Section, Walk},
-        soa::Soa,
-        zones::Zones,
-    },
-    net::{
-        connection::limits::{Connections, Limits},
-        framing::{self, Frames},
-        poller::Poller,
-        udp_batch::{BATCH_MAX, Receiver, Sender},
-    },
-};
 
 /// A NOTIFY is a header, a name and an SOA at most; a signature may follow.
 const MESSAGE_BYTES_MAX: usize = 4_096;

@@ -1,5 +1,10 @@
 use std::time::Duration;
 
+use dnsrig_dns::{
+    header::{AA, HEADER_BYTES, NOTIFY, QR},
+    testing::messages,
+};
+use dnsrig_testing::fuzz::fuzz;
 use domain::{
     base::{
         Message, MessageBuilder, ParsedName, ToName,
@@ -9,13 +14,6 @@ use domain::{
 };
 
 use super::*;
-use crate::{
-    base::fuzz::fuzz,
-    dns::{
-        header::{AA, HEADER_BYTES, NOTIFY, QR},
-        testing::messages,
-    },
-};
 
 /// A NOTIFY for z.Example, with an SOA of this serial or none.
 fn notify(serial: Option<u32>) -> Vec<u8> {

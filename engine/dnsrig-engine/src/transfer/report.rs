@@ -5,18 +5,16 @@ use std::{
     net::SocketAddr,
 };
 
+use dnsrig_core::{
+    clock,
+    events::{self},
+    failure::Failure,
+    stats::{NOTHING, grouped, milliseconds},
+};
 use serde::Serialize;
 
 use super::{
     arguments::TransportKind, counters::ConnectionCounts, schedule::Policy, summary::Summary, worker::Progress,
-};
-use crate::{
-    base::{
-        clock,
-        events::{self},
-        failure::Failure,
-    },
-    stats::{NOTHING, grouped, milliseconds},
 };
 
 /// Each second's event.
@@ -285,8 +283,10 @@ fn verdicts(summary: &Summary) -> Vec<String> {
 mod tests {
     use std::collections::BTreeMap;
 
+    use dnsrig_dns::xfr::Outcome;
+
     use super::*;
-    use crate::{dns::xfr::Outcome, transfer::counters::Totals};
+    use crate::transfer::counters::Totals;
 
     fn report_of(summary: &Summary) -> String {
         text(summary, "127.0.0.1:5300".parse().unwrap())

@@ -6,8 +6,9 @@ use std::{
     sync::mpsc::{Receiver, SyncSender, sync_channel},
 };
 
+use dnsrig_dns::xfr::{Answered, Outcome};
+
 use super::schedule::slots::{Ended, Handshake};
-use crate::dns::xfr::{Answered, Outcome};
 
 /// The number of rows in a batch: about 6 MB of transfers.
 const BATCH_ROWS: usize = 65_536;

@@ -6,19 +6,18 @@ use std::{
     sync::Arc,
 };
 
+use dnsrig_core::{
+    failure::Failure,
+    rows::{Columns, RowFile},
+};
+use dnsrig_dns::{
+    xfr::{Answered, Outcome},
+    zones::Zones,
+};
+
 use super::{
     row_buffer::{Asked, Batch, ConnectionRow, InfoRow, TransferRow},
     schedule::slots::{Ended, Handshake},
-};
-use crate::{
-    base::{
-        failure::Failure,
-        rows::{Columns, RowFile},
-    },
-    dns::{
-        xfr::{Answered, Outcome},
-        zones::Zones,
-    },
 };
 
 const TRANSFERS: &str = "transfers.arrow";

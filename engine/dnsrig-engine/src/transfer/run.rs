@@ -12,6 +12,24 @@ use std::{
     time::Duration,
 };
 
+use dnsrig_core::{
+    clock,
+    events::{Anchors, ProgressTimer},
+    failure::Failure,
+    open_files,
+    output::{self},
+    stop::{INTERRUPTED, Stop, Wake},
+    target::{self, Authority},
+    threads::{self, Threads},
+    units::nanoseconds,
+};
+use dnsrig_dns::zones::Zones;
+use dnsrig_net::{
+    poller::Poller,
+    source,
+    tls::{Client, arguments::TlsArguments},
+};
+
 use super::{
     Arguments,
     connections::{Connections, Dial},
@@ -24,25 +42,6 @@ use super::{
     sinks::{SinkFactory, ZONE_SUFFIX},
     summary::Summary,
     worker::{Progress, Shared, Worker, WorkerResult},
-};
-use crate::{
-    base::{
-        clock,
-        events::{Anchors, ProgressTimer},
-        failure::Failure,
-        open_files,
-        output::{self},
-        stop::{INTERRUPTED, Stop, Wake},
-        target::{self, Authority},
-        threads::{self, Threads},
-        units::nanoseconds,
-    },
-    dns::zones::Zones,
-    net::{
-        poller::Poller,
-        source,
-        tls::{Client, arguments::TlsArguments},
-    },
 };
 
 /// How often progress is reported.

@@ -7,14 +7,15 @@ use std::{
     sync::Arc,
 };
 
-use super::zonefile;
-use crate::dns::{
+use dnsrig_dns::{
     catalog::Members,
     name::whole,
     record::Record,
     xfr::{Answered, Change, Outcome, Sink},
     zonemd,
 };
+
+use super::zonefile;
 
 /// Up to this number of bytes are gathered before they are written, so that a small zone costs one system call, and
 /// many zones at a time need few files.

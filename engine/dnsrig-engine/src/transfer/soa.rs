@@ -6,7 +6,8 @@ use std::{
     os::fd::{AsFd, BorrowedFd},
 };
 
-use crate::{base::target, net::connection::CloseReason};
+use dnsrig_core::target;
+use dnsrig_net::connection::CloseReason;
 
 /// The longest answer that is read: without EDNS a server sends at most 512 bytes (RFC 1035 §4.2.1).
 const ANSWER_BYTES_MAX: usize = 4_096;

@@ -2,16 +2,14 @@
 
 use std::{collections::BTreeMap, net::IpAddr};
 
+use dnsrig_core::stats::{Times, percentiles};
+use dnsrig_dns::xfr::Outcome;
 use serde::Serialize;
 
 use super::{
     arguments::{Arguments, TransportKind},
     counters::{ConnectionCounts, Counters, Totals},
     schedule::{Policy, secondaries::Secondary},
-};
-use crate::{
-    dns::xfr::Outcome,
-    stats::{Times, percentiles},
 };
 
 /// The number of secondaries that are listed one by one.

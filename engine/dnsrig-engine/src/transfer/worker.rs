@@ -11,18 +11,17 @@ use std::{
     time::Duration,
 };
 
+use dnsrig_core::clock;
+use dnsrig_net::{
+    poller::{Poller, Timeout},
+    tls::Fault,
+};
+
 use super::{
     connections::Connections,
     notify::{NOTIFY_NUMBERS, NotifyReceiver},
     row_buffer::Batch,
     schedule::{Order, Schedule},
-};
-use crate::{
-    base::clock,
-    net::{
-        poller::{Poller, Timeout},
-        tls::Fault,
-    },
 };
 
 /// How often a thread looks at the wish to stop, wall time, full batches and progress.

@@ -8,6 +8,11 @@ use std::{
     io,
 };
 
+use dnsrig_dns::{
+    name,
+    record::Record,
+    xfr::{Answered, Change, Outcome, Sink},
+};
 use domain::{
     base::{
         ParseRecordData, ParsedName, Rtype,
@@ -15,12 +20,6 @@ use domain::{
     },
     dep::octseq::Parser,
     rdata::ZoneRecordData,
-};
-
-use crate::dns::{
-    name,
-    record::Record,
-    xfr::{Answered, Change, Outcome, Sink},
 };
 
 /// Types that are always written as bytes, because the library writes some of their data in a form that other programs

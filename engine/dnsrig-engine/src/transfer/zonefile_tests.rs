@@ -1,12 +1,10 @@
 //! Lines of zone files, read back by another library.
 
+use dnsrig_dns::testing::{Rr, give, line, name, response};
+use dnsrig_testing::inputs;
 use proptest::{collection::vec, prelude::*};
 
 use super::*;
-use crate::{
-    base::testing::inputs,
-    dns::testing::{Rr, give, line, name, response},
-};
 
 fn written(records: &[Rr]) -> String {
     let mut writer = Writer::new(Vec::new());

@@ -6,19 +6,17 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use dnsrig_core::{
+    failure::Failure,
+    kernel_text::{Column, lines, words},
+};
+use dnsrig_net::namespace::inside;
 use nix::unistd::{SysconfVar, sysconf};
 
 use super::{
     metrics::{CGROUP, CPU, FileMetrics, LINK, MACHINE, Metric, NETWORK, Unit},
     rows::Series,
     source::{Source, Wanted},
-};
-use crate::{
-    base::{
-        failure::Failure,
-        kernel_text::{Column, lines, words},
-    },
-    net::namespace::inside,
 };
 
 /// The largest file that is read, in bytes. `/proc/stat` of a machine with hundreds of CPUs comes near it.

@@ -4,7 +4,7 @@
 //! Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/memory.rst, accounting/psi.rst and filesystems/proc.rst of the
 //! kernel's sources, and, for `/proc/net/snmp`, in RFC 1213.
 
-use crate::base::kernel_text::Column;
+use dnsrig_core::kernel_text::Column;
 
 /// A value of a file, and the metric that it becomes.
 #[derive(Clone, Copy, Debug)]

@@ -1,7 +1,7 @@
 //! `watch`: samples what the operating system counts.
 //!
 //! Every file is opened once; a sample is a `pread` of each, parsed without allocating.
-//! [`kernel_text`](crate::base::kernel_text) and [`schedule`] do the parsing and the timing without I/O; [`metrics`] is
+//! [`kernel_text`](dnsrig_core::kernel_text) and [`schedule`] do the parsing and the timing without I/O; [`metrics`] is
 //! the list of what is read. [`sockets`] asks the kernel for the TCP connections of hosts, one by one.
 
 mod host;
@@ -13,9 +13,7 @@ mod source;
 
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
-use serde::Serialize;
-
-use crate::base::{
+use dnsrig_core::{
     clock,
     events::{self, Anchors},
     failure::Failure,
@@ -24,6 +22,8 @@ use crate::base::{
     stop::{Stop, Wake},
     units::{MINUTE, duration, nanoseconds, parse_duration},
 };
+use serde::Serialize;
+
 use host::{FILE_BYTES_MAX, HostArgument, Watched};
 use rows::Row;
 use schedule::Schedule;

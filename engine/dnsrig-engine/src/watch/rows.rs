@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::base::{failure::Failure, row_writer::RowWriter, rows::Columns};
+use dnsrig_core::{failure::Failure, row_writer::RowWriter, rows::Columns};
 
 /// What a row is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,8 +52,9 @@ fn place_of(words: &mut Vec<String>, word: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use dnsrig_testing::batches;
+
     use super::*;
-    use crate::base::testing::batches;
 
     fn series() -> Vec<Series> {
         [("a", "tcp", "x"), ("b", "tcp", "y")]

@@ -2,8 +2,9 @@
 
 use std::{fs::File, io};
 
+use dnsrig_core::kernel_text::{self, Column, Place};
+
 use super::metrics::Unit;
-use crate::base::kernel_text::{self, Column, Place};
 
 /// A value that is wanted from a file.
 #[derive(Clone, Debug)]

@@ -1,14 +1,14 @@
 //! The NSEC or NSEC3 chain of a zone: all names that it has, in order, each with the bitmap of its types.
 
-use domain::base::Rtype;
-
-use super::records::Types;
-use crate::dns::dnssec::{
+use dnsrig_dns::dnssec::{
     denial::{self, Claim, Hashes, Link, Names, Record},
     nsec3::{Hash, Params, Table},
     order,
     signer::Fault,
 };
+use domain::base::Rtype;
+
+use super::records::Types;
 
 /// The names of a zone in order. Each takes its own bytes and those of its place, but no bitmap: those are shared.
 pub enum Chain {

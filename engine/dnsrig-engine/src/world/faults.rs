@@ -1,8 +1,7 @@
 //! Each fault that a zone may have, and its effect on the answer of a resolver.
 
+use dnsrig_dns::dnssec::signer::Fault as DnssecFault;
 use serde::{Deserialize, Serialize};
-
-use crate::dns::dnssec::signer::Fault as DnssecFault;
 
 /// Behind the name of a fault: only the first server of the zone has it.
 const FIRST: &str = ":first";

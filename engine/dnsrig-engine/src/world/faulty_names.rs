@@ -2,17 +2,18 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use dnsrig_core::{
+    draw::{is_share, uniform},
+    hash::fnv1a,
+    random::Random,
+};
+
 use super::{
     faults::{Fault, Faulty},
     names::Labels,
     second_level_names::Seconds,
     spec,
     tlds::Tlds,
-};
-use crate::base::{
-    draw::{is_share, uniform},
-    hash::fnv1a,
-    random::Random,
 };
 
 /// The stream of random numbers.

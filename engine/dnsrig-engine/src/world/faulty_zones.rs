@@ -1,11 +1,13 @@
 //! The faults of the zones of a world, and the servers that have them.
 
+use dnsrig_core::hash::fnv1a;
+use dnsrig_dns::dnssec::signer::Fault as DnssecFault;
+
 use super::{
     World, Zone,
     faults::{Fault, Faulty},
     servers::{FAULTY_HOSTERS, Server},
 };
-use crate::{base::hash::fnv1a, dns::dnssec::signer::Fault as DnssecFault};
 
 /// The fault of the zone that is bogus in every world.
 const BOGUS: Faulty = Faulty { fault: Fault::WrongDs, is_of_first: false };

@@ -1,10 +1,9 @@
 use std::collections::HashMap;
 
+use dnsrig_dns::testing::name;
+
 use super::*;
-use crate::{
-    dns::testing::name,
-    world::{faults::Effect, names::Labels, spec::Spec, testing::prefixes},
-};
+use crate::world::{faults::Effect, names::Labels, spec::Spec, testing::prefixes};
 
 fn world(text: &str) -> Result<World, String> {
     World::new(Spec::parse(&format!("zones.count = 4000\ntlds.count = 11\n{text}")).unwrap(), prefixes())

@@ -3,6 +3,7 @@
 //! A name takes twelve bytes and what stands before its zone. They are sorted as if their labels stood in the reverse
 //! order, so that what is below a name follows it.
 
+use dnsrig_dns::{dnssec::order, name::NAME_BYTES_MAX};
 use domain::base::Rtype;
 
 use super::{
@@ -11,10 +12,7 @@ use super::{
     second_level_names::Seconds,
     tlds::Tlds,
 };
-use crate::{
-    dataset::name_table::NameTable,
-    dns::{dnssec::order, name::NAME_BYTES_MAX},
-};
+use crate::dataset::name_table::NameTable;
 
 /// Labels below which a world has its own servers: no zone of a table has one of these as its own.
 const RESERVED_TLD: &[u8] = b"root-servers";
@@ -131,13 +129,11 @@ fn write_key(relative: &[u8], key: &mut [u8; NAME_BYTES_MAX]) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use dnsrig_dns::testing::name;
     use domain::base::Rtype;
 
     use super::*;
-    use crate::{
-        dns::testing::name,
-        world::{Node, World, Zone, records::Records, spec::Spec, testing::prefixes},
-    };
+    use crate::world::{Node, World, Zone, records::Records, spec::Spec, testing::prefixes};
 
     const NAMES: &str = "www.example.com.\t60\tA,MX\na.b.c.example.com.\t60\tTXT\nexample.com.\t60\tTXT\nnew-tld.\t5\tA\n\
                          _x._tcp.some.new-tld.\t5\tSRV,PTR\n1.2.0.192.in-addr.arpa.\t5\tPTR\nipv4only.arpa.\t5\tA\n\

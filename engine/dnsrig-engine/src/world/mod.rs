@@ -32,18 +32,16 @@ mod upper_zones;
 
 use std::{net::IpAddr, path::Path, sync::OnceLock};
 
+use dnsrig_core::{
+    draw::{cubed, is_share},
+    failure::Failure,
+    hash::fnv1a,
+    random::Random,
+};
+use dnsrig_dns::{dnssec::pool::Pool, name::whole};
 use domain::base::Rtype;
 
-use crate::{
-    base::{
-        draw::{cubed, is_share},
-        failure::Failure,
-        hash::fnv1a,
-        random::Random,
-    },
-    dataset::name_table::{NameTable, ttl_of_s},
-    dns::{dnssec::pool::Pool, name::whole},
-};
+use crate::dataset::name_table::{NameTable, ttl_of_s};
 use chain::Chain;
 use faults::Fault;
 use faulty_names::Faults;

@@ -2,9 +2,8 @@
 
 use std::ops::Deref;
 
+use dnsrig_dns::name::NAME_BYTES_MAX;
 use domain::base::Name;
-
-use crate::dns::name::NAME_BYTES_MAX;
 
 /// A name of 255 bytes has at most so many labels, the root's not counted.
 const LABELS_MAX: usize = 127;
@@ -109,10 +108,11 @@ impl Deref for Wire {
 
 #[cfg(test)]
 mod tests {
+    use dnsrig_dns::testing::name;
+    use dnsrig_testing::any_bytes;
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{base::testing::any_bytes, dns::testing::name};
 
     #[test]
     fn labels_are_counted_from_the_end() {

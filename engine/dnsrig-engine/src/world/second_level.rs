@@ -1,5 +1,6 @@
 //! A second-level zone: its hosts, drawn from the hash of its name.
 
+use dnsrig_core::{draw::is_share, hash::fnv1a, random::Random};
 use domain::base::Rtype;
 
 use super::{
@@ -8,7 +9,6 @@ use super::{
     records::{Records, Types},
     servers::Server,
 };
-use crate::base::{draw::is_share, hash::fnv1a, random::Random};
 
 /// Streams of random numbers.
 const PURPOSE_ZONE: u64 = 52;

@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::net::prefix::{self, Prefix};
+use dnsrig_net::prefix::{self, Prefix};
 
 /// The root has at most so many servers: `a` to `m`.
 pub const ROOT_MAX: u32 = 13;

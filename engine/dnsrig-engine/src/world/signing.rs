@@ -1,5 +1,13 @@
 //! Which zones are signed, and how: keys, algorithm, and the kind of chain that proves what does not exist.
 
+use dnsrig_core::{draw::is_share, hash::fnv1a, random::Random};
+use dnsrig_dns::dnssec::{
+    key::{Algorithm, Nonces, Role},
+    nsec3::Params,
+    pool::Pool,
+    rrset::{Rrset, Validity},
+    signer::{Counts, SignedZone, Signer},
+};
 use domain::base::Rtype;
 
 use super::{
@@ -8,16 +16,6 @@ use super::{
     names::{Labels, Wire},
     records::{Records, Types},
     spec::{self, SignedZones},
-};
-use crate::{
-    base::{draw::is_share, hash::fnv1a, random::Random},
-    dns::dnssec::{
-        key::{Algorithm, Nonces, Role},
-        nsec3::Params,
-        pool::Pool,
-        rrset::{Rrset, Validity},
-        signer::{Counts, SignedZone, Signer},
-    },
 };
 
 /// Streams of random numbers.

@@ -2,16 +2,14 @@
 
 use std::{collections::BTreeMap, io, path::Path};
 
+use dnsrig_core::{failure::Failure, whole_file};
+use dnsrig_dns::dnssec::pool::KEYS_MAX;
 use ring::digest::{SHA256, digest};
 use serde::Deserialize;
 use toml_edit::{DocumentMut, Item, Table, TableLike};
 
 use super::{faults::Fault, servers};
-use crate::{
-    base::{failure::Failure, whole_file},
-    dataset::{name_table::NameTable, parse_name},
-    dns::dnssec::pool::KEYS_MAX,
-};
+use crate::dataset::{name_table::NameTable, parse_name};
 
 /// All fields with their defaults and sources, as a file.
 pub const DEFAULTS: &str = include_str!("defaults.toml");

@@ -2,8 +2,9 @@
 
 use std::net::IpAddr;
 
+use dnsrig_net::prefix::parse;
+
 use super::{World, Zone, servers::Prefixes, spec::Spec};
-use crate::net::prefix::parse;
 
 /// Networks in the ranges for benchmarks (RFC 2544, RFC 5180).
 pub fn prefixes() -> Prefixes {

@@ -2,7 +2,7 @@ use super::{
     testing::{prefixes, world},
     *,
 };
-use crate::dns::testing::name;
+use dnsrig_dns::testing::name;
 
 fn labels(text: &str) -> Labels {
     Labels::read(&name(text)).unwrap()

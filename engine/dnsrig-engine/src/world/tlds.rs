@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use super::spec::Spec;
-use crate::base::{
+use dnsrig_core::{
     draw::{cubed, is_share},
     hash::fnv1a,
     random::Random,
 };
+
+use super::spec::Spec;
 
 /// The TLD of reverse zones.
 pub const ARPA: &[u8] = b"arpa";

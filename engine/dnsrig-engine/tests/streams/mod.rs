@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use dnsrig_engine::net::tls::{DOT, identity};
+use dnsrig_net::tls::{DOT, identity};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::Value;
 

@@ -3,12 +3,9 @@
 use std::{collections::BTreeSet, ops::RangeInclusive, path::PathBuf, time::Duration};
 
 use clap::{ArgMatches, Command, parser::ValueSource, value_parser};
+use dnsrig_core::units::{duration, parse_delay, parse_number, parse_share};
+use dnsrig_dns::edns::UDP_PAYLOAD_BYTES_MIN;
 use domain::base::iana::Rtype;
-
-use crate::{
-    base::units::{duration, parse_delay, parse_number, parse_share},
-    dns::edns::UDP_PAYLOAD_BYTES_MIN,
-};
 
 /// The most clients.
 pub const CLIENTS_MAX: u32 = 10_000_000;

@@ -10,6 +10,7 @@ mod population;
 mod population_tests;
 mod question;
 
+use dnsrig_core::{events, failure::Failure, output};
 use serde::Serialize;
 
 pub use self::arguments::Arguments;
@@ -19,7 +20,6 @@ use self::{
 };
 use super::dataset::contradiction;
 use crate::{
-    base::{events, failure::Failure, output},
     dataset::name_table::NameTable,
     query_stream::{Header, StreamWriter},
 };

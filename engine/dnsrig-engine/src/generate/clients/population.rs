@@ -6,17 +6,18 @@
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
+use dnsrig_core::{
+    draw::{Weighted, exponential, is_share, normal},
+    random::Random,
+};
+use dnsrig_dns::{edns::Edns, query::Options};
+
 use super::{
     arguments::{Arguments, Habits, Messages, Sample, Size},
     question::{Question, Questions},
 };
 use crate::{
-    base::{
-        draw::{Weighted, exponential, is_share, normal},
-        random::Random,
-    },
     dataset::name_table::NameTable,
-    dns::{edns::Edns, query::Options},
     query_stream::{NEW_CONNECTION, RETRANSMISSION, Record, Transport},
 };
 

@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 
 use clap::Parser;
+use dnsrig_dns::header::HEADER_BYTES;
+use dnsrig_testing::inputs;
 use domain::base::{Message, iana::Rtype};
 use proptest::prelude::*;
 
 use super::{Arguments, population::Population};
 use crate::{
-    base::testing::inputs,
     dataset::{is_missing, name_table::NameTable},
-    dns::header::HEADER_BYTES,
     query_stream::{RETRANSMISSION, Record, Transport},
 };
 

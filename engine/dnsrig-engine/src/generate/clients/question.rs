@@ -1,16 +1,14 @@
 //! What clients ask for: names of a table, some more popular than others, names asked once, and mistakes.
 
+use dnsrig_core::{
+    draw::{Weighted, is_share},
+    popularity::{Popularity, Sampler},
+    random::Random,
+};
 use domain::base::iana::Rtype;
 
 use super::arguments;
-use crate::{
-    base::{
-        draw::{Weighted, is_share},
-        popularity::{Popularity, Sampler},
-        random::Random,
-    },
-    dataset::{MISSING_END, name_table::NameTable},
-};
+use crate::dataset::{MISSING_END, name_table::NameTable};
 
 /// Letters of a random label.
 const LETTERS: usize = 12;

@@ -32,16 +32,15 @@ use std::{
     io::{BufWriter, Write},
 };
 
+use dnsrig_core::{
+    failure::Failure,
+    random::{Random, scale},
+};
+
 use super::dataset::{Common, Dataset, Described, Details, contradiction, writing};
-use crate::{
-    base::{
-        failure::Failure,
-        random::{Random, scale},
-    },
-    dataset::{
-        VERSION, parse_name,
-        tld_names::{Names, REGISTRY},
-    },
+use crate::dataset::{
+    VERSION, parse_name,
+    tld_names::{Names, REGISTRY},
 };
 use text::{Chain, Owner, ZoneText};
 

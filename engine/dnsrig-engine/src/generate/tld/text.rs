@@ -1,14 +1,12 @@
 //! The records of the zone, as text (RFC 1035 §5.1), each counted, and the size of its AXFR estimated on the wire.
 
+use dnsrig_core::random::Random;
+use dnsrig_dns::dnssec::nsec3::{Hash, LABEL_BYTES, Params, Table, label};
 use domain::base::Name;
 
-use crate::{
-    base::random::Random,
-    dns::dnssec::nsec3::{Hash, LABEL_BYTES, Params, Table, label},
-    generate::{
-        dataset::SOA_TIMERS,
-        zones::{push, push_a, push_aaaa},
-    },
+use crate::generate::{
+    dataset::SOA_TIMERS,
+    zones::{push, push_a, push_aaaa},
 };
 
 /// The TTL of delegations, in seconds: a day, as is usual for TLDs.

@@ -7,6 +7,16 @@ use std::{
     path::Path,
 };
 
+use dnsrig_core::failure::Failure;
+use dnsrig_dns::{
+    dnssec::{
+        denial::{Claim, Record},
+        key::Nonces,
+        order::{Labels, suffix},
+        signer::SignedZone,
+    },
+    name::whole,
+};
 use domain::{
     base::{
         ParsedName, Rtype,
@@ -18,16 +28,6 @@ use domain::{
 };
 
 use crate::{
-    base::failure::Failure,
-    dns::{
-        dnssec::{
-            denial::{Claim, Record},
-            key::Nonces,
-            order::{Labels, suffix},
-            signer::SignedZone,
-        },
-        name::whole,
-    },
     generate::dataset::{contradiction, writing},
     world::{Node, World, Zone, records::Records, signing::Signatures},
 };

@@ -10,19 +10,17 @@ use std::{
 };
 
 use clap::value_parser;
+use dnsrig_core::{failure::Failure, output, whole_file};
+use dnsrig_net::prefix::Prefix;
 use serde::Serialize;
 use toml_edit::{DocumentMut, value};
 
 use self::name_tables::{Asking, Which, write_asked, write_names};
 use super::dataset::{contradiction, writing};
-use crate::{
-    base::{failure::Failure, output, whole_file},
-    net::prefix::Prefix,
-    world::{
-        World,
-        servers::{self, Prefixes},
-        spec::{self, Spec, ZONES_MAX},
-    },
+use crate::world::{
+    World,
+    servers::{self, Prefixes},
+    spec::{self, Spec, ZONES_MAX},
 };
 
 /// Write the specification of a simulated Internet, for `serve world`.

@@ -2,15 +2,15 @@
 
 use std::{collections::HashMap, io::Write, path::Path};
 
+use dnsrig_core::{
+    failure::Failure,
+    output::{self, OutputFile},
+};
+use dnsrig_dns::{name::whole, query::Asked};
 use domain::base::Rtype;
 
 use crate::{
-    base::{
-        failure::Failure,
-        output::{self, OutputFile},
-    },
     dataset::{is_missing, name_table::ttl_of_s, text_file::written},
-    dns::{name::whole, query::Asked},
     generate::dataset::{contradiction, writing},
     query_stream::StreamReader,
     world::{

@@ -10,18 +10,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{
-    dns::query::Ask,
-    interrogate::{
-        answer::{Answer, CannotTell, Transport},
-        connection::{CloseReason, Records},
-        exchange::{Exchange, upper},
-        idle::Idleness,
-        interrogation::Interrogation,
-        limits::{CONNECTIONS_AT_ONCE, TRANSFERS_AT_ONCE, TRANSFERS_IN_ONE_WRITE},
-        server::{Server, Talk},
-        transfer::{Transfer, ZoneName},
-    },
+use dnsrig_dns::query::Ask;
+
+use crate::interrogate::{
+    answer::{Answer, CannotTell, Transport},
+    connection::{CloseReason, Records},
+    exchange::{Exchange, upper},
+    idle::Idleness,
+    interrogation::Interrogation,
+    limits::{CONNECTIONS_AT_ONCE, TRANSFERS_AT_ONCE, TRANSFERS_IN_ONE_WRITE},
+    server::{Server, Talk},
+    transfer::{Transfer, ZoneName},
 };
 
 /// Whether the server reports how long it keeps an idle connection (edns-tcp-keepalive, RFC 7828).

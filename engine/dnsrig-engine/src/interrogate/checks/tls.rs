@@ -2,18 +2,17 @@
 
 use std::sync::Arc;
 
-use crate::{
-    dns::query::Ask,
-    interrogate::{
-        answer::{Answer, CannotTell, Transport},
-        connection::{CloseReason, Records},
-        exchange::Exchange,
-        interrogation::{Interrogation, no_connection},
-        limits::QUERIES_IN_A_RECORD,
-        server::{DOT, Server, TICKETS_MAX, Talk},
-        transfer::ZoneName,
-    },
-    net::tls::{Handshake, Sessions},
+use dnsrig_dns::query::Ask;
+use dnsrig_net::tls::{Handshake, Sessions};
+
+use crate::interrogate::{
+    answer::{Answer, CannotTell, Transport},
+    connection::{CloseReason, Records},
+    exchange::Exchange,
+    interrogation::{Interrogation, no_connection},
+    limits::QUERIES_IN_A_RECORD,
+    server::{DOT, Server, TICKETS_MAX, Talk},
+    transfer::ZoneName,
 };
 
 /// Whether zones are transferred over TLS at all, and what the handshake came to.

@@ -2,17 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use crate::{
-    dns::{
-        query::Ask,
-        xfr::{Answered, Outcome},
-    },
-    interrogate::{
-        answer::{Answer, CannotTell, Transport},
-        exchange::Exchange,
-        interrogation::{Interrogation, no_small_zone},
-        survey::{Fate, Survey},
-    },
+use dnsrig_dns::{
+    query::Ask,
+    xfr::{Answered, Outcome},
+};
+
+use crate::interrogate::{
+    answer::{Answer, CannotTell, Transport},
+    exchange::Exchange,
+    interrogation::{Interrogation, no_small_zone},
+    survey::{Fate, Survey},
 };
 
 /// Whether whole zones are served (AXFR, RFC 5936). The survey has the answer already, if it was made over TCP.

@@ -1,13 +1,12 @@
 //! Checks of signed transfers (TSIG, RFC 8945).
 
-use crate::{
-    dns::query::Ask,
-    interrogate::{
-        answer::{Answer, CannotTell, Transport},
-        exchange::Exchange,
-        interrogation::{Interrogation, no_connection, no_key, no_zone},
-        server::Server,
-    },
+use dnsrig_dns::query::Ask;
+
+use crate::interrogate::{
+    answer::{Answer, CannotTell, Transport},
+    exchange::Exchange,
+    interrogation::{Interrogation, no_connection, no_key, no_zone},
+    server::Server,
 };
 
 /// Whether signed transfers are served, and unsigned ones as well.

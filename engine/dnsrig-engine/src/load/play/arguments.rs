@@ -2,19 +2,20 @@
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
+use dnsrig_core::{
+    failure::Failure,
+    target::{self, Authority, Endpoint},
+    units::{duration, nanoseconds, parse_number},
+};
+use dnsrig_net::prefix::{self, Prefix};
+
 use crate::{
-    base::{
-        failure::Failure,
-        target::{self, Authority, Endpoint},
-        units::{duration, nanoseconds, parse_number},
-    },
     load::{
         arguments::{DURATIONS, Instrument, RATE_VOUCHED_QPS, TIMEOUTS, check_intervals},
         classes::{self, Class, TransportChoice},
         client_queries::{TABLE_MAX, table_for},
         refused,
     },
-    net::prefix::{self, Prefix},
     query_stream::Header,
 };
 

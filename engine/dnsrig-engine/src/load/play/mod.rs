@@ -14,6 +14,11 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 
+use dnsrig_core::{
+    clock, failure::Failure, open_files, output, stats::grouped, stop::INTERRUPTED, target, units::nanoseconds,
+};
+use dnsrig_net::{connection::Close, prefix::Prefix, source as source_address, tls::DOT};
+
 pub use self::arguments::Arguments;
 use self::{
     arguments::{PortChoice, Retransmissions},
@@ -36,12 +41,7 @@ use super::{
     transport::{Transport, cannot_wait},
     udp::{Pool, Udp},
 };
-use crate::{
-    base::{clock, failure::Failure, open_files, output, stop::INTERRUPTED, target, units::nanoseconds},
-    net::{connection::Close, prefix::Prefix, source as source_address, tls::DOT},
-    query_stream::{Header, StreamReader},
-    stats::grouped,
-};
+use crate::query_stream::{Header, StreamReader};
 
 /// Replays the captured queries.
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {

@@ -1,7 +1,8 @@
 //! Reads captured queries for one of the threads that send: its share of the clients, as chunks.
 
+use dnsrig_core::failure::Failure;
+
 use crate::{
-    base::failure::Failure,
     load::{
         classes::Classes,
         segment::Part,
@@ -99,11 +100,11 @@ pub fn read_ahead(
 mod tests {
     use std::{collections::HashMap, iter, path::Path};
 
+    use dnsrig_testing::inputs;
     use proptest::{collection::vec, prelude::*};
 
     use super::*;
     use crate::{
-        base::testing::inputs,
         load::{
             arrivals::{Arrivals, Model, Order, Period},
             segment::Segment,

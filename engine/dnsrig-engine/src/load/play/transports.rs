@@ -1,10 +1,11 @@
 //! Several transports for clients that do not all use the same one: each query leaves by the transport that the source
 //! names.
 
+use dnsrig_core::failure::Failure;
+use dnsrig_net::poller::Poller;
 use nix::sys::epoll::EpollFlags;
 
 use crate::{
-    base::failure::Failure,
     load::{
         arrivals::Due,
         counts::{Connections, Counter as _},
@@ -13,7 +14,6 @@ use crate::{
         transport::{Transport, Wait, cannot_wait},
         udp::Udp,
     },
-    net::poller::Poller,
     query_stream::Transport as Kind,
 };
 

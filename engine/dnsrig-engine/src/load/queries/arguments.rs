@@ -1,14 +1,13 @@
 //! What the command line says about queries.
 
-use super::{QUERIES_MAX, Queries, file, generated, text};
-use crate::{
-    base::{failure::Failure, popularity::Popularity, units::parse_share},
-    dns::{
-        edns::{Edns, UDP_PAYLOAD_BYTES_MIN},
-        query::Options,
-        tsig::sign::Signer,
-    },
+use dnsrig_core::{failure::Failure, popularity::Popularity, units::parse_share};
+use dnsrig_dns::{
+    edns::{Edns, UDP_PAYLOAD_BYTES_MIN},
+    query::Options,
+    tsig::sign::Signer,
 };
+
+use super::{QUERIES_MAX, Queries, file, generated, text};
 use clap::builder::TypedValueParser as _;
 use domain::base::iana::Rtype;
 use std::{fmt, path::PathBuf};

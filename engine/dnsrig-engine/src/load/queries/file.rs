@@ -1,11 +1,10 @@
 //! A file of queries in dnsperf's format: a name and a type in each line.
 
+use dnsrig_core::failure::Failure;
+use dnsrig_dns::query::Options;
+
 use super::{Builder, Queries, cannot_read, text};
-use crate::{
-    base::failure::Failure,
-    dataset::text_file::{after_mark, refuse_other_lists},
-    dns::query::Options,
-};
+use crate::dataset::text_file::{after_mark, refuse_other_lists};
 use domain::base::iana::Rtype;
 use std::{
     fs::File,
@@ -120,15 +119,13 @@ impl Types {
 mod tests {
     //! Files of queries, and other files.
 
+    use dnsrig_dns::{edns::Edns, query};
+    use dnsrig_testing::{fuzz::fuzz, inputs};
     use domain::base::{Message, ToName};
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{
-        base::{fuzz::fuzz, testing::inputs},
-        dns::{edns::Edns, query},
-        load::queries::asked,
-    };
+    use crate::load::queries::asked;
 
     fn parse_bytes(bytes: &[u8]) -> Result<Queries, Failure> {
         parse(bytes, Path::new("file"), Options::default())

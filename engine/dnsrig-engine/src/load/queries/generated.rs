@@ -10,20 +10,18 @@ use std::{
     path::Path,
 };
 
+use dnsrig_core::{
+    draw::is_share,
+    failure::Failure,
+    popularity::{Popularity, Sampler},
+    random::Random,
+    whole_file,
+};
+use dnsrig_dns::{name::NAME_BYTES_MAX, query::Options, zones::Zones};
 use domain::base::iana::Rtype;
 
 use super::{Builder, Queries, cannot_read, text};
-use crate::{
-    base::{
-        draw::is_share,
-        failure::Failure,
-        popularity::{Popularity, Sampler},
-        random::Random,
-        whole_file,
-    },
-    dataset::{DESCRIPTION, Known, MISSING_END, tld_names::Names},
-    dns::{name::NAME_BYTES_MAX, query::Options, zones::Zones},
-};
+use crate::dataset::{DESCRIPTION, Known, MISSING_END, tld_names::Names, zone_list};
 
 /// Streams of random numbers, each of its own: a share of missing names changes some questions, and not which zones
 /// the others are about. The numbers differ from those in `generate`, so that nothing depends on a zone's content.
@@ -53,7 +51,7 @@ pub struct Plan {
 
 /// Makes the queries for the zones in `list`.
 pub fn prepare(list: &Path, plan: &Plan, options: Options) -> Result<Queries, Failure> {
-    let zones = Zones::read(list)?;
+    let zones = zone_list::read(list)?;
     let known = dataset_beside(list)?;
     let count = match &known {
         Known::Tld { origin, delegations, .. } if is_only(&zones, origin) => *delegations,

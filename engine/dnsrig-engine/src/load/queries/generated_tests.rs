@@ -6,13 +6,13 @@ use std::{
 };
 
 use clap::Parser;
+use dnsrig_testing::inputs;
 use domain::base::Message;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::*;
 use crate::{
-    base::testing::inputs,
     generate::{tld, zones},
     load::queries::asked,
 };

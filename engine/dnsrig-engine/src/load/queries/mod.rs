@@ -10,13 +10,11 @@ pub mod text;
 
 use std::{io, path::Path};
 
+use dnsrig_core::failure::Failure;
+use dnsrig_dns::{header::HEADER_BYTES, query::Options};
 use domain::base::iana::{Class, Rtype};
 
 pub use self::arguments::QueryArguments;
-use crate::{
-    base::failure::Failure,
-    dns::{header::HEADER_BYTES, query::Options},
-};
 
 /// The highest number of queries: with names of the usual length, three quarters of a gigabyte.
 pub const QUERIES_MAX: usize = 1 << 24;

@@ -1,8 +1,7 @@
 //! Names and types in the format of master files (RFC 1035 §5.1), read without allocation.
 
+use dnsrig_dns::name::{LABEL_BYTES_MAX, NAME_BYTES_MAX};
 use domain::base::iana::Rtype;
-
-use crate::dns::name::{LABEL_BYTES_MAX, NAME_BYTES_MAX};
 
 /// Splits a line at the end of its first word: at white space that is not behind a backslash.
 pub fn split_word(line: &[u8]) -> (&[u8], &[u8]) {
@@ -115,11 +114,11 @@ fn escape(byte: u8) -> String {
 
 #[cfg(test)]
 mod tests {
+    use dnsrig_testing::inputs;
     use domain::base::Name;
     use proptest::prelude::*;
 
     use super::*;
-    use crate::base::testing::inputs;
 
     fn name(text: &str) -> Result<Vec<u8>, String> {
         let mut bytes = Vec::new();

@@ -13,6 +13,17 @@ use std::{
     os::fd::OwnedFd,
 };
 
+use dnsrig_core::{clock, failure::Failure};
+use dnsrig_dns::framing::PREFIX_BYTES;
+use dnsrig_net::{
+    connection::{
+        Buffers, Close, CloseReason, Connection, Reading, SocketOptions,
+        chain::Chain,
+        socket::{self, Begun},
+    },
+    poller::{Poller, Timeout},
+    tls::{self, Client},
+};
 use nix::sys::epoll::EpollFlags;
 
 use self::{
@@ -26,19 +37,6 @@ use super::{
     in_flight::{InFlight, Sending},
     segment::ClientAddresses,
     transport::{Transport, cannot_open, cannot_receive},
-};
-use crate::{
-    base::{clock, failure::Failure},
-    net::{
-        connection::{
-            Buffers, Close, CloseReason, Connection, Reading, SocketOptions,
-            chain::Chain,
-            socket::{self, Begun},
-        },
-        framing::PREFIX_BYTES,
-        poller::{Poller, Timeout},
-        tls::{self, Client},
-    },
 };
 
 /// The highest number of bytes of one reading.

@@ -7,10 +7,9 @@
 
 use std::collections::HashMap;
 
-use crate::{
-    load::{classes::Usage, counts::Connections},
-    net::connection::chain::Chain,
-};
+use dnsrig_net::connection::chain::Chain;
+
+use crate::load::{classes::Usage, counts::Connections};
 
 /// How slots use their connections.
 #[derive(Clone, Debug)]

@@ -1,7 +1,8 @@
 use proptest::prelude::*;
 
+use dnsrig_testing::inputs;
+
 use super::*;
-use crate::base::testing::inputs;
 
 const TIMEOUT_NS: i64 = 100;
 const BURST: usize = 16;

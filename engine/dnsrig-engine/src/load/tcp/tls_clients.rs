@@ -2,13 +2,11 @@
 
 use std::num::NonZeroUsize;
 
+use dnsrig_core::failure::Failure;
+use dnsrig_net::tls::{Client, Settings};
 use lru::LruCache;
 
-use crate::{
-    base::failure::Failure,
-    load::classes::Usage,
-    net::tls::{Client, Settings},
-};
+use crate::load::classes::Usage;
 
 /// The number of clients whose sessions are kept, 2.7 kB each with the two tickets that most servers give. If there is
 /// one client more, the sessions of the client that connected longest ago are forgotten.

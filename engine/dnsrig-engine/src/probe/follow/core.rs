@@ -4,10 +4,8 @@
 //! answer that differs from the one before; each such change is a row, between the last question that was answered with
 //! the old state and the answer that showed the new one. A question without an answer changes nothing.
 
-use crate::{
-    base::pacer::Pacer,
-    net::outstanding::{OUTSTANDING_MAX, Outstanding},
-};
+use dnsrig_core::pacer::Pacer;
+use dnsrig_net::outstanding::{OUTSTANDING_MAX, Outstanding};
 
 /// The most questions that wait for an answer: half of the ids.
 const OPEN_MAX: usize = 32_768;

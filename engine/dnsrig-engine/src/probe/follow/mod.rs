@@ -11,25 +11,24 @@ use std::{
     process::ExitCode,
 };
 
+use dnsrig_core::{
+    clock,
+    events::{Anchors, emit},
+    failure::Failure,
+    output,
+    rows::{self, Columns},
+    stop::{Outcome, Stop},
+    target::{self, Authority},
+};
+use dnsrig_dns::{
+    query::soa_query,
+    soa::{self, Verdict, Verdicts},
+    zones::Zones,
+};
+use dnsrig_net::udp_client::{self, UdpClient};
 use serde::Serialize;
 
-use crate::{
-    base::{
-        clock,
-        events::{Anchors, emit},
-        failure::Failure,
-        output,
-        rows::{self, Columns},
-        stop::{Outcome, Stop},
-        target::{self, Authority},
-    },
-    dns::{
-        query::soa_query,
-        soa::{self, Verdict, Verdicts},
-        zones::Zones,
-    },
-    net::udp_client::{self, UdpClient},
-};
+use crate::dataset::zone_list;
 use core::{Core, Row, State};
 
 /// Questions a second to a foreign target that the user vouches for, at most.
@@ -95,7 +94,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let authority = target::authorise(arguments.server.ip(), arguments.i_am_authorized)?;
     let rate = if authority == Authority::Vouched { arguments.rate.min(RATE_VOUCHED_MAX) } else { arguments.rate };
     output::check(&[Some(&arguments.out)], &[Some(&arguments.zones)])?;
-    let zones = Zones::read(&arguments.zones)?;
+    let zones = zone_list::read(&arguments.zones)?;
     let stop = Stop::new(arguments.until_eof)?;
     let socket = udp_client::connect(arguments.server, Some(rate.min(1024)))?;
     let anchors = Anchors::start()?;

@@ -2,19 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use domain::{
-    base::{Name, Rtype, ToName, iana::Class, rdata::ComposeRecordData},
-    zonefile::inplace::{Entry, Zonefile},
-};
-use serde::Serialize;
-
-use crate::dns::{
+use dnsrig_dns::{
     header::{Header, RCODE, TC},
     name::{self, ParseError},
     query::question,
     rdata,
     record::{Section, Walk},
 };
+use domain::{
+    base::{Name, Rtype, ToName, iana::Class, rdata::ComposeRecordData},
+    zonefile::inplace::{Entry, Zonefile},
+};
+use serde::Serialize;
 
 /// Types that are not asked for: a server gives RRSIG and NSEC3 records only with others.
 const NOT_ASKED: [Rtype; 2] = [Rtype::RRSIG, Rtype::NSEC3];
@@ -173,11 +172,10 @@ impl Rrset {
 
 #[cfg(test)]
 mod tests {
+    use dnsrig_dns::{testing::name, writer::append_record};
+    use dnsrig_testing::fuzz::fuzz;
+
     use super::*;
-    use crate::{
-        base::fuzz::fuzz,
-        dns::{testing::name, writer::append_record},
-    };
 
     const ZONE: &str = "@ 60 SOA ns.example.net. root 1 2 3 4 5\n@ NS ns.example.net.\nr TXT \"one\"\nr TXT \"two\"\n\
         R TYPE65280 \\# 2 aabb\nm MX 10 MAIL\nsub NS ns.sub\nsub DS 1 8 2 00\nns.sub A 192.0.2.1\n\

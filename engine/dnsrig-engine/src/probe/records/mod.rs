@@ -14,21 +14,19 @@ use std::{
     time::{Duration, Instant},
 };
 
+use dnsrig_core::{
+    clock,
+    events::{self, Anchors},
+    failure::Failure,
+    stop::{Outcome, Stop, Wake},
+    target::{self, Authority},
+    units::{MINUTE, duration, parse_duration},
+};
+use dnsrig_dns::{header::Header, name::whole, writer::append_question};
 use domain::base::Rtype;
 use serde::{Serialize, Serializer};
 
-use crate::{
-    base::{
-        clock,
-        events::{self, Anchors},
-        failure::Failure,
-        stop::{Outcome, Stop, Wake},
-        target::{self, Authority},
-        units::{MINUTE, duration, parse_duration},
-    },
-    dataset::text_file::{LineError, Lines},
-    dns::{header::Header, name::whole, writer::append_question},
-};
+use crate::dataset::text_file::{LineError, Lines};
 use core::{Rrset, Verdict, ZoneRecords};
 
 /// Time between two questions to a foreign server that the user vouches for.

@@ -11,18 +11,16 @@ use std::{
     hash::{Hash, Hasher},
 };
 
+use dnsrig_dns::query::Asked;
 use domain::base::iana::Rtype;
 use lru::LruCache;
 use serde::Serialize;
 
 use self::answers::{ANSWERS_MAX, Answers};
 pub use self::answers::{Found, HitRatio};
-use crate::{
-    dataset::{
-        NEGATIVE_TTL_S, is_missing,
-        name_table::{NameTable, ttl_of_s},
-    },
-    dns::query::Asked,
+use crate::dataset::{
+    NEGATIVE_TTL_S, is_missing,
+    name_table::{NameTable, ttl_of_s},
 };
 
 /// The TTL of delegations: two days at the root and in .com.
@@ -283,8 +281,9 @@ fn hash(name: &[u8], rtype: u16) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use dnsrig_dns::testing::name;
+
     use super::*;
-    use crate::dns::testing::name;
 
     const S: i64 = SECOND_NS;
 

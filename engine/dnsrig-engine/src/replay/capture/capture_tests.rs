@@ -2,8 +2,11 @@
 
 use std::io::{Cursor, Write};
 
+use dnsrig_core::failure::Failure;
+use dnsrig_testing::fuzz::fuzz;
+
 use super::*;
-use crate::{base::failure::Failure, base::fuzz::fuzz, replay::message::Message};
+use crate::replay::message::Message;
 
 pub const LIMITS: Limits = Limits { decompressed_bytes_max: 1 << 20 };
 

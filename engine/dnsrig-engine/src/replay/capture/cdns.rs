@@ -5,20 +5,17 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use dnsrig_dns::{
+    edns::{Edns, Opt, UDP_PAYLOAD_BYTES},
+    name,
+};
 use minicbor::{
     data::Type,
     decode::{Decoder, Error},
 };
 
 use super::input::{Asked, End, Input, Item, LOOK_BYTES_MAX, Record, Role, Step};
-use crate::{
-    dns::{
-        edns::{Edns, Opt, UDP_PAYLOAD_BYTES},
-        name,
-    },
-    query_stream::Transport,
-    replay::message::Message,
-};
+use crate::{query_stream::Transport, replay::message::Message};
 
 /// What a file begins with: an array of three, or of a length that is not told, and the name of the format.
 const BEGINS: [&[u8]; 2] = [b"\x83\x65C-DNS", b"\x9f\x65C-DNS"];

@@ -119,11 +119,11 @@ impl<R: BufRead> Read for Frames<R> {
 
 #[cfg(test)]
 mod tests {
+    use dnsrig_testing::{harm, harms, inputs};
     use proptest::prelude::*;
     use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 
     use super::*;
-    use crate::base::testing::{harm, harms, inputs};
 
     fn open(bytes: &[u8], bytes_max: u64) -> io::Result<Vec<u8>> {
         let mut plain = Vec::new();

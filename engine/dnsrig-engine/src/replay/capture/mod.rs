@@ -16,6 +16,7 @@ use std::{
     path::Path,
 };
 
+use dnsrig_core::failure::Failure;
 use serde::Serialize;
 
 use self::{
@@ -25,7 +26,7 @@ use self::{
     pcap::Pcap,
     pcapng::Pcapng,
 };
-use crate::{base::failure::Failure, query_stream::MAGIC};
+use crate::query_stream::MAGIC;
 
 pub use self::input::{Asked, Captured, Item, Record, Role};
 

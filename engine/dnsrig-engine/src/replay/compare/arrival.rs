@@ -2,8 +2,9 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use dnsrig_core::stats::{Distribution, Times, times};
+
 use super::report::Summary;
-use crate::stats::{Distribution, Times, times};
 
 /// A query of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

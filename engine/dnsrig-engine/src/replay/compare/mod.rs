@@ -7,13 +7,14 @@ use std::{
     collections::hash_map::DefaultHasher, hash::Hasher, net::IpAddr, path::PathBuf, process::ExitCode, time::Duration,
 };
 
+use dnsrig_core::{clock, events, failure::Failure, units};
+use dnsrig_net::prefix::{self, Prefix};
+
 use self::{
     arrival::{Arrivals, Query},
     report::{Summary, text},
 };
 use crate::{
-    base::{clock, events, failure::Failure, units},
-    net::prefix::{self, Prefix},
     query_stream::{Record, StreamReader, Transport},
     replay::bad_arguments,
 };

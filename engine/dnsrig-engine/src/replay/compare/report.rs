@@ -1,8 +1,7 @@
 //! What `replay compare` says.
 
+use dnsrig_core::stats::{Distribution, NOTHING, grouped};
 use serde::Serialize;
-
-use crate::stats::{Distribution, NOTHING, grouped};
 
 /// The `summary` event.
 #[derive(Clone, Copy, Debug, Default, Serialize)]

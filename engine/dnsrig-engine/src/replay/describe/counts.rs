@@ -6,16 +6,14 @@ use std::{
     hash::{Hash, Hasher},
 };
 
+use dnsrig_dns::{
+    header::{Header, RD},
+    query::Asked,
+};
 use domain::base::Rtype;
 
 use super::report::{Clients, Heavy, Summary};
-use crate::{
-    dns::{
-        header::{Header, RD},
-        query::Asked,
-    },
-    query_stream::{self, NEW_CONNECTION, RETRANSMISSION, Record, Transport, cache::Simulation},
-};
+use crate::query_stream::{self, NEW_CONNECTION, RETRANSMISSION, Record, Transport, cache::Simulation};
 
 const CENTISECOND_NS: i64 = 10_000_000;
 

@@ -5,12 +5,13 @@ mod report;
 
 use std::{path::PathBuf, process::ExitCode};
 
+use dnsrig_core::{clock, events, failure::Failure};
+
 use self::{
     counts::Counts,
     report::{Summary, text},
 };
 use crate::{
-    base::{clock, events, failure::Failure},
     dataset::name_table::NameTable,
     query_stream::{
         StreamReader,

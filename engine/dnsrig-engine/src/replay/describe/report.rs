@@ -2,14 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use dnsrig_core::stats::grouped;
 use serde::Serialize;
 
-use crate::{
-    query_stream::{
-        Header, Transport,
-        cache::{HitRatio, Simulated},
-    },
-    stats::grouped,
+use crate::query_stream::{
+    Header, Transport,
+    cache::{HitRatio, Simulated},
 };
 
 /// How queries spread over clients.

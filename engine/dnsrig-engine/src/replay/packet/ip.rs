@@ -2,8 +2,9 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use dnsrig_net::ipv6::{Fragment, past_extensions};
+
 use super::link::{Link, network};
-use crate::net::ipv6::{Fragment, past_extensions};
 
 /// The transport protocols that matter here.
 pub const TCP: u8 = 6;

@@ -1,5 +1,7 @@
 //! Link layers, IP, UDP and fragments: what they find, and that no bytes hurt them.
 
+use dnsrig_net::ipv6::Fragment;
+use dnsrig_testing::{fuzz::fuzz, inputs};
 use proptest::prelude::*;
 
 use super::{
@@ -7,10 +9,6 @@ use super::{
     ip::{self, Packet},
     link::Link,
     tcp,
-};
-use crate::{
-    base::{fuzz::fuzz, testing::inputs},
-    net::ipv6::Fragment,
 };
 
 const LINKS: [u16; 14] = [0, 108, 1, 9, 50, 12, 14, 101, 228, 229, 104, 113, 239, 276];

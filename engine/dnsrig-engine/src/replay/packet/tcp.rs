@@ -6,13 +6,13 @@ use std::{
     net::Ipv6Addr,
 };
 
+use dnsrig_dns::{
+    header::{AD, CD, HEADER_BYTES, Header, RD},
+    record::Walk,
+};
 use serde::Serialize;
 
 use crate::{
-    dns::{
-        header::{AD, CD, HEADER_BYTES, Header, RD},
-        record::Walk,
-    },
     query_stream::Transport,
     replay::message::{Kind, Message, kind},
 };

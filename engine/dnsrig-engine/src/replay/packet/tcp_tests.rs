@@ -2,10 +2,10 @@
 
 use std::net::Ipv6Addr;
 
+use dnsrig_testing::{fuzz::fuzz, inputs};
 use proptest::prelude::*;
 
 use super::tcp::{Counts, Segment, Streams};
-use crate::base::{fuzz::fuzz, testing::inputs};
 
 /// A query for the root, numbered.
 fn query(number: u8) -> Vec<u8> {
@@ -223,7 +223,7 @@ proptest! {
                 break;
             }
         }
-        let mut random = crate::base::random::Random::new(seed, 0);
+        let mut random = dnsrig_core::random::Random::new(seed, 0);
         for at in (1..pieces.len()).rev() {
             pieces.swap(at, at - random.below(at.min(6) as u64 + 1) as usize);
         }

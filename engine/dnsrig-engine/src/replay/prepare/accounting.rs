@@ -3,20 +3,18 @@
 
 use std::{cmp::Reverse, collections::BTreeMap};
 
+use dnsrig_core::stats::grouped;
+use dnsrig_dns::{
+    header::{HEADER_BYTES, Header, OPCODE, QR},
+    name,
+    query::TAIL_BYTES,
+};
 use serde::Serialize;
 
-use crate::{
-    dns::{
-        header::{HEADER_BYTES, Header, OPCODE, QR},
-        name,
-        query::TAIL_BYTES,
-    },
-    replay::packet::{
-        fragments,
-        ip::{TCP, UDP},
-        tcp,
-    },
-    stats::grouped,
+use crate::replay::packet::{
+    fragments,
+    ip::{TCP, UDP},
+    tcp,
 };
 
 /// Captured packets: `read` is the sum of the others.

@@ -5,15 +5,14 @@
 //! each stream and not kept. Of EDNS, cookies and unknown options are replaced, client subnets and padding become
 //! zeros, all with their lengths. Other records are left out.
 
-use ring::{hmac, rand::SystemRandom};
-
-use crate::dns::{
+use dnsrig_dns::{
     edns::{self, CLIENT_SUBNET, COOKIE, OPT_BYTES, Opt, PADDING},
     header::{HEADER_BYTES, Header},
     name,
     query::Question,
     record::Walk,
 };
+use ring::{hmac, rand::SystemRandom};
 
 /// Family and prefix lengths of a client subnet stay.
 const SUBNET_HEAD_BYTES: usize = 4;
@@ -153,12 +152,11 @@ fn rewrite_number(label: &mut [u8], random: &[u8]) {
 
 #[cfg(test)]
 mod tests {
+    use dnsrig_dns::query::TAIL_BYTES;
+    use dnsrig_testing::fuzz::fuzz;
+
     use super::*;
-    use crate::{
-        base::fuzz::fuzz,
-        dns::{self, query::TAIL_BYTES},
-        replay::message::{Kind, kind},
-    };
+    use crate::replay::message::{Kind, kind};
 
     fn query(name: &str, options: Option<&[u8]>) -> Vec<u8> {
         let mut message = vec![1, 2, 1, 0, 0, 1, 0, 0, 0, 0, 0, u8::from(options.is_some())];
@@ -240,7 +238,7 @@ mod tests {
     /// Whatever a client sent: a message of the same form that has nothing of the names and the options.
     #[test]
     fn harmed_messages_are_rewritten_or_left_out() {
-        let mut corpus = dns::testing::messages();
+        let mut corpus = dnsrig_dns::testing::messages();
         let options = [0, 8, 0, 7, 0, 1, 24, 0, 9, 9, 9, 0, 10, 0, 8, 1, 2, 3, 4, 5, 6, 7, 8, 0, 12, 0, 2, 7, 7];
         corpus.extend([query("w.ab-1.example", Some(&options)), query("x.1.168.192.in-addr.arpa", None)]);
         let mut anonymiser = Anonymiser::new(false).unwrap();
@@ -257,7 +255,7 @@ mod tests {
                 return;
             }
             assert_eq!(kind(&found), Kind::Query);
-            let [question, before] = [&found[..], message].map(dns::query::question);
+            let [question, before] = [&found[..], message].map(dnsrig_dns::query::question);
             assert_eq!(question.len(), before.len());
             let [mut labels, mut labels_before] = [Vec::new(), Vec::new()];
             name::labels(&found, HEADER_BYTES, |label| labels.push(label)).unwrap();

@@ -3,12 +3,10 @@
 use std::{net::IpAddr, ops::RangeInclusive, path::PathBuf, time::Duration};
 
 use clap::value_parser;
+use dnsrig_core::units::{duration, nanoseconds, parse_number, parse_share};
 
 use super::operations::parse_transport;
-use crate::{
-    base::units::{duration, nanoseconds, parse_number, parse_share},
-    query_stream::Transport,
-};
+use crate::query_stream::Transport;
 
 /// How long a stretch without a query can be.
 const GAPS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(1_000_000_000);

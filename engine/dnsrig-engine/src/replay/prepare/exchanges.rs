@@ -6,8 +6,10 @@ use std::{
     hash::{Hash, Hasher},
 };
 
+use dnsrig_dns::query::question;
+
 use super::sort::{ANSWER, Entry, TRUNCATED};
-use crate::{dns::query::question, query_stream::Transport};
+use crate::query_stream::Transport;
 
 /// A client that sends the same query again within this time, over UDP and from the same port, retransmits it unless it
 /// was answered. Stub resolvers wait for up to five seconds. As soon comes a query over TCP after a truncated answer.

@@ -7,6 +7,7 @@ use std::{
     path::PathBuf,
 };
 
+use dnsrig_core::failure::Failure;
 use serde::Serialize;
 
 use super::{
@@ -15,7 +16,6 @@ use super::{
     sort::{Entry, Scratch, cannot_sort, read_entry, reader},
 };
 use crate::{
-    base::failure::Failure,
     query_stream::{Header, NEW_CONNECTION, RETRANSMISSION, Record, StreamWriter, Transport},
     replay::bad_arguments,
 };

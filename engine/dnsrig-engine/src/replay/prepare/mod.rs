@@ -25,6 +25,15 @@ use std::{
     process::{self, ExitCode},
 };
 
+use dnsrig_core::{
+    clock, events,
+    failure::Failure,
+    output,
+    stop::{INTERRUPTED, Stop, Wake},
+    threads::Thread,
+    units::nanoseconds,
+};
+
 use self::{
     anonymise::Anonymiser,
     exchanges::{Exchanges, Place},
@@ -36,14 +45,6 @@ use self::{
     sort::{Entry, FROM_ANSWER, Sorted, Sorter, cannot_sort},
 };
 use crate::{
-    base::{
-        clock, events,
-        failure::Failure,
-        output,
-        stop::{INTERRUPTED, Stop, Wake},
-        threads::Thread,
-        units::nanoseconds,
-    },
     query_stream::{KNOWN_FLAGS, RETRANSMISSION, StreamWriter},
     replay::{
         bad_arguments,

@@ -4,19 +4,18 @@
 
 use std::net::Ipv6Addr;
 
-use crate::{
-    base::{
-        random::{Random, scale},
-        units::parse_share,
-    },
-    dns::{
-        edns::{self, Edns, OPT_BYTES, Opt, UDP_PAYLOAD_BYTES},
-        header::{ARCOUNT, Header},
-        query::Question,
-        record::Walk,
-    },
-    query_stream::Transport,
+use dnsrig_core::{
+    random::{Random, scale},
+    units::parse_share,
 };
+use dnsrig_dns::{
+    edns::{self, Edns, OPT_BYTES, Opt, UDP_PAYLOAD_BYTES},
+    header::{ARCOUNT, Header},
+    query::Question,
+    record::Walk,
+};
+
+use crate::query_stream::Transport;
 
 /// Purposes of hashes, so that a client's share does not depend on its transport.
 const KEEP: u64 = 1;
@@ -214,14 +213,12 @@ fn parts(message: &[u8]) -> Option<Parts<'_>> {
 
 #[cfg(test)]
 mod tests {
+    use dnsrig_dns::{query::Options, testing::name};
+    use dnsrig_testing::any_bytes;
     use domain::base::Message;
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{
-        base::testing::any_bytes,
-        dns::{query::Options, testing::name},
-    };
 
     const S: i64 = 1_000_000_000;
 

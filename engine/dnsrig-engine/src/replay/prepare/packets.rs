@@ -6,6 +6,12 @@ use std::{
     net::Ipv6Addr,
 };
 
+use dnsrig_dns::{
+    header::{HEADER_BYTES, Header, TC},
+    query::question,
+};
+use dnsrig_net::ipv6::past_extensions;
+
 use super::{
     accounting::{self, Accounting, Unread},
     operations::Share,
@@ -13,11 +19,6 @@ use super::{
     sort::{ANSWER, Entry, FROM_ANSWER, Sorted, Sorter, TRUNCATED},
 };
 use crate::{
-    dns::{
-        header::{HEADER_BYTES, Header, TC},
-        query::question,
-    },
-    net::ipv6::past_extensions,
     query_stream::{NEW_CONNECTION, Transport},
     replay::{
         capture::{Captured, Record, Role},

@@ -2,6 +2,7 @@
 
 use std::{io::Cursor, net::Ipv6Addr, path::Path};
 
+use dnsrig_testing::{fuzz::fuzz, inputs};
 use proptest::prelude::*;
 
 use super::{
@@ -12,7 +13,6 @@ use super::{
     sort::{Entry, MEMORY_BYTES_MIN, Sorted, Sorter},
 };
 use crate::{
-    base::{fuzz::fuzz, testing::inputs},
     query_stream::{KNOWN_FLAGS, Transport},
     replay::{
         capture::{

@@ -2,6 +2,7 @@
 
 use std::net::Ipv6Addr;
 
+use dnsrig_core::stats::grouped;
 use serde::Serialize;
 
 use super::{
@@ -10,7 +11,7 @@ use super::{
     server::Seen,
 };
 
-use crate::{replay::capture::CaptureReport, stats::grouped};
+use crate::replay::capture::CaptureReport;
 
 /// Where a record has no address.
 const NO_ADDRESS: Ipv6Addr = Ipv6Addr::UNSPECIFIED;

@@ -10,7 +10,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{base::failure::Failure, query_stream::Transport};
+use dnsrig_core::failure::Failure;
+
+use crate::query_stream::Transport;
 
 /// The least memory that sorting does with.
 pub const MEMORY_BYTES_MIN: usize = 16 << 20;

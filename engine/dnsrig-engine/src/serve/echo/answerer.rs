@@ -2,17 +2,15 @@
 
 use std::ops::AddAssign;
 
+use dnsrig_core::clock;
+use dnsrig_dns::header::{AA, HEADER_BYTES, QR, RCODE, TC};
+use dnsrig_net::connection::limits::Connections;
 use serde::Serialize;
 
 use super::faults::{Fate, Faults, Settings};
-use crate::{
-    base::clock,
-    dns::header::{AA, HEADER_BYTES, QR, RCODE, TC},
-    net::connection::limits::Connections,
-    serve::shell::{
-        delayed::{BYTES_MAX, Delayed},
-        service::Destination,
-    },
+use crate::serve::shell::{
+    delayed::{BYTES_MAX, Delayed},
+    service::Destination,
 };
 
 /// When the answer to a query is sent.

@@ -1,6 +1,6 @@
 //! What may happen to an answer on purpose: delay, jitter, loss, a stall. No I/O and no clock: times are given.
 
-use crate::base::random::Random;
+use dnsrig_core::random::Random;
 
 /// Tells this stream of random numbers from others of the same seed.
 const PURPOSE: u64 = 0x6563_686f;

@@ -11,24 +11,22 @@ pub mod service;
 use std::{net::SocketAddr, process::ExitCode};
 
 use clap::ValueEnum;
+use dnsrig_core::{
+    clock,
+    events::{self, emit},
+    failure::Failure,
+    target,
+    units::{parse_delay, parse_share},
+};
+use dnsrig_net::tls::{self, identity};
 use serde::Serialize;
 
 use self::{answerer::Answerer, faults::Settings};
-use crate::{
-    base::{
-        clock,
-        events::{self, emit},
-        failure::Failure,
-        target,
-        units::{parse_delay, parse_share},
-    },
-    net::tls::{self, identity},
-    serve::{
-        failure::bad_arguments,
-        shell::{
-            self, Server, Summary,
-            listeners::{Asked, Listeners},
-        },
+use crate::serve::{
+    failure::bad_arguments,
+    shell::{
+        self, Server, Summary,
+        listeners::{Asked, Listeners},
     },
 };
 

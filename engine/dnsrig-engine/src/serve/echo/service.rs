@@ -2,13 +2,12 @@
 
 use std::net::TcpStream;
 
+use dnsrig_net::udp_batch::Datagram;
+
 use super::answerer::{self, Answerer, Counts, Turn};
-use crate::{
-    net::udp_batch::Datagram,
-    serve::shell::{
-        service::{Answers, Destination, Key, Next, Service, ShellCounts},
-        worker::SPIN_NS,
-    },
+use crate::serve::shell::{
+    service::{Answers, Destination, Key, Next, Service, ShellCounts},
+    worker::SPIN_NS,
 };
 
 /// What is to be written to a connection.
@@ -112,11 +111,10 @@ impl Service for Answerer {
 
 #[cfg(test)]
 mod tests {
+    use dnsrig_dns::framing;
+
     use super::*;
-    use crate::{
-        net::framing,
-        serve::{echo::faults::Settings, shell::service::WAITING_BYTES_MAX},
-    };
+    use crate::serve::{echo::faults::Settings, shell::service::WAITING_BYTES_MAX};
 
     const QUERY: [u8; 12] = [0; 12];
 

@@ -7,9 +7,8 @@ use std::{
     sync::Arc,
 };
 
+use dnsrig_dns::framing::Frames;
 use rustls::{HandshakeKind, ServerConfig, ServerConnection};
-
-use crate::net::framing::Frames;
 
 /// A connection's state.
 pub struct Connection {
@@ -194,14 +193,12 @@ fn write_some(to: &mut impl Write, bytes: &[u8]) -> io::Result<usize> {
 mod tests {
     use std::io::{self, Read, Write};
 
+    use dnsrig_dns::framing;
+    use dnsrig_net::tls::{DOT, identity};
     use proptest::{collection::vec, prelude::*};
     use rustls::{ClientConfig, ClientConnection, RootCertStore, pki_types::ServerName};
 
     use super::*;
-    use crate::net::{
-        framing,
-        tls::{DOT, identity},
-    };
 
     /// A socket that takes `room` bytes and then would block.
     struct Narrow {

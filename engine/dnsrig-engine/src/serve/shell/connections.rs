@@ -7,6 +7,10 @@ use std::{
     sync::Arc,
 };
 
+use dnsrig_net::{
+    connection::limits::{Connections, Limits},
+    poller::Poller,
+};
 use nix::sys::epoll::EpollFlags;
 use rustls::ServerConfig;
 use slotmap::{Key as _, SlotMap};
@@ -14,10 +18,6 @@ use slotmap::{Key as _, SlotMap};
 use super::{
     connection::{Connection, Handshake},
     service::{Key, Next, Service},
-};
-use crate::net::{
-    connection::limits::{Connections, Limits},
-    poller::Poller,
 };
 
 /// The number of bytes that are read from a connection before the next one has its turn.

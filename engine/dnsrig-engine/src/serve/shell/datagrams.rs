@@ -6,8 +6,9 @@ use std::{
     os::fd::{AsFd, AsRawFd},
 };
 
+use dnsrig_net::udp_batch::{BATCH_MAX, Peer, Receiver, Sender};
+
 use super::service::{DATAGRAM_BYTES_MAX, Service};
-use crate::net::udp_batch::{BATCH_MAX, Peer, Receiver, Sender};
 
 /// The number of full batches that are answered before the connections have their turn.
 const BATCHES_MAX: usize = 8;

@@ -7,13 +7,13 @@ use std::{
     sync::Arc,
 };
 
+use dnsrig_core::{failure::Failure, open_files};
 use nix::sys::socket::{
     AddressFamily, Backlog, SockFlag, SockType, SockaddrIn, SockaddrIn6, bind, listen, setsockopt, socket, sockopt,
 };
 use rustls::ServerConfig;
 
 use super::{datagrams::Datagrams, options::Options};
-use crate::base::{failure::Failure, open_files};
 
 const UDP: &str = "UDP";
 const TCP: &str = "TCP";

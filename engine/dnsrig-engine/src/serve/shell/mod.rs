@@ -15,20 +15,18 @@ pub mod worker;
 
 use std::{net::IpAddr, ops::AddAssign};
 
+use dnsrig_core::{
+    clock,
+    events::Anchors,
+    failure::{Failure, system_failed},
+    stop::{Stop, Wake},
+    target,
+    threads::Threads,
+};
+use dnsrig_net::connection::limits::Limits;
 use serde::Serialize;
 
 use super::failure::answering_failed;
-use crate::{
-    base::{
-        clock,
-        events::Anchors,
-        failure::{Failure, system_failed},
-        stop::{Stop, Wake},
-        target,
-        threads::Threads,
-    },
-    net::connection::limits::Limits,
-};
 use listeners::Sockets;
 use options::Options;
 use service::Service;

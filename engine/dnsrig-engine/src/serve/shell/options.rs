@@ -6,10 +6,8 @@ use std::{
     thread,
 };
 
-use crate::{
-    base::{failure::Failure, units::parse_delay},
-    net::tls::identity::{self, Identity},
-};
+use dnsrig_core::{failure::Failure, units::parse_delay};
+use dnsrig_net::tls::identity::{self, Identity};
 
 #[derive(Debug, clap::Args)]
 pub struct Options {

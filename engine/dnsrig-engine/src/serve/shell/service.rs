@@ -2,13 +2,12 @@
 
 use std::net::{IpAddr, TcpStream};
 
-use slotmap::DefaultKey;
-
-use crate::net::{
+use dnsrig_dns::framing;
+use dnsrig_net::{
     connection::limits::Connections,
-    framing,
     udp_batch::{Datagram, Peer},
 };
+use slotmap::DefaultKey;
 
 /// No datagram is longer: the size that avoids fragments (RFC 9715).
 pub const DATAGRAM_BYTES_MAX: usize = 1232;

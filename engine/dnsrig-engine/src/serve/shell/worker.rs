@@ -2,6 +2,11 @@
 
 use std::{io, mem, os::fd::AsFd};
 
+use dnsrig_core::clock;
+use dnsrig_net::{
+    connection::limits::Limits,
+    poller::{Poller, Timeout, sleep_until_readable},
+};
 use nix::sys::{epoll::EpollFlags, eventfd::EventFd};
 use slotmap::KeyData;
 
@@ -10,13 +15,6 @@ use super::{
     datagrams::Datagrams,
     listeners::Sockets,
     service::{DATAGRAM_BYTES_MAX, Destination, Service, ShellCounts},
-};
-use crate::{
-    base::clock,
-    net::{
-        connection::limits::Limits,
-        poller::{Poller, Timeout, sleep_until_readable},
-    },
 };
 
 // The poller's numbers for what is no connection: the keys of connections are 2^32 and above.

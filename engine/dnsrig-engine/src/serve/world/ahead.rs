@@ -6,6 +6,8 @@
 
 use std::{collections::HashSet, path::Path};
 
+use dnsrig_core::{failure::Failure, hash::fnv1a};
+use dnsrig_dns::query::Asked;
 use domain::base::Rtype;
 use serde::Serialize;
 
@@ -15,8 +17,6 @@ use super::{
     search,
 };
 use crate::{
-    base::{failure::Failure, hash::fnv1a},
-    dns::query::Asked,
     query_stream::StreamReader,
     world::{World, Zone, names::Labels, signing::Signatures},
 };
@@ -153,11 +153,11 @@ impl<'w> Resolution<'w> {
 mod tests {
     use std::path::Path;
 
+    use dnsrig_dns::dnssec::key::Nonces;
     use domain::base::Rtype;
 
     use super::*;
     use crate::{
-        dns::dnssec::key::Nonces,
         query_stream::{Record, StreamWriter, Transport},
         serve::world::core::{self, State, Via},
         world::testing::{addresses, world},
@@ -274,7 +274,7 @@ mod tests {
             ("dnssec-failed.arpa", Rtype::SOA),
             ("arpa", Rtype::DNSKEY),
         ] {
-            let name = crate::dns::testing::name(name);
+            let name = dnsrig_dns::testing::name(name);
             ask(&world, &mut state, world.deepest(&Labels::read(&name).unwrap()), &name, rtype);
         }
         let counts = state.signatures.counts();

@@ -118,16 +118,14 @@ fn kind(query: &Query<'_>, reply: &Reply, via: Via, fault: Option<Fault>, rcode:
 mod tests {
     use std::net::IpAddr;
 
+    use dnsrig_dns::{dnssec::key::Nonces, name::whole, testing::name};
     use domain::{
         base::{Message as Parsed, ParsedName, Rtype as Type, ToName},
         rdata::{AllRecordData, Cname, Soa},
     };
 
     use super::*;
-    use crate::{
-        dns::{dnssec::key::Nonces, name::whole, testing::name},
-        world::{Zone, names::Labels, testing},
-    };
+    use crate::world::{Zone, names::Labels, testing};
 
     fn world(text: &str) -> World {
         testing::world(&format!("zones.count = 300\ntlds.count = 15\n{text}"))

@@ -9,18 +9,18 @@ use std::{
     sync::mpsc::{SyncSender, sync_channel},
 };
 
+use dnsrig_core::{
+    failure::Failure,
+    rows::{self, Columns, RowFile},
+    threads::Thread,
+};
+use dnsrig_dns::{dnssec::signer, name::whole};
+use dnsrig_net::connection::limits::Connections;
 use domain::base::iana::{Rcode, Rtype};
 use serde::Serialize;
 
 use crate::{
-    base::{
-        failure::Failure,
-        rows::{self, Columns, RowFile},
-        threads::Thread,
-    },
     dataset::is_missing,
-    dns::{dnssec::signer, name::whole},
-    net::connection::limits::Connections,
     world::{faults::Fault, names::Labels},
 };
 

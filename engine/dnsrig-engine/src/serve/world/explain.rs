@@ -1,5 +1,6 @@
 //! What a name of the world is, and what becomes of a question for it.
 
+use dnsrig_dns::{dnssec::signer::SignedZone, name::whole};
 use domain::base::{Rtype, iana::Rcode};
 use serde::Serialize;
 
@@ -8,13 +9,10 @@ use super::{
     reply::Reply,
     search,
 };
-use crate::{
-    dns::{dnssec::signer::SignedZone, name::whole},
-    world::{
-        World, Zone,
-        faults::{Effect, Fault},
-        names::Labels,
-    },
+use crate::world::{
+    World, Zone,
+    faults::{Effect, Fault},
+    names::Labels,
 };
 
 /// The most aliases that are followed from zone to zone.

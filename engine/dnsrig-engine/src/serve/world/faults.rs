@@ -76,13 +76,13 @@ fn enlarge(world: &World, reply: &mut Reply) {
 mod tests {
     use std::mem;
 
+    use dnsrig_dns::{dnssec::key::Nonces, testing::name};
     use domain::base::{
         Message, Rtype,
         iana::{OptRcode, Rcode},
     };
 
     use crate::{
-        dns::{dnssec::key::Nonces, testing::name},
         serve::world::{
             core::{State, Turn, Via, answer},
             counts::Counts,

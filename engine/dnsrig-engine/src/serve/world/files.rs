@@ -2,17 +2,15 @@
 
 use std::{fmt::Write, fs, io, path::Path};
 
+use dnsrig_core::failure::Failure;
+use dnsrig_dns::{
+    dnssec::{key::Role, rrset::Validity},
+    name::whole,
+};
 use domain::utils::{base16, base64};
 use serde::Serialize;
 
-use crate::{
-    base::failure::Failure,
-    dns::{
-        dnssec::{key::Role, rrset::Validity},
-        name::whole,
-    },
-    world::{World, Zone, servers::Server},
-};
+use crate::world::{World, Zone, servers::Server};
 
 pub const HINTS: &str = "root.hints";
 pub const ANCHOR: &str = "root.anchor";

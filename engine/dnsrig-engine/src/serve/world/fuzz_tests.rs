@@ -3,6 +3,8 @@
 
 use std::{net::IpAddr, sync::LazyLock};
 
+use dnsrig_dns::{dnssec::key::Nonces, testing::name};
+use dnsrig_testing::{any_bytes, harm, harms, inputs};
 use domain::{
     base::{
         Message as Parsed, MessageBuilder, Name, ParsedName, Rtype as Type, StaticCompressor, ToName, Ttl,
@@ -18,11 +20,7 @@ use proptest::{
 };
 
 use super::*;
-use crate::{
-    base::testing::{any_bytes, harm, harms, inputs},
-    dns::{dnssec::key::Nonces, testing::name},
-    world::testing::world,
-};
+use crate::world::testing::world;
 
 /// With everything that an answer may have; but no P-256, whose signatures are never the same.
 const SPEC: &str = "

@@ -1,15 +1,15 @@
 //! Writes an answer as a message, with names compressed (RFC 1035 §4.1.4) and as far as there is room.
 
+use dnsrig_dns::{
+    edns::{Edns, OPT_BYTES, Opt},
+    header::{AA, HEADER_BYTES, Header, QR, RCODE, RD, TC, UDP_BYTES_MAX},
+    name,
+    writer::{MessageWriter, NameCompressor, record_head},
+};
 use domain::base::{Rtype, iana::Class};
 
 use super::{query::Query, reply::Reply};
 use crate::{
-    dns::{
-        edns::{Edns, OPT_BYTES, Opt},
-        header::{AA, HEADER_BYTES, Header, QR, RCODE, RD, TC, UDP_BYTES_MAX},
-        name,
-        writer::{MessageWriter, NameCompressor, record_head},
-    },
     serve::shell::service::DATAGRAM_BYTES_MAX,
     world::records::{Records, Rrset},
 };

@@ -27,17 +27,17 @@ use std::{
 };
 
 use clap::ValueEnum;
+use dnsrig_core::{
+    clock,
+    events::{self, emit, emit_patiently},
+    failure::Failure,
+    output, target,
+};
+use dnsrig_dns::dnssec::key::Nonces;
+use dnsrig_net::prefix::Prefix;
 use serde::Serialize;
 
 use crate::{
-    base::{
-        clock,
-        events::{self, emit, emit_patiently},
-        failure::Failure,
-        output, target,
-    },
-    dns::dnssec::key::Nonces,
-    net::prefix::Prefix,
     serve::{
         failure::bad_arguments,
         shell::{

@@ -1,16 +1,14 @@
 //! What a message asks.
 
+use dnsrig_dns::{
+    edns::{self, Opt},
+    header::{Header, OPCODE, QR},
+    query::Question,
+    record::{Section, Walk},
+};
 use domain::base::{Rtype, iana::Class};
 
-use crate::{
-    dns::{
-        edns::{self, Opt},
-        header::{Header, OPCODE, QR},
-        query::Question,
-        record::{Section, Walk},
-    },
-    world::names::Labels,
-};
+use crate::world::names::Labels;
 
 /// A query with one question.
 pub struct Query<'m> {
@@ -89,8 +87,9 @@ fn read_edns(opt: &Opt<'_>) -> Option<Edns> {
 
 #[cfg(test)]
 mod tests {
+    use dnsrig_dns::testing::name;
+
     use super::*;
-    use crate::dns::testing::name;
 
     fn query(opt: &[u8]) -> Vec<u8> {
         let header = [0, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, u8::from(!opt.is_empty())];

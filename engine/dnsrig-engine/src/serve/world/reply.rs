@@ -1,15 +1,13 @@
 //! The answer to a query before it is a message, with the proofs and signatures for clients that validate (RFC 4035
 //! §3.1).
 
+use dnsrig_dns::dnssec::{
+    denial::{Claim, Record},
+    signer::SignedZone,
+};
 use domain::base::iana::Rcode;
 
-use crate::{
-    dns::dnssec::{
-        denial::{Claim, Record},
-        signer::SignedZone,
-    },
-    world::{World, Zone, names::Labels, records::Records, signing::Signatures},
-};
+use crate::world::{World, Zone, names::Labels, records::Records, signing::Signatures};
 
 /// What an answer has to prove, if its zone is signed and the proof is asked for.
 #[derive(Clone, Debug)]

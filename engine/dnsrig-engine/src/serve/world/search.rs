@@ -1,16 +1,14 @@
 //! From a question to an answer, as an authoritative server finds it (RFC 1034 §4.3.2, RFC 4592, RFC 2308).
 
+use dnsrig_dns::dnssec::denial::Claim;
 use domain::base::{Rtype, iana::Rcode};
 
 use super::reply::{Proof, Reply};
-use crate::{
-    dns::dnssec::denial::Claim,
-    world::{
-        Node, World, Zone,
-        names::{Labels, Wire},
-        records::Types,
-        servers::Server,
-    },
+use crate::world::{
+    Node, World, Zone,
+    names::{Labels, Wire},
+    records::Types,
+    servers::Server,
 };
 
 /// The most aliases of one zone that are followed for an answer.

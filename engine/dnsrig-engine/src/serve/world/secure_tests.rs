@@ -1,14 +1,14 @@
 //! Answers with DO, each checked by a validator.
 
+use dnsrig_dns::{
+    dnssec::{denial::Claim, key::Nonces},
+    name::whole,
+    testing::name,
+};
 use domain::base::Rtype;
 use proptest::{prelude::*, sample::select};
 
 use crate::{
-    dns::{
-        dnssec::{denial::Claim, key::Nonces},
-        name::whole,
-        testing::name,
-    },
     serve::world::{
         core::{self, State, Turn, Via},
         validator::validate,
@@ -198,7 +198,7 @@ fn a_bitmap_has_the_types_that_are_answered() {
             let records = chain.prove(&apex, &apex, Claim::NoData, None);
             let types = Types::iter(types).chain([Rtype::RRSIG]);
             let is_nsec = records[0].rtype == Rtype::NSEC;
-            let bitmap = crate::dns::dnssec::denial::bitmap(types.chain(is_nsec.then_some(Rtype::NSEC)));
+            let bitmap = dnsrig_dns::dnssec::denial::bitmap(types.chain(is_nsec.then_some(Rtype::NSEC)));
             assert!(records.len() == 1 && records[0].data.ends_with(&bitmap));
         });
     }
@@ -234,7 +234,7 @@ fn a_zone_with_a_fault_of_signatures_is_bogus_in_its_own_way() {
 fn a_wrong_ds_is_of_no_key_and_what_expired_is_over() {
     let (world, zone) = faulty(Fault::WrongDs, "0.5");
     let of_every_world =
-        world.zones().find(|zone| *world.name(*zone) == *crate::dns::testing::name("dnssec-failed.arpa"));
+        world.zones().find(|zone| *world.name(*zone) == *dnsrig_dns::testing::name("dnssec-failed.arpa"));
     for zone in [zone, of_every_world.unwrap()] {
         let (parent, name) = (world.parent(zone).unwrap(), world.name(zone));
         let mut state = state();

@@ -5,13 +5,14 @@ use std::{
     sync::{Arc, mpsc::SyncSender},
 };
 
+use dnsrig_core::clock;
+use dnsrig_net::udp_batch::Datagram;
+
 use super::{
     core::{self, State, Turn, Via},
     counts::{Counts, Second},
 };
 use crate::{
-    base::clock,
-    net::udp_batch::Datagram,
     serve::shell::{
         delayed::{BYTES_MAX, Delayed},
         service::{Answers, Destination, Key, Next, Service, ShellCounts},

@@ -3,13 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use domain::{
-    base::{Rtype, iana::SecurityAlgorithm},
-    crypto::common::PublicKey,
-    rdata::{Dnskey, dnssec::RtypeBitmap},
-};
-
-use crate::dns::{
+use dnsrig_dns::{
     dnssec::{
         key::key_tag,
         nsec3::{self, Params},
@@ -18,6 +12,11 @@ use crate::dns::{
     header::Header,
     name::skip_plain,
     record::Walk,
+};
+use domain::{
+    base::{Rtype, iana::SecurityAlgorithm},
+    crypto::common::PublicKey,
+    rdata::{Dnskey, dnssec::RtypeBitmap},
 };
 
 type Sets = BTreeMap<(Vec<u8>, u16), Vec<(u32, Vec<u8>)>>;

@@ -2,6 +2,17 @@
 
 use std::net::IpAddr;
 
+use dnsrig_dns::{
+    framing::PREFIX_BYTES,
+    header::{HEADER_BYTES, Header, OPCODE, RD},
+    record::Record,
+    serial::is_newer,
+    tsig::{
+        serve::{self as tsig, Refusal},
+        sign::Chain,
+    },
+    writer::MessageWriter,
+};
 use domain::base::{
     Rtype,
     iana::{Class, Opcode},
@@ -15,19 +26,6 @@ use super::{
     query::{self, Message, Query},
     shape::Zone,
     transfer::{Progress, RESPONSE, Transfer},
-};
-use crate::{
-    dns::{
-        header::{HEADER_BYTES, Header, OPCODE, RD},
-        record::Record,
-        serial::is_newer,
-        tsig::{
-            serve::{self as tsig, Refusal},
-            sign::Chain,
-        },
-        writer::MessageWriter,
-    },
-    net::framing::PREFIX_BYTES,
 };
 
 /// Response codes (RFC 1035 §4.1.1, RFC 2136 §2.2).

@@ -2,11 +2,12 @@
 //!
 //! Any record can be written by its number alone, so a transfer's state is a number. No I/O.
 
+use dnsrig_dns::writer::MessageWriter;
+
 use super::{
     records::{Part, RECORDS_MAX, Records, changes_records},
     shape::{Shape, Zone},
 };
-use crate::dns::writer::MessageWriter;
 
 /// What an answer carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

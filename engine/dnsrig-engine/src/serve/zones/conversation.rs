@@ -2,13 +2,15 @@
 
 use std::{collections::VecDeque, net::IpAddr};
 
+use dnsrig_dns::writer::MessageWriter;
+
 use super::{
     answer::{Answer, Via, decide},
     counts::Counts,
     primary::{Now, Order, Primary},
     transfer::Progress,
 };
-use crate::{dns::writer::MessageWriter, serve::shell::service::Next};
+use crate::serve::shell::service::Next;
 
 /// With so many answers to give, a connection is not read from. What was read at once is taken in nevertheless: with
 /// the shortest queries that is 3,450 more.

@@ -1,15 +1,14 @@
 use domain::base::Rtype;
 use proptest::{collection::vec, prelude::*};
 
+use dnsrig_dns::{header::HEADER_BYTES, query::Ask};
+
 use super::*;
-use crate::{
-    dns::{header::HEADER_BYTES, query::Ask},
-    serve::zones::{
-        faults::Fault,
-        primary::Concurrent,
-        shape::{Shape, tests::shape},
-        testing::{NOW, converse, faulty, primary, query, records, zone},
-    },
+use crate::serve::zones::{
+    faults::Fault,
+    primary::Concurrent,
+    shape::{Shape, tests::shape},
+    testing::{NOW, converse, faulty, primary, query, records, zone},
 };
 
 /// Zone 0 has many records, all others few.

@@ -6,11 +6,11 @@ use std::{
     ops::AddAssign,
 };
 
+use dnsrig_net::connection::limits::Connections;
 use domain::base::Rtype;
 use serde::Serialize;
 
 use super::{content::Content, notify::NotifyCounts};
-use crate::net::connection::limits::Connections;
 
 /// What was asked and what became of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

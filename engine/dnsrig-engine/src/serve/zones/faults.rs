@@ -1,6 +1,6 @@
 //! What is wrong with a server on purpose. No I/O.
 
-use crate::base::units::parse_delay;
+use dnsrig_core::units::parse_delay;
 
 /// One fault, as asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

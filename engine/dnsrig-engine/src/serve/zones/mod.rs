@@ -30,23 +30,21 @@ use std::{
     sync::Arc,
 };
 
+use dnsrig_core::{
+    clock,
+    events::{self, emit},
+    failure::{Failure, system_failed},
+    output,
+};
+use dnsrig_net::tls::{self, identity};
 use serde::Serialize;
 
 pub use self::options::Arguments;
-use crate::{
-    base::{
-        clock,
-        events::{self, emit},
-        failure::{Failure, system_failed},
-        output,
-    },
-    net::tls::{self, identity},
-    serve::{
-        failure::answering_failed,
-        shell::{
-            Server, Summary,
-            listeners::{self, Asked, Listeners},
-        },
+use crate::serve::{
+    failure::answering_failed,
+    shell::{
+        Server, Summary,
+        listeners::{self, Asked, Listeners},
     },
 };
 use counts::Counts;

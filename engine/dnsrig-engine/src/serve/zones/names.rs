@@ -2,9 +2,8 @@
 //!
 //! `generate zones` has the same names: six digits, or more if the number has more.
 
+use dnsrig_dns::writer::MessageWriter;
 use domain::base::Name;
-
-use crate::dns::writer::MessageWriter;
 
 /// A label has at least so many digits.
 const DIGITS_MIN: usize = 6;

@@ -9,6 +9,20 @@ use std::{
     sync::Arc,
 };
 
+use dnsrig_core::{
+    clock,
+    events::emit,
+    failure::{Failure, system_failed},
+};
+use dnsrig_dns::{
+    header::{AA, Header, NOTIFY, OPCODE, QR},
+    name::whole,
+    writer::MessageWriter,
+};
+use dnsrig_net::{
+    poller::{Poller, Timeout},
+    udp_batch::{BATCH_MAX, Receiver, Sender},
+};
 use domain::base::{Rtype, iana::Class};
 use nix::sys::{
     epoll::EpollFlags,
@@ -26,23 +40,9 @@ use super::{
     shape::Made,
 };
 use crate::{
-    base::{
-        clock,
-        events::emit,
-        failure::{Failure, system_failed},
-    },
     dataset::{
         churn::{self, Row},
         zone_name,
-    },
-    dns::{
-        header::{AA, Header, NOTIFY, OPCODE, QR},
-        name::whole,
-        writer::MessageWriter,
-    },
-    net::{
-        poller::{Poller, Timeout},
-        udp_batch::{BATCH_MAX, Receiver, Sender},
     },
     serve::shell::datagrams,
 };

@@ -1,10 +1,11 @@
 //! Which secondaries to notify of which change, and when to repeat it (RFC 1996). No socket and no clock.
 
+use dnsrig_net::outstanding::{OUTSTANDING_MAX, Outstanding};
+
 use super::{
     primary::Period,
     shape::{Shape, Zone},
 };
-use crate::net::outstanding::{OUTSTANDING_MAX, Outstanding};
 
 /// The most NOTIFYs that wait for their answers: a quarter of the ids, so an id is used again only after many others.
 const PENDING_MAX: u32 = 16_384;

@@ -3,6 +3,12 @@
 use std::{net::SocketAddr, path::PathBuf};
 
 use clap::ValueEnum;
+use dnsrig_core::{
+    failure::Failure,
+    target,
+    units::{parse_delay, parse_number, parse_refresh_s},
+};
+use dnsrig_dns::{catalog::Schema, tsig::sign::Signer};
 
 use super::{
     faults::{self, Fault, Faults},
@@ -12,13 +18,7 @@ use super::{
     shape::{Changes, Shape, Timers},
 };
 use crate::{
-    base::{
-        failure::Failure,
-        target,
-        units::{parse_delay, parse_number, parse_refresh_s},
-    },
     dataset::{churn::Churn, parse_name},
-    dns::{catalog::Schema, tsig::sign::Signer},
     serve::{failure::bad_arguments, shell},
 };
 

@@ -5,11 +5,12 @@ use std::sync::{
     atomic::{AtomicI64, AtomicU32, Ordering},
 };
 
+use dnsrig_dns::tsig::sign::Signer;
+
 use super::{
     faults::Faults,
     shape::{Shape, Zone},
 };
-use crate::dns::tsig::sign::Signer;
 
 /// In which order a connection's messages leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

@@ -3,16 +3,15 @@
 //!
 //! Most queries of a transfer are a header and a question: these take a few comparisons. Nothing is copied.
 
-use domain::base::{
-    Rtype,
-    iana::{Class, Opcode},
-};
-
-use crate::dns::{
+use dnsrig_dns::{
     header::{Header, OPCODE, QR, RD},
     name::ParseError,
     query::Question,
     record::{Record, Section, Walk},
+};
+use domain::base::{
+    Rtype,
+    iana::{Class, Opcode},
 };
 
 /// The most records after the question that are looked at. No secondary sends a query with more.

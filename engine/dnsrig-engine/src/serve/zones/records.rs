@@ -4,11 +4,13 @@
 //! AAAA of www, MX, A and AAAA of mail, TXT, then A of h0, h1 … Only addresses change: each has a number among those
 //! that can, and changes go round them. Names are compressed against the question, which every message therefore has.
 
+use dnsrig_dns::writer::MessageWriter;
+
 use super::{
     names::Label,
     shape::{Shape, Zone, mix},
 };
-use crate::{dataset::churn::Kind, dns::writer::MessageWriter};
+use crate::dataset::churn::Kind;
 
 /// The place of the name of the question in every message, and a pointer to it (RFC 1035 §4.1.4).
 pub const NAME_AT: usize = 12;

@@ -2,20 +2,19 @@
 
 use std::{collections::VecDeque, net::TcpStream, sync::Arc};
 
+use dnsrig_core::clock;
+use dnsrig_dns::{framing::PREFIX_BYTES, writer::MessageWriter};
+use dnsrig_net::udp_batch::Datagram;
+
 use super::{
     answer::{Via, decide},
     conversation::Conversation,
     counts::Counts,
     primary::{Now, Primary},
 };
-use crate::{
-    base::clock,
-    dns::writer::MessageWriter,
-    net::{framing::PREFIX_BYTES, udp_batch::Datagram},
-    serve::shell::{
-        connections::WRITE_BYTES,
-        service::{DATAGRAM_BYTES_MAX, Destination, Key, Next, Service, ShellCounts},
-    },
+use crate::serve::shell::{
+    connections::WRITE_BYTES,
+    service::{DATAGRAM_BYTES_MAX, Destination, Key, Next, Service, ShellCounts},
 };
 
 /// What one thread has of a primary.

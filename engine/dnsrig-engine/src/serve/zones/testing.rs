@@ -1,5 +1,10 @@
 //! A primary and its clients, for tests: queries in, messages out, read by another library.
 
+use dnsrig_dns::{
+    framing,
+    query::{Ask, write_query},
+    writer::MessageWriter,
+};
 use domain::{
     base::{Message, ParsedName, Record},
     rdata::{AllRecordData, ZoneRecordData},
@@ -12,14 +17,7 @@ use super::{
     primary::{Cut, Now, Order, Period, Primary},
     shape::{Shape, tests::shape},
 };
-use crate::{
-    dns::{
-        query::{Ask, write_query},
-        writer::MessageWriter,
-    },
-    net::framing,
-    serve::shell::service::Next,
-};
+use crate::serve::shell::service::Next;
 
 pub const NOW: Now = Now { monotonic_ns: 0, wall_s: 1_700_000_000 };
 

@@ -2,6 +2,13 @@
 
 use std::net::IpAddr;
 
+use dnsrig_dns::{
+    edns::{Edns, OPT_BYTES, Opt, UDP_PAYLOAD_BYTES},
+    framing::PREFIX_BYTES,
+    header::{AA, HEADER_BYTES, QR},
+    tsig::sign::{Chain, Signer},
+    writer::MessageWriter,
+};
 use domain::base::{Rtype, iana::Class};
 
 use super::{
@@ -12,15 +19,6 @@ use super::{
     query::Query,
     records::{A, NAME_AT, Records, TTL},
     shape::Zone,
-};
-use crate::{
-    dns::{
-        edns::{Edns, OPT_BYTES, Opt, UDP_PAYLOAD_BYTES},
-        header::{AA, HEADER_BYTES, QR},
-        tsig::sign::{Chain, Signer},
-        writer::MessageWriter,
-    },
-    net::framing::PREFIX_BYTES,
 };
 
 /// The third byte of an answer: a response, authoritative.

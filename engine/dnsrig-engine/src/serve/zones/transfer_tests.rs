@@ -5,17 +5,17 @@ use std::{
     net::IpAddr,
 };
 
+use dnsrig_dns::{
+    catalog::Members,
+    header::HEADER_BYTES,
+    query::Ask,
+    writer::MessageWriter,
+    xfr::{Incoming, Limits, Outcome, Step},
+};
 use proptest::prelude::*;
 
 use crate::{
     dataset::churn::Churn,
-    dns::{
-        catalog::Members,
-        header::HEADER_BYTES,
-        query::Ask,
-        writer::MessageWriter,
-        xfr::{Incoming, Limits, Outcome, Step},
-    },
     serve::zones::{
         conversation::Conversation,
         counts::{Counts, Secondary, Transfers},

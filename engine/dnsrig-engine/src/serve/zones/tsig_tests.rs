@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use dnsrig_dns::{query::Ask, tsig::sign::Signer};
 use domain::{
     base::{Message, MessageBuilder, Name, Rtype},
     rdata::tsig::Time48,
@@ -11,13 +12,10 @@ use domain::{
 use proptest::prelude::*;
 
 use super::*;
-use crate::{
-    dns::{query::Ask, tsig::sign::Signer},
-    serve::zones::{
-        faults::Faults,
-        shape::tests::shape,
-        testing::{NOW, converse, primary, query, records, zone},
-    },
+use crate::serve::zones::{
+    faults::Faults,
+    shape::tests::shape,
+    testing::{NOW, converse, primary, query, records, zone},
 };
 
 const SECRET: &str = "c2VjcmV0IG9mIGEga2V5IQ==";

@@ -1,18 +1,17 @@
 //! What a message means for the schedule.
 
+use dnsrig_dns::{
+    serial::is_newer,
+    xfr::{Outcome, Step},
+};
+
 use super::{
     Schedule,
     secondaries::Job,
     slots::{Ended, NO_CONNECTION, State},
     transfers::Transfer,
 };
-use crate::{
-    dns::{
-        serial::is_newer,
-        xfr::{Outcome, Step},
-    },
-    transfer::row_buffer::{Asked, TransferRow},
-};
+use crate::transfer::row_buffer::{Asked, TransferRow};
 
 impl Schedule {
     /// A message came on the connection in `slot`.

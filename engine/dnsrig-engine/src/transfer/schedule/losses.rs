@@ -1,5 +1,10 @@
 //! What follows if something does not come: connections that end, silence, failures, and the ends of zones.
 
+use dnsrig_dns::{
+    serial::is_newer,
+    xfr::{Cut, Outcome},
+};
+
 use super::{
     Schedule,
     secondaries::{Job, Standing},
@@ -7,13 +12,7 @@ use super::{
     timers::Timer,
     transfers::TimeLimits,
 };
-use crate::{
-    dns::{
-        serial::is_newer,
-        xfr::{Cut, Outcome},
-    },
-    transfer::row_buffer::ConnectionRow,
-};
+use crate::transfer::row_buffer::ConnectionRow;
 
 /// The pause after which this host tries again if it had no port left.
 const NO_PORT_PAUSE_NS: i64 = 20_000_000;

@@ -15,6 +15,15 @@ mod transfers;
 
 use std::{collections::VecDeque, sync::Arc};
 
+use dnsrig_core::pacer::Pacer;
+use dnsrig_dns::{
+    framing::PREFIX_BYTES,
+    query::{Ask, write_query},
+    tsig::{sign::Signer, verify::Verifier},
+    xfr::Incoming,
+    zones::Zones,
+};
+
 pub use self::policy::{Policy, Retry, Settings, SoaFirst};
 use super::{
     counters::Counters,
@@ -26,16 +35,6 @@ use super::{
         transfers::{Transfer, Transfers},
     },
     sinks::SinkFactory,
-};
-use crate::{
-    base::pacer::Pacer,
-    dns::{
-        query::{Ask, write_query},
-        tsig::{sign::Signer, verify::Verifier},
-        xfr::Incoming,
-        zones::Zones,
-    },
-    net::framing::PREFIX_BYTES,
 };
 
 /// The time that is made up for after a pause, at most.

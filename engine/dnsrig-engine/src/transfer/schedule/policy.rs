@@ -1,10 +1,9 @@
 //! How connections are used, and what is asked for again, when and how often.
 
+use dnsrig_dns::xfr::{self, Outcome};
+use dnsrig_net::outstanding::Outstanding;
+
 use super::{slots::Slot, transfers::Transfer};
-use crate::{
-    dns::xfr::{self, Outcome},
-    net::outstanding::Outstanding,
-};
 
 /// Schedules that may need more memory than this are not begun.
 pub const MEMORY_BYTES_MAX: u64 = 4_000_000_000;
@@ -43,7 +42,7 @@ pub enum SoaFirst {
 pub struct Settings {
     pub policy: Policy,
     /// The number of zones at a time on a connection, from 1 to
-    /// [`OUTSTANDING_MAX`](crate::net::outstanding::OUTSTANDING_MAX).
+    /// [`OUTSTANDING_MAX`](dnsrig_net::outstanding::OUTSTANDING_MAX).
     pub window: u32,
     /// Connections of each secondary.
     pub connections: u32,
@@ -129,8 +128,9 @@ fn is_worth_it(outcome: Outcome) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use dnsrig_net::outstanding::OUTSTANDING_MAX;
+
     use super::{super::virtual_primary::settings, *};
-    use crate::net::outstanding::OUTSTANDING_MAX;
 
     fn memory_bytes(window: u32, secondaries: u32, zones: u32) -> u64 {
         Settings { policy: Policy::Pipelined, window, connections: 1, ..settings() }.memory_bytes(secondaries, zones)

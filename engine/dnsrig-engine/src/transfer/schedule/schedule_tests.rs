@@ -1,5 +1,8 @@
 use std::collections::HashMap;
 
+use dnsrig_dns::xfr::{Answered, Outcome};
+use dnsrig_net::outstanding::OUTSTANDING_MAX;
+use dnsrig_testing::inputs;
 use proptest::{option, prelude::*};
 
 use super::{
@@ -7,12 +10,7 @@ use super::{
     virtual_primary::{MS, Manner, S, World, settings},
     *,
 };
-use crate::{
-    base::testing::inputs,
-    dns::xfr::{Answered, Outcome},
-    net::outstanding::OUTSTANDING_MAX,
-    transfer::row_buffer::{Asked, TransferRow},
-};
+use crate::transfer::row_buffer::{Asked, TransferRow};
 
 fn count(world: &World, outcome: Outcome) -> u64 {
     world.schedule.counters.outcomes[outcome as usize]

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::dns::xfr::Outcome;
+use dnsrig_dns::xfr::Outcome;
 
 /// The state of a zone that is asked for when NOTIFY comes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 
+use dnsrig_net::outstanding::Outstanding;
+
 use super::secondaries::Job;
-use crate::net::outstanding::Outstanding;
 
 /// The number of the connection in the row of an SOA that was asked for over UDP.
 pub const NO_CONNECTION: u32 = u32::MAX;

@@ -1,13 +1,11 @@
 //! The transfers that are under way: their memory, and their order on each connection.
 
+use dnsrig_dns::xfr::{Cut, Incoming};
+use dnsrig_net::outstanding::Outstanding;
 use slab::Slab;
 
 use super::secondaries::Job;
-use crate::{
-    dns::xfr::{Cut, Incoming},
-    net::outstanding::Outstanding,
-    transfer::sinks::Sinks,
-};
+use crate::transfer::sinks::Sinks;
 
 /// Bytes of a message that is not complete are a sign of life for this many timeouts. With a timeout of 10 s the
 /// largest message may take a minute, which is 9 kbit/s; without a limit, a byte now and then would keep a transfer for

@@ -1,5 +1,5 @@
 use super::*;
-use crate::dns::query::Ask;
+use dnsrig_dns::query::Ask;
 
 const TIME_LIMITS: TimeLimits = TimeLimits { timeout_ns: 500, time_ns_max: 10_000 };
 

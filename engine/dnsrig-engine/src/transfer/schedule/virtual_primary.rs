@@ -6,9 +6,11 @@ use std::{
     sync::Arc,
 };
 
+use dnsrig_dns::xfr::Limits;
+
 use super::*;
 use crate::{
-    dns::xfr::Limits,
+    dataset::zone_list,
     transfer::{
         row_buffer::{Batch, ConnectionRow, TransferRow},
         schedule::slots::{Ended, Handshake},
@@ -151,7 +153,7 @@ pub fn settings() -> Settings {
 }
 
 pub fn zones(count: u32) -> Arc<Zones> {
-    Arc::new(Zones::numbered(count, "example").unwrap())
+    Arc::new(zone_list::numbered(count, "example").unwrap())
 }
 
 impl World {

@@ -9,10 +9,8 @@ use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
 };
 
-use crate::{
-    base::netlink::{self, HEADER_BYTES, NLMSG_DONE, NLMSG_ERROR, array, error, message},
-    net::tcp_info::{self, TcpInfo},
-};
+use dnsrig_core::netlink::{self, HEADER_BYTES, NLMSG_DONE, NLMSG_ERROR, array, error, message};
+use dnsrig_net::tcp_info::{self, TcpInfo};
 
 /// The length of [`request`]: header and `struct inet_diag_req_v2`.
 pub const REQUEST_BYTES: usize = HEADER_BYTES + 56;

@@ -1,7 +1,8 @@
 use proptest::prelude::*;
 
+use dnsrig_core::netlink::aligned;
+
 use super::*;
-use crate::base::netlink::aligned;
 
 const SEQUENCE: u32 = 7;
 

@@ -12,6 +12,8 @@ use std::{
     path::Path,
 };
 
+use dnsrig_core::{clock, failure::Failure, row_writer::RowWriter, rows::Columns};
+use dnsrig_net::namespace::inside;
 use nix::sys::{
     socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, setsockopt, socket, sockopt},
     time::{TimeVal, TimeValLike},
@@ -20,10 +22,6 @@ use serde::Serialize;
 
 use self::message::{Family, Socket, State};
 use super::host::{HostArgument, cannot_watch};
-use crate::{
-    base::{clock, failure::Failure, row_writer::RowWriter, rows::Columns},
-    net::namespace::inside,
-};
 
 /// The kernel writes no longer datagrams of a dump than this (netlink_recvmsg() of net/netlink/af_netlink.c).
 const DATAGRAM_BYTES_MAX: usize = 32 * 1024;
@@ -218,8 +216,11 @@ mod tests {
         net::{TcpListener, TcpStream},
     };
 
+    use dnsrig_net::tcp_info::TcpInfo;
+    use dnsrig_testing::batches;
+
     use super::*;
-    use crate::{base::testing::batches, net::tcp_info::TcpInfo, watch::sockets::message::Congestion};
+    use crate::watch::sockets::message::Congestion;
 
     /// In the namespace of the test itself, where other connections may come and go.
     #[test]

@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
+use dnsrig_core::failure::Failure;
+use dnsrig_dns::{query::Options, testing::name};
+
 use super::{Likeness, Model};
 use crate::{
-    base::failure::Failure,
     dataset::name_table::NameTable,
-    dns::{query::Options, testing::name},
     generate::clients::{generate, population_tests::arguments},
     query_stream::{Record, StreamWriter, Transport},
 };

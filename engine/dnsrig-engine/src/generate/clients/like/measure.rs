@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use dnsrig_dns::{header::RD, query::Asked};
 use domain::base::iana::Rtype;
 
 use crate::{
     dataset::{is_missing, name_table::NameTable},
-    dns::{header::RD, query::Asked},
     query_stream::{
         RETRANSMISSION, Record, Transport,
         cache::{Simulation, Ttls},
@@ -231,8 +231,9 @@ impl Client {
 
 #[cfg(test)]
 mod tests {
+    use dnsrig_dns::testing::name;
+
     use super::*;
-    use crate::dns::testing::name;
 
     #[test]
     fn queries_are_counted_by_client() {

@@ -17,6 +17,8 @@ use std::{
     time::Duration,
 };
 
+use dnsrig_core::{failure::Failure, random::Random};
+
 use self::{
     fit::pages::Visits,
     measure::{Client, Count, Measure, Measured, VISIT_NS},
@@ -31,7 +33,6 @@ use super::{
     population::Population,
 };
 use crate::{
-    base::{failure::Failure, random::Random},
     dataset::name_table::NameTable,
     query_stream::{RETRANSMISSION, Record, StreamReader},
 };

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 
+use dnsrig_dns::edns::UDP_PAYLOAD_BYTES_MIN;
 use domain::base::iana::Rtype;
 use serde::Serialize;
 
@@ -14,9 +15,7 @@ use super::{
     },
     measure::{Count, Measured, Spectrum},
 };
-use crate::{
-    dataset::name_table::NameTable, dns::edns::UDP_PAYLOAD_BYTES_MIN, generate::clients::arguments::Arguments,
-};
+use crate::{dataset::name_table::NameTable, generate::clients::arguments::Arguments};
 
 /// The number of types that are asked for, the most frequent ones.
 const TYPES_MAX: usize = 30;

@@ -1,8 +1,9 @@
 //! What two streams are compared by, each with its deviation by bootstrap over clients (Efron, Annals of Statistics 7,
 //! 1979): clients are drawn anew with replacement, and it is seen how much a figure varies.
 
+use dnsrig_core::random::Random;
+
 use super::measure::{COUNTS, Client, Count, Measured, STRETCHES_NS, TYPES};
-use crate::base::random::Random;
 
 /// How often clients are drawn anew; the deviation of a deviation is then 5 % of it.
 const RESAMPLES: usize = 200;

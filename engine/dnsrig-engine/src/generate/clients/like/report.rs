@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use dnsrig_core::stats::grouped;
 use serde::Serialize;
 
 use super::{
@@ -9,7 +10,6 @@ use super::{
     parameters::{Origin, Parameter, Parameters},
     quantities::{Quantity, interval},
 };
-use crate::stats::grouped;
 
 /// A quantity of the three: the half that was fitted, the other half, and a population.
 #[derive(Clone, Debug, Serialize)]

@@ -126,11 +126,12 @@ impl Visits {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::base::{
+    use dnsrig_core::{
         draw::{exponential, is_share, normal},
         random::Random,
     };
+
+    use super::*;
 
     #[test]
     fn pages_are_found_among_single_questions() {

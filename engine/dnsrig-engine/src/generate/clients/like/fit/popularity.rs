@@ -175,12 +175,13 @@ impl Law {
 mod tests {
     use std::collections::HashMap;
 
-    use super::*;
-    use crate::base::{
+    use dnsrig_core::{
         draw::is_share,
         popularity::{Popularity, Sampler},
         random::Random,
     };
+
+    use super::*;
 
     const KNOWN: Known = Known {
         names: 1_000_000,
