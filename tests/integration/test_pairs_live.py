@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from command_line import experiment, output
 from suites import quick
+from test_transfer import ZONES, transferred
 
 from dnsrig.rundir import DEFAULTS_FILE
 from dnsrig.runs.trial import Trial
@@ -17,13 +18,12 @@ from dnsrig.servers import all_drivers
 pytestmark = pytest.mark.servers
 
 Measure = Callable[..., Trial]
-ZONES = 40
 PRINTING = sorted(kind for kind, server in all_drivers().items() if server.defaults_command)
 
 
 def small(measure: Measure, kind: str) -> Trial:
     if all_drivers()[kind].answers_zones:
-        return measure(f"server={kind}@forky", f"zones={ZONES}")
+        return transferred(measure, kind)
     short = ("transport=udp", "names=cached", "options.duration_s=1", "options.warmup_s=1", "options.rate_qps=1000")
     return measure(*short, f"hosts.resolver.server={kind}@forky", experiment="resolver-cache")
 
