@@ -8,8 +8,12 @@ A kind is a module with ``DESCRIPTION``, ``DEFAULTS`` (parameter -> default, uni
 - ``RANGES`` (by default the ranges of `dnsrig.parameters`): parameter -> least and most that it may be,
 - ``output(folder, parameters) -> list[str]`` (``--out FOLDER`` by default): the arguments for the output of the engine,
 - ``finish(folder, version)`` (nothing by default): writes ``zones.list`` and ``dataset.json``, if the engine does not,
-- ``files(parameters) -> list[Path]`` (none by default): the user's files that the dataset is made of. The engine reads
-  their paths, one on each line, and the key depends on their content,
+- ``listed(parameters) -> lines`` (none by default): a line for each of the user's files that the dataset is made of. The
+  engine reads these lines from standard input,
+- ``identity(parameters) -> data for JSON``, if there are such files: the key depends on it, and not on the parameters,
+- ``PLACES`` (none by default): parameter -> ``path``, ``patterns`` or ``versions`` (lists of patterns), for `anchored`,
+- ``earlier(parameters) -> parameters or None``: the dataset whose folder the engine needs (``--after``),
+- ``following(parameters)`` (``serial`` one higher by default): the parameters of the next version,
 - ``VERSION`` (1 by default): raised when the engine makes another dataset from the same arguments,
 - ``of_stream(stream) -> list[str]`` and the parameter ``from_stream`` (False by default): further arguments, if the
   dataset is made from the experiment's stream.
@@ -20,6 +24,7 @@ that it is made from, so that an experiment has the same zones on every machine.
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import json
 from collections.abc import Mapping
@@ -39,6 +44,8 @@ FORMAT_VERSION = 2
 
 QUERIES_FILE = "queries.txt"
 """File beside zones.list if the zones are the user's own: their names and types, in the format of `load --queries`."""
+SERIALS_FILE = "serials.txt"
+"""File beside zones.list if zones may have different serials: the serial of each, in the same order."""
 CATALOG_FILE = "catalog.zone"
 """File beside zones.list: the catalog zone (RFC 9432), which lists all zones of the dataset except itself."""
 
@@ -56,6 +63,51 @@ def parameters(kind: str, values: Mapping[str, Scalar]) -> dict[str, Scalar]:
     return chosen("dataset", f"dataset {kind} has no", module.DEFAULTS, values, getattr(module, "RANGES", {}))
 
 
+def anchored(name: str, value: Any, folder: Path) -> Any:
+    """The value of the parameter ``name`` of a dataset, if it is a path or a pattern, with ``folder`` before it. Of a
+    list of patterns, one text with a pattern on each line. Other values are returned as they are."""
+    place = placed().get(name)
+    if place is None:
+        return value
+    if isinstance(value, list) and value and all(value):
+        between = "\n\n" if place == "versions" else "\n"
+        parts = [_anchored_version(each, folder) if place == "versions" else _anchored(each, folder) for each in value]
+        return between.join(parts) if all(isinstance(part, str) for part in parts) else value
+    return _anchored(value, folder, pattern=place != "path")
+
+
+def _anchored_version(value: Any, folder: Path) -> Any:
+    if not isinstance(value, list) or not all(isinstance(each, str) and each for each in value):
+        return _anchored(value, folder)
+    return "\n".join(_anchored(each, folder) for each in value)
+
+
+def _anchored(value: Any, folder: Path, *, pattern: bool = True) -> Any:
+    if not isinstance(value, str) or not value:
+        return value
+    if "\n" in value:
+        raise UsageError("a line end in a pattern of the dataset", hint="give several patterns as a list")
+    before = str(folder.absolute())
+    return str(Path(glob.escape(before) if pattern else before) / Path(value).expanduser())
+
+
+@cache
+def placed() -> dict[str, str]:
+    """The parameters of all kinds that are paths, patterns of paths, or versions."""
+    return {name: place for module in kinds().values() for name, place in getattr(module, "PLACES", {}).items()}
+
+
+def includes_below(kind: Any, folder: Path) -> dict[str, str]:
+    """The parameter of a kind whose files may include others: the folder that these are in."""
+    has = isinstance(kind, str) and kind in kinds() and "include_below" in kinds()[kind].DEFAULTS
+    return {"include_below": str(folder.absolute())} if has else {}
+
+
+def described(values: Mapping[str, Scalar]) -> str:
+    """Parameters in words, without those that are empty."""
+    return " ".join(f"{name}={value}".replace("\n", " ") for name, value in values.items() if value != "")
+
+
 def size(kind: str, values: Mapping[str, Scalar]) -> tuple[int, int]:
     """(zones, records) without making the dataset; records are approximate."""
     zones, records = kinds()[kind].size(values)
@@ -69,15 +121,23 @@ def size(kind: str, values: Mapping[str, Scalar]) -> tuple[int, int]:
 
 def are_own(kind: str) -> bool:
     """Whether the zones are the user's own, so that dnsrig knows only their records."""
-    return kind in kinds() and hasattr(kinds()[kind], "files")
+    return kind in kinds() and hasattr(kinds()[kind], "listed")
+
+
+def has_own_versions(values: Mapping[str, Scalar]) -> bool:
+    """Whether later versions of the zones are the user's own files, too."""
+    return bool(values.get("next"))
 
 
 def next_version(values: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """The parameters of the same dataset one serial later. Raises UsageError if dnsrig does not make its zones."""
+    """The parameters of the same dataset one version later. Raises UsageError if it has one version only."""
+    if "version" in values:
+        of_kind = next(module for module in kinds().values() if module.DEFAULTS.keys() == values.keys())
+        return dict(of_kind.following(values))
     if "serial" not in values:
         raise UsageError(
             "the procedure needs a second version of the zones, and this dataset has one",
-            hint='set dataset.kind = "tiny-zones" or "tld"',
+            hint='set dataset.kind = "tiny-zones", "tld" or "files"',
         )
     return {**values, "serial": int(values["serial"]) + 1}
 
@@ -92,11 +152,17 @@ def key_of(kind: str, values: Mapping[str, Scalar], stream: Path | None = None) 
     module = kinds()[kind]
     source: Any = checksums.sha256(stream) if stream is not None else None
     versions = [FORMAT_VERSION, getattr(module, "VERSION", 1)]
-    own = _files(kind, values)
-    if own:
-        values, source = {**values, "files": ""}, [(path.name, checksums.sha256(path)) for path in own]
-    text = json.dumps([versions, kind, sorted(values.items()), module.arguments(values), source])
+    identity = getattr(module, "identity", None)
+    told = [identity(values)] if identity else [sorted(values.items()), module.arguments(values), source]
+    text = json.dumps([versions, kind, *told])
     return f"{kind}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+
+
+def own_files(kind: str, values: Mapping[str, Scalar]) -> list[Path]:
+    """The user's files in the order of the zones; empty if there are none, or if the order is not known."""
+    if not are_own(kind) or values.get("version"):
+        return []
+    return [Path(line.rstrip("\n").split("\t")[-1]) for line in kinds()[kind].listed(values)]
 
 
 def folder(key: str) -> Path:
@@ -107,11 +173,14 @@ def folder(key: str) -> Path:
 def provide(kind: str, given: Mapping[str, Scalar], stream: Path | None = None) -> DatasetSpec:
     """The dataset, which is made now if the cache does not have it; from ``stream`` if there is one."""
     values = parameters(kind, given)
+    before = getattr(kinds()[kind], "earlier", lambda values: None)(values)
+    if before is not None:
+        provide(kind, before)
     key = key_of(kind, values, stream)
     target = folder(key)
     with cached.locked(target.parent):
         if facts(target).get("version") != FORMAT_VERSION:
-            _generate(kind, values, target, stream)
+            _generate(kind, values, target, stream, folder(key_of(kind, before)) if before is not None else None)
     made = facts(target)
     return DatasetSpec(
         kind=kind,
@@ -120,6 +189,8 @@ def provide(kind: str, given: Mapping[str, Scalar], stream: Path | None = None) 
         records=made["records_total"],
         serial=made["serial"],
         parameters=values,
+        signed_zones=made.get("signed_zones", 0) if are_own(kind) else 0,
+        serials_differ=made.get("serials_differ", False),
     )
 
 
@@ -143,18 +214,14 @@ def facts(folder: Path) -> dict[str, Any]:
         return {}
 
 
-def _generate(kind: str, values: dict[str, Scalar], folder: Path, stream: Path | None) -> None:
+def _generate(kind: str, values: dict[str, Scalar], folder: Path, stream: Path | None, before: Path | None) -> None:
     with cached.making(folder) as made:
         module = kinds()[kind]
         output = getattr(module, "output", lambda folder, values: ["--out", str(folder)])
         source = module.of_stream(stream) if stream is not None else []
-        arguments = ["generate", *module.arguments(values), *source, *output(made, values)]
-        listed = "".join(f"{path.resolve()}\n" for path in _files(kind, values))
-        engine.run(arguments, f"the dataset {kind} could not be generated", text=listed)
+        after = [f"--after={before}"] if before is not None else []
+        arguments = ["generate", *module.arguments(values), *source, *after, *output(made, values)]
+        listed = getattr(module, "listed", lambda values: ())
+        engine.run(arguments, f"the dataset {kind} could not be generated", text="".join(listed(values)))
         if finish := getattr(module, "finish", None):
             finish(made, FORMAT_VERSION)
-
-
-def _files(kind: str, values: Mapping[str, Scalar]) -> list[Path]:
-    own = getattr(kinds()[kind], "files", None)
-    return own(values) if own else []

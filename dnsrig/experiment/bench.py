@@ -5,6 +5,7 @@ The experiment can be printed, saved and changed; it has nothing that a file of 
 
 from __future__ import annotations
 
+import glob
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -140,7 +141,7 @@ def _dataset(asked: Question, role: str) -> Raw:
     if asked.capture is not None and role == "resolver":
         return {"kind": "world", "from_stream": True, "zones": ZONES}
     if asked.zones:
-        return {"kind": "files", "files": ",".join(str(path.resolve()) for path in asked.zones)}
+        return {"kind": "files", "files": "\n".join(glob.escape(str(path.resolve())) for path in asked.zones)}
     return {"kind": "tiny-zones", "zones": ZONES_TRANSFERRED if asked.measure == "transfer" else ZONES}
 
 

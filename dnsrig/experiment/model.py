@@ -29,7 +29,7 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 
-from dnsrig import foreign, paths
+from dnsrig import datasets, foreign, paths
 from dnsrig.errors import UsageError
 from dnsrig.rundir import Family, HostOptions, Resolving, Scalar, ServerDescription, TransferSpec
 
@@ -178,7 +178,8 @@ class Document(Part):
     )
     dataset: dict[str, Scalar] = Field(
         default_factory=dict,
-        description="`kind` and its parameters; may be absent if the server under test runs already",
+        description="`kind` and its parameters; may be absent if the server under test runs already. Paths begin at the "
+        "experiment's folder, and in `--set` at the current folder",
     )
     stream: dict[str, Scalar] = Field(
         default_factory=dict, description="the replayed stream: `kind` and its parameters; absent without a replay"
@@ -251,7 +252,10 @@ def find(name: str) -> Path:
 
 
 def load(path: Path, scale: str, settings: list[str]) -> Document:
-    """Read a TOML file, apply the overlay of ``scale`` and each ``PATH=VALUE`` of ``settings``."""
+    """Read a TOML file, apply the overlay of ``scale`` and each ``PATH=VALUE`` of ``settings``.
+
+    Paths of the dataset begin at the folder of the file, and in ``settings`` at the current folder.
+    """
     if scale not in SCALES:
         raise UsageError(f"there is no scale {scale!r}", hint=f"scales are {', '.join(SCALES)}")
     try:
@@ -266,16 +270,31 @@ def load(path: Path, scale: str, settings: list[str]) -> Document:
     unknown = set(scales) - set(SCALES)
     if unknown:
         raise UsageError(f"{path}: unknown scale {sorted(unknown)[0]!r}", hint=f"scales are {', '.join(SCALES)}")
-    raw = merged(raw, scales.get(scale, {}))
+    raw = _anchored(merged(raw, scales.get(scale, {})), path.parent)
     of_file = raw
     for setting in settings:
         raw = _with_setting(raw, setting)
+    if isinstance(of_dataset := raw.get("dataset"), dict):
+        raw = {**raw, "dataset": datasets.includes_below(of_dataset.get("kind"), path.parent) | of_dataset}
     document = validate(raw, str(path)).of_folder(path.parent)
     if settings and not any(setting.startswith("baseline") for setting in settings):
         with contextlib.suppress(ValidationError):  # a setting may complete the file
             _check_baseline(Document.model_validate(of_file))
         document.baseline = _measured(document)
     return document
+
+
+def _anchored(raw: Raw, folder: Path) -> Raw:
+    """``raw`` with ``folder`` before the paths of its dataset, also in the matrix."""
+    found = dict(raw)
+    for key, value in raw.items():
+        if key == "dataset" and isinstance(value, dict):
+            found[key] = {name: datasets.anchored(name, each, folder) for name, each in value.items()}
+        elif isinstance(value, dict):
+            found[key] = _anchored(value, folder)
+        elif isinstance(value, list) and "dataset" in key and axis_path(key)[0] == "dataset":
+            found[key] = [datasets.anchored(axis_path(key)[-1], each, folder) for each in value]
+    return found
 
 
 def _measured(document: Document) -> dict[str, Scalar]:
@@ -406,6 +425,7 @@ def _with_setting(raw: Raw, setting: str) -> Raw:
         raise UsageError(f"--set {setting!r} is not PATH=VALUE", hint="e.g. --set dataset.zones=500")
     path, value = axis_path(name.strip()), _value(text.strip())
     matrix = raw.get("matrix", {})
+    value = _anchored_setting(path, value, matrix)
     for axis, values in matrix.items() if isinstance(matrix, dict) else ():
         whole = axis_path(axis) if isinstance(values, list) else (axis,)
         if path in (whole, whole[-1:]):
@@ -417,6 +437,19 @@ def _with_setting(raw: Raw, setting: str) -> Raw:
     if len(path) == 1 and value == {}:
         return {**raw, path[0]: {}}  # an empty table empties it, where merging would change nothing
     return merged(raw, _nested(path, value))
+
+
+def _anchored_setting(path: tuple[str, ...], value: Any, matrix: Any) -> Any:
+    """The value of a setting with the current folder before paths of the dataset. For an axis, a list has a value for
+    each variant."""
+    axes = [axis_path(axis) for axis, values in matrix.items() if isinstance(values, list)] if matrix else []
+    of = next((axis for axis in axes if path in (axis, axis[-1:])), None)
+    if (of or path)[:-1] != ("dataset",):
+        return _anchored({path[-1]: value}, Path())[path[-1]] if path == ("dataset",) else value
+    name = path[-1]
+    if of is not None and isinstance(value, list):
+        return [datasets.anchored(name, each, Path()) for each in value]
+    return datasets.anchored(name, value, Path())
 
 
 def _overlays(known: Mapping[str, Raw], chosen: list[Any]) -> Raw:

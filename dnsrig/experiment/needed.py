@@ -23,7 +23,7 @@ def elsewhere(spec: TrialSpec, machine: str) -> list[Path]:
 
 def zones(spec: TrialSpec) -> list[Path]:
     """Folders of the datasets and of the stream, which instruments read, too."""
-    found = [datasets.folder(data.key) for data in (spec.dataset, spec.next_dataset) if data is not None]
+    found = [datasets.folder(data.key) for data in spec.versions]
     return [*found, *([streams.folder(spec.stream.key)] if spec.stream is not None else [])]
 
 

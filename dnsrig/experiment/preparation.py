@@ -22,7 +22,7 @@ from dnsrig.machines import ssh_machine
 from dnsrig.machines.ssh_machine import HostingMachine
 from dnsrig.procedures import procedure, versions
 from dnsrig.rundir import DatasetSpec, Machine, Manifest, ServerSource, StreamSpec, TrialSpec, Until
-from dnsrig.servers import sources
+from dnsrig.servers import sources, zone_checks
 
 NAME = r"\w[\w.+-]{0,99}"
 """Pattern of the name of an experiment."""
@@ -179,6 +179,7 @@ def assemble(
         made.append(trial_specs.spec(run, name, point, servers, versions_made, where.cpus, stream, elsewhere or {}))
     running_servers.authorize(made, authorized, named)
     servers = running_servers.all_identified(servers, made)
+    _check_zones(made, note)
     specs = {spec.variant.id: spec for spec in made}
     around = conditions.snapshot()
     return Manifest(
@@ -209,6 +210,21 @@ def assemble(
         },
         machines=where.machines,
     )
+
+
+def _check_zones(specs: list[TrialSpec], note: Note) -> None:
+    """Report which of the user's own zones servers will refuse, before anything starts."""
+    primaries = {
+        host.server.name: host.server
+        for spec in specs
+        for host in spec.hosts.values()
+        if host.server is not None and host.role == "primary"
+    }
+    checked = {version.key: version for spec in specs for version in spec.versions if datasets.are_own(version.kind)}
+    for version in checked.values():
+        files = datasets.own_files(version.kind, version.parameters)
+        for sentence in zone_checks.sentences(primaries, version, files):
+            note(sentence)
 
 
 def _elsewhere(found: Mapping[str, HostingMachine]) -> dict[str, Any]:
@@ -252,7 +268,7 @@ def _datasets(document: model.Document, stream: Path | None, note: Note) -> list
     made = []
     for version in versions(measured_by, values, {**measured_by.OPTIONS, **document.options}):
         if not datasets.folder(datasets.key_of(kind, version, stream)).exists():
-            note(f"making the dataset {kind} {' '.join(f'{k}={v}' for k, v in version.items())}, once")
+            note(f"making the dataset {kind} {datasets.described(version)}, once")
         made.append(datasets.provide(kind, version, stream))
     return made
 

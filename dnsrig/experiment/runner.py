@@ -115,7 +115,7 @@ def check_material(manifest: Manifest) -> None:
         if why := executor(kernel).changed(manifest.conditions):
             raise not_resumable(manifest, why)
     for spec in manifest.specs.values():
-        for dataset in filter(None, (spec.dataset, spec.next_dataset)):
+        for dataset in spec.versions:
             if not datasets.facts(datasets.folder(dataset.key)):
                 raise not_resumable(manifest, f"the dataset {dataset.key} is gone")
         if spec.stream is not None and not streams.facts(spec.stream.key):

@@ -44,6 +44,10 @@ def variant(point: Point) -> Variant:
     measured = point.document.model_dump(exclude=NOT_MEASURED)
     if own := own_servers.described_in(point.document):
         measured["servers"] = {name: one.model_dump(exclude={"program", "files"}) for name, one in own.items()}
+    if any(measured["dataset"].get(name) for name in datasets.placed()):
+        # The same zones in another folder are the same variant. Axes that lead to others are in the parameters.
+        measured["dataset"] = {n: v for n, v in measured["dataset"].items() if n not in datasets.placed()}
+        measured["parameters"] = point.parameters
     key = json.dumps(measured, sort_keys=True)
     return Variant(id=f"{slug}-{hashlib.sha256(key.encode()).hexdigest()[:6]}", parameters=point.parameters)
 
@@ -92,6 +96,7 @@ def spec(
         links=[] if runs_already else path.links(document, kind, made, options, link),
         dataset=versions[0],
         next_dataset=versions[1] if len(versions) > 1 else None,
+        further_datasets=versions[2:],
         stream=stream,
         limit_s=document.limit_s,
         # Outside of User-mode Linux whatever is made belongs to the user of its process (hostfs), so servers, which
@@ -110,6 +115,7 @@ def spec(
 def check_possible(spec: TrialSpec) -> None:
     """Refuse a trial that a server cannot do, before anything is started."""
     served = [host for host in spec.hosts.values() if host.server is not None]
+    _check_updates(spec)
     several = any(host.source_addresses for host in served) or len(spec.primaries) > 1
     if several and spec.transfer.provisioning == "catalog":
         raise UsageError(
@@ -119,6 +125,16 @@ def check_possible(spec: TrialSpec) -> None:
     for name, host in spec.hosts.items():
         if host.server is not None and host.role is not None and host.network == "own":
             _check_server(spec, name, host, host.server, host.role)
+
+
+def _check_updates(spec: TrialSpec) -> None:
+    """Refuse dynamic updates of zones that somebody else signed."""
+    of_zones = spec.transfer.updates and spec.options.get("changes") not in ("none", "catalog")
+    if of_zones and spec.dataset.signed_zones and not spec.dataset.parameters.get("unsigned_changes"):
+        raise UsageError(
+            f"dynamic updates change the dataset, and {spec.dataset.signed_zones:,} of its zones are signed, or have a digest",
+            hint="set dataset.unsigned_changes = true to change them without new signatures",
+        )
 
 
 def _check_server(spec: TrialSpec, name: str, host: HostSpec, source: ServerSource, role: Role) -> None:

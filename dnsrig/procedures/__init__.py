@@ -5,7 +5,8 @@ A procedure is a module of this folder, or of another package (`dnsrig.discovery
 - ``DESCRIPTION``: what it measures, in a sentence,
 - ``MAIN_METRIC``: the metric that answers its question; metrics and traps recognise by it what a trial measured,
 - ``NEXT_VERSION`` (False by default): whether it needs the zones of the dataset in two versions;
-  ``next_version(values, options)`` (one serial later by default): the parameters of the second, or None,
+  ``next_version(values, options)`` (one version later by default): the parameters of the second, or of the second and
+  all further ones in a list, or None,
 - ``OPTIONS``: name (unit last) -> default,
 - ``RANGES`` (by default the ranges of `dnsrig.parameters`): option -> least and most that it may be,
 - ``CHOICES`` (none by default): option -> the values that it may have,
@@ -88,9 +89,9 @@ def versions(kind: ModuleType, values: Mapping[str, Scalar], options: Mapping[st
     """The parameters of the dataset, in each version that a procedure needs."""
     if not getattr(kind, "NEXT_VERSION", False):
         return [dict(values)]
-    following = getattr(kind, "next_version", None)
-    second = following(values, options) if following else datasets.next_version(values)
-    return [dict(values)] if second is None else [dict(values), second]
+    following = getattr(kind, "next_version", lambda values, options: datasets.next_version(values))
+    later = following(values, options)
+    return [dict(values), *(later if isinstance(later, list) else [later] if later is not None else [])]
 
 
 def hosts(kind: ModuleType, options: Mapping[str, Scalar]) -> dict[str, HostRole]:

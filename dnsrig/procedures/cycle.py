@@ -11,7 +11,8 @@ answers with its serial or a later one, and *served* when the secondary does. A 
 the probe then sees a later serial. Option ``generations``: number of generations. After the last one, the trial waits
 until the secondary has it. Odd generations have the records of the next version of the dataset, even ones the records
 of the first version, each with its own serial. So each generation differs from the one before in the same number of
-records, and only two zones have to be made.
+records, and only two zones have to be made. Of your own zone, generation n is version n of ``dataset.next``, if that is
+given.
 
 A trial is `done` if the secondary gets the last generation, however late the others were, and a `timeout` if it never
 does. It is `invalid` if the rig itself made a generation too late, because then the cycle was longer.
@@ -79,22 +80,34 @@ def expected_s(options: Mapping[str, Any]) -> float:
     return float(options["generations"] * options["cycle_s"])
 
 
-def next_version(values: Mapping[str, Scalar], options: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """The dataset one serial later, with the share of the records changed. `validate` refuses other datasets later."""
+def next_version(
+    values: Mapping[str, Scalar], options: Mapping[str, Scalar]
+) -> dict[str, Scalar] | list[dict[str, Scalar]]:
+    """The dataset one version later, with the share of the records changed; of the user's own versions, one for each
+    generation. `validate` refuses other datasets later."""
     following = datasets.next_version(values)
+    if datasets.has_own_versions(values):
+        found = [following]
+        while len(found) < int(options["generations"]):
+            found.append(datasets.next_version(found[-1]))
+        return found
     if "delegations" in values:
         _, records = tld.size(values)
         following["records_changed"] = max(1, round(records * float(options["changed_percent"]) / 100))
+    elif "changed_share" in values:
+        following["changed_share"] = float(options["changed_percent"]) / 100
     return following
 
 
 def validate(spec: TrialSpec) -> None:
     """Refuse a secondary that cannot follow, and a trial that ends before its last generation."""
-    if spec.dataset.kind != "tld":
+    if spec.dataset.kind != "tld" and not datasets.are_own(spec.dataset.kind):
         raise UsageError(
             f"the next version of the dataset {spec.dataset.kind} differs only in its serial",
-            hint='choose kind = "tld"',
+            hint='choose kind = "tld" or "files"',
         )
+    if spec.dataset.zones != 1:
+        raise UsageError("generations are of one zone", hint="give the file of one zone")
     if not (spec.transfer.ixfr and spec.transfer.notify):
         raise UsageError(
             "a secondary follows generations by NOTIFY and IXFR",
@@ -205,14 +218,16 @@ def concluded(generations: list[dict[str, Any]], *, cycle_s: float, limit_s: flo
 
 def _serial(context: TrialContext, number: int) -> int:
     """The serial of generation ``number``; 0: the zone at the beginning."""
+    if datasets.has_own_versions(context.spec.dataset.parameters):
+        return context.spec.versions[number].serial
     return context.spec.dataset.serial + number
 
 
 def lay_out(context: TrialContext, name: str, number: int) -> None:
     """Write generation ``number`` beside the zones of the primary of host ``name``, for `ZoneChanges.load`."""
-    workspace, placement = context.workspace, context.servers.placements[name]
-    source = workspace.next_dataset if number % 2 else workspace.dataset
-    assert source is not None
+    versions, placement = context.workspace.versions, context.servers.placements[name]
+    own = datasets.has_own_versions(context.spec.dataset.parameters)
+    source = versions[number if own else number % 2]
     with as_user(source) as old, as_user(placement.dataset) as new:
         for zone in placement.zones:
             target = new / zone.file

@@ -70,6 +70,10 @@ def links(hosts: Iterable[str]) -> list[tuple[str, str]]:
 def validate(spec: TrialSpec) -> None:
     if not spec.transfer.notify:
         raise UsageError("secondaries learn of the change by NOTIFY", hint="set transfer.notify = true")
+    if any(version.serials_differ for version in spec.versions):
+        raise UsageError(
+            "the zones have different serials, but all secondaries begin with one", hint="give zones of the same serial"
+        )
 
 
 def checks(spec: TrialSpec) -> list[str]:

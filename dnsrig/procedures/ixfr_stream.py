@@ -7,8 +7,9 @@ may (RFC 1995 §4), is counted.
 
 ``made_by``:
 
-- ``reload``: the primary loads a new zone file that differs in ``records_changed`` records (only of the dataset `tld`)
-  and finds the difference itself: one step from serial to serial
+- ``reload``: the primary loads a new zone file that differs in ``records_changed`` records (of the dataset `tld`), or
+  that is the next version of your own zone (``dataset.next``), and finds the difference itself: one step from serial to
+  serial
 - ``updates``: so many dynamic updates (RFC 2136) of one record each, at ``updates_per_s``: as many steps, each with its
   SOA records, in which the same record changes again and again
 
@@ -66,7 +67,7 @@ def expected_s(options: Mapping[str, Any]) -> float:
 def next_version(values: Mapping[str, Scalar], options: Mapping[str, Scalar]) -> dict[str, Scalar]:
     """The dataset one serial later, with as many records changed as the options say."""
     following = datasets.next_version(values)
-    if options["made_by"] == "reload":
+    if options["made_by"] == "reload" and "delegations" in values:
         following["records_changed"] = options["records_changed"]
     return following
 
@@ -83,10 +84,14 @@ def validate(spec: TrialSpec) -> None:
         if spec.dataset.zones != 1:
             raise UsageError("updates need a dataset with one zone", hint="set dataset.zones = 1")
         return
+    if datasets.has_own_versions(spec.dataset.parameters):
+        if spec.dataset.serials_differ:
+            raise UsageError("the zones have different serials, so no IXFR is from one of them", hint="give one zone")
+        return
     if spec.dataset.kind != "tld":
         raise UsageError(
-            f"the next version of the dataset {spec.dataset.kind} differs only in its serial",
-            hint='choose kind = "tld"',
+            f"the next version of the dataset {spec.dataset.kind} does not differ in a given number of records",
+            hint='choose kind = "tld", or give the next version of your own zone: dataset.next',
         )
     most = tld.CHANGED_MOST * int(spec.dataset.parameters["delegations"])
     if int(spec.options["records_changed"]) > most:

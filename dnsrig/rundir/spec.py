@@ -353,7 +353,12 @@ class DatasetSpec(Record):
     zones: int
     records: int
     serial: int
+    """The oldest serial of its zones."""
     parameters: dict[str, Scalar] = Field(default_factory=dict)
+    signed_zones: int = 0
+    """Number of the user's own zones with records of DNSSEC or a digest, which dnsrig cannot make anew."""
+    serials_differ: bool = False
+    """Whether its zones have different serials."""
 
 
 ClockBasis = Literal["due", "sending"]
@@ -434,6 +439,8 @@ class TrialSpec(Record):
     links: list[LinkSpec]
     dataset: DatasetSpec
     next_dataset: DatasetSpec | None = None
+    further_datasets: list[DatasetSpec] = Field(default_factory=list)
+    """Versions after the next one."""
     """The same zones in their next version, for procedures that change them."""
     stream: StreamSpec | None = None
     """The stream that is replayed, for procedures that replay."""
@@ -496,6 +503,11 @@ class TrialSpec(Record):
         if here is not None and there is not None and here.machine != there.machine:
             return f"link:{here.nic}"
         return f"link:{other}"
+
+    @property
+    def versions(self) -> list[DatasetSpec]:
+        """All versions of the zones, the first one first."""
+        return [self.dataset, *([self.next_dataset] if self.next_dataset else []), *self.further_datasets]
 
     @property
     def primaries(self) -> list[str]:

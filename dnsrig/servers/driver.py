@@ -6,8 +6,8 @@ import re
 import signal
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -17,7 +17,7 @@ from dnsrig.servers import templates
 from dnsrig.servers.behaviour import AsPrimary, AsSecondary
 from dnsrig.servers.builds.recipe import Recipe
 from dnsrig.servers.formats import numbers, printed_defaults
-from dnsrig.servers.placement import Placement, Preparation
+from dnsrig.servers.placement import Placement, Preparation, Zone
 from dnsrig.servers.resolving import AsResolver
 
 Feature = Literal[
@@ -60,6 +60,16 @@ class Setting:
     default: str
     """The default of the server, from its manual; the version of a source may differ."""
     meaning: str
+
+
+@dataclass(frozen=True)
+class ZoneCheck:
+    """How a server's own checker reads zone files."""
+
+    commands: Sequence[list[str]] = ()
+    """A command for each zone, which fails if the server refuses the zone; none: there is no checker."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Files that the commands need: name -> content."""
 
 
 @dataclass(frozen=True)
@@ -226,6 +236,11 @@ class Driver(ABC):
     def limits(self, role: Role, settings: Mapping[str, Scalar]) -> list[ServerLimit]:
         """Limits that the server sets for itself in ``role`` with ``settings``."""
         return []
+
+    def zone_check(self, zones: Sequence[Zone], dataset: str, folder: str) -> ZoneCheck:
+        """How the server's own checker reads ``zones`` below ``dataset``. ``folder`` has the files of the check. Both are
+        paths as its programs see them."""
+        return ZoneCheck()
 
     def configured(self, placement: Placement) -> set[str] | None:
         """The zones in the configuration of the server, without those from a catalog; None: unknown."""

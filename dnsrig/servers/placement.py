@@ -9,6 +9,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Literal
 
+from dnsrig import datasets
 from dnsrig.errors import DnsrigError
 from dnsrig.rundir import Address, HostSpec, Resolving, Role, Scalar, ServerSource, TransferSpec
 from dnsrig.servers.keys import CERTIFICATE_FILE, PRIVATE_KEY_FILE, TransferKeys
@@ -192,13 +193,17 @@ class Placement:
 
     @property
     def signed(self) -> bool:
-        """Whether its zones are signed (RFC 4034), from the beginning of the file of the first zone."""
-        return " RRSIG " in self._head()
+        """Whether zones are signed (RFC 4034): as the dataset says of your own, or else from the beginning of the file
+        of the first zone."""
+        return self._known("signed_zones", " RRSIG ")
 
     @property
     def hashed(self) -> bool:
-        """Whether its zones deny names by hashes (NSEC3, RFC 5155), from the same beginning."""
-        return " NSEC3PARAM " in self._head()
+        """Whether zones deny names by hashes (NSEC3, RFC 5155), in the same way."""
+        return self._known("hashed_zones", " NSEC3PARAM ")
+
+    def _known(self, fact: str, text: str) -> bool:
+        return bool(datasets.facts(self.dataset).get(fact, text in self._head()))
 
     def _head(self) -> str:
         file = self.dataset / self.zones[0].file if self.zones else None

@@ -41,6 +41,7 @@ LONG = [
     "docs/how-to/compare.md",
     "docs/how-to/databases.md",
     "docs/how-to/experiment.md",
+    "docs/how-to/far-secondary.md",
     "docs/how-to/long-distance.md",
     "docs/how-to/own-zones.md",
     "docs/how-to/primary-load.md",

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import polars as pl
 import pytest
 from suites import quick
 
+from dnsrig import datasets
 from dnsrig.runs.trial import Trial
+from dnsrig.servers import sources, zone_checks
 
 ZONE = """\
 $TTL 300
@@ -49,3 +52,54 @@ def test_own_zones_are_transferred_and_asked_for(
     assert record.spec.dataset.zones == 5
     assert record.spec.dataset.records == 25
     assert trial.load.rcodes == {"NOERROR": 500}
+
+
+UPDATE = """\
+title = "My update"
+question = "Does the next version arrive?"
+procedure = "update"
+limit_s = 60
+repeats = 1
+dataset = { kind = "files", files = "v1/*.zone", next = ["v2/*.zone"] }
+transfer = { ixfr = true, notify = true }
+options = { settle_s = 1.0 }
+hosts.primary.server = "PRIMARY@forky"
+hosts.secondary.server = "SECONDARY@forky"
+"""
+WITH_CNAME = "www IN CNAME ns.example.net.\n"
+
+
+def write_versions(folder: Path) -> None:
+    """Two versions of three zones. The serials of the second version of one are older than those of another's first."""
+    for version in (1, 2):
+        (folder / f"v{version}").mkdir()
+        for number in range(3):
+            text = ZONE.format(serial=100 * number + version) + f"new{version} IN A 192.0.2.{version}\n"
+            (folder / f"v{version}" / f"own{number}.example.zone").write_text(text)
+
+
+@pytest.mark.parametrize(("primary", "secondary"), quick(PAIRS, PAIRS[-1]))
+def test_own_later_versions_arrive(measure: Callable[..., Trial], tmp_path: Path, primary: str, secondary: str) -> None:
+    write_versions(tmp_path)
+    experiment = tmp_path / "update.toml"
+    experiment.write_text(UPDATE.replace("PRIMARY", primary).replace("SECONDARY", secondary))
+    trial = measure(experiment=str(experiment))
+    assert trial.record.outcome == "done", trial.record.reason
+    assert [version.serial for version in trial.record.spec.versions] == [1, 2]
+    seen = pl.read_ipc_stream(trial.directory / "zones.arrow").sort("zone")
+    assert seen["serial"].to_list() == [2, 102, 202]
+
+
+def test_what_servers_refuse_is_reported_with_its_line(tmp_path: Path) -> None:
+    """BIND, Knot DNS and NSD refuse a CNAME record beside others; PowerDNS's checker does, too."""
+    file = tmp_path / "own.example.zone"
+    file.write_text(f"; a comment\n{ZONE.format(serial=7)}{WITH_CNAME}")
+    made = datasets.provide("files", {"files": str(file)})
+    servers = {name: sources.find(name) for name in ("bind@forky", "knot@forky", "nsd@forky", "powerdns@forky")}
+    known = {name: source for name, source in servers.items() if source is not None}
+    (sentence,) = zone_checks.sentences(known, made, [file])
+    assert f"bind@forky refuses {file} line 9: " in sentence
+    assert all(f"{name} refuses" in sentence for name in known), sentence
+    fine = tmp_path / "fine.example.zone"
+    fine.write_text(ZONE.format(serial=7))
+    assert zone_checks.sentences(known, datasets.provide("files", {"files": str(fine)}), [fine]) == []

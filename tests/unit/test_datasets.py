@@ -19,7 +19,7 @@ import pytest
 from dnsrig import datasets
 from dnsrig.datasets import large_records
 from dnsrig.errors import DnsrigError, UsageError
-from dnsrig.experiment import preparation
+from dnsrig.experiment import model, preparation, trial_specs
 from dnsrig.rundir import DatasetSpec, Scalar
 
 KINDS: list[tuple[str, dict[str, Scalar]]] = [
@@ -188,44 +188,172 @@ ZONE = (
 )
 
 
-def test_own_zones_are_known_by_what_their_files_contain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def write_zones(folder: Path, *names: str, serial: int = 7) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, name in enumerate(names):
+        (folder / f"{name}.zone").write_text(ZONE.format(serial=serial + number))
+    return folder
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the files of two zones."""
     monkeypatch.setenv("DNSRIG_CACHE", str(tmp_path / "cache"))
-    for folder in ("here", "there"):
-        (tmp_path / folder).mkdir()
-        for number, name in enumerate(("one.example", "two.example"), start=7):
-            (tmp_path / folder / f"{name}.zone").write_text(ZONE.format(serial=number))
-    chosen = {"files": f"{tmp_path}/here/one.*, {tmp_path}/here/*.zone"}
-    made = datasets.provide("files", chosen)
+    return write_zones(tmp_path / "here", "one.example", "two.example")
+
+
+def test_own_zones_are_known_by_what_their_files_contain(own: Path, tmp_path: Path) -> None:
+    there = write_zones(tmp_path / "there", "one.example", "two.example")
+    made = datasets.provide("files", {"files": f"{own}/one.*\n{own}/*.zone"})
     folder = datasets.folder(made.key)
-    assert (made.zones, made.records, made.serial) == (2, 6, 7)
+    assert (made.zones, made.records, made.serial, made.serials_differ) == (2, 6, 7, True)
     assert [line.split("\t")[0] for line in (folder / "zones.list").read_text().splitlines()] == [
         "one.example",
         "two.example",
     ]
+    assert (folder / datasets.SERIALS_FILE).read_text() == "7\n8\n"
     assert "www.two.example. A\n" in (folder / "queries.txt").read_text()
-    assert datasets.provide("files", {"files": f"{tmp_path}/there/*.zone"}).key == made.key
-    (tmp_path / "there/two.example.zone").write_text(ZONE.format(serial=9))
-    assert datasets.provide("files", {"files": f"{tmp_path}/there/*.zone"}).key != made.key
+    assert datasets.provide("files", {"files": f"{there}/*.zone"}).key == made.key
+    (there / "two.example.zone").write_text(ZONE.format(serial=9))
+    assert datasets.provide("files", {"files": f"{there}/*.zone"}).key != made.key
+
+
+def test_the_key_depends_on_included_files(own: Path) -> None:
+    (own / "one.example.zone").write_text(ZONE.format(serial=7) + "$INCLUDE sub/hosts\n")
+    (own / "sub").mkdir()
+    values = datasets.parameters("files", {"files": f"{own}/*.zone", "include_below": str(own)})
+    keys = []
+    for address in ("192.0.2.8", "192.0.2.9"):
+        (own / "sub/hosts").write_text(f"added IN A {address}\n")
+        keys.append(datasets.key_of("files", values))
+    assert len(set(keys)) == 2
+    folder = datasets.folder(datasets.provide("files", values).key)
+    assert "added IN A 192.0.2.9\n" in (folder / "zones/000/0000000.zone").read_text()
 
 
 @pytest.mark.parametrize(
-    ("files", "said"),
+    ("chosen", "said"),
     [
-        ("", "dataset.files is missing"),
-        ("{folder}/*.db", "no file matches"),
-        ("{folder}", "no file matches"),
-        ("{folder}/bad.zone", "bad.zone: line 2: expected IPv4 address"),
+        ({}, "dataset.files is missing"),
+        ({"files": "{folder}/*.db"}, "no file matches"),
+        ({"files": "{folder}"}, "no file matches"),
+        ({"files": "{folder}/bad.zone"}, "bad.zone: line 2: expected IPv4 address"),
+        ({"files": "{folder}/one.*\n{folder}/again.zone"}, "the zone one.example is in another file, too"),
+        ({"files": "{folder}/db.one.example"}, "its zone may be db.one.example or one.example"),
+        ({"files": "{folder}/one.*", "list": "{folder}/zones.csv"}, "are both given"),
+        ({"list": "{folder}/none.csv"}, "none.csv cannot be read"),
+        ({"list": "{folder}/bad.zone"}, "bad.zone: line 1: a name and a file are expected"),
+        ({"list": "{folder}/gone.csv"}, "line 2: there is no file"),
+        ({"list": "{folder}/twice.csv"}, "line 2: the zone one.example is listed twice"),
+        ({"list": "{folder}/wrong.csv"}, "it has the zone one.example, and the list says other.example"),
     ],
 )
-def test_own_zones_that_cannot_be_used_are_named(
-    files: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DNSRIG_CACHE", str(tmp_path / "cache"))
-    (tmp_path / "bad.zone").write_text("@ 60 IN SOA a. b. 1 1 1 1 1\n@ 60 IN A 192.0.2.\n")
+def test_own_zones_that_cannot_be_used_are_named(chosen: dict[str, str], said: str, own: Path) -> None:
+    (own / "bad.zone").write_text("@ 60 IN SOA a. b. 1 1 1 1 1\n@ 60 IN A 192.0.2.\n")
+    (own / "db.one.example").write_text(ZONE.format(serial=1))
+    (own / "again.zone").write_text("$ORIGIN one.example.\n" + ZONE.format(serial=1))
+    (own / "gone.csv").write_text("name,file\none.example,gone.zone\n")
+    (own / "twice.csv").write_text("one.example,one.example.zone\nONE.example.,one.example.zone\n")
+    (own / "wrong.csv").write_text("other.example,again.zone\n")
     with pytest.raises(DnsrigError, match=said):
-        datasets.provide("files", {"files": files.format(folder=tmp_path)})
+        datasets.provide("files", {name: value.format(folder=own) for name, value in chosen.items()})
 
 
-def test_own_zones_have_no_second_version() -> None:
-    with pytest.raises(UsageError, match="this dataset has one"):
-        datasets.next_version({"files": "*.zone"})
+def test_a_list_gives_zones_their_names(own: Path) -> None:
+    (own / "zones.csv").write_text(
+        "serial,File,Name\n7,one.example.zone,first.example\n8,two.example.zone,two.example\n"
+    )
+    folder = datasets.folder(datasets.provide("files", {"list": f"{own}/zones.csv"}).key)
+    listed = [line.split("\t")[0] for line in (folder / "zones.list").read_text().splitlines()]
+    assert listed == ["first.example", "two.example"]
+
+
+def test_patterns_begin_at_the_experiment_or_at_the_current_folder(
+    own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    experiment = own / "mine.toml"
+    experiment.write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+
+    def chosen(*settings: str) -> dict[str, Scalar]:
+        return dict(model.load(experiment, "quick", list(settings)).dataset)
+
+    assert chosen()["files"] == f"{own}/one.*\n{own}/two.*"
+    assert chosen()["next"] == f"{own}/v1/*\n\n{own}/v2/a\n{own}/v2/b"
+    assert chosen()["include_below"] == str(own)
+    assert chosen("dataset.files=here/*.zone")["files"] == f"{tmp_path}/here/*.zone"
+    assert chosen('dataset.files=["a", "/b"]')["files"] == f"{tmp_path}/a\n/b"
+    (document,) = model.points(model.load(experiment, "quick", []))
+    moved = tmp_path / "moved"
+    own.rename(moved)
+    (same,) = model.points(model.load(moved / "mine.toml", "quick", []))
+    assert trial_specs.variant(document) == trial_specs.variant(same)
+
+
+OWN = """\
+title = "My zones"
+question = "Where are they?"
+procedure = "transfer"
+limit_s = 60
+hosts.primary.server = "nsd@forky"
+hosts.secondary.server = "knot@forky"
+[dataset]
+kind = "files"
+files = ["one.*", "two.*"]
+next = ["v1/*", ["v2/a", "v2/b"]]
+"""
+
+
+def versions_of(own: Path, **more: Scalar) -> list[dict[str, Scalar]]:
+    first = datasets.parameters("files", {"files": f"{own}/*.zone", **more})
+    return [first, datasets.next_version(first)]
+
+
+def test_own_later_versions_have_the_same_zones_with_newer_serials(own: Path, tmp_path: Path) -> None:
+    # Other files, in another order.
+    write_zones(tmp_path / "later", "b", "a", serial=20)
+    for file, name in (("a", "two.example"), ("b", "one.example")):
+        path = tmp_path / "later" / f"{file}.zone"
+        path.write_text(f"$ORIGIN {name}.\n{path.read_text()}")
+    first, later = versions_of(own, next=f"{tmp_path}/later/*.zone")
+    made = datasets.provide("files", later)
+    lists = [(datasets.folder(datasets.key_of("files", each)) / "zones.list").read_text() for each in (first, later)]
+    assert lists[0] == lists[1]
+    assert (datasets.folder(made.key) / datasets.SERIALS_FILE).read_text() == "20\n21\n"
+    with pytest.raises(UsageError, match="needs version 2 of the zones"):
+        datasets.next_version(later)
+
+
+@pytest.mark.parametrize(
+    ("zones", "serial", "said"),
+    [
+        (["one.example"], 20, "the earlier version has the zone two.example"),
+        (["one.example", "two.example", "three.example"], 20, "three.example is not in the earlier version"),
+        (["one.example", "two.example"], 1, "the serial 1 of one.example is older than 7"),
+    ],
+)
+def test_later_versions_of_other_zones_are_refused(
+    zones: list[str], serial: int, said: str, own: Path, tmp_path: Path
+) -> None:
+    later = write_zones(tmp_path / "later", *zones, serial=serial)
+    with pytest.raises(DnsrigError, match=said):
+        datasets.provide("files", versions_of(own, next=f"{later}/*.zone")[1])
+
+
+def test_a_later_version_is_made_if_there_is_none(own: Path) -> None:
+    first, later = versions_of(own, changed_share=1.0)
+    made = datasets.provide("files", later)
+    facts = datasets.facts(datasets.folder(made.key))
+    assert (made.serial, facts["records_changed"]) == (8, 4)
+    assert datasets.key_of("files", first) != made.key
+
+
+def test_signed_zones_change_only_if_the_user_wants_it(own: Path) -> None:
+    path = own / "one.example.zone"
+    path.write_text(path.read_text() + "@ IN DNSKEY 257 3 13 " + base64.b64encode(bytes(64)).decode() + "\n")
+    _, later = versions_of(own)
+    with pytest.raises(
+        DnsrigError, match="line 5: a DNSKEY record: a next version of a signed zone needs new signatures"
+    ):
+        datasets.provide("files", later)
+    assert datasets.provide("files", {**later, "unsigned_changes": True}).signed_zones == 1

@@ -424,3 +424,18 @@ def test_records_missing_names_the_rrsets(tmp_path: Path, different: int, outcom
         assert "The secondary answers 1 of 3 RRsets" in found.summary
         assert "r.z.example TXT (1 record, 20,000 bytes): absent (RCODE 0)" in found.summary
         assert found.evidence == {"rrsets_primary": 0, "rrsets_secondary": 1}
+
+
+def test_signatures_broken(tmp_path: Path) -> None:
+    trial = clean_trial(tmp_path / "run")
+    spec, judged = trial.record.spec, all_traps()["signatures-broken"].after
+    assert judged(trial) is None, "dnsrig made the zones"
+    own = spec.dataset.model_copy(update={"kind": "files", "parameters": {"next": "", "unsigned_changes": True}})
+    signed = own.model_copy(update={"signed_zones": 1})
+    spec.dataset = signed
+    assert judged(trial) is None, "nothing changed"
+    for spec.dataset, verdict in ((own, "clear"), (signed, "found")):
+        spec.next_dataset = spec.dataset
+        assert judge("signatures-broken", trial).verdict == verdict
+    spec.dataset = signed.model_copy(update={"parameters": {"next": "/later/*.zone", "unsigned_changes": False}})
+    assert judged(trial) is None, "the signer made the next version"

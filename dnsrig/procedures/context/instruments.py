@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from dnsrig import datasets
 from dnsrig.lab import addresses
 from dnsrig.lab.host import Host
 from dnsrig.procedures import procedure
@@ -13,7 +14,7 @@ from dnsrig.procedures.context.servers import Servers
 from dnsrig.procedures.context.workspace import Workspace
 from dnsrig.procedures.instrument import STOP_LIMIT_S, Instrument
 from dnsrig.procedures.parts import transfer_instrument
-from dnsrig.rundir import OBSERVER, Scalar, TrialSpec
+from dnsrig.rundir import OBSERVER, DatasetSpec, Scalar, TrialSpec
 from dnsrig.servers import keys, running
 
 
@@ -74,7 +75,7 @@ class Instruments:
             "probe",
             *self.server(target, "udp"),
             self._zones,
-            f"--serial={dataset.serial if serial is None else serial}",
+            self._awaited(dataset, serial),
             f"--rate={spec.options['probe_rate_per_s']}",
             f"--limit-s={limit_s}",
             "--until-eof",
@@ -90,6 +91,12 @@ class Instruments:
         assert dataset is not None
         words = ["probe", "records", self.address(target), f"--zone-list={dataset / 'zones.list'}"]
         return self.start(name, [*words, f"--limit={limit_s:g}s", "--until-eof"])
+
+    def _awaited(self, dataset: DatasetSpec, serial: int | None) -> str:
+        """Argument of `probe` for the serials that zones must have."""
+        if serial is None and dataset.serials_differ:
+            return f"--serials={datasets.folder(dataset.key) / datasets.SERIALS_FILE}"
+        return f"--serial={dataset.serial if serial is None else serial}"
 
     def start_load(self, name: str, target: str, arguments: list[str], host: str = OBSERVER) -> Instrument:
         """Send queries from ``host`` to the server of host ``target``. ``arguments``: of `load`."""

@@ -38,6 +38,8 @@ class Workspace:
         following = self.spec.next_dataset
         self.next_dataset = datasets.folder(following.key) if following is not None else None
         """Folder of the next version of the zones, if the procedure needs one."""
+        self.versions = [datasets.folder(version.key) for version in self.spec.versions]
+        """Folders of all versions of the zones."""
 
     @cached_property
     def state(self) -> Path:

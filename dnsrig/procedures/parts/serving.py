@@ -169,7 +169,6 @@ def _check_own_zones(spec: TrialSpec) -> None:
     """Refuse options that need more than the records of your own zones, which are queried in the order of their
     files."""
     for name, wanted in {
-        "changes": "none",
         "queried_share": 1.0,
         "missing_share": 0.0,
         "popularity": "uniform",

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from dnsrig.rundir import Role, Scalar, ServerLimit
 from dnsrig.servers.behaviour import AsPrimary, AsSecondary, count
 from dnsrig.servers.bind import configuration, resolver
 from dnsrig.servers.bind.recipe import RECIPE
-from dnsrig.servers.driver import Driver, Feature, Setting, Support
+from dnsrig.servers.driver import Driver, Feature, Setting, Support, ZoneCheck
 from dnsrig.servers.formats import numbers, utc_ns, yes_no
-from dnsrig.servers.placement import Placement
+from dnsrig.servers.placement import Placement, Zone
 
 PRIMARY_DEFAULTS = {"transfers-out": 100_000, "tcp-clients": 10_000, "tcp-listen-queue": 1_000}
 """Settings of a primary. It is not under test, so its limits are raised until they have no effect."""
@@ -163,6 +163,11 @@ class Bind(Driver):
                 remedy='raise it, e.g. settings = { "serial-query-rate" = 10000 }: a cold secondary asks one SOA a zone',
             )
         ]
+
+    def zone_check(self, zones: Sequence[Zone], dataset: str, folder: str) -> ZoneCheck:
+        # As named checks a primary's zone by default; without a network, it cannot look up names outside of the zone.
+        words = ["named-checkzone", "-i", "local", "-k", "fail"]
+        return ZoneCheck([[*words, zone.name, f"{dataset}/{zone.file}"] for zone in zones])
 
     def log_time_ns(self, line: str) -> int | None:
         return utc_ns(line, LOG_TIME, "%d-%b-%Y %H:%M:%S")

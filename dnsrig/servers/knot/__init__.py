@@ -6,16 +6,16 @@ Settings are named ``section.item``, e.g. ``server.background-workers`` or ``tem
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from dnsrig.errors import UsageError
 from dnsrig.rundir import Role, Scalar, ServerLimit
 from dnsrig.servers.behaviour import AsPrimary, AsSecondary, Policy, Settings, Transport, count
 from dnsrig.servers.builds.recipe import AUTOTOOLS, Method, Recipe, Tree
-from dnsrig.servers.driver import Driver, Feature, Setting, Support
+from dnsrig.servers.driver import Driver, Feature, Setting, Support, ZoneCheck
 from dnsrig.servers.formats import utc_ns
-from dnsrig.servers.placement import Placement
+from dnsrig.servers.placement import Placement, Zone
 
 LOG_TIME = re.compile(r"^(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)")
 SECTIONS = ("server", "database", "template")
@@ -175,6 +175,12 @@ class Knot(Driver):
                 remedy='set it on, e.g. settings = { "server.async-start" = "on" }: zones are then answered as they come',
             )
         ]
+
+    def zone_check(self, zones: Sequence[Zone], dataset: str, folder: str) -> ZoneCheck:
+        # knotc checks as knotd does by default; kzonecheck is stricter, and in another package.
+        listed = "".join(f'  - domain: "{zone.name}."\n    file: "{dataset}/{zone.file}"\n' for zone in zones)
+        command = ["knotc", "-c", f"{folder}/knot.conf", "zone-check"]
+        return ZoneCheck([[*command, zone.name] for zone in zones], {"knot.conf": f"zone:\n{listed}"})
 
     def log_time_ns(self, line: str) -> int | None:
         return utc_ns(line, LOG_TIME, "%Y-%m-%dT%H:%M:%S")

@@ -6,16 +6,16 @@ Settings are attributes of ``server:``; an attribute of the pattern that all zon
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from dnsrig.confinement import NET_ADMIN, NET_BIND_SERVICE
 from dnsrig.rundir import Role, Scalar, ServerLimit
 from dnsrig.servers.behaviour import AsPrimary, AsSecondary, Settings, count
 from dnsrig.servers.builds.recipe import AUTOTOOLS, Method, Recipe, Tree
-from dnsrig.servers.driver import Driver, Feature, Setting, Support, timer
+from dnsrig.servers.driver import Driver, Feature, Setting, Support, ZoneCheck, timer
 from dnsrig.servers.formats import utc_ns, yes_no
-from dnsrig.servers.placement import Placement
+from dnsrig.servers.placement import Placement, Zone
 
 PRIMARY_DEFAULTS: Mapping[str, Scalar] = {"tcp-count": 1000}
 """Settings of a primary. It is not under test, so its limit of TCP connections is raised until it has no effect."""
@@ -133,6 +133,9 @@ class Nsd(Driver):
                 "lower it: zones that were received are served after the next reload, at most one in this time",
             )
         ]
+
+    def zone_check(self, zones: Sequence[Zone], dataset: str, folder: str) -> ZoneCheck:
+        return ZoneCheck([["nsd-checkzone", zone.name, f"{dataset}/{zone.file}"] for zone in zones])
 
     def log_time_ns(self, line: str) -> int | None:
         return utc_ns(line, LOG_TIME, "%Y-%m-%d %H:%M:%S")

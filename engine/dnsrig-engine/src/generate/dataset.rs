@@ -76,8 +76,17 @@ pub enum Details {
         /// In how many messages.
         axfr_messages_estimate: u64,
     },
-    /// `generate files` has no further fields.
-    Files {},
+    /// The fields of `generate files`.
+    Files {
+        /// The zones with records of DNSSEC, or with a digest.
+        signed_zones: u64,
+        /// The zones that deny names by hashes.
+        hashed_zones: u64,
+        /// The records that differ from the user's files, without SOA records.
+        records_changed: u64,
+        /// Whether zones have different serials.
+        serials_differ: bool,
+    },
     /// `generate large-records` has no further fields.
     LargeRecords {},
 }

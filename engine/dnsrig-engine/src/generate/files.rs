@@ -1,18 +1,19 @@
 //! `generate files`: the zones of a user, from master files.
 
 use std::{
+    collections::HashMap,
     fs::{self, File},
-    io::{BufReader, BufWriter, Write},
+    io::{BufReader, BufWriter, Seek as _, Write},
     path::{Path, PathBuf},
 };
 
-use dnsrig_core::failure::Failure;
+use dnsrig_core::{clock, failure::Failure, units::parse_share};
 use dnsrig_dns::{catalog::Schema, serial};
 use domain::base::iana::Rtype;
 
 use super::{
     dataset::{Common, Dataset, Described, Details, contradiction, writing},
-    zone_file::{self, Facts, ZoneFileError},
+    zone_file::{self, Wanted, ZoneFileError, change::Change},
 };
 use crate::dataset::{
     VERSION,
@@ -37,10 +38,11 @@ const NOT_ASKED: [Rtype; 5] = [Rtype::RRSIG, Rtype::NSEC, Rtype::NSEC3, Rtype::N
 /// Make a dataset of zones in master files: each is read once, checked, and copied.
 ///
 /// A file holds one zone (RFC 1035 §5, with $TTL of RFC 2308 and types of RFC 3597): its SOA record comes first, an NS
-/// record is at its apex, and every record is in class IN and below the apex. $INCLUDE is refused. The zone's name is
-/// the owner of its SOA record. Names without a final dot before any $ORIGIN are below the name that the list gives,
-/// or else below the file's name without .zone, .db or .txt. If the list gives another name than the SOA record,
-/// that is an error. queries.txt of the dataset has up to a million names and types that the zones contain.
+/// record is at its apex, and every record is in class IN and below the apex. The zone's name is the owner of its SOA
+/// record. If that depends on the origin, as @ does before any $ORIGIN, it is the name in the list, or else the file's
+/// name without .zone, .db, .txt and .signed at its end. Names before any $ORIGIN are below the zone's name. A name that
+/// can be understood in two ways, and a zone that is there twice, are errors. queries.txt of the dataset has up to a
+/// million names and types that the zones contain, and serials.txt the serial of each zone.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: all zones of a folder:\n  \
     ls zones/*.zone > mine.list; dnsrig generate files --list mine.list --out /tmp/mine")]
@@ -54,29 +56,101 @@ pub struct Arguments {
     /// The version of the catalog zone's schema: 2 is RFC 9432, 1 what BIND before 9.18.3 follows
     #[arg(long, value_enum, default_value_t)]
     pub catalog_schema: Schema,
+    /// Folder of files that $INCLUDE may read, wherever symbolic links lead. By default $INCLUDE is refused
+    #[arg(long, value_name = "DIR")]
+    pub include_below: Option<PathBuf>,
+    /// Dataset of an earlier version of the same zones: they get the same numbers, and none may have an older serial
+    #[arg(long, value_name = "DIR")]
+    pub after: Option<PathBuf>,
+    /// Change each zone: add N to its serial, and to the TTL of a share of its RRsets. 0 changes nothing
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=1000))]
+    pub steps: u32,
+    /// With --steps: share of the RRsets that change, chosen by their names and types
+    #[arg(long, value_name = "SHARE", default_value = "1%", value_parser = parse_share)]
+    pub changed_share: f64,
+    /// With --steps: change signed zones, too, although their signatures are then wrong
+    #[arg(long)]
+    pub unsigned_changes: bool,
 }
 
 /// Reads all files and copies them. The first fault ends it, and names its file and line.
 pub fn generate(arguments: &Arguments) -> Result<Described, Failure> {
     let zones = read_list(&arguments.list)?;
-    let Arguments { out, catalog_schema, .. } = arguments;
+    let Arguments { out, catalog_schema, steps, changed_share, unsigned_changes, .. } = arguments;
+    let include_below = arguments.include_below.as_deref().map(fs::canonicalize).transpose().map_err(|error| {
+        Failure::bad_input(format!("--include-below: {error}"), "name the folder of included files")
+    })?;
+    let change = (*steps > 0).then_some(Change { steps: *steps, share: *changed_share, signed: *unsigned_changes });
+    let wanted = Wanted { change, include_below: include_below.as_deref() };
+    let before = arguments.after.as_deref().map(Before::read).transpose()?;
     let common = Common { out: out.clone(), seed: 0, serial: 1, catalog_schema: *catalog_schema };
     let mut dataset = Dataset::create(&common, CATALOG_PARENT)?;
-    let mut made = Made { facts: Vec::new(), queries: Queries::create(&dataset.path("queries.txt"))? };
-    for (number, zone) in zones.iter().enumerate() {
-        let directory = format!("zones/{:03}", number / ZONES_PER_DIRECTORY);
-        let path = dataset.path(&directory);
-        if number % ZONES_PER_DIRECTORY == 0 {
-            fs::create_dir(&path).map_err(writing(&path))?;
-        }
-        let file = format!("{directory}/{number:07}.zone");
-        made.copy(zone, &dataset.path(&file))?;
-        dataset.list_zone(&made.facts[number].name, &file)?;
+    let mut made = Made {
+        zones: vec![None; zones.len()],
+        numbers: HashMap::with_capacity(zones.len()),
+        totals: Totals::default(),
+        queries: Queries::create(&dataset.path("queries.txt"))?,
+        progress: Progress::new(zones.len()),
+    };
+    for number in (0..zones.len()).step_by(ZONES_PER_DIRECTORY) {
+        let path = dataset.path(&directory_of(number));
+        fs::create_dir(&path).map_err(writing(&path))?;
+    }
+    for zone in &zones {
+        made.copy(zone, &dataset, wanted, before.as_ref())?;
     }
     made.queries.finish()?;
-    let described = describe(&made.facts, dataset.catalog())?;
+    if let Some(lacking) = before.as_ref().and_then(|before| before.lacking(&made)) {
+        return Err(unusable(
+            &arguments.list,
+            format!("the earlier version has the zone {lacking}, and this one has not"),
+        ));
+    }
+    let path = dataset.path("serials.txt");
+    let mut serials = BufWriter::new(File::create(&path).map_err(writing(&path))?);
+    for (number, zone) in made.zones.iter().enumerate() {
+        let (name, serial) = zone.as_ref().expect("each number has a zone");
+        dataset.list_zone(name, &file_of(number))?;
+        writeln!(serials, "{serial}").map_err(writing(&path))?;
+    }
+    serials.flush().map_err(writing(&path))?;
+    let described = describe(&made, dataset.catalog())?;
     dataset.complete(&described)?;
     Ok(described)
+}
+
+fn directory_of(number: usize) -> String {
+    format!("zones/{:03}", number / ZONES_PER_DIRECTORY)
+}
+
+fn file_of(number: usize) -> String {
+    format!("{}/{number:07}.zone", directory_of(number))
+}
+
+/// The zones of an earlier version.
+struct Before {
+    /// By name: the number, and the serial.
+    zones: HashMap<String, (usize, u32)>,
+}
+
+impl Before {
+    fn read(directory: &Path) -> Result<Self, Failure> {
+        let [list, serials] = ["zones.list", "serials.txt"].map(|name| directory.join(name));
+        let text = |path: &Path| fs::read_to_string(path).map_err(|error| unusable(path, error));
+        let (list_text, serials_text) = (text(&list)?, text(&serials)?);
+        let mut zones = HashMap::new();
+        for (number, (line, serial)) in list_text.lines().zip(serials_text.lines()).enumerate() {
+            let name = line.split('\t').next().unwrap_or_default().to_ascii_lowercase();
+            let serial = serial.parse().map_err(|_| unusable(&serials, format!("line {}: no serial", number + 1)))?;
+            zones.insert(name, (number, serial));
+        }
+        Ok(Before { zones })
+    }
+
+    /// A zone that is not there any more.
+    fn lacking(&self, made: &Made) -> Option<&str> {
+        self.zones.keys().find(|name| !made.numbers.contains_key(*name)).map(String::as_str)
+    }
 }
 
 /// A failure because a zone file, or the list of them, cannot be used.
@@ -115,48 +189,116 @@ fn read_list(path: &Path) -> Result<Vec<Listed>, Failure> {
 
 /// The zones that were read so far.
 struct Made {
-    facts: Vec<Facts>,
+    /// By number: the name and the serial.
+    zones: Vec<Option<(String, u32)>>,
+    /// By name in lower case: the place in the list of files.
+    numbers: HashMap<String, usize>,
+    totals: Totals,
     queries: Queries,
+    progress: Progress,
+}
+
+#[derive(Default)]
+struct Totals {
+    records: u64,
+    bytes: u64,
+    changed: u64,
+    /// The number of signed zones, and of zones with NSEC3.
+    signed: u64,
+    hashed: u64,
 }
 
 impl Made {
-    fn copy(&mut self, zone: &Listed, to: &Path) -> Result<(), Failure> {
+    fn copy(
+        &mut self,
+        zone: &Listed,
+        dataset: &Dataset,
+        wanted: Wanted<'_>,
+        before: Option<&Before>,
+    ) -> Result<(), Failure> {
         let wrong = |reason: String| unusable(&zone.file, reason);
         let meta = fs::metadata(&zone.file).map_err(|error| wrong(error.to_string()))?;
         if !meta.is_file() {
             return Err(wrong("it is not a regular file".into()));
         }
-        let input = File::open(&zone.file).map_err(|error| wrong(error.to_string()))?;
-        let mut output = BufWriter::new(File::create(to).map_err(writing(to))?);
-        let origin = zone.name.clone().unwrap_or_else(|| origin_of(&zone.file));
+        let mut input = File::open(&zone.file).map_err(|error| wrong(error.to_string()))?;
+        let name =
+            zone_file::name(&input, zone.name.as_deref(), &zone.file).map_err(|error| wrong(error.to_string()))?;
+        input.rewind().map_err(|error| wrong(error.to_string()))?;
+        let (known, read) = (name.to_string().to_ascii_lowercase(), self.numbers.len());
+        let earlier = match before.map(|before| before.zones.get(&known)) {
+            Some(None) => return Err(wrong(format!("the zone {name} is not in the earlier version"))),
+            found => found.flatten().copied(),
+        };
+        if self.numbers.insert(known, read).is_some() {
+            return Err(wrong(format!("the zone {name} is in another file, too")));
+        }
+        let number = earlier.map_or(read, |(number, _)| number);
+        if number >= self.zones.len() {
+            return Err(wrong("the earlier version has more zones".into()));
+        }
+        let to = dataset.path(&file_of(number));
+        let mut output = BufWriter::new(File::create(&to).map_err(writing(&to))?);
         let facts = zone_file::read(
             input,
-            &origin,
-            |owner, rtype| self.queries.add(owner, rtype),
+            &zone.file,
+            &name,
+            wanted,
+            |owner, rtype| {
+                self.queries.add(owner, rtype);
+                self.progress.record();
+            },
             |bytes| output.write_all(bytes),
         )
         .map_err(|error| match error {
-            ZoneFileError::Copy(error) => writing(to)(error),
+            ZoneFileError::Copy(error) => writing(&to)(error),
             other => wrong(other.to_string()),
         })?;
-        output.flush().map_err(writing(to))?;
-        if let Some(name) = zone.name.as_deref().filter(|name| !same_name(name, &facts.name)) {
-            return Err(wrong(format!("it has the zone {}, and the list says {name}", facts.name)));
+        output.flush().map_err(writing(&to))?;
+        if let Some((_, old)) = earlier.filter(|(_, old)| facts.serial != *old && !serial::is_newer(facts.serial, *old))
+        {
+            return Err(wrong(format!(
+                "the serial {} of {name} is older than {old} in the earlier version",
+                facts.serial
+            )));
         }
-        self.facts.push(facts);
+        self.zones[number] = Some((facts.name, facts.serial));
+        self.totals.records += facts.records;
+        self.totals.bytes += facts.bytes;
+        self.totals.changed += facts.changed;
+        self.totals.signed += u64::from(facts.signed);
+        self.totals.hashed += u64::from(facts.hashed);
+        self.progress.zones += 1;
         Ok(())
     }
 }
 
-/// The name of a zone by the name of its file.
-fn origin_of(file: &Path) -> String {
-    let name = file.file_name().unwrap_or_default().to_string_lossy();
-    let stem = [".zone", ".db", ".txt"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(&name);
-    stem.to_owned()
+/// The time between two lines of progress.
+const PROGRESS_NS: i64 = 5_000_000_000;
+
+/// Records between two looks at the clock.
+const RECORDS_PER_LOOK: u64 = 1 << 15;
+
+/// Lines on standard error while the files are read: `progress: ZONES of ALL zones, RECORDS records`.
+struct Progress {
+    of: usize,
+    zones: usize,
+    records: u64,
+    due_ns: i64,
 }
 
-fn same_name(one: &str, other: &str) -> bool {
-    one.trim_end_matches('.').eq_ignore_ascii_case(other.trim_end_matches('.'))
+impl Progress {
+    fn new(of: usize) -> Self {
+        Progress { of, zones: 0, records: 0, due_ns: clock::monotonic_ns() + PROGRESS_NS }
+    }
+
+    fn record(&mut self) {
+        self.records += 1;
+        if self.records.is_multiple_of(RECORDS_PER_LOOK) && clock::monotonic_ns() >= self.due_ns {
+            self.due_ns += PROGRESS_NS;
+            eprintln!("progress: {} of {} zones, {} records", self.zones, self.of, self.records);
+        }
+    }
 }
 
 /// The names and types to ask for, in the order of the zones, each RRset once.
@@ -190,25 +332,32 @@ impl Queries {
 }
 
 /// The dataset's serial is the least of its zones': a zone with that one or a newer one (RFC 1982) is there.
-fn describe(zones: &[Facts], catalog: &str) -> Result<Described, Failure> {
-    let least = zones
-        .iter()
-        .map(|zone| zone.serial)
-        .reduce(|one, other| if serial::is_newer(one, other) { other } else { one });
-    let least = least.expect("a list without a zone was refused");
-    if let Some(zone) = zones.iter().find(|zone| zone.serial != least && !serial::is_newer(zone.serial, least)) {
-        let reason = format!("the serials {least} and {} of {} cannot be compared (RFC 1982)", zone.serial, zone.name);
+fn describe(made: &Made, catalog: &str) -> Result<Described, Failure> {
+    let mut zones = made.zones.iter().flatten();
+    let mut least = zones.clone().next().expect("a list without a zone was refused").1;
+    for (_, serial) in zones.clone() {
+        least = if serial::is_newer(least, *serial) { *serial } else { least };
+    }
+    if let Some((name, other)) = zones.find(|(_, other)| *other != least && !serial::is_newer(*other, least)) {
+        let reason = format!("the serials {least} and {other} of {name} cannot be compared (RFC 1982)");
         return Err(contradiction(reason));
     }
+    let Totals { records, bytes, changed, signed, hashed } = made.totals;
+    let serials_differ = made.zones.iter().flatten().any(|(_, serial)| *serial != least);
     Ok(Described {
         generator: "files",
         version: VERSION,
-        count: zones.len() as u64,
-        records_total: zones.iter().map(|zone| zone.records).sum(),
-        bytes_total: zones.iter().map(|zone| zone.bytes).sum(),
+        count: made.zones.len() as u64,
+        records_total: records,
+        bytes_total: bytes,
         seed: 0,
         serial: least,
         catalog: catalog.to_owned(),
-        details: Details::Files {},
+        details: Details::Files {
+            signed_zones: signed,
+            hashed_zones: hashed,
+            records_changed: changed,
+            serials_differ,
+        },
     })
 }

@@ -10,9 +10,11 @@ mod records;
 mod report;
 
 use std::{
+    fs::File,
+    io::BufReader,
     net::{IpAddr, SocketAddr, UdpSocket},
     ops::ControlFlow,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::ExitCode,
     time::Duration,
 };
@@ -36,7 +38,10 @@ use dnsrig_net::{
     udp_client::{self, UdpClient},
 };
 
-use crate::dataset::zone_list;
+use crate::dataset::{
+    text_file::{LineError, Lines},
+    zone_list,
+};
 use core::{Action, Core, Found, Settings};
 use report::Report;
 
@@ -89,6 +94,9 @@ pub struct ZonesArguments {
     /// Serial to wait for, or a newer one (RFC 1982) [default: any serial]
     #[arg(long, value_name = "SERIAL")]
     serial: Option<u32>,
+    /// File with the serial to wait for of each zone, or a newer one, one per line in the order of the zones
+    #[arg(long, value_name = "FILE", conflicts_with = "serial")]
+    serials: Option<PathBuf>,
     /// Polls per second, not counting polls that find their zone [default: 2000, or 100 with --i-am-authorized]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     rate: Option<u32>,
@@ -131,7 +139,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 /// Probes until all zones are seen, the time is over, or someone ends it.
 fn run_zones(arguments: &ZonesArguments) -> Result<ExitCode, Failure> {
     let authority = target::authorise(arguments.server.ip(), arguments.i_am_authorized)?;
-    output::check(&[arguments.out.as_deref()], &[Some(&arguments.zones)])?;
+    output::check(&[arguments.out.as_deref()], &[Some(&arguments.zones), arguments.serials.as_deref()])?;
     let zones = zone_list::read(&arguments.zones)?;
     let settings = settings(arguments, authority);
     let stop = Stop::new(arguments.until_eof)?;
@@ -139,7 +147,10 @@ fn run_zones(arguments: &ZonesArguments) -> Result<ExitCode, Failure> {
     let anchors = Anchors::start()?;
     let started_ns = clock::monotonic_ns();
     let mut probe = Probe {
-        awaited: arguments.serial,
+        awaited: match &arguments.serials {
+            Some(path) => Awaited::Each(read_serials(path, zones.count())?),
+            None => arguments.serial.map_or(Awaited::Any, Awaited::One),
+        },
         limit_ns: started_ns.saturating_add(nanoseconds(arguments.limit)),
         report: Report::new(started_ns, nanoseconds(arguments.progress), anchors),
         core: Core::new(zones.count(), settings),
@@ -167,9 +178,53 @@ fn settings(arguments: &ZonesArguments, authority: Authority) -> Settings {
     }
 }
 
+/// The serials that zones must have at least.
+enum Awaited {
+    Any,
+    One(u32),
+    /// By the number of the zone.
+    Each(Vec<u32>),
+}
+
+impl Awaited {
+    fn of(&self, zone: u32) -> Option<u32> {
+        match self {
+            Awaited::Any => None,
+            Awaited::One(serial) => Some(*serial),
+            Awaited::Each(serials) => Some(serials[zone as usize]),
+        }
+    }
+}
+
+/// The serials in a file, as many as there are zones.
+fn read_serials(path: &Path, zones: u32) -> Result<Vec<u32>, Failure> {
+    let wrong = |reason: String| {
+        Failure::bad_input(format!("{}: {reason}", path.display()), "give a serial for each zone, one per line")
+    };
+    let file = BufReader::new(File::open(path).map_err(|error| wrong(error.to_string()))?);
+    let mut serials = Vec::with_capacity(zones as usize);
+    let mut lines = Lines::new(file);
+    loop {
+        match lines.next_line() {
+            Ok(Some(_)) if serials.len() == zones as usize => {
+                return Err(wrong(format!("more serials than the {zones} zones")));
+            }
+            Ok(Some((line, text))) => {
+                serials.push(text.parse().map_err(|_| wrong(format!("line {line}: `{text}` is no serial")))?);
+            }
+            Ok(None) if serials.len() < zones as usize => {
+                return Err(wrong(format!("{} serials for {zones} zones", serials.len())));
+            }
+            Ok(None) => return Ok(serials),
+            Err(LineError::Read(error)) => return Err(wrong(error.to_string())),
+            Err(LineError::Line { line, reason }) => return Err(wrong(format!("line {line}: {reason}"))),
+        }
+    }
+}
+
 struct Probe {
     zones: Zones,
-    awaited: Option<u32>,
+    awaited: Awaited,
     core: Core,
     report: Report,
     limit_ns: i64,
@@ -209,7 +264,7 @@ impl UdpClient for Probe {
             return Ok(());
         };
         let verdict = match self.core.zone_of(id) {
-            Some(zone) => soa::read_answer(message, self.zones.name(zone), self.awaited),
+            Some(zone) => soa::read_answer(message, self.zones.name(zone), self.awaited.of(zone)),
             None => Verdict::Mismatched,
         };
         self.report.verdicts.count(verdict);
@@ -233,5 +288,29 @@ impl UdpClient for Probe {
     fn report(&mut self, now_ns: i64) -> Result<i64, Failure> {
         self.report.emit_if_due(now_ns, &self.core)?;
         Ok(self.report.due_ns(&self.core))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_zone_has_a_serial_of_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("serials.txt");
+        let read = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            read_serials(&path, 2).map_err(|failure| failure.sentence)
+        };
+        let serials = Awaited::Each(read("7\n4294967295\n").unwrap());
+        assert_eq!((serials.of(0), serials.of(1)), (Some(7), Some(u32::MAX)));
+        for (text, said) in [
+            ("7\n", "1 serials for 2 zones"),
+            ("1\n2\n3\n", "more serials than the 2 zones"),
+            ("1\n-2\n", "line 2: `-2` is no serial"),
+        ] {
+            assert!(read(text).unwrap_err().ends_with(said), "{text}");
+        }
     }
 }
