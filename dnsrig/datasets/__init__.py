@@ -27,7 +27,7 @@ from __future__ import annotations
 import glob
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -38,6 +38,7 @@ from dnsrig.errors import UsageError
 from dnsrig.parameters import chosen
 from dnsrig.rundir import DatasetSpec, Scalar
 
+Note = Callable[[str], None]
 MOST_RECORDS = 1_000_000_000
 FORMAT_VERSION = 2
 """Raised with the version that the engine's generator writes into dataset.json: older datasets are then made anew."""
@@ -170,17 +171,21 @@ def folder(key: str) -> Path:
     return paths.cache() / "datasets" / key
 
 
-def provide(kind: str, given: Mapping[str, Scalar], stream: Path | None = None) -> DatasetSpec:
-    """The dataset, which is made now if the cache does not have it; from ``stream`` if there is one."""
+def provide(
+    kind: str, given: Mapping[str, Scalar], stream: Path | None = None, note: Note = lambda text: None
+) -> DatasetSpec:
+    """The dataset, which is made now if the cache does not have it; from ``stream`` if there is one. ``note`` gets
+    sentences about the progress."""
     values = parameters(kind, given)
     before = getattr(kinds()[kind], "earlier", lambda values: None)(values)
     if before is not None:
-        provide(kind, before)
+        provide(kind, before, None, note)
     key = key_of(kind, values, stream)
     target = folder(key)
     with cached.locked(target.parent):
         if facts(target).get("version") != FORMAT_VERSION:
-            _generate(kind, values, target, stream, folder(key_of(kind, before)) if before is not None else None)
+            after = folder(key_of(kind, before)) if before is not None else None
+            _generate(kind, values, target, stream, after, note)
     made = facts(target)
     return DatasetSpec(
         kind=kind,
@@ -214,7 +219,9 @@ def facts(folder: Path) -> dict[str, Any]:
         return {}
 
 
-def _generate(kind: str, values: dict[str, Scalar], folder: Path, stream: Path | None, before: Path | None) -> None:
+def _generate(
+    kind: str, values: dict[str, Scalar], folder: Path, stream: Path | None, before: Path | None, note: Note
+) -> None:
     with cached.making(folder) as made:
         module = kinds()[kind]
         output = getattr(module, "output", lambda folder, values: ["--out", str(folder)])
@@ -222,6 +229,7 @@ def _generate(kind: str, values: dict[str, Scalar], folder: Path, stream: Path |
         after = [f"--after={before}"] if before is not None else []
         arguments = ["generate", *module.arguments(values), *source, *after, *output(made, values)]
         listed = getattr(module, "listed", lambda values: ())
-        engine.run(arguments, f"the dataset {kind} could not be generated", text="".join(listed(values)))
+        failure = f"the dataset {kind} could not be generated"
+        engine.watched(arguments, failure, text="".join(listed(values)), note=note)
         if finish := getattr(module, "finish", None):
             finish(made, FORMAT_VERSION)

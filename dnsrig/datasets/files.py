@@ -15,6 +15,7 @@ import hashlib
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 
 from dnsrig.errors import UsageError
@@ -98,7 +99,13 @@ def later_versions(parameters: Mapping[str, Scalar]) -> int:
 
 
 def size(parameters: Mapping[str, Scalar]) -> tuple[int, int]:
-    found = _zones(parameters)
+    return _size(*(str(parameters[name]) for name in ("files", "list", "next")), int(parameters["version"]))
+
+
+@lru_cache(maxsize=16)
+def _size(files: str, table: str, following: str, version: int) -> tuple[int, int]:
+    """Looked at once: each variant asks for it, and it is only for an estimate."""
+    found = _zones({"files": files, "list": table, "next": following, "version": version})
     return len(found), sum(Path(path).stat().st_size for _, path in found) // BYTES_PER_RECORD
 
 

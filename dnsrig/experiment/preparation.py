@@ -269,7 +269,7 @@ def _datasets(document: model.Document, stream: Path | None, note: Note) -> list
     for version in versions(measured_by, values, {**measured_by.OPTIONS, **document.options}):
         if not datasets.folder(datasets.key_of(kind, version, stream)).exists():
             note(f"making the dataset {kind} {datasets.described(version)}, once")
-        made.append(datasets.provide(kind, version, stream))
+        made.append(datasets.provide(kind, version, stream, note))
     return made
 
 
