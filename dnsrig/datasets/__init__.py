@@ -8,8 +8,8 @@ A kind is a module with ``DESCRIPTION``, ``DEFAULTS`` (parameter -> default, uni
 - ``RANGES`` (by default the ranges of `dnsrig.parameters`): parameter -> least and most that it may be,
 - ``output(folder, parameters) -> list[str]`` (``--out FOLDER`` by default): the arguments for the output of the engine,
 - ``finish(folder, version)`` (nothing by default): writes ``zones.list`` and ``dataset.json``, if the engine does not,
-- ``listed(parameters) -> lines`` (none by default): a line for each of the user's files that the dataset is made of. The
-  engine reads these lines from standard input,
+- ``listed(parameters) -> lines`` (none by default): a line for each of the user's files that the dataset is made of.
+  The engine reads these lines from standard input,
 - ``identity(parameters) -> data for JSON``, if there are such files: the key depends on it, and not on the parameters,
 - ``PLACES`` (none by default): parameter -> ``path``, ``patterns`` or ``versions`` (lists of patterns), for `anchored`,
 - ``earlier(parameters) -> parameters or None``: the dataset whose folder the engine needs (``--after``),

@@ -1,11 +1,11 @@
 """Zones of your own, from master files (docs/how-to/own-zones.md).
 
 ``files`` has patterns of the shell, ``list`` is a table with the name and the file of each zone, and ``next`` has the
-later versions of the same zones, each a pattern, a list of patterns, or a table. `datasets.anchored` makes one text of a
-list, with a pattern on each line and an empty line between versions.
+later versions of the same zones, each a pattern, a list of patterns, or a table. `datasets.anchored` makes one text of
+a list, with a pattern on each line and an empty line between versions.
 
-``version`` is the version that the dataset has, 0 for ``files`` itself. Without ``next``, dnsrig makes version n: it adds
-n to the serials, and to the TTLs of ``changed_share`` of the RRsets.
+``version`` is the version that the dataset has, 0 for ``files`` itself. Without ``next``, dnsrig makes version n: it
+adds n to the serials, and to the TTLs of ``changed_share`` of the RRsets.
 """
 
 from __future__ import annotations

@@ -238,8 +238,8 @@ class Driver(ABC):
         return []
 
     def zone_check(self, zones: Sequence[Zone], dataset: str, folder: str) -> ZoneCheck:
-        """How the server's own checker reads ``zones`` below ``dataset``. ``folder`` has the files of the check. Both are
-        paths as its programs see them."""
+        """How the server's own checker reads ``zones`` below ``dataset``. ``folder`` has the files of the check. Both
+        are paths as its programs see them."""
         return ZoneCheck()
 
     def configured(self, placement: Placement) -> set[str] | None:

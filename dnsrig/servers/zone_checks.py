@@ -131,8 +131,8 @@ def _reason(text: str, file: str, status: int) -> tuple[str, int | None]:
 
 
 def sentences(servers: Mapping[str, ServerSource], dataset: DatasetSpec, files: Sequence[Path]) -> list[str]:
-    """A sentence for each zone that a server of ``servers`` (name -> source) refuses, at most ten. ``files``: the user's
-    files in the order of the zones, if that is known."""
+    """A sentence for each zone that a server of ``servers`` (name -> source) refuses, at most ten. ``files``: the
+    user's files in the order of the zones, if that is known."""
     told = {name: refusals(source, dataset) for name, source in servers.items()}
     checked = {name: found for name, found in told.items() if found is not None}
     by_zone: dict[str, dict[str, Refusal]] = {}

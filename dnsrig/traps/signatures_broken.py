@@ -3,8 +3,8 @@
 Transfers and their times stay what they are, but a validating resolver refuses what changed, and a server that checks
 signatures or digests (RFC 8976) of what it receives refuses the zone.
 
-How it is detected: the dataset has zones with records of DNSSEC or with a digest, and dnsrig made their next version, or
-the primary took dynamic updates of them.
+How it is detected: the dataset has zones with records of DNSSEC or with a digest, and dnsrig made their next version,
+or the primary took dynamic updates of them.
 """
 
 from __future__ import annotations
