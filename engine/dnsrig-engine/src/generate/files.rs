@@ -41,8 +41,8 @@ const NOT_ASKED: [Rtype; 5] = [Rtype::RRSIG, Rtype::NSEC, Rtype::NSEC3, Rtype::N
 /// record is at its apex, and every record is in class IN and below the apex. The zone's name is the owner of its SOA
 /// record. If that depends on the origin, as @ does before any $ORIGIN, it is the name in the list, or else the file's
 /// name without .zone, .db, .txt and .signed at its end. Names before any $ORIGIN are below the zone's name. A name
-/// that can be understood in two ways, and a zone that is there twice, are errors. queries.txt of the dataset has up to a
-/// million names and types that the zones contain, and serials.txt the serial of each zone.
+/// that can be understood in two ways, and a zone that is there twice, are errors. queries.txt of the dataset has up to
+/// a million names and types that the zones contain, and serials.txt the serial of each zone.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: all zones of a folder:\n  \
     ls zones/*.zone > mine.list; dnsrig generate files --list mine.list --out /tmp/mine")]
