@@ -47,7 +47,8 @@ def check(trial: Trial, name: str) -> Check:
     return next(check for check in trial.record.checks if check.name == name)
 
 
-@pytest.mark.parametrize("kind", quick(KINDS, "unbound"))
+@pytest.mark.full
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_resolver_resolves_from_the_world(measure: Callable[..., Trial], kind: str) -> None:
     trial = resolved(measure, kind)
     failed = {check.name: check.reason for check in trial.record.checks if check.verdict != "passed"}
@@ -162,7 +163,7 @@ def test_signatures_that_ended_make_a_trial_invalid(measure: Callable[..., Trial
 LEVELS = [(kind, level) for kind in KINDS for level in ("no-do", "do-unvalidated", "validating") if able(kind, level)]
 
 
-@pytest.mark.parametrize(("kind", "level"), quick(LEVELS, ("bind", "validating")))
+@pytest.mark.parametrize(("kind", "level"), quick(LEVELS, ("unbound", "validating")))
 def test_a_level_is_what_it_says_in_a_signed_world(measure: Callable[..., Trial], kind: str, level: str) -> None:
     trial = resolved(measure, kind, f"hosts.resolver.resolving.level={level}", 'dataset.set="signing.share = 0.5"')
     failed = {check.name: check.reason for check in trial.record.checks if check.verdict != "passed"}
@@ -177,4 +178,6 @@ def test_a_level_is_what_it_says_in_a_signed_world(measure: Callable[..., Trial]
     assert "wrong-ds" in set(trial.rows(QUERIES)["fault"])
     if trial.value("validations_per_s") is not None:
         assert ((trial.value("validations_per_s") or 0) > 0) == validates
-    assert (trial.value("upstream_bytes") or 0) > 0
+    assert (trial.value("upstream_bytes") or 0) > 0 and (trial.value("upstream_a_query") or 0) > 0
+    assert 0 < (trial.value("cache_hits_percent") or 0) < 100
+    assert set(trial.rows(QUERIES)["level"]) == {"root", "tld", "second"}
