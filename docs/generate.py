@@ -148,7 +148,9 @@ An experiment may come from somebody else. `--dry-run` executes nothing that the
   interface of the machine away until the trial ends, and its programs reach whatever is behind it.
 - **A server that runs already** (`running@ADDRESS`) is loaded at the rate of the file if its address is loopback. Any other
   address needs `--i-am-authorized` on your command line, and then your rate.
-- **A stream** of kind `capture` and `options.queries` name files, which dnsrig reads with the rights of the run.
+- **A stream** of kind `capture` and `options.queries` name files, which dnsrig reads with the rights of the run. So do
+  `config` and `include` of a host: their text goes to a server, and into the run. As [templates](configuration.md) they
+  are rendered by a process without rights.
 
 You trust the kernel, Debian's signed packages, the repositories that builds are fetched from, and dnsrig. Look at `nic`,
 at running servers and at captures in a file before you run it.

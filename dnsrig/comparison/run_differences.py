@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
-from dnsrig.rundir import Manifest, Record, ServerSource, TrialSpec, Variant
+from dnsrig.rundir import Manifest, OwnFile, Record, ServerSource, TrialSpec, Variant
 from dnsrig.runs.run import Run
 
 CHANGING = ("boot_id", "clock_synchronised", "clock_error_bound_us")
@@ -175,6 +175,8 @@ def _unlike(what: str, base: Any, new: Any, alike: Callable[[Any, Any], bool] = 
     if base == new or any(fnmatchcase(what, name) for name in MAY_DIFFER):
         return
     ours, theirs = _parts(base), _parts(new)
+    if isinstance(base, OwnFile) or isinstance(new, OwnFile):
+        ours = theirs = None
     servers = isinstance(base, ServerSource) and isinstance(new, ServerSource) and base.label != new.label
     if ours is not None and theirs is not None and not servers:
         for name in dict.fromkeys([*ours, *theirs]):
@@ -200,6 +202,8 @@ def _shown(value: Any) -> str:
         return NOT_SET
     if isinstance(value, ServerSource):
         return value.label
+    if isinstance(value, OwnFile):
+        return f"{value.name} ({value.sha256[:12]})"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if (parts := _parts(value)) is not None:

@@ -10,15 +10,18 @@ from typing import Any
 
 from dnsrig import procedures
 from dnsrig.errors import UsageError
-from dnsrig.experiment import builds, own_servers, running_servers
+from dnsrig.experiment import builds, own_configuration, own_servers, running_servers
 from dnsrig.experiment.model import Document, HostDocument
 from dnsrig.lab import addresses
 from dnsrig.lab.host import check_sysctl_name
 from dnsrig.procedures import HostRole
 from dnsrig.rundir import OBSERVER, HostDuties, HostOptions, HostSpec, Resolving, Scalar, ServerSource
-from dnsrig.servers import all_drivers
+from dnsrig.servers import all_drivers, driver_of
 from dnsrig.servers.described import Described
 from dnsrig.servers.driver import Driver
+
+OWN_FILES = ("config", "include")
+"""Keys of a host that name files of the user."""
 
 
 def resolve(
@@ -57,6 +60,9 @@ def resolve(
         address: dict[str, Any] = {"address": addresses.own(number, document.family)}
         if asked is not None:
             address = running_servers.place(server, name == asked, running_servers.address_of(document, asked))
+        files = {key: own_configuration.read(document, getattr(said, key), f"hosts.{name}.{key}") for key in OWN_FILES}
+        if server:
+            own_configuration.check(name, said, role.role, driver_of(server), files)
         found[name] = HostSpec(
             **said.model_dump(include=set(HostOptions.model_fields)),
             **role.model_dump(include=set(HostDuties.model_fields)),
@@ -65,6 +71,8 @@ def resolve(
             sysctls={key: str(value) for key, value in said.sysctls.items()},
             server=server,
             settings=settings_of(said, server.kind, own) if server else {},
+            config=files["config"],
+            include=files["include"],
             resolving=(said.resolving or Resolving()) if role.role == "resolver" and not asked else None,
             source_addresses=addresses.sources(next(blocks), more, document.family) if more else [],
             client_range=addresses.clients(*role.client_share, document.family) if role.replays and not asked else "",

@@ -60,6 +60,15 @@ class HostDocument(HostOptions, Part):
         default_factory=dict,
         description="settings of the server, by its own names; a table with the name of a kind of server applies only to that kind",
     )
+    config: str = Field(
+        "",
+        description="file that replaces the configuration of the server, relative to the experiment file: a template, "
+        "as `dnsrig servers template` prints one, or a plain file; can be an axis; empty: dnsrig's own",
+    )
+    include: str = Field(
+        "",
+        description="file that the configuration of the server includes, relative to the experiment file; also a template",
+    )
     resolving: Resolving | None = Field(
         None,
         description="for a resolver: its DNSSEC level, cache, limits; by names that are the same for all resolvers",

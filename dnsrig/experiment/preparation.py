@@ -14,7 +14,16 @@ from typing import Any
 import dnsrig
 from dnsrig import datasets, interruption, paths, streams
 from dnsrig.errors import UsageError
-from dnsrig.experiment import builds, certificates, model, own_servers, path, running_servers, trial_specs
+from dnsrig.experiment import (
+    builds,
+    certificates,
+    model,
+    own_configuration,
+    own_servers,
+    path,
+    running_servers,
+    trial_specs,
+)
 from dnsrig.experiment import versions as versions_of_server
 from dnsrig.experiment.executors import executor
 from dnsrig.lab import conditions, ledger
@@ -180,6 +189,7 @@ def assemble(
     running_servers.authorize(made, authorized, named)
     servers = running_servers.all_identified(servers, made)
     _check_zones(made, note)
+    own_configuration.try_out(made)
     specs = {spec.variant.id: spec for spec in made}
     around = conditions.snapshot()
     return Manifest(

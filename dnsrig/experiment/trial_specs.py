@@ -7,7 +7,7 @@ import json
 import random
 import re
 from collections.abc import Mapping
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 
 from dnsrig import datasets, streams
 from dnsrig.errors import UsageError
@@ -37,8 +37,8 @@ NOT_MEASURED = {"repeats", "title", "question", "audience", "sources", "baseline
 experiment describes count with the contents of their files."""
 
 
-def variant(point: Point) -> Variant:
-    """Identity of a point: readable, safe as the name of a folder, and unique."""
+def variant(point: Point, made: Mapping[str, HostSpec] = MappingProxyType({})) -> Variant:
+    """Identity of a point: readable, safe as the name of a folder, and unique. ``made``: its hosts."""
     text = "-".join(f"{label}-{value}" for label, value in point.parameters.items()) or "only"
     slug = re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-.")[:60] or "variant"
     measured = point.document.model_dump(exclude=NOT_MEASURED)
@@ -48,6 +48,12 @@ def variant(point: Point) -> Variant:
         # The same zones in another folder are the same variant. Axes that lead to others are in the parameters.
         measured["dataset"] = {n: v for n, v in measured["dataset"].items() if n not in datasets.placed()}
         measured["parameters"] = point.parameters
+    # Files of the user count by what they contain.
+    for name, host in measured["hosts"].items():
+        for key in hosts.OWN_FILES:
+            host.pop(key)
+            if name in made and (file := getattr(made[name], key)) is not None:
+                host[key] = file.sha256
     key = json.dumps(measured, sort_keys=True)
     return Variant(id=f"{slug}-{hashlib.sha256(key.encode()).hexdigest()[:6]}", parameters=point.parameters)
 
@@ -85,7 +91,7 @@ def spec(
         run=run,
         experiment=experiment,
         procedure=document.procedure,
-        variant=variant(point),
+        variant=variant(point, made),
         repeat=0,
         link=link,
         kernel=kernel,

@@ -11,7 +11,9 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from dnsrig.comparison import configurations
 from dnsrig.comparison.compare import MOST_NAMED, Line, TwoRuns, Verdict
+from dnsrig.comparison.configurations import ConfigurationDifference
 from dnsrig.comparison.run_differences import Difference
 from dnsrig.comparison.thresholds import Repeats
 from dnsrig.metrics import Metric
@@ -45,9 +47,24 @@ def as_text(found: TwoRuns) -> RenderableType:
     tables: list[RenderableType] = []
     for metric, lines in groupby(found.lines, key=lambda line: line.metric):
         tables += [_table(found.new, metric, lines), Text()]
+    for difference in configurations_of(found):
+        tables += [Text(visible(difference.title)), *(Text(f"  {visible(line)}") for line in difference.lines), Text()]
     said = [Text(visible(sentence)) for sentence in sentences(found)]
     whole = [Text(visible(result), style="bold")] if (result := whole_in_a_line(found)) else []
     return Group(*tables, *said, *whole)
+
+
+def configurations_of(found: TwoRuns) -> list[ConfigurationDifference]:
+    """What differs between configurations of the user's own, for each pair that was compared."""
+    pairs = {(line.pair.base.id, line.pair.new.id): line.pair for line in found.lines}
+    return configurations.differing(found.base, found.new, pairs.values())
+
+
+def _configurations(found: TwoRuns) -> dict[str, Any]:
+    listed = [
+        {**_pair(each.base, each.new), "host": each.host, "diff": each.lines} for each in configurations_of(found)
+    ]
+    return {"configurations": listed} if listed else {}
 
 
 def sentences(found: TwoRuns) -> list[str]:
@@ -68,6 +85,7 @@ def as_json(found: TwoRuns) -> dict[str, Any]:
         "new": run_as_json(found.new),
         **({"within": found.within} if found.within else {}),
         "differences": [_difference(difference) for difference in found.differences],
+        **_configurations(found),
         "only_in_base": [variant.parameters for variant in found.only_in_base],
         "only_in_new": [variant.parameters for variant in found.only_in_new],
         "comparisons": [_line(line) for line in found.lines],

@@ -8,6 +8,7 @@ from dnsrig.comparison.compare import TwoRuns
 from dnsrig.report import comparison
 from dnsrig.report.markdown import code, table, text
 from dnsrig.rundir import Manifest
+from dnsrig.text import visible
 
 
 def as_markdown(found: TwoRuns) -> str:
@@ -21,6 +22,8 @@ def as_markdown(found: TwoRuns) -> str:
         rows = [[text(" ".join(cell)) for cell in comparison.cells(found.new, metric, line)] for line in of_metric]
         lines += [f"**{text(metric.title)}** ({code(metric.name)}){comparison.better(metric)}", ""]
         lines += [*table([*axes, *comparison.COLUMNS], rows, len(axes)), ""]
+    for difference in comparison.configurations_of(found):
+        lines += [text(difference.title), "", *(f"    {visible(line)}" for line in difference.lines), ""]
     lines += [f"- {text(sentence)}" for sentence in [*comparison.warnings(found), *comparison.sentences(found)]]
     if result := comparison.whole_in_a_line(found):
         lines += ["", f"**{text(result)}**"]

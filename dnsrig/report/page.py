@@ -16,6 +16,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from dnsrig.comparison import configurations
 from dnsrig.comparison.summary import VariantRow, describe, main_metric, metric_tables, variant_table
 from dnsrig.report import (
     bisection,
@@ -136,6 +137,7 @@ def render(run: Run, reports: list[TrapReport], drawings: list[Rendered]) -> str
         servers=known.section("servers", ran.servers),
         document=conditions.flatten(run.manifest.document),
         settings=known.section("hosts", ran.settings),
+        configurations=known.section("configurations", lambda run: configurations.within(run.manifest)),
         signatures=known.section("signatures", ran.signatures),
         failures=list(run.failures),  # last: what failed above is among them
     )

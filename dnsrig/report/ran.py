@@ -72,6 +72,8 @@ def settings(run: Run) -> list[dict[str, str]]:
         for name, host in run.manifest.specs[variant.id].hosts.items():
             # Of a resolver also what is by default equal for all.
             chosen = {**(host.resolving.model_dump() if host.resolving else {}), **host.settings}
+            files = [f"{file.name} ({file.sha256[:12]})" for file in (host.config, host.include) if file]
+            chosen |= {"own files": ", ".join(files)} if files else {}
             texts = (conditions.text(host.cpus), conditions.text(chosen), conditions.text(host.sysctls))
             where = f"{name} on {host.machine}" if host.machine else name
             rows.setdefault((where, *texts), []).append(variant.label)

@@ -17,7 +17,7 @@ from dnsrig.servers import templates
 from dnsrig.servers.behaviour import AsPrimary, AsSecondary
 from dnsrig.servers.builds.recipe import Recipe
 from dnsrig.servers.formats import numbers, printed_defaults
-from dnsrig.servers.placement import Placement, Preparation, Zone
+from dnsrig.servers.placement import DNS_PORT, Placement, Preparation, Zone
 from dnsrig.servers.resolving import AsResolver
 
 Feature = Literal[
@@ -166,6 +166,19 @@ class Driver(ABC):
     """Name of its configuration in `Placement.directory`; empty: its whole configuration is on the command line."""
     templates: ClassVar[Mapping[Role, str]] = {}
     """Role -> file with the template of its configuration, in the folder of its module."""
+    check_command: ClassVar[tuple[str, ...]] = ()
+    """Command with which the server checks its configuration, without starting; ``{folder}`` is the folder of the
+    configuration, as the command sees it. By default there is no such command."""
+    address_arguments: ClassVar[tuple[str, ...] | None] = None
+    """Words that set one ``{address}`` on the command line, over a configuration; None: the configuration sets it."""
+    port_arguments: ClassVar[tuple[str, ...]] = ()
+    """Words that set the ``{port}`` there."""
+    listen_pattern: ClassVar[str] = r"(?!)"
+    """Pattern of a line of its configuration that sets where it listens."""
+    listen_line: ClassVar[str] = ""
+    """Such a line, as a template."""
+    listens_everywhere: ClassVar[bool] = False
+    """Whether it listens at all addresses without such a line."""
     template_variables: ClassVar[Mapping[str, str]] = {}
     """Meaning of each variable of `variables`; ``settings`` is among them."""
 
@@ -208,6 +221,13 @@ class Driver(ABC):
     @abstractmethod
     def command(self, placement: Placement) -> list[str]:
         """The foreground command."""
+
+    def listen_arguments(self, placement: Placement) -> list[str]:
+        """Words after its command that set where it listens, for a configuration of the user that does not."""
+        if self.address_arguments is None or not templates.without_addresses(placement.host.config):
+            return []
+        words = [word.format(address=at) for at in placement.addresses for word in self.address_arguments]
+        return [*words, *(word.format(port=DNS_PORT) for word in self.port_arguments)]
 
     def load_changes(self, placement: Placement) -> list[Preparation]:
         """Programs to run so that a primary loads changed zone files; empty: it loads them at `reload_signal`."""

@@ -204,6 +204,11 @@ def configuration(own: str, values: Variables, given: OwnFile | None) -> str:
     return _compiled(own).render(values) if given is None else rendered(given.text, given.name, values)
 
 
+def without_addresses(given: OwnFile | None) -> bool:
+    """Whether a configuration of the user does not use the addresses of its host."""
+    return given is not None and not {"address", "addresses"} & sandbox.names(given.text).keys()
+
+
 @cache
 def _compiled(text: str) -> jinja2.Template:
     return sandbox.environment().from_string(text)

@@ -43,6 +43,7 @@ LONG = [
     "docs/how-to/experiment.md",
     "docs/how-to/far-secondary.md",
     "docs/how-to/long-distance.md",
+    "docs/how-to/own-configuration.md",
     "docs/how-to/own-zones.md",
     "docs/how-to/primary-load.md",
     "docs/how-to/transfer-methods.md",

@@ -82,6 +82,15 @@ def test_variables_of_servers_are_described(tmp_path: Path, kind: str, role: str
     templates.check_names(server.template(role), "ours", server.template_variables)
 
 
+def test_the_reference_describes_every_variable() -> None:
+    page = Path(__file__).parents[2].joinpath("docs/reference/configuration.md").read_text()
+    rows = [f"| `{name}` | {meaning} |" for name, meaning in templates.MEANINGS.items()]
+    for kind, server in all_drivers().items():
+        rows += [f"| `{kind}` | `{name}` | {meaning} |" for name, meaning in server.template_variables.items()]
+        assert not server.templates or f"| `{kind}` | " in page.partition("## Where a snippet goes")[2]
+    assert [row for row in rows if row not in page] == []
+
+
 @pytest.mark.parametrize(("kind", "role"), WITH_TEMPLATES)
 def test_a_user_s_copy_gives_the_same_configuration(tmp_path: Path, kind: str, role: str) -> None:
     server = driver(kind)

@@ -29,6 +29,7 @@ from dnsrig.procedures.context.zone_changes import ZoneChanges
 from dnsrig.procedures.instrument import STOP_LIMIT_S, Instrument, Overdue, last_event, last_words
 from dnsrig.rundir import TrialSpec
 from dnsrig.servers import driver_of, running
+from dnsrig.servers.placement import DNS_PORT
 
 PROBE_GRACE_S = 30.0
 """How long `probe` may take for its summary after its limit."""
@@ -89,6 +90,7 @@ class TrialContext:
         self.servers.prepare(name)
         self.servers.start(name)
         placement = self.servers.placements[name]
+        at = f"was asked at {placement.address} port {DNS_PORT}"
         server = driver_of(placement.source)
         if server.ready_pattern:
             self._wait_for_line(name, server.ready_pattern, limit_s)
@@ -97,9 +99,9 @@ class TrialContext:
             answered = self.wait(ready, limit_s=limit_s + 10, until="first-answer")["event"] == "first-answer"
             self.instruments.stop(ready.name)
             if not answered:
-                raise ServerFailed(f"{name} gave no answer within {limit_s:g} s")
+                raise ServerFailed(f"{name} gave no answer within {limit_s:g} s: it {at}")
         elif self.wait(ready, limit_s=limit_s + 10)["outcome"] != "done":
-            raise ServerFailed(f"{name} did not answer for all its zones within {limit_s:g} s")
+            raise ServerFailed(f"{name} did not answer for all its zones within {limit_s:g} s: it {at}")
 
     def check_running(self, name: str, when: str = "") -> None:
         """Ask a server that runs already whether it answers, and record what it says of itself.

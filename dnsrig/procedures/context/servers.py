@@ -78,7 +78,7 @@ class Servers:
             started = process.start(
                 placement.source.kind,
                 self.workspace.host(name),
-                sources.executable(placement.source, kind.command(placement)),
+                sources.executable(placement.source, [*kind.command(placement), *kind.listen_arguments(placement)]),
                 workdir=kind.workdir(placement),
                 stamp_file=placement.directory / "exec.json",
                 stdout=output,

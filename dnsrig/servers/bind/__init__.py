@@ -47,6 +47,10 @@ class Bind(Driver):
         "secondary": "named.conf.j2",
         "resolver": "named-resolver.conf.j2",
     }
+    check_command = ("named-checkconf", "{folder}/named.conf")
+    listen_pattern = r"\s*listen-on"
+    listen_line = "listen-on port {{ port }} { {{ address }}; };"
+    listens_everywhere = True
     template_variables: ClassVar[Mapping[str, str]] = {
         "settings": "name -> value, for `options`; only `min-update-interval` is for `catalog-zones`",
         "words": "for a primary or a secondary: `primary`, `secondary`, `primaries` as this version calls them",

@@ -80,6 +80,9 @@ class Knot(Driver):
     packages = ("knot",)
     configuration_file = "knot.conf"
     templates: ClassVar[Mapping[Role, str]] = {"primary": "knot.conf.j2", "secondary": "knot.conf.j2"}
+    check_command = ("knotc", "-c", "{folder}/knot.conf", "conf-check")
+    listen_pattern = r"\s*listen(-tls)?:"
+    listen_line = "    listen: {{ address }}@{{ port }}"
     template_variables: ClassVar[Mapping[str, str]] = {
         "settings": "section -> name -> value, with the sections `server`, `database` and `template`",
         "zone_instance": "number of the version of a zone in a zone database",

@@ -49,6 +49,7 @@ class KnotResolver(Driver):
     packages = ("knot-resolver6",)
     configuration_file = "kresd.conf"
     templates: ClassVar[Mapping[Role, str]] = {"resolver": "kresd.conf.j2"}
+    address_arguments = ("-a", "{address}@53")
     template_variables: ClassVar[Mapping[str, str]] = {
         "settings": "list of pairs: the beginning of a call in Lua, and its last argument"
     }

@@ -61,6 +61,9 @@ class Nsd(Driver):
     packages = ("nsd",)
     configuration_file = "nsd.conf"
     templates: ClassVar[Mapping[Role, str]] = {"primary": "nsd.conf.j2", "secondary": "nsd.conf.j2"}
+    check_command = ("nsd-checkconf", "{folder}/nsd.conf")
+    address_arguments = ("-a", "{address}")
+    port_arguments = ("-p", "{port}")
     template_variables: ClassVar[Mapping[str, str]] = {
         "settings": "`server` and `pattern`, each name -> value",
     }

@@ -19,9 +19,10 @@ from dnsrig.servers import keys
 from dnsrig.servers.behaviour import AsPrimary, AsSecondary, count
 from dnsrig.servers.driver import Driver, Feature, Setting, Support, ZoneCheck, timer
 from dnsrig.servers.formats import utc_ns_without_year, yes_no
-from dnsrig.servers.placement import Placement, Preparation, Zone
+from dnsrig.servers.placement import DNS_PORT, Placement, Preparation, Zone
 from dnsrig.servers.powerdns import backends
 from dnsrig.servers.powerdns.recipe import RECIPE
+from dnsrig.servers.templates import without_addresses
 
 PRIMARY_DEFAULTS: Mapping[str, Scalar] = {"max-tcp-connections": 1000}
 
@@ -44,6 +45,8 @@ class PowerDns(Driver):
     )
     configuration_file = "pdns.conf"
     templates: ClassVar[Mapping[Role, str]] = {"primary": "pdns.conf.j2", "secondary": "pdns.conf.j2"}
+    check_command = ("pdns_server", "--config-dir={folder}", "--config=check")
+    address_arguments = ()
     template_variables: ClassVar[Mapping[str, str]] = {
         "settings": "name -> value",
         "words": "`primary` and `secondary` as this version calls them",
@@ -166,6 +169,11 @@ class PowerDns(Driver):
 
     def command(self, placement: Placement) -> list[str]:
         return [self.executable, f"--config-dir={placement.seen_directory}"]
+
+    def listen_arguments(self, placement: Placement) -> list[str]:
+        if not without_addresses(placement.host.config):
+            return []
+        return [f"--local-address={','.join(map(str, placement.addresses))}", f"--local-port={DNS_PORT}"]
 
     def limits(self, role: Role, settings: Mapping[str, Scalar]) -> list[ServerLimit]:
         remedy = "find out why the first try failed; the next one comes after this time"

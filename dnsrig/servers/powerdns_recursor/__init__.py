@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from dnsrig.rundir import Level, Role
 from dnsrig.servers.driver import Driver, Feature, Setting, Support
 from dnsrig.servers.formats import utc_ns_without_year
-from dnsrig.servers.placement import DNS_PORT, Placement
+from dnsrig.servers.placement import Placement
 from dnsrig.servers.resolving import AsResolver, Channel, Counters, of_lines
 from dnsrig.servers.templates import INCLUDE_FOLDER
 
@@ -59,7 +59,12 @@ class PowerDnsRecursor(Driver):
     packages = ("pdns-recursor",)
     configuration_file = "recursor.yml"
     templates: ClassVar[Mapping[Role, str]] = {"resolver": "recursor.yml.j2"}
-    template_variables: ClassVar[Mapping[str, str]] = {"settings": "section -> name -> value: the whole configuration"}
+    check_command = ("pdns_recursor", "--config-dir={folder}", "--config=check")
+    listen_pattern = r"\s*(listen|local-address)\b"
+    listen_line = "  listen: {{ addresses | tojson }}"
+    template_variables: ClassVar[Mapping[str, str]] = {
+        "settings": "section -> name -> value: the whole configuration, except where it listens"
+    }
     version_arguments = ("--version",)
     version_pattern = r"Recursor[^0-9]*(\d+\.\d+\.\d+\S*)"
     roles = ("resolver",)
@@ -116,8 +121,6 @@ def _ours(placement: Placement) -> dict[str, Any]:
     asked, anchor = placement.resolving, placement.anchor
     entries = asked.cache_mb * ENTRIES_PER_MB
     found: dict[str, Any] = {
-        "incoming.listen": [str(address) for address in placement.addresses],
-        "incoming.port": DNS_PORT,
         "incoming.allow_from": ["0.0.0.0/0", "::/0"],
         "incoming.max_tcp_clients": asked.tcp_clients,
         "outgoing.dont_query": [],

@@ -68,6 +68,9 @@ class Unbound(Driver):
     packages = ("unbound",)
     configuration_file = "unbound.conf"
     templates: ClassVar[Mapping[Role, str]] = {"resolver": "unbound.conf.j2"}
+    check_command = ("unbound-checkconf", "{folder}/unbound.conf")
+    listen_pattern = r"\s*(interface|ip-address):"
+    listen_line = "    interface: {{ address }}@{{ port }}"
     template_variables: ClassVar[Mapping[str, str]] = {"settings": "name -> value, for `server:`"}
     version_arguments = ("-V",)
     version_pattern = r"Version (\d+\.\d+\S*)"
