@@ -18,7 +18,7 @@ from dnsrig.servers.driver import Driver, Feature, LogEvent, Support
 from dnsrig.servers.placement import Placement, Preparation
 
 CONFIG = "{config}"
-"""The word, or a part of one, that stands for the path of the configuration."""
+"""Placeholder for the path of the configuration, in a word of the command."""
 SEEN_FILES = "/mnt/files"
 ROLES: dict[str, Role] = {
     "authoritative": "primary",

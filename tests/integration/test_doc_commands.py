@@ -42,11 +42,13 @@ LONG = [
     "docs/how-to/databases.md",
     "docs/how-to/experiment.md",
     "docs/how-to/far-secondary.md",
+    "docs/how-to/fair-table.md",
     "docs/how-to/long-distance.md",
     "docs/how-to/own-configuration.md",
     "docs/how-to/own-zones.md",
     "docs/how-to/primary-load.md",
     "docs/how-to/transfer-methods.md",
+    "docs/reference/described-servers.md",
 ]
 """Pages whose runs take minutes: only `make test-full` executes them. `make test` plans them, each on its day."""
 CASES = [

@@ -1,0 +1,112 @@
+"""One table of several runs with the same servers, as in docs/results/fair-table.md.
+
+    .venv/bin/python benches/fair_table.py [RUN...]
+
+Without RUN it makes the three runs of `fair-table` first, which needs root. Each row is a server in one variant, each
+column a metric: the median of the repeats and their range. A trial that is not `done` has no values; the last column
+has the number of these trials.
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from smoke import parser, scratch, sized
+
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "docs"))
+from generate import table  # type: ignore[import-not-found]
+
+METRICS = {
+    "capacity_qps": "capacity, q/s",
+    "cpu_a_query_us": "CPU a query, µs",
+    "p50_ms": "p50, ms",
+    "p99_ms": "p99, ms",
+    "load_time_s": "start, s",
+    "primary_memory_peak_bytes": "memory, MiB",
+    "resolver_memory_peak_bytes": "memory, MiB",
+}
+QUESTIONS = (
+    [],
+    ["procedure=latency", "options.rate_qps=2000"],
+    ["procedure=zone-load", "options={}"],
+)
+"""Settings of each run: capacity, latency at a rate that all servers hold, start."""
+SMALL = sized([], smoke=["dataset.zones=10", 'matrix."hosts.primary.server"=["hickory@forky", "nsd@forky"]'])
+REPEATS = sized(5, smoke=1)
+MEBIBYTE = 1 << 20
+Values = dict[str, dict[str, list[float]]]
+"""Variant -> metric -> its values; the metric ``""`` has a zero for each trial that is not `done`."""
+
+
+def main() -> int:
+    asking = parser(__doc__)
+    asking.add_argument("runs", nargs="*", type=Path, metavar="RUN")
+    print(table_of(values(map(Run.open, asking.parse_args().runs or measured()))))
+    return 0
+
+
+def measured() -> list[Path]:
+    """The folders of new runs."""
+    runs = scratch() or Path("runs")
+    for settings in QUESTIONS:
+        words = [word for setting in [*settings, *SMALL] for word in ("--set", setting)]
+        command = [sys.executable, "-m", "dnsrig", "run", "fair-table", "--runs", runs, "--quiet", *words]
+        subprocess.run([*command, "--repeats", str(REPEATS)], check=True, stdout=subprocess.DEVNULL)
+    return sorted((runs / "fair-table").iterdir())[-len(QUESTIONS) :]
+
+
+def values(runs: Iterable[Run]) -> Values:
+    found: Values = defaultdict(lambda: defaultdict(list))
+    for run in runs:
+        for trial in run.trials:
+            of_variant = found[_name(trial)]
+            if trial.record.outcome != "done":
+                of_variant[""].append(0.0)
+                continue
+            for metric in METRICS:
+                if (value := trial.value(metric)) is not None:
+                    of_variant[metric].append(value)
+    return found
+
+
+def table_of(found: Values) -> str:
+    """The table in Markdown, without columns that have no value."""
+    shown = [metric for metric in METRICS if any(metric in of_variant for of_variant in found.values())]
+    lines = [
+        [name, *(_cell(metric, of_variant.get(metric, [])) for metric in shown), str(len(of_variant.get("", [])))]
+        for name, of_variant in sorted(found.items())
+    ]
+    return str(table(["server", *(METRICS[metric] for metric in shown), "not done"], lines))
+
+
+def _name(trial: Trial) -> str:
+    """The server with its version, and the values of the other axes."""
+    spec = trial.record.spec
+    others = [f"{axis} {value}" for axis, value in spec.variant.parameters.items() if axis != "server"]
+    return ", ".join([spec.server.label if spec.server else "", *others])
+
+
+def _cell(metric: str, of_metric: Sequence[float]) -> str:
+    if not of_metric:
+        return ""
+    scale = MEBIBYTE if metric.endswith("_bytes") else 1
+    least, middle, most = (
+        _digits(value / scale) for value in (min(of_metric), statistics.median(of_metric), max(of_metric))
+    )
+    return f"{middle} [{least}..{most}]"
+
+
+def _digits(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
