@@ -19,6 +19,7 @@ from dnsrig.servers import all_drivers, described, templates
 from dnsrig.servers.driver import Driver, Feature
 from dnsrig.servers.programs import fingerprint
 from dnsrig.servers.running import RUNNING
+from dnsrig.servers.sources import suite
 
 MOST = 50
 """Limit for the servers that an experiment describes."""
@@ -156,6 +157,12 @@ def check(spec: TrialSpec, name: str, host: HostSpec, driver: described.Describe
     _check_used(where, used, {f"settings.{key}": str(value) for key, value in host.settings.items()})
     if host.resolving is not None:
         _check_used(where, used, _changed(host.resolving))
+    assert host.server is not None
+    if host.machine is not None and (driver.described.files or not suite.takes(host.server.source)):
+        raise UsageError(
+            f"{where} and the files of its command are only on this machine",
+            hint=f"dnsrig installs packages of Debian on other machines, e.g. {driver.kind}@forky",
+        )
     if host.config is not None or host.include is not None:
         raise UsageError(f"{where}: its configuration is servers.{driver.kind}.config", hint="leave the host's own out")
     known = {"role": host.role, "settings": host.settings, "resolving": (host.resolving or Resolving()).model_dump()}

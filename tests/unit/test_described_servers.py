@@ -125,6 +125,12 @@ BEYOND = [
         "latency",
         "dnsrig does not build a server that an experiment describes",
     ),
+    (f'{SERVED}\noptions.generators = 1\nhosts.primary.machine = "far"', "latency", "must be on the machine"),
+    (
+        'hosts.primary.server = "mine"\nhosts.resolver.server = "unbound@forky"\noptions.serve_as = "resolver"\nhosts.primary.machine = "far"\nhosts.primary.nic = "a"\nhosts.resolver.nic = "b"\nhosts.observer.nic = "c"',
+        "capacity",
+        "only on this machine",
+    ),
     ('hosts.primary.server = "mine@forky"', "latency", "servers.mine names no package of Debian"),
     (f"{SERVED}\nhosts.primary.settings.depth = 3", "latency", "settings.depth = 3 has no effect"),
     (f"{SERVED}\ntransfer.notify = true", "latency", "has no NOTIFY"),
