@@ -1,4 +1,4 @@
-"""One table of several runs with the same servers, as in docs/results/fair-table.md.
+"""One table of several runs with the same servers, e.g. of the experiment `fair-table` with several procedures.
 
     .venv/bin/python benches/fair_table.py [RUN...]
 
