@@ -12,6 +12,13 @@ from dnsrig.runs.trial import Trial
 LEAST_SENT_PERCENT = 99.0
 """Least share of the queries to send, and least share of them to arrive."""
 
+MEANINGS = {
+    "REFUSED": ": does the access list of the server let this machine ask, and does it have these names?",
+    "NOTIMP": ": the server does not implement this kind of query",
+    "SERVFAIL": ": the server could not find the answers; its log has the cause",
+}
+"""What most answers mean if they have an error."""
+
 
 @check(title="queries sent", unit="% of queries due")
 def rate(trial: Trial) -> Seen:
@@ -67,7 +74,8 @@ def answers_good(trial: Trial) -> Seen:
         return cannot_tell("the load counted no answers")
     good = rcodes.get("NOERROR", 0) + rcodes.get("NXDOMAIN", 0)
     why = ", ".join(f"{count:,} {name}" for name, count in rcodes.items())
-    return Seen(100 * good / answered, least=99.0, why=why)
+    most = max(rcodes, key=lambda name: rcodes[name])
+    return Seen(100 * good / answered, least=99.0, why=f"{why}{MEANINGS.get(most, '')}")
 
 
 @check(title="answers that deny the name", unit="% of the answers")

@@ -52,6 +52,7 @@ serve_as = "resolver"
 queries = "{queries}"
 rate_qps = 300
 duration_s = 0.5
+clients = 4
 warmup_s = 0
 [matrix]
 "options.transport" = ["udp", "tcp", "dot"]
@@ -152,3 +153,27 @@ def test_a_server_that_is_not_there_is_said_at_once(place: Place, tmp_path: Path
     assert done.returncode == 1
     assert f"no server listens at 127.0.0.1:{place.udp} over UDP" in done.stderr and "hint: " in done.stderr
     assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.full
+def test_refusals_are_no_latency(place: Place, tmp_path: Path) -> None:
+    (files := tmp_path / "files").mkdir()
+    with unbound(place, files, "  access-control: 127.0.0.0/8 refuse\n"):
+        done = run(tmp_path, experiment(tmp_path, place.server), "--set", 'transport="udp"')
+    (trial,) = measured(tmp_path).trials
+    assert trial.record.outcome == "invalid" and done.returncode == EXIT_INVALID
+    assert "was late" in trial.record.reason or "150 REFUSED: does the access list" in trial.record.reason
+
+
+@pytest.mark.full
+def test_a_server_that_stops_in_the_middle_fails(place: Place, tmp_path: Path) -> None:
+    (files := tmp_path / "files").mkdir()
+    words = [*WITHOUT_ROOT, *DNSRIG, "run", experiment(tmp_path, place.server), f"--runs={tmp_path}/runs"]
+    words += ["--set", 'transport="udp"', "--set", "options.duration_s=20"]
+    with unbound(place, files) as server, subprocess.Popen(words, stderr=subprocess.DEVNULL) as running:
+        wait_until(lambda: any(tmp_path.rglob("load.stderr")), LIMIT_S)
+        server.stop()
+        running.wait(LIMIT_S)
+    (trial,) = measured(tmp_path).trials
+    assert trial.record.outcome == "server-failed"
+    assert trial.record.reason.startswith("at the end of the measurement no server listens")
