@@ -18,7 +18,7 @@ from smoke import parser, scratch, sized
 
 from dnsrig.runs.run import Run
 from dnsrig.runs.trial import Trial
-from dnsrig.traps.records_missing import verdict
+from dnsrig.traps.rrsets_lost import verdict
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "docs"))
 from generate import table  # type: ignore[import-not-found]

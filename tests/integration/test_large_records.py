@@ -19,7 +19,7 @@ def test_large_records_arrive_by_axfr_and_ixfr(measure: Callable[..., Trial]) ->
         summary = record.instruments[comparison]
         assert (summary["outcome"], summary["zones"], summary["records"]) == ("done", ZONES, RECORDS)
         assert summary["differences"] == [], comparison
-    examine = all_traps()["records-missing"].after
+    examine = all_traps()["rrsets-lost"].after
     assert examine is not None
     conclusion = examine(trial)
     assert conclusion is not None and conclusion.verdict == "clear"

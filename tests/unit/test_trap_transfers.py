@@ -411,14 +411,14 @@ def test_records_are_not_judged_where_they_may_differ(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("different", "outcome", "verdict"), [(0, "done", "clear"), (1, "done", "found"), (0, "timeout", "cannot-tell")]
 )
-def test_records_missing_names_the_rrsets(tmp_path: Path, different: int, outcome: str, verdict: str) -> None:
+def test_rrsets_that_were_lost_are_named(tmp_path: Path, different: int, outcome: str, verdict: str) -> None:
     trial = clean_trial(tmp_path / "run")
     lost = {"zone": "z.example", "owner": "r.z.example", "rtype": "TXT", "records": 1, "bytes": 20_000}
     summary = {"outcome": outcome, "rrsets": 3, "rrsets_different": different}
     differences = [{**lost, "verdict": "absent", "rcode": 0}] * different
     trial.record.instruments["records-primary"] = {**summary, "rrsets_different": 0, "differences": []}
     trial.record.instruments["records-secondary"] = {**summary, "differences": differences}
-    found = judge(SENT_LESS, trial)
+    found = judge("rrsets-lost", trial)
     assert found.verdict == verdict
     if verdict == "found":
         assert "The secondary answers 1 of 3 RRsets" in found.summary
