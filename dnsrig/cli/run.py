@@ -85,7 +85,7 @@ def command(
         typer.Option(
             "--i-am-authorized",
             metavar="ADDRESS",
-            help="address of a running server that you may load; needed unless it is loopback or of the rig; repeatable",
+            help="address of a server that you may load, or ask for your zones; needed unless it is loopback or of the rig; repeatable",
         ),
     ] = None,
     as_json: _options.Json = False,

@@ -11,7 +11,8 @@ A kind is a module with ``DESCRIPTION``, ``DEFAULTS`` (parameter -> default, uni
 - ``listed(parameters) -> lines`` (none by default): a line for each of the user's files that the dataset is made of.
   The engine reads these lines from standard input,
 - ``identity(parameters) -> data for JSON``, if there are such files: the key depends on it, and not on the parameters,
-- ``PLACES`` (none by default): parameter -> ``path``, ``patterns`` or ``versions`` (lists of patterns), for `anchored`,
+- ``PLACES`` (none by default): parameter -> ``path``, ``patterns``, ``versions`` (lists of patterns) or ``names`` (a
+  list of names), for `anchored`,
 - ``earlier(parameters) -> parameters or None``: the dataset whose folder the engine needs (``--after``),
 - ``following(parameters)`` (``serial`` one higher by default): the parameters of the next version,
 - ``VERSION`` (1 by default): raised when the engine makes another dataset from the same arguments,
@@ -66,10 +67,12 @@ def parameters(kind: str, values: Mapping[str, Scalar]) -> dict[str, Scalar]:
 
 def anchored(name: str, value: Any, folder: Path) -> Any:
     """The value of the parameter ``name`` of a dataset, if it is a path or a pattern, with ``folder`` before it. Of a
-    list of patterns, one text with a pattern on each line. Other values are returned as they are."""
+    list of patterns or of names, one text with one of them on each line. Other values are returned as they are."""
     place = placed().get(name)
     if place is None:
         return value
+    if place == "names":
+        return "\n".join(value) if isinstance(value, list) and all(isinstance(each, str) for each in value) else value
     if isinstance(value, list) and value and all(value):
         between = "\n\n" if place == "versions" else "\n"
         parts = [_anchored_version(each, folder) if place == "versions" else _anchored(each, folder) for each in value]

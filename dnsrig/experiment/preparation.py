@@ -13,6 +13,7 @@ from typing import Any
 
 import dnsrig
 from dnsrig import datasets, interruption, paths, streams
+from dnsrig.datasets import transferred
 from dnsrig.errors import UsageError
 from dnsrig.experiment import (
     builds,
@@ -179,6 +180,7 @@ def assemble(
 
     ``authorized`` and ``named``: see `Request.authorized` and `Draft.named`.
     """
+    transferred.allow(authorized)
     where = where or here()
     run = f"{name}/{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{''.join(secrets.choice(ledger.TAG_LETTERS) for _ in range(4))}"
     servers = _all_installed(trial_specs.wanted_servers(points), note, own_servers.installable(points))

@@ -1,5 +1,6 @@
-"""Servers answer RRsets otherwise than the zone files have them: they do not load them, lose them in a transfer, cut them
-or change them.
+"""Servers answer RRsets otherwise than the zone files have them.
+
+They do not load the RRsets, lose them in a transfer, cut them or change them.
 
 A secondary that loses a record keeps the serial of the zone, so nobody sees it. Large records are lost more often than
 small ones: NSD up to 4.6.1 answers an AXFR of a TXT record of 20,000 bytes with empty messages.
@@ -19,7 +20,7 @@ ORDER = 44
 GROUP = "zone transfers"
 OUTCOMES = JUDGED
 TITLE = "RRsets were lost, cut or changed"
-SOURCE = "RFC 5936, 6, zone integrity; measured: docs/results/large-records.md"
+SOURCE = "RFC 5936, 6, zone integrity; measured with `dnsrig run large-records`"
 WEIGHT = "explains"
 NAMED = 10
 """Number of RRsets that are named in the summary; all are in trial.json."""
