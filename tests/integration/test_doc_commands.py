@@ -38,6 +38,7 @@ MEASURING = [
 ]
 """Pages with several trials: only `make test-full` executes them."""
 LONG = [
+    "docs/how-to/bench.md",
     "docs/how-to/compare.md",
     "docs/how-to/databases.md",
     "docs/how-to/experiment.md",
@@ -136,7 +137,7 @@ def follow(text: str, folder: Path, enter: Sequence[str] = (), how: str = "run")
                 assert line.startswith("$ "), line
                 command = line.removeprefix("$ ").removeprefix("sudo ")
                 if how == "plan":
-                    command = command.replace("dnsrig run ", "dnsrig run --dry-run ")
+                    command = re.sub(r"dnsrig (run|bench) (?!.*--print)", r"dnsrig \1 --dry-run ", command)
                 if command.endswith(BACKGROUND):
                     servers.start([*enter, "bash", "-c", f"exec {command.removesuffix(BACKGROUND)}"])
                 else:
