@@ -65,12 +65,26 @@ def write(run: Path, out: Path | None = None) -> Written:
 
 
 def show(written: Written, *, full: bool = False, bars: bool = False) -> None:
-    """Print the answer of a report, or with ``full`` its tables; with ``bars`` a bar for each variant before it."""
-    from dnsrig.report import terminal_bars, terminal_failures, terminal_findings, terminal_first, terminal_table
+    """Print the answer of a report, or with ``full`` its tables.
+
+    ``bars``: before it, a bar for each variant, and who was the bottleneck.
+    """
+    from rich.text import Text
+
+    from dnsrig.report import (
+        bottleneck,
+        terminal_bars,
+        terminal_failures,
+        terminal_findings,
+        terminal_first,
+        terminal_table,
+    )
 
     console = _console.out()
     if bars:
         console.print(terminal_bars(written.run))
+        if line := bottleneck.sentence(written.run, written.findings):
+            console.print(Text(visible(line)))
     if full:
         console.print(terminal_table(written.run, written.findings))
         console.print(terminal_findings(written.run, written.findings))

@@ -34,6 +34,16 @@ def shares_of(trial: Trial, host: str) -> tuple[float, float, float] | None:
     return span_us / 1e6, steal_us / whole_us, foreign_us / whole_us
 
 
+def busy_share(trial: Trial, host: str) -> float | None:
+    """Share of the time of its CPUs that the programs of ``host`` used in `measure`; None without samples."""
+    usage = trial.during_measure(host, "cgroup", "cpu_usage_us")
+    if usage.height < 2:
+        return None
+    span_us = float(usage["time_ns"][-1] - usage["time_ns"][0]) / 1000
+    used_us = float(usage["value"][-1] - usage["value"][0])
+    return used_us / (span_us * len(trial.record.spec.hosts[host].cpus))
+
+
 def _other_hosts_us(trial: Trial, host: str) -> float:
     """CPU time of other hosts that share the CPUs of ``host`` by the experiment's own will."""
     hosts = trial.record.spec.hosts
