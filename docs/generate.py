@@ -423,6 +423,7 @@ PAGES = {
 }
 
 WRITTEN_BY_HAND = (
+    "configuration.md",
     "json.md",
     "dnsperf.md",
     "stream.md",

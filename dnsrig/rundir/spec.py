@@ -98,7 +98,7 @@ class ServerSource(Record):
     @property
     def prefix(self) -> str | None:
         """Folder of the user's own build."""
-        return self.source if self.source.startswith("/") else None
+        return self.source if self.source.startswith("/") and not self.key else None
 
     @property
     def name(self) -> str:

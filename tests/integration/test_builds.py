@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from conftest import DNSRIG
-from repository_data import Tiny, commit, releases
+from repository_data import Tiny, commit, git, releases
 
 from dnsrig import confinement, paths
 from dnsrig.confinement import BindMount, Confinement
@@ -19,6 +19,7 @@ from dnsrig.runs.trial import Trial
 from dnsrig.servers import sources
 from dnsrig.servers.builds import kept, repository
 from dnsrig.servers.builds.errors import BuildFailed
+from dnsrig.servers.sources import checkout
 from dnsrig.servers.sources import git as source
 
 pytestmark = pytest.mark.servers
@@ -42,6 +43,12 @@ from dnsrig.servers.sources import git
 Tiny.recipe = replace(Tiny.recipe, method=lambda tree: Method(SUITE, (), "echo begun; sleep 900"))
 git.install(Tiny(), "git:v1.9.0")
 """
+
+
+MIRRORS = os.environ.get(repository.FOLDER_VARIABLE, "")
+needs_mirrors = pytest.mark.skipif(
+    not MIRRORS, reason=f"{repository.FOLDER_VARIABLE} names no folder with mirrors of the servers' repositories"
+)
 
 
 @pytest.fixture
@@ -68,6 +75,32 @@ def test_two_versions_are_built_and_told_apart(origin: Path) -> None:
     assert {path.stat().st_uid for path in built.rglob("*")} == {os.geteuid()}
     assert "tiny 1.9.0 with --fast" in (built / "sbin/tiny").read_bytes().decode(errors="replace")
     assert not list(kept.folder().glob(".unfinished*")) and any(kept.ccache().iterdir())
+
+
+@pytest.mark.full
+def test_a_checkout_with_its_changes(origin: Path) -> None:
+    """Really compiled, from a copy."""
+    source_file = origin / "tiny.c.in"
+    source_file.write_text(source_file.read_text().replace("1.10.0", "1.11.0"))
+    found = checkout.install(TINY, str(origin))
+    assert found.version.startswith("1.11.0 at ") and "+changes." in found.version
+    built = (kept.folder() / found.key / "sbin/tiny").read_bytes().decode(errors="replace")
+    assert "tiny 1.11.0" in built and not (origin / "tiny").exists()
+    assert sources.unchanged(found)
+
+
+@pytest.mark.full
+@needs_mirrors
+@pytest.mark.timeout(3600)
+def test_a_checkout_of_bind_with_a_change(measure, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    place = tmp_path / "bind9"
+    mirror = next(path for path in (Path(MIRRORS, "bind9"), Path(MIRRORS, "bind9.git")) if path.is_dir())
+    git(tmp_path, "clone", "--quiet", "--branch=v9.18.10", str(mirror), str(place))
+    main = place / "bin/named/main.c"
+    main.write_text(main.read_text() + "/* changed */\n")
+    record = measure(f'server="bind@{place}"', "zones=20").record
+    assert record.outcome == "done", record.reason
+    assert "+changes." in record.spec.hosts["secondary"].server.version
 
 
 @pytest.mark.full
@@ -128,12 +161,6 @@ def _command(path: Path) -> bytes:
         return path.read_bytes()
     except OSError:
         return b""
-
-
-MIRRORS = os.environ.get(repository.FOLDER_VARIABLE, "")
-needs_mirrors = pytest.mark.skipif(
-    not MIRRORS, reason=f"{repository.FOLDER_VARIABLE} names no folder with mirrors of the servers' repositories"
-)
 
 
 @pytest.mark.full

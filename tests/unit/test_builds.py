@@ -17,11 +17,13 @@ from dnsrig.confinement import Confinement
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.servers import debian
 from dnsrig.servers.builds import build, errors, kept, repository
+from dnsrig.servers.builds import checkout as builds_of_checkouts
 from dnsrig.servers.builds.build import Plan
 from dnsrig.servers.builds.errors import BuildFailed
 from dnsrig.servers.builds.recipe import Method, root_packages
 from dnsrig.servers.builds.reference import parse
 from dnsrig.servers.builds.repository import Repository
+from dnsrig.servers.sources import checkout, prefix
 from dnsrig.servers.sources import git as source
 
 TINY = Tiny()
@@ -381,3 +383,76 @@ def test_without_root_nothing_is_built(monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with (tmp_path / "log").open("wb") as log, pytest.raises(DnsrigError, match="needs root"):
         confinement.run(["true"], confinement=Confinement(tmp_path), environment={}, output=log, limit_s=1)
+
+
+@pytest.fixture
+def checked_out(script: Script, tmp_path: Path) -> Path:
+    """A clone in which one file is changed, one is new, and one is ignored."""
+    place = tmp_path / "my checkout"
+    git(tmp_path, "clone", "--quiet", str(tmp_path / "mirrors/tiny"), str(place))
+    (place / ".gitignore").write_text("*.o\n")
+    (place / "tiny.o").write_text("left out")
+    (place / "tiny.c.in").write_text("changed")
+    return place
+
+
+def state_of(folder: Path) -> dict[Path, tuple[bytes, int]]:
+    """Content and time of each file. git marks objects that are still in use by their time."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return {path: (path.read_bytes(), 0 if "objects" in path.parts else path.stat().st_mtime_ns) for path in files}
+
+
+def test_a_checkout_is_built_with_its_changes(script: Script, checked_out: Path) -> None:
+    before = state_of(checked_out)
+    name = f"tiny@{checked_out}"
+    head = git(checked_out, "rev-parse", "HEAD")
+    assert checkout.takes(str(checked_out)) and not prefix.takes(str(checked_out))
+    assert checkout.find(TINY, str(checked_out)) is None
+    found = checkout.install(TINY, str(checked_out))
+    assert found.name == name and found.prefix is None
+    assert found.commit.startswith(f"{head}+changes.")
+    assert found.version == f"1.9.0 at {head[:12]}+changes.{found.commit.rpartition('.')[2]}"
+    assert checkout.find(TINY, str(checked_out)) == found == checkout.install(TINY, str(checked_out))
+    assert script.runs == 1
+    assert checkout.root(found).name.startswith("build-tiny-")
+    assert state_of(checked_out) == before, "nothing is written there"
+    (checked_out / "tiny.c.in").write_text("changed again")
+    other = checkout.install(TINY, str(checked_out))
+    assert other.key != found.key and other.version != found.version and script.runs == 2
+
+
+def test_what_is_in_the_copy_of_a_checkout(script: Script, checked_out: Path) -> None:
+    (checked_out / "new.c").write_text("new")
+    taken = builds_of_checkouts.take(checked_out)
+    copy = checked_out.parent / "copy"
+    taken.repository.check_out(taken.commit, copy)
+    assert (copy / "tiny.c.in").read_text() == "changed" and (copy / "new.c").read_text() == "new"
+    assert not (copy / "tiny.o").exists()
+    assert builds_of_checkouts.take(checked_out) == taken, "the same files are the same commit"
+    assert taken.repository.describe(taken.commit, "v*") == "v1.10.0"
+    git(checked_out, "checkout", "--quiet", ".")
+    for name in (".gitignore", "new.c"):
+        (checked_out / name).unlink()
+    (checked_out / "tiny.o").unlink()
+    clean = builds_of_checkouts.take(checked_out)
+    assert clean.commit == clean.head and not clean.changes and not clean.label
+
+
+def test_build_options_of_a_checkout(script: Script, checked_out: Path) -> None:
+    name = checkout.with_options(str(checked_out), "--with-x +libx-dev", symbols=True)
+    assert name == f"'{checked_out}' +libx-dev debug=symbols --with-x"
+    assert checkout.takes(name)
+    found = checkout.install(TINY, name)
+    assert found.source == name and list(script.arguments) == ["--with-x"]
+    assert checkout.with_options(str(checked_out), "", symbols=False) == str(checked_out)
+
+
+def test_what_is_no_checkout(script: Script, checked_out: Path, tmp_path: Path) -> None:
+    (checked_out / "sbin").mkdir()
+    assert not checkout.takes(str(checked_out)), "a server is installed in it"
+    git(tmp_path, "init", "--quiet", str(tmp_path / "empty"))
+    with pytest.raises(UsageError, match="has no commit"):
+        checkout.install(TINY, str(tmp_path / "empty"))
+    commit(tmp_path / "other", {"a": "b"})
+    with pytest.raises(UsageError, match=r"other: commit .* is not Tiny"):
+        checkout.install(TINY, str(tmp_path / "other"))

@@ -62,6 +62,8 @@ class Plan:
     commit: str
     method: Method
     root: Root
+    label: str = ""
+    """What ``commit`` is called, if it has uncommitted changes: ``HASH+changes.HASH``."""
 
     @property
     def name(self) -> str:
@@ -141,7 +143,7 @@ def _make(plan: Plan, made: Path, failed: Path) -> None:
     record = BuildRecord(
         kind=plan.server.kind,
         source=plan.reference.source,
-        commit=plan.commit,
+        commit=plan.label or plan.commit,
         version=version_of(plan, match[1]),
         fingerprint=checksums.sha256(program)[:16],
         suite=plan.root.suite,
@@ -233,7 +235,10 @@ def version_of(plan: Plan, said: str) -> str:
     release.
     """
     released = {plan.recipe.version_of_tag(tag) for tag in plan.repository.tags_at(plan.commit)}
-    return said if numbers(said) in released else f"{said} at {plan.commit[:SHOWN_DIGITS]}"
+    if numbers(said) in released and not plan.label:
+        return said
+    head, plus, changes = (plan.label or plan.commit).partition("+")
+    return f"{said} at {head[:SHOWN_DIGITS]}{plus}{changes}"
 
 
 def program_in(built: Path, name: str) -> Path | None:

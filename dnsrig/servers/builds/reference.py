@@ -41,6 +41,8 @@ class Reference:
     suite: str = ""
     symbols: bool = False
     steps: str = ""
+    place: str = ""
+    """The checkout of the user; empty: the server's repository."""
 
     @property
     def is_range(self) -> bool:
@@ -54,7 +56,10 @@ class Reference:
         words += ["debug=symbols"] if self.symbols else []
         words += [f"steps={self.steps}"] if self.steps else []
         commits = f"{self.ref}..{self.last}" if self.last else self.ref
-        return " ".join([PREFIX + commits, *words, *([shlex.join(self.options)] if self.options else [])])
+        first = self.place if self.place else PREFIX + commits
+        if self.place and (words or self.options):
+            first = shlex.quote(self.place)
+        return " ".join([first, *words, *([shlex.join(self.options)] if self.options else [])])
 
     def at(self, ref: str) -> Reference:
         """This build, for another commit."""
@@ -82,6 +87,28 @@ def parse(source: str) -> Reference:
         found = _with(found, word)
     if found.steps and not found.is_range:
         raise UsageError(f"{source!r}: only a range has steps", hint=f"write git:FIRST..LAST steps={found.steps}")
+    return found
+
+
+def first_word(source: str) -> tuple[str, str]:
+    """The first word of ``'/path of a checkout' WORD…``, and the rest. Raises UsageError if a quote is missing."""
+    try:
+        first, *words = shlex.split(source)
+    except ValueError as error:
+        raise UsageError(f"{source!r}: {error}", hint="quote a word that has spaces in it") from error
+    return first, shlex.join(words)
+
+
+def with_words(found: Reference, text: str) -> Reference:
+    """``found`` with the words of a build in ``text``. A checkout has no range."""
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise UsageError(f"{text!r}: {error}", hint="quote a word that has spaces in it") from error
+    for word in words:
+        found = _with(found, word)
+    if found.steps:
+        raise UsageError(f"{text!r}: a checkout has no steps", hint="leave steps=… out")
     return found
 
 

@@ -49,10 +49,12 @@ class Repository:
 
     place: Path
     url: str = ""
+    name: str = ""
+    """What users call it, if neither its place nor its URL says so."""
 
     @property
     def title(self) -> str:
-        return self.url or str(self.place)
+        return self.name or self.url or str(self.place)
 
     @property
     def is_there(self) -> bool:
@@ -67,7 +69,7 @@ class Repository:
                 self._ask("fetch", "--quiet", "--prune", "--tags", limit_s=FETCH_LIMIT_S)
                 return
             with cached.making(self.place) as made:
-                _git("clone", "--quiet", "--mirror", self.url, str(made), limit_s=FETCH_LIMIT_S)
+                git("clone", "--quiet", "--mirror", self.url, str(made), limit_s=FETCH_LIMIT_S)
 
     def resolve(self, ref: str) -> str | None:
         """The full hash of the commit that ``ref`` names; None if there is no such commit."""
@@ -75,6 +77,10 @@ class Repository:
         self._check_access(result)
         found = result.stdout.strip()
         return found if result.returncode == 0 and HASH.fullmatch(found) else None
+
+    def path_of(self, name: str) -> Path:
+        """The path of a file or folder of the repository itself, such as ``objects``."""
+        return (self.place / self._ask("rev-parse", "--git-path", name).strip()).resolve()
 
     def tree(self, commit: str) -> str:
         """The hash of all files of ``commit``."""
@@ -142,7 +148,7 @@ class Repository:
             steps = [["read-tree", commit]]
             steps += [["rm", "-r", "--cached", "--quiet", "--ignore-unmatch", "--", *left_out]] if left_out else []
             for words in (*steps, ["checkout-index", "--all", "--force"]):
-                _git(*words, environment={**own, "GIT_DIR": directory}, place=folder)
+                git(*words, environment={**own, "GIT_DIR": directory}, place=folder)
         finally:
             index.unlink(missing_ok=True)
 
@@ -152,7 +158,7 @@ class Repository:
         return [Commit(name, tuple(parents.split()), int(when), subject) for name, parents, when, subject in parts]
 
     def _ask(self, *words: str, limit_s: float = GIT_LIMIT_S) -> str:
-        return _git(*words, place=self.place, limit_s=limit_s)
+        return git(*words, place=self.place, limit_s=limit_s)
 
     def _check_access(self, result: subprocess.CompletedProcess[str]) -> None:
         if "dubious ownership" in result.stderr:
@@ -193,12 +199,13 @@ def _at(text: str) -> Repository:
     return Repository(folder.resolve())
 
 
-def _git(
+def git(
     *words: str,
     place: Path | None = None,
     limit_s: float = GIT_LIMIT_S,
     environment: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
+    """The output of git. Raises DnsrigError with its last line if it fails."""
     result = _run(place, *words, limit_s=limit_s, environment=environment)
     if result.returncode == 0:
         return result.stdout

@@ -1,8 +1,8 @@
 """Sources of servers: ``KIND@SOURCE`` resolved to exact versions. One file a kind of source.
 
 SOURCE is ``system`` (installed on this machine), a Debian suite such as ``forky``, the path of the user's own build,
-``git:REF`` (a commit of the server's repository, built here), ``engine`` (parts of dnsrig itself), or the address of a
-server that runs already.
+``git:REF`` (a commit of the server's repository, built here), the path of a checkout of that repository (built here
+with its changes), ``engine`` (parts of dnsrig itself), or the address of a server that runs already.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dnsrig.rundir import ServerSource
 from dnsrig.servers import all_drivers, described, driver, driver_of, running
 from dnsrig.servers.driver import Driver
 from dnsrig.servers.programs import fingerprint as fingerprint
-from dnsrig.servers.sources import address, engine, git, prefix, suite, system
+from dnsrig.servers.sources import address, checkout, engine, git, prefix, suite, system
 
 
 class Source(Protocol):
@@ -56,7 +56,7 @@ class Source(Protocol):
         """The path of the program ``name``, or its name if PATH leads to it."""
 
 
-_: tuple[Source, ...] = (address, engine, git, prefix, suite, system)  # for mypy: a module has what the protocol says
+_: tuple[Source, ...] = (address, checkout, engine, git, prefix, suite, system)  # for mypy: what the protocol says
 
 
 _PARTS = ("HOW", "takes", "find", "look", "install", "installed", "root", "shown", "program")
@@ -158,6 +158,8 @@ def with_options(name: str, options: str, *, symbols: bool, own: Own | None = No
     server, source = parse(name, own)
     if git.takes(source):
         return f"{server.kind}@{git.with_options(source, options, symbols=symbols)}"
+    if checkout.takes(source):
+        return f"{server.kind}@{checkout.with_options(source, options, symbols=symbols)}"
     if options:
         raise UsageError(
             f"{name} is not built by dnsrig, so it has no build options",

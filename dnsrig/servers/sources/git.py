@@ -36,28 +36,40 @@ def takes(source: str) -> bool:
 
 
 def find(server: Driver, source: str) -> ServerSource | None:
-    wanted, recipe = _single(server, source), _recipe(server)
-    origin = repository_of(server)
+    wanted, origin = _single(server, source), repository_of(server)
     if not origin.is_there or (found := origin.resolve(wanted.ref)) is None:
         return None
-    method = build.method(server, recipe, Tree(origin, found))
-    packages = root_packages(method, wanted.packages)
-    if (root := find_root(server.kind, wanted.suite or method.suite, packages)) is None:
-        return None
-    return _kept(Plan(server, recipe, wanted, origin, found, method, root).key, wanted)
+    return find_build(server, wanted, origin, found)
 
 
 look = find
 
 
 def install(server: Driver, source: str) -> ServerSource:
-    wanted, recipe = _single(server, source), _recipe(server)
+    wanted = _single(server, source)
     origin = _fetched(server, wanted.ref)
-    found = _resolved(server, origin, wanted.ref)
-    method = build.method(server, recipe, Tree(origin, found))
+    return make_build(server, wanted, origin, _resolved(server, origin, wanted.ref))
+
+
+def find_build(
+    server: Driver, wanted: Reference, origin: Repository, commit: str, label: str = ""
+) -> ServerSource | None:
+    """The build of ``commit`` from the cache; None if it is not built. ``label``: see `Plan`."""
+    recipe = _recipe(server)
+    method = build.method(server, recipe, Tree(origin, commit))
+    packages = root_packages(method, wanted.packages)
+    if (root := find_root(server.kind, wanted.suite or method.suite, packages)) is None:
+        return None
+    return _kept(Plan(server, recipe, wanted, origin, commit, method, root, label).key, wanted)
+
+
+def make_build(server: Driver, wanted: Reference, origin: Repository, commit: str, label: str = "") -> ServerSource:
+    """The build of ``commit``, from the cache or made now."""
+    recipe = _recipe(server)
+    method = build.method(server, recipe, Tree(origin, commit))
     packages = root_packages(method, wanted.packages)
     root = provide_root(server.kind, wanted.suite or method.suite, packages)
-    made = _kept(build.make(Plan(server, recipe, wanted, origin, found, method, root)), wanted)
+    made = _kept(build.make(Plan(server, recipe, wanted, origin, commit, method, root, label)), wanted)
     assert made is not None
     return made
 
@@ -193,9 +205,9 @@ def _found(key: str, record: kept.BuildRecord, source: str) -> ServerSource:
 
 def _record(found: ServerSource) -> kept.BuildRecord:
     if (record := kept.read(found.key)) is None:
-        again = reference.parse(found.source).at(found.commit)
+        source = reference.parse(found.source).at(found.commit).source if takes(found.source) else found.source
         raise DnsrigError(
             f"the build of {found.name} is missing in {paths.cache()}",
-            hint=f"build it again: dnsrig servers install '{found.kind}@{again.source}'",
+            hint=f"build it again: dnsrig servers install '{found.kind}@{source}'",
         )
     return record

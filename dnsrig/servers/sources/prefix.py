@@ -9,6 +9,7 @@ from dnsrig.errors import UsageError
 from dnsrig.rundir import ServerSource
 from dnsrig.servers.driver import Driver
 from dnsrig.servers.programs import fingerprint, version
+from dnsrig.servers.sources import checkout
 
 FOLDERS = ("sbin", "bin", "usr/sbin", "usr/bin", "")
 
@@ -16,7 +17,7 @@ HOW = "it is your own build"
 
 
 def takes(source: str) -> bool:
-    return source.startswith(("/", ".", "~"))
+    return source.startswith(("/", ".", "~")) and not checkout.takes(source)
 
 
 def find(server: Driver, source: str) -> ServerSource:
