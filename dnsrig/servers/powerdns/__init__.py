@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import closing
 from datetime import UTC, datetime
 from typing import Any, ClassVar
@@ -17,9 +17,9 @@ from dnsrig.confinement import as_user
 from dnsrig.rundir import Role, Scalar, ServerLimit
 from dnsrig.servers import keys
 from dnsrig.servers.behaviour import AsPrimary, AsSecondary, count
-from dnsrig.servers.driver import Driver, Feature, Setting, Support, ZoneCheck, timer
+from dnsrig.servers.driver import Driver, Feature, Setting, Support, timer
 from dnsrig.servers.formats import utc_ns_without_year, yes_no
-from dnsrig.servers.placement import DNS_PORT, Placement, Preparation, Zone
+from dnsrig.servers.placement import DNS_PORT, Placement, Preparation
 from dnsrig.servers.powerdns import backends
 from dnsrig.servers.powerdns.recipe import RECIPE
 from dnsrig.servers.templates import without_addresses
@@ -178,12 +178,6 @@ class PowerDns(Driver):
     def limits(self, role: Role, settings: Mapping[str, Scalar]) -> list[ServerLimit]:
         remedy = "find out why the first try failed; the next one comes after this time"
         return [timer(settings, "xfr-cycle-interval", 60, remedy)] if role == "secondary" else []
-
-    def zone_check(self, zones: Sequence[Zone], dataset: str, folder: str) -> ZoneCheck:
-        listed = "".join(f'zone "{zone.name}" {{ type master; file "{dataset}/{zone.file}"; }};\n' for zone in zones)
-        files = {"pdns.conf": f"launch=bind\nbind-config={folder}/zones.conf\n", "zones.conf": listed}
-        command = ["pdnsutil", f"--config-dir={folder}", "check-zone"]
-        return ZoneCheck([[*command, zone.name] for zone in zones], files)
 
     def log_time_ns(self, line: str) -> int | None:
         return utc_ns_without_year(line, LOG_TIME, "%b %d %H:%M:%S", near=datetime.now(UTC))
