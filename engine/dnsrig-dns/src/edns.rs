@@ -1,5 +1,7 @@
 //! EDNS (RFC 6891): the OPT record of a message and its options.
 
+use std::{net::IpAddr, str::FromStr};
+
 use domain::base::Rtype;
 
 use super::{
@@ -23,12 +25,25 @@ pub const UDP_PAYLOAD_BYTES_MIN: u16 = 512;
 /// The payload size that programs use since the DNS Flag Day 2020.
 pub const UDP_PAYLOAD_BYTES: u16 = 1232;
 
-/// Codes of options: the subnet of a client (RFC 7871 §6), a cookie (RFC 7873 §4), edns-tcp-keepalive (RFC 7828 §3.1),
-/// padding (RFC 7830 §3).
+/// The place of the length of the options in an OPT record.
+const LENGTH_AT: usize = 9;
+
+/// Codes of options: the name of a server (NSID, RFC 5001 §2.3), the subnet of a client (RFC 7871 §6), a cookie (RFC 7873
+/// §4), edns-tcp-keepalive (RFC 7828 §3.1), padding (RFC 7830 §3).
+pub const NSID: u16 = 3;
 pub const CLIENT_SUBNET: u16 = 8;
 pub const COOKIE: u16 = 10;
 const TCP_KEEPALIVE: u16 = 11;
 pub const PADDING: u16 = 12;
+
+/// The length of a client's part of a cookie (RFC 7873 §4).
+pub const CLIENT_COOKIE_BYTES: usize = 8;
+
+/// The length of an option before its data: code and length.
+pub const OPTION_HEAD_BYTES: usize = 4;
+
+/// Queries are padded to a multiple of this length (RFC 8467 §4.1).
+const QUERY_BLOCK_BYTES: usize = 128;
 
 /// What programs set in an OPT record of version 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,6 +118,68 @@ pub fn options(mut bytes: &[u8]) -> impl Iterator<Item = Result<(u16, &[u8]), Pa
     })
 }
 
+/// Appends an option: its code, the length of its data, its data (RFC 6891 §6.1.2).
+pub fn push_option(to: &mut Vec<u8>, code: u16, data: &[u8]) {
+    to.extend_from_slice(&code.to_be_bytes());
+    to.extend_from_slice(&(data.len() as u16).to_be_bytes());
+    to.extend_from_slice(data);
+}
+
+/// Appends an OPT record with these options to the message that begins at `start` of `to`. With `padded`, an option
+/// makes the message as long as a multiple of 128 bytes.
+pub fn append_padded(to: &mut Vec<u8>, start: usize, edns: Edns, options: [&[u8]; 2], padded: bool) {
+    let opt = to.len();
+    to.extend_from_slice(&Opt::new(edns).head());
+    options.iter().for_each(|option| to.extend_from_slice(option));
+    if padded {
+        let length = to.len() - start + OPTION_HEAD_BYTES;
+        push_option(to, PADDING, &[0; QUERY_BLOCK_BYTES][..length.next_multiple_of(QUERY_BLOCK_BYTES) - length]);
+    }
+    let length = (to.len() - opt - OPT_BYTES) as u16;
+    to[opt + LENGTH_AT..opt + OPT_BYTES].copy_from_slice(&length.to_be_bytes());
+}
+
+/// A subnet of clients, as a resolver passes it on to authorities (RFC 7871 §6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Subnet {
+    address: IpAddr,
+    bits: u8,
+}
+
+impl Subnet {
+    /// The data of the option: family, length of the prefix, a scope of 0, and the bytes of the address in the prefix.
+    pub fn data(self) -> Vec<u8> {
+        let (family, address) = match self.address {
+            IpAddr::V4(address) => (1, address.octets().to_vec()),
+            IpAddr::V6(address) => (2, address.octets().to_vec()),
+        };
+        let bytes = usize::from(self.bits).div_ceil(8);
+        [&[0, family, self.bits, 0], &address[..bytes]].concat()
+    }
+}
+
+impl FromStr for Subnet {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let expected = || format!("`{text}` is no prefix, such as 192.0.2.0/24 or 2001:db8::/56");
+        let (address, bits) = text.split_once('/').ok_or_else(expected)?;
+        let address: IpAddr = address.parse().map_err(|_| expected())?;
+        let bits: u8 = bits.parse().map_err(|_| expected())?;
+        let (width, number) = match address {
+            IpAddr::V4(address) => (32, u128::from(u32::from(address)) << 96),
+            IpAddr::V6(address) => (128, u128::from(address)),
+        };
+        if bits > width {
+            return Err(expected());
+        }
+        if number.checked_shl(bits.into()).unwrap_or(0) != 0 {
+            return Err(format!("`{text}`: bits of the address behind the prefix are set (RFC 7871, section 6)"));
+        }
+        Ok(Subnet { address, bits })
+    }
+}
+
 /// Adds an OPT record to a query without one. Its option asks how long an idle connection stays (RFC 7828 §3.2.1).
 pub fn add_keepalive(query: &mut Vec<u8>) {
     let [high, low] = TCP_KEEPALIVE.to_be_bytes();
@@ -132,7 +209,10 @@ mod tests {
     };
 
     use super::*;
-    use crate::{query::soa_query, testing::messages};
+    use crate::{
+        query::{set_client_cookie, soa_query},
+        testing::messages,
+    };
 
     #[test]
     fn another_library_reads_the_record() {
@@ -154,6 +234,55 @@ mod tests {
             let ours: Vec<_> = super::options(options).map(|option| option.unwrap().0).collect();
             assert_eq!(found, ours);
         }
+    }
+
+    #[test]
+    fn a_subnet_is_written_as_the_rfc_says() {
+        for (text, data) in [
+            ("192.0.2.0/24", &[0, 1, 24, 0, 192, 0, 2][..]),
+            ("0.0.0.0/0", &[0, 1, 0, 0]),
+            ("192.0.2.128/25", &[0, 1, 25, 0, 192, 0, 2, 128]),
+            ("2001:db8::/33", &[0, 2, 33, 0, 0x20, 1, 0x0d, 0xb8, 0]),
+            ("::1/128", &[0, 2, 128, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]),
+        ] {
+            assert_eq!(text.parse::<Subnet>().unwrap().data(), data, "{text}");
+        }
+        for (text, reason) in [
+            ("192.0.2.0", "no prefix"),
+            ("192.0.2.0/33", "no prefix"),
+            ("192.0.2.1/24", "behind the prefix"),
+            ("a/8", "no prefix"),
+            ("::1/64", "behind the prefix"),
+            ("1.0.0.0/0", "behind the prefix"),
+        ] {
+            assert!(text.parse::<Subnet>().unwrap_err().contains(reason), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_padded_query_has_a_multiple_of_128_bytes_and_its_client_sets_the_cookie() {
+        let mut cookie = Vec::new();
+        push_option(&mut cookie, COOKIE, &[0; CLIENT_COOKIE_BYTES]);
+        let edns = Edns { udp_payload_bytes: 1232, dnssec_ok: true };
+        for length in 1..64 {
+            let zone = [&[length as u8], &vec![b'a'; length][..], b"\0"].concat();
+            let mut message = soa_query(1, &zone);
+            append_padded(&mut message, 0, edns, [&cookie, &[0, 3, 0, 0]], true);
+            count_additional(&mut message);
+            assert!(message.len().is_multiple_of(128), "{}", message.len());
+            set_client_cookie(&mut message, *b"A client");
+            let read = Message::from_octets(&message[..]).unwrap();
+            let opt = read.opt().unwrap();
+            let found: Vec<_> = opt.opt().iter::<UnknownOptData<_>>().map(Result::unwrap).collect();
+            let codes: Vec<_> = found.iter().map(|option| option.code().to_int()).collect();
+            assert_eq!(codes, [COOKIE, NSID, PADDING]);
+            assert_eq!(found[0].data(), b"A client");
+        }
+        let mut without = soa_query(1, b"\x01z\0");
+        append_padded(&mut without, 0, edns, [&[], &[]], false);
+        let before = without.clone();
+        set_client_cookie(&mut without, *b"A client");
+        assert_eq!(without, before);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use domain::base::{Rtype, iana::Class};
 
 use super::{
-    edns::{Edns, Opt},
+    edns::{CLIENT_COOKIE_BYTES, COOKIE, Edns, OPT_BYTES, OPTION_HEAD_BYTES, Opt},
     header::{HEADER_BYTES, Header, RD},
     name::{self, NAME_BYTES_MAX, ParseError},
     record::Walk,
@@ -124,6 +124,22 @@ impl Ask {
 pub fn question(message: &[u8]) -> &[u8] {
     let end = name::skip_plain(message, HEADER_BYTES).map_or(message.len(), |end| message.len().min(end + TAIL_BYTES));
     message.get(HEADER_BYTES..end).unwrap_or_default()
+}
+
+/// The beginning of a cookie of a client that has no server's part yet (RFC 7873 §4).
+const COOKIE_HEAD: [u8; OPTION_HEAD_BYTES] = [0, COOKIE as u8, 0, CLIENT_COOKIE_BYTES as u8];
+
+/// Sets the client's part of the cookie in a query whose first option is a cookie. Other messages stay as they are.
+#[inline]
+pub fn set_client_cookie(query: &mut [u8], cookie: [u8; CLIENT_COOKIE_BYTES]) {
+    let Ok(tail) = name::skip_plain(query, HEADER_BYTES) else { return };
+    let option = tail + TAIL_BYTES + OPT_BYTES;
+    let data = option + OPTION_HEAD_BYTES;
+    if query.get(option..data) == Some(&COOKIE_HEAD)
+        && let Some(place) = query.get_mut(data..data + CLIENT_COOKIE_BYTES)
+    {
+        place.copy_from_slice(&cookie);
+    }
 }
 
 /// The query for the SOA of a zone.

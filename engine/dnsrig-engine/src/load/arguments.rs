@@ -114,6 +114,9 @@ pub struct Arguments {
     /// Search for the highest rate that holds
     #[arg(long, help_heading = "When")]
     pub ramp: bool,
+    /// With --rate: end after each query of --queries was sent this often, if that is before the end of --duration
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = ["zones", "poisson", "outstanding", "ramp"], help_heading = "When")]
+    pub repeat: Option<u32>,
     /// Duration of the sending. With --ramp: at each rate
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration(DURATIONS), help_heading = "When")]
     pub duration: Duration,
@@ -173,6 +176,9 @@ pub struct Arguments {
     /// Existing folder for latency.hlog, intervals.arrow, clients.arrow, answers.arrow and summary.json
     #[arg(long, value_name = "DIR", conflicts_with = "ramp", help_heading = "Instrument")]
     pub out: Option<PathBuf>,
+    /// Read or make the queries, print what they are, and send nothing
+    #[arg(long, help_heading = "Instrument")]
+    pub dry_run: bool,
     #[command(flatten)]
     pub instrument: Instrument,
 }
@@ -282,6 +288,19 @@ impl Arguments {
                 let default_qps = if vouched { RATE_VOUCHED_QPS } else { RATE_DEFAULT_QPS };
                 Ok(Plan::Once(Model::Rate { qps: self.rate.unwrap_or(default_qps), poisson: self.poisson }))
             }
+        }
+    }
+
+    /// The time for which queries are sent, if there are `queries` in their order. It is shorter than the duration that is
+    /// asked for if --repeat ends the load before.
+    pub fn sending_time(&self, model: Model, queries: usize) -> Duration {
+        match (self.repeat, model) {
+            (Some(repeat), Model::Rate { qps, .. }) => {
+                // The first query that is not sent would be due then.
+                let all_ns = f64::from(repeat) * queries as f64 * 1e9 / qps;
+                self.duration.min(Duration::from_nanos(all_ns as u64))
+            }
+            _ => self.duration,
         }
     }
 

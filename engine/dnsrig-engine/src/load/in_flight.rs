@@ -6,7 +6,7 @@
 
 use std::{collections::VecDeque, iter, mem};
 
-use dnsrig_dns::tsig::sign::Signer;
+use dnsrig_dns::{edns::CLIENT_COOKIE_BYTES, query::set_client_cookie, tsig::sign::Signer};
 use dnsrig_net::connection::CloseReason;
 
 use super::{
@@ -49,6 +49,8 @@ impl Sending {
 pub struct InFlight {
     source: Source,
     signer: Option<Signer>,
+    /// The cookie of each client; empty if queries have none.
+    cookies: Vec<[u8; CLIENT_COOKIE_BYTES]>,
     /// The time that signatures bear, in seconds since 1970.
     signed_at_s: u64,
     timeout_ns: i64,
@@ -102,6 +104,7 @@ impl InFlight {
         InFlight {
             source: settings.source,
             signer: settings.signer,
+            cookies: Vec::new(),
             signed_at_s: 0,
             timeout_ns: settings.timeout_ns,
             clients: tables.map(ClientQueries::new).collect(),
@@ -116,6 +119,11 @@ impl InFlight {
             interval_stats: settings.interval_stats,
             rows: settings.rows,
         }
+    }
+
+    /// Gives each client its cookie, which its queries then have.
+    pub fn with_cookies(self, cookies: Vec<[u8; CLIENT_COOKIE_BYTES]>) -> Self {
+        InFlight { cookies, ..self }
     }
 
     /// Begins to measure another period, with no query outstanding.
@@ -185,6 +193,9 @@ impl InFlight {
         let message = self.source.message(due.query).expect("a query that is not sent yet is kept");
         space[..message.len()].copy_from_slice(message);
         space[..2].copy_from_slice(&(number as u16).to_be_bytes());
+        if let Some(cookie) = self.cookies.get(client) {
+            set_client_cookie(&mut space[..message.len()], *cookie);
+        }
         let query = self.again.unwrap_or_else(|| {
             let row = self.rows.as_mut().map_or(RowIndex::NONE, |rows| rows.draft(due, Some(client), &self.source));
             let owner = due.client.unwrap_or(client as u32);

@@ -22,6 +22,7 @@ use super::{
     counts::{Connections, Losses},
     interval_stats::Interval,
     notes::{notes, without_real_time},
+    queries::Queries,
     ramp::Step,
     record,
     summary::{ClassResult, Summary},
@@ -140,10 +141,14 @@ impl Reporter {
 }
 
 /// The text for people before the load.
-pub fn opening(arguments: &Arguments, plan: Plan) -> String {
+pub fn opening(arguments: &Arguments, plan: Plan, queries: &Queries) -> String {
     let server = arguments.server();
-    let way = way(arguments.transport, Some(arguments.queries.recursion_desired));
-    let duration_s = arguments.duration.as_secs_f64();
+    let way = way(arguments.transport, (!queries.are_complete()).then_some(arguments.queries.recursion_desired));
+    let duration = match plan {
+        Plan::Once(model) => arguments.sending_time(model, queries.len()),
+        Plan::Ramp(..) => arguments.duration,
+    };
+    let duration_s = duration.as_secs_f64();
     match plan {
         Plan::Once(model) => {
             let load = match model {

@@ -3,23 +3,25 @@
 
 use std::{net::IpAddr, process::ExitCode, sync::Arc, thread, time::Duration};
 
-use dnsrig_core::{clock, events, failure::Failure, open_files, output, stop::INTERRUPTED, target, units::nanoseconds};
+use dnsrig_core::{
+    clock, events, failure::Failure, open_files, output, stats::grouped, stop::INTERRUPTED, target, units::nanoseconds,
+};
 use dnsrig_net::{source, tls::DOT};
 
 use super::{
     Arguments,
     arguments::{Clients, Instrument, Plan, Segmentation, TransportKind},
-    arrivals::{Model, Order},
+    arrivals::{Model, Order, Period},
     classes::Usage,
     collect::Outcome,
     in_flight::{self, InFlight},
     interval_stats::IntervalStats,
     led::{self, FIRST_PATIENCE, MORE_PATIENCE, Next, Starts, Tried},
     priority::Priority,
-    queries::QueryArguments,
+    queries::{Described, Queries, QueryArguments, Skipped},
     ramp::{self, Measured, RampLimits, RampSettings, Search, Step, Try, TryOutcome},
     record::FILES,
-    report::opening,
+    report::{Reporter, opening},
     segment::Part,
     source::Source,
     summary::Summary,
@@ -42,29 +44,79 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     }
     source::check(arguments.sources.iter().copied())?;
     let plan = arguments.plan(authority)?;
+    if arguments.dry_run {
+        return describe(arguments);
+    }
     let supervision = Supervision::start(&arguments.instrument, arguments.timeout)?;
     let starts = Starts::new(&arguments.instrument, &supervision.stop)?;
     let reporter = supervision.reporter;
-    let team = start_team(arguments, plan, supervision)?;
-    reporter.say(|| opening(arguments, plan));
+    let queries = Arc::new(arguments.queries.prepare()?);
+    report_skipped(queries.skipped());
+    let team = start_team(arguments, plan, &queries, supervision)?;
+    reporter.say(|| opening(arguments, plan, &queries));
     starts.emit_ready()?;
     let cpu_ns = clock::process_cpu_ns();
-    let mut run = Run { arguments, team, starts };
+    let mut run = Run { arguments, queries, team, starts };
     let mut summary = match plan {
         Plan::Once(model) => run.once(model)?,
         Plan::Ramp(..) if arguments.instrument.segment.number > 1 => run.follow()?,
         Plan::Ramp(limits, settings) => run.ramp(limits, settings)?,
     };
     summary.cpu_ns = clock::process_cpu_ns() - cpu_ns;
+    if run.queries.are_complete() {
+        summary.recursion_desired = None;
+    }
     summary.clients = run.team.clients.iter().sum();
     summary.threads = run.team.clients.len();
     reporter.summary(&summary, arguments.server(), arguments.out.as_deref())?;
     Ok(if summary.interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }
 
+/// Prints what the queries are.
+fn describe(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let reporter = Reporter::find(arguments.instrument.json, 0);
+    if let Some(capture) = arguments.queries.capture()? {
+        if reporter.program {
+            events::summary(clock::monotonic_ns(), &Capture { capture })?;
+            return Ok(ExitCode::SUCCESS);
+        }
+    }
+    let queries = arguments.queries.prepare()?;
+    report_skipped(queries.skipped());
+    let described = Described::new(&queries);
+    reporter.say(|| described.text());
+    if reporter.program {
+        events::summary(clock::monotonic_ns(), &described)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The name of the format of a capture, of which a program can make a stream.
+#[derive(serde::Serialize)]
+struct Capture {
+    capture: &'static str,
+}
+
+/// Says on standard error what was left out.
+fn report_skipped(skipped: &Skipped) {
+    if skipped.count == 0 {
+        return;
+    }
+    let mut text = format!("note: {} bad lines were left out\n", grouped(skipped.count));
+    skipped.first.iter().for_each(|line| text += &format!("  {line}\n"));
+    if skipped.count > skipped.first.len() as u64 {
+        text += "  …\n";
+    }
+    events::say(text);
+}
+
 /// Starts the threads, each with its part of the clients.
-fn start_team(arguments: &Arguments, plan: Plan, supervision: Supervision) -> Result<Team, Failure> {
-    let queries = Arc::new(arguments.queries.prepare()?);
+fn start_team(
+    arguments: &Arguments,
+    plan: Plan,
+    queries: &Arc<Queries>,
+    supervision: Supervision,
+) -> Result<Team, Failure> {
     let Clients { of_threads, first: first_client, table } = arguments.clients(plan)?;
     open_files::allow(of_threads.iter().sum::<usize>() as u64, "--clients")?;
     let timeout_ns = nanoseconds(arguments.timeout);
@@ -84,6 +136,8 @@ fn start_team(arguments: &Arguments, plan: Plan, supervision: Supervision) -> Re
             interval_stats: IntervalStats::new(0, 1, nanoseconds(interval), clients),
             rows: arguments.instrument.rows(part, first_client + before),
         });
+        let numbers = u64::from(first_client + before)..;
+        let in_flight = in_flight.with_cookies(arguments.queries.cookies(numbers.take(clients)));
         let order = Order { next: 0, count: queries.len() as u32 };
         let sources = arguments.sources_of(before as usize, clients);
         let transport = open(arguments, &sources, clients, in_flight.bytes_max())?;
@@ -125,6 +179,7 @@ fn open(
 /// A measurement that is under way.
 struct Run<'a> {
     arguments: &'a Arguments,
+    queries: Arc<Queries>,
     team: Team,
     starts: Starts,
 }
@@ -132,8 +187,10 @@ struct Run<'a> {
 impl Run<'_> {
     /// Measures one period by `model`, and writes it down if there is a folder for it.
     fn once(&mut self, model: Model) -> Result<Summary, Failure> {
-        let Run { arguments, team, starts } = self;
-        let period = arguments.period(model, starts.only_start_ns(team)?);
+        let Run { arguments, queries, team, starts } = self;
+        let start_ns = starts.only_start_ns(team)?;
+        let end_ns = start_ns + nanoseconds(arguments.sending_time(model, queries.len()));
+        let period = Period { end_ns, ..arguments.period(model, start_ns) };
         let summary = Summary::asked(arguments, period);
         team.measure(period, nanoseconds(arguments.instrument.interval), arguments.out.as_deref(), summary)
     }

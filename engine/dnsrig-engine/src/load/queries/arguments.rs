@@ -1,34 +1,46 @@
 //! What the command line says about queries.
 
+use std::{fmt, path::PathBuf};
+
+use clap::builder::TypedValueParser as _;
 use dnsrig_core::{failure::Failure, popularity::Popularity, units::parse_share};
 use dnsrig_dns::{
-    edns::{Edns, UDP_PAYLOAD_BYTES_MIN},
-    query::Options,
+    edns::{CLIENT_COOKIE_BYTES, UDP_PAYLOAD_BYTES, UDP_PAYLOAD_BYTES_MIN},
     tsig::sign::Signer,
 };
-
-use super::{QUERIES_MAX, Queries, file, generated, text};
-use clap::builder::TypedValueParser as _;
 use domain::base::iana::Rtype;
-use std::{fmt, path::PathBuf};
+
+use super::{
+    Made, QUERIES_MAX, Queries,
+    client_edns::{self, ClientEdns, Other, Wanted},
+    file::{self, Arrangement},
+    format::Format,
+    generated, text,
+};
 
 /// The positions that are drawn unless asked otherwise: a second of them at a million queries per second.
 const SEQUENCE_DEFAULT: u32 = 1 << 20;
-
-/// The UDP payload size that avoids fragments on any usual path (DNS Flag Day 2020; RFC 9715 appendix A).
-const EDNS_DEFAULT: u16 = 1232;
 
 /// Queries: from a file, or made from a list of zones.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Queries", group = clap::ArgGroup::new("questions").required(true).args(["queries", "zones"]))]
 pub struct QueryArguments {
-    /// File with the queries in dnsperf's format: a name and a type per line. - is standard input
+    /// File with the queries: a name and a type per line, or another format of --query-format. - is standard input
     ///
-    /// Queries are sent in the order of the lines, and start again at the first line after the last. Empty lines and
-    /// lines that begin with ; or # are ignored. A name is absolute with or without a final dot. A type is a mnemonic,
-    /// or TYPE and a number.
+    /// Queries are sent in the order of the file, and start again at the first after the last. Empty lines and lines
+    /// that begin with ; or # are ignored. A name is absolute with or without a final dot. A type is a mnemonic, or TYPE
+    /// and a number. E behind the type gives the query EDNS, D also DO, as in files of kxdpgun.
     #[arg(long, value_name = "FILE")]
     pub queries: Option<PathBuf>,
+    /// Format of --queries [default: recognised by the file's first bytes]
+    #[arg(long, value_enum, value_name = "FORMAT", conflicts_with = "zones")]
+    pub query_format: Option<Format>,
+    /// Leave out what cannot be read in --queries, and report how much it was and the first ten
+    #[arg(long, conflicts_with = "zones")]
+    pub skip_bad_lines: bool,
+    /// Shuffle the queries of --queries
+    #[arg(long, conflicts_with_all = ["zones", "popularity"])]
+    pub shuffle: bool,
     /// File with a list of zones to query, such as the zones.list that `dnsrig generate` makes
     ///
     /// The list has one zone per line; text after a TAB is ignored. If dataset.json is beside the list, the names in
@@ -36,33 +48,54 @@ pub struct QueryArguments {
     /// delegations, whose answers are referrals. Otherwise the apex of each zone is asked for.
     #[arg(long = "zone-list", alias = "zones", value_name = "FILE")]
     pub zones: Option<PathBuf>,
-    /// Types to ask for, in turn. A type that is listed twice is asked for twice as often
+    /// Types to ask for. With --zone-list: in turn, and a type that is listed twice is asked for twice as often [default:
+    /// A]. With --queries: each line of the file is a name, and it is asked for each of the types
     ///
-    /// If a zone does not have a type, it is asked for at the apex, and the answer has no data.
-    #[arg(long, value_name = "TYPE,…", value_delimiter = ',', default_value = "A", conflicts_with = "queries",
+    /// If a zone of --zone-list does not have a type, it is asked for at the apex, and the answer has no data.
+    #[arg(long, value_name = "TYPE,…", value_delimiter = ',',
           value_parser = clap::builder::StringValueParser::new().try_map(|name| text::parse_type(name.as_bytes())))]
     pub types: Vec<Rtype>,
-    /// How often each zone or delegation is asked for: uniform, or zipf, which asks for rank k in proportion to 1 / k^S
+    /// How often each zone, delegation or line of a file is asked for: uniform, or zipf, which asks for rank k in
+    /// proportion to 1 / k^S [default: uniform for --zone-list; --queries keeps the order of the file]
     ///
     /// S is 1 unless you give it, and can be from 0 (uniform) to 5. Popular zones are spread evenly over the list.
-    #[arg(long, value_name = "uniform|zipf[:S]", default_value = "uniform", conflicts_with = "queries")]
-    pub popularity: Popularity,
+    #[arg(long, value_name = "uniform|zipf[:S]")]
+    pub popularity: Option<Popularity>,
     /// Share of names that do not exist, such as 0.1 or 10%: a random label below the zone, for NXDOMAIN
     #[arg(long, value_name = "SHARE", default_value = "0", conflicts_with = "queries", value_parser = parse_share)]
     pub missing: f64,
-    /// Number of queries that are drawn from the zones. After the last, they are sent again from the first
-    #[arg(long, value_name = "N", default_value_t = SEQUENCE_DEFAULT, conflicts_with = "queries",
-          value_parser = clap::value_parser!(u32).range(1..=QUERIES_MAX as i64))]
-    pub sequence: u32,
+    /// Number of queries that are drawn from the zones, or with --popularity from the file. After the last, they are sent
+    /// again from the first [default: 1048576]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=QUERIES_MAX as i64))]
+    pub sequence: Option<u32>,
     /// Seed of the random numbers. Another seed gives other queries and sending times of the same kind
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
     /// UDP payload size in EDNS, in bytes, from 512. 0 sends no EDNS, which is the default of dnsperf
-    #[arg(long, value_name = "BYTES", default_value_t = EDNS_DEFAULT, value_parser = parse_edns)]
+    #[arg(long, value_name = "BYTES", default_value_t = UDP_PAYLOAD_BYTES, value_parser = parse_edns)]
     pub edns: u16,
     /// Ask for DNSSEC records: set DO in EDNS
     #[arg(long)]
     pub dnssec_ok: bool,
+    /// Share of the queries that ask for DNSSEC records, such as 0.7 or 70%
+    #[arg(long, value_name = "SHARE", conflicts_with = "dnssec_ok", value_parser = parse_share)]
+    pub do_share: Option<f64>,
+    /// Subnets of clients to name in EDNS (RFC 7871): prefixes with commas between them, or a file with one per line. Each
+    /// query has one, drawn at random
+    #[arg(long, value_name = "PREFIX,…|FILE")]
+    pub client_subnet: Option<String>,
+    /// Send a cookie (RFC 7873), which each client keeps. Cookies of servers are not sent back
+    #[arg(long)]
+    pub cookie: bool,
+    /// Ask for the name of the server that answers (NSID, RFC 5001)
+    #[arg(long)]
+    pub nsid: bool,
+    /// Pad queries to a multiple of 128 bytes (RFC 8467)
+    #[arg(long)]
+    pub padding: bool,
+    /// Another EDNS option by its code, with its data in hex. May be repeated
+    #[arg(long = "edns-option", value_name = "CODE:HEX", value_parser = client_edns::parse_other)]
+    pub edns_options: Vec<Other>,
     /// Ask for recursion: set RD. Use it for resolvers; dnsperf always sets RD
     #[arg(long)]
     pub recursion_desired: bool,
@@ -88,10 +121,10 @@ impl fmt::Debug for KeyText {
 impl QueryArguments {
     /// Prepares the queries: reads the file, or makes them.
     pub fn prepare(&self) -> Result<Queries, Failure> {
-        let options = self.options()?;
+        let made = self.made()?;
         match (&self.queries, &self.zones) {
-            (Some(path), None) => file::read(path, options),
-            (None, Some(list)) => generated::prepare(list, &self.plan(), options),
+            (Some(path), None) => file::read(path, &self.file_plan()?, made),
+            (None, Some(list)) => generated::prepare(list, &self.plan(), made),
             _ => Err(contradiction("give exactly one of --queries and --zone-list")),
         }
     }
@@ -101,26 +134,80 @@ impl QueryArguments {
         self.queries.as_deref().is_some_and(|path| path.as_os_str() == "-")
     }
 
+    /// What the file of --queries is, if it is a capture or compressed, and no format was named.
+    pub fn capture(&self) -> Result<Option<&'static str>, Failure> {
+        match &self.queries {
+            Some(path) if self.query_format.is_none() && !self.reads_standard_input() => file::capture(path),
+            _ => Ok(None),
+        }
+    }
+
+    /// The cookies of the clients with these numbers; none if queries have none.
+    pub fn cookies(&self, clients: impl Iterator<Item = u64>) -> Vec<[u8; CLIENT_COOKIE_BYTES]> {
+        clients.filter(|_| self.cookie).map(|client| client_edns::client_cookie(self.seed, client)).collect()
+    }
+
     /// What signs the queries, if anything.
     pub fn signer(&self) -> Result<Option<Signer>, Failure> {
         self.tsig.as_ref().map(|KeyText(text)| Signer::parse(text)).transpose()
     }
 
-    fn options(&self) -> Result<Options, Failure> {
-        let edns = match (self.edns, self.dnssec_ok) {
-            (0, true) => return Err(contradiction("--dnssec-ok needs EDNS, but --edns 0 switches it off")),
-            (0, false) => None,
-            (udp_payload_bytes, dnssec_ok) => Some(Edns { udp_payload_bytes, dnssec_ok }),
+    /// What made queries have in common.
+    fn made(&self) -> Result<Made, Failure> {
+        Ok(Made { recursion_desired: self.recursion_desired, edns: self.client_edns()?, seed: self.seed })
+    }
+
+    fn client_edns(&self) -> Result<ClientEdns, Failure> {
+        let wants = [
+            ("--dnssec-ok", self.dnssec_ok),
+            ("--do-share", self.do_share.is_some()),
+            ("--client-subnet", self.client_subnet.is_some()),
+            ("--cookie", self.cookie),
+            ("--nsid", self.nsid),
+            ("--padding", self.padding),
+            ("--edns-option", !self.edns_options.is_empty()),
+        ];
+        if self.edns == 0 {
+            return match wants.iter().find(|(_, is_wanted)| *is_wanted) {
+                Some((name, _)) => Err(contradiction(&format!("{name} needs EDNS, but --edns 0 switches it off"))),
+                None => Ok(ClientEdns::where_lines_say(UDP_PAYLOAD_BYTES)),
+            };
+        }
+        let subnets = self.client_subnet.as_deref().map(client_edns::read_subnets).transpose()?.unwrap_or_default();
+        let wanted = Wanted {
+            cookie: self.cookie,
+            nsid: self.nsid,
+            subnets: &subnets,
+            others: &self.edns_options,
+            padded: self.padding,
         };
-        Ok(Options { recursion_desired: self.recursion_desired, edns })
+        let share = self.do_share.unwrap_or(if self.dnssec_ok { 1.0 } else { 0.0 });
+        ClientEdns::new(self.edns, share, &wanted).map_err(|reason| contradiction(&reason))
+    }
+
+    fn file_plan(&self) -> Result<file::Plan, Failure> {
+        let arrangement = match self.popularity {
+            Some(popularity) => Arrangement::Drawn { popularity, positions: self.sequence.unwrap_or(SEQUENCE_DEFAULT) },
+            None if self.sequence.is_some() => {
+                return Err(contradiction("--sequence needs --popularity: without it the file is sent in its order"));
+            }
+            None if self.shuffle => Arrangement::Shuffled,
+            None => Arrangement::AsInFile,
+        };
+        Ok(file::Plan {
+            format: self.query_format,
+            types: self.types.clone(),
+            skips_bad_lines: self.skip_bad_lines,
+            arrangement,
+        })
     }
 
     fn plan(&self) -> generated::Plan {
         generated::Plan {
-            types: self.types.clone(),
-            popularity: self.popularity,
+            types: if self.types.is_empty() { vec![Rtype::A] } else { self.types.clone() },
+            popularity: self.popularity.unwrap_or(Popularity::Uniform),
             missing_share: self.missing,
-            positions: self.sequence,
+            positions: self.sequence.unwrap_or(SEQUENCE_DEFAULT),
             seed: self.seed,
         }
     }
@@ -143,7 +230,7 @@ mod tests {
     use std::fs;
 
     use clap::Parser;
-    use domain::base::Message;
+    use domain::base::{Message, opt::UnknownOptData};
 
     use super::*;
     use crate::load::queries::asked;
@@ -177,9 +264,14 @@ mod tests {
         assert!(parse("--queries a --zone-list b").unwrap_err().contains("cannot be used with"));
         assert!(parse("--queries a").is_ok());
         assert!(parse("--zone-list a --types A,AAAA --popularity zipf:0.9 --missing 10% --sequence 5").is_ok());
-        for generated in ["--types A", "--popularity zipf", "--missing 0.1", "--sequence 5"] {
+        for generated in ["--missing 0.1", "--shuffle --popularity zipf"] {
             assert!(parse(&format!("--queries a {generated}")).is_err(), "{generated}");
         }
+        for of_file in ["--shuffle", "--skip-bad-lines", "--query-format text"] {
+            assert!(parse(&format!("--zone-list a {of_file}")).is_err(), "{of_file}");
+        }
+        let without_draws = parse("--queries a --sequence 5").unwrap().prepare().unwrap_err();
+        assert!(without_draws.sentence.contains("--sequence needs --popularity"), "{without_draws}");
     }
 
     #[test]
@@ -213,8 +305,22 @@ mod tests {
         let opt = all.opt().unwrap();
         assert_eq!((all.header().rd(), opt.udp_payload_size(), opt.dnssec_ok()), (true, 4096, true));
         assert!(first("--edns 0").opt().is_none());
-        let contradiction = parse("--queries a --edns 0 --dnssec-ok").unwrap().prepare();
-        assert!(contradiction.unwrap_err().sentence.contains("--dnssec-ok needs EDNS"));
+        for option in ["--dnssec-ok", "--do-share 0.5", "--cookie", "--nsid", "--padding", "--client-subnet ::/0"] {
+            let refused = parse(&format!("--queries a --edns 0 {option}")).unwrap().prepare().unwrap_err().sentence;
+            assert!(refused.contains(&format!("{} needs EDNS", option.split(' ').next().unwrap())), "{refused}");
+        }
+    }
+
+    #[test]
+    fn options_of_clients_are_in_the_message() {
+        let all = first("--cookie --nsid --client-subnet 192.0.2.0/24 --edns-option 65001:c0ffee --padding");
+        let opt = all.opt().unwrap();
+        let options: Vec<_> = opt.opt().iter::<UnknownOptData<_>>().map(|option| option.unwrap()).collect();
+        let codes: Vec<_> = options.iter().map(|option| option.code().to_int()).collect();
+        assert_eq!(codes, [10, 3, 65001, 8, 12]);
+        assert_eq!(options[2].data()[..], [0xc0, 0xff, 0xee]);
+        assert_eq!(options[3].data()[..], [0, 1, 24, 0, 192, 0, 2]);
+        assert!(all.as_slice().len().is_multiple_of(128));
     }
 
     #[test]

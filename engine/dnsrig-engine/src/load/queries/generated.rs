@@ -17,10 +17,10 @@ use dnsrig_core::{
     random::Random,
     whole_file,
 };
-use dnsrig_dns::{name::NAME_BYTES_MAX, query::Options, zones::Zones};
+use dnsrig_dns::{name::NAME_BYTES_MAX, zones::Zones};
 use domain::base::iana::Rtype;
 
-use super::{Builder, Queries, cannot_read, text};
+use super::{Builder, LineFlag, Made, Queries, cannot_read, client_edns::Choice, text};
 use crate::dataset::{DESCRIPTION, Known, MISSING_END, tld_names::Names, zone_list};
 
 /// Streams of random numbers, each of its own: a share of missing names changes some questions, and not which zones
@@ -50,7 +50,7 @@ pub struct Plan {
 }
 
 /// Makes the queries for the zones in `list`.
-pub fn prepare(list: &Path, plan: &Plan, options: Options) -> Result<Queries, Failure> {
+pub fn prepare(list: &Path, plan: &Plan, made: Made) -> Result<Queries, Failure> {
     let zones = zone_list::read(list)?;
     let known = dataset_beside(list)?;
     let count = match &known {
@@ -72,7 +72,7 @@ pub fn prepare(list: &Path, plan: &Plan, options: Options) -> Result<Queries, Fa
             Questions::OfDelegations(Delegations::find(zones, delegations, seed, &items))
         }
     };
-    build(&items, &questions, plan, options).map_err(|reason| {
+    build(&items, &questions, plan, made).map_err(|reason| {
         Failure::bad_input(
             format!("{}: {reason}", list.display()),
             "leave that zone out of the list, or lower --missing or --sequence",
@@ -84,25 +84,26 @@ fn is_only(zones: &Zones, origin: &str) -> bool {
     zones.count() == 1 && zones.name(0).to_string() == origin
 }
 
-fn build(items: &[u32], questions: &Questions, plan: &Plan, options: Options) -> Result<Queries, String> {
+fn build(items: &[u32], questions: &Questions, plan: &Plan, made: Made) -> Result<Queries, String> {
     let owners: Vec<Vec<String>> = plan.types.iter().map(|rtype| questions.owners(*rtype)).collect();
     let [mut which_owner, mut is_missing, mut labels] =
         [PURPOSE_OWNERS, PURPOSE_MISSING, PURPOSE_LABELS].map(|purpose| Random::new(plan.seed, purpose));
-    let mut builder = Builder::new(options);
-    let mut prepared: HashMap<(u32, u32, Rtype), u32> = HashMap::new();
+    let mut builder = Builder::new(made);
+    let mut prepared: HashMap<(u32, u32, Rtype, Option<Choice>), u32> = HashMap::new();
     let mut order = Vec::with_capacity(items.len());
     for (position, item) in items.iter().enumerate() {
         let turn = position % plan.types.len();
         let rtype = plan.types[turn];
         let owner = which_owner.below(owners[turn].len() as u64) as u32;
+        let edns = builder.choose(LineFlag::Absent);
         let index = if is_share(&mut is_missing, plan.missing_share) {
-            builder.push(rtype, |bytes| questions.push_missing(bytes, *item, &mut labels))?
+            builder.push(rtype, edns, |bytes| questions.push_missing(bytes, *item, &mut labels))?
         } else {
-            match prepared.entry((*item, owner, rtype)) {
+            match prepared.entry((*item, owner, rtype, edns)) {
                 Entry::Occupied(index) => *index.get(),
                 Entry::Vacant(vacant) => {
                     let owner = &owners[turn][owner as usize];
-                    *vacant.insert(builder.push(rtype, |bytes| questions.push_existing(bytes, *item, owner))?)
+                    *vacant.insert(builder.push(rtype, edns, |bytes| questions.push_existing(bytes, *item, owner))?)
                 }
             }
         };

@@ -58,7 +58,7 @@ fn list(directory: &TempDir) -> std::path::PathBuf {
 }
 
 fn questions(directory: &TempDir, plan: &Plan) -> Vec<String> {
-    asked(&prepare(&list(directory), plan, Options::default()).unwrap())
+    asked(&prepare(&list(directory), plan, Made::default()).unwrap())
 }
 
 /// Names and types in the zone files, as `name TYPE`.
@@ -91,7 +91,7 @@ fn a_handful_of_queries_stays_what_it_is() {
         positions: 8,
         seed: 7,
     };
-    let queries = prepare(&list(&directory), &plan, Options::default()).unwrap();
+    let queries = prepare(&list(&directory), &plan, Made::default()).unwrap();
     let expected = [
         "lftpwdfcbqhc-nx.z000285.example A",
         "mail.z000762.example AAAA",
@@ -177,7 +177,7 @@ fn popular_zones_are_asked_more_often() {
 fn equal_queries_share_a_message() {
     let directory = zones_dataset("--count 10 --records 4");
     let types = vec![Rtype::A, Rtype::A, Rtype::SOA];
-    let queries = prepare(&list(&directory), &Plan { types, ..plan(10_000) }, Options::default()).unwrap();
+    let queries = prepare(&list(&directory), &Plan { types, ..plan(10_000) }, Made::default()).unwrap();
     assert_eq!((queries.len(), queries.distinct().0), (10_000, 20));
     assert_eq!(asked(&queries).iter().filter(|query| query.ends_with(" SOA")).count(), 3333);
 }
@@ -193,7 +193,7 @@ fn a_list_without_a_dataset_is_asked_for_its_zones() {
 #[test]
 fn datasets_that_do_not_fit_the_list_are_refused() {
     let fault =
-        |directory: &TempDir, plan: &Plan| prepare(&list(directory), plan, Options::default()).unwrap_err().to_string();
+        |directory: &TempDir, plan: &Plan| prepare(&list(directory), plan, Made::default()).unwrap_err().to_string();
     let directory = tld_dataset("--delegations 5");
     fs::write(list(&directory), "other\n").unwrap();
     assert!(
@@ -235,7 +235,7 @@ proptest! {
     fn any_plan_gives_queries_for_the_zones(plan in any_plan()) {
         let directory = tempfile::tempdir().unwrap();
         fs::write(list(&directory), "a.example\nb.c.example\nd\n").unwrap();
-        let prepare = || prepare(&list(&directory), &plan, Options::default()).unwrap();
+        let prepare = || prepare(&list(&directory), &plan, Made::default()).unwrap();
         let queries = prepare();
         prop_assert_eq!(queries.len(), plan.positions as usize);
         for at in 0..queries.len() {
