@@ -31,6 +31,7 @@ from dnsrig.experiment.trial import declared_checks
 from dnsrig.lab import sites
 from dnsrig.metrics import all_metrics
 from dnsrig.procedures import all_procedures
+from dnsrig.query_files import QueriesDocument
 from dnsrig.rundir import Level, Resolving, ServerDescription, TransferSpec
 from dnsrig.servers import all_drivers, feature_table
 from dnsrig.servers.running import RUNNING
@@ -130,6 +131,7 @@ TABLES: dict[type[BaseModel], str] = {
     Resolving: "Keys of a resolver, under `[hosts.resolver.resolving]`:",
     TransferSpec: "Keys of zone transfers, under `[transfer]`:",
     model.PathDocument: "Keys of an emulated path, under `[path]`, for the direction of the zones:",
+    QueriesDocument: "Keys of queries of your own, and of their EDNS, under `[queries]` ([how](../how-to/own-queries.md)):",
     model.DirectionDocument: "Keys of the direction back, under `[path.reverse]`, if it differs:",
 }
 """The tables of an experiment, and the sentence above the keys of each."""
@@ -148,12 +150,12 @@ An experiment may come from somebody else. `--dry-run` executes nothing that the
   interface of the machine away until the trial ends, and its programs reach whatever is behind it.
 - **A server that runs already** (`running@ADDRESS`) is loaded at the rate of the file if its address is loopback. Any other
   address needs `--i-am-authorized` on your command line, and then your rate.
-- **A stream** of kind `capture` and `options.queries` name files, which dnsrig reads with the rights of the run. So do
+- **A stream** of kind `capture` and `[queries]` name files, which dnsrig reads with the rights of the run. So do
   `config` and `include` of a host: their text goes to a server, and into the run. As [templates](configuration.md) they
   are rendered by a process without rights.
 
 You trust the kernel, Debian's signed packages, the repositories that builds are fetched from, and dnsrig. Look at `nic`,
-at running servers and at captures in a file before you run it.
+at running servers, at captures and at files of queries in an experiment before you run it.
 """
 
 

@@ -22,7 +22,7 @@ BESIDE = ("calibration", "nics")
 through which no trial goes."""
 MAY_DIFFER = (
     *("schema_version", "run", "experiment", "variant", "repeat"),
-    *("dataset.key", "next_dataset.key", "hosts.*.server.key", "hosts.*.address"),
+    *("dataset.key", "next_dataset.key", "hosts.*.server.key", "hosts.*.address", "queries.key"),
     "machines.*",
     *(f"machine{each}{fact}" for each in (".", ".*.") for fact in (*CHANGING, *BESIDE)),
 )

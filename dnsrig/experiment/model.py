@@ -29,8 +29,9 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 
-from dnsrig import datasets, foreign, paths
+from dnsrig import datasets, foreign, paths, query_files
 from dnsrig.errors import UsageError
+from dnsrig.query_files import QueriesDocument
 from dnsrig.rundir import Family, HostOptions, Resolving, Scalar, ServerDescription, TransferSpec
 
 SCALES = ("quick", "standard", "published")
@@ -193,6 +194,9 @@ class Document(Part):
     stream: dict[str, Scalar] = Field(
         default_factory=dict, description="the replayed stream: `kind` and its parameters; absent without a replay"
     )
+    queries: QueriesDocument | None = Field(
+        None, description="queries of your own, and their EDNS; absent: queries for names of the dataset"
+    )
     transfer: TransferSpec = Field(
         default_factory=TransferSpec,
         description="transport, provisioning, IXFR, NOTIFY",
@@ -280,7 +284,7 @@ def load(path: Path, scale: str, settings: list[str]) -> Document:
     if unknown:
         raise UsageError(f"{path}: unknown scale {sorted(unknown)[0]!r}", hint=f"scales are {', '.join(SCALES)}")
     raw = _anchored(merged(raw, scales.get(scale, {})), path.parent)
-    of_file = raw
+    raw = of_file = query_files.anchored(raw, path.parent)
     for setting in settings:
         raw = _with_setting(raw, setting)
     if isinstance(of_dataset := raw.get("dataset"), dict):
@@ -521,4 +525,6 @@ def _part(location: list[str]) -> type[BaseModel]:
         return HostDocument
     if location[0] == "path" and len(location) > 1:
         return DirectionDocument if location[1] == "reverse" and len(location) > 2 else PathDocument
+    if location[0] == "queries" and len(location) > 1:
+        return QueriesDocument
     return TransferSpec if location[0] == "transfer" and len(location) > 1 else Document

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dnsrig import datasets, streams
+from dnsrig import datasets, query_files, streams
 from dnsrig.rundir import ServerSource, TrialSpec
 from dnsrig.servers import sources
 
@@ -22,8 +22,9 @@ def elsewhere(spec: TrialSpec, machine: str) -> list[Path]:
 
 
 def zones(spec: TrialSpec) -> list[Path]:
-    """Folders of the datasets and of the stream, which instruments read, too."""
+    """Folders of the datasets, of the stream and of the queries, which instruments read, too."""
     found = [datasets.folder(data.key) for data in spec.versions]
+    found += [query_files.folder(spec.queries.key)] if spec.queries is not None else []
     return [*found, *([streams.folder(spec.stream.key)] if spec.stream is not None else [])]
 
 

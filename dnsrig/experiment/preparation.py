@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import dnsrig
-from dnsrig import datasets, interruption, paths, streams
+from dnsrig import datasets, interruption, paths, query_files, streams
 from dnsrig.datasets import transferred
 from dnsrig.errors import UsageError
 from dnsrig.experiment import (
@@ -183,11 +183,15 @@ def assemble(
     transferred.allow(authorized)
     where = where or here()
     run = f"{name}/{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{''.join(secrets.choice(ledger.TAG_LETTERS) for _ in range(4))}"
+    # First, because a file of queries with a fault ends the run before anything is installed.
+    queries = [query_files.provide(own, note) if (own := point.document.queries) else None for point in points]
     servers = _all_installed(trial_specs.wanted_servers(points), note, own_servers.installable(points))
     made = []
-    for point in points:
+    for point, asked in zip(points, queries, strict=True):
         versions_made, stream = _data(point.document, note)
-        made.append(trial_specs.spec(run, name, point, servers, versions_made, where.cpus, stream, elsewhere or {}))
+        made.append(
+            trial_specs.spec(run, name, point, servers, versions_made, where.cpus, stream, asked, elsewhere or {})
+        )
     running_servers.authorize(made, authorized, named)
     servers = running_servers.all_identified(servers, made)
     _check_zones(made, note)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import dnsrig
-from dnsrig import cached, datasets, interruption, paths, streams
+from dnsrig import cached, datasets, interruption, paths, query_files, streams
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import children
 from dnsrig.experiment.children import Child, Running
@@ -120,6 +120,8 @@ def check_material(manifest: Manifest) -> None:
                 raise not_resumable(manifest, f"the dataset {dataset.key} is gone")
         if spec.stream is not None and not streams.facts(spec.stream.key):
             raise not_resumable(manifest, f"the stream {spec.stream.key} is gone")
+        if spec.queries is not None and not query_files.facts(spec.queries.key):
+            raise not_resumable(manifest, f"the file of queries {spec.queries.name} is gone from the cache")
 
 
 def not_resumable(manifest: Manifest, why: str) -> DnsrigError:

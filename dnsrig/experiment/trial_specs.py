@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from types import MappingProxyType, ModuleType
 
-from dnsrig import datasets, streams
+from dnsrig import datasets, query_files, streams
 from dnsrig.errors import UsageError
 from dnsrig.experiment import builds, hosts, own_servers, path, running_servers
 from dnsrig.experiment.model import Document, Point
@@ -19,6 +19,7 @@ from dnsrig.procedures.parts.client_classes import over_tls
 from dnsrig.rundir import (
     DatasetSpec,
     HostSpec,
+    QueriesSpec,
     Role,
     Scalar,
     ServerSource,
@@ -66,6 +67,7 @@ def spec(
     versions: list[DatasetSpec],
     available: list[int],
     stream: StreamSpec | None = None,
+    queries: QueriesSpec | None = None,
     elsewhere: Mapping[str, HostingMachine] | None = None,
 ) -> TrialSpec:
     """Everything that `dnsrig trial` needs for ``point``.
@@ -76,6 +78,7 @@ def spec(
     document = point.document
     kind = procedure(document.procedure)
     _check_stream(document, kind)
+    _check_queries(document, kind)
     options = options_of(kind, document.options)
     cpus = None if elsewhere is None else {name: machine.cpus for name, machine in elsewhere.items()}
     made = hosts.resolve(document, kind, options, servers, available, cpus)
@@ -104,6 +107,7 @@ def spec(
         next_dataset=versions[1] if len(versions) > 1 else None,
         further_datasets=versions[2:],
         stream=stream,
+        queries=queries,
         limit_s=document.limit_s,
         # Outside of User-mode Linux whatever is made belongs to the user of its process (hostfs), so servers, which
         # have no rights, cannot write to the disk.
@@ -243,7 +247,9 @@ def provisional(experiment: str, point: Point, available: list[int]) -> TrialSpe
     if point.document.stream:
         kind_name, values = streams.wanted(point.document.stream)
         stream = StreamSpec(kind=kind_name, key="", parameters=values)
-    return spec("dry-run", experiment, point, servers, [dataset], available, stream)
+    asked = point.document.queries
+    queries = query_files.wanted(asked) if asked is not None else None
+    return spec("dry-run", experiment, point, servers, [dataset], available, stream, queries)
 
 
 def check_size(trials: int, allowed: int) -> None:
@@ -261,6 +267,15 @@ def check_rounds(repeats: int, machines: int) -> None:
         raise UsageError(
             f"{repeats} repeats over {machines} machines: every machine must measure each variant equally often",
             hint=f"--repeats {fewer} or {fewer + machines}" if fewer else f"--repeats {machines}",
+        )
+
+
+def _check_queries(document: Document, kind: ModuleType) -> None:
+    if document.queries is not None and not getattr(kind, "OWN_QUERIES", False):
+        why = getattr(kind, "WHY_NO_OWN_QUERIES", "it asks only for the SOA of each zone, to see when it is served")
+        raise UsageError(
+            f"procedure {document.procedure} cannot use [queries]: {why}",
+            hint="choose the procedure latency, capacity or overload, or leave [queries] out",
         )
 
 

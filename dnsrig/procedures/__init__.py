@@ -11,6 +11,8 @@ A procedure is a module of this folder, or of another package (`dnsrig.discovery
 - ``RANGES`` (by default the ranges of `dnsrig.parameters`): option -> least and most that it may be,
 - ``CHOICES`` (none by default): option -> the values that it may have,
 - ``REPLAYS`` (False by default): whether it replays a stream,
+- ``OWN_QUERIES`` (False by default): whether it can ask queries of the user's own, of ``[queries]``;
+  ``WHY_NO_OWN_QUERIES``: a clause that says why not,
 - ``SOCKETS`` (False by default): whether the TCP connections of its hosts are listed one by one while it measures, as
   they are on an emulated path without a replay,
 - ``WITHOUT_ANSWERS`` (False by default): whether it can measure a server that answers no queries,

@@ -21,6 +21,7 @@ from dnsrig.rundir import Scalar
 DESCRIPTION = "the highest rate of queries at which losses and a percentile of the latency stay within limits"
 MAIN_METRIC = "capacity_qps"
 OF_RUNNING_SERVER = True
+OWN_QUERIES = True
 OPTIONS: dict[str, Scalar] = {
     **serving.OPTIONS,
     "warmup_s": 1.0,

@@ -3,7 +3,6 @@
 The server under test has all its zones before anything is asked. Options:
 
 - ``serve_as``: what the server under test is: ``primary``, ``secondary`` or ``resolver``; its host has that name
-- ``queries``: a file with a name and a type in each line, to ask instead of names of the dataset
 - ``rate_qps``: queries a second; 0: ``rate_share`` of the capacity, which a short ramp finds in `warmup` (options
   ``ramp_…``, see `capacity`), rounded down to two significant digits so that repeats agree
 - ``poisson``: whether queries are due at random moments instead of even ones
@@ -38,6 +37,7 @@ from dnsrig.rundir import Scalar
 DESCRIPTION = "queries at a fixed rate: latency from the moment at which each was due, to the last percentile"
 MAIN_METRIC = "p99_ms"
 OF_RUNNING_SERVER = True
+OWN_QUERIES = True
 OPTIONS: dict[str, Scalar] = {
     **serving.OPTIONS,
     "rate_qps": 0.0,

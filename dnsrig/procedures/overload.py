@@ -6,7 +6,8 @@ exist, or names of broken zones.
 answered meanwhile, and the time after the flood until their latency is the same as before. More options:
 
 - ``flood_names``: ``missing``: random names below the zones of the dataset, none twice, so that the resolver has to ask
-  for each; or ``faulty``: addresses of the names of zones with a fault, of a world with ``faulty_apart``
+  for each; ``faulty``: addresses of the names of zones with a fault, of a world with ``faulty_apart``; or ``own``: the
+  queries of the file of ``[queries]``
 - ``flood_qps``: queries a second of the flood; ``flood_clients``: sockets from which they come
 - ``flood_after_s``, ``flood_s``: when it begins, in seconds since the replay began, and how long it lasts
 """
@@ -31,6 +32,7 @@ DESCRIPTION = "a replayed stream during and after a flood of queries for names t
 MAIN_METRIC = "goodput_percent"
 OF_RUNNING_SERVER = True
 REPLAYS = True
+OWN_QUERIES = True
 FLOOD = "flood"
 """Name of the host of the flood, and of its instrument."""
 OPTIONS: dict[str, Scalar] = {
@@ -45,7 +47,7 @@ OPTIONS: dict[str, Scalar] = {
     "flood_s": 3.0,
 }
 RANGES = {**load_arguments.RANGES, "flood_after_s": (0.001, parameters.DAY_S)}
-CHOICES = {**replay.CHOICES, "flood_names": ("missing", "faulty")}
+CHOICES = {**replay.CHOICES, "flood_names": ("missing", "faulty", "own")}
 GRACE_S = 30.0
 SEED = 21
 """Seed of the flood's names, which differ from the names in other queries."""
@@ -82,6 +84,12 @@ def validate(spec: TrialSpec) -> None:
             hint='set dataset.kind = "world", dataset.faulty_apart = true',
         )
 
+    if (spec.options["flood_names"] == "own") != (spec.queries is not None and bool(spec.queries.name)):
+        raise UsageError(
+            'options.flood_names = "own" asks the queries of [queries], and only the flood asks them',
+            hint='set both: flood_names = "own", and queries.file',
+        )
+
 
 def checks(spec: TrialSpec) -> list[str]:
     """The checks of `replay` without the check for signatures made ahead: no stream contains the flood's names."""
@@ -109,7 +117,7 @@ def measure(context: TrialContext) -> Result:
 
 def _flood(context: TrialContext) -> LoadResult:
     """Send the flood and wait for its end."""
-    flood_s, flood_qps = float(context.option("flood_s")), float(context.option("flood_qps"))
+    flood_s, flood_qps, own = float(context.option("flood_s")), float(context.option("flood_qps")), context.spec.queries
     asked: dict[str, Any] = {
         **load_arguments.OPTIONS,
         "missing_share": float(context.option("flood_names") == "missing"),
@@ -117,8 +125,9 @@ def _flood(context: TrialContext) -> LoadResult:
         "timeout_s": FLOOD_TIMEOUT_S,
     }
     words = [
-        *load_arguments.queries(asked, _zones(context), seed=SEED, recursive=True),
-        f"--sequence={math.ceil(flood_qps * flood_s) + 1}",  # so that no missing name is asked twice
+        *load_arguments.queries(asked, _zones(context), seed=SEED, recursive=True, asked=own),
+        # So that no missing name is asked twice.
+        *([] if own is not None and own.name else [f"--sequence={math.ceil(flood_qps * flood_s) + 1}"]),
         *load_arguments.clients(asked),
         *load_arguments.fixed_rate(flood_qps, duration_s=flood_s, interval_s=flood_s, poisson=False),
     ]

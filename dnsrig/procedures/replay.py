@@ -69,6 +69,7 @@ DESCRIPTION = "a stream of clients' queries at its own timing, each client from 
 MAIN_METRIC = "p99_ms"
 OF_RUNNING_SERVER = True
 REPLAYS = True
+WHY_NO_OWN_QUERIES = 'it replays a stream; a capture is stream.kind = "capture"'
 CLIENTS = "clients"
 """Host of the instrument."""
 INTERNET = "internet"

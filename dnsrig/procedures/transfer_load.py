@@ -38,6 +38,9 @@ DESCRIPTION = (
 )
 MAIN_METRIC = "zones_per_s"
 OF_RUNNING_SERVER = True
+WHY_NO_OWN_QUERIES = (
+    "it transfers zones and asks nothing else; latency with options.transfers asks during transfers (busy-primary)"
+)
 OPTIONS: dict[str, Scalar] = {
     **transfer_instrument.OPTIONS,
     "repeat": False,

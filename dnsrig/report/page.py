@@ -30,6 +30,7 @@ from dnsrig.report import (
     imported,
     published,
     ran,
+    setting,
     side_by_side,
     svg,
     what_did_it,
@@ -135,12 +136,17 @@ def render(run: Run, reports: list[TrapReport], drawings: list[Rendered]) -> str
         clocks=known.section("clocks of other machines", elsewhere.clocks),
         generators=known.section("generators", elsewhere.generators),
         servers=known.section("servers", ran.servers),
-        document=conditions.flatten(run.manifest.document),
+        document=conditions.flatten(run.manifest.document) | _queries(run),
         settings=known.section("hosts", ran.settings),
         configurations=known.section("configurations", lambda run: configurations.within(run.manifest)),
         signatures=known.section("signatures", ran.signatures),
         failures=list(run.failures),  # last: what failed above is among them
     )
+
+
+def _queries(run: Run) -> dict[str, str]:
+    """The files of queries as a line of the experiment; empty without a file."""
+    return {"queries as read": line} if (line := setting.queries(run)) else {}
 
 
 def drawn(drawings: list[Rendered]) -> tuple[list[Chart], first.Draw]:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from dnsrig.rundir import QueriesSpec
 from dnsrig.runs.run import Run
+
+TYPES_SHOWN = 3
+"""Number of types whose shares are shown."""
 
 
 def setting(run: Run) -> str:
@@ -11,11 +15,26 @@ def setting(run: Run) -> str:
     parts = [
         f"scale {manifest.scale}",
         ", ".join(server.label for server in manifest.servers.values()),
+        queries(run),
         _machines(run),
         f"dnsrig {manifest.dnsrig_version}",
         manifest.created[:10],
     ]
     return "; ".join(part for part in parts if part)
+
+
+def queries(run: Run) -> str:
+    """The files of queries: name, hash, number of queries, shares of the most frequent types."""
+    found = {q.sha256: q for spec in run.manifest.specs.values() if (q := spec.queries) is not None and q.name}
+    return ", ".join(_file_of_queries(queries) for queries in found.values())
+
+
+def _file_of_queries(queries: QueriesSpec) -> str:
+    ranked = sorted(queries.types.items(), key=lambda item: -item[1])
+    shares = [f"{count / queries.queries:.0%} {name}" for name, count in ranked[:TYPES_SHOWN]]
+    skipped = f", {queries.skipped:,} bad lines left out" if queries.skipped else ""
+    more = ["others"] if len(ranked) > TYPES_SHOWN else []
+    return f"queries of {queries.name} (sha256 {queries.sha256[:12]}, {queries.queries:,}: {', '.join([*shares, *more])}{skipped})"
 
 
 def _machines(run: Run) -> str:

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from dnsrig import traps
 from dnsrig.comparison.summary import VariantRow, describe, main_metric, variant_table
-from dnsrig.report import calibrated, checks, elsewhere, figures, wording
+from dnsrig.report import calibrated, checks, elsewhere, figures, setting, wording
 from dnsrig.report.figures import visible
 from dnsrig.report.first import First, in_words
 from dnsrig.report.fitting import FittingTable
@@ -112,6 +112,7 @@ def terminal_table(run: Run, findings: Iterable[Finding] | None = None) -> Fitti
     notes += [f"a..b {metric.unit}: {wording.both_ends(run)}"] if any(map(wording.is_between, rows)) else []
     notes += [line] if (line := elsewhere.summary(run)) else []
     notes += [f"chance: {reach} (after Holm)"] if (reach := wording.reach(run, rows)) else []
+    notes += [visible(line)] if (line := setting.queries(run)) else []
     # Where there is no certificate the trap says so.
     notes += [visible(line)] if (line := calibrated.line(run.manifest)) != calibrated.NOT_CALIBRATED else []
     return FittingTable(

@@ -394,6 +394,26 @@ class StreamSpec(Record):
     parameters: dict[str, Scalar] = Field(default_factory=dict)
 
 
+class QueriesSpec(Record):
+    """Queries of the user's own, in the cache, or EDNS of queries for the dataset."""
+
+    key: Name | Literal[""] = ""
+    """Key in the cache; empty: the file was not read yet."""
+    name: str = ""
+    """Name of the file; empty: the queries ask for names of the dataset."""
+    sha256: str = ""
+    """Hash of the file."""
+    format: str = ""
+    """Format of the file: ``text``, ``binary`` or ``capture``."""
+    queries: int = 0
+    types: dict[str, int] = Field(default_factory=dict)
+    """Number of queries by type."""
+    skipped: int = 0
+    """Number of lines that could not be read and were left out."""
+    parameters: dict[str, Scalar] = Field(default_factory=dict)
+    """The other keys of ``[queries]``; a list of subnets by its hash."""
+
+
 class Variant(Record):
     """One point of the matrix."""
 
@@ -444,6 +464,8 @@ class TrialSpec(Record):
     """The same zones in their next version, for procedures that change them."""
     stream: StreamSpec | None = None
     """The stream that is replayed, for procedures that replay."""
+    queries: QueriesSpec | None = None
+    """Queries of the user's own, or EDNS of queries for the dataset; None: queries for the dataset alone."""
     limit_s: float
     storage: Literal["disk", "memory"] = "disk"
     """Storage of servers: the file system of the run directory, or a tmpfs."""

@@ -25,6 +25,7 @@ SHORT = [
     "docs/how-to/import.md",
     "docs/how-to/latency.md",
     "docs/how-to/load.md",
+    "docs/how-to/own-queries.md",
     "docs/how-to/plan.md",
     "docs/how-to/running-server.md",
     "docs/how-to/take-zones.md",

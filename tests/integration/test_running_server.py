@@ -49,11 +49,12 @@ repeats = 1
 hosts.resolver.server = "{server}"
 [options]
 serve_as = "resolver"
-queries = "{queries}"
 rate_qps = 300
 duration_s = 0.5
 clients = 4
 warmup_s = 0
+[queries]
+file = "{queries}"
 [matrix]
 "options.transport" = ["udp", "tcp", "dot"]
 """

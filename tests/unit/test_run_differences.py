@@ -84,7 +84,7 @@ def untold(kind: type[TrialSpec]) -> set[str]:
 def test_a_change_of_any_field_is_told_but_of_those_listed() -> None:
     assert untold(TrialSpec) == {
         *("schema_version", "run", "experiment", "variant.id", "variant.parameters.one", "repeat"),
-        *("dataset.key", "next_dataset.key", "hosts.one.server.key", "hosts.one.address"),
+        *("dataset.key", "next_dataset.key", "hosts.one.server.key", "hosts.one.address", "queries.key"),
         *(f"machines.one.{field}" for field in MachineSpec.model_fields),
     }
 

@@ -23,7 +23,7 @@ def drafted(
     file = folder / "mine.toml"
     file.write_text(
         f'title = "t"\nquestion = "q"\nprocedure = "{procedure}"\nlimit_s = 9\nhosts.primary.server = "{server}"\n'
-        + (f'options.queries = "{folder}/queries.txt"\n' if procedure in ("latency", "capacity") else "")
+        + (f'queries.file = "{folder}/queries.txt"\n' if procedure in ("latency", "capacity") else "")
     )
     return preparation.draft(Request(str(file), settings=list(settings), authorized=list(authorized)))
 
@@ -91,7 +91,7 @@ def test_a_resolver_needs_no_primary(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text(
         'title = "t"\nquestion = "q"\nprocedure = "latency"\nlimit_s = 9\nhosts.resolver.server = "running@[::1]:5300"\n'
-        f'options.serve_as = "resolver"\noptions.queries = "{tmp_path}/queries.txt"\n'
+        f'options.serve_as = "resolver"\nqueries.file = "{tmp_path}/queries.txt"\n'
     )
     (spec,) = preparation.draft(Request(str(file))).specs
     assert (list(spec.hosts), spec.family, spec.hosts["observer"].address) == (["resolver", "observer"], "ipv6", "::")
@@ -107,9 +107,9 @@ def test_a_resolver_needs_no_primary(tmp_path: Path) -> None:
         ("latency", 'kernel="uml"', "under another kernel"),
         ("latency", 'options.changes="zones"', "needs a server that dnsrig starts"),
         ("latency", 'options.transfers="one"', "needs the names of the zones"),
-        ("latency", 'options.queries=""', "there is nothing to ask"),
-        ("latency", 'options.queries="nowhere.txt"', "there is no such file"),
-        ("latency", "options.missing_share=0.5", "dnsrig knows no more"),
+        ("latency", 'queries.file=""', "there is nothing to ask"),
+        ("latency", 'queries.file="nowhere.txt"', "there is no file nowhere.txt"),
+        ("latency", "options.missing_share=0.5", "chooses names of the dataset"),
         ("transfer-load", "", "needs the names of the zones"),
         ("interrogate", "", "needs the names of the zones"),
     ],
@@ -123,7 +123,7 @@ def test_what_only_an_own_server_allows_is_refused(tmp_path: Path, procedure: st
 def test_one_run_does_not_mix_networks(tmp_path: Path) -> None:
     mixed = 'matrix={"hosts.primary.server"=["running@127.0.0.1", "bind@forky"]}'
     with pytest.raises(UsageError, match="over different networks"):
-        drafted(tmp_path, mixed, 'dataset.kind="tiny-zones"', 'options.queries=""')
+        drafted(tmp_path, mixed, 'dataset.kind="tiny-zones"', 'queries.file=""')
 
 
 def test_only_the_server_under_test_runs_already(tmp_path: Path) -> None:

@@ -6,14 +6,14 @@ import math
 from collections.abc import Mapping
 from pathlib import Path
 
+from dnsrig import query_files
 from dnsrig.datasets import QUERIES_FILE
 from dnsrig.errors import UsageError
-from dnsrig.rundir import Scalar
+from dnsrig.rundir import QueriesSpec, Scalar
 
 Options = Mapping[str, Scalar]
 
 OPTIONS: dict[str, Scalar] = {
-    "queries": "",
     "transport": "udp",
     "clients": 16,
     "timeout_s": 1.0,
@@ -53,29 +53,34 @@ def check(options: Options) -> None:
         )
 
 
-def check_queries(file: str) -> None:
-    """Raise UsageError if there is no such file of queries."""
-    if not Path(file).is_file():
-        raise UsageError(
-            f"options.queries = {file!r}: there is no such file",
-            hint="a file with a name and a type in each line, such as `www.example.com A`",
-        )
+SEEDS_APART = 1000
+"""The seeds of one value of ``queries.seed`` are below this number."""
 
 
-def queries(options: Options, zones: Path, *, seed: int, recursive: bool) -> list[str]:
-    """Arguments for the names of the queries, and for their flags.
+def queries(
+    options: Options, zones: Path, *, seed: int, recursive: bool, asked: QueriesSpec | None = None
+) -> list[str]:
+    """Arguments for the names of the queries, and for their flags: the names of ``asked``, or else of ``zones``.
 
     ``seed``: parts of a trial with different missing names have different seeds, because a cache may answer the second
     query for a name.
     """
-    own = Path(str(options["queries"])) if options["queries"] else zones.with_name(QUERIES_FILE)
-    among = [f"--popularity={options['popularity']}", f"--missing={options['missing_share']}"]
-    words = [
-        *([f"--queries={own}"] if own.exists() else [f"--zones={zones}", *among]),
+    words = query_files.arguments(asked) if asked is not None else []
+    if asked is not None:
+        seed += SEEDS_APART * (int(asked.parameters["seed"]) - 1)
+    if asked is None or not asked.name:
+        words += _of_dataset(options, zones)
+    words += [
         f"--seed={seed}",
         f"--edns={options['edns_bytes']}",
     ]
     return [*words, "--recursion-desired"] if recursive else words
+
+
+def _of_dataset(options: Options, zones: Path) -> list[str]:
+    if (own := zones.with_name(QUERIES_FILE)).exists():
+        return [f"--queries={own}"]
+    return [f"--zones={zones}", f"--popularity={options['popularity']}", f"--missing={options['missing_share']}"]
 
 
 def clients(options: Options) -> list[str]:

@@ -12,14 +12,14 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
-from dnsrig import datasets
+from dnsrig import datasets, query_files
 from dnsrig.errors import UsageError
 from dnsrig.procedures import HostRole, Result
 from dnsrig.procedures.context import TrialContext, placing
 from dnsrig.procedures.instrument import Overdue
 from dnsrig.procedures.parts import generators, load_arguments, resolver_level, transfer_instrument, validity
 from dnsrig.procedures.parts.generators import Led
-from dnsrig.rundir import HostDuties, Scalar, TrialSpec
+from dnsrig.rundir import HostDuties, QueriesSpec, Scalar, TrialSpec
 from dnsrig.runs.load_result import LoadResult
 from dnsrig.servers import driver_of
 from dnsrig.servers.placement import Changes
@@ -119,14 +119,14 @@ def validate(spec: TrialSpec) -> None:
 
 
 def check_questions(spec: TrialSpec) -> None:
-    """Refuse a trial without anything to ask, and options for made names beside a file of queries."""
-    if spec.options["queries"]:
-        _check_own_zones(spec)
-        load_arguments.check_queries(str(spec.options["queries"]))
-    elif spec.runs_already and not spec.dataset.zones:
+    """Refuse a trial without anything to ask, and options that do not belong to its queries."""
+    if spec.queries is not None:
+        _check_own_queries(spec, spec.queries)
+    own = spec.queries is not None and spec.queries.name
+    if spec.runs_already and not spec.dataset.zones and not own:
         raise UsageError(
             "there is nothing to ask the running server",
-            hint="name a file of queries, --set options.queries=queries.txt, or the [dataset] whose zones it serves",
+            hint="name a file of queries, --set queries.file=queries.txt, or the [dataset] whose zones it serves",
         )
 
 
@@ -180,12 +180,36 @@ def _check_own_zones(spec: TrialSpec) -> None:
             )
 
 
+def _check_own_queries(spec: TrialSpec, queries: QueriesSpec) -> None:
+    """Refuse options that choose names of the dataset, if a file has the names, and settings of EDNS without EDNS."""
+    edns = [name for name in query_files.EDNS if queries.parameters[name]]
+    if edns and not spec.options["edns_bytes"]:
+        raise UsageError(
+            f"queries.{edns[0]} needs EDNS, and options.edns_bytes = 0 switches it off",
+            hint="leave edns_bytes out: the default is 1232",
+        )
+    if not queries.name:
+        return
+    for name, wanted in {"queried_share": 1.0, "missing_share": 0.0, "popularity": "uniform"}.items():
+        if spec.options[name] != wanted:
+            raise UsageError(
+                f"options.{name} = {spec.options[name]!r} chooses names of the dataset, but {queries.name} has the queries",
+                hint="leave it out; queries.popularity draws from the file" if name == "popularity" else "leave it out",
+            )
+    if queries.parameters["repeat"] and (not spec.options.get("rate_qps", 0.0) or spec.options.get("poisson")):
+        raise UsageError(
+            "queries.repeat needs a fixed rate: only then is it known when the file was asked so often",
+            hint="use the procedure latency, set options.rate_qps, and leave options.poisson out",
+        )
+
+
 def checks(spec: TrialSpec) -> list[str]:
     """The manipulation checks while queries are sent to the server under test."""
     options = spec.options
     found = ["query-transport"]
     if "rate_qps" in options:
-        found += ["rate", "answers-good", *([] if options["queries"] else ["names-missing"])]
+        found += ["rate", "answers-good"]
+        found += ["names-missing"] if spec.queries is None or not spec.queries.name else []
     if options["serve_as"] == "resolver":
         found += ["links-kept-up", "cache"]
     if resolver_level.able(spec):
@@ -250,6 +274,8 @@ def ask(
         interval_s=min(float(options.get("interval_s", 1.0)), duration_s),
         poisson=bool(options.get("poisson", False)),
     )
+    if out is not None and context.spec.queries is not None and (repeat := context.spec.queries.parameters["repeat"]):
+        model.append(f"--repeat={repeat}")
     words = _words(context, name, model)
     if out is not None and (rows := int(options["query_rows"])):
         words.append(f"--rows={rows}")
@@ -269,10 +295,11 @@ def _led(context: TrialContext, name: str, words: list[str], *, writes: bool = T
 
 def _words(context: TrialContext, name: str, model: list[str]) -> list[str]:
     """Arguments of `load` after the address of the server."""
-    options, zones = context.spec.options, queried_zones(context)
+    spec, zones = context.spec, queried_zones(context)
+    options = spec.options
     recursive = options["serve_as"] == "resolver"
     return [
-        *load_arguments.queries(options, zones, seed=SEEDS[name], recursive=recursive),
+        *load_arguments.queries(options, zones, seed=SEEDS[name], recursive=recursive, asked=spec.queries),
         *load_arguments.clients(options),
         *model,
     ]

@@ -28,8 +28,8 @@ pub const UDP_PAYLOAD_BYTES: u16 = 1232;
 /// The place of the length of the options in an OPT record.
 const LENGTH_AT: usize = 9;
 
-/// Codes of options: the name of a server (NSID, RFC 5001 §2.3), the subnet of a client (RFC 7871 §6), a cookie (RFC 7873
-/// §4), edns-tcp-keepalive (RFC 7828 §3.1), padding (RFC 7830 §3).
+/// Codes of options: the name of a server (NSID, RFC 5001 §2.3), the subnet of a client (RFC 7871 §6), a cookie (RFC
+/// 7873 §4), edns-tcp-keepalive (RFC 7828 §3.1), padding (RFC 7830 §3).
 pub const NSID: u16 = 3;
 pub const CLIENT_SUBNET: u16 = 8;
 pub const COOKIE: u16 = 10;

@@ -153,8 +153,8 @@ pub struct Arguments {
     /// Address of this host that clients send from. May be repeated; the addresses are used in turn
     #[arg(long = "source", value_name = "ADDRESS", help_heading = "Clients")]
     pub sources: Vec<IpAddr>,
-    /// Highest number of queries in a row from one client [default: 16 over UDP; 1 over TCP and DoT, where queries in a
-    /// row share packets and so cost both sides less than queries of independent clients]
+    /// Highest number of queries in a row from one client [default: 16 over UDP; 1 over TCP and DoT, where queries in
+    /// a row share packets and so cost both sides less than queries of independent clients]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64), help_heading = "Clients")]
     burst: Option<u32>,
     /// Over TCP and DoT: number of queries after which a connection is closed and a new one opened, or 0 for never
@@ -291,8 +291,8 @@ impl Arguments {
         }
     }
 
-    /// The time for which queries are sent, if there are `queries` in their order. It is shorter than the duration that is
-    /// asked for if --repeat ends the load before.
+    /// The time for which queries are sent, if there are `queries` in their order. It is shorter than the duration
+    /// that is asked for if --repeat ends the load before.
     pub fn sending_time(&self, model: Model, queries: usize) -> Duration {
         match (self.repeat, model) {
             (Some(repeat), Model::Rate { qps, .. }) => {

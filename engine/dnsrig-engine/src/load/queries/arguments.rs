@@ -28,8 +28,8 @@ pub struct QueryArguments {
     /// File with the queries: a name and a type per line, or another format of --query-format. - is standard input
     ///
     /// Queries are sent in the order of the file, and start again at the first after the last. Empty lines and lines
-    /// that begin with ; or # are ignored. A name is absolute with or without a final dot. A type is a mnemonic, or TYPE
-    /// and a number. E behind the type gives the query EDNS, D also DO, as in files of kxdpgun.
+    /// that begin with ; or # are ignored. A name is absolute with or without a final dot. A type is a mnemonic, or
+    /// TYPE and a number. E behind the type gives the query EDNS, D also DO, as in files of kxdpgun.
     #[arg(long, value_name = "FILE")]
     pub queries: Option<PathBuf>,
     /// Format of --queries [default: recognised by the file's first bytes]
@@ -48,8 +48,8 @@ pub struct QueryArguments {
     /// delegations, whose answers are referrals. Otherwise the apex of each zone is asked for.
     #[arg(long = "zone-list", alias = "zones", value_name = "FILE")]
     pub zones: Option<PathBuf>,
-    /// Types to ask for. With --zone-list: in turn, and a type that is listed twice is asked for twice as often [default:
-    /// A]. With --queries: each line of the file is a name, and it is asked for each of the types
+    /// Types to ask for. With --zone-list: in turn, and a type that is listed twice is asked for twice as often
+    /// [default: A]. With --queries: each line of the file is a name, and it is asked for each of the types
     ///
     /// If a zone of --zone-list does not have a type, it is asked for at the apex, and the answer has no data.
     #[arg(long, value_name = "TYPE,…", value_delimiter = ',',
@@ -64,8 +64,8 @@ pub struct QueryArguments {
     /// Share of names that do not exist, such as 0.1 or 10%: a random label below the zone, for NXDOMAIN
     #[arg(long, value_name = "SHARE", default_value = "0", conflicts_with = "queries", value_parser = parse_share)]
     pub missing: f64,
-    /// Number of queries that are drawn from the zones, or with --popularity from the file. After the last, they are sent
-    /// again from the first [default: 1048576]
+    /// Number of queries that are drawn from the zones, or with --popularity from the file. After the last, they are
+    /// sent again from the first [default: 1048576]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=QUERIES_MAX as i64))]
     pub sequence: Option<u32>,
     /// Seed of the random numbers. Another seed gives other queries and sending times of the same kind
@@ -80,8 +80,8 @@ pub struct QueryArguments {
     /// Share of the queries that ask for DNSSEC records, such as 0.7 or 70%
     #[arg(long, value_name = "SHARE", conflicts_with = "dnssec_ok", value_parser = parse_share)]
     pub do_share: Option<f64>,
-    /// Subnets of clients to name in EDNS (RFC 7871): prefixes with commas between them, or a file with one per line. Each
-    /// query has one, drawn at random
+    /// Subnets of clients to name in EDNS (RFC 7871): prefixes with commas between them, or a file with one per line.
+    /// Each query has one, drawn at random
     #[arg(long, value_name = "PREFIX,…|FILE")]
     pub client_subnet: Option<String>,
     /// Send a cookie (RFC 7873), which each client keeps. Cookies of servers are not sent back

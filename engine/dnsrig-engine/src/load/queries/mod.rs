@@ -1,7 +1,7 @@
 //! The queries of `load`, in wire format, prepared once, so that the hot path copies bytes and patches the id.
 //!
-//! They come from a [`mod@file`] in one of several [`format`](mod@format)s, or are [`generated`] from a list of zones, as
-//! the [`arguments`] say. Those that are made have the flags and the [EDNS](client_edns) that the arguments name.
+//! They come from a [`mod@file`] in one of several [`format`](mod@format)s, or are [`generated`] from a list of zones,
+//! as the [`arguments`] say. Those that are made have the flags and the [EDNS](client_edns) that the arguments name.
 
 pub mod arguments;
 pub mod client_edns;
