@@ -152,7 +152,7 @@ rig-lint: $(VENV)/.packages-of-developers
 
 engine-lint: prerequisites
 	$(CARGO) fmt --check
-	$(STAGE) clippy sh -c '$(CARGO) clippy --quiet --release --all-targets -- -D warnings'
+	$(STAGE) clippy sh -c '$(CARGO) clippy --quiet --release --workspace --all-targets -- -D warnings'
 
 format: $(VENV)/.packages-of-developers
 	$(BIN)/ruff check --fix-only --quiet
