@@ -148,10 +148,10 @@ fn read_pieces(
     copy: impl FnMut(&[u8]) -> io::Result<()>,
 ) -> Result<Facts, ZoneFileError> {
     let includes = Includes::new(include_below);
-    let mut reader = Reader { name, change, includes, zone: Zone::default(), bytes: 0, changed: 0, each, copy };
+    let mut reader = ZoneReader { name, change, includes, zone: Zone::default(), bytes: 0, changed: 0, each, copy };
     let mut state = State { origin: name.clone(), dollar: None, last: None };
     reader.file(pieces, path, 0, &mut state)?;
-    let Reader { zone, bytes, changed, .. } = reader;
+    let ZoneReader { zone, bytes, changed, .. } = reader;
     let (apex, serial) = zone.checked()?;
     let serial = serial.wrapping_add(change.map_or(0, |change| change.steps));
     let Zone { records, signed, hashed, .. } = zone;
@@ -214,7 +214,7 @@ fn parser(piece: &[u8], entries: &[Entry], state: &State, first: bool) -> Parser
     Parser { file, soa_has_ttl }
 }
 
-struct Reader<'a, Each, Copy> {
+struct ZoneReader<'a, Each, Copy> {
     name: &'a Name<Bytes>,
     change: Option<Change>,
     includes: Includes<'a>,
@@ -225,7 +225,7 @@ struct Reader<'a, Each, Copy> {
     copy: Copy,
 }
 
-impl<Each: FnMut(&Name<Bytes>, Rtype), Copy: FnMut(&[u8]) -> io::Result<()>> Reader<'_, Each, Copy> {
+impl<Each: FnMut(&Name<Bytes>, Rtype), Copy: FnMut(&[u8]) -> io::Result<()>> ZoneReader<'_, Each, Copy> {
     fn write(&mut self, bytes: &[u8]) -> Result<(), ZoneFileError> {
         self.bytes += bytes.len() as u64;
         (self.copy)(bytes).map_err(ZoneFileError::Copy)
