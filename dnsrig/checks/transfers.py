@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from dnsrig import datasets
 from dnsrig.checks import Seen, cannot_tell, check
 from dnsrig.prediction import secondaries
 from dnsrig.rundir import TrialSpec
@@ -57,7 +58,8 @@ def ixfr_size(trial: Trial) -> Seen:
     (RFC 1995), as many with AXFR.
 
     50 % separates the two, because only one record in thousands changes here. A primary may answer IXFR with the whole
-    zone; then the trial is not what its variant's name says.
+    zone; then the trial is not what its variant's name says. The next version of a user's own zones may change any
+    number of records, so bytes on the wrong side of 50 % tell nothing of them.
     """
     spec, phase = trial.record.spec, trial.measure
     assert phase is not None
@@ -70,9 +72,14 @@ def ixfr_size(trial: Trial) -> Seen:
     if changed is None or whole <= 0:
         return cannot_tell("there are no samples of the link from before the change")
     series = (f"{trial.subject}/{interface}/rx_bytes",)
+    share = 100 * changed / whole
     if spec.transfer.ixfr:
-        return Seen(100 * changed / whole, most=50.0, asked="IXFR", series=series)
-    return Seen(100 * changed / whole, least=50.0, asked="AXFR", series=series)
+        seen = Seen(share, most=50.0, asked="IXFR", series=series)
+    else:
+        seen = Seen(share, least=50.0, asked="AXFR", series=series)
+    if not seen.holds and datasets.are_own(spec.dataset.kind):
+        return cannot_tell(f"it took {share:.0f} % of the bytes, and how many records of own zones change is not known")
+    return seen
 
 
 @check(title="bytes from the primaries", unit="for each record that arrived")

@@ -67,6 +67,8 @@ options = { settle_s = 1.0 }
 hosts.primary.server = "PRIMARY@forky"
 hosts.secondary.server = "SECONDARY@forky"
 """
+MANY = "".join(f"host{number} IN A 192.0.2.{number}\n" for number in range(200))
+"""So many do not change that bytes on the link tell IXFR from AXFR."""
 WITH_CNAME = "www IN CNAME ns.example.net.\n"
 
 
@@ -75,7 +77,7 @@ def write_versions(folder: Path) -> None:
     for version in (1, 2):
         (folder / f"v{version}").mkdir()
         for number in range(3):
-            text = ZONE.format(serial=100 * number + version) + f"new{version} IN A 192.0.2.{version}\n"
+            text = ZONE.format(serial=100 * number + version) + MANY + f"new{version} IN A 192.0.2.{version}\n"
             (folder / f"v{version}" / f"own{number}.example.zone").write_text(text)
 
 
@@ -86,6 +88,7 @@ def test_own_later_versions_arrive(measure: Callable[..., Trial], tmp_path: Path
     experiment.write_text(UPDATE.replace("PRIMARY", primary).replace("SECONDARY", secondary))
     trial = measure(experiment=str(experiment))
     assert trial.record.outcome == "done", trial.record.reason
+    assert {check.name: check.verdict for check in trial.record.checks}["ixfr-size"] == "passed"
     assert [version.serial for version in trial.record.spec.versions] == [1, 2]
     seen = pl.read_ipc_stream(trial.directory / "zones.arrow").sort("zone")
     assert seen["serial"].to_list() == [2, 102, 202]

@@ -179,6 +179,14 @@ def changed_by(nbytes: int, ixfr: bool) -> Make:
     return make
 
 
+def of_own_zones(otherwise: Make) -> Make:
+    def make(trial: Trial) -> None:
+        otherwise(trial)
+        trial.record.spec.dataset.kind = "files"
+
+    return make
+
+
 def nothing_arrived(otherwise: Make) -> Make:
     def make(trial: Trial) -> None:
         otherwise(trial)
@@ -549,7 +557,11 @@ CASES: dict[str, tuple[list[Make], list[Make], list[Make]]] = {
     "ixfr-size": (
         [changed_by(2_000, ixfr=True), changed_by(900_000, ixfr=False)],
         [changed_by(900_000, ixfr=True), changed_by(2_000, ixfr=False)],
-        [counted(secondary__link_primary__rx_bytes=[0]), nothing_arrived(changed_by(0, ixfr=False))],
+        [
+            counted(secondary__link_primary__rx_bytes=[0]),
+            nothing_arrived(changed_by(0, ixfr=False)),
+            of_own_zones(changed_by(900_000, ixfr=True)),
+        ],
     ),
     "answered-by": (
         [transferred(["none"]), transferred(["none"], answered="ixfr", ixfr=True)],
