@@ -75,11 +75,11 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 /// Prints what the queries are.
 fn describe(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let reporter = Reporter::find(arguments.instrument.json, 0);
-    if let Some(capture) = arguments.queries.capture()? {
-        if reporter.program {
-            events::summary(clock::monotonic_ns(), &Capture { capture })?;
-            return Ok(ExitCode::SUCCESS);
-        }
+    if let Some(capture) = arguments.queries.capture()?
+        && reporter.program
+    {
+        events::summary(clock::monotonic_ns(), &Capture { capture })?;
+        return Ok(ExitCode::SUCCESS);
     }
     let queries = arguments.queries.prepare()?;
     report_skipped(queries.skipped());
