@@ -32,6 +32,15 @@ Within = Annotated[
     ),
 ]
 Most = Annotated[int, typer.Option(min=1, max=1000, metavar="N", help="with --within: the largest number of repeats")]
+Authorized = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--i-am-authorized",
+        metavar="ADDRESS",
+        help="address of a server that you may load, or ask for your zones; needed unless it is loopback or of the rig; "
+        "repeatable",
+    ),
+]
 Runs = Annotated[Path, typer.Option(metavar="DIR", help="folder of the runs")]
 Metrics = Annotated[
     list[str] | None,
@@ -73,6 +82,20 @@ def until(within: str, repeats: int | None, most: int) -> Until | None:
             hint=f"fewer than {FEWEST_REPEATS} repeats have no interval, and --most is not below --repeats",
         )
     return Until(percent=percent, least=least, most=most)
+
+
+def addresses(texts: list[str]) -> list[str]:
+    """The addresses of --i-am-authorized. Raises UsageError on any other text."""
+    from ipaddress import ip_address
+
+    for text in texts:
+        try:
+            ip_address(text)
+        except ValueError:
+            raise UsageError(
+                f"--i-am-authorized {text!r} is not an IP address", hint="without a port, e.g. 192.0.2.53"
+            ) from None
+    return texts
 
 
 def experiments(incomplete: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -28,8 +29,8 @@ def command(
         list[str],
         typer.Argument(
             metavar="SERVER...",
-            help="KIND@SOURCE, e.g. bind@forky, knot@git:v3.5.0, nsd@/opt/nsd; the first is the one that others are "
-            "compared with",
+            help="KIND@SOURCE, e.g. bind@forky, knot@git:v3.5.0, nsd@/opt/nsd, or the address and port of a server that "
+            "runs already; the first is the one that others are compared with",
         ),
     ],
     rate: Annotated[
@@ -74,6 +75,10 @@ def command(
         typer.Option(metavar="RULE", help="METRIC > N % or METRIC < N % of the first server: a regression; repeatable"),
     ] = None,
     dry_run: _options.DryRun = False,
+    resolver: Annotated[
+        bool, typer.Option("--resolver", help="for servers that run already: they are resolvers, so ask for recursion")
+    ] = False,
+    authorized: _options.Authorized = None,
     runs: _options.Runs = Path("runs"),
     as_json: _options.Json = False,
     quiet: _options.Quiet = False,
@@ -90,6 +95,10 @@ def command(
             --loss 0.5% --transport tcp,xot
         dnsrig bench unbound@forky knot-resolver@forky \\
             --capture clients.pcap
+        dnsrig bench 127.0.0.1:5300 --queries queries.txt \\
+            --rate 1k,5k,20k --transport udp,tcp,dot
+
+    An address is a server that runs already. It needs no root, and nothing is known of its CPU time and losses.
 
     The servers take turns, at least 5 times each, until every interval is narrow (--within). Only widths decide when to
     stop, so more repeats cannot find a difference by chance. The result is a run like that of any experiment:
@@ -104,6 +113,7 @@ def command(
 
     rules = [thresholds.parse(text) for text in fail_if or []]
     asked = _question(servers, rate, highest, transfer, transport, duration, rtt, loss, zone or [], queries, capture)
+    asked = dataclasses.replace(asked, as_resolvers=resolver)
     document = experiment(asked)
     if print_experiment:
         typer.echo(tomli_w.dumps(document), nl=False)
@@ -116,7 +126,9 @@ def command(
         path = Path(folder) / "bench.toml"
         path.write_text(tomli_w.dumps(document))
         with _on.executing("", 1) as executing:
-            request = Request(str(path), until=until, where=executing.where())
+            request = Request(
+                str(path), until=until, where=executing.where(), authorized=_options.addresses(authorized or [])
+            )
             run_experiment(
                 request, runs, _console.progress(quiet), executing, rules, dry_run=dry_run, as_json=as_json, bars=True
             )

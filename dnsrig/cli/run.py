@@ -80,14 +80,7 @@ def command(
     max_trials: _options.MaxTrials = 1000,
     repositories: _repository.Option = None,
     debug: _repository.Debug = "",
-    authorized: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--i-am-authorized",
-            metavar="ADDRESS",
-            help="address of a server that you may load, or ask for your zones; needed unless it is loopback or of the rig; repeatable",
-        ),
-    ] = None,
+    authorized: _options.Authorized = None,
     as_json: _options.Json = False,
     quiet: _options.Quiet = False,
 ) -> None:
@@ -162,7 +155,7 @@ def command(
             until=_options.until(within, repeats, most),
             where=executing.where(),
             machines=machines,
-            authorized=_addresses(authorized or []),
+            authorized=_options.addresses(authorized or []),
         )
         run_experiment(request, runs, console, executing, rules, dry_run=dry_run, as_json=as_json)
 
@@ -238,20 +231,6 @@ def _start(
     console.print(f"run {directory}")
     with resumable(directory):
         _execute(manifest, directory, console, executing, rules, as_json, bars)
-
-
-def _addresses(texts: list[str]) -> list[str]:
-    """The addresses of --i-am-authorized. Raises UsageError on any other text."""
-    from ipaddress import ip_address
-
-    for text in texts:
-        try:
-            ip_address(text)
-        except ValueError:
-            raise UsageError(
-                f"--i-am-authorized {text!r} is not an IP address", hint="without a port, e.g. 192.0.2.53"
-            ) from None
-    return texts
 
 
 def need_root(specs: Iterable[TrialSpec] | None = None) -> None:

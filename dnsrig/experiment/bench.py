@@ -5,12 +5,15 @@ The experiment can be printed, saved and changed; it has nothing that a file of 
 
 from __future__ import annotations
 
+import contextlib
 import glob
-from dataclasses import dataclass, field
+import ipaddress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from dnsrig.errors import UsageError
+from dnsrig.experiment.running_servers import is_running
 from dnsrig.servers import driver, sources
 
 Raw = dict[str, Any]
@@ -44,6 +47,8 @@ class Question:
     capture: Path | None = None
     """A capture whose queries are replayed."""
     duration_s: float = 2.0
+    as_resolvers: bool = False
+    """Ask servers that run already as resolvers: queries ask for recursion."""
     rtt_ms: float = 0.0
     loss_percent: float = 0.0
     """The emulated path of a transfer; the loss is that of each direction."""
@@ -51,6 +56,7 @@ class Question:
 
 def experiment(asked: Question) -> Raw:
     """The experiment as a document, ready to be written as TOML. Raises UsageError on what cannot be asked together."""
+    asked = replace(asked, servers=[named(server) for server in asked.servers])
     _check(asked)
     role = _role(asked)
     made: Raw = {
@@ -58,14 +64,15 @@ def experiment(asked: Question) -> Raw:
         "question": _question(asked),
         "procedure": _procedure(asked),
         "limit_s": LIMIT_S,
-        "storage": "memory",
         "dataset": _dataset(asked, role),
         "hosts": {},
         "transfer": {},
         "options": _options(asked, role),
         "matrix": {f"hosts.{role}.server": asked.servers},
     }
-    if role == "secondary" or (role == "resolver" and asked.capture is None):
+    if not _run_already(asked):
+        made["storage"] = "memory"
+    if role == "secondary" or (role == "resolver" and asked.capture is None and not _run_already(asked)):
         made["hosts"]["primary"] = {"server": PRIMARY}
     if asked.capture is not None:
         made["stream"] = {"kind": "capture", "file": str(asked.capture.resolve())}
@@ -82,6 +89,20 @@ def experiment(asked: Question) -> Raw:
     return {key: value for key, value in made.items() if value != {}}
 
 
+def named(server: str) -> str:
+    """A server as experiments name it: an address with or without a port is one that runs already."""
+    address = server.removeprefix("[").partition("]")[0] if server.startswith("[") else server
+    for text in (address, address.rpartition(":")[0]):
+        with contextlib.suppress(ValueError):
+            ipaddress.ip_address(text)
+            return f"running@{server}"
+    return server
+
+
+def _run_already(asked: Question) -> bool:
+    return all(map(is_running, asked.servers))
+
+
 def _vary(made: Raw, table: str, key: str, values: list[Any]) -> None:
     """Set ``key`` to the only one of ``values``, or make it an axis of several."""
     if len(values) == 1:
@@ -96,6 +117,22 @@ def _check(asked: Question) -> None:
             "a server is named twice", hint="name each once; `dnsrig calibrate` compares a server with itself"
         )
     known = TRANSPORTS[asked.measure]
+    running = [is_running(server) for server in asked.servers]
+    if any(running) and not all(running):
+        raise UsageError(
+            "servers that run already and servers that dnsrig starts are asked over different networks",
+            hint="make a run of each, and compare them with `dnsrig compare`",
+        )
+    if any(running) and asked.measure == "transfer":
+        raise UsageError(
+            "--transfer starts each server with nothing on disk, and these run already",
+            hint="`dnsrig transfer` takes zones from a running primary",
+        )
+    if any(running) and not (asked.queries or asked.zones or asked.capture):
+        raise UsageError(
+            "dnsrig does not know what a running server serves",
+            hint="name a query file (--queries) or its zones (--zone)",
+        )
     if wrong := next((name for name in asked.transports if name not in known), None):
         raise UsageError(f"--transport {wrong}", hint=f"one or more of {', '.join(known)}, with commas between them")
     if asked.measure == "transfer" and (asked.queries or asked.capture):
@@ -108,6 +145,8 @@ def _check(asked: Question) -> None:
 
 def _role(asked: Question) -> str:
     """The role that all servers take: that of a primary where they can."""
+    if _run_already(asked):
+        return "resolver" if asked.as_resolvers else "primary"
     roles = [driver(sources.parse(name)[0].kind).roles for name in asked.servers]
     wanted = ("secondary",) if asked.measure == "transfer" else ("primary", "resolver")
     for role in wanted:
@@ -138,6 +177,8 @@ def _question(asked: Question) -> str:
 
 
 def _dataset(asked: Question, role: str) -> Raw:
+    if _run_already(asked) and not asked.zones:
+        return {}
     if asked.capture is not None and role == "resolver":
         return {"kind": "world", "from_stream": True, "zones": ZONES}
     if asked.zones:

@@ -40,7 +40,7 @@ def after(trial: Trial) -> Conclusion | None:
         link.forward is not None and trial.subject in link.ends and {*link.ends} & {*spec.generators}
         for link in spec.links
     ):
-        return None  # an emulated path loses what it is told to
+        return None  # an emulated path loses packets because it is set to
     outside = [loss for loss in counts.losses if loss.where != "server"]
     lost = sum(loss.datagrams for loss in outside)
     if lost < max(FEWEST, SHARE * counts.sent):

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from dnsrig.errors import UsageError
 from dnsrig.experiment import preparation
-from dnsrig.experiment.bench import Question, experiment
+from dnsrig.experiment.bench import Question, experiment, named
 from dnsrig.report.bars import terminal_bars
 from dnsrig.runs.run import Run
 
@@ -81,6 +81,31 @@ def test_the_path_of_a_transfer_has_half_of_the_round_trip_in_each_direction(tmp
 
 
 @pytest.mark.parametrize(
+    ("server", "expected"),
+    [
+        ("192.0.2.53", "running@192.0.2.53"),
+        ("127.0.0.1:5300", "running@127.0.0.1:5300"),
+        ("[2001:db8::53]:5300", "running@[2001:db8::53]:5300"),
+        ("2001:db8::53", "running@2001:db8::53"),
+        ("bind@forky", "bind@forky"),
+        ("bind@git:v9.20.0", "bind@git:v9.20.0"),
+    ],
+)
+def test_an_address_is_a_server_that_runs_already(server: str, expected: str) -> None:
+    assert named(server) == expected
+
+
+@pytest.mark.parametrize("as_resolvers", [False, True])
+def test_a_running_server_is_asked_the_queries_of_a_file(tmp_path: Path, as_resolvers: bool) -> None:
+    queries = tmp_path / "queries.txt"
+    queries.write_text("www.example.com A\n")
+    asked = Question(["127.0.0.1:5300"], rates_qps=[1e3], queries=queries, as_resolvers=as_resolvers)
+    found = drafted(asked, tmp_path)
+    assert found.document.options["serve_as"] == ("resolver" if as_resolvers else "primary")
+    assert found.document.queries is not None and found.document.queries.file == str(queries)
+
+
+@pytest.mark.parametrize(
     ("asked", "message"),
     [
         (Question(["bind@forky", "bind@forky"], rates_qps=[1.0]), "named twice"),
@@ -89,6 +114,9 @@ def test_the_path_of_a_transfer_has_half_of_the_round_trip_in_each_direction(tmp
         (Question(["nsd@forky"], rates_qps=[1.0], rtt_ms=10.0), "the path of a transfer"),
         (Question(["nsd@forky"], measure="transfer", queries=Path("q")), "sends no queries"),
         (Question(["nsd@forky"], rates_qps=[1.0], capture=Path("c")), "their own times"),
+        (Question(["127.0.0.1", "bind@forky"], rates_qps=[1.0]), "different networks"),
+        (Question(["127.0.0.1"], measure="transfer"), "these run already"),
+        (Question(["127.0.0.1"], rates_qps=[1.0]), "does not know what"),
         (Question(["nothing@forky"], rates_qps=[1.0]), "nothing"),
     ],
 )
