@@ -25,8 +25,7 @@ TRACEBACK = "DNSRIG_TRACEBACK"
 HELP = "A test rig for DNS servers. Start with `dnsrig check`, then `dnsrig run tour`."
 GROUPS: dict[str, Sequence[str]] = {
     "Measure": ("bench", "run", "report", "browse"),
-    "Compare": ("compare", "history", "bisect", "watch-branch"),
-    "Plan": ("plan",),
+    "Compare and plan": ("compare", "history", "bisect", "watch-branch", "plan"),
     "Tools": (
         *("load", "transfer", "replay", "interrogate", "probe", "propagation"),
         *("change", "serve", "generate", "watch", "clock", "merge"),

@@ -23,7 +23,7 @@ Settings = Annotated[
 ]
 Seed = Annotated[int | None, typer.Option(help="seed of the order of trials; recorded in the run in any case")]
 MaxTrials = Annotated[int, typer.Option(help="refuse to plan more trials than this")]
-Within = Annotated[
+Precision = Annotated[
     str,
     typer.Option(
         metavar="PERCENT",
@@ -31,7 +31,9 @@ Within = Annotated[
         "least number",
     ),
 ]
-Most = Annotated[int, typer.Option(min=1, max=1000, metavar="N", help="with --within: the largest number of repeats")]
+Most = Annotated[
+    int, typer.Option(min=1, max=1000, metavar="N", help="with --precision: the largest number of repeats")
+]
 Authorized = Annotated[
     list[str] | None,
     typer.Option(
@@ -63,22 +65,22 @@ Json = Annotated[bool, typer.Option("--json", help="print one JSON document (doc
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="print no progress")]
 
 
-def until(within: str, repeats: int | None, most: int) -> Until | None:
-    """What --within, --repeats and --most ask for together; None without --within."""
+def until(precision: str, repeats: int | None, most: int) -> Until | None:
+    """What --precision, --repeats and --most ask for together; None without --precision."""
     from dnsrig.rundir import Until
 
-    if not within:
+    if not precision:
         return None
     try:
-        percent = float(within.strip().removesuffix("%"))
+        percent = float(precision.strip().removesuffix("%"))
     except ValueError:
         percent = math.nan
     if not 0.1 <= percent <= 100:
-        raise UsageError(f"--within {within!r} is not a percentage from 0.1 to 100", hint="e.g. --within 5%")
+        raise UsageError(f"--precision {precision!r} is not a percentage from 0.1 to 100", hint="e.g. --precision 5%")
     least = repeats or FEWEST_REPEATS
     if least < FEWEST_REPEATS or most < least:
         raise UsageError(
-            f"--within: at least {least} and at most {most} repeats are asked for",
+            f"--precision: at least {least} and at most {most} repeats are asked for",
             hint=f"fewer than {FEWEST_REPEATS} repeats have no interval, and --most is not below --repeats",
         )
     return Until(percent=percent, least=least, most=most)

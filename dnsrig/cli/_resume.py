@@ -24,7 +24,7 @@ _OF_THE_EXPERIMENT = {
     "scale": "--scale",
     "debug": "--debug",
     "repositories": "--repository",
-    "within": "--within",
+    "precision": "--precision",
     "most": "--most",
 }
 _OF_MORE_REPEATS = {"seed": "--seed", "max_trials": "--max-trials"}

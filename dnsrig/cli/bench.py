@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dnsrig.experiment.bench import Question
 
 USUAL_RATE_QPS = 10_000.0
-USUAL_WITHIN = "5%"
+USUAL_PRECISION = "5%"
 
 
 def add(app: typer.Typer) -> None:
@@ -55,16 +55,16 @@ def command(
         Path | None, typer.Option(metavar="FILE", help="capture of clients' queries, which are replayed")
     ] = None,
     transport: Annotated[
-        str, typer.Option(metavar="NAME,...", help="udp, tcp, dot; for transfers tcp, xot [default: udp, or tcp]")
+        str, typer.Option(help="udp, tcp, dot, or several with commas; for transfers tcp, xot [default: udp, or tcp]")
     ] = "",
     duration: Annotated[str, typer.Option(metavar="TIME", help="duration of a measurement at a fixed rate")] = "2s",
     rtt: Annotated[str, typer.Option(metavar="TIME", help="with --transfer: round trip of the path, e.g. 200ms")] = "",
     loss: Annotated[
         str, typer.Option(metavar="PERCENT", help="with --transfer: loss in each direction, e.g. 0.5%")
     ] = "",
-    within: Annotated[
+    precision: Annotated[
         str, typer.Option(metavar="PERCENT", help="repeat until each interval is within PERCENT of its middle")
-    ] = USUAL_WITHIN,
+    ] = USUAL_PRECISION,
     repeats: Annotated[int, typer.Option(min=5, max=1000, help="least number of repeats")] = 5,
     most: _options.Most = MOST_REPEATS,
     print_experiment: Annotated[
@@ -100,8 +100,8 @@ def command(
 
     An address is a server that runs already. It needs no root, and nothing is known of its CPU time and losses.
 
-    The servers take turns, at least 5 times each, until every interval is narrow (--within). Only widths decide when to
-    stop, so more repeats cannot find a difference by chance. The result is a run like that of any experiment:
+    The servers take turns, at least 5 times each, until every interval is narrow (--precision). Only widths decide
+    when to stop, so more repeats cannot find a difference by chance. The result is a run like that of any experiment:
     `dnsrig report`, `compare` and `browse` read it, and --print-experiment shows the experiment to grow out of this.
 
     Exit status: as for `dnsrig run`.
@@ -118,7 +118,7 @@ def command(
     if print_experiment:
         typer.echo(tomli_w.dumps(document), nl=False)
         return
-    until = _options.until(within, repeats, most)
+    until = _options.until(precision, repeats, most)
     from dnsrig.cli.run import run_experiment
     from dnsrig.experiment.preparation import Request
 

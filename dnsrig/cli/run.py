@@ -47,7 +47,7 @@ def command(
         int | None,
         typer.Option(min=1, max=1000, help="trials of each variant; with --resume: the new total"),
     ] = None,
-    within: _options.Within = "",
+    precision: _options.Precision = "",
     most: _options.Most = MOST_REPEATS,
     seed: _options.Seed = None,
     resume: Annotated[
@@ -99,8 +99,8 @@ def command(
     number of repeats before you look at the results: if you repeat until a difference shows, you find one by chance.
     The experiment of a run cannot change, so --set and --scale are refused.
 
-    --within repeats until the intervals are narrow, and decides by their widths alone, so it does not find a difference
-    by chance: `dnsrig run tour --within 5%`. --repeats is then the least number.
+    --precision repeats until the intervals are narrow, and decides by their widths alone, so it does not find a
+    difference by chance: `dnsrig run tour --precision 5%`. --repeats is then the least number.
 
     --fail-if makes the run a check: each variant is compared with its baseline, like `dnsrig compare RUN` does.
 
@@ -152,7 +152,7 @@ def command(
             repeats,
             seed,
             max_trials,
-            until=_options.until(within, repeats, most),
+            until=_options.until(precision, repeats, most),
             where=executing.where(),
             machines=machines,
             authorized=_options.addresses(authorized or []),

@@ -101,6 +101,12 @@ def placed() -> dict[str, str]:
     return {name: place for module in kinds().values() for name, place in getattr(module, "PLACES", {}).items()}
 
 
+def paths_of(kind: Any) -> set[str]:
+    """The parameters of a kind that say where the user's files are."""
+    places = getattr(kinds().get(kind), "PLACES", {}) if isinstance(kind, str) else {}
+    return {name for name, place in places.items() if place != "names"}
+
+
 def includes_below(kind: Any, folder: Path) -> dict[str, str]:
     """The parameter of a kind whose files may include others: the folder that these are in."""
     has = isinstance(kind, str) and kind in kinds() and "include_below" in kinds()[kind].DEFAULTS

@@ -43,11 +43,14 @@ def variant(point: Point, made: Mapping[str, HostSpec] = MappingProxyType({})) -
     text = "-".join(f"{label}-{value}" for label, value in point.parameters.items()) or "only"
     slug = re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-.")[:60] or "variant"
     measured = point.document.model_dump(exclude=NOT_MEASURED)
+    if measured["queries"] is None:
+        del measured["queries"]  # as if there were no such key: other variants keep the names that they have
     if own := own_servers.described_in(point.document):
         measured["servers"] = {name: one.model_dump(exclude={"program", "files"}) for name, one in own.items()}
-    if any(measured["dataset"].get(name) for name in datasets.placed()):
+    places = datasets.paths_of(measured["dataset"].get("kind"))
+    if any(measured["dataset"].get(name) for name in places):
         # The same zones in another folder are the same variant. Axes that lead to others are in the parameters.
-        measured["dataset"] = {n: v for n, v in measured["dataset"].items() if n not in datasets.placed()}
+        measured["dataset"] = {n: v for n, v in measured["dataset"].items() if n not in places}
         measured["parameters"] = point.parameters
     # Files of the user count by what they contain.
     for name, host in measured["hosts"].items():

@@ -45,7 +45,7 @@ class Network:
 
     def __enter__(self) -> Network:
         try:
-            if any(spec.network == "own" for spec in self.specs.values()):
+            if not self.specs or any(spec.network == "own" for spec in self.specs.values()):
                 with interruption.deferred():  # or nobody would know of the ledger's file
                     self.ledger = Ledger.open_new()
             for name, spec in self.specs.items():

@@ -18,8 +18,9 @@ TITLE = "queries or answers were lost outside of the server"
 SOURCE = "RFC 4113, udpInDatagrams and udpOutDatagrams; Linux, /proc/net/dev"
 WEIGHT = "distorts"
 SHARE = 1e-4
-"""Share of the queries from which losses count, and at least `FEWEST` of them."""
+"""Share of the queries from which losses count: a tenth of what latency procedures call a loss that matters."""
 FEWEST = 2
+"""A single datagram may belong to other traffic."""
 REMEDIES = {
     "generator": "Give the generator more CPUs or larger buffers (net.core.rmem_max), or lower the rate "
     "(`--set options.rate_qps=...`).",

@@ -132,7 +132,7 @@ def test_what_cannot_be_asked_is_refused(asked: Question, message: str) -> None:
         (["nsd@forky", "--rate", "fast"], "--rate 'fast'"),
         (["nsd@forky", "--zone", "/nonexistent.zone"], "no file /nonexistent.zone"),
         (["nsd@forky", "--duration", "5"], "the unit is missing"),
-        (["nsd@forky", "--within", "0%"], "not a percentage"),
+        (["nsd@forky", "--precision", "0%"], "not a percentage"),
     ],
 )
 def test_bad_options_are_refused_in_a_sentence(

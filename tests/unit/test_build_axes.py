@@ -120,16 +120,18 @@ def test_what_is_missing_is_installed_before_the_first_trial(monkeypatch: pytest
     made: list[str] = []
     there = ServerSource(kind="bind", source="git:a", version="1")
 
-    def install(name: str) -> ServerSource:
+    def install(name: str, own: object) -> ServerSource:
         made.append(name)
         return there
 
     played = SimpleNamespace(
-        find=lambda name: there if name.endswith("a") else None, install=install, how=lambda name: "it is built"
+        find=lambda name, own: there if name.endswith("a") else None,
+        install=install,
+        how=lambda name, own: "it is built",
     )
     monkeypatch.setattr(preparation, "sources", played)
     notes: list[str] = []
-    found = preparation._all_installed(["bind@git:a", "bind@git:b", "bind@git:c"], notes.append)
+    found = preparation._all_installed(["bind@git:a", "bind@git:b", "bind@git:c"], notes.append, {})
     assert list(found) == ["bind@git:a", "bind@git:b", "bind@git:c"] and made == ["bind@git:b", "bind@git:c"]
     assert notes == ["installing bind@git:b (2 of 3): it is built", "installing bind@git:c (3 of 3): it is built"]
 

@@ -50,7 +50,7 @@ def spec(
     provisional = trial_specs.provisional("one", point, [0, 1])
     dataset = provisional.dataset
     servers = {h.server.name: h.server for h in provisional.hosts.values() if h.server}
-    return trial_specs.spec("run", "one", point, servers, [dataset], [0, 1], None, looked)
+    return trial_specs.spec("run", "one", point, servers, [dataset], [0, 1], elsewhere=looked)
 
 
 class TestPlace:

@@ -288,7 +288,7 @@ def test_one_repeat_has_no_range() -> None:
 
 def test_every_trap_says_something_of_every_trial(tmp_path: Path) -> None:
     """Each on trials that it is for: query load, ramps, the instrument's transfers, replays, resolvers, far paths, a
-    zone's cycle, several machines, imported results, and transfers by servers."""
+    zone's cycle, own zones, several machines, imported results, and transfers by servers."""
     run = Run.open(synthetic.build(tmp_path / "run", synthetic.Plan(stacks={"main;connect": 500})))
     loaded = Run.open(synthetic.build(tmp_path / "loaded", synthetic.Plan(servers=["knot@system"], zones=[100])))
     for trial in run.trials:
@@ -324,8 +324,14 @@ def test_every_trap_says_something_of_every_trial(tmp_path: Path) -> None:
     apart = Run.open(synthetic.build(tmp_path / "apart", synthetic.Plan(servers=["knot@system"], zones=[100])))
     for trial in apart.trials:
         elsewhere_data.put(trial, "primary", "rack-1")
+    owned = Run.open(synthetic.build(tmp_path / "owned", synthetic.Plan(servers=["knot@system"], zones=[100])))
+    for trial in owned.trials:
+        trial.record.instruments["records-secondary"] = {"outcome": "done", "rrsets": 3, "rrsets_different": 0}
+        spec = trial.record.spec
+        spec.next_dataset = spec.dataset.model_copy(update={"parameters": {"next": "", "unsigned_changes": True}})
+        spec.dataset = spec.next_dataset
     imported = test_importers.made(tmp_path, "dnsperf")
-    judged = (run, loaded, climbed, pulled, sites, far, narrow, replayed, resolved, spread, apart, imported)
+    judged = (owned, run, loaded, climbed, pulled, sites, far, narrow, replayed, resolved, spread, apart, imported)
     findings = [finding for some in judged for finding in examine(some)]
     for trap in all_traps().values():
         mine = [f for f in findings if f.trap == trap.id]
