@@ -27,7 +27,6 @@ SHORT = [
     "docs/how-to/load.md",
     "docs/how-to/own-queries.md",
     "docs/how-to/plan.md",
-    "docs/how-to/running-server.md",
     "docs/how-to/take-zones.md",
 ]
 MEASURING = [
@@ -49,6 +48,7 @@ LONG = [
     "docs/how-to/own-configuration.md",
     "docs/how-to/own-zones.md",
     "docs/how-to/primary-load.md",
+    "docs/how-to/running-server.md",
     "docs/how-to/transfer-methods.md",
     "docs/reference/described-servers.md",
 ]
