@@ -53,7 +53,7 @@ class QueriesDocument(Settings):
         False, description="whether the queries are shuffled; by default the order of the file is kept"
     )
     seed: int = Field(1, ge=1, le=1_000_000, description="seed of the order and of what is drawn for EDNS")
-    repeat: int = Field(
+    passes: int = Field(
         0,
         ge=0,
         le=1_000_000_000,
@@ -113,9 +113,9 @@ def wanted(document: QueriesDocument) -> QueriesSpec:
     file = Path(document.file).expanduser() if document.file else None
     if file is not None:
         _check_file(file)
-    elif document.types or document.shuffle or document.repeat or document.popularity:
+    elif document.types or document.shuffle or document.passes or document.popularity:
         raise UsageError(
-            "queries.file is missing, and types, shuffle, repeat and popularity are settings of a file",
+            "queries.file is missing, and types, shuffle, passes and popularity are settings of a file",
             hint='name the file, e.g. file = "queries.txt"',
         )
     if document.popularity and document.shuffle:

@@ -19,7 +19,7 @@ options = { rate_qps = 300, duration_s = 1, warmup_s = 0 }
 
 [queries]
 file = "queries.txt"
-repeat = 50
+passes = 50
 cookie = true
 padding = true
 client_subnet = "192.0.2.0/24"

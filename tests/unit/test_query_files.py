@@ -135,10 +135,10 @@ def test_procedures_that_ask_for_the_zones_refuse_a_file(tmp_path: Path) -> None
         with pytest.raises(UsageError, match=reason):
             spec(tmp_path, 'file = "q.txt"', **overlay)
     with pytest.raises(UsageError, match="needs a fixed rate"):
-        spec(tmp_path, 'file = "q.txt"\nrepeat = 2')
+        spec(tmp_path, 'file = "q.txt"\npasses = 2')
     with pytest.raises(UsageError, match="edns_bytes = 0 switches it off"):
         spec(tmp_path, "cookie = true", **{"options.edns_bytes": 0})
-    assert spec(tmp_path, 'file = "q.txt"\nrepeat = 2', **{"options.rate_qps": 100.0}).queries is not None
+    assert spec(tmp_path, 'file = "q.txt"\npasses = 2', **{"options.rate_qps": 100.0}).queries is not None
 
 
 def test_the_load_gets_the_copy_and_the_settings(cache: Path) -> None:

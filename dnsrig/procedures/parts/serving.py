@@ -196,9 +196,9 @@ def _check_own_queries(spec: TrialSpec, queries: QueriesSpec) -> None:
                 f"options.{name} = {spec.options[name]!r} chooses names of the dataset, but {queries.name} has the queries",
                 hint="leave it out; queries.popularity draws from the file" if name == "popularity" else "leave it out",
             )
-    if queries.parameters["repeat"] and (not spec.options.get("rate_qps", 0.0) or spec.options.get("poisson")):
+    if queries.parameters["passes"] and (not spec.options.get("rate_qps", 0.0) or spec.options.get("poisson")):
         raise UsageError(
-            "queries.repeat needs a fixed rate: only then is it known when the file was asked so often",
+            "queries.passes needs a fixed rate: only then is it known when the file was asked so often",
             hint="use the procedure latency, set options.rate_qps, and leave options.poisson out",
         )
 
@@ -274,8 +274,8 @@ def ask(
         interval_s=min(float(options.get("interval_s", 1.0)), duration_s),
         poisson=bool(options.get("poisson", False)),
     )
-    if out is not None and context.spec.queries is not None and (repeat := context.spec.queries.parameters["repeat"]):
-        model.append(f"--repeat={repeat}")
+    if out is not None and context.spec.queries is not None and (passes := context.spec.queries.parameters["passes"]):
+        model.append(f"--passes={passes}")
     words = _words(context, name, model)
     if out is not None and (rows := int(options["query_rows"])):
         words.append(f"--rows={rows}")

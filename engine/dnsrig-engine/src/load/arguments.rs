@@ -116,7 +116,7 @@ pub struct Arguments {
     pub ramp: bool,
     /// With --rate: end after each query of --queries was sent this often, if that is before the end of --duration
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = ["zones", "poisson", "outstanding", "ramp"], help_heading = "When")]
-    pub repeat: Option<u32>,
+    pub passes: Option<u32>,
     /// Duration of the sending. With --ramp: at each rate
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration(DURATIONS), help_heading = "When")]
     pub duration: Duration,
@@ -292,12 +292,12 @@ impl Arguments {
     }
 
     /// The time for which queries are sent, if there are `queries` in their order. It is shorter than the duration
-    /// that is asked for if --repeat ends the load before.
+    /// that is asked for if --passes ends the load before.
     pub fn sending_time(&self, model: Model, queries: usize) -> Duration {
-        match (self.repeat, model) {
-            (Some(repeat), Model::Rate { qps, .. }) => {
+        match (self.passes, model) {
+            (Some(passes), Model::Rate { qps, .. }) => {
                 // The first query that is not sent would be due then.
-                let all_ns = f64::from(repeat) * queries as f64 * 1e9 / qps;
+                let all_ns = f64::from(passes) * queries as f64 * 1e9 / qps;
                 self.duration.min(Duration::from_nanos(all_ns as u64))
             }
             _ => self.duration,
