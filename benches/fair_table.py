@@ -33,7 +33,7 @@ METRICS = {
     "primary_memory_peak_bytes": "memory, MiB",
     "resolver_memory_peak_bytes": "memory, MiB",
 }
-QUESTIONS = (
+QUESTIONS: tuple[list[str], ...] = (
     [],
     ["procedure=latency", "options.rate_qps=2000"],
     ["procedure=zone-load", "options={}"],

@@ -20,6 +20,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from pair import PEERS, installed, spread
@@ -181,7 +182,7 @@ def measured(folder: Path) -> tuple[Path, dict[tuple[str, int, str], list[Figure
     """The run directory, and the figures of each round by transport, rate and tool."""
     (folder / "queries.txt").write_text("".join(f"name{number}.example.com A\n" for number in range(NAMES)))
     (folder / "running.toml").write_text(EXPERIMENT)
-    setting = f'options.queries="{folder / "queries.txt"}"'
+    setting = f'queries.file="{folder / "queries.txt"}"'
     request = Request(
         str(folder / "running.toml"), settings=[setting, f"options.duration_s={DURATION_S}"], repeats=ROUNDS
     )
@@ -190,7 +191,7 @@ def measured(folder: Path) -> tuple[Path, dict[tuple[str, int, str], list[Figure
         manifest = preparation.prepare(request, print)
         directory = runner.create(manifest, folder / "runs")
         for number in range(1, ROUNDS + 1):
-            works = [lambda n=number: _round(manifest, directory, n), lambda: _peers(folder, found)]
+            works = [partial(_round, manifest, directory, number), partial(_peers, folder, found)]
             for work in works if number % 2 else reversed(works):
                 work()
     for trial in Run.open(directory).trials:
