@@ -39,7 +39,7 @@ QUESTIONS: tuple[list[str], ...] = (
     ["procedure=zone-load", "options={}"],
 )
 """Settings of each run: capacity, latency at a rate that all servers hold, start."""
-SMALL = sized([], smoke=["dataset.zones=10", 'matrix."hosts.primary.server"=["hickory@forky", "nsd@forky"]'])
+SMALL: list[str] = sized([], smoke=["dataset.zones=10", 'matrix."hosts.primary.server"=["hickory@forky", "nsd@forky"]'])
 REPEATS = sized(5, smoke=1)
 MEBIBYTE = 1 << 20
 Values = dict[str, dict[str, list[float]]]
@@ -58,7 +58,7 @@ def measured() -> list[Path]:
     runs = scratch() or Path("runs")
     for settings in QUESTIONS:
         words = [word for setting in [*settings, *SMALL] for word in ("--set", setting)]
-        command = [sys.executable, "-m", "dnsrig", "run", "fair-table", "--runs", runs, "--quiet", *words]
+        command = [sys.executable, "-m", "dnsrig", "run", "fair-table", "--runs", str(runs), "--quiet", *words]
         subprocess.run([*command, "--repeats", str(REPEATS)], check=True, stdout=subprocess.DEVNULL)
     return sorted((runs / "fair-table").iterdir())[-len(QUESTIONS) :]
 
