@@ -108,5 +108,7 @@ CLEAN: list[tuple[str, tuple[str, ...]]] = [
     ("downsampling", ("server=unbound@forky", "sample=all", ALONE)),
     ("dnssec-heavy", ("server=unbound@forky", "level=validating", ALONE)),
     ("resolver-capacity", ("server=bind@forky", 'hits="90 %"', ALONE)),
+    ("fair-table", ("server=nsd@forky", ALONE)),
+    ("fair-table-forwarders", ('server="unbound-forwarder@forky"', "cached=all", ALONE)),
 ]
 """(experiment, settings that leave one variant)."""
