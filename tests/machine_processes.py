@@ -22,6 +22,8 @@ FORKS.set_forkserver_preload(["dnsrig.experiment.trial_calls"])
 class Processes(Worker):
     """A `Worker` of two processes: one for what is called in order, another for what is called beside it."""
 
+    address = "tls://127.0.0.1:1"
+
     def __init__(self, name: str, cache: Path, lease_s: float = 30.0) -> None:
         self.name, self.cache, self.is_gone = name, cache, False
         # The process that forks began with an earlier test, whose environment it still has.

@@ -198,14 +198,20 @@ class MachineLane:
         return False
 
     def wait(self, future: Future[Any]) -> Any:
-        """Return what a call there returns, or raise what it raises, or `Lost`."""
+        """Return what a call there returns, or raise what it raises, or `Lost`.
+
+        If a worker is killed between the end of a call and the moment at which its result is fetched, Dask repeats the
+        call at the address of the old worker, where it waits for ever. A new address therefore means that the call is
+        lost.
+        """
+        asked_at = self.worker.address
         while True:
             try:
                 return future.result(timeout=LOOK_S)
             except TimeoutError:
                 if future.done():
                     raise
-                if self.is_lost:
+                if self.is_lost or self.worker.address != asked_at:
                     future.cancel()
                     raise Lost(self.worker.name) from None
 

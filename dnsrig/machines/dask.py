@@ -53,6 +53,8 @@ class Worker:
 
     def __init__(self, client: Any, name: str, checked: Collection[str]) -> None:
         self.name, self._client = name, client
+        self.address = ""
+        """Where the worker was last seen: after a restart it has another address."""
         self._checked = {*checked}
         """Addresses of workers without open listeners."""
 
@@ -91,10 +93,10 @@ class Worker:
         found = _able(self._client).get(self.name)
         if found is None:
             raise Lost(self.name)
-        address, told = found
-        if address not in self._checked:
-            self._check(address, told)
-        return address
+        self.address, told = found
+        if self.address not in self._checked:
+            self._check(self.address, told)
+        return self.address
 
     def _check(self, address: str, told: dict[str, Any]) -> None:
         """Look at the listeners of a worker that was started again, perhaps in another way."""

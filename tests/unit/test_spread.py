@@ -229,6 +229,8 @@ def test_a_machine_that_is_taken_is_refused(run: tuple[Manifest, Path], places: 
 class Slow:
     """A machine that waits for ``meeting`` before it gives a lease back."""
 
+    address = "tls://127.0.0.1:1"
+
     def __init__(self, name: str, meeting: Callable[[], object]) -> None:
         self.name, self._meeting, self.given_back = name, meeting, False
 
@@ -262,6 +264,19 @@ def test_nobody_waits_for_a_machine_that_is_silent(run: tuple[Manifest, Path], m
         monkeypatch.setattr(leases, "LEASE_S", 0.1)
     assert not place.given_back
     for_ever.set()
+
+
+def test_a_call_is_lost_if_its_worker_was_started_again_meanwhile(
+    run: tuple[Manifest, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Dask may repeat the call at the address of the old worker, where it waits for ever."""
+    monkeypatch.setattr(spread, "LOOK_S", 0.01)
+    monkeypatch.setattr(spread.MachineLane, "is_lost", False)  # the new worker renews the lease
+    place = Slow("rack-1", lambda: None)
+    lane = spread.MachineLane(place, *run, "lease", "anna, run 1")
+    threading.Timer(0.05, lambda: setattr(place, "address", "tls://127.0.0.1:2")).start()
+    with pytest.raises(dask.Lost):
+        lane.wait(Future())
 
 
 def told(**differences: object) -> dict[str, object]:
