@@ -59,6 +59,10 @@ def experiment(asked: Question) -> Raw:
     asked = replace(asked, servers=[named(server) for server in asked.servers])
     _check(asked)
     role = _role(asked)
+    if asked.capture and role == "primary" and not asked.zones:
+        raise UsageError(
+            "a capture asks for zones that dnsrig does not have", hint="name the zones that it asks for: --zone FILE"
+        )
     made: Raw = {
         "title": f"bench: {', '.join(asked.servers)}",
         "question": _question(asked),

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from statistics import median
 
-from dnsrig.report import figures, names
+from dnsrig.report import names
 from dnsrig.rundir import Finding
 from dnsrig.runs import packets
 from dnsrig.runs.cpu import busy_share
 from dnsrig.runs.run import Run
 from dnsrig.runs.trial import Trial
+from dnsrig.text import digits
 
 OURS = ("generator-bottleneck", "queries-sent-late", "rate-not-sent")
 """Traps that show that the generator was the limit."""
@@ -20,7 +21,7 @@ LOST_SHARE = 1e-3
 """Share of the queries: with more losses, the place that lost most is the bottleneck."""
 
 
-def sentence(run: Run, findings: Iterable[Finding]) -> str:
+def sentence(run: Run, findings: Sequence[Finding]) -> str:
     """One line about all variants; empty for a run without a load."""
     found = {variant: _of(run, variant, findings) for variant in (v.id for v in run.manifest.variants)}
     told = {variant: text for variant, text in found.items() if text}
@@ -32,7 +33,7 @@ def sentence(run: Run, findings: Iterable[Finding]) -> str:
     return f"Bottleneck: {'; '.join(parts)}."
 
 
-def _of(run: Run, variant: str, findings: Iterable[Finding]) -> str:
+def _of(run: Run, variant: str, findings: Sequence[Finding]) -> str:
     """The bottleneck of a variant in words; empty without a load."""
     trials = [trial for trial in run.of_variant(variant) if trial.load.ran]
     if not trials:
@@ -41,8 +42,9 @@ def _of(run: Run, variant: str, findings: Iterable[Finding]) -> str:
         return "the generator"
     if lost := _most_lost(trials):
         return lost
-    if any(trial.load.model == "ramp" for trial in trials):
-        return "the server"  # the search went on until it lost queries or was late, and the generator was not the limit
+    if ramps := [trial.load for trial in trials if trial.load.model == "ramp"]:
+        found = any(not step.holds for load in ramps for step in load.steps)
+        return "the server" if found else "not found, up to the highest rate of the search"
     server, generator = (_busy(trials, host) for host in (trials[0].subject, *trials[0].record.spec.generators[:1]))
     if server is None or generator is None:
         return "not known, without samples of the CPUs"
@@ -66,7 +68,7 @@ def _most_lost(trials: Iterable[Trial]) -> str:
     if worst is None or shares[worst] < LOST_SHARE:
         return ""
     where, why = worst
-    return f"the {where}: {figures.figure(100 * shares[worst], '%')} were lost {why}"
+    return f"the {where}: {digits(100 * shares[worst], 2)} % were lost {why}"
 
 
 def _busy(trials: Iterable[Trial], host: str) -> float | None:

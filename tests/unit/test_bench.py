@@ -72,6 +72,15 @@ def test_a_command_line_becomes_an_experiment(
     assert len(found.points) == len(asked.servers) * max(1, len(asked.rates_qps)) * max(1, len(asked.transports))
 
 
+def test_resolvers_get_the_queries_of_a_capture_in_a_world_that_has_their_names(tmp_path: Path) -> None:
+    capture = tmp_path / "clients.pcap"
+    capture.touch()
+    found = drafted(Question(["unbound@forky", "knot-resolver@forky"], capture=capture), tmp_path)
+    assert found.document.procedure == "replay" and found.document.stream["file"] == str(capture)
+    assert found.document.dataset["kind"] == "world" and found.document.dataset["from_stream"] is True
+    assert {spec.hosts["internet"].role for spec in found.specs} == {"world"}
+
+
 def test_the_path_of_a_transfer_has_half_of_the_round_trip_in_each_direction(tmp_path: Path) -> None:
     asked = Question(["bind@forky"], measure="transfer", rtt_ms=200.0, loss_percent=0.5)
     [far] = [link for link in drafted(asked, tmp_path).specs[0].links if link.forward is not None]
@@ -114,6 +123,7 @@ def test_a_running_server_is_asked_the_queries_of_a_file(tmp_path: Path, as_reso
         (Question(["nsd@forky"], rates_qps=[1.0], rtt_ms=10.0), "the path of a transfer"),
         (Question(["nsd@forky"], measure="transfer", queries=Path("q")), "sends no queries"),
         (Question(["nsd@forky"], rates_qps=[1.0], capture=Path("c")), "their own times"),
+        (Question(["nsd@forky"], capture=Path("c")), "does not have"),
         (Question(["127.0.0.1", "bind@forky"], rates_qps=[1.0]), "different networks"),
         (Question(["127.0.0.1"], measure="transfer"), "these run already"),
         (Question(["127.0.0.1"], rates_qps=[1.0]), "does not know what"),

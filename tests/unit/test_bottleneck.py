@@ -1,0 +1,66 @@
+"""Who was the bottleneck, in one line for all variants."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import load_rows
+import pytest
+import synthetic
+
+from dnsrig.report.bottleneck import sentence
+from dnsrig.rundir import Finding
+from dnsrig.runs import packets
+from dnsrig.runs.run import Run
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    return Run.open(synthetic.build(tmp_path / "run", synthetic.Plan(servers=["knot@system"], zones=[100])))
+
+
+def asked(run: Run, monkeypatch: pytest.MonkeyPatch, server: float, generator: float) -> None:
+    """Queries at a fixed rate, with these shares of the CPUs."""
+    for trial in run.trials:
+        load_rows.load(trial, load_rows.Asked(), load_rows.log_normal(0.2, 0.4))
+    monkeypatch.setattr(
+        "dnsrig.report.bottleneck.busy_share", lambda trial, host: server if host == trial.subject else generator
+    )
+
+
+def test_without_a_load_nothing_is_said(run: Run) -> None:
+    assert sentence(run, []) == ""
+
+
+@pytest.mark.parametrize(
+    ("server", "words"),
+    [(0.12, "none (server 12% busy, generator 5%)"), (0.97, "the server, busy for 97% of the time")],
+)
+def test_the_cpu_of_the_server_decides_at_a_fixed_rate(
+    run: Run, monkeypatch: pytest.MonkeyPatch, server: float, words: str
+) -> None:
+    asked(run, monkeypatch, server, 0.05)
+    assert sentence(run, []) == f"Bottleneck: {words}."
+
+
+def test_a_generator_that_a_trap_blames_comes_first(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked(run, monkeypatch, 0.97, 0.05)
+    [variant] = run.manifest.variants
+    blamed = Finding(trap="queries-sent-late", verdict="found", variant=variant.id, summary="late")
+    assert sentence(run, [blamed]) == "Bottleneck: the generator."
+
+
+def test_the_place_that_lost_most_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked(run, monkeypatch, 0.12, 0.05)
+    counts = packets.Counts(1000, 0, 1000, 1000, 1000, 1000, 0, 1000, 0, 1000, 980, 980, 0)
+    monkeypatch.setattr(packets, "counts", lambda trial: counts)
+    assert sentence(run, []) == "Bottleneck: the wire: 2 % were lost between the interfaces, on the way back."
+
+
+@pytest.mark.parametrize(
+    ("holds", "words"), [(False, "the server"), (True, "not found, up to the highest rate of the search")]
+)
+def test_a_search_that_found_no_limit_names_none(run: Run, holds: bool, words: str) -> None:
+    for trial in run.trials:
+        load_rows.ramp(trial, [{"rate_qps": 10_000, "holds": holds}], 10_000)
+    assert sentence(run, []) == f"Bottleneck: {words}."
