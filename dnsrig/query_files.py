@@ -235,7 +235,7 @@ def _described(spec: QueriesSpec, made: Path, failure: str, format_: str) -> dic
 
 
 def arguments(spec: QueriesSpec) -> list[str]:
-    """Arguments of `load` for the queries, except for the number of repeats and the seed: of the file, if there is one,
+    """Arguments of `load` for the queries, except for the number of passes and the seed: of the file, if there is one,
     and of EDNS."""
     words = _edns(spec, folder(spec.key))
     if not spec.name:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -64,9 +65,10 @@ def check_options(context: typer.Context, directory: Path) -> None:
 
 def check_authorized(manifest: Manifest, vouched: Sequence[str]) -> None:
     """Refuse to load addresses that the user does not name: somebody else may have made the manifest."""
+    may = {ip_address(text) for text in vouched}
     for spec in manifest.specs.values():
         for host in spec.hosts.values():
-            if host.authorized and host.address not in vouched:
+            if host.authorized and ip_address(host.address) not in may:
                 raise UsageError(
                     f"the run loads {host.address}, which is neither loopback nor in the ranges kept for benchmarks",
                     hint=f"if you may load that address, confirm it: --i-am-authorized {host.address}",

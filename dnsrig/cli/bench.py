@@ -16,7 +16,6 @@ from dnsrig.stats.stopping import MOST_REPEATS
 if TYPE_CHECKING:
     from dnsrig.experiment.bench import Question
 
-USUAL_RATE_QPS = 10_000.0
 USUAL_PRECISION = "5%"
 
 
@@ -34,7 +33,11 @@ def command(
         ),
     ],
     rate: Annotated[
-        str, typer.Option(metavar="QPS,...", help="queries a second, e.g. 20k or 1k,5k,20k [default: 10k]")
+        str,
+        typer.Option(
+            metavar="QPS,...",
+            help="queries a second, e.g. 20k or 1k,5k,20k [default: 10k, or 100 for somebody else's server]",
+        ),
     ] = "",
     highest: Annotated[
         bool, typer.Option("--max", help="search the highest rate that each server holds, instead of a fixed rate")
@@ -148,7 +151,7 @@ def _question(
     capture: Path | None,
 ) -> Question:
     """The question that the options ask. Raises UsageError on options that contradict each other or cannot be read."""
-    from dnsrig.experiment.bench import Question
+    from dnsrig.experiment.bench import Question, usual_rate_qps
 
     if (given := [name for name, value in {"--rate": rate, "--max": highest, "--transfer": transfer}.items() if value])[
         1:
@@ -159,7 +162,7 @@ def _question(
     measure = "max" if highest else "transfer" if transfer else "rate"
     rates = [_units.count(each, "--rate") for each in rate.split(",")] if rate else []
     if measure == "rate" and capture is None and not rates:
-        rates = [USUAL_RATE_QPS]
+        rates = [usual_rate_qps(servers)]
     return Question(
         servers=servers,
         measure=measure,  # type: ignore[arg-type]

@@ -134,7 +134,7 @@ def command(
                 _resume.show(manifest, resume, more, executing)
                 return
             need_root(manifest.specs.values())
-            _resume.check_authorized(manifest, authorized or [])
+            _resume.check_authorized(manifest, _options.addresses(authorized or []))
             _execute(_resume.prepare(manifest, resume, more, executing), resume, console, executing, rules, as_json)
         return
     if experiment is None:

@@ -41,7 +41,7 @@ ZONES_MOST = 10_000_000
 HEADER = ("name", "file")
 
 
-INCLUDE = re.compile(rb"^\$include[ \t]+\"?([^\s\";]+)", re.IGNORECASE | re.MULTILINE)
+INCLUDE = re.compile(rb'^\$include[ \t]+(?:"([^"\n]+)"|([^\s";]+))', re.IGNORECASE | re.MULTILINE)
 READ_BYTES = 1 << 20
 LINE_BYTES = 4096
 """Longest line of an $INCLUDE that counts for the key."""
@@ -161,7 +161,7 @@ def _digest(zones: Iterable[tuple[str, str]], below: str) -> str:
         return known
     found, includes = hashlib.sha256(), False
     for name, path in zones:
-        content, some = _content(path, below, 0)
+        content, some = _content(path, below, 0, set())
         includes |= some
         found.update(f"{name or Path(path).name}\0".encode() + content)
     if not includes:
@@ -169,21 +169,26 @@ def _digest(zones: Iterable[tuple[str, str]], below: str) -> str:
     return found.hexdigest()
 
 
-def _content(path: str, below: str, depth: int) -> tuple[bytes, bool]:
-    """Digest of a file and of the files below ``below`` that it may include, and whether there are some."""
+def _content(path: str, below: str, depth: int, seen: set[Path]) -> tuple[bytes, bool]:
+    """Digest of a file and of the files below ``below`` that it may include, and whether there are some. ``seen``:
+    files that were read already. Each is read once, however often files include each other."""
     found, included, rest = hashlib.sha256(), [], b""
     with Path(path).open("rb") as file:
         while part := file.read(READ_BYTES):
             found.update(part)
             text = rest + part
             if b"$" in text:
-                included += [match[1] for match in INCLUDE.finditer(text)]
+                included += [match[1] or match[2] for match in INCLUDE.finditer(text)]
             rest = text[text.rfind(b"\n") + 1 :][:LINE_BYTES]
     for name in dict.fromkeys(included):
         place = (Path(path).parent / os.fsdecode(name)).resolve()
         # The engine refuses others, and names the line.
         if below and depth < DEPTH_MOST and place.is_relative_to(Path(below).resolve()) and place.is_file():
-            found.update(_content(str(place), below, depth + 1)[0])
+            if place in seen:
+                found.update(os.fsencode(place))
+            else:
+                seen.add(place)
+                found.update(_content(str(place), below, depth + 1, seen)[0])
     return found.digest(), bool(included)
 
 

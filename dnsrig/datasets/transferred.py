@@ -162,8 +162,9 @@ def _address(parameters: Mapping[str, Scalar]) -> str:
 
 
 def _folder(parameters: Mapping[str, Scalar], zone: str) -> Path:
-    """Folder of the copies of a zone of a server, which may not exist yet."""
-    text = json.dumps([parameters["from"], parameters["tls"], zone])
+    """Folder of the copies of a zone of a server, which may not exist yet. With another key the server may show another
+    view."""
+    text = json.dumps([parameters["from"], parameters["tls"], parameters["key"], zone])
     return paths.cache() / "transferred" / hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

@@ -13,14 +13,17 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dnsrig.errors import UsageError
+from dnsrig.experiment import running_servers
 from dnsrig.experiment.running_servers import is_running
 from dnsrig.servers import driver, sources
+from dnsrig.servers import running as servers_that_run
 
 Raw = dict[str, Any]
 Measure = Literal["rate", "max", "transfer"]
 ZONES, ZONES_TRANSFERRED = 1_000, 100
 """Number of made zones; fewer are transferred, because some servers begin only 20 transfers a second."""
 LIMIT_S = 120
+USUAL_RATE_QPS = 10_000.0
 TRANSPORTS: dict[Measure, tuple[str, ...]] = {
     "rate": ("udp", "tcp", "dot"),
     "max": ("udp", "tcp", "dot"),
@@ -59,7 +62,7 @@ def experiment(asked: Question) -> Raw:
     asked = replace(asked, servers=[named(server) for server in asked.servers])
     _check(asked)
     role = _role(asked)
-    if asked.capture and role == "primary" and not asked.zones:
+    if asked.capture and role == "primary" and not asked.zones and not _run_already(asked):
         raise UsageError(
             "a capture asks for zones that dnsrig does not have", hint="name the zones that it asks for: --zone FILE"
         )
@@ -80,7 +83,7 @@ def experiment(asked: Question) -> Raw:
         made["hosts"]["primary"] = {"server": PRIMARY}
     if asked.capture is not None:
         made["stream"] = {"kind": "capture", "file": str(asked.capture.resolve())}
-        if role == "resolver":
+        if role == "resolver" and not _run_already(asked):
             made["hosts"]["internet"] = {"server": "world@engine"}
     if asked.queries is not None:
         made["queries"] = {"file": str(asked.queries.resolve())}
@@ -95,12 +98,20 @@ def experiment(asked: Question) -> Raw:
 
 def named(server: str) -> str:
     """A server as experiments name it: an address with or without a port is one that runs already."""
-    address = server.removeprefix("[").partition("]")[0] if server.startswith("[") else server
+    address = server.partition(",")[0]
+    address = address.removeprefix("[").partition("]")[0] if address.startswith("[") else address
     for text in (address, address.rpartition(":")[0]):
         with contextlib.suppress(ValueError):
             ipaddress.ip_address(text)
             return f"running@{server}"
     return server
+
+
+def usual_rate_qps(servers: list[str]) -> float:
+    """The rate if the user names none: what is no server of the user's own gets no more than `load` sends by itself."""
+    running = [name.partition("@")[2] for name in map(named, servers) if is_running(name)]
+    outside = any(not running_servers.is_free(servers_that_run.parse(source).address) for source in running)
+    return running_servers.QPS_MOST if outside else USUAL_RATE_QPS
 
 
 def _run_already(asked: Question) -> bool:
@@ -183,7 +194,7 @@ def _question(asked: Question) -> str:
 def _dataset(asked: Question, role: str) -> Raw:
     if _run_already(asked) and not asked.zones:
         return {}
-    if asked.capture is not None and role == "resolver":
+    if asked.capture is not None and role == "resolver" and not _run_already(asked):
         return {"kind": "world", "from_stream": True, "zones": ZONES}
     if asked.zones:
         return {"kind": "files", "files": "\n".join(glob.escape(str(path.resolve())) for path in asked.zones)}
@@ -195,7 +206,8 @@ def _options(asked: Question, role: str) -> Raw:
         return {}
     found: Raw = {"serve_as": role, "settle_s": 0.2}
     if asked.capture is not None:
-        return found | ({"resolve_from": "internet"} if role == "resolver" else {})
+        in_a_world = role == "resolver" and not _run_already(asked)
+        return found | ({"resolve_from": "internet"} if in_a_world else {})
     if asked.measure == "max":
         return found | {"warmup_s": 0.5, "ramp_step_s": 0.5, "ramp_repeats": 1, "ramp_precision_percent": 5.0}
     return found | {"warmup_s": 0.5, "duration_s": asked.duration_s}

@@ -62,7 +62,9 @@ class Counts:
     def losses(self) -> list[Loss]:
         """Each place in which datagrams were lost, in the order of the way."""
         on_the_way = self.sent - self.received - self.received_full
-        on_the_way_back = self.answered - self.returned - self.returned_full
+        # A secondary that asks its primary meanwhile sends packets through another interface.
+        elsewhere = 0 if self.answer_errors else max(0, self.answered - self.answered_by_interface_packets)
+        on_the_way_back = self.answered - elsewhere - self.returned - self.returned_full
         found = [
             Loss(self._of_queries[0], on_the_way, self._of_queries[1]),
             Loss("server", self.received_full, "at the server's socket, whose buffer was full"),
@@ -84,7 +86,7 @@ class Counts:
     @property
     def _of_answers(self) -> tuple[Where, str]:
         """Where answers were lost that the server sent and no socket of the generator saw."""
-        if self.answer_errors or self.answered > self.answered_by_interface_packets:
+        if self.answer_errors:
             return "server", "in the queue of the server's interface"
         if self.answered_by_interface_packets > self.returned_by_interface_packets:
             return "wire", "between the interfaces, on the way back"
@@ -95,7 +97,12 @@ def are_counted(trial: Trial) -> bool:
     """Whether the trial has a load in which each query is a datagram, between hosts that are watched."""
     spec, load = trial.record.spec, trial.load
     over_udp = load.model in ("rate", "closed") and load.transport == "udp"
-    return over_udp and {*spec.generators, trial.subject} <= set(spec.hosts)
+    # A resolver's own questions are in the counts of its sockets, and an emulated path loses what it is set to lose.
+    alone = spec.options.get("serve_as") != "resolver"
+    emulated = any(
+        link.emulated and trial.subject in link.ends and {*link.ends} & {*spec.generators} for link in spec.links
+    )
+    return over_udp and alone and not emulated and {*spec.generators, trial.subject} <= set(spec.hosts)
 
 
 def counts(trial: Trial) -> Counts | None:

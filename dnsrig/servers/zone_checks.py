@@ -54,7 +54,10 @@ def refusals(source: ServerSource, dataset: DatasetSpec) -> list[Refusal] | None
         return None
     kept = paths.cache() / "zone-checks" / f"{dataset.key}-{_identity(source)}.json"
     if not kept.exists():
-        found = _run(source, folder, zones)
+        try:
+            found = _run(source, folder, zones)
+        except _Undecided:
+            return None
         if found is None:
             return None
         kept.parent.mkdir(parents=True, exist_ok=True)
@@ -75,6 +78,10 @@ def _checked(folder: Path) -> Iterator[Zone]:
 def _identity(source: ServerSource) -> str:
     told = [VERSION, source.kind, source.version, source.key, source.fingerprint, source.commit, source.source]
     return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:12]
+
+
+class _Undecided(Exception):
+    """A checker was killed, or did not end in time: that says nothing about a zone, and is not kept."""
 
 
 def _run(source: ServerSource, folder: Path, zones: Sequence[Zone]) -> list[Refusal] | None:
@@ -101,6 +108,8 @@ def _run(source: ServerSource, folder: Path, zones: Sequence[Zone]) -> list[Refu
             status, text = _one(sources.executable(source, command), confined)
             if status in (126, 127):
                 return None
+            if status < 0:
+                raise _Undecided
             if status:
                 found.append(Refusal(zone.name, *_reason(text, zone.file, status)))
     return found
@@ -114,7 +123,7 @@ def _one(command: list[str], confined: Confinement) -> tuple[int, str]:
                 command, confinement=confined, environment=ENVIRONMENT, output=output, limit_s=LIMIT_S
             )
         except subprocess.TimeoutExpired:
-            return 1, f"error: its checker did not end within {LIMIT_S:g} s"
+            raise _Undecided from None
         output.seek(0)
         return status, output.read(OUTPUT_BYTES_MOST).decode("utf-8", "replace")
 

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from dnsrig.errors import UsageError
 from dnsrig.experiment import preparation
-from dnsrig.experiment.bench import Question, experiment, named
+from dnsrig.experiment.bench import Question, experiment, named, usual_rate_qps
 from dnsrig.report.bars import terminal_bars
 from dnsrig.runs.run import Run
 
@@ -96,12 +96,33 @@ def test_the_path_of_a_transfer_has_half_of_the_round_trip_in_each_direction(tmp
         ("127.0.0.1:5300", "running@127.0.0.1:5300"),
         ("[2001:db8::53]:5300", "running@[2001:db8::53]:5300"),
         ("2001:db8::53", "running@2001:db8::53"),
+        ("2001:db8::53,dot=8853", "running@2001:db8::53,dot=8853"),
         ("bind@forky", "bind@forky"),
         ("bind@git:v9.20.0", "bind@git:v9.20.0"),
     ],
 )
 def test_an_address_is_a_server_that_runs_already(server: str, expected: str) -> None:
     assert named(server) == expected
+
+
+@pytest.mark.parametrize(
+    ("servers", "expected"),
+    [
+        (["bind@forky"], 10_000),
+        (["127.0.0.1:5300"], 10_000),
+        (["127.0.0.1", "192.0.2.53"], 100),
+        (["[2001:db8::53]:53"], 100),
+    ],
+)
+def test_somebody_elses_server_gets_few_queries_unless_the_user_names_a_rate(servers: list[str], expected: int) -> None:
+    assert usual_rate_qps(servers) == expected
+
+
+def test_a_running_resolver_gets_a_capture_without_a_world(tmp_path: Path) -> None:
+    (tmp_path / "clients.pcap").touch()
+    asked = Question(["127.0.0.1:5300"], capture=tmp_path / "clients.pcap", as_resolvers=True)
+    found = drafted(asked, tmp_path).document
+    assert found.dataset == {} and not found.hosts.get("internet") and "resolve_from" not in found.options
 
 
 @pytest.mark.parametrize("as_resolvers", [False, True])

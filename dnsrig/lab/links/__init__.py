@@ -132,9 +132,9 @@ def chosen(name: str, *, path: bool, far_delays: bool, stock_kernel: bool) -> st
     """
     known = within_machine()
     able = [one for one, kind in known.items() if (kind.EMULATES or not path) and (kind.FAR_DELAYS or not far_delays)]
+    if name == "auto":  # if this machine has none of them, making the link reports what is missing
+        return next((one for one in able if stock_kernel or not known[one].unavailable()), able[0])
     there = [one for one in able if stock_kernel or not known[one].unavailable()]
-    if name == "auto":
-        return (there or able)[0]  # if this machine has none of them, making the link reports what is missing
     if name not in known:
         raise UsageError(f"there is no link {name!r}", hint=f"use auto or one of {', '.join(known)}")
     kind, others = known[name], [f'set link = "{one}"' for one in there if one != name][-1:]

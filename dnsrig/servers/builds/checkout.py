@@ -55,7 +55,8 @@ def take(place: Path) -> Taken:
     with cached.locked(ours.parent):
         _follow(origin, ours)
         index = ours / "index"
-        index.unlink(missing_ok=True)
+        for left in (index, ours / "index.lock"):  # of a git that was killed
+            left.unlink(missing_ok=True)
         inside = {"GIT_DIR": str(ours), "GIT_WORK_TREE": str(place), "GIT_INDEX_FILE": str(index)}
 
         def ask(*words: str, more: Mapping[str, str] | None = None) -> str:

@@ -112,7 +112,7 @@ def _source_of(server: Driver, source: str) -> str:
             f"{server.kind}@{source}: servers.{server.kind} names no package of Debian",
             hint=f'set servers.{server.kind}.packages, e.g. ["hickory-dns"], or write {server.kind} alone',
         )
-    if engine.takes(source) or git.takes(source):
+    if address.takes(source) or engine.takes(source) or git.takes(source):
         raise UsageError(
             f"{server.kind}@{source}: dnsrig does not build a server that an experiment describes",
             hint=f"write {server.kind} alone, {server.kind}@SUITE or {server.kind}@/path/to/your/build",
