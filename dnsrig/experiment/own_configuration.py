@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import subprocess
 import tempfile
 from pathlib import Path
 from typing import cast
@@ -27,6 +28,8 @@ from dnsrig.servers.placement import Placement
 from dnsrig.servers.resolving import ANCHOR_FILE, HINTS_FILE
 
 CHECK_LIMIT_S = 60
+NOT_THERE = (126, 127)
+"""Statuses of a shell for a program that is missing or cannot be executed: a build may lack its checker."""
 SAID_MOST_BYTES = 1 << 16
 SHOWN_CHARACTERS = 300
 REFUSED_HINT = "the server's own check reports this; `dnsrig servers template` prints a configuration that works"
@@ -127,7 +130,8 @@ def try_out(specs: list[TrialSpec]) -> None:
         for name, host in spec.hosts.items():
             if not (host.config or host.include):
                 continue
-            case = host.model_copy(update={"cpus": [], "sysctls": {}}).model_dump_json()
+            alike = host.model_copy(update={"cpus": [], "sysctls": {}}).model_dump_json()
+            case = alike + spec.transfer.model_dump_json()
             if case not in seen:
                 seen.add(case)
                 _try_out(spec, name, host)
@@ -143,7 +147,7 @@ def _try_out(spec: TrialSpec, name: str, host: HostSpec) -> None:
             server.configure(placement)
             if server.check_command:
                 status, said = _said(server, placement)
-                if status != 0:
+                if status not in (0, *NOT_THERE):
                     raise _refused(f"hosts.{name}", server, placement, said)
     finally:
         os.umask(before)
@@ -167,14 +171,20 @@ def _said(server: Driver, placement: Placement) -> tuple[int, str]:
     confined.give()
     words = [word.format(folder=placement.seen_directory) for word in server.check_command]
     with tempfile.TemporaryFile() as output:
-        status = confinement.run(
-            sources.executable(placement.source, words),
-            confinement=confined,
-            workdir=placement.seen_state,
-            environment=ENVIRONMENT,
-            output=output,
-            limit_s=CHECK_LIMIT_S,
-        )
+        try:
+            status = confinement.run(
+                sources.executable(placement.source, words),
+                confinement=confined,
+                workdir=placement.seen_state,
+                environment=ENVIRONMENT,
+                output=output,
+                limit_s=CHECK_LIMIT_S,
+            )
+        except subprocess.TimeoutExpired:
+            raise UsageError(
+                f"{server.title} did not check its configuration within {CHECK_LIMIT_S:g} s",
+                hint="look at what the configuration includes, or try again on a machine with less to do",
+            ) from None
         output.seek(0)
         return status, output.read(SAID_MOST_BYTES).decode(errors="replace")
 

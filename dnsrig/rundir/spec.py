@@ -28,7 +28,7 @@ class ServerDescription(Settings):
         min_length=1,
         max_length=100,
         description="its command, in the foreground: program and arguments. A word that begins with `./` names a file beside "
-        "the experiment. `{config}` is the path of its configuration, `{NAME}` the variable NAME of templates",
+        "the experiment. `{config}` is the path of its configuration, `{{ NAME }}` the variable NAME of templates",
     )
     roles: list[DescribedRole] = Field(
         min_length=1,

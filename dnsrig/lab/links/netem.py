@@ -76,7 +76,7 @@ LACKING = "this kernel has no netem, or this user may not query it"
 
 @cache
 def unavailable() -> str | None:
-    """Whether this kernel has netem, or loads it, and we may use it: tried in a network namespace of its own."""
+    """Why netem cannot be used here, if so: it is tried in a network namespace of its own."""
     try:
         made = Ledger.open_new()
     except (DnsrigError, OSError):

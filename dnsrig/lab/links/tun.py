@@ -32,7 +32,7 @@ REMEDY = f"`modprobe tun`; in a container also `mkdir -p {TUN_DEVICE.parent} && 
 
 
 def unavailable() -> str | None:
-    """Whether this kernel has TUN. The engine is there in any case."""
+    """Why this kernel cannot make a TUN device, if so. The engine is there in any case."""
     return None if TUN_DEVICE.exists() else f"there is no {TUN_DEVICE}"
 
 
