@@ -213,7 +213,8 @@ def _execute(manifest: Manifest, directory: Path, progress: Progress, lanes: Seq
                 if found := next((key for key in waiting if lane.takes(key)), None):
                     waiting.remove(found)
                     started += 1
-                    running[_start(manifest, directory, progress, started, found, lane, events)] = lane
+                    with interruption.deferred():  # or a trial would run that nobody ends
+                        running[_start(manifest, directory, progress, started, found, lane, events)] = lane
             if not running:
                 progress.note(f"{len(waiting)} trials are left: the machine that they belong to does not answer")
                 return errors + len(waiting)

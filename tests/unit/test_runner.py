@@ -292,6 +292,24 @@ def test_each_signal_ends_a_run_whose_trial_is_silent(
     assert ["interrupted" in note for note in progress.notes] == [True]
 
 
+def test_a_signal_while_a_trial_starts_ends_that_trial(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, run: tuple[Manifest, Path]
+) -> None:
+    pid = silent(monkeypatch, tmp_path)
+
+    class Starting(children.Child):
+        def __init__(self, *args: Any) -> None:
+            super().__init__(*args)
+            while not (pid.exists() and pid.read_text()):
+                time.sleep(0.01)
+            signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr(runner, "Child", Starting)
+    with pytest.raises(KeyboardInterrupt):
+        runner.execute(*run, Silent())
+    assert not Path("/proc", pid.read_text()).exists()
+
+
 def test_a_trial_that_is_stopped_ends_too(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, run: tuple[Manifest, Path]
 ) -> None:
