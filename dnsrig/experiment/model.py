@@ -17,7 +17,6 @@ either a path into the document with a list of values, or a name with a table of
 from __future__ import annotations
 
 import contextlib
-import copy
 import difflib
 import itertools
 import math
@@ -394,11 +393,11 @@ def labels(document: Document) -> list[str]:
 
 
 def merged(base: Mapping[str, Any], overlay: Mapping[str, Any]) -> Raw:
-    """``overlay`` over ``base``, table by table; neither is changed."""
-    result = copy.deepcopy(dict(base))
+    """``overlay`` over ``base``, table by table; neither is changed. What only one of them has is shared with it."""
+    result = dict(base)
     for key, value in overlay.items():
         both_tables = isinstance(value, Mapping) and isinstance(result.get(key), Mapping)
-        result[key] = merged(result[key], value) if both_tables else copy.deepcopy(value)
+        result[key] = merged(result[key], value) if both_tables else value
     return result
 
 

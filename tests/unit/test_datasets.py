@@ -73,6 +73,7 @@ def test_the_catalog_is_one_for_rfc_9432(made: DatasetSpec) -> None:
     assert [version.to_text() for version in catalog.find_rdataset("version", "TXT")] == ['"2"']
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("made", KINDS[2:], indirect=True, ids=["large-records"])
 def test_another_library_reads_the_large_records(made: DatasetSpec) -> None:
     folder, records, largest = datasets.folder(made.key), 0, 0
