@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import settings
+
+Test = TypeVar("Test", bound=Callable[..., None])
 
 
 def quick(cases: Iterable[Any], *chosen: Any) -> list[Any]:
@@ -26,6 +28,11 @@ def in_turn(cases: Sequence[Any], a_day: int) -> list[Any]:
     """``cases``, of which those whose turn is not today carry the marker ``full``."""
     today = turns(len(cases), a_day, date.today().toordinal())
     return [case if number in today else only_full(case) for number, case in enumerate(cases)]
+
+
+def on_day(day: int, of: int) -> Callable[[Test], Test]:
+    """Put the marker ``full`` on a test that takes half a minute, except on one ``of`` several days, counted from 0."""
+    return (lambda test: test) if date.today().toordinal() % of == day else pytest.mark.full
 
 
 def turns(cases: int, a_day: int, day: int) -> set[int]:

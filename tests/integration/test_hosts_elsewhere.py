@@ -13,6 +13,7 @@ from conftest import DNSRIG, wait_until
 from load_data import kept
 from machine_runs import manifest_of
 from ssh_machines import Lab, having, lab
+from suites import on_day
 
 from dnsrig.cli._exits import EXIT_NO_VALID_TRIAL
 from dnsrig.rundir import TrialRecord, read_json
@@ -97,6 +98,7 @@ def queries(directory: Path, record: TrialRecord, *more: str) -> pl.DataFrame:
     return rows.select("number", pl.col("due_ns") - start_ns, "query", *more).sort("number")
 
 
+@on_day(1, of=3)
 def test_two_generators_on_two_machines_are_one_load(tmp_path: Path, python: Path, nothing_left: None) -> None:
     """Takes a minute: Python starts anew on each machine, and two CPUs do the work of all machines."""
     with lab(tmp_path / "lab", NAMES, python, clocks_ns=CLOCKS_NS) as machines:

@@ -18,7 +18,7 @@ from dask_cluster import START_LIMIT_S, VICTIMS, Cluster
 from distributed import Security
 from distributed.comm import connect
 from machine_runs import IMPATIENT, LEASE_S, PRETEND_S, finished, manifest_of, preload, pretending_trials
-from suites import quick
+from suites import on_day, quick
 
 from dnsrig.cli.machines import certificates
 
@@ -88,6 +88,7 @@ def test_real_trials_on_two_machines(tmp_path: Path, nothing_left: None) -> None
     assert not left_behind()
 
 
+@on_day(2, of=3)
 @pytest.mark.parametrize(
     ("victim", "seed"),
     quick([("worker", 0), *((victim, seed) for seed, victim in enumerate(VICTIMS, start=1))], ("worker", 0)),

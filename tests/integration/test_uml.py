@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from conftest import DNSRIG, own_ledgers, specs, wait_until
+from suites import on_day
 
 from dnsrig.lab import ledger, uml
 from dnsrig.rundir import TrialRecord, read_json
@@ -38,6 +39,7 @@ def start_slow(folder: Path) -> tuple[subprocess.Popen[str], Path]:
     return process, directory
 
 
+@on_day(0, of=3)
 def test_a_trial_is_done_there(tmp_path: Path, kernel: uml.Kernel) -> None:
     """Takes half a minute: another kernel boots, and under it Python imports everything anew, several times slower."""
     process, directory = start(
