@@ -14,6 +14,7 @@ import contextlib
 import ctypes
 import os
 import subprocess
+import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -44,6 +45,7 @@ ENVIRONMENT = {
 HOME = "/tmp"
 """The home of that user."""
 END_LIMIT_S = 2.0
+READ_MOST_BYTES = 1 << 16
 CLONE_NEWPID = 0x20000000
 # A process that ignores SIGCHLD has no children to wait for: the kernel removes them when they end (sigaction(2)).
 _FIRST = ("sh", "-c", "trap '' CHLD; exec cat")
@@ -217,6 +219,28 @@ def run(
             process.wait()
     finally:
         namespace.close()
+
+
+def run_and_read(
+    command: Sequence[str],
+    *,
+    confinement: Confinement,
+    workdir: str = "/",
+    environment: Mapping[str, str] = ENVIRONMENT,
+    limit_s: float,
+) -> tuple[int, str]:
+    """Run ``command`` as `run` does. Returns its exit status, and the first `READ_MOST_BYTES` of its output."""
+    with tempfile.TemporaryFile() as output:
+        status = run(
+            command,
+            confinement=confinement,
+            workdir=workdir,
+            environment=environment,
+            output=output,
+            limit_s=limit_s,
+        )
+        output.seek(0)
+        return status, output.read(READ_MOST_BYTES).decode(errors="replace")
 
 
 def _succeeded(result: int) -> None:

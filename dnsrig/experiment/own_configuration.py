@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import cast
 
 from dnsrig import cached, confinement, paths, sandbox
-from dnsrig.confinement import ENVIRONMENT
 from dnsrig.errors import UsageError
 from dnsrig.experiment.model import Document, HostDocument
 from dnsrig.lab.network import Network
@@ -30,7 +29,6 @@ from dnsrig.servers.resolving import ANCHOR_FILE, HINTS_FILE
 CHECK_LIMIT_S = 60
 NOT_THERE = (126, 127)
 """Statuses of a shell for a program that is missing or cannot be executed: a build may lack its checker."""
-SAID_MOST_BYTES = 1 << 16
 SHOWN_CHARACTERS = 300
 REFUSED_HINT = "the server's own check reports this; `dnsrig servers template` prints a configuration that works"
 _COMPLAINT = re.compile(r"error|fatal|unknown|invalid|failed", re.IGNORECASE)
@@ -169,24 +167,16 @@ def _said(server: Driver, placement: Placement) -> tuple[int, str]:
     """Exit status and output of the server's own check."""
     confined = placing.confinement(placement)
     confined.give()
-    words = [word.format(folder=placement.seen_directory) for word in server.check_command]
-    with tempfile.TemporaryFile() as output:
-        try:
-            status = confinement.run(
-                sources.executable(placement.source, words),
-                confinement=confined,
-                workdir=placement.seen_state,
-                environment=ENVIRONMENT,
-                output=output,
-                limit_s=CHECK_LIMIT_S,
-            )
-        except subprocess.TimeoutExpired:
-            raise UsageError(
-                f"{server.title} did not check its configuration within {CHECK_LIMIT_S:g} s",
-                hint="look at what the configuration includes, or try again on a machine with less to do",
-            ) from None
-        output.seek(0)
-        return status, output.read(SAID_MOST_BYTES).decode(errors="replace")
+    command = sources.executable(placement.source, placement.words(server.check_command))
+    try:
+        return confinement.run_and_read(
+            command, confinement=confined, workdir=placement.seen_state, limit_s=CHECK_LIMIT_S
+        )
+    except subprocess.TimeoutExpired:
+        raise UsageError(
+            f"{server.title} did not check its configuration within {CHECK_LIMIT_S:g} s",
+            hint="look at what the configuration includes, or try again on a machine with less to do",
+        ) from None
 
 
 def _refused(key: str, server: Driver, placement: Placement, said: str) -> UsageError:

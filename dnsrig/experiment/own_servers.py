@@ -85,7 +85,7 @@ def read(name: str, said: ServerDescription, folder: Path) -> DescribedServer:
 
 def _check_words(name: str, where: str, said: ServerDescription) -> None:
     """Refuse a description that contradicts itself."""
-    uses_config = any(described.CONFIG in word or "{{ config }}" in word for word in said.command)
+    uses_config = any(described.CONFIG in word for word in said.command) or "config" in _used(said.command)
     wrong = {
         f"{where}: a server's name has small letters, digits and dashes, at most 31": not re.fullmatch(NAME, name),
         f"{where}: {name} is a kind of server that dnsrig knows": name in (*all_drivers(), RUNNING.kind),
@@ -153,7 +153,7 @@ def check(spec: TrialSpec, name: str, host: HostSpec, driver: described.Describe
             f"{where} only forwards, but a simulated Internet has no server that resolves for it",
             hint='let it ask a primary: options.resolve_from = "primaries"',
         )
-    used = _used(driver.described)
+    used = _used([driver.described.template, *said.command, *said.reload])
     _check_used(where, used, {f"settings.{key}": str(value) for key, value in host.settings.items()})
     if host.resolving is not None:
         _check_used(where, used, _changed(host.resolving))
@@ -166,9 +166,10 @@ def check(spec: TrialSpec, name: str, host: HostSpec, driver: described.Describe
     if host.config is not None or host.include is not None:
         raise UsageError(f"{where}: its configuration is servers.{driver.kind}.config", hint="leave the host's own out")
     known = {"role": host.role, "settings": host.settings, "resolving": (host.resolving or Resolving()).model_dump()}
-    text = json.dumps({**known, "config": ""}, sort_keys=True)
-    _check_template(driver.described.template, described.config_name(driver.kind, driver.described), text)
+    name = described.config_name(driver.kind, driver.described)
+    _check_template(driver.described.template, name, json.dumps(known, sort_keys=True))
     for word in [*said.command, *said.reload]:
+        text = json.dumps({**known, "config": ""}, sort_keys=True)
         _check_template(word, f"servers.{driver.kind}: the word {word!r}", text)
 
 
@@ -179,10 +180,10 @@ def _check_template(text: str, where: str, known: str) -> None:
         templates.check(text, where, json.loads(known))
 
 
-def _used(server: DescribedServer) -> set[str]:
-    """The variables that the template and the command use."""
+def _used(texts: Iterable[str]) -> set[str]:
+    """The variables that templates use, with the parts of tables as in `templates.uses`."""
     found = set()
-    for text in (server.template, *server.description.command):
+    for text in texts:
         try:
             found |= templates.uses(text)
         except Exception:  # `templates.check` reports a template that cannot be read
@@ -200,7 +201,7 @@ def _changed(resolving: Resolving) -> dict[str, str]:
 def _check_used(where: str, used: set[str], wanted: Mapping[str, str]) -> None:
     for key, value in wanted.items():
         table = key.partition(".")[0]
-        if key not in used and f"{table}.items" not in used:
+        if not used & {key, table}:
             raise UsageError(
                 f"{where}: {key} = {value} has no effect, because the template does not use it",
                 hint=f"use {{{{ {key} }}}} in the template, or leave the setting out",

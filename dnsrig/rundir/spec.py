@@ -97,7 +97,7 @@ class ServerSource(Record):
 
     @property
     def prefix(self) -> str | None:
-        """Folder of the user's own build."""
+        """Folder of the user's own build, or its program."""
         return self.source if self.source.startswith("/") and not self.key else None
 
     @property

@@ -65,7 +65,8 @@ class Described(Driver):
         path = f"{placement.seen_directory}/{config_name(self.kind, self.described)}"
         values = {**self.known(placement), "config": path}
         files = seen_files(self.described)
-        program = Path(words[0]).name if words[0].startswith("./") else words[0]
+        own = words[0] == self.described.description.command[0]
+        program = self.executable if own else Path(words[0]).name if words[0].startswith("./") else words[0]
         return [program, *(files.get(word) or _word(word, values) for word in words[1:])]
 
 
@@ -107,7 +108,7 @@ def driver_of(kind: str, described: DescribedServer) -> Driver:
         "kind": kind,
         "title": kind,
         "described": described,
-        "executable": Path(said.command[0]).name,
+        "executable": Path(described.program or said.command[0]).name,
         "packages": tuple(said.packages),
         "roles": roles(described),
         "answers_zones": bool({"primary", "secondary"} & {*roles(described)}),

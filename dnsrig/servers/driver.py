@@ -153,8 +153,8 @@ class Driver(ABC):
     """Pattern of a line of its configuration that names a zone, with group ``zone``; by default there is no such
     line."""
     settings_command: ClassVar[tuple[str, ...]] = ()
-    """Command that prints the settings in force, a line each, while the server runs; ``{directory}`` and ``{state}``
-    are its folders as it sees them. By default there is no such command."""
+    """Command that prints the settings in force, a line each, while the server runs; ``{folder}`` and ``{state}`` are
+    its folders as it sees them. By default there is no such command."""
     defaults_command: ClassVar[tuple[str, ...]] = ()
     """Command that prints the defaults of all settings, whatever the configuration is; by default there is no such
     command."""
@@ -167,8 +167,8 @@ class Driver(ABC):
     templates: ClassVar[Mapping[Role, str]] = {}
     """Role -> file with the template of its configuration, in the folder of its module."""
     check_command: ClassVar[tuple[str, ...]] = ()
-    """Command with which the server checks its configuration, without starting; ``{folder}`` is the folder of the
-    configuration, as the command sees it. By default there is no such command."""
+    """Command with which the server checks its configuration, without starting, with the same placeholders. By
+    default there is no such command."""
     address_arguments: ClassVar[tuple[str, ...] | None] = None
     """Words that set one ``{address}`` on the command line, over a configuration; None: the configuration sets it."""
     port_arguments: ClassVar[tuple[str, ...]] = ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
@@ -169,6 +169,10 @@ class Placement:
                 f"{self.source.name} has no {what} ({names[0]})", hint=f"install it: Debian's package is {package}"
             )
         return found
+
+    def words(self, command: Iterable[str]) -> list[str]:
+        """A command of a driver with ``{folder}`` and ``{state}`` filled in: its folders as its programs see them."""
+        return [word.format(folder=self.seen_directory, state=self.seen_state) for word in command]
 
     @property
     def answers_over_tls(self) -> bool:

@@ -219,30 +219,50 @@ def _place(where: str, line: int) -> str:
 
 
 def uses(text: str) -> set[str]:
-    """The variables that a template reads; of a table also its parts: ``resolving.cache_mb``.
+    """The variables that a template reads.
+
+    Of a table, ``resolving.cache_mb`` is a part that the template names; ``resolving`` means that it may read any part.
 
     >>> sorted(uses("{{ address }}{% for zone in zones %}{{ zone.name }}{% endfor %}{{ resolving.cache_mb }}"))
-    ['address', 'resolving', 'resolving.cache_mb', 'zones']
+    ['address', 'resolving.cache_mb', 'zones']
+    >>> sorted(uses("{% for name in settings %}{{ resolving.get('cache_mb') }}{% endfor %}"))
+    ['resolving.cache_mb', 'settings']
     """
-    tree = sandbox.environment().parse(text)
-    found = {*sandbox.names(text)}
     parts = _Parts()
-    parts.visit(tree)
-    return found | {part for part in parts.found if part.partition(".")[0] in found}
+    parts.visit(sandbox.environment().parse(text))
+    known = sandbox.names(text)
+    return {part for part in parts.found if part.partition(".")[0] in known}
 
 
 class _Parts(visitor.NodeVisitor):
-    """Collects what a template reads of tables."""
+    """Collects the variables that a template reads, and the parts of tables that it names."""
 
     def __init__(self) -> None:
         self.found: set[str] = set()
 
+    def visit_Name(self, node: nodes.Name) -> None:
+        self.found.add(node.name)
+
     def visit_Getattr(self, node: nodes.Getattr) -> None:
-        if isinstance(node.node, nodes.Name):
+        if isinstance(node.node, nodes.Name) and not hasattr(dict, node.attr):
             self.found.add(f"{node.node.name}.{node.attr}")
-        self.generic_visit(node)
+        else:
+            self.generic_visit(node)
 
     def visit_Getitem(self, node: nodes.Getitem) -> None:
         if isinstance(node.node, nodes.Name) and isinstance(node.arg, nodes.Const):
             self.found.add(f"{node.node.name}.{node.arg.value}")
-        self.generic_visit(node)
+        else:
+            self.generic_visit(node)
+
+    def visit_Call(self, node: nodes.Call) -> None:
+        """Treat ``settings.get("depth")`` as ``settings.depth``."""
+        match node:
+            case nodes.Call(
+                node=nodes.Getattr(node=nodes.Name(name=table), attr="get"), args=[nodes.Const(value=key), *rest]
+            ):
+                self.found.add(f"{table}.{key}")
+                for part in rest:
+                    self.visit(part)
+            case _:
+                self.generic_visit(node)

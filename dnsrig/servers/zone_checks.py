@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dnsrig import cached, confinement, datasets, paths
-from dnsrig.confinement import ENVIRONMENT, MACHINE, BindMount, Confinement
+from dnsrig.confinement import MACHINE, BindMount, Confinement
 from dnsrig.rundir import DatasetSpec, ServerSource
 from dnsrig.servers import driver, sources
 from dnsrig.servers.placement import Zone
@@ -26,7 +26,6 @@ from dnsrig.text import visible
 
 ZONES_MOST = 100
 FILE_BYTES_MOST = 64 << 20
-OUTPUT_BYTES_MOST = 1 << 16
 LIMIT_S = 60.0
 """Limit for one zone."""
 SEEN_DATASET, SEEN_FOLDER = "/mnt/dataset", "/mnt/check"
@@ -117,15 +116,10 @@ def _run(source: ServerSource, folder: Path, zones: Sequence[Zone]) -> list[Refu
 
 def _one(command: list[str], confined: Confinement) -> tuple[int, str]:
     """Exit status and output of a checker."""
-    with tempfile.TemporaryFile() as output:
-        try:
-            status = confinement.run(
-                command, confinement=confined, environment=ENVIRONMENT, output=output, limit_s=LIMIT_S
-            )
-        except subprocess.TimeoutExpired:
-            raise _Undecided from None
-        output.seek(0)
-        return status, output.read(OUTPUT_BYTES_MOST).decode("utf-8", "replace")
+    try:
+        return confinement.run_and_read(command, confinement=confined, limit_s=LIMIT_S)
+    except subprocess.TimeoutExpired:
+        raise _Undecided from None
 
 
 def _reason(text: str, file: str, status: int) -> tuple[str, int | None]:

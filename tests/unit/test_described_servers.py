@@ -77,11 +77,24 @@ def test_its_file_is_beside_the_experiment(tmp_path: Path) -> None:
     assert found.described.template.startswith("{% for zone")
 
 
-def test_a_program_beside_the_experiment_is_a_build_of_its_own(tmp_path: Path) -> None:
-    (tmp_path / "mine").write_text("#!/bin/sh\n")
-    found = drafted(tmp_path, 'command = ["./mine"]\nroles = ["authoritative"]').specs[0].hosts["primary"].server
-    assert found is not None and found.source == str(tmp_path.resolve())
-    assert driver_of(found).command(placed(tmp_path, "nsd", "primary"))[0] == "mine"
+@pytest.mark.parametrize("program", ["mine", "build/mine-2"])
+def test_a_program_beside_the_experiment_is_a_build_of_its_own(tmp_path: Path, program: str) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "build").mkdir()
+    (tmp_path / program).write_text("#!/bin/sh\n")
+    if program != "mine":
+        (tmp_path / "mine").symlink_to(program)
+    (tmp_path / program).with_name("minectl").write_text("#!/bin/sh\n")
+    draft = drafted(tmp_path, 'command = ["./mine"]\nroles = ["authoritative"]')
+    found = sources.find("mine", preparation.own_servers.installable(draft.points))
+    where = (tmp_path / program).resolve()
+    assert found is not None and found.source == str(where), "a program in a checkout is not built"
+    command = driver_of(found).command(placed(tmp_path, "nsd", "primary"))
+    assert sources.executable(found, command) == [str(where)]
+    assert sources.executable(found, ["minectl"]) == [str(where.with_name("minectl"))]
+    assert sources.executable(found, ["kill"]) == ["kill"]
+    assert list(sources.shown(found)) == ([str(where.parent)] if where.is_relative_to("/tmp") else [])
+    assert sources.unchanged(found)
 
 
 def test_a_changed_file_of_its_command_is_noticed(tmp_path: Path) -> None:
@@ -104,6 +117,10 @@ WRONG = [
     (f'{KEYS}\nconfig = "missing.j2"', "config is used by no word"),
     ('command = ["sh", "{config}"]\nconfig = "no.j2"\nroles = ["authoritative"]', "config: .*no.j2 does not exist"),
     ('command = ["sh", "{config}"]\nconfig = "{{ x }}\\n"\nroles = ["authoritative"]', "mine.conf line 1 uses x"),
+    (
+        'command = ["sh", "{config}"]\nconfig = "x\\n{{ config }}\\n"\nroles = ["authoritative"]',
+        "mine.conf line 2 uses config, which is no variable",
+    ),
     ('command = ["sh", "{{ prot }}"]\nroles = ["authoritative"]', "the word '{{ prot }}' line 1 uses prot"),
     (f'{KEYS}\nstop = "SIGDOWN"', "servers.mine.stop = 'SIGDOWN' is no signal"),
     (f'{KEYS}\nready = "(a"', "servers.mine.ready = '\\(a' is not a regular expression"),
@@ -149,6 +166,29 @@ def test_what_it_cannot_do_is_refused_before_the_start(
 ) -> None:
     with pytest.raises(UsageError, match=reason):
         drafted(tmp_path, document=document, procedure=procedure)
+
+
+USES = [
+    ("{% for name in settings %}{{ name }}{% endfor %}", ""),
+    ("{% for name, value in settings.items() %}{{ name }}{% endfor %}", ""),
+    ("{{ settings.get('depth', 1) }}", ""),
+    ("{{ settings | tojson }}", ""),
+    ("{{ settings['depth'] }}", ""),
+    ("{% set own = settings %}{{ own.depth }}", ""),
+    ("x", 'reload = ["sh", "{{ settings.depth }}"]'),
+    ("x", 'reload = ["sh", "{{ settings.get(\'depth\') }}"]'),
+]
+
+
+@pytest.mark.parametrize(("template", "more"), USES)
+def test_a_template_uses_settings_in_any_way(tmp_path: Path, template: str, more: str) -> None:
+    (tmp_path / "mine.j2").write_text(template)
+    keys = f'command = ["sh", "{{{{ config | lower }}}}"]\nconfig = "mine.j2"\nroles = ["authoritative"]\n{more}'
+    drafted(tmp_path, keys, f"{SERVED}\nhosts.primary.settings.depth = 3")
+    (tmp_path / "mine.j2").write_text("{{ settings.get('width', settings.size | default(1)) }}")
+    if not more:
+        with pytest.raises(UsageError, match=r"settings\.depth = 3 has no effect"):
+            drafted(tmp_path, keys, f"{SERVED}\nhosts.primary.settings.depth = 3")
 
 
 def test_a_name_that_is_taken_is_refused(tmp_path: Path) -> None:

@@ -91,6 +91,14 @@ def test_the_reference_describes_every_variable() -> None:
     assert [row for row in rows if row not in page] == []
 
 
+@pytest.mark.parametrize("kind", all_drivers())
+def test_all_commands_of_a_server_have_the_same_placeholders(tmp_path: Path, kind: str) -> None:
+    place, server = placed(tmp_path, kind, "primary"), driver(kind)
+    for command in (server.settings_command, server.check_command, server.defaults_command):
+        assert not any(mark in " ".join(place.words(command)) for mark in "{}")
+    assert place.words(["-c{folder}/a", "{state}"]) == ["-c/mnt/server/a", "/mnt/state"]
+
+
 @pytest.mark.parametrize(("kind", "role"), WITH_TEMPLATES)
 def test_a_user_s_copy_gives_the_same_configuration(tmp_path: Path, kind: str, role: str) -> None:
     server = driver(kind)

@@ -134,9 +134,9 @@ def settings_in_force(context: TrialContext) -> dict[str, str]:
     command = driver_of(placement.source).settings_command
     if not command or not placement.settings:
         return {}
-    words = [word.format(directory=placement.seen_directory, state=placement.seen_state) for word in command]
     try:
-        return shown(context.servers.printed(name, words, limit_s=SHOW_LIMIT_S), placement.settings)
+        text = context.servers.printed(name, placement.words(command), limit_s=SHOW_LIMIT_S)
+        return shown(text, placement.settings)
     except (ServerFailed, TimeoutExpired, OSError):
         return {}
 

@@ -122,7 +122,7 @@ class Bind(Driver):
         "refresh failed": r"refresh: (failure|retry limit|unexpected)",
     }
     zone_pattern = r'^zone "(?P<zone>[^"]+)"'
-    settings_command = ("named-checkconf", "-p", "{directory}/named.conf")
+    settings_command = ("named-checkconf", "-p", "{folder}/named.conf")
     defaults_command = ("named", "-C")
     work_patterns = {
         "update of its members by the catalog": r"catz: updating catalog zone",

@@ -14,7 +14,6 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -135,7 +134,7 @@ def _make(plan: Plan, made: Path, failed: Path) -> None:
     _take_over(made)
     if (program := program_in(made, plan.server.executable)) is None:
         raise BuildFailed(f"{plan.name} was built, but has no {plan.server.executable}", log=_keep(log, failed))
-    said = _said(plan, f"{SEEN}/{program.relative_to(made)}", made, work)
+    said = _said(plan, f"{SEEN}/{program.relative_to(made)}", made)
     if (match := re.search(plan.server.version_pattern, said)) is None:
         what = f"does not tell its version: {said.strip()[:SAID_CHARACTERS]!r}"
         raise BuildFailed(f"{plan.name} was built, but {what}", log=_keep(log, failed))
@@ -214,18 +213,15 @@ def _run_script(plan: Plan, made: Path, work: Path, log: Path) -> int:
         )
 
 
-def _said(plan: Plan, program: str, made: Path, work: Path) -> str:
+def _said(plan: Plan, program: str, made: Path) -> str:
     """Output of the program when it is asked for its version, in the root in which it will run."""
-    with tempfile.TemporaryFile(dir=work) as output:
-        confinement.run(
-            [program, *plan.server.version_arguments],
-            confinement=Confinement(plan.root.path, [BindMount(made, SEEN, read_only=True)]),
-            environment={"PATH": "/usr/sbin:/usr/bin", "LC_ALL": "C"},
-            output=output,
-            limit_s=VERSION_LIMIT_S,
-        )
-        output.seek(0)
-        return output.read(1 << 16).decode(errors="replace")
+    _, text = confinement.run_and_read(
+        [program, *plan.server.version_arguments],
+        confinement=Confinement(plan.root.path, [BindMount(made, SEEN, read_only=True)]),
+        environment={"PATH": "/usr/sbin:/usr/bin", "LC_ALL": "C"},
+        limit_s=VERSION_LIMIT_S,
+    )
+    return text
 
 
 def version_of(plan: Plan, said: str) -> str:

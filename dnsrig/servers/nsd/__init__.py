@@ -114,7 +114,7 @@ class Nsd(Driver):
         "transfer failed": r"xfrd: .*(failed|error|timeout)",
     }
     zone_pattern = r'^zone:\n    name: "(?P<zone>[^"]+)"'
-    settings_command = ("nsd-checkconf", "-v", "{directory}/nsd.conf")
+    settings_command = ("nsd-checkconf", "-v", "{folder}/nsd.conf")
     defaults_command = ("nsd-checkconf", "-v", "/dev/null")
 
     def variables(self, placement: Placement) -> dict[str, Any]:

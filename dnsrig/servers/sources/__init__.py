@@ -105,8 +105,7 @@ def _source_of(server: Driver, source: str) -> str:
     """The source of a server that an experiment describes."""
     assert isinstance(server, described.Described)
     if not source:
-        program = Path(server.described.program)
-        return str(program.parent) if server.described.program else system.NAME
+        return server.described.program or system.NAME
     if suite.takes(source) and not server.packages:
         raise UsageError(
             f"{server.kind}@{source}: servers.{server.kind} names no package of Debian",

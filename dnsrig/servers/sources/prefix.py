@@ -1,4 +1,4 @@
-"""The user's own builds, by the path of the prefix."""
+"""The user's own builds, by the path of the prefix or of the program."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def look(server: Driver, source: str) -> ServerSource:
     if (path := _program(prefix, server.executable)) is None:
         raise UsageError(
             f"there is no {server.executable} under {prefix}",
-            hint=f"give the prefix of the build, the folder that holds sbin/{server.executable}",
+            hint=f"give the program, or the prefix of the build: the folder that holds sbin/{server.executable}",
         )
     return ServerSource(kind=server.kind, source=str(prefix), version="", fingerprint=fingerprint(path))
 
@@ -48,8 +48,9 @@ def root(found: ServerSource) -> None:
 
 
 def shown(found: ServerSource) -> dict[str, Path]:
-    prefix = Path(found.source)
-    return {found.source: prefix} if any(map(prefix.is_relative_to, FRESH)) else {}
+    place = Path(found.source)
+    folder = place.parent if place.is_file() else place
+    return {str(folder): folder} if any(map(folder.is_relative_to, FRESH)) else {}
 
 
 def program(found: ServerSource, name: str) -> str:
@@ -57,4 +58,6 @@ def program(found: ServerSource, name: str) -> str:
 
 
 def _program(prefix: Path, name: str) -> Path | None:
-    return next((path for folder in FOLDERS if (path := prefix / folder / name).is_file()), None)
+    """The path of the program ``name``; if ``prefix`` is a program, it is that one or beside it."""
+    places = [prefix.with_name(name)] if prefix.is_file() else [prefix / folder / name for folder in FOLDERS]
+    return next((path for path in places if path.is_file()), None)
