@@ -6,7 +6,7 @@ arrived on a replica.
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from typing import ClassVar, Protocol
 
 from dnsrig.errors import DnsrigError
@@ -44,7 +44,7 @@ class Console(Protocol):
     def close(self) -> None: ...
 
 
-class Database(Driver):
+class Database(Driver, ABC):
     """A kind of database."""
 
     roles: ClassVar[tuple[Role, ...]] = ("database",)

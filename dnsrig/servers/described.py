@@ -52,9 +52,6 @@ class Described(Driver):
         words = self.described.description.reload
         return [] if is_signal(words) else [Preparation(self._words(words, placement))]
 
-    def log_time_ns(self, line: str) -> int | None:
-        return None
-
     def read_log(self, path: Path) -> Iterator[LogEvent]:
         return iter(())
 

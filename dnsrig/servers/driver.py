@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import signal
 import sys
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -16,7 +16,7 @@ from dnsrig.rundir import Role, Scalar, ServerLimit, TransferSpec
 from dnsrig.servers import templates
 from dnsrig.servers.behaviour import AsPrimary, AsSecondary
 from dnsrig.servers.builds.recipe import Recipe
-from dnsrig.servers.formats import numbers, printed_defaults
+from dnsrig.servers.formats import numbers, printed_defaults, utc_ns, utc_ns_without_year
 from dnsrig.servers.placement import DNS_PORT, Placement, Preparation, Zone
 from dnsrig.servers.resolving import AsResolver
 
@@ -83,7 +83,7 @@ class LogEvent:
     line: str
 
 
-class Driver(ABC):
+class Driver:
     """One kind of server."""
 
     kind: ClassVar[str]
@@ -144,6 +144,9 @@ class Driver(ABC):
     remedies: ClassVar[Mapping[str, str]] = {}
     """Id of a trap -> what helps against it with this server: a few words, added to the remedy of the trap."""
     log_clock_resolution_ns: ClassVar[int]
+    log_time: ClassVar[tuple[re.Pattern[str], str] | None] = None
+    """Pattern of the time in a line of its log, with group ``time`` (whole seconds) and perhaps ``ms``, and the format
+    of ``time`` for strptime(3), in which the year may be missing. By default its lines have no time."""
     done_pattern: ClassVar[str] = r"(?!)(?P<zone>)"
     """Pattern of a line of the log that reports that a zone has arrived, by transfer or from a database, with group
     ``zone``; by default there is no such line."""
@@ -162,6 +165,8 @@ class Driver(ABC):
     """Kind of work beside answering that concerns all zones or the configuration -> pattern of the line at its
     start."""
 
+    arguments: ClassVar[tuple[str, ...]] = ()
+    """Arguments of the foreground command; `Placement.words` lists the placeholders."""
     configuration_file: ClassVar[str] = ""
     """Name of its configuration in `Placement.directory`; empty: its whole configuration is on the command line."""
     templates: ClassVar[Mapping[Role, str]] = {}
@@ -218,9 +223,9 @@ class Driver(ABC):
         """Programs to run, in this order, after `configure` and before the start."""
         return []
 
-    @abstractmethod
     def command(self, placement: Placement) -> list[str]:
         """The foreground command."""
+        return [self.executable, *placement.words(self.arguments)]
 
     def listen_arguments(self, placement: Placement) -> list[str]:
         """Words after its command that set where it listens, for a configuration of the user that does not."""
@@ -275,9 +280,14 @@ class Driver(ABC):
     def workdir(self, placement: Placement) -> str:
         return placement.seen_state
 
-    @abstractmethod
     def log_time_ns(self, line: str) -> int | None:
         """Realtime ns of a line of the log, which is written in UTC; None if the line has no time."""
+        if self.log_time is None:
+            return None
+        pattern, date_format = self.log_time
+        if "%Y" in date_format:
+            return utc_ns(line, pattern, date_format)
+        return utc_ns_without_year(line, pattern, date_format, near=datetime.now(UTC))
 
     def read_log(self, path: Path) -> Iterator[LogEvent]:
         """The events of a log, in its order. Never fails, whatever the server wrote."""

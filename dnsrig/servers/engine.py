@@ -49,9 +49,6 @@ class EngineDriver(Driver):
                 found.append(f"--{name}={value}")
         return found
 
-    def log_time_ns(self, line: str) -> int | None:
-        return None
-
 
 def tsig(placement: Placement) -> str:
     """The key as an argument of the engine: ALGORITHM:NAME:SECRET."""

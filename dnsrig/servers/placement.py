@@ -171,8 +171,10 @@ class Placement:
         return found
 
     def words(self, command: Iterable[str]) -> list[str]:
-        """A command of a driver with ``{folder}`` and ``{state}`` filled in: its folders as its programs see them."""
-        return [word.format(folder=self.seen_directory, state=self.seen_state) for word in command]
+        """A command of a driver with ``{folder}`` and ``{state}``, its folders as its programs see them, and with
+        ``{threads}`` filled in."""
+        values = {"folder": self.seen_directory, "state": self.seen_state, "threads": self.threads}
+        return [word.format(**values) for word in command]
 
     @property
     def answers_over_tls(self) -> bool:

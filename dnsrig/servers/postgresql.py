@@ -16,7 +16,7 @@ from dnsrig.errors import DnsrigError
 from dnsrig.rundir import Address, Scalar
 from dnsrig.servers.database import CONSOLE_LIMIT_S, Console, Database, Refused
 from dnsrig.servers.driver import Setting
-from dnsrig.servers.formats import numbers, template, utc_ns
+from dnsrig.servers.formats import numbers, template
 from dnsrig.servers.placement import Placement, Preparation
 
 if TYPE_CHECKING:
@@ -71,6 +71,7 @@ class PostgreSql(Database):
         Setting("fsync", "on", "whether what is written survives a power cut"),
     )
     log_clock_resolution_ns = 1_000_000
+    log_time = (LOG_TIME, "%Y-%m-%d %H:%M:%S")
     failure_patterns: ClassVar[Mapping[str, str]] = {
         "replication failed": r"FATAL: .*(wal receiver|streaming|primary server)|could not connect to the primary server"
     }
@@ -105,9 +106,6 @@ class PostgreSql(Database):
 
     def console(self, address: Address) -> Console:
         return PostgreSqlConsole(_connect(str(address), self.port))
-
-    def log_time_ns(self, line: str) -> int | None:
-        return utc_ns(line, LOG_TIME, "%Y-%m-%d %H:%M:%S")
 
 
 class PostgreSqlConsole:

@@ -17,7 +17,7 @@ from dnsrig.errors import DnsrigError
 from dnsrig.rundir import Address, Scalar
 from dnsrig.servers.database import ANSWER_BYTES_MOST, CONSOLE_LIMIT_S, Console, Database, Refused
 from dnsrig.servers.driver import Setting
-from dnsrig.servers.formats import template, utc_ns, yes_no
+from dnsrig.servers.formats import template, yes_no
 from dnsrig.servers.knot import ZONE_INSTANCE
 from dnsrig.servers.placement import Placement
 
@@ -90,6 +90,7 @@ class Redis(Database):
         Setting("save", "3600 1 300 100 60 10000", "when snapshots go to disk (set to never)"),
     )
     log_clock_resolution_ns = 1_000_000
+    log_time = (LOG_TIME, "%d %b %Y %H:%M:%S")
     failure_patterns: ClassVar[Mapping[str, str]] = {
         "replication failed": r"(?i)error condition on socket for sync|i/o error trying to sync|failed trying to load the master"
     }
@@ -118,9 +119,6 @@ class Redis(Database):
         except BaseException:
             client.close()
             raise
-
-    def log_time_ns(self, line: str) -> int | None:
-        return utc_ns(line, LOG_TIME, "%d %b %Y %H:%M:%S")
 
 
 class Valkey(Redis):

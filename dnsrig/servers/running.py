@@ -47,12 +47,6 @@ class Running(Driver):
     def configure(self, placement: Placement) -> None:
         raise NotImplementedError
 
-    def command(self, placement: Placement) -> list[str]:
-        raise NotImplementedError
-
-    def log_time_ns(self, line: str) -> int | None:
-        return None
-
 
 RUNNING = Running()
 

@@ -195,3 +195,11 @@ def test_a_program_is_alone_with_what_it_may_write(tmp_path: Path) -> None:
             (here / "link").read_text()
         assert (here / "secret").read_text() == "mine"
     assert (state / "link").read_text(), "afterwards we may again what root may"
+
+
+def test_what_a_program_prints_is_read_up_to_a_limit() -> None:
+    confined = Confinement(MACHINE)
+    words = ["sh", "-c", r"printf 'a\377'; echo b >&2; exit 3"]
+    assert confinement.run_and_read(words, confinement=confined, limit_s=START_LIMIT_S) == (3, "a\ufffdb\n")
+    _, text = confinement.run_and_read(["seq", "1000000"], confinement=confined, limit_s=START_LIMIT_S)
+    assert len(text) == confinement.READ_MOST_BYTES

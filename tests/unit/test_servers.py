@@ -309,6 +309,21 @@ def test_bind_limit_is_in_force_by_default_and_settable() -> None:
     assert driver("bind").limits("primary", {}) == []
 
 
+@pytest.mark.parametrize(
+    ("kind", "command"),
+    [
+        ("bind", "named -f -n 1 -c /mnt/server/named.conf"),
+        ("knot", "knotd -c /mnt/server/knot.conf"),
+        ("knot-resolver", "kresd -n -c /mnt/server/kresd.conf /mnt/state"),
+        ("nsd", "nsd -d -c /mnt/server/nsd.conf"),
+        ("powerdns", "pdns_server --config-dir=/mnt/server"),
+        ("unbound", "unbound -d -p -c /mnt/server/unbound.conf"),
+    ],
+)
+def test_a_server_is_started_in_the_foreground(tmp_path: Path, kind: str, command: str) -> None:
+    assert driver(kind).command(placed(tmp_path, kind, "primary")) == command.split()
+
+
 LOGS = {
     "bind": (
         "21-Nov-2026 03:52:20.044 xfer-in: info: 0x7f: transfer of 'z1.example/IN' from 198.18.0.1#53: Transfer status: success",

@@ -11,7 +11,7 @@ from dnsrig.servers.behaviour import AsPrimary, AsSecondary, count
 from dnsrig.servers.bind import configuration, resolver
 from dnsrig.servers.bind.recipe import RECIPE
 from dnsrig.servers.driver import Driver, Feature, Setting, Support, ZoneCheck
-from dnsrig.servers.formats import numbers, utc_ns, yes_no
+from dnsrig.servers.formats import numbers, yes_no
 from dnsrig.servers.placement import Placement, Zone
 
 PRIMARY_DEFAULTS = {"transfers-out": 100_000, "tcp-clients": 10_000, "tcp-listen-queue": 1_000}
@@ -41,6 +41,7 @@ class Bind(Driver):
     recipe = RECIPE
     packages = ("bind9", "bind9-utils")
     roles = ("primary", "secondary", "resolver")
+    arguments = ("-f", "-n", "{threads}", "-c", "{folder}/named.conf")  # not -g, which ignores the logging statement
     configuration_file = "named.conf"
     templates: ClassVar[Mapping[Role, str]] = {
         "primary": "named.conf.j2",
@@ -115,6 +116,7 @@ class Bind(Driver):
         "transfer-limit": "transfers-out, 10 by default",
     }
     log_clock_resolution_ns = 1_000_000
+    log_time = (LOG_TIME, "%d-%b-%Y %H:%M:%S")
     done_pattern = r"transfer of '(?P<zone>[^']+)/IN' from \S+: Transfer status: success"
     failure_patterns = {
         "no free port": r"address not available|(failed to connect|refresh: failure).*address in use",
@@ -148,10 +150,6 @@ class Bind(Driver):
     def read_defaults(self, text: str) -> dict[str, str]:
         return configuration.printed_defaults(text)
 
-    def command(self, placement: Placement) -> list[str]:
-        # Not -g: it ignores the logging statement.
-        return [self.executable, "-f", "-n", str(placement.threads), "-c", f"{placement.seen_directory}/named.conf"]
-
     def limits(self, role: Role, settings: Mapping[str, Scalar]) -> list[ServerLimit]:
         if role != "secondary":
             return []
@@ -172,9 +170,6 @@ class Bind(Driver):
         # As named checks a primary's zone by default; without a network, it cannot look up names outside of the zone.
         words = ["named-checkzone", "-i", "local", "-k", "fail"]
         return ZoneCheck([[*words, zone.name, f"{dataset}/{zone.file}"] for zone in zones])
-
-    def log_time_ns(self, line: str) -> int | None:
-        return utc_ns(line, LOG_TIME, "%d-%b-%Y %H:%M:%S")
 
 
 def _speaks_of_primaries(version: str) -> bool:

@@ -14,7 +14,6 @@ from dnsrig.rundir import Role, Scalar, ServerLimit
 from dnsrig.servers.behaviour import AsPrimary, AsSecondary, Policy, Settings, Transport, count
 from dnsrig.servers.builds.recipe import AUTOTOOLS, Method, Recipe, Tree
 from dnsrig.servers.driver import Driver, Feature, Setting, Support, ZoneCheck
-from dnsrig.servers.formats import utc_ns
 from dnsrig.servers.placement import Placement, Zone
 
 LOG_TIME = re.compile(r"^(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)")
@@ -78,6 +77,7 @@ class Knot(Driver):
     executable = "knotd"
     recipe = RECIPE
     packages = ("knot",)
+    arguments = ("-c", "{folder}/knot.conf")
     configuration_file = "knot.conf"
     templates: ClassVar[Mapping[Role, str]] = {"primary": "knot.conf.j2", "secondary": "knot.conf.j2"}
     check_command = ("knotc", "-c", "{folder}/knot.conf", "conf-check")
@@ -139,6 +139,7 @@ class Knot(Driver):
         "Knot DNS", {"one": 119, "reused": 55.3, "pipelined": 26.0}, {"one": 802, "reused": 62.6, "pipelined": 30.7}
     )
     log_clock_resolution_ns = 1_000_000_000
+    log_time = (LOG_TIME, "%Y-%m-%dT%H:%M:%S")
     done_pattern = r"\[(?P<zone>[^\]\s]+)\] (refresh, remote \S+,.* zone updated|database loaded, instance)"
     failure_patterns = {
         "no free port": r"(?i)address is not available|cannot assign requested address",
@@ -162,9 +163,6 @@ class Knot(Driver):
             chosen |= UPDATED_PRIMARY_DEFAULTS
         return {"settings": by_section({**chosen, **placement.settings}), "zone_instance": ZONE_INSTANCE}
 
-    def command(self, placement: Placement) -> list[str]:
-        return [self.executable, "-c", f"{placement.seen_directory}/knot.conf"]
-
     def limits(self, role: Role, settings: Mapping[str, Scalar]) -> list[ServerLimit]:
         value = settings.get("server.async-start", "off")
         if value in ("on", True):
@@ -184,9 +182,6 @@ class Knot(Driver):
         listed = "".join(f'  - domain: "{zone.name}."\n    file: "{dataset}/{zone.file}"\n' for zone in zones)
         command = ["knotc", "-c", f"{folder}/knot.conf", "zone-check"]
         return ZoneCheck([[*command, zone.name] for zone in zones], {"knot.conf": f"zone:\n{listed}"})
-
-    def log_time_ns(self, line: str) -> int | None:
-        return utc_ns(line, LOG_TIME, "%Y-%m-%dT%H:%M:%S")
 
 
 def by_section(settings: Mapping[str, Scalar]) -> dict[str, dict[str, str]]:

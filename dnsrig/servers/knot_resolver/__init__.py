@@ -47,6 +47,7 @@ class KnotResolver(Driver):
     title = "Knot Resolver"
     executable = "kresd"
     packages = ("knot-resolver6",)
+    arguments = ("-n", "-c", "{folder}/kresd.conf", "{state}")
     configuration_file = "kresd.conf"
     templates: ClassVar[Mapping[Role, str]] = {"resolver": "kresd.conf.j2"}
     address_arguments = ("-a", "{address}@53")
@@ -92,7 +93,7 @@ class KnotResolver(Driver):
             ends_request=True,
         ),
     )
-    log_clock_resolution_ns = 1_000_000_000
+    log_clock_resolution_ns = 1_000_000_000  # on standard error its lines have no time
 
     def configure(self, placement: Placement) -> None:
         if placement.threads > 1:
@@ -104,13 +105,6 @@ class KnotResolver(Driver):
 
     def variables(self, placement: Placement) -> dict[str, Any]:
         return {"settings": [(_function(name), _lua(value)) for name, value in placement.settings.items()]}
-
-    def command(self, placement: Placement) -> list[str]:
-        return [self.executable, "-n", "-c", f"{placement.seen_directory}/kresd.conf", placement.seen_state]
-
-    def log_time_ns(self, line: str) -> int | None:
-        """None: on standard error its lines have no time."""
-        return None
 
 
 def _function(name: str) -> str:

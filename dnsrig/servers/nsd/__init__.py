@@ -14,7 +14,7 @@ from dnsrig.rundir import Role, Scalar, ServerLimit
 from dnsrig.servers.behaviour import AsPrimary, AsSecondary, Settings, count
 from dnsrig.servers.builds.recipe import AUTOTOOLS, Method, Recipe, Tree
 from dnsrig.servers.driver import Driver, Feature, Setting, Support, ZoneCheck, timer
-from dnsrig.servers.formats import utc_ns, yes_no
+from dnsrig.servers.formats import yes_no
 from dnsrig.servers.placement import Placement, Zone
 
 PRIMARY_DEFAULTS: Mapping[str, Scalar] = {"tcp-count": 1000}
@@ -59,6 +59,7 @@ class Nsd(Driver):
     executable = "nsd"
     recipe = RECIPE
     packages = ("nsd",)
+    arguments = ("-d", "-c", "{folder}/nsd.conf")
     configuration_file = "nsd.conf"
     templates: ClassVar[Mapping[Role, str]] = {"primary": "nsd.conf.j2", "secondary": "nsd.conf.j2"}
     check_command = ("nsd-checkconf", "{folder}/nsd.conf")
@@ -108,6 +109,7 @@ class Nsd(Driver):
         "NSD", {"one": 82.8, "reused": 70.2, "pipelined": 34.4}, {"one": 930, "reused": 66.6, "pipelined": 42.1}
     )
     log_clock_resolution_ns = 1_000_000
+    log_time = (LOG_TIME, "%Y-%m-%d %H:%M:%S")
     done_pattern = r"zone (?P<zone>\S+) serial \d+ is updated to \d+"
     failure_patterns = {
         "no free port": r"(?i)cannot assign requested address",
@@ -124,9 +126,6 @@ class Nsd(Driver):
         pattern = {n.removeprefix(prefix): yes_no(v) for n, v in chosen.items() if n.startswith(prefix)}
         return {"settings": {"server": server, "pattern": pattern}}
 
-    def command(self, placement: Placement) -> list[str]:
-        return [self.executable, "-d", "-c", f"{placement.seen_directory}/nsd.conf"]
-
     def limits(self, role: Role, settings: Mapping[str, Scalar]) -> list[ServerLimit]:
         return [
             timer(
@@ -139,6 +138,3 @@ class Nsd(Driver):
 
     def zone_check(self, zones: Sequence[Zone], dataset: str, folder: str) -> ZoneCheck:
         return ZoneCheck([["nsd-checkzone", zone.name, f"{dataset}/{zone.file}"] for zone in zones])
-
-    def log_time_ns(self, line: str) -> int | None:
-        return utc_ns(line, LOG_TIME, "%Y-%m-%d %H:%M:%S")

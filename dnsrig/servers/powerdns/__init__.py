@@ -10,7 +10,6 @@ import re
 import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
-from datetime import UTC, datetime
 from typing import Any, ClassVar
 
 from dnsrig.confinement import as_user
@@ -18,7 +17,7 @@ from dnsrig.rundir import Role, Scalar, ServerLimit
 from dnsrig.servers import keys
 from dnsrig.servers.behaviour import AsPrimary, AsSecondary, count
 from dnsrig.servers.driver import Driver, Feature, Setting, Support, timer
-from dnsrig.servers.formats import utc_ns_without_year, yes_no
+from dnsrig.servers.formats import yes_no
 from dnsrig.servers.placement import DNS_PORT, Placement, Preparation
 from dnsrig.servers.powerdns import backends
 from dnsrig.servers.powerdns.recipe import RECIPE
@@ -43,6 +42,7 @@ class PowerDns(Driver):
         "sqlite3",
         "postgresql-client",
     )
+    arguments = ("--config-dir={folder}",)
     configuration_file = "pdns.conf"
     templates: ClassVar[Mapping[Role, str]] = {"primary": "pdns.conf.j2", "secondary": "pdns.conf.j2"}
     check_command = ("pdns_server", "--config-dir={folder}", "--config=check")
@@ -86,6 +86,7 @@ class PowerDns(Driver):
     )
     as_primary = AsPrimary("PowerDNS", {"one": 612, "reused": 1131, "pipelined": 402}, None)
     log_clock_resolution_ns = 1_000_000_000
+    log_time = (LOG_TIME, "%b %d %H:%M:%S")
     done_pattern = r"zone:? '(?P<zone>[^']+)'.* zone committed"
     failure_patterns = {
         "no free port": r"(?i)cannot assign requested address",
@@ -167,9 +168,6 @@ class PowerDns(Driver):
         except sqlite3.Error:
             return None
 
-    def command(self, placement: Placement) -> list[str]:
-        return [self.executable, f"--config-dir={placement.seen_directory}"]
-
     def listen_arguments(self, placement: Placement) -> list[str]:
         if not without_addresses(placement.host.config):
             return []
@@ -178,9 +176,6 @@ class PowerDns(Driver):
     def limits(self, role: Role, settings: Mapping[str, Scalar]) -> list[ServerLimit]:
         remedy = "find out why the first try failed; the next one comes after this time"
         return [timer(settings, "xfr-cycle-interval", 60, remedy)] if role == "secondary" else []
-
-    def log_time_ns(self, line: str) -> int | None:
-        return utc_ns_without_year(line, LOG_TIME, "%b %d %H:%M:%S", near=datetime.now(UTC))
 
 
 def _speaks_of_secondaries(version: str) -> bool:

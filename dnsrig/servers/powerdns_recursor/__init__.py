@@ -8,12 +8,10 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any, ClassVar
 
 from dnsrig.rundir import Level, Role
 from dnsrig.servers.driver import Driver, Feature, Setting, Support
-from dnsrig.servers.formats import utc_ns_without_year
 from dnsrig.servers.placement import Placement
 from dnsrig.servers.resolving import AsResolver, Channel, Counters, of_lines
 from dnsrig.servers.templates import INCLUDE_FOLDER
@@ -57,6 +55,7 @@ class PowerDnsRecursor(Driver):
     title = "PowerDNS Recursor"
     executable = "pdns_recursor"
     packages = ("pdns-recursor",)
+    arguments = ("--config-dir={folder}",)
     configuration_file = "recursor.yml"
     templates: ClassVar[Mapping[Role, str]] = {"resolver": "recursor.yml.j2"}
     check_command = ("pdns_recursor", "--config-dir={folder}", "--config=check")
@@ -98,6 +97,7 @@ class PowerDnsRecursor(Driver):
         ),
     )
     log_clock_resolution_ns = 1_000_000_000
+    log_time = (LOG_TIME, "%b %d %H:%M:%S")
     defaults_command = ("pdns_recursor", "--config=default")
 
     def variables(self, placement: Placement) -> dict[str, Any]:
@@ -109,12 +109,6 @@ class PowerDnsRecursor(Driver):
             section, _, setting = name.partition(".")
             sections.setdefault(section, {})[setting] = value
         return {"settings": sections}
-
-    def command(self, placement: Placement) -> list[str]:
-        return [self.executable, f"--config-dir={placement.seen_directory}"]
-
-    def log_time_ns(self, line: str) -> int | None:
-        return utc_ns_without_year(line, LOG_TIME, "%b %d %H:%M:%S", near=datetime.now(UTC))
 
 
 def _ours(placement: Placement) -> dict[str, Any]:

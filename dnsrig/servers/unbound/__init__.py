@@ -66,6 +66,7 @@ class Unbound(Driver):
     executable = "unbound"
     recipe = RECIPE
     packages = ("unbound",)
+    arguments = ("-d", "-p", "-c", "{folder}/unbound.conf")
     configuration_file = "unbound.conf"
     templates: ClassVar[Mapping[Role, str]] = {"resolver": "unbound.conf.j2"}
     check_command = ("unbound-checkconf", "{folder}/unbound.conf")
@@ -117,9 +118,6 @@ class Unbound(Driver):
     def variables(self, placement: Placement) -> dict[str, Any]:
         chosen = {**_ours(placement), **placement.settings}
         return {"settings": {name: yes_no(value) for name, value in chosen.items()}}
-
-    def command(self, placement: Placement) -> list[str]:
-        return [self.executable, "-d", "-p", "-c", f"{placement.seen_directory}/unbound.conf"]
 
     def log_time_ns(self, line: str) -> int | None:
         match = LOG_TIME.match(line)
