@@ -52,6 +52,8 @@ class Counts:
     answer_errors: int
     """Packets that the queue of the server's interface did not take."""
     answered_by_interface_packets: int
+    sent_elsewhere_packets: int
+    """Packets that other interfaces of the server's host sent: a secondary asks its primary meanwhile."""
     returned_by_interface_packets: int
     returned: int
     """Answers that reached the generators' sockets."""
@@ -62,13 +64,17 @@ class Counts:
     def losses(self) -> list[Loss]:
         """Each place in which datagrams were lost, in the order of the way."""
         on_the_way = self.sent - self.received - self.received_full
-        # A secondary that asks its primary meanwhile sends packets through another interface.
-        elsewhere = 0 if self.answer_errors else max(0, self.answered - self.answered_by_interface_packets)
-        on_the_way_back = self.answered - elsewhere - self.returned - self.returned_full
+        not_here = max(0, self.answered - self.answered_by_interface_packets)
+        elsewhere = min(not_here, self.sent_elsewhere_packets)
+        # The kernel counts a datagram that the queue refuses as an error, and not as sent.
+        in_queue = self.answer_errors + not_here - elsewhere
+        unanswered = self.received - self.answered - self.answer_errors
+        on_the_way_back = self.answered - not_here - self.returned - self.returned_full
         found = [
             Loss(self._of_queries[0], on_the_way, self._of_queries[1]),
             Loss("server", self.received_full, "at the server's socket, whose buffer was full"),
-            Loss("server", self.received - self.answered, "in the server, which did not answer"),
+            Loss("server", unanswered, "in the server, or in another program on its port, which did not answer"),
+            Loss("server", in_queue, "in the queue of the server's interface"),
             Loss(self._of_answers[0], on_the_way_back, self._of_answers[1]),
             Loss("generator", self.returned_full, "at the generator's socket, whose buffer was full"),
         ]
@@ -85,9 +91,7 @@ class Counts:
 
     @property
     def _of_answers(self) -> tuple[Where, str]:
-        """Where answers were lost that the server sent and no socket of the generator saw."""
-        if self.answer_errors:
-            return "server", "in the queue of the server's interface"
+        """Where answers were lost that left the server and that no socket of the generator saw."""
         if self.answered_by_interface_packets > self.returned_by_interface_packets:
             return "wire", "between the interfaces, on the way back"
         return "generator", "between the generator's interface and its socket"
@@ -112,6 +116,8 @@ def counts(trial: Trial) -> Counts | None:
     spec, load = trial.record.spec, trial.load
     generators, subject = list(spec.generators), trial.subject
     inward = dict.fromkeys(spec.interface(subject, host) for host in generators)
+    peers = {host for link in spec.links if subject in link.ends for host in link.ends} - {subject}
+    others = {spec.interface(subject, host) for host in peers} - set(inward)
 
     def udp(hosts: Iterable[str], name: str) -> float | None:
         return total(_growth(trial, host, source, name) for host in hosts for source in ("udp", "udp6"))
@@ -133,6 +139,7 @@ def counts(trial: Trial) -> Counts | None:
         "answered": udp([subject], "out_datagrams"),
         "answer_errors": udp([subject], "sndbuf_errors"),
         "answered_by_interface_packets": inside("tx_packets"),
+        "sent_elsewhere_packets": sum(_growth(trial, subject, interface, "tx_packets") or 0 for interface in others),
         "returned_by_interface_packets": outside("rx_packets"),
         "returned": udp(generators, "in_datagrams"),
         "returned_full": udp(generators, "rcvbuf_errors"),
