@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -70,6 +71,7 @@ def command(
     ] = USUAL_PRECISION,
     repeats: Annotated[int, typer.Option(min=5, max=1000, help="least number of repeats")] = 5,
     most: _options.Most = MOST_REPEATS,
+    settings: _options.Settings = None,
     print_experiment: Annotated[
         bool, typer.Option("--print-experiment", help="print the experiment as TOML instead of running it")
     ] = False,
@@ -112,12 +114,13 @@ def command(
     import tomli_w
 
     from dnsrig.comparison import thresholds
+    from dnsrig.experiment import model
     from dnsrig.experiment.bench import experiment
 
     rules = [thresholds.parse(text) for text in fail_if or []]
     asked = _question(servers, rate, highest, transfer, transport, duration, rtt, loss, zone or [], queries, capture)
     asked = dataclasses.replace(asked, as_resolvers=resolver)
-    document = experiment(asked)
+    document = functools.reduce(model.with_setting, settings or [], experiment(asked))
     if print_experiment:
         typer.echo(tomli_w.dumps(document), nl=False)
         return

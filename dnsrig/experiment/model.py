@@ -285,7 +285,7 @@ def load(path: Path, scale: str, settings: list[str]) -> Document:
     raw = _anchored(merged(raw, scales.get(scale, {})), path.parent)
     raw = of_file = query_files.anchored(raw, path.parent)
     for setting in settings:
-        raw = _with_setting(raw, setting)
+        raw = with_setting(raw, setting)
     if isinstance(of_dataset := raw.get("dataset"), dict):
         raw = {**raw, "dataset": datasets.includes_below(of_dataset.get("kind"), path.parent) | of_dataset}
     document = validate(raw, str(path)).of_folder(path.parent)
@@ -430,7 +430,7 @@ def _nested(path: tuple[str, ...], value: Any) -> Raw:
     return value  # type: ignore[no-any-return]
 
 
-def _with_setting(raw: Raw, setting: str) -> Raw:
+def with_setting(raw: Raw, setting: str) -> Raw:
     """``PATH=VALUE`` applied; a path or label of an axis sets the values of that axis."""
     name, equals, text = setting.partition("=")
     if not equals or not name.strip():

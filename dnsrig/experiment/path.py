@@ -125,8 +125,7 @@ def _near_link(ends: Ends, hosts: Mapping[str, HostSpec]) -> LinkSpec:
                 f"the hosts {ends[0]} and {ends[1]} are on two machines: {name} needs an interface of {where}",
                 hint=f'hosts.{name}.nic = "eth1": an interface that the machine does not need; dnsrig gives it back afterwards',
             )
-    (cable,) = (name for name, kind in lab_links.kinds().items() if kind.BETWEEN_MACHINES)
-    return lab_links.joined(ends, cable)
+    return lab_links.joined(ends, lab_links.between_machines())
 
 
 def _far_link(path: PathDocument, ends: Ends, seed: int, hosts: Mapping[str, HostSpec], kind: str) -> LinkSpec:

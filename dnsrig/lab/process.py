@@ -144,7 +144,8 @@ def start(
             stderr=stderr,
             env=confinement.ENVIRONMENT,
             start_new_session=True,
-            text=True,
+            encoding="utf-8",
+            errors="replace",
         )
     return Process(name, host.name, list(command), popen, stamp_file)
 

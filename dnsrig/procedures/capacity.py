@@ -67,4 +67,6 @@ def measure(context: TrialContext) -> Result:
         return serving.held_nothing(context, load)
     if reason := validity.why_not(load):
         return Result("invalid", reason)
-    return Result("done")
+    most_qps = float(context.option("ramp_most_qps"))
+    reached = f"even the highest rate of the search held: options.ramp_most_qps = {most_qps:.10g}"
+    return Result("done", reached if load.held_all_rates else "")

@@ -43,8 +43,8 @@ def _of(run: Run, variant: str, findings: Sequence[Finding]) -> str:
     if lost := _most_lost(trials):
         return lost
     if ramps := [trial.load for trial in trials if trial.load.model == "ramp"]:
-        found = any(not step.holds for load in ramps for step in load.steps)
-        return "the server" if found else "not found, up to the highest rate of the search"
+        found = any(not load.held_all_rates for load in ramps)
+        return "the server" if found else "not found: even the highest rate of the search held"
     server, generator = (_busy(trials, host) for host in (trials[0].subject, *trials[0].record.spec.generators[:1]))
     if server is None or generator is None:
         return "not known, without samples of the CPUs"

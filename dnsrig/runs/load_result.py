@@ -130,6 +130,12 @@ class LoadResult(_Said):
         return self.answered / self.span_s if self.has_latencies and self.span_s > 0 and self.sent else None
 
     @property
+    def held_all_rates(self) -> bool:
+        """Whether even the highest rate of a ramp held: the ramp ended at the rate that the user set as its limit."""
+        tried = max((step.rate_qps for step in self.steps), default=0.0)
+        return self.capacity_is_lower_bound and 0.0 < tried <= (self.capacity_qps or 0.0)
+
+    @property
     def highest_qps(self) -> float | None:
         """What was answered where the generator asked for all that it could get."""
         return self.capacity_qps if self.model == "ramp" else self.answered_qps if self.model == "closed" else None

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
+import captures
 import pytest
 import synthetic
 import tomli_w
@@ -172,6 +174,23 @@ def test_bad_options_are_refused_in_a_sentence(
     status, _, err = output(monkeypatch, capsys, "bench", *arguments)
     assert status == 2
     assert message in " ".join(err.split()) and "hint:" in err
+
+
+@pytest.mark.parametrize("question", ["--max", "--capture"])
+def test_the_hint_for_a_server_of_others_is_an_option_of_bench(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, question: str
+) -> None:
+    (tmp_path / "queries.txt").write_text("www.example.com A\n")
+    captures.write(tmp_path / "clients.pcap", captures.queries(), lambda packet: (1, captures.frame(packet)))
+    asked = ["--max", "--queries", f"{tmp_path}/queries.txt"]
+    if question == "--capture":
+        asked = ["--capture", f"{tmp_path}/clients.pcap", "--resolver"]
+    words = ["bench", "192.0.2.53", *asked, "--i-am-authorized", "192.0.2.53", "--dry-run"]
+    status, _, err = output(monkeypatch, capsys, *words)
+    assert status == 2 and "that you name" in err
+    named = re.findall(r"--set options\.\w+=\d+", " ".join(err.split()))
+    status, _, err = output(monkeypatch, capsys, *words, *" ".join(named).split())
+    assert status == 0, err
 
 
 def test_the_experiment_is_printed_as_it_would_run(

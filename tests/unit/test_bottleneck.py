@@ -60,9 +60,10 @@ def test_the_place_that_lost_most_is_named(run: Run, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize(
-    ("holds", "words"), [(False, "the server"), (True, "not found, up to the highest rate of the search")]
+    ("holds", "words"), [(False, "the server"), (True, "not found: even the highest rate of the search held")]
 )
 def test_a_search_that_found_no_limit_names_none(run: Run, holds: bool, words: str) -> None:
     for trial in run.trials:
         load_rows.ramp(trial, [{"rate_qps": 10_000, "holds": holds}], 10_000)
+        trial.record.instruments["load"]["capacity_is_lower_bound"] = holds
     assert sentence(run, []) == f"Bottleneck: {words}."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import queue
 import signal
 import subprocess
 import threading
@@ -19,10 +20,12 @@ from hypothesis import strategies as st
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import model, path, trial_specs
 from dnsrig.lab import addresses, host_calls, process
-from dnsrig.lab.remote_machine import LOST, Input, RemotePopen
+from dnsrig.lab.host import Host
+from dnsrig.lab.ledger import Ledger
+from dnsrig.lab.remote_machine import LOST, Input, Program, RemotePopen
 from dnsrig.machines import arrival, far_end, folders, ssh_machine
 from dnsrig.machines.ssh_machine import HostingMachine
-from dnsrig.rundir import MachineSpec, TrialSpec
+from dnsrig.rundir import HostSpec, MachineSpec, TrialSpec
 from dnsrig.runs.clocks import SAME, Line
 
 EXPERIMENT = """
@@ -171,6 +174,15 @@ class TestProgram:
         popen.take("stdout", "one\n")
         popen.end(3)
         assert [*popen.stdout] == ["one\n"] and popen.wait(0) == popen.returncode == 3
+
+    def test_what_is_not_text_is_passed_on_as_well(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        told: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+        lab = host_calls.Lab(lambda **event: told.put(event), Ledger(tmp_path / "x.json", -1))
+        lab.hosts["here"] = Host("here", HostSpec(address="127.0.0.1", cpus=[*os.sched_getaffinity(0)]), namespace="")
+        monkeypatch.setattr(host_calls, "_labs", [lab])
+        host_calls.start(1, "here", Program(["printf", r"one\n\377two\nthree"]), False)
+        events = [*iter(lambda: told.get(timeout=30).get("line"), None)]
+        assert events == ["one\n", "\ufffdtwo\n", "three"]
 
     def test_files_stay_open_for_it(self, tmp_path: Path) -> None:
         with (tmp_path / "log").open("wb") as file:

@@ -11,9 +11,9 @@ from dnsrig.errors import UsageError
 from dnsrig.experiment import model, path, preparation, trial_specs
 from dnsrig.experiment.executors.uml import check_congestion
 from dnsrig.lab import addresses, links, sites, tcp
-from dnsrig.lab.links import netem, tun
+from dnsrig.lab.links import netem, nic, tun
 from dnsrig.procedures import procedure
-from dnsrig.rundir import FarSpec, LinkSpec, PathSpec, TrialSpec
+from dnsrig.rundir import FarSpec, HostSpec, LinkSpec, PathSpec, TrialSpec
 
 
 @pytest.fixture(autouse=True)
@@ -224,6 +224,15 @@ def test_a_new_kind_is_known_by_what_it_declares(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(UsageError, match="there is no link 'soul'") as caught:
         spec("tour", "link=soul")
     assert caught.value.hint == "use auto or one of veth, l2tp, netem, tun"
+
+
+def test_a_second_kind_between_machines_may_exist(monkeypatch: pytest.MonkeyPatch) -> None:
+    declared = {name: getattr(nic, name) for name in links.WANTED}
+    known = {**links.kinds(), "vxlan": SimpleNamespace(**{**declared, "ORDER": nic.ORDER + 1})}
+    monkeypatch.setattr(links, "kinds", lambda: known)
+    hosts = {name: HostSpec(address=f"198.18.0.{n}", cpus=[0], nic="eth1") for n, name in enumerate("ab", start=1)}
+    hosts["b"].machine = "rack-1"
+    assert path._near_link(("a", "b"), hosts).kind == "nic"
 
 
 def test_a_congestion_control_that_no_kernel_has_is_refused_before_the_first_trial() -> None:

@@ -46,6 +46,8 @@ LOAD = {
     "busy_share": 0.3,
 }
 RAMP = {**LOAD, "model": "ramp", "capacity_qps": 47_900.0, "capacity_is_lower_bound": False}
+HELD = {"rate_qps": 47_900.0, "holds": True}
+CAPPED = {**RAMP, "capacity_is_lower_bound": True, "steps": [HELD]}
 
 
 def spec(overlay: Mapping[str, Any] | None = None, **options: Any) -> TrialSpec:
@@ -324,6 +326,8 @@ def test_the_estimate_knows_how_long_is_measured() -> None:
         ({"model": "closed", "busy_share": 0.99}, "had work 99% of the time"),
         (RAMP, ""),
         ({**RAMP, "capacity_is_lower_bound": True}, "held 47,900 QPS"),
+        ({**CAPPED, "steps": [HELD, {"rate_qps": 95_800.0, "holds": False}]}, "held 47,900 QPS"),
+        (CAPPED, ""),
     ],
 )
 def test_whether_the_instrument_kept_up(changed: dict[str, Any], words: str) -> None:
@@ -336,6 +340,15 @@ def test_a_late_instrument_makes_the_trial_invalid(zones: Path) -> None:
         made = with_zones(spec({"procedure": procedure.__name__.rpartition(".")[2]}), zones)
         result, _ = measured(procedure, made, zones, load=late)
         assert result.outcome == "invalid" and "instrument" in result.reason
+
+
+def test_a_search_that_ends_at_its_highest_rate_reports_that_rate(zones: Path) -> None:
+    made = with_zones(spec({"procedure": "capacity", "options": {"ramp_most_qps": 47_900}}), zones)
+    result, _ = measured(capacity, made, zones, load=CAPPED)
+    assert result.outcome == "done"
+    assert result.reason == "even the highest rate of the search held: options.ramp_most_qps = 47900"
+    result, _ = measured(capacity, made, zones, load=RAMP)
+    assert (result.outcome, result.reason) == ("done", "")
 
 
 def test_every_option_is_explained() -> None:

@@ -117,6 +117,11 @@ def within_machine() -> dict[str, Kind]:
     return {name: kind for name, kind in kinds().items() if not kind.BETWEEN_MACHINES}
 
 
+def between_machines() -> str:
+    """The kind that joins hosts of two machines: the first in the order of `kinds`."""
+    return next(name for name, kind in kinds().items() if kind.BETWEEN_MACHINES)
+
+
 def joined(ends: tuple[str, str], name: str, **more: Any) -> LinkSpec:
     """The specification of a link of the kind ``name``, with what readers of its counters must know."""
     kind = kinds()[name]

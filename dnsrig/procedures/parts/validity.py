@@ -149,7 +149,7 @@ def _busy(share: float) -> str:
 
 
 def _ramp(load: LoadResult) -> str:
-    if not load.capacity_is_lower_bound or load.capacity_qps is None:
+    if not load.capacity_is_lower_bound or load.capacity_qps is None or load.held_all_rates:
         return ""
     return (
         f"the instrument was the bottleneck: the server held {load.capacity_qps:,.0f} QPS, and the instrument could"
