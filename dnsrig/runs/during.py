@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Sequence
+from itertools import pairwise
 
 from dnsrig.runs.trial import Trial
 
@@ -26,6 +27,43 @@ def growth_in_each(trial: Trial, series: tuple[str, str, str], stretches: Sequen
     if not stretches or len(times) < 2 or times[0] > stretches[0][0] or times[-1] < stretches[-1][1]:
         return []
     return [_at(times, values, end) - _at(times, values, start) for start, end in stretches]
+
+
+def growth_around(
+    trial: Trial, series: tuple[str, str, str], stretches: Sequence[Stretch], whole: Stretch
+) -> float | None:
+    """Growth of ``series`` in ``stretches``, for stretches that are shorter than the time between two samples.
+
+    The samples around a stretch also contain time beside it. In this time the counter is assumed to grow as in the rest
+    of ``whole``. None without samples.
+    """
+    rows = trial.series(*series)
+    pairs = [
+        (earlier[0], later[0], later[1] - earlier[1])
+        for earlier, later in pairwise(zip(rows["time_ns"], rows["value"]))
+        if earlier[0] < whole[1] and whole[0] < later[0]
+    ]
+    around = [pair for pair in pairs if any(pair[0] < end and start < pair[1] for start, end in stretches)]
+    if not around:
+        return None
+    around_ns, all_ns = (sum(end - start for start, end, _ in some) for some in (around, pairs))
+    grown, all_grown = (sum(growth for *_, growth in some) for some in (around, pairs))
+    usual = (all_grown - grown) / (all_ns - around_ns) if all_ns > around_ns else 0.0
+    beside_ns = around_ns - sum(end - start for start, end in stretches)
+    return float(max(0.0, grown - usual * max(0, beside_ns)))
+
+
+def without_cpu_percent(trial: Trial, host: str, stretches: Sequence[Stretch], whole: Stretch) -> float | None:
+    """Share of ``stretches`` in which programs of ``host`` were ready to run and none of them had a CPU: other programs
+    used it (PSI, ``full``), or the hypervisor took it (steal). None without samples."""
+    spec = trial.record.spec
+    cpus, machine = spec.hosts[host].cpus, spec.whole_machine(host)
+    waited_us = growth_around(trial, (host, "psi", "cpu_full_us"), stretches, whole)
+    stolen_us = [growth_around(trial, (machine, f"cpu{cpu}", "steal_us"), stretches, whole) for cpu in cpus]
+    if waited_us is None and None in stolen_us:
+        return None
+    lacked_us = (waited_us or 0.0) + sum(each or 0.0 for each in stolen_us) / len(cpus)
+    return min(100.0, 100 * lacked_us * 1e3 / sum(end - start for start, end in stretches))
 
 
 def work_percent(trial: Trial, host: str, stretches: Sequence[Stretch]) -> float | None:

@@ -5,8 +5,9 @@ trap examines the times of the answers. A stall lasts at least 50 ms and 20 time
 at least ten queries were sent in its first half, and the probability that one such time occurs by chance, with the
 trial's share of slow queries, is at most 0.001.
 
-The finding contains the number and length of the stalls; how much CPU the server's host used meanwhile, and whether it
-waited for I/O or for a CPU; which events began just before stalls more often than by chance (from the server's log: an
+The finding contains the number and length of the stalls; whether the server was ready to run and had no CPU, so that
+the machine is the cause; how much CPU the server's host used meanwhile, and whether it waited for I/O or for a CPU;
+which events began just before stalls more often than by chance (from the server's log: an
 update from the catalog, a transfer of the catalog, a reload; from dnsrig: a change, a transfer by the instrument); and,
 if stacks were sampled (`profile = true`), which functions ran more during stalls than otherwise.
 """
@@ -34,6 +35,7 @@ MOSTLY = 50.0
 SAMPLES_OF_WATCH = 2
 """Least total length of the stalls, in intervals of `watch`, for which its counters are split."""
 FEWEST_STACKS = 20
+REPEAT = "Repeat the trial when no other program uses the CPUs of the server (`dnsrig check` lists such programs)."
 LONG_SHARE = 0.1
 """Share of the longest stall above which a stall is long, too."""
 FUNCTIONS = 3
@@ -53,13 +55,15 @@ def after(trial: Trial) -> Conclusion | None:
 
 def _found(trial: Trial, found: Stalls) -> Conclusion:
     spent, before, ran = spent_percent(trial, found), what_preceded(trial, found), what_ran(trial, found)
+    without_cpu = during.without_cpu_percent(trial, trial.subject, found.stretches, (found.start_ns, found.end_ns))
+    by_machine = without_cpu is not None and without_cpu >= MOSTLY
+    did = _lacked_in_words(trial, without_cpu or 0.0) if by_machine else _spent_in_words(trial, spent)
     durations = [stall.duration_ns / 1e6 for stall in found.found]
     asked = sum(stall.asked for stall in found.found)
     summary = f"{_times(durations)} no client got an answer: {found.share:.1%} of the time. {asked:,} queries were sent meanwhile. "
     return Conclusion(
         "found",
-        summary=summary
-        + " ".join(filter(None, (_spent_in_words(trial, spent), _before_in_words(before), _ran_in_words(ran)))),
+        summary=summary + " ".join(filter(None, (did, _before_in_words(before), _ran_in_words(ran)))),
         evidence={
             "stalls": len(found.found),
             "longest_ms": round(max(durations), 1),
@@ -68,13 +72,14 @@ def _found(trial: Trial, found: Stalls) -> Conclusion:
             "asked_meanwhile": asked,
             "shortest_told_ms": round(found.threshold_ns / 1e6, 1),
             "p_by_chance": float(f"{found.chance:.1g}"),
+            "without_cpu_percent": None if without_cpu is None else round(without_cpu, 1),
             **spent,
             **_before_as_evidence(before),
             **_ran_as_evidence(ran),
         },
         series=(f"{trial.subject}/cgroup/cpu_usage_us", f"{trial.subject}/psi/io_some_us"),
         metrics=(trial.record.spec.main_metric, "p99_ms", "p99_9_ms", "max_ms", "unanswered_share_percent"),
-        remedy=_remedy(trial, ran),
+        remedy=REPEAT if by_machine else _remedy(trial, ran),
     )
 
 
@@ -107,6 +112,13 @@ def spent_percent(trial: Trial, found: Stalls) -> dict[str, Scalar | None]:
             time_us = sum(end - start for start, end in stretches) / 1e3
             spent[f"{name}{when}_percent"] = None if grown is None or not time_us else round(100 * grown / time_us, 1)
     return spent
+
+
+def _lacked_in_words(trial: Trial, percent: float) -> str:
+    return (
+        f"The machine was the cause, not the server: for {percent:.0f} % of this time the {trial.subject} was ready to "
+        "run and had no CPU, because other programs or the hypervisor used it."
+    )
 
 
 def _spent_in_words(trial: Trial, spent: Mapping[str, Scalar | None]) -> str:

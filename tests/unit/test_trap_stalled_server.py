@@ -4,8 +4,8 @@ ask."""
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
-from itertools import pairwise
+from collections.abc import Callable, Iterator
+from itertools import accumulate, pairwise
 from pathlib import Path
 
 import polars as pl
@@ -169,6 +169,48 @@ def test_what_its_host_did_meanwhile(trial: Trial, cpu: float, waiting: float, s
     assert found.evidence["cpu_percent"] == pytest.approx(100 * cpu, abs=1.5)
     assert found.evidence["cpu_otherwise_percent"] == pytest.approx(10, abs=0.5)
     assert said in found.summary
+
+
+def sampled(host: str, source: str, metric: str, grown_ms: Callable[[int], float]) -> pl.DataFrame:
+    """A counter in samples from 0 to 11 s: it grows by ``grown_ms(n)`` after sample n, in 100 ms."""
+    counted = [*accumulate((round(1e3 * grown_ms(n)) for n in range(110)), initial=0)]
+    rows = [(host, source, metric, START_NS + n * 100 * MS, value) for n, value in enumerate(counted)]
+    return pl.DataFrame(rows, schema=["host", "source", "metric", "time_ns", "value"], orient="row")
+
+
+ONCE = stalling(CALM, every_ms=20_000, stall_ms=100, phase_ms=3050)
+"""From 3.05 to 3.15 s: shorter than the time between the samples around it, which are at 3.0 and 3.2 s."""
+
+
+@pytest.mark.parametrize(
+    ("waited_ms", "by_machine"),
+    [
+        (lambda n: {30: 30, 31: 60}.get(n, 0), True),
+        (lambda n: {30: 5, 31: 5}.get(n, 0), False),
+        (lambda n: 90, True),
+        (lambda n: 45 if n in (30, 31) else 90, False),
+        (lambda n: 100 if n in (10, 50) else 0, False),
+    ],
+    ids=["in a burst", "hardly", "always", "always but then", "at other times"],
+)
+def test_a_stall_of_a_server_that_had_no_cpu_is_the_machine_s(
+    trial: Trial, waited_ms: Callable[[int], float], by_machine: bool
+) -> None:
+    trial.__dict__["samples"] = sampled(trial.subject, "psi", "cpu_full_us", waited_ms)
+    found = verdict(trial, Asked(qps=1_000), ONCE)
+    assert found.verdict == "found" and found.evidence["stalls"] == 1
+    assert ("The machine was the cause, not the server" in found.summary) == by_machine
+    assert ("had no CPU" in found.summary) == ("Repeat the trial" in found.remedy) == by_machine
+    assert (float(found.evidence["without_cpu_percent"] or 0) >= 50) == by_machine
+
+
+def test_a_stall_in_which_the_hypervisor_had_the_cpu_is_the_machine_s(trial: Trial) -> None:
+    cpus = trial.record.spec.hosts[trial.subject].cpus
+    stolen = [sampled("machine", f"cpu{cpu}", "steal_us", lambda n: {30: 40, 31: 50}.get(n, 0)) for cpu in cpus]
+    trial.__dict__["samples"] = pl.concat(stolen)
+    found = verdict(trial, Asked(qps=1_000), ONCE)
+    assert found.evidence["without_cpu_percent"] == pytest.approx(90, abs=5)
+    assert "The machine was the cause" in found.summary
 
 
 def test_what_began_just_before_is_named_and_what_is_always_there_is_not(trial: Trial) -> None:
