@@ -162,6 +162,40 @@ fn wrong_answers_are_counted_by_kind_and_end_no_query() {
     }
 }
 
+/// The server answers both names with the same address, and one of them is asked for another type.
+#[test]
+fn answers_that_are_not_as_expected_are_counted_by_kind_and_named() {
+    let server = Server::start(|socket, peer, query| {
+        let mut message = answer(query);
+        message[7] = 1;
+        let question_end = 12 + message[12..].iter().position(|byte| *byte == 0).unwrap() + 5;
+        message.truncate(question_end);
+        (message[10], message[11]) = (0, 0);
+        message.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 192, 0, 2, 1]);
+        socket.send_to(&message, peer).unwrap();
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("expected.txt");
+    let path = path.to_str().unwrap();
+    let expect = |lines: &str, more: &[&str]| {
+        std::fs::write(path, lines).unwrap();
+        load(server.address, &[&["--rate", "200", "--expect", path], more].concat())
+    };
+    let right = "www.example.com A 192.0.2.1\nmail.example.com AAAA NODATA\n";
+    for (summary, _) in [expect(right, &[]), load(server.address, &["--rate", "200", "--expect", "noerror-nonempty"])] {
+        assert!(count(&summary, "answered") > 50, "{summary}");
+        assert!(summary["wrong"].as_object().unwrap().values().all(|count| *count == 0), "{summary}");
+    }
+    let out = folder.path().to_str().unwrap();
+    let (summary, _) = expect("www.example.com A 192.0.2.2\nmail.example.com AAAA 2001:db8::1\n", &["--out", out]);
+    assert_eq!(count(&summary, "answered"), 0, "{summary}");
+    let [rrset, empty] = ["rrset", "empty"].map(|kind| count(&summary["wrong"], kind));
+    assert!(rrset > 20 && empty > 20 && rrset + empty + count(&summary, "timeouts") == 100, "{summary}");
+    assert_eq!(summary["wrong_examples"][0]["query"], "www.example.com. A");
+    let intervals = batches(&folder.path().join("intervals.arrow"));
+    assert_eq!(values::<u64>(&intervals, "wrong").into_iter().sum::<u64>(), rrset + empty);
+}
+
 #[test]
 fn duplicates_and_truncated_answers_are_counted() {
     let server = Server::start(|socket, peer, query| {

@@ -12,6 +12,39 @@ use dnsrig_dns::{
 /// The shortest record: the root as its owner, type, class, TTL, and the length of no data (RFC 1035 §3.2.1).
 const RECORD_BYTES_MIN: usize = 11;
 
+/// The number of response codes that the header can hold (RFC 1035 §4.1.1).
+pub const RCODES: usize = 16;
+
+/// Mnemonics of the response codes in a header (RFC 6895 §2.3).
+pub const RCODE_NAMES: [&str; RCODES] = [
+    "NOERROR",
+    "FORMERR",
+    "SERVFAIL",
+    "NXDOMAIN",
+    "NOTIMP",
+    "REFUSED",
+    "YXDOMAIN",
+    "YXRRSET",
+    "NXRRSET",
+    "NOTAUTH",
+    "NOTZONE",
+    "DSOTYPENI",
+    "RCODE12",
+    "RCODE13",
+    "RCODE14",
+    "RCODE15",
+];
+
+/// The mnemonic of a response code.
+pub fn rcode_name(rcode: u8) -> &'static str {
+    RCODE_NAMES[usize::from(rcode) % RCODES]
+}
+
+/// The response code with a mnemonic.
+pub fn rcode_number(name: &str) -> Option<u8> {
+    RCODE_NAMES.iter().position(|known| *known == name).map(|number| number as u8)
+}
+
 /// What a message is for the query whose id it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {

@@ -18,6 +18,7 @@ use dnsrig_net::{connection::Close, udp_batch::BATCH_MAX};
 use super::{
     arrivals::{Model, Period},
     client_queries::{TABLE_MAX, rest_ns_min, table_for},
+    expect::Expect,
     queries::QueryArguments,
     ramp::{RampLimits, RampSettings},
     record::{ROWS_MAX, Rows},
@@ -145,6 +146,16 @@ pub struct Arguments {
     /// Precision of the capacity at which the search ends, in percent
     #[arg(long, value_name = "PERCENT", default_value = "3", value_parser = parse_percent, requires = "ramp", help_heading = "Ramp")]
     pub ramp_precision: f64,
+
+    /// What each answer must be: `noerror-nonempty` for NOERROR with a record in the answer section, or a file
+    ///
+    /// Each line of the file is about the answers to a name and a type, and ends with an rcode (`www.example A NXDOMAIN`),
+    /// with NODATA, or with the data of one record as in a zone file (`www.example A 192.0.2.1`). Several lines make an
+    /// RRset; name each of its records once. Lines that begin with # are comments. Order, TTL and case of letters do not
+    /// matter. A wrong answer is counted by its kind, and its query as one without an answer. Queries without a line are
+    /// counted and not judged.
+    #[arg(long, value_name = "noerror-nonempty|FILE", help_heading = "Queries")]
+    pub expect: Option<Expect>,
 
     /// Number of clients: each has its own socket or connection [default: 16; more if there are more --source
     /// addresses, or if a server that answers nothing would leave too few message ids at that rate]

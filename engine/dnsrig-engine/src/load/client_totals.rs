@@ -10,6 +10,7 @@ use dnsrig_net::connection::CloseReason;
 use super::{
     classes::Classes as ClientClasses,
     counts::{Counter, counters},
+    expect::judge::WrongKind,
 };
 use serde::Serialize;
 use std::{hint::black_box, iter};
@@ -32,7 +33,18 @@ const NXDOMAIN: u8 = 3;
 /// How a query ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    Answered { rcode: u8, truncated: bool, authenticated: bool },
+    Answered {
+        rcode: u8,
+        truncated: bool,
+        authenticated: bool,
+    },
+    /// The answer is not what was expected.
+    Wrong {
+        kind: WrongKind,
+        rcode: u8,
+        truncated: bool,
+        authenticated: bool,
+    },
     Timeout,
     Lost(CloseReason),
 }
@@ -151,7 +163,7 @@ impl ClientTotals {
             latencies[classes.of(client as u32)].saturating_record(latency_ns);
         }
         match end {
-            End::Answered { rcode, truncated, authenticated } => {
+            End::Answered { rcode, truncated, authenticated } | End::Wrong { rcode, truncated, authenticated, .. } => {
                 total.truncated += u32::from(truncated);
                 total.authenticated += u32::from(authenticated);
                 total.nxdomain += u32::from(rcode == NXDOMAIN);

@@ -20,6 +20,7 @@ use super::{
     arrivals::Period,
     client_totals::{self, ClientCounts, ClientTotals, UnequalClients},
     counts::{Connections, Counter as _, Counts},
+    expect::judge::{EXAMPLES_MAX, WrongExample},
     interval_stats::{Interval, IntervalStats, Series},
     priority::Priority,
     ramp::Measured,
@@ -34,7 +35,7 @@ pub enum ThreadReport {
     /// An interval is complete.
     Interval(Box<Interval>),
     /// The period is over and every query has ended.
-    Ended(PeriodEnd),
+    Ended(Box<PeriodEnd>),
 }
 
 /// The result of a period on one thread, apart from its intervals.
@@ -53,6 +54,8 @@ pub struct PeriodEnd {
     pub clients: Option<ClientTotals>,
     /// The rows of queries, if they are wanted.
     pub rows: Option<Rows>,
+    /// The first wrong answers.
+    pub wrong: Vec<WrongExample>,
 }
 
 /// The thread's side.
@@ -254,6 +257,8 @@ pub struct Outcome {
     pub clients: Option<ClientTotals>,
     /// The rows of each thread. Empty if rows are not wanted.
     pub rows: Vec<Rows>,
+    /// Some wrong answers.
+    pub wrong: Vec<WrongExample>,
 }
 
 impl Outcome {
@@ -276,6 +281,7 @@ impl Outcome {
             due: counts.due,
             sent: counts.sent,
             answered: counts.answered,
+            wrong: counts.wrong.total(),
             timeouts: counts.timeouts,
             lost: counts.lost,
             sending_ns: *sending_ns,
@@ -298,6 +304,12 @@ impl Outcome {
             (all, other) => *all = all.take().or(other),
         }
         self.rows.extend(thread.rows);
+        self.add_wrong(thread.wrong);
+    }
+
+    fn add_wrong(&mut self, wrong: Vec<WrongExample>) {
+        self.wrong.extend(wrong);
+        self.wrong.truncate(EXAMPLES_MAX);
     }
 
     /// Adds the result of another period, as far as the summary of a ramp has it.
@@ -307,6 +319,7 @@ impl Outcome {
         // Connections are counted since the start.
         self.connections = other.connections;
         self.priority = self.priority.max(other.priority);
+        self.add_wrong(other.wrong);
     }
 }
 

@@ -3,8 +3,7 @@
 use dnsrig_net::{connection::CloseReason, tls::Fault};
 use serde::{Deserialize, Serialize};
 
-/// The number of response codes that the header can hold (RFC 1035 §4.1.1).
-pub const RCODES: usize = 16;
+use super::answer::RCODES;
 
 /// A count, or several that are added one by one.
 pub trait Counter {
@@ -91,12 +90,39 @@ counters! {
 }
 
 counters! {
+    /// Answers that differ from what was expected, by how they differ.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+    pub struct WrongAnswers {
+        pub rcode: u64,
+        /// NOERROR without a record of the type.
+        pub empty: u64,
+        /// Other records of the type.
+        pub rrset: u64,
+        /// Marked as truncated, so that records could not be compared.
+        pub truncated: u64,
+        /// Records that cannot be read.
+        pub damaged: u64,
+    }
+}
+
+impl WrongAnswers {
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        [self.rcode, self.empty, self.rrset, self.truncated, self.damaged].into_iter().fold(0, u64::saturating_add)
+    }
+}
+
+counters! {
     /// The counts of an interval, or of all intervals.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct Counts {
         pub due: u64,
         pub sent: u64,
+        /// Queries with an answer that is not wrong.
         pub answered: u64,
+        pub wrong: WrongAnswers,
+        /// Answers of which nothing was expected, though something was expected of others.
+        pub unlisted: u64,
         pub timeouts: u64,
         pub lost: Losses,
         pub unmatched: UnmatchedResponses,

@@ -16,6 +16,7 @@ use super::{
     client_totals::{ClientTotals, End},
     collect::Handover,
     counts::UnmatchedResponses,
+    expect::judge::{Answer, Judge, Judged, WrongExample},
     interval_stats::{Ended, IntervalStats},
     lateness::Lateness,
     record::{RowIndex, Rows},
@@ -71,6 +72,7 @@ pub struct InFlight {
     ended_ns: Option<Vec<i64>>,
     interval_stats: IntervalStats,
     rows: Option<Rows>,
+    judge: Option<Judge>,
 }
 
 /// What an [`InFlight`] is made of.
@@ -118,7 +120,13 @@ impl InFlight {
             ended_ns: None,
             interval_stats: settings.interval_stats,
             rows: settings.rows,
+            judge: None,
         }
+    }
+
+    /// Compares each answer with what is expected of it, if anything is.
+    pub fn with_judge(self, judge: Option<Judge>) -> Self {
+        InFlight { judge, ..self }
     }
 
     /// Gives each client its cookie, which its queries then have.
@@ -307,7 +315,18 @@ impl InFlight {
                     self.truncated.push_back(Query { state: State::Unused, ..query });
                     return true;
                 }
-                self.end(query, received_ns, End::Answered { rcode, truncated, authenticated });
+                let end = match &mut self.judge {
+                    None => End::Answered { rcode, truncated, authenticated },
+                    Some(judge) => {
+                        let judged = judge.judge(query.position, Answer { message: bytes, rcode, truncated });
+                        self.interval_stats.at(query.due_ns).counts.unlisted += u64::from(judged == Judged::Unlisted);
+                        match judged {
+                            Judged::Wrong(kind) => End::Wrong { kind, rcode, truncated, authenticated },
+                            Judged::Right | Judged::Unlisted => End::Answered { rcode, truncated, authenticated },
+                        }
+                    }
+                };
+                self.end(query, received_ns, end);
                 return true;
             }
             _ => self.unmatched(received_ns).late += 1,
@@ -379,16 +398,20 @@ impl InFlight {
         self.source.ended(query.position);
         let Query { due_ns, sent_ns, mark, .. } = query;
         let client = query.owner as usize;
-        let lower_ns = match end {
-            End::Answered { .. } => self.lateness.answered(client, mark, sent_ns - due_ns, ended_ns - sent_ns),
-            End::Timeout | End::Lost(_) => self.lateness.unanswered(mark, self.timeout_ns),
+        if let Some(times) = &mut self.ended_ns {
+            times.push(ended_ns);
+        }
+        let (ended_ns, lower_ns) = match end {
+            End::Answered { .. } => {
+                (ended_ns, self.lateness.answered(client, mark, sent_ns - due_ns, ended_ns - sent_ns))
+            }
+            // A wrong answer is no better than none.
+            End::Wrong { .. } => (sent_ns + self.timeout_ns, self.lateness.unanswered(mark, self.timeout_ns)),
+            End::Timeout | End::Lost(_) => (ended_ns, self.lateness.unanswered(mark, self.timeout_ns)),
         };
         self.interval_stats.end(client, Ended { due_ns, sent_ns, ended_ns, lower_ns, end });
         if let Some(rows) = &mut self.rows {
             rows.end(query.row, ended_ns, end);
-        }
-        if let Some(times) = &mut self.ended_ns {
-            times.push(ended_ns);
         }
     }
 
@@ -425,9 +448,10 @@ impl InFlight {
         handover.give(&mut self.interval_stats, next_due_ns);
     }
 
-    /// What is kept of a whole period, at its end: totals of clients, and rows.
-    pub fn take_period(&mut self) -> (Option<ClientTotals>, Option<Rows>) {
-        (self.interval_stats.totals.take(), self.rows.take())
+    /// What is kept of a whole period, at its end: totals of clients, rows, and examples of wrong answers.
+    pub fn take_period(&mut self) -> (Option<ClientTotals>, Option<Rows>, Vec<WrongExample>) {
+        let wrong = self.judge.as_mut().map(Judge::take_examples).unwrap_or_default();
+        (self.interval_stats.totals.take(), self.rows.take(), wrong)
     }
 
     fn unmatched(&mut self, time_ns: i64) -> &mut UnmatchedResponses {

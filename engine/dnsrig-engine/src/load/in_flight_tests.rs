@@ -1,4 +1,7 @@
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use dnsrig_testing::inputs;
 use proptest::prelude::*;
@@ -7,6 +10,8 @@ use super::*;
 use crate::load::{
     client_queries::TABLE_MAX,
     counts::Counts,
+    expect::judge::{Expectation, Judge},
+    queries::Queries,
     record::{Row, RowOutcome},
 };
 
@@ -46,6 +51,25 @@ fn answer_to(query: &[u8]) -> Vec<u8> {
 
 fn counts(in_flight: &mut InFlight) -> Counts {
     in_flight.interval_stats.at(0).counts
+}
+
+#[test]
+fn a_wrong_answer_is_recorded_at_the_limit_and_leaves_the_loop_at_once() {
+    let queries = Arc::new(Queries::from_messages((0..5).map(query)));
+    let judge = Judge::new(Arc::new(Expectation::NoerrorNonempty), queries);
+    let mut in_flight = in_flight(1, 4).with_judge(Some(judge));
+    in_flight.restart(0, 1_000 * MS, true);
+    let sent = send(&mut in_flight, 0, 0, MS);
+    assert!(in_flight.answer(0, &answer_to(&sent), sent.len(), 3 * MS), "it has no record");
+    let mut ended_ns = Vec::new();
+    in_flight.take_ended(|at_ns| ended_ns.push(at_ns));
+    assert_eq!((ended_ns, in_flight.outstanding()), (vec![3 * MS], 0));
+    let counts = counts(&mut in_flight);
+    assert_eq!((counts.answered, counts.wrong.empty, counts.wrong.total(), counts.rcodes[0]), (0, 1, 1, 1));
+    let longest_ns = in_flight.interval_stats.at(0).series.due.max();
+    assert!(longest_ns >= (MS + TIMEOUT_NS) as u64, "{longest_ns}");
+    let (.., wrong) = in_flight.take_period();
+    assert_eq!(wrong[0].text(), "ab. A: no record of the type");
 }
 
 #[test]

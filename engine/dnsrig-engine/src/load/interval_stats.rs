@@ -13,8 +13,9 @@ use std::collections::VecDeque;
 use dnsrig_core::stats::{TIME_MAX_NS, Times, times};
 
 use super::{
+    answer::RCODES,
     client_totals::{self, ClientCounts, ClientTotals, End},
-    counts::{Counter as _, Counts, RCODES},
+    counts::{Counter as _, Counts},
 };
 
 /// Series of times: of queries, and of connections.
@@ -313,14 +314,17 @@ impl IntervalStats {
         record(&mut interval.series.lower, lower_ns);
         let counts = &mut interval.counts;
         match end {
-            End::Answered { rcode, truncated, authenticated } => {
-                counts.answered += 1;
-                counts.truncated += u64::from(truncated);
-                counts.authenticated += u64::from(authenticated);
-                counts.rcodes[usize::from(rcode) % RCODES] += 1;
-            }
+            End::Answered { .. } => counts.answered += 1,
+            End::Wrong { kind, .. } => counts.wrong.count(kind),
             End::Timeout => counts.timeouts += 1,
             End::Lost(loss) => counts.lose(loss),
+        }
+        if let End::Answered { rcode, truncated, authenticated } | End::Wrong { rcode, truncated, authenticated, .. } =
+            end
+        {
+            counts.truncated += u64::from(truncated);
+            counts.authenticated += u64::from(authenticated);
+            counts.rcodes[usize::from(rcode) % RCODES] += 1;
         }
     }
 

@@ -222,6 +222,7 @@ pub struct Tried {
     pub due: u64,
     pub sent: u64,
     pub answered: u64,
+    pub wrong: u64,
     pub timeouts: u64,
     pub lost: Losses,
     pub sending_ns: i64,
@@ -325,13 +326,15 @@ fn wrong_rate() -> Failure {
 impl Tried {
     /// The event of this generator.
     pub fn of(segment: Segment, rate_qps: f64, measured: &Measured) -> Self {
-        let Measured { due, sent, answered, timeouts, lost, sending_ns, busy_share, due_times, lag_times } = measured;
+        let Measured { due, sent, answered, wrong, timeouts, lost, sending_ns, busy_share, due_times, lag_times } =
+            measured;
         Tried {
             segment,
             rate_qps,
             due: *due,
             sent: *sent,
             answered: *answered,
+            wrong: *wrong,
             timeouts: *timeouts,
             lost: *lost,
             sending_ns: *sending_ns,
@@ -353,6 +356,7 @@ impl Tried {
             due: self.due,
             sent: self.sent,
             answered: self.answered,
+            wrong: self.wrong,
             timeouts: self.timeouts,
             lost: self.lost,
             sending_ns: self.sending_ns,

@@ -2,8 +2,8 @@
 //!
 //! What decides is in cores that know neither sockets nor clocks: [`arrivals`] says which queries fall due and when,
 //! [`send_schedule`] what a thread does next, [`in_flight`] which queries are outstanding and what a message means,
-//! [`client_queries`] which message ids may be used, [`lateness`] what of a latency may be our own, [`interval_stats`]
-//! counts and times, and [`ramp`] searches for the highest rate that holds. A [`worker`] thread drives them over a
+//! [`client_queries`] which message ids may be used, [`lateness`] what of a latency may be our own, [`expect`] which
+//! answers are wrong, [`interval_stats`] counts and times, and [`ramp`] searches for the highest rate that holds. A [`worker`] thread drives them over a
 //! [`transport`], [`udp`] or [`tcp`]. A [`team`] is all threads; [`collect`] puts together what they counted,
 //! [`record`] writes files, and [`report`] prints events and text.
 //!
@@ -20,6 +20,7 @@ mod client_queries;
 mod client_totals;
 mod collect;
 mod counts;
+mod expect;
 mod in_flight;
 mod interval_stats;
 mod lateness;

@@ -52,6 +52,9 @@ fn silence(summary: &Summary) -> Option<String> {
     if summary.answered > 0 || summary.sent == 0 {
         return None;
     }
+    if summary.wrong.total() > 0 {
+        return Some("no answer was as expected: check that --expect is about what this server serves".into());
+    }
     let (refused, ended) = (summary.lost.refused, summary.lost.closed + summary.lost.reset);
     let UnmatchedResponses { late, duplicates, unexpected, mismatched, malformed, incomplete } = summary.unmatched;
     let foreign = duplicates + unexpected + mismatched + malformed + incomplete;
@@ -281,7 +284,8 @@ const RCODE_NOTES: [(&str, &str); 5] = [
 ];
 
 fn refusals(summary: &Summary) -> Option<String> {
-    let has_most = |name| summary.rcodes.get(name).is_some_and(|count| *count * 2 > summary.answered);
+    let has_most =
+        |name| summary.rcodes.get(name).is_some_and(|count| *count * 2 > summary.answered + summary.wrong.total());
     let (name, note) = RCODE_NOTES.iter().find(|(name, _)| has_most(name))?;
     let is_without_rd = *name == "REFUSED" && summary.recursion_desired == Some(false);
     let more =

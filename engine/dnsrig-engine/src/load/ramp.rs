@@ -273,6 +273,7 @@ pub struct Measured {
     pub due: u64,
     pub sent: u64,
     pub answered: u64,
+    pub wrong: u64,
     pub timeouts: u64,
     pub lost: Losses,
     pub sending_ns: i64,
@@ -284,9 +285,10 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// The queries that had no answer.
+    /// The queries that had no answer, or a wrong one.
     pub fn loss(&self) -> Loss {
-        Loss { lost: self.timeouts.saturating_add(self.lost.total()), sent: self.sent }
+        let lost = self.timeouts.saturating_add(self.lost.total()).saturating_add(self.wrong);
+        Loss { lost, sent: self.sent }
     }
 
     /// Adds what another generator measured.
@@ -295,6 +297,7 @@ impl Measured {
             (&mut self.due, other.due),
             (&mut self.sent, other.sent),
             (&mut self.answered, other.answered),
+            (&mut self.wrong, other.wrong),
             (&mut self.timeouts, other.timeouts),
         ] {
             *mine = mine.saturating_add(other);

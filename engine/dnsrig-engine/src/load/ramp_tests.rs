@@ -133,6 +133,7 @@ fn measured(lost: u64) -> Measured {
         due: 1_000,
         sent: 1_000,
         answered: 1_000 - lost,
+        wrong: 0,
         timeouts: lost,
         lost: Losses::default(),
         sending_ns: 1_000_000_000,
@@ -140,6 +141,15 @@ fn measured(lost: u64) -> Measured {
         due_times,
         lag_times: times(),
     }
+}
+
+#[test]
+fn a_wrong_answer_is_lost_like_none() {
+    let wrong = Measured { wrong: 5, timeouts: 0, ..measured(5) };
+    assert_eq!(wrong.loss(), measured(5).loss());
+    let mut both = measured(1);
+    both.add(&wrong);
+    assert_eq!(both.loss(), Loss { lost: 6, sent: 2_000 });
 }
 
 /// Whether a rate holds, and whether it does but for the loss, if that is a part of what is lost at every rate.

@@ -190,6 +190,7 @@ fn interval_columns() -> Columns<'static, IntervalRow> {
         .value("due", |row| row.counts.due)
         .value("sent", |row| row.counts.sent)
         .value("answered", |row| row.counts.answered)
+        .value("wrong", |row| row.counts.wrong.total())
         .value("timeouts", |row| row.counts.timeouts)
         .value("lost", |row| row.counts.lost.total())
         .value("late", |row| row.counts.unmatched.late)
@@ -256,14 +257,17 @@ pub enum RowOutcome {
     /// The connection ended before the answer came.
     Lost,
     Unsent,
+    /// The answer was not what was expected.
+    Wrong,
 }
 
-const OUTCOMES: [&str; 4] = ["answered", "timeout", "lost", "unsent"];
+const OUTCOMES: [&str; 5] = ["answered", "timeout", "lost", "unsent", "wrong"];
 
 impl From<End> for RowOutcome {
     fn from(end: End) -> Self {
         match end {
             End::Answered { .. } => RowOutcome::Answered,
+            End::Wrong { .. } => RowOutcome::Wrong,
             End::Timeout => RowOutcome::Timeout,
             End::Lost(_) => RowOutcome::Lost,
         }
@@ -279,7 +283,7 @@ pub struct Row {
     pub number: u64,
     pub due_ns: i64,
     pub sent_ns: i64,
-    /// From the due time. Without an answer it is the limit.
+    /// From the due time. Without a right answer it is the limit.
     pub latency_ns: i64,
     /// The client, or [`NOBODY`].
     pub client: u32,

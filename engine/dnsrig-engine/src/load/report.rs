@@ -19,7 +19,7 @@ use super::{
     arguments::{Arguments, Plan, TransportKind},
     arrivals::Model,
     client_totals::ClassTotal,
-    counts::{Connections, Losses},
+    counts::{Connections, Losses, WrongAnswers},
     interval_stats::Interval,
     notes::{notes, without_real_time},
     queries::Queries,
@@ -35,6 +35,7 @@ struct Progress {
     due: u64,
     sent: u64,
     answered: u64,
+    wrong: u64,
     unanswered: u64,
     p50_ns: u64,
     p99_ns: u64,
@@ -78,6 +79,7 @@ impl Reporter {
             due: counts.due,
             sent: counts.sent,
             answered: counts.answered,
+            wrong: counts.wrong.total(),
             unanswered: counts.unanswered(),
             p50_ns,
             p99_ns,
@@ -186,6 +188,13 @@ pub fn text(summary: &Summary, server: SocketAddr) -> String {
         let codes: Vec<_> = summary.rcodes.iter().map(|(name, count)| format!("{name} {}", grouped(*count))).collect();
         let codes = if codes.is_empty() { String::new() } else { format!("  ({})", codes.join(", ")) };
         row("answered", format!("{}  {}{codes}", grouped(summary.answered), share(summary.answered)));
+        let wrong = summary.wrong.total();
+        if wrong > 0 {
+            row("wrong answers", format!("{}  {}  ({})", grouped(wrong), share(wrong), wrong_kinds(&summary.wrong)));
+            for example in &summary.wrong_examples {
+                row("", example.text());
+            }
+        }
         let unanswered = summary.timeouts + summary.lost.total();
         let limit_s = summary.timeout_ns as f64 / 1e9;
         row(
@@ -228,6 +237,19 @@ pub fn text(summary: &Summary, server: SocketAddr) -> String {
 /// A time of a distribution, or a dash if the distribution is empty: 0.000 ms would be the best of all times.
 fn measured(times: &Distribution, time_ns: u64, limit_ns: Option<u64>) -> String {
     if times.count == 0 { NOTHING.into() } else { milliseconds(time_ns, limit_ns) }
+}
+
+fn wrong_kinds(wrong: &WrongAnswers) -> String {
+    let WrongAnswers { rcode, empty, rrset, truncated, damaged } = *wrong;
+    let kinds = [
+        ("another rcode", rcode),
+        ("no record of the type", empty),
+        ("other records", rrset),
+        ("truncated", truncated),
+        ("unreadable records", damaged),
+    ];
+    let kinds = kinds.into_iter().filter(|(_, count)| *count > 0);
+    kinds.map(|(name, count)| format!("{name} {}", grouped(count))).collect::<Vec<_>>().join(", ")
 }
 
 fn connections(counts: &Connections) -> String {
@@ -314,6 +336,7 @@ fn oddities(summary: &Summary) -> Vec<(&'static str, u64)> {
         ("retransmissions left out", repeated),
         ("too long to be sent", too_long),
         ("truncated", summary.truncated),
+        ("without expectation", summary.unlisted),
         ("came too late", unmatched.late),
         ("answered twice", unmatched.duplicates),
         ("unknown id", unmatched.unexpected),

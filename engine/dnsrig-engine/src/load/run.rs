@@ -6,6 +6,7 @@ use std::{net::IpAddr, process::ExitCode, sync::Arc, thread, time::Duration};
 use dnsrig_core::{
     clock, events, failure::Failure, open_files, output, stats::grouped, stop::INTERRUPTED, target, units::nanoseconds,
 };
+use dnsrig_dns::query::QUERY_BYTES_MAX;
 use dnsrig_net::{source, tls::DOT};
 
 use super::{
@@ -14,6 +15,7 @@ use super::{
     arrivals::{Model, Order, Period},
     classes::Usage,
     collect::Outcome,
+    expect::judge::{Expectation, Judge},
     in_flight::{self, InFlight},
     interval_stats::IntervalStats,
     led::{self, FIRST_PATIENCE, MORE_PATIENCE, Next, Starts, Tried},
@@ -30,6 +32,9 @@ use super::{
     transport::Transport,
     udp::Udp,
 };
+
+/// The length of the longest message.
+const MESSAGE_BYTES_MAX: usize = u16::MAX as usize;
 
 /// Time between two rates of a ramp, in which the server's queues run empty.
 const PAUSE_NS: u64 = 100_000_000;
@@ -52,7 +57,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let reporter = supervision.reporter;
     let queries = Arc::new(arguments.queries.prepare()?);
     report_skipped(queries.skipped());
-    let team = start_team(arguments, plan, &queries, supervision)?;
+    let expectation = arguments.expect.as_ref().map(|expect| expect.read(&queries)).transpose()?.map(Arc::new);
+    let team = start_team(arguments, plan, &queries, expectation, supervision)?;
     reporter.say(|| opening(arguments, plan, &queries));
     starts.emit_ready()?;
     let cpu_ns = clock::process_cpu_ns();
@@ -83,7 +89,8 @@ fn describe(arguments: &Arguments) -> Result<ExitCode, Failure> {
     }
     let queries = arguments.queries.prepare()?;
     report_skipped(queries.skipped());
-    let described = Described::new(&queries);
+    let expectation = arguments.expect.as_ref().map(|expect| expect.read(&queries)).transpose()?;
+    let described = Described::new(&queries, expectation.map(|expectation| expectation.unlisted()));
     reporter.say(|| described.text());
     if reporter.program {
         events::summary(clock::monotonic_ns(), &described)?;
@@ -115,6 +122,7 @@ fn start_team(
     arguments: &Arguments,
     plan: Plan,
     queries: &Arc<Queries>,
+    expectation: Option<Arc<Expectation>>,
     supervision: Supervision,
 ) -> Result<Team, Failure> {
     let Clients { of_threads, first: first_client, table } = arguments.clients(plan)?;
@@ -137,7 +145,8 @@ fn start_team(
             rows: arguments.instrument.rows(part, first_client + before),
         });
         let numbers = u64::from(first_client + before)..;
-        let in_flight = in_flight.with_cookies(arguments.queries.cookies(numbers.take(clients)));
+        let judge = expectation.clone().map(|expectation| Judge::new(expectation, queries.clone()));
+        let in_flight = in_flight.with_cookies(arguments.queries.cookies(numbers.take(clients))).with_judge(judge);
         let order = Order { next: 0, count: queries.len() as u32 };
         let sources = arguments.sources_of(before as usize, clients);
         let transport = open(arguments, &sources, clients, in_flight.bytes_max())?;
@@ -158,7 +167,10 @@ fn open(
     let (server, burst) = (arguments.server(), arguments.burst());
     if arguments.transport == TransportKind::Udp {
         let segmentation = arguments.segmentation == Segmentation::Auto;
-        return Ok(Box::new(Udp::open(server, sources, clients, bytes_max, segmentation, burst)?));
+        // Of an answer whose records are not looked at, the question is enough.
+        let received_bytes_max = if arguments.expect.is_some() { MESSAGE_BYTES_MAX } else { QUERY_BYTES_MAX };
+        let udp = Udp::open(server, sources, clients, bytes_max, segmentation, burst, received_bytes_max)?;
+        return Ok(Box::new(udp));
     }
     let settings = tcp::Settings {
         tls: (arguments.transport == TransportKind::Dot).then_some(DOT),
@@ -274,6 +286,7 @@ impl Run<'_> {
         let mut summary = Summary::asked(self.arguments, period);
         summary.model = "ramp";
         summary.fill(&all.counts, &all.series);
+        summary.wrong_examples.clone_from(&all.wrong);
         summary.connections = all.connections();
         if all.priority == Priority::Denied {
             summary.set_priority(all.priority);

@@ -4,12 +4,14 @@ use dnsrig_core::{stats::Distribution, units::nanoseconds};
 use dnsrig_net::tls::Fault;
 
 use super::{
+    answer::RCODE_NAMES,
     arguments::{Arguments, TransportKind},
     arrivals::{Model, Period},
     classes::{Class, TransportChoice},
     client_totals::{ClassTotal, ClientTotals, UnequalClients},
     collect::Outcome,
-    counts::{Connections, Counts, Losses, RCODES, UnmatchedResponses},
+    counts::{Connections, Counts, Losses, UnmatchedResponses, WrongAnswers},
+    expect::judge::WrongExample,
     interval_stats::Series,
     priority::Priority,
     ramp::Step,
@@ -18,26 +20,6 @@ use super::{
 use crate::query_stream::Header;
 use serde::Serialize;
 use std::{collections::BTreeMap, iter};
-
-/// Mnemonics of the response codes in a header (RFC 6895 §2.3).
-const RCODE_NAMES: [&str; RCODES] = [
-    "NOERROR",
-    "FORMERR",
-    "SERVFAIL",
-    "NXDOMAIN",
-    "NOTIMP",
-    "REFUSED",
-    "YXDOMAIN",
-    "YXRRSET",
-    "NXRRSET",
-    "NOTAUTH",
-    "NOTZONE",
-    "DSOTYPENI",
-    "RCODE12",
-    "RCODE13",
-    "RCODE14",
-    "RCODE15",
-];
 
 /// The share of the loop that a loss must keep waiting to be reported.
 const WAITING_SHARE_MIN: f64 = 0.1;
@@ -58,14 +40,15 @@ pub struct LoopBound {
 impl LoopBound {
     /// The bound of a closed loop, if queries without an answer bounded it.
     pub fn of(summary: &Summary) -> Option<Self> {
-        let lost = summary.lost.total();
+        let lost = summary.lost.total() + summary.wrong.total();
         let [ended, lost, timeouts] =
             [summary.answered + summary.timeouts + lost, lost, summary.timeouts].map(|count| count as f64);
         let timeout_s = summary.timeout_ns as f64 / 1e9;
         if summary.model != "closed" || summary.answered == 0 || summary.duration_s <= 0.0 {
             return None;
         }
-        // A query that was lost with its connection is recorded at the limit, but kept no place until then.
+        // A query that was lost with its connection, or had a wrong answer, is recorded at the limit, but kept no place
+        // until then.
         let all_s = summary.sent_latency_ns.mean * ended / 1e9 - lost * timeout_s;
         let waiting_s = timeouts * timeout_s;
         let waiting_share = waiting_s / all_s;
@@ -144,7 +127,15 @@ pub struct Summary {
     pub wrong_matches_max: u64,
     /// From the start to the last sending, in nanoseconds.
     pub sending_ns: i64,
+    /// Queries with an answer that is not wrong.
     pub answered: u64,
+    /// Answers that differ from what --expect expects, by how they differ.
+    pub wrong: WrongAnswers,
+    /// Answers of which the file of --expect expects nothing.
+    pub unlisted: u64,
+    /// Some of the wrong answers.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub wrong_examples: Vec<WrongExample>,
     pub timeouts: u64,
     pub lost: Losses,
     /// Why TLS failed on one of the connections, if it did.
@@ -230,6 +221,7 @@ impl Summary {
             Model::Captured { .. } => ("stream", None, false, None),
         };
         self.fill(&outcome.counts, &outcome.series);
+        self.wrong_examples.clone_from(&outcome.wrong);
         self.connections = outcome.connections();
         self.classes = by_class(outcome);
         self.sending_ns = outcome.sending_ns;
@@ -249,6 +241,7 @@ impl Summary {
         self.waited_for_id = counts.waited_for_id;
         self.wrong_matches_max = counts.wrong_matches_max;
         self.answered = counts.answered;
+        (self.wrong, self.unlisted) = (counts.wrong, counts.unlisted);
         self.timeouts = counts.timeouts;
         self.lost = counts.lost;
         self.tls_sentence = counts.tls_fault.map(Fault::sentence);

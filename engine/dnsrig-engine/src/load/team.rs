@@ -150,7 +150,7 @@ impl Team {
                         collected.give_back(interval);
                     }
                     ThreadReport::Ended(end) => {
-                        collection.end(thread, end);
+                        collection.end(thread, *end);
                         working -= 1;
                     }
                 }

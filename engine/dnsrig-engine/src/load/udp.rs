@@ -77,7 +77,8 @@ impl Udp {
     /// empty.
     ///
     /// Each sends at most `burst` queries in a row: enough for batches to save time, and few enough for the server's
-    /// threads, among which the kernel shares clients out, to be evenly loaded.
+    /// threads, among which the kernel shares clients out, to be evenly loaded. Of each answer at most
+    /// `received_bytes_max` bytes are kept.
     pub fn open(
         server: SocketAddr,
         sources: &[IpAddr],
@@ -85,12 +86,14 @@ impl Udp {
         bytes_max: usize,
         segmentation: bool,
         burst: usize,
+        received_bytes_max: usize,
     ) -> Result<Self, Failure> {
         let sockets = (0..clients)
             .map(|client| socket(server, sources.get(client % sources.len().max(1)).copied()))
             .collect::<io::Result<_>>()
             .map_err(|error| cannot_open(server, error))?;
-        Self::with(server, sockets, bytes_max, segmentation, burst)
+        let udp = Self::with(server, sockets, bytes_max, segmentation, burst)?;
+        Ok(Udp { receiver: Receiver::new(received_bytes_max), ..udp })
     }
 
     /// Opens sockets that clients share.

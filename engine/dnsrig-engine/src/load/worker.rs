@@ -54,9 +54,10 @@ impl Worker {
             let cpu_wait_ns = threads::cpu_wait_ns() - waited_ns;
             let (connections, priority) = (self.transport.connections(), self.priority);
             let (rest, intervals) = self.channels.handover.end();
-            let (clients, rows) = self.in_flight.take_period();
-            let end = PeriodEnd { connections, sending_ns, priority, cpu_wait_ns, rest, intervals, clients, rows };
-            self.channels.handover.report(ThreadReport::Ended(end));
+            let (clients, rows, wrong) = self.in_flight.take_period();
+            let end =
+                PeriodEnd { connections, sending_ns, priority, cpu_wait_ns, rest, intervals, clients, rows, wrong };
+            self.channels.handover.report(ThreadReport::Ended(Box::new(end)));
         }
         Ok(())
     }

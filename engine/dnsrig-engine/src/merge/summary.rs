@@ -11,7 +11,7 @@ use super::{generator::Generator, latency_log::Totals};
 type Object = Map<String, Value>;
 
 /// What is counted, in the summary, and of each class.
-const ADDED: [&str; 27] = [
+const ADDED: [&str; 29] = [
     "answered",
     "authenticated",
     "bytes_received",
@@ -35,9 +35,11 @@ const ADDED: [&str; 27] = [
     "truncated",
     "unanswered",
     "unexpected",
+    "unlisted",
     "unreachable",
     "unsent",
     "waited_for_id",
+    "wrong",
     "wrong_matches_max",
 ];
 

@@ -25,13 +25,16 @@ pub struct Described {
     with_edns: u64,
     with_dnssec_ok: u64,
     with_recursion_desired: u64,
+    /// The number of different queries of which nothing is expected, if something is expected of any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unlisted: Option<usize>,
     skipped: u64,
     /// The first of them, each with its place and the reason.
     first_skipped: Vec<String>,
 }
 
 impl Described {
-    pub fn new(queries: &Queries) -> Self {
+    pub fn new(queries: &Queries, unlisted: Option<usize>) -> Self {
         let (messages, message_bytes) = queries.distinct();
         let mut types = BTreeMap::<u16, u64>::new();
         let (mut with_edns, mut with_dnssec_ok, mut with_recursion_desired) = (0, 0, 0);
@@ -57,6 +60,7 @@ impl Described {
             with_edns,
             with_dnssec_ok,
             with_recursion_desired,
+            unlisted,
             skipped: queries.skipped.count,
             first_skipped: queries.skipped.first.clone(),
         }
@@ -80,6 +84,10 @@ impl Described {
             grouped(self.messages as u64),
             grouped(self.message_bytes as u64)
         );
+        if let Some(unlisted) = self.unlisted {
+            let listed = grouped((self.messages - unlisted) as u64);
+            let _ = writeln!(text, "{listed} of the different queries have an expectation");
+        }
         text
     }
 }
@@ -100,12 +108,13 @@ mod tests {
         let made = Made { recursion_desired: true, ..Made::default() };
         let text = b"a A\nb A E\nc TYPE65280 D\nd\n";
         let queries = parse(&text[..], Path::new("file"), &plan, made).unwrap();
-        let found = Described::new(&queries);
+        let found = Described::new(&queries, Some(1));
         assert_eq!((found.queries, found.messages, found.skipped), (3, 3, 1));
         assert_eq!(found.types, BTreeMap::from([("A".into(), 2), ("TYPE65280".into(), 1)]));
         assert_eq!((found.with_edns, found.with_dnssec_ok, found.with_recursion_desired), (2, 1, 3));
         let lines =
             "3 queries: 66.667 % A, 33.333 % TYPE65280\n66.667 % with EDNS, 33.333 % with DO, 100.000 % with RD; ";
         assert!(found.text().starts_with(lines), "{}", found.text());
+        assert!(found.text().ends_with("2 of the different queries have an expectation\n"), "{}", found.text());
     }
 }

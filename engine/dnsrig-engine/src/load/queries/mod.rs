@@ -90,9 +90,20 @@ impl Queries {
 
     /// The message at a position of the order, which begins anew after the last: the id is 0.
     pub fn message(&self, at: usize) -> &[u8] {
+        self.different(self.index(at))
+    }
+
+    /// The index of the message at a position of the order: which of the different ones it is.
+    #[inline]
+    pub fn index(&self, at: usize) -> usize {
         // A division is the most expensive thing here, and most callers count up to the end only.
         let at = if at < self.order.len() { at } else { at % self.order.len() };
-        let index = self.order[at] as usize;
+        self.order[at] as usize
+    }
+
+    /// One of the different messages.
+    #[inline]
+    pub fn different(&self, index: usize) -> &[u8] {
         &self.messages[self.offsets[index] as usize..self.offsets[index + 1] as usize]
     }
 
