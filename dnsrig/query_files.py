@@ -22,7 +22,11 @@ from dnsrig.rundir import QueriesSpec, Settings
 
 VERSION = 1
 """Raised when the engine reads a file in another way: what it counted is then counted again."""
-FILE, SUBNETS, FACTS = "queries", "subnets", "queries.json"
+FILE, SUBNETS, EXPECTED, FACTS = "queries", "subnets", "expected", "queries.json"
+NOERROR_NONEMPTY = "noerror-nonempty"
+"""The value of ``expect`` that is no file."""
+PATHS = ("file", "client_subnet", "expect")
+"""Keys that may name a file."""
 EDNS = ("do_share", "client_subnet", "cookie", "nsid", "padding", "edns_options")
 """Keys that need EDNS."""
 MOST_BYTES = 16 << 30
@@ -65,6 +69,11 @@ class QueriesDocument(Settings):
         description="draw the queries from the file: `uniform`, `zipf` or `zipf:S`, as for the names of a dataset; by default the "
         "order of the file is kept",
     )
+    expect: str = Field(
+        "",
+        description="what each answer must be: `noerror-nonempty`, or a file with a name, a type, and an rcode, NODATA or the data "
+        "of a record per line; a wrong answer counts like none",
+    )
     do_share: float = Field(0.0, ge=0, le=1, description="share of the queries that ask for DNSSEC records (DO)")
     client_subnet: str = Field(
         "",
@@ -89,10 +98,10 @@ def anchored(raw: dict[str, Any], folder: Path) -> dict[str, Any]:
     def table(values: Any) -> Any:
         if not isinstance(values, dict):
             return values
-        return {key: path(value) if key in ("file", "client_subnet") else value for key, value in values.items()}
+        return {key: path(value) if key in PATHS else value for key, value in values.items()}
 
     def axis(name: str, values: Any) -> Any:
-        if name in ("queries.file", "queries.client_subnet") and isinstance(values, list):
+        if name.removeprefix("queries.") in PATHS and name.startswith("queries.") and isinstance(values, list):
             return [path(value) for value in values]
         if isinstance(values, dict):
             return {label: _with_table(overlay, table) for label, overlay in values.items()}
@@ -111,8 +120,10 @@ def _with_table(raw: Any, change: Callable[[Any], Any]) -> Any:
 def wanted(document: QueriesDocument) -> QueriesSpec:
     """The spec of ``document`` without what only the engine finds out. Raises UsageError on bad input."""
     file = Path(document.file).expanduser() if document.file else None
+    if document.expect not in ("", NOERROR_NONEMPTY):
+        _check_file("expect", Path(document.expect).expanduser())
     if file is not None:
-        _check_file(file)
+        _check_file("file", file)
     elif document.types or document.shuffle or document.passes or document.popularity:
         raise UsageError(
             "queries.file is missing, and types, shuffle, passes and popularity are settings of a file",
@@ -128,12 +139,12 @@ def wanted(document: QueriesDocument) -> QueriesSpec:
     return QueriesSpec(name=file.name if file is not None else "", parameters={**parameters, **listed})
 
 
-def _check_file(file: Path) -> None:
+def _check_file(key: str, file: Path) -> None:
     if file.is_dir():
-        raise UsageError(f"queries.file: {file} is a folder", hint="name one file")
+        raise UsageError(f"queries.{key}: {file} is a folder", hint="name one file")
     if not file.is_file():
         raise UsageError(
-            f"queries.file: there is no file {file}",
+            f"queries.{key}: there is no file {file}",
             hint="it is looked for beside the experiment file, then in the current folder",
         )
     try:
@@ -141,11 +152,11 @@ def _check_file(file: Path) -> None:
         with file.open("rb") as opened:
             opened.read(1)
     except OSError as error:
-        raise UsageError(f"queries.file: {file} cannot be read: {error.strerror}", hint="look at its owner") from error
+        raise UsageError(f"queries.{key}: {file} cannot be read: {error.strerror}", hint="look at its owner") from error
     if not 0 < size <= MOST_BYTES:
         raise UsageError(
-            f"queries.file: {file} is {'empty' if not size else f'larger than {MOST_BYTES >> 30} GiB'}",
-            hint="a query per line, a name and a type, such as `www.example A`",
+            f"queries.{key}: {file} is {'empty' if not size else f'larger than {MOST_BYTES >> 30} GiB'}",
+            hint="a line per query, which begins with a name and a type, such as `www.example A`",
         )
 
 
@@ -169,6 +180,8 @@ def provide(document: QueriesDocument, note: Note) -> QueriesSpec:
     sources = {FILE: Path(document.file).expanduser()} if document.file else {}
     if document.client_subnet and Path(document.client_subnet).is_file():
         sources[SUBNETS] = Path(document.client_subnet)
+    if document.expect not in ("", NOERROR_NONEMPTY):
+        sources[EXPECTED] = Path(document.expect).expanduser()
     hashes = {name: checksums.sha256(path) for name, path in sources.items()}
     read = {name: spec.parameters[name] for name in ("format", "types", "on_bad_line", "client_subnet", "edns_options")}
     read |= {"client_subnet": ""} if SUBNETS in sources else {}
@@ -180,7 +193,11 @@ def provide(document: QueriesDocument, note: Note) -> QueriesSpec:
                 note(f"reading the queries in {document.file}, once")
             _make(key, spec, sources, hashes)
     found = facts(key)
-    parameters = {**spec.parameters, "client_subnet": hashes.get(SUBNETS, document.client_subnet)}
+    parameters = {
+        **spec.parameters,
+        "client_subnet": hashes.get(SUBNETS, document.client_subnet),
+        "expect": hashes.get(EXPECTED, document.expect),
+    }
     if found["skipped"]:
         note(f"{document.file}: {found['skipped']:,} bad lines are left out: {'; '.join(found['first_skipped'])}")
     return spec.model_copy(
@@ -228,16 +245,19 @@ def _to_stream(made: Path, failure: str) -> None:
 def _described(spec: QueriesSpec, made: Path, failure: str, format_: str) -> dict[str, Any]:
     named = "" if format_ == "auto" else format_
     words = ["load", "127.0.0.1", "--dry-run", "--json", *_of_file(spec, made, named), *_edns(spec, made)]
+    # Names of a dataset are not known here.
+    words += _expected(spec, made) if spec.name else []
     try:
         return engine.summary(words, failure)
     except DnsrigError as error:
-        raise UsageError(str(error).replace(str(made / FILE), spec.name), hint=error.hint) from error
+        text = str(error).replace(str(made / FILE), spec.name).replace(str(made / EXPECTED), "queries.expect")
+        raise UsageError(text, hint=error.hint) from error
 
 
 def arguments(spec: QueriesSpec) -> list[str]:
     """Arguments of `load` for the queries, except for the number of passes and the seed: of the file, if there is one,
-    and of EDNS."""
-    words = _edns(spec, folder(spec.key))
+    of EDNS, and of what answers must be."""
+    words = [*_edns(spec, folder(spec.key)), *_expected(spec, folder(spec.key))]
     if not spec.name:
         return words
     words += _of_file(spec, folder(spec.key), "stream" if spec.format == "capture" else spec.format)
@@ -252,6 +272,12 @@ def _of_file(spec: QueriesSpec, folder: Path, format_: str) -> list[str]:
         *([f"--types={types}"] if (types := spec.parameters["types"]) else []),
         *(["--skip-bad-lines"] if spec.parameters["on_bad_line"] == "skip" else []),
     ]
+
+
+def _expected(spec: QueriesSpec, folder: Path) -> list[str]:
+    own = (folder / EXPECTED).exists()
+    expected = str(folder / EXPECTED) if own else spec.parameters.get("expect")
+    return [f"--expect={expected}"] if expected else []
 
 
 def _edns(spec: QueriesSpec, folder: Path) -> list[str]:

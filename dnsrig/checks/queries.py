@@ -63,13 +63,18 @@ def stream_arrived(trial: Trial) -> Seen:
     return Seen(100 * (1 - found.missing / found.visible), least=LEAST_SENT_PERCENT, why=why)
 
 
-@check(title="answers with NOERROR or NXDOMAIN", unit="% of the answers")
+@check(title="answers as expected", unit="% of the answers")
 def answers_good(trial: Trial) -> Seen:
-    """Share of the load's answers that were as expected: NOERROR, or NXDOMAIN for a name that does not exist.
+    """Share of the load's answers that were as expected: by ``queries.expect`` if the experiment has it, or else NOERROR,
+    or NXDOMAIN for a name that does not exist.
 
     A server that refuses is fast. 1 % may fail; with more, the latency would be the latency of something else.
     """
-    rcodes = trial.load.rcodes
+    rcodes, load = trial.load.rcodes, trial.load
+    queries = trial.record.spec.queries
+    is_expected = queries is not None and queries.parameters.get("expect")
+    if is_expected and (judged := load.answered + sum(load.wrong.values())):
+        return Seen(100 * load.answered / judged, least=99.0, why=load.wrong_in_words)
     if not (answered := sum(rcodes.values())):
         return cannot_tell("the load counted no answers")
     good = rcodes.get("NOERROR", 0) + rcodes.get("NXDOMAIN", 0)

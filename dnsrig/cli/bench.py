@@ -58,6 +58,13 @@ def command(
     capture: Annotated[
         Path | None, typer.Option(metavar="FILE", help="capture of clients' queries, which are replayed")
     ] = None,
+    expect: Annotated[
+        str,
+        typer.Option(
+            metavar="noerror-nonempty|FILE",
+            help="what each answer must be: a wrong answer counts like none; FILE as for `dnsrig load --expect`",
+        ),
+    ] = "",
     transport: Annotated[
         str, typer.Option(help="udp, tcp, dot, or several with commas; for transfers tcp, xot [default: udp, or tcp]")
     ] = "",
@@ -119,7 +126,7 @@ def command(
 
     rules = [thresholds.parse(text) for text in fail_if or []]
     asked = _question(servers, rate, highest, transfer, transport, duration, rtt, loss, zone or [], queries, capture)
-    asked = dataclasses.replace(asked, as_resolvers=resolver)
+    asked = dataclasses.replace(asked, as_resolvers=resolver, expect=_expectation(expect))
     document = functools.reduce(model.with_setting, settings or [], experiment(asked))
     if print_experiment:
         typer.echo(tomli_w.dumps(document), nl=False)
@@ -138,6 +145,14 @@ def command(
             run_experiment(
                 request, runs, _console.progress(quiet), executing, rules, dry_run=dry_run, as_json=as_json, bars=True
             )
+
+
+def _expectation(text: str) -> str:
+    from dnsrig.query_files import NOERROR_NONEMPTY
+
+    if text and text != NOERROR_NONEMPTY and not Path(text).is_file():
+        raise UsageError(f"--expect: there is no file {text}", hint=f"name an existing file, or {NOERROR_NONEMPTY}")
+    return text
 
 
 def _question(

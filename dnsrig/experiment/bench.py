@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from dnsrig import query_files
 from dnsrig.errors import UsageError
 from dnsrig.experiment import running_servers
 from dnsrig.experiment.running_servers import is_running
@@ -49,6 +50,8 @@ class Question:
     """The user's query file; None: names of the zones."""
     capture: Path | None = None
     """A capture whose queries are replayed."""
+    expect: str = ""
+    """What each answer must be: ``noerror-nonempty``, or the path of a file."""
     duration_s: float = 2.0
     as_resolvers: bool = False
     """Ask servers that run already as resolvers: queries ask for recursion."""
@@ -85,8 +88,11 @@ def experiment(asked: Question) -> Raw:
         made["stream"] = {"kind": "capture", "file": str(asked.capture.resolve())}
         if role == "resolver" and not _run_already(asked):
             made["hosts"]["internet"] = {"server": "world@engine"}
-    if asked.queries is not None:
-        made["queries"] = {"file": str(asked.queries.resolve())}
+    if asked.queries is not None or asked.expect:
+        made["queries"] = {
+            **({"file": str(asked.queries.resolve())} if asked.queries is not None else {}),
+            **({"expect": _expectation(asked.expect)} if asked.expect else {}),
+        }
     if asked.rtt_ms or asked.loss_percent:
         made["path"] = {"delay_ms": asked.rtt_ms / 2, "loss_percent": asked.loss_percent}
     _vary(made, "options", "rate_qps", asked.rates_qps if asked.measure == "rate" and asked.capture is None else [])
@@ -94,6 +100,10 @@ def experiment(asked: Question) -> Raw:
     if len(asked.servers) > 1:
         made["baseline"] = {"server": asked.servers[0]}
     return {key: value for key, value in made.items() if value != {}}
+
+
+def _expectation(text: str) -> str:
+    return text if text == query_files.NOERROR_NONEMPTY else str(Path(text).resolve())
 
 
 def named(server: str) -> str:
@@ -154,6 +164,11 @@ def _check(asked: Question) -> None:
         raise UsageError("--transfer sends no queries", hint="leave --queries and --capture out")
     if asked.capture and (asked.queries or asked.measure == "max" or asked.rates_qps):
         raise UsageError("--capture replays queries at their own times", hint="leave --queries, --rate and --max out")
+    if asked.expect and (asked.measure == "transfer" or asked.capture):
+        raise UsageError(
+            "--expect is about the answers to queries of a file, or for names of the zones",
+            hint="leave --transfer and --capture out, or --expect",
+        )
     if asked.measure != "transfer" and (asked.rtt_ms or asked.loss_percent):
         raise UsageError("--rtt and --loss emulate the path of a transfer", hint="add --transfer, or leave them out")
 

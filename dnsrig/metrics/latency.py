@@ -93,12 +93,23 @@ def mean_ms(trial: Trial) -> float | None:
 
 @metric(title="queries without an answer", unit="%", better="lower", order=15)
 def unanswered_share_percent(trial: Trial) -> float | None:
-    """Share of the sent queries that timed out at the client, or whose connection was lost. None for a ramp, which goes
+    """Share of the sent queries that timed out at the client, or whose connection was lost; a wrong answer is an answer
+    here. None for a ramp, which goes
     on until answers are missing."""
     load = trial.load
     if not load.sent or not load.has_latencies:
         return None
     return 100 * (load.timeouts + sum(load.lost.values())) / load.sent
+
+
+@metric(title="wrong answers", unit="%", better="lower", order=15)
+def wrong_share_percent(trial: Trial) -> float | None:
+    """Share of the sent queries with an answer that differs from ``queries.expect``. Their latencies count as the client's
+    timeout. None if nothing is expected, and for a ramp."""
+    load, queries = trial.load, trial.record.spec.queries
+    if not load.sent or not load.has_latencies or queries is None or not queries.parameters.get("expect"):
+        return None
+    return 100 * sum(load.wrong.values()) / load.sent
 
 
 @metric(title="clients without an answer", unit="%", better="lower", order=15)

@@ -56,6 +56,27 @@ class ClassResult(_Said):
     connections: ClassConnections = ClassConnections()
 
 
+class WrongAnswer(_Said):
+    """An answer that is not as expected."""
+
+    query: str
+    """Name and type."""
+    kind: str
+    rcode: str = ""
+
+
+WRONG_KINDS = {
+    "rcode": "another rcode",
+    "empty": "no record of the type",
+    "rrset": "other records",
+    "truncated": "a truncated section",
+    "damaged": "records that cannot be read",
+}
+"""How an answer is wrong, in words."""
+EXAMPLES_SHOWN = 3
+"""Number of wrong answers that a sentence names."""
+
+
 class LoadResult(_Said):
     """The result of one load. A generator leaves out what it does not know."""
 
@@ -80,6 +101,12 @@ class LoadResult(_Said):
     wrong_matches_max: int = 0
     """The largest possible number of answers that belong to an earlier query with the same message id."""
     answered: int = 0
+    """Queries with an answer that is not wrong."""
+    wrong: dict[str, int] = Field(default_factory=dict)
+    """Answers that are not as expected, by how they differ; 0 if nothing was expected."""
+    unlisted: int = 0
+    """Answers of which nothing was expected, though something was expected of others."""
+    wrong_examples: list[WrongAnswer] = Field(default_factory=list)
     timeouts: int = 0
     lost: dict[str, int] = Field(default_factory=dict)
     """Queries that were lost with their connection, by the reason."""
@@ -113,6 +140,16 @@ class LoadResult(_Said):
     @property
     def ran(self) -> bool:
         return self.model is not None
+
+    @property
+    def wrong_in_words(self) -> str:
+        """The wrong answers by kind, and the first of them; empty if there was none."""
+        kinds = [f"{count:,} with {WRONG_KINDS.get(kind, kind)}" for kind, count in self.wrong.items() if count]
+        examples = [
+            f"{each.query}: {each.rcode if each.kind == 'rcode' else WRONG_KINDS.get(each.kind, each.kind)}"
+            for each in self.wrong_examples[:EXAMPLES_SHOWN]
+        ]
+        return f"{', '.join(kinds)} ({'; '.join(examples)})" if examples else ", ".join(kinds)
 
     @property
     def has_latencies(self) -> bool:

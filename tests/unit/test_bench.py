@@ -74,6 +74,19 @@ def test_a_command_line_becomes_an_experiment(
     assert len(found.points) == len(asked.servers) * max(1, len(asked.rates_qps)) * max(1, len(asked.transports))
 
 
+def test_answers_are_compared_with_what_the_user_expects(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (expected := tmp_path / "expected.txt").write_text("www.example A 192.0.2.1\n")
+    for given, found in [("noerror-nonempty", "noerror-nonempty"), (str(expected), str(expected))]:
+        draft = drafted(Question(["knot@forky"], rates_qps=[1000.0], expect=given), tmp_path)
+        assert draft.document.queries is not None and draft.document.queries.expect == found
+    with pytest.raises(UsageError, match="--expect is about the answers to queries"):
+        experiment(Question(["knot@forky"], measure="transfer", expect="noerror-nonempty"))
+    code, _, errors = output(monkeypatch, capsys, "bench", "knot@forky", "--expect", tmp_path / "missing")
+    assert code == 2 and "there is no file" in errors
+
+
 def test_resolvers_get_the_queries_of_a_capture_in_a_world_that_has_their_names(tmp_path: Path) -> None:
     capture = tmp_path / "clients.pcap"
     capture.touch()

@@ -20,7 +20,7 @@ from dnsrig.experiment import model, trial_specs
 from dnsrig.experiment.trial import declared_checks
 from dnsrig.lab import links
 from dnsrig.procedures.parts import readback
-from dnsrig.rundir import Level, LinkSpec, PathSpec, Resolving
+from dnsrig.rundir import Level, LinkSpec, PathSpec, QueriesSpec, Resolving
 from dnsrig.runs.row_files.probe import PROPAGATION
 from dnsrig.runs.row_files.transfer import CONNECTIONS, TRANSFERS
 from dnsrig.runs.trial import Trial
@@ -381,6 +381,16 @@ def over_links(
     return make
 
 
+def expecting(make: Make) -> Make:
+    """The trial of ``make``, whose answers must have data."""
+
+    def made(trial: Trial) -> None:
+        trial.record.spec.queries = QueriesSpec(parameters={"expect": "noerror-nonempty"})
+        make(trial)
+
+    return made
+
+
 def link_says_nothing(trial: Trial) -> None:
     trial.__dict__["_links"] = {"primary-secondary": pl.DataFrame()}
 
@@ -392,8 +402,14 @@ def no_samples(trial: Trial) -> None:
 CASES: dict[str, tuple[list[Make], list[Make], list[Make]]] = {
     # name: where it passes, where it fails, where nothing tells
     "answers-good": (
-        [told("load", rcodes={"NOERROR": 99, "NXDOMAIN": 1})],
-        [told("load", rcodes={"NOERROR": 90, "REFUSED": 10})],
+        [
+            told("load", rcodes={"NOERROR": 99, "NXDOMAIN": 1}),
+            expecting(told("load", answered=99, wrong={"empty": 1}, rcodes={"REFUSED": 100})),
+        ],
+        [
+            told("load", rcodes={"NOERROR": 90, "REFUSED": 10}),
+            expecting(told("load", answered=98, wrong={"empty": 1, "rrset": 1}, rcodes={"NOERROR": 100})),
+        ],
         [told("load", rcodes={})],
     ),
     "names-missing": (

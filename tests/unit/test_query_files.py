@@ -101,6 +101,30 @@ def test_what_cannot_be_read_is_named_with_its_place(cache: Path, kind: str) -> 
     assert str(cache / "cache") not in str(refused.value), "the name is the user's own"
 
 
+def test_what_answers_must_be_is_checked_with_the_queries_and_known_by_its_content(cache: Path) -> None:
+    (file := cache / "mine.txt").write_text("www.example A\n")
+    (expected := cache / "expected.txt").write_text("www.example A 192.0.2.1\n")
+    found = provide(file=str(file), expect=str(expected))
+    kept = query_files.folder(found.key) / "expected"
+    assert f"--expect={kept}" in query_files.arguments(found) and kept.read_text() == expected.read_text()
+    expected.write_text("www.example A 192.0.2.2\n")
+    again = provide(file=str(file), expect=str(expected))
+    assert again.key != found.key and again.parameters["expect"] != found.parameters["expect"]
+    nonempty = provide(expect="noerror-nonempty")
+    assert query_files.arguments(nonempty) == ["--expect=noerror-nonempty"]
+    assert not any("--expect" in word for word in query_files.arguments(provide(file=str(file))))
+    for lines, reason in [
+        ("www.example A 1.2.3\n", "line 1"),
+        ("other.example A NODATA\n", "no line of queries.expect"),
+    ]:
+        expected.write_text(lines)
+        with pytest.raises(UsageError, match=reason) as refused:
+            provide(file=str(file), expect=str(expected))
+        assert str(cache / "cache") not in str(refused.value)
+    with pytest.raises(UsageError, match=r"queries\.expect: there is no file"):
+        provide(expect="missing.txt")
+
+
 def test_a_file_that_is_not_there_is_refused_before_the_start(tmp_path: Path) -> None:
     (tmp_path / "empty").touch()
     for file, reason in [("missing.txt", "there is no file"), (str(tmp_path), "is a folder"), ("empty", "is empty")]:

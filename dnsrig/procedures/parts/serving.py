@@ -456,7 +456,8 @@ def drain(context: TrialContext) -> None:
 def concluded(load: LoadResult) -> Result:
     """Result of a load at a fixed rate."""
     if not load.answered:
-        return Result("server-failed", f"none of {load.sent:,} queries was answered")
+        wrong = f" as expected: {load.wrong_in_words}" if any(load.wrong.values()) else ""
+        return Result("server-failed", f"none of {load.sent:,} queries was answered{wrong}")
     if reason := validity.why_not(load):
         return Result("invalid", reason)
     return Result("done")
@@ -465,6 +466,8 @@ def concluded(load: LoadResult) -> Result:
 def held_nothing(context: TrialContext, ramp: LoadResult) -> Result:
     """Result of a ramp with too few answers even at its lowest rates."""
     start = float(context.option("ramp_start_qps"))
+    wrong = f" as expected; others: {ramp.wrong_in_words}" if any(ramp.wrong.values()) else ""
     return Result(
-        "timeout", f"no rate held, from {start:,.0f} QPS down: {ramp.answered:,} of {ramp.sent:,} queries were answered"
+        "timeout",
+        f"no rate held, from {start:,.0f} QPS down: {ramp.answered:,} of {ramp.sent:,} queries were answered{wrong}",
     )

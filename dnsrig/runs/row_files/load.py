@@ -11,9 +11,10 @@ INTERVALS = RowFile(
     {
         "start_ns": pl.Int64,
         "duration_ns": pl.Int64,
-        **dict.fromkeys(("due", "sent", "answered", "timeouts", "lost", "late", "truncated"), pl.UInt64),
+        **dict.fromkeys(("due", "sent", "answered", "wrong", "timeouts", "lost", "late", "truncated"), pl.UInt64),
         "busy_ns": pl.Int64,
     },
+    later=("wrong",),
 )
 """What became of the queries that were due in each interval, one row an interval. ``busy_ns``: of the busiest
 thread."""
