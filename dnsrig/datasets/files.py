@@ -41,7 +41,11 @@ ZONES_MOST = 10_000_000
 HEADER = ("name", "file")
 
 
-INCLUDE = re.compile(rb'^\$include[ \t]+(?:"([^"\n]+)"|([^\s";]+))', re.IGNORECASE | re.MULTILINE)
+INCLUDE = re.compile(
+    rb'^\$include[ \t]+(?:"((?:[^"\\\n]|\\.)+)"|((?:[^\s";()\\]|\\.)+))', re.IGNORECASE | re.MULTILINE
+)
+ESCAPE = re.compile(rb"\\(.)", re.DOTALL)
+"""An escape in the name of a file. The engine refuses numbers there."""
 READ_BYTES = 1 << 20
 LINE_BYTES = 4096
 """Longest line of an $INCLUDE that counts for the key."""
@@ -178,7 +182,7 @@ def _content(path: str, below: str, depth: int, seen: set[Path]) -> tuple[bytes,
             found.update(part)
             text = rest + part
             if b"$" in text:
-                included += [match[1] or match[2] for match in INCLUDE.finditer(text)]
+                included += [ESCAPE.sub(rb"\1", match[1] or match[2]) for match in INCLUDE.finditer(text)]
             rest = text[text.rfind(b"\n") + 1 :][:LINE_BYTES]
     for name in dict.fromkeys(included):
         place = (Path(path).parent / os.fsdecode(name)).resolve()

@@ -2,6 +2,7 @@
 
 A copy is kept in the cache by server and zone, and is named after its serial. Before it is used again, the server is
 asked for the zone's SOA record: only a newer serial is transferred. The zones are then zones of the user's own files.
+The copy before the newest stays, because another process may still read it.
 """
 
 from __future__ import annotations
@@ -107,14 +108,14 @@ def size(parameters: Mapping[str, Scalar]) -> tuple[int, int]:
 
 def listed(parameters: Mapping[str, Scalar]) -> Iterator[str]:
     """A line for each zone, as `generate files --list` reads it."""
-    for zone, copy in _copies(_source(parameters)):
+    for zone, copy, _ in _copies(_source(parameters)):
         yield f"{zone}\t{copy}\n"
 
 
 def identity(parameters: Mapping[str, Scalar]) -> list[object]:
     """What the dataset depends on: the names and the contents of its zones, wherever they come from."""
     copies = _copies(_source(parameters))
-    found: list[object] = [parameters["catalog_schema"], [(zone, checksums.sha256(copy)) for zone, copy in copies]]
+    found: list[object] = [parameters["catalog_schema"], [(zone, digest) for zone, _, digest in copies]]
     if parameters["version"]:
         found += [parameters[name] for name in ("version", "changed_share", "unsigned_changes")]
     return found
@@ -127,10 +128,10 @@ def _source(parameters: Mapping[str, Scalar]) -> str:
 
 
 @cache
-def _copies(parameters: str) -> list[tuple[str, Path]]:
-    """The newest copy of each zone; the server is asked once in a process."""
+def _copies(parameters: str) -> list[tuple[str, Path, str]]:
+    """(zone, newest copy, digest of its content) of each zone; the server is asked once in a process."""
     chosen = json.loads(parameters)
-    return [(zone, _newest(chosen, zone)) for zone in _zones(chosen)]
+    return [(zone, *_newest(chosen, zone)) for zone in _zones(chosen)]
 
 
 def _zones(parameters: Mapping[str, Scalar]) -> list[str]:
@@ -169,28 +170,34 @@ def _folder(parameters: Mapping[str, Scalar], zone: str) -> Path:
 
 
 def _kept(folder: Path) -> Path | None:
-    """The copy in ``folder``, which has one at most."""
-    return next(iter(sorted(folder.glob("*.zone"))), None)
+    """The newest copy in ``folder``."""
+    return max(folder.glob("*.zone"), key=lambda copy: copy.stat().st_mtime_ns, default=None)
 
 
-def _newest(parameters: Mapping[str, Scalar], zone: str) -> Path:
-    """The copy of ``zone`` with the serial that the server has now."""
+def _newest(parameters: Mapping[str, Scalar], zone: str) -> tuple[Path, str]:
+    """The copy of ``zone`` with the serial that the server has now, and the digest of its content."""
     folder = _folder(parameters, zone)
     with cached.locked(folder):
-        kept = _kept(folder)
-        if kept is not None and _is_current(parameters, zone, int(kept.stem)):
-            return kept
-        with tempfile.TemporaryDirectory(dir=folder) as made:
-            largest = f"--bytes-max={int(parameters['largest_mb']) * 1_000_000}"
-            outcome, said = _transfer(parameters, zone, f"--write={made}", largest)
-            written = next(Path(made).glob("*.zone"), None)
-            if outcome != "done" or written is None:
-                raise _why(parameters, zone, outcome, said)
-            with written.open() as text:
-                serial = int(text.readline().split()[6])
-            for old in folder.glob("*.zone"):
+        copy = _kept(folder)
+        if copy is None or not _is_current(parameters, zone, int(copy.stem)):
+            copy = _fetch(parameters, zone, folder, copy)
+        return copy, checksums.sha256(copy)
+
+
+def _fetch(parameters: Mapping[str, Scalar], zone: str, folder: Path, before: Path | None) -> Path:
+    """Transfer the zone; its copy is the newest in ``folder`` then, and only ``before`` stays beside it."""
+    with tempfile.TemporaryDirectory(dir=folder) as made:
+        largest = f"--bytes-max={int(parameters['largest_mb']) * 1_000_000}"
+        outcome, said = _transfer(parameters, zone, f"--write={made}", largest)
+        written = next(Path(made).glob("*.zone"), None)
+        if outcome != "done" or written is None:
+            raise _why(parameters, zone, outcome, said)
+        with written.open() as text:
+            serial = int(text.readline().split()[6])
+        for old in folder.glob("*.zone"):
+            if old != before:
                 old.unlink()
-            return written.replace(folder / f"{serial}.zone")
+        return written.replace(folder / f"{serial}.zone")
 
 
 def _is_current(parameters: Mapping[str, Scalar], zone: str, serial: int) -> bool:

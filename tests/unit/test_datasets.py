@@ -219,13 +219,21 @@ def test_own_zones_are_known_by_what_their_files_contain(own: Path, tmp_path: Pa
     assert datasets.provide("files", {"files": f"{there}/*.zone"}).key != made.key
 
 
-def test_the_key_depends_on_included_files(own: Path) -> None:
-    (own / "one.example.zone").write_text(ZONE.format(serial=7) + "$INCLUDE sub/hosts\n")
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        ("sub/hosts", "sub/hosts"),
+        (r"sub/my\ hosts", "sub/my hosts"),
+        (r'"sub/a\"b\\c"', 'sub/a"b\\c'),
+    ],
+)
+def test_the_key_depends_on_included_files(own: Path, written: str, name: str) -> None:
+    (own / "one.example.zone").write_text(ZONE.format(serial=7) + f"$INCLUDE {written}\n")
     (own / "sub").mkdir()
     values = datasets.parameters("files", {"files": f"{own}/*.zone", "include_below": str(own)})
     keys = []
     for address in ("192.0.2.8", "192.0.2.9"):
-        (own / "sub/hosts").write_text(f"added IN A {address}\n")
+        (own / name).write_text(f"added IN A {address}\n")
         keys.append(datasets.key_of("files", values))
     assert len(set(keys)) == 2
     folder = datasets.folder(datasets.provide("files", values).key)

@@ -114,14 +114,25 @@ def copies(chosen: Mapping[str, Scalar]) -> list[Path]:
     return [Path(line.rstrip("\n").split("\t")[1]) for line in transferred.listed(chosen)]
 
 
-def test_a_newer_serial_replaces_the_copy() -> None:
+def test_a_newer_serial_replaces_the_copy_and_one_before_it_stays() -> None:
     with primary("--serial=7") as chosen:
         (old,) = copies(chosen)
         assert copies(chosen) == [old] and old.name == "7.zone"
-    with primary("--serial=8") as later:
-        old.parent.rename(transferred._folder(later, "z000000.example"))
-        (new,) = copies(later)
-        assert (new.name, len(list(new.parent.glob("*.zone")))) == ("8.zone", 1)
+    folder = old.parent
+    for serial, kept in [(8, ["7.zone", "8.zone"]), (9, ["8.zone", "9.zone"]), (10, ["10.zone", "9.zone"])]:
+        with primary(f"--serial={serial}") as later:
+            folder = folder.rename(transferred._folder(later, "z000000.example"))
+            (new,) = copies(later)
+            # A process that asked before may read its copy now.
+            assert (new.name, sorted(path.name for path in folder.glob("*.zone"))) == (f"{serial}.zone", kept)
+
+
+def test_copies_are_read_once_for_their_identity(monkeypatch: pytest.MonkeyPatch) -> None:
+    with primary() as chosen:
+        (copy,) = copies(chosen)
+        first = transferred.identity(chosen)
+        copy.unlink()
+        assert transferred.identity(chosen) == first
 
 
 @pytest.mark.parametrize(
