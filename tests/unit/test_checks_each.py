@@ -179,6 +179,14 @@ def changed_by(nbytes: int, ixfr: bool) -> Make:
     return make
 
 
+def of_zones(count: int, otherwise: Make) -> Make:
+    def make(trial: Trial) -> None:
+        otherwise(trial)
+        trial.record.spec.dataset.zones = count
+
+    return make
+
+
 def of_own_zones(otherwise: Make) -> Make:
     def make(trial: Trial) -> None:
         otherwise(trial)
@@ -577,6 +585,8 @@ CASES: dict[str, tuple[list[Make], list[Make], list[Make]]] = {
             counted(secondary__link_primary__rx_bytes=[0]),
             nothing_arrived(changed_by(0, ixfr=False)),
             of_own_zones(changed_by(900_000, ixfr=True)),
+            of_zones(1_000, changed_by(900_000, ixfr=True)),
+            of_zones(1_000, changed_by(900_000, ixfr=False)),
         ],
     ),
     "answered-by": (
