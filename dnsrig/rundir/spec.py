@@ -413,6 +413,11 @@ class QueriesSpec(Record):
     parameters: dict[str, Scalar] = Field(default_factory=dict)
     """The other keys of ``[queries]``; a list of subnets by its hash."""
 
+    @property
+    def complete(self) -> bool:
+        """Whether the file has complete queries, each with flags and EDNS of its own."""
+        return self.format not in ("", "text")
+
 
 class Variant(Record):
     """One point of the matrix."""

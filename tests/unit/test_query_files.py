@@ -11,7 +11,7 @@ import pytest
 from dnsrig import query_files
 from dnsrig.errors import UsageError
 from dnsrig.experiment import model, trial_specs
-from dnsrig.procedures.parts import load_arguments
+from dnsrig.procedures.parts import load_arguments, serving
 from dnsrig.query_files import QueriesDocument
 from dnsrig.rundir import QueriesSpec, TrialSpec
 
@@ -184,6 +184,28 @@ def test_the_load_gets_the_copy_and_the_settings(cache: Path) -> None:
         "--edns=1232",
         "--recursion-desired",
     ]
+
+
+def test_complete_queries_are_sent_as_they_are(cache: Path) -> None:
+    (file := cache / "mine.bin").write_bytes(wire(b"a", 1))
+    found = provide(file=str(file))
+    words = load_arguments.queries(load_arguments.OPTIONS, Path("zones.list"), seed=13, recursive=True, asked=found)
+    copy = query_files.folder(found.key) / "queries"
+    assert words == [f"--queries={copy}", "--query-format=binary", "--seed=13"]
+    made = spec(cache, 'file = "mine.bin"')
+    for queries, options, key in [
+        (provide(file=str(file), cookie=True), {}, "queries.cookie"),
+        (found, {"edns_bytes": 4096}, "options.edns_bytes"),
+    ]:
+        wanted = made.model_copy(update={"queries": queries, "options": {**made.options, **options}})
+        with pytest.raises(UsageError, match=f"{key}: the queries of mine.bin are complete"):
+            serving.check_questions(wanted)
+
+
+def test_a_file_of_complete_queries_refuses_edns_before_it_is_in_the_cache(cache: Path) -> None:
+    (file := cache / "mine.bin").write_bytes(wire(b"a", 1))
+    with pytest.raises(UsageError, match="--cookie: the queries of the file are complete"):
+        provide(file=str(file), cookie=True)
 
 
 def test_names_of_the_dataset_can_have_edns_of_clients(cache: Path) -> None:

@@ -70,10 +70,10 @@ def queries(
         seed += SEEDS_APART * (int(asked.parameters["seed"]) - 1)
     if asked is None or not asked.name:
         words += _of_dataset(options, zones)
-    words += [
-        f"--seed={seed}",
-        f"--edns={options['edns_bytes']}",
-    ]
+    words.append(f"--seed={seed}")
+    if asked is not None and asked.complete:
+        return words
+    words.append(f"--edns={options['edns_bytes']}")
     return [*words, "--recursion-desired"] if recursive else words
 
 

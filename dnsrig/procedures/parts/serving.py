@@ -180,6 +180,16 @@ def _check_own_zones(spec: TrialSpec) -> None:
             )
 
 
+def _check_complete(spec: TrialSpec, queries: QueriesSpec, edns: list[str]) -> None:
+    """Refuse settings of EDNS for queries that are sent as they are."""
+    if edns or spec.options["edns_bytes"] != load_arguments.OPTIONS["edns_bytes"]:
+        key = f"queries.{edns[0]}" if edns else "options.edns_bytes"
+        raise UsageError(
+            f"{key}: the queries of {queries.name} are complete, each with flags and EDNS of its own",
+            hint="leave it out, or give a text file with a name and a type on each line",
+        )
+
+
 def _check_own_queries(spec: TrialSpec, queries: QueriesSpec) -> None:
     """Refuse options that choose names of the dataset, if a file has the names, and settings of EDNS without EDNS."""
     edns = [name for name in query_files.EDNS if queries.parameters[name]]
@@ -190,6 +200,8 @@ def _check_own_queries(spec: TrialSpec, queries: QueriesSpec) -> None:
         )
     if not queries.name:
         return
+    if queries.complete:
+        _check_complete(spec, queries, edns)
     for name, wanted in {"queried_share": 1.0, "missing_share": 0.0, "popularity": "uniform"}.items():
         if spec.options[name] != wanted:
             raise UsageError(

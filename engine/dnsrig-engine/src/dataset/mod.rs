@@ -2,13 +2,15 @@
 //!
 //! A dataset is a folder with zone files, its list of zones and its description, which is described here. [`zone_list`]
 //! has the zones that a command line names, [`name_table`] the names that clients ask for. Both are files with a name a
-//! line ([`text_file`]). [`tld_names`] are the names of the delegations of `generate tld`, [`churn`] the changes of
-//! zones that are numbered.
+//! line ([`text_file`]). [`zone_file`] reads the master files of zones, [`file_list`] the lists of such files.
+//! [`tld_names`] are the names of the delegations of `generate tld`, [`churn`] the changes of zones that are numbered.
 
 pub mod churn;
+pub mod file_list;
 pub mod name_table;
 pub mod text_file;
 pub mod tld_names;
+pub mod zone_file;
 pub mod zone_list;
 
 use serde::Deserialize;

@@ -3,28 +3,23 @@
 use std::{
     collections::HashMap,
     fs::{self, File},
-    io::{BufReader, BufWriter, Seek as _, Write},
+    io::{BufWriter, Seek as _, Write},
     path::{Path, PathBuf},
 };
 
 use dnsrig_core::{clock, failure::Failure, units::parse_share};
 use dnsrig_dns::{catalog::Schema, serial};
-use domain::base::iana::Rtype;
+use domain::base::{Name, iana::Rtype};
 
-use super::{
-    dataset::{Common, Dataset, Described, Details, contradiction, writing},
-    zone_file::{self, Wanted, ZoneFileError, change::Change},
-};
+use super::dataset::{Common, Dataset, Described, Details, contradiction, writing};
 use crate::dataset::{
     VERSION,
-    text_file::{LineError, Lines},
+    file_list::{self, Listed},
+    zone_file::{self, Facts, Wanted, ZoneFileError, change::Change},
 };
 
 /// The number of zone files in a directory of the dataset.
 const ZONES_PER_DIRECTORY: usize = 1000;
-
-/// At most this many zones, as the other instruments take.
-const ZONES_MAX: usize = 10_000_000;
 
 /// The catalog zone is below this name, where no zone of a user is (RFC 6761 §6.4).
 const CATALOG_PARENT: &str = "dnsrig.invalid";
@@ -75,7 +70,7 @@ pub struct Arguments {
 
 /// Reads all files and copies them. The first fault ends it, and names its file and line.
 pub fn generate(arguments: &Arguments) -> Result<Described, Failure> {
-    let zones = read_list(&arguments.list)?;
+    let zones = file_list::read(&arguments.list).map_err(|reason| unusable(&arguments.list, reason))?;
     let Arguments { out, catalog_schema, steps, changed_share, unsigned_changes, .. } = arguments;
     let include_below = arguments.include_below.as_deref().map(fs::canonicalize).transpose().map_err(|error| {
         Failure::bad_input(format!("--include-below: {error}"), "name the folder of included files")
@@ -159,34 +154,6 @@ fn unusable(path: &Path, reason: impl std::fmt::Display) -> Failure {
     Failure::bad_input(format!("{}: {reason}", path.display()), hint)
 }
 
-/// A line of the list.
-struct Listed {
-    name: Option<String>,
-    file: PathBuf,
-}
-
-fn read_list(path: &Path) -> Result<Vec<Listed>, Failure> {
-    let file = File::open(path).map_err(|error| unusable(path, error))?;
-    let (mut lines, mut zones) = (Lines::new(BufReader::new(file)), Vec::new());
-    loop {
-        match lines.next_line() {
-            Ok(Some(_)) if zones.len() == ZONES_MAX => {
-                return Err(unusable(path, format!("it lists more than {ZONES_MAX} zones")));
-            }
-            Ok(Some((_, line))) => zones.push(match line.split_once('\t') {
-                Some((name, file)) => Listed { name: Some(name.trim().into()), file: file.trim().into() },
-                None => Listed { name: None, file: line.into() },
-            }),
-            Ok(None) if zones.is_empty() => return Err(unusable(path, "it lists no zone")),
-            Ok(None) => return Ok(zones),
-            Err(LineError::Read(error)) => return Err(unusable(path, error)),
-            Err(LineError::Line { line, reason }) => {
-                return Err(unusable(path, format!("line {line}: {reason}")));
-            }
-        }
-    }
-}
-
 /// The zones that were read so far.
 struct Made {
     /// By number: the name and the serial.
@@ -217,59 +184,58 @@ impl Made {
         before: Option<&Before>,
     ) -> Result<(), Failure> {
         let wrong = |reason: String| unusable(&zone.file, reason);
-        let meta = fs::metadata(&zone.file).map_err(|error| wrong(error.to_string()))?;
-        if !meta.is_file() {
-            return Err(wrong("it is not a regular file".into()));
-        }
-        let mut input = File::open(&zone.file).map_err(|error| wrong(error.to_string()))?;
+        let (mut input, _) = file_list::open(&zone.file).map_err(wrong)?;
         let name =
             zone_file::name(&input, zone.name.as_deref(), &zone.file).map_err(|error| wrong(error.to_string()))?;
         input.rewind().map_err(|error| wrong(error.to_string()))?;
-        let (known, read) = (name.to_string().to_ascii_lowercase(), self.numbers.len());
-        let earlier = match before.map(|before| before.zones.get(&known)) {
-            Some(None) => return Err(wrong(format!("the zone {name} is not in the earlier version"))),
-            found => found.flatten().copied(),
-        };
-        if self.numbers.insert(known, read).is_some() {
-            return Err(wrong(format!("the zone {name} is in another file, too")));
-        }
-        let number = earlier.map_or(read, |(number, _)| number);
-        if number >= self.zones.len() {
-            return Err(wrong("the earlier version has more zones".into()));
-        }
+        let (number, earlier) = self.number(&name, before).map_err(wrong)?;
         let to = dataset.path(&file_of(number));
         let mut output = BufWriter::new(File::create(&to).map_err(writing(&to))?);
-        let facts = zone_file::read(
-            input,
-            &zone.file,
-            &name,
-            wanted,
-            |owner, rtype| {
-                self.queries.add(owner, rtype);
-                self.progress.record();
-            },
-            |bytes| output.write_all(bytes),
-        )
-        .map_err(|error| match error {
+        let each = |owner: &_, record: &zone_file::ScannedRecord| {
+            self.queries.add(owner, record.rtype());
+            self.progress.record();
+            Ok(())
+        };
+        let copied = |bytes: &[u8]| output.write_all(bytes);
+        let facts = zone_file::read(input, &zone.file, &name, wanted, each, copied).map_err(|error| match error {
             ZoneFileError::Copy(error) => writing(&to)(error),
             other => wrong(other.to_string()),
         })?;
         output.flush().map_err(writing(&to))?;
-        if let Some((_, old)) = earlier.filter(|(_, old)| facts.serial != *old && !serial::is_newer(facts.serial, *old))
-        {
-            return Err(wrong(format!(
-                "the serial {} of {name} is older than {old} in the earlier version",
-                facts.serial
-            )));
+        let serial = facts.serial;
+        if let Some(old) = earlier.filter(|old| serial != *old && !serial::is_newer(serial, *old)) {
+            return Err(wrong(format!("the serial {serial} of {name} is older than {old} in the earlier version")));
         }
-        self.zones[number] = Some((facts.name, facts.serial));
+        self.count(number, facts);
+        Ok(())
+    }
+
+    /// The number of the zone `name`, and its serial in the earlier version. An error is a sentence.
+    fn number(&mut self, name: &Name<bytes::Bytes>, before: Option<&Before>) -> Result<(usize, Option<u32>), String> {
+        let (known, read) = (name.to_string().to_ascii_lowercase(), self.numbers.len());
+        let earlier = match before.map(|before| before.zones.get(&known)) {
+            Some(None) => return Err(format!("the zone {name} is not in the earlier version")),
+            found => found.flatten().copied(),
+        };
+        if self.numbers.insert(known, read).is_some() {
+            return Err(format!("the zone {name} is in another file, too"));
+        }
+        let (number, serial) = earlier.map_or((read, None), |(number, serial)| (number, Some(serial)));
+        if number >= self.zones.len() {
+            return Err("the earlier version has more zones".into());
+        }
+        Ok((number, serial))
+    }
+
+    /// Counts a zone that was copied.
+    fn count(&mut self, number: usize, facts: Facts) {
         self.totals.records += facts.records;
         self.totals.bytes += facts.bytes;
         self.totals.changed += facts.changed;
         self.totals.signed += u64::from(facts.signed);
         self.totals.hashed += u64::from(facts.hashed);
         self.progress.zones += 1;
-        Ok(())
+        self.zones[number] = Some((facts.name, facts.serial));
     }
 }
 
@@ -306,7 +272,7 @@ struct Queries {
     path: PathBuf,
     output: BufWriter<File>,
     count: u64,
-    last: Option<(domain::base::Name<bytes::Bytes>, Rtype)>,
+    last: Option<(Name<bytes::Bytes>, Rtype)>,
 }
 
 impl Queries {
@@ -316,7 +282,7 @@ impl Queries {
     }
 
     /// An error of writing shows when the list is finished.
-    fn add(&mut self, owner: &domain::base::Name<bytes::Bytes>, rtype: Rtype) {
+    fn add(&mut self, owner: &Name<bytes::Bytes>, rtype: Rtype) {
         let again = self.last.as_ref().is_some_and(|(name, before)| *before == rtype && name == owner);
         if again || self.count == QUERIES_MAX || NOT_ASKED.contains(&rtype) {
             return;

@@ -9,7 +9,6 @@ mod files;
 mod large_records;
 pub mod tld;
 mod world;
-mod zone_file;
 pub mod zones;
 
 use std::process::ExitCode;

@@ -1,9 +1,9 @@
 //! `probe identify`: whether a server is there, over which transports, and which version it reports.
 //!
-//! [`read`] decides what a message means; this file has the sockets, which wait a second each at most.
+//! [`read`] decides what a message means; this file has the sockets, which wait for --timeout each at most.
 
 use std::{
-    io::{self, Read, Write},
+    io::{self, Write},
     net::{IpAddr, SocketAddr, TcpStream, UdpSocket},
     process::ExitCode,
     thread,
@@ -23,6 +23,8 @@ use domain::base::{
     iana::{Class, Rcode},
 };
 use serde::Serialize;
+
+use super::receive;
 
 /// What many servers answer in the class CH: RFC 4892 for `id.server`; BIND's `version.bind` is the custom of most.
 const VERSION: &[u8] = b"\x07version\x04bind\0";
@@ -175,24 +177,15 @@ fn hear_from_anyone(open: &UdpSocket, server: SocketAddr, buffer: &mut [u8], fou
 }
 
 fn ask_tcp(server: SocketAddr, wait: Duration, found: &mut Summary) -> State {
+    let deadline = Instant::now() + wait;
     let mut connection = match TcpStream::connect_timeout(&server, wait) {
         Ok(connection) => connection,
         Err(error) => return state_of(&error),
     };
     let mut asked = Vec::new();
     framing::append(&mut asked, &query(VERSION));
-    let whole = connection.set_read_timeout(Some(wait)).and_then(|()| connection.write_all(&asked));
-    let mut answer = Vec::new();
-    let mut message = || -> io::Result<()> {
-        let mut length = [0; 2];
-        connection.read_exact(&mut length)?;
-        answer.resize(usize::from(u16::from_be_bytes(length)).min(MESSAGE_BYTES_MAX), 0);
-        connection.read_exact(&mut answer)
-    };
-    if whole.and_then(|()| message()).is_err() {
-        return State::Silent;
-    }
-    match read(&answer) {
+    let answer = connection.write_all(&asked).and_then(|()| receive::message(&mut connection, deadline));
+    match answer.ok().and_then(|answer| read(&answer)) {
         Some(answer) => {
             found.take(answer);
             State::Answers
@@ -249,6 +242,8 @@ fn text(data: &[u8]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::{io::Read as _, net::TcpListener};
+
     use dnsrig_dns::testing::messages;
     use dnsrig_testing::fuzz::fuzz;
 
@@ -289,6 +284,33 @@ mod tests {
         assert_eq!(read(&other), None, "an id of nobody");
         other[..2].copy_from_slice(&id_of(IDENTITY).to_be_bytes());
         assert_eq!(read(&other), None, "another question");
+    }
+
+    #[test]
+    fn an_answer_that_comes_byte_by_byte_has_no_more_time_than_another() {
+        let ask = |wait_ms: u64, pause: Duration| {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let server = listener.local_addr().unwrap();
+            let mut bytes = Vec::new();
+            framing::append(&mut bytes, &answer(VERSION, 0, b"\x0eunbound 1.22.0"));
+            let sends = move || {
+                let (mut connection, _) = listener.accept().unwrap();
+                // What was not read would be answered by a reset.
+                connection.read_exact(&mut [0; 32]).unwrap();
+                for byte in bytes {
+                    thread::sleep(pause);
+                    if connection.write_all(&[byte]).is_err() {
+                        break;
+                    }
+                }
+            };
+            let sending = thread::spawn(sends);
+            let state = ask_tcp(server, Duration::from_millis(wait_ms), &mut Summary::default());
+            sending.join().unwrap();
+            state
+        };
+        assert_eq!(ask(10_000, Duration::ZERO), State::Answers);
+        assert_eq!(ask(100, Duration::from_millis(40)), State::Silent);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 mod core;
 mod follow;
 mod identify;
+mod receive;
 mod records;
 mod report;
 

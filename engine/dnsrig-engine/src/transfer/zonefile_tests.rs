@@ -1,10 +1,12 @@
 //! Lines of zone files, read back by another library.
 
 use dnsrig_dns::testing::{Rr, give, line, name, response};
-use dnsrig_testing::inputs;
+use dnsrig_dns::{header::Header, record::Walk};
+use dnsrig_testing::{fuzz::fuzz, inputs};
 use proptest::{collection::vec, prelude::*};
 
 use super::*;
+use crate::dataset::zone_file::{self, Wanted};
 
 fn written(records: &[Rr]) -> String {
     let mut writer = Writer::new(Vec::new());
@@ -70,6 +72,49 @@ fn a_file_that_takes_no_more_is_an_outcome() {
     let mut writer = Writer::new(&mut nothing[..]);
     let given = give(&response(None, &[line("www.example. 1 A 192.0.2.1")]), &mut writer);
     assert_eq!(given, Err(Outcome::NotWritten));
+}
+
+/// Messages with records of many types, with harm done to them: `generate files` reads what was written of them.
+#[test]
+fn harmed_transfers_are_copies_that_can_be_read() {
+    let texts = [
+        "example. 86400 IN NS ns1.example.",
+        "www.example. 3600 IN AAAA 2001:db8::1",
+        "example. 60 IN TXT \"v=spf1 -all\" \"a \\\"b\\\" \\\\ \\200\"",
+        "_sip._tcp.example. 60 IN SRV 0 5 5060 sip.example.",
+        "example. 60 IN CAA 0 issue \"ca.example; policy=ev\"",
+        "example. 60 IN DS 60485 5 1 2BB183AF5F22588179A53B0A98631FAD1A292118",
+        "example. 60 IN TYPE65280 \\# 2 01ab",
+        "x.example. 60 IN NSEC y.example. A MX TYPE1234",
+        "x.example. 60 IN NAPTR 1 2 \"u\" \"sip+E2U\" \"!^.*$!sip:x@example!\" .",
+    ];
+    let records: Vec<Rr> = texts.iter().map(|text| line(text)).collect();
+    let corpus: Vec<_> = records.chunks(3).map(|records| response(None, records)).collect();
+    let root = domain::base::Name::root();
+    fuzz(2_000, &corpus, |message, _| {
+        let Ok(header) = Header::read(message) else { return };
+        let mut walk = Walk::new(message);
+        // Pseudo types are in no zone, and a zone has one SOA record.
+        let is_of_zone = |rtype: Rtype| !matches!(rtype.to_int(), 6 | 41 | 128..=255);
+        if header.questions > 0 || !walk.records(&header).map_while(Result::ok).all(|(_, each)| is_of_zone(each.rtype))
+        {
+            return;
+        }
+        let mut writer = Writer::new(b". 1 IN SOA a. b. 1 1 1 1 1\n. 1 IN NS a.\n".to_vec());
+        if give(message, &mut writer).is_err() {
+            return;
+        }
+        let text = writer.into_inner();
+        let file = std::path::Path::new("copy.zone");
+        let read = zone_file::read(&text[..], file, &root, Wanted::default(), |_, _| Ok(()), |_| Ok(()));
+        let lines = text.iter().filter(|byte| **byte == b'\n').count() as u64;
+        assert_eq!(
+            read.map(|facts| facts.records).map_err(|error| error.to_string()),
+            Ok(lines),
+            "{}",
+            text.escape_ascii()
+        );
+    });
 }
 
 /// The data of a record with its names not compressed.

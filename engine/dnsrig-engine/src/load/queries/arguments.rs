@@ -71,9 +71,9 @@ pub struct QueryArguments {
     /// Seed of the random numbers. Another seed gives other queries and sending times of the same kind
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// UDP payload size in EDNS, in bytes, from 512. 0 sends no EDNS, which is the default of dnsperf
-    #[arg(long, value_name = "BYTES", default_value_t = UDP_PAYLOAD_BYTES, value_parser = parse_edns)]
-    pub edns: u16,
+    /// UDP payload size in EDNS, in bytes, from 512. 0 sends no EDNS, which is the default of dnsperf [default: 1232]
+    #[arg(long, value_name = "BYTES", value_parser = parse_edns)]
+    pub edns: Option<u16>,
     /// Ask for DNSSEC records: set DO in EDNS
     #[arg(long)]
     pub dnssec_ok: bool,
@@ -123,7 +123,7 @@ impl QueryArguments {
     pub fn prepare(&self) -> Result<Queries, Failure> {
         let made = self.made()?;
         match (&self.queries, &self.zones) {
-            (Some(path), None) => file::read(path, &self.file_plan()?, made),
+            (Some(path), None) => self.checked(file::read(path, &self.file_plan()?, made)?),
             (None, Some(list)) => generated::prepare(list, &self.plan(), made),
             _ => Err(contradiction("give exactly one of --queries and --zone-list")),
         }
@@ -157,7 +157,8 @@ impl QueryArguments {
         Ok(Made { recursion_desired: self.recursion_desired, edns: self.client_edns()?, seed: self.seed })
     }
 
-    fn client_edns(&self) -> Result<ClientEdns, Failure> {
+    /// The first argument that needs EDNS.
+    fn in_edns(&self) -> Option<&'static str> {
         let wants = [
             ("--dnssec-ok", self.dnssec_ok),
             ("--do-share", self.do_share.is_some()),
@@ -167,9 +168,27 @@ impl QueryArguments {
             ("--padding", self.padding),
             ("--edns-option", !self.edns_options.is_empty()),
         ];
-        if self.edns == 0 {
-            return match wants.iter().find(|(_, is_wanted)| *is_wanted) {
-                Some((name, _)) => Err(contradiction(&format!("{name} needs EDNS, but --edns 0 switches it off"))),
+        wants.iter().find(|(_, is_wanted)| *is_wanted).map(|(name, _)| *name)
+    }
+
+    /// The queries of a file, unless an argument would change queries that are sent as they are.
+    fn checked(&self, queries: Queries) -> Result<Queries, Failure> {
+        let size = self.edns.map(|_| "--edns");
+        let flag = self.recursion_desired.then_some("--recursion-desired");
+        match self.in_edns().or(size).or(flag).filter(|_| queries.are_complete()) {
+            Some(name) => Err(Failure::bad_input(
+                format!("{name}: the queries of the file are complete, each with flags and EDNS of its own"),
+                format!("leave {name} out, or give a text file with a name and a type on each line"),
+            )),
+            None => Ok(queries),
+        }
+    }
+
+    fn client_edns(&self) -> Result<ClientEdns, Failure> {
+        let udp_payload_bytes = self.edns.unwrap_or(UDP_PAYLOAD_BYTES);
+        if udp_payload_bytes == 0 {
+            return match self.in_edns() {
+                Some(name) => Err(contradiction(&format!("{name} needs EDNS, but --edns 0 switches it off"))),
                 None => Ok(ClientEdns::where_lines_say(UDP_PAYLOAD_BYTES)),
             };
         }
@@ -182,7 +201,7 @@ impl QueryArguments {
             padded: self.padding,
         };
         let share = self.do_share.unwrap_or(if self.dnssec_ok { 1.0 } else { 0.0 });
-        ClientEdns::new(self.edns, share, &wanted).map_err(|reason| contradiction(&reason))
+        ClientEdns::new(udp_payload_bytes, share, &wanted).map_err(|reason| contradiction(&reason))
     }
 
     fn file_plan(&self) -> Result<file::Plan, Failure> {
@@ -321,6 +340,35 @@ mod tests {
         assert_eq!(options[2].data()[..], [0xc0, 0xff, 0xee]);
         assert_eq!(options[3].data()[..], [0, 1, 24, 0, 192, 0, 2]);
         assert!(all.as_slice().len().is_multiple_of(128));
+    }
+
+    #[test]
+    fn complete_queries_are_not_changed() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("queries");
+        let query = dnsrig_dns::query::soa_query(1, b"\x01a\0");
+        fs::write(&path, [&(query.len() as u16).to_be_bytes(), &query[..]].concat()).unwrap();
+        let read = |words: &str| parse(&format!("--queries {} {words}", path.display())).unwrap().prepare();
+        assert!(read("--shuffle").unwrap().are_complete());
+        for words in [
+            "--edns 4096",
+            "--edns 0",
+            "--dnssec-ok",
+            "--do-share 0.5",
+            "--cookie",
+            "--nsid",
+            "--padding",
+            "--client-subnet ::/0",
+            "--edns-option 65001:",
+            "--recursion-desired",
+        ] {
+            let refused = read(words).unwrap_err();
+            let option = words.split(' ').next().unwrap();
+            assert!(
+                refused.sentence.starts_with(&format!("{option}: the queries of the file are complete")),
+                "{refused}"
+            );
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@ use dnsrig_core::{
 use domain::base::iana::Rtype;
 
 use super::{
-    Builder, LineFlag, Made, Queries, Skipped, TOO_MANY, cannot_read,
+    Builder, LineFlag, Made, NotAdded, Queries, Skipped, cannot_read,
     format::{BEGINNING_BYTES, Format, Unreadable, check, detect},
     text,
 };
@@ -185,7 +185,7 @@ impl Reading<'_> {
             if limited.map_err(|error| cannot_read(self.path, &error))? == 0 {
                 break;
             }
-            if let Err(reason) = after_mark(&line).and_then(|text| self.line(text)) {
+            if let Err(reason) = after_mark(&line).map_err(NotAdded::Bad).and_then(|text| self.line(text)) {
                 self.bad("line", number, reason)?;
                 if line.last() != Some(&b'\n') {
                     pass_line(&mut input).map_err(|error| cannot_read(self.path, &error))?;
@@ -195,22 +195,22 @@ impl Reading<'_> {
         Ok(())
     }
 
-    fn line(&mut self, line: &[u8]) -> Result<(), String> {
+    fn line(&mut self, line: &[u8]) -> Result<(), NotAdded> {
         if line.len() > LINE_BYTES_MAX {
-            return Err(format!("a line of more than {LINE_BYTES_MAX} bytes"));
+            return Err(format!("a line of more than {LINE_BYTES_MAX} bytes").into());
         }
         let line = line.trim_ascii();
         if matches!(line, [] | [b';' | b'#', ..]) {
             return Ok(());
         }
         if line.contains(&0) {
-            return Err("it is not text".into());
+            return Err(NotAdded::Bad("it is not text".into()));
         }
         let (name, rest) = text::split_word(line);
         let (qtype, behind) = text::split_word(rest);
         if (qtype.is_empty() || !behind.is_empty()) && UPDATE_COMMANDS.contains(&name.to_ascii_lowercase().as_slice()) {
             let command = text::show(name);
-            return Err(format!("`{command}` belongs to a dynamic update (dnsperf -u): only queries are read"));
+            return Err(format!("`{command}` belongs to a dynamic update (dnsperf -u): only queries are read").into());
         }
         refuse_other_lists(&text::show(name))?;
         if !self.plan.types.is_empty() {
@@ -221,27 +221,29 @@ impl Reading<'_> {
                 "no type after the name `{}`: a line needs a name and a type. For a file of names alone, give --types, such \
                  as --types A,AAAA",
                 text::show(name)
-            ));
+            )
+            .into());
         }
         let qtype = self.types.parse(qtype)?;
         self.push(name, qtype, flag(behind)?)
     }
 
     /// Asks for each of the types of a name.
-    fn name_alone(&mut self, name: &[u8], rest: &[u8]) -> Result<(), String> {
+    fn name_alone(&mut self, name: &[u8], rest: &[u8]) -> Result<(), NotAdded> {
         if !rest.is_empty() {
             let rest = text::show(rest);
-            return Err(format!("`{rest}` after the name, but --types says that lines are names alone"));
+            return Err(format!("`{rest}` after the name, but --types says that lines are names alone").into());
         }
         let plan = self.plan;
         plan.types.iter().try_for_each(|qtype| self.push(name, *qtype, LineFlag::Absent))
     }
 
-    fn push(&mut self, name: &[u8], qtype: Rtype, flag: LineFlag) -> Result<(), String> {
+    fn push(&mut self, name: &[u8], qtype: Rtype, flag: LineFlag) -> Result<(), NotAdded> {
         let edns = self.builder.choose(flag);
         let pushed = self.builder.push(qtype, edns, |bytes| text::push_name(bytes, name));
-        pushed.map(|_| ()).map_err(|reason| {
-            if reason.starts_with(TOO_MANY) { reason } else { format!("`{}`: {reason}", text::show(name)) }
+        pushed.map(drop).map_err(|reason| match reason {
+            NotAdded::Bad(reason) => NotAdded::Bad(format!("`{}`: {reason}", text::show(name))),
+            NotAdded::TooMany => reason,
         })
     }
 
@@ -261,12 +263,10 @@ impl Reading<'_> {
             let length = message.first_chunk().map_or(0, |length| u16::from_be_bytes(*length));
             message.clear();
             if !has_length || !whole(length.into(), &mut message)? {
-                self.bad("query", number, "the file ends in the middle of it".into())?;
+                self.bad("query", number, NotAdded::Bad("the file ends in the middle of it".into()))?;
                 break;
             }
-            if let Err(reason) = check(&message).and_then(|()| self.builder.push_message(&message).map(drop)) {
-                self.bad("query", number, reason)?;
-            }
+            self.message(number, &message)?;
         }
         Ok(())
     }
@@ -276,18 +276,20 @@ impl Reading<'_> {
         let mut reader = StreamReader::open(self.path)?;
         for number in 1.. {
             let Some(record) = reader.next()? else { break };
-            if let Err(reason) =
-                check(record.message).and_then(|()| self.builder.push_message(record.message).map(drop))
-            {
-                self.bad("query", number, reason)?;
-            }
+            self.message(number, record.message)?;
         }
         Ok(())
     }
 
+    /// Takes a complete query.
+    fn message(&mut self, number: u64, message: &[u8]) -> Result<(), Failure> {
+        let added = check(message).map_err(NotAdded::Bad).and_then(|()| self.builder.push_message(message));
+        added.map_or_else(|reason| self.bad("query", number, reason), |_| Ok(()))
+    }
+
     /// Leaves out what is at this place, or fails because of it.
-    fn bad(&mut self, what: &str, number: u64, reason: String) -> Result<(), Failure> {
-        if self.plan.skips_bad_lines && !reason.starts_with(TOO_MANY) {
+    fn bad(&mut self, what: &str, number: u64, reason: NotAdded) -> Result<(), Failure> {
+        if self.plan.skips_bad_lines && matches!(reason, NotAdded::Bad(_)) {
             self.skipped.add(|| format!("{what} {number}: {reason}"));
             return Ok(());
         }

@@ -179,6 +179,17 @@ fn any_bytes_are_read_without_their_bad_lines(bytes: &[u8]) {
     assert!(found + skipped <= lines, "{found} and {skipped} of {lines}");
 }
 
+/// A name alone is asked for each type.
+fn any_bytes_are_names_for_all_types(bytes: &[u8]) {
+    let plan = Plan { types: vec![Rtype::A, Rtype::AAAA], skips_bad_lines: true, ..Plan::default() };
+    let Ok(queries) = parse(bytes, Path::new("file"), &plan, Made::default()) else { return };
+    if !queries.are_complete() {
+        let types = [Rtype::A, Rtype::AAAA].iter().cycle();
+        let found = (0..queries.len()).map(|at| query::Question::read(queries.message(at)).unwrap().rtype);
+        assert!(queries.len().is_multiple_of(2) && found.eq(types.copied().take(queries.len())));
+    }
+}
+
 /// Whatever is taken from a file of complete queries is a query for another library, too.
 fn any_bytes_are_complete_queries_or_an_error(bytes: &[u8]) {
     for format in [None, Some(Format::Binary)] {
@@ -238,6 +249,7 @@ fn harmed_lists_are_queries_or_name_a_line() {
     fuzz(2_000, &corpus.map(<[u8]>::to_vec), |bytes, _| {
         any_bytes_are_queries_or_an_error(bytes);
         any_bytes_are_read_without_their_bad_lines(bytes);
+        any_bytes_are_names_for_all_types(bytes);
     });
 }
 
@@ -314,6 +326,16 @@ fn bad_lines_are_left_out_and_counted() {
     assert_eq!((skipped.count, skipped.first.len()), (13, 10));
     assert!(skipped.first[0].starts_with("line 2: a line of more than"), "{:?}", skipped.first);
     assert!(skipped.first[1].starts_with("line 4: `0..x`: an empty label"), "{:?}", skipped.first);
+}
+
+#[test]
+fn too_many_queries_are_no_bad_line() {
+    let plan = Plan { skips_bad_lines: true, ..Plan::default() };
+    let (path, types, skipped) = (Path::new("file"), Types::default(), Skipped::default());
+    let mut reading = Reading { builder: Builder::new(Made::default()), path, plan: &plan, types, skipped };
+    reading.bad("line", 1, NotAdded::Bad("too many queries".into())).unwrap();
+    let refused = reading.bad("line", 2, NotAdded::TooMany).unwrap_err();
+    assert!(refused.sentence.starts_with("file, line 2: too many queries: more than 16777216"), "{refused}");
 }
 
 #[test]

@@ -20,7 +20,7 @@ use dnsrig_core::{
 use dnsrig_dns::{name::NAME_BYTES_MAX, zones::Zones};
 use domain::base::iana::Rtype;
 
-use super::{Builder, LineFlag, Made, Queries, cannot_read, client_edns::Choice, text};
+use super::{Builder, LineFlag, Made, NotAdded, Queries, cannot_read, client_edns::Choice, text};
 use crate::dataset::{DESCRIPTION, Known, MISSING_END, tld_names::Names, zone_list};
 
 /// Streams of random numbers, each of its own: a share of missing names changes some questions, and not which zones
@@ -84,7 +84,7 @@ fn is_only(zones: &Zones, origin: &str) -> bool {
     zones.count() == 1 && zones.name(0).to_string() == origin
 }
 
-fn build(items: &[u32], questions: &Questions, plan: &Plan, made: Made) -> Result<Queries, String> {
+fn build(items: &[u32], questions: &Questions, plan: &Plan, made: Made) -> Result<Queries, NotAdded> {
     let owners: Vec<Vec<String>> = plan.types.iter().map(|rtype| questions.owners(*rtype)).collect();
     let [mut which_owner, mut is_missing, mut labels] =
         [PURPOSE_OWNERS, PURPOSE_MISSING, PURPOSE_LABELS].map(|purpose| Random::new(plan.seed, purpose));

@@ -35,8 +35,21 @@ pub const QUERIES_MAX: usize = 1 << 24;
 /// The highest number of bytes of messages, so that a position among them fits 32 bits.
 const BYTES_MAX: usize = u32::MAX as usize;
 
-/// The beginning of the error about too many queries, which ends the reading of a file in any case.
-const TOO_MANY: &str = "too many queries";
+/// Why a query was not added.
+#[derive(Debug, thiserror::Error)]
+enum NotAdded {
+    /// There is no room for it, nor for any other.
+    #[error("too many queries: more than {QUERIES_MAX}, or 4 GiB of them")]
+    TooMany,
+    #[error("{0}")]
+    Bad(String),
+}
+
+impl From<String> for NotAdded {
+    fn from(reason: String) -> Self {
+        NotAdded::Bad(reason)
+    }
+}
 
 /// The failure to read a file that queries are made of.
 fn cannot_read(path: &Path, error: &io::Error) -> Failure {
@@ -214,12 +227,12 @@ impl Builder {
         qtype: Rtype,
         edns: Option<Choice>,
         write_name: impl FnOnce(&mut Vec<u8>) -> Result<(), String>,
-    ) -> Result<u32, String> {
+    ) -> Result<u32, NotAdded> {
         let start = self.messages.len();
         self.messages.extend_from_slice(if edns.is_some() { &self.header_with_opt } else { &self.header });
         if let Err(reason) = write_name(&mut self.messages) {
             self.messages.truncate(start);
-            return Err(reason);
+            return Err(reason.into());
         }
         self.messages.extend_from_slice(&qtype.to_int().to_be_bytes());
         self.messages.extend_from_slice(&Class::IN.to_int().to_be_bytes());
@@ -230,18 +243,18 @@ impl Builder {
     }
 
     /// Adds a complete message, with an id of 0.
-    fn push_message(&mut self, message: &[u8]) -> Result<u32, String> {
+    fn push_message(&mut self, message: &[u8]) -> Result<u32, NotAdded> {
         let start = self.messages.len();
         self.messages.extend_from_slice(message);
         self.messages[start..].iter_mut().take(2).for_each(|byte| *byte = 0);
         self.end_message(start)
     }
 
-    fn end_message(&mut self, start: usize) -> Result<u32, String> {
+    fn end_message(&mut self, start: usize) -> Result<u32, NotAdded> {
         let (index, end) = (self.offsets.len() - 1, self.messages.len());
         if index == QUERIES_MAX || end > BYTES_MAX {
             self.messages.truncate(start);
-            return Err(format!("{TOO_MANY}: more than {QUERIES_MAX}, or 4 GiB of them"));
+            return Err(NotAdded::TooMany);
         }
         self.offsets.push(end as u32);
         self.bytes_max = self.bytes_max.max(end - start);

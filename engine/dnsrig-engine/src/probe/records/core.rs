@@ -1,6 +1,10 @@
 //! RRsets of a zone file, and how an answer differs from one of them. No I/O.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::Read,
+    path::Path,
+};
 
 use dnsrig_dns::{
     header::{Header, RCODE, TC},
@@ -9,11 +13,10 @@ use dnsrig_dns::{
     rdata,
     record::{Section, Walk},
 };
-use domain::{
-    base::{Name, Rtype, ToName, iana::Class, rdata::ComposeRecordData},
-    zonefile::inplace::{Entry, Zonefile},
-};
+use domain::base::{Rtype, iana::Class, rdata::ComposeRecordData};
 use serde::Serialize;
+
+use crate::dataset::zone_file::{self, Wanted};
 
 /// Types that are not asked for: a server gives RRSIG and NSEC3 records only with others.
 const NOT_ASKED: [Rtype; 2] = [Rtype::RRSIG, Rtype::NSEC3];
@@ -39,23 +42,18 @@ pub struct ZoneRecords {
 }
 
 impl ZoneRecords {
-    /// Reads a zone file. Relative names before any $ORIGIN are below `origin`. Errors are sentences.
-    pub fn read(text: &[u8], origin: &str) -> Result<Self, String> {
-        let mut file = Zonefile::from(text);
-        // The parser panics at a text in quotes that nothing follows.
-        file.extend_from_slice(b"\n");
-        file.set_origin(origin.parse().map_err(|error| format!("`{origin}` is no domain name: {error}"))?);
-        file.set_default_class(Class::IN);
+    /// Reads the file of the zone `name`. Errors are sentences.
+    pub fn read(input: impl Read, file: &Path, name: &str) -> Result<Self, String> {
+        let name = name.parse().map_err(|error| format!("`{name}` is no domain name: {error}"))?;
         let mut found = BTreeMap::<Key, BTreeSet<Vec<u8>>>::new();
-        while let Some(entry) = file.next_entry().map_err(|error| error.to_string())? {
-            let Entry::Record(record) = entry else { return Err("$INCLUDE is not read".into()) };
-            let owner: Name<Vec<u8>> = record.owner().to_name();
-            let mut data = Vec::new();
+        let each = |owner: &domain::base::Name<bytes::Bytes>, record: &zone_file::ScannedRecord| {
+            let (mut data, mut canonical) = (Vec::new(), Vec::new());
             record.data().compose_rdata(&mut data).expect("a vector takes any data");
-            let mut canonical = Vec::new();
             rdata::canonical_into(record.rtype(), &data, &mut canonical).map_err(|_| "a name in data is too long")?;
             found.entry((owner.as_slice().to_ascii_lowercase(), record.rtype())).or_default().insert(canonical);
-        }
+            Ok(())
+        };
+        zone_file::read(input, file, &name, Wanted::default(), each, |_| Ok(())).map_err(|error| error.to_string())?;
         Ok(Self::choose(found))
     }
 
@@ -181,8 +179,12 @@ mod tests {
         R TYPE65280 \\# 2 aabb\nm MX 10 MAIL\nsub NS ns.sub\nsub DS 1 8 2 00\nns.sub A 192.0.2.1\n\
         @ RRSIG SOA 8 1 60 20300101000000 20200101000000 1 example. AAAA\n";
 
+    fn read(text: &[u8], name: &str) -> Result<ZoneRecords, String> {
+        ZoneRecords::read(text, Path::new("zone"), name)
+    }
+
     fn zone() -> ZoneRecords {
-        ZoneRecords::read(ZONE.as_bytes(), "example").unwrap()
+        read(ZONE.as_bytes(), "example").unwrap()
     }
 
     fn rrset(owner: &str, rtype: Rtype) -> Rrset {
@@ -224,10 +226,17 @@ mod tests {
     }
 
     #[test]
+    fn times_of_a_zone_file_may_have_units() {
+        let text = "$TTL 1h\n@ SOA ns.example.net. root 1 2h 3 4w 5\n@ NS ns.example.net.\nr TXT \"one\"\n";
+        let found = read(text.as_bytes(), "example").unwrap();
+        assert_eq!(found.rrsets.iter().map(Rrset::count).collect::<Vec<_>>(), [1, 1, 1]);
+    }
+
+    #[test]
     fn a_bad_zone_file_is_a_sentence() {
-        assert!(ZoneRecords::read(b"a.example. 60 IN A 1.2.3\n", "example").is_err());
-        assert!(ZoneRecords::read(b"$INCLUDE other\n", "example").unwrap_err().contains("$INCLUDE"));
-        assert!(ZoneRecords::read(b"", "a..b").unwrap_err().contains("no domain name"));
+        assert!(read(b"a.example. 60 IN A 1.2.3\n", "example").is_err());
+        assert!(read(b"$INCLUDE other\n", "example").unwrap_err().contains("$INCLUDE"));
+        assert!(read(b"", "a..b").unwrap_err().contains("no domain name"));
     }
 
     #[test]
@@ -270,7 +279,7 @@ mod tests {
     #[test]
     fn any_zone_file_is_read_or_refused() {
         fuzz(2_000, &[ZONE.as_bytes().to_vec()], |bytes, _| {
-            if let Ok(zone) = ZoneRecords::read(bytes, "example") {
+            if let Ok(zone) = read(bytes, "example") {
                 assert!(zone.rrsets.iter().all(|rrset| rrset.count() > 0));
             }
         });

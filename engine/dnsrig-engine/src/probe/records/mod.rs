@@ -6,8 +6,7 @@
 mod core;
 
 use std::{
-    fs::{self, File},
-    io::{self, BufReader, Read, Write},
+    io::{self, Read as _, Write},
     net::{IpAddr, SocketAddr, TcpStream},
     path::{Path, PathBuf},
     process::ExitCode,
@@ -26,7 +25,8 @@ use dnsrig_dns::{header::Header, name::whole, writer::append_question};
 use domain::base::Rtype;
 use serde::{Serialize, Serializer};
 
-use crate::dataset::text_file::{LineError, Lines};
+use super::receive;
+use crate::dataset::file_list::{self, Listed};
 use core::{Rrset, Verdict, ZoneRecords};
 
 /// Time between two questions to a foreign server that the user vouches for.
@@ -36,7 +36,7 @@ const PAUSE_VOUCHED: Duration = Duration::from_millis(10);
 const NAMED_MAX: usize = 1_000;
 const SHOWN_MAX: usize = 20;
 
-/// The largest zone file: it is read whole, and its records need about four times as much memory.
+/// The largest zone file: its records need about four times as much memory.
 const FILE_BYTES_MAX: u64 = 1 << 30;
 
 /// Answers to earlier questions that are passed over before the right one comes.
@@ -167,22 +167,14 @@ fn unusable(path: &Path, reason: impl std::fmt::Display) -> Failure {
     Failure::bad_input(format!("{}: {reason}", path.display()), hint)
 }
 
+/// Reads the list, whose zones have names, and files beside the list.
 fn read_list(path: &Path) -> Result<Vec<Zone>, Failure> {
-    let file = File::open(path).map_err(|error| unusable(path, error))?;
     let folder = path.parent().unwrap_or(Path::new(""));
-    let (mut lines, mut zones) = (Lines::new(BufReader::new(file)), Vec::new());
-    loop {
-        match lines.next_line() {
-            Ok(Some((line, text))) => match text.split_once('\t') {
-                Some((name, file)) => zones.push(Zone { name: name.into(), file: folder.join(file.trim()) }),
-                None => return Err(unusable(path, format!("line {line}: there is no TAB and no path"))),
-            },
-            Ok(None) if zones.is_empty() => return Err(unusable(path, "it lists no zone")),
-            Ok(None) => return Ok(zones),
-            Err(LineError::Read(error)) => return Err(unusable(path, error)),
-            Err(LineError::Line { line, reason }) => return Err(unusable(path, format!("line {line}: {reason}"))),
-        }
-    }
+    let zone = |Listed { name, file }: Listed| match name {
+        Some(name) => Ok(Zone { name, file: folder.join(file) }),
+        None => Err(unusable(path, format!("there is no TAB and no path in the line `{}`", file.display()))),
+    };
+    file_list::read(path).map_err(|reason| unusable(path, reason))?.into_iter().map(zone).collect()
 }
 
 struct Asking {
@@ -196,12 +188,12 @@ struct Asking {
 impl Asking {
     fn ask_zone(&mut self, zone: &Zone) -> Result<(), Failure> {
         let wrong = |reason: String| unusable(&zone.file, reason);
-        let bytes = fs::metadata(&zone.file).map_err(|error| wrong(error.to_string()))?.len();
+        let (file, bytes) = file_list::open(&zone.file).map_err(wrong)?;
         if bytes > FILE_BYTES_MAX {
             return Err(wrong(format!("it has more than {FILE_BYTES_MAX} bytes")));
         }
-        let text = fs::read(&zone.file).map_err(|error| wrong(error.to_string()))?;
-        let records = ZoneRecords::read(&text, &zone.name).map_err(wrong)?;
+        // A file that grows meanwhile is read up to its length of now.
+        let records = ZoneRecords::read(file.take(bytes), &zone.file, &zone.name).map_err(wrong)?;
         self.summary.zones += 1;
         self.summary.records_not_asked += records.records_not_asked;
         for rrset in &records.rrsets {
@@ -272,7 +264,7 @@ impl Client {
         connection.write_all(&query(self.id, rrset))?;
         let deadline = Instant::now() + self.timeout;
         for _ in 0..LATE_ANSWERS_MAX {
-            let message = receive(&mut connection, deadline)?;
+            let message = receive::message(&mut connection, deadline)?;
             if Header::read(&message).is_ok_and(|header| header.id == self.id) {
                 self.connection = Some(connection);
                 return Ok(message);
@@ -297,33 +289,6 @@ fn query(id: u16, rrset: &Rrset) -> Vec<u8> {
     let length = (message.len() - 2) as u16;
     message[..2].copy_from_slice(&length.to_be_bytes());
     message
-}
-
-fn receive(connection: &mut TcpStream, deadline: Instant) -> io::Result<Vec<u8>> {
-    let mut length = [0; 2];
-    read_exact(connection, &mut length, deadline)?;
-    let mut message = vec![0; usize::from(u16::from_be_bytes(length))];
-    read_exact(connection, &mut message, deadline)?;
-    Ok(message)
-}
-
-/// Reads until `to` is full, or the time is over.
-fn read_exact(connection: &mut TcpStream, mut to: &mut [u8], deadline: Instant) -> io::Result<()> {
-    while !to.is_empty() {
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        // The kernel counts in milliseconds; a wait of none would be one without end.
-        connection.set_read_timeout(Some(left.max(Duration::from_millis(1))))?;
-        match connection.read(to) {
-            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(count) => to = &mut to[count..],
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
 }
 
 /// The summary for people: a line for each difference.

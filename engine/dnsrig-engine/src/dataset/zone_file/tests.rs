@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use dnsrig_core::random::Random;
 use dnsrig_testing::fuzz::fuzz;
 
 const ZONE: &str = "\
@@ -34,7 +35,10 @@ fn read_wanted(text: &[u8], origin: &str, piece_bytes: usize, wanted: Wanted<'_>
         path,
         &origin.parse().unwrap(),
         wanted,
-        |owner, rtype| records.push(format!("{} {rtype}", owner.fmt_with_dot())),
+        |owner, record| {
+            records.push(format!("{} {}", owner.fmt_with_dot(), record.rtype()));
+            Ok(())
+        },
         |bytes| {
             copied.extend_from_slice(bytes);
             Ok(())
@@ -263,12 +267,20 @@ fn what_is_no_zone_is_refused_with_its_line() {
         (format!("{SOA}notexample.org. 0 IN A 192.0.2.1\n"), "line 2: notexample.org lies outside of the zone"),
         (format!("$TTL 1\n{SOA}@ 0 IN NS a.\n$INCLUDE other.zone\n"), "line 4: $INCLUDE is refused"),
         (format!("{SOA}@ 0 IN A 192.0.2.256\n"), "line 2: "),
-        (format!("{SOA}@ 0 IN A (192.0.2.1\n"), "line "),
+        (format!("{SOA}@ 0 IN A (192.0.2.1\n"), "line 2: a parenthesis or a quote is not closed"),
+        (
+            format!("{SOA}@ 0 IN NS a.\nx TXT \"a\" (\"b\"\ny A 192.0.2.1"),
+            "line 3: a parenthesis or a quote is not closed",
+        ),
+        (format!("$TTL 1\n{SOA}$include (\n\"x\"y )\n"), "line 3: a space is missing after a quote"),
+        ("@ 0 IN TXT (a".into(), "line 1: a parenthesis or a quote is not closed"),
         ("@ 0 CH SOA a. b. 7 1 1 1 1\n".into(), "line 1: "),
         ("<html>\n".into(), "line 1: "),
     ] {
         let refused = facts(&zone).unwrap_err();
         assert!(refused.starts_with(said), "{zone}: {refused}");
+        // The name may be found all the same.
+        _ = name(zone.as_bytes(), None, Path::new("example.org.zone"));
     }
 }
 
@@ -286,7 +298,7 @@ fn lines_are_counted_over_pieces() {
 fn a_full_disk_is_no_fault_of_the_zone() {
     let full = |_: &[u8]| Err(io::Error::from_raw_os_error(nix::libc::ENOSPC));
     let name = "example.org".parse().unwrap();
-    let refused = read(ZONE.as_bytes(), Path::new(""), &name, Wanted::default(), |_, _| (), full).unwrap_err();
+    let refused = read(ZONE.as_bytes(), Path::new(""), &name, Wanted::default(), |_, _| Ok(()), full).unwrap_err();
     assert!(matches!(refused, ZoneFileError::Copy(_)), "{refused}");
 }
 
@@ -300,7 +312,7 @@ fn a_file_without_records_does_not_fill_the_memory() {
         }
     }
     let name = "example.org".parse().unwrap();
-    let refused = read(Spaces, Path::new(""), &name, Wanted::default(), |_, _| (), |_| Ok(()));
+    let refused = read(Spaces, Path::new(""), &name, Wanted::default(), |_, _| Ok(()), |_| Ok(()));
     let refused = refused.unwrap_err().to_string();
     assert!(refused.contains("without a line that begins with an owner"), "{refused}");
 }
@@ -317,26 +329,55 @@ proptest! {
     }
 }
 
+/// However a zone is cut into pieces, copied or changed, it has the same records.
+fn is_read_alike(input: &[u8], wanted: Wanted<'_>, path: &Path, random: &mut Random) {
+    let read = |piece_bytes| read_wanted(input, "example.org", piece_bytes, wanted, path);
+    let whole = read(PIECE_BYTES);
+    _ = name(input, None, Path::new("example.org.zone"));
+    let change = Some(Change { steps: 1, share: 0.5, signed: true });
+    let next = read_wanted(input, "example.org", PIECE_BYTES, Wanted { change, ..wanted }, path);
+    let Ok(facts) = &whole.0 else { return };
+    assert!(facts.records >= 2 && facts.records == whole.1.len() as u64);
+    assert_eq!(facts.bytes, whole.2.len() as u64);
+    assert_eq!(read(1 + random.below(200) as usize), whole);
+    // The copy has the same records, and so has its copy.
+    let again = read_by(&whole.2, "example.org", PIECE_BYTES);
+    assert_eq!((&again.0, &again.1), (&whole.0, &whole.1));
+    assert_eq!(again.2, whole.2);
+    let facts = next.0.expect("what can be read can be changed");
+    let changed = read_by(&next.2, "example.org", PIECE_BYTES);
+    assert_eq!((changed.0.unwrap().records, changed.1), (facts.records, next.1));
+}
+
 #[test]
 fn harmed_zones_are_read_alike_in_pieces_or_refused() {
     let included = "$TTL 60\n@ IN SOA a. b. 7 1d 1h 1 1\n  NS a.\n$ORIGIN sub\n$INCLUDE x y\nw (\n) A 192.0.2.1\n";
     fuzz(2_000, &[ZONE.as_bytes().to_vec(), included.into()], |input, random| {
-        let whole = read_by(input, "example.org", PIECE_BYTES);
-        _ = name(input, None, Path::new("example.org.zone"));
-        let change = Some(Change { steps: 1, share: 0.5, signed: true });
-        let wanted = Wanted { change, include_below: None };
-        let next = read_wanted(input, "example.org", PIECE_BYTES, wanted, Path::new(""));
-        if let Ok(facts) = &whole.0 {
-            assert!(facts.records >= 2 && facts.records == whole.1.len() as u64);
-            assert_eq!(facts.bytes, whole.2.len() as u64);
-            assert_eq!(read_by(input, "example.org", 1 + random.below(200) as usize), whole);
-            // The copy has the same records, and so has its copy.
-            let again = read_by(&whole.2, "example.org", PIECE_BYTES);
-            assert_eq!((&again.0, &again.1), (&whole.0, &whole.1));
-            assert_eq!(again.2, whole.2);
-            let facts = next.0.expect("what can be read can be changed");
-            let changed = read_by(&next.2, "example.org", PIECE_BYTES);
-            assert_eq!((changed.0.unwrap().records, changed.1), (facts.records, next.1));
+        is_read_alike(input, Wanted::default(), Path::new(""), random);
+    });
+}
+
+/// An input is a zone, a zero, and what the zone includes as `x`.
+#[test]
+fn harmed_zones_with_included_files_are_read_alike_in_pieces_or_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    let wanted = Wanted { change: None, include_below: Some(&root) };
+    let head = "$TTL 60\n@ IN SOA a. b. 7 1d 1h 1 1\n  NS a.\n";
+    let corpus = [
+        format!(
+            "{head}$INCLUDE x sub ; so\n  AAAA 2001:db8::1\nw (\n) A 192.0.2.1\n\0a A 192.0.2.1\n$TTL 1h\nb TXT \"c\" d"
+        ),
+        format!("{head}$INCLUDE \"x\"\n$INCLUDE x y\nz A 192.0.2.1\n\0; none\n$ORIGIN o\n  NS b\nq MX 1 (\nm )\n"),
+    ];
+    let mut written = None;
+    fuzz(1_000, &corpus.map(String::into_bytes), |input, random| {
+        let mut parts = input.splitn(2, |byte| *byte == 0);
+        let (zone, included) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+        if written.as_deref() != Some(included) {
+            std::fs::write(root.join("x"), included).unwrap();
+            written = Some(included.to_vec());
         }
+        is_read_alike(zone, wanted, &root.join("example.org.zone"), random);
     });
 }

@@ -133,6 +133,8 @@ pub enum Kind {
     Origin,
     /// A $TTL (RFC 2308 §4) in seconds; none if it is no time.
     Ttl(Option<u32>),
+    /// What the parser may panic at, and why it is wrong.
+    Refused(&'static str),
 }
 
 /// The entries of a piece, in order.
@@ -151,7 +153,30 @@ pub fn entries(piece: &[u8]) -> Vec<Entry> {
         at_entry = line.iter().fold(false, |_, byte| cutter.ends_with(*byte));
         begin = end;
     }
+    let includes = |entry: &&mut Entry| is_include(&piece[entry.place.clone()]);
+    for entry in found.iter_mut().filter(includes).filter(|entry| has_glued_words(&piece[entry.place.clone()])) {
+        entry.kind = Kind::Refused("a space is missing after a quote");
+    }
+    if let Some(last) = found.last_mut().filter(|_| cutter.depth > 0 || cutter.quoted) {
+        last.kind = Kind::Refused("a parenthesis or a quote is not closed");
+    }
     found
+}
+
+fn is_include(text: &[u8]) -> bool {
+    const INCLUDE: &[u8] = b"$INCLUDE";
+    text.get(..INCLUDE.len()).is_some_and(|word| word.eq_ignore_ascii_case(INCLUDE))
+}
+
+/// Whether text in quotes is directly followed by a word.
+fn has_glued_words(text: &[u8]) -> bool {
+    let (mut cutter, mut closed) = (Cutter::default(), false);
+    text.iter().any(|byte| {
+        let (was_quoted, was_closed) = (cutter.quoted, closed);
+        cutter.ends_with(*byte);
+        closed = was_quoted && !cutter.quoted;
+        was_closed && !b" \t\r\n\"();".contains(byte)
+    })
 }
 
 fn kind(line: &[u8]) -> Kind {

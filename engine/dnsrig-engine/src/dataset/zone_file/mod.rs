@@ -22,7 +22,7 @@ use domain::{
         iana::{Class, Rtype},
     },
     rdata::ZoneRecordData,
-    zonefile::inplace::{Entry as Parsed, ScannedRecord, Zonefile},
+    zonefile::inplace::{Entry as Parsed, Zonefile},
 };
 
 pub use self::pieces::ZoneFileError;
@@ -32,6 +32,7 @@ use self::{
     pieces::{Entry, Kind, PIECE_BYTES, Pieces, entries, lines},
     text::{escaped, plain_soa, soa_line},
 };
+pub use domain::zonefile::inplace::ScannedRecord;
 
 /// What is known of a zone after its file was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -70,6 +71,10 @@ pub fn name(input: impl Read, listed: Option<&str>, file: &Path) -> Result<Name<
     let mut state = State { origin: unset.clone(), dollar: None, last: None };
     while let Some(piece) = pieces.next()? {
         let entries = entries(&piece);
+        let first = entries.iter().find(|entry| matches!(entry.kind, Kind::Returned | Kind::Refused(_)));
+        if first.is_some_and(|entry| entry.kind != Kind::Returned) {
+            break;
+        }
         let mut parser = parser(&piece, &entries, &state, true);
         match parser.file.next_entry() {
             Ok(None) => state.origin = parser.file.origin().expect("it was set"),
@@ -123,8 +128,8 @@ fn name_of_file(file: &Path) -> Result<String, ZoneFileError> {
     }
 }
 
-/// Reads the zone `name`, calls `each` with the owner and the type of every record, and `copy` with the bytes of its
-/// copy as they come.
+/// Reads the zone `name`, calls `each` with the owner of every record and with the record, and `copy` with the bytes of
+/// its copy as they come. An error of `each` is a sentence.
 ///
 /// A zone has one SOA record, which comes first, an NS record at its apex, records of class IN alone, and nothing
 /// outside of it.
@@ -133,7 +138,7 @@ pub fn read(
     path: &Path,
     name: &Name<Bytes>,
     wanted: Wanted<'_>,
-    each: impl FnMut(&Name<Bytes>, Rtype),
+    each: impl FnMut(&Name<Bytes>, &ScannedRecord) -> Result<(), String>,
     copy: impl FnMut(&[u8]) -> io::Result<()>,
 ) -> Result<Facts, ZoneFileError> {
     read_pieces(Pieces::new(input, PIECE_BYTES), path, name, wanted, each, copy)
@@ -144,7 +149,7 @@ fn read_pieces(
     path: &Path,
     name: &Name<Bytes>,
     Wanted { change, include_below }: Wanted<'_>,
-    each: impl FnMut(&Name<Bytes>, Rtype),
+    each: impl FnMut(&Name<Bytes>, &ScannedRecord) -> Result<(), String>,
     copy: impl FnMut(&[u8]) -> io::Result<()>,
 ) -> Result<Facts, ZoneFileError> {
     let includes = Includes::new(include_below);
@@ -225,7 +230,11 @@ struct ZoneReader<'a, Each, Copy> {
     copy: Copy,
 }
 
-impl<Each: FnMut(&Name<Bytes>, Rtype), Copy: FnMut(&[u8]) -> io::Result<()>> ZoneReader<'_, Each, Copy> {
+impl<Each, Copy> ZoneReader<'_, Each, Copy>
+where
+    Each: FnMut(&Name<Bytes>, &ScannedRecord) -> Result<(), String>,
+    Copy: FnMut(&[u8]) -> io::Result<()>,
+{
     fn write(&mut self, bytes: &[u8]) -> Result<(), ZoneFileError> {
         self.bytes += bytes.len() as u64;
         (self.copy)(bytes).map_err(ZoneFileError::Copy)
@@ -263,58 +272,43 @@ impl<Each: FnMut(&Name<Bytes>, Rtype), Copy: FnMut(&[u8]) -> io::Result<()>> Zon
         let Parser { mut file, soa_has_ttl } = parser(piece, &entries, state, self.zone.apex.is_none());
         let (mut rest, mut copied, mut after_include) = (entries.iter(), 0, false);
         loop {
+            let next = next_returned(&mut rest, state)?;
             let parsed = file.next_entry();
-            let Some(entry) = next_returned(&mut rest, state)? else {
+            let Some(entry) = next else {
                 match parsed {
                     Ok(None) => break,
                     Ok(Some(_)) => return Err(Fault::at(entries.last(), "a record that no line begins".into())),
                     Err(error) => return Err(Fault::at(entries.last(), without_place(&error.to_string()))),
                 }
             };
-            let text = &piece[entry.place.clone()];
             let wrong = |reason| Fault::at(Some(entry), reason);
-            let replaced = match parsed {
+            let origin = file.origin().expect("it was set");
+            match parsed {
                 Ok(Some(Parsed::Record(record))) => {
-                    let is_soa = self.zone.apex.is_none();
-                    let owner = self.record(&record).map_err(wrong)?;
-                    let ttl = record.ttl().as_secs();
-                    state.last = Some(ttl);
+                    if depth == 0 && self.zone.apex.is_none() {
+                        copied = entry.place.start;
+                    }
                     // The owner of the record before the $INCLUDE is not the last one in the copy.
-                    let detached = std::mem::take(&mut after_include) && text[0].is_ascii_whitespace();
-                    if is_soa {
-                        if depth == 0 {
-                            copied = entry.place.start;
-                        }
-                        let known = (soa_has_ttl || state.dollar.is_some()).then_some(ttl);
-                        let origin = file.origin().expect("it was set");
-                        self.soa(&owner, known, &record, &origin, state.dollar)
-                    } else {
-                        self.changed_line(&owner, ttl, &record, detached)
+                    let detached = std::mem::take(&mut after_include) && piece[entry.place.start].is_ascii_whitespace();
+                    let line = self.record(&record, soa_has_ttl, &origin, state, detached).map_err(wrong)?;
+                    if let Some(line) = line {
+                        self.write_text(&piece[copied..entry.place.start], depth)?;
+                        self.write(line.as_bytes())?;
+                        copied = entry.place.end;
                     }
                 }
-                Ok(Some(Parsed::Include { path: name, origin })) => {
+                Ok(Some(Parsed::Include { path: name, origin: inner })) => {
                     let Some(ttl) = state.dollar else {
                         return Err(wrong("$INCLUDE without a $TTL before it, which servers read differently".into()));
                     };
-                    let outer = file.origin().expect("it was set");
-                    let origin = origin.unwrap_or_else(|| outer.clone());
                     let (place, input) = self.includes.open(&name, path, depth).map_err(wrong)?;
                     self.write_text(&piece[copied..entry.place.start], depth)?;
-                    self.write(format!("\n$ORIGIN {}\n", escaped(origin.as_slice())).as_bytes())?;
-                    let mut inner = State { origin, dollar: Some(ttl), last: None };
-                    self.file(Pieces::new(input, PIECE_BYTES), &place, depth + 1, &mut inner)?;
-                    copied = entry.place.end;
-                    after_include = true;
-                    self.write(format!("\n$ORIGIN {}\n$TTL {ttl}\n", escaped(outer.as_slice())).as_bytes())?;
-                    None
+                    let inner = inner.unwrap_or_else(|| origin.clone());
+                    self.include(Pieces::new(input, PIECE_BYTES), &place, depth + 1, [inner, origin], ttl)?;
+                    (copied, after_include) = (entry.place.end, true);
                 }
                 Ok(None) => return Err(wrong("no record".into())),
                 Err(error) => return Err(wrong(without_place(&error.to_string()))),
-            };
-            if let Some(replaced) = replaced {
-                self.write_text(&piece[copied..entry.place.start], depth)?;
-                self.write(replaced.as_bytes())?;
-                copied = entry.place.end;
             }
         }
         state.origin = file.origin().expect("it was set");
@@ -322,10 +316,44 @@ impl<Each: FnMut(&Name<Bytes>, Rtype), Copy: FnMut(&[u8]) -> io::Result<()>> Zon
         Ok(())
     }
 
+    /// Reads an included file, in which names are below the first origin. The second is in force after it again.
+    fn include<Input: Read>(
+        &mut self,
+        pieces: Pieces<Input>,
+        path: &Path,
+        depth: usize,
+        [inner, outer]: [Name<Bytes>; 2],
+        ttl: u32,
+    ) -> Result<(), ZoneFileError> {
+        self.write(format!("\n$ORIGIN {}\n", escaped(inner.as_slice())).as_bytes())?;
+        self.file(pieces, path, depth, &mut State { origin: inner, dollar: Some(ttl), last: None })?;
+        self.write(format!("\n$ORIGIN {}\n$TTL {ttl}\n", escaped(outer.as_slice())).as_bytes())
+    }
+
+    /// Takes a record; gives what is in its place in the copy, if not its text.
+    fn record(
+        &mut self,
+        record: &ScannedRecord,
+        soa_has_ttl: bool,
+        origin: &Name<Bytes>,
+        state: &mut State,
+        detached: bool,
+    ) -> Result<Option<String>, String> {
+        let is_soa = self.zone.apex.is_none();
+        let owner = self.checked(record)?;
+        let ttl = record.ttl().as_secs();
+        state.last = Some(ttl);
+        if !is_soa {
+            return Ok(self.changed_line(&owner, ttl, record, detached));
+        }
+        let known = (soa_has_ttl || state.dollar.is_some()).then_some(ttl);
+        Ok(self.soa(&owner, known, record, origin, state.dollar))
+    }
+
     /// Checks a record and counts it; gives its owner.
-    fn record(&mut self, record: &ScannedRecord) -> Result<Name<Bytes>, String> {
+    fn checked(&mut self, record: &ScannedRecord) -> Result<Name<Bytes>, String> {
         let (owner, rtype) = (record.owner().to_name::<Bytes>(), record.rtype());
-        (self.each)(&owner, rtype);
+        (self.each)(&owner, record)?;
         self.zone.add(&owner, record.class(), rtype, record.data())?;
         if rtype == Rtype::SOA && owner != *self.name {
             return Err(format!("the SOA record of {owner} in the zone {}", self.name));
@@ -380,6 +408,7 @@ fn next_returned<'a>(
         match entry.kind {
             Kind::Returned => return Ok(Some(entry)),
             Kind::Origin => {}
+            Kind::Refused(reason) => return Err(Fault::at(Some(entry), reason.into())),
             Kind::Ttl(None) => return Err(Fault::at(Some(entry), "$TTL is not followed by a time in seconds".into())),
             Kind::Ttl(ttl) => state.dollar = ttl,
         }
