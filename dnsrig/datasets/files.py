@@ -41,9 +41,7 @@ ZONES_MOST = 10_000_000
 HEADER = ("name", "file")
 
 
-INCLUDE = re.compile(
-    rb'^\$include[ \t]+(?:"((?:[^"\\\n]|\\.)+)"|((?:[^\s";()\\]|\\.)+))', re.IGNORECASE | re.MULTILINE
-)
+INCLUDE = re.compile(rb'^\$include[ \t]+(?:"((?:[^"\\\n]|\\.)+)"|((?:[^\s";()\\]|\\.)+))', re.IGNORECASE | re.MULTILINE)
 ESCAPE = re.compile(rb"\\(.)", re.DOTALL)
 """An escape in the name of a file. The engine refuses numbers there."""
 READ_BYTES = 1 << 20
