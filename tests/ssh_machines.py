@@ -271,6 +271,11 @@ class Machine:
         """Mount something in it."""
         _call("nsenter", f"--mount=/proc/{self._first().pid}/ns/mnt", "mount", *words)
 
+    @property
+    def init(self) -> int:
+        """The pid of its first process, by which others enter it."""
+        return self._first().pid
+
     def processes(self) -> list[psutil.Process]:
         """All but the sshd that listens."""
         return self._first().children(recursive=True)

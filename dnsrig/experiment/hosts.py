@@ -59,15 +59,15 @@ def resolve(
         server = _of_point(servers[wanted], own) if wanted else None
         address: dict[str, Any] = {"address": addresses.own(number, document.family)}
         if asked is not None:
-            address = running_servers.place(server, name == asked, running_servers.address_of(document, asked))
+            family_of = running_servers.address_of(document, asked)
+            address = running_servers.place(server, said, name == asked, family_of)
         files = {key: own_configuration.read(document, getattr(said, key), f"hosts.{name}.{key}") for key in OWN_FILES}
         if server:
             own_configuration.check(name, said, role.role, driver_of(server), files)
         found[name] = HostSpec(
-            **said.model_dump(include=set(HostOptions.model_fields)),
+            **{**said.model_dump(include=set(HostOptions.model_fields)), **address},
             **role.model_dump(include=set(HostDuties.model_fields)),
-            **address,
-            cpus=said.cpus or (by_default[name] if said.machine is None else there[1:] or there),
+            cpus=said.cpus or _cpus(said, by_default.get(name) or there[1:] or there, elsewhere),
             sysctls={key: str(value) for key, value in said.sysctls.items()},
             server=server,
             settings=settings_of(said, server.kind, own) if server else {},
@@ -109,6 +109,12 @@ def _cpus_elsewhere(machine: str, elsewhere: Mapping[str, list[int]] | None) -> 
             hint="name a file of machines that contains it: --machines machines.toml",
         )
     return elsewhere[machine]
+
+
+def _cpus(said: HostDocument, usual: list[int], elsewhere: Mapping[str, list[int]] | None) -> list[int]:
+    """The CPUs of a host: all CPUs of the machine for a server that runs there already."""
+    watched = running_servers.watched(said)
+    return usual if watched is None else _cpus_elsewhere(watched, elsewhere)
 
 
 def _check_place(name: str, said: HostDocument, role: HostRole) -> None:
@@ -170,6 +176,10 @@ def _check(name: str, said: HostDocument, available: list[int], *, resolves: boo
     if said.resolving is not None and not resolves:
         raise UsageError(
             f"hosts.{name}.resolving: this host is not a resolver", hint="leave it out, or set it for the resolver"
+        )
+    if said.watch and not running_servers.is_running(said.server):
+        raise UsageError(
+            f"hosts.{name}.watch: dnsrig samples every host that it makes", hint="it is for servers that run already"
         )
     where = "here" if said.machine is None else f"on {said.machine}"
     if missing := sorted(set(said.cpus or []) - set(available)):

@@ -31,7 +31,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 from dnsrig import datasets, foreign, paths, query_files
 from dnsrig.errors import UsageError
 from dnsrig.query_files import QueriesDocument
-from dnsrig.rundir import Family, HostOptions, Resolving, Scalar, ServerDescription, TransferSpec
+from dnsrig.rundir import NAME, Family, HostOptions, Resolving, Scalar, ServerDescription, TransferSpec
 
 SCALES = ("quick", "standard", "published")
 Raw = dict[str, Any]
@@ -72,6 +72,12 @@ class HostDocument(HostOptions, Part):
     resolving: Resolving | None = Field(
         None,
         description="for a resolver: its DNSSEC level, cache, limits; by names that are the same for all resolvers",
+    )
+    watch: str = Field(
+        "",
+        pattern=rf"^(|ssh:{NAME})$",
+        description="for a server that runs already: `ssh:MACHINE` samples the machine that it runs on, by its name in the file "
+        "that `--machines` names",
     )
     sysctls: dict[str, str | int] = Field(
         default_factory=dict, description="`net.*` sysctls that a network namespace has separately"

@@ -140,7 +140,9 @@ def prepare(request: Request, note: Note, drafted: Draft | None = None) -> Manif
     drafted = drafted or draft(request)
     seed = request.seed if request.seed is not None else secrets.randbelow(1 << 32)
     name = Path(request.experiment).stem
-    names = sorted({host.machine for point in drafted.points for host in point.document.hosts.values() if host.machine})
+    hosts = [host for point in drafted.points for host in point.document.hosts.values()]
+    named = {*(host.machine for host in hosts), *map(running_servers.watched, hosts)}
+    names = sorted(name for name in named if name)
     if names and request.where.machines:
         raise UsageError(
             f"hosts are on the machine {names[0]}, and trials on yet other machines",

@@ -61,12 +61,18 @@ def roles(document: Document, kind: ModuleType, wanted: Mapping[str, HostRole], 
     return {name: role for name, role in wanted.items() if role.role is None or name == subject}
 
 
-def place(server: ServerSource | None, subject: bool, family_of: Address) -> dict[str, Any]:
-    """The fields of a `HostSpec` that say where a host is."""
+def place(server: ServerSource | None, said: HostDocument, subject: bool, family_of: Address) -> dict[str, Any]:
+    """The fields of a `HostSpec` that describe where a host is."""
     if not subject or server is None:
         return {"network": "machine", "address": str(addresses.unspecified(family_of))}
     found = running.parse(server.source)
-    return {"network": "machine", "address": str(found.address), "ports": dict(found.ports)}
+    where = {"machine": watched(said)} if said.watch else {}
+    return {"network": "machine", "address": str(found.address), "ports": dict(found.ports), **where}
+
+
+def watched(said: HostDocument) -> str | None:
+    """The machine that is sampled because a running server is on it."""
+    return said.watch.removeprefix("ssh:") or None
 
 
 def address_of(document: Document, subject: str) -> Address:
@@ -128,7 +134,7 @@ def _check_host(name: str, said: HostDocument, role: HostRole, *, is_subject: bo
 
 
 def _allowed(is_subject: bool) -> tuple[str, ...]:
-    return ("server",) if is_subject else ("cpus",)
+    return ("server", "watch") if is_subject else ("cpus",)
 
 
 def authorize(specs: Iterable[TrialSpec], vouched: Collection[str], named: Collection[str]) -> None:

@@ -143,7 +143,10 @@ def _execute(spec: TrialSpec, working: Path, report: Report) -> TrialRecord:
 
 def _ready(spec: TrialSpec, machines: Mapping[str, SshMachine]) -> Mapping[str, SshMachine]:
     """The other machines, after the files that programs on their hosts read were copied to them."""
+    made = {host.machine for host in spec.hosts.values() if host.network == "own"}
     for name, machine in machines.items():
+        if name not in made:
+            continue  # a server runs there already: the machine is only sampled
         reads = [path for path in needed.elsewhere(spec, name) if path.is_relative_to(paths.cache())]
         machine.bring([str(path.relative_to(paths.cache())) for path in reads])
         if not spec.cpus_sleep:

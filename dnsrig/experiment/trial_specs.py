@@ -52,8 +52,9 @@ def variant(point: Point, made: Mapping[str, HostSpec] = MappingProxyType({})) -
         # The same zones in another folder are the same variant. Axes that lead to others are in the parameters.
         measured["dataset"] = {n: v for n, v in measured["dataset"].items() if n not in places}
         measured["parameters"] = point.parameters
-    # Files of the user count by what they contain.
+    # Files of the user count by what they contain. To sample a machine changes nothing of what is measured.
     for name, host in measured["hosts"].items():
+        host.pop("watch")
         for key in hosts.OWN_FILES:
             host.pop(key)
             if name in made and (file := getattr(made[name], key)) is not None:

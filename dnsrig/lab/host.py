@@ -115,7 +115,7 @@ class Host:
 
     @property
     def namespace_path(self) -> Path:
-        return Path("/run/netns") / self.namespace
+        return Path("/run/netns") / self.namespace if self.namespace else Path("/proc/self/ns/net")
 
 
 def make(made: Ledger, name: str, spec: HostSpec) -> Host:

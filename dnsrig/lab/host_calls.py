@@ -13,6 +13,7 @@ import shutil
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +21,7 @@ from typing import IO, Any
 
 from dnsrig import paths
 from dnsrig.errors import DnsrigError
-from dnsrig.lab import conditions, host, idle, ledger, links, process, removal, tcp
+from dnsrig.lab import conditions, host, idle, ledger, links, listener, process, removal, tcp
 from dnsrig.lab.host import Host
 from dnsrig.lab.ledger import Ledger
 from dnsrig.lab.links import Place, ends, selftest
@@ -107,9 +108,17 @@ def moment() -> dict[str, Any]:
     return conditions.moment(_lab().folder, _lab().ledger.tag)
 
 
+def clocks() -> list[int]:
+    """CLOCK_MONOTONIC and CLOCK_REALTIME, in ns."""
+    return [time.monotonic_ns(), time.time_ns()]
+
+
 def make_host(name: str, spec: HostSpec) -> dict[str, Any]:
-    """Make a host; returns the fields of the `Host`."""
+    """Make a host; returns the fields of the `Host`. Of a server that runs already, only the cgroup is looked up."""
     lab = _lab()
+    if spec.network == "machine":
+        lab.hosts[name] = Host(name, spec, namespace="")  # without the cgroup, which programs would join
+        return {"namespace": "", "cgroups": listener.cgroups(spec.address, spec.ports["udp"])}
     made = lab.hosts[name] = host.make(lab.ledger, name, spec)
     facts = {"nic_address": made.nic_address, "nic_facts": made.nic_facts}
     return {"namespace": made.namespace, "cgroups": made.cgroups, "sysctls": made.sysctls, **facts}

@@ -61,10 +61,10 @@ class Network:
         return self
 
     def _make(self, name: str, spec: HostSpec) -> Host:
-        if spec.network == "machine":
+        if spec.network == "machine" and spec.machine is None:
             return Host(name, spec, namespace="")
-        assert self.ledger is not None
         if spec.machine is None:
+            assert self.ledger is not None
             return host.make(self.ledger, name, spec)
         machine = self.machines[spec.machine]
         made = machine.call(host_calls.make_host, name, spec)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -11,11 +13,14 @@ from pathlib import Path
 
 import pytest
 from conftest import DNSRIG, LATE, wait_until
+from ssh_machines import Machine, lab
 
+from dnsrig import paths
 from dnsrig.confinement import BindMount, Confinement
-from dnsrig.lab import process
+from dnsrig.lab import cgroup, process
 from dnsrig.lab.host import Host
 from dnsrig.rundir import HostSpec
+from dnsrig.runs.cpu import busy_share, shares_of
 from dnsrig.runs.run import Run
 from dnsrig.servers import debian, driver, keys
 
@@ -57,6 +62,18 @@ warmup_s = 0
 file = "{queries}"
 [matrix]
 "options.transport" = ["udp", "tcp", "dot"]
+"""
+
+
+WATCHED = """\
+title = "A server on another machine"
+question = "What does it cost there?"
+procedure = "latency"
+limit_s = 60
+repeats = 1
+hosts.primary = {{ server = "{server}", watch = "ssh:rack-1" }}
+options = {{ rate_qps = 300, duration_s = 1, clients = 4, warmup_s = 0 }}
+queries.file = "{queries}"
 """
 
 
@@ -178,3 +195,51 @@ def test_a_server_that_stops_in_the_middle_fails(place: Place, tmp_path: Path) -
     (trial,) = measured(tmp_path).trials
     assert trial.record.outcome == "server-failed"
     assert trial.record.reason.startswith("at the end of the measurement no server listens")
+
+
+@contextmanager
+def echo_on(machine: Machine, port: int, name: str) -> Iterator[None]:
+    """A server that somebody else started on ``machine``, in a cgroup of its own."""
+    folders = [
+        tree.mount / name for tree in cgroup.hierarchies() if tree.version == 2 or "cpuset" not in tree.controllers
+    ]
+    for folder in folders:
+        folder.mkdir()
+    words = ["serve", "echo", f"{machine.address}:{port}", "--i-am-authorized", machine.address]
+    within = ["nsenter", f"--target={machine.init}", "--net", "--pid", "--mount"]
+    joined = f'for folder in {" ".join(map(str, folders))}; do echo $$ > $folder/cgroup.procs; done; exec "$@"'
+    server = subprocess.Popen(["sh", "-c", joined, "sh", *within, str(paths.engine()), *words])
+    try:
+        yield
+    finally:
+        for pid in map(int, (folders[0] / "cgroup.procs").read_text().split()):
+            os.kill(pid, signal.SIGTERM)  # nsenter, too, which passes no signals on
+        server.wait(20)
+        wait_until(lambda: not any((folder / "cgroup.procs").read_text() for folder in folders), 20)
+        for folder in folders:
+            folder.rmdir()
+
+
+@pytest.mark.full
+def test_the_machine_of_a_running_server_is_sampled(tmp_path: Path, python: Path, nothing_left: None) -> None:
+    """CPU of the server, its drops and pressure stall information, on the clock of this machine."""
+    (tmp_path / "queries.txt").write_text("www.example.com A\n")
+    with lab(tmp_path / "lab", ["rack-1"], python, clocks_ns={"rack-1": 3_700_000_000}) as machines:
+        machine = machines.machines["rack-1"]
+        text = WATCHED.format(server=f"running@{machine.address}:5300", queries=tmp_path / "queries.txt")
+        (tmp_path / "mine.toml").write_text(text)
+        words = ["--machines", machines.on, "--i-am-authorized", machine.address, f"--runs={tmp_path}/runs"]
+        command = [*machines.enter, *DNSRIG, "run", str(tmp_path / "mine.toml"), *words]
+        with echo_on(machine, 5300, f"running-{machine.link}"):
+            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LIMIT_S)
+        assert done.returncode in (0, EXIT_INVALID), done.stderr
+        assert not machine.left_behind() and not [*machine.cache.glob("machines/trials/*")]
+    assert "failed, and left out" not in done.stderr
+    (trial,) = measured(tmp_path).trials
+    clock = trial.record.machines["rack-1"].clock
+    assert clock is not None and abs(clock.offset_ns - 3_700_000_000) <= clock.error_ns
+    assert 0 < (busy_share(trial, "primary") or 0) <= 1
+    assert shares_of(trial, "primary") is not None, "CPUs of its machine"
+    assert (trial.growth("primary", "udp", "in_datagrams") or 0) >= 300
+    for source, metric in (("psi", "cpu_full_us"), ("udp", "rcvbuf_errors"), ("cgroup", "memory_anonymous_bytes")):
+        assert not trial.during_measure("primary", source, metric).is_empty(), metric

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import socket
+import time
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from dnsrig.errors import UsageError
-from dnsrig.experiment import preparation
+from dnsrig.experiment import preparation, trial_specs
 from dnsrig.experiment.preparation import Draft, Request
-from dnsrig.experiment.running_servers import QPS_MOST
+from dnsrig.experiment.running_servers import QPS_MOST, UNKNOWN_DATASET
+from dnsrig.lab import listener
+from dnsrig.lab.cgroup import Hierarchy
+from dnsrig.lab.host import Host
+from dnsrig.lab.remote_machine import RemoteMachine
+from dnsrig.machines.ssh_machine import HostingMachine
+from dnsrig.procedures.context import clocks
+from dnsrig.procedures.context.instruments import Instruments
+from dnsrig.procedures.context.workspace import Workspace
+from dnsrig.rundir import HostSpec, MachineSpec, ServerSource
 from dnsrig.servers import running, sources
 
 HERE = "running@127.0.0.1:5300"
@@ -118,6 +130,102 @@ def test_what_only_an_own_server_allows_is_refused(tmp_path: Path, procedure: st
     with pytest.raises(UsageError) as refused:
         drafted(tmp_path, *([setting] if setting else []), procedure=procedure)
     assert reason in refused.value.message and refused.value.hint
+
+
+def test_the_machine_that_is_watched_is_the_server_s(tmp_path: Path) -> None:
+    watched, alone = drafted(tmp_path, 'hosts.primary.watch="ssh:rack-1"'), drafted(tmp_path)
+    (spec,) = watched.specs
+    assert (spec.hosts["primary"].machine, spec.hosts["primary"].network) == ("rack-1", "machine")
+    assert spec.hosts["observer"].machine is None and spec.whole_machine("primary") == "machine@rack-1"
+    assert not watched.needs_root
+    assert spec.variant.id == alone.specs[0].variant.id, "what is measured stays the same"
+    looked = {"rack-1": HostingMachine(MachineSpec(ssh="root@rack-1"), [0, 1, 2])}
+    source = ServerSource(kind="running", source="127.0.0.1:5300", version="")
+    made = trial_specs.spec(
+        "run",
+        "mine",
+        watched.points[0],
+        {HERE: source},
+        [UNKNOWN_DATASET],
+        [0, 1],
+        queries=spec.queries,
+        elsewhere=looked,
+    )
+    assert made.hosts["primary"].cpus == [0, 1, 2], "all, because nobody knows on which CPUs it runs"
+    assert made.machines == {"rack-1": looked["rack-1"].spec}
+    with pytest.raises(UsageError, match="the machine rack-1, whose address is not known"):
+        preparation.prepare(Request(str(tmp_path / "mine.toml"), settings=['hosts.primary.watch="ssh:rack-1"']), print)
+
+
+@pytest.mark.parametrize("watch", ["rack-1", "ssh:", "ssh:a b", "http:rack-1"])
+def test_what_is_watched_is_reached_over_ssh(tmp_path: Path, watch: str) -> None:
+    with pytest.raises(UsageError, match="hosts.primary.watch"):
+        drafted(tmp_path, f'hosts.primary.watch="{watch}"')
+
+
+def test_a_host_that_dnsrig_makes_is_sampled_anyway(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="samples every host that it makes"):
+        drafted(tmp_path, 'hosts.primary.watch="ssh:rack-1"', 'dataset.kind="tiny-zones"', server="nsd@forky")
+    with pytest.raises(UsageError, match=r"hosts\.observer\.watch"):
+        drafted(tmp_path, 'hosts.observer.watch="ssh:rack-1"')
+
+
+V2, V1 = Hierarchy(Path("/sys/fs/cgroup/unified"), 2), Hierarchy(Path("/sys/fs/cgroup/memory"), 1, ("memory",))
+
+
+def test_a_server_has_a_cgroup_in_each_hierarchy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Path, "is_dir", lambda path: "gone" not in str(path))
+    text = "4:memory:/system.slice/unbound.service\n3:cpu,cpuacct:/\n0::/system.slice/unbound.service\n"
+    expected = [tree.mount / "system.slice/unbound.service" for tree in (V2, V1)]
+    assert listener.folders(text, [V2, V1]) == expected
+    assert listener.folders("0::/\n4:memory:/gone\n", [V2, V1]) == [], "the whole machine is not the server"
+
+
+def test_the_program_that_listens_is_found_by_its_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another one may have the same port at another address."""
+    seen: list[str] = []
+    monkeypatch.setattr(listener, "folders", lambda text, trees: seen.append(text) or [Path("/x")])
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
+        server.bind(("127.0.0.1", 0))
+        port = server.getsockname()[1]
+        assert listener.cgroups("127.0.0.1", port) == [Path("/x")]
+        assert seen == [Path("/proc/self/cgroup").read_text()]
+        assert listener.cgroups("127.0.0.2", port) == []
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
+        server.bind(("0.0.0.0", port))
+        assert listener.cgroups("192.0.2.53", port) == [Path("/x")], "it listens everywhere"
+
+
+class Far:
+    """A machine whose clock is 5 s ahead and gains 1 ms a second, with answers of uneven speed."""
+
+    name = "rack-1"
+
+    def __init__(self) -> None:
+        self.now_ns = 10**9
+
+    def monotonic_ns(self) -> int:
+        self.now_ns += 1_000_000
+        return self.now_ns
+
+    def call(self, function: object) -> list[int]:
+        self.now_ns += 500_000 * (1 + self.now_ns % 7)
+        return [self.now_ns + 5 * 10**9 + self.now_ns // 1000, time.time_ns()]
+
+
+def test_a_clock_is_compared_over_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    far = Far()
+    monkeypatch.setattr(clocks.time, "monotonic_ns", far.monotonic_ns)
+    compared = clocks.Clocks(cast(Workspace, None), cast(Instruments, None))
+    host = Host("primary", HostSpec(address="192.0.2.53", cpus=[0]), namespace="", machine=cast(RemoteMachine, far))
+    compared._ask(host)
+    far.now_ns += 60 * 10**9
+    compared._ask(host)
+    line = compared.lines["rack-1"]
+    assert line.drift_ppb == pytest.approx(1e6, rel=0.1) and 0 < line.error_ns < 10**7
+    for moment_ns in (10**9, 30 * 10**9, 60 * 10**9):
+        assert abs(line.here(moment_ns + 5 * 10**9 + moment_ns // 1000) - moment_ns) <= 2 * line.error_ns
+    assert compared.summaries["rack-1"]["bursts"] == 2
 
 
 def test_one_run_does_not_mix_networks(tmp_path: Path) -> None:
