@@ -159,7 +159,7 @@ def test_the_machine_that_is_watched_is_the_server_s(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("watch", ["rack-1", "ssh:", "ssh:a b", "http:rack-1"])
 def test_what_is_watched_is_reached_over_ssh(tmp_path: Path, watch: str) -> None:
-    with pytest.raises(UsageError, match="hosts.primary.watch"):
+    with pytest.raises(UsageError, match=r"hosts\.primary\.watch"):
         drafted(tmp_path, f'hosts.primary.watch="{watch}"')
 
 
