@@ -25,7 +25,7 @@ fn lost(summary: &Value, kind: &str) -> u64 {
 }
 
 fn lost_in_all(summary: &Value) -> u64 {
-    ["closed", "reset", "refused", "tls"].iter().map(|kind| lost(summary, kind)).sum()
+    ["closed", "reset", "refused", "tls", "http"].iter().map(|kind| lost(summary, kind)).sum()
 }
 
 fn connections(summary: &Value, kind: &str) -> u64 {

@@ -4,6 +4,7 @@
 //! Nothing here decides which query goes where.
 
 pub mod connection;
+pub mod http2;
 pub mod ipv6;
 pub mod namespace;
 pub mod outstanding;

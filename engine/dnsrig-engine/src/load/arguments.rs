@@ -13,7 +13,12 @@ use dnsrig_core::{
     target::{self, Authority, Endpoint},
     units::{MINUTE, duration, nanoseconds, parse_number},
 };
-use dnsrig_net::{connection::Close, udp_batch::BATCH_MAX};
+use dnsrig_net::{
+    connection::Close,
+    http2::{Method, Path, Requests},
+    tls::arguments::{TlsArguments, Verify},
+    udp_batch::BATCH_MAX,
+};
 
 use super::{
     arrivals::{Model, Period},
@@ -57,6 +62,24 @@ pub enum TransportKind {
     Tcp,
     /// DNS over TLS (RFC 7858)
     Dot,
+    /// DNS over HTTPS (RFC 8484), over HTTP/2
+    Doh,
+}
+
+impl TransportKind {
+    /// The port of a server where none is named (RFC 1035 §4.2, RFC 7858 §3.1, RFC 8484 §4.1).
+    fn port(self) -> u16 {
+        match self {
+            TransportKind::Udp | TransportKind::Tcp => 53,
+            TransportKind::Dot => 853,
+            TransportKind::Doh => 443,
+        }
+    }
+
+    /// Whether connections have TLS.
+    fn has_tls(self) -> bool {
+        matches!(self, TransportKind::Dot | TransportKind::Doh)
+    }
 }
 
 /// Whether large buffers are cut into datagrams by the kernel.
@@ -93,7 +116,7 @@ pub enum Segmentation {
     dnsrig load 198.18.0.2 --zone-list zones.list --ramp --transport tcp --clients 64\n\
     A query file has one query per line, a name and a type: `www.example.com A` (dnsperf's format).")]
 pub struct Arguments {
-    /// Server to load: an IP address and optionally a port [default port: 53; 853 with --transport dot]
+    /// Server to load: an IP address and optionally a port [default port: 53; 853 with --transport dot, 443 with doh]
     #[arg(value_name = "ADDRESS[:PORT]", value_parser = target::parse_endpoint)]
     server: Endpoint,
     /// Transport of the queries
@@ -164,17 +187,26 @@ pub struct Arguments {
     /// Address of this host that clients send from. May be repeated; the addresses are used in turn
     #[arg(long = "source", value_name = "ADDRESS", help_heading = "Clients")]
     pub sources: Vec<IpAddr>,
-    /// Highest number of queries in a row from one client [default: 16 over UDP; 1 over TCP and DoT, where queries in
-    /// a row share packets and so cost both sides less than queries of independent clients]
+    /// Highest number of queries in a row from one client [default: 16 over UDP; 1 over TCP, DoT and DoH, where
+    /// queries in a row share packets and so cost both sides less than queries of independent clients]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64), help_heading = "Clients")]
     burst: Option<u32>,
-    /// Over TCP and DoT: number of queries after which a connection is closed and a new one opened, or 0 for never
+    /// Over DoH: method of the requests
+    #[arg(long, value_enum, default_value = "post", help_heading = "HTTP")]
+    pub doh_method: Method,
+    /// Over DoH: path of the server's URI template
+    #[arg(long, value_name = "PATH", default_value = "/dns-query{?dns}", value_parser = Path::parse, help_heading = "HTTP")]
+    pub doh_path: Path,
+    #[command(flatten)]
+    pub tls: TlsArguments,
+
+    /// Over TCP, DoT and DoH: number of queries after which a connection is closed and a new one opened, or 0 for never
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Clients")]
     pub queries_per_connection: u32,
-    /// Over DoT: do a full handshake for every connection, and resume no session
+    /// Over DoT and DoH: do a full handshake for every connection, and resume no session
     #[arg(long, help_heading = "Clients")]
     pub no_resumption: bool,
-    /// Over TCP and DoT: how a connection is closed [default: rst]
+    /// Over TCP, DoT and DoH: how a connection is closed [default: rst]
     #[arg(long, value_enum, help_heading = "Clients")]
     close: Option<Close>,
 
@@ -256,9 +288,20 @@ pub enum Plan {
 }
 
 impl Arguments {
-    /// The server, on the port of the transport unless another was named (RFC 1035 §4.2, RFC 7858 §3.1).
+    /// The server, on the port of the transport unless another was named.
     pub fn server(&self) -> SocketAddr {
-        self.server.or_port(if self.transport == TransportKind::Dot { 853 } else { 53 })
+        self.server.or_port(self.transport.port())
+    }
+
+    /// What requests of DNS over HTTPS look like. The server's name is the one that its certificate is for.
+    pub fn requests(&self) -> Requests {
+        let (address, port) = (self.server().ip(), self.server().port());
+        let name = self.tls.server_name.clone().unwrap_or_else(|| match address {
+            IpAddr::V4(address) => address.to_string(),
+            IpAddr::V6(address) => format!("[{address}]"),
+        });
+        let authority = if port == TransportKind::Doh.port() { name } else { format!("{name}:{port}") };
+        Requests::new(self.doh_method, authority, &self.doh_path)
     }
 
     /// The highest number of queries in a row from one client.
@@ -369,11 +412,15 @@ impl Arguments {
 
     /// An option that has no effect on this transport.
     fn idle_option(&self) -> Option<&'static str> {
-        let (over_udp, over_dot) = (self.transport == TransportKind::Udp, self.transport == TransportKind::Dot);
+        let (over_udp, over_tls) = (self.transport == TransportKind::Udp, self.transport.has_tls());
         [
             ("--queries-per-connection", over_udp && self.queries_per_connection > 0),
             ("--close", over_udp && self.close.is_some()),
-            ("--no-resumption", !over_dot && self.no_resumption),
+            ("--no-resumption", !over_tls && self.no_resumption),
+            ("--verify", !over_tls && self.tls.verify != Verify::None),
+            ("--certificate", !over_tls && self.tls.certificate.is_some()),
+            ("--server-name", !over_tls && self.tls.server_name.is_some()),
+            ("--doh-method", self.transport != TransportKind::Doh && self.doh_method != Method::default()),
             ("--segmentation off", !over_udp && self.segmentation == Segmentation::Off),
         ]
         .into_iter()

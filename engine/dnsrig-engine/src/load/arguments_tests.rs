@@ -57,6 +57,10 @@ fn what_would_be_ignored_is_refused() {
         ("--close fin", "--close has no effect with --transport udp"),
         ("--no-resumption --transport tcp", "--no-resumption has no effect with --transport tcp"),
         ("--segmentation off --transport dot", "--segmentation off has no effect"),
+        ("--doh-method get --transport dot", "--doh-method has no effect with --transport dot"),
+        ("--verify pin --pin AAAA --transport tcp", "--verify has no effect with --transport tcp"),
+        ("--verify ca --transport doh", "--ca"),
+        ("--doh-path dns-query --transport doh", "expected a path such as /dns-query"),
         ("--threads 4 --clients 2", "2 clients are too few for --threads: use --clients 4 or more"),
         ("--ramp-max 5000", "--ramp"),
         ("--ramp-repeats 3", "--ramp"),
@@ -69,6 +73,7 @@ fn what_would_be_ignored_is_refused() {
     for words in [
         "--queries-per-connection 0",
         "--close fin --no-resumption --queries-per-connection 1 --transport dot",
+        "--close fin --no-resumption --queries-per-connection 1 --transport doh --doh-method get --server-name dns.example",
         "--ramp --ramp-repeats 5 --ramp-max 3000",
         "--threads 20",
     ] {

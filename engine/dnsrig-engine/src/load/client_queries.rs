@@ -206,6 +206,15 @@ impl ClientQueries {
         Some(self.end_oldest(State::Lost))
     }
 
+    /// Ends the outstanding query with this id, if there is one, because it alone is lost, and returns it.
+    pub fn lose_one(&mut self, id: u16) -> Option<Query> {
+        let query = self.with_id(id).filter(|query| query.state == State::Outstanding)?;
+        self.query(u64::from(id)).state = State::Lost;
+        self.outstanding -= 1;
+        self.pass_ended();
+        Some(query)
+    }
+
     fn oldest_outstanding(&mut self) -> Option<Query> {
         if self.outstanding == 0 {
             return None;

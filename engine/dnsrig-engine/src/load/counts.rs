@@ -3,7 +3,7 @@
 use dnsrig_net::{connection::CloseReason, tls::Fault};
 use serde::{Deserialize, Serialize};
 
-use super::answer::RCODES;
+use super::{answer::RCODES, http_faults::HttpFaults};
 
 /// A count, or several that are added one by one.
 pub trait Counter {
@@ -60,13 +60,15 @@ counters! {
         pub reset: u64,
         pub refused: u64,
         pub tls: u64,
+        #[serde(default)]
+        pub http: u64,
     }
 }
 
 impl Losses {
     /// All of them.
     pub fn total(&self) -> u64 {
-        [self.closed, self.reset, self.refused, self.tls].into_iter().fold(0, u64::saturating_add)
+        [self.closed, self.reset, self.refused, self.tls, self.http].into_iter().fold(0, u64::saturating_add)
     }
 }
 
@@ -134,10 +136,14 @@ counters! {
         pub bytes_received: u64,
         /// Why TLS failed on one of the connections, if it did.
         pub tls_fault: Option<Fault>,
+        /// The queries that HTTP left without an answer, by kind.
+        pub http: HttpFaults,
         /// ICMP errors that the socket reported.
         pub unreachable: u64,
         /// Queries that had to wait until their client had an id or a place for them, or were never sent.
         pub waited_for_id: u64,
+        /// Queries that had to wait until the server permitted another stream of HTTP/2, or were never sent.
+        pub waited_for_stream: u64,
         /// The largest possible number of answers that belong to an earlier query with the same id: see
         /// [`client_queries`](super::client_queries).
         pub wrong_matches_max: u64,
@@ -155,6 +161,10 @@ impl Counts {
             CloseReason::Tls(fault) => {
                 self.tls_fault = Some(fault);
                 &mut lost.tls
+            }
+            CloseReason::Http(fault) => {
+                self.http.count(fault);
+                &mut lost.http
             }
         } += 1;
     }
@@ -185,6 +195,8 @@ counters! {
         pub early_rejected: u64,
         /// Connections that were not established, or that the other side ended with queries outstanding.
         pub failed: u64,
+        /// Connections that the server asked to leave (GOAWAY of HTTP/2).
+        pub went_away: u64,
         /// Connections that were not begun, because this host had no port left for them: the queries went later, or on
         /// another connection.
         pub no_port: u64,

@@ -68,6 +68,8 @@ pub struct InFlight {
     refused: Option<u64>,
     /// The number of the last query that was counted because it had to wait.
     waited: Option<u64>,
+    /// The number of the last query that was counted because it had to wait for a stream.
+    waited_for_stream: Option<u64>,
     /// When queries ended, for a closed loop.
     ended_ns: Option<Vec<i64>>,
     interval_stats: IntervalStats,
@@ -117,6 +119,7 @@ impl InFlight {
             again: None,
             refused: None,
             waited: None,
+            waited_for_stream: None,
             ended_ns: None,
             interval_stats: settings.interval_stats,
             rows: settings.rows,
@@ -137,7 +140,7 @@ impl InFlight {
     /// Begins to measure another period, with no query outstanding.
     pub fn restart(&mut self, start_ns: i64, end_ns: i64, closed_loop: bool) {
         debug_assert_eq!(self.outstanding, 0);
-        (self.refused, self.waited) = (None, None);
+        (self.refused, self.waited, self.waited_for_stream) = (None, None, None);
         self.ended_ns = closed_loop.then(Vec::new);
         self.lateness.restart();
         self.interval_stats.restart(start_ns, end_ns);
@@ -357,6 +360,20 @@ impl InFlight {
     pub fn lose(&mut self, client: usize, loss: CloseReason) {
         while let Some(query) = self.clients[client].lose() {
             self.end(query, query.sent_ns + self.timeout_ns, End::Lost(loss));
+        }
+    }
+
+    /// Ends the query of `client` with this id, whose connection goes on. It counts as unanswered, recorded at the limit.
+    pub fn lose_one(&mut self, client: usize, id: u16, loss: CloseReason) {
+        if let Some(query) = self.clients[client].lose_one(id) {
+            self.end(query, query.sent_ns + self.timeout_ns, End::Lost(loss));
+        }
+    }
+
+    /// Counts a query that is due and could not be sent, once, because the server permits no further stream.
+    pub fn waits_for_stream(&mut self, due: &Due) {
+        if self.waited_for_stream.replace(due.number) != Some(due.number) {
+            self.interval_stats.at(due.at_ns).counts.waited_for_stream += 1;
         }
     }
 

@@ -301,6 +301,30 @@ fn a_lost_connection_ends_its_queries_only_and_records_them_at_the_limit() {
 }
 
 #[test]
+fn a_query_that_is_lost_alone_ends_once_and_its_id_keeps_no_place() {
+    let mut in_flight = in_flight(1, 4);
+    let queries = [0, 1, 2].map(|_| send(&mut in_flight, 0, 0, 5 * MS));
+    let loss = CloseReason::Http(dnsrig_net::http2::Fault::Status(500));
+    in_flight.lose_one(0, 1, loss);
+    in_flight.lose_one(0, 1, loss);
+    in_flight.lose_one(0, 9, loss);
+    assert!(in_flight.answer(0, &answer_to(&queries[0]), 20, 6 * MS));
+    assert!(!in_flight.answer(0, &answer_to(&queries[1]), 20, 6 * MS), "it has ended");
+    assert_eq!((in_flight.outstanding_of(0), in_flight.expire(200 * MS)), (1, 1));
+    let counts = counts(&mut in_flight);
+    assert_eq!((counts.lost.http, counts.lost.total(), counts.timeouts), (1, 1, 1));
+    assert_eq!(counts.http.named(), [("status 500".to_owned(), 1)].into());
+}
+
+#[test]
+fn a_query_that_waits_for_a_stream_counts_once() {
+    let mut in_flight = in_flight(1, 4);
+    (0..3).for_each(|_| in_flight.waits_for_stream(&due(0)));
+    in_flight.waits_for_stream(&Due { number: 1, ..due(0) });
+    assert_eq!(counts(&mut in_flight).waited_for_stream, 2);
+}
+
+#[test]
 fn ids_go_round_and_keep_their_meaning() {
     let mut in_flight = in_flight(1, 256);
     for number in 0..200_000_u32 {

@@ -21,6 +21,7 @@ mod client_totals;
 mod collect;
 mod counts;
 mod expect;
+mod http_faults;
 mod in_flight;
 mod interval_stats;
 mod lateness;

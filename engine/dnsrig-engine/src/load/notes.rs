@@ -23,6 +23,7 @@ pub fn notes(summary: &Summary) -> Vec<String> {
         real_time,
         silence,
         tls_faults,
+        too_few_streams,
         too_slow,
         lost_in_loop,
         lost_at_every_rate,
@@ -85,7 +86,14 @@ fn silence(summary: &Summary) -> Option<String> {
         )
     } else if let Some(sentence) = summary.tls_sentence {
         format!(
-            "nothing was answered, because TLS failed: {sentence}. Check that this is the server's port for DNS over TLS"
+            "nothing was answered, because TLS failed: {sentence}. Check that this is the server's port for {}",
+            over_tls(summary.transport)
+        )
+    } else if let Some((kind, count)) = summary.http_faults.iter().max_by_key(|(_, count)| **count) {
+        format!(
+            "nothing was answered, because HTTP failed, mostly as follows: {kind} ({} times). Check that the server answers \
+             DNS over HTTPS on this port, at the path of --doh-path",
+            grouped(*count)
         )
     } else if ended > refused {
         format!(
@@ -100,13 +108,19 @@ fn silence(summary: &Summary) -> Option<String> {
             grouped(summary.unreachable + refused)
         )
     } else if summary.connections.attempted > 0 && summary.connections.established == 0 {
-        let is_dot = summary.transport == TransportKind::Dot;
-        let (kind, what) =
-            if is_dot { ("TLS ", "for DNS over TLS") } else { ("", "for TCP, or for TLS where it was asked for") };
-        format!("no {kind}connection was established: check that this is the server's port {what}")
+        let (kind, what) = match summary.transport {
+            TransportKind::Dot | TransportKind::Doh => ("TLS ", over_tls(summary.transport)),
+            _ => ("", "TCP, or for TLS where it was asked for"),
+        };
+        format!("no {kind}connection was established: check that this is the server's port for {what}")
     } else {
         "nothing was answered: check that a DNS server listens there, and that nothing on the path drops queries".into()
     })
+}
+
+/// What is asked over TLS.
+fn over_tls(transport: TransportKind) -> &'static str {
+    if transport == TransportKind::Doh { "DNS over HTTPS" } else { "DNS over TLS" }
 }
 
 fn tls_faults(summary: &Summary) -> Option<String> {
@@ -114,10 +128,24 @@ fn tls_faults(summary: &Summary) -> Option<String> {
     Some(format!("TLS failed on some connections: {sentence}"))
 }
 
+fn too_few_streams(summary: &Summary) -> Option<String> {
+    (summary.waited_for_stream > 0).then(|| {
+        format!(
+            "{} queries waited, because their connections had as many streams open as the server permits \
+             (SETTINGS_MAX_CONCURRENT_STREAMS), or as many bytes sent: that time is part of their latency from due. Use \
+             --clients {}, or more",
+            grouped(summary.waited_for_stream),
+            summary.clients * 2
+        )
+    })
+}
+
 /// The first reason why the instrument did not send what was asked for.
 fn too_slow(summary: &Summary) -> Option<String> {
     if summary.waited_for_id > 0 {
         Some(too_few_ids(summary))
+    } else if summary.unsent > 0 && summary.waited_for_stream > 0 {
+        None
     } else if summary.unsent > 0 && summary.connections.no_port > 0 {
         Some(
             "not all queries could be sent, because this host had no free port for a connection: use --close rst, several \
@@ -311,12 +339,12 @@ mod tests {
         let unmatched = |late, mismatched| UnmatchedResponses { late, mismatched, ..UnmatchedResponses::default() };
         let refused = Losses { refused: 100, ..Losses::default() };
         let begun = Connections { attempted: 9, ..Connections::default() };
-        let tls_sentence = Some("the server did not agree on the protocol `dot` (ALPN)");
+        let tls_sentence = Some("the server did not agree on the protocol inside TLS (ALPN)");
         for (summary, part) in [
             (of_a_rate(), "drops queries"),
             (Summary { unreachable: 900, ..of_a_rate() }, "900 times the network reported that nothing is there"),
             (
-                Summary { lost: Losses { refused: 6, closed: 90, reset: 4, tls: 0 }, ..of_a_rate() },
+                Summary { lost: Losses { refused: 6, closed: 90, reset: 4, ..Losses::default() }, ..of_a_rate() },
                 "answered 94 queries",
             ),
             (
@@ -329,7 +357,16 @@ mod tests {
             ),
             (Summary { connections: begun, ..of_a_rate() }, "no connection was established"),
             (Summary { transport: TransportKind::Dot, connections: begun, ..of_a_rate() }, "port for DNS over TLS"),
-            (Summary { transport: TransportKind::Dot, tls_sentence, ..of_a_rate() }, "`dot` (ALPN)"),
+            (Summary { transport: TransportKind::Dot, tls_sentence, ..of_a_rate() }, "inside TLS (ALPN)"),
+            (Summary { transport: TransportKind::Doh, connections: begun, ..of_a_rate() }, "port for DNS over HTTPS"),
+            (
+                Summary {
+                    http_faults: [("status 404".into(), 90), ("wrong content type".into(), 10)].into(),
+                    lost: Losses { http: 100, ..Losses::default() },
+                    ..of_a_rate()
+                },
+                "status 404 (90 times)",
+            ),
             (
                 Summary { truncated: 100, lost: refused, ..of_a_rate() },
                 "100 answers over UDP were truncated, and over TCP the connection was refused",
@@ -399,6 +436,10 @@ mod tests {
                 "1.00 ms or less for 6, and 50.0 ms or more for 10; 2 had",
             ),
             (Summary { wrong_matches_max: 7, ..clean() }, "at most 7 answers"),
+            (
+                Summary { waited_for_stream: 70, unsent: 5, ..clean() },
+                "70 queries waited, because their connections had as many streams open",
+            ),
             (
                 Summary { base_loss_share: Some(0.003), ..clean() },
                 "0.3 % of the queries had no answer whatever the rate",

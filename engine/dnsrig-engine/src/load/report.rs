@@ -210,6 +210,10 @@ pub fn text(summary: &Summary, server: SocketAddr) -> String {
         for (name, count) in oddities(summary) {
             row(name, grouped(count));
         }
+        if !summary.http_faults.is_empty() {
+            let kinds = summary.http_faults.iter().map(|(name, count)| format!("{name}: {}", grouped(*count)));
+            row("HTTP", kinds.collect::<Vec<_>>().join("; "));
+        }
         if summary.connections.attempted > 0 {
             row("connections", connections(&summary.connections));
         }
@@ -261,6 +265,9 @@ fn connections(counts: &Connections) -> String {
         text += &format!(" ({full} full TLS handshakes, {resumed} resumed)");
     }
     text += &format!(", {} failed", grouped(failed));
+    if counts.went_away > 0 {
+        text += &format!(", {} left because the server asked for it (GOAWAY)", grouped(counts.went_away));
+    }
     if early_accepted + early_rejected > 0 {
         let (accepted, rejected) = (grouped(early_accepted), grouped(early_rejected));
         text += &format!("; early data: {accepted} queries accepted, {rejected} rejected");
@@ -319,8 +326,8 @@ fn headline(summary: &Summary, server: SocketAddr) -> String {
 }
 
 fn losses(summary: &Summary) -> String {
-    let Losses { closed, reset, refused, tls } = summary.lost;
-    let kinds = [("closed", closed), ("reset", reset), ("refused", refused), ("TLS", tls)];
+    let Losses { closed, reset, refused, tls, http } = summary.lost;
+    let kinds = [("closed", closed), ("reset", reset), ("refused", refused), ("TLS", tls), ("HTTP", http)];
     let shown: Vec<_> =
         kinds.iter().filter(|(_, count)| *count > 0).map(|(name, count)| format!("; {name}: {count}")).collect();
     shown.concat()
@@ -366,6 +373,7 @@ fn transport_name(transport: TransportKind) -> &'static str {
         TransportKind::Udp => "UDP",
         TransportKind::Tcp => "TCP",
         TransportKind::Dot => "TLS",
+        TransportKind::Doh => "HTTPS",
     }
 }
 

@@ -7,7 +7,10 @@ use dnsrig_core::{
     clock, events, failure::Failure, open_files, output, stats::grouped, stop::INTERRUPTED, target, units::nanoseconds,
 };
 use dnsrig_dns::query::QUERY_BYTES_MAX;
-use dnsrig_net::{source, tls::DOT};
+use dnsrig_net::{
+    source,
+    tls::{self, DOH, DOT},
+};
 
 use super::{
     Arguments,
@@ -172,8 +175,17 @@ fn open(
         let udp = Udp::open(server, sources, clients, bytes_max, segmentation, burst, received_bytes_max)?;
         return Ok(Box::new(udp));
     }
+    let (tls, http) = match arguments.transport {
+        TransportKind::Udp | TransportKind::Tcp => (None, None),
+        TransportKind::Dot => (Some(arguments.tls.settings(DOT)?), None),
+        TransportKind::Doh => {
+            let settings = tls::Settings { alpn_required: true, ..arguments.tls.settings(DOH)? };
+            (Some(settings), Some(Arc::new(arguments.requests())))
+        }
+    };
     let settings = tcp::Settings {
-        tls: (arguments.transport == TransportKind::Dot).then_some(DOT),
+        tls,
+        http,
         classes: vec![Usage {
             per_connection: arguments.queries_per_connection,
             idle_ns: 0,

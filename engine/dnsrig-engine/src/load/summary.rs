@@ -123,6 +123,8 @@ pub struct Summary {
     pub unsent: u64,
     /// Queries that had to wait until a message id was free, or were never sent for lack of one.
     pub waited_for_id: u64,
+    /// Queries that had to wait until the server permitted another stream of HTTP/2, or were never sent.
+    pub waited_for_stream: u64,
     /// The largest possible number of answers that belong to an earlier query with the same id that had no answer.
     pub wrong_matches_max: u64,
     /// From the start to the last sending, in nanoseconds.
@@ -138,6 +140,9 @@ pub struct Summary {
     pub wrong_examples: Vec<WrongExample>,
     pub timeouts: u64,
     pub lost: Losses,
+    /// Queries that HTTP left without an answer, by kind.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub http_faults: BTreeMap<String, u64>,
     /// Why TLS failed on one of the connections, if it did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls_sentence: Option<&'static str>,
@@ -239,11 +244,13 @@ impl Summary {
         self.sent = counts.sent;
         self.unsent = counts.due - counts.sent;
         self.waited_for_id = counts.waited_for_id;
+        self.waited_for_stream = counts.waited_for_stream;
         self.wrong_matches_max = counts.wrong_matches_max;
         self.answered = counts.answered;
         (self.wrong, self.unlisted) = (counts.wrong, counts.unlisted);
         self.timeouts = counts.timeouts;
         self.lost = counts.lost;
+        self.http_faults = counts.http.named();
         self.tls_sentence = counts.tls_fault.map(Fault::sentence);
         self.unmatched = counts.unmatched;
         self.truncated = counts.truncated;

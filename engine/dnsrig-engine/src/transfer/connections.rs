@@ -143,7 +143,7 @@ impl Connections {
         }
         let sent = match &self.soa_sockets[slot as usize] {
             Some(soa_socket) => soa_socket.send(&self.queries),
-            None => connection.send(&self.queries, &mut self.buffers),
+            None => connection.send(&mut self.queries, &mut self.buffers),
         };
         if let Err(loss) = sent {
             self.lose(slot, loss, schedule, now_ns);
@@ -345,7 +345,8 @@ fn ended(loss: CloseReason) -> Ended {
         CloseReason::Closed => Ended::Closed,
         CloseReason::Reset => Ended::Reset,
         CloseReason::Refused => Ended::Refused,
-        CloseReason::Tls(_) => Ended::Tls,
+        // Transfers never go over HTTP.
+        CloseReason::Tls(_) | CloseReason::Http(_) => Ended::Tls,
     }
 }
 

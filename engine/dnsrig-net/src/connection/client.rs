@@ -1,16 +1,25 @@
 //! One connection: its socket, its TLS session, and the bytes that wait on either side.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::{
+    mem,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+};
 
-use dnsrig_dns::framing::{Frames, each_frame};
+use dnsrig_dns::framing::{Frames, PREFIX_BYTES, each_frame};
 use nix::sys::socket::{getsockopt, sockopt};
 
 use super::socket::{self, CloseReason, SocketOptions};
-use crate::tls::{Client, Fault, Progress, Session};
+use crate::{
+    http2,
+    tls::{Client, Fault, Progress, Session},
+};
 
 /// An incomplete TLS record, or a handshake message of several, is at most this long; rustls allows 64 KiB and a
 /// record.
 const UNREAD_BYTES_MAX: usize = 96 << 10;
+
+/// Bytes of HTTP/2 that go into one TLS record: as many as it takes (RFC 8446 §5.1).
+const RECORD_BYTES_MAX: usize = 16_384;
 
 /// A connection that has ended keeps no more memory than this for the next in its place.
 const SPARE_BYTES_MAX: usize = 4 << 10;
@@ -60,6 +69,8 @@ pub struct Connection {
     /// TCP is connected.
     connected: bool,
     session: Option<Box<Session>>,
+    /// What turns queries into requests, and responses into answers, if HTTP/2 is spoken.
+    http: Option<Box<http2::Client>>,
     incoming: Frames,
     /// Queries that wait until the connection is open, framed.
     queue: Vec<u8>,
@@ -80,6 +91,22 @@ impl Connection {
             self.session = Some(Box::new(Session::new(client).map_err(fault)?));
         }
         Ok(())
+    }
+
+    /// Speaks HTTP/2 inside the TLS of the connection that was just begun.
+    pub fn speak_http(&mut self, client: http2::Client) {
+        self.http = Some(Box::new(client));
+    }
+
+    /// Its HTTP/2, if that is spoken.
+    pub fn http(&mut self) -> Option<&mut http2::Client> {
+        self.http.as_deref_mut()
+    }
+
+    /// How many queries it takes now, those that wait included. None: any number.
+    pub fn room(&self) -> Option<usize> {
+        let http = self.http.as_ref()?;
+        Some(http.room().saturating_sub(each_frame(&self.queue).count()))
     }
 
     /// Its socket, while there is one.
@@ -113,7 +140,9 @@ impl Connection {
         self.connected = true;
         let Some(session) = &mut self.session else { return Ok(true) };
         buffers.wire.clear();
-        self.early_bytes = session.begin(each_frame(&self.queue), &mut buffers.wire).map_err(fault)?;
+        // Early data of HTTP/2 would be requests, not the frames that wait.
+        let early = if self.http.is_some() { &[] } else { self.queue.as_slice() };
+        self.early_bytes = session.begin(each_frame(early), &mut buffers.wire).map_err(fault)?;
         self.write(&buffers.wire)?;
         Ok(false)
     }
@@ -127,14 +156,14 @@ impl Connection {
     /// Sends the queries that were kept until the connection was open, except those that the server accepted as early
     /// data.
     pub fn send_queue(&mut self, buffers: &mut Buffers) -> Result<EarlyQueries, CloseReason> {
-        let queue = std::mem::take(&mut self.queue);
-        let early_bytes = std::mem::take(&mut self.early_bytes);
+        let mut queue = mem::take(&mut self.queue);
+        let early_bytes = mem::take(&mut self.early_bytes);
         let count = each_frame(&queue[..early_bytes]).count() as u64;
         let is_accepted = self.session.as_ref().is_some_and(|session| session.is_early_data_accepted());
         let (early, rest) = if is_accepted {
-            (EarlyQueries { accepted: count, rejected: 0 }, &queue[early_bytes..])
+            (EarlyQueries { accepted: count, rejected: 0 }, &mut queue[early_bytes..])
         } else {
-            (EarlyQueries { accepted: 0, rejected: count }, &queue[..])
+            (EarlyQueries { accepted: 0, rejected: count }, &mut queue[..])
         };
         let sent = if rest.is_empty() { Ok(()) } else { self.send(rest, buffers) };
         self.queue = queue;
@@ -143,11 +172,38 @@ impl Connection {
     }
 
     /// Sends framed queries on an open connection; what the socket has no room for waits.
-    pub fn send(&mut self, frames: &[u8], buffers: &mut Buffers) -> Result<(), CloseReason> {
+    pub fn send(&mut self, frames: &mut [u8], buffers: &mut Buffers) -> Result<(), CloseReason> {
+        if let Some(http) = &mut self.http {
+            each_frame_mut(frames).for_each(|frame| http.request(&mut frame[PREFIX_BYTES..]));
+            return self.send_http(buffers);
+        }
         let Some(session) = &mut self.session else { return self.write(frames) };
         buffers.wire.clear();
         session.seal(&mut self.unread, each_frame(frames), &mut buffers.wire).map_err(fault)?;
         self.write(&buffers.wire)
+    }
+
+    /// Sends what HTTP/2 has to send.
+    pub fn send_http(&mut self, buffers: &mut Buffers) -> Result<(), CloseReason> {
+        let Some(http) = &mut self.http else { return Ok(()) };
+        let mut output = mem::take(http.output());
+        if output.is_empty() {
+            return Ok(());
+        }
+        let sent = match &mut self.session {
+            None => self.write(&output),
+            Some(session) => {
+                buffers.wire.clear();
+                let records = output.chunks(RECORD_BYTES_MAX);
+                let sealed = session.seal(&mut self.unread, records, &mut buffers.wire).map_err(fault);
+                sealed.and_then(|()| self.write(&buffers.wire))
+            }
+        };
+        output.clear();
+        if let Some(http) = &mut self.http {
+            *http.output() = output;
+        }
+        sent
     }
 
     /// Sends what waits for room.
@@ -178,8 +234,13 @@ impl Connection {
         };
         wire.clear();
         let incoming = &mut space[..start + count];
-        let messages = &mut self.incoming;
-        let driven = session.drive(incoming, wire, |bytes| messages.feed(bytes, &mut each));
+        let (messages, http) = (&mut self.incoming, &mut self.http);
+        let mut spoken = Ok(());
+        let driven = session.drive(incoming, wire, |bytes| match http {
+            None => messages.feed(bytes, &mut each),
+            Some(http) if spoken.is_ok() => spoken = http.receive(bytes, &mut each),
+            Some(_) => {}
+        });
         let Progress { used, open, closed } = driven.map_err(fault)?;
         self.unread.clear();
         self.unread.extend_from_slice(&incoming[used..]);
@@ -189,6 +250,10 @@ impl Connection {
         (reading.open, reading.closed) = (open, closed || reading.closed);
         if !wire.is_empty() {
             self.write(wire)?;
+        }
+        if self.http.is_some() {
+            self.send_http(buffers)?;
+            spoken.map_err(CloseReason::Http)?;
         }
         Ok(reading)
     }
@@ -212,6 +277,7 @@ impl Connection {
             }
         }
         let had_session = self.session.take().is_some();
+        self.http = None;
         (self.connected, self.early_bytes) = (false, 0);
         self.incoming.clear();
         for buffer in [&mut self.queue, &mut self.out, &mut self.unread] {
@@ -227,6 +293,16 @@ impl Connection {
         self.out.extend_from_slice(&bytes[written..]);
         Ok(())
     }
+}
+
+/// Cuts frames that [`each_frame`] cuts, to be changed.
+fn each_frame_mut(mut frames: &mut [u8]) -> impl Iterator<Item = &mut [u8]> {
+    std::iter::from_fn(move || {
+        let length = each_frame(frames).next()?.len();
+        let (frame, rest) = mem::take(&mut frames).split_at_mut(length);
+        frames = rest;
+        Some(frame)
+    })
 }
 
 fn fault(error: rustls::Error) -> CloseReason {

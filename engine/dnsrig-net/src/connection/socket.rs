@@ -13,7 +13,7 @@ use nix::sys::socket::{
     sockopt,
 };
 
-use crate::tls::Fault;
+use crate::{http2, tls::Fault};
 
 /// How a connection is closed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
@@ -140,6 +140,8 @@ pub enum CloseReason {
     Refused,
     /// The TLS handshake or session failed.
     Tls(Fault),
+    /// HTTP/2 failed, on the whole connection or for one query.
+    Http(http2::Fault),
 }
 
 /// Begins a connection to `server`, from `source` or from any address; does not wait.

@@ -4,11 +4,7 @@ use std::{net::IpAddr, path::PathBuf};
 
 use dnsrig_core::failure::Failure;
 
-use super::{
-    Client, Pin, Protocol, Settings, Trust,
-    identity::{Identity, read_identity},
-    read_authorities, read_name,
-};
+use super::{Client, Pin, Protocol, Settings, Trust, identity::read_identity, read_authorities, read_name};
 
 /// Which certificates of a server are accepted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -32,13 +28,13 @@ pub struct TlsArguments {
     /// With --verify ca: file with the trusted authorities (PEM)
     #[arg(long, value_name = "PEM", required_if_eq("verify", "ca"), help_heading = "TLS")]
     pub ca: Option<PathBuf>,
-    /// Name in the primary's certificate, if it is not the address
+    /// Name in the server's certificate, if it is not the address
     #[arg(long, value_name = "NAME", help_heading = "TLS")]
     pub server_name: Option<String>,
     /// With --verify pin: SHA-256 of the public key in the certificate (SubjectPublicKeyInfo), in base64
     #[arg(long = "pin", value_name = "BASE64", required_if_eq("verify", "pin"), help_heading = "TLS")]
     pub pins: Vec<String>,
-    /// File with the certificate that is shown to the primary (PEM). Needs --key
+    /// File with the certificate that is shown to the server (PEM). Needs --key
     #[arg(long, value_name = "PEM", requires = "key", help_heading = "TLS")]
     pub certificate: Option<PathBuf>,
     /// File with the private key of --certificate (PEM)
@@ -55,37 +51,26 @@ impl TlsArguments {
         alpn_required: bool,
         sessions_max: usize,
     ) -> Result<impl Fn() -> Result<Client, Failure>, Failure> {
+        let settings = Settings { alpn_required, sessions_max, ..self.settings(protocol)? };
+        Ok(move || Client::new(server, settings.again()))
+    }
+
+    /// The settings of a client that speaks this protocol inside TLS. Files are read.
+    pub fn settings(&self, protocol: Protocol) -> Result<Settings, Failure> {
         let identity = match (&self.certificate, &self.key) {
             (Some(certificate), Some(key)) => Some(read_identity(certificate, key)?),
             _ => None,
         };
         let name = self.server_name.as_deref().map(read_name).transpose()?;
-        let authorities =
-            if let (Verify::Ca, Some(path)) = (self.verify, &self.ca) { read_authorities(path)? } else { vec![] };
-        Ok(move || {
-            let trust = match self.verify {
-                Verify::None => Trust::None,
-                Verify::Ca => Trust::Ca(authorities.clone()),
-                Verify::Pin => Trust::Pin(self.pins()?),
-            };
-            let settings = Settings {
-                protocol,
-                trust,
-                name: name.clone(),
-                identity: identity.as_ref().map(again),
-                alpn_required,
-                sessions_max,
-                early_data: false,
-            };
-            Client::new(server, settings)
-        })
+        let trust = match (self.verify, &self.ca) {
+            (Verify::Ca, Some(path)) => Trust::Ca(read_authorities(path)?),
+            (Verify::Pin, _) => Trust::Pin(self.pins()?),
+            _ => Trust::None,
+        };
+        Ok(Settings { protocol, trust, name, identity, ..Settings::default() })
     }
 
     fn pins(&self) -> Result<Vec<Pin>, Failure> {
         self.pins.iter().map(|pin| pin.parse()).collect()
     }
-}
-
-fn again((chain, key): &Identity) -> Identity {
-    (chain.clone(), key.clone_key())
 }

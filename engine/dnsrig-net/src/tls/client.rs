@@ -37,6 +37,14 @@ pub struct Settings {
     pub early_data: bool,
 }
 
+impl Settings {
+    /// A copy.
+    pub fn again(&self) -> Self {
+        let identity = self.identity.as_ref().map(|(chain, key)| (chain.clone(), key.clone_key()));
+        Settings { identity, name: self.name.clone(), trust: self.trust.clone(), ..*self }
+    }
+}
+
 /// A client of one server: its connections share the sessions that the server lets them resume.
 #[derive(Clone, Debug)]
 pub struct Client {

@@ -15,7 +15,7 @@ pub enum Fault {
     Pin,
     /// The certificate, or the signature with its key, is wrong in another way.
     Certificate,
-    /// `dot` was not agreed on (ALPN).
+    /// The protocol was not agreed on (ALPN): `dot`, or `h2` for DNS over HTTPS.
     Alpn,
     /// The server has none of the versions that are allowed here.
     Version,
@@ -52,7 +52,7 @@ impl Fault {
             Fault::Time => "the server's certificate is not valid at this time",
             Fault::Pin => "the server's certificate does not match the pin",
             Fault::Certificate => "the server's certificate or its signature is wrong",
-            Fault::Alpn => "the server did not agree on the protocol `dot` (ALPN)",
+            Fault::Alpn => "the server did not agree on the protocol inside TLS (ALPN)",
             Fault::Version => "the server has no TLS version that is allowed here",
             Fault::Identity => "the server refused the client's certificate, or wants one",
             Fault::Alert => "the server ended the TLS session with an alert",

@@ -36,6 +36,9 @@ pub const DOT: Protocol = Protocol { alpn: b"dot", versions: rustls::DEFAULT_VER
 /// Zone transfers over TLS (RFC 9103 §7.1 and §7.2): TLS 1.3 alone.
 pub const XOT: Protocol = Protocol { alpn: DOT.alpn, versions: &[&TLS13] };
 
+/// DNS over HTTPS (RFC 8484) with HTTP/2 (RFC 9113 §3.3 and §9.2).
+pub const DOH: Protocol = Protocol { alpn: b"h2", versions: rustls::DEFAULT_VERSIONS };
+
 impl Default for Protocol {
     fn default() -> Self {
         DOT

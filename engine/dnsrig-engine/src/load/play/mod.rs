@@ -17,7 +17,12 @@ use std::{
 use dnsrig_core::{
     clock, failure::Failure, open_files, output, stats::grouped, stop::INTERRUPTED, target, units::nanoseconds,
 };
-use dnsrig_net::{connection::Close, prefix::Prefix, source as source_address, tls::DOT};
+use dnsrig_net::{
+    connection::Close,
+    prefix::Prefix,
+    source as source_address,
+    tls::{self, DOT},
+};
 
 pub use self::arguments::Arguments;
 use self::{
@@ -172,6 +177,7 @@ fn with_connections(
     let open = |server, many, tls| {
         let settings = tcp::Settings {
             tls,
+            http: None,
             classes: classes.iter().map(Class::usage).collect(),
             burst: 1,
             close: Close::Fin,
@@ -182,7 +188,7 @@ fn with_connections(
     };
     let behind = tcp::ManyClients { first: many.first + connections, ..many.clone() };
     let tcp = open(arguments.server(), many, None)?;
-    let dot = open(arguments.dot_server(), behind, Some(DOT))?;
+    let dot = open(arguments.dot_server(), behind, Some(tls::Settings { protocol: DOT, ..tls::Settings::default() }))?;
     Transports::new(udp, tcp, dot).map_err(cannot_wait)
 }
 

@@ -1,4 +1,4 @@
-//! Queries over TCP (RFC 7766) and TLS (RFC 7858).
+//! Queries over TCP (RFC 7766), TLS (RFC 7858) and HTTPS (RFC 8484).
 //!
 //! A client is a slot: the place of one connection at a time. [`slots`] says which slot is next and when its connection
 //! has served its time; it knows no socket. A [`Connection`] is the connection
@@ -11,6 +11,7 @@ use std::{
     io,
     net::{IpAddr, SocketAddr},
     os::fd::OwnedFd,
+    sync::Arc,
 };
 
 use dnsrig_core::{clock, failure::Failure};
@@ -21,6 +22,7 @@ use dnsrig_net::{
         chain::Chain,
         socket::{self, Begun},
     },
+    http2::{self, Requests},
     poller::{Poller, Timeout},
     tls::{self, Client},
 };
@@ -53,10 +55,12 @@ const READS_MAX: usize = 4;
 const SESSIONS_MAX: usize = 4_096;
 
 /// How connections are used.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Settings {
-    /// The protocol that is spoken inside TLS. `None`: TCP alone.
-    pub tls: Option<tls::Protocol>,
+    /// How TLS is set up, without what depends on a class. `None`: TCP alone.
+    pub tls: Option<tls::Settings>,
+    /// The requests that carry queries inside TLS, if HTTP/2 is spoken there.
+    pub http: Option<Arc<Requests>>,
     /// By class of clients. Clients that are slots have one class.
     pub classes: Vec<Usage>,
     /// The number of queries in a row that go on one connection, with one write.
@@ -88,6 +92,10 @@ pub struct Tcp {
     first: usize,
     options: SocketOptions,
     tls: Option<TlsClients>,
+    http: Option<Arc<Requests>>,
+    /// When streams of HTTP/2 without a response are closed next.
+    sweep_ns: i64,
+    timeout_ns: i64,
     slots: Slots,
     connections: Box<[Connection]>,
     /// Connections that were read [`READS_MAX`] times and may have more to read.
@@ -129,8 +137,10 @@ impl Tcp {
         settings: Settings,
     ) -> Result<Self, Failure> {
         let failed = |error| cannot_open(server, error);
-        let tls = settings.tls.map(|protocol| {
-            let client = |settings| Client::new(server.ip(), tls::Settings { protocol, ..settings });
+        let tls = settings.tls.map(|common| {
+            let client = |tls::Settings { sessions_max, early_data, .. }| {
+                Client::new(server.ip(), tls::Settings { sessions_max, early_data, ..common.again() })
+            };
             TlsClients::new(&settings.classes, many.is_some(), clients.min(SESSIONS_MAX), client)
                 .map_err(|error| failed(io::Error::other(error)))
         });
@@ -143,6 +153,9 @@ impl Tcp {
             many: many.map(|many| (many, Assignment::new(clients))),
             options: SocketOptions { close: settings.close, routed_sources, ..SocketOptions::default() },
             tls: tls.transpose()?,
+            http: settings.http,
+            sweep_ns: 0,
+            timeout_ns: settings.timeout_ns,
             slots: Slots::new(clients, policy),
             connections: (0..clients).map(|_| Connection::default()).collect(),
             unread: Chain::new(clients),
@@ -242,7 +255,7 @@ impl Tcp {
             }
             self.slots.began(slot, began_ns);
         }
-        let frames = &self.burst[..framed];
+        let frames = &mut self.burst[..framed];
         let mut filled = false;
         if self.slots.state(slot) == State::Open {
             lost = self.connections[slot].send(frames, &mut self.buffers).err();
@@ -252,6 +265,7 @@ impl Tcp {
         let sending = Sending { began_ns, ended_ns: clock::monotonic_ns() };
         in_flight.sent(self.first + slot, count, framed - count * PREFIX_BYTES, sending);
         self.slots.took(slot, count, began_ns);
+        self.look_at_room(slot);
         if let Some((_, assignment)) = &mut self.many
             && self.slots.is_used_up(slot)
         {
@@ -283,7 +297,52 @@ impl Tcp {
         self.poller.add(&socket, flags, slot as u64).map_err(|error| cannot_open(self.server, error))?;
         let (class, number) = (self.slots.class(slot), self.client_of(slot));
         let client = self.tls.as_mut().map(|clients| clients.of(class, number));
-        Ok(self.connections[slot].begin(socket, &self.options, client))
+        let begun = self.connections[slot].begin(socket, &self.options, client);
+        if let Some(requests) = &self.http {
+            self.connections[slot].speak_http(http2::Client::new(requests.clone()));
+        }
+        Ok(begun)
+    }
+
+    /// Looks how many queries a connection takes.
+    fn look_at_room(&mut self, slot: usize) {
+        if let Some(room) = self.connections[slot].room() {
+            self.slots.set_room(slot, room);
+        }
+    }
+
+    /// Takes in what HTTP/2 has to tell of queries and of the connection. Returns the number of queries that ended.
+    fn attend_http(&mut self, slot: usize, now_ns: i64, in_flight: &mut InFlight) -> usize {
+        let (mut count, client) = (0, self.first + slot);
+        let Some(http) = self.connections[slot].http() else { return 0 };
+        for (id, fault) in http.take_lost() {
+            in_flight.lose_one(client, id, CloseReason::Http(fault));
+            count += 1;
+        }
+        if http.is_over() && self.slots.supersede(slot, now_ns) {
+            self.slots.counts(slot).went_away += 1;
+            if let Some((_, assignment)) = &mut self.many {
+                assignment.detach(slot);
+            }
+        }
+        self.look_at_room(slot);
+        count
+    }
+
+    /// Closes streams of HTTP/2 whose queries were given up.
+    fn sweep(&mut self, now_ns: i64, in_flight: &mut InFlight) {
+        self.sweep_ns = now_ns + self.timeout_ns;
+        for slot in 0..self.connections.len() {
+            if self.slots.state(slot) == State::Open
+                && let Some(http) = self.connections[slot].http()
+            {
+                http.sweep();
+                match self.connections[slot].send_http(&mut self.buffers) {
+                    Ok(()) => self.look_at_room(slot),
+                    Err(loss) => self.end(slot, Some(loss), in_flight),
+                }
+            }
+        }
     }
 
     /// Counts why connecting failed.
@@ -364,6 +423,7 @@ impl Tcp {
                 }
                 Ok(reading)
             });
+            count += self.attend_http(slot, now_ns, in_flight);
             match read {
                 Err(loss) => {
                     self.end(slot, Some(loss), in_flight);
@@ -420,11 +480,17 @@ impl Transport for Tcp {
                 Turn::NoPort => break,
             }
         }
+        if sent < due.len() && self.slots.lack_room() {
+            in_flight.waits_for_stream(&due[sent]);
+        }
         Ok(sent)
     }
 
     fn receive(&mut self, in_flight: &mut InFlight) -> Result<usize, Failure> {
         let now_ns = clock::monotonic_ns();
+        if self.http.is_some() && now_ns >= self.sweep_ns {
+            self.sweep(now_ns, in_flight);
+        }
         let (mut count, first) = (0, self.first);
         while let Some(slot) = self.slots.overdue(now_ns, |slot| in_flight.outstanding_of(first + slot)) {
             self.end(slot, None, in_flight);
@@ -470,6 +536,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let settings = Settings {
             tls: None,
+            http: None,
             classes: vec![Usage { per_connection: 0, idle_ns: 0, resumption: false, early_data: false }],
             burst: 16,
             close: Close::Rst,

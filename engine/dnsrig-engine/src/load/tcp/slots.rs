@@ -42,6 +42,8 @@ struct Slot {
     superseded: bool,
     /// The class of its client.
     class: u8,
+    /// The number of queries that its connection takes now.
+    room: u32,
     /// The number of queries on this connection.
     taken: u32,
     started_ns: i64,
@@ -55,6 +57,7 @@ const IDLE: Slot = Slot {
     full: false,
     superseded: false,
     class: 0,
+    room: u32::MAX,
     taken: 0,
     started_ns: 0,
     last_taken_ns: 0,
@@ -73,6 +76,8 @@ pub struct Slots {
     watched: Chain,
     /// Slots with a connection, by class, in order of their last queries.
     used: Box<[Chain]>,
+    /// The number of slots without room.
+    without_room: usize,
     /// By class of clients.
     connections: Box<[Connections]>,
 }
@@ -87,6 +92,7 @@ impl Slots {
             ready,
             opening: Chain::new(count),
             watched: Chain::new(count),
+            without_room: 0,
             used: policy.classes.iter().map(|_| Chain::new(count)).collect(),
             connections: vec![Connections::default(); policy.classes.len()].into_boxed_slice(),
             policy,
@@ -139,10 +145,27 @@ impl Slots {
 
     /// The highest number of queries that a slot takes in its turn.
     pub fn room(&self, slot: usize) -> usize {
-        match self.per_connection(slot) {
+        let most = match self.per_connection(slot) {
             0 => self.policy.burst,
             most => self.policy.burst.min((most - self.slots[slot].taken) as usize),
+        };
+        most.min(self.slots[slot].room as usize)
+    }
+
+    /// Sets how many queries the connection of a slot takes now.
+    pub fn set_room(&mut self, slot: usize, room: usize) {
+        let room = u32::try_from(room).unwrap_or(u32::MAX);
+        let before = std::mem::replace(&mut self.slots[slot].room, room);
+        self.without_room += usize::from(room == 0);
+        self.without_room -= usize::from(before == 0);
+        if (room == 0) != (before == 0) {
+            self.place(slot);
         }
+    }
+
+    /// Whether the connection of any slot takes no query now, because it has too many already.
+    pub fn lack_room(&self) -> bool {
+        self.without_room > 0
     }
 
     /// Takes in that an idle slot has begun a connection.
@@ -225,11 +248,13 @@ impl Slots {
         self.slots[slot].taken > 0
     }
 
-    /// Takes in that the client of a slot begins another connection: this one takes no further queries.
-    pub fn supersede(&mut self, slot: usize, now_ns: i64) {
-        self.slots[slot].superseded = true;
+    /// Takes in that the client of a slot begins another connection: this one takes no further queries. Returns whether
+    /// that is new.
+    pub fn supersede(&mut self, slot: usize, now_ns: i64) -> bool {
+        let is_new = !std::mem::replace(&mut self.slots[slot].superseded, true);
         self.watch(slot, now_ns);
         self.place(slot);
+        is_new
     }
 
     /// Takes in that a connection has ended. It was `broken` if the other side ended it with queries outstanding.
@@ -238,6 +263,7 @@ impl Slots {
         self.counts(slot).failed += u64::from(opening || broken);
         self.watched.remove(slot);
         self.used[self.class(slot)].remove(slot);
+        self.set_room(slot, usize::MAX);
         self.slots[slot] = IDLE;
         self.place(slot);
     }
@@ -312,8 +338,8 @@ impl Slots {
     fn place(&mut self, slot: usize) {
         self.ready.remove(slot);
         self.opening.remove(slot);
-        let Slot { state, blocked, full, .. } = self.slots[slot];
-        if blocked || full || self.is_used_up(slot) {
+        let Slot { state, blocked, full, room, .. } = self.slots[slot];
+        if blocked || full || room == 0 || self.is_used_up(slot) {
             return;
         }
         match state {

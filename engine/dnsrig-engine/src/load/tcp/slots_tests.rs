@@ -170,6 +170,23 @@ proptest! {
 }
 
 #[test]
+fn a_connection_without_room_takes_no_query_until_it_has_some() {
+    let mut slots = slots(2, 0);
+    open(&mut slots, 0, 1);
+    slots.set_room(0, 3);
+    assert_eq!((slots.room(0), slots.room(1), slots.lack_room()), (3, BURST, false));
+    slots.set_room(0, 0);
+    assert_eq!((slots.turn(Some(0)), slots.taking(), slots.lack_room()), (None, 1, true));
+    slots.set_room(0, 1);
+    assert_eq!((slots.turn(Some(0)), slots.taking(), slots.lack_room()), (Some(0), 2, false));
+    slots.set_room(0, 0);
+    slots.ended(0, false);
+    assert_eq!((slots.room(0), slots.lack_room()), (BURST, false), "the next connection has room");
+    open(&mut slots, 0, 1);
+    assert_eq!([slots.supersede(0, 5), slots.supersede(0, 6)], [true, false]);
+}
+
+#[test]
 fn an_idle_connection_is_closed_unless_it_waits_for_answers() {
     let mut slots = of_classes(2, &[Usage { idle_ns: 100, ..KEPT }]);
     for (slot, now_ns) in [(0, 0), (1, 50)] {
