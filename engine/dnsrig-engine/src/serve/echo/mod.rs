@@ -18,7 +18,13 @@ use dnsrig_core::{
     target,
     units::{parse_delay, parse_share},
 };
-use dnsrig_net::tls::{self, identity};
+use dnsrig_net::{
+    http2::ServerFault,
+    tls::{
+        self, Protocol,
+        identity::{self, Identity},
+    },
+};
 use serde::Serialize;
 
 use self::{answerer::Answerer, faults::Settings};
@@ -26,6 +32,7 @@ use crate::serve::{
     failure::bad_arguments,
     shell::{
         self, Server, Summary,
+        connection::{Http, Tls},
         listeners::{Asked, Listeners},
     },
 };
@@ -41,6 +48,7 @@ struct Ready {
     udp: Option<SocketAddr>,
     tcp: Option<SocketAddr>,
     dot: Option<SocketAddr>,
+    doh: Option<SocketAddr>,
 }
 
 /// Echoes until someone ends it.
@@ -56,21 +64,32 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         tls: asked(Transport::Dot).then_some(arguments.dot_port),
         tls_name: "DNS over TLS",
     })?;
-    let config = |address| {
-        let config = identity::server_config(shell.identity(address)?, tls::DOT, None)?;
-        Ok::<_, Failure>(if arguments.early_data {
-            identity::with_early_data(&config, EARLY_BYTES_MAX)
-        } else {
-            config
-        })
-    };
-    let config = listeners.tls.map(config).transpose()?;
+    let over_https = Listeners::claim(&Asked {
+        address: *address,
+        udp: false,
+        tcp: false,
+        tls: asked(Transport::Doh).then_some(arguments.doh_port),
+        tls_name: "DNS over HTTPS",
+    })?;
+    let identity = (listeners.tls.or(over_https.tls)).map(|address| shell.identity(address)).transpose()?;
     let receive_bytes = arguments.receive_buffer_bytes as usize;
-    let sockets = listeners.bind(shell, config.as_ref(), receive_bytes, arguments.segmentation)?;
+    let bind = |listeners: &Listeners, protocol, http| {
+        let tls = identity.as_ref().map(|identity| arguments.tls(identity, protocol, http)).transpose()?;
+        listeners.bind(shell, tls.as_ref(), receive_bytes, arguments.segmentation)
+    };
+    let mut sockets = bind(&listeners, tls::DOT, None)?;
+    let http = Http { fault: arguments.doh_fault };
+    for (mine, more) in sockets.iter_mut().zip(bind(&over_https, tls::DOH, Some(http))?) {
+        mine.listeners.extend(more.listeners);
+    }
     let start_ns = clock::monotonic_ns();
     server.start("echo", sockets, shell, |number| arguments.answerer(faults, number, start_ns))?;
     let Listeners { udp, tcp, tls: dot, .. } = listeners;
-    emit("ready", clock::monotonic_ns(), &Ready { start_ns, threads: shell.threads(), udp, tcp, dot })?;
+    emit(
+        "ready",
+        clock::monotonic_ns(),
+        &Ready { start_ns, threads: shell.threads(), udp, tcp, dot, doh: over_https.tls },
+    )?;
     let (now_ns, threads) = server.serve()?;
     events::summary(now_ns, &Summary::new(now_ns - start_ns, threads))?;
     Ok(ExitCode::SUCCESS)
@@ -85,6 +104,8 @@ pub enum Transport {
     Tcp,
     /// DNS over TLS (RFC 7858).
     Dot,
+    /// DNS over HTTPS (RFC 8484), over HTTP/2.
+    Doh,
 }
 
 impl Transport {
@@ -94,6 +115,7 @@ impl Transport {
             Transport::Udp => "UDP",
             Transport::Tcp => "TCP",
             Transport::Dot => "DNS over TLS",
+            Transport::Doh => "DNS over HTTPS",
         }
     }
 }
@@ -127,6 +149,14 @@ pub struct Arguments {
     /// Port for DNS over TLS
     #[arg(long, value_name = "PORT", default_value_t = 853)]
     pub dot_port: u16,
+    /// Port for DNS over HTTPS. Queries are asked at /dns-query, with GET or POST
+    #[arg(long, value_name = "PORT", default_value_t = 443)]
+    pub doh_port: u16,
+    /// Fault of every connection of DNS over HTTPS: goaway=N (GOAWAY after N requests), streams=N (at most N streams at a
+    /// time), status=N (every response has this status), content-type (every response is text/html), reset (every stream
+    /// is reset), cut=N (the connection ends in the middle of response N)
+    #[arg(long, value_name = "FAULT")]
+    doh_fault: Option<ServerFault>,
     /// Over TLS: accept queries in the first flight of a resumed session (0-RTT), and answer them at once
     #[arg(long)]
     pub early_data: bool,
@@ -180,6 +210,13 @@ impl Arguments {
         }
         let Arguments { delay: delay_ns, jitter: jitter_ns, loss, seed, .. } = *self;
         Ok(Settings { delay_ns, jitter_ns, loss, stall_ns, stall_every_ns, seed })
+    }
+
+    /// How connections use TLS, with this certificate and key.
+    fn tls(&self, (chain, key): &Identity, protocol: Protocol, http: Option<Http>) -> Result<Tls, Failure> {
+        let config = identity::server_config((chain.clone(), key.clone_key()), protocol, None)?;
+        let config = if self.early_data { identity::with_early_data(&config, EARLY_BYTES_MAX) } else { config };
+        Ok(Tls { config, http })
     }
 
     /// What thread `number` does with queries.

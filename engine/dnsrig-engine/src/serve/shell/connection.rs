@@ -1,6 +1,7 @@
 //! One connection as a state machine: bytes in, messages out, and back. No socket and no clock.
 //!
-//! TLS is a layer below the framing: with it, bytes pass through a session of rustls, which has no I/O either.
+//! TLS is a layer below the framing: with it, bytes pass through a session of rustls, which has no I/O either. Inside
+//! TLS, HTTP/2 may take the place of the framing.
 
 use std::{
     io::{self, Read, Write},
@@ -8,12 +9,54 @@ use std::{
 };
 
 use dnsrig_dns::framing::Frames;
+use dnsrig_net::http2::{Server, ServerFault};
 use rustls::{HandshakeKind, ServerConfig, ServerConnection};
+
+/// How connections of a socket use TLS.
+#[derive(Clone)]
+pub struct Tls {
+    pub config: Arc<ServerConfig>,
+    pub http: Option<Http>,
+}
+
+/// Messages are requests of HTTP/2.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Http {
+    /// What goes wrong on purpose.
+    pub fault: Option<ServerFault>,
+}
+
+impl From<Arc<ServerConfig>> for Tls {
+    fn from(config: Arc<ServerConfig>) -> Self {
+        Tls { config, http: None }
+    }
+}
 
 /// A connection's state.
 pub struct Connection {
-    frames: Frames,
+    messages: Messages,
     layer: Layer,
+}
+
+/// Finds messages in bytes.
+enum Messages {
+    /// Each has its length before it.
+    Framed(Frames),
+    /// Each is a request. The answers are framed until the last moment.
+    Http { server: Box<Server>, answers: Frames },
+}
+
+impl Messages {
+    /// Calls `each` with every message that is complete. False: no further message comes.
+    fn feed(&mut self, bytes: &[u8], each: impl FnMut(&[u8])) -> bool {
+        match self {
+            Messages::Framed(frames) => {
+                frames.feed(bytes, each);
+                true
+            }
+            Messages::Http { server, .. } => server.receive(bytes, each).is_ok(),
+        }
+    }
 }
 
 enum Layer {
@@ -45,16 +88,20 @@ pub enum Handshake {
 impl Connection {
     /// A connection without TLS.
     pub fn plain() -> Self {
-        Connection { frames: Frames::default(), layer: Layer::Plain(Output::default()) }
+        Connection { messages: Messages::Framed(Frames::default()), layer: Layer::Plain(Output::default()) }
     }
 
     /// A connection that starts with a TLS handshake.
-    pub fn tls(config: Arc<ServerConfig>) -> Result<Self, rustls::Error> {
+    pub fn tls(Tls { config, http }: Tls) -> Result<Self, rustls::Error> {
         let mut tls = ServerConnection::new(config)?;
         // A limit inside would cut answers in the middle. Nothing is sent before all that was sent has left.
         tls.set_buffer_limit(None);
         let session = Session { tls, handshake_told: false };
-        Ok(Connection { frames: Frames::default(), layer: Layer::Tls(Box::new(session)) })
+        let messages = match http {
+            None => Messages::Framed(Frames::default()),
+            Some(Http { fault }) => Messages::Http { server: Box::new(Server::new(fault)), answers: Frames::default() },
+        };
+        Ok(Connection { messages, layer: Layer::Tls(Box::new(session)) })
     }
 
     /// Takes in what came and calls `each` with every message that is now complete; true if the peer has said goodbye.
@@ -68,8 +115,7 @@ impl Connection {
         mut each: impl FnMut(&[u8]),
     ) -> Result<bool, rustls::Error> {
         let Layer::Tls(session) = &mut self.layer else {
-            self.frames.feed(bytes, each);
-            return Ok(false);
+            return Ok(!self.messages.feed(bytes, each));
         };
         let mut rest = bytes;
         let mut goodbye = false;
@@ -78,16 +124,24 @@ impl Connection {
             goodbye = session.tls.process_new_packets()?.peer_has_closed();
             // It came before all else.
             while let Some(Ok(count @ 1..)) = session.tls.early_data().map(|mut early| early.read(scratch)) {
-                self.frames.feed(&scratch[..count], &mut each);
+                goodbye |= !self.messages.feed(&scratch[..count], &mut each);
             }
             while let Ok(count @ 1..) = session.tls.reader().read(scratch) {
-                self.frames.feed(&scratch[..count], &mut each);
+                goodbye |= !self.messages.feed(&scratch[..count], &mut each);
             }
             if taken.is_err() {
                 return Err(rustls::Error::General("more bytes than a record may have".into()));
             }
         }
+        if let Messages::Http { server, .. } = &mut self.messages {
+            pass(server, session);
+        }
         Ok(goodbye)
+    }
+
+    /// Whether it is to be closed, whatever else the service has to write.
+    pub fn is_over(&self) -> bool {
+        matches!(&self.messages, Messages::Http { server, .. } if server.is_over())
     }
 
     /// How the TLS session began: once, as soon as it has.
@@ -118,7 +172,13 @@ impl Connection {
                 return Ok(());
             }
             Layer::Plain(output) => output.bytes.extend_from_slice(framed),
-            Layer::Tls(session) => session.tls.writer().write_all(framed)?,
+            Layer::Tls(session) => match &mut self.messages {
+                Messages::Framed(_) => session.tls.writer().write_all(framed)?,
+                Messages::Http { server, answers } => {
+                    answers.feed(framed, |answer| server.respond(answer));
+                    pass(server, session);
+                }
+            },
         }
         self.flush(to)
     }
@@ -146,6 +206,13 @@ impl Connection {
             Layer::Tls(session) => !session.tls.wants_write(),
         }
     }
+}
+
+/// Passes what HTTP/2 has to send on to TLS.
+fn pass(server: &mut Server, session: &mut Session) {
+    // There is no limit inside, so that it takes everything.
+    let _ = session.tls.writer().write_all(server.output());
+    server.output().clear();
 }
 
 impl Output {
@@ -301,7 +368,7 @@ mod tests {
         let (client_config, server_config) = configs();
         for (number, step) in [1, 7, 100_000].into_iter().enumerate() {
             let mut client = client(&client_config);
-            let mut server = Connection::tls(Arc::clone(&server_config)).unwrap();
+            let mut server = Connection::tls(Arc::clone(&server_config).into()).unwrap();
             assert_eq!(server.handshake(), None);
             assert!(carry(&mut client, &mut server, step).is_empty());
             let expected = if number == 0 { Handshake::Full } else { Handshake::Resumed };
@@ -324,7 +391,7 @@ mod tests {
     fn a_goodbye_is_told_and_answered() {
         let (client_config, server_config) = configs();
         let mut client = client(&client_config);
-        let mut server = Connection::tls(server_config).unwrap();
+        let mut server = Connection::tls(server_config.into()).unwrap();
         carry(&mut client, &mut server, 1000);
         client.send_close_notify();
         let mut bytes = Vec::new();
@@ -339,7 +406,7 @@ mod tests {
     #[test]
     fn what_is_no_tls_gets_an_alert() {
         let (_, server_config) = configs();
-        let mut server = Connection::tls(server_config).unwrap();
+        let mut server = Connection::tls(server_config.into()).unwrap();
         assert!(server.receive(b"\0\x0cplain old DNS", &mut [0; 10], |_| panic!("no message")).is_err());
         let mut socket = Narrow::new(usize::MAX);
         server.flush(&mut socket).unwrap();
@@ -350,7 +417,7 @@ mod tests {
         #[test]
         fn bytes_of_any_kind_instead_of_a_handshake_do_no_harm(bytes in vec(any::<u8>(), 0..300), hello in any::<bool>()) {
             let (client_config, server_config) = configs();
-            let mut server = Connection::tls(server_config).unwrap();
+            let mut server = Connection::tls(server_config.into()).unwrap();
             let mut start = Vec::new();
             if hello {
                 client(&client_config).write_tls(&mut start).unwrap();

@@ -4,7 +4,6 @@ use std::{
     io::{self, Read},
     mem,
     net::{Shutdown, TcpListener, TcpStream},
-    sync::Arc,
 };
 
 use dnsrig_net::{
@@ -12,11 +11,10 @@ use dnsrig_net::{
     poller::Poller,
 };
 use nix::sys::epoll::EpollFlags;
-use rustls::ServerConfig;
 use slotmap::{Key as _, SlotMap};
 
 use super::{
-    connection::{Connection, Handshake},
+    connection::{Connection, Handshake, Tls},
     service::{Key, Next, Service},
 };
 
@@ -93,18 +91,18 @@ impl<C> OpenConnections<C> {
         OpenConnections { limits, table: SlotMap::new(), counts: Connections::default(), buffers }
     }
 
-    /// Takes on the connections that wait at `listener`, with TLS if there is a `config` for it. False: see
+    /// Takes on the connections that wait at `listener`, with `tls` if there is any. False: see
     /// [`Limits::accept`].
     pub fn accept<S: Service<Conversation = C>>(
         &mut self,
         listener: &TcpListener,
-        config: Option<&Arc<ServerConfig>>,
+        tls: Option<&Tls>,
         context: &mut Context<'_, S>,
     ) -> io::Result<bool> {
         let OpenConnections { limits, table, counts, .. } = self;
         limits.accept(listener, counts, |socket| {
-            let connection = match config {
-                Some(config) => Connection::tls(Arc::clone(config)).map_err(io::Error::other)?,
+            let connection = match tls {
+                Some(tls) => Connection::tls(tls.clone()).map_err(io::Error::other)?,
                 None => Connection::plain(),
             };
             let interest = EpollFlags::EPOLLIN;
@@ -272,6 +270,9 @@ impl<C> OpenConnection<C> {
             if written > 0 {
                 self.connection.send(&space[..written], &mut self.socket)?;
                 self.active_ns = context.now_ns;
+            }
+            if self.connection.is_over() {
+                self.closing = Closing::Soon;
             }
             match next {
                 Next::More => {}

@@ -4,16 +4,14 @@ use std::{
     io,
     net::{SocketAddr, TcpListener, UdpSocket},
     os::fd::{AsRawFd, OwnedFd},
-    sync::Arc,
 };
 
 use dnsrig_core::{failure::Failure, open_files};
 use nix::sys::socket::{
     AddressFamily, Backlog, SockFlag, SockType, SockaddrIn, SockaddrIn6, bind, listen, setsockopt, socket, sockopt,
 };
-use rustls::ServerConfig;
 
-use super::{datagrams::Datagrams, options::Options};
+use super::{connection::Tls, datagrams::Datagrams, options::Options};
 
 const UDP: &str = "UDP";
 const TCP: &str = "TCP";
@@ -22,7 +20,7 @@ const TCP: &str = "TCP";
 const PORTS_TRIED_MAX: u32 = 16;
 
 /// A socket that accepts connections, with TLS if there are settings for it.
-pub type Listener = (TcpListener, Option<Arc<ServerConfig>>);
+pub type Listener = (TcpListener, Option<Tls>);
 
 /// The sockets of one thread.
 #[derive(Default)]
@@ -71,12 +69,12 @@ impl Listeners {
         Ok(Listeners { udp, tcp, tls: asked.tls.map(over_tls).transpose()?, tls_name: asked.tls_name })
     }
 
-    /// Binds the sockets of all threads, for TLS with `config`. Each UDP socket has a receive buffer of
+    /// Binds the sockets of all threads, for TLS with the settings `tls`. Each UDP socket has a receive buffer of
     /// `receive_bytes`, and answers leave it segmented or not.
     pub fn bind(
         &self,
         options: &Options,
-        config: Option<&Arc<ServerConfig>>,
+        tls: Option<&Tls>,
         receive_bytes: usize,
         segmentation: bool,
     ) -> Result<Vec<Sockets>, Failure> {
@@ -87,7 +85,7 @@ impl Listeners {
         }
         let of_thread = |_| {
             let datagrams = self.datagrams(receive_bytes)?.map(|socket| Datagrams::new(socket, segmentation));
-            Ok(Sockets { datagrams: datagrams.into_iter().collect(), listeners: self.listeners(config)? })
+            Ok(Sockets { datagrams: datagrams.into_iter().collect(), listeners: self.listeners(tls)? })
         };
         (0..threads).map(of_thread).collect()
     }
@@ -98,13 +96,13 @@ impl Listeners {
         self.udp.map(bind).transpose()
     }
 
-    /// One more socket for TCP, and one for TLS with `config`, as far as they were asked for.
-    fn listeners(&self, config: Option<&Arc<ServerConfig>>) -> Result<Vec<Listener>, Failure> {
-        let kinds = [(self.tcp, TCP, None), (self.tls, self.tls_name, config)];
-        let asked = kinds.into_iter().filter_map(|(address, name, config)| Some((address?, name, config)));
-        let bound = asked.map(|(address, name, config)| {
+    /// One more socket for TCP, and one for TLS with the settings `tls`, as far as they were asked for.
+    fn listeners(&self, tls: Option<&Tls>) -> Result<Vec<Listener>, Failure> {
+        let kinds = [(self.tcp, TCP, None), (self.tls, self.tls_name, tls)];
+        let asked = kinds.into_iter().filter_map(|(address, name, tls)| Some((address?, name, tls)));
+        let bound = asked.map(|(address, name, tls)| {
             let listener = listener(address).map_err(|error| failed(address, name, &error))?;
-            Ok((listener, config.cloned()))
+            Ok((listener, tls.cloned()))
         });
         bound.collect()
     }

@@ -108,8 +108,8 @@ impl<S: Service> Worker<S> {
         }
         let mut context = Context { service, poller, now_ns };
         match listeners.get((number - first_listener) as usize) {
-            Some((listener, config)) => {
-                if !connections.accept(listener, config.as_ref(), &mut context)? {
+            Some((listener, tls)) => {
+                if !connections.accept(listener, tls.as_ref(), &mut context)? {
                     poller.change(listener, EpollFlags::empty(), number)?;
                     self.is_paused = true;
                 }

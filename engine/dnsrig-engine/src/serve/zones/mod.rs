@@ -44,6 +44,7 @@ use crate::serve::{
     failure::answering_failed,
     shell::{
         Server, Summary,
+        connection::Tls,
         listeners::{self, Asked, Listeners},
     },
 };
@@ -114,7 +115,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         if arguments.fault.contains(&Fault::NoTickets) { Ok(identity::without_tickets(&*config?)) } else { config }
     };
     let config = listeners.tls.map(config).transpose()?;
-    let sockets = listeners.bind(shell, config.as_ref(), RECEIVE_BUFFER_BYTES, false)?;
+    let sockets = listeners.bind(shell, config.map(Tls::from).as_ref(), RECEIVE_BUFFER_BYTES, false)?;
     server.start("zones", sockets, shell, |_| Answerer::new(Arc::clone(&primary)))?;
     if primary.shape.changes.per_s > 0.0 {
         let socket = listeners::datagrams(SocketAddr::new(address.ip(), 0), RECEIVE_BUFFER_BYTES);
