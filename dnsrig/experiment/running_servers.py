@@ -213,6 +213,11 @@ def all_identified(servers: Mapping[str, ServerSource], specs: Sequence[TrialSpe
 
 
 def _identified(server: ServerSource, host: HostSpec, transports: Collection[str]) -> ServerSource:
+    if unknown := sorted(set(transports) - set(host.ports)):
+        raise DnsrigError(
+            f"a server that runs already cannot be measured over {unknown[0]}",
+            hint=f"choose {', '.join(host.ports)}, or let dnsrig start the server",
+        )
     said = running.identify(host.address, host.ports, authorized=host.authorized, tls="dot" in transports)
     reasons = [running.why_silent(said, transport, where(host, transport)) for transport in sorted(transports)]
     if all(sentence for sentence, _ in reasons):

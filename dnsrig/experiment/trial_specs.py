@@ -192,10 +192,11 @@ def _missing_features(spec: TrialSpec, host: HostSpec, source: ServerSource, rol
         several_sources=bool(host.source_addresses),
         role=role,
         over_tls=over_tls(spec) and host.under_test,
+        over_https=spec.transport == "doh" and host.under_test,
         catalog_schema=int(spec.dataset.parameters.get("catalog_schema", 2)),
     )
     if not server.answers_zones:
-        wanted = [feature for feature in wanted if feature == "DoT" or not server.answers]
+        wanted = [feature for feature in wanted if feature in ("DoT", "DoH") or not server.answers]
     if (lacking := server.lacks(role, wanted, source.version)) is not None:
         feature, since = lacking
         return f"has no {feature}" + (f" before {since} (this is {source.version})" if since else "")

@@ -494,7 +494,7 @@ class TrialSpec(Record):
 
     @property
     def transport(self) -> str:
-        """Transport of the queries or transfers: `udp`, `tcp` or `dot`. A stream as it was captured counts as `udp`."""
+        """Transport of the queries or transfers: `udp`, `tcp`, `dot` or `doh`. A stream as it was captured counts as `udp`."""
         asked = str(self.options.get("transport", ""))
         if asked:
             return "udp" if asked == "as-captured" else asked

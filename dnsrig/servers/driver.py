@@ -24,6 +24,7 @@ Feature = Literal[
     "TSIG",
     "XoT",
     "DoT",
+    "DoH",
     "catalog zones",
     "catalog zones of schema 1",
     "IXFR",
@@ -325,22 +326,26 @@ def wanted_features(
     several_sources: bool,
     role: Role = "secondary",
     over_tls: bool = False,
+    over_https: bool = False,
     catalog_schema: int = 2,
     through_database: bool = False,
 ) -> list[Feature]:
-    """Features that a server needs in ``role`` for ``transfer``, and for queries over TLS if ``over_tls``.
+    """Features that a server needs in ``role`` for ``transfer``, and for queries over TLS if ``over_tls``, over
+    HTTPS if ``over_https``.
 
     With ``through_database`` its zones pass through a database, and nothing is transferred.
     """
+    queried: dict[Feature, bool] = {"DoT": over_tls, "DoH": over_https}
+    over = [feature for feature, is_wanted in queried.items() if is_wanted]
     if role == "resolver":
-        return ["DoT"] if over_tls else []
+        return over
     if through_database:
-        return ["zone database", "DoT"] if over_tls else ["zone database"]
+        return ["zone database", *over]
     follows_catalog = transfer.provisioning == "catalog"
     wanted: dict[Feature, bool] = {
         "TSIG": transfer.tsig,
         "XoT": transfer.tls,
-        "DoT": over_tls,
+        **queried,
         "catalog zones": follows_catalog and catalog_schema != 1,
         "catalog zones of schema 1": follows_catalog and catalog_schema == 1,
         "IXFR": transfer.ixfr,

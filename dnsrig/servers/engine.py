@@ -73,6 +73,7 @@ class Echo(EngineDriver):
         Setting("threads", "the host's CPUs", "threads that answer, each with a socket of its own (SO_REUSEPORT)"),
         Setting("segmentation", "false", "send answers with UDP segmentation offload, which real servers do not do"),
         Setting("early-data", "false", "over DoT, take queries with the first flight of a resumed session (0-RTT)"),
+        Setting("doh-fault", "none", 'fault of every connection of DoH, e.g. "goaway=100"'),
         Setting("delay", "none", 'delay of every answer, e.g. "10ms"'),
         Setting("jitter", "none", "random part of the delay, uniform, to either side"),
         Setting("loss", "none", 'share of queries that get no answer, e.g. "1%"'),
@@ -81,13 +82,14 @@ class Echo(EngineDriver):
         Setting("stall-threads", "all", "number of threads that stall"),
         Setting("seed", "1", "seed of loss and jitter"),
     )
-    features: ClassVar[Mapping[Feature, Support]] = {"DoT": Support("0.0", "0.0", "0.0")}
+    features: ClassVar[Mapping[Feature, Support]] = {name: Support("0.0", "0.0", "0.0") for name in ("DoT", "DoH")}
 
     def command(self, placement: Placement) -> list[str]:
         options: dict[str, Scalar] = {"threads": placement.threads, **placement.settings}
         transports = ["udp", "tcp"]
-        if placement.over_tls:
-            transports.append("dot")
+        transports += ["dot"] if placement.over_tls else []
+        transports += ["doh"] if placement.over_https else []
+        if placement.over_tls or placement.over_https:
             options |= {"certificate": placement.certificate, "key": placement.private_key}
         words = [self.executable, "serve", "echo", str(placement.address), f"--transport={','.join(transports)}"]
         return [*words, *self.words(options)]

@@ -25,6 +25,7 @@ TSIG_ALGORITHM = "hmac-sha256"
 TLS_NAME = "primary.dnsrig.example"
 """The name in the certificate, which secondaries check (strict TLS, RFC 9103 §9.3)."""
 XOT_PORT = 853
+HTTPS_PORT = 443
 CERTIFICATE_FILE = "tls-certificate.pem"
 PRIVATE_KEY_FILE = "tls-key.pem"
 VALID = datetime.timedelta(days=30)

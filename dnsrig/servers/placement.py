@@ -83,6 +83,8 @@ class Placement:
     over_tls: bool = False
     """Whether it also answers queries over TLS (DoT, RFC 7858), on the same port as XoT; for a database: whether it
     also listens for TLS."""
+    over_https: bool = False
+    """Whether it also answers queries over HTTPS (DoH, RFC 8484)."""
     database: Endpoint | None = None
     """For a primary: the database to which it writes its zones; for a secondary: the database from which it reads them
     instead of transferring them; for a database: the original that it replicates."""

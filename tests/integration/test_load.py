@@ -20,8 +20,8 @@ TRANSPORTS = [
     for kind in ("bind", "knot", "nsd", "powerdns", "echo")
     for transport in ("udp", "tcp", "dot")
     if (kind, transport) != ("powerdns", "dot")
-]
-QUICK = [("bind", "dot"), ("knot", "udp"), ("nsd", "tcp"), ("powerdns", "udp")]
+] + [("bind", "doh"), ("echo", "doh")]
+QUICK = [("bind", "dot"), ("knot", "udp"), ("nsd", "tcp"), ("powerdns", "udp"), ("bind", "doh")]
 """Each server and each transport."""
 
 
@@ -71,6 +71,20 @@ def test_resolver_asks_the_authority_for_what_it_has_not(measure: Callable[..., 
         assert asked is not None
         # Answers from the cache leave the authority in peace; `watch` samples to within a few of them.
         assert asked > 0.5 * RATE_QPS if names == "uncached" else asked < 0.1 * RATE_QPS
+
+
+@pytest.mark.parametrize("kind", quick(["bind", "unbound", "knot-resolver"], "unbound"))
+def test_resolver_answers_over_https(measure: Callable[..., Trial], kind: str) -> None:
+    trial = measure(
+        *SHORT,
+        f"options.rate_qps={RATE_QPS}",
+        "transport=doh",
+        "names=cached",
+        f"hosts.resolver.server={kind}@forky",
+        experiment="resolver-cache",
+    )
+    assert set(answered(trial)) == {"NOERROR"}
+    assert trial.record.instruments["load"]["connections"]["handshakes"] > 0
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,23 @@ def test_dot_has_its_port_and_the_key(tmp_path: Path, kind: str, file: str, role
     assert keys.TLS_NAME not in text, "it checks nobody: zones come without TLS"
 
 
+@pytest.mark.parametrize(
+    ("kind", "role", "file", "lines"),
+    [
+        ("bind", "primary", "named.conf", ["listen-on port 443 tls served http default { 198.18.0.2; };"]),
+        ("bind", "resolver", "named.conf", ["listen-on port 443 tls served http default { 198.18.0.2; };"]),
+        ("unbound", "resolver", "unbound.conf", ["interface: 198.18.0.2@443", "https-port: 443"]),
+        ("knot-resolver", "resolver", "kresd.conf", ["net.listen('198.18.0.2', 443, { kind = 'doh2' })"]),
+    ],
+)
+def test_doh_has_its_port_and_the_key(tmp_path: Path, kind: str, role: str, file: str, lines: list[str]) -> None:
+    place = placed(tmp_path, kind, role, over_https=True)
+    driver(kind).configure(place)
+    text = (place.directory / file).read_text()
+    assert set(lines) <= {line.strip() for line in text.splitlines()}
+    assert place.private_key in text and str(keys.XOT_PORT) not in text
+
+
 def test_unbound_asks_the_primary_for_all_zones(tmp_path: Path) -> None:
     place = placed(tmp_path, "unbound", "resolver", settings={"outgoing-range": 512, "prefetch": True})
     driver("unbound").configure(place)
@@ -65,6 +82,8 @@ def test_echo_takes_the_options_of_serve_echo(tmp_path: Path) -> None:
     )
     assert "--segmentation" not in driver("echo").command(changed(place, settings={"segmentation": False}))
     over_tls = driver("echo").command(changed(place, settings={}, over_tls=True))
+    over_https = driver("echo").command(changed(place, settings={}, over_https=True))
+    assert {"--transport=udp,tcp,doh", f"--key={place.private_key}"} <= set(over_https)
     assert {"--transport=udp,tcp,dot", f"--key={place.private_key}", "--threads=1"} <= set(over_tls)
 
 
@@ -104,6 +123,7 @@ def test_bind_is_told_of_a_catalog_in_its_own_words(tmp_path: Path, version: str
 def test_what_is_wanted_of_whom() -> None:
     catalog = TransferSpec(provisioning="catalog", ixfr=True)
     assert wanted_features(catalog, several_sources=False, role="resolver", over_tls=True) == ["DoT"]
+    assert wanted_features(catalog, several_sources=False, role="resolver", over_https=True) == ["DoH"]
     first = wanted_features(catalog, several_sources=False, catalog_schema=1)
     assert first == ["catalog zones of schema 1", "IXFR"]
     assert driver("bind").lacks("secondary", first, "9.16.50") is None

@@ -33,8 +33,9 @@ def place(workspace: Workspace, name: str) -> Placement:
     folder.mkdir(parents=True)
     stored.mkdir(parents=True)
     over_tls = _listens_for_tls(spec, name)
-    if spec.transfer.tls or over_tls:
-        keys.write(stored, private=host.role == "primary" or over_tls)
+    over_https = spec.transport == "doh" and host.under_test
+    if spec.transfer.tls or over_tls or over_https:
+        keys.write(stored, private=host.role == "primary" or over_tls or over_https)
     if _changes(spec, host.role):
         dataset = shutil.copytree(dataset, stored.resolve() / "dataset")
     catalog = Zone(*datasets.catalog_of(dataset)) if spec.transfer.provisioning == "catalog" else None
@@ -56,6 +57,7 @@ def place(workspace: Workspace, name: str) -> Placement:
         shown=sources.shown(host.server),
         other_address=next(iter(addresses.both(host.address)[1:]), None),
         over_tls=over_tls,
+        over_https=over_https,
         database=database_of(spec, host),
         stream=streams.file(spec.stream.key) if spec.stream else None,
         from_hints=host.role == "resolver" and _hints_laid_out(workspace, folder),

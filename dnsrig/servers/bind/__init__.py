@@ -84,6 +84,7 @@ class Bind(Driver):
         "TSIG": Support("9.0", "9.0"),
         "XoT": Support("9.18", "9.18"),
         "DoT": Support("9.18", "9.18", "9.18"),
+        "DoH": Support("9.18", "9.18", "9.18"),
         # A primary serves a catalog like any zone. Secondaries follow schema version 2 since 9.18.3, version 1 since
         # 9.11.
         "catalog zones": Support("9.0", "9.18.3"),

@@ -64,7 +64,7 @@ class KnotResolver(Driver):
         Setting("option.NO_0X20", "false", "whether it does not mix the case of letters in the names it asks for"),
         Setting("modules.load", "none", "a module to load, e.g. `predict`"),
     )
-    features: ClassVar[Mapping[Feature, Support]] = {"DoT": Support(None, None, "6.0")}
+    features: ClassVar[Mapping[Feature, Support]] = {name: Support(None, None, "6.0") for name in ("DoT", "DoH")}
     as_resolver = AsResolver(
         levels={
             "do-unvalidated": "`trust_anchors.remove('.')`",

@@ -91,7 +91,10 @@ class Unbound(Driver):
         Setting("outgoing-num-tcp", "10", "TCP connections to authorities at once, a thread; more queries wait"),
         Setting("wait-limit", "1000", "queries of one client address that may wait for authorities at once"),
     )
-    features: ClassVar[Mapping[Feature, Support]] = {"DoT": Support(None, None, "1.4.14")}
+    features: ClassVar[Mapping[Feature, Support]] = {
+        "DoT": Support(None, None, "1.4.14"),
+        "DoH": Support(None, None, "1.12"),
+    }
     as_resolver = AsResolver(
         levels={
             "no-do": '`module-config: "iterator"`, `disable-edns-do: yes`',
