@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import os
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from dnsrig.cli import _console, _on, _options, _units
+from dnsrig.cli._exits import EXIT_REGRESSION, EXIT_UNDECIDED
 from dnsrig.errors import UsageError
 from dnsrig.stats.stopping import MOST_REPEATS
 
 if TYPE_CHECKING:
     from dnsrig.experiment.bench import Question
+    from dnsrig.runs.run import Run
 
 USUAL_PRECISION = "5%"
 
@@ -45,6 +48,13 @@ def command(
     ] = False,
     transfer: Annotated[
         bool, typer.Option("--transfer", help="measure how long each server, as a secondary, takes to get all zones")
+    ] = False,
+    compare_answers: Annotated[
+        bool,
+        typer.Option(
+            "--compare-answers",
+            help="ask all servers the same queries, and name the answers that differ from the first's",
+        ),
     ] = False,
     zone: Annotated[
         list[Path] | None,
@@ -109,6 +119,7 @@ def command(
             --capture clients.pcap
         dnsrig bench 127.0.0.1:5300 --queries queries.txt \\
             --rate 1k,5k,20k --transport udp,tcp,dot
+        dnsrig bench bind@forky knot@forky --compare-answers
 
     An address is a server that runs already. It needs no root, and nothing is known of its CPU time and losses.
 
@@ -116,7 +127,8 @@ def command(
     when to stop, so more repeats cannot find a difference by chance. The result is a run like that of any experiment:
     `dnsrig report`, `compare` and `browse` read it, and --print-experiment shows the experiment to grow out of this.
 
-    Exit status: as for `dnsrig run`.
+    Exit status: as for `dnsrig run`. With --compare-answers 1 if answers differ, and 3 if nothing differs but some queries
+    had no answer.
     """
     import tomli_w
 
@@ -125,13 +137,27 @@ def command(
     from dnsrig.experiment.bench import experiment
 
     rules = [thresholds.parse(text) for text in fail_if or []]
-    asked = _question(servers, rate, highest, transfer, transport, duration, rtt, loss, zone or [], queries, capture)
+    if compare_answers and queries is not None and (addresses := _running(servers)):
+        _compare_running(addresses, queries, resolver, authorized or [], as_json)
+    asked = _question(
+        servers,
+        rate,
+        {"--max": highest, "--transfer": transfer, "--compare-answers": compare_answers},
+        transport,
+        duration,
+        rtt,
+        loss,
+        zone or [],
+        queries,
+        capture,
+    )
     asked = dataclasses.replace(asked, as_resolvers=resolver, expect=_expectation(expect))
     document = functools.reduce(model.with_setting, settings or [], experiment(asked))
     if print_experiment:
         typer.echo(tomli_w.dumps(document), nl=False)
         return
-    until = _options.until(precision, repeats, most)
+    # The answers of two servers are compared once: each difference was asked for twice.
+    until = None if compare_answers else _options.until(precision, repeats, most)
     from dnsrig.cli.run import run_experiment
     from dnsrig.experiment.preparation import Request
 
@@ -140,11 +166,54 @@ def command(
         path.write_text(tomli_w.dumps(document))
         with _on.executing("", 1) as executing:
             request = Request(
-                str(path), until=until, where=executing.where(), authorized=_options.addresses(authorized or [])
+                str(path),
+                repeats=1 if compare_answers else None,
+                until=until,
+                where=executing.where(),
+                authorized=_options.addresses(authorized or []),
             )
             run_experiment(
-                request, runs, _console.progress(quiet), executing, rules, dry_run=dry_run, as_json=as_json, bars=True
+                request,
+                runs,
+                _console.progress(quiet),
+                executing,
+                rules,
+                dry_run=dry_run,
+                as_json=as_json,
+                bars=not compare_answers,
+                judge=_status_of_answers if compare_answers else None,
             )
+
+
+def _running(servers: list[str]) -> list[str]:
+    """The addresses of two servers that run already; empty: others are asked for."""
+    from dnsrig.experiment.bench import named
+    from dnsrig.experiment.running_servers import is_running
+
+    found = [named(server) for server in servers]
+    if len(found) != 2 or not all(map(is_running, found)):
+        return []
+    return [name.partition("@")[2].partition(",")[0] for name in found]
+
+
+def _compare_running(
+    addresses: list[str], queries: Path, recursive: bool, authorized: list[str], as_json: bool
+) -> NoReturn:
+    """Become the engine's `compare-answers`, which needs no network of its own."""
+    from dnsrig import paths
+
+    words = [*addresses, f"--queries={queries}", *(["--recursion-desired"] if recursive else [])]
+    words += [f"--i-am-authorized={address}" for address in _options.addresses(authorized)]
+    words += ["--json"] if as_json else []
+    os.execv(paths.engine(), ["dnsrig-engine", "compare-answers", *words])
+
+
+def _status_of_answers(run: Run) -> int:
+    """The exit status of a comparison of answers."""
+    found = [trial.metrics for trial in run.trials]
+    if any(metrics.get("answers_different") for metrics in found):
+        return EXIT_REGRESSION
+    return EXIT_UNDECIDED if any(metrics.get("answers_from_neither") for metrics in found) else 0
 
 
 def _expectation(text: str) -> str:
@@ -158,8 +227,7 @@ def _expectation(text: str) -> str:
 def _question(
     servers: list[str],
     rate: str,
-    highest: bool,
-    transfer: bool,
+    others: dict[str, bool],
     transport: str,
     duration: str,
     rtt: str,
@@ -171,13 +239,12 @@ def _question(
     """The question that the options ask. Raises UsageError on options that contradict each other or cannot be read."""
     from dnsrig.experiment.bench import Question, usual_rate_qps
 
-    if (given := [name for name, value in {"--rate": rate, "--max": highest, "--transfer": transfer}.items() if value])[
-        1:
-    ]:
+    if (given := [name for name, value in {"--rate": rate, **others}.items() if value])[1:]:
         raise UsageError(f"{' and '.join(given)} are different questions", hint="ask one at a time")
     if missing := next((path for path in (*zones, queries, capture) if path is not None and not path.is_file()), None):
         raise UsageError(f"there is no file {missing}", hint="name an existing file")
-    measure = "max" if highest else "transfer" if transfer else "rate"
+    measures = {"--max": "max", "--transfer": "transfer", "--compare-answers": "answers"}
+    measure = next((measures[name] for name, value in others.items() if value), "rate")
     rates = [_units.count(each, "--rate") for each in rate.split(",")] if rate else []
     if measure == "rate" and capture is None and not rates:
         rates = [usual_rate_qps(servers)]

@@ -19,13 +19,16 @@ from dnsrig.stats.stopping import MOST_REPEATS
 from dnsrig.text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from dnsrig.comparison.compare import TwoRuns
     from dnsrig.comparison.criterion import Criterion
     from dnsrig.experiment.preparation import Request
     from dnsrig.experiment.spread import Executing
     from dnsrig.rundir import Manifest, Scalar, TrialSpec
+    from dnsrig.runs.run import Run
+
+    Judge = Callable[[Run], int]
 
 
 def add(app: typer.Typer) -> None:
@@ -170,18 +173,19 @@ def run_experiment(
     dry_run: bool,
     as_json: bool,
     bars: bool = False,
+    judge: Judge | None = None,
 ) -> None:
     """Execute the experiment of ``request`` and print its report, or print what would be executed. ``bars``: with a bar
-    for each variant."""
+    for each variant. ``judge``: the exit status for a complete run; 0: the usual one."""
     from dnsrig.experiment import preparation
 
-    with _judging(rules):
+    with _judging(rules) if judge is None else failing_as(EXIT_UNDECIDED):
         if rules:
             _check_rules(rules, preparation.draft(request).document.baseline)
         if dry_run:
             _dry_run(request)
         else:
-            _start(request, runs, console, executing, rules, as_json, bars)
+            _start(request, runs, console, executing, rules, as_json, bars, judge)
 
 
 def _judging(rules: list[Criterion]) -> contextlib.AbstractContextManager[None]:
@@ -216,6 +220,7 @@ def _start(
     rules: list[Criterion],
     as_json: bool,
     bars: bool,
+    judge: Judge | None = None,
 ) -> None:
     from dnsrig.experiment import preparation, runner
 
@@ -230,7 +235,7 @@ def _start(
     directory = runner.create(manifest, runs)
     console.print(f"run {directory}")
     with resumable(directory):
-        _execute(manifest, directory, console, executing, rules, as_json, bars)
+        _execute(manifest, directory, console, executing, rules, as_json, bars, judge)
 
 
 def need_root(specs: Iterable[TrialSpec] | None = None) -> None:
@@ -256,6 +261,7 @@ def _execute(
     rules: list[Criterion],
     as_json: bool,
     bars: bool = False,
+    judge: Judge | None = None,
 ) -> None:
     from dnsrig.cli import report
     from dnsrig.comparison.compare import compare_within
@@ -270,6 +276,8 @@ def _execute(
     if errors:
         raise missing(errors, directory)
     if judged and (status := _verdict(judged, as_json)):
+        raise typer.Exit(status)
+    if judge is not None and (status := judge(written.run)):
         raise typer.Exit(status)
     report.end(written.run)
 

@@ -20,7 +20,7 @@ from dnsrig.servers import driver, sources
 from dnsrig.servers import running as servers_that_run
 
 Raw = dict[str, Any]
-Measure = Literal["rate", "max", "transfer"]
+Measure = Literal["rate", "max", "transfer", "answers"]
 ZONES, ZONES_TRANSFERRED = 1_000, 100
 """Number of made zones; fewer are transferred, because some servers begin only 20 transfers a second."""
 LIMIT_S = 120
@@ -29,6 +29,7 @@ TRANSPORTS: dict[Measure, tuple[str, ...]] = {
     "rate": ("udp", "tcp", "dot"),
     "max": ("udp", "tcp", "dot"),
     "transfer": ("tcp", "xot"),
+    "answers": (),
 }
 PRIMARY = "nsd@forky"
 """The server that sends zones to secondaries and answers resolvers. It is not under test."""
@@ -80,6 +81,9 @@ def experiment(asked: Question) -> Raw:
         "options": _options(asked, role),
         "matrix": {f"hosts.{role}.server": asked.servers},
     }
+    if asked.measure == "answers":
+        made["hosts"]["reference"] = {"server": asked.servers[0]}
+        made["matrix"] = {f"hosts.{role}.server": asked.servers[1:]}
     if not _run_already(asked):
         made["storage"] = "memory"
     if role == "secondary" or (role == "resolver" and asked.capture is None and not _run_already(asked)):
@@ -97,7 +101,7 @@ def experiment(asked: Question) -> Raw:
         made["path"] = {"delay_ms": asked.rtt_ms / 2, "loss_percent": asked.loss_percent}
     _vary(made, "options", "rate_qps", asked.rates_qps if asked.measure == "rate" and asked.capture is None else [])
     _vary(made, "transfer" if asked.measure == "transfer" else "options", "transport", asked.transports)
-    if len(asked.servers) > 1:
+    if len(asked.servers) > 1 and asked.measure != "answers":
         made["baseline"] = {"server": asked.servers[0]}
     return {key: value for key, value in made.items() if value != {}}
 
@@ -142,6 +146,11 @@ def _check(asked: Question) -> None:
             "a server is named twice", hint="name each once; `dnsrig calibrate` compares a server with itself"
         )
     known = TRANSPORTS[asked.measure]
+    if asked.measure == "answers" and (len(asked.servers) < 2 or asked.transports or asked.expect or asked.capture):
+        raise UsageError(
+            "--compare-answers needs two servers or more, and asks them the same queries over UDP",
+            hint="name the servers, the first of which the others are compared with; leave --transport, --expect and --capture out",
+        )
     running = [is_running(server) for server in asked.servers]
     if any(running) and not all(running):
         raise UsageError(
@@ -178,7 +187,7 @@ def _role(asked: Question) -> str:
     if _run_already(asked):
         return "resolver" if asked.as_resolvers else "primary"
     roles = [driver(sources.parse(name)[0].kind).roles for name in asked.servers]
-    wanted = ("secondary",) if asked.measure == "transfer" else ("primary", "resolver")
+    wanted = {"transfer": ("secondary",), "answers": ("primary",)}.get(asked.measure, ("primary", "resolver"))
     for role in wanted:
         if all(role in each for each in roles):
             return role
@@ -192,7 +201,7 @@ def _role(asked: Question) -> str:
 def _procedure(asked: Question) -> str:
     if asked.capture is not None:
         return "replay"
-    return {"rate": "latency", "max": "capacity", "transfer": "transfer"}[asked.measure]
+    return {"rate": "latency", "max": "capacity", "transfer": "transfer", "answers": "answers"}[asked.measure]
 
 
 def _question(asked: Question) -> str:
@@ -200,6 +209,8 @@ def _question(asked: Question) -> str:
         return "How long do these clients wait with each server?"
     if asked.measure == "transfer":
         return "How long does each server, as a secondary with nothing on disk, take to serve all zones?"
+    if asked.measure == "answers":
+        return f"Which queries do servers answer differently than {asked.servers[0]}?"
     if asked.measure == "max":
         return "How many queries a second can each server answer?"
     rates = " and ".join(f"{rate:,.10g}" for rate in asked.rates_qps)
@@ -217,7 +228,7 @@ def _dataset(asked: Question, role: str) -> Raw:
 
 
 def _options(asked: Question, role: str) -> Raw:
-    if asked.measure == "transfer":
+    if asked.measure in ("transfer", "answers"):
         return {}
     found: Raw = {"serve_as": role, "settle_s": 0.2}
     if asked.capture is not None:

@@ -87,6 +87,35 @@ def test_answers_are_compared_with_what_the_user_expects(
     assert code == 2 and "there is no file" in errors
 
 
+def test_the_answers_of_servers_are_compared_with_those_of_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = drafted(Question(["bind@forky", "knot@forky", "nsd@forky"], measure="answers"), tmp_path)
+    assert (found.document.procedure, found.document.hosts["reference"].server) == ("answers", "bind@forky")
+    assert [point.parameters for point in found.points] == [{"server": "knot@forky"}, {"server": "nsd@forky"}]
+    for alone in (["bind@forky"], ["bind@forky", "knot@forky", "--transport", "tcp"]):
+        code, _, errors = output(monkeypatch, capsys, "bench", *alone, "--compare-answers")
+        assert code == 2 and "needs two servers or more" in errors
+    code, _, errors = output(monkeypatch, capsys, "bench", "bind@forky", "knot@forky", "--compare-answers", "--max")
+    assert code == 2 and "different questions" in errors
+
+
+def test_two_servers_that_run_are_compared_by_the_engine_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (queries := tmp_path / "queries.txt").write_text("www.example A\n")
+    started: list[list[str]] = []
+
+    def become(program: Path, words: list[str]) -> None:
+        started.append(words)
+        raise SystemExit(0)
+
+    monkeypatch.setattr("os.execv", become)
+    servers = ["127.0.0.1:5300", "[::1]:5301"]
+    output(monkeypatch, capsys, "bench", *servers, "--compare-answers", "--queries", queries, "--json")
+    assert started == [["dnsrig-engine", "compare-answers", *servers, f"--queries={queries}", "--json"]]
+
+
 def test_resolvers_get_the_queries_of_a_capture_in_a_world_that_has_their_names(tmp_path: Path) -> None:
     capture = tmp_path / "clients.pcap"
     capture.touch()

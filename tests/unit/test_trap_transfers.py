@@ -426,6 +426,23 @@ def test_rrsets_that_were_lost_are_named(tmp_path: Path, different: int, outcome
         assert found.evidence == {"rrsets_primary": 0, "rrsets_secondary": 1}
 
 
+def test_answers_that_differ_are_named(tmp_path: Path) -> None:
+    trial = clean_trial(tmp_path / "run")
+    assert all_traps()["answers-differ"].after(trial) is None, "nothing was compared"
+    same = {"queries": 9, "unanswered": 0, "different": 0, "differences": {"rrset": 0}, "examples": []}
+    trial.record.instruments["compare-answers"] = same
+    assert judge("answers-differ", trial).verdict == "clear"
+    trial.record.instruments["compare-answers"] = same | {"unanswered": 1}
+    assert judge("answers-differ", trial).verdict == "cannot-tell"
+    example = {"query": "z.example. A", "kind": "rrset", "answers": ["NOERROR aa", "NXDOMAIN aa"]}
+    counts = {"different": 5, "differences": {"rrset": 5, "ttl": 0}, "examples": [example] * 5}
+    trial.record.instruments["compare-answers"] = same | counts
+    found = judge("answers-differ", trial)
+    assert found.verdict == "found" and "5 with other records" in found.summary
+    assert "z.example. A: NOERROR aa | NXDOMAIN aa" in found.summary and "2 more" in found.summary
+    assert trial.metrics["answers_different"] == 5 and trial.metrics["answers_from_neither"] == 0
+
+
 def test_signatures_broken(tmp_path: Path) -> None:
     trial = clean_trial(tmp_path / "run")
     spec, judged = trial.record.spec, all_traps()["signatures-broken"].after

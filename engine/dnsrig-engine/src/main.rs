@@ -28,6 +28,7 @@ enum Command {
     Propagation(propagation::Arguments),
     Change(change::Arguments),
     Load(load::Arguments),
+    CompareAnswers(load::compare::Arguments),
     Merge(merge::Arguments),
     Replay(Replay),
     Transfer(transfer::Arguments),
@@ -64,6 +65,7 @@ fn main() -> ExitCode {
         Command::Propagation(arguments) => ("propagation", propagation::run(&arguments)),
         Command::Change(arguments) => ("change", change::run(&arguments)),
         Command::Load(arguments) => ("load", load::run(&arguments)),
+        Command::CompareAnswers(arguments) => ("compare-answers", load::compare::run(&arguments)),
         Command::Merge(arguments) => ("merge", merge::run(&arguments)),
         Command::Replay(Replay { step: ReplayStep::Prepare(arguments) }) => {
             ("replay prepare", replay::prepare::run(&arguments))

@@ -196,6 +196,56 @@ fn answers_that_are_not_as_expected_are_counted_by_kind_and_named() {
     assert_eq!(values::<u64>(&intervals, "wrong").into_iter().sum::<u64>(), rrset + empty);
 }
 
+/// A server that answers with an address that ends in `last`, in time or not; over UDP only.
+fn of_address(last: u8, lags: bool) -> Server {
+    let asked = AtomicU64::new(0);
+    Server::start(move |socket, peer, query| {
+        let mut message = answer(query);
+        let question_end = 12 + message[12..].iter().position(|byte| *byte == 0).unwrap() + 5;
+        message.truncate(question_end);
+        (message[7], message[10], message[11]) = (1, 0, 0);
+        let is_first = asked.fetch_add(1, Ordering::Relaxed) < 2;
+        let last = if message[13] == b'w' { last } else { 1 };
+        message.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 192, 0, 2, last]);
+        if !(lags && is_first) {
+            socket.send_to(&message, peer).unwrap();
+        }
+    })
+}
+
+#[test]
+fn two_servers_are_compared_and_only_a_lasting_difference_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    let queries = folder.path().join("queries.txt");
+    std::fs::write(&queries, "www.example.com A\nmail.example.com A\n").unwrap();
+    let compare = |one: &Server, other: &Server| {
+        let output = Command::new(env!("CARGO_BIN_EXE_dnsrig-engine"))
+            .args(["compare-answers", &one.address.to_string(), &other.address.to_string(), "--timeout", "0.3s"])
+            .arg("--queries")
+            .arg(&queries)
+            .output()
+            .unwrap();
+        let lines = String::from_utf8(output.stdout).unwrap();
+        let summary: Value = serde_json::from_str(lines.lines().last().unwrap()).unwrap();
+        (output.status.code(), summary)
+    };
+    // The first answer to each query does not come: it is asked again.
+    let (code, summary) = compare(&of_address(1, false), &of_address(1, true));
+    assert_eq!((code, count(&summary, "same"), count(&summary, "asked_again")), (Some(0), 2, 2), "{summary}");
+    let (code, summary) = compare(&of_address(1, false), &of_address(2, false));
+    assert_eq!((code, count(&summary, "same"), count(&summary, "different")), (Some(1), 1, 1), "{summary}");
+    assert_eq!(
+        (&summary["differences"]["rrset"], &summary["examples"][0]["query"]),
+        (&1.into(), &"www.example.com. A".into())
+    );
+    assert_eq!(summary["examples"][0]["answers"][1], "NOERROR; www.example.com. 60 A 192.0.2.2");
+    let nobody = Server::start(|_, _, _| ());
+    let (code, summary) = compare(&nobody, &nobody);
+    assert_eq!((code, count(&summary, "unanswered")), (Some(3), 2), "{summary}");
+    let (code, summary) = compare(&of_address(1, false), &nobody);
+    assert_eq!((code, count(&summary["differences"], "missing")), (Some(1), 2), "{summary}");
+}
+
 #[test]
 fn duplicates_and_truncated_answers_are_counted() {
     let server = Server::start(|socket, peer, query| {

@@ -8,7 +8,7 @@
 //! [`record`] writes files, and [`report`] prints events and text.
 //!
 //! [`run`](mod@run) decides which periods there are. [`segment`] says how generators on several machines share one
-//! schedule, and [`led`] how they agree on its periods. [`play`] sends captured queries instead of prepared ones; both
+//! schedule, and [`led`] how they agree on its periods. [`compare`] asks two servers the same queries. [`play`] sends captured queries instead of prepared ones; both
 //! are a [`source`]. A query goes from arrivals over a transport to the table of queries in flight as an
 //! [`arrivals::Due`].
 
@@ -19,6 +19,7 @@ mod classes;
 mod client_queries;
 mod client_totals;
 mod collect;
+pub mod compare;
 mod counts;
 mod expect;
 mod http_faults;

@@ -1,0 +1,285 @@
+//! `compare-answers`: the same queries to two servers, and how their answers differ.
+//!
+//! [`difference`] compares two answers; this file asks. A number of queries is outstanding at both servers at a time. If
+//! answers differ, both servers are asked once again, so that what is different only for a moment is no difference; a
+//! truncated answer is asked for again over TCP. Memory is bounded by the queries, the outstanding answers and the
+//! examples.
+
+mod asking;
+mod difference;
+
+use std::{
+    net::{IpAddr, SocketAddr},
+    process::ExitCode,
+    time::Duration,
+};
+
+use dnsrig_core::{
+    clock,
+    events::{self, Anchors},
+    failure::Failure,
+    stats::grouped,
+    stop::{INTERRUPTED, Stop},
+    target::{self, Authority},
+    units::{MINUTE, duration},
+};
+use dnsrig_dns::query::Question;
+use serde::Serialize;
+
+use self::{
+    asking::{Asking, OUTSTANDING_MAX, is_truncated},
+    difference::{Comparer, KINDS, Kind, show},
+};
+use super::{
+    queries::{Queries, QueryArguments},
+    refused,
+};
+
+/// The number of differences that are named.
+const EXAMPLES_MAX: usize = 100;
+
+/// The number of differences that a person is shown.
+const SHOWN_MAX: usize = 10;
+
+/// The exit code if answers differ.
+const DIFFERENT: u8 = 1;
+
+/// The exit code if nothing differs, but some queries had no answer from either server.
+const UNDECIDED: u8 = 3;
+
+/// The pause between two queries to a foreign server that the user vouches for.
+const PAUSE_VOUCHED_NS: i64 = 10_000_000;
+
+/// Ask two servers the same queries, and name the answers that differ.
+///
+/// Each different query is asked once, over UDP, as fast as both servers answer. Compared are the rcode, the flags (AA,
+/// TC, RA, AD, CD), and the records and TTLs of the answer section; without any there, of the authority section. The
+/// order of records, compression and the case of letters do not matter. If answers differ, both servers are asked once
+/// again, over TCP if an answer was truncated, and only a difference that is there both times counts. It counts by the
+/// first of these kinds: one answer is missing, damaged, or has another rcode, other records (rrset), other flags, or a
+/// TTL beyond --ttl-limit.
+///
+/// Exit codes: 0 no difference, 1 differences (and other errors), 3 no difference, but queries without any answer, 2 bad
+/// input, 130 interrupted.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  dnsrig-engine compare-answers 127.0.0.1:5300 127.0.0.1:5301 --queries queries.txt")]
+pub struct Arguments {
+    /// First server: an IP address and optionally a port
+    #[arg(value_name = "ADDRESS[:PORT]", value_parser = target::parse)]
+    one: SocketAddr,
+    /// Second server, which is compared with the first
+    #[arg(value_name = "ADDRESS[:PORT]", value_parser = target::parse)]
+    other: SocketAddr,
+    #[command(flatten)]
+    queries: QueryArguments,
+    /// Largest difference between the TTLs of a record that is none, in seconds [default: 0; with --recursion-desired
+    /// TTLs are not compared, because those of a cache count down]
+    #[arg(long, value_name = "SECONDS", help_heading = "Comparison")]
+    ttl_limit: Option<u32>,
+    /// Number of queries that are outstanding at a time
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=OUTSTANDING_MAX), help_heading = "Comparison")]
+    outstanding: u16,
+    /// Time after which an answer is missing
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration(Duration::from_millis(1)..=MINUTE), help_heading = "Comparison")]
+    timeout: Duration,
+    /// Print JSON lines even on a terminal
+    #[arg(long)]
+    json: bool,
+    /// Stop when standard input ends
+    #[arg(long)]
+    until_eof: bool,
+    /// IP address that you are allowed to load; may be repeated. Not needed for loopback, nor for 198.18.0.0/15 and
+    /// 2001:2::/48 if packets stay on this machine. With it at most 100 queries per second are sent
+    #[arg(long, value_name = "ADDRESS")]
+    i_am_authorized: Vec<IpAddr>,
+}
+
+/// The numbers of queries by how their answers differ.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+struct Differences {
+    missing: u64,
+    damaged: u64,
+    rcode: u64,
+    rrset: u64,
+    flags: u64,
+    ttl: u64,
+}
+
+impl Differences {
+    fn of(&mut self, kind: Kind) -> &mut u64 {
+        match kind {
+            Kind::Missing => &mut self.missing,
+            Kind::Damaged => &mut self.damaged,
+            Kind::Rcode => &mut self.rcode,
+            Kind::Rrset => &mut self.rrset,
+            Kind::Flags => &mut self.flags,
+            Kind::Ttl => &mut self.ttl,
+        }
+    }
+}
+
+/// A query whose answers differ.
+#[derive(Debug, Serialize)]
+struct Example {
+    /// Name and type.
+    query: String,
+    kind: Kind,
+    /// The answers of both servers.
+    answers: [String; 2],
+}
+
+/// The final event.
+#[derive(Debug, Default, Serialize)]
+struct Summary {
+    interrupted: bool,
+    start_ns: i64,
+    elapsed_ns: i64,
+    /// The number of different queries.
+    queries: u64,
+    same: u64,
+    /// Queries with the same answers that had to be asked again: the answers differed at first, or were truncated.
+    asked_again: u64,
+    /// Queries that neither server answered.
+    unanswered: u64,
+    different: u64,
+    differences: Differences,
+    /// The first [`EXAMPLES_MAX`].
+    examples: Vec<Example>,
+}
+
+/// What became of a query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Same,
+    Unanswered,
+    Different(Kind),
+}
+
+/// Compares the answers to all queries.
+pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let servers = [arguments.one, arguments.other];
+    if arguments.queries.tsig.is_some() {
+        return Err(refused("--tsig: queries for a comparison are not signed. Leave it out".into()));
+    }
+    let mut pause_ns = 0;
+    for server in servers {
+        let vouched = arguments.i_am_authorized.iter().copied().find(|address| *address == server.ip());
+        if target::authorise(server.ip(), vouched)? == Authority::Vouched {
+            pause_ns = PAUSE_VOUCHED_NS;
+        }
+    }
+    let queries = arguments.queries.prepare()?;
+    let stop = Stop::new(arguments.until_eof)?;
+    let speaks = events::are_wanted(arguments.json);
+    if speaks {
+        Anchors::start()?;
+    }
+    let ttl_limit_s = arguments.ttl_limit.or((!arguments.queries.recursion_desired).then_some(0));
+    let mut comparer = Comparer::new(ttl_limit_s);
+    let mut summary = Summary { start_ns: clock::monotonic_ns(), ..Summary::default() };
+    summary.queries = queries.distinct().0 as u64;
+    let mut asking = Asking::new(servers, &queries, arguments.outstanding, arguments.timeout, pause_ns)?;
+    summary.interrupted = asking.run(&stop, |index, is_again, answers| {
+        let verdict = judge(&mut comparer, answers);
+        let is_whole = !answers.into_iter().flatten().any(is_truncated);
+        if !is_again && (verdict != Verdict::Same || !is_whole) {
+            return true;
+        }
+        summary.count(&queries, index, is_again, answers, verdict);
+        false
+    })?;
+    let now_ns = clock::monotonic_ns();
+    summary.elapsed_ns = now_ns - summary.start_ns;
+    events::say(text(&summary, servers));
+    if speaks {
+        events::summary(now_ns, &summary)?;
+    }
+    Ok(summary.exit_code())
+}
+
+fn judge(comparer: &mut Comparer, answers: [Option<&[u8]>; 2]) -> Verdict {
+    match answers {
+        [None, None] => Verdict::Unanswered,
+        [Some(one), Some(other)] => comparer.compare([one, other]).map_or(Verdict::Same, Verdict::Different),
+        _ => Verdict::Different(Kind::Missing),
+    }
+}
+
+impl Summary {
+    /// Counts what became of a query.
+    fn count(
+        &mut self,
+        queries: &Queries,
+        index: usize,
+        is_again: bool,
+        answers: [Option<&[u8]>; 2],
+        verdict: Verdict,
+    ) {
+        match verdict {
+            Verdict::Same => {
+                self.same += 1;
+                self.asked_again += u64::from(is_again);
+            }
+            Verdict::Unanswered => self.unanswered += 1,
+            Verdict::Different(kind) => {
+                self.different += 1;
+                *self.differences.of(kind) += 1;
+                if self.examples.len() < EXAMPLES_MAX {
+                    let query = name_and_type(queries.different(index));
+                    self.examples.push(Example { query, kind, answers: answers.map(show) });
+                }
+            }
+        }
+    }
+
+    fn exit_code(&self) -> ExitCode {
+        match self {
+            _ if self.interrupted => ExitCode::from(INTERRUPTED),
+            _ if self.different > 0 => ExitCode::from(DIFFERENT),
+            _ if self.unanswered > 0 => ExitCode::from(UNDECIDED),
+            _ => ExitCode::SUCCESS,
+        }
+    }
+}
+
+/// The name and the type that a query asks for.
+fn name_and_type(query: &[u8]) -> String {
+    Question::read(query).map_or_else(
+        |_| "a query without a question".into(),
+        |question| format!("{} {}", dnsrig_dns::name::whole(question.name()).fmt_with_dot(), question.rtype),
+    )
+}
+
+/// The summary for people.
+fn text(summary: &Summary, [one, other]: [SocketAddr; 2]) -> String {
+    let Summary { queries, same, asked_again, unanswered, different, .. } = *summary;
+    let mut differences = summary.differences;
+    let interrupted = if summary.interrupted { ", then interrupted" } else { "" };
+    let mut lines = vec![
+        format!(
+            "{one} and {other}: {} queries in {:.1} s{interrupted}",
+            grouped(queries),
+            summary.elapsed_ns as f64 / 1e9
+        ),
+        format!(
+            "  same answers            {} (of these {} only when asked again)",
+            grouped(same),
+            grouped(asked_again)
+        ),
+        format!("  no answer from either   {}", grouped(unanswered)),
+        format!("  different answers       {}", grouped(different)),
+    ];
+    let names = ["one is missing", "unreadable records", "rcode", "records", "flags", "TTL"];
+    for (kind, name) in KINDS.into_iter().zip(names) {
+        if *differences.of(kind) > 0 {
+            lines.push(format!("    {name:<22}{}", grouped(*differences.of(kind))));
+        }
+    }
+    for Example { query, answers: [first, second], .. } in summary.examples.iter().take(SHOWN_MAX) {
+        lines.extend([format!("  {query}"), format!("    {one}: {first}"), format!("    {other}: {second}")]);
+    }
+    if different > SHOWN_MAX as u64 {
+        lines.push(format!("  The first {EXAMPLES_MAX} differences are in the JSON (--json)"));
+    }
+    lines.join("\n") + "\n"
+}
