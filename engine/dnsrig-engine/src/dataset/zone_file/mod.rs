@@ -289,7 +289,8 @@ where
                         copied = entry.place.start;
                     }
                     // The owner of the record before the $INCLUDE is not the last one in the copy.
-                    let detached = std::mem::take(&mut after_include) && piece[entry.place.start].is_ascii_whitespace();
+                    let first = piece[entry.place.start];
+                    let detached = std::mem::take(&mut after_include) && (first.is_ascii_whitespace() || first == b'(');
                     let line = self.record(&record, soa_has_ttl, &origin, state, detached).map_err(wrong)?;
                     if let Some(line) = line {
                         self.write_text(&piece[copied..entry.place.start], depth)?;

@@ -104,10 +104,10 @@ impl<Input: Read> Pieces<Input> {
     }
 
     /// Looks for places to cut in what was read last. A directive is none: the record after it may have the owner of
-    /// the record before it.
+    /// the record before it, and so may a record in parentheses.
     fn look(&mut self) {
         for (index, byte) in self.bytes.iter().enumerate().skip(self.seen) {
-            if self.at_entry && !byte.is_ascii_whitespace() && !matches!(byte, b';' | b'$') {
+            if self.at_entry && !byte.is_ascii_whitespace() && !matches!(byte, b';' | b'$' | b'(') {
                 self.cut = index;
             }
             self.at_entry = self.cutter.ends_with(*byte);

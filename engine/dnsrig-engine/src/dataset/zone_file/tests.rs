@@ -235,6 +235,10 @@ fn included_files_are_read_below_the_folder_alone() {
     let owners: Vec<_> =
         records_of(&copied).iter().map(|record| record.split(' ').next().unwrap().to_owned()).collect();
     assert_eq!(owners, records.iter().map(|record| record.split(' ').next().unwrap()).collect::<Vec<_>>());
+    for after in ["( A 192.0.2.7 )\n", "(\n) A 192.0.2.7\n", "(q A 192.0.2.7)\n"] {
+        let (_, records, copied) = read("$INCLUDE hosts sub", after, Some(&inside));
+        assert_eq!(read_by(&copied, "example.org", PIECE_BYTES).1, records, "{after}");
+    }
     for (line, below, said) in [
         ("$INCLUDE hosts", None, "line 4: $INCLUDE is refused"),
         ("$INCLUDE ../secret", Some(&*inside), "it lies outside of "),
@@ -315,6 +319,15 @@ fn a_file_without_records_does_not_fill_the_memory() {
     let refused = read(Spaces, Path::new(""), &name, Wanted::default(), |_, _| Ok(()), |_| Ok(()));
     let refused = refused.unwrap_err().to_string();
     assert!(refused.contains("without a line that begins with an owner"), "{refused}");
+}
+
+#[test]
+fn a_record_in_parentheses_may_have_the_owner_before_it() {
+    let zone =
+        "@ 0 IN SOA a. b. 7 1 1 1 1\n@ 0 IN NS a.\nw 0 IN A 192.0.2.1\n( 0 IN A 192.0.2.2 )\n(v 0 IN A 192.0.2.3)\n";
+    let whole = read_by(zone.as_bytes(), "example.org", PIECE_BYTES);
+    assert_eq!(whole.1[2..], ["w.example.org. A", "w.example.org. A", "v.example.org. A"]);
+    assert_eq!(read_by(zone.as_bytes(), "example.org", 1), whole);
 }
 
 proptest! {
