@@ -12,7 +12,7 @@ use super::message::{Answer, Wall};
 
 /// Two clocks run apart by at most so much, in parts of a million: the kernel corrects a clock by up to 500, and one
 /// that needs more than some tens is broken.
-pub const DRIFT_PPM_MAX: i64 = 200;
+const DRIFT_PPM_MAX: i64 = 200;
 
 /// Times of a peer beyond this are invalid: 73 years. Below it, no sum of some of them overflows.
 const TIME_NS_MAX: i64 = i64::MAX / 4;

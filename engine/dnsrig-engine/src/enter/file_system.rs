@@ -107,7 +107,7 @@ pub fn bind(source: &Path, place: &Path, read_only: bool) -> Result<(), Failure>
 }
 
 /// Shows `source` and all that is mounted below it at `place` as well, all of it read-only.
-pub fn bind_tree(source: &Path, place: &Path) -> Result<(), Failure> {
+fn bind_tree(source: &Path, place: &Path) -> Result<(), Failure> {
     let flags = MsFlags::MS_BIND | MsFlags::MS_REC;
     mount(Some(source), place, NONE, flags, NONE).map_err(step("bind", source))?;
     let path = CString::new(place.as_os_str().as_bytes()).map_err(step("make read-only", place))?;
@@ -133,7 +133,7 @@ pub fn bind_all(root: Option<&Path>, binds: &[Bind]) -> Result<(), Failure> {
 ///
 /// A root may lack those that it need not have: all but the first two. People's files are below /home and /root, and
 /// whatever others left or share below the rest.
-pub const FRESH: [(&str, &str); 6] = [
+const FRESH: [(&str, &str); 6] = [
     ("/run", "mode=755"),
     ("/mnt", "mode=755"),
     ("/tmp", "mode=1777"),

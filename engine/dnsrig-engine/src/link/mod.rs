@@ -5,10 +5,10 @@
 //! [`address_delays`] (an extra delay for each address), [`icmp`] (the error message for packets that are too large),
 //! [`counters`]. Shells: [`tun`] (interfaces), [`forwarder`] (between them), [`report`] (events and rows).
 
-pub mod address_delays;
+mod address_delays;
 pub mod counters;
-pub mod delay_queue;
-pub mod forwarder;
+mod delay_queue;
+mod forwarder;
 pub mod icmp;
 mod options;
 pub mod report;

@@ -162,7 +162,7 @@ impl Report {
 const WAITING_MAX: usize = 4096;
 
 /// The directions, by number.
-pub const DIRECTIONS: [&str; 2] = ["forward", "reverse"];
+const DIRECTIONS: [&str; 2] = ["forward", "reverse"];
 
 /// One direction in one interval.
 #[derive(Clone, Copy, Debug)]

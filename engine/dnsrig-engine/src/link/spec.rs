@@ -8,13 +8,13 @@ use serde::Serialize;
 use super::address_delays::{self, AddressDelays};
 
 /// The highest limit of packets that can be asked for.
-pub const LIMIT_PACKETS_MAX: u32 = 1_000_000;
+const LIMIT_PACKETS_MAX: u32 = 1_000_000;
 
 /// The loss may change so often at most.
 const LOSS_STEPS_MAX: usize = 1000;
 
 /// The smallest MTU of IPv4 (RFC 791 §3.2).
-pub const MTU_BYTES_MIN: u16 = 68;
+const MTU_BYTES_MIN: u16 = 68;
 
 const RATE_UNITS: [(&str, f64); 4] = [("kbit", 1e3), ("mbit", 1e6), ("gbit", 1e9), ("bit", 1.0)];
 

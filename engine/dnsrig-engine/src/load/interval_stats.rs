@@ -61,7 +61,7 @@ impl Series {
 }
 
 /// The length of a bin.
-pub const BIN_NS: i64 = 10_000_000;
+const BIN_NS: i64 = 10_000_000;
 
 /// The highest number of bins of an interval. The bins of a longer interval are longer.
 const BINS_MAX: i64 = 16_384;

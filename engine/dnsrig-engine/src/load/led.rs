@@ -81,7 +81,7 @@ impl Starts {
     }
 
     /// Whether lines on standard input say when periods begin.
-    pub fn is_led(&self) -> bool {
+    fn is_led(&self) -> bool {
         self.lines.is_some()
     }
 

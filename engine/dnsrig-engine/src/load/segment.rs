@@ -6,7 +6,7 @@ use dnsrig_net::prefix::Prefix;
 use serde::{Deserialize, Serialize};
 
 /// The highest number of generators that share a schedule.
-pub const SEGMENTS_MAX: u32 = 64;
+const SEGMENTS_MAX: u32 = 64;
 
 /// The number of this generator among those that share a schedule, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -13,7 +13,7 @@ use super::{
 };
 
 /// How often timeouts, complete intervals and requests to stop are looked for.
-pub const CHECK_INTERVAL_NS: i64 = 1_000_000;
+const CHECK_INTERVAL_NS: i64 = 1_000_000;
 
 /// A closed loop's next query is due when one before has ended, which may be noticed this much later.
 const NOTICED_LATE_NS: i64 = 5 * CHECK_INTERVAL_NS;

@@ -82,10 +82,10 @@ impl Source {
 }
 
 /// The highest number of queries in a chunk, which takes some 200 kB with messages of the usual length …
-pub const CHUNK_QUERIES: usize = 2_048;
+const CHUNK_QUERIES: usize = 2_048;
 
 /// … and the number of bytes of messages from which on no query is added.
-pub const CHUNK_BYTES: usize = 128 << 10;
+const CHUNK_BYTES: usize = 128 << 10;
 
 /// The number of chunks that are read ahead: at 150,000 queries per second they last for a tenth of a second.
 const CHUNKS_AHEAD: usize = 8;

@@ -5,7 +5,7 @@
 
 pub mod echo;
 mod failure;
-pub mod shell;
+mod shell;
 pub mod world;
 pub mod zones;
 

@@ -26,7 +26,7 @@ pub const FILE_BYTES_MAX: usize = 256 * 1024;
 const PARTS_MAX: usize = 1024;
 
 /// The host name of the machine itself.
-pub const MACHINE_NAME: &str = "machine";
+const MACHINE_NAME: &str = "machine";
 
 /// USER_HZ on every architecture that dnsrig runs on, if sysconf(3) does not say.
 const USER_HZ_DEFAULT: i64 = 100;

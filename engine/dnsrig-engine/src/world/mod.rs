@@ -112,6 +112,7 @@ pub enum Node {
 
 impl World {
     /// The world of a specification, with its servers in these networks; errors are sentences.
+    #[cfg(test)]
     pub fn new(spec: Spec, prefixes: Prefixes) -> Result<Self, String> {
         World::with_names(spec, prefixes, None)
     }

@@ -12,7 +12,7 @@ pub const ROOT_MAX: u32 = 13;
 pub const OPERATOR_SERVERS: u32 = 6;
 
 /// A hoster has at most so many.
-pub const HOSTER_SERVERS: u32 = 4;
+const HOSTER_SERVERS: u32 = 4;
 
 /// The number of hosters for zones whose servers are silent or slow. They have no other zones: a resolver that learns
 /// to avoid such a server would else avoid it for good zones, too.

@@ -11,7 +11,7 @@ use dnsrig_core::{
 use super::spec::Spec;
 
 /// The TLD of reverse zones.
-pub const ARPA: &[u8] = b"arpa";
+const ARPA: &[u8] = b"arpa";
 
 /// Streams of random numbers.
 const PURPOSE_NAMES: u64 = 48;

@@ -109,7 +109,7 @@ impl SocketOptions {
 }
 
 /// A TCP socket of the server's family that does not block.
-pub fn unconnected(server: SocketAddr) -> nix::Result<OwnedFd> {
+fn unconnected(server: SocketAddr) -> nix::Result<OwnedFd> {
     let family = if server.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
     socket(family, SockType::Stream, SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC, None)
 }

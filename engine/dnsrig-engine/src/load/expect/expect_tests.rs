@@ -1,6 +1,6 @@
 //! Expectations: what a file expects, and which answers are as expected.
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use dnsrig_dns::{testing::messages, writer::append_record};
 use dnsrig_testing::{fuzz::fuzz, inputs};

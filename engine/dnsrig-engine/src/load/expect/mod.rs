@@ -9,10 +9,7 @@
 pub mod file;
 pub mod judge;
 
-use std::{
-    ffi::OsString,
-    path::{Path, PathBuf},
-};
+use std::{ffi::OsString, path::PathBuf};
 
 use dnsrig_core::failure::Failure;
 
@@ -37,14 +34,6 @@ impl From<OsString> for Expect {
 }
 
 impl Expect {
-    /// The file, if there is one.
-    pub fn file(&self) -> Option<&Path> {
-        match self {
-            Expect::NoerrorNonempty => None,
-            Expect::File(path) => Some(path),
-        }
-    }
-
     /// Finds out what is expected of the answers to `queries`.
     pub fn read(&self, queries: &Queries) -> Result<Expectation, Failure> {
         match self {

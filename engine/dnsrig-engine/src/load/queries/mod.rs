@@ -4,11 +4,11 @@
 //! as the [`arguments`] say. Those that are made have the flags and the [EDNS](client_edns) that the arguments name.
 
 pub mod arguments;
-pub mod client_edns;
+mod client_edns;
 mod described;
 pub mod file;
 pub mod format;
-pub mod generated;
+mod generated;
 pub mod text;
 
 use std::{io, path::Path};

@@ -28,7 +28,7 @@ use self::{
 };
 use crate::query_stream::MAGIC;
 
-pub use self::input::{Asked, Captured, Item, Record, Role};
+pub use self::input::{Captured, Item, Record, Role};
 
 /// The number of bytes by which formats are recognised.
 const BEGINS_BYTES: usize = 12;

@@ -5,12 +5,12 @@
 //! [`anonymise`] change the queries as asked for, [`finish`] numbers the clients and writes. [`accounting`] has what
 //! became of everything that was read.
 
-pub mod accounting;
-pub mod anonymise;
+mod accounting;
+mod anonymise;
 pub mod arguments;
 pub mod exchanges;
 pub mod finish;
-pub mod operations;
+mod operations;
 pub mod packets;
 #[cfg(test)]
 mod prepare_tests;

@@ -43,7 +43,7 @@ impl Answerer {
     }
 
     /// Whether anything happens to any answer.
-    pub fn has_faults(&self) -> bool {
+    fn has_faults(&self) -> bool {
         self.faults.is_some()
     }
 

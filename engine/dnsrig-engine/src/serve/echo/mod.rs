@@ -4,7 +4,7 @@
 //! Cores without I/O: [`answerer`] (what happens to a query), [`faults`]. [`service`] has them answer in the
 //! [`shell`](super::shell).
 
-pub mod answerer;
+mod answerer;
 pub mod faults;
 pub mod service;
 
@@ -108,18 +108,6 @@ pub enum Transport {
     Doh,
 }
 
-impl Transport {
-    /// For people.
-    pub fn name(self) -> &'static str {
-        match self {
-            Transport::Udp => "UDP",
-            Transport::Tcp => "TCP",
-            Transport::Dot => "DNS over TLS",
-            Transport::Doh => "DNS over HTTPS",
-        }
-    }
-}
-
 /// Echo every query: answer with QR and AA set, NOERROR, and everything else unchanged.
 ///
 /// This is the cheapest possible server. It is the floor in the charts of real servers and, with faults of known size,
@@ -220,7 +208,7 @@ impl Arguments {
     }
 
     /// What thread `number` does with queries.
-    pub fn answerer(&self, faults: Settings, number: usize, start_ns: i64) -> Answerer {
+    fn answerer(&self, faults: Settings, number: usize, start_ns: i64) -> Answerer {
         let stalls = faults.stall_ns > 0 && self.stall_threads.is_none_or(|count| number < count);
         let faults = if stalls { faults } else { Settings { stall_ns: 0, stall_every_ns: 0, ..faults } };
         Answerer::new(faults, number, start_ns, self.delayed_max as usize)

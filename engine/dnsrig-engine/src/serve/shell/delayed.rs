@@ -69,11 +69,6 @@ impl<T: Copy> Delayed<T> {
     pub fn len(&self) -> usize {
         self.order.len()
     }
-
-    /// Whether none waits.
-    pub fn is_empty(&self) -> bool {
-        self.order.is_empty()
-    }
 }
 
 #[cfg(test)]
@@ -91,7 +86,7 @@ mod tests {
         assert_eq!((delayed.due_ns(), delayed.pop(9)), (Some(10), None));
         let found: Vec<_> = std::iter::from_fn(|| delayed.pop(30).map(|(to, bytes)| (to, bytes.to_vec()))).collect();
         assert_eq!(found, ['a', 'b', 'c', 'd'].map(|to| (to, vec![to as u8])));
-        assert!(delayed.is_empty());
+        assert_eq!(delayed.len(), 0);
     }
 
     #[test]

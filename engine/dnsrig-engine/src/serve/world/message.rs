@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// The largest answer over UDP, and what OPT says (RFC 9715).
-pub const PAYLOAD_BYTES: u16 = DATAGRAM_BYTES_MAX as u16;
+const PAYLOAD_BYTES: u16 = DATAGRAM_BYTES_MAX as u16;
 
 /// The RCODE of an EDNS version that is not known (RFC 6891 §6.1.3).
 pub const BADVERS: u16 = 16;

@@ -12,7 +12,7 @@ pub mod conversation;
 pub mod counts;
 pub mod faults;
 pub mod names;
-pub mod notifications;
+mod notifications;
 pub mod notify;
 mod options;
 pub mod primary;

@@ -220,7 +220,7 @@ impl Changing {
     }
 
     /// Begins or ends the changes, as the signals that have come ask for.
-    pub fn handle_signals(&mut self) -> io::Result<()> {
+    fn handle_signals(&mut self) -> io::Result<()> {
         while let Some(signal) = self.signals.as_ref().map(SignalFd::read_signal).transpose()?.flatten() {
             if signal.ssi_signo == Signal::SIGUSR2 as u32 {
                 self.end()?;

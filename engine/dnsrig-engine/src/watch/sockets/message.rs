@@ -13,7 +13,7 @@ use dnsrig_core::netlink::{self, HEADER_BYTES, NLMSG_DONE, NLMSG_ERROR, array, e
 use dnsrig_net::tcp_info::{self, TcpInfo};
 
 /// The length of [`request`]: header and `struct inet_diag_req_v2`.
-pub const REQUEST_BYTES: usize = HEADER_BYTES + 56;
+const REQUEST_BYTES: usize = HEADER_BYTES + 56;
 
 /// The longest name of a congestion control, with its terminating zero (TCP_CA_NAME_MAX).
 const CONGESTION_BYTES: usize = 16;

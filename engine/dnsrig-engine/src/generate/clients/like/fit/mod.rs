@@ -23,7 +23,7 @@ pub fn draws(spectrum: &Spectrum) -> f64 {
 
 /// The rarefaction of a spectrum (Hurlbert, Ecology 52, 1971), each draw kept by itself: at all of them, and at shares
 /// that become smaller by a factor.
-pub fn curve(spectrum: &Spectrum, factor: f64) -> Vec<Point> {
+fn curve(spectrum: &Spectrum, factor: f64) -> Vec<Point> {
     let draws = draws(spectrum);
     let shares =
         std::iter::successors(Some(1.0), |share| Some(share * factor)).take_while(|share| share * draws >= DRAWS_MIN);
