@@ -3,7 +3,7 @@
     .venv/bin/python benches/large_records.py [RUN]
 
 Without RUN it makes one first, which needs root. The first table has a row for each primary and a column for each
-secondary; the second names each RRset that was lost, with its size and the pairs that lost it.
+secondary; the second names the RRsets that were lost, and the pairs that lost them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import subprocess
 import sys
 from collections import defaultdict
 from pathlib import Path
-from typing import Any
 
 from smoke import parser, scratch, sized
 
@@ -26,6 +25,7 @@ from generate import table  # type: ignore[import-not-found]
 SETTINGS = sized(
     [], smoke=["dataset.largest_bytes=1000", 'matrix.primary=["nsd@forky"]', 'matrix.secondary=["knot@forky"]']
 )
+SUFFIX = ".large.example"
 COMPARISONS = {
     "records-primary": "at the primary",
     "records-secondary": "by AXFR",
@@ -37,7 +37,7 @@ def main() -> int:
     asking = parser(__doc__)
     asking.add_argument("run", nargs="?", type=Path, metavar="RUN")
     run = Run.open(asking.parse_args().run or measured())
-    trials = {pair(trial): trial for trial in run.trials}
+    trials = {key(trial): trial for trial in run.trials}
     print(pairs_table(trials))
     print()
     print(lost_table(trials))
@@ -56,66 +56,66 @@ def measured() -> Path:
     return max((runs / "large-records").iterdir())
 
 
-def pair(trial: Trial) -> tuple[str, str]:
-    """The servers of a trial: primary, secondary."""
+Key = tuple[str, str, bool]
+"""Primary, secondary, whether the secondary asks for IXFR."""
+
+
+def key(trial: Trial) -> Key:
     primary, secondary = (trial.record.spec.hosts[host].server for host in ("primary", "secondary"))
     assert primary is not None and secondary is not None
-    return primary.label, secondary.label
+    return primary.label, secondary.label, trial.record.spec.transfer.ixfr
 
 
-def pairs_table(trials: dict[tuple[str, str], Trial]) -> str:
-    """RRsets that the secondary lost by AXFR, and by the update, of each pair."""
-    secondaries = list(dict.fromkeys(secondary for _, secondary in sorted(trials)))
+def pairs_table(trials: dict[Key, Trial]) -> str:
+    """Of each pair: RRsets that the secondary lost by AXFR, at the update by AXFR, and at the update by IXFR."""
+    secondaries = list(dict.fromkeys(secondary for _, secondary, _ in sorted(trials)))
     rows = [
-        [primary, different(trials, primary, secondaries), *(lost(trials.get((primary, each))) for each in secondaries)]
-        for primary in dict.fromkeys(primary for primary, _ in sorted(trials))
+        [primary, of_primary(trials, primary), *(lost(trials, primary, each) for each in secondaries)]
+        for primary in dict.fromkeys(primary for primary, _, _ in sorted(trials))
     ]
     return str(table(["primary ↓, secondary →", "primary itself", *secondaries], rows))
 
 
-def different(trials: dict[tuple[str, str], Trial], primary: str, secondaries: list[str]) -> str:
-    counts = {count(trials[primary, each], "records-primary") for each in secondaries if (primary, each) in trials}
-    return ", ".join(sorted(counts))
+def of_primary(trials: dict[Key, Trial], primary: str) -> str:
+    counts = {count(trial, "records-primary") for (one, _, _), trial in trials.items() if one == primary}
+    return ", ".join(sorted(counts - {"–"}))
 
 
-def lost(trial: Trial | None) -> str:
-    """Of a pair: RRsets lost by AXFR, and by the update."""
+def lost(trials: dict[Key, Trial], primary: str, secondary: str) -> str:
+    by_axfr, by_ixfr = (trials.get((primary, secondary, ixfr)) for ixfr in (False, True))
+    first = [count(by_axfr, "records-secondary"), count(by_axfr, "records-secondary-updated")]
+    return ", ".join([*first, count(by_ixfr, "records-secondary-updated")])
+
+
+def count(trial: Trial | None, comparison: str) -> str:
+    """The number of RRsets that differ; – if they were not compared; the outcome of a trial that failed."""
     if trial is None:
         return "–"
-    if trial.record.outcome != "done":
-        return f"{trial.record.outcome}: {trial.record.reason}"
-    return f"{count(trial, 'records-secondary')}, {count(trial, 'records-secondary-updated')}"
-
-
-def count(trial: Trial, comparison: str) -> str:
+    if trial.record.outcome != "done" and comparison not in trial.record.instruments:
+        return trial.record.outcome
     summary = trial.record.instruments.get(comparison)
     return "–" if summary is None else str(summary["rrsets_different"])
 
 
-def lost_table(trials: dict[tuple[str, str], Trial]) -> str:
-    """Each RRset that was lost, and where."""
-    found: dict[tuple[str, str, str], dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for (primary, secondary), trial in sorted(trials.items()):
+def lost_table(trials: dict[Key, Trial]) -> str:
+    """The RRsets that were lost, together if the same pairs lost them. SOA and NS are lost with the whole zone."""
+    found: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for (primary, secondary, _), trial in sorted(trials.items()):
         for comparison, words in COMPARISONS.items():
             for each in trial.record.instruments.get(comparison, {}).get("differences", []):
                 at_primary = comparison == "records-primary"
                 who = kind(primary) if at_primary else f"{kind(primary)} → {kind(secondary)}"
-                seen = found[each["zone"], each["rtype"], size(each)][f"{words}, {verdict(each)}"]
-                if who not in seen:
+                seen = found[f"`{each['zone'].removesuffix(SUFFIX)}`"][f"{words}, {verdict(each)}"]
+                if each["rtype"] not in ("SOA", "NS") and who not in seen:
                     seen.append(who)
-    rows = [
-        [f"`{zone}`", rtype, nbytes, "; ".join(f"{what}: {', '.join(who)}" for what, who in sorted(cases.items()))]
-        for (zone, rtype, nbytes), cases in sorted(found.items())
-    ]
-    return str(table(["zone", "type", "records, bytes", "lost"], rows))
+    alike: dict[str, list[str]] = defaultdict(list)
+    for zone, cases in sorted(found.items()):
+        alike["; ".join(f"{what}: {', '.join(who)}" for what, who in sorted(cases.items()) if who)].append(zone)
+    return str(table(["zones", "lost"], [[", ".join(zones), where] for where, zones in alike.items()]))
 
 
 def kind(label: str) -> str:
     return label.split(" ", maxsplit=1)[0]
-
-
-def size(each: dict[str, Any]) -> str:
-    return f"{each['records']:,}, {each['bytes']:,}"
 
 
 if __name__ == "__main__":

@@ -96,6 +96,14 @@ def command(
         list[str] | None,
         typer.Option(metavar="RULE", help="METRIC > N % or METRIC < N % of the first server: a regression; repeatable"),
     ] = None,
+    export: Annotated[
+        str,
+        typer.Option(
+            metavar="FORMAT,...",
+            help="write the results as files, too, in formats of `dnsrig export`, e.g. json,markdown,csv; the HTML page is "
+            "always written",
+        ),
+    ] = "",
     dry_run: _options.DryRun = False,
     resolver: Annotated[
         bool, typer.Option("--resolver", help="for servers that run already: they are resolvers, so ask for recursion")
@@ -137,6 +145,7 @@ def command(
     from dnsrig.experiment.bench import experiment
 
     rules = [thresholds.parse(text) for text in fail_if or []]
+    exports = _formats(export)
     if compare_answers and queries is not None and (addresses := _running(servers)):
         _compare_running(addresses, queries, resolver, authorized or [], as_json)
     asked = _question(
@@ -158,7 +167,7 @@ def command(
         return
     # The answers of two servers are compared once: each difference was asked for twice.
     until = None if compare_answers else _options.until(precision, repeats, most)
-    from dnsrig.cli.run import run_experiment
+    from dnsrig.cli.run import Ending, run_experiment
     from dnsrig.experiment.preparation import Request
 
     with tempfile.TemporaryDirectory() as folder:
@@ -177,12 +186,25 @@ def command(
                 runs,
                 _console.progress(quiet),
                 executing,
-                rules,
+                Ending(
+                    rules,
+                    as_json,
+                    bars=not compare_answers,
+                    judge=_status_of_answers if compare_answers else None,
+                    exports=exports,
+                ),
                 dry_run=dry_run,
-                as_json=as_json,
-                bars=not compare_answers,
-                judge=_status_of_answers if compare_answers else None,
             )
+
+
+def _formats(export: str) -> list[str]:
+    """The formats to write beside the HTML page. Raises UsageError if one of them is unknown."""
+    from dnsrig.report.exports import writer
+
+    chosen = [name for each in export.split(",") if (name := each.strip()) not in ("", "html")]
+    for name in chosen:
+        writer(name)
+    return chosen
 
 
 def _running(servers: list[str]) -> list[str]:

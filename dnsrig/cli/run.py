@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,7 +20,7 @@ from dnsrig.stats.stopping import MOST_REPEATS
 from dnsrig.text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from dnsrig.comparison.compare import TwoRuns
     from dnsrig.comparison.criterion import Criterion
@@ -29,6 +30,20 @@ if TYPE_CHECKING:
     from dnsrig.runs.run import Run
 
     Judge = Callable[[Run], int]
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a run is reported and judged at its end."""
+
+    rules: list[Criterion]
+    as_json: bool
+    bars: bool = False
+    """Whether the terminal has a bar for each variant."""
+    judge: Judge | None = None
+    """Returns the exit status for a complete run; 0: the usual one."""
+    exports: Sequence[str] = ()
+    """Formats of `dnsrig export`."""
 
 
 def add(app: typer.Typer) -> None:
@@ -138,7 +153,9 @@ def command(
                 return
             need_root(manifest.specs.values())
             _resume.check_authorized(manifest, _options.addresses(authorized or []))
-            _execute(_resume.prepare(manifest, resume, more, executing), resume, console, executing, rules, as_json)
+            _execute(
+                _resume.prepare(manifest, resume, more, executing), resume, console, executing, Ending(rules, as_json)
+            )
         return
     if experiment is None:
         raise UsageError(
@@ -160,7 +177,7 @@ def command(
             machines=machines,
             authorized=_options.addresses(authorized or []),
         )
-        run_experiment(request, runs, console, executing, rules, dry_run=dry_run, as_json=as_json)
+        run_experiment(request, runs, console, executing, Ending(rules, as_json), dry_run=dry_run)
 
 
 def run_experiment(
@@ -168,24 +185,20 @@ def run_experiment(
     runs: Path,
     console: Console,
     executing: Executing,
-    rules: list[Criterion],
+    ending: Ending,
     *,
     dry_run: bool,
-    as_json: bool,
-    bars: bool = False,
-    judge: Judge | None = None,
 ) -> None:
-    """Execute the experiment of ``request`` and print its report, or print what would be executed. ``bars``: with a bar
-    for each variant. ``judge``: the exit status for a complete run; 0: the usual one."""
+    """Execute the experiment of ``request`` and print its report, or print what would be executed."""
     from dnsrig.experiment import preparation
 
-    with _judging(rules) if judge is None else failing_as(EXIT_UNDECIDED):
-        if rules:
-            _check_rules(rules, preparation.draft(request).document.baseline)
+    with _judging(ending.rules) if ending.judge is None else failing_as(EXIT_UNDECIDED):
+        if ending.rules:
+            _check_rules(ending.rules, preparation.draft(request).document.baseline)
         if dry_run:
             _dry_run(request)
         else:
-            _start(request, runs, console, executing, rules, as_json, bars, judge)
+            _start(request, runs, console, executing, ending)
 
 
 def _judging(rules: list[Criterion]) -> contextlib.AbstractContextManager[None]:
@@ -217,10 +230,7 @@ def _start(
     runs: Path,
     console: Console,
     executing: Executing,
-    rules: list[Criterion],
-    as_json: bool,
-    bars: bool,
-    judge: Judge | None = None,
+    ending: Ending,
 ) -> None:
     from dnsrig.experiment import preparation, runner
 
@@ -235,7 +245,7 @@ def _start(
     directory = runner.create(manifest, runs)
     console.print(f"run {directory}")
     with resumable(directory):
-        _execute(manifest, directory, console, executing, rules, as_json, bars, judge)
+        _execute(manifest, directory, console, executing, ending)
 
 
 def need_root(specs: Iterable[TrialSpec] | None = None) -> None:
@@ -258,26 +268,27 @@ def _execute(
     directory: Path,
     console: Console,
     executing: Executing,
-    rules: list[Criterion],
-    as_json: bool,
-    bars: bool = False,
-    judge: Judge | None = None,
+    ending: Ending,
 ) -> None:
     from dnsrig.cli import report
     from dnsrig.comparison.compare import compare_within
+    from dnsrig.report import export
 
     errors = measure(manifest, directory, console, executing)
     written = report.write(directory)
-    judged = compare_within(written.run, {}, [], rules) if rules and not errors else None
-    if as_json:
+    judged = compare_within(written.run, {}, [], ending.rules) if ending.rules and not errors else None
+    if ending.as_json:
         report.print_json(written, judged)
     else:
-        report.show(written, bars=bars)
+        report.show(written, bars=ending.bars)
+    for format in ending.exports:
+        for path in export(written.run, format, directory / "export"):
+            console.print(str(path), soft_wrap=True, highlight=False, markup=False)
     if errors:
         raise missing(errors, directory)
-    if judged and (status := _verdict(judged, as_json)):
+    if judged and (status := _verdict(judged, ending.as_json)):
         raise typer.Exit(status)
-    if judge is not None and (status := judge(written.run)):
+    if ending.judge is not None and (status := ending.judge(written.run)):
         raise typer.Exit(status)
     report.end(written.run)
 

@@ -261,3 +261,12 @@ def test_bars_are_as_long_as_what_was_measured(tmp_path: Path) -> None:
 def run_median(run: Run, variant: str) -> float:
     values = sorted(trial.result or 0.0 for trial in run.done(variant))
     return values[len(values) // 2]
+
+
+def test_results_are_exported_in_formats_that_are_checked_before_the_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, _, err = output(monkeypatch, capsys, "bench", "nsd@forky", "--export", "json,excel", "--dry-run")
+    assert status == 2 and "no export format 'excel'" in err and "markdown" in err
+    status, _, err = output(monkeypatch, capsys, "bench", "nsd@forky", "--export", "json,html", "--dry-run")
+    assert status == 0, err

@@ -20,12 +20,18 @@ def formats() -> dict[str, ModuleType]:
     return discovery.plugins(__name__, discovery.having("write"))
 
 
-def export(run: Run, format: str, out: Path) -> list[Path]:
-    """Write ``run`` as ``format`` into the folder ``out``, made if need be; returns what was written. What fails is
-    noted in ``run.failures``."""
+def writer(format: str) -> ModuleType:
+    """The module that writes ``format``. Raises UsageError if there is none."""
     module = formats().get(format)
     if module is None:
         raise UsageError(f"there is no export format {format!r}", hint=f"choose one of {', '.join(formats())}")
+    return module
+
+
+def export(run: Run, format: str, out: Path) -> list[Path]:
+    """Write ``run`` as ``format`` into the folder ``out``, made if need be; returns what was written. What fails is
+    noted in ``run.failures``."""
+    module = writer(format)
     paths: list[Path] = []
     inside = run.directory if run.directory in out.parents else out
     with run.failures.isolate("export", format):
