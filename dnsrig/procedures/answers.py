@@ -5,8 +5,8 @@ answer, and asks both once again if the answers differ. The server under test is
 ``reference``. Latency is not measured.
 
 Options: ``outstanding`` queries at a time; ``timeout_s`` after which an answer is missing; ``ttl_limit_s``, the largest
-difference of TTLs that is none; ``popularity``, ``missing_share`` and ``edns_bytes`` as for `latency`. ``drain_s``: the
-rest at the end.
+difference of TTLs that does not count; ``popularity``, ``missing_share`` and ``edns_bytes`` as for `latency`.
+``drain_s``: the rest at the end.
 """
 
 from __future__ import annotations

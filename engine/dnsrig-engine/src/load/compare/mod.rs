@@ -72,7 +72,7 @@ pub struct Arguments {
     other: SocketAddr,
     #[command(flatten)]
     queries: QueryArguments,
-    /// Largest difference between the TTLs of a record that is none, in seconds [default: 0; with --recursion-desired
+    /// Largest difference between the TTLs of a record that does not count, in seconds [default: 0; with --recursion-desired
     /// TTLs are not compared, because those of a cache count down]
     #[arg(long, value_name = "SECONDS", help_heading = "Comparison")]
     ttl_limit: Option<u32>,
