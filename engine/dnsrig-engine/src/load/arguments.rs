@@ -16,6 +16,7 @@ use dnsrig_core::{
 use dnsrig_net::{
     connection::Close,
     http2::{Method, Path, Requests},
+    quic::Congestion,
     tls::arguments::{TlsArguments, Verify},
     udp_batch::BATCH_MAX,
 };
@@ -64,21 +65,23 @@ pub enum TransportKind {
     Dot,
     /// DNS over HTTPS (RFC 8484), over HTTP/2
     Doh,
+    /// DNS over QUIC (RFC 9250)
+    Doq,
 }
 
 impl TransportKind {
-    /// The port of a server where none is named (RFC 1035 §4.2, RFC 7858 §3.1, RFC 8484 §4.1).
+    /// The port of a server where none is named (RFC 1035 §4.2, RFC 7858 §3.1, RFC 8484 §4.1, RFC 9250 §4.1.1).
     fn port(self) -> u16 {
         match self {
             TransportKind::Udp | TransportKind::Tcp => 53,
-            TransportKind::Dot => 853,
+            TransportKind::Dot | TransportKind::Doq => 853,
             TransportKind::Doh => 443,
         }
     }
 
-    /// Whether connections have TLS.
+    /// Whether connections have TLS, or QUIC, which contains it.
     fn has_tls(self) -> bool {
-        matches!(self, TransportKind::Dot | TransportKind::Doh)
+        matches!(self, TransportKind::Dot | TransportKind::Doh | TransportKind::Doq)
     }
 }
 
@@ -116,7 +119,8 @@ pub enum Segmentation {
     dnsrig load 198.18.0.2 --zone-list zones.list --ramp --transport tcp --clients 64\n\
     A query file has one query per line, a name and a type: `www.example.com A` (dnsperf's format).")]
 pub struct Arguments {
-    /// Server to load: an IP address and optionally a port [default port: 53; 853 with --transport dot, 443 with doh]
+    /// Server to load: an IP address and optionally a port [default port: 53; 853 with --transport dot or doq, 443 with
+    /// doh]
     #[arg(value_name = "ADDRESS[:PORT]", value_parser = target::parse_endpoint)]
     server: Endpoint,
     /// Transport of the queries
@@ -187,8 +191,8 @@ pub struct Arguments {
     /// Address of this host that clients send from. May be repeated; the addresses are used in turn
     #[arg(long = "source", value_name = "ADDRESS", help_heading = "Clients")]
     pub sources: Vec<IpAddr>,
-    /// Highest number of queries in a row from one client [default: 16 over UDP; 1 over TCP, DoT and DoH, where
-    /// queries in a row share packets and so cost both sides less than queries of independent clients]
+    /// Highest number of queries in a row from one client [default: 16 over UDP; 1 over the others, where queries
+    /// in a row share packets and so cost both sides less than queries of independent clients]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64), help_heading = "Clients")]
     burst: Option<u32>,
     /// Over DoH: method of the requests
@@ -200,12 +204,18 @@ pub struct Arguments {
     #[command(flatten)]
     pub tls: TlsArguments,
 
-    /// Over TCP, DoT and DoH: number of queries after which a connection is closed and a new one opened, or 0 for never
+    /// Over all but UDP: number of queries after which a connection is closed and a new one opened, or 0 for never
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Clients")]
     pub queries_per_connection: u32,
-    /// Over DoT and DoH: do a full handshake for every connection, and resume no session
+    /// Over DoT, DoH and DoQ: do a full handshake for every connection, and resume no session
     #[arg(long, help_heading = "Clients")]
     pub no_resumption: bool,
+    /// Over DoT and DoQ: send queries with the first flight of a resumed session (0-RTT), if the server permits it
+    #[arg(long, conflicts_with = "no_resumption", help_heading = "Clients")]
+    pub early_data: bool,
+    /// Over DoQ: how fast a connection sends, and how it reacts to loss [default: cubic]
+    #[arg(long, value_enum, help_heading = "Clients")]
+    congestion: Option<Congestion>,
     /// Over TCP, DoT and DoH: how a connection is closed [default: rst]
     #[arg(long, value_enum, help_heading = "Clients")]
     close: Option<Close>,
@@ -302,6 +312,11 @@ impl Arguments {
         });
         let authority = if port == TransportKind::Doh.port() { name } else { format!("{name}:{port}") };
         Requests::new(self.doh_method, authority, &self.doh_path)
+    }
+
+    /// The congestion control of this side's connections, over QUIC.
+    pub fn congestion(&self) -> Option<Congestion> {
+        (self.transport == TransportKind::Doq).then(|| self.congestion.unwrap_or_default())
     }
 
     /// The highest number of queries in a row from one client.
@@ -413,10 +428,13 @@ impl Arguments {
     /// An option that has no effect on this transport.
     fn idle_option(&self) -> Option<&'static str> {
         let (over_udp, over_tls) = (self.transport == TransportKind::Udp, self.transport.has_tls());
+        let over_doq = self.transport == TransportKind::Doq;
         [
             ("--queries-per-connection", over_udp && self.queries_per_connection > 0),
-            ("--close", over_udp && self.close.is_some()),
+            ("--close", (over_udp || over_doq) && self.close.is_some()),
             ("--no-resumption", !over_tls && self.no_resumption),
+            ("--early-data", self.early_data && (!over_tls || self.transport == TransportKind::Doh)),
+            ("--congestion", !over_doq && self.congestion.is_some()),
             ("--verify", !over_tls && self.tls.verify != Verify::None),
             ("--certificate", !over_tls && self.tls.certificate.is_some()),
             ("--server-name", !over_tls && self.tls.server_name.is_some()),

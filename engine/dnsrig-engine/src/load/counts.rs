@@ -1,6 +1,6 @@
 //! Counters of queries, messages and connections, which threads, intervals and generators add up.
 
-use dnsrig_net::{connection::CloseReason, tls::Fault};
+use dnsrig_net::{connection::CloseReason, quic, tls::Fault};
 use serde::{Deserialize, Serialize};
 
 use super::{answer::RCODES, http_faults::HttpFaults};
@@ -34,6 +34,12 @@ impl<const N: usize> Counter for [u64; N] {
 impl<T: Copy> Counter for Option<T> {
     fn add(&mut self, other: &Self) {
         *self = self.or(*other);
+    }
+}
+
+impl Counter for quic::counts::Counts {
+    fn add(&mut self, other: &Self) {
+        quic::counts::Counts::add(self, other);
     }
 }
 
@@ -200,5 +206,8 @@ counters! {
         /// Connections that were not begun, because this host had no port left for them: the queries went later, or on
         /// another connection.
         pub no_port: u64,
+        /// What QUIC counts besides.
+        #[serde(skip_serializing_if = "quic::counts::Counts::is_none")]
+        pub quic: quic::counts::Counts,
     }
 }

@@ -21,6 +21,7 @@ mod client_totals;
 mod collect;
 pub mod compare;
 mod counts;
+mod doq;
 mod expect;
 mod http_faults;
 mod in_flight;

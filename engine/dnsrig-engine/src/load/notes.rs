@@ -110,6 +110,7 @@ fn silence(summary: &Summary) -> Option<String> {
     } else if summary.connections.attempted > 0 && summary.connections.established == 0 {
         let (kind, what) = match summary.transport {
             TransportKind::Dot | TransportKind::Doh => ("TLS ", over_tls(summary.transport)),
+            TransportKind::Doq => ("QUIC ", over_tls(summary.transport)),
             _ => ("", "TCP, or for TLS where it was asked for"),
         };
         format!("no {kind}connection was established: check that this is the server's port for {what}")
@@ -120,7 +121,11 @@ fn silence(summary: &Summary) -> Option<String> {
 
 /// What is asked over TLS.
 fn over_tls(transport: TransportKind) -> &'static str {
-    if transport == TransportKind::Doh { "DNS over HTTPS" } else { "DNS over TLS" }
+    match transport {
+        TransportKind::Doh => "DNS over HTTPS",
+        TransportKind::Doq => "DNS over QUIC",
+        _ => "DNS over TLS",
+    }
 }
 
 fn tls_faults(summary: &Summary) -> Option<String> {

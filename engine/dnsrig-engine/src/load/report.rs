@@ -216,6 +216,11 @@ pub fn text(summary: &Summary, server: SocketAddr) -> String {
         }
         if summary.connections.attempted > 0 {
             row("connections", connections(&summary.connections));
+            let control =
+                summary.congestion.map(|congestion| format!("congestion control: {congestion:?}").to_lowercase());
+            for words in control.into_iter().chain(summary.connections.quic.words()) {
+                row("QUIC", words);
+            }
         }
         for (number, class) in (0..).zip(&summary.classes) {
             row(&class_name(number, class), class_text(class, summary.timeout_ns.unsigned_abs()));
@@ -374,6 +379,7 @@ fn transport_name(transport: TransportKind) -> &'static str {
         TransportKind::Tcp => "TCP",
         TransportKind::Dot => "TLS",
         TransportKind::Doh => "HTTPS",
+        TransportKind::Doq => "QUIC",
     }
 }
 

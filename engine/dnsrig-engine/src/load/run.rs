@@ -9,7 +9,7 @@ use dnsrig_core::{
 use dnsrig_dns::query::QUERY_BYTES_MAX;
 use dnsrig_net::{
     source,
-    tls::{self, DOH, DOT},
+    tls::{self, DOH, DOQ, DOT},
 };
 
 use super::{
@@ -18,6 +18,7 @@ use super::{
     arrivals::{Model, Order, Period},
     classes::Usage,
     collect::Outcome,
+    doq::{self, Doq},
     expect::judge::{Expectation, Judge},
     in_flight::{self, InFlight},
     interval_stats::IntervalStats,
@@ -175,8 +176,20 @@ fn open(
         let udp = Udp::open(server, sources, clients, bytes_max, segmentation, burst, received_bytes_max)?;
         return Ok(Box::new(udp));
     }
+    let usage = Usage {
+        per_connection: arguments.queries_per_connection,
+        idle_ns: 0,
+        resumption: !arguments.no_resumption,
+        early_data: arguments.early_data,
+    };
+    let timeout_ns = nanoseconds(arguments.timeout);
+    if let Some(congestion) = arguments.congestion() {
+        let tls = arguments.tls.settings(DOQ)?;
+        let settings = doq::Settings { tls, usage, congestion, burst, bytes_max, timeout_ns };
+        return Ok(Box::new(Doq::open(server, sources, clients, settings)?));
+    }
     let (tls, http) = match arguments.transport {
-        TransportKind::Udp | TransportKind::Tcp => (None, None),
+        TransportKind::Udp | TransportKind::Tcp | TransportKind::Doq => (None, None),
         TransportKind::Dot => (Some(arguments.tls.settings(DOT)?), None),
         TransportKind::Doh => {
             let settings = tls::Settings { alpn_required: true, ..arguments.tls.settings(DOH)? };
@@ -186,16 +199,11 @@ fn open(
     let settings = tcp::Settings {
         tls,
         http,
-        classes: vec![Usage {
-            per_connection: arguments.queries_per_connection,
-            idle_ns: 0,
-            resumption: !arguments.no_resumption,
-            early_data: false,
-        }],
+        classes: vec![usage],
         burst,
         close: arguments.close(),
         bytes_max,
-        timeout_ns: nanoseconds(arguments.timeout),
+        timeout_ns,
     };
     Ok(Box::new(Tcp::open(server, sources, clients, settings)?))
 }
@@ -299,7 +307,7 @@ impl Run<'_> {
         summary.model = "ramp";
         summary.fill(&all.counts, &all.series);
         summary.wrong_examples.clone_from(&all.wrong);
-        summary.connections = all.connections();
+        summary.set_connections(all.connections());
         if all.priority == Priority::Denied {
             summary.set_priority(all.priority);
         }

@@ -1,7 +1,7 @@
 //! The result of a measurement, as the program that reads the events gets it.
 
 use dnsrig_core::{stats::Distribution, units::nanoseconds};
-use dnsrig_net::tls::Fault;
+use dnsrig_net::{quic::Congestion, tls::Fault};
 
 use super::{
     answer::RCODE_NAMES,
@@ -156,6 +156,9 @@ pub struct Summary {
     pub bytes_sent: u64,
     pub bytes_received: u64,
     pub connections: Connections,
+    /// The congestion control of the client's side, over QUIC.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub congestion: Option<Congestion>,
     /// By class of clients; the first class has the clients that no --class has. Empty if there are no classes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub classes: Vec<ClassResult>,
@@ -196,6 +199,7 @@ impl Summary {
     pub fn asked(arguments: &Arguments, period: Period) -> Self {
         let mut summary = Summary {
             transport: arguments.transport,
+            congestion: arguments.congestion(),
             segment: arguments.instrument.segment.if_shared(),
             recursion_desired: Some(arguments.queries.recursion_desired),
             interval_s: arguments.instrument.interval.as_secs_f64(),
@@ -227,7 +231,7 @@ impl Summary {
         };
         self.fill(&outcome.counts, &outcome.series);
         self.wrong_examples.clone_from(&outcome.wrong);
-        self.connections = outcome.connections();
+        self.set_connections(outcome.connections());
         self.classes = by_class(outcome);
         self.sending_ns = outcome.sending_ns;
         self.busy_share = outcome.busy_share(period);
@@ -236,6 +240,12 @@ impl Summary {
         self.loop_bound = LoopBound::of(self);
         self.unequal_clients = outcome.unequal_clients;
         self.cpu_wait_ns = outcome.cpu_wait_ns;
+    }
+
+    /// Sets what became of connections, after [`Summary::fill`].
+    pub fn set_connections(&mut self, connections: Connections) {
+        self.connections = connections;
+        self.waited_for_stream += connections.quic.waited_for_stream;
     }
 
     /// Sets the parts that are counts and times.

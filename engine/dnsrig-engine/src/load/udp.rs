@@ -317,7 +317,8 @@ fn received_ns(stamp_ns: Option<i64>, now_ns: i64) -> i64 {
     }
 }
 
-fn socket(server: SocketAddr, source: Option<IpAddr>) -> io::Result<UdpSocket> {
+/// Makes a socket that is connected to `server`.
+pub fn socket(server: SocketAddr, source: Option<IpAddr>) -> io::Result<UdpSocket> {
     let socket = bind(source.unwrap_or(target::unspecified(server)))?;
     socket.connect(server)?;
     Ok(socket)

@@ -114,6 +114,11 @@ impl Client {
         &self.config
     }
 
+    /// The server's name, or its address.
+    pub(crate) fn name(&self) -> String {
+        self.name.to_str().into_owned()
+    }
+
     /// How many bytes of early data the session permits that was taken last to be resumed.
     pub(super) fn early_bytes_max(&self) -> usize {
         self.sessions.as_ref().map_or(0, |sessions| sessions.with(|kept| kept.early_bytes_max as usize))

@@ -15,7 +15,7 @@ pub enum Fault {
     Pin,
     /// The certificate, or the signature with its key, is wrong in another way.
     Certificate,
-    /// The protocol was not agreed on (ALPN): `dot`, or `h2` for DNS over HTTPS.
+    /// The protocol was not agreed on (ALPN): `dot`, `h2` for DNS over HTTPS, or `doq`.
     Alpn,
     /// The server has none of the versions that are allowed here.
     Version,
@@ -58,6 +58,13 @@ impl Fault {
             Fault::Alert => "the server ended the TLS session with an alert",
             Fault::Protocol => "what the server sent is no TLS, or not in order",
         }
+    }
+}
+
+impl Fault {
+    /// The fault that an alert with this number means (RFC 8446 §6).
+    pub fn of_alert(number: u8) -> Self {
+        of_alert(AlertDescription::from(number))
     }
 }
 

@@ -14,6 +14,7 @@ mod trust;
 
 use rustls::{SupportedProtocolVersion, version::TLS13};
 
+pub(crate) use self::trust::verifier;
 pub use self::{
     client::{Client, Sessions, Settings},
     fault::Fault,
@@ -32,6 +33,9 @@ pub struct Protocol {
 
 /// DNS over TLS (RFC 7858).
 pub const DOT: Protocol = Protocol { alpn: b"dot", versions: rustls::DEFAULT_VERSIONS };
+
+/// DNS over QUIC (RFC 9250 §4.1.1), which has TLS 1.3 or newer (RFC 9001 §4.2).
+pub const DOQ: Protocol = Protocol { alpn: b"doq", versions: &[&TLS13] };
 
 /// Zone transfers over TLS (RFC 9103 §7.1 and §7.2): TLS 1.3 alone.
 pub const XOT: Protocol = Protocol { alpn: DOT.alpn, versions: &[&TLS13] };

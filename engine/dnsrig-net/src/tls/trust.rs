@@ -88,7 +88,7 @@ pub fn read_name(text: &str) -> Result<ServerName<'static>, Failure> {
 }
 
 /// Returns a verifier that checks a server's certificate by `trust`.
-pub(super) fn verifier(trust: Trust, provider: Arc<CryptoProvider>) -> Result<Arc<dyn ServerCertVerifier>, Failure> {
+pub(crate) fn verifier(trust: Trust, provider: Arc<CryptoProvider>) -> Result<Arc<dyn ServerCertVerifier>, Failure> {
     let nothing = || {
         Failure::bad_input(
             "the server's certificate cannot be checked: there is neither an authority nor a pin",

@@ -4,7 +4,7 @@
 //! has served its time; it knows no socket. A [`Connection`] is the connection
 //! itself, and [`Tcp`] moves bytes between all of these and the [`InFlight`].
 
-mod slots;
+pub mod slots;
 mod tls_clients;
 
 use std::{
@@ -52,7 +52,7 @@ const READS_MAX: usize = 4;
 
 /// The number of TLS sessions of a server that are kept, a kilobyte or two each, or one for each client if there are
 /// fewer clients.
-const SESSIONS_MAX: usize = 4_096;
+pub const SESSIONS_MAX: usize = 4_096;
 
 /// How connections are used.
 #[derive(Debug)]

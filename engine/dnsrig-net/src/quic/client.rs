@@ -1,0 +1,390 @@
+//! The connections of many clients to one server, each with a stream for every query (RFC 9250 §4.2).
+//!
+//! A client is a slot: the place of one connection at a time. The caller says what was received and what time it is,
+//! and sends the datagrams that a slot hands out from the slot's own socket.
+
+mod streams;
+
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use bytes::{Bytes, BytesMut};
+use dnsrig_core::failure::Failure;
+use quinn_proto::{
+    ClientConfig, ConnectionHandle, DatagramEvent, Endpoint, EndpointConfig, EndpointEvent, Event as QuicEvent,
+    NoneTokenStore, StreamEvent, crypto::rustls::QuicClientConfig,
+};
+use rustls::{
+    DigitallySignedStruct, Error, SignatureScheme,
+    client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
+    pki_types::{CertificateDer, ServerName, UnixTime},
+};
+
+use self::streams::Streams;
+use super::{
+    Clock, Congestion, code,
+    counts::{Counts, NO_ERROR},
+    timers::Timers,
+    transmit, transport,
+};
+use crate::{
+    connection::CloseReason,
+    tls::{self, DOQ},
+};
+
+/// The time after three round trips that a server has to permit another stream. An acknowledgement is held back for 25 ms
+/// by default (RFC 9000 §18.2).
+const STREAM_GRACE_NS: i64 = 100_000_000;
+
+/// How a client connects.
+pub struct Settings {
+    pub server: SocketAddr,
+    /// Certificates, sessions and early data (0-RTT). The protocol is always [`DOQ`].
+    pub tls: tls::Settings,
+    pub congestion: Congestion,
+    /// The time after which a query is given up, and its stream cancelled.
+    pub timeout_ns: i64,
+}
+
+/// What happened on a connection.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Event<'a> {
+    /// The handshake is done.
+    Established(Handshake),
+    /// A message came on the stream of the query with this id, which is in the message again.
+    Answer(u16, &'a [u8]),
+    /// A message came whose id is not 0.
+    WrongId,
+    /// The stream of the query with this id ended without an answer: the server reset it, or left the answer out.
+    StreamLost(u16, CloseReason),
+    /// Queries wait, all streams have ended, and the server permits no further ones: call [`Client::replace`].
+    UsedUp,
+    /// The connection is gone: call [`Client::close`].
+    Lost(CloseReason),
+}
+
+/// How a handshake went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Handshake {
+    /// It resumed a session.
+    pub resumed: bool,
+    /// The number of queries that the server took with the first flight (0-RTT).
+    pub early_accepted: u64,
+    /// The number of queries that it did not take so: they are sent again.
+    pub early_rejected: u64,
+}
+
+/// All connections of one thread.
+pub struct Client {
+    server: SocketAddr,
+    clock: Clock,
+    endpoint: Endpoint,
+    config: ClientConfig,
+    name: String,
+    witness: Arc<Witness>,
+    timeout_ns: i64,
+    slots: Box<[Option<Box<Connection>>]>,
+    /// The slot of each connection, by its handle.
+    slot_of: Vec<usize>,
+    timers: Timers,
+    counts: Counts,
+    buffer: Vec<u8>,
+}
+
+struct Connection {
+    handle: ConnectionHandle,
+    quic: quinn_proto::Connection,
+    streams: Streams,
+    established: bool,
+    /// Whether the server showed its certificate, as in a full handshake only.
+    showed_certificate: bool,
+    /// Whether the endpoint has forgotten it already.
+    drained: bool,
+    /// Since when queries wait though no stream is open.
+    stuck_ns: Option<i64>,
+    used_up: bool,
+}
+
+impl Client {
+    /// A client with this number of slots, all without a connection.
+    pub fn new(settings: Settings, slots: usize, now_ns: i64) -> Result<Self, Failure> {
+        let Settings { server, tls, congestion, timeout_ns } = settings;
+        let trust = tls.trust.clone();
+        let client = tls::Client::new(server.ip(), tls::Settings { protocol: DOQ, ..tls })?;
+        let mut config = rustls::ClientConfig::clone(client.config());
+        let provider = config.crypto_provider().clone();
+        let witness = Arc::new(Witness { verifier: tls::verifier(trust, provider)?, certificates: AtomicU64::new(0) });
+        config.dangerous().set_certificate_verifier(witness.clone());
+        let crypto = QuicClientConfig::try_from(config).expect("ring has the suite of initial packets");
+        let mut config = ClientConfig::new(Arc::new(crypto));
+        // The server ends connections that are idle. No side but the client opens streams.
+        let mut transport = transport(congestion, 0);
+        transport.max_idle_timeout(None);
+        config.transport_config(Arc::new(transport));
+        // Tokens of earlier connections would spare a Retry. Each connection is to be like the first of a client.
+        config.token_store(Arc::new(NoneTokenStore));
+        Ok(Client {
+            server,
+            clock: Clock::new(now_ns),
+            endpoint: Endpoint::new(Arc::new(EndpointConfig::default()), None, false, None),
+            config,
+            name: client.name(),
+            witness,
+            timeout_ns,
+            slots: (0..slots).map(|_| None).collect(),
+            slot_of: Vec::new(),
+            timers: Timers::default(),
+            counts: Counts::default(),
+            buffer: Vec::new(),
+        })
+    }
+
+    /// Begins a connection in a slot without one.
+    pub fn begin(&mut self, slot: usize, now_ns: i64) -> Result<(), quinn_proto::ConnectError> {
+        debug_assert!(self.slots[slot].is_none());
+        let now = self.clock.at(now_ns);
+        let (handle, quic) = self.endpoint.connect(now, self.config.clone(), self.server, &self.name)?;
+        if self.slot_of.len() <= handle.0 {
+            self.slot_of.resize(handle.0 + 1, usize::MAX);
+        }
+        self.slot_of[handle.0] = slot;
+        let connection = Connection {
+            handle,
+            quic,
+            streams: Streams::default(),
+            established: false,
+            showed_certificate: false,
+            drained: false,
+            stuck_ns: None,
+            used_up: false,
+        };
+        self.slots[slot] = Some(Box::new(connection));
+        Ok(())
+    }
+
+    /// Sends a query, whose id its answer will have, on a stream of its own. It waits if the server permits no stream,
+    /// or the connection is not established and has no early data.
+    pub fn send(&mut self, slot: usize, message: &[u8], now_ns: i64) {
+        let Some(connection) = &mut self.slots[slot] else { return };
+        connection.streams.push(message, now_ns);
+        connection.streams.open(&mut connection.quic, connection.established);
+        self.counts.waited_for_stream += u64::from(connection.established && connection.streams.is_waiting());
+    }
+
+    /// Whether queries wait on an established connection.
+    pub fn is_blocked(&self, slot: usize) -> bool {
+        self.slots[slot].as_ref().is_some_and(|connection| connection.established && connection.streams.is_waiting())
+    }
+
+    /// The number of queries that wait for a stream.
+    pub fn waiting(&self, slot: usize) -> usize {
+        self.slots[slot].as_ref().map_or(0, |connection| connection.streams.waiting())
+    }
+
+    /// Takes in a datagram from the server. Returns the slot of its connection, unless it belongs to none: then call
+    /// [`Client::poll`] and [`Client::transmit`] for that slot.
+    pub fn receive(&mut self, datagram: &[u8], now_ns: i64) -> Option<usize> {
+        self.buffer.clear();
+        let now = self.clock.at(now_ns);
+        let bytes = BytesMut::from(datagram);
+        // A response is a stateless reset, which a client need not send.
+        let event = self.endpoint.handle(now, self.server, None, None, bytes, &mut self.buffer)?;
+        let DatagramEvent::ConnectionEvent(handle, event) = event else { return None };
+        let slot = *self.slot_of.get(handle.0)?;
+        let connection = self.slots.get_mut(slot)?.as_mut()?;
+        self.counts.retries += u64::from(!connection.established && is_retry(datagram));
+        let before = self.witness.certificates();
+        connection.quic.handle_event(event);
+        connection.showed_certificate |= self.witness.certificates() > before;
+        Some(slot)
+    }
+
+    /// Calls `each` with everything that happened in a slot.
+    pub fn poll(&mut self, slot: usize, mut each: impl FnMut(Event<'_>)) {
+        let Some(connection) = &mut self.slots[slot] else { return };
+        if std::mem::take(&mut connection.used_up) {
+            each(Event::UsedUp);
+        }
+        while let Some(event) = connection.quic.poll_endpoint_events() {
+            connection.drained |= event.is_drained();
+            if let Some(event) = self.endpoint.handle_event(connection.handle, event) {
+                connection.quic.handle_event(event);
+            }
+        }
+        while let Some(event) = connection.quic.poll() {
+            connection.happened(event, &mut self.counts, &mut each);
+        }
+    }
+
+    /// Calls `send` with the datagrams that a slot has to send.
+    pub fn transmit(&mut self, slot: usize, now_ns: i64, mut send: impl FnMut(&[u8])) {
+        let Some(connection) = &mut self.slots[slot] else { return };
+        let now = self.clock.at(now_ns);
+        transmit(&mut connection.quic, now, &mut self.buffer, |datagram, _| send(datagram));
+        let oldest_ns = connection.streams.oldest_ns().map(|sent_ns| sent_ns + self.timeout_ns);
+        let timeout_ns = connection.quic.poll_timeout().map(|timeout| self.clock.ns(timeout));
+        let used_up_ns = connection.used_up_ns(now_ns);
+        for time_ns in [oldest_ns, timeout_ns, used_up_ns].into_iter().flatten() {
+            self.timers.by(slot, time_ns);
+        }
+    }
+
+    /// When the next slot has something to do, whatever comes.
+    pub fn due_ns(&self) -> Option<i64> {
+        self.timers.next_ns()
+    }
+
+    /// Does what is due in a slot, and returns the slot. Call it until it returns `None`, and follow each with
+    /// [`Client::poll`] and [`Client::transmit`].
+    pub fn on_time(&mut self, now_ns: i64) -> Option<usize> {
+        let slot = self.timers.pop(now_ns)?;
+        if let Some(connection) = &mut self.slots[slot] {
+            let now = self.clock.at(now_ns);
+            if connection.quic.poll_timeout().is_some_and(|timeout| timeout <= now) {
+                connection.quic.handle_timeout(now);
+            }
+            let sent_ns = now_ns - self.timeout_ns;
+            self.counts.streams_cancelled += connection.streams.give_up(sent_ns, &mut connection.quic);
+            connection.used_up = connection.used_up_ns(now_ns).is_some_and(|used_up_ns| used_up_ns <= now_ns);
+        }
+        Some(slot)
+    }
+
+    /// Ends the connection of a slot and begins another one, on which the queries that wait are sent. Returns their
+    /// number. Some servers permit a fixed number of streams for each connection.
+    pub fn replace(
+        &mut self,
+        slot: usize,
+        now_ns: i64,
+        send: impl FnMut(&[u8]),
+    ) -> Result<usize, quinn_proto::ConnectError> {
+        let streams = self.slots[slot].as_mut().map(|connection| connection.streams.take_waiting()).unwrap_or_default();
+        self.close(slot, now_ns, send);
+        self.begin(slot, now_ns)?;
+        self.counts.connections_used_up += 1;
+        let waiting = streams.waiting();
+        if let Some(connection) = &mut self.slots[slot] {
+            connection.streams = streams;
+            connection.streams.open(&mut connection.quic, false);
+        }
+        Ok(waiting)
+    }
+
+    /// Ends the connection of a slot. Calls `send` with what the server is to know (DOQ_NO_ERROR).
+    pub fn close(&mut self, slot: usize, now_ns: i64, mut send: impl FnMut(&[u8])) {
+        let Some(mut connection) = self.slots[slot].take() else { return };
+        let now = self.clock.at(now_ns);
+        connection.quic.close(now, code(NO_ERROR), Bytes::new());
+        transmit(&mut connection.quic, now, &mut self.buffer, |datagram, _| send(datagram));
+        self.counts.add_path(&connection.quic.stats());
+        if !connection.drained {
+            self.endpoint.handle_event(connection.handle, EndpointEvent::drained());
+        }
+        self.slot_of[connection.handle.0] = usize::MAX;
+        self.timers.remove(slot);
+    }
+
+    /// The counts so far.
+    pub fn counts(&self) -> Counts {
+        let mut counts = self.counts;
+        self.slots.iter().flatten().for_each(|connection| counts.add_path(&connection.quic.stats()));
+        counts
+    }
+}
+
+impl Connection {
+    /// When the connection counts as used up, if queries wait though no stream is open: after a few round trips and the
+    /// delay of an acknowledgement, the server could have permitted another stream.
+    fn used_up_ns(&mut self, now_ns: i64) -> Option<i64> {
+        self.stuck_ns = match self.established && self.streams.is_stuck() {
+            true => self.stuck_ns.or(Some(now_ns)),
+            false => None,
+        };
+        let grace_ns = STREAM_GRACE_NS + 3 * self.quic.rtt().as_nanos() as i64;
+        self.stuck_ns.map(|stuck_ns| stuck_ns + grace_ns)
+    }
+
+    fn happened(&mut self, event: QuicEvent, counts: &mut Counts, each: &mut impl FnMut(Event<'_>)) {
+        match event {
+            QuicEvent::Connected => {
+                self.established = true;
+                let had_early = self.quic.has_0rtt();
+                let early = self.streams.established(had_early && !self.quic.accepted_0rtt());
+                let [early_accepted, early_rejected] =
+                    if had_early && self.quic.accepted_0rtt() { [early, 0] } else { [0, early] };
+                each(Event::Established(Handshake {
+                    resumed: !self.showed_certificate,
+                    early_accepted,
+                    early_rejected,
+                }));
+                self.streams.open(&mut self.quic, true);
+            }
+            QuicEvent::ConnectionLost { reason } => each(Event::Lost(counts.ends.count(&reason))),
+            QuicEvent::Stream(StreamEvent::Readable { id }) => self.streams.read(id, &mut self.quic, counts, each),
+            QuicEvent::Stream(StreamEvent::Writable { id }) => self.streams.write(id, &mut self.quic, self.established),
+            QuicEvent::Stream(StreamEvent::Available { .. }) => self.streams.open(&mut self.quic, self.established),
+            QuicEvent::Stream(StreamEvent::Stopped { error_code, .. }) => counts.stopped(error_code.into_inner()),
+            _ => {}
+        }
+    }
+}
+
+/// Whether a datagram is a Retry packet of version 1 (RFC 9000 §17.2.5).
+fn is_retry(datagram: &[u8]) -> bool {
+    datagram.first_chunk().is_some_and(|[first, version @ ..]: &[u8; 5]| first >> 4 == 0xf && version == &[0, 0, 0, 1])
+}
+
+/// Verifies certificates as another verifier does, and counts them: the server shows its certificate in a full handshake
+/// only, and the library reports nothing else that distinguishes a full handshake from a resumed one.
+#[derive(Debug)]
+struct Witness {
+    verifier: Arc<dyn ServerCertVerifier>,
+    certificates: AtomicU64,
+}
+
+impl Witness {
+    fn certificates(&self) -> u64 {
+        self.certificates.load(Ordering::Relaxed)
+    }
+}
+
+impl ServerCertVerifier for Witness {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        self.certificates.fetch_add(1, Ordering::Relaxed);
+        self.verifier.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.verifier.verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.verifier.verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.verifier.supported_verify_schemes()
+    }
+}
