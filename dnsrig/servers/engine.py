@@ -72,7 +72,7 @@ class Echo(EngineDriver):
     settings = (
         Setting("threads", "the host's CPUs", "threads that answer, each with a socket of its own (SO_REUSEPORT)"),
         Setting("segmentation", "false", "send answers with UDP segmentation offload, which real servers do not do"),
-        Setting("early-data", "false", "over DoT, take queries with the first flight of a resumed session (0-RTT)"),
+        Setting("early-data", "false", "over DoT and DoQ, take queries with the first flight of a session (0-RTT)"),
         Setting("doh-fault", "none", 'fault of every connection of DoH, e.g. "goaway=100"'),
         Setting("delay", "none", 'delay of every answer, e.g. "10ms"'),
         Setting("jitter", "none", "random part of the delay, uniform, to either side"),
@@ -81,15 +81,20 @@ class Echo(EngineDriver):
         Setting("stall-every", "1s", "time from one stall to the next"),
         Setting("stall-threads", "all", "number of threads that stall"),
         Setting("seed", "1", "seed of loss and jitter"),
+        Setting("streams-max", "100", "over DoQ, streams that a client may have open at a time"),
+        Setting("retry", "false", "over DoQ, have every client prove its address first (Retry)"),
     )
-    features: ClassVar[Mapping[Feature, Support]] = {name: Support("0.0", "0.0", "0.0") for name in ("DoT", "DoH")}
+    features: ClassVar[Mapping[Feature, Support]] = {
+        name: Support("0.0", "0.0", "0.0") for name in ("DoT", "DoH", "DoQ")
+    }
 
     def command(self, placement: Placement) -> list[str]:
         options: dict[str, Scalar] = {"threads": placement.threads, **placement.settings}
         transports = ["udp", "tcp"]
         transports += ["dot"] if placement.over_tls else []
         transports += ["doh"] if placement.over_https else []
-        if placement.over_tls or placement.over_https:
+        transports += ["doq"] if placement.over_quic else []
+        if placement.over_tls or placement.over_https or placement.over_quic:
             options |= {"certificate": placement.certificate, "key": placement.private_key}
         words = [self.executable, "serve", "echo", str(placement.address), f"--transport={','.join(transports)}"]
         return [*words, *self.words(options)]

@@ -13,6 +13,7 @@ mod enter;
 mod generate;
 mod link;
 mod load;
+mod load_doq;
 mod load_https;
 mod load_led;
 mod load_stream;

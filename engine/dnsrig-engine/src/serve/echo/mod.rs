@@ -20,6 +20,7 @@ use dnsrig_core::{
 };
 use dnsrig_net::{
     http2::ServerFault,
+    quic::{self, server::Config},
     tls::{
         self, Protocol,
         identity::{self, Identity},
@@ -33,7 +34,7 @@ use crate::serve::{
     shell::{
         self, Server, Summary,
         connection::{Http, Tls},
-        listeners::{Asked, Listeners},
+        listeners::{self, Asked, Listeners},
     },
 };
 
@@ -49,6 +50,7 @@ struct Ready {
     tcp: Option<SocketAddr>,
     dot: Option<SocketAddr>,
     doh: Option<SocketAddr>,
+    doq: Option<SocketAddr>,
 }
 
 /// Echoes until someone ends it.
@@ -82,14 +84,16 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     for (mine, more) in sockets.iter_mut().zip(bind(&over_https, tls::DOH, Some(http))?) {
         mine.listeners.extend(more.listeners);
     }
+    let doq = asked(Transport::Doq).then(|| listeners::claim_quic(SocketAddr::new(address.ip(), arguments.doq_port)));
+    let doq = doq.transpose()?;
+    if let Some(address) = doq {
+        listeners::bind_quic(&mut sockets, address, &arguments.quic_config(address)?, receive_bytes)?;
+    }
     let start_ns = clock::monotonic_ns();
     server.start("echo", sockets, shell, |number| arguments.answerer(faults, number, start_ns))?;
     let Listeners { udp, tcp, tls: dot, .. } = listeners;
-    emit(
-        "ready",
-        clock::monotonic_ns(),
-        &Ready { start_ns, threads: shell.threads(), udp, tcp, dot, doh: over_https.tls },
-    )?;
+    let doh = over_https.tls;
+    emit("ready", clock::monotonic_ns(), &Ready { start_ns, threads: shell.threads(), udp, tcp, dot, doh, doq })?;
     let (now_ns, threads) = server.serve()?;
     events::summary(now_ns, &Summary::new(now_ns - start_ns, threads))?;
     Ok(ExitCode::SUCCESS)
@@ -106,6 +110,8 @@ pub enum Transport {
     Dot,
     /// DNS over HTTPS (RFC 8484), over HTTP/2.
     Doh,
+    /// DNS over QUIC (RFC 9250).
+    Doq,
 }
 
 /// Echo every query: answer with QR and AA set, NOERROR, and everything else unchanged.
@@ -145,7 +151,16 @@ pub struct Arguments {
     /// is reset), cut=N (the connection ends in the middle of response N)
     #[arg(long, value_name = "FAULT")]
     doh_fault: Option<ServerFault>,
-    /// Over TLS: accept queries in the first flight of a resumed session (0-RTT), and answer them at once
+    /// Port for DNS over QUIC
+    #[arg(long, value_name = "PORT", default_value_t = 853)]
+    pub doq_port: u16,
+    /// Over QUIC: highest number of streams that a client may have open at a time, which is one for each query
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub streams_max: u32,
+    /// Over QUIC: have every client prove its address before its handshake (Retry)
+    #[arg(long)]
+    pub retry: bool,
+    /// Over TLS and QUIC: accept queries in the first flight of a resumed session (0-RTT), and answer them at once
     #[arg(long)]
     pub early_data: bool,
     /// Delay of every answer, such as 10ms
@@ -205,6 +220,20 @@ impl Arguments {
         let config = identity::server_config((chain.clone(), key.clone_key()), protocol, None)?;
         let config = if self.early_data { identity::with_early_data(&config, EARLY_BYTES_MAX) } else { config };
         Ok(Tls { config, http })
+    }
+
+    /// The settings of QUIC, with a certificate for `address`.
+    fn quic_config(&self, address: SocketAddr) -> Result<Config, Failure> {
+        let tls = identity::server_config(self.shell.identity(address)?, tls::DOQ, None)?;
+        let tls = if self.early_data { identity::with_early_data(&tls, u32::MAX) } else { tls };
+        Ok(Config::new(&quic::server::Settings {
+            tls,
+            congestion: quic::Congestion::default(),
+            streams_max: self.streams_max,
+            idle_ns: self.shell.idle_timeout,
+            connections_max: (self.shell.connections_max as usize).div_ceil(self.shell.threads()),
+            retry: self.retry,
+        }))
     }
 
     /// What thread `number` does with queries.

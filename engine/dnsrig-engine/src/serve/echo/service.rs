@@ -2,7 +2,7 @@
 
 use std::net::TcpStream;
 
-use dnsrig_net::udp_batch::Datagram;
+use dnsrig_net::{quic::server::StreamKey, udp_batch::Datagram};
 
 use super::answerer::{self, Answerer, Counts, Turn};
 use crate::serve::shell::{
@@ -49,6 +49,15 @@ impl Service for Answerer {
         answer.copy_from_slice(datagram.bytes);
         answerer::answer(answer);
         Some(answer.len())
+    }
+
+    fn stream_query(&mut self, message: &mut Vec<u8>, key: StreamKey) -> bool {
+        if self.take(message, message.len(), Destination::Stream(key)) != Turn::Now {
+            return false;
+        }
+        answerer::answer(message);
+        self.counts.answers += 1;
+        true
     }
 
     fn datagrams_sent(&mut self, sent: u64, unsent: u64) {

@@ -7,14 +7,16 @@ use std::{
 };
 
 use dnsrig_core::{failure::Failure, open_files};
+use dnsrig_net::quic::server::Config;
 use nix::sys::socket::{
     AddressFamily, Backlog, SockFlag, SockType, SockaddrIn, SockaddrIn6, bind, listen, setsockopt, socket, sockopt,
 };
 
-use super::{connection::Tls, datagrams::Datagrams, options::Options};
+use super::{connection::Tls, datagrams::Datagrams, options::Options, quic::Quic};
 
 const UDP: &str = "UDP";
 const TCP: &str = "TCP";
+const QUIC: &str = "DNS over QUIC";
 
 /// The number of ports that are tried to find one that is free for UDP and TCP, if the kernel chooses the port.
 const PORTS_TRIED_MAX: u32 = 16;
@@ -27,6 +29,7 @@ pub type Listener = (TcpListener, Option<Tls>);
 pub struct Sockets {
     pub datagrams: Vec<Datagrams>,
     pub listeners: Vec<Listener>,
+    pub quic: Vec<Quic>,
 }
 
 /// What to listen for.
@@ -85,7 +88,8 @@ impl Listeners {
         }
         let of_thread = |_| {
             let datagrams = self.datagrams(receive_bytes)?.map(|socket| Datagrams::new(socket, segmentation));
-            Ok(Sockets { datagrams: datagrams.into_iter().collect(), listeners: self.listeners(tls)? })
+            let (datagrams, listeners) = (datagrams.into_iter().collect(), self.listeners(tls)?);
+            Ok(Sockets { datagrams, listeners, quic: Vec::new() })
         };
         (0..threads).map(of_thread).collect()
     }
@@ -106,6 +110,25 @@ impl Listeners {
         });
         bound.collect()
     }
+}
+
+/// Claims an address for DNS over QUIC.
+pub fn claim_quic(address: SocketAddr) -> Result<SocketAddr, Failure> {
+    claim_for(QUIC, SockType::Datagram, address)
+}
+
+/// Adds a socket for DNS over QUIC to the sockets of each thread.
+pub fn bind_quic(
+    sockets: &mut [Sockets],
+    address: SocketAddr,
+    config: &Config,
+    receive_bytes: usize,
+) -> Result<(), Failure> {
+    for thread in sockets {
+        let socket = datagrams(address, receive_bytes).map_err(|error| failed(address, QUIC, &error))?;
+        thread.quic.push(Quic::new(socket, config, true));
+    }
+    Ok(())
 }
 
 fn claim_for(transport: &str, kind: SockType, address: SocketAddr) -> Result<SocketAddr, Failure> {

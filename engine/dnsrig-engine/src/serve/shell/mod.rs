@@ -1,7 +1,8 @@
 //! The shell of every server: sockets, threads and connections around a [`Service`].
 //!
 //! [`service`] is what each server defines. [`listeners`] claims and binds addresses. [`worker`] is the loop of a
-//! thread over its UDP sockets ([`datagrams`]) and its TCP connections ([`connections`]). [`connection`] is the state
+//! thread over its UDP sockets ([`datagrams`]), its TCP connections ([`connections`]) and its QUIC connections
+//! ([`quic`]). [`connection`] is the state
 //! of one connection, without a socket. [`delayed`] keeps answers until they are due.
 
 pub mod connection;
@@ -10,6 +11,7 @@ pub mod datagrams;
 pub mod delayed;
 pub mod listeners;
 pub mod options;
+pub mod quic;
 pub mod service;
 pub mod worker;
 

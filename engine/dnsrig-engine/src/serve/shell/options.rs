@@ -14,7 +14,7 @@ pub struct Options {
     /// Number of threads [default: the number of CPUs that it may run on]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
-    /// Highest number of open connections. Further ones are closed at once
+    /// Highest number of open connections. Further ones are closed at once. Over QUIC, each thread has its share
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub connections_max: u32,
     /// Time after which a connection is closed if no query was completed and no answer taken on it

@@ -5,6 +5,7 @@ use std::net::{IpAddr, TcpStream};
 use dnsrig_dns::framing;
 use dnsrig_net::{
     connection::limits::Connections,
+    quic::server::StreamKey,
     udp_batch::{Datagram, Peer},
 };
 use slotmap::DefaultKey;
@@ -32,6 +33,11 @@ pub trait Service {
 
     /// Takes a datagram. If it has an answer now, that is written to `space`, and its length returned.
     fn datagram(&mut self, datagram: Datagram<'_>, space: &mut [u8]) -> Option<usize>;
+
+    /// Takes the query of a stream. If it has an answer now, that takes the place of the query, and this returns true.
+    fn stream_query(&mut self, _message: &mut Vec<u8>, _key: StreamKey) -> bool {
+        false
+    }
 
     /// The kernel took `sent` answers over UDP, and did not take `unsent`.
     fn datagrams_sent(&mut self, sent: u64, unsent: u64);
@@ -71,6 +77,8 @@ pub enum Destination {
     Datagram { peer: Peer, source: Option<IpAddr> },
     /// A connection.
     Connection(Key),
+    /// A stream of a QUIC connection.
+    Stream(StreamKey),
 }
 
 /// What comes after what was written to a connection.

@@ -14,6 +14,7 @@ use super::{
     connections::{Context, OpenConnections},
     datagrams::Datagrams,
     listeners::Sockets,
+    quic::Quic,
     service::{DATAGRAM_BYTES_MAX, Destination, Service, ShellCounts},
 };
 
@@ -49,6 +50,9 @@ impl<S: Service> Worker<S> {
         for ((listener, _), number) in sockets.listeners.iter().zip(first_listener(&sockets)..) {
             poller.add(listener, EpollFlags::EPOLLIN, number)?;
         }
+        for (quic, number) in sockets.quic.iter().zip(first_quic(&sockets)..) {
+            poller.add(quic.socket(), EpollFlags::EPOLLIN, number)?;
+        }
         Ok(Worker {
             service,
             sockets,
@@ -80,7 +84,8 @@ impl<S: Service> Worker<S> {
             return Ok(true);
         }
         self.service.tick();
-        let now_ns = if self.has_listeners() { clock::monotonic_ns() } else { 0 };
+        let has_connections = self.has_listeners() || !self.sockets.quic.is_empty();
+        let now_ns = if has_connections { clock::monotonic_ns() } else { 0 };
         for at in 0..count {
             let (number, happened) = self.poller.event(at);
             if number == STOP {
@@ -88,6 +93,8 @@ impl<S: Service> Worker<S> {
             }
             self.on_event(number, happened, now_ns)?;
         }
+        let Worker { service, sockets: Sockets { quic, .. }, .. } = self;
+        quic.iter_mut().for_each(|quic| quic.on_time(now_ns, service));
         if self.has_listeners() && now_ns >= self.sweep_due_ns {
             self.sweep_due_ns = now_ns + i64::from(SWEEP_INTERVAL_MS) * 1_000_000;
             self.connections.sweep(now_ns, &mut self.service);
@@ -101,8 +108,11 @@ impl<S: Service> Worker<S> {
     }
 
     fn on_event(&mut self, number: u64, happened: EpollFlags, now_ns: i64) -> io::Result<()> {
-        let first_listener = first_listener(&self.sockets);
-        let Worker { service, sockets: Sockets { datagrams, listeners }, connections, poller, .. } = self;
+        let (first_listener, first_quic) = (first_listener(&self.sockets), first_quic(&self.sockets));
+        let Worker { service, sockets: Sockets { datagrams, listeners, quic }, connections, poller, .. } = self;
+        if let Some(quic) = number.checked_sub(first_quic).and_then(|at| quic.get_mut(at as usize)) {
+            return quic.receive(service);
+        }
         if let Some(datagrams) = datagrams.get_mut((number - DATAGRAMS) as usize) {
             return datagrams.answer(service);
         }
@@ -124,7 +134,7 @@ impl<S: Service> Worker<S> {
         if self.service.due_ns().is_none() {
             return Ok(());
         }
-        let Worker { service, sockets: Sockets { datagrams, .. }, connections, poller, .. } = self;
+        let Worker { service, sockets: Sockets { datagrams, quic, .. }, connections, poller, .. } = self;
         let mut space = [0; DATAGRAM_BYTES_MAX];
         service.tick();
         while let Some((to, length)) = service.take_due(&mut space) {
@@ -135,6 +145,10 @@ impl<S: Service> Worker<S> {
                     if let Some(datagrams) = datagrams.iter_mut().find(|datagrams| datagrams.reaches(peer)) {
                         datagrams.send(message, peer, source, service);
                     }
+                }
+                Destination::Stream(key) => {
+                    let answered = u64::from(quic.iter_mut().any(|quic| quic.answer(key, message, service)));
+                    service.datagrams_sent(answered, 1 - answered);
                 }
                 Destination::Connection(key) => {
                     let now_ns = clock::monotonic_ns();
@@ -147,7 +161,8 @@ impl<S: Service> Worker<S> {
     }
 
     fn timeout(&self) -> Timeout {
-        match self.service.due_ns() {
+        let quic = self.sockets.quic.iter().filter_map(Quic::due_ns);
+        match self.service.due_ns().into_iter().chain(quic).min() {
             Some(due_ns) => Timeout::Exact(due_ns - clock::monotonic_ns()),
             None if self.has_listeners() => Timeout::Coarse(SWEEP_INTERVAL_MS),
             None => Timeout::Endless,
@@ -159,11 +174,17 @@ impl<S: Service> Worker<S> {
     }
 
     fn finish(self) -> S::Counts {
-        let Worker { mut service, sockets: Sockets { datagrams, .. }, connections, .. } = self;
-        let connections = connections.finish(&mut service);
-        let receive_buffer_drops = datagrams.iter().map(Datagrams::receive_buffer_drops).sum();
+        let Worker { mut service, sockets: Sockets { datagrams, quic, .. }, connections, .. } = self;
+        let mut connections = connections.finish(&mut service);
+        let mut receive_buffer_drops = datagrams.iter().map(Datagrams::receive_buffer_drops).sum();
+        quic.iter().for_each(|quic| quic.add_counts(&mut connections, &mut receive_buffer_drops));
         service.finish(ShellCounts { connections, receive_buffer_drops, cpu_ns: clock::thread_cpu_ns() })
     }
+}
+
+/// The poller's number for the first socket of QUIC.
+fn first_quic(sockets: &Sockets) -> u64 {
+    first_listener(sockets) + sockets.listeners.len() as u64
 }
 
 /// The poller's number for the first listener.
