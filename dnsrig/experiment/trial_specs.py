@@ -15,7 +15,7 @@ from dnsrig.experiment import builds, hosts, own_servers, path, running_servers
 from dnsrig.experiment.model import Document, Point
 from dnsrig.machines.ssh_machine import HostingMachine
 from dnsrig.procedures import options_of, procedure
-from dnsrig.procedures.parts.client_classes import over_tls
+from dnsrig.procedures.parts.client_classes import over_quic, over_tls
 from dnsrig.rundir import (
     DatasetSpec,
     HostSpec,
@@ -193,10 +193,11 @@ def _missing_features(spec: TrialSpec, host: HostSpec, source: ServerSource, rol
         role=role,
         over_tls=over_tls(spec) and host.under_test,
         over_https=spec.transport == "doh" and host.under_test,
+        over_quic=over_quic(spec) and host.under_test,
         catalog_schema=int(spec.dataset.parameters.get("catalog_schema", 2)),
     )
     if not server.answers_zones:
-        wanted = [feature for feature in wanted if feature in ("DoT", "DoH") or not server.answers]
+        wanted = [feature for feature in wanted if feature in ("DoT", "DoH", "DoQ") or not server.answers]
     if (lacking := server.lacks(role, wanted, source.version)) is not None:
         feature, since = lacking
         return f"has no {feature}" + (f" before {since} (this is {source.version})" if since else "")

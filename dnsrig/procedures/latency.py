@@ -8,7 +8,7 @@ The server under test has all its zones before anything is asked. Options:
 - ``poisson``: whether queries are due at random moments instead of even ones
 - ``duration_s``, ``interval_s``: of the measurement, and of the intervals for which distributions are kept
 - ``warmup_s``: as much load before, which is not counted; 0: none
-- ``transport`` (``udp``, ``tcp``, ``dot``, ``doh``), ``clients`` (sockets or connections), ``timeout_s``
+- ``transport`` (``udp``, ``tcp``, ``dot``, ``doh``, ``doq``), ``clients`` (sockets or connections), ``timeout_s``
 - ``queries_per_connection``: 0: one connection a client; ``resumption`` of TLS sessions
 - ``queried_share``: names come from this share of the zones, the first ones; ``popularity`` of zones (``uniform``,
   ``zipf``, ``zipf:S``); ``missing_share`` of the names does not exist; ``edns_bytes``: 0: no EDNS

@@ -84,7 +84,7 @@ class LoadResult(_Said):
     """At a rate, in a closed loop, a search of the highest rate, or when a stream has them. None: there was no load, or
     it said nothing."""
     transport: str = ""
-    """``udp``, ``tcp``, ``dot`` or ``doh``; empty if queries had several, or if the generator does not say."""
+    """``udp``, ``tcp``, ``dot``, ``doh`` or ``doq``; empty if queries had several, or if the generator does not say."""
     start_ns: int = 0
     end_ns: int = 0
     """Queries were due from ``start_ns`` to ``end_ns``."""

@@ -25,6 +25,7 @@ Feature = Literal[
     "XoT",
     "DoT",
     "DoH",
+    "DoQ",
     "catalog zones",
     "catalog zones of schema 1",
     "IXFR",
@@ -327,15 +328,16 @@ def wanted_features(
     role: Role = "secondary",
     over_tls: bool = False,
     over_https: bool = False,
+    over_quic: bool = False,
     catalog_schema: int = 2,
     through_database: bool = False,
 ) -> list[Feature]:
     """Features that a server needs in ``role`` for ``transfer``, and for queries over TLS if ``over_tls``, over
-    HTTPS if ``over_https``.
+    HTTPS if ``over_https``, over QUIC if ``over_quic``.
 
     With ``through_database`` its zones pass through a database, and nothing is transferred.
     """
-    queried: dict[Feature, bool] = {"DoT": over_tls, "DoH": over_https}
+    queried: dict[Feature, bool] = {"DoT": over_tls, "DoH": over_https, "DoQ": over_quic}
     over = [feature for feature, is_wanted in queried.items() if is_wanted]
     if role == "resolver":
         return over

@@ -85,6 +85,8 @@ class Placement:
     also listens for TLS."""
     over_https: bool = False
     """Whether it also answers queries over HTTPS (DoH, RFC 8484)."""
+    over_quic: bool = False
+    """Whether it also answers queries over QUIC (DoQ, RFC 9250), on the port of TLS."""
     database: Endpoint | None = None
     """For a primary: the database to which it writes its zones; for a secondary: the database from which it reads them
     instead of transferring them; for a database: the original that it replicates."""

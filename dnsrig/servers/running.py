@@ -23,12 +23,13 @@ from dnsrig.servers.placement import DNS_PORT, Placement
 UNKNOWN = "unknown"
 """The version of a server that does not report one."""
 DOT_PORT = 853
+"""Port of DNS over TLS, and over QUIC (RFC 7858 §3.1, RFC 9250 §4.1.1)."""
 PORT_MOST = 65_535
 IDENTIFY_LIMIT_S = 30.0
 """Longer than the engine waits for three transports, on a machine with much to do."""
 EXAMPLES = "e.g. running@192.0.2.53:53, running@[2001:db8::53]:53 or running@127.0.0.1:5300,dot=8853"
 PLACE = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<four>[0-9.]+))(?::(?P<port>\d{1,5}))?")
-TRANSPORTS = {"udp": "UDP", "tcp": "TCP", "dot": "DNS over TLS"}
+TRANSPORTS = {"udp": "UDP", "tcp": "TCP", "dot": "DNS over TLS", "doq": "DNS over QUIC"}
 
 
 class Running(Driver):
@@ -57,7 +58,7 @@ class Listening:
 
     address: Address
     ports: Mapping[str, int]
-    """Transport (`udp`, `tcp`, `dot`) -> port."""
+    """Transport (`udp`, `tcp`, `dot`, `doq`) -> port."""
 
 
 def parse(source: str) -> Listening:
@@ -69,10 +70,10 @@ def parse(source: str) -> Listening:
     except ValueError:
         raise UsageError(f"running@{source} names no address of a server", hint=EXAMPLES) from None
     port = _port(source, found["port"]) if found and found["port"] else DNS_PORT
-    ports = {"udp": port, "tcp": port, "dot": DOT_PORT}
+    ports = {"udp": port, "tcp": port, "dot": DOT_PORT, "doq": DOT_PORT}
     for other in others:
         name, _, number = other.partition("=")
-        if name not in ("tcp", "dot"):
+        if name not in ("tcp", "dot", "doq"):
             raise UsageError(f"running@{source}: {other!r} is not the port of a transport", hint=EXAMPLES)
         ports[name] = _port(source, number)
     return Listening(address, ports)
@@ -120,7 +121,8 @@ def why_silent(found: Mapping[str, Any], transport: str, where: str) -> tuple[st
     ``found``: from `identify`; ``where``: address and port of the transport.
     """
     name, state = TRANSPORTS[transport], found.get(transport)
-    if state in ("answers", "open"):
+    if state in ("answers", "open") or transport == "doq":
+        # Nobody has asked over QUIC: a load shows whether the server answers.
         return "", ""
     if state == "elsewhere":
         return (

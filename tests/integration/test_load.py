@@ -20,8 +20,8 @@ TRANSPORTS = [
     for kind in ("bind", "knot", "nsd", "powerdns", "echo")
     for transport in ("udp", "tcp", "dot")
     if (kind, transport) != ("powerdns", "dot")
-] + [("bind", "doh"), ("echo", "doh")]
-QUICK = [("bind", "dot"), ("knot", "udp"), ("nsd", "tcp"), ("powerdns", "udp"), ("bind", "doh")]
+] + [("bind", "doh"), ("echo", "doh"), ("knot", "doq"), ("echo", "doq")]
+QUICK = [("bind", "dot"), ("knot", "doq"), ("nsd", "tcp"), ("powerdns", "udp"), ("bind", "doh")]
 """Each server and each transport."""
 
 

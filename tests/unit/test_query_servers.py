@@ -42,6 +42,19 @@ def test_doh_has_its_port_and_the_key(tmp_path: Path, kind: str, role: str, file
     assert place.private_key in text and str(keys.XOT_PORT) not in text
 
 
+def test_doq_has_its_port_and_the_key(tmp_path: Path) -> None:
+    place = placed(tmp_path, "knot", "primary", over_quic=True)
+    driver("knot").configure(place)
+    text = (place.directory / "knot.conf").read_text()
+    assert f"listen-quic: [198.18.0.2@{keys.XOT_PORT}, " in text and place.private_key in text
+    assert "listen-tls" not in text
+    transfer = TransferSpec()
+    wanted = wanted_features(transfer, several_sources=False, role="primary", over_tls=True, over_quic=True)
+    assert wanted == ["DoT", "DoQ"]
+    assert driver("knot").lacks("primary", wanted, "3.2.9") == ("DoT", "3.4")
+    assert driver("nsd").lacks("primary", ["DoQ"], "4.14.0") == ("DoQ", None)
+
+
 def test_unbound_asks_the_primary_for_all_zones(tmp_path: Path) -> None:
     place = placed(tmp_path, "unbound", "resolver", settings={"outgoing-range": 512, "prefetch": True})
     driver("unbound").configure(place)
@@ -85,6 +98,8 @@ def test_echo_takes_the_options_of_serve_echo(tmp_path: Path) -> None:
     over_https = driver("echo").command(changed(place, settings={}, over_https=True))
     assert {"--transport=udp,tcp,doh", f"--key={place.private_key}"} <= set(over_https)
     assert {"--transport=udp,tcp,dot", f"--key={place.private_key}", "--threads=1"} <= set(over_tls)
+    over_quic = driver("echo").command(changed(place, settings={"retry": True}, over_quic=True))
+    assert {"--transport=udp,tcp,doq", f"--key={place.private_key}", "--retry"} <= set(over_quic)
 
 
 def test_echo_with_an_option_that_there_is_not(tmp_path: Path) -> None:

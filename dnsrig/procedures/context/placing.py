@@ -34,8 +34,10 @@ def place(workspace: Workspace, name: str) -> Placement:
     stored.mkdir(parents=True)
     over_tls = _listens_for_tls(spec, name)
     over_https = spec.transport == "doh" and host.under_test
-    if spec.transfer.tls or over_tls or over_https:
-        keys.write(stored, private=host.role == "primary" or over_tls or over_https)
+    over_quic = client_classes.over_quic(spec) and host.under_test
+    for_clients = over_tls or over_https or over_quic
+    if spec.transfer.tls or for_clients:
+        keys.write(stored, private=host.role == "primary" or for_clients)
     if _changes(spec, host.role):
         dataset = shutil.copytree(dataset, stored.resolve() / "dataset")
     catalog = Zone(*datasets.catalog_of(dataset)) if spec.transfer.provisioning == "catalog" else None
@@ -58,6 +60,7 @@ def place(workspace: Workspace, name: str) -> Placement:
         other_address=next(iter(addresses.both(host.address)[1:]), None),
         over_tls=over_tls,
         over_https=over_https,
+        over_quic=over_quic,
         database=database_of(spec, host),
         stream=streams.file(spec.stream.key) if spec.stream else None,
         from_hints=host.role == "resolver" and _hints_laid_out(workspace, folder),

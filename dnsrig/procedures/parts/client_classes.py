@@ -60,6 +60,11 @@ def over_tls(spec: TrialSpec) -> bool:
     return "dot" in asked or not {"dot", "doh", "doq"}.isdisjoint(captured)
 
 
+def over_quic(spec: TrialSpec) -> bool:
+    """Whether clients of a trial query the server under test over QUIC (DoQ, RFC 9250)."""
+    return spec.options.get("transport") == "doq"
+
+
 def _settings(text: str) -> dict[str, str]:
     pairs = [setting.partition("=") for setting in text.strip().split(",")]
     found = {key.strip(): value.strip() for key, _, value in pairs}

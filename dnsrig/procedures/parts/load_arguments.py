@@ -37,7 +37,7 @@ OPTIONS: dict[str, Scalar] = {
 
 RANGES = {"timeout_s": (0.001, 60)}
 """`load` does not wait longer."""
-CHOICES = {"transport": ("udp", "tcp", "dot", "doh")}
+CHOICES = {"transport": ("udp", "tcp", "dot", "doh", "doq")}
 
 
 def check(options: Options) -> None:
@@ -94,7 +94,8 @@ def clients(options: Options) -> list[str]:
     ]
     if transport != "udp":
         words.append(f"--queries-per-connection={options['queries_per_connection']}")
-    return [*words, "--no-resumption"] if transport in ("dot", "doh") and not options["resumption"] else words
+    is_encrypted = transport in ("dot", "doh", "doq")
+    return [*words, "--no-resumption"] if is_encrypted and not options["resumption"] else words
 
 
 def fixed_rate(rate_qps: float, *, duration_s: float, interval_s: float, poisson: bool) -> list[str]:

@@ -81,7 +81,7 @@ class Knot(Driver):
     configuration_file = "knot.conf"
     templates: ClassVar[Mapping[Role, str]] = {"primary": "knot.conf.j2", "secondary": "knot.conf.j2"}
     check_command = ("knotc", "-c", "{folder}/knot.conf", "conf-check")
-    listen_pattern = r"\s*listen(-tls)?:"
+    listen_pattern = r"\s*listen(-tls|-quic)?:"
     listen_line = "    listen: {{ address }}@{{ port }}"
     template_variables: ClassVar[Mapping[str, str]] = {
         "settings": "section -> name -> value, with the sections `server`, `database` and `template`",
@@ -113,6 +113,7 @@ class Knot(Driver):
         "TSIG": Support("1.0", "1.0"),
         "XoT": Support("3.4", "3.4"),
         "DoT": Support("3.4", "3.4"),
+        "DoQ": Support("3.3", "3.3"),
         "catalog zones": Support("1.0", "3.0"),
         "catalog zones of schema 1": Support("1.0", None),
         "IXFR": Support("1.0", "1.0"),

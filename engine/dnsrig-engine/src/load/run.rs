@@ -196,15 +196,8 @@ fn open(
             (Some(settings), Some(Arc::new(arguments.requests())))
         }
     };
-    let settings = tcp::Settings {
-        tls,
-        http,
-        classes: vec![usage],
-        burst,
-        close: arguments.close(),
-        bytes_max,
-        timeout_ns,
-    };
+    let settings =
+        tcp::Settings { tls, http, classes: vec![usage], burst, close: arguments.close(), bytes_max, timeout_ns };
     Ok(Box::new(Tcp::open(server, sources, clients, settings)?))
 }
 
