@@ -251,10 +251,10 @@ impl Connection {
         if !wire.is_empty() {
             self.write(wire)?;
         }
-        if self.http.is_some() {
+        if open {
             self.send_http(buffers)?;
-            spoken.map_err(CloseReason::Http)?;
         }
+        spoken.map_err(CloseReason::Http)?;
         Ok(reading)
     }
 

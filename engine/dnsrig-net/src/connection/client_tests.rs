@@ -154,6 +154,47 @@ fn acknowledging(socket: BorrowedFd<'_>, set: Option<libc::c_int>) -> libc::c_in
 }
 
 #[test]
+fn http_begins_when_the_handshake_is_done_however_little_comes_at_a_time() {
+    let (listener, address) = listen();
+    let config = identity::server_config(identity::make_identity(address.ip()).unwrap(), tls::DOH, None).unwrap();
+    let server = std::thread::spawn(move || {
+        let (stream, _) = listener.accept().unwrap();
+        let mut stream = StreamOwned::new(ServerConnection::new(config).unwrap(), stream);
+        let (mut http, mut bytes) = (http2::Server::new(None), [0; 4096]);
+        while let Ok(count @ 1..) = stream.read(&mut bytes) {
+            let mut queries = Vec::new();
+            http.receive(&bytes[..count], |query| queries.push(query.to_vec())).unwrap();
+            queries.iter().for_each(|query| http.respond(query));
+            stream.write_all(http.output()).unwrap();
+            http.output().clear();
+        }
+    });
+    let settings = tls::Settings { protocol: tls::DOH, alpn_required: true, ..tls::Settings::default() };
+    let client = Client::new(address.ip(), settings).unwrap();
+    let mut line = begin(address, [127, 0, 0, 1], &SocketOptions::default(), Some(&client));
+    let path = http2::Path::parse("/dns-query").unwrap();
+    let requests = http2::Requests::new(http2::Method::Post, address.to_string(), &path);
+    line.speak_http(http2::Client::new(requests.into()));
+    // The flight of the server comes in pieces.
+    let mut buffers = Buffers::new(100);
+    line.queue(&framed(&[vec![1, 2, 3], vec![4, 5, 6]]));
+    assert_eq!((line.connected(&mut buffers), line.room()), (Ok(false), Some(98)));
+    let (mut messages, mut was_open) = (Vec::new(), false);
+    while messages.len() < 2 {
+        assert!(sleep_until_readable(line.socket().unwrap(), PATIENCE_NS).unwrap(), "nothing comes");
+        let reading = line.read(&mut buffers, |message| messages.push(message.to_vec())).unwrap();
+        if reading.open && !was_open {
+            was_open = true;
+            assert_eq!(line.send_queue(&mut buffers), Ok(EarlyQueries::default()));
+        }
+    }
+    assert_eq!(messages, [[1, 2, 3], [4, 5, 6]], "with their IDs");
+    line.close(true, &mut buffers);
+    assert!(line.room().is_none());
+    server.join().unwrap();
+}
+
+#[test]
 fn queries_wait_for_the_handshake_and_answers_come_whole_over_tls() {
     let (listener, address) = listen();
     let config = identity::server_config(identity::make_identity(address.ip()).unwrap(), tls::DOT, None).unwrap();
