@@ -2,11 +2,11 @@
 
     .venv/bin/python benches/witness.py [lossy] [clean]
 
-Needs root and nft (package nftables). Each trial asks the echo server over UDP, and in a lossy one this program interferes once the measurement
-runs: it stops the generator or the server, puts a short queue or a filter that drops before an interface, or opens the server's port a
-second time. The witness (`runs/packets.py`) must then name this place as the one that lost most. In a clean trial of
-the echo server, BIND, Knot DNS or NSD the trap `lost-on-the-way` must find nothing, and every query must be accounted
-for: sent, answered and lost at the server agree to the datagram.
+Needs root and nft (package nftables). Each trial asks the echo server over UDP, and in a lossy one this program
+interferes once the measurement runs: it stops the generator or the server, puts a short queue or a filter that drops
+before an interface, or opens the server's port a second time. The witness (`runs/packets.py`) must then name this place
+as the one that lost most. In a clean trial of the echo server, BIND, Knot DNS or NSD the trap `lost-on-the-way` must
+find nothing, and every query must be accounted for: sent, answered and lost at the server agree to the datagram.
 """
 
 from __future__ import annotations

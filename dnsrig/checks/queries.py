@@ -65,8 +65,8 @@ def stream_arrived(trial: Trial) -> Seen:
 
 @check(title="answers as expected", unit="% of the answers")
 def answers_good(trial: Trial) -> Seen:
-    """Share of the load's answers that were as expected: by ``queries.expect`` if the experiment has it, or else NOERROR,
-    or NXDOMAIN for a name that does not exist.
+    """Share of the load's answers that were as expected: by ``queries.expect`` if the experiment has it, or else
+    NOERROR, or NXDOMAIN for a name that does not exist.
 
     A server that refuses is fast. 1 % may fail; with more, the latency would be the latency of something else.
     """

@@ -135,8 +135,8 @@ def command(
     when to stop, so more repeats cannot find a difference by chance. The result is a run like that of any experiment:
     `dnsrig report`, `compare` and `browse` read it, and --print-experiment shows the experiment to grow out of this.
 
-    Exit status: as for `dnsrig run`. With --compare-answers 1 if answers differ, and 3 if nothing differs but some queries
-    had no answer.
+    Exit status: as for `dnsrig run`. With --compare-answers 1 if answers differ, and 3 if nothing differs but some
+    queries had no answer.
     """
     import tomli_w
 

@@ -23,8 +23,8 @@ def cgroups(address: str, port: int) -> list[Path]:
 
 
 def folders(text: str, trees: Sequence[Hierarchy]) -> list[Path]:
-    """The folders that a process has in ``trees``, from the text of its /proc/PID/cgroup (cgroups(7)). The root of a tree
-    is left out, because it contains the whole machine."""
+    """The folders that a process has in ``trees``, from the text of its /proc/PID/cgroup (cgroups(7)). The root of a
+    tree is left out, because it contains the whole machine."""
     places = [line.split(":", 2) for line in text.splitlines()]
     found = []
     for tree in trees:

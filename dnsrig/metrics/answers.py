@@ -17,7 +17,7 @@ def answers_different(trial: Trial) -> float | None:
 
 @metric(title="queries that neither server answered", unit="queries", better="lower", order=11)
 def answers_from_neither(trial: Trial) -> float | None:
-    """Number of queries that neither the server under test nor the server of the host ``reference`` answered in time, so
-    that nothing could be compared. None if answers were not compared."""
+    """Number of queries that neither the server under test nor the server of the host ``reference`` answered in time,
+    so that nothing could be compared. None if answers were not compared."""
     summary = trial.record.instruments.get("compare-answers")
     return None if summary is None else float(summary["unanswered"])

@@ -104,8 +104,8 @@ def unanswered_share_percent(trial: Trial) -> float | None:
 
 @metric(title="wrong answers", unit="%", better="lower", order=15)
 def wrong_share_percent(trial: Trial) -> float | None:
-    """Share of the sent queries with an answer that differs from ``queries.expect``. Their latencies count as the client's
-    timeout. None if nothing is expected, and for a ramp."""
+    """Share of the sent queries with an answer that differs from ``queries.expect``. Their latencies count as the
+    client's timeout. None if nothing is expected, and for a ramp."""
     load, queries = trial.load, trial.record.spec.queries
     if not load.sent or not load.has_latencies or queries is None or not queries.parameters.get("expect"):
         return None

@@ -494,8 +494,8 @@ class TrialSpec(Record):
 
     @property
     def transport(self) -> str:
-        """Transport of the queries or transfers: `udp`, `tcp`, `dot`, `doh` or `doq`. A stream as it was captured counts as
-        `udp`."""
+        """Transport of the queries or transfers: `udp`, `tcp`, `dot`, `doh` or `doq`. A stream as it was captured
+        counts as `udp`."""
         asked = str(self.options.get("transport", ""))
         if asked:
             return "udp" if asked == "as-captured" else asked

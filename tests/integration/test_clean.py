@@ -53,9 +53,9 @@ def test_clean(measure: Callable[..., Trial], experiment: str, settings: tuple[s
     """No trap may find something in more than one of four trials; one clean trial is enough.
 
     A trap that is wrong in the share p of the trials fails a variant with probability p (1 - (1 - p)³): always if p is
-    1, 44 % if p is 1/2, 23 % if p is 1/3. It is wrong in each variant that it judges, so in `make test-full` one with p =
-    1/3 fails at least one of 10 variants with 93 %, and of 20 with 99.5 %. A disturbance that the kernel's accounts do
-    not show fails a variant with about 3 d², if it hits the share d of the trials: 0.03 % if d is 1 %.
+    1, 44 % if p is 1/2, 23 % if p is 1/3. It is wrong in each variant that it judges, so in `make test-full` one with p
+    = 1/3 fails at least one of 10 variants with 93 %, and of 20 with 99.5 %. A disturbance that the kernel's accounts
+    do not show fails a variant with about 3 d², if it hits the share d of the trials: 0.03 % if d is 1 %.
     """
     trials: list[Trial] = []
 
@@ -90,8 +90,8 @@ def test_how_often_a_trap_that_is_wrong_is_noticed() -> None:
 
 
 def judged(measure: Callable[..., Trial], experiment: str, settings: tuple[str, ...]) -> Trial:
-    """A trial that can be judged: its instrument was in time, and the kernel's accounts show no time in which the server
-    answered nobody for lack of a CPU."""
+    """A trial that can be judged: its instrument was in time, and the kernel's accounts show no time in which the
+    server answered nobody for lack of a CPU."""
     trials: list[Trial] = []
     for _ in range(ATTEMPTS):
         trials.append(measure(*settings, experiment=experiment))

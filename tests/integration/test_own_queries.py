@@ -1,4 +1,5 @@
-"""Queries of the user's own: a server gets what the file or the capture asks, with the EDNS that the experiment sets."""
+"""Queries of the user's own: a server gets what the file or the capture asks, with the EDNS that the experiment
+sets."""
 
 from __future__ import annotations
 

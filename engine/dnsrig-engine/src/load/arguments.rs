@@ -176,11 +176,11 @@ pub struct Arguments {
 
     /// What each answer must be: `noerror-nonempty` for NOERROR with a record in the answer section, or a file
     ///
-    /// Each line of the file is about the answers to a name and a type, and ends with an rcode (`www.example A NXDOMAIN`),
-    /// with NODATA, or with the data of one record as in a zone file (`www.example A 192.0.2.1`). Several lines make an
-    /// RRset; name each of its records once. Lines that begin with # are comments. Order, TTL and case of letters do not
-    /// matter. A wrong answer is counted by its kind, and its query as one without an answer. Queries without a line are
-    /// counted and not judged.
+    /// Each line of the file is about the answers to a name and a type, and ends with an rcode (`www.example A
+    /// NXDOMAIN`), with NODATA, or with the data of one record as in a zone file (`www.example A 192.0.2.1`). Several
+    /// lines make an RRset; name each of its records once. Lines that begin with # are comments. Order, TTL and case of
+    /// letters do not matter. A wrong answer is counted by its kind, and its query as one without an answer. Queries
+    /// without a line are counted and not judged.
     #[arg(long, value_name = "noerror-nonempty|FILE", help_heading = "Queries")]
     pub expect: Option<Expect>,
 

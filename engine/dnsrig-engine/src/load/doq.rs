@@ -178,8 +178,8 @@ impl Doq {
         }
     }
 
-    /// Takes in what happened on the connection of a slot, and sends what it has to send. Returns the number of messages
-    /// and events.
+    /// Takes in what happened on the connection of a slot, and sends what it has to send. Returns the number of
+    /// messages and events.
     fn attend(&mut self, slot: usize, in_flight: &mut InFlight) -> Result<usize, Failure> {
         let (now_ns, mut count, mut lost, mut is_used_up) = (clock::monotonic_ns(), 0, None, false);
         let Doq { client, slots, .. } = self;

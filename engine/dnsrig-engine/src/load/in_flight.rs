@@ -363,7 +363,8 @@ impl InFlight {
         }
     }
 
-    /// Ends the query of `client` with this id, whose connection goes on. It counts as unanswered, recorded at the limit.
+    /// Ends the query of `client` with this id, whose connection goes on. It counts as unanswered, recorded at the
+    /// limit.
     pub fn lose_one(&mut self, client: usize, id: u16, loss: CloseReason) {
         if let Some(query) = self.clients[client].lose_one(id) {
             self.end(query, query.sent_ns + self.timeout_ns, End::Lost(loss));

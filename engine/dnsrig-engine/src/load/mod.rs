@@ -3,14 +3,14 @@
 //! What decides is in cores that know neither sockets nor clocks: [`arrivals`] says which queries fall due and when,
 //! [`send_schedule`] what a thread does next, [`in_flight`] which queries are outstanding and what a message means,
 //! [`client_queries`] which message ids may be used, [`lateness`] what of a latency may be our own, [`expect`] which
-//! answers are wrong, [`interval_stats`] counts and times, and [`ramp`] searches for the highest rate that holds. A [`worker`] thread drives them over a
-//! [`transport`], [`udp`] or [`tcp`]. A [`team`] is all threads; [`collect`] puts together what they counted,
-//! [`record`] writes files, and [`report`] prints events and text.
+//! answers are wrong, [`interval_stats`] counts and times, and [`ramp`] searches for the highest rate that holds. A
+//! [`worker`] thread drives them over a [`transport`], [`udp`] or [`tcp`]. A [`team`] is all threads; [`collect`] puts
+//! together what they counted, [`record`] writes files, and [`report`] prints events and text.
 //!
 //! [`run`](mod@run) decides which periods there are. [`segment`] says how generators on several machines share one
-//! schedule, and [`led`] how they agree on its periods. [`compare`] asks two servers the same queries. [`play`] sends captured queries instead of prepared ones; both
-//! are a [`source`]. A query goes from arrivals over a transport to the table of queries in flight as an
-//! [`arrivals::Due`].
+//! schedule, and [`led`] how they agree on its periods. [`compare`] asks two servers the same queries. [`play`] sends
+//! captured queries instead of prepared ones; both are a [`source`]. A query goes from arrivals over a transport to the
+//! table of queries in flight as an [`arrivals::Due`].
 
 mod answer;
 mod arguments;

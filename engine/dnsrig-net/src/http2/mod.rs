@@ -8,8 +8,8 @@
 //! each answer has the ID that its query had.
 //!
 //! The crate `h2` would do the same asynchronously. Driven by hand over buffers in memory, it took more than ten times
-//! the CPU time a query on the client's side (3.5 to 4.4 µs beside 0.23 to 0.35 µs), and it brings twenty further crates.
-//! No HPACK library is both maintained and bounded.
+//! the CPU time a query on the client's side (3.5 to 4.4 µs beside 0.23 to 0.35 µs), and it brings twenty further
+//! crates. No HPACK library is both maintained and bounded.
 //!
 //! All that the other side sends is bounded: frames by [`frame::FRAME_BYTES_MAX`], header blocks and lists by
 //! [`hpack::LIST_BYTES_MAX`], bodies by the longest DNS message, frames without progress by [`peer::IDLE_FRAMES_MAX`].

@@ -12,8 +12,8 @@ use super::{
     request::{MEDIA_TYPE, content_length, is_message},
 };
 
-/// The number of bits of an ID that are the place of a stream. The others differ from one stream at a place to the next,
-/// so that a late answer does not go to another request.
+/// The number of bits of an ID that are the place of a stream. The others differ from one stream at a place to the
+/// next, so that a late answer does not go to another request.
 const PLACE_BITS: u32 = 10;
 
 /// The number of streams that a client may have open at a time.

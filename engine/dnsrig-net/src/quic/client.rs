@@ -37,8 +37,8 @@ use crate::{
     tls::{self, DOQ},
 };
 
-/// The time after three round trips that a server has to permit another stream. An acknowledgement is held back for 25 ms
-/// by default (RFC 9000 §18.2).
+/// The time after three round trips that a server has to permit another stream. An acknowledgement is held back for 25
+/// ms by default (RFC 9000 §18.2).
 const STREAM_GRACE_NS: i64 = 100_000_000;
 
 /// How a client connects.
@@ -339,8 +339,8 @@ fn is_retry(datagram: &[u8]) -> bool {
     datagram.first_chunk().is_some_and(|[first, version @ ..]: &[u8; 5]| first >> 4 == 0xf && version == &[0, 0, 0, 1])
 }
 
-/// Verifies certificates as another verifier does, and counts them: the server shows its certificate in a full handshake
-/// only, and the library reports nothing else that distinguishes a full handshake from a resumed one.
+/// Verifies certificates as another verifier does, and counts them: the server shows its certificate in a full
+/// handshake only, and the library reports nothing else that distinguishes a full handshake from a resumed one.
 #[derive(Debug)]
 struct Witness {
     verifier: Arc<dyn ServerCertVerifier>,

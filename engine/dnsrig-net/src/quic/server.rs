@@ -134,7 +134,8 @@ impl Server {
         }
     }
 
-    /// Takes in a datagram from a peer, which came to an address of this host. Calls `send` if the answer to it belongs to no connection.
+    /// Takes in a datagram from a peer, which came to an address of this host. Calls `send` if the answer to it belongs
+    /// to no connection.
     pub fn receive(&mut self, (peer, local): Way, datagram: &[u8], now_ns: i64, mut send: impl FnMut(&[u8], Way)) {
         self.buffer.clear();
         let now = self.clock.at(now_ns);
@@ -204,8 +205,8 @@ impl Server {
         }
     }
 
-    /// Goes on with the connections that have something to do: calls `query` with each whole query, and `send` with each
-    /// datagram. If `query` returns an answer, that leaves at once; for later answers there is [`Server::answer`].
+    /// Goes on with the connections that have something to do: calls `query` with each whole query, and `send` with
+    /// each datagram. If `query` returns an answer, that leaves at once; for later answers there is [`Server::answer`].
     pub fn work(
         &mut self,
         now_ns: i64,

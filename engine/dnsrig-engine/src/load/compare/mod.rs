@@ -1,8 +1,8 @@
 //! `compare-answers`: the same queries to two servers, and how their answers differ.
 //!
-//! [`difference`] compares two answers; this file asks. A number of queries is outstanding at both servers at a time. If
-//! answers differ, both servers are asked once again, so that what is different only for a moment is no difference; a
-//! truncated answer is asked for again over TCP. Memory is bounded by the queries, the outstanding answers and the
+//! [`difference`] compares two answers; this file asks. A number of queries is outstanding at both servers at a time.
+//! If answers differ, both servers are asked once again, so that what is different only for a moment is no difference;
+//! a truncated answer is asked for again over TCP. Memory is bounded by the queries, the outstanding answers and the
 //! examples.
 
 mod asking;
@@ -59,8 +59,8 @@ const PAUSE_VOUCHED_NS: i64 = 10_000_000;
 /// first of these kinds: one answer is missing, damaged, or has another rcode, other records (rrset), other flags, or a
 /// TTL beyond --ttl-limit.
 ///
-/// Exit codes: 0 no difference, 1 differences (and other errors), 3 no difference, but queries without any answer, 2 bad
-/// input, 130 interrupted.
+/// Exit codes: 0 no difference, 1 differences (and other errors), 3 no difference, but queries without any answer, 2
+/// bad input, 130 interrupted.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  dnsrig-engine compare-answers 127.0.0.1:5300 127.0.0.1:5301 --queries queries.txt")]
 pub struct Arguments {
@@ -72,8 +72,8 @@ pub struct Arguments {
     other: SocketAddr,
     #[command(flatten)]
     queries: QueryArguments,
-    /// Largest difference between the TTLs of a record that does not count, in seconds [default: 0; with --recursion-desired
-    /// TTLs are not compared, because those of a cache count down]
+    /// Largest difference between the TTLs of a record that does not count, in seconds [default: 0; with
+    /// --recursion-desired TTLs are not compared, because those of a cache count down]
     #[arg(long, value_name = "SECONDS", help_heading = "Comparison")]
     ttl_limit: Option<u32>,
     /// Number of queries that are outstanding at a time

@@ -5,8 +5,8 @@
 //! are then those of all such lines. A name in data is absolute, with a final dot or without; only with a dot, or in
 //! quotes, is data that reads like an rcode not one. Empty lines and lines that begin with # or ; are ignored.
 //!
-//! Lines are read one by one, and those about queries that are not asked are forgotten. So the memory does not depend on
-//! the length of the file: 20 bytes for each different query, which is 336 MB for the highest number of queries.
+//! Lines are read one by one, and those about queries that are not asked are forgotten. So the memory does not depend
+//! on the length of the file: 20 bytes for each different query, which is 336 MB for the highest number of queries.
 
 use std::{
     cmp::Ordering,

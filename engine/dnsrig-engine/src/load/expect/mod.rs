@@ -3,8 +3,8 @@
 //! A wrong answer is no answer to what was asked, however fast it comes: it is counted by its kind, beside the answers
 //! and not among them, and its query is recorded at the limit, as if nothing had come.
 //!
-//! What a [`mod@file`] expects is found before the first query is sent, for each of the different queries. To [judge] an
-//! answer takes a look into that table, and no memory but a buffer that is used again.
+//! What a [`mod@file`] expects is found before the first query is sent, for each of the different queries. To [judge]
+//! an answer takes a look into that table, and no memory but a buffer that is used again.
 
 pub mod file;
 pub mod judge;

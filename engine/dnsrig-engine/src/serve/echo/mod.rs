@@ -146,9 +146,9 @@ pub struct Arguments {
     /// Port for DNS over HTTPS. Queries are asked at /dns-query, with GET or POST
     #[arg(long, value_name = "PORT", default_value_t = 443)]
     pub doh_port: u16,
-    /// Fault of every connection of DNS over HTTPS: goaway=N (GOAWAY after N requests), streams=N (at most N streams at a
-    /// time), status=N (every response has this status), content-type (every response is text/html), reset (every stream
-    /// is reset), cut=N (the connection ends in the middle of response N)
+    /// Fault of every connection of DNS over HTTPS: goaway=N (GOAWAY after N requests), streams=N (at most N streams at
+    /// a time), status=N (every response has this status), content-type (every response is text/html), reset (every
+    /// stream is reset), cut=N (the connection ends in the middle of response N)
     #[arg(long, value_name = "FAULT")]
     doh_fault: Option<ServerFault>,
     /// Port for DNS over QUIC

@@ -17,8 +17,8 @@ use super::{
     service::Service,
 };
 
-/// The longest datagram in both directions: what fits a packet of Ethernet. A stateless reset can be almost as long as the
-/// datagram that it answers.
+/// The longest datagram in both directions: what fits a packet of Ethernet. A stateless reset can be almost as long as
+/// the datagram that it answers.
 const DATAGRAM_BYTES: usize = 1_500;
 
 /// The number of full batches that are taken in before others have their turn.
