@@ -283,6 +283,9 @@ where
             };
             let wrong = |reason| Fault::at(Some(entry), reason);
             let origin = file.origin().expect("it was set");
+            if has_empty_label(&origin) {
+                return Err(wrong("an empty label in the $ORIGIN before it".into()));
+            }
             match parsed {
                 Ok(Some(Parsed::Record(record))) => {
                     if depth == 0 && self.zone.apex.is_none() {
@@ -354,6 +357,9 @@ where
     /// Checks a record and counts it; gives its owner.
     fn checked(&mut self, record: &ScannedRecord) -> Result<Name<Bytes>, String> {
         let (owner, rtype) = (record.owner().to_name::<Bytes>(), record.rtype());
+        if has_empty_label(&owner) {
+            return Err("an empty label in the owner".into());
+        }
         (self.each)(&owner, record)?;
         self.zone.add(&owner, record.class(), rtype, record.data())?;
         if rtype == Rtype::SOA && owner != *self.name {
@@ -398,6 +404,11 @@ where
         let ttl = touched.map_or(ttl, |change| change.ttl(ttl));
         (touched.is_some() || detached).then(|| change::line(owner, ttl, rtype, record.data()))
     }
+}
+
+/// Whether two dots followed each other, which the parser does not refuse.
+fn has_empty_label(name: &Name<Bytes>) -> bool {
+    Name::from_slice(name.as_slice()).is_err()
 }
 
 /// The next entry that the parser returns; none at the end. Settings before it take effect.

@@ -279,6 +279,8 @@ fn what_is_no_zone_is_refused_with_its_line() {
         (format!("$TTL 1\n{SOA}$include (\n\"x\"y )\n"), "line 3: a space is missing after a quote"),
         ("@ 0 IN TXT (a".into(), "line 1: a parenthesis or a quote is not closed"),
         ("@ 0 CH SOA a. b. 7 1 1 1 1\n".into(), "line 1: "),
+        (format!("{SOA}@ 0 IN NS a.\na..b 0 IN A 192.0.2.1\n"), "line 3: an empty label in the owner"),
+        (format!("{SOA}$ORIGIN a..b\nw.example.org. 0 IN NS x\n"), "line 3: an empty label in the $ORIGIN before it"),
         ("<html>\n".into(), "line 1: "),
     ] {
         let refused = facts(&zone).unwrap_err();
