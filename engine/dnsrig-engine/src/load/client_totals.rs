@@ -9,7 +9,7 @@ use dnsrig_net::connection::CloseReason;
 
 use super::{
     classes::Classes as ClientClasses,
-    counts::{Counter, counters},
+    counter::{Counter, counters},
     expect::judge::WrongKind,
 };
 use serde::Serialize;

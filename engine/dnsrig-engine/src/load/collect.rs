@@ -19,7 +19,8 @@ use rtrb::{Consumer, Producer, RingBuffer};
 use super::{
     arrivals::Period,
     client_totals::{self, ClientCounts, ClientTotals, UnequalClients},
-    counts::{Connections, Counter as _, Counts},
+    counter::Counter as _,
+    counts::{Connections, Counts},
     expect::judge::{EXAMPLES_MAX, WrongExample},
     interval_stats::{Interval, IntervalStats, Series},
     priority::Priority,

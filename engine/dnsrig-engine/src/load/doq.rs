@@ -15,7 +15,8 @@ use dnsrig_net::{
     poller::{Poller, Timeout},
     quic::{
         Congestion, DATAGRAM_BYTES_MAX,
-        client::{self, Client, Event, Handshake},
+        client::{self, Client},
+        event::{Event, Handshake},
     },
     tls,
     udp_batch::{self, BATCH_MAX, Receiver, Sender},

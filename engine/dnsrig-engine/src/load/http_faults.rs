@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, iter};
 
 use dnsrig_net::http2::{CODES, ErrorCode, Fault};
 
-use super::counts::{Counter, counters};
+use super::counter::{Counter, counters};
 
 /// The statuses that servers are known to send, each with a count of its own.
 const STATUSES: [u16; 16] = [301, 302, 307, 308, 400, 401, 403, 404, 405, 413, 415, 429, 500, 502, 503, 504];

@@ -15,7 +15,8 @@ use dnsrig_core::stats::{TIME_MAX_NS, Times, times};
 use super::{
     answer::RCODES,
     client_totals::{self, ClientCounts, ClientTotals, End},
-    counts::{Counter as _, Counts},
+    counter::Counter as _,
+    counts::Counts,
 };
 
 /// Series of times: of queries, and of connections.

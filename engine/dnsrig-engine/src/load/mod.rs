@@ -20,6 +20,7 @@ mod client_queries;
 mod client_totals;
 mod collect;
 pub mod compare;
+mod counter;
 mod counts;
 mod doq;
 mod expect;

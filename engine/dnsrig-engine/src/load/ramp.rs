@@ -11,7 +11,7 @@
 use dnsrig_core::stats::{Distribution, Times, percentile};
 use serde::{Deserialize, Serialize};
 
-use super::counts::{Counter as _, Losses};
+use super::{counter::Counter as _, counts::Losses};
 
 /// One try of a rate. It is also the event by which generator 1 asks for it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

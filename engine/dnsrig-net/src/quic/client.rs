@@ -29,13 +29,11 @@ use self::streams::Streams;
 use super::{
     Clock, Congestion, code,
     counts::{Counts, NO_ERROR},
+    event::{Event, Handshake},
     timers::Timers,
     transmit, transport,
 };
-use crate::{
-    connection::CloseReason,
-    tls::{self, DOQ},
-};
+use crate::tls::{self, DOQ};
 
 /// The time after three round trips that a server has to permit another stream. An acknowledgement is held back for 25
 /// ms by default (RFC 9000 §18.2).
@@ -49,34 +47,6 @@ pub struct Settings {
     pub congestion: Congestion,
     /// The time after which a query is given up, and its stream cancelled.
     pub timeout_ns: i64,
-}
-
-/// What happened on a connection.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Event<'a> {
-    /// The handshake is done.
-    Established(Handshake),
-    /// A message came on the stream of the query with this id, which is in the message again.
-    Answer(u16, &'a [u8]),
-    /// A message came whose id is not 0.
-    WrongId,
-    /// The stream of the query with this id ended without an answer: the server reset it, or left the answer out.
-    StreamLost(u16, CloseReason),
-    /// Queries wait, all streams have ended, and the server permits no further ones: call [`Client::replace`].
-    UsedUp,
-    /// The connection is gone: call [`Client::close`].
-    Lost(CloseReason),
-}
-
-/// How a handshake went.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Handshake {
-    /// It resumed a session.
-    pub resumed: bool,
-    /// The number of queries that the server took with the first flight (0-RTT).
-    pub early_accepted: u64,
-    /// The number of queries that it did not take so: they are sent again.
-    pub early_rejected: u64,
 }
 
 /// All connections of one thread.

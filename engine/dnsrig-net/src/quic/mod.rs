@@ -5,6 +5,7 @@
 
 pub mod client;
 pub mod counts;
+pub mod event;
 #[cfg(test)]
 mod fuzz_tests;
 #[cfg(test)]

@@ -6,7 +6,8 @@ use rustls::ServerConfig;
 
 use super::{
     Congestion,
-    client::{Client, Event, Handshake, Settings},
+    client::{Client, Settings},
+    event::{Event, Handshake},
     server::{self, Config, Server, StreamKey},
 };
 use crate::{

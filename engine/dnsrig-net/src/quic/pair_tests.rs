@@ -1,9 +1,9 @@
 use dnsrig_core::random::Random;
 
 use super::{
-    client::Handshake,
     code,
     counts::REQUEST_CANCELLED,
+    event::Handshake,
     pair::*,
     server::{Config, Server},
 };

@@ -8,7 +8,8 @@ use nix::sys::epoll::EpollFlags;
 use crate::{
     load::{
         arrivals::Due,
-        counts::{Connections, Counter as _},
+        counter::Counter as _,
+        counts::Connections,
         in_flight::InFlight,
         tcp::Tcp,
         transport::{Transport, Wait, cannot_wait},

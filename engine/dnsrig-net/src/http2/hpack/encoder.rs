@@ -1,6 +1,6 @@
 //! Writes header blocks of fields that are mostly the same in every block.
 
-use super::{FIELD_BYTES, STATIC, TABLE_BYTES_MAX};
+use super::{FIELD_BYTES, TABLE_BYTES_MAX, table::STATIC};
 
 /// Encodes the header blocks of one connection. Names are indices of the static table, and strings are not compressed:
 /// fields that stay the same are sent once, and then are one byte each.

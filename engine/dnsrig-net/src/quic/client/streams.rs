@@ -8,7 +8,7 @@ use std::{
 use dnsrig_dns::framing::PREFIX_BYTES;
 use quinn_proto::{Connection, Dir, ReadError, StreamId};
 
-use super::Event;
+use crate::quic::event::Event;
 use crate::{
     connection::CloseReason,
     quic::{cancel, counts::Counts, framed, write},

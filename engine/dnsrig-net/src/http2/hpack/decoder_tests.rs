@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::http2::hpack::{Encoder, encoder, names};
 
 fn bytes(hex: &str) -> Vec<u8> {
     let hex = hex.replace(' ', "");
