@@ -96,7 +96,7 @@ def _of_files(parameters: Mapping[str, Scalar]) -> dict[str, Scalar]:
 
 
 def size(parameters: Mapping[str, Scalar]) -> tuple[int, int]:
-    """Contacts nobody: records are those of the kept copies."""
+    """Contacts nobody: the records of the kept copies are counted."""
     zones, nbytes = _zones(parameters), 0
     _address(parameters)
     _check_key(str(parameters["key"]))

@@ -103,8 +103,8 @@ impl<Input: Read> Pieces<Input> {
         }
     }
 
-    /// Looks for places to cut in what was read last. A directive is none: the record after it may have the owner of
-    /// the record before it, and so may a record in parentheses.
+    /// Looks for places to cut in what was read last. It does not cut before a directive, because the record after it
+    /// may have the owner of the record before it, nor before a parenthesis, in which such a record may be.
     fn look(&mut self) {
         for (index, byte) in self.bytes.iter().enumerate().skip(self.seen) {
             if self.at_entry && !byte.is_ascii_whitespace() && !matches!(byte, b';' | b'$' | b'(') {
