@@ -214,7 +214,7 @@ pub struct Arguments {
     #[arg(long, conflicts_with = "no_resumption", help_heading = "Clients")]
     pub early_data: bool,
     /// Over DoQ: how fast a connection sends, and how it reacts to loss [default: cubic]
-    #[arg(long, value_enum, help_heading = "Clients")]
+    #[arg(long, value_enum, value_name = "NAME", help_heading = "Clients")]
     congestion: Option<Congestion>,
     /// Over TCP, DoT and DoH: how a connection is closed [default: rst]
     #[arg(long, value_enum, help_heading = "Clients")]
