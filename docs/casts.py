@@ -10,6 +10,7 @@ and drawn as docs/pictures/NAME.svg, line by line in its time. NAME-wide.svg sho
 from __future__ import annotations
 
 import argparse
+import codecs
 import fcntl
 import json
 import os
@@ -121,16 +122,19 @@ def shown(command: list[str], folder: Path, width: int) -> Iterator[Event]:
     environment = os.environ | {"COLUMNS": str(width), "TERM": "xterm-256color", "PYTHONPATH": str(DOCS.parent)}
     script = f"{shlex.join(command)} 2> >(cat)"
     started = time.monotonic()
+    decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
     with subprocess.Popen(
         ["bash", "-c", script], cwd=folder, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs, env=environment
-    ):
+    ) as shell:
         os.close(theirs)
         try:
             while text := os.read(ours, 1 << 16):
-                yield time.monotonic() - started, "o", text.decode(errors="replace")
+                yield time.monotonic() - started, "o", decoder.decode(text)
         except OSError:
             pass  # the last program with the terminal has ended (EIO, tty_ioctl(4))
     os.close(ours)
+    if shell.returncode:
+        raise RuntimeError(f"{shlex.join(command)} ended with {shell.returncode}")
 
 
 def write(path: Path, width: int, events: Iterable[Event]) -> None:

@@ -109,6 +109,7 @@ CLEAN: list[tuple[str, tuple[str, ...]]] = [
     ("dnssec-heavy", ("server=unbound@forky", "level=validating", ALONE)),
     ("resolver-capacity", ("server=bind@forky", 'hits="90 %"', ALONE)),
     ("transports", ("server=bind@forky", "transport=doh", ALONE)),
+    ("transports", ("server=knot@forky", "transport=doq", ALONE)),
     ("fair-table", ("server=nsd@forky", ALONE)),
     ("fair-table-forwarders", ('server="unbound-forwarder@forky"', "cached=all", ALONE)),
 ]

@@ -6,6 +6,7 @@ from dnsrig.checks import Seen, cannot_tell, check
 from dnsrig.metrics.replay import arrival
 from dnsrig.runs import flood
 from dnsrig.runs.during import work_percent, work_series
+from dnsrig.runs.load_result import LoadResult
 from dnsrig.runs.transfers import FEWEST, handshakes_of
 from dnsrig.runs.trial import Trial
 
@@ -73,14 +74,23 @@ def answers_good(trial: Trial) -> Seen:
     rcodes, load = trial.load.rcodes, trial.load
     queries = trial.record.spec.queries
     is_expected = queries is not None and queries.parameters.get("expect")
-    if is_expected and (judged := load.answered + sum(load.wrong.values())):
-        return Seen(100 * load.answered / judged, least=99.0, why=load.wrong_in_words)
-    if not (answered := sum(rcodes.values())):
-        return cannot_tell("the load counted no answers")
     good = rcodes.get("NOERROR", 0) + rcodes.get("NXDOMAIN", 0)
+    answered = sum(rcodes.values())
+    if is_expected and (listed := load.answered - load.unlisted + sum(load.wrong.values())):
+        # Of the answers with another RCODE, at most all listed ones were judged by the file.
+        failed = max(0, answered - good - listed)
+        seen = min((load.answered - load.unlisted) / listed, 1 - failed / max(1, load.unlisted))
+        return Seen(100 * seen, least=99.0, why=_of_expected(load))
+    if not answered:
+        return cannot_tell("the load counted no answers")
     why = ", ".join(f"{count:,} {name}" for name, count in rcodes.items())
     most = max(rcodes, key=lambda name: rcodes[name])
     return Seen(100 * good / answered, least=99.0, why=f"{why}{MEANINGS.get(most, '')}")
+
+
+def _of_expected(load: LoadResult) -> str:
+    without = f"nothing was expected of {load.unlisted:,} answers" if load.unlisted else ""
+    return "; ".join(filter(None, (load.wrong_in_words, without)))
 
 
 @check(title="answers that deny the name", unit="% of the answers")
@@ -100,8 +110,8 @@ def names_missing(trial: Trial) -> Seen:
 
 @check(title="connections accepted by the server under test")
 def query_transport(trial: Trial) -> Seen:
-    """Number of connections that the server under test accepted during the load: none over UDP, at least one for each
-    client over TCP and TLS.
+    """Number of connections that the server under test accepted during the load: none over UDP and QUIC, at least one
+    for each client over TCP and TLS (DoT, DoH). Over QUIC at least one datagram of each client must arrive, too.
 
     The kernel of its host counts them (`PassiveOpens` of RFC 1213), so the check does not depend on the load's own
     report. For a secondary or a primary that also transfers zones, only the lower limit applies. Connections with which
@@ -113,9 +123,21 @@ def query_transport(trial: Trial) -> Seen:
     opened = max(0.0, opened - trial.record.instruments.get("statistics", {}).get("connections", 0))
     options = trial.record.spec.options
     series = (f"{trial.subject}/tcp/passive_opens",)
-    if options["transport"] == "udp":
+    if options["transport"] == "doq":
+        received = trial.udp_growth(trial.subject, "in_datagrams")
+        if received is None:
+            return cannot_tell("there are no samples of UDP (samples.arrow)")
+        if received < int(options["clients"]):
+            return Seen(int(received), least=int(options["clients"]), asked="doq", why="datagrams that arrived")
+    if options["transport"] in ("udp", "doq"):
         alone = options["transfers"] == "none" and options["changes"] == "none"
-        return Seen(int(opened), most=0 if alone else None, least=None if alone else 0, asked="udp", series=series)
+        return Seen(
+            int(opened),
+            most=0 if alone else None,
+            least=None if alone else 0,
+            asked=str(options["transport"]),
+            series=series,
+        )
     return Seen(int(opened), least=int(options["clients"]), asked=str(options["transport"]), series=series)
 
 

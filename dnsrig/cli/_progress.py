@@ -37,7 +37,8 @@ def result_text(trial: Trial | None, reason: str) -> str:
     name, value = record.spec.main_metric, trial.result
     if record.outcome == "done" and value is not None:
         is_time = name.endswith("_s") and not name.endswith("_per_s")
-        return f"done in {digits(value)} s" if is_time else f"done, {name} = {digits(value)}"
+        done = f"done in {digits(value)} s" if is_time else f"done, {name} = {digits(value)}"
+        return f"{done}: {record.reason}" if record.reason else done
     return f"{record.outcome}: {record.reason}" if record.reason else record.outcome
 
 

@@ -76,7 +76,10 @@ def command(
         ),
     ] = "",
     transport: Annotated[
-        str, typer.Option(help="udp, tcp, dot, or several with commas; for transfers tcp, xot [default: udp, or tcp]")
+        str,
+        typer.Option(
+            help="udp, tcp, dot, doh, doq, or several with commas; for transfers tcp, xot [default: udp, or tcp]"
+        ),
     ] = "",
     duration: Annotated[str, typer.Option(metavar="TIME", help="duration of a measurement at a fixed rate")] = "2s",
     rtt: Annotated[str, typer.Option(metavar="TIME", help="with --transfer: round trip of the path, e.g. 200ms")] = "",
@@ -136,7 +139,7 @@ def command(
     `dnsrig report`, `compare` and `browse` read it, and --print-experiment shows the experiment to grow out of this.
 
     Exit status: as for `dnsrig run`. With --compare-answers 1 if answers differ, and 3 if nothing differs but some
-    queries had no answer.
+    queries had no answer, or a server did not start.
     """
     import tomli_w
 
@@ -146,8 +149,6 @@ def command(
 
     rules = [thresholds.parse(text) for text in fail_if or []]
     exports = _formats(export)
-    if compare_answers and queries is not None and (addresses := _running(servers)):
-        _compare_running(addresses, queries, resolver, authorized or [], as_json)
     asked = _question(
         servers,
         rate,
@@ -160,6 +161,17 @@ def command(
         queries,
         capture,
     )
+    if compare_answers and (addresses := _running(servers)):
+        others: dict[str, object] = {
+            "--zone": zone,
+            "--transport": transport,
+            "--capture": capture,
+            "--rtt": rtt,
+            "--loss": loss,
+        }
+        others |= {"--expect": expect, "--set": settings, "--fail-if": fail_if, "--export": export, "--quiet": quiet}
+        others |= {"--print-experiment": print_experiment, "--dry-run": dry_run}
+        _compare_running(addresses, queries, others, resolver, authorized or [], as_json)
     asked = dataclasses.replace(asked, as_resolvers=resolver, expect=_expectation(expect))
     document = functools.reduce(model.with_setting, settings or [], experiment(asked))
     if print_experiment:
@@ -208,21 +220,39 @@ def _formats(export: str) -> list[str]:
 
 
 def _running(servers: list[str]) -> list[str]:
-    """The addresses of two servers that run already; empty: others are asked for."""
+    """The addresses of servers that run already; empty if dnsrig starts the servers. Raises UsageError on a mixture."""
     from dnsrig.experiment.bench import named
     from dnsrig.experiment.running_servers import is_running
 
     found = [named(server) for server in servers]
-    if len(found) != 2 or not all(map(is_running, found)):
+    if not any(map(is_running, found)):
         return []
+    if len(set(found)) != 2 or not all(map(is_running, found)):
+        raise UsageError(
+            "--compare-answers compares two servers that run already, or servers that dnsrig starts",
+            hint="name two different addresses, or servers such as bind@forky",
+        )
     return [name.partition("@")[2].partition(",")[0] for name in found]
 
 
 def _compare_running(
-    addresses: list[str], queries: Path, recursive: bool, authorized: list[str], as_json: bool
+    addresses: list[str],
+    queries: Path | None,
+    others: dict[str, object],
+    recursive: bool,
+    authorized: list[str],
+    as_json: bool,
 ) -> NoReturn:
-    """Become the engine's `compare-answers`, which needs no network of its own."""
+    """Become the engine's `compare-answers`, which needs no network of its own. ``others``: options that it lacks."""
     from dnsrig import paths
+
+    if given := [name for name, value in others.items() if value]:
+        raise UsageError(
+            f"{given[0]} has no meaning if the answers of two servers that run already are compared",
+            hint="leave it out; --queries, --resolver, --json and --i-am-authorized have one",
+        )
+    if queries is None:
+        raise UsageError("--queries is missing", hint="name a file with the queries that both servers get")
 
     words = [*addresses, f"--queries={queries}", *(["--recursion-desired"] if recursive else [])]
     words += [f"--i-am-authorized={address}" for address in _options.addresses(authorized)]
@@ -232,10 +262,12 @@ def _compare_running(
 
 def _status_of_answers(run: Run) -> int:
     """The exit status of a comparison of answers."""
-    found = [trial.metrics for trial in run.trials]
-    if any(metrics.get("answers_different") for metrics in found):
+    if any(trial.metrics.get("answers_different") for trial in run.trials):
         return EXIT_REGRESSION
-    return EXIT_UNDECIDED if any(metrics.get("answers_from_neither") for metrics in found) else 0
+    whole = all(
+        trial.record.outcome == "done" and not trial.metrics.get("answers_from_neither") for trial in run.trials
+    )
+    return 0 if whole else EXIT_UNDECIDED
 
 
 def _expectation(text: str) -> str:

@@ -26,8 +26,8 @@ ZONES, ZONES_TRANSFERRED = 1_000, 100
 LIMIT_S = 120
 USUAL_RATE_QPS = 10_000.0
 TRANSPORTS: dict[Measure, tuple[str, ...]] = {
-    "rate": ("udp", "tcp", "dot", "doq"),
-    "max": ("udp", "tcp", "dot", "doq"),
+    "rate": ("udp", "tcp", "dot", "doh", "doq"),
+    "max": ("udp", "tcp", "dot", "doh", "doq"),
     "transfer": ("tcp", "xot"),
     "answers": (),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from dnsrig.lab import cgroup
@@ -12,14 +13,18 @@ EVERYWHERE = ("0.0.0.0", "::")
 
 
 def cgroups(address: str, port: int) -> list[Path]:
-    """Folders of the cgroup of the program that listens for UDP at ``address`` and ``port``; empty if there is none in
-    this network namespace, or if it has no cgroup of its own."""
+    """Folders of the cgroup of the programs that listen for UDP at ``address`` and ``port``; empty if there is none in
+    this network namespace, or if they have several cgroups, or none of their own."""
     import psutil  # type: ignore[import-untyped]
 
     sockets = [one for one in psutil.net_connections("udp") if one.pid and one.laddr and one.laddr.port == port]
     exact = [one.pid for one in sockets if one.laddr.ip == address]
     found = exact or [one.pid for one in sockets if one.laddr.ip in EVERYWHERE]
-    return folders(Path(f"/proc/{min(found)}/cgroup").read_text(), cgroup.hierarchies()) if found else []
+    texts = set()
+    for pid in found:
+        with suppress(OSError):  # it has ended
+            texts.add(Path(f"/proc/{pid}/cgroup").read_text())
+    return folders(texts.pop(), cgroup.hierarchies()) if len(texts) == 1 else []
 
 
 def folders(text: str, trees: Sequence[Hierarchy]) -> list[Path]:

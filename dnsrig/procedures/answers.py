@@ -17,7 +17,7 @@ from typing import Any
 from dnsrig.errors import UsageError
 from dnsrig.procedures import HostRole, Result
 from dnsrig.procedures.context import TrialContext
-from dnsrig.procedures.parts import load_arguments
+from dnsrig.procedures.parts import load_arguments, serving
 from dnsrig.rundir import Scalar, TrialSpec
 
 DESCRIPTION = "queries that two servers with the same zones do not answer alike: rcodes, records, flags and TTLs"
@@ -51,6 +51,8 @@ def expected_s(options: Mapping[str, Any]) -> float:
 
 
 def validate(spec: TrialSpec) -> None:
+    if spec.queries is not None:
+        serving.check_own_queries(spec, spec.queries)
     if spec.queries is not None and spec.queries.parameters.get("expect"):
         raise UsageError(
             "queries.expect: two servers are compared with each other here, and not with what you expect",

@@ -10,7 +10,7 @@ latency.hlog is an HdrHistogram interval log (version 2): a line an interval and
   (docs/explanation/latency.md); older logs do not have it;
 - ``sent-lower``: the least that ``sent`` can have been, of another tool that counts in wide buckets;
 - ``lag``: from due to sent, so that due = sent + lag;
-- ``handshake``: from the start of a connection to its being ready, TLS included; TCP, DoT and DoQ only.
+- ``handshake``: from the start of a connection to its being ready, TLS included; for all transports but UDP.
 
 A query without an answer counts in ``sent`` as the client's timeout, in ``due`` as that and its lag, and in ``lower``
 as the timeout, too, unless it was part of such a burst.

@@ -105,7 +105,7 @@ class LoadResult(_Said):
     wrong: dict[str, int] = Field(default_factory=dict)
     """Answers that are not as expected, by how they differ; 0 if nothing was expected."""
     unlisted: int = 0
-    """Answers of which nothing was expected, though something was expected of others."""
+    """Answers without an expectation, if a file has expectations for other queries."""
     wrong_examples: list[WrongAnswer] = Field(default_factory=list)
     timeouts: int = 0
     lost: dict[str, int] = Field(default_factory=dict)

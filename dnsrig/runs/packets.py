@@ -128,6 +128,9 @@ def counts(trial: Trial) -> Counts | None:
     def inside(name: str) -> float | None:
         return total(_growth(trial, subject, interface, name) for interface in inward)
 
+    def elsewhere() -> float | None:
+        return total(_growth(trial, subject, interface, "tx_packets") for interface in others) if others else 0.0
+
     found = {
         "sent": float(load.sent),
         "send_errors": udp(generators, "sndbuf_errors"),
@@ -139,7 +142,7 @@ def counts(trial: Trial) -> Counts | None:
         "answered": udp([subject], "out_datagrams"),
         "answer_errors": udp([subject], "sndbuf_errors"),
         "answered_by_interface_packets": inside("tx_packets"),
-        "sent_elsewhere_packets": sum(_growth(trial, subject, interface, "tx_packets") or 0 for interface in others),
+        "sent_elsewhere_packets": elsewhere(),
         "returned_by_interface_packets": outside("rx_packets"),
         "returned": udp(generators, "in_datagrams"),
         "returned_full": udp(generators, "rcvbuf_errors"),

@@ -40,7 +40,7 @@ def after(trial: Trial) -> Conclusion | None:
             )
         return CLEAR
     kinds = {kind: count for kind, count in summary["differences"].items() if count}
-    by_kind = ", ".join(f"{count:,} with {KINDS[kind]}" for kind, count in kinds.items())
+    by_kind = ", ".join(f"{count:,} with {KINDS.get(kind, kind)}" for kind, count in kinds.items())
     named = "; ".join(
         f"{each['query']}: {each['answers'][0]} | {each['answers'][1]}" for each in summary["examples"][:NAMED]
     )

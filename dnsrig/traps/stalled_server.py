@@ -57,7 +57,7 @@ def _found(trial: Trial, found: Stalls) -> Conclusion:
     spent, before, ran = spent_percent(trial, found), what_preceded(trial, found), what_ran(trial, found)
     without_cpu = during.without_cpu_percent(trial, trial.subject, found.stretches, (found.start_ns, found.end_ns))
     by_machine = without_cpu is not None and without_cpu >= MOSTLY
-    did = _lacked_in_words(trial, without_cpu or 0.0) if by_machine else _spent_in_words(trial, spent)
+    did = _lacked_in_words(trial, without_cpu or 0.0, found) if by_machine else _spent_in_words(trial, spent)
     durations = [stall.duration_ns / 1e6 for stall in found.found]
     asked = sum(stall.asked for stall in found.found)
     summary = f"{_times(durations)} no client got an answer: {found.share:.1%} of the time. {asked:,} queries were sent meanwhile. "
@@ -114,10 +114,12 @@ def spent_percent(trial: Trial, found: Stalls) -> dict[str, Scalar | None]:
     return spent
 
 
-def _lacked_in_words(trial: Trial, percent: float) -> str:
+def _lacked_in_words(trial: Trial, percent: float, found: Stalls) -> str:
+    finest_ns = during.finest_ns(trial, (trial.subject, "psi", "cpu_full_us"))
+    is_sure = finest_ns is not None and found.total_ns >= SAMPLES_OF_WATCH * finest_ns
     return (
-        f"The machine was the cause, not the server: for {percent:.0f} % of this time the {trial.subject} was ready to "
-        "run and had no CPU, because other programs or the hypervisor used it."
+        f"The machine {'was' if is_sure else 'may be'} the cause, not the server: for {percent:.0f} % of this time the "
+        f"{trial.subject} was ready to run and had no CPU, because other programs or the hypervisor used it."
     )
 
 

@@ -50,6 +50,7 @@ def test_primary_answers_over_every_transport(measure: Callable[..., Trial], kin
         experiment="echo-baseline",
     )
     assert set(answered(trial)) == {"NOERROR"}
+    assert {check.name: check.verdict for check in trial.record.checks}["query-transport"] == "passed"
     for name in ("latency.hlog", "intervals.arrow", "clients.arrow"):
         assert (trial.directory / name).stat().st_size
     if transport != "udp":

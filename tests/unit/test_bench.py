@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import captures
@@ -13,6 +14,8 @@ import tomli_w
 from command_line import output
 from rich.console import Console
 
+from dnsrig.cli import bench
+from dnsrig.cli._exits import EXIT_REGRESSION, EXIT_UNDECIDED
 from dnsrig.errors import UsageError
 from dnsrig.experiment import preparation
 from dnsrig.experiment.bench import Question, experiment, named, usual_rate_qps
@@ -98,6 +101,54 @@ def test_the_answers_of_servers_are_compared_with_those_of_the_first(
         assert code == 2 and "needs two servers or more" in errors
     code, _, errors = output(monkeypatch, capsys, "bench", "bind@forky", "knot@forky", "--compare-answers", "--max")
     assert code == 2 and "different questions" in errors
+
+
+@pytest.mark.parametrize(
+    ("found", "status"),
+    [
+        ([("done", 0, 0)], 0),
+        ([("done", 0, 0), ("done", 2, 0)], EXIT_REGRESSION),
+        ([("done", 0, 3)], EXIT_UNDECIDED),
+        ([("done", 0, 0), ("server-failed", None, None)], EXIT_UNDECIDED),
+    ],
+)
+def test_a_comparison_of_answers_that_is_not_whole_is_undecided(
+    found: list[tuple[str, int | None, int | None]], status: int
+) -> None:
+    trials = [
+        SimpleNamespace(
+            record=SimpleNamespace(outcome=outcome),
+            metrics={"answers_different": different, "answers_from_neither": neither},
+        )
+        for outcome, different, neither in found
+    ]
+    assert bench._status_of_answers(SimpleNamespace(trials=trials)) == status  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["127.0.0.1:5300", "127.0.0.1:5301"], "--queries is missing"),
+        (["127.0.0.1:5300", "127.0.0.1:5301", "--queries", "QUERIES", "--dry-run"], "--dry-run has no meaning"),
+        (["127.0.0.1:5300", "127.0.0.1:5301", "--queries", "QUERIES", "--set", "options={}"], "--set has no meaning"),
+        (["127.0.0.1:5300", "127.0.0.1:5300", "--queries", "QUERIES"], "two servers that run already"),
+        (["127.0.0.1:5300", "127.0.0.1:5301", "127.0.0.1:5302", "--queries", "QUERIES"], "two servers that run"),
+        (["127.0.0.1:5300", "bind@forky"], "two servers that run already"),
+        (["127.0.0.1:5300", "127.0.0.1:5301", "--queries", "QUERIES", "--max"], "different questions"),
+    ],
+)
+def test_nothing_is_sent_to_servers_that_run_if_an_option_is_wrong(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: list[str],
+    message: str,
+) -> None:
+    (queries := tmp_path / "queries.txt").write_text("www.example A\n")
+    monkeypatch.setattr("os.execv", lambda *arguments: pytest.fail("the engine was started"))
+    given = [str(queries) if word == "QUERIES" else word for word in words]
+    code, _, errors = output(monkeypatch, capsys, "bench", *given, "--compare-answers")
+    assert code == 2 and message in " ".join(errors.split())
 
 
 def test_two_servers_that_run_are_compared_by_the_engine_alone(

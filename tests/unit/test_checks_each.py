@@ -413,10 +413,14 @@ CASES: dict[str, tuple[list[Make], list[Make], list[Make]]] = {
         [
             told("load", rcodes={"NOERROR": 99, "NXDOMAIN": 1}),
             expecting(told("load", answered=99, wrong={"empty": 1}, rcodes={"REFUSED": 100})),
+            expecting(told("load", answered=199, unlisted=100, wrong={"empty": 1}, rcodes={"NOERROR": 200})),
         ],
         [
             told("load", rcodes={"NOERROR": 90, "REFUSED": 10}),
             expecting(told("load", answered=98, wrong={"empty": 1, "rrset": 1}, rcodes={"NOERROR": 100})),
+            # All answers that were judged are wrong, or all others are refusals.
+            expecting(told("load", answered=199, unlisted=199, wrong={"rrset": 1}, rcodes={"NOERROR": 200})),
+            expecting(told("load", answered=200, unlisted=199, rcodes={"NOERROR": 1, "REFUSED": 199})),
         ],
         [told("load", rcodes={})],
     ),
@@ -448,12 +452,27 @@ CASES: dict[str, tuple[list[Make], list[Make], list[Make]]] = {
             with_options(counted(secondary__tcp__passive_opens=[0, 16, 16]), transport="tcp"),
             with_options(counted(secondary__tcp__passive_opens=[0, 0, 0])),
             with_options(both(counted(secondary__tcp__passive_opens=[0, 3, 3]), told("statistics", connections=3))),
+            with_options(
+                counted(secondary__tcp__passive_opens=[0, 0, 0], secondary__udp__in_datagrams=[0, 99, 99]),
+                transport="doq",
+            ),
         ],
         [
             with_options(counted(secondary__tcp__passive_opens=[0, 0, 0]), transport="tcp"),
             with_options(counted(secondary__tcp__passive_opens=[0, 16, 16])),
+            with_options(
+                counted(secondary__tcp__passive_opens=[0, 16, 16], secondary__udp__in_datagrams=[0, 99, 99]),
+                transport="doq",
+            ),
+            with_options(
+                counted(secondary__tcp__passive_opens=[0, 0, 0], secondary__udp__in_datagrams=[0, 0, 0]),
+                transport="doq",
+            ),
         ],
-        [with_options(counted(other__tcp__passive_opens=[0, 1, 1]))],
+        [
+            with_options(counted(other__tcp__passive_opens=[0, 1, 1])),
+            with_options(counted(secondary__tcp__passive_opens=[0, 0, 0]), transport="doq"),
+        ],
     ),
     "resolver-level": (
         [

@@ -121,7 +121,7 @@ def validate(spec: TrialSpec) -> None:
 def check_questions(spec: TrialSpec) -> None:
     """Refuse a trial without anything to ask, and options that do not belong to its queries."""
     if spec.queries is not None:
-        _check_own_queries(spec, spec.queries)
+        check_own_queries(spec, spec.queries)
     own = spec.queries is not None and spec.queries.name
     if spec.runs_already and not spec.dataset.zones and not own:
         raise UsageError(
@@ -157,7 +157,7 @@ def check_transfers(spec: TrialSpec) -> None:
 def refuse_for_running(spec: TrialSpec, needed: Mapping[str, Scalar]) -> None:
     """Refuse options that dnsrig could only do with a server that it starts. ``needed``: option -> the only value."""
     for name, wanted in needed.items():
-        if spec.options[name] != wanted:
+        if spec.options.get(name, wanted) != wanted:
             raise UsageError(
                 f"options.{name} = {spec.options[name]!r}: it needs a server that dnsrig starts, and hosts.{spec.subject}"
                 " runs already",
@@ -173,7 +173,7 @@ def _check_own_zones(spec: TrialSpec) -> None:
         "missing_share": 0.0,
         "popularity": "uniform",
     }.items():
-        if spec.options[name] != wanted:
+        if spec.options.get(name, wanted) != wanted:
             raise UsageError(
                 f"options.{name} = {spec.options[name]!r}: dnsrig knows no more of your own zones than their records",
                 hint=f"set {name} = {wanted!r}".replace("'", '"'),
@@ -190,7 +190,7 @@ def _check_complete(spec: TrialSpec, queries: QueriesSpec, edns: list[str]) -> N
         )
 
 
-def _check_own_queries(spec: TrialSpec, queries: QueriesSpec) -> None:
+def check_own_queries(spec: TrialSpec, queries: QueriesSpec) -> None:
     """Refuse options that choose names of the dataset, if a file has the names, and settings of EDNS without EDNS."""
     edns = [name for name in query_files.EDNS if queries.parameters[name]]
     if edns and not spec.options["edns_bytes"]:
@@ -203,7 +203,7 @@ def _check_own_queries(spec: TrialSpec, queries: QueriesSpec) -> None:
     if queries.complete:
         _check_complete(spec, queries, edns)
     for name, wanted in {"queried_share": 1.0, "missing_share": 0.0, "popularity": "uniform"}.items():
-        if spec.options[name] != wanted:
+        if spec.options.get(name, wanted) != wanted:
             raise UsageError(
                 f"options.{name} = {spec.options[name]!r} chooses names of the dataset, but {queries.name} has the queries",
                 hint="leave it out; queries.popularity draws from the file" if name == "popularity" else "leave it out",
