@@ -277,6 +277,7 @@ fn what_is_no_zone_is_refused_with_its_line() {
             "line 3: a parenthesis or a quote is not closed",
         ),
         (format!("$TTL 1\n{SOA}$include (\n\"x\"y )\n"), "line 3: a space is missing after a quote"),
+        (format!("$TTL 1\n{SOA}$INCLU\\DE \"x\"y\n"), "line 3: a space is missing after a quote"),
         ("@ 0 IN TXT (a".into(), "line 1: a parenthesis or a quote is not closed"),
         ("@ 0 CH SOA a. b. 7 1 1 1 1\n".into(), "line 1: "),
         (format!("{SOA}@ 0 IN NS a.\na..b 0 IN A 192.0.2.1\n"), "line 3: an empty label in the owner"),
