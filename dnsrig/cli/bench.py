@@ -99,14 +99,15 @@ def command(
         list[str] | None,
         typer.Option(metavar="RULE", help="METRIC > N % or METRIC < N % of the first server: a regression; repeatable"),
     ] = None,
-    export: Annotated[
-        str,
+    exports: Annotated[
+        list[str] | None,
         typer.Option(
-            metavar="FORMAT,...",
-            help="write the results as files, too, in formats of `dnsrig export`, e.g. json,markdown,csv; the HTML page is "
-            "always written",
+            "--export",
+            metavar="FORMAT",
+            help="write RUN/export in a format of `dnsrig export`, or in several with commas: json,markdown,csv; repeatable. The "
+            "HTML page is always written",
         ),
-    ] = "",
+    ] = None,
     dry_run: _options.DryRun = False,
     resolver: Annotated[
         bool, typer.Option("--resolver", help="for servers that run already: they are resolvers, so ask for recursion")
@@ -148,7 +149,7 @@ def command(
     from dnsrig.experiment.bench import experiment
 
     rules = [thresholds.parse(text) for text in fail_if or []]
-    exports = _formats(export)
+    formats = _formats(exports or [])
     asked = _question(
         servers,
         rate,
@@ -169,7 +170,7 @@ def command(
             "--rtt": rtt,
             "--loss": loss,
         }
-        others |= {"--expect": expect, "--set": settings, "--fail-if": fail_if, "--export": export, "--quiet": quiet}
+        others |= {"--expect": expect, "--set": settings, "--fail-if": fail_if, "--export": exports, "--quiet": quiet}
         others |= {"--print-experiment": print_experiment, "--dry-run": dry_run}
         _compare_running(addresses, queries, others, resolver, authorized or [], as_json)
     asked = dataclasses.replace(asked, as_resolvers=resolver, expect=_expectation(expect))
@@ -203,17 +204,18 @@ def command(
                     as_json,
                     bars=not compare_answers,
                     judge=_status_of_answers if compare_answers else None,
-                    exports=exports,
+                    exports=formats,
                 ),
                 dry_run=dry_run,
             )
 
 
-def _formats(export: str) -> list[str]:
+def _formats(exports: list[str]) -> list[str]:
     """The formats to write beside the HTML page. Raises UsageError if one of them is unknown."""
     from dnsrig.report.exports import writer
 
-    chosen = [name for each in export.split(",") if (name := each.strip()) not in ("", "html")]
+    given = [each.strip() for export in exports for each in export.split(",")]
+    chosen = [name for name in given if name not in ("", "html")]
     for name in chosen:
         writer(name)
     return chosen

@@ -268,7 +268,7 @@ def test_a_resolver_is_asked_to_recurse_and_never_twice_for_a_missing_name(
     [
         ({}, {"serve_as": "client"}, "serve_as = 'client'"),
         ({}, {"changes": "all"}, "changes = 'all'"),
-        ({}, {"transport": "doh"}, "transport = 'doh'"),
+        ({}, {"transport": "doh3"}, "transport = 'doh3'"),
         ({}, {"missing_share": 2.0}, "missing_share = 2.0"),
         ({}, {"clients": 0}, "clients = 0"),
         ({}, {"changes": "zones"}, "takes dynamic updates"),
