@@ -232,6 +232,7 @@ fn two_servers_are_compared_and_only_a_lasting_difference_counts() {
     // The first answer to each query does not come: it is asked again.
     let (code, summary) = compare(&of_address(1, false), &of_address(1, true));
     assert_eq!((code, count(&summary, "same"), count(&summary, "asked_again")), (Some(0), 2, 2), "{summary}");
+    assert_eq!(summary["rcodes"]["NOERROR"], 2, "{summary}");
     let (code, summary) = compare(&of_address(1, false), &of_address(2, false));
     assert_eq!((code, count(&summary, "same"), count(&summary, "different")), (Some(1), 1, 1), "{summary}");
     assert_eq!(

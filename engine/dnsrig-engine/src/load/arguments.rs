@@ -179,14 +179,14 @@ pub struct Arguments {
     /// Each line of the file is about the answers to a name and a type, and ends with an rcode (`www.example A
     /// NXDOMAIN`), with NODATA, or with the data of one record as in a zone file (`www.example A 192.0.2.1`). Several
     /// lines make an RRset; name each of its records once. Lines that begin with # are comments. Order, TTL and case of
-    /// letters do not matter. A wrong answer is counted by its kind, and its query as one without an answer. Queries
+    /// letters do not matter. A wrong answer is counted by kind, and its query is recorded with the latency of a timeout. Queries
     /// without a line are counted and not judged.
     #[arg(long, value_name = "noerror-nonempty|FILE", help_heading = "Queries")]
     pub expect: Option<Expect>,
 
     /// Number of clients: each has its own socket or connection [default: 16; more if there are more --source
     /// addresses, or if a server that answers nothing would leave too few message ids at that rate]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536), help_heading = "Clients")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=CLIENTS_MAX), help_heading = "Clients")]
     pub clients: Option<u32>,
     /// Address of this host that clients send from. May be repeated; the addresses are used in turn
     #[arg(long = "source", value_name = "ADDRESS", help_heading = "Clients")]
@@ -199,7 +199,7 @@ pub struct Arguments {
     #[arg(long, value_enum, default_value = "post", help_heading = "HTTP")]
     pub doh_method: Method,
     /// Over DoH: path of the server's URI template
-    #[arg(long, value_name = "PATH", default_value = "/dns-query{?dns}", value_parser = Path::parse, help_heading = "HTTP")]
+    #[arg(long, value_name = "PATH", default_value = Path::DEFAULT, value_parser = Path::parse, help_heading = "HTTP")]
     pub doh_path: Path,
     #[command(flatten)]
     pub tls: TlsArguments,
@@ -278,6 +278,9 @@ impl Instrument {
         self.rows.map(|most| Rows::new(alone.share(most as usize), first_client))
     }
 }
+
+/// The most clients of a run.
+pub const CLIENTS_MAX: i64 = 65_536;
 
 /// The clients of one generator.
 #[derive(Clone, Debug)]
@@ -439,6 +442,7 @@ impl Arguments {
             ("--certificate", !over_tls && self.tls.certificate.is_some()),
             ("--server-name", !over_tls && self.tls.server_name.is_some()),
             ("--doh-method", self.transport != TransportKind::Doh && self.doh_method != Method::default()),
+            ("--doh-path", self.transport != TransportKind::Doh && self.doh_path != Path::default()),
             ("--segmentation off", !over_udp && self.segmentation == Segmentation::Off),
         ]
         .into_iter()

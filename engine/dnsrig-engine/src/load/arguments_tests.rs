@@ -58,6 +58,7 @@ fn what_would_be_ignored_is_refused() {
         ("--no-resumption --transport tcp", "--no-resumption has no effect with --transport tcp"),
         ("--segmentation off --transport dot", "--segmentation off has no effect"),
         ("--doh-method get --transport dot", "--doh-method has no effect with --transport dot"),
+        ("--doh-path /q --transport doq", "--doh-path has no effect with --transport doq"),
         ("--verify pin --pin AAAA --transport tcp", "--verify has no effect with --transport tcp"),
         ("--verify ca --transport doh", "--ca"),
         ("--doh-path dns-query --transport doh", "expected a path such as /dns-query"),

@@ -4,7 +4,7 @@
 use dnsrig_core::stats::{grouped, milliseconds};
 
 use super::{
-    arguments::TransportKind,
+    arguments::{CLIENTS_MAX, TransportKind},
     client_queries::{TABLE_MAX, rest_ns_min},
     client_totals::UnequalClients,
     counts::UnmatchedResponses,
@@ -135,12 +135,14 @@ fn tls_faults(summary: &Summary) -> Option<String> {
 
 fn too_few_streams(summary: &Summary) -> Option<String> {
     (summary.waited_for_stream > 0).then(|| {
+        let hint = match (summary.clients * 2).min(CLIENTS_MAX as usize) {
+            more if more > summary.clients => format!(" Use --clients {more} or more"),
+            _ => String::new(),
+        };
         format!(
-            "{} queries waited, because their connections had as many streams open as the server permits \
-             (SETTINGS_MAX_CONCURRENT_STREAMS), or as many bytes sent: that time is part of their latency from due. Use \
-             --clients {}, or more",
+            "{} queries waited for a stream, because the server limits how many streams a connection has open. The wait is \
+             part of the latency.{hint}",
             grouped(summary.waited_for_stream),
-            summary.clients * 2
         )
     })
 }
@@ -443,7 +445,8 @@ mod tests {
             (Summary { wrong_matches_max: 7, ..clean() }, "at most 7 answers"),
             (
                 Summary { waited_for_stream: 70, unsent: 5, ..clean() },
-                "70 queries waited, because their connections had as many streams open",
+                "70 queries waited for a stream, because the server limits how many streams a connection has open. The wait is \
+                 part of the latency. Use --clients 32 or more",
             ),
             (
                 Summary { base_loss_share: Some(0.003), ..clean() },

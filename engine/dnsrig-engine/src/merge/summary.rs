@@ -11,7 +11,7 @@ use super::{generator::Generator, latency_log::Totals};
 type Object = Map<String, Value>;
 
 /// What is counted, in the summary, and of each class.
-const ADDED: [&str; 29] = [
+const ADDED: [&str; 31] = [
     "answered",
     "authenticated",
     "bytes_received",
@@ -21,6 +21,7 @@ const ADDED: [&str; 29] = [
     "cpu_ns",
     "due",
     "duplicates",
+    "http_faults",
     "incomplete",
     "intervals_lost",
     "late",
@@ -39,6 +40,7 @@ const ADDED: [&str; 29] = [
     "unreachable",
     "unsent",
     "waited_for_id",
+    "waited_for_stream",
     "wrong",
     "wrong_matches_max",
 ];
@@ -200,10 +202,12 @@ mod tests {
         let one = json!({
             "sent": 10, "rcodes": {"NOERROR": 7}, "lost": {"reset": 1}, "busy_share": 0.5, "sending_ns": 9, "threads": 2,
             "real_time": true, "asked_qps": 100.0, "event": "summary", "lag_ns": {"p99": 5}, "classes": [class],
+            "waited_for_stream": 3,
         });
         let other = json!({
             "sent": 5, "rcodes": {"NOERROR": 1, "REFUSED": 2}, "lost": {"reset": 2}, "busy_share": 0.75, "sending_ns": 8,
-            "threads": 1, "real_time": false, "asked_qps": 50.0, "classes": [class],
+            "threads": 1, "real_time": false, "asked_qps": 50.0, "classes": [class], "http_faults": {"status 404": 2},
+            "waited_for_stream": 4,
         });
         let mut generators = [generator(3, one), generator(1, other)];
         (generators[1].facts.interrupted, generators[1].facts.end_ns) = (true, 2_000_000_000);
@@ -216,6 +220,7 @@ mod tests {
             "sent": 15, "rcodes": {"NOERROR": 8, "REFUSED": 2}, "lost": {"reset": 3}, "busy_share": 0.75, "sending_ns": 9,
             "threads": 3, "real_time": false, "interrupted": true, "asked_qps": 150.0, "duration_s": 10.0,
             "start_ns": 40_000_000_000_i64, "end_ns": 50_000_000_000_i64, "transport": "udp",
+            "http_faults": {"status 404": 2}, "waited_for_stream": 7,
         });
         for (key, value) in expected.as_object().unwrap() {
             assert_eq!(&merged[key], value, "{key}");

@@ -154,8 +154,11 @@ impl Connection {
     }
 
     /// Sends the queries that were kept until the connection was open, except those that the server accepted as early
-    /// data.
+    /// data. Over HTTP/2 those for which there is no room go on waiting, for [`Connection::send_waiting`].
     pub fn send_queue(&mut self, buffers: &mut Buffers) -> Result<EarlyQueries, CloseReason> {
+        if self.http.is_some() {
+            return self.send_waiting(buffers).map(|()| EarlyQueries::default());
+        }
         let mut queue = mem::take(&mut self.queue);
         let early_bytes = mem::take(&mut self.early_bytes);
         let count = each_frame(&queue[..early_bytes]).count() as u64;
@@ -169,6 +172,26 @@ impl Connection {
         self.queue = queue;
         self.queue.clear();
         sent.map(|()| early)
+    }
+
+    /// Sends queries that waited for room, as far as HTTP/2 has room by now. If the connection takes no requests any
+    /// more, they are lost.
+    pub fn send_waiting(&mut self, buffers: &mut Buffers) -> Result<(), CloseReason> {
+        let Some(http) = self.http.as_mut().filter(|_| !self.queue.is_empty()) else { return Ok(()) };
+        let mut taken = 0;
+        for frame in each_frame_mut(&mut self.queue) {
+            taken += frame.len();
+            match &mut frame[PREFIX_BYTES..] {
+                query if http.is_over() => http.refuse(query),
+                query if http.room() > 0 => http.request(query),
+                _ => {
+                    taken -= frame.len();
+                    break;
+                }
+            }
+        }
+        self.queue.drain(..taken);
+        self.send_http(buffers)
     }
 
     /// Sends framed queries on an open connection; what the socket has no room for waits.

@@ -226,3 +226,29 @@ fn queries_wait_for_the_handshake_and_answers_come_whole_over_tls() {
     line.close(true, &mut buffers);
     assert_eq!(server.join().unwrap(), 0, "it heard that this was the end");
 }
+
+#[test]
+fn queries_beyond_the_room_of_http_wait_until_there_is_room_or_the_server_leaves() {
+    let path = http2::Path::default();
+    let requests = http2::Requests::new(http2::Method::Post, "dns.example".into(), &path);
+    let mut line = Connection::default();
+    line.speak_http(http2::Client::new(std::sync::Arc::new(requests)));
+    let buffers = &mut Buffers::new(1_000);
+    line.queue(&framed(&(0..150).map(|id| vec![0, id, 1, 2]).collect::<Vec<_>>()));
+    let waiting = |line: &Connection| each_frame(&line.queue).count();
+    line.send_queue(buffers).unwrap();
+    assert_eq!((waiting(&line), line.room()), (50, Some(0)), "100 streams before the settings come");
+    let mut server = http2::Server::new(Some("streams=120".parse().unwrap()));
+    line.http().unwrap().receive(server.output(), |_| ()).unwrap();
+    line.send_waiting(buffers).unwrap();
+    assert_eq!(waiting(&line), 30);
+    line.send_waiting(buffers).unwrap();
+    assert_eq!(waiting(&line), 30);
+    // GOAWAY after all streams so far.
+    let goodbye = [0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 255, 0, 0, 0, 0];
+    line.http().unwrap().receive(&goodbye, |_| ()).unwrap();
+    line.send_waiting(buffers).unwrap();
+    let lost: Vec<_> = line.http().unwrap().take_lost().collect();
+    let fault = http2::Fault::GoAway(http2::ErrorCode::NONE);
+    assert_eq!((waiting(&line), lost), (0, (120..150).map(|id| (id, fault)).collect()));
+}

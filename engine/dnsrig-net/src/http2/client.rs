@@ -23,8 +23,17 @@ struct Stream {
     state: State,
     /// The number of [`Client::sweep`] before the request.
     round: u32,
+    /// The length of the body, if the response has a `content-length`.
+    length: Option<usize>,
     body: Vec<u8>,
     unsent: Option<Box<Unsent>>,
+}
+
+impl Stream {
+    /// Whether a body of this length is as long as the response announced (RFC 9113 §8.1.1).
+    fn has_length(&self, bytes: usize) -> bool {
+        self.length.is_none_or(|length| length == bytes)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +52,8 @@ enum State {
 struct Response {
     status: Option<u16>,
     is_message: bool,
+    /// A length that cannot be read is longer than any body.
+    length: Option<usize>,
 }
 
 impl Response {
@@ -52,6 +63,10 @@ impl Response {
                 let digits = <&[u8; 3]>::try_from(value).ok().filter(|digits| digits.iter().all(u8::is_ascii_digit));
                 self.status =
                     digits.map(|digits| digits.iter().fold(0, |number, digit| number * 10 + u16::from(digit - b'0')));
+            }
+            b"content-length" => {
+                let length = std::str::from_utf8(value).ok().and_then(|digits| digits.parse().ok());
+                self.length = length.or(Some(usize::MAX));
             }
             b"content-type" => self.is_message = is_message(value),
             _ => {}
@@ -108,6 +123,13 @@ impl Client {
     /// Makes a request of a query. Call it only if there is [`Client::room`].
     pub fn request(&mut self, query: &mut [u8]) {
         self.exchanges.request(query, &mut self.peer);
+    }
+
+    /// Loses a query that no request was made of, because the connection [`Client::is_over`].
+    pub fn refuse(&mut self, query: &[u8]) {
+        if let Some(id) = query.first_chunk() {
+            self.exchanges.lost.push((u16::from_be_bytes(*id), Fault::GoAway(ErrorCode::NONE)));
+        }
     }
 
     /// Takes in bytes from the server. `answer` gets the answers, with the IDs of their queries. After a failure the
@@ -182,12 +204,20 @@ impl Exchanges {
         let flags = if has_body { 0 } else { frame::END_STREAM };
         let start = frame::begin(&mut peer.out, frame::HEADERS, flags, number);
         self.requests.encode(query, &mut peer.encoder, &mut peer.out);
+        peer.requested();
         frame::end_headers(&mut peer.out, start, number);
         let unsent = if has_body { peer.send_body(number, query).map(Box::new) } else { None };
         if unsent.is_some() {
             self.waiting.push_back(number);
         }
-        self.streams.push_back(Stream { id, state: State::Asked, round: self.round, body: Vec::new(), unsent });
+        self.streams.push_back(Stream {
+            id,
+            state: State::Asked,
+            round: self.round,
+            length: None,
+            body: Vec::new(),
+            unsent,
+        });
         self.open += 1;
     }
 
@@ -209,10 +239,16 @@ impl Exchanges {
             Event::Data { stream, bytes, ends } => {
                 let place = self.place(stream)?;
                 self.data(place, bytes, ends, answer)?;
+                if let Some(place) = place.filter(|place| !ends && self.streams[*place].state == State::Over) {
+                    // The query is lost already: the rest of the body is of no use. A body of one frame needs no reset.
+                    peer.reset(stream, ErrorCode::CANCEL);
+                    self.close(place);
+                }
                 self.end_if(ends, place, peer, answer);
             }
             Event::Reset { stream, code } => {
                 if let Some(place) = self.place(stream)? {
+                    peer.progressed();
                     self.lose(place, Fault::Reset(code));
                     self.close(place);
                 }
@@ -227,7 +263,10 @@ impl Exchanges {
                 self.go_on(peer);
             }
             Event::Windows { bytes } => {
-                self.streams.iter_mut().filter_map(|stream| stream.unsent.as_mut()).for_each(|one| one.widen(bytes));
+                if bytes != 0 {
+                    let unsent = self.streams.iter_mut().filter_map(|stream| stream.unsent.as_mut());
+                    unsent.for_each(|one| one.widen(bytes));
+                }
                 self.go_on(peer);
             }
         }
@@ -260,7 +299,7 @@ impl Exchanges {
                 }
             }
             State::Asked => {
-                self.streams[place].state = State::Answering;
+                (self.streams[place].state, self.streams[place].length) = (State::Answering, response.length);
                 peer.progressed();
                 if let Some(fault) = response.fault() {
                     self.lose(place, fault);
@@ -289,7 +328,7 @@ impl Exchanges {
         if stream.body.len() + bytes.len() > BODY_BYTES_MAX {
             return Err(ErrorCode::FLOW_CONTROL);
         }
-        if ends && stream.body.is_empty() && bytes.len() > ID_BYTES {
+        if ends && stream.body.is_empty() && bytes.len() > ID_BYTES && stream.has_length(bytes.len()) {
             // Mostly an answer comes in one piece.
             self.message.clear();
             self.message.extend_from_slice(&stream.id);
@@ -308,14 +347,14 @@ impl Exchanges {
         peer.progressed();
         let stream = &mut self.streams[place];
         if stream.state != State::Over {
-            let id = stream.id;
+            let (id, has_length) = (stream.id, stream.has_length(stream.body.len()));
             match stream.body.first_chunk_mut::<ID_BYTES>() {
-                Some(place) => {
+                Some(place) if has_length => {
                     *place = id;
                     answer(&stream.body);
                     stream.state = State::Over;
                 }
-                None => self.lose(place, Fault::Content),
+                _ => self.lose(place, Fault::Content),
             }
         }
         let stream = &self.streams[place];

@@ -3,7 +3,7 @@ use crate::http2::{
     Method, Path, Server, ServerFault,
     frame::PREFACE,
     hpack::{Encoder, names},
-    peer::{IDLE_FRAMES_MAX, WINDOW},
+    peer::{IDLE_FRAMES_MAX, REQUEST_FRAMES, WINDOW},
 };
 
 fn requests(method: Method) -> Arc<Requests> {
@@ -286,14 +286,62 @@ fn floods_end_the_connection() {
     for (kind, payload) in
         [(frame::PING, &[0; 8][..]), (frame::SETTINGS, &[]), (frame::WINDOW_UPDATE, &[0, 0, 0, 1]), (0xbe, &[])]
     {
-        assert!(flood(Script::new(&[]), kind, payload, IDLE_FRAMES_MAX - 1).is_ok());
-        assert_eq!(flood(Script::new(&[]), kind, payload, IDLE_FRAMES_MAX), calm);
+        let most = IDLE_FRAMES_MAX + REQUEST_FRAMES - 1;
+        assert!(flood(Script::new(&[]), kind, payload, most).is_ok());
+        assert_eq!(flood(Script::new(&[]), kind, payload, most + 1), calm);
     }
     let begun = Script::new(&[]).frame(frame::HEADERS, 0, 1, &[]);
     let continued = (0..9).fold(begun, |script, _| script.frame(frame::CONTINUATION, 0, 1, &[]));
     assert_eq!(receive(&mut asked(1), &continued.0), calm, "a flood of CONTINUATION");
     let long = Script::new(&[]).frame(frame::HEADERS, 0, 1, &[0; 9_000]).frame(frame::CONTINUATION, 0, 1, &[0; 9_000]);
     assert_eq!(receive(&mut asked(1), &long.0), calm);
+}
+
+#[test]
+fn resets_and_updates_of_windows_for_each_request_are_no_flood() {
+    let mut client = client();
+    receive(&mut client, &Script::new(&[]).0).unwrap();
+    for request in 0..2 * IDLE_FRAMES_MAX {
+        client.request(&mut query(request as u16));
+        receive(&mut client, &Script::default().reset(2 * request + 1, ErrorCode::REFUSED_STREAM).0).unwrap();
+    }
+    let first = client.exchanges.next();
+    (0..IDLE_FRAMES_MAX).for_each(|id| client.request(&mut query(id as u16)));
+    for request in 0..IDLE_FRAMES_MAX {
+        let updates = Script::default().window(0, 1).window(first + 2 * request, 1);
+        receive(&mut client, &updates.0).unwrap();
+    }
+}
+
+#[test]
+fn the_rest_of_a_body_is_cancelled_if_its_query_is_lost() {
+    let mut client = asked(1);
+    let bytes = Script::new(&[]).headers(1, "500", "text/html", 0).frame(frame::DATA, 0, 1, b"a long page").0;
+    assert_eq!(receive(&mut client, &bytes).unwrap().lost, [(100, Fault::Status(500))]);
+    assert_eq!((kinds(&mut client), client.exchanges.open), (vec![(frame::SETTINGS, 0), (frame::RST_STREAM, 1)], 0));
+    let late = Script::default().frame(frame::DATA, frame::END_STREAM, 1, b"end").0;
+    assert_eq!(receive(&mut client, &late).unwrap(), Outcome::default());
+}
+
+#[test]
+fn a_body_of_another_length_than_announced_is_no_answer() {
+    let outcome = |length: &[u8], parts: &[&[u8]]| {
+        let mut script = Script::new(&[]);
+        let mut block = script.block(b"200", b"application/dns-message");
+        block.extend([&[0, 14][..], b"content-length", &[length.len() as u8], length].concat());
+        script = script.frame(frame::HEADERS, frame::END_HEADERS, 1, &block);
+        for (number, part) in parts.iter().enumerate() {
+            let flags = if number + 1 == parts.len() { frame::END_STREAM } else { 0 };
+            script = script.frame(frame::DATA, flags, 1, part);
+        }
+        receive(&mut asked(1), &script.0).unwrap()
+    };
+    for parts in [&[&b"\0\0answer"[..]][..], &[b"\0\0ans", b"wer"]] {
+        assert_eq!(outcome(b"8", parts).answers, [b"\0\x64answer"]);
+        for wrong in [&b"7"[..], b"9", b"x"] {
+            assert_eq!(outcome(wrong, parts), Outcome { answers: vec![], lost: vec![(100, Fault::Content)] });
+        }
+    }
 }
 
 #[test]
@@ -394,7 +442,7 @@ fn what_a_server_does_wrong_on_purpose_is_seen() {
     assert_eq!(outcome("streams=1", 0).1.room(), 1);
     let (cut, client, server) = outcome("cut=2", 3);
     assert_eq!((cut.answers.len(), client.exchanges.open, server.is_over()), (1, 2, true));
-    for wrong in ["", "goaway", "goaway=0", "status=600", "streams=1025", "cut=x", "rst"] {
+    for wrong in ["", "goaway", "goaway=0", "status=299", "status=600", "streams=1025", "cut=x", "rst"] {
         assert!(wrong.parse::<ServerFault>().is_err(), "{wrong}");
     }
 }

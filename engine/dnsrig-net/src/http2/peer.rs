@@ -28,6 +28,12 @@ const WINDOW_MAX: i64 = 0x7fff_ffff;
 /// acknowledgement, a few settings, or updates of windows.
 pub const IDLE_FRAMES_MAX: u32 = 1_000;
 
+/// The further frames that each request of this side permits: some servers update windows for each.
+pub const REQUEST_FRAMES: u32 = 4;
+
+/// The most frames without progress, whatever the number of requests.
+const FRAMES_MAX: u32 = 200_000;
+
 /// The most frames of one header block. A block that keeps within [`LIST_BYTES_MAX`] needs no second one.
 const CONTINUATIONS_MAX: u32 = 8;
 
@@ -108,7 +114,8 @@ pub struct Peer {
     has_settings: bool,
     /// How many bytes the other side may still send.
     receive_window: usize,
-    idle_frames: u32,
+    /// How many frames the other side may still send without progress.
+    frames_left: u32,
 }
 
 impl Peer {
@@ -133,7 +140,7 @@ impl Peer {
             streams_max: STREAMS_DEFAULT,
             has_settings: false,
             receive_window: WINDOW,
-            idle_frames: 0,
+            frames_left: IDLE_FRAMES_MAX,
         }
     }
 
@@ -162,7 +169,12 @@ impl Peer {
 
     /// Takes in that a request or a response was completed.
     pub fn progressed(&mut self) {
-        self.idle_frames = 0;
+        self.frames_left = self.frames_left.max(IDLE_FRAMES_MAX);
+    }
+
+    /// Takes in that this side makes a request.
+    pub fn requested(&mut self) {
+        self.frames_left = (self.frames_left + REQUEST_FRAMES).min(FRAMES_MAX);
     }
 
     /// Ends the connection because of an error.
@@ -185,10 +197,7 @@ impl Peer {
         payload: &'a [u8],
         each: impl FnMut(&[u8], &[u8]),
     ) -> Result<Event<'a>, ErrorCode> {
-        self.idle_frames += 1;
-        if self.idle_frames > IDLE_FRAMES_MAX {
-            return Err(ErrorCode::ENHANCE_YOUR_CALM);
-        }
+        self.frames_left = self.frames_left.checked_sub(1).ok_or(ErrorCode::ENHANCE_YOUR_CALM)?;
         if self.block_of.is_some() != (head.kind == frame::CONTINUATION) {
             return Err(ErrorCode::PROTOCOL);
         }

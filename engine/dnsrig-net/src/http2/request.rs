@@ -22,7 +22,16 @@ pub enum Method {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Path(String);
 
+impl Default for Path {
+    fn default() -> Self {
+        Path::parse(Path::DEFAULT).expect("the default is a path")
+    }
+}
+
 impl Path {
+    /// The usual path (RFC 8484 §4.1.1).
+    pub const DEFAULT: &str = "/dns-query{?dns}";
+
     /// Reads a path.
     pub fn parse(text: &str) -> Result<Self, String> {
         let path = text.strip_suffix("{?dns}").unwrap_or(text);

@@ -47,17 +47,17 @@ impl FromStr for ServerFault {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (name, number) = text.split_once('=').map_or((text, None), |(name, number)| (name, Some(number)));
-        let number = |most: u32| {
+        let number = |least: u32, most: u32| {
             let number = number.and_then(|number| number.parse().ok());
             number
-                .filter(|number| (1..=most).contains(number))
-                .ok_or_else(|| format!("expected {name}=N, with N from 1 to {most}"))
+                .filter(|number| (least..=most).contains(number))
+                .ok_or_else(|| format!("expected {name}=N, with N from {least} to {most}"))
         };
         match name {
-            "goaway" => number(u32::MAX).map(ServerFault::GoAway),
-            "streams" => number(STREAMS_MAX).map(ServerFault::Streams),
-            "status" => number(599).map(|status| ServerFault::Status(status as u16)),
-            "cut" => number(u32::MAX).map(ServerFault::Cut),
+            "goaway" => number(1, u32::MAX).map(ServerFault::GoAway),
+            "streams" => number(1, STREAMS_MAX).map(ServerFault::Streams),
+            "status" => number(300, 599).map(|status| ServerFault::Status(status as u16)),
+            "cut" => number(1, u32::MAX).map(ServerFault::Cut),
             "content-type" => Ok(ServerFault::ContentType),
             "reset" => Ok(ServerFault::Reset),
             _ => Err("expected goaway=N, streams=N, status=N, content-type, reset or cut=N".into()),

@@ -16,8 +16,8 @@ use std::{
 use bytes::{Bytes, BytesMut};
 use dnsrig_core::failure::Failure;
 use quinn_proto::{
-    ClientConfig, ConnectionHandle, DatagramEvent, Endpoint, EndpointConfig, EndpointEvent, Event as QuicEvent,
-    NoneTokenStore, StreamEvent, crypto::rustls::QuicClientConfig,
+    ClientConfig, ConnectionError, ConnectionHandle, DatagramEvent, Endpoint, EndpointConfig, EndpointEvent,
+    Event as QuicEvent, NoneTokenStore, StreamEvent, crypto::rustls::QuicClientConfig,
 };
 use rustls::{
     DigitallySignedStruct, Error, SignatureScheme,
@@ -28,7 +28,7 @@ use rustls::{
 use self::streams::Streams;
 use super::{
     Clock, Congestion, code,
-    counts::{Counts, NO_ERROR},
+    counts::{Counts, NO_ERROR, REQUEST_CANCELLED},
     event::{Event, Handshake},
     timers::Timers,
     transmit, transport,
@@ -38,6 +38,11 @@ use crate::tls::{self, DOQ};
 /// The time after three round trips that a server has to permit another stream. An acknowledgement is held back for 25
 /// ms by default (RFC 9000 §18.2).
 const STREAM_GRACE_NS: i64 = 100_000_000;
+
+/// The time after which a connection is given up if queries were sent and nothing came from the server: the larger of
+/// this number of timeouts and this time. A connection without queries stays open.
+const SILENCE_TIMEOUTS: i64 = 3;
+const SILENCE_NS_MIN: i64 = 5_000_000_000;
 
 /// How a client connects.
 pub struct Settings {
@@ -78,6 +83,9 @@ struct Connection {
     /// Since when queries wait though no stream is open.
     stuck_ns: Option<i64>,
     used_up: bool,
+    /// When the first query was sent since the last datagram from the server.
+    silent_ns: Option<i64>,
+    vanished: bool,
 }
 
 impl Client {
@@ -92,7 +100,7 @@ impl Client {
         config.dangerous().set_certificate_verifier(witness.clone());
         let crypto = QuicClientConfig::try_from(config).expect("ring has the suite of initial packets");
         let mut config = ClientConfig::new(Arc::new(crypto));
-        // The server ends connections that are idle. No side but the client opens streams.
+        // The server ends connections that are idle, and this side those whose server does not react. No side but the client opens streams.
         let mut transport = transport(congestion, 0);
         transport.max_idle_timeout(None);
         config.transport_config(Arc::new(transport));
@@ -132,6 +140,8 @@ impl Client {
             drained: false,
             stuck_ns: None,
             used_up: false,
+            silent_ns: None,
+            vanished: false,
         };
         self.slots[slot] = Some(Box::new(connection));
         Ok(())
@@ -143,7 +153,10 @@ impl Client {
         let Some(connection) = &mut self.slots[slot] else { return };
         connection.streams.push(message, now_ns);
         connection.streams.open(&mut connection.quic, connection.established);
-        self.counts.waited_for_stream += u64::from(connection.established && connection.streams.is_waiting());
+        connection.silent_ns.get_or_insert(now_ns);
+        if connection.established {
+            self.counts.waited_for_stream += connection.streams.count_waiting();
+        }
     }
 
     /// Whether queries wait on an established connection.
@@ -170,6 +183,7 @@ impl Client {
         self.counts.retries += u64::from(!connection.established && is_retry(datagram));
         let before = self.witness.certificates();
         connection.quic.handle_event(event);
+        connection.silent_ns = None;
         connection.showed_certificate |= self.witness.certificates() > before;
         Some(slot)
     }
@@ -185,6 +199,10 @@ impl Client {
             if let Some(event) = self.endpoint.handle_event(connection.handle, event) {
                 connection.quic.handle_event(event);
             }
+        }
+        if std::mem::take(&mut connection.vanished) {
+            each(Event::Lost(self.counts.ends.count(&ConnectionError::TimedOut)));
+            return;
         }
         while let Some(event) = connection.quic.poll() {
             connection.happened(event, &mut self.counts, &mut each);
@@ -220,6 +238,8 @@ impl Client {
             }
             let sent_ns = now_ns - self.timeout_ns;
             self.counts.streams_cancelled += connection.streams.give_up(sent_ns, &mut connection.quic);
+            let limit_ns = SILENCE_NS_MIN.max(SILENCE_TIMEOUTS * self.timeout_ns);
+            connection.vanished = connection.silent_ns.is_some_and(|silent_ns| now_ns - silent_ns >= limit_ns);
             connection.used_up = connection.used_up_ns(now_ns).is_some_and(|used_up_ns| used_up_ns <= now_ns);
         }
         Some(slot)
@@ -293,12 +313,16 @@ impl Connection {
                     early_rejected,
                 }));
                 self.streams.open(&mut self.quic, true);
+                counts.waited_for_stream += self.streams.count_waiting();
             }
             QuicEvent::ConnectionLost { reason } => each(Event::Lost(counts.ends.count(&reason))),
             QuicEvent::Stream(StreamEvent::Readable { id }) => self.streams.read(id, &mut self.quic, counts, each),
             QuicEvent::Stream(StreamEvent::Writable { id }) => self.streams.write(id, &mut self.quic, self.established),
             QuicEvent::Stream(StreamEvent::Available { .. }) => self.streams.open(&mut self.quic, self.established),
-            QuicEvent::Stream(StreamEvent::Stopped { error_code, .. }) => counts.stopped(error_code.into_inner()),
+            QuicEvent::Stream(StreamEvent::Stopped { id, error_code }) => {
+                let _ = self.quic.send_stream(id).reset(code(REQUEST_CANCELLED));
+                counts.stopped(error_code.into_inner());
+            }
             _ => {}
         }
     }

@@ -117,6 +117,31 @@ fn queries_wait_for_streams_that_the_server_permits() {
     assert!(!pair.client.is_blocked(0));
     assert_eq!(pair.answers, [answer(1), answer(2), answer(3)]);
     assert_eq!(pair.client.counts().waited_for_stream, 2);
+    // Queries that were made before the handshake are counted when it is done.
+    pair.begin(1);
+    (4..=6).for_each(|id| pair.ask(1, id));
+    assert_eq!(pair.client.counts().waited_for_stream, 2);
+    pair.pass(SECOND);
+    assert_eq!((pair.client.counts().waited_for_stream, pair.answers.len()), (4, 6));
+}
+
+#[test]
+fn a_connection_whose_server_has_vanished_is_lost() {
+    let mut pair = connected();
+    pair.pass(20 * SECOND);
+    pair.ask(0, 1);
+    pair.pass(SECOND);
+    assert_eq!(pair.answers.len(), 1, "an idle connection stays open");
+    pair.fate = Box::new(Vec::clear);
+    for id in 2..=25 {
+        assert!(pair.lost.is_empty() || id > 16, "{id}");
+        if pair.lost.is_empty() {
+            pair.ask(0, id);
+        }
+        pair.pass(SECOND);
+    }
+    assert_eq!(pair.lost, [CloseReason::Closed]);
+    assert!(words(&pair).contains("idle timeout 1"), "{}", words(&pair));
 }
 
 #[test]

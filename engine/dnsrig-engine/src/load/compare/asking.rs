@@ -205,7 +205,7 @@ impl<'q> Asking<'q> {
         }
     }
 
-    /// Asks both servers over TCP if an answer is truncated. What fails leaves the answer as it is.
+    /// Asks both servers over TCP if an answer is truncated. If that fails, a truncated answer counts as none.
     fn ask_over_tcp(&mut self, at: usize, query: u32) {
         let slot = &self.slots[at];
         if !(0..2).any(|server| slot.came[server] && is_truncated(&slot.answers[server])) {
@@ -215,8 +215,10 @@ impl<'q> Asking<'q> {
         for server in 0..2 {
             // A connection that the server has closed meanwhile is made anew.
             let answered = (0..2).find_map(|_| self.over_tcp(server, message).ok());
-            if let Some(answer) = answered {
-                (self.slots[at].answers[server], self.slots[at].came[server]) = (answer, true);
+            let slot = &mut self.slots[at];
+            match answered {
+                Some(answer) => (slot.answers[server], slot.came[server]) = (answer, true),
+                None => slot.came[server] &= !is_truncated(&slot.answers[server]),
             }
         }
     }
@@ -266,4 +268,50 @@ fn read_exact(connection: &mut TcpStream, to: &mut [u8], deadline: Instant) -> i
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{path::Path, sync::atomic::AtomicBool, sync::atomic::Ordering, thread};
+
+    use super::*;
+    use crate::load::queries::{self, Made, file::Plan};
+
+    /// Answers over UDP, and refuses TCP, until `is_over`.
+    fn answer_udp(socket: &UdpSocket, flags: u8, is_over: &AtomicBool) {
+        socket.set_read_timeout(Some(Duration::from_millis(5))).unwrap();
+        let mut message = [0; 512];
+        while !is_over.load(Ordering::Relaxed) {
+            if let Ok((length, peer)) = socket.recv_from(&mut message) {
+                message[2] |= 0x80 | flags;
+                socket.send_to(&message[..length], peer).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn a_truncated_answer_without_tcp_is_none() {
+        let queries =
+            queries::file::parse(&b"a.example A\n"[..], Path::new("file"), &Plan::default(), Made::default()).unwrap();
+        for (flags, expected) in [([TC, TC], [false, false]), ([TC, 0], [false, true])] {
+            let sockets = [(), ()].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
+            let servers = sockets.each_ref().map(|socket| socket.local_addr().unwrap());
+            let is_over = AtomicBool::new(false);
+            thread::scope(|scope| {
+                for (socket, flags) in sockets.iter().zip(flags) {
+                    let is_over = &is_over;
+                    scope.spawn(move || answer_udp(socket, flags, is_over));
+                }
+                let mut asking = Asking::new(servers, &queries, 1, Duration::from_secs(1), 0).unwrap();
+                let mut last = [true; 2];
+                let each = |_, is_again: bool, answers: [Option<&[u8]>; 2]| {
+                    last = answers.map(|answer| answer.is_some());
+                    !is_again
+                };
+                asking.run(&Stop::new(false).unwrap(), each).unwrap();
+                is_over.store(true, Ordering::Relaxed);
+                assert_eq!(last, expected);
+            });
+        }
+    }
 }

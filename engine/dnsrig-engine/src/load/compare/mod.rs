@@ -9,6 +9,7 @@ mod asking;
 mod difference;
 
 use std::{
+    collections::BTreeMap,
     net::{IpAddr, SocketAddr},
     process::ExitCode,
     time::Duration,
@@ -23,7 +24,7 @@ use dnsrig_core::{
     target::{self, Authority},
     units::{MINUTE, duration},
 };
-use dnsrig_dns::query::Question;
+use dnsrig_dns::{header::RCODE, query::Question};
 use serde::Serialize;
 
 use self::{
@@ -31,14 +32,15 @@ use self::{
     difference::{Comparer, KINDS, Kind, show},
 };
 use super::{
+    answer::rcode_name,
     queries::{Queries, QueryArguments},
     refused,
 };
 
-/// The number of differences that are named.
+/// The most differences in the JSON.
 const EXAMPLES_MAX: usize = 100;
 
-/// The number of differences that a person is shown.
+/// The most differences in the text.
 const SHOWN_MAX: usize = 10;
 
 /// The exit code if answers differ.
@@ -50,14 +52,15 @@ const UNDECIDED: u8 = 3;
 /// The pause between two queries to a foreign server that the user vouches for.
 const PAUSE_VOUCHED_NS: i64 = 10_000_000;
 
-/// Ask two servers the same queries, and name the answers that differ.
+/// Ask two servers the same queries, and report the answers that differ.
 ///
-/// Each different query is asked once, over UDP, as fast as both servers answer. Compared are the rcode, the flags (AA,
-/// TC, RA, AD, CD), and the records and TTLs of the answer section; without any there, of the authority section. The
-/// order of records, compression and the case of letters do not matter. If answers differ, both servers are asked once
-/// again, over TCP if an answer was truncated, and only a difference that is there both times counts. It counts by the
-/// first of these kinds: one answer is missing, damaged, or has another rcode, other records (rrset), other flags, or a
-/// TTL beyond --ttl-limit.
+/// Each different query is asked once, over UDP, as fast as both servers answer. The command compares the rcode, the
+/// flags (AA, TC, RA, AD, CD), and the records and TTLs of the answer section. If the answer section is empty, the
+/// authority section is compared. The order of records, compression and the case of letters do not matter. If answers
+/// differ, both servers are asked once again, over TCP if an answer was truncated. A difference is reported only if it
+/// appears twice. A truncated answer counts as missing if TCP fails. A difference is counted by the first of these kinds
+/// that applies: an answer is missing or damaged; the rcode, the records (rrset) or the flags differ; a TTL differs by
+/// more than --ttl-limit. The same answers are counted by rcode: two servers that refuse every query answer alike.
 ///
 /// Exit codes: 0 no difference, 1 differences (and other errors), 3 no difference, but queries without any answer, 2
 /// bad input, 130 interrupted.
@@ -72,14 +75,14 @@ pub struct Arguments {
     other: SocketAddr,
     #[command(flatten)]
     queries: QueryArguments,
-    /// Largest difference between the TTLs of a record that does not count, in seconds [default: 0; with
-    /// --recursion-desired TTLs are not compared, because those of a cache count down]
+    /// Largest TTL difference to ignore, in seconds [default: 0; with --recursion-desired TTLs are not compared, because
+    /// the TTLs of a cache count down]
     #[arg(long, value_name = "SECONDS", help_heading = "Comparison")]
     ttl_limit: Option<u32>,
     /// Number of queries that are outstanding at a time
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=OUTSTANDING_MAX), help_heading = "Comparison")]
     outstanding: u16,
-    /// Time after which an answer is missing
+    /// Time after which an answer counts as missing
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration(Duration::from_millis(1)..=MINUTE), help_heading = "Comparison")]
     timeout: Duration,
     /// Print JSON lines even on a terminal
@@ -137,6 +140,8 @@ struct Summary {
     /// The number of different queries.
     queries: u64,
     same: u64,
+    /// Queries with the same answers, by rcode.
+    rcodes: BTreeMap<&'static str, u64>,
     /// Queries with the same answers that had to be asked again: the answers differed at first, or were truncated.
     asked_again: u64,
     /// Queries that neither server answered.
@@ -218,6 +223,9 @@ impl Summary {
         match verdict {
             Verdict::Same => {
                 self.same += 1;
+                if let Some(flags) = answers[0].and_then(|answer| answer.get(3)) {
+                    *self.rcodes.entry(rcode_name(flags & RCODE)).or_default() += 1;
+                }
                 self.asked_again += u64::from(is_again);
             }
             Verdict::Unanswered => self.unanswered += 1,
@@ -250,6 +258,12 @@ fn name_and_type(query: &[u8]) -> String {
     )
 }
 
+/// The numbers of queries by rcode, for people.
+fn by_rcode(rcodes: &BTreeMap<&str, u64>) -> String {
+    let counts: Vec<_> = rcodes.iter().map(|(name, count)| format!("{name} {}", grouped(*count))).collect();
+    if counts.is_empty() { "none".into() } else { counts.join(", ") }
+}
+
 /// The summary for people.
 fn text(summary: &Summary, [one, other]: [SocketAddr; 2]) -> String {
     let Summary { queries, same, asked_again, unanswered, different, .. } = *summary;
@@ -261,11 +275,8 @@ fn text(summary: &Summary, [one, other]: [SocketAddr; 2]) -> String {
             grouped(queries),
             summary.elapsed_ns as f64 / 1e9
         ),
-        format!(
-            "  same answers            {} (of these {} only when asked again)",
-            grouped(same),
-            grouped(asked_again)
-        ),
+        format!("  same answers            {} ({} of them only when asked again)", grouped(same), grouped(asked_again)),
+        format!("    by rcode              {}", by_rcode(&summary.rcodes)),
         format!("  no answer from either   {}", grouped(unanswered)),
         format!("  different answers       {}", grouped(different)),
     ];
@@ -279,7 +290,7 @@ fn text(summary: &Summary, [one, other]: [SocketAddr; 2]) -> String {
         lines.extend([format!("  {query}"), format!("    {one}: {first}"), format!("    {other}: {second}")]);
     }
     if different > SHOWN_MAX as u64 {
-        lines.push(format!("  The first {EXAMPLES_MAX} differences are in the JSON (--json)"));
+        lines.push(format!("  --json prints the first {EXAMPLES_MAX} differences"));
     }
     lines.join("\n") + "\n"
 }

@@ -112,23 +112,27 @@ fn an_answer_with_data_has_a_record_and_no_error() {
 #[test]
 fn a_line_that_cannot_be_read_is_named_with_the_reason() {
     for (lines, reason) in [
-        ("www.z.example A\n", "line 1: nothing is expected of `www.z.example A`"),
-        ("www.z.example\n", "nothing is expected"),
+        ("www.z.example A\n", "line 1: `www.z.example A` has no expected answer after the type"),
+        ("www.z.example\n", "has no expected answer"),
         ("\nwww.z.example X NOERROR", "line 2: `X` is no type"),
-        ("www.z.example A 192.0.2.256", "`192.0.2.256` is no data of A"),
-        ("www.z.example A 192.0.2.1 192.0.2.2", "is no data of A"),
+        ("www.z.example A 192.0.2.256", "`192.0.2.256` is not valid data for type A"),
+        ("www.z.example A 192.0.2.1 192.0.2.2", "is not valid data for type A"),
         ("www..example A NOERROR", "an empty label"),
         ("www.z.example A NOERROR\nwww.z.example A 192.0.2.1", "line 2: another line for this name and type"),
         ("www.z.example A NODATA\nwww.z.example A NXDOMAIN", "contradicts"),
         ("www.z.example A (192.0.2.1", "line 1: `(192.0.2.1` has parentheses"),
         ("www.z.example TXT \"a\"b", "needs a space beside each text in quotes"),
-        ("other.example A 192.0.2.1", "no line of file is about a query that is asked"),
+        ("other.example A 192.0.2.1", "no line of file matches a query"),
         ("", "no line of file"),
+        ("z.example MX 1 a\nz.example MX 2 a\nZ.example MX 1 A.", "line 3: an earlier line has the same record"),
+        ("www.z.example ANY 192.0.2.1", "only an rcode can be expected for type ANY"),
+        ("www.z.example ANY NODATA", "only an rcode"),
     ] {
         let sentence = expected(lines.as_bytes()).unwrap_err();
         assert!(sentence.contains(reason), "{lines}: {sentence}");
     }
     assert!(expected(b"www.z.example A NXDOMAIN\nwww.z.example A NXDOMAIN\n").is_ok());
+    assert!(expected(b"z.example MX 1 a\nz.example ANY NOTIMP\n").is_ok());
     // In quotes, or with a dot, the word is data.
     assert!(expected(b"www.z.example TXT \"REFUSED\"\nz.example CNAME NODATA.\nz.example MX 1 a").is_ok());
 }

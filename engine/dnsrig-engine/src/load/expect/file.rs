@@ -6,10 +6,13 @@
 //! quotes, is data that reads like an rcode not one. Empty lines and lines that begin with # or ; are ignored.
 //!
 //! Lines are read one by one, and those about queries that are not asked are forgotten. So the memory does not depend
-//! on the length of the file: 20 bytes for each different query, which is 336 MB for the highest number of queries.
+//! on the length of the file: 20 bytes for each different query, which is 336 MB for the highest number of queries, and
+//! the records of the last query, which show a record that is listed twice in its RRset. Lines of an RRset that are
+//! apart in the file are not compared.
 
 use std::{
     cmp::Ordering,
+    collections::HashSet,
     fs::File,
     io::{BufRead, BufReader},
     ops::Range,
@@ -71,7 +74,7 @@ pub fn parse(input: impl BufRead, path: &Path, queries: &Queries) -> Result<Box<
     }
     reading.finish().ok_or_else(|| {
         Failure::bad_input(
-            format!("no line of {} is about a query that is asked", path.display()),
+            format!("no line of {} matches a query", path.display()),
             "write the names and types of the queries; `--dry-run` prints how many queries have a line",
         )
     })
@@ -86,6 +89,8 @@ struct Reading<'q> {
     expected: Box<[Expected]>,
     question: Vec<u8>,
     data: Vec<u8>,
+    /// The records of the lines so far that are about one query, as long as no line about another query comes.
+    records: (u32, HashSet<Vec<u8>>),
 }
 
 impl<'q> Reading<'q> {
@@ -95,7 +100,7 @@ impl<'q> Reading<'q> {
         let asked = |index: &u32| question(queries.different(*index as usize));
         order.sort_unstable_by(|one, other| compare(asked(one), asked(other)));
         let expected = vec![Expected::Unlisted; count].into();
-        Reading { queries, order, expected, question: Vec::new(), data: Vec::new() }
+        Reading { queries, order, expected, question: Vec::new(), data: Vec::new(), records: Default::default() }
     }
 
     fn line(&mut self, line: &str) -> Result<(), String> {
@@ -103,17 +108,19 @@ impl<'q> Reading<'q> {
         let (rtype, rest) = text::split_word(rest);
         let rest = std::str::from_utf8(rest).expect("text that was split at spaces");
         if rest.is_empty() {
-            return Err(format!("nothing is expected of `{}`", text::show(line.as_bytes())));
+            return Err(format!("`{}` has no expected answer after the type", text::show(line.as_bytes())));
         }
         let rtype = text::parse_type(rtype)?;
         self.question.clear();
         text::push_name(&mut self.question, name).map_err(|reason| format!("`{}`: {reason}", text::show(name)))?;
         self.question.extend([rtype.to_int(), Class::IN.to_int()].map(u16::to_be_bytes).as_flattened());
         let found = self.places();
-        let line = if rest == NODATA {
+        let line = if rest == NODATA && rtype != Rtype::ANY {
             Expected::NoData
         } else if let Some(rcode) = rcode_number(rest) {
             Expected::Rcode(rcode)
+        } else if rtype == Rtype::ANY {
+            return Err("only an rcode can be expected for type ANY: a server chooses which records it sends".into());
         } else {
             // Data is read in any case: a file is right or wrong whatever the queries are.
             let mut rrset = Rrset::default();
@@ -122,6 +129,9 @@ impl<'q> Reading<'q> {
             Expected::Records(rrset)
         };
         let Some(first) = self.order.get(found.start).filter(|_| !found.is_empty()) else { return Ok(()) };
+        if matches!(line, Expected::Records(_)) && !is_new(&mut self.records, *first, &self.data) {
+            return Err("an earlier line has the same record: write each record once".into());
+        }
         let expected = &mut self.expected[*first as usize];
         *expected = match (*expected, line) {
             (Expected::Unlisted, line) => line,
@@ -157,6 +167,15 @@ impl<'q> Reading<'q> {
     }
 }
 
+/// Adds the record of a line about a query. False if a line before it has the same record.
+fn is_new((query, records): &mut (u32, HashSet<Vec<u8>>), of: u32, data: &[u8]) -> bool {
+    if *query != of {
+        records.clear();
+        *query = of;
+    }
+    records.insert(data.to_vec())
+}
+
 /// An order of questions in which the case of letters in names does not matter.
 fn compare(one: &[u8], other: &[u8]) -> Ordering {
     let split = |question: &[u8]| question.len().saturating_sub(TAIL_BYTES);
@@ -171,7 +190,7 @@ fn read_data(rtype: Rtype, text: &str, data: &mut Vec<u8>) -> Result<(), String>
     // The parser panics at a text in quotes that nothing follows.
     let mut file = Zonefile::from(format!(". 0 IN {rtype} {text}\n").as_bytes());
     file.set_origin(Name::root());
-    let wrong = |reason: &dyn std::fmt::Display| format!("`{text}` is no data of {rtype}: {reason}");
+    let wrong = |reason: &dyn std::fmt::Display| format!("`{text}` is not valid data for type {rtype}: {reason}");
     let Some(Entry::Record(record)) = file.next_entry().map_err(|error| wrong(&error))? else {
         return Err(wrong(&"it is no record"));
     };

@@ -337,7 +337,10 @@ impl Tcp {
                 && let Some(http) = self.connections[slot].http()
             {
                 http.sweep();
-                match self.connections[slot].send_http(&mut self.buffers) {
+                let connection = &mut self.connections[slot];
+                let sent =
+                    connection.send_waiting(&mut self.buffers).and_then(|()| connection.send_http(&mut self.buffers));
+                match sent {
                     Ok(()) => self.look_at_room(slot),
                     Err(loss) => self.end(slot, Some(loss), in_flight),
                 }
@@ -420,6 +423,8 @@ impl Tcp {
             let read = self.connections[slot].read(&mut self.buffers, answer).and_then(|reading| {
                 if reading.open && self.slots.state(slot) == State::Opening {
                     self.established(slot, in_flight)?;
+                } else if self.slots.state(slot) == State::Open {
+                    self.connections[slot].send_waiting(&mut self.buffers)?;
                 }
                 Ok(reading)
             });

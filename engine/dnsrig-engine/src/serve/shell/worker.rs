@@ -163,7 +163,11 @@ impl<S: Service> Worker<S> {
     fn timeout(&self) -> Timeout {
         let quic = self.sockets.quic.iter().filter_map(Quic::due_ns);
         match self.service.due_ns().into_iter().chain(quic).min() {
-            Some(due_ns) => Timeout::Exact(due_ns - clock::monotonic_ns()),
+            Some(due_ns) => {
+                // The sweep of connections does not wait for QUIC.
+                let due_ns = if self.has_listeners() { due_ns.min(self.sweep_due_ns) } else { due_ns };
+                Timeout::Exact(due_ns - clock::monotonic_ns())
+            }
             None if self.has_listeners() => Timeout::Coarse(SWEEP_INTERVAL_MS),
             None => Timeout::Endless,
         }

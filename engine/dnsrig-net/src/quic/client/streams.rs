@@ -11,7 +11,11 @@ use quinn_proto::{Connection, Dir, ReadError, StreamId};
 use crate::quic::event::Event;
 use crate::{
     connection::CloseReason,
-    quic::{cancel, counts::Counts, framed, write},
+    quic::{
+        cancel, code,
+        counts::{Counts, REQUEST_CANCELLED},
+        framed, write,
+    },
 };
 
 /// A query, with what has come of its answer.
@@ -23,6 +27,8 @@ struct Stream {
     written: usize,
     answer: Vec<u8>,
     answered: bool,
+    /// Whether it was counted that the query waited.
+    counted: bool,
 }
 
 /// All queries of a connection.
@@ -42,7 +48,16 @@ impl Streams {
     pub fn push(&mut self, message: &[u8], now_ns: i64) {
         let id = message.first_chunk().map_or(0, |id| u16::from_be_bytes(*id));
         let query = framed(message);
-        self.waiting.push_back(Stream { id, sent_ns: now_ns, query, written: 0, answer: Vec::new(), answered: false });
+        let answer = Vec::new();
+        self.waiting.push_back(Stream {
+            id,
+            sent_ns: now_ns,
+            query,
+            written: 0,
+            answer,
+            answered: false,
+            counted: false,
+        });
     }
 
     /// Whether a query waits for a stream.
@@ -53,6 +68,18 @@ impl Streams {
     /// The number of queries that wait for a stream.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
+    }
+
+    /// The number of queries that wait for a stream since the last call.
+    pub fn count_waiting(&mut self) -> u64 {
+        let mut count = 0;
+        for stream in self.waiting.iter_mut().rev() {
+            if mem::replace(&mut stream.counted, true) {
+                break;
+            }
+            count += 1;
+        }
+        count
     }
 
     /// Whether queries wait though no stream is open.
@@ -153,6 +180,7 @@ impl Streams {
         let mut cancelled = 0;
         while let Some((_, id)) = self.order.pop_front_if(|(at_ns, _)| *at_ns <= sent_ns) {
             if self.open.remove(&id).is_some() {
+                let _ = quic.send_stream(id).reset(code(REQUEST_CANCELLED));
                 cancel(quic, id);
                 cancelled += 1;
             }
