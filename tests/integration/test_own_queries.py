@@ -24,6 +24,8 @@ options = { rate_qps = 300, duration_s = 1, warmup_s = 0 }
 [queries]
 file = "queries.txt"
 passes = 50
+"""
+EDNS = """\
 cookie = true
 padding = true
 client_subnet = "192.0.2.0/24"
@@ -33,7 +35,7 @@ client_subnet = "192.0.2.0/24"
 def test_a_server_is_asked_what_the_file_says(measure: Callable[..., Trial], tmp_path: Path) -> None:
     """Two of three names exist; the file is asked 50 times, and the load ends then."""
     (tmp_path / "queries.txt").write_text("z000000.example SOA\nwww.z000001.example A D\nmissing.z000002.example TXT\n")
-    (tmp_path / "mine.toml").write_text(EXPERIMENT)
+    (tmp_path / "mine.toml").write_text(EXPERIMENT + EDNS)
     trial = measure(experiment=str(tmp_path / "mine.toml"))
     record = trial.record
     assert record.outcome == "done", record.reason

@@ -67,7 +67,7 @@ options = { settle_s = 1.0 }
 hosts.primary.server = "PRIMARY@forky"
 hosts.secondary.server = "SECONDARY@forky"
 """
-MANY = "".join(f"host{number} IN A 192.0.2.{number}\n" for number in range(200))
+MANY = "".join(f"host{number} IN A 192.0.2.{number % 250}\n" for number in range(1000))
 """So many do not change that bytes on the link tell IXFR from AXFR."""
 WITH_CNAME = "www IN CNAME ns.example.net.\n"
 
