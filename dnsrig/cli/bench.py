@@ -264,11 +264,13 @@ def _compare_running(
 
 def _status_of_answers(run: Run) -> int:
     """The exit status of a comparison of answers."""
-    if any(trial.metrics.get("answers_different") for trial in run.trials):
+    from dnsrig.traps import answers_differ
+
+    found = [answers_differ.after(trial) for trial in run.trials]
+    verdicts = {conclusion.verdict if conclusion is not None else "cannot-tell" for conclusion in found}
+    if "found" in verdicts:
         return EXIT_REGRESSION
-    whole = all(
-        trial.record.outcome == "done" and not trial.metrics.get("answers_from_neither") for trial in run.trials
-    )
+    whole = verdicts == {"clear"} and all(trial.record.outcome == "done" for trial in run.trials)
     return 0 if whole else EXIT_UNDECIDED
 
 

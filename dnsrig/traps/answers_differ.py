@@ -9,7 +9,7 @@ where they differed.
 from __future__ import annotations
 
 from dnsrig.runs.trial import Trial
-from dnsrig.traps import CLEAR, JUDGED, Conclusion
+from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
 ORDER = 46
 GROUP = "limits of servers and hosts"
@@ -19,6 +19,9 @@ SOURCE = "respdiff of CZ.NIC compares answers of resolvers in this way; measured
 WEIGHT = "explains"
 NAMED = 3
 """Number of queries that the summary names; the first hundred are in trial.json."""
+FAILURES = ("SERVFAIL", "REFUSED", "NOTIMP", "FORMERR", "NOTAUTH")
+FAILED_SHARE = 0.01
+"""Share of the queries from which equal failures show nothing about the servers' data."""
 KINDS = {
     "missing": "no answer from one server",
     "damaged": "records that cannot be read",
@@ -38,6 +41,10 @@ def after(trial: Trial) -> Conclusion | None:
             return Conclusion(
                 "cannot-tell", f"neither server answered {unanswered:,} of {summary['queries']:,} queries"
             )
+        refused = {name: count for name, count in summary.get("rcodes", {}).items() if name in FAILURES}
+        if sum(refused.values()) > FAILED_SHARE * summary["queries"]:
+            told = ", ".join(f"{count:,} with {name}" for name, count in refused.items())
+            return cannot_tell(f"Both servers answered alike, but {told}: they may not serve what was asked.")
         return CLEAR
     kinds = {kind: count for kind, count in summary["differences"].items() if count}
     by_kind = ", ".join(f"{count:,} with {KINDS.get(kind, kind)}" for kind, count in kinds.items())

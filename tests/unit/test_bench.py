@@ -106,21 +106,25 @@ def test_the_answers_of_servers_are_compared_with_those_of_the_first(
 @pytest.mark.parametrize(
     ("found", "status"),
     [
-        ([("done", 0, 0)], 0),
-        ([("done", 0, 0), ("done", 2, 0)], EXIT_REGRESSION),
-        ([("done", 0, 3)], EXIT_UNDECIDED),
-        ([("done", 0, 0), ("server-failed", None, None)], EXIT_UNDECIDED),
+        ([("done", {})], 0),
+        ([("done", {}), ("done", {"different": 2})], EXIT_REGRESSION),
+        ([("done", {"unanswered": 3})], EXIT_UNDECIDED),
+        ([("done", {"rcodes": {"REFUSED": 9}})], EXIT_UNDECIDED),
+        ([("done", {}), ("server-failed", None)], EXIT_UNDECIDED),
+        ([("timeout", {})], EXIT_UNDECIDED),
     ],
 )
 def test_a_comparison_of_answers_that_is_not_whole_is_undecided(
-    found: list[tuple[str, int | None, int | None]], status: int
+    found: list[tuple[str, dict[str, Any] | None]], status: int
 ) -> None:
+    same = {"queries": 9, "unanswered": 0, "different": 0, "differences": {"rrset": 2}, "examples": []}
     trials = [
         SimpleNamespace(
-            record=SimpleNamespace(outcome=outcome),
-            metrics={"answers_different": different, "answers_from_neither": neither},
+            record=SimpleNamespace(
+                outcome=outcome, instruments={} if summary is None else {"compare-answers": same | summary}
+            )
         )
-        for outcome, different, neither in found
+        for outcome, summary in found
     ]
     assert bench._status_of_answers(SimpleNamespace(trials=trials)) == status  # type: ignore[arg-type]
 

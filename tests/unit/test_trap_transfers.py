@@ -434,6 +434,8 @@ def test_answers_that_differ_are_named(tmp_path: Path) -> None:
     assert judge("answers-differ", trial).verdict == "clear"
     trial.record.instruments["compare-answers"] = same | {"unanswered": 1}
     assert judge("answers-differ", trial).verdict == "cannot-tell"
+    trial.record.instruments["compare-answers"] = same | {"rcodes": {"REFUSED": 8, "NOERROR": 1}}
+    assert "8 with REFUSED" in judge("answers-differ", trial).summary
     example = {"query": "z.example. A", "kind": "rrset", "answers": ["NOERROR aa", "NXDOMAIN aa"]}
     counts = {"different": 5, "differences": {"rrset": 5, "ttl": 0}, "examples": [example] * 5}
     trial.record.instruments["compare-answers"] = same | counts

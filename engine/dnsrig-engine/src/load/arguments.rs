@@ -179,8 +179,8 @@ pub struct Arguments {
     /// Each line of the file is about the answers to a name and a type, and ends with an rcode (`www.example A
     /// NXDOMAIN`), with NODATA, or with the data of one record as in a zone file (`www.example A 192.0.2.1`). Several
     /// lines make an RRset; name each of its records once. Lines that begin with # are comments. Order, TTL and case of
-    /// letters do not matter. A wrong answer is counted by kind, and its query is recorded with the latency of a timeout. Queries
-    /// without a line are counted and not judged.
+    /// letters do not matter. A wrong answer is counted by kind, and its query is recorded with the latency of a
+    /// timeout. Queries without a line are counted and not judged.
     #[arg(long, value_name = "noerror-nonempty|FILE", help_heading = "Queries")]
     pub expect: Option<Expect>,
 

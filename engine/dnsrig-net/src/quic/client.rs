@@ -100,7 +100,8 @@ impl Client {
         config.dangerous().set_certificate_verifier(witness.clone());
         let crypto = QuicClientConfig::try_from(config).expect("ring has the suite of initial packets");
         let mut config = ClientConfig::new(Arc::new(crypto));
-        // The server ends connections that are idle, and this side those whose server does not react. No side but the client opens streams.
+        // The server ends connections that are idle, and this side those whose server does not react. No side but the
+        // client opens streams.
         let mut transport = transport(congestion, 0);
         transport.max_idle_timeout(None);
         config.transport_config(Arc::new(transport));

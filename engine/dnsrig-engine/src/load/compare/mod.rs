@@ -58,9 +58,10 @@ const PAUSE_VOUCHED_NS: i64 = 10_000_000;
 /// flags (AA, TC, RA, AD, CD), and the records and TTLs of the answer section. If the answer section is empty, the
 /// authority section is compared. The order of records, compression and the case of letters do not matter. If answers
 /// differ, both servers are asked once again, over TCP if an answer was truncated. A difference is reported only if it
-/// appears twice. A truncated answer counts as missing if TCP fails. A difference is counted by the first of these kinds
-/// that applies: an answer is missing or damaged; the rcode, the records (rrset) or the flags differ; a TTL differs by
-/// more than --ttl-limit. The same answers are counted by rcode: two servers that refuse every query answer alike.
+/// appears twice. A truncated answer counts as missing if TCP fails. A difference is counted by the first of these
+/// kinds that applies: an answer is missing or damaged; the rcode, the records (rrset) or the flags differ; a TTL
+/// differs by more than --ttl-limit. The same answers are counted by rcode: two servers that refuse every query answer
+/// alike.
 ///
 /// Exit codes: 0 no difference, 1 differences (and other errors), 3 no difference, but queries without any answer, 2
 /// bad input, 130 interrupted.
@@ -75,8 +76,8 @@ pub struct Arguments {
     other: SocketAddr,
     #[command(flatten)]
     queries: QueryArguments,
-    /// Largest TTL difference to ignore, in seconds [default: 0; with --recursion-desired TTLs are not compared, because
-    /// the TTLs of a cache count down]
+    /// Largest TTL difference to ignore, in seconds [default: 0; with --recursion-desired TTLs are not compared,
+    /// because the TTLs of a cache count down]
     #[arg(long, value_name = "SECONDS", help_heading = "Comparison")]
     ttl_limit: Option<u32>,
     /// Number of queries that are outstanding at a time
