@@ -64,22 +64,26 @@ def measured() -> list[Path]:
 
 
 def values(runs: Iterable[Run]) -> Values:
+    """The values of each metric come from the first run that has it: CPU time and memory depend on the load."""
     found: Values = defaultdict(lambda: defaultdict(list))
     for run in runs:
+        known = {(name, metric) for name, of_variant in found.items() for metric in of_variant}
         for trial in run.trials:
             of_variant = found[_name(trial)]
             if trial.record.outcome != "done":
                 of_variant[""].append(0.0)
                 continue
             for metric in METRICS:
-                if (value := trial.value(metric)) is not None:
+                if (_name(trial), metric) not in known and (value := trial.value(metric)) is not None:
                     of_variant[metric].append(value)
     return found
 
 
 def table_of(found: Values) -> str:
-    """The table in Markdown, without columns that have no value."""
+    """The table in Markdown, without columns that have no value. Of a forwarder's upstream nothing is shown."""
     shown = [metric for metric in METRICS if any(metric in of_variant for of_variant in found.values())]
+    if "resolver_memory_peak_bytes" in shown:
+        shown.remove("primary_memory_peak_bytes")
     lines = [
         [name, *(_cell(metric, of_variant.get(metric, [])) for metric in shown), str(len(of_variant.get("", [])))]
         for name, of_variant in sorted(found.items())

@@ -48,8 +48,7 @@ SHOW = """
 import sys
 from pathlib import Path
 from dnsrig.cli import report
-from dnsrig.runs.run import Run
-report.show(report.write(Run.open(Path(sys.argv[1]))), bars=True)
+report.show(report.write(Path(sys.argv[1])), bars=True)
 """
 SIZE_PX, WIDTH_PX, LINE_PX, MARGIN_PX = 14, 8.4, 19, 14
 BACKGROUND, FOREGROUND = "#1b1f24", "#d5dae0"
