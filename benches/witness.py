@@ -28,7 +28,8 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
-from false_alarms import Quiet
+from false_alarms import Quiet  # which finds what tests share
+from own_processes import engines, measuring_loads
 from smoke import SMOKE, add_parts, parser, sized, status
 
 from dnsrig.experiment import preparation, runner
@@ -206,30 +207,9 @@ class Interfering(Quiet):
 
 def measuring() -> Pids | None:
     """The generator that measures and the server, of the trial below this process."""
-    found = {}
-    for pid in descendants(os.getpid()):
-        try:
-            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        if words[0].endswith(b"dnsrig-engine") and words[1] == b"load" and b"--out" in b" ".join(words):
-            found["load"] = pid
-        if words[0].endswith(b"dnsrig-engine") and words[1:3] == [b"serve", b"echo"]:
-            found["server"] = pid
-    return Pids(**found) if len(found) == 2 else None
-
-
-def descendants(root: int) -> list[int]:
-    found: list[int] = []
-    waiting = [root]
-    while waiting:
-        for task in Path(f"/proc/{waiting.pop()}/task").glob("*/children"):
-            try:
-                waiting += [int(child) for child in task.read_text().split()]
-            except (FileNotFoundError, ProcessLookupError):
-                continue
-        found = [*dict.fromkeys([*found, *waiting])]
-    return found
+    servers = [pid for pid, words in engines() if words[:2] == ["serve", "echo"]]
+    loads = measuring_loads()
+    return Pids(loads[0], servers[0]) if loads and servers else None
 
 
 def execute(settings: Sequence[str], repeats: int, folder: Path, progress: Any) -> Run:

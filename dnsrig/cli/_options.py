@@ -86,6 +86,13 @@ def until(precision: str, repeats: int | None, most: int) -> Until | None:
     return Until(percent=percent, least=least, most=most)
 
 
+def given(context: typer.Context) -> dict[str, str]:
+    """The parameters on the command line, without those at a default: name -> longest name of the option."""
+    words = {each.name: max(each.opts, key=len) for each in context.command.params if each.name}
+    source = {name: context.get_parameter_source(name) for name in words}
+    return {name: word for name, word in words.items() if (s := source[name]) and s.name == "COMMANDLINE"}
+
+
 def addresses(texts: list[str]) -> list[str]:
     """The addresses of --i-am-authorized. Raises UsageError on any other text."""
     from ipaddress import ip_address

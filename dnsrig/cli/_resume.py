@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from dnsrig.cli import _console, _dry_run
+from dnsrig.cli import _console, _dry_run, _options
 from dnsrig.errors import UsageError
 from dnsrig.experiment import resume, runner, trial_specs
 from dnsrig.experiment.spread import Executing
@@ -44,7 +44,7 @@ class More:
 
 def check_options(context: typer.Context, directory: Path) -> None:
     """Refuse options that a resumed run would ignore."""
-    given = {name for name in context.params if _is_given(context, name)}
+    given = _options.given(context)
     if "experiment" in given:
         raise UsageError("--resume takes no experiment", hint=f"dnsrig run --resume {directory}")
     for name, option in _OF_THE_EXPERIMENT.items():
@@ -129,9 +129,3 @@ def show(manifest: Manifest, directory: Path, more: More, executing: Executing) 
     _dry_run.show_time(console, [manifest.specs[key.variant] for key in missing])
     check_ours(directory)
     executing.check_unchanged(manifest)
-
-
-def _is_given(context: typer.Context, name: str) -> bool:
-    """Whether the parameter is on the command line, and not a default."""
-    source = context.get_parameter_source(name)
-    return source is not None and source.name == "COMMANDLINE"

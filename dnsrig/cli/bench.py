@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from dnsrig.runs.run import Run
 
 USUAL_PRECISION = "5%"
+OF_ANSWERS = {"servers", "compare_answers", "queries", "resolver", "as_json", "authorized"}
+"""The parameters that have a meaning if the answers of two servers that run already are compared."""
 
 
 def add(app: typer.Typer) -> None:
@@ -28,6 +30,7 @@ def add(app: typer.Typer) -> None:
 
 
 def command(
+    context: typer.Context,
     servers: Annotated[
         list[str],
         typer.Argument(
@@ -163,16 +166,7 @@ def command(
         capture,
     )
     if compare_answers and (addresses := _running(servers)):
-        others: dict[str, object] = {
-            "--zone": zone,
-            "--transport": transport,
-            "--capture": capture,
-            "--rtt": rtt,
-            "--loss": loss,
-        }
-        others |= {"--expect": expect, "--set": settings, "--fail-if": fail_if, "--export": exports, "--quiet": quiet}
-        others |= {"--print-experiment": print_experiment, "--dry-run": dry_run}
-        _compare_running(addresses, queries, others, resolver, authorized or [], as_json)
+        _compare_running(context, addresses, queries, resolver, authorized or [], as_json)
     asked = dataclasses.replace(asked, as_resolvers=resolver, expect=_expectation(expect))
     document = functools.reduce(model.with_setting, settings or [], experiment(asked))
     if print_experiment:
@@ -238,24 +232,24 @@ def _running(servers: list[str]) -> list[str]:
 
 
 def _compare_running(
+    context: typer.Context,
     addresses: list[str],
     queries: Path | None,
-    others: dict[str, object],
     recursive: bool,
     authorized: list[str],
     as_json: bool,
 ) -> NoReturn:
-    """Become the engine's `compare-answers`, which needs no network of its own. ``others``: options that it lacks."""
+    """Become the engine's `compare-answers`, which needs no network of its own."""
     from dnsrig import paths
 
-    if given := [name for name, value in others.items() if value]:
-        raise UsageError(
-            f"{given[0]} has no meaning if the answers of two servers that run already are compared",
-            hint="leave it out; --queries, --resolver, --json and --i-am-authorized have one",
-        )
+    for name, option in _options.given(context).items():
+        if name not in OF_ANSWERS:
+            raise UsageError(
+                f"{option} has no meaning if the answers of two servers that run already are compared",
+                hint="leave it out; --queries, --resolver, --json and --i-am-authorized have one",
+            )
     if queries is None:
         raise UsageError("--queries is missing", hint="name a file with the queries that both servers get")
-
     words = [*addresses, f"--queries={queries}", *(["--recursion-desired"] if recursive else [])]
     words += [f"--i-am-authorized={address}" for address in _options.addresses(authorized)]
     words += ["--json"] if as_json else []

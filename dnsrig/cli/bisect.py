@@ -132,8 +132,7 @@ def _candidates(
 
 def _check_alone(context: typer.Context, resume: Path) -> None:
     """Refuse arguments that a resumed search would ignore."""
-    given = {name for name in context.params if (s := context.get_parameter_source(name)) and s.name == "COMMANDLINE"}
-    if given - {"resume", "repositories", "as_json", "quiet"}:
+    if _options.given(context).keys() - {"resume", "repositories", "as_json", "quiet"}:
         raise UsageError(
             "--resume takes no other argument: the search already contains them",
             hint=f"dnsrig bisect --resume {resume}",

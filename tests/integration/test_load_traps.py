@@ -10,10 +10,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from threading import Thread
 
 import pytest
+from own_processes import measuring_loads
 from test_traps_provoked import eventually, finding
 
 from dnsrig.runs.trial import Trial
@@ -161,7 +161,7 @@ def stopping_load_for(seconds: float) -> Iterator[None]:
     def stop() -> None:
         deadline = time.monotonic() + 30
         while time.monotonic() < deadline:
-            if pids := _measuring_loads():
+            if pids := measuring_loads():
                 time.sleep(2)
                 os.kill(pids[0], signal.SIGSTOP)
                 time.sleep(seconds)
@@ -175,29 +175,3 @@ def stopping_load_for(seconds: float) -> Iterator[None]:
         yield
     finally:
         thread.join()
-
-
-def _measuring_loads() -> list[int]:
-    """Processes below this one that are a `load` which writes its rows: not the warm-up."""
-    found = []
-    for pid in _descendants(os.getpid()):
-        try:
-            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        if words[0].endswith(b"dnsrig-engine") and words[1] == b"load" and b"--out" in b" ".join(words):
-            found.append(pid)
-    return found
-
-
-def _descendants(root: int) -> list[int]:
-    found, waiting = [], [root]
-    while waiting:
-        pid = waiting.pop()
-        for task in Path(f"/proc/{pid}/task").glob("*/children"):
-            try:
-                waiting += [int(child) for child in task.read_text().split()]
-            except (FileNotFoundError, ProcessLookupError):
-                continue
-        found.append(pid)
-    return found[1:]

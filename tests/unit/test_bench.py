@@ -135,6 +135,7 @@ def test_a_comparison_of_answers_that_is_not_whole_is_undecided(
         (["127.0.0.1:5300", "127.0.0.1:5301"], "--queries is missing"),
         (["127.0.0.1:5300", "127.0.0.1:5301", "--queries", "QUERIES", "--dry-run"], "--dry-run has no meaning"),
         (["127.0.0.1:5300", "127.0.0.1:5301", "--queries", "QUERIES", "--set", "options={}"], "--set has no meaning"),
+        (["127.0.0.1:5300", "127.0.0.1:5301", "--queries", "QUERIES", "--repeats", "5"], "--repeats has no meaning"),
         (["127.0.0.1:5300", "127.0.0.1:5300", "--queries", "QUERIES"], "two servers that run already"),
         (["127.0.0.1:5300", "127.0.0.1:5301", "127.0.0.1:5302", "--queries", "QUERIES"], "two servers that run"),
         (["127.0.0.1:5300", "bind@forky"], "two servers that run already"),
