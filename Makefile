@@ -94,13 +94,13 @@ browser:
 	  echo 'setup: chromium from Debian, for the tests that look at the report' >&2; \
 	  { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends chromium fonts-dejavu-core; } >/dev/null; }
 
-# perf samples CPU stacks, tcpdump captures what arrives, node runs Perfetto's trace processor; without them tests are
-# skipped. apt does one thing at a time.
+# perf samples CPU stacks, tcpdump captures what arrives, nft drops packets, node runs Perfetto's trace processor;
+# without them tests are skipped. apt does one thing at a time.
 observers: | browser
-	@{ command -v perf && command -v tcpdump && command -v node; } >/dev/null || { \
-	  test "$$(id -u)" = 0 && command -v apt-get >/dev/null || { echo 'setup: no perf, tcpdump or node: their tests are skipped' >&2; exit 0; }; \
-	  echo 'setup: perf (linux-perf), tcpdump and node from Debian, for CPU profiles, captures and traces' >&2; \
-	  { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends linux-perf tcpdump nodejs; } >/dev/null; }
+	@{ command -v perf && command -v tcpdump && command -v nft && command -v node; } >/dev/null || { \
+	  test "$$(id -u)" = 0 && command -v apt-get >/dev/null || { echo 'setup: no perf, tcpdump, nft or node: their tests are skipped' >&2; exit 0; }; \
+	  echo 'setup: perf (linux-perf), tcpdump, nft and node from Debian, for CPU profiles, captures, losses and traces' >&2; \
+	  { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends linux-perf tcpdump nftables nodejs; } >/dev/null; }
 
 # Trials wait most of their time, so more of them run at once than there are CPUs. What measures time runs afterwards,
 # alone. While the engine is built, packages are downloaded, and mypy has what the build leaves of the CPUs; the tests of
