@@ -43,7 +43,7 @@ def command(
         str,
         typer.Option(
             metavar="QPS,...",
-            help="queries a second, e.g. 20k or 1k,5k,20k [default: 10k, or 100 for somebody else's server]",
+            help="queries a second, e.g. 20k or 1k,5k,20k; default: 10k, or 100 for somebody else's server",
         ),
     ] = "",
     highest: Annotated[
@@ -74,14 +74,15 @@ def command(
     expect: Annotated[
         str,
         typer.Option(
-            metavar="noerror-nonempty|FILE",
-            help="what each answer must be: a wrong answer counts like none; FILE as for `dnsrig load --expect`",
+            metavar="FILE",
+            help="what each answer must be, as for `dnsrig load --expect`, or noerror-nonempty for all; a wrong answer counts like "
+            "none",
         ),
     ] = "",
     transport: Annotated[
         str,
         typer.Option(
-            help="udp, tcp, dot, doh, doq, or several with commas; for transfers tcp, xot [default: udp, or tcp]"
+            help="udp, tcp, dot, doh, doq, or several with commas; for transfers tcp, xot; default: udp, or tcp for transfers"
         ),
     ] = "",
     duration: Annotated[str, typer.Option(metavar="TIME", help="duration of a measurement at a fixed rate")] = "2s",

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from command_line import output
+from rich.text import Text
 
 from dnsrig.cli import _former, _units
 from dnsrig.cli._app import GROUPS, command_line
@@ -36,6 +37,13 @@ def test_the_help_fits_on_a_screen(monkeypatch: pytest.MonkeyPatch, capsys: pyte
     assert [line for line in lines if "trial " in line.partition("  ")[0]] == []
     for group, names in GROUPS.items():
         assert f" {group} " in shown and all(f"│ {name} " in shown for name in names)
+
+
+def test_no_part_of_a_help_text_is_lost_as_markup() -> None:
+    """Text in brackets is a style for the terminal, such as `[default: udp]`."""
+    helps = {(name, each.name): getattr(each, "help", None) or "" for name, command in OURS for each in command.params}
+    assert len(helps) > 100
+    assert {place: text for place, text in helps.items() if Text.from_markup(text).plain != text} == {}
 
 
 def test_each_command_is_in_one_group_except_the_hidden_one() -> None:
