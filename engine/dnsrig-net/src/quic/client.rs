@@ -5,24 +5,13 @@
 
 mod streams;
 
-use std::{
-    net::SocketAddr,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-};
+use std::{net::SocketAddr, sync::Arc};
 
 use bytes::{Bytes, BytesMut};
 use dnsrig_core::failure::Failure;
 use quinn_proto::{
     ClientConfig, ConnectionError, ConnectionHandle, DatagramEvent, Endpoint, EndpointConfig, EndpointEvent,
     Event as QuicEvent, NoneTokenStore, StreamEvent, crypto::rustls::QuicClientConfig,
-};
-use rustls::{
-    DigitallySignedStruct, Error, SignatureScheme,
-    client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
-    pki_types::{CertificateDer, ServerName, UnixTime},
 };
 
 use self::streams::Streams;
@@ -33,7 +22,7 @@ use super::{
     timers::Timers,
     transmit, transport,
 };
-use crate::tls::{self, DOQ};
+use crate::tls::{self, CountingVerifier, DOQ};
 
 /// The time after three round trips that a server has to permit another stream. An acknowledgement is held back for 25
 /// ms by default (RFC 9000 §18.2).
@@ -61,7 +50,7 @@ pub struct Client {
     endpoint: Endpoint,
     config: ClientConfig,
     name: String,
-    witness: Arc<Witness>,
+    verifier: Arc<CountingVerifier>,
     timeout_ns: i64,
     slots: Box<[Option<Box<Connection>>]>,
     /// The slot of each connection, by its handle.
@@ -96,8 +85,8 @@ impl Client {
         let client = tls::Client::new(server.ip(), tls::Settings { protocol: DOQ, ..tls })?;
         let mut config = rustls::ClientConfig::clone(client.config());
         let provider = config.crypto_provider().clone();
-        let witness = Arc::new(Witness { verifier: tls::verifier(trust, provider)?, certificates: AtomicU64::new(0) });
-        config.dangerous().set_certificate_verifier(witness.clone());
+        let verifier = Arc::new(CountingVerifier::new(trust, provider)?);
+        config.dangerous().set_certificate_verifier(verifier.clone());
         let crypto = QuicClientConfig::try_from(config).expect("ring has the suite of initial packets");
         let mut config = ClientConfig::new(Arc::new(crypto));
         // The server ends connections that are idle, and this side those whose server does not react. No side but the
@@ -113,7 +102,7 @@ impl Client {
             endpoint: Endpoint::new(Arc::new(EndpointConfig::default()), None, false, None),
             config,
             name: client.name(),
-            witness,
+            verifier,
             timeout_ns,
             slots: (0..slots).map(|_| None).collect(),
             slot_of: Vec::new(),
@@ -182,10 +171,10 @@ impl Client {
         let slot = *self.slot_of.get(handle.0)?;
         let connection = self.slots.get_mut(slot)?.as_mut()?;
         self.counts.retries += u64::from(!connection.established && is_retry(datagram));
-        let before = self.witness.certificates();
+        let before = self.verifier.certificates();
         connection.quic.handle_event(event);
         connection.silent_ns = None;
-        connection.showed_certificate |= self.witness.certificates() > before;
+        connection.showed_certificate |= self.verifier.certificates() > before;
         Some(slot)
     }
 
@@ -332,54 +321,4 @@ impl Connection {
 /// Whether a datagram is a Retry packet of version 1 (RFC 9000 §17.2.5).
 fn is_retry(datagram: &[u8]) -> bool {
     datagram.first_chunk().is_some_and(|[first, version @ ..]: &[u8; 5]| first >> 4 == 0xf && version == &[0, 0, 0, 1])
-}
-
-/// Verifies certificates as another verifier does, and counts them: the server shows its certificate in a full
-/// handshake only, and the library reports nothing else that distinguishes a full handshake from a resumed one.
-#[derive(Debug)]
-struct Witness {
-    verifier: Arc<dyn ServerCertVerifier>,
-    certificates: AtomicU64,
-}
-
-impl Witness {
-    fn certificates(&self) -> u64 {
-        self.certificates.load(Ordering::Relaxed)
-    }
-}
-
-impl ServerCertVerifier for Witness {
-    fn verify_server_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        server_name: &ServerName<'_>,
-        ocsp_response: &[u8],
-        now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        self.certificates.fetch_add(1, Ordering::Relaxed);
-        self.verifier.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.verifier.verify_tls12_signature(message, certificate, signature)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.verifier.verify_tls13_signature(message, certificate, signature)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.verifier.supported_verify_schemes()
-    }
 }

@@ -14,7 +14,7 @@ mod trust;
 
 use rustls::{SupportedProtocolVersion, version::TLS13};
 
-pub(crate) use self::trust::verifier;
+pub(crate) use self::trust::CountingVerifier;
 pub use self::{
     client::{Client, Sessions, Settings},
     fault::Fault,

@@ -1,6 +1,13 @@
 //! How a client checks a server's certificate: not at all, by authorities, or by pins.
 
-use std::{path::Path, str::FromStr, sync::Arc};
+use std::{
+    path::Path,
+    str::FromStr,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use dnsrig_core::failure::Failure;
 use domain::utils::base64;
@@ -88,7 +95,7 @@ pub fn read_name(text: &str) -> Result<ServerName<'static>, Failure> {
 }
 
 /// Returns a verifier that checks a server's certificate by `trust`.
-pub(crate) fn verifier(trust: Trust, provider: Arc<CryptoProvider>) -> Result<Arc<dyn ServerCertVerifier>, Failure> {
+pub(super) fn verifier(trust: Trust, provider: Arc<CryptoProvider>) -> Result<Arc<dyn ServerCertVerifier>, Failure> {
     let nothing = || {
         Failure::bad_input(
             "the server's certificate cannot be checked: there is neither an authority nor a pin",
@@ -204,5 +211,61 @@ impl ServerCertVerifier for Pinned {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+/// Verifies certificates as another verifier does, and counts them: the server shows its certificate in a full
+/// handshake only, and the library reports nothing else that distinguishes a full handshake from a resumed one.
+#[derive(Debug)]
+pub(crate) struct CountingVerifier {
+    verifier: Arc<dyn ServerCertVerifier>,
+    certificates: AtomicU64,
+}
+
+impl CountingVerifier {
+    /// Verifies by `trust`.
+    pub(crate) fn new(trust: Trust, provider: Arc<CryptoProvider>) -> Result<Self, Failure> {
+        Ok(CountingVerifier { verifier: verifier(trust, provider)?, certificates: AtomicU64::new(0) })
+    }
+
+    /// The number of certificates that were shown.
+    pub(crate) fn certificates(&self) -> u64 {
+        self.certificates.load(Ordering::Relaxed)
+    }
+}
+
+impl ServerCertVerifier for CountingVerifier {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        self.certificates.fetch_add(1, Ordering::Relaxed);
+        self.verifier.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.verifier.verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.verifier.verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.verifier.supported_verify_schemes()
     }
 }
