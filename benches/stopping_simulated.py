@@ -6,7 +6,7 @@ by round. Their figures have one of several shapes, or are drawn from stored tri
 variant is as fast as the first, or slower by some percent. After each round the rule looks at the interval's width; at
 the end the comparison is made as in reports.
 
-    python benches/stopping_simulated.py [--sets N] [--slower PERCENT...]
+    python benches/stopping_simulated.py [--sets N] [--slower PERCENT...] [--most REPEATS]
 """
 
 from __future__ import annotations
@@ -59,17 +59,17 @@ def drawn(values: list[float]) -> Shape:
     return lambda noise: noise.choice(values)
 
 
-def simulated(shape: Shape, slower: float, drift: float, noise: random.Random) -> tuple[Comparison, int]:
+def simulated(shape: Shape, slower: float, drift: float, noise: random.Random, most: int) -> tuple[Comparison, int]:
     """One run: the comparison at its end, and its repeats."""
     ours, theirs = Samples(), Samples()
-    for repeat in range(1, MOST + 1):
+    for repeat in range(1, most + 1):
         common = 1 + drift * repeat / MOST
         mine, other = (1 + slower) * common * shape(noise), common * shape(noise)
         ours = Samples((*ours, Sample(mine, mine, round=repeat)))
         theirs = Samples((*theirs, Sample(other, other, round=repeat)))
         if repeat >= LEAST:
             found = samples.compare(ours, theirs, "lower")
-            if stopping.enough(repeat, [found.interval], percent=PERCENT, least=LEAST, most=MOST):
+            if stopping.enough(repeat, [found.interval], percent=PERCENT, least=LEAST, most=most):
                 return replace(found, p_corrected=found.p), repeat
     raise AssertionError("the rule ends with its largest number of repeats")
 
@@ -86,6 +86,7 @@ def main() -> None:
     asking = smoke.parser(__doc__)
     asking.add_argument("--sets", type=int, default=sized(1000, smoke=2), help="runs that are simulated for each row")
     asking.add_argument("--slower", type=int, nargs="+", default=[0, 5, 10], metavar="PERCENT")
+    asking.add_argument("--most", type=int, default=MOST, help="largest number of repeats, e.g. what --within permits")
     options = asking.parse_args()
     print("| shape | slower by | claims | in the wrong direction | repeats: median, most |")
     print("| --- | --- | --- | --- | --- |")
@@ -93,12 +94,12 @@ def main() -> None:
         for name, shape in (SHAPES | stored()).items():
             noise = random.Random(f"{name} {percent}")
             drift = 0.2 if name == DRIFTING else 0.0
-            found = [simulated(shape, percent / 100, drift, noise) for _ in range(options.sets)]
+            found = [simulated(shape, percent / 100, drift, noise, options.most) for _ in range(options.sets)]
             claims = [comparison.change for comparison, _ in found if comparison.change != "undecided"]
             repeats = [count for _, count in found]
             wrong = str(claims.count("better")) if percent else "–"
-            most = f"{statistics.median(repeats):g}, {max(repeats)}"
-            print(f"| {name} | {percent} % | {wilson(len(claims), len(found))} | {wrong} | {most} |", flush=True)
+            needed = f"{statistics.median(repeats):g}, {max(repeats)}"
+            print(f"| {name} | {percent} % | {wilson(len(claims), len(found))} | {wrong} | {needed} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -34,6 +34,14 @@ Precision = Annotated[
 Most = Annotated[
     int, typer.Option(min=1, max=1000, metavar="N", help="with --precision: the largest number of repeats")
 ]
+Within = Annotated[
+    str,
+    typer.Option(
+        metavar="TIME",
+        help="with --precision: add no round that would end later than TIME after the start; the least number of repeats "
+        "is measured in any case",
+    ),
+]
 Authorized = Annotated[
     list[str] | None,
     typer.Option(
@@ -65,11 +73,14 @@ Json = Annotated[bool, typer.Option("--json", help="print one JSON document (doc
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="print no progress")]
 
 
-def until(precision: str, repeats: int | None, most: int) -> Until | None:
-    """What --precision, --repeats and --most ask for together; None without --precision."""
+def until(precision: str, repeats: int | None, most: int, within: str = "") -> Until | None:
+    """What --precision, --repeats, --most and --within ask for together; None without --precision."""
+    from dnsrig.cli import _units
     from dnsrig.rundir import Until
 
     if not precision:
+        if within:
+            raise UsageError("--within has no meaning without --precision", hint="add e.g. --precision 5%")
         return None
     try:
         percent = float(precision.strip().removesuffix("%"))
@@ -83,7 +94,8 @@ def until(precision: str, repeats: int | None, most: int) -> Until | None:
             f"--precision: at least {least} and at most {most} repeats are asked for",
             hint=f"fewer than {FEWEST_REPEATS} repeats have no interval, and --most is not below --repeats",
         )
-    return Until(percent=percent, least=least, most=most)
+    within_s = _units.duration_s(within, "--within", 0, 1e6) if within else None
+    return Until(percent=percent, least=least, most=most, within_s=within_s)
 
 
 def given(context: typer.Context) -> dict[str, str]:

@@ -27,6 +27,7 @@ _OF_THE_EXPERIMENT = {
     "repositories": "--repository",
     "precision": "--precision",
     "most": "--most",
+    "within": "--within",
 }
 _OF_MORE_REPEATS = {"seed": "--seed", "max_trials": "--max-trials"}
 

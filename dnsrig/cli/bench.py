@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from dnsrig.runs.run import Run
 
 USUAL_PRECISION = "5%"
+USUAL_TIME = "50s"
+"""With the installation, the start and the report, two servers then take less than a minute."""
 OF_ANSWERS = {"servers", "compare_answers", "queries", "resolver", "as_json", "authorized"}
 """The parameters that have a meaning if the answers of two servers that run already are compared."""
 
@@ -95,6 +97,7 @@ def command(
     ] = USUAL_PRECISION,
     repeats: Annotated[int, typer.Option(min=5, max=1000, help="least number of repeats")] = 5,
     most: _options.Most = MOST_REPEATS,
+    within: _options.Within = USUAL_TIME,
     settings: _options.Settings = None,
     print_experiment: Annotated[
         bool, typer.Option("--print-experiment", help="print the experiment as TOML instead of running it")
@@ -174,7 +177,7 @@ def command(
         typer.echo(tomli_w.dumps(document), nl=False)
         return
     # The answers of two servers are compared once: each difference was asked for twice.
-    until = None if compare_answers else _options.until(precision, repeats, most)
+    until = None if compare_answers else _options.until(precision, repeats, most, within)
     from dnsrig.cli.run import Ending, run_experiment
     from dnsrig.experiment.preparation import Request
 

@@ -31,6 +31,11 @@ if TYPE_CHECKING:
 
     Judge = Callable[[Run], int]
 
+OUT_OF_TIME = (
+    "the time of --within is over before the intervals are as narrow as --precision asks; a longer one, e.g. "
+    "--within 5m, adds repeats"
+)
+
 
 @dataclass(frozen=True)
 class Ending:
@@ -67,6 +72,7 @@ def command(
     ] = None,
     precision: _options.Precision = "",
     most: _options.Most = MOST_REPEATS,
+    within: _options.Within = "",
     seed: _options.Seed = None,
     resume: Annotated[
         Path | None, typer.Option(metavar="RUN", help="execute the trials that RUN lacks; finished trials are kept")
@@ -172,7 +178,7 @@ def command(
             repeats,
             seed,
             max_trials,
-            until=_options.until(precision, repeats, most),
+            until=_options.until(precision, repeats, most, within),
             where=executing.where(),
             machines=machines,
             authorized=_options.addresses(authorized or []),
@@ -328,7 +334,12 @@ def measure(manifest: Manifest, directory: Path, console: Console, executing: Ex
             clean_machine(console)
         place = executing or runner.Local()
         with watching(console) as progress:
-            return execute_until_narrow(manifest, directory, lambda round: place.execute(round, directory, progress))
+            return execute_until_narrow(
+                manifest,
+                directory,
+                lambda round: place.execute(round, directory, progress),
+                lambda: console.print(OUT_OF_TIME, soft_wrap=True),
+            )
 
 
 @contextlib.contextmanager

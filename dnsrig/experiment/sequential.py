@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,14 +14,33 @@ from dnsrig.stats import stopping
 from dnsrig.stats.statistics import Interval
 
 
-def execute_until_narrow(manifest: Manifest, directory: Path, execute: Callable[[Manifest], int]) -> int:
-    """Call ``execute`` for the trials of ``manifest``, then for those of each further round that the run needs.
+def execute_until_narrow(
+    manifest: Manifest, directory: Path, execute: Callable[[Manifest], int], out_of_time: Callable[[], None]
+) -> int:
+    """Call ``execute`` for the trials of ``manifest``, then for those of each further round that the run needs and has
+    the time for.
 
-    Returns how many trials failed because of dnsrig or the machine; after a failure there is no further round.
+    Returns how many trials failed because of dnsrig or the machine; after a failure there is no further round. Calls
+    ``out_of_time`` if only the time of the run forbids another round.
     """
-    while not (failed := execute(manifest)) and not is_complete(manifest, directory):
-        manifest = resume.extend(directory, manifest.repeats + max(1, len(manifest.machines)), None)
-    return failed
+    began_s = time.monotonic()
+    at_once, more = manifest.repeats, max(1, len(manifest.machines))
+    while True:
+        called_s = time.monotonic()
+        failed = execute(manifest)
+        now_s = time.monotonic()
+        next_s = (now_s - called_s) / at_once * more
+        if failed or is_complete(manifest, directory):
+            return failed
+        if not _fits(manifest, now_s - began_s + next_s):
+            out_of_time()
+            return failed
+        manifest, at_once = resume.extend(directory, manifest.repeats + more, None), more
+
+
+def _fits(manifest: Manifest, end_s: float) -> bool:
+    """Whether rounds that end ``end_s`` after the run began are within its time."""
+    return manifest.until is None or manifest.until.within_s is None or end_s <= manifest.until.within_s
 
 
 def is_complete(manifest: Manifest, directory: Path) -> bool:

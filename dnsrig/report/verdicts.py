@@ -25,6 +25,8 @@ MOST = 4
 """Sentences on the first screen; the table below has every comparison."""
 FACTOR_BELOW = 0.1
 """A shorter time is written as a factor: ``49 × faster``."""
+WORTH_NAMING_PERCENT = 900
+"""If repeats vary so much that only a larger difference is certain to be seen, its size helps nobody."""
 PRESENT = {"time": "needs", "higher": "reaches", "else": "has", "is": "is"}
 PAST = {"time": "needed", "higher": "reached", "else": "had", "is": "was"}
 """Verbs of what holds beyond this run, and verbs of what was only seen in it."""
@@ -223,7 +225,9 @@ def _undecided(run: Run, row: VariantRow, baseline: VariantRow, words: _Words, s
 
 def _reach(row: VariantRow, baseline: VariantRow) -> str:
     seen = visible_difference(row.samples, baseline.samples)
-    return f"; a difference of {_difference(seen)} or more would have been seen" if seen is not None else ""
+    if seen is None or seen > WORTH_NAMING_PERCENT:
+        return ""
+    return f"; a difference of {_difference(seen)} or more would have been seen"
 
 
 def _difference(percent: float) -> str:

@@ -31,6 +31,8 @@ class Until(Record):
     least: int
     most: int
     """Smallest and largest number of repeats."""
+    within_s: float | None = None
+    """Time in which the rounds after the least number must fit. A run that is resumed gets as much again."""
 
 
 class Machine(Record):

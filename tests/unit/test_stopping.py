@@ -58,7 +58,7 @@ def test_rounds_are_added_until_the_rule_is_satisfied(
     pretend(monkeypatch, tmp_path)
 
     failed = sequential.execute_until_narrow(
-        manifest, directory, lambda more: runner.execute(more, directory, Silent())
+        manifest, directory, lambda more: runner.execute(more, directory, Silent()), lambda: pytest.fail("no limit")
     )
 
     assert failed == 0
@@ -67,11 +67,33 @@ def test_rounds_are_added_until_the_rule_is_satisfied(
     assert len(trials) == repeats * len(manifest.variants)
 
 
+@pytest.mark.parametrize(("within_s", "repeats"), [(0.0, 5), (59.9, 5), (60.0, 6), (75.0, 7), (1e6, 9)])
+def test_no_round_is_added_that_would_end_too_late(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, within_s: float, repeats: int
+) -> None:
+    directory = synthetic.build(tmp_path / "run", synthetic.Plan(repeats=5))
+    manifest = read_json(directory / "manifest.json", Manifest)
+    until = Until(percent=1e-9, least=5, most=9, within_s=within_s)
+    manifest = manifest.model_copy(update={"until": until})
+    write_json(directory / "manifest.json", manifest)
+    pretend(monkeypatch, tmp_path)
+    clock, told = [0.0], []
+    monkeypatch.setattr(sequential.time, "monotonic", lambda: clock[0])
+
+    def execute(more: Manifest) -> int:
+        clock[0] += 10.0 * (5 if clock[0] == 0 else 1)
+        return runner.execute(more, directory, Silent())
+
+    assert sequential.execute_until_narrow(manifest, directory, execute, lambda: told.append("over")) == 0
+    assert read_json(directory / "manifest.json", Manifest).repeats == repeats
+    assert told == ["over"] * (repeats < until.most)
+
+
 def test_no_round_follows_a_failure(tmp_path: Path) -> None:
     directory = synthetic.build(tmp_path / "run")
     manifest = read_json(directory / "manifest.json", Manifest)
     manifest = manifest.model_copy(update={"until": Until(percent=1, least=5, most=30)})
-    assert sequential.execute_until_narrow(manifest, directory, lambda _: 2) == 2
+    assert sequential.execute_until_narrow(manifest, directory, lambda _: 2, lambda: None) == 2
     assert read_json(directory / "manifest.json", Manifest).repeats == 3
 
 
@@ -93,6 +115,12 @@ def test_the_options_of_a_run_make_its_rule(
     within: str, repeats: int | None, most: int, expected: Until | None
 ) -> None:
     assert _options.until(within, repeats, most) == expected
+
+
+def test_a_time_without_a_precision_is_refused() -> None:
+    assert _options.until("5%", None, 30, "2m") == Until(percent=5, least=5, most=30, within_s=120)
+    with pytest.raises(UsageError, match="no meaning without --precision"):
+        _options.until("", None, 30, "2m")
 
 
 @pytest.mark.parametrize(

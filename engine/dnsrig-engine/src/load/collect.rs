@@ -43,6 +43,8 @@ pub enum ThreadReport {
 pub struct PeriodEnd {
     /// By class of clients.
     pub connections: Vec<Connections>,
+    /// Since the start.
+    pub datagrams_dropped: u64,
     pub sending_ns: i64,
     pub priority: Priority,
     /// The time in which the thread was to run and had no CPU.
@@ -245,6 +247,8 @@ pub struct Outcome {
     pub series: Series,
     /// By class of clients.
     pub connections: Vec<Connections>,
+    /// Datagrams that found the receive buffer of their socket full, since the start.
+    pub datagrams_dropped: u64,
     pub sending_ns: i64,
     /// The time in which the busiest thread had work.
     pub busy_ns: i64,
@@ -297,6 +301,7 @@ impl Outcome {
         // The classes are the same on all threads.
         self.connections.resize(self.connections.len().max(thread.connections.len()), Connections::default());
         self.connections.iter_mut().zip(&thread.connections).for_each(|(all, other)| all.add(other));
+        self.datagrams_dropped += thread.datagrams_dropped;
         self.sending_ns = self.sending_ns.max(thread.sending_ns);
         self.priority = self.priority.max(thread.priority);
         self.cpu_wait_ns = self.cpu_wait_ns.max(thread.cpu_wait_ns);
@@ -317,8 +322,8 @@ impl Outcome {
     pub fn add_period(&mut self, other: Outcome) {
         self.counts.add(&other.counts);
         self.series.add(&other.series);
-        // Connections are counted since the start.
-        self.connections = other.connections;
+        // Both are counted since the start.
+        (self.connections, self.datagrams_dropped) = (other.connections, other.datagrams_dropped);
         self.priority = self.priority.max(other.priority);
         self.add_wrong(other.wrong);
     }

@@ -316,6 +316,10 @@ impl Transport for Doq {
         self.poller.sleep(timeout_ns.min(due_ns)).map_err(|error| cannot_receive(self.server, error))
     }
 
+    fn datagrams_dropped(&self) -> u64 {
+        self.sockets.iter().filter_map(udp_batch::dropped).sum()
+    }
+
     fn connections(&self) -> Vec<Connections> {
         let mut connections = self.slots.connections().to_vec();
         connections.iter_mut().for_each(|counts| counts.quic = self.client.counts());

@@ -27,6 +27,7 @@ pub fn notes(summary: &Summary) -> Vec<String> {
         too_slow,
         lost_in_loop,
         lost_at_every_rate,
+        own_drops,
         wrong_matches,
         incomplete_answers,
         intervals_lost,
@@ -215,6 +216,18 @@ fn lost_at_every_rate(summary: &Summary) -> Option<String> {
          rate limit",
         (share * 1e5).round() / 1e3,
     ))
+}
+
+fn own_drops(summary: &Summary) -> Option<String> {
+    let count = summary.datagrams_dropped;
+    (count > 0).then(|| {
+        format!(
+            "{} datagrams came and were dropped by this host, because the receive buffers of this program's sockets were \
+             full. They count as unanswered, though the server answered. Add --clients or --threads, or run as root, which \
+             allows larger buffers",
+            grouped(count)
+        )
+    })
 }
 
 fn wrong_matches(summary: &Summary) -> Option<String> {
@@ -443,6 +456,7 @@ mod tests {
                 "1.00 ms or less for 6, and 50.0 ms or more for 10; 2 had",
             ),
             (Summary { wrong_matches_max: 7, ..clean() }, "at most 7 answers"),
+            (Summary { datagrams_dropped: 1_234, ..clean() }, "1,234 datagrams came and were dropped by this host"),
             (
                 Summary { waited_for_stream: 70, unsent: 5, ..clean() },
                 "70 queries waited for a stream, because the server limits how many streams a connection has open. The wait is \

@@ -222,6 +222,7 @@ pub fn text(summary: &Summary, server: SocketAddr) -> String {
                 row("QUIC", words);
             }
         }
+        row("this program", format!("{:.0} % busy{}", 100.0 * summary.busy_share, dropped(summary)));
         for (number, class) in (0..).zip(&summary.classes) {
             row(&class_name(number, class), class_text(class, summary.timeout_ns.unsigned_abs()));
         }
@@ -246,6 +247,15 @@ pub fn text(summary: &Summary, server: SocketAddr) -> String {
 /// A time of a distribution, or a dash if the distribution is empty: 0.000 ms would be the best of all times.
 fn measured(times: &Distribution, time_ns: u64, limit_ns: Option<u64>) -> String {
     if times.count == 0 { NOTHING.into() } else { milliseconds(time_ns, limit_ns) }
+}
+
+/// What this program itself lost.
+fn dropped(summary: &Summary) -> String {
+    match summary.datagrams_dropped {
+        0 if summary.transport == TransportKind::Udp => ", and no datagram was dropped at its sockets".into(),
+        0 => String::new(),
+        count => format!(", and {} datagrams were dropped at its sockets", grouped(count)),
+    }
 }
 
 fn wrong_kinds(wrong: &WrongAnswers) -> String {
@@ -435,6 +445,16 @@ mod tests {
         let lines: Vec<_> = shown.lines().filter(|line| line.contains("0.000 ms")).collect();
         assert!(lines.iter().all(|line| line.trim_start().starts_with("sent late by")), "{shown}");
         assert!(shown.contains("p50 –, p99 –"), "{shown}");
+    }
+
+    #[test]
+    fn what_this_program_itself_lost_is_shown() {
+        let shown = text_of(&Summary { busy_share: 0.123, ..of_a_rate() });
+        assert!(shown.contains("12 % busy, and no datagram was dropped at its sockets"), "{shown}");
+        let shown = text_of(&Summary { datagrams_dropped: 1_234, ..of_a_rate() });
+        assert!(shown.contains("and 1,234 datagrams were dropped at its sockets"), "{shown}");
+        let over_tcp = Summary { transport: TransportKind::Tcp, ..of_a_rate() };
+        assert!(!text_of(&over_tcp).contains("dropped"));
     }
 
     #[test]

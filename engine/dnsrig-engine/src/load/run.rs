@@ -301,6 +301,7 @@ impl Run<'_> {
         summary.fill(&all.counts, &all.series);
         summary.wrong_examples.clone_from(&all.wrong);
         summary.set_connections(all.connections());
+        summary.datagrams_dropped = all.datagrams_dropped;
         if all.priority == Priority::Denied {
             summary.set_priority(all.priority);
         }

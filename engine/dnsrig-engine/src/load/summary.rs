@@ -152,6 +152,8 @@ pub struct Summary {
     /// Answers with AD set.
     pub authenticated: u64,
     pub unreachable: u64,
+    /// Datagrams that this program had no room for: the receive buffers of its sockets were full.
+    pub datagrams_dropped: u64,
     pub rcodes: BTreeMap<&'static str, u64>,
     pub bytes_sent: u64,
     pub bytes_received: u64,
@@ -232,6 +234,7 @@ impl Summary {
         self.fill(&outcome.counts, &outcome.series);
         self.wrong_examples.clone_from(&outcome.wrong);
         self.set_connections(outcome.connections());
+        self.datagrams_dropped = outcome.datagrams_dropped;
         self.classes = by_class(outcome);
         self.sending_ns = outcome.sending_ns;
         self.busy_share = outcome.busy_share(period);

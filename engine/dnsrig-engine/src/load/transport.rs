@@ -70,6 +70,11 @@ pub trait Transport: Send {
         Wait::All
     }
 
+    /// How many datagrams found the receive buffer of their socket full, since the start.
+    fn datagrams_dropped(&self) -> u64 {
+        0
+    }
+
     /// The connections since the start, by class of clients. Empty over UDP.
     fn connections(&self) -> Vec<Connections> {
         Vec::new()

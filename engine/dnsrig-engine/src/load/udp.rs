@@ -303,6 +303,10 @@ impl Transport for Udp {
         }
         self.poller.sleep(timeout_ns).map_err(|error| cannot_receive(self.server, error))
     }
+
+    fn datagrams_dropped(&self) -> u64 {
+        self.sockets.iter().filter_map(udp_batch::dropped).sum()
+    }
 }
 
 /// When a datagram came: by the kernel's timestamp, which does not depend on how late the thread looked. A timestamp

@@ -53,10 +53,21 @@ impl Worker {
             let sending_ns = self.work(period)?;
             let cpu_wait_ns = threads::cpu_wait_ns() - waited_ns;
             let (connections, priority) = (self.transport.connections(), self.priority);
+            let datagrams_dropped = self.transport.datagrams_dropped();
             let (rest, intervals) = self.channels.handover.end();
             let (clients, rows, wrong) = self.in_flight.take_period();
-            let end =
-                PeriodEnd { connections, sending_ns, priority, cpu_wait_ns, rest, intervals, clients, rows, wrong };
+            let end = PeriodEnd {
+                connections,
+                datagrams_dropped,
+                sending_ns,
+                priority,
+                cpu_wait_ns,
+                rest,
+                intervals,
+                clients,
+                rows,
+                wrong,
+            };
             self.channels.handover.report(ThreadReport::Ended(Box::new(end)));
         }
         Ok(())

@@ -94,6 +94,10 @@ impl Transport for Transports {
         self.poller.sleep(timeout_ns).map_err(cannot_wait)
     }
 
+    fn datagrams_dropped(&self) -> u64 {
+        self.udp.datagrams_dropped()
+    }
+
     fn connections(&self) -> Vec<Connections> {
         let mut all = self.tcp.connections();
         all.iter_mut().zip(self.dot.connections()).for_each(|(tcp, dot)| tcp.add(&dot));

@@ -3,10 +3,10 @@
 use std::{
     io,
     net::{IpAddr, UdpSocket},
-    os::fd::{AsFd, AsRawFd},
+    os::fd::AsFd,
 };
 
-use dnsrig_net::udp_batch::{BATCH_MAX, Peer, Receiver, Sender};
+use dnsrig_net::udp_batch::{self, BATCH_MAX, Peer, Receiver, Sender};
 
 use super::service::{DATAGRAM_BYTES_MAX, Service};
 
@@ -81,24 +81,8 @@ impl Datagrams {
 
     /// How many datagrams found the receive buffer full.
     pub fn receive_buffer_drops(&self) -> u64 {
-        dropped(&self.socket).unwrap_or(0)
+        udp_batch::dropped(&self.socket).unwrap_or(0)
     }
-}
-
-/// How many datagrams the kernel dropped because the receive buffer was full, since the socket was made.
-///
-/// From `SO_MEMINFO` (Linux 4.12), which costs nothing while datagrams flow; none where the kernel does not know it.
-pub fn dropped(socket: impl AsFd) -> Option<u64> {
-    /// `SK_MEMINFO_DROPS` and the number of values, after include/uapi/linux/sock_diag.h.
-    const DROPS: usize = 8;
-    const VALUES: usize = 9;
-    let mut values = [0_u32; VALUES];
-    let mut bytes = size_of_val(&values) as libc::socklen_t;
-    let fd = socket.as_fd().as_raw_fd();
-    // SAFETY: the kernel writes at most `bytes` bytes to `values`, which is so long, and any bits are a u32.
-    let result =
-        unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_MEMINFO, values.as_mut_ptr().cast(), &raw mut bytes) };
-    (result == 0 && bytes as usize == size_of_val(&values)).then(|| values[DROPS].into())
 }
 
 /// Whether a datagram socket's error is a signal, or an ICMP error that belongs to an earlier answer (ip(7), icmp(7)).

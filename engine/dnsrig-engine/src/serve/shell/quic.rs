@@ -9,13 +9,10 @@ use dnsrig_net::{
         Way,
         server::{Config, Server, StreamKey},
     },
-    udp_batch::{BATCH_MAX, Receiver, Sender},
+    udp_batch::{BATCH_MAX, Receiver, Sender, dropped},
 };
 
-use super::{
-    datagrams::{dropped, is_passing},
-    service::Service,
-};
+use super::{datagrams::is_passing, service::Service};
 
 /// The longest datagram in both directions: what fits a packet of Ethernet. A stateless reset can be almost as long as
 /// the datagram that it answers.
