@@ -147,19 +147,25 @@ def sessions_resumed(trial: Trial) -> Seen:
     should be resumed, no session otherwise.
 
     A handshake could resume if the same secondary, or the same client of a replay, already had an established
-    connection. If a server issues no tickets, the resumed case is the same as the new one, and the experiment would
-    compare a thing with itself.
+    connection. The clients of a load share their sessions, so all but their first handshakes could resume. If a server
+    issues no tickets, the resumed case is the same as the new one, and the experiment would compare a thing with
+    itself.
     """
+    options = trial.record.spec.options
     if classes := trial.load.classes:
         found = [each.connections for each in classes if each.resumption]
         could, resumed = sum(each.returning for each in found), sum(each.resumed for each in found)
         wanted = True
+    elif trial.load.ran:
+        made = trial.load.connections
+        could, resumed = max(0, made.handshakes - int(options.get("clients", 0))), made.resumed
+        wanted = bool(options["resumption"])
     else:
         if trial.connections.is_empty():
             return cannot_tell("connections.arrow has no rows")
         handshakes = handshakes_of(trial.connections)
         could, resumed = handshakes.could_resume, handshakes.could_resume - handshakes.could_resume_full
-        wanted = bool(trial.record.spec.options["resumption"])
+        wanted = bool(options["resumption"])
     if could < FEWEST:
         return cannot_tell(f"{could} handshakes could have resumed a session, too few to judge by")
     if wanted:
@@ -175,7 +181,8 @@ def early_data(trial: Trial) -> Seen:
     If a server's tickets do not permit early data, clients send none. If the server rejects it, clients send the
     queries again. In both cases they are as slow as clients without early data.
     """
-    found = [each.connections for each in trial.load.classes if each.early_data]
+    load = trial.load
+    found = [each.connections for each in load.classes if each.early_data] if load.classes else [load.connections]
     resumed = sum(each.resumed for each in found)
     if resumed < FEWEST:
         return cannot_tell(f"{resumed} sessions of clients with early data were resumed, which is too few")

@@ -158,6 +158,9 @@ class Document(Part):
     )
     sources: list[str] = Field(default_factory=list, description="sources of the question")
     procedure: str = Field(description="the kind of measurement")
+    main_metric: str = Field(
+        "", description="the metric that answers the question; empty: the main metric of the procedure"
+    )
     repeats: int = Field(10, ge=1, le=1000, description="number of trials of each variant")
     limit_s: float = Field(
         gt=0, le=86_400, description="seconds after which an unfinished trial ends; this is a result, too"

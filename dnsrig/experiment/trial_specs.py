@@ -14,6 +14,7 @@ from dnsrig.errors import UsageError
 from dnsrig.experiment import builds, hosts, own_servers, path, running_servers
 from dnsrig.experiment.model import Document, Point
 from dnsrig.machines.ssh_machine import HostingMachine
+from dnsrig.metrics import all_metrics
 from dnsrig.procedures import options_of, procedure
 from dnsrig.procedures.parts.client_classes import over_quic, over_tls
 from dnsrig.rundir import (
@@ -33,7 +34,7 @@ from dnsrig.servers.described import Described
 from dnsrig.servers.driver import wanted_features
 
 MAX_TRIALS = 1000
-NOT_MEASURED = {"repeats", "title", "question", "audience", "sources", "baseline", "servers"}
+NOT_MEASURED = {"repeats", "title", "question", "audience", "sources", "baseline", "servers", "main_metric"}
 """Neither words, nor repeats, nor the variant that others are compared with change what is measured. Servers that the
 experiment describes count with the contents of their files."""
 
@@ -118,11 +119,19 @@ def spec(
         storage="memory" if kernel == "uml" else "disk" if runs_already else document.storage,
         transfer=document.transfer,
         options=options,
-        main_metric=kind.MAIN_METRIC,
+        main_metric=_main_metric(document, kind),
     )
     check_possible(found)
     if validate := getattr(kind, "validate", None):
         validate(found)
+    return found
+
+
+def _main_metric(document: Document, kind: ModuleType) -> str:
+    """The metric that answers the question: the document's, or else the procedure's. Raises UsageError without it."""
+    found = document.main_metric or str(kind.MAIN_METRIC)
+    if found not in all_metrics():
+        raise UsageError(f"main_metric: there is no metric {found!r}", hint="`dnsrig list metrics` shows all")
     return found
 
 

@@ -30,7 +30,8 @@ OPTIONS: dict[str, Scalar] = {
 }
 RANGES, CHOICES = load_arguments.RANGES, serving.CHOICES
 GRACE_S = 30.0
-hosts, links, validate, checks = serving.hosts, serving.links, serving.validate, serving.checks
+hosts, links, far = serving.hosts, serving.links, serving.far
+validate, checks = serving.validate, serving.checks
 
 
 def expected_s(options: Mapping[str, Any]) -> float:

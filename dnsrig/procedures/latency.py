@@ -9,7 +9,8 @@ The server under test has all its zones before anything is asked. Options:
 - ``duration_s``, ``interval_s``: of the measurement, and of the intervals for which distributions are kept
 - ``warmup_s``: as much load before, which is not counted; 0: none
 - ``transport`` (``udp``, ``tcp``, ``dot``, ``doh``, ``doq``), ``clients`` (sockets or connections), ``timeout_s``
-- ``queries_per_connection``: 0: one connection a client; ``resumption`` of TLS sessions
+- ``queries_per_connection``: 0: one connection a client; ``resumption`` of TLS sessions; ``early_data``: queries leave
+  with the first flight of a resumed session (0-RTT) if the server permits it, over DoH only with ``doh_method`` ``get``
 - ``queried_share``: names come from this share of the zones, the first ones; ``popularity`` of zones (``uniform``,
   ``zipf``, ``zipf:S``); ``missing_share`` of the names does not exist; ``edns_bytes``: 0: no EDNS
 - ``changes``: what happens on the primary meanwhile: ``none``, members of its ``catalog`` leave and come back (with a
@@ -50,7 +51,8 @@ OPTIONS: dict[str, Scalar] = {
 RANGES, CHOICES = load_arguments.RANGES, serving.CHOICES
 GRACE_S = 30.0
 """How long `load` may take beyond its duration and the last timeout."""
-hosts, links, validate, checks = serving.hosts, serving.links, serving.validate, serving.checks
+hosts, links, far = serving.hosts, serving.links, serving.far
+validate, checks = serving.validate, serving.checks
 
 
 def expected_s(options: Mapping[str, Any]) -> float:

@@ -23,6 +23,7 @@ Draw = Callable[[str], Drawing | None]
 BISECTED = "search-by-round"
 """A bisection has a question of its own, whatever it measured."""
 ANSWERED_BY = {
+    "capacity_qps": ("loss-to-udp",),
     "ixfr_time_percent": ("ixfr-time-by-size",),
     "last_done_s": ("arrival-at-secondaries",),
     "p99_ms": ("slowest-percentile",),

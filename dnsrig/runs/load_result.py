@@ -28,11 +28,22 @@ class Try(_Said):
     """Whether the instrument could not send the rate; None: earlier versions do not tell."""
 
 
-class ClassConnections(_Said):
-    """Connections of a class of clients."""
+class QuicCounts(_Said):
+    """What QUIC counts of connections of a load."""
+
+    packets_sent: int = 0
+    packets_lost: int = 0
+    retries: int = 0
+    full_handshake_bytes_min: int = 0
+    """The fewest bytes from the server until a full handshake was done; 0: none was, or an earlier version."""
+
+
+class Connections(_Said):
+    """Connections of a load, or of a class of its clients."""
 
     attempted: int = 0
     established: int = 0
+    failed: int = 0
     handshakes: int = 0
     """Connections with TLS, including resumed ones."""
     resumed: int = 0
@@ -40,7 +51,8 @@ class ClassConnections(_Said):
     """Handshakes of clients that had made one before."""
     early_accepted: int = 0
     early_rejected: int = 0
-    """Queries that were sent as early data (0-RTT)."""
+    """Queries that were sent as early data (0-RTT). Those that the server rejected were sent again."""
+    quic: QuicCounts = QuicCounts()
 
 
 class ClassResult(_Said):
@@ -53,7 +65,7 @@ class ClassResult(_Said):
     answered: int = 0
     unanswered: int = 0
     latency_ns: Figures = Field(default_factory=dict)
-    connections: ClassConnections = ClassConnections()
+    connections: Connections = Connections()
 
 
 class WrongAnswer(_Said):
@@ -98,6 +110,8 @@ class LoadResult(_Said):
     """Queries that were due and never sent."""
     waited_for_id: int = 0
     """Queries that had to wait for a free message id, or were never sent for lack of one."""
+    waited_for_stream: int = 0
+    """Queries that had to wait until the server permitted another stream, or were never sent."""
     wrong_matches_max: int = 0
     """The largest possible number of answers that belong to an earlier query with the same message id."""
     answered: int = 0
@@ -112,6 +126,9 @@ class LoadResult(_Said):
     """Queries that were lost with their connection, by the reason."""
     rcodes: dict[str, int] = Field(default_factory=dict)
     timeout_ns: int | None = None
+    connections: Connections = Connections()
+    handshake_ns: Figures | None = None
+    """From the start of a connection until queries can be sent on it; None over UDP."""
     latency_ns: Figures = Field(default_factory=dict)
     """From the moment at which each query was due."""
     lower_latency_ns: Figures = Field(default_factory=dict)

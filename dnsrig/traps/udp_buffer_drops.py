@@ -4,6 +4,9 @@ The kernel drops datagrams that find no room in the buffer, and only counts them
 of a thousand zones at once, each dropped answer looks like a dead primary: PowerDNS then does not try that zone again
 for a minute. If a server had no room for a query, the client sees only a timeout. And if the instrument had no room for
 an answer, the answer counts as missing, although the server gave it.
+
+QUIC sends again what was dropped, so no query is lost. But its congestion control takes each drop for a path that is
+too narrow, and sends less. All connections of a server's thread share one socket, and so one buffer.
 """
 
 from __future__ import annotations
@@ -50,11 +53,12 @@ def after(trial: Trial) -> Conclusion | None:
         return CLEAR
     told = " and ".join(f"{count:,} on {_named(host)}" for host, count in lossy.items())
     ours = " and ".join(_named(host) for host in lossy if host in instruments)
+    again = " QUIC sent it again, and then sent less." if trial.load.transport == "doq" else ""
     fault = f" The drops on {ours} are the instrument's fault: the server gave these answers." if ours else ""
     stalled = _in_stalls(trial, lossy)
     return Conclusion(
         "found",
-        summary=f"Receive buffers of UDP sockets were full: {told} dropped.{fault}{_stalled_in_words(trial, stalled)}",
+        summary=f"Receive buffers of UDP sockets were full: {told} dropped.{again}{fault}{_stalled_in_words(trial, stalled)}",
         evidence={f"dropped_{host}": int(count or 0) for host, count in drops.items()}
         | ({} if stalled is None else {"dropped_in_stalls_percent": round(100 * stalled, 1)}),
         series=tuple(

@@ -175,3 +175,24 @@ def stopping_load_for(seconds: float) -> Iterator[None]:
         yield
     finally:
         thread.join()
+
+
+def test_stream_limit(ask: Measure) -> None:
+    """One stream and 5 ms an answer: a connection carries 200 queries a second, and is asked for 400."""
+    two = ("transport=doq", "options.clients=2", "rate_qps=800", "options.duration_s=1", "options.warmup_s=0")
+    found = finding("stream-limit", ask(*two, streams_max=1, delay="5ms"))
+    assert found.verdict == "found" and float(found.evidence["waited_percent"] or 0) > 10
+
+
+@pytest.mark.full
+def test_streams_are_enough(ask: Measure) -> None:
+    two = ("transport=doq", "options.clients=2", "rate_qps=800", "options.duration_s=1", "options.warmup_s=0")
+    assert finding("stream-limit", ask(*two, delay="5ms")).verdict == "clear"
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("clients", "verdict"), [(1, "found"), (8, "clear")])
+def test_few_connections(ask: Measure, clients: int, verdict: str) -> None:
+    search = ("rate_qps=0", "options.ramp_step_s=0.2", "options.ramp_most_qps=16000", "options.duration_s=1")
+    found = finding("few-connections", ask("transport=tcp", f"options.clients={clients}", *search, threads=2))
+    assert found.verdict == verdict

@@ -255,6 +255,12 @@ def classes(**connections: int) -> Make:
     return told("load", classes=[rest, {"resumption": True, "early_data": True, "connections": connections}])
 
 
+def connected(*, resumption: bool = True, early_data: bool = False, **connections: int) -> Make:
+    """A load of two clients with a connection for each query."""
+    options = {"clients": 2, "resumption": resumption, "early_data": early_data}
+    return with_options(told("load", model="ramp", connections=connections), **options)
+
+
 def settings(named: dict[str, Any], **shown: str) -> Make:
     def make(trial: Trial) -> None:
         trial.record.spec.hosts[trial.subject].settings = named
@@ -568,21 +574,26 @@ CASES: dict[str, tuple[list[Make], list[Make], list[Make]]] = {
             with_options(transferred(["full", *["resumed"] * 9], **XOT), resumption=True),
             with_options(transferred(["full"] * 10, **XOT), resumption=False),
             classes(returning=20, resumed=20),
+            connected(handshakes=22, resumed=20),
+            connected(resumption=False, handshakes=22),
         ],
         [
             with_options(transferred(["full"] * 10, **XOT), resumption=True),
             with_options(transferred(["full", *["resumed"] * 9], **XOT), resumption=False),
             classes(returning=20, resumed=0),
+            connected(handshakes=22, resumed=2),
+            connected(resumption=False, handshakes=22, resumed=5),
         ],
         [
             with_options(transferred(["full"], **XOT), resumption=True),
             with_options(NOTHING, resumption=True),
             classes(returning=2, resumed=2),
+            connected(handshakes=2),
         ],
     ),
     "early-data": (
-        [classes(resumed=20, early_accepted=20)],
-        [classes(resumed=20, early_rejected=20), classes(resumed=20)],
+        [classes(resumed=20, early_accepted=20), connected(early_data=True, resumed=20, early_accepted=20)],
+        [classes(resumed=20, early_rejected=20), classes(resumed=20), connected(early_data=True, resumed=20)],
         [classes(resumed=2, early_accepted=2), NOTHING],
     ),
     "transfer-port": (

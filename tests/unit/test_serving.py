@@ -271,6 +271,9 @@ def test_a_resolver_is_asked_to_recurse_and_never_twice_for_a_missing_name(
         ({}, {"transport": "doh3"}, "transport = 'doh3'"),
         ({}, {"missing_share": 2.0}, "missing_share = 2.0"),
         ({}, {"clients": 0}, "clients = 0"),
+        ({}, {"transport": "dot", "early_data": True, "resumption": False}, "sessions that are resumed"),
+        ({}, {"transport": "doh", "early_data": True}, "safe to repeat"),
+        ({"main_metric": "speed"}, {}, "no metric 'speed'"),
         ({}, {"changes": "zones"}, "takes dynamic updates"),
         ({"transfer": {"updates": True}}, {"changes": "catalog"}, "needs a catalog zone"),
         (
@@ -356,6 +359,39 @@ def test_every_option_is_explained() -> None:
     ours = set(latency.OPTIONS) - {"probe_rate_per_s", "ready_limit_s"}
     assert not [name for name in ours if f"``{name}``" not in explained]
     assert set(serving.OPTIONS) <= set(capacity.OPTIONS)
+
+
+def arguments(**options: Any) -> list[str]:
+    """Arguments of `load` for clients."""
+    return load_arguments.clients({**latency.OPTIONS, **options})
+
+
+def test_early_data_and_the_method_of_requests_go_to_the_transports_that_have_them() -> None:
+    asked = {"early_data": True, "doh_method": "get"}
+    assert "--early-data" in arguments(transport="dot", **asked)
+    assert {"--early-data", "--doh-method=get"} <= {*arguments(transport="doh", **asked)}
+    assert not {"--early-data", "--doh-method=get"} & {*arguments(transport="tcp", **asked)}
+    assert "--doh-method=post" in arguments(transport="doh") and "--early-data" not in arguments(transport="doq")
+
+
+def test_handshakes_are_checked_where_each_query_has_a_connection() -> None:
+    asked = {"queries_per_connection": 1, "early_data": True}
+    assert {"sessions-resumed", "early-data"} <= {*serving.checks(spec(transport="doq", **asked))}
+    assert not {"sessions-resumed", "early-data"} & {*serving.checks(spec(transport="tcp", **asked))}
+    assert "sessions-resumed" not in serving.checks(spec(transport="dot"))
+
+
+def test_a_path_lies_before_those_who_ask_unless_there_are_primaries() -> None:
+    made = spec({"path": {"delay_ms": 10}, "link": "tun"}, rate_qps=100.0)
+    assert [link.ends for link in made.links if link.emulated] == [("primary", "observer")]
+    resolving = {"hosts": {"resolver": {"server": "unbound@forky"}}, "path": {"delay_ms": 10}, "link": "tun"}
+    made = spec(resolving, serve_as="resolver", rate_qps=100.0)
+    assert [link.ends for link in made.links if link.emulated] == [("primary", "resolver")]
+
+
+def test_an_experiment_may_name_the_metric_that_answers_its_question() -> None:
+    assert spec().main_metric == "p99_ms"
+    assert spec({"main_metric": "capacity_qps"}).main_metric == "capacity_qps"
 
 
 BUSY = {"zones": 10, "done": 3, "outcomes": {"done": 3}}

@@ -331,8 +331,29 @@ def test_every_trap_says_something_of_every_trial(tmp_path: Path) -> None:
         spec = trial.record.spec
         spec.next_dataset = spec.dataset.model_copy(update={"parameters": {"next": "", "unsigned_changes": True}})
         spec.dataset = spec.next_dataset
+    connected = Run.open(synthetic.build(tmp_path / "connected", synthetic.Plan(servers=["knot@system"], zones=[100])))
+    for trial in connected.trials:
+        made = {"established": 8, "early_accepted": 10, "quic": {"full_handshake_bytes_min": 2_500}}
+        asked = {"transport": "doq", "due": 1000, "sent": 1000, "connections": made}
+        trial.record.instruments |= {"load": {"model": "rate", **asked}, "ramp": {"model": "ramp", **asked}}
+        trial.record.spec.options |= {"clients": 8, "transport": "doq"}
     imported = test_importers.made(tmp_path, "dnsperf")
-    judged = (owned, run, loaded, climbed, pulled, sites, far, narrow, replayed, resolved, spread, apart, imported)
+    judged = (
+        owned,
+        connected,
+        run,
+        loaded,
+        climbed,
+        pulled,
+        sites,
+        far,
+        narrow,
+        replayed,
+        resolved,
+        spread,
+        apart,
+        imported,
+    )
     findings = [finding for some in judged for finding in examine(some)]
     for trap in all_traps().values():
         mine = [f for f in findings if f.trap == trap.id]

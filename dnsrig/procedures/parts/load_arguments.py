@@ -19,6 +19,8 @@ OPTIONS: dict[str, Scalar] = {
     "timeout_s": 1.0,
     "queries_per_connection": 0,
     "resumption": True,
+    "early_data": False,
+    "doh_method": "post",
     "queried_share": 1.0,
     "popularity": "uniform",
     "missing_share": 0.0,
@@ -37,7 +39,9 @@ OPTIONS: dict[str, Scalar] = {
 
 RANGES = {"timeout_s": (0.001, 60)}
 """`load` does not wait longer."""
-CHOICES = {"transport": ("udp", "tcp", "dot", "doh", "doq")}
+CHOICES = {"transport": ("udp", "tcp", "dot", "doh", "doq"), "doh_method": ("get", "post")}
+ENCRYPTED = ("dot", "doh", "doq")
+"""Transports whose connections begin with a handshake of TLS."""
 
 
 def check(options: Options) -> None:
@@ -50,6 +54,19 @@ def check(options: Options) -> None:
     if float(options["ramp_most_qps"]) < float(options["ramp_start_qps"]):
         raise UsageError(
             f"options.ramp_most_qps = {options['ramp_most_qps']} is invalid", hint="at least ramp_start_qps"
+        )
+    if options["early_data"] and options["transport"] in ENCRYPTED:
+        _check_early_data(options)
+
+
+def _check_early_data(options: Options) -> None:
+    """Raise UsageError if no query could leave with the first flight of a resumed session (0-RTT)."""
+    if not options["resumption"]:
+        raise UsageError("options.early_data needs sessions that are resumed", hint="leave resumption = false out")
+    if options["transport"] == "doh" and options["doh_method"] != "get":
+        raise UsageError(
+            "options.early_data over DoH permits only requests that are safe to repeat (RFC 8470)",
+            hint='set doh_method = "get"',
         )
 
 
@@ -94,8 +111,13 @@ def clients(options: Options) -> list[str]:
     ]
     if transport != "udp":
         words.append(f"--queries-per-connection={options['queries_per_connection']}")
-    is_encrypted = transport in ("dot", "doh", "doq")
-    return [*words, "--no-resumption"] if is_encrypted and not options["resumption"] else words
+    if transport == "doh":
+        words.append(f"--doh-method={options['doh_method']}")
+    if transport in ENCRYPTED and not options["resumption"]:
+        words.append("--no-resumption")
+    if transport in ENCRYPTED and options["early_data"]:
+        words.append("--early-data")
+    return words
 
 
 def fixed_rate(rate_qps: float, *, duration_s: float, interval_s: float, poisson: bool) -> list[str]:

@@ -19,7 +19,7 @@ from dnsrig.procedures.context import TrialContext, placing
 from dnsrig.procedures.instrument import Overdue
 from dnsrig.procedures.parts import generators, load_arguments, resolver_level, transfer_instrument, validity
 from dnsrig.procedures.parts.generators import Led
-from dnsrig.rundir import HostDuties, QueriesSpec, Scalar, TrialSpec
+from dnsrig.rundir import OBSERVER, HostDuties, QueriesSpec, Scalar, TrialSpec
 from dnsrig.runs.load_result import LoadResult
 from dnsrig.servers import driver_of
 from dnsrig.servers.placement import Changes
@@ -85,6 +85,16 @@ def links(hosts: Mapping[str, HostDuties]) -> list[tuple[str, str]]:
     """The primary has a link to each host except generators. These have a link to the server under test only."""
     subject = next((name for name, host in hosts.items() if host.under_test), "primary")
     return [(subject if host.asks else "primary", name) for name, host in hosts.items() if name != "primary"]
+
+
+def far(hosts: Mapping[str, HostDuties], options: Mapping[str, Scalar]) -> list[tuple[str, str]]:
+    """The links that a ``[path]`` applies to: from the primaries to the server under test, or, if it has none, from it
+    to the hosts that ask."""
+    subject = next((name for name, host in hosts.items() if host.under_test), "primary")
+    primaries = [name for name, host in hosts.items() if host.role == "primary" and not host.under_test]
+    if primaries:
+        return [(name, subject) for name in primaries]
+    return [(subject, name) for name in [name for name, host in hosts.items() if host.asks] or [OBSERVER]]
 
 
 def validate(spec: TrialSpec) -> None:
@@ -222,6 +232,8 @@ def checks(spec: TrialSpec) -> list[str]:
     if "rate_qps" in options:
         found += ["rate", "answers-good"]
         found += ["names-missing"] if spec.queries is None or not spec.queries.name else []
+    if options.get("queries_per_connection") and options["transport"] in load_arguments.ENCRYPTED:
+        found += ["sessions-resumed", *(["early-data"] if options["early_data"] else [])]
     if options["serve_as"] == "resolver":
         found += ["links-kept-up", "cache"]
     if resolver_level.able(spec):

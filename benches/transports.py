@@ -1,0 +1,154 @@
+"""What transports and their connections cost: the page docs/results/transports.md, from runs of four experiments.
+
+    .venv/bin/python benches/transports.py [RUN...] > docs/results/transports.md
+
+Without RUN it makes a run of each experiment in `PARTS` first, which needs root. Each row is a variant, each column a
+metric: the median of the repeats and their range. The column of the loss has the loss to UDP and its interval. A trial
+that is not `done` has no values; the last column has the number of these trials.
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from smoke import parser, scratch, sized
+
+from dnsrig.comparison.loss import losses
+from dnsrig.rundir import Variant
+from dnsrig.runs.run import Run
+from dnsrig.runs.trial import Trial
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "docs"))
+from generate import table  # type: ignore[import-not-found]
+
+Cells = Callable[[Run, Variant, Sequence[Trial]], str]
+KILOBYTE = 1e3
+REPEATS: list[str] = sized([], smoke=["--repeats", "1"])
+SMOKE_SETTINGS = {
+    "transports": ['matrix."hosts.primary.server"=["echo@engine"]', 'matrix."options.transport"=["udp", "dot"]'],
+    "resolver-transports": ['matrix."hosts.resolver.server"=["unbound@forky"]', 'matrix."options.transport"=["udp"]'],
+    "connection-memory": ['matrix."hosts.primary.server"=["echo@engine"]', 'matrix."options.transport"=["tcp"]'],
+    "lossy-transports": ['matrix."path.loss_percent"=[1.0]', 'matrix."options.transport"=["udp"]'],
+}
+
+
+@dataclass(frozen=True)
+class Part:
+    """A section of the page."""
+
+    title: str
+    says: str
+    columns: dict[str, Cells]
+
+
+def figures(metric: str, unit: float = 1.0) -> Cells:
+    """A cell with the median of a metric and its range, in ``unit``."""
+
+    def cell(run: Run, variant: Variant, trials: Sequence[Trial]) -> str:
+        found = [value / unit for trial in trials if (value := trial.value(metric)) is not None]
+        if not found:
+            return ""
+        low, middle, high = (_digits(value) for value in (min(found), statistics.median(found), max(found)))
+        return f"{middle} [{low}..{high}]"
+
+    return cell
+
+
+def loss(run: Run, variant: Variant, trials: Sequence[Trial]) -> str:
+    """A cell with the loss to UDP and its interval."""
+    found = {each.variant.id: each for each in losses(run)}.get(variant.id)
+    return "" if found is None else f"{found.percent:.0f} [{found.low:.0f}..{found.high:.0f}]"
+
+
+AT_HALF: dict[str, Cells] = {
+    "capacity, q/s": figures("capacity_qps"),
+    "loss to UDP, %": loss,
+    "p50, ms": figures("p50_ms"),
+    "p99, ms": figures("p99_ms"),
+    "CPU a query, µs": figures("cpu_a_query_us"),
+}
+PARTS = {
+    "transports": Part(
+        "Authoritative servers",
+        "Connections stay open. Latency and CPU time are at half of each variant's own capacity.",
+        AT_HALF,
+    ),
+    "resolver-transports": Part("Resolvers", "All names are in the cache.", AT_HALF),
+    "connection-memory": Part(
+        "Memory of an open connection",
+        "Memory of the server's processes and of the kernel, divided by the open connections.",
+        {"memory a connection, kB": figures("memory_a_connection_bytes", KILOBYTE)},
+    ),
+    "lossy-transports": Part(
+        "A lossy path",
+        "Latency from the due time. UDP sends nothing again, so its lost queries are unanswered after the timeout.",
+        {
+            "p50, ms": figures("p50_ms"),
+            "p99, ms": figures("p99_ms"),
+            "unanswered, %": figures("unanswered_share_percent"),
+        },
+    ),
+}
+
+
+def main() -> int:
+    asking = parser(__doc__)
+    asking.add_argument("runs", nargs="*", type=Path, metavar="RUN")
+    print(page(list(map(Run.open, asking.parse_args().runs or measured()))))
+    return 0
+
+
+def measured() -> list[Path]:
+    """The folders of new runs."""
+    runs = scratch() or Path("runs")
+    for name, settings in SMOKE_SETTINGS.items():
+        words = [word for setting in sized([], smoke=settings) for word in ("--set", setting)]
+        command = [sys.executable, "-m", "dnsrig", "run", name, "--runs", str(runs), "--quiet", *words, *REPEATS]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return [max((runs / name).iterdir()) for name in SMOKE_SETTINGS]
+
+
+def page(runs: Iterable[Run]) -> str:
+    """The page in Markdown, with a section for each of ``runs``."""
+    known = [run for run in runs if run.manifest.experiment in PARTS]
+    labels = {trial.record.spec.server.label for run in known for trial in run.trials if trial.record.spec.server}
+    lines = [
+        "# Transports: what encryption and connections cost",
+        f"- **Measured:** {min(run.manifest.created[:10] for run in known)}, "
+        + "; ".join(f"`{run.manifest.experiment}` with {len(run.trials)} trials" for run in known)
+        + ".",
+        f"- **Servers:** {', '.join(sorted(labels))}.",
+        "- **Command:** `dnsrig run NAME` for each experiment, then `benches/transports.py RUN...` for this page.",
+    ]
+    sections = [section(run, PARTS[run.manifest.experiment]) for run in known]
+    return "\n\n".join([lines[0], "\n".join(lines[1:]), *sections])
+
+
+def section(run: Run, part: Part) -> str:
+    """A heading, a sentence and the table of a run."""
+    axes = [axis for axis, values in run.manifest.axes.items() if len(values) > 1] or list(run.manifest.axes)
+    rows = []
+    for variant in run.manifest.variants:
+        trials = list(run.of_variant(variant.id))
+        done = [trial for trial in trials if trial.record.outcome == "done"]
+        names = [str(variant.parameters.get(axis, "")) for axis in axes]
+        cells = [cell(run, variant, done) for cell in part.columns.values()]
+        rows.append([*names, *cells, str(len(trials) - len(done))])
+    return f"## {part.title}\n\n{part.says}\n\n{table([*axes, *part.columns, 'not done'], rows)}"
+
+
+def _digits(value: float) -> str:
+    """
+    >>> _digits(12345.6), _digits(0.01234)
+    ('12,346', '0.0123')
+    """
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

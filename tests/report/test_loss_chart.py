@@ -1,0 +1,47 @@
+"""The loss of each transport beside UDP: its figures and its chart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from load_data import LoadPlan, build
+
+from dnsrig.comparison.loss import losses
+from dnsrig.report.charts import loss_to_udp
+from dnsrig.runs.run import Run
+
+BIND, ECHO = "bind@system", "echo@engine"
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Two servers, of which DoT costs a quarter of the first one's capacity, and three quarters of the second one's."""
+    axes = {"transport": ["udp", "dot"]}
+    found = Run.open(build(tmp_path / "run", LoadPlan(servers=[BIND, ECHO], ramp=True, repeats=6, extra_axes=axes)))
+    found.manifest.baseline = {"transport": "udp"}
+    for trial in found.trials:
+        parameters = trial.record.spec.variant.parameters
+        of_dot = 0.75 if parameters["server"] == BIND else 0.25
+        share = of_dot if parameters["transport"] == "dot" else 1.0
+        trial.record.instruments["load"]["capacity_qps"] = share * (10_000 + trial.record.spec.repeat)
+    return found
+
+
+def test_a_loss_is_what_is_missing_beside_udp(run: Run) -> None:
+    found = list(losses(run))
+    assert [each.variant.parameters["transport"] for each in found] == ["dot", "dot"]
+    assert [round(each.percent) for each in found] == [25, 75]
+    assert all(each.low <= each.percent <= each.high for each in found)
+
+
+def test_the_chart_has_a_bar_for_each(run: Run) -> None:
+    assert loss_to_udp.applies(run)
+    drawing, *more = loss_to_udp.draw(run)
+    text = str(drawing.chart.to_dict(validate=False))
+    assert not more and "25 %" in text and "75 %" in text
+
+
+def test_without_udp_as_the_baseline_there_is_no_loss(run: Run) -> None:
+    run.manifest.baseline = {"transport": "dot"}
+    assert not loss_to_udp.applies(run)

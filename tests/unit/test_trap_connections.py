@@ -1,0 +1,80 @@
+"""Traps of connections: streams, early data, and few connections for many threads.
+
+Each is provoked for real in tests/integration/test_load_traps.py.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import synthetic
+from trial_data import clean_trial, judge
+
+from dnsrig.runs.trial import Trial
+from dnsrig.traps import all_traps
+
+TRAPS = ("stream-limit", "early-data-refused", "few-connections")
+
+
+@pytest.fixture
+def trial(tmp_path: Path) -> Trial:
+    return clean_trial(tmp_path / "run", synthetic.Plan(servers=["knot@system"], repeats=1))
+
+
+def loaded(trial: Trial, name: str = "load", **summary: Any) -> Trial:
+    """With the summary of a load of a thousand queries over DoQ."""
+    trial.record.instruments[name] = {"model": "rate", "transport": "doq", "due": 1000, "sent": 1000, **summary}
+    return trial
+
+
+def test_nothing_is_said_of_a_trial_without_load_and_of_udp(trial: Trial) -> None:
+    assert [all_traps()[trap].after(trial) for trap in TRAPS] == [None] * len(TRAPS)
+    loaded(trial, transport="udp", waited_for_stream=500)
+    assert [all_traps()[trap].after(trial) for trap in TRAPS] == [None] * len(TRAPS)
+
+
+def test_queries_that_wait_for_a_stream(trial: Trial) -> None:
+    assert judge("stream-limit", loaded(trial, waited_for_stream=9)).verdict == "clear"
+    found = judge("stream-limit", loaded(trial, waited_for_stream=400, connections={"established": 2}))
+    assert found.verdict == "found"
+    assert (found.evidence["waited_percent"], found.evidence["connections"]) == (40.0, 2)
+    assert "400 of 1,000 queries (40%)" in found.summary and "clients" in found.remedy
+    assert judge("stream-limit", loaded(trial, model="ramp", waited_for_stream=400)).verdict == "cannot-tell"
+
+
+def test_early_data_that_is_sent_again(trial: Trial) -> None:
+    without = {"early_accepted": 0, "early_rejected": 0}
+    assert all_traps()["early-data-refused"].after(loaded(trial, connections=without)) is None
+    some = {"early_accepted": 95, "early_rejected": 5}
+    assert judge("early-data-refused", loaded(trial, connections=some)).verdict == "clear"
+    most = {"early_accepted": 10, "early_rejected": 90}
+    found = judge("early-data-refused", loaded(trial, connections=most))
+    assert (found.verdict, found.evidence["refused_percent"]) == ("found", 90.0)
+    classes = [{"connections": some}, {"connections": most}]
+    found = judge("early-data-refused", loaded(trial, classes=classes))
+    assert (found.verdict, found.evidence["early_rejected"]) == ("found", 95), "classes of a replay count together"
+
+
+@pytest.mark.parametrize(
+    ("clients", "model", "verdict"),
+    [(1, "ramp", "found"), (1, "closed", "found"), (4, "ramp", "clear"), (16, "ramp", "clear")],
+)
+def test_fewer_connections_than_threads(trial: Trial, clients: int, model: str, verdict: str) -> None:
+    trial.record.spec.hosts[trial.subject].cpus = [1, 2, 3, 4]
+    trial.record.spec.options |= {"clients": clients, "queries_per_connection": 0}
+    found = judge("few-connections", loaded(trial, model=model))
+    assert found.verdict == verdict
+    if verdict == "found":
+        assert found.evidence == {"connections": 1, "threads": 4}
+    trial.record.spec.options["queries_per_connection"] = 1
+    assert judge("few-connections", trial).verdict == "clear", "each query may meet another thread"
+    assert all_traps()["few-connections"].after(loaded(trial, model="rate")) is None
+
+
+def test_a_search_before_the_load_counts_too(trial: Trial) -> None:
+    trial.record.spec.hosts[trial.subject].cpus = [1, 2]
+    trial.record.spec.options |= {"clients": 1}
+    loaded(trial)
+    assert judge("few-connections", loaded(trial, "ramp", model="ramp")).verdict == "found"
