@@ -88,6 +88,7 @@ CLEAN: list[tuple[str, tuple[str, ...]]] = [
     ("ixfr-stream", ("server=nsd@forky", "records_changed=100", "made_by=reload", ALONE)),
     ("busy-primary", ("server=bind@forky", "size=tiny", "transfers=none", ALONE)),
     ("congestion-control", ("congestion=cubic", ALONE)),
+    ("xoq", ("server=zones@engine", "case=many-zones", "site=s3", 'transport="xoq (pipelined)"', ALONE)),
     ("emulators", ('emulator="tun, running kernel"', "congestion=bbr", ALONE)),
     ("mtu-mss", ("transport=tcp", "icmp=sent", "mss=interface", ALONE)),
     ("long-distance", ("case=one-large-zone", 'carrier="pipelined from nsd"', "congestion=bbr", ALONE)),

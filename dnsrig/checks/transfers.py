@@ -145,6 +145,8 @@ def transfer_port(trial: Trial) -> Seen:
     The hosts' kernels list them at the end of `measure`. A closed connection remains listed for a minute on the side
     that closed it (TIME_WAIT). If a host keeps fewer (`tcp_max_tw_buckets`), only the last ones are listed.
     """
+    if trial.record.spec.transfer.quic:
+        return cannot_tell("QUIC has no TCP connections")
     ports: dict[str, int] = {}
     for listed in trial.record.instruments.get("connections", {}).get("hosts", {}).values():
         for port, count in listed.get("ports", {}).items():
@@ -160,7 +162,7 @@ def transfer_port(trial: Trial) -> Seen:
 @check(title="connections with TLS", unit="% of established connections")
 def connections_tls(trial: Trial) -> Seen:
     """Share of the established connections of the instrument `transfer` that had a TLS handshake: all with XoT (RFC
-    9103), no connection without it."""
+    9103) or XoQ (RFC 9250), no connection otherwise."""
     made = trial.connections.filter(pl.col("established_ns") > 0)
     if made.is_empty():
         return cannot_tell("no connection was established, or connections.arrow has no rows")
@@ -190,7 +192,9 @@ def connections_per_zone(trial: Trial) -> Seen:
         opened = summary.get("connections", {}).get("established")
     else:
         done, policy = trial.record.instruments.get("probe", {}).get("seen", 0), _policy(spec)
-        opened = trial.growth(trial.subject, "tcp", "active_opens")
+        opened = None if spec.transfer.quic else trial.growth(trial.subject, "tcp", "active_opens")
+    if opened is None and spec.transfer.quic:
+        return cannot_tell("the kernel does not count connections over QUIC")
     if opened is None or done < FEWEST:
         return cannot_tell(f"{done} zones arrived, which is too few")
     if policy == "one":

@@ -224,7 +224,7 @@ def wall_s(trial: Trial, zones: int) -> float:
     secondary = secondaries.known().get(server.kind) if server else None
     if opened is None or opened < A_CONNECTION_EACH * spec.dataset.zones or len(spec.primaries) != 1:
         return 0.0
-    if secondary and not secondary.time_wait("xot" if spec.transfer.tls else "tcp"):
+    if spec.transfer.quic or (secondary and not secondary.time_wait("xot" if spec.transfer.tls else "tcp")):
         return 0.0
     return ports.time_s(zones, _ports(record))
 

@@ -95,9 +95,9 @@ def validate(spec: TrialSpec) -> None:
         )
     if "database" not in kinds:
         return
-    if spec.transfer.tsig or spec.transfer.provisioning == "catalog":
+    if spec.transfer.tsig or spec.transfer.quic or spec.transfer.provisioning == "catalog":
         raise UsageError(
-            f"the variant {spec.variant.label}: a database carries zones without TSIG and without a catalog zone",
+            f"the variant {spec.variant.label}: a database carries zones without TSIG, without QUIC and without a catalog zone",
             hint='set transfer.transport to "tcp", or "xot" for TLS between the sites, and transfer.provisioning to "static"',
         )
     for name in ("primary", "secondary"):

@@ -11,7 +11,7 @@ The primary has all its zones before anything is asked; `transfer` runs on the h
 - ``secondaries``: so many, each takes all zones; each has an address of its own
 - ``resumption`` of TLS sessions; ``verify``: how the primary's certificate is checked: ``none``, ``ca``, ``pin``
 - ``quickack``, ``nagle``, ``congestion``: of the client's sockets (tcp(7)); by default TCP_NODELAY, and the host's
-  congestion control
+  congestion control; ``quic_congestion``: the client's congestion control over QUIC (``cubic``, ``newreno``, ``bbr``)
 - ``retries`` of a zone that failed, each ``retry_after_s`` later; ``timeout_s``: without a byte of a transfer;
   ``threads`` of the instrument
 - ``repeat``: begin again until ``duration_s`` are over

@@ -233,7 +233,7 @@ class HostSpec(HostOptions, HostDuties, Record):
         return [prefix for prefix in (self.client_range, *self.server_ranges) if prefix]
 
 
-Transport = Literal["tcp", "tcp+tsig", "xot", "xot+tsig"]
+Transport = Literal["tcp", "tcp+tsig", "xot", "xot+tsig", "xoq", "xoq+tsig"]
 Provisioning = Literal["static", "catalog"]
 
 
@@ -241,7 +241,8 @@ class TransferSpec(Settings):
     """Settings of zone transfers from primary to secondary."""
 
     transport: Transport = Field(
-        default="tcp", description="tcp, tcp+tsig, xot or xot+tsig (XoT: RFC 9103; TSIG: RFC 8945)"
+        default="tcp",
+        description="tcp, xot (XoT: RFC 9103) or xoq (XoQ, over QUIC: RFC 9250), each also with +tsig (TSIG: RFC 8945)",
     )
     provisioning: Provisioning = Field(
         default="static",
@@ -257,7 +258,17 @@ class TransferSpec(Settings):
 
     @property
     def tls(self) -> bool:
-        return self.transport.startswith("xot")
+        """Whether transfers are encrypted, by TLS over TCP or by the TLS 1.3 in QUIC."""
+        return not self.transport.startswith("tcp")
+
+    @property
+    def quic(self) -> bool:
+        return self.transport.startswith("xoq")
+
+    @property
+    def carrier(self) -> str:
+        """The transport without the signature: `tcp`, `xot` or `xoq`."""
+        return self.transport.removesuffix("+tsig")
 
     @property
     def tsig(self) -> bool:
@@ -499,7 +510,7 @@ class TrialSpec(Record):
         asked = str(self.options.get("transport", ""))
         if asked:
             return "udp" if asked == "as-captured" else asked
-        return "dot" if self.transfer.tls else "tcp"
+        return {"tcp": "tcp", "xot": "dot", "xoq": "doq"}[self.transfer.carrier]
 
     @property
     def server(self) -> ServerSource | None:

@@ -23,6 +23,7 @@ from dnsrig.servers.resolving import AsResolver
 Feature = Literal[
     "TSIG",
     "XoT",
+    "XoQ",
     "DoT",
     "DoH",
     "DoQ",
@@ -346,7 +347,8 @@ def wanted_features(
     follows_catalog = transfer.provisioning == "catalog"
     wanted: dict[Feature, bool] = {
         "TSIG": transfer.tsig,
-        "XoT": transfer.tls,
+        "XoT": transfer.tls and not transfer.quic,
+        "XoQ": transfer.quic,
         **queried,
         "catalog zones": follows_catalog and catalog_schema != 1,
         "catalog zones of schema 1": follows_catalog and catalog_schema == 1,

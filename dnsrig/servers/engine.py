@@ -131,10 +131,12 @@ class Transfer(EngineDriver):
         Setting("time-max-s", "7200", "longest time of a transfer from its first message, in seconds"),
         Setting("zonemd", "false", "verify each zone's ZONEMD (RFC 8976)"),
         Setting("quickack", "false", "acknowledge at once (TCP_QUICKACK)"),
-        Setting("congestion", "the host's", "congestion control of its sockets"),
+        Setting("congestion", "the host's", "congestion control of its TCP sockets"),
+        Setting("quic-congestion", "cubic", "over XoQ, its congestion control: cubic, newreno or bbr"),
+        Setting("quic-window-bytes", "16777216", "over XoQ, bytes that may be on their way to it"),
     )
     features: ClassVar[Mapping[Feature, Support]] = {
-        name: Support(None, "0.0") for name in ("TSIG", "XoT", "catalog zones", "IXFR", "NOTIFY")
+        name: Support(None, "0.0") for name in ("TSIG", "XoT", "XoQ", "catalog zones", "IXFR", "NOTIFY")
     }
 
     def configure(self, placement: Placement) -> None:
@@ -144,7 +146,7 @@ class Transfer(EngineDriver):
 
     def command(self, placement: Placement) -> list[str]:
         transfer, route = placement.transfer, placement.routes[0]
-        options: dict[str, Scalar] = {"transport": "xot" if transfer.tls else "tcp", "threads": placement.threads}
+        options: dict[str, Scalar] = {"transport": transfer.carrier, "threads": placement.threads}
         if transfer.tls:
             options |= {"verify": "ca", "ca": placement.certificate, "server-name": keys.TLS_NAME}
         if transfer.tsig:
@@ -198,12 +200,15 @@ class Zones(EngineDriver):
         Setting("notify-interval", "100ms", "least time between two NOTIFYs of the catalog"),
         Setting("connections-max", "10000", "TCP connections at once"),
         Setting("idle-timeout", "30s", "time without a query after which it closes a connection"),
+        Setting("quic-congestion", "cubic", "over XoQ, its congestion control: cubic, newreno or bbr"),
+        Setting("quic-window-bytes", "16777216", "over XoQ, bytes that may be on their way on a connection"),
+        Setting("streams-max", "100", "over XoQ, streams that a client may have open at a time"),
         Setting("fault-every", "1", "faults hit only zones whose number is a multiple of it"),
         Setting("fault", "none", "faults on purpose, KIND or KIND=VALUE, separated by spaces"),
     )
     features: ClassVar[Mapping[Feature, Support]] = {
         name: Support("0.0", None)
-        for name in ("TSIG", "XoT", "catalog zones", "catalog zones of schema 1", "IXFR", "NOTIFY")
+        for name in ("TSIG", "XoT", "XoQ", "catalog zones", "catalog zones of schema 1", "IXFR", "NOTIFY")
     }
 
     def configure(self, placement: Placement) -> None:
@@ -230,6 +235,9 @@ class Zones(EngineDriver):
         if placement.answers_over_tls:
             transports.append("xot")
             options |= {"certificate": placement.certificate, "key": placement.private_key, "xot-port": keys.XOT_PORT}
+        if placement.answers_over_quic:
+            transports.append("xoq")
+            options |= {"certificate": placement.certificate, "key": placement.private_key, "xoq-port": keys.XOT_PORT}
         if placement.transfer.tsig:
             options["tsig"] = tsig(placement)
         words = [self.executable, "serve", "zones", str(placement.address), f"--transport={','.join(transports)}"]

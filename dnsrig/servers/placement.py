@@ -183,7 +183,13 @@ class Placement:
     @property
     def answers_over_tls(self) -> bool:
         """Whether it listens for TLS: for queries, or as a primary for XoT. For a server this is the same."""
-        return self.over_tls or (self.transfer.tls and self.role == "primary")
+        over_tls = self.transfer.tls and not self.transfer.quic
+        return self.over_tls or (over_tls and self.role == "primary")
+
+    @property
+    def answers_over_quic(self) -> bool:
+        """Whether it listens for QUIC: for queries, or as a primary for XoQ."""
+        return self.over_quic or (self.transfer.quic and self.role == "primary")
 
     @property
     def threads(self) -> int:

@@ -97,7 +97,7 @@ MEANINGS: Mapping[str, str] = {
     "routes": "for a secondary or a resolver: a list of `address` and `port` of a primary, `source` (own address from which "
     "to ask; empty: any) and `number` (from 1)",
     "secondaries": "for a primary: addresses to notify",
-    "transfer": "`tls`, `tsig`, `ixfr`, `notify`, `updates`: whether zone transfers have it",
+    "transfer": "`tls`, `quic`, `tsig`, `ixfr`, `notify`, `updates`: whether zone transfers have it",
     "tsig": "the TSIG key, used if `transfer.tsig`: `name`, `algorithm`, `secret`",
     "tls_name": "the name in a primary's certificate",
     "public_key_pin": "SHA-256 of the public key in the certificate, in Base64",
@@ -115,7 +115,8 @@ MEANINGS: Mapping[str, str] = {
 def variables(p: Placement, include_name: str = "") -> dict[str, Any]:
     """The variables for the server of a placement. Paths are as the server sees them. ``include_name``: name of the
     file of the snippet."""
-    transfer = {"tls": p.transfer.tls, "tsig": p.transfer.tsig}
+    over_quic = p.transfer.quic
+    transfer = {"tls": p.transfer.tls and not over_quic, "quic": over_quic, "tsig": p.transfer.tsig}
     transfer |= {name: getattr(p.transfer, name) for name in ("ixfr", "notify", "updates")}
     resolves, at, folder = p.role == "resolver", p.database, f"{p.seen_directory}/{INCLUDE_FOLDER}"
     zones = p.zones if resolves else p.configured_zones
@@ -153,7 +154,7 @@ def variables(p: Placement, include_name: str = "") -> dict[str, Any]:
         "over_tls": p.answers_over_tls,
         "over_https": p.over_https,
         "https_port": keys.HTTPS_PORT,
-        "over_quic": p.over_quic,
+        "over_quic": p.answers_over_quic,
         "certificate": p.certificate,
         "private_key": p.private_key,
         "tls_name": keys.TLS_NAME,

@@ -104,6 +104,14 @@ def test_a_synthetic_primary_over_tls_with_a_key_and_whom_to_notify(place: Place
     assert [word for word in words if word.startswith(("--certificate=", "--key=", "--tsig=hmac-sha256:"))]
 
 
+def test_both_ends_of_a_transfer_over_quic(place: Place) -> None:
+    transfer = TransferSpec(transport="xoq")
+    primary = command(place("zones", transfer=transfer, settings={"quic-congestion": "bbr"}))
+    assert {"--transport=udp,tcp,xoq", "--xoq-port=853", "--quic-congestion=bbr"} <= set(primary)
+    secondary = command(place("transfer", transfer=transfer))
+    assert {"--transport=xoq", "--verify=ca"} <= set(secondary)
+
+
 def test_faults_are_options_and_several_are_several(place: Place) -> None:
     words = command(place("zones", settings={"fault": "servfail-after=3 slow=5ms", "concurrent-max": 10}))
     assert {"--fault=servfail-after=3", "--fault=slow=5ms", "--concurrent-max=10"} <= set(words)

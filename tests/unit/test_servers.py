@@ -111,6 +111,14 @@ def test_xot_uses_its_port(tmp_path: Path, kind: str, role: str) -> None:
     assert authenticated == (role == "secondary"), "the secondary checks whom it talks to"
 
 
+def test_knot_uses_quic_in_both_roles(tmp_path: Path) -> None:
+    over_quic = TransferSpec(transport="xoq")
+    text = configuration(placement(tmp_path / "a", "knot", "primary", transfer=over_quic))
+    assert "listen-quic: [198.18.0.2@853, 2001:2::2@853]" in text and "listen-tls" not in text
+    text = configuration(placement(tmp_path / "b", "knot", "secondary", transfer=over_quic))
+    assert "@853" in text and "quic: on" in text and "tls: on" not in text and KEYS.public_key_pin in text
+
+
 @pytest.mark.parametrize("kind", ZONE_SERVERS)
 def test_catalog_takes_the_place_of_the_zones(tmp_path: Path, kind: str) -> None:
     catalog = TransferSpec(provisioning="catalog")
@@ -170,6 +178,9 @@ def test_what_a_driver_lacks() -> None:
     assert bind.lacks("secondary", over_tls, "9.20.30") is None
     assert bind.lacks("secondary", over_tls, "not resolved") is None, "not known yet"
     assert powerdns.lacks("primary", over_tls, "not resolved") == ("XoT", None)
+    over_quic = wanted_features(TransferSpec(transport="xoq"), several_sources=False)
+    assert over_quic == ["XoQ"] and bind.lacks("primary", over_quic, "9.20.30") == ("XoQ", None)
+    assert driver("knot").lacks("primary", over_quic, "3.5.8") is None
     both = wanted_features(TransferSpec(transport="tcp+tsig", provisioning="catalog"), several_sources=False)
     assert powerdns.conflict("secondary", both) == ["TSIG", "catalog zones"]
     assert not powerdns.conflict("secondary", both[:1]) and not powerdns.conflict("primary", both)

@@ -56,6 +56,10 @@ def test_xot_checks_whom_it_talks_to_and_tcp_names_no_certificate(tmp_path: Path
     pinned = transfer_instrument.transport({**options, "verify": "pin"}, TransferSpec(transport="xot"), KEYS, None)
     assert f"--pin={KEYS.public_key_pin}" in pinned
     assert transfer_instrument.transport(options, TransferSpec(), KEYS, None) == ["--transport=tcp"]
+    over_quic = transfer_instrument.transport(
+        {**options, "quic_congestion": "bbr"}, TransferSpec(transport="xoq"), KEYS, tmp_path / "c.pem"
+    )
+    assert {"--transport=xoq", "--quic-congestion=bbr", f"--ca={tmp_path}/c.pem"} <= set(over_quic)
 
 
 def test_each_secondary_has_an_address_of_its_own() -> None:

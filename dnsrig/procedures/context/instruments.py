@@ -139,7 +139,11 @@ class Instruments:
         placement = self.servers.placements.get(target)
         is_ours = spec.transfer.tls and placement is not None
         certificate = placement.state.resolve() / keys.CERTIFICATE_FILE if placement and is_ours else None
-        words = ["transfer", *self.server(target, "dot" if spec.transfer.tls else "tcp"), self._zones]
+        words = [
+            "transfer",
+            *self.server(target, {"tcp": "tcp", "xot": "dot", "xoq": "doq"}[spec.transfer.carrier]),
+            self._zones,
+        ]
         words += transfer_instrument.transport(chosen, spec.transfer, self.workspace.keys, certificate)
         words += transfer_instrument.sources(chosen, spec.hosts[host])
         out = out or self.workspace.directory

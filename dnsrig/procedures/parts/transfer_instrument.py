@@ -20,6 +20,7 @@ POLICIES = ("one", "reused", "pipelined")
 CLOSES = ("fin", "rst")
 SOA_FIRST = ("none", "udp", "same")
 VERIFICATIONS = ("none", "ca", "pin")
+QUIC_CONGESTIONS = ("cubic", "newreno", "bbr")
 OPTIONS: dict[str, Scalar] = {
     "policy": "pipelined",
     "window": 100,
@@ -33,6 +34,7 @@ OPTIONS: dict[str, Scalar] = {
     "quickack": False,
     "nagle": False,
     "congestion": "",
+    "quic_congestion": "cubic",
     "retries": 3,
     "retry_after_s": 1.0,
     "timeout_s": 10.0,
@@ -40,7 +42,13 @@ OPTIONS: dict[str, Scalar] = {
 }
 """Options of all procedures in which the instrument takes zones; `transfer-load` describes them."""
 
-CHOICES = {"policy": POLICIES, "close": CLOSES, "soa": SOA_FIRST, "verify": VERIFICATIONS}
+CHOICES = {
+    "policy": POLICIES,
+    "close": CLOSES,
+    "soa": SOA_FIRST,
+    "verify": VERIFICATIONS,
+    "quic_congestion": QUIC_CONGESTIONS,
+}
 
 
 def policy(options: Options) -> list[str]:
@@ -78,13 +86,15 @@ def sources(options: Options, host: HostSpec) -> list[str]:
 
 
 def transport(options: Options, transfer: TransferSpec, made: TransferKeys, certificate: Path | None) -> list[str]:
-    """Arguments for TCP or XoT (RFC 9103), and for the TSIG key (RFC 8945).
+    """Arguments for TCP, XoT (RFC 9103) or XoQ (RFC 9250), and for the TSIG key (RFC 8945).
 
     ``certificate``: file with the primary's certificate, which is its own CA; only with TLS.
     """
-    words = [f"--transport={'xot' if transfer.tls else 'tcp'}"]
+    words = [f"--transport={transfer.carrier}"]
     if transfer.tsig:
         words.append(f"--tsig={keys.TSIG_ALGORITHM}:{keys.TSIG_NAME}:{made.tsig_secret}")
+    if transfer.quic:
+        words.append(f"--quic-congestion={options['quic_congestion']}")
     if not transfer.tls:
         return words
     words.append(f"--verify={options['verify']}")

@@ -53,7 +53,7 @@ CONNECTIONS = RowFile(
     },
 )
 """One row a connection. ``source``: ADDRESS:PORT; ``handshake``: none, full, resumed; ``ended``: ours, closed, reset,
-refused, no-port, timed-out, tls."""
+refused, no-port, timed-out, tls, used-up."""
 TCP_INFO = RowFile(
     "tcp-info.arrow",
     {

@@ -112,6 +112,7 @@ class Knot(Driver):
     features: ClassVar[Mapping[Feature, Support]] = {
         "TSIG": Support("1.0", "1.0"),
         "XoT": Support("3.4", "3.4"),
+        "XoQ": Support("3.3", "3.3"),
         "DoT": Support("3.4", "3.4"),
         "DoQ": Support("3.3", "3.3"),
         "catalog zones": Support("1.0", "3.0"),

@@ -537,7 +537,7 @@ fn fails(arguments: &[&str]) -> Output {
 #[test]
 fn bad_input_is_told() {
     let free = "127.0.0.1:0";
-    let cases: [(&[&str], &str); 14] = [
+    let cases: [(&[&str], &str); 16] = [
         (&[free], "--count"),
         (&["192.0.2.1", "--count", "1"], "--i-am-authorized 192.0.2.1"),
         (&[free, "--count", "1", "--notify", "192.0.2.1"], "--i-am-authorized 192.0.2.1"),
@@ -550,7 +550,9 @@ fn bad_input_is_told() {
         (&[free, "--count", "9", "--first-member", "1"], "--changes-of"),
         (&[free, "--count", "9", "--notify-interval", "1s"], "--notify "),
         (&[free, "--count", "9", "--changes-of", "catalog", "--change-records", "2"], "--change-records has no effect"),
-        (&[free, "--count", "1", "--client-ca", "/nonexistent.pem"], "add xot to --transport"),
+        (&[free, "--count", "1", "--client-ca", "/nonexistent.pem"], "add xot or xoq to --transport"),
+        (&[free, "--count", "1", "--quic-congestion", "bbr"], "add xoq to --transport"),
+        (&[free, "--count", "1", "--transport", "xoq", "--fault", "slow=1ms"], "leave xoq out"),
         (
             &[free, "--count", "1", "--client-ca", "/nonexistent.pem", "--transport", "xot", "--xot-port", "0"],
             "/nonexistent.pem",

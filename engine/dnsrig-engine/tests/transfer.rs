@@ -195,6 +195,59 @@ fn over_tls_sessions_are_resumed_and_certificates_checked() {
     assert_eq!(outcomes(&summary), "tls-failed 20");
 }
 
+/// Zones over QUIC from `primary`, on one connection unless the arguments change that.
+fn xoq(primary: &Primary, arguments: &str) -> (Value, bool) {
+    Process::start(&format!("transfer {} --transport xoq {arguments}", primary.address("xoq"))).end()
+}
+
+#[test]
+fn over_quic_each_policy_makes_its_connections() {
+    let primary = Primary::start("--count 60 --records 50 --large 1:20000 --transport xoq --xoq-port 0");
+    for (policy, connections) in [("one", 60), ("reused", 3), ("pipelined", 3)] {
+        let (summary, good) = xoq(&primary, &format!("--count 60 --policy {policy} --connections 3 --window 7"));
+        assert!(good && count(&summary, "done") == 60, "{policy}: {summary}");
+        assert_eq!(count(&summary, "records"), 20_000 + 59 * 50);
+        let made = count(&summary["connections"], "established");
+        assert!(if policy == "one" { made == connections } else { made <= connections }, "{policy}: {summary}");
+        assert_eq!((&summary["quic"]["congestion"], count(&summary, "retries")), (&"cubic".into(), 0));
+    }
+    for congestion in ["newreno", "bbr"] {
+        let (summary, good) = xoq(&primary, &format!("--count 60 --quic-congestion {congestion}"));
+        assert!(good && summary["quic"]["congestion"] == congestion, "{summary}");
+    }
+}
+
+#[test]
+fn over_quic_changes_and_signatures_are_as_over_tcp() {
+    let primary =
+        Primary::start(&format!("--count 20 --changes-before 5 --tsig {KEY} --transport udp,xoq --xoq-port 0"));
+    for soa in ["none", "same"] {
+        let (summary, good) = xoq(&primary, &format!("--count 20 --ixfr 3 --soa {soa} --tsig {KEY}"));
+        assert!(good && count(&summary, "ixfr") == 20, "{soa}: {summary}");
+    }
+    let (summary, _) = xoq(&primary, "--count 20 --retries 0");
+    assert_eq!(outcomes(&summary), "refused 20");
+}
+
+#[test]
+fn over_quic_a_stream_limit_delays_and_a_reset_has_its_name() {
+    let faulty = "--fault cut-after=1 --fault-every 3 --records-per-message 2";
+    let primary = Primary::start(&format!("--count 30 --transport xoq --xoq-port 0 --streams-max 1 {faulty}"));
+    let (summary, good) = xoq(&primary, "--count 30 --retries 0");
+    assert_eq!((good, outcomes(&summary).as_str()), (false, "done 20, reset 10"));
+    let quic = &summary["quic"];
+    assert_eq!(count(&quic["streams_reset"], "DOQ_INTERNAL_ERROR"), 10, "{quic}");
+    assert_eq!(summary["connections"]["established"], 1, "{summary}");
+}
+
+#[test]
+fn over_quic_a_primary_that_is_not_there_is_named() {
+    let closed = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let (summary, good) =
+        Process::start(&format!("transfer {closed} --transport xoq --count 3 --retries 0 --timeout 2s")).end();
+    assert_eq!((good, outcomes(&summary).as_str()), (false, "no-connection 3"));
+}
+
 #[test]
 fn a_catalog_names_the_zones() {
     let primary = Primary::start("--count 25 --records 3 --suffix test.example");

@@ -11,6 +11,7 @@ use super::exchange::Exchange;
 pub enum Transport {
     Tcp,
     Xot,
+    Xoq,
 }
 
 /// Whether a server does something.

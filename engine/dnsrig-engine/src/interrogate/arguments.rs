@@ -1,13 +1,13 @@
 //! The command line of `interrogate`.
 
-use std::{net::IpAddr, path::PathBuf};
+use std::{net::IpAddr, path::PathBuf, sync::Arc};
 
 use dnsrig_core::{
     failure::Failure,
     target::{self, Endpoint},
 };
 use dnsrig_dns::tsig::sign::parse_key;
-use dnsrig_net::tls::{DOT, arguments::TlsArguments};
+use dnsrig_net::tls::{DOQ, DOT, arguments::TlsArguments};
 
 use super::server::Server;
 use crate::dataset::zone_list::ZoneArguments;
@@ -31,7 +31,7 @@ pub struct Arguments {
     /// Primary to ask: an IP address and optionally a port [default port: 53]
     #[arg(value_name = "PRIMARY[:PORT]", value_parser = target::parse_endpoint)]
     pub primary: Endpoint,
-    /// Port for zone transfer over TLS
+    /// Port for zone transfer over TLS and over QUIC
     #[arg(long, value_name = "PORT", default_value_t = 853)]
     pub xot_port: u16,
     /// TSIG key that queries for transfers are signed with and all answers are checked with (RFC 8945): the algorithm
@@ -64,6 +64,7 @@ impl Arguments {
             xot: (self.primary.address, self.xot_port).into(),
             signer,
             tls: make()?,
+            quic: Arc::new(self.tls.settings(DOQ)?),
         })
     }
 }

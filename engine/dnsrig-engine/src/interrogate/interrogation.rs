@@ -105,5 +105,6 @@ pub fn no_connection(transport: Transport, close_reason: &CloseReason) -> Cannot
     CannotTell(match transport {
         Transport::Tcp => format!("no connection: {close_reason}"),
         Transport::Xot => format!("no connection with TLS: {close_reason}"),
+        Transport::Xoq => format!("no connection over QUIC: {close_reason}"),
     })
 }

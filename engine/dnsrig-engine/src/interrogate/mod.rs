@@ -12,6 +12,7 @@ mod exchange;
 mod idle;
 mod interrogation;
 mod limits;
+mod quic;
 mod server;
 mod survey;
 mod table;

@@ -8,7 +8,7 @@ use std::{
 
 use dnsrig_core::clock;
 use dnsrig_dns::{catalog::Members, query::Ask, tsig::sign::Signer};
-use dnsrig_net::tls::{Client, Sessions};
+use dnsrig_net::tls::{Client, Sessions, Settings};
 
 use super::{
     answer::Transport,
@@ -31,6 +31,8 @@ pub struct Server {
     pub xot: SocketAddr,
     pub signer: Option<Arc<Signer>>,
     pub tls: Client,
+    /// Certificates for connections over QUIC.
+    pub quic: Arc<Settings>,
 }
 
 impl Server {
@@ -39,6 +41,7 @@ impl Server {
         match transport {
             Transport::Tcp => Connection::tcp(self.tcp),
             Transport::Xot => self.open_tls(&[DOT], None),
+            Transport::Xoq => Err(CloseReason::Network("QUIC has no such connections".into())),
         }
     }
 
@@ -153,6 +156,12 @@ impl Talk {
         self.exchange.ask_keepalive(zone, now)
     }
 
+    /// Takes in a message.
+    pub fn take(&mut self, message: &[u8]) {
+        let now = self.now();
+        self.exchange.take(now, message);
+    }
+
     /// Keeps the first reason.
     pub fn note(&mut self, result: Result<(), CloseReason>) {
         if let (Err(close_reason), None) = (result, &self.exchange.close_reason) {
@@ -171,10 +180,7 @@ impl Talk {
         while self.exchange.open() > 0 && self.exchange.close_reason.is_none() && !is_enough(&self.exchange) {
             let quiet = self.start + self.exchange.progress_at + QUIET_MAX;
             match (connection.receive(end.min(quiet)), self.exchange.fruitless) {
-                (Ok(message), _) => {
-                    let now = self.now();
-                    self.exchange.take(now, &message);
-                }
+                (Ok(message), _) => self.take(&message),
                 (Err(CloseReason::TimedOut), count @ 1..) => self.note(Err(CloseReason::Fruitless(count))),
                 (Err(CloseReason::TimedOut), _) if self.exchange.goes_on() && Instant::now() >= end => {
                     self.note(Err(CloseReason::Unfinished));

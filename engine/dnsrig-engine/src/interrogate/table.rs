@@ -41,6 +41,7 @@ fn over(transport: Transport) -> &'static str {
     match transport {
         Transport::Tcp => "TCP",
         Transport::Xot => "XoT",
+        Transport::Xoq => "XoQ",
     }
 }
 

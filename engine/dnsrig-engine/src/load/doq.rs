@@ -14,7 +14,7 @@ use dnsrig_net::{
     connection::CloseReason,
     poller::{Poller, Timeout},
     quic::{
-        Congestion, DATAGRAM_BYTES_MAX,
+        Congestion, DATAGRAM_BYTES_MAX, Flow,
         client::{self, Client},
         event::{Event, Handshake},
     },
@@ -93,7 +93,8 @@ impl Doq {
         }
         let sessions_max = if usage.resumption { clients.min(SESSIONS_MAX) } else { 0 };
         let tls = tls::Settings { sessions_max, early_data: usage.early_data, ..tls };
-        let settings = client::Settings { server, tls, congestion, timeout_ns };
+        let flow = Flow { congestion, window_bytes: None };
+        let settings = client::Settings { server, tls, clients: 1, flow, timeout_ns: Some(timeout_ns) };
         Ok(Doq {
             server,
             sockets,
@@ -191,6 +192,7 @@ impl Doq {
                 Event::Answer(_, message) => drop(in_flight.answer(slot, message, message.len(), now_ns)),
                 Event::WrongId => in_flight.count_unexpected(now_ns),
                 Event::StreamLost(id, reason) => in_flight.lose_one(slot, id, reason),
+                Event::Partial(_) | Event::StreamOver(..) => {}
                 Event::UsedUp => is_used_up = true,
                 Event::Lost(reason) => lost = Some(reason),
             }

@@ -20,8 +20,9 @@ use dnsrig_dns::{
 use dnsrig_net::{
     connection::{Close, SocketOptions},
     outstanding::OUTSTANDING_MAX,
+    quic::{self, arguments::QuicArguments},
     tls::{
-        Client, XOT,
+        self, Client, DOQ, XOT,
         arguments::{TlsArguments, Verify},
     },
 };
@@ -55,14 +56,16 @@ pub enum TransportKind {
     Tcp,
     /// Zone transfer over TLS (RFC 9103)
     Xot,
+    /// Zone transfer over QUIC (RFC 9250)
+    Xoq,
 }
 
 /// Transfer zones from a primary like one or many secondaries, keep nothing, and measure how fast and in what order
 /// they come.
 ///
-/// `transfer` asks for every zone of a list by AXFR or IXFR (RFC 5936, RFC 1995) over TCP or TLS (RFC 9103). --policy
-/// decides how connections are used. Messages are matched by their ids, so answers may come interleaved and in any
-/// order.
+/// `transfer` asks for every zone of a list by AXFR or IXFR (RFC 5936, RFC 1995) over TCP, TLS (RFC 9103) or QUIC
+/// (RFC 9250). --policy decides how connections are used. Messages are matched by their ids, over QUIC by their stream,
+/// so answers may come interleaved and in any order.
 ///
 /// What can succeed later is asked for again (--retries, --retry-after, doubled each time): SERVFAIL, REFUSED, ends of
 /// connections and silence. Zones with a wrong answer are not asked for again. When a connection ends, only transfers
@@ -81,7 +84,7 @@ pub enum TransportKind {
     dnsrig transfer 198.18.0.2 --catalog catalog.example --transport xot --tsig hmac-sha256:transfer:c2VjcmV0\n  \
     dnsrig transfer 198.18.0.2 --count 10000 --suffix example --secondaries 100 --source 198.18.1.1-198.18.1.100")]
 pub struct Arguments {
-    /// Primary to ask: an IP address and optionally a port [default port: 53; 853 with --transport xot]
+    /// Primary to ask: an IP address and optionally a port [default port: 53; 853 with --transport xot or xoq]
     #[arg(value_name = "PRIMARY[:PORT]", value_parser = target::parse_endpoint)]
     pub primary: Endpoint,
 
@@ -96,6 +99,8 @@ pub struct Arguments {
     pub tls: TlsArguments,
     #[command(flatten)]
     pub sessions: SessionArguments,
+    #[command(flatten)]
+    pub quic: QuicArguments,
     #[command(flatten)]
     pub socket: SocketArguments,
     #[command(flatten)]
@@ -274,9 +279,9 @@ pub struct InstrumentArguments {
 }
 
 impl Arguments {
-    /// The primary, on the port of the transport unless another was named (RFC 9103 §7.1).
+    /// The primary, on the port of the transport unless another was named (RFC 9103 §7.1, RFC 9250 §4.1.1).
     pub fn server(&self) -> SocketAddr {
-        self.primary.or_port(if self.connections.transport == TransportKind::Xot { 853 } else { 53 })
+        self.primary.or_port(if self.connections.transport == TransportKind::Tcp { 53 } else { 853 })
     }
 
     /// What signs queries, if there is a key.
@@ -290,11 +295,11 @@ impl Arguments {
         parse_key(text.trim()).map(Some)
     }
 
-    /// The address for queries over UDP: it has the same port, or the port of DNS if transfers use TLS.
+    /// The address for queries over UDP: it has the same port, or the port of DNS if transfers use TLS or QUIC.
     pub fn server_udp(&self) -> SocketAddr {
         match self.connections.transport {
             TransportKind::Tcp => self.server(),
-            TransportKind::Xot => SocketAddr::new(self.primary.address, 53),
+            TransportKind::Xot | TransportKind::Xoq => SocketAddr::new(self.primary.address, 53),
         }
     }
 
@@ -305,6 +310,7 @@ impl Arguments {
         let Arguments { wanted, connections, limits, .. } = self;
         Settings {
             policy: connections.policy,
+            streams: connections.transport == TransportKind::Xoq,
             window: if connections.window == 0 { OUTSTANDING_MAX } else { connections.window },
             connections: connections.count,
             soa: connections.soa,
@@ -334,16 +340,30 @@ impl Arguments {
         }
     }
 
-    /// A client with TLS for each secondary, with sessions of its own; none without TLS.
+    /// A client with TLS over TCP for each secondary, with sessions of its own; none without TLS.
     pub fn clients(&self) -> Result<Vec<Client>, Failure> {
-        if self.connections.transport == TransportKind::Tcp {
+        if self.connections.transport != TransportKind::Xot {
             return Ok(Vec::new());
         }
-        let SessionArguments { no_resumption, require_alpn } = self.sessions;
-        let kept = (self.connections.count as usize * SESSIONS_A_CONNECTION).min(SESSIONS_MAX);
-        let sessions_max = if no_resumption { 0 } else { kept };
-        let make = self.tls.clients(self.primary.address, XOT, require_alpn, sessions_max)?;
+        let require_alpn = self.sessions.require_alpn;
+        let make = self.tls.clients(self.primary.address, XOT, require_alpn, self.sessions_max())?;
         (0..self.connections.secondaries).map(|_| make()).collect()
+    }
+
+    /// The number of sessions that a secondary keeps.
+    fn sessions_max(&self) -> usize {
+        let kept = (self.connections.count as usize * SESSIONS_A_CONNECTION).min(SESSIONS_MAX);
+        if self.sessions.no_resumption { 0 } else { kept }
+    }
+
+    /// How this number of secondaries connects over QUIC, each with sessions of its own; None over TCP.
+    pub fn quic(&self, secondaries: u32) -> Result<Option<quic::client::Settings>, Failure> {
+        if self.connections.transport != TransportKind::Xoq {
+            return Ok(None);
+        }
+        let tls = tls::Settings { sessions_max: self.sessions_max(), ..self.tls.settings(DOQ)? };
+        let (server, clients, flow) = (self.server(), secondaries as usize, self.quic.flow());
+        Ok(Some(quic::client::Settings { server, tls, clients, flow, timeout_ns: None }))
     }
 
     /// The address of each secondary; None: any of this host.
@@ -355,14 +375,22 @@ impl Arguments {
 
     /// An option that has no effect, and what it needs for one.
     fn idle_option(&self) -> Option<(&'static str, &'static str)> {
-        let Arguments { tls, sessions, .. } = self;
-        let is_tcp = self.connections.transport == TransportKind::Tcp;
+        let Arguments { tls, sessions, socket, quic, connections, .. } = self;
+        let (is_tcp, is_quic) =
+            (connections.transport == TransportKind::Tcp, connections.transport == TransportKind::Xoq);
         [
-            ("--verify", "--transport xot", is_tcp && tls.verify != Verify::None),
-            ("--server-name", "--transport xot", is_tcp && tls.server_name.is_some()),
-            ("--certificate", "--transport xot", is_tcp && tls.certificate.is_some()),
-            ("--no-resumption", "--transport xot", is_tcp && sessions.no_resumption),
-            ("--require-alpn", "--transport xot", is_tcp && sessions.require_alpn),
+            ("--verify", "--transport xot or xoq", is_tcp && tls.verify != Verify::None),
+            ("--server-name", "--transport xot or xoq", is_tcp && tls.server_name.is_some()),
+            ("--certificate", "--transport xot or xoq", is_tcp && tls.certificate.is_some()),
+            ("--no-resumption", "--transport xot or xoq", is_tcp && sessions.no_resumption),
+            ("--require-alpn", "--transport xot", (is_tcp || is_quic) && sessions.require_alpn),
+            ("--quic-congestion", "--transport xoq", !is_quic && quic.quic_congestion.is_some()),
+            ("--quic-window-bytes", "--transport xoq", !is_quic && quic.quic_window_bytes.is_some()),
+            ("--close rst", "--transport tcp or xot", is_quic && connections.close == Close::Rst),
+            ("--quickack", "--transport tcp or xot", is_quic && socket.quickack),
+            ("--nagle", "--transport tcp or xot", is_quic && socket.nagle),
+            ("--congestion", "--transport tcp or xot", is_quic && socket.congestion.is_some()),
+            ("--mss", "--transport tcp or xot", is_quic && socket.mss.is_some()),
             ("--ca", "--verify ca", tls.verify != Verify::Ca && tls.ca.is_some()),
             ("--pin", "--verify pin", tls.verify != Verify::Pin && !tls.pins.is_empty()),
         ]

@@ -23,6 +23,7 @@ use nix::sys::{
 };
 
 use super::{
+    quic::QuicConnections,
     row_buffer::{InfoRow, RowBuffer},
     schedule::{
         Schedule,
@@ -80,11 +81,13 @@ pub struct Connections {
     pub fault: Option<Fault>,
     /// The congestion control of the first connection.
     pub congestion: Option<String>,
+    /// Over QUIC: all connections.
+    pub quic: Option<QuicConnections>,
 }
 
 impl Connections {
     /// Room for the slots of a schedule.
-    pub fn new(dial: Dial, slots: usize) -> Self {
+    pub fn new(dial: Dial, quic: Option<QuicConnections>, slots: usize) -> Self {
         Connections {
             dial,
             connections: (0..slots).map(|_| Connection::default()).collect(),
@@ -96,6 +99,7 @@ impl Connections {
             queries: Vec::new(),
             fault: None,
             congestion: None,
+            quic,
         }
     }
 
@@ -112,9 +116,18 @@ impl Connections {
             schedule.opened(slot, Handshake::None, now_ns);
             return Ok(());
         }
+        if let Some(quic) = &mut self.quic {
+            match quic.open(slot, source, poller, now_ns) {
+                Ok(socket) if self.dial.wants_ports => schedule.set_port(slot, port_of(socket)),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse => schedule.lost(slot, Ended::NoPort, now_ns),
+                Err(error) => return Err(error),
+            }
+            return Ok(());
+        }
         match socket::begin(self.dial.server, source, &self.dial.options)? {
             Begun::NoPort => schedule.lost(slot, Ended::NoPort, now_ns),
-            Begun::Failed(error) => schedule.lost(slot, ended(socket::loss(error)), now_ns),
+            Begun::Failed(error) => schedule.lost(slot, socket::loss(error).into(), now_ns),
             Begun::Connecting(socket) => {
                 poller.add(&socket, flags, u64::from(slot))?;
                 self.start(slot, socket, secondary, schedule, now_ns);
@@ -131,15 +144,18 @@ impl Connections {
     }
 
     /// Sends what the schedule has for a slot.
-    pub fn fill(&mut self, slot: u32, schedule: &mut Schedule, now_ns: i64) {
+    pub fn fill(&mut self, slot: u32, schedule: &mut Schedule, now_ns: i64) -> io::Result<()> {
         let connection = &mut self.connections[slot as usize];
         if connection.is_blocked() {
             // It is woken when there is room.
-            return;
+            return Ok(());
         }
         self.queries.clear();
         if schedule.fill(slot, now_ns, &mut self.queries) == 0 {
-            return;
+            return Ok(());
+        }
+        if let Some(quic) = self.quic.as_mut().filter(|_| !schedule.is_udp(slot)) {
+            return quic.send(slot, &self.queries, now_ns);
         }
         let sent = match &self.soa_sockets[slot as usize] {
             Some(soa_socket) => soa_socket.send(&self.queries),
@@ -148,10 +164,14 @@ impl Connections {
         if let Err(loss) = sent {
             self.lose(slot, loss, schedule, now_ns);
         }
+        Ok(())
     }
 
     /// Closes the connection of a slot, as the schedule ordered.
     pub fn close(&mut self, slot: u32, poller: &Poller, now_ns: i64) {
+        if let Some(quic) = &mut self.quic {
+            quic.close(slot, now_ns);
+        }
         let is_orderly = self.dial.options.close == Close::Fin && self.is_open[slot as usize];
         let left = self.connections[slot as usize].leave(is_orderly, &mut self.buffers);
         self.clear(slot);
@@ -168,17 +188,22 @@ impl Connections {
     }
 
     /// Takes in the events of a slot's socket, and returns how many messages came.
-    pub fn event(&mut self, slot: u32, flags: EpollFlags, schedule: &mut Schedule, now_ns: i64) -> usize {
+    pub fn event(&mut self, slot: u32, flags: EpollFlags, schedule: &mut Schedule, now_ns: i64) -> io::Result<usize> {
         if self.soa_sockets[slot as usize].is_some() {
-            return self.take(slot, true, schedule, now_ns);
+            return Ok(self.take(slot, true, schedule, now_ns));
+        }
+        if let Some(quic) = &mut self.quic {
+            return quic.receive(slot, schedule, now_ns);
         }
         let over = EpollFlags::EPOLLERR | EpollFlags::EPOLLHUP;
         if let Err(loss) = self.attend(slot, flags, schedule, now_ns) {
             self.lose(slot, loss, schedule, now_ns);
-            return 0;
+            return Ok(0);
         }
         let ends = flags.intersects(EpollFlags::EPOLLRDHUP | over);
-        if flags.intersects(EpollFlags::EPOLLIN) || ends { self.take(slot, ends, schedule, now_ns) } else { 0 }
+        let count =
+            if flags.intersects(EpollFlags::EPOLLIN) || ends { self.take(slot, ends, schedule, now_ns) } else { 0 };
+        Ok(count)
     }
 
     /// Reads the connections that had more than a turn allows, and returns how many messages came.
@@ -298,7 +323,7 @@ impl Connections {
             self.fault = Some(fault);
         }
         self.clear(slot);
-        schedule.lost(slot, ended(loss), now_ns);
+        schedule.lost(slot, loss.into(), now_ns);
     }
 
     fn clear(&mut self, slot: u32) {
@@ -338,16 +363,6 @@ fn port_of(socket: impl AsFd) -> u16 {
     let v4 = address.as_ref().and_then(|address| address.as_sockaddr_in()).map(|address| address.port());
     let v6 = address.as_ref().and_then(|address| address.as_sockaddr_in6()).map(|address| address.port());
     v4.or(v6).unwrap_or(0)
-}
-
-fn ended(loss: CloseReason) -> Ended {
-    match loss {
-        CloseReason::Closed => Ended::Closed,
-        CloseReason::Reset => Ended::Reset,
-        CloseReason::Refused => Ended::Refused,
-        // Transfers never go over HTTP.
-        CloseReason::Tls(_) | CloseReason::Http(_) => Ended::Tls,
-    }
 }
 
 /// Sockets of connections that were ended here and not yet by the primary, oldest first.

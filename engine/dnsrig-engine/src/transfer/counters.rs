@@ -118,7 +118,7 @@ impl Counters {
     pub fn ended(&mut self, ended: Ended) {
         let connections = &mut self.connections;
         match ended {
-            Ended::Ours | Ended::TimedOut => connections.closed_by_us += 1,
+            Ended::Ours | Ended::TimedOut | Ended::UsedUp => connections.closed_by_us += 1,
             Ended::Closed => connections.closed_by_primary += 1,
             Ended::Reset | Ended::Tls => connections.reset += 1,
             Ended::Refused => connections.refused += 1,

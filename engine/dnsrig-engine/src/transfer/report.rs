@@ -14,7 +14,11 @@ use dnsrig_core::{
 use serde::Serialize;
 
 use super::{
-    arguments::TransportKind, counters::ConnectionCounts, schedule::Policy, summary::Summary, worker::Progress,
+    arguments::TransportKind,
+    counters::ConnectionCounts,
+    schedule::Policy,
+    summary::{QuicSummary, Summary},
+    worker::Progress,
 };
 
 /// Each second's event.
@@ -111,21 +115,7 @@ fn text(summary: &Summary, server: SocketAddr) -> String {
     row("bytes", format!("{}  ({:.1} MB/s)", grouped(summary.totals.bytes), summary.bytes_per_s / 1e6));
     let messages = summary.totals.messages as f64 / (summary.done + summary.up_to_date).max(1) as f64;
     row("messages", format!("{}  ({messages:.1} per zone)", grouped(summary.totals.messages)));
-    let connections = &summary.connections;
-    row(
-        "connections",
-        format!(
-            "{} begun, {} established ({} full and {} resumed TLS handshakes), {} closed by the primary, {} reset, {} \
-             refused",
-            grouped(connections.attempted),
-            grouped(connections.established),
-            grouped(connections.full_handshakes),
-            grouped(connections.resumed),
-            grouped(connections.closed_by_primary),
-            grouped(connections.reset),
-            grouped(connections.refused)
-        ),
-    );
+    row("connections", connections(&summary.connections));
     row(
         "order",
         format!(
@@ -134,6 +124,9 @@ fn text(summary: &Summary, server: SocketAddr) -> String {
             grouped(summary.totals.interleaved)
         ),
     );
+    if let Some(quic) = &summary.quic {
+        row("QUIC", of_quic(quic));
+    }
     let took = &summary.transfer_ns;
     let cells = [took.min, took.p50, took.p90, took.p99, took.max];
     row("", format!("{:>11} {:>11} {:>11} {:>11} {:>11}", "min", "p50", "p90", "p99", "max"));
@@ -158,10 +151,30 @@ fn text(summary: &Summary, server: SocketAddr) -> String {
     lines.join("\n") + "\n"
 }
 
+fn connections(counts: &ConnectionCounts) -> String {
+    format!(
+        "{} begun, {} established ({} full and {} resumed TLS handshakes), {} closed by the primary, {} reset, {} refused",
+        grouped(counts.attempted),
+        grouped(counts.established),
+        grouped(counts.full_handshakes),
+        grouped(counts.resumed),
+        grouped(counts.closed_by_primary),
+        grouped(counts.reset),
+        grouped(counts.refused)
+    )
+}
+
+fn of_quic(quic: &QuicSummary) -> String {
+    let congestion = format!("congestion control: {:?}", quic.congestion).to_lowercase();
+    let window = format!("window: {} bytes", grouped(quic.window_bytes.into()));
+    [congestion, window].into_iter().chain(quic.counts.words()).collect::<Vec<_>>().join("; ")
+}
+
 fn headline(summary: &Summary, server: SocketAddr) -> String {
     let transport = match summary.transport {
         TransportKind::Tcp => "TCP",
         TransportKind::Xot => "TLS",
+        TransportKind::Xoq => "QUIC",
     };
     let policy = match summary.policy {
         Policy::One => "a connection for each zone".to_owned(),
@@ -189,9 +202,11 @@ fn advice(outcome: &str, summary: &Summary) -> String {
         }
         "notauth" => "the primary does not serve the zone, or does not know the key of --tsig",
         "formerr" | "notimp" | "other-rcode" => "the primary does not support this kind of query",
-        "closed" => "the primary closed the connection before it answered: see its limits of connections and queries",
-        "cut" => "the primary closed the connection in the middle of the zone",
-        "reset" => "the connection was reset: see the primary's log and limits",
+        "closed" => {
+            "the primary closed the connection or the stream before it answered: see its limits of connections and queries"
+        }
+        "cut" => "the primary closed the connection or the stream in the middle of the zone",
+        "reset" => "the connection or the stream was reset: see the primary's log and limits",
         "no-connection" => return no_connection(&summary.connections).to_owned(),
         "tls-failed" => {
             let fault = summary.tls_sentence.unwrap_or("see the primary's log");

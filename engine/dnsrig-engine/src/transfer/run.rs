@@ -35,6 +35,7 @@ use super::{
     connections::{Connections, Dial},
     counters::Counters,
     notify::NotifyReceiver,
+    quic::QuicConnections,
     report::Reporter,
     row_buffer::{Batches, RowBuffer},
     rows::{FILES, Files},
@@ -229,7 +230,10 @@ impl Part {
         let row_buffer = RowBuffer::new(keeps_rows);
         let mut schedule = Schedule::new(settings, share, zones.clone(), signer, sink_factory.clone(), row_buffer);
         schedule.set_wall_time(clock::wall_time_s());
-        let connections = Connections::new(dial, schedule.slots());
+        let receive_buffer = arguments.socket.receive_buffer_bytes;
+        let quic = arguments.quic(secondaries)?;
+        let quic = quic.map(|settings| QuicConnections::new(settings, receive_buffer, schedule.slots())).transpose()?;
+        let connections = Connections::new(dial, quic, schedule.slots());
         let info_interval_ns = if keeps_rows { arguments.instrument.info_interval } else { 0 };
         Ok(Worker { schedule, connections, poller, notify_receiver, shared, deadline_ns, info_interval_ns })
     }
@@ -371,6 +375,9 @@ fn conclude(arguments: &Arguments, summary: &mut Summary, remains: &[WorkerResul
         summary.rows_lost += one.rows_lost;
         summary.notify_refused += one.notify_refused;
         summary.congestion = summary.congestion.take().or_else(|| one.congestion.clone());
+        if let (Some(sum), Some(counts)) = (&mut summary.quic, &one.quic) {
+            sum.counts.add(counts);
+        }
         summary.tls_fault = summary.tls_fault.or(one.fault.map(|fault| fault.word()));
         summary.tls_sentence = summary.tls_sentence.or(one.fault.map(|fault| fault.sentence()));
         // A round that was not over misses no zone.

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, net::IpAddr};
 
 use dnsrig_core::stats::{Times, percentiles};
 use dnsrig_dns::xfr::Outcome;
+use dnsrig_net::quic::{Congestion, Flow, counts::Counts};
 use serde::Serialize;
 
 use super::{
@@ -39,6 +40,17 @@ pub struct SecondarySummary {
     pub notify_ns: Option<i64>,
 }
 
+/// What is known of connections over QUIC.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct QuicSummary {
+    /// Congestion control of this side.
+    pub congestion: Congestion,
+    /// Flow control: the number of bytes that might be on their way to this side.
+    pub window_bytes: u32,
+    #[serde(flatten)]
+    pub counts: Counts,
+}
+
 /// The whole summary.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Summary {
@@ -71,6 +83,9 @@ pub struct Summary {
     /// What TLS failed with last, e.g. `tls-pin`.
     pub tls_fault: Option<&'static str>,
     pub congestion: Option<String>,
+    /// Over QUIC alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quic: Option<QuicSummary>,
     pub cpu_ns: i64,
     pub busy_share: f64,
     pub rows_lost: u64,
@@ -87,7 +102,10 @@ impl Summary {
     /// A summary with the parts that are in the arguments.
     pub fn new(arguments: &Arguments, zones: u32, start_ns: i64) -> Self {
         let connections = &arguments.connections;
+        let Flow { congestion, window_bytes } = arguments.quic.flow();
+        let quic = QuicSummary { congestion, window_bytes: window_bytes.unwrap_or(0), counts: Counts::default() };
         Summary {
+            quic: (connections.transport == TransportKind::Xoq).then_some(quic),
             transport: connections.transport,
             policy: connections.policy,
             window: connections.window,

@@ -14,12 +14,14 @@ use std::{
 use dnsrig_core::clock;
 use dnsrig_net::{
     poller::{Poller, Timeout},
+    quic,
     tls::Fault,
 };
 
 use super::{
     connections::Connections,
     notify::{NOTIFY_NUMBERS, NotifyReceiver},
+    quic::QuicConnections,
     row_buffer::Batch,
     schedule::{Order, Schedule},
 };
@@ -58,6 +60,7 @@ pub struct WorkerResult {
     pub end_ns: i64,
     pub fault: Option<Fault>,
     pub congestion: Option<String>,
+    pub quic: Option<quic::counts::Counts>,
     /// The number of TCP connections for NOTIFY that were refused.
     pub notify_refused: u64,
 }
@@ -104,7 +107,8 @@ impl Worker {
                 busy_ns += then_ns - now_ns;
                 now_ns = then_ns;
             } else {
-                let until_ns = self.schedule.due_ns().min(look_ns).min(self.deadline_ns);
+                let quic_ns = self.connections.quic.as_ref().map_or(i64::MAX, QuicConnections::due_ns);
+                let until_ns = self.schedule.due_ns().min(look_ns).min(self.deadline_ns).min(quic_ns);
                 self.poller.sleep(until_ns - then_ns)?;
                 now_ns = clock::monotonic_ns();
             }
@@ -117,13 +121,18 @@ impl Worker {
         }
         let Worker { schedule, connections, notify_receiver, .. } = self;
         let notify_refused = notify_receiver.map_or(0, |notify_receiver| notify_receiver.connection_counts.refused);
-        let (fault, congestion) = (connections.fault, connections.congestion);
-        Ok(WorkerResult { schedule, busy_ns, rows_lost, end_ns, fault, congestion, notify_refused })
+        let Connections { fault, congestion, quic, .. } = connections;
+        let fault = fault.or(quic.as_ref().and_then(|quic| quic.fault));
+        let quic = quic.map(|quic| quic.counts());
+        Ok(WorkerResult { schedule, busy_ns, rows_lost, end_ns, fault, congestion, quic, notify_refused })
     }
 
     /// Does all that can be done now, and returns whether there was anything to do.
     fn turn(&mut self, now_ns: i64) -> io::Result<bool> {
         self.schedule.tick(now_ns);
+        if let Some(quic) = &mut self.connections.quic {
+            quic.on_time(&mut self.schedule, now_ns)?;
+        }
         let mut count = 0;
         while let Some(order) = self.schedule.order(now_ns) {
             count += 1;
@@ -135,7 +144,7 @@ impl Worker {
             let (number, flags) = self.poller.event(at);
             count += 1;
             if number < NOTIFY_NUMBERS {
-                self.connections.event(number as u32, flags, &mut self.schedule, now_ns);
+                self.connections.event(number as u32, flags, &mut self.schedule, now_ns)?;
             } else if let Some(notify_receiver) = &mut self.notify_receiver {
                 notify_receiver.event(number, now_ns, &self.poller, |secondary, zone, serial| {
                     self.schedule.notify(secondary, zone, serial, now_ns);
@@ -148,8 +157,13 @@ impl Worker {
     fn carry_out(&mut self, order: Order, now_ns: i64) -> io::Result<()> {
         match order {
             Order::Open(slot) => self.connections.open(slot, &mut self.schedule, &self.poller, now_ns)?,
-            Order::Fill(slot) => self.connections.fill(slot, &mut self.schedule, now_ns),
+            Order::Fill(slot) => self.connections.fill(slot, &mut self.schedule, now_ns)?,
             Order::Close(slot) => self.connections.close(slot, &self.poller, now_ns),
+            Order::Cancel(slot, id) => {
+                if let Some(quic) = &mut self.connections.quic {
+                    quic.cancel(slot, id, now_ns)?;
+                }
+            }
         }
         Ok(())
     }

@@ -16,7 +16,7 @@ use quinn_proto::{
 
 use self::streams::Streams;
 use super::{
-    Clock, Congestion, code,
+    Clock, Flow, code,
     counts::{Counts, NO_ERROR, REQUEST_CANCELLED},
     event::{Event, Handshake},
     timers::Timers,
@@ -38,9 +38,12 @@ pub struct Settings {
     pub server: SocketAddr,
     /// Certificates, sessions and early data (0-RTT). The protocol is always [`DOQ`].
     pub tls: tls::Settings,
-    pub congestion: Congestion,
-    /// The time after which a query is given up, and its stream cancelled.
-    pub timeout_ns: i64,
+    /// The number of clients, each with sessions of its own and an equal share of the slots.
+    pub clients: usize,
+    pub flow: Flow,
+    /// The time after which a query is given up, and its stream cancelled. None: the caller cancels queries
+    /// ([`Client::cancel`]), and ends connections whose server is silent.
+    pub timeout_ns: Option<i64>,
 }
 
 /// All connections of one thread.
@@ -48,10 +51,11 @@ pub struct Client {
     server: SocketAddr,
     clock: Clock,
     endpoint: Endpoint,
-    config: ClientConfig,
+    /// One for each client.
+    configs: Vec<ClientConfig>,
     name: String,
     verifier: Arc<CountingVerifier>,
-    timeout_ns: i64,
+    timeout_ns: Option<i64>,
     slots: Box<[Option<Box<Connection>>]>,
     /// The slot of each connection, by its handle.
     slot_of: Vec<usize>,
@@ -80,27 +84,30 @@ struct Connection {
 impl Client {
     /// A client with this number of slots, all without a connection.
     pub fn new(settings: Settings, slots: usize, now_ns: i64) -> Result<Self, Failure> {
-        let Settings { server, tls, congestion, timeout_ns } = settings;
+        let Settings { server, tls, clients, flow, timeout_ns } = settings;
         let trust = tls.trust.clone();
         let client = tls::Client::new(server.ip(), tls::Settings { protocol: DOQ, ..tls })?;
-        let mut config = rustls::ClientConfig::clone(client.config());
-        let provider = config.crypto_provider().clone();
-        let verifier = Arc::new(CountingVerifier::new(trust, provider)?);
-        config.dangerous().set_certificate_verifier(verifier.clone());
-        let crypto = QuicClientConfig::try_from(config).expect("ring has the suite of initial packets");
-        let mut config = ClientConfig::new(Arc::new(crypto));
+        let verifier = Arc::new(CountingVerifier::new(trust, client.config().crypto_provider().clone())?);
         // The server ends connections that are idle, and this side those whose server does not react. No side but the
         // client opens streams.
-        let mut transport = transport(congestion, 0);
+        let mut transport = transport(flow, 0);
         transport.max_idle_timeout(None);
-        config.transport_config(Arc::new(transport));
-        // Tokens of earlier connections would spare a Retry. Each connection is to be like the first of a client.
-        config.token_store(Arc::new(NoneTokenStore));
+        let transport = Arc::new(transport);
+        let config = |_| {
+            let mut config = rustls::ClientConfig::clone(client.another().config());
+            config.dangerous().set_certificate_verifier(verifier.clone());
+            let crypto = QuicClientConfig::try_from(config).expect("ring has the suite of initial packets");
+            let mut config = ClientConfig::new(Arc::new(crypto));
+            config.transport_config(transport.clone());
+            // Tokens of earlier connections would spare a Retry. Each connection is to be like the first of a client.
+            config.token_store(Arc::new(NoneTokenStore));
+            config
+        };
         Ok(Client {
             server,
             clock: Clock::new(now_ns),
             endpoint: Endpoint::new(Arc::new(EndpointConfig::default()), None, false, None),
-            config,
+            configs: (0..clients).map(config).collect(),
             name: client.name(),
             verifier,
             timeout_ns,
@@ -116,7 +123,8 @@ impl Client {
     pub fn begin(&mut self, slot: usize, now_ns: i64) -> Result<(), quinn_proto::ConnectError> {
         debug_assert!(self.slots[slot].is_none());
         let now = self.clock.at(now_ns);
-        let (handle, quic) = self.endpoint.connect(now, self.config.clone(), self.server, &self.name)?;
+        let config = self.configs[slot * self.configs.len() / self.slots.len()].clone();
+        let (handle, quic) = self.endpoint.connect(now, config, self.server, &self.name)?;
         if self.slot_of.len() <= handle.0 {
             self.slot_of.resize(handle.0 + 1, usize::MAX);
         }
@@ -146,6 +154,13 @@ impl Client {
         connection.silent_ns.get_or_insert(now_ns);
         if connection.established {
             self.counts.waited_for_stream += connection.streams.count_waiting();
+        }
+    }
+
+    /// Gives up a query: its stream is cancelled (DOQ_REQUEST_CANCELLED). Follow with [`Client::transmit`].
+    pub fn cancel(&mut self, slot: usize, id: u16) {
+        if let Some(connection) = &mut self.slots[slot] {
+            self.counts.streams_cancelled += connection.streams.cancel(id, &mut connection.quic);
         }
     }
 
@@ -182,6 +197,7 @@ impl Client {
     pub fn poll(&mut self, slot: usize, mut each: impl FnMut(Event<'_>)) {
         let Some(connection) = &mut self.slots[slot] else { return };
         if std::mem::take(&mut connection.used_up) {
+            self.counts.connections_used_up += 1;
             each(Event::UsedUp);
         }
         while let Some(event) = connection.quic.poll_endpoint_events() {
@@ -204,7 +220,7 @@ impl Client {
         let Some(connection) = &mut self.slots[slot] else { return };
         let now = self.clock.at(now_ns);
         transmit(&mut connection.quic, now, &mut self.buffer, |datagram, _| send(datagram));
-        let oldest_ns = connection.streams.oldest_ns().map(|sent_ns| sent_ns + self.timeout_ns);
+        let oldest_ns = self.timeout_ns.and_then(|timeout_ns| Some(connection.streams.oldest_ns()? + timeout_ns));
         let timeout_ns = connection.quic.poll_timeout().map(|timeout| self.clock.ns(timeout));
         let used_up_ns = connection.used_up_ns(now_ns);
         for time_ns in [oldest_ns, timeout_ns, used_up_ns].into_iter().flatten() {
@@ -226,10 +242,12 @@ impl Client {
             if connection.quic.poll_timeout().is_some_and(|timeout| timeout <= now) {
                 connection.quic.handle_timeout(now);
             }
-            let sent_ns = now_ns - self.timeout_ns;
-            self.counts.streams_cancelled += connection.streams.give_up(sent_ns, &mut connection.quic);
-            let limit_ns = SILENCE_NS_MIN.max(SILENCE_TIMEOUTS * self.timeout_ns);
-            connection.vanished = connection.silent_ns.is_some_and(|silent_ns| now_ns - silent_ns >= limit_ns);
+            if let Some(timeout_ns) = self.timeout_ns {
+                let sent_ns = now_ns - timeout_ns;
+                self.counts.streams_cancelled += connection.streams.give_up(sent_ns, &mut connection.quic);
+                let limit_ns = SILENCE_NS_MIN.max(SILENCE_TIMEOUTS * timeout_ns);
+                connection.vanished = connection.silent_ns.is_some_and(|silent_ns| now_ns - silent_ns >= limit_ns);
+            }
             connection.used_up = connection.used_up_ns(now_ns).is_some_and(|used_up_ns| used_up_ns <= now_ns);
         }
         Some(slot)
@@ -246,7 +264,6 @@ impl Client {
         let streams = self.slots[slot].as_mut().map(|connection| connection.streams.take_waiting()).unwrap_or_default();
         self.close(slot, now_ns, send);
         self.begin(slot, now_ns)?;
-        self.counts.connections_used_up += 1;
         let waiting = streams.waiting();
         if let Some(connection) = &mut self.slots[slot] {
             connection.streams = streams;

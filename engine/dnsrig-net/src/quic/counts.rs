@@ -9,6 +9,8 @@ use crate::{connection::CloseReason, tls::Fault};
 
 /// The other side, or this one, has nothing to say any more (DOQ_NO_ERROR).
 pub const NO_ERROR: u32 = 0;
+/// DOQ_INTERNAL_ERROR.
+pub const INTERNAL_ERROR: u32 = 1;
 /// DOQ_PROTOCOL_ERROR.
 pub const PROTOCOL_ERROR: u32 = 2;
 /// DOQ_REQUEST_CANCELLED.

@@ -9,10 +9,14 @@ pub enum Event<'a> {
     Established(Handshake),
     /// A message came on the stream of the query with this id, which is in the message again.
     Answer(u16, &'a [u8]),
+    /// Bytes came on the stream of the query with this id that complete no message.
+    Partial(u16),
     /// A message came whose id is not 0.
     WrongId,
     /// The stream of the query with this id ended without an answer: the server reset it, or left the answer out.
     StreamLost(u16, CloseReason),
+    /// The stream of the query with this id ended after an answer, or was reset then.
+    StreamOver(u16, CloseReason),
     /// Queries wait, all streams have ended, and the server permits no further ones: call `Client::replace`.
     UsedUp,
     /// The connection is gone: call `Client::close`.

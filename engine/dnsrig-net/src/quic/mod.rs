@@ -3,6 +3,7 @@
 //! A [`client`] holds connections to one server, a [`server`] holds connections of its clients.
 //! [`counts`] has the names of errors, and counts them.
 
+pub mod arguments;
 pub mod client;
 pub mod counts;
 pub mod event;
@@ -58,9 +59,26 @@ impl Congestion {
     }
 }
 
+/// The default of [`Flow::window_bytes`] where many bytes are on their way: enough for 1 Gbit/s with a round trip of
+/// 130 ms.
+pub const WINDOW_BYTES: u32 = 16 << 20;
+
+/// How fast a side sends, and how many bytes may be on their way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flow {
+    pub congestion: Congestion,
+    /// The number of bytes that the other side may send on a stream before this side has read them, and that this side
+    /// keeps on a connection until the other side has acknowledged them. None: the library's defaults, 1.25 MB and 10
+    /// MB.
+    pub window_bytes: Option<u32>,
+}
+
 /// The settings of connections that both sides have in common: no datagrams, no streams in one direction.
-fn transport(congestion: Congestion, peer_streams_max: u32) -> TransportConfig {
+fn transport(Flow { congestion, window_bytes }: Flow, peer_streams_max: u32) -> TransportConfig {
     let mut transport = TransportConfig::default();
+    if let Some(bytes) = window_bytes {
+        transport.stream_receive_window(bytes.into()).receive_window(bytes.into()).send_window(bytes.into());
+    }
     transport
         .max_concurrent_bidi_streams(peer_streams_max.into())
         .max_concurrent_uni_streams(0_u8.into())
@@ -100,15 +118,19 @@ fn framed(message: &[u8]) -> Vec<u8> {
     framed
 }
 
-/// Writes as much as flow control allows, and the end of the stream (FIN) behind all of it. Returns the number of bytes
-/// that were written, or `None` if the other side does not want them.
-fn write(stream: &mut SendStream<'_>, bytes: &[u8]) -> Option<usize> {
-    let written = match stream.write(bytes) {
-        Ok(written) => written,
-        Err(quinn_proto::WriteError::Blocked) => 0,
-        Err(_) => return None,
-    };
-    if written == bytes.len() {
+/// Writes as much as flow control allows and, if it is the `last`, the end of the stream (FIN) behind all of it.
+/// Returns the number of bytes that were written, or `None` if the other side does not want them.
+fn write(stream: &mut SendStream<'_>, bytes: &[u8], last: bool) -> Option<usize> {
+    let mut written = 0;
+    // The library reports when there is room again only after it refused a byte.
+    while written < bytes.len() {
+        match stream.write(&bytes[written..]) {
+            Ok(count) => written += count,
+            Err(quinn_proto::WriteError::Blocked) => break,
+            Err(_) => return None,
+        }
+    }
+    if last && written == bytes.len() {
         stream.finish().ok()?;
     }
     Some(written)

@@ -5,7 +5,7 @@ use std::{collections::VecDeque, net::SocketAddr, sync::Arc};
 use rustls::ServerConfig;
 
 use super::{
-    Congestion,
+    Flow,
     client::{Client, Settings},
     event::{Event, Handshake},
     server::{self, Config, Server, StreamKey},
@@ -64,7 +64,7 @@ pub fn tls_config() -> Arc<ServerConfig> {
 pub fn serving(tls: Arc<ServerConfig>) -> server::Settings {
     server::Settings {
         tls,
-        congestion: Congestion::Cubic,
+        flow: Flow::default(),
         streams_max: 100,
         connections_max: 10,
         idle_ns: 30 * SECOND,
@@ -86,8 +86,8 @@ impl Pair {
 
     pub fn with(config: &Config, early_data: bool) -> Self {
         let tls = tls::Settings { sessions_max: 16, early_data, ..tls::Settings::default() };
-        let (server, congestion) = (server_address(), Congestion::Cubic);
-        let client = Client::new(Settings { server, tls, congestion, timeout_ns: TIMEOUT }, 4, 0).unwrap();
+        let (server, flow, timeout_ns) = (server_address(), Flow::default(), Some(TIMEOUT));
+        let client = Client::new(Settings { server, tls, clients: 1, flow, timeout_ns }, 4, 0).unwrap();
         Pair {
             client,
             server: Server::new(config, 0),
@@ -135,6 +135,7 @@ impl Pair {
             Event::Established(handshake) => handshakes.push(handshake),
             Event::Answer(id, message) => answers.push((id, message.to_vec())),
             Event::WrongId => *wrong_ids += 1,
+            Event::Partial(_) | Event::StreamOver(..) => {}
             Event::UsedUp => is_used_up = true,
             Event::StreamLost(id, reason) => streams_lost.push((id, reason)),
             Event::Lost(reason) => {
@@ -157,12 +158,12 @@ impl Pair {
     /// Lets the server go on.
     pub fn serve(&mut self) {
         let Pair { link, now_ns, delay_ns, fate, asked, echoes, .. } = self;
-        let take = |key, message: &mut Vec<u8>| {
+        let mut take = |key, message: &mut Vec<u8>| {
             asked.push((key, message.clone()));
             message[2] |= 0x80;
             *echoes
         };
-        self.server.work(*now_ns, take, |datagram, _| put(link, *now_ns + *delay_ns, false, datagram, fate));
+        self.server.work(*now_ns, &mut take, |datagram, _| put(link, *now_ns + *delay_ns, false, datagram, fate));
     }
 
     fn deliver(&mut self, to_server: bool, datagram: &[u8]) {

@@ -1,8 +1,10 @@
-//! The server's side, for the reflector and for tests: connections of any clients, with a query on each stream.
+//! The server's side: connections of any clients, with a query on each stream.
 
 use std::{
     collections::HashMap,
     hash::{BuildHasher as _, RandomState},
+    mem,
+    net::IpAddr,
     sync::Arc,
 };
 
@@ -14,8 +16,7 @@ use quinn_proto::{
 };
 
 use super::{
-    Clock, Congestion, Way, cancel, code, counts::PROTOCOL_ERROR, framed, timers::Timers, transmit, transport, way,
-    write,
+    Clock, Flow, Way, cancel, code, counts::PROTOCOL_ERROR, framed, timers::Timers, transmit, transport, way, write,
 };
 
 /// The longest query that is kept, in bytes: the longest message.
@@ -26,7 +27,7 @@ const QUERY_BYTES_MAX: usize = PREFIX_BYTES + u16::MAX as usize;
 pub struct Settings {
     /// Certificate and key, tickets and early data.
     pub tls: Arc<rustls::ServerConfig>,
-    pub congestion: Congestion,
+    pub flow: Flow,
     /// The number of streams that a client may have open.
     pub streams_max: u32,
     /// The time after which a connection without any packet ends.
@@ -51,7 +52,7 @@ impl Config {
     pub fn new(settings: &Settings) -> Self {
         let crypto = QuicServerConfig::try_from(settings.tls.clone()).expect("ring has the suite of initial packets");
         let mut server = ServerConfig::with_crypto(Arc::new(crypto));
-        let mut transport = transport(settings.congestion, settings.streams_max);
+        let mut transport = transport(settings.flow, settings.streams_max);
         let idle_ms = VarInt::from_u64(settings.idle_ns.max(0).unsigned_abs() / 1_000_000).unwrap_or(VarInt::MAX);
         transport.max_idle_timeout(Some(IdleTimeout::from(idle_ms)));
         server.transport_config(Arc::new(transport));
@@ -64,13 +65,59 @@ impl Config {
     }
 }
 
+/// An answer of many messages is written in pieces of at least this size before other streams have their turn.
+const TURN_BYTES: usize = 256 << 10;
+
 /// Names a stream of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StreamKey {
     connection: usize,
     /// Distinguishes connections that had the same place one after another.
     generation: u32,
     stream: StreamId,
+}
+
+/// What becomes of a query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// The answer has taken the place of the query.
+    Now,
+    /// The answer follows: see [`Server::answer`].
+    Later,
+    /// The answer has many messages: see [`Answers::more`].
+    Many,
+}
+
+/// How an answer of many messages goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum More {
+    /// There is more.
+    More,
+    /// All messages are written.
+    End,
+    /// The stream is reset with this code, whatever was written.
+    Reset(u32),
+}
+
+/// What a server does with queries.
+pub trait Answers {
+    /// Takes a whole query of a client.
+    fn query(&mut self, key: StreamKey, peer: IpAddr, message: &mut Vec<u8>) -> Reply;
+
+    /// Writes the next messages of an answer of many behind `to`, each with its length before it.
+    fn more(&mut self, _key: StreamKey, _to: &mut Vec<u8>) -> More {
+        More::End
+    }
+
+    /// An answer of many messages is no longer wanted, whatever was still to be written.
+    fn abandon(&mut self, _key: StreamKey) {}
+}
+
+/// A function that answers a query at once, or returns false.
+impl<F: FnMut(StreamKey, &mut Vec<u8>) -> bool> Answers for F {
+    fn query(&mut self, key: StreamKey, _peer: IpAddr, message: &mut Vec<u8>) -> Reply {
+        if self(key, message) { Reply::Now } else { Reply::Later }
+    }
 }
 
 /// What a server counted of connections.
@@ -108,6 +155,8 @@ struct Connection {
     quic: quinn_proto::Connection,
     established: bool,
     streams: HashMap<StreamId, Stream>,
+    /// Streams that had their turn and can be written to.
+    writable: Vec<StreamId>,
 }
 
 /// A query that comes, or the rest of an answer that leaves.
@@ -115,6 +164,10 @@ struct Connection {
 struct Stream {
     query: Vec<u8>,
     answer: Vec<u8>,
+    /// The number of bytes of `answer` that were written.
+    written: usize,
+    /// More messages follow.
+    has_more: bool,
 }
 
 impl Server {
@@ -175,7 +228,9 @@ impl Server {
                     self.connections.resize_with(number + 1, || None);
                 }
                 let (generation, streams) = (self.generation, HashMap::new());
-                self.connections[number] = Some(Box::new(Connection { generation, quic, established: false, streams }));
+                let (established, writable) = (false, Vec::new());
+                let connection = Connection { generation, quic, established, streams, writable };
+                self.connections[number] = Some(Box::new(connection));
                 self.touched.push(number);
             }
             Err(error) => {
@@ -205,24 +260,24 @@ impl Server {
         }
     }
 
-    /// Goes on with the connections that have something to do: calls `query` with each whole query, and `send` with
-    /// each datagram. If `query` returns an answer, that leaves at once; for later answers there is [`Server::answer`].
-    pub fn work(
-        &mut self,
-        now_ns: i64,
-        mut query: impl FnMut(StreamKey, &mut Vec<u8>) -> bool,
-        mut send: impl FnMut(&[u8], Way),
-    ) {
+    /// Goes on with the connections that have something to do: passes each whole query to `answers`, and calls `send`
+    /// with each datagram.
+    pub fn work(&mut self, now_ns: i64, answers: &mut impl Answers, mut send: impl FnMut(&[u8], Way)) {
         while let Some(number) = self.touched.pop() {
             let Some(connection) = self.connections[number].as_mut() else { continue };
-            let is_drained =
-                connection.go_on(ConnectionHandle(number), &mut self.endpoint, &mut self.counts, &mut query);
             let now = self.clock.at(now_ns);
+            let handle = ConnectionHandle(number);
+            let mut is_drained = connection.go_on(handle, &mut self.endpoint, &mut self.counts, answers);
             transmit(&mut connection.quic, now, &mut self.buffer, &mut send);
+            while !connection.writable.is_empty() {
+                is_drained |= connection.go_on(handle, &mut self.endpoint, &mut self.counts, answers);
+                transmit(&mut connection.quic, now, &mut self.buffer, &mut send);
+            }
             if let Some(timeout) = connection.quic.poll_timeout() {
                 self.timers.by(number, self.clock.ns(timeout));
             }
             if is_drained {
+                connection.abandon(number, answers);
                 self.connections[number] = None;
                 self.timers.remove(number);
             }
@@ -240,7 +295,8 @@ impl Server {
 
     /// Answers a query. False: its stream is gone. Follow with [`Server::work`].
     pub fn answer(&mut self, key: StreamKey, message: &[u8]) -> bool {
-        self.find(key).is_some_and(|connection| connection.answer(key.stream, message))
+        let mut no_more = |_: StreamKey, _: &mut Vec<u8>| false;
+        self.find(key).is_some_and(|connection| connection.answer(key, message, &mut no_more))
     }
 
     /// Resets the stream of a query (RESET_STREAM) with a code of DNS over QUIC.
@@ -254,7 +310,7 @@ impl Server {
     /// Ends the stream of a query after these bytes, whatever they are.
     pub fn end(&mut self, key: StreamKey, bytes: &[u8]) {
         if let Some(connection) = self.find(key) {
-            let _ = write(&mut connection.quic.send_stream(key.stream), bytes);
+            let _ = write(&mut connection.quic.send_stream(key.stream), bytes, true);
             connection.streams.remove(&key.stream);
         }
     }
@@ -287,8 +343,11 @@ impl Connection {
         handle: ConnectionHandle,
         endpoint: &mut Endpoint,
         counts: &mut ServerCounts,
-        query: &mut impl FnMut(StreamKey, &mut Vec<u8>) -> bool,
+        answers: &mut impl Answers,
     ) -> bool {
+        let (connection, generation) = (handle.0, self.generation);
+        let key = |stream| StreamKey { connection, generation, stream };
+        mem::take(&mut self.writable).into_iter().for_each(|id| self.go_on_writing(key(id), answers));
         let mut is_drained = false;
         loop {
             while let Some(event) = self.quic.poll_endpoint_events() {
@@ -298,8 +357,6 @@ impl Connection {
                 }
             }
             let Some(event) = self.quic.poll() else { return is_drained };
-            let (connection, generation) = (handle.0, self.generation);
-            let key = |stream| StreamKey { connection, generation, stream };
             match event {
                 QuicEvent::Connected => {
                     self.established = true;
@@ -308,27 +365,44 @@ impl Connection {
                 QuicEvent::ConnectionLost { reason } => {
                     counts.failed += u64::from(!self.established);
                     counts.idle += u64::from(reason == quinn_proto::ConnectionError::TimedOut);
+                    self.abandon(connection, answers);
                 }
                 QuicEvent::Stream(StreamEvent::Opened { dir: Dir::Bi }) => {
                     while let Some(stream) = self.quic.streams().accept(Dir::Bi) {
                         self.streams.insert(stream, Stream::default());
-                        self.read(key(stream), query);
+                        self.read(key(stream), answers);
                     }
                 }
-                QuicEvent::Stream(StreamEvent::Readable { id }) => self.read(key(id), query),
-                QuicEvent::Stream(StreamEvent::Writable { id }) => self.go_on_writing(id),
+                QuicEvent::Stream(StreamEvent::Readable { id }) => self.read(key(id), answers),
+                QuicEvent::Stream(StreamEvent::Writable { id }) => self.go_on_writing(key(id), answers),
                 // The client does not want the answer any more.
                 QuicEvent::Stream(StreamEvent::Stopped { id, error_code }) => {
                     let _ = self.quic.send_stream(id).reset(error_code);
-                    self.streams.remove(&id);
+                    self.forget(key(id), answers);
                 }
                 _ => {}
             }
         }
     }
 
-    /// Reads a stream, and gives the query to `query` when it has ended (FIN).
-    fn read(&mut self, key: StreamKey, query: &mut impl FnMut(StreamKey, &mut Vec<u8>) -> bool) {
+    /// Forgets all streams.
+    fn abandon(&mut self, connection: usize, answers: &mut impl Answers) {
+        let generation = self.generation;
+        for (stream, _) in self.streams.drain().filter(|(_, stream)| stream.has_more) {
+            answers.abandon(StreamKey { connection, generation, stream });
+        }
+    }
+
+    /// Forgets a stream, the rest of whose answer is not wanted.
+    fn forget(&mut self, key: StreamKey, answers: &mut impl Answers) {
+        if self.streams.remove(&key.stream).is_some_and(|stream| stream.has_more) {
+            answers.abandon(key);
+        }
+    }
+
+    /// Reads a stream, and passes the query on when it has ended (FIN).
+    fn read(&mut self, key: StreamKey, answers: &mut impl Answers) {
+        let peer = self.quic.remote_address().ip();
         let Some(stream) = self.streams.get_mut(&key.stream) else { return };
         let mut received = self.quic.recv_stream(key.stream);
         let Ok(mut chunks) = received.read(true) else { return };
@@ -356,24 +430,58 @@ impl Connection {
             return;
         }
         message.drain(..PREFIX_BYTES);
-        if query(key, &mut message) {
-            self.answer(key.stream, &message);
+        match answers.query(key, peer, &mut message) {
+            Reply::Now => drop(self.answer(key, &message, answers)),
+            Reply::Later => {}
+            Reply::Many => {
+                stream.has_more = true;
+                self.go_on_writing(key, answers);
+            }
         }
     }
 
-    fn answer(&mut self, id: StreamId, message: &[u8]) -> bool {
-        let Some(stream) = self.streams.get_mut(&id) else { return false };
+    fn answer(&mut self, key: StreamKey, message: &[u8], answers: &mut impl Answers) -> bool {
+        let Some(stream) = self.streams.get_mut(&key.stream) else { return false };
         stream.answer = framed(message);
-        self.go_on_writing(id);
+        self.go_on_writing(key, answers);
         true
     }
 
-    /// Writes as much of an answer as flow control allows. What is answered is forgotten.
-    fn go_on_writing(&mut self, id: StreamId) {
-        let Some(stream) = self.streams.get_mut(&id).filter(|stream| !stream.answer.is_empty()) else { return };
-        match write(&mut self.quic.send_stream(id), &stream.answer) {
-            Some(written) if written < stream.answer.len() => drop(stream.answer.drain(..written)),
-            _ => drop(self.streams.remove(&id)),
+    /// Writes as much of an answer as flow control and its turn allow. What is answered is forgotten.
+    fn go_on_writing(&mut self, key: StreamKey, answers: &mut impl Answers) {
+        let id = key.stream;
+        let Some(stream) = self.streams.get_mut(&id).filter(|stream| stream.has_more || !stream.answer.is_empty())
+        else {
+            return;
+        };
+        let mut turn_bytes = 0;
+        loop {
+            if stream.written == stream.answer.len() && stream.has_more {
+                stream.answer.clear();
+                stream.written = 0;
+                match answers.more(key, &mut stream.answer) {
+                    More::More => {}
+                    More::End => stream.has_more = false,
+                    More::Reset(error) => {
+                        let _ = self.quic.send_stream(id).reset(code(error));
+                        self.streams.remove(&id);
+                        return;
+                    }
+                }
+            }
+            let rest = &stream.answer[stream.written..];
+            let length = rest.len();
+            let written = write(&mut self.quic.send_stream(id), rest, !stream.has_more);
+            match written {
+                Some(written) if written < length => return stream.written += written,
+                Some(_) if stream.has_more => stream.written += length,
+                Some(_) => return drop(self.streams.remove(&id)),
+                None => return self.forget(key, answers),
+            }
+            turn_bytes += length;
+            if turn_bytes >= TURN_BYTES {
+                return self.writable.push(id);
+            }
         }
     }
 }

@@ -3,6 +3,7 @@
 
 mod connections;
 mod messages;
+mod quic;
 mod several_transfers;
 mod tls;
 mod transfers;
@@ -26,6 +27,7 @@ type Ask = fn(&Interrogation, Transport) -> Result<Answer, CannotTell>;
 
 const TCP: &[Transport] = &[Transport::Tcp];
 const XOT: &[Transport] = &[Transport::Xot];
+const XOQ: &[Transport] = &[Transport::Xoq];
 const BOTH: &[Transport] = &[Transport::Tcp, Transport::Xot];
 
 /// The check of transfers over TLS as such. Without them, what is asked over TLS has no answer.
@@ -50,6 +52,7 @@ pub const CHECKS: &[Check] = &[
     check("tls-resumption", XOT, tls::tls_resumption),
     check("tls-early-data", XOT, tls::tls_early_data),
     check("several-queries-in-one-tls-record", XOT, tls::several_queries_in_one_tls_record),
+    check("xoq", XOQ, quic::xoq),
     check("tsig", TCP, tsig::tsig),
     check("tsig-every", TCP, tsig::tsig_every),
     check("zonemd", TCP, transfers::zonemd),

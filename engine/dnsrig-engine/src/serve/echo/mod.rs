@@ -228,7 +228,7 @@ impl Arguments {
         let tls = if self.early_data { identity::with_early_data(&tls, u32::MAX) } else { tls };
         Ok(Config::new(&quic::server::Settings {
             tls,
-            congestion: quic::Congestion::default(),
+            flow: quic::Flow::default(),
             streams_max: self.streams_max,
             idle_ns: self.shell.idle_timeout,
             connections_max: (self.shell.connections_max as usize).div_ceil(self.shell.threads()),

@@ -1,8 +1,11 @@
 //! The echo as a service: its answers to datagrams and on connections, at once or when they are due.
 
-use std::net::TcpStream;
+use std::net::{IpAddr, TcpStream};
 
-use dnsrig_net::{quic::server::StreamKey, udp_batch::Datagram};
+use dnsrig_net::{
+    quic::server::{Reply, StreamKey},
+    udp_batch::Datagram,
+};
 
 use super::answerer::{self, Answerer, Counts, Turn};
 use crate::serve::shell::{
@@ -51,13 +54,13 @@ impl Service for Answerer {
         Some(answer.len())
     }
 
-    fn stream_query(&mut self, message: &mut Vec<u8>, key: StreamKey) -> bool {
+    fn stream_query(&mut self, message: &mut Vec<u8>, _peer: IpAddr, key: StreamKey) -> Reply {
         if self.take(message, message.len(), Destination::Stream(key)) != Turn::Now {
-            return false;
+            return Reply::Later;
         }
         answerer::answer(message);
         self.counts.answers += 1;
-        true
+        Reply::Now
     }
 
     fn datagrams_sent(&mut self, sent: u64, unsent: u64) {

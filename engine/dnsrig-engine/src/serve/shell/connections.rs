@@ -26,7 +26,7 @@ pub const WRITE_BYTES: usize = 64 * 1024;
 
 /// What it may write beyond that: a message of the largest size, and what the last record of a message overhangs before
 /// it is taken back.
-const OVERHANG_BYTES: usize = 65_537 + 2048;
+pub const OVERHANG_BYTES: usize = 65_537 + 2048;
 
 /// The number of times that a connection is written to, while the socket takes everything, before the next one has its
 /// turn.

@@ -1,13 +1,17 @@
 //! The QUIC side of one thread: datagrams in, the streams of connections to the service, datagrams out.
 
-use std::{io, net::UdpSocket, os::fd::AsFd};
+use std::{
+    io,
+    net::{IpAddr, UdpSocket},
+    os::fd::AsFd,
+};
 
 use dnsrig_core::clock;
 use dnsrig_net::{
     connection::limits::Connections,
     quic::{
         Way,
-        server::{Config, Server, StreamKey},
+        server::{Answers, Config, More, Reply, Server, StreamKey},
     },
     udp_batch::{BATCH_MAX, Receiver, Sender, dropped},
 };
@@ -46,6 +50,23 @@ impl Out {
     /// Sends what is queued. What the kernel does not take is lost, and QUIC sends it again.
     fn flush(&mut self) {
         let _ = self.sender.flush(self.socket.as_fd());
+    }
+}
+
+/// Passes what happens on streams on to a service.
+struct Streams<'a, S>(&'a mut S);
+
+impl<S: Service> Answers for Streams<'_, S> {
+    fn query(&mut self, key: StreamKey, peer: IpAddr, message: &mut Vec<u8>) -> Reply {
+        self.0.stream_query(message, peer, key)
+    }
+
+    fn more(&mut self, key: StreamKey, to: &mut Vec<u8>) -> More {
+        self.0.stream_more(key, to)
+    }
+
+    fn abandon(&mut self, key: StreamKey) {
+        self.0.stream_abandon(key);
     }
 }
 
@@ -108,7 +129,7 @@ impl Quic {
 
     fn work(&mut self, now_ns: i64, service: &mut impl Service) {
         let Quic { out, server, .. } = self;
-        server.work(now_ns, |key, message| service.stream_query(message, key), |bytes, way| out.push(bytes, way));
+        server.work(now_ns, &mut Streams(service), |bytes, way| out.push(bytes, way));
         out.flush();
     }
 

@@ -5,7 +5,7 @@ use std::net::{IpAddr, TcpStream};
 use dnsrig_dns::framing;
 use dnsrig_net::{
     connection::limits::Connections,
-    quic::server::StreamKey,
+    quic::server::{More, Reply, StreamKey},
     udp_batch::{Datagram, Peer},
 };
 use slotmap::DefaultKey;
@@ -34,10 +34,18 @@ pub trait Service {
     /// Takes a datagram. If it has an answer now, that is written to `space`, and its length returned.
     fn datagram(&mut self, datagram: Datagram<'_>, space: &mut [u8]) -> Option<usize>;
 
-    /// Takes the query of a stream. If it has an answer now, that takes the place of the query, and this returns true.
-    fn stream_query(&mut self, _message: &mut Vec<u8>, _key: StreamKey) -> bool {
-        false
+    /// Takes the query of a stream. If it has an answer now, that takes the place of the query.
+    fn stream_query(&mut self, _message: &mut Vec<u8>, _peer: IpAddr, _key: StreamKey) -> Reply {
+        Reply::Later
     }
+
+    /// Writes the next messages of a stream whose answer has many behind `to`, each with its length before it.
+    fn stream_more(&mut self, _key: StreamKey, _to: &mut Vec<u8>) -> More {
+        More::End
+    }
+
+    /// A stream whose answer has many messages is over, whatever was still to be written.
+    fn stream_abandon(&mut self, _key: StreamKey) {}
 
     /// The kernel took `sent` answers over UDP, and did not take `unsent`.
     fn datagrams_sent(&mut self, sent: u64, unsent: u64);

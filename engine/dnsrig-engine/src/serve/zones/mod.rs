@@ -36,7 +36,7 @@ use dnsrig_core::{
     failure::{Failure, system_failed},
     output,
 };
-use dnsrig_net::tls::{self, identity};
+use dnsrig_net::tls;
 use serde::Serialize;
 
 pub use self::options::Arguments;
@@ -50,7 +50,6 @@ use crate::serve::{
 };
 use counts::Counts;
 use counts::Secondary;
-use faults::Fault;
 use notifications::Changing;
 use options::Transport;
 use primary::Primary;
@@ -71,6 +70,7 @@ struct Ready {
     udp: Option<SocketAddr>,
     tcp: Option<SocketAddr>,
     xot: Option<SocketAddr>,
+    xoq: Option<SocketAddr>,
 }
 
 #[derive(Serialize)]
@@ -110,12 +110,13 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         tls: asked(Transport::Xot).then_some(arguments.xot_port),
         tls_name: "zone transfer over TLS",
     })?;
-    let config = |address| {
-        let config = identity::server_config(shell.identity(address)?, tls::XOT, arguments.client_ca.as_ref());
-        if arguments.fault.contains(&Fault::NoTickets) { Ok(identity::without_tickets(&*config?)) } else { config }
-    };
-    let config = listeners.tls.map(config).transpose()?;
-    let sockets = listeners.bind(shell, config.map(Tls::from).as_ref(), RECEIVE_BUFFER_BYTES, false)?;
+    let config = listeners.tls.map(|address| arguments.tls_config(address, tls::XOT)).transpose()?;
+    let mut sockets = listeners.bind(shell, config.map(Tls::from).as_ref(), RECEIVE_BUFFER_BYTES, false)?;
+    let xoq = asked(Transport::Xoq).then(|| listeners::claim_quic(SocketAddr::new(address.ip(), arguments.xoq_port)));
+    let xoq = xoq.transpose()?;
+    if let Some(address) = xoq {
+        listeners::bind_quic(&mut sockets, address, &arguments.quic_config(address)?, RECEIVE_BUFFER_BYTES)?;
+    }
     server.start("zones", sockets, shell, |_| Answerer::new(Arc::clone(&primary)))?;
     if primary.shape.changes.per_s > 0.0 {
         let socket = listeners::datagrams(SocketAddr::new(address.ip(), 0), RECEIVE_BUFFER_BYTES);
@@ -125,7 +126,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         server.threads.spawn("changes", |stop| notifications::run(parts(stop)).map_err(answering_failed))?;
     }
     let Listeners { udp, tcp, tls: xot, .. } = listeners;
-    let ready = Ready { start_ns: primary.period.begin_ns(), threads: shell.threads(), udp, tcp, xot };
+    let ready = Ready { start_ns: primary.period.begin_ns(), threads: shell.threads(), udp, tcp, xot, xoq };
     emit("ready", clock::monotonic_ns(), &ready)?;
     let (now_ns, threads) = server.serve()?;
     events::summary(now_ns, &summary(&primary, now_ns - start_ns, threads))?;

@@ -1,6 +1,6 @@
 //! The command line of `serve zones`.
 
-use std::{net::SocketAddr, path::PathBuf};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
 use clap::ValueEnum;
 use dnsrig_core::{
@@ -9,6 +9,11 @@ use dnsrig_core::{
     units::{parse_delay, parse_number, parse_refresh_s},
 };
 use dnsrig_dns::{catalog::Schema, tsig::sign::Signer};
+use dnsrig_net::{
+    quic::{self, arguments::QuicArguments, server::Config},
+    tls::{self, Protocol, identity},
+};
+use rustls::ServerConfig;
 
 use super::{
     faults::{self, Fault, Faults},
@@ -47,14 +52,16 @@ pub enum Transport {
     Tcp,
     /// Zone transfer over TLS (RFC 9103)
     Xot,
+    /// Zone transfer over QUIC (RFC 9250)
+    Xoq,
 }
 
 /// Run a primary with any number of zones of any size. All records are computed from a seed, and nothing is stored.
 ///
-/// It answers AXFR, IXFR and SOA queries over UDP (SOA only), TCP and TLS, and lists its zones in a catalog (RFC 9432).
-/// Zones are named as `generate zones` names them, z000000.SUFFIX, z000001.SUFFIX and so on, and have the same kinds of
-/// records in the same order: SOA, two NS, A and AAAA of the apex, of www, MX, A and AAAA of mail, TXT, then A of h0,
-/// h1 … The TTLs are one hour. Memory does not grow with the number or the size of zones.
+/// It answers AXFR, IXFR and SOA queries over UDP (SOA only), TCP, TLS and QUIC, and lists its zones in a catalog (RFC
+/// 9432). Zones are named as `generate zones` names them, z000000.SUFFIX, z000001.SUFFIX and so on, and have the same
+/// kinds of records in the same order: SOA, two NS, A and AAAA of the apex, of www, MX, A and AAAA of mail, TXT, then A
+/// of h0, h1 … The TTLs are one hour. Memory does not grow with the number or the size of zones.
 ///
 /// With --changes-per-s, one zone after another gets a new serial and new addresses for some of its records, round and
 /// round. With --changes-of catalog, members leave the catalog and come back instead, one with each serial: the first
@@ -116,7 +123,15 @@ pub struct Arguments {
     /// Port for zone transfer over TLS
     #[arg(long, value_name = "PORT", default_value_t = 853)]
     pub xot_port: u16,
-    /// Over TLS: file with authorities (PEM), one of which must have signed the certificate of a client
+    /// Port for zone transfer over QUIC
+    #[arg(long, value_name = "PORT", default_value_t = 853)]
+    pub xoq_port: u16,
+    /// Over QUIC: highest number of streams that a client may have open at a time, which is one for each query
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    streams_max: u32,
+    #[command(flatten)]
+    quic: QuicArguments,
+    /// Over TLS and QUIC: file with authorities (PEM), one of which must have signed the certificate of a client
     #[arg(long, value_name = "PEM")]
     pub client_ca: Option<PathBuf>,
     /// TSIG key that transfers must be signed with, and other queries may be, such as hmac-sha256:transfer:c2VjcmV0
@@ -176,9 +191,9 @@ pub struct Arguments {
     #[arg(long, value_name = "N")]
     concurrent_max: Option<u32>,
     /// Deliberate fault. May be repeated: servfail-after=N, refused-after=N, close-after=N (transfers of a connection),
-    /// cut-after=N (messages of a transfer), slow=TIME (a message), wrong-serial, soa-different, soa-missing,
-    /// out-of-zone, tsig-missing, tsig-wrong, wrong-id, endless, truncated, serial-backwards, length-zero,
-    /// compression-loop
+    /// cut-after=N (messages of a transfer; over QUIC its stream is reset), slow=TIME (a message), wrong-serial,
+    /// soa-different, soa-missing, out-of-zone, tsig-missing, tsig-wrong, wrong-id, endless, truncated,
+    /// serial-backwards, length-zero, compression-loop
     #[arg(long, value_name = "KIND", value_parser = faults::parse)]
     pub fault: Vec<Fault>,
     /// Number N: faults that concern a transfer apply to zones whose number is a multiple of N
@@ -196,10 +211,27 @@ impl Arguments {
 
     /// Refuses options that have no effect.
     fn check(&self) -> Result<(), Failure> {
-        let has_tls = self.transport.contains(&Transport::Xot);
+        use Fault::{CloseAfter, RefusedAfter, ServfailAfter, Slow};
+        let over_quic = self.transport.contains(&Transport::Xoq);
+        let has_tls = over_quic || self.transport.contains(&Transport::Xot);
         if !has_tls && (self.client_ca.is_some() || self.shell.certificate.is_some()) {
             return Err(bad_arguments(
-                "--client-ca and --certificate have no effect without TLS: add xot to --transport, or leave them out",
+                "--client-ca and --certificate have no effect without TLS: add xot or xoq to --transport, or leave them \
+                 out",
+            ));
+        }
+        if !over_quic && (self.quic.quic_congestion.is_some() || self.quic.quic_window_bytes.is_some()) {
+            return Err(bad_arguments(
+                "--quic-congestion and --quic-window-bytes have no effect without QUIC: add xoq to --transport, or leave \
+                 them out",
+            ));
+        }
+        let counts_connections =
+            |fault: &Fault| matches!(fault, CloseAfter(_) | RefusedAfter(_) | ServfailAfter(_) | Slow(_));
+        if over_quic && self.fault.iter().any(counts_connections) {
+            return Err(bad_arguments(
+                "the faults servfail-after, refused-after, close-after and slow concern the messages of a TCP \
+                 connection: leave xoq out of --transport, or choose another fault",
             ));
         }
         if self.changes_of == ChangesOf::Catalog && self.change_records != 1 {
@@ -209,6 +241,24 @@ impl Arguments {
             return Err(bad_arguments("--first-member has no effect without --changes-of catalog: add that"));
         }
         Ok(())
+    }
+
+    /// How connections use TLS with this protocol.
+    pub fn tls_config(&self, address: SocketAddr, protocol: Protocol) -> Result<Arc<ServerConfig>, Failure> {
+        let config = identity::server_config(self.shell.identity(address)?, protocol, self.client_ca.as_ref())?;
+        Ok(if self.fault.contains(&Fault::NoTickets) { identity::without_tickets(&config) } else { config })
+    }
+
+    /// The settings of QUIC, with a certificate for `address`.
+    pub fn quic_config(&self, address: SocketAddr) -> Result<Config, Failure> {
+        Ok(Config::new(&quic::server::Settings {
+            tls: self.tls_config(address, tls::DOQ)?,
+            flow: self.quic.flow(),
+            streams_max: self.streams_max,
+            idle_ns: self.shell.idle_timeout,
+            connections_max: (self.shell.connections_max as usize).div_ceil(self.shell.threads()),
+            retry: false,
+        }))
     }
 
     /// The server's nature; changes begin at `start_ns`.

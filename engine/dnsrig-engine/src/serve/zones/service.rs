@@ -1,10 +1,20 @@
 //! The primary as a service: what each of its threads answers, and when.
 
-use std::{collections::VecDeque, net::TcpStream, sync::Arc};
+use std::{
+    collections::{HashMap, VecDeque},
+    net::{IpAddr, TcpStream},
+    sync::Arc,
+};
 
 use dnsrig_core::clock;
 use dnsrig_dns::{framing::PREFIX_BYTES, writer::MessageWriter};
-use dnsrig_net::udp_batch::Datagram;
+use dnsrig_net::{
+    quic::{
+        counts::INTERNAL_ERROR,
+        server::{More, Reply, StreamKey},
+    },
+    udp_batch::Datagram,
+};
 
 use super::{
     answer::{Via, decide},
@@ -13,7 +23,7 @@ use super::{
     primary::{Now, Primary},
 };
 use crate::serve::shell::{
-    connections::WRITE_BYTES,
+    connections::{OVERHANG_BYTES, WRITE_BYTES},
     service::{DATAGRAM_BYTES_MAX, Destination, Key, Next, Service, ShellCounts},
 };
 
@@ -24,12 +34,17 @@ pub struct Answerer {
     now: Now,
     /// Connections whose next message has its time, in its order: they all wait equally long.
     paused: VecDeque<(i64, Key)>,
+    /// Answers over QUIC, each on a stream of its own.
+    streams: HashMap<StreamKey, Conversation>,
+    space: Box<[u8]>,
 }
 
 impl Answerer {
     pub fn new(primary: Arc<Primary>) -> Self {
         let now = Now { monotonic_ns: 0, wall_s: 0 };
-        Answerer { primary, counts: Counts::default(), now, paused: VecDeque::new() }
+        let (counts, paused, streams) = (Counts::default(), VecDeque::new(), HashMap::new());
+        let space = vec![0; WRITE_BYTES + OVERHANG_BYTES].into_boxed_slice();
+        Answerer { primary, counts, now, paused, streams, space }
     }
 }
 
@@ -55,6 +70,31 @@ impl Service for Answerer {
         self.counts.messages += 1;
         self.counts.bytes += message.len() as u64;
         Some(message.len())
+    }
+
+    fn stream_query(&mut self, message: &mut Vec<u8>, peer: IpAddr, key: StreamKey) -> Reply {
+        let mut conversation = Conversation::new(Some(peer));
+        conversation.take(message, &self.primary, self.now, &mut self.counts);
+        self.streams.insert(key, conversation);
+        Reply::Many
+    }
+
+    fn stream_more(&mut self, key: StreamKey, to: &mut Vec<u8>) -> More {
+        let Some(conversation) = self.streams.get_mut(&key) else { return More::Reset(INTERNAL_ERROR) };
+        let mut writer = MessageWriter::new(&mut self.space, 0);
+        let next = conversation.fill(&self.primary, &mut writer, WRITE_BYTES, self.now.wall_s, &mut self.counts);
+        to.extend_from_slice(writer.written());
+        if matches!(next, Next::More | Next::Later) {
+            return More::More;
+        }
+        self.streams.remove(&key);
+        if next == Next::Close { More::Reset(INTERNAL_ERROR) } else { More::End }
+    }
+
+    fn stream_abandon(&mut self, key: StreamKey) {
+        if let Some(mut conversation) = self.streams.remove(&key) {
+            conversation.abandon(&mut self.counts);
+        }
     }
 
     fn datagrams_sent(&mut self, sent: u64, unsent: u64) {
@@ -107,7 +147,8 @@ impl Service for Answerer {
         }
     }
 
-    fn finish(self, shell: ShellCounts) -> Counts {
+    fn finish(mut self, shell: ShellCounts) -> Counts {
+        self.streams.values_mut().for_each(|conversation| conversation.abandon(&mut self.counts));
         Counts { connections: shell.connections, cpu_ns: shell.cpu_ns, ..self.counts }
     }
 }

@@ -2,7 +2,7 @@
 
 use dnsrig_dns::{
     serial::is_newer,
-    xfr::{Outcome, Step},
+    xfr::{Cut, Outcome, Step},
 };
 
 use super::{
@@ -57,19 +57,53 @@ impl Schedule {
         (place.connection.alive_ns, place.connection.partial_ns) = (now_ns, now_ns);
     }
 
+    /// Bytes came on the stream of a query that complete no message.
+    pub fn partial_on_stream(&mut self, slot: u32, id: u16, now_ns: i64) {
+        let place = &mut self.slots[slot as usize];
+        if let Some(at) = place.queries.get(id) {
+            place.connection.alive_ns = now_ns;
+            self.transfers.get_mut(at).partial_ns = now_ns;
+        }
+    }
+
+    /// The stream of a query is over. If the transfer has not ended by itself, it has failed.
+    pub fn stream_ended(&mut self, slot: u32, id: u16, cut: Cut, now_ns: i64) {
+        let place = &mut self.slots[slot as usize];
+        let Some(at) = place.queries.get(id) else { return };
+        place.connection.alive_ns = now_ns;
+        place.connection.ended = place.connection.ended.saturating_add(1);
+        let (transfer, _) = self.transfers.remove(at, &place.queries, now_ns);
+        place.queries.end(id);
+        let outcome = transfer.incoming.cut(cut);
+        self.row(&transfer, slot, outcome);
+        self.failed(transfer.job, outcome, None, now_ns);
+        self.wake(slot);
+    }
+
+    /// Ends a query whose answers may go on.
+    pub(super) fn break_off(&mut self, slot: u32, id: u16) {
+        let place = &mut self.slots[slot as usize];
+        if self.settings.streams && !place.is_udp {
+            place.queries.end(id);
+            self.cancelling.push_back((slot, id));
+        } else {
+            place.queries.retire(id);
+        }
+    }
+
     /// A transfer has ended with a message.
     fn finish(&mut self, at: u32, outcome: Outcome, now_ns: i64) {
         let slot = self.transfers.get(at).slot;
         let place = &mut self.slots[slot as usize];
         let (transfer, is_overtaking) = self.transfers.remove(at, &place.queries, now_ns);
         if may_go_on(outcome) {
-            // More may come with this id.
-            place.queries.retire(transfer.id);
+            self.break_off(slot, transfer.id);
         } else {
             place.queries.end(transfer.id);
         }
         // An SOA is half of the way at most.
         let is_half = transfer.is_soa && outcome == Outcome::Done;
+        let place = &mut self.slots[slot as usize];
         place.connection.ended = place.connection.ended.saturating_add(u32::from(!is_half));
         self.counters.totals.out_of_order += u64::from(is_overtaking);
         self.row(&transfer, slot, outcome);
@@ -82,7 +116,7 @@ impl Schedule {
         } else {
             self.came(slot, &transfer, outcome, now_ns);
         }
-        if outcome == Outcome::LimitExceeded {
+        if outcome == Outcome::LimitExceeded && !self.settings.streams {
             // It has no end, so nothing else will come on this connection.
             self.abandon(slot, Ended::Ours, now_ns);
         }

@@ -61,12 +61,13 @@ impl Schedule {
             }
         }
         let was_open = place.state == State::Open;
-        let has_failed = !was_open || (!place.connection.has_brought && ended != Ended::Ours);
+        let is_ours = matches!(ended, Ended::Ours | Ended::UsedUp);
+        let has_failed = !was_open || (!place.connection.has_brought && !is_ours);
         let cut = match ended {
             Ended::Tls => Cut::Tls,
             // Over UDP a port that is closed shows only once it was asked.
             _ if !was_open || ended == Ended::Refused => Cut::NoConnection,
-            Ended::Ours => Cut::Ours,
+            Ended::Ours | Ended::UsedUp => Cut::Ours,
             Ended::Closed => Cut::Closed,
             Ended::Reset | Ended::Refused | Ended::NoPort => Cut::Reset,
             Ended::TimedOut => Cut::TimedOut,
@@ -231,8 +232,13 @@ impl Schedule {
         let mut is_first = true;
         while let Some((id, at)) = self.slots[slot as usize].queries.oldest() {
             let queries = &mut self.slots[slot as usize].queries;
-            let (transfer, _) = self.transfers.remove(at, queries, now_ns);
+            let (mut transfer, _) = self.transfers.remove(at, queries, now_ns);
             queries.end(id);
+            if ended == Ended::UsedUp {
+                self.take_back(&mut transfer.job);
+                innocent.push(transfer.job);
+                continue;
+            }
             let outcome = transfer.incoming.cut(cut);
             self.row(&transfer, slot, outcome);
             let is_guilty = match ended {
@@ -250,12 +256,20 @@ impl Schedule {
             is_first = false;
         }
         let mut follow = std::mem::take(&mut self.slots[slot as usize].follow);
-        if is_first && !has_ended_some && ended != Ended::Ours {
+        if is_first && !has_ended_some && !matches!(ended, Ended::Ours | Ended::UsedUp) {
             // Their SOAs came, and then nothing.
             follow.pop_front().into_iter().for_each(|job| self.failed(job, cut.outcome(), None, now_ns));
         }
         let secondary = &mut self.secondaries[self.slots[slot as usize].secondary as usize];
         innocent.into_iter().chain(follow).rev().for_each(|job| secondary.put_back(job));
+    }
+
+    /// A query got no stream, so it was never sent: it is no attempt.
+    fn take_back(&mut self, job: &mut Job) {
+        let totals = &mut self.counters.totals;
+        totals.attempts -= 1;
+        totals.retries -= u64::from(job.attempt > 1);
+        job.attempt -= 1;
     }
 
     /// Notes that a connection is over.
@@ -378,14 +392,14 @@ impl Schedule {
             self.transfers.expired(&place.queries, place.connection.partial_ns, time_limits, now_ns);
         let mut is_busy = false;
         for (at, cut) in expired {
-            let place = &mut self.slots[slot as usize];
-            let (transfer, _) = self.transfers.remove(at, &place.queries, now_ns);
-            place.queries.retire(transfer.id);
+            let queries = &self.slots[slot as usize].queries;
+            let (transfer, _) = self.transfers.remove(at, queries, now_ns);
+            self.break_off(slot, transfer.id);
             let outcome = transfer.incoming.cut(cut);
             self.row(&transfer, slot, outcome);
             self.failed(transfer.job, outcome, None, now_ns);
             self.wake(slot);
-            is_busy |= cut != Cut::TimedOut;
+            is_busy |= cut != Cut::TimedOut && !self.settings.streams;
         }
         if is_busy {
             // A transfer without an end keeps everything else from coming on this connection.

@@ -56,6 +56,8 @@ pub enum Order {
     Fill(u32),
     /// Close the connection; the slot counts as closed already.
     Close(u32),
+    /// Cancel the stream of the query with this id; the query counts as ended already.
+    Cancel(u32, u16),
 }
 
 /// Which of all secondaries this schedule plays.
@@ -89,6 +91,8 @@ pub struct Schedule {
     woken: VecDeque<u32>,
     /// Connections that are to be closed.
     closing: VecDeque<u32>,
+    /// Streams that are to be cancelled, with their slots.
+    cancelling: VecDeque<(u32, u16)>,
     connections: u32,
     /// With NOTIFY: the state of each zone of each secondary, and its serial.
     states: Vec<Standing>,
@@ -142,6 +146,7 @@ impl Schedule {
             paced: Vec::new(),
             woken: VecDeque::new(),
             closing: VecDeque::new(),
+            cancelling: VecDeque::new(),
             connections: 0,
             good: 0,
             wall_s: 0,
@@ -209,6 +214,9 @@ impl Schedule {
     pub fn order(&mut self, now_ns: i64) -> Option<Order> {
         if let Some(slot) = self.closing.pop_front() {
             return Some(Order::Close(slot));
+        }
+        if let Some((slot, id)) = self.cancelling.pop_front() {
+            return Some(Order::Cancel(slot, id));
         }
         while let Some(slot) = self.woken.pop_front() {
             self.slots[slot as usize].is_woken = false;
@@ -362,8 +370,11 @@ impl Schedule {
         let start = to.len();
         let message = if place.is_udp { start } else { start + PREFIX_BYTES };
         to.resize(message, 0);
-        write_query(to, id, zone, ask);
+        let over_stream = self.settings.streams && !place.is_udp;
+        // A stream shows which query it is for, so the id on the wire, which is signed, is 0 (RFC 9250 §4.2.1).
+        write_query(to, if over_stream { 0 } else { id }, zone, ask);
         let verifier = self.signer.as_ref().map(|signer| Box::new(Verifier::sign(signer, to, message, self.wall_s)));
+        to[message..][..2].copy_from_slice(&id.to_be_bytes());
         if !place.is_udp {
             let length = (to.len() - message) as u16;
             to[start..message].copy_from_slice(&length.to_be_bytes());
@@ -414,4 +425,4 @@ impl Schedule {
 #[path = "schedule_tests.rs"]
 mod tests;
 #[cfg(test)]
-mod virtual_primary;
+pub mod virtual_primary;

@@ -41,6 +41,8 @@ pub enum SoaFirst {
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub policy: Policy,
+    /// Each query has a stream of its own (RFC 9250 §4.2), so a transfer ends without its connection.
+    pub streams: bool,
     /// The number of zones at a time on a connection, from 1 to
     /// [`OUTSTANDING_MAX`](dnsrig_net::outstanding::OUTSTANDING_MAX).
     pub window: u32,

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use dnsrig_net::outstanding::Outstanding;
+use dnsrig_net::{connection::CloseReason, outstanding::Outstanding};
 
 use super::secondaries::Job;
 
@@ -38,6 +38,8 @@ pub enum Ended {
     NoPort,
     TimedOut,
     Tls,
+    /// The primary permits no further stream (RFC 9000 §4.6), and all that it permitted have ended.
+    UsedUp,
 }
 
 impl Handshake {
@@ -47,7 +49,19 @@ impl Handshake {
 
 impl Ended {
     /// Every kind, in the order of declaration.
-    pub const WORDS: [&str; 7] = ["ours", "closed", "reset", "refused", "no-port", "timed-out", "tls"];
+    pub const WORDS: [&str; 8] = ["ours", "closed", "reset", "refused", "no-port", "timed-out", "tls", "used-up"];
+}
+
+impl From<CloseReason> for Ended {
+    fn from(reason: CloseReason) -> Self {
+        match reason {
+            CloseReason::Closed => Ended::Closed,
+            CloseReason::Reset => Ended::Reset,
+            CloseReason::Refused => Ended::Refused,
+            // Transfers never go over HTTP.
+            CloseReason::Tls(_) | CloseReason::Http(_) => Ended::Tls,
+        }
+    }
 }
 
 /// A place for one connection at a time.

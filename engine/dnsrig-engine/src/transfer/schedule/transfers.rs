@@ -25,6 +25,8 @@ pub struct Transfer {
     pub last_ns: i64,
     /// When a message last brought a record; 0: none did.
     pub record_ns: i64,
+    /// On a stream of its own: when bytes of a message came last that is not complete.
+    pub partial_ns: i64,
     pub pause_max_ns: i64,
     /// When one that was asked for earlier on the connection ended last.
     pub ahead_ns: i64,
@@ -57,6 +59,7 @@ impl Transfer {
             first_ns: 0,
             last_ns: 0,
             record_ns: 0,
+            partial_ns: 0,
             pause_max_ns: 0,
             ahead_ns: 0,
             messages_before: 0,
@@ -118,9 +121,9 @@ impl Transfers {
     ///
     /// A transfer's clock begins when it is asked for, and again with each of its messages that brings a record. While
     /// it waits for its first message, it may wait behind transfers that were asked for earlier, so their messages and
-    /// their ends are signs of life too. So are, for a while, bytes of a message that is not complete
-    /// (`partial_ns`), for the first in line and all that have begun. The time that a transfer may take in all begins
-    /// with its first message.
+    /// their ends are signs of life too. So are, for a while, bytes of a message that is not complete (`partial_ns`),
+    /// for the first in line and all that have begun, and on a stream for its own transfer and those that were asked
+    /// for later. The time that a transfer may take in all begins with its first message.
     pub fn expired(
         &self,
         queries: &Outstanding<u32>,
@@ -135,7 +138,7 @@ impl Transfers {
             let (has_begun, is_head) = (transfer.first_ns > 0, number == 0);
             let waiting_ns = if has_begun { 0 } else { floor_ns };
             let record_ns = transfer.record_ns.max(transfer.asked_ns).max(waiting_ns);
-            let partial_ns = if has_begun || is_head { partial_ns } else { 0 };
+            let partial_ns = if has_begun || is_head { partial_ns } else { 0 }.max(transfer.partial_ns);
             let counted_ns = partial_ns.min(record_ns + PARTIAL_TIMEOUTS * time_limits.timeout_ns);
             let silent_ns = record_ns.max(counted_ns) + time_limits.timeout_ns;
             let over_ns = if has_begun { transfer.first_ns.saturating_add(time_limits.time_ns_max) } else { i64::MAX };
@@ -147,7 +150,7 @@ impl Transfers {
             } else {
                 due_ns = due_ns.min(silent_ns).min(over_ns);
             }
-            floor_ns = floor_ns.max(transfer.last_ns);
+            floor_ns = floor_ns.max(transfer.last_ns).max(transfer.partial_ns);
         }
         (found, due_ns)
     }

@@ -125,6 +125,7 @@ pub struct World {
     number: u64,
     pub queries: usize,
     pub connections: usize,
+    pub cancelled: Vec<(u32, u16)>,
 }
 
 /// What has become of it all.
@@ -136,6 +137,7 @@ pub struct Story {
 pub fn settings() -> Settings {
     Settings {
         policy: Policy::Pipelined,
+        streams: false,
         window: 10,
         connections: 1,
         soa: SoaFirst::None,
@@ -175,6 +177,7 @@ impl World {
             number: 0,
             queries: 0,
             connections: 0,
+            cancelled: Vec::new(),
         }
     }
 
@@ -218,6 +221,7 @@ impl World {
                 Order::Close(slot) => {
                     self.sides.remove(&slot);
                 }
+                Order::Cancel(slot, id) => self.cancelled.push((slot, id)),
                 Order::Fill(slot) => {
                     let mut queries = Vec::new();
                     self.schedule.fill(slot, self.now_ns, &mut queries);
@@ -384,7 +388,7 @@ fn servfail(query: &[u8]) -> Vec<u8> {
 }
 
 /// The messages of a zone that has but its SOA and, where there are several, addresses between.
-fn transfer(query: &[u8], count: usize, is_wrong: bool) -> Vec<Vec<u8>> {
+pub fn transfer(query: &[u8], count: usize, is_wrong: bool) -> Vec<Vec<u8>> {
     let last = if is_wrong { 2 } else { 1 };
     if count < 2 {
         return vec![message(query, &[1, last])];

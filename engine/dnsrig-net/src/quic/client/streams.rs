@@ -108,7 +108,7 @@ impl Streams {
     /// Goes on to write a query.
     pub fn write(&mut self, id: StreamId, quic: &mut Connection, established: bool) {
         let Some(stream) = self.open.get_mut(&id).filter(|stream| stream.written < stream.query.len()) else { return };
-        let Some(written) = write(&mut quic.send_stream(id), &stream.query[stream.written..]) else { return };
+        let Some(written) = write(&mut quic.send_stream(id), &stream.query[stream.written..], true) else { return };
         stream.written += written;
         if established && stream.written == stream.query.len() {
             (stream.query, stream.written) = (Vec::new(), 0);
@@ -138,11 +138,12 @@ impl Streams {
         let Some(stream) = self.open.get_mut(&id) else { return };
         let mut received = quic.recv_stream(id);
         let Ok(mut chunks) = received.read(true) else { return };
+        let mut is_partial = false;
         let over = loop {
             match chunks.next(usize::MAX) {
                 Ok(Some(chunk)) => {
                     stream.answer.extend_from_slice(&chunk.bytes);
-                    stream.take_messages(each);
+                    is_partial = !stream.take_messages(each);
                 }
                 Ok(None) => {
                     counts.streams_short += u64::from(!stream.answered || !stream.answer.is_empty());
@@ -157,11 +158,16 @@ impl Streams {
         };
         // What it permits the server to send leaves with the next packet.
         let _ = chunks.finalize();
-        if let Some(reason) = over
-            && let Some(stream) = self.open.remove(&id)
-            && !stream.answered
-        {
-            each(Event::StreamLost(stream.id, reason));
+        match over {
+            None if is_partial => each(Event::Partial(stream.id)),
+            None => {}
+            Some(reason) => {
+                let (id, answered) = (stream.id, stream.answered);
+                each(if answered { Event::StreamOver(id, reason) } else { Event::StreamLost(id, reason) });
+            }
+        }
+        if over.is_some() {
+            self.open.remove(&id);
         }
     }
 
@@ -179,20 +185,32 @@ impl Streams {
     pub fn give_up(&mut self, sent_ns: i64, quic: &mut Connection) -> u64 {
         let mut cancelled = 0;
         while let Some((_, id)) = self.order.pop_front_if(|(at_ns, _)| *at_ns <= sent_ns) {
-            if self.open.remove(&id).is_some() {
-                let _ = quic.send_stream(id).reset(code(REQUEST_CANCELLED));
-                cancel(quic, id);
-                cancelled += 1;
-            }
+            cancelled += self.abort(id, quic);
         }
         while self.waiting.pop_front_if(|stream| stream.sent_ns <= sent_ns).is_some() {}
         cancelled
     }
+
+    /// Gives up the query with this id. Returns the number of streams that it cancelled.
+    pub fn cancel(&mut self, id: u16, quic: &mut Connection) -> u64 {
+        self.waiting.retain(|stream| stream.id != id);
+        let open = self.open.iter().find(|(_, stream)| stream.id == id).map(|(open, _)| *open);
+        open.map_or(0, |open| self.abort(open, quic))
+    }
+
+    fn abort(&mut self, id: StreamId, quic: &mut Connection) -> u64 {
+        if self.open.remove(&id).is_none() {
+            return 0;
+        }
+        let _ = quic.send_stream(id).reset(code(REQUEST_CANCELLED));
+        cancel(quic, id);
+        1
+    }
 }
 
 impl Stream {
-    /// Takes out the messages that are whole.
-    fn take_messages(&mut self, each: &mut impl FnMut(Event<'_>)) {
+    /// Takes out the messages that are whole. Returns whether there were any.
+    fn take_messages(&mut self, each: &mut impl FnMut(Event<'_>)) -> bool {
         let mut start = 0;
         while let Some(prefix) = self.answer[start..].first_chunk::<PREFIX_BYTES>() {
             let length = usize::from(u16::from_be_bytes(*prefix));
@@ -209,5 +227,6 @@ impl Stream {
             }
         }
         self.answer.drain(..start);
+        start > 0
     }
 }
