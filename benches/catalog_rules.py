@@ -20,7 +20,7 @@ from typing import Any
 from primary_faults import ROOT, SECONDARIES, SUITE, results, served, started
 from smoke import sized
 
-from dnsrig import datasets
+from dnsrig import confinement, datasets
 from dnsrig.errors import DnsrigError
 from dnsrig.experiment import preparation
 from dnsrig.lab.host import inside
@@ -107,6 +107,7 @@ def specified(secondary: str, rule: Rule, folder: Path, *, is_broken: bool) -> T
     catalog = dataset / datasets.CATALOG_FILE
     if is_broken:
         catalog.write_text(broken(catalog.read_text(), rule))
+    confinement.own(dataset, confinement.USER)
     return spec.model_copy(update={"repeat": 1, "dataset": spec.dataset.model_copy(update={"key": str(dataset)})})
 
 

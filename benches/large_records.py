@@ -22,9 +22,7 @@ from dnsrig.traps.rrsets_lost import verdict
 sys.path.insert(0, str(Path(__file__).parents[1] / "docs"))
 from generate import table  # type: ignore[import-not-found]
 
-SETTINGS = sized(
-    [], smoke=["dataset.largest_bytes=1000", 'matrix.primary=["nsd@forky"]', 'matrix.secondary=["knot@forky"]']
-)
+SETTINGS = sized([], smoke=["dataset.largest_bytes=1000", 'primary=["nsd@forky"]', 'secondary=["knot@forky"]'])
 SUFFIX = ".large.example"
 COMPARISONS = {
     "records-primary": "at the primary",

@@ -36,7 +36,7 @@ def test_icmp_tells_the_sender(narrow: Measure) -> None:
     trial = narrow()
     assert trial.record.outcome == "done", trial.record.reason
     found = finding("mss-above-path-mtu", trial)
-    assert found.verdict == "found" and "told so by ICMP" in found.summary
+    assert found.verdict == "found" and "ICMP reported this to the primary" in found.summary
     assert int(found.evidence["too_big_packets"] or 0) > 0
 
 

@@ -256,7 +256,7 @@ def test_the_report_is_drawn_and_says_what_is_damaged(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "1000")
     monkeypatch.setenv("TERM", "xterm")
-    assert status(monkeypatch, "report", damaged) == EXIT_INCOMPLETE
+    assert status(monkeypatch, "report", damaged, "--full") == EXIT_INCOMPLETE
     shown = capsys.readouterr().out
     page = (damaged / "report.html").read_text()
     written = read_json(damaged / "findings.json", Findings).findings
@@ -264,7 +264,7 @@ def test_the_report_is_drawn_and_says_what_is_damaged(
     assert found.evidence == {"damaged_repeats": "1, 2"}
     for text in (shown, page, found.summary):
         assert "zones.arrow" in text and "02/trial.json" in text
-    assert "<svg" in page and "2 of 3 trials finished, 1 cannot be read" in page
+    assert "<svg" in page and "2 of 3 trials, 1 cannot be read" in page
     folder = next(damaged.glob("trials/*/01"))
     assert f"mv '{folder}' '{folder}.damaged'" in shown, "as a shell takes it"
     assert f"dnsrig run --resume '{damaged}'" in shown

@@ -158,7 +158,13 @@ def _readme(run: Run, figures: Iterable[Rendered]) -> str:
 def _caption(run: Run, figure: Rendered) -> str:
     """Sentences on one line."""
     title = ": ".join(dict.fromkeys(part for part in (figure.chart.title, figure.drawing.title) if part))
-    sentences = [f"{title}.", figure.caption, _repeats(run), _spread(run, figure), f"Measured at {setting(run)}."]
+    sentences = [
+        title if title.endswith("?") else f"{title}.",
+        figure.caption,
+        _repeats(run),
+        _spread(run, figure),
+        f"Measured at {setting(run)}.",
+    ]
     # A character at a time, because a caption may be longer than one text from outside.
     return "".join(map(visible, " ".join(sentence for sentence in sentences if sentence)))
 
