@@ -47,8 +47,8 @@ server:
     interface: ADDRESS
     interface: ADDRESS@853
     tls-port: 853
-    tls-service-pem: "/mnt/ADDRESS/tls-certificate.pem"
-    tls-service-key: "/mnt/ADDRESS/tls-key.pem"
+    tls-service-pem: "/mnt/tls-certificate.pem"
+    tls-service-key: "/mnt/tls-key.pem"
     access-control: 0.0.0.0/0 allow
     username: ""
     chroot: ""
@@ -98,18 +98,18 @@ def read_stream(path: Path) -> list[Record]:
 def unbound(host: Host, folder: Path) -> Iterator[None]:
     """It answers every name below test."""
     source = sources.find("unbound@forky") or sources.install("unbound@forky")
-    identity = folder / str(host.address)
-    identity.mkdir()
-    keys.make().write(identity, private=True)
-    (folder / f"{host.name}.conf").write_text(UNBOUND.replace("ADDRESS", str(host.address)))
-    command = ["unbound", "-d", "-p", "-c", f"/mnt/{host.name}.conf"]
+    own = folder / host.name  # the server becomes the owner of what is in it
+    own.mkdir()
+    keys.make().write(own, private=True)
+    (own / "unbound.conf").write_text(UNBOUND.replace("ADDRESS", str(host.address)))
+    command = ["unbound", "-d", "-p", "-c", "/mnt/unbound.conf"]
     with (folder / f"{host.name}.log").open("w") as log:
-        confined = Confinement(sources.root(source) or MACHINE, [BindMount(folder, "/mnt")], Unbound.capabilities)
+        confined = Confinement(sources.root(source) or MACHINE, [BindMount(own, "/mnt")], Unbound.capabilities)
         started = process.start("unbound", host, command, confined=confined, stderr=log)
         try:
             until = time.monotonic() + START_LIMIT_S
-            while "start of service" not in (folder / f"{host.name}.log").read_text():
-                assert time.monotonic() < until
+            while "start of service" not in (said := (folder / f"{host.name}.log").read_text()):
+                assert started.running and time.monotonic() < until, said
                 time.sleep(0.05)
             yield
         finally:
