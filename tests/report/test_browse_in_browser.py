@@ -228,9 +228,9 @@ def test_charts_zoom_move_and_come_back(page: Page, site: Access) -> None:
 def test_a_legend_switches_lines_off_and_on(page: Page, site: Access) -> None:
     page.goto(base(site) + address(FIRST))
     drawn(page)
-    faint = '[data-chart*="time-per-zone"] svg .role-mark path[opacity^="0.0"]:not([opacity="0"])'
+    faint = '[data-chart*="resources"] svg .role-mark path[opacity^="0.0"]:not([opacity="0"])'
     before = page.locator(faint).count()
-    entry = page.locator('[data-chart*="time-per-zone"] svg .role-legend-symbol path').first
+    entry = page.locator('[data-chart*="resources"] svg .role-legend-symbol path').first
     entry.click(force=True)
     until(page, lambda: page.locator(faint).count() > before)
     entry.click(force=True)
