@@ -61,10 +61,14 @@ class Guest:
 
     def compare(self) -> list[dict[str, Any]]:
         """What `clock compare` tells at the other end of the link: two bursts, as its standard input has ended."""
-        command = [str(paths.engine()), "clock", "compare", f"guest={ITS}:{PORT}", "--until-eof", "--json"]
+        command = [str(paths.engine()), "clock", "compare", f"guest={ITS}:{PORT}", "--i-am-authorized", ITS]
         with inside(self.namespace):
             process = subprocess.run(
-                command, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, timeout=COMPARE_LIMIT_S
+                [*command, "--until-eof", "--json"],
+                check=True,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                timeout=COMPARE_LIMIT_S,
             )
         events = [json.loads(line) for line in process.stdout.splitlines()]
         return [event for event in events if event["event"] == "compared"]
