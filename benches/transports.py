@@ -1,4 +1,4 @@
-"""What transports and their connections cost: the page docs/results/transports.md, from runs of four experiments.
+"""What transports and their connections cost: the page docs/results/transports.md, from runs of five experiments.
 
     .venv/bin/python benches/transports.py [RUN...] > docs/results/transports.md
 
@@ -32,6 +32,7 @@ REPEATS: list[str] = sized([], smoke=["--repeats", "1"])
 SMOKE_SETTINGS = {
     "transports": ['matrix."hosts.primary.server"=["echo@engine"]', 'matrix."options.transport"=["udp", "dot"]'],
     "resolver-transports": ['matrix."hosts.resolver.server"=["unbound@forky"]', 'matrix."options.transport"=["udp"]'],
+    "handshakes": ['matrix."hosts.primary.server"=["echo@engine"]', 'matrix."options.transport"=["doq"]'],
     "connection-memory": ['matrix."hosts.primary.server"=["echo@engine"]', 'matrix."options.transport"=["tcp"]'],
     "lossy-transports": ['matrix."path.loss_percent"=[1.0]', 'matrix."options.transport"=["udp"]'],
 }
@@ -79,6 +80,16 @@ PARTS = {
         AT_HALF,
     ),
     "resolver-transports": Part("Resolvers", "All names are in the cache.", AT_HALF),
+    "handshakes": Part(
+        "New connections",
+        "One query for each connection. Some connections with early data (0-RTT) begin with a full handshake, because"
+        " their client has no ticket left: see the share that resumed a session.",
+        {
+            "connections a second": figures("handshakes_per_s"),
+            "resumed, %": figures("resumed_handshakes_percent"),
+            "early data accepted, %": figures("early_accepted_percent"),
+        },
+    ),
     "connection-memory": Part(
         "Memory of an open connection",
         "Memory of the server's processes and of the kernel, divided by the open connections.",

@@ -111,6 +111,7 @@ CLEAN: list[tuple[str, tuple[str, ...]]] = [
     ("resolver-capacity", ("server=bind@forky", 'hits="90 %"', ALONE)),
     ("transports", ("server=bind@forky", "transport=doh", ALONE)),
     ("transports", ("server=knot@forky", "transport=doq", ALONE)),
+    ("handshakes", ("server=knot@forky", "transport=doq", "handshake=resumed", ALONE)),
     ("connection-memory", ("server=bind@forky", "transport=dot", ALONE)),
     ("resolver-transports", ("server=unbound@forky", "transport=dot", ALONE)),
     ("lossy-transports", ("transport=doq", "loss_percent=0.0", 'outstanding="10 in 100 ms"', ALONE)),

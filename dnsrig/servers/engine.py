@@ -72,7 +72,7 @@ class Echo(EngineDriver):
     settings = (
         Setting("threads", "the host's CPUs", "threads that answer, each with a socket of its own (SO_REUSEPORT)"),
         Setting("segmentation", "false", "send answers with UDP segmentation offload, which real servers do not do"),
-        Setting("early-data", "false", "over DoT and DoQ, take queries with the first flight of a session (0-RTT)"),
+        Setting("early-data", "false", "over DoT, DoH and DoQ, queries in a first flight (0-RTT): true, or refuse"),
         Setting("doh-fault", "none", 'fault of every connection of DoH, e.g. "goaway=100"'),
         Setting("delay", "none", 'delay of every answer, e.g. "10ms"'),
         Setting("jitter", "none", "random part of the delay, uniform, to either side"),

@@ -191,6 +191,15 @@ def test_streams_are_enough(ask: Measure) -> None:
 
 
 @pytest.mark.full
+@pytest.mark.parametrize(("permitted", "verdict"), [("refuse", "found"), ("accept", "clear")])
+def test_early_data_refused(ask: Measure, permitted: str, verdict: str) -> None:
+    each = ("options.queries_per_connection=1", "options.early_data=true", "options.clients=4", "options.warmup_s=0")
+    trial = ask("transport=dot", "rate_qps=100", "options.duration_s=2", *each, early_data=permitted)
+    assert finding("early-data-refused", trial).verdict == verdict
+    assert trial.record.outcome == ("invalid" if permitted == "refuse" else "done")
+
+
+@pytest.mark.full
 @pytest.mark.parametrize(("clients", "verdict"), [(1, "found"), (8, "clear")])
 def test_few_connections(ask: Measure, clients: int, verdict: str) -> None:
     search = ("rate_qps=0", "options.ramp_step_s=0.2", "options.ramp_most_qps=16000", "options.duration_s=1")

@@ -1,6 +1,7 @@
-"""Traps of connections: streams, early data, and few connections for many threads.
+"""Traps of connections: streams, early data, long certificate chains, and few connections for many threads.
 
-Each is provoked for real in tests/integration/test_load_traps.py.
+Each is provoked for real in tests/integration/test_load_traps.py, but for the long chain: the engine's tests have the
+counter that it looks at.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from trial_data import clean_trial, judge
 from dnsrig.runs.trial import Trial
 from dnsrig.traps import all_traps
 
-TRAPS = ("stream-limit", "early-data-refused", "few-connections")
+TRAPS = ("stream-limit", "early-data-refused", "amplification-limit", "few-connections")
 
 
 @pytest.fixture
@@ -55,6 +56,17 @@ def test_early_data_that_is_sent_again(trial: Trial) -> None:
     classes = [{"connections": some}, {"connections": most}]
     found = judge("early-data-refused", loaded(trial, classes=classes))
     assert (found.verdict, found.evidence["early_rejected"]) == ("found", 95), "classes of a replay count together"
+
+
+def test_a_chain_that_does_not_fit_into_the_first_flight(trial: Trial) -> None:
+    def flight(**quic: int) -> str:
+        return judge("amplification-limit", loaded(trial, connections={"quic": quic})).verdict
+
+    assert flight() == "cannot-tell"
+    assert flight(full_handshake_bytes_min=3_600) == "clear"
+    assert flight(full_handshake_bytes_min=3_601) == "found"
+    assert flight(full_handshake_bytes_min=5_000, retries=3) == "clear", "the client has proved its address before"
+    assert all_traps()["amplification-limit"].after(loaded(trial, transport="dot")) is None
 
 
 @pytest.mark.parametrize(

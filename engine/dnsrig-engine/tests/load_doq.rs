@@ -54,18 +54,21 @@ fn over_doq_all_is_answered_on_connections_that_stay() {
 
 #[test]
 fn over_doq_handshakes_are_full_resumed_or_with_early_data_as_asked() {
-    let (server, early) = (echo(""), echo("--early-data"));
+    let [server, early, refusing] = ["", "--early-data", "--early-data=refuse"].map(echo);
     let one_each = ["--rate", "50", "--queries-per-connection", "1", "--clients", "2", "--timeout", "5s"];
-    for (server, option, [resumes, is_early]) in [
-        (&server, "--no-resumption", [false, false]),
-        (&server, "--early-data", [true, false]),
-        (&early, "--early-data", [true, true]),
+    for (server, option, [resumes, is_early, is_refused]) in [
+        (&server, "--no-resumption", [false, false, false]),
+        (&server, "--early-data", [true, false, false]),
+        (&early, "--early-data", [true, true, false]),
+        (&refusing, "--early-data", [true, false, true]),
     ] {
         let summary = load(server.address("doq"), "doq", &[&one_each[..], &[option]].concat());
         assert_eq!(count(&summary, "answered"), 25, "{summary}");
         assert_eq!((connections(&summary, "attempted"), connections(&summary, "handshakes")), (25, 25));
         assert_eq!(connections(&summary, "resumed") > 10, resumes, "{summary}");
         assert_eq!(connections(&summary, "early_accepted") > 10, is_early, "{summary}");
+        assert_eq!(connections(&summary, "early_rejected") > 10, is_refused, "{summary}");
+        assert!((1_200..3_600).contains(&quic(&summary, "full_handshake_bytes_min")), "{summary}");
         assert!(summary["handshake_ns"]["p50"].as_u64().unwrap() > 0);
     }
 }

@@ -14,6 +14,7 @@ mod generate;
 mod link;
 mod load;
 mod load_doq;
+mod load_early_data;
 mod load_https;
 mod load_led;
 mod load_stream;

@@ -210,7 +210,8 @@ pub struct Arguments {
     /// Over DoT, DoH and DoQ: do a full handshake for every connection, and resume no session
     #[arg(long, help_heading = "Clients")]
     pub no_resumption: bool,
-    /// Over DoT and DoQ: send queries with the first flight of a resumed session (0-RTT), if the server permits it
+    /// Over DoT, DoH and DoQ: send queries with the first flight of a resumed session (0-RTT), if the server permits
+    /// it. Over DoH it needs --doh-method get (RFC 8470)
     #[arg(long, conflicts_with = "no_resumption", help_heading = "Clients")]
     pub early_data: bool,
     /// Over DoQ: how fast a connection sends, and how it reacts to loss [default: cubic]
@@ -436,7 +437,7 @@ impl Arguments {
             ("--queries-per-connection", over_udp && self.queries_per_connection > 0),
             ("--close", (over_udp || over_doq) && self.close.is_some()),
             ("--no-resumption", !over_tls && self.no_resumption),
-            ("--early-data", self.early_data && (!over_tls || self.transport == TransportKind::Doh)),
+            ("--early-data", !over_tls && self.early_data),
             ("--congestion", !over_doq && self.congestion.is_some()),
             ("--verify", !over_tls && self.tls.verify != Verify::None),
             ("--certificate", !over_tls && self.tls.certificate.is_some()),
@@ -466,6 +467,11 @@ impl Arguments {
         }
         if self.ramp && self.ramp_max.is_some_and(|max_qps| max_qps < self.ramp_start) {
             return wrong("--ramp-max is below --ramp-start: raise it, or lower --ramp-start");
+        }
+        if self.early_data && self.transport == TransportKind::Doh && self.doh_method == Method::Post {
+            return wrong(
+                "--early-data permits only requests that are safe to repeat (RFC 8470): add --doh-method get",
+            );
         }
         if let Some(option) = self.idle_option() {
             return Err(refused(format!(

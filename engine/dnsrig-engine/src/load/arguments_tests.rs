@@ -58,6 +58,8 @@ fn what_would_be_ignored_is_refused() {
         ("--no-resumption --transport tcp", "--no-resumption has no effect with --transport tcp"),
         ("--segmentation off --transport dot", "--segmentation off has no effect"),
         ("--doh-method get --transport dot", "--doh-method has no effect with --transport dot"),
+        ("--early-data --transport tcp", "--early-data has no effect with --transport tcp"),
+        ("--early-data --transport doh", "add --doh-method get"),
         ("--doh-path /q --transport doq", "--doh-path has no effect with --transport doq"),
         ("--verify pin --pin AAAA --transport tcp", "--verify has no effect with --transport tcp"),
         ("--verify ca --transport doh", "--ca"),
@@ -75,6 +77,7 @@ fn what_would_be_ignored_is_refused() {
         "--queries-per-connection 0",
         "--close fin --no-resumption --queries-per-connection 1 --transport dot",
         "--close fin --no-resumption --queries-per-connection 1 --transport doh --doh-method get --server-name dns.example",
+        "--early-data --transport doh --doh-method get",
         "--ramp --ramp-repeats 5 --ramp-max 3000",
         "--threads 20",
     ] {

@@ -285,7 +285,7 @@ fn connections(counts: &Connections) -> String {
     }
     if early_accepted + early_rejected > 0 {
         let (accepted, rejected) = (grouped(early_accepted), grouped(early_rejected));
-        text += &format!("; early data: {accepted} queries accepted, {rejected} rejected");
+        text += &format!("; early data: {accepted} queries accepted, {rejected} rejected and sent again");
     }
     text
 }
@@ -467,8 +467,7 @@ mod tests {
         assert!(shown.contains("other clients, 0 %") && shown.contains("3 clients, 1,200 queries answered, 4 not"));
         assert_eq!(shown.matches("connections: ").count(), 2, "none without any: {shown}");
         assert!(shown.contains("10 begun, 9 established, 1 failed\n"), "{shown}");
-        let tls =
-            "9 established (3 full TLS handshakes, 6 resumed), 1 failed; early data: 5 queries accepted, 1 rejected";
+        let tls = "9 established (3 full TLS handshakes, 6 resumed), 1 failed; early data: 5 queries accepted, 1 rejected and sent again";
         assert!(shown.contains(tls), "{shown}");
     }
 }

@@ -74,8 +74,10 @@ pub struct Connection {
     incoming: Frames,
     /// Queries that wait until the connection is open, framed.
     queue: Vec<u8>,
-    /// How many bytes of the queue, from its begin on, were sent as early data.
+    /// How many bytes of the queue, from its begin on, were sent as early data; over HTTP/2, of its output.
     early_bytes: usize,
+    /// Over HTTP/2, the requests in these bytes.
+    early: EarlyQueries,
     /// Bytes that the socket had no room for.
     out: Vec<u8>,
     /// Received bytes of a TLS record that is not complete.
@@ -138,13 +140,39 @@ impl Connection {
     /// are permitted. True if queries can be sent already.
     pub fn connected(&mut self, buffers: &mut Buffers) -> Result<bool, CloseReason> {
         self.connected = true;
+        let is_permitted = self.session.as_ref().is_some_and(|session| session.permits_early_data());
+        let requests = if is_permitted { self.request_waiting() } else { 0 };
         let Some(session) = &mut self.session else { return Ok(true) };
         buffers.wire.clear();
-        // Early data of HTTP/2 would be requests, not the frames that wait.
-        let early = if self.http.is_some() { &[] } else { self.queue.as_slice() };
-        self.early_bytes = session.begin(each_frame(early), &mut buffers.wire).map_err(fault)?;
+        self.early_bytes = match &mut self.http {
+            None => session.begin(each_frame(&self.queue), &mut buffers.wire),
+            // All requests leave early, or none.
+            Some(http) => {
+                let output = http.output().as_slice();
+                let early = Some(output).filter(|output| requests > 0 && output.len() <= RECORD_BYTES_MAX);
+                session.begin(early.into_iter(), &mut buffers.wire)
+            }
+        }
+        .map_err(fault)?;
+        self.early.accepted = if self.early_bytes > 0 { requests } else { 0 };
         self.write(&buffers.wire)?;
         Ok(false)
+    }
+
+    /// Makes requests of the queries that wait, as far as HTTP/2 has room. Returns their number.
+    fn request_waiting(&mut self) -> u64 {
+        let Some(http) = self.http.as_mut() else { return 0 };
+        let (mut taken, mut count) = (0, 0);
+        for frame in each_frame_mut(&mut self.queue) {
+            match &mut frame[PREFIX_BYTES..] {
+                query if http.is_over() => http.refuse(query),
+                query if http.room() > 0 => http.request(query),
+                _ => break,
+            }
+            (taken, count) = (taken + frame.len(), count + 1);
+        }
+        self.queue.drain(..taken);
+        count
     }
 
     /// Keeps framed queries until the connection is open; returns how many bytes wait by now.
@@ -157,13 +185,13 @@ impl Connection {
     /// data. Over HTTP/2 those for which there is no room go on waiting, for [`Connection::send_waiting`].
     pub fn send_queue(&mut self, buffers: &mut Buffers) -> Result<EarlyQueries, CloseReason> {
         if self.http.is_some() {
-            return self.send_waiting(buffers).map(|()| EarlyQueries::default());
+            self.send_http(buffers)?;
+            return self.send_waiting(buffers).map(|()| mem::take(&mut self.early));
         }
         let mut queue = mem::take(&mut self.queue);
         let early_bytes = mem::take(&mut self.early_bytes);
         let count = each_frame(&queue[..early_bytes]).count() as u64;
-        let is_accepted = self.session.as_ref().is_some_and(|session| session.is_early_data_accepted());
-        let (early, rest) = if is_accepted {
+        let (early, rest) = if self.is_early_data_accepted() {
             (EarlyQueries { accepted: count, rejected: 0 }, &mut queue[early_bytes..])
         } else {
             (EarlyQueries { accepted: 0, rejected: count }, &mut queue[..])
@@ -177,20 +205,10 @@ impl Connection {
     /// Sends queries that waited for room, as far as HTTP/2 has room by now. If the connection takes no requests any
     /// more, they are lost.
     pub fn send_waiting(&mut self, buffers: &mut Buffers) -> Result<(), CloseReason> {
-        let Some(http) = self.http.as_mut().filter(|_| !self.queue.is_empty()) else { return Ok(()) };
-        let mut taken = 0;
-        for frame in each_frame_mut(&mut self.queue) {
-            taken += frame.len();
-            match &mut frame[PREFIX_BYTES..] {
-                query if http.is_over() => http.refuse(query),
-                query if http.room() > 0 => http.request(query),
-                _ => {
-                    taken -= frame.len();
-                    break;
-                }
-            }
+        if self.http.is_none() || self.queue.is_empty() {
+            return Ok(());
         }
-        self.queue.drain(..taken);
+        self.request_waiting();
         self.send_http(buffers)
     }
 
@@ -206,10 +224,21 @@ impl Connection {
         self.write(&buffers.wire)
     }
 
-    /// Sends what HTTP/2 has to send.
+    /// Whether the server accepted queries as early data.
+    fn is_early_data_accepted(&self) -> bool {
+        self.session.as_ref().is_some_and(|session| session.is_early_data_accepted())
+    }
+
+    /// Sends what HTTP/2 has to send, except what the server accepted as early data.
     pub fn send_http(&mut self, buffers: &mut Buffers) -> Result<(), CloseReason> {
+        let is_accepted = self.is_early_data_accepted();
         let Some(http) = &mut self.http else { return Ok(()) };
         let mut output = mem::take(http.output());
+        match mem::take(&mut self.early_bytes) {
+            0 => {}
+            sent if is_accepted => drop(output.drain(..sent)),
+            _ => self.early = EarlyQueries { accepted: 0, rejected: self.early.accepted },
+        }
         if output.is_empty() {
             return Ok(());
         }
@@ -301,7 +330,7 @@ impl Connection {
         }
         let had_session = self.session.take().is_some();
         self.http = None;
-        (self.connected, self.early_bytes) = (false, 0);
+        (self.connected, self.early_bytes, self.early) = (false, 0, EarlyQueries::default());
         self.incoming.clear();
         for buffer in [&mut self.queue, &mut self.out, &mut self.unread] {
             buffer.clear();

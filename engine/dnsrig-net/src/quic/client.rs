@@ -310,6 +310,9 @@ impl Connection {
         match event {
             QuicEvent::Connected => {
                 self.established = true;
+                if self.showed_certificate {
+                    counts.full_handshake(self.quic.stats().udp_rx.bytes);
+                }
                 let had_early = self.quic.has_0rtt();
                 let early = self.streams.established(had_early && !self.quic.accepted_0rtt());
                 let [early_accepted, early_rejected] =

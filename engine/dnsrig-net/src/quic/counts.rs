@@ -151,6 +151,8 @@ pub struct Counts {
     pub connections_used_up: u64,
     /// Retry packets (RFC 9000 §8.1.2).
     pub retries: u64,
+    /// The fewest bytes that came from the server until a full handshake was done; 0: there was none.
+    pub full_handshake_bytes_min: u64,
     pub packets_sent: u64,
     /// Packets that were declared lost (RFC 9002 §6).
     pub packets_lost: u64,
@@ -172,6 +174,15 @@ impl Counts {
     /// Counts a stream that the server did not want.
     pub fn stopped(&mut self, code: u64) {
         self.streams_stopped[doq_place(code)] += 1;
+    }
+
+    /// Takes in the bytes that came from the server until a full handshake was done.
+    pub fn full_handshake(&mut self, bytes: u64) {
+        self.full_handshake_bytes_min = match self.full_handshake_bytes_min {
+            0 => bytes,
+            least if bytes > 0 => least.min(bytes),
+            least => least,
+        };
     }
 
     /// Adds what the library counted of a connection.
@@ -204,6 +215,7 @@ impl Counts {
         ] {
             *mine = mine.saturating_add(other);
         }
+        self.full_handshake(other.full_handshake_bytes_min);
     }
 
     /// A sentence part for each kind that was counted, for people.
@@ -239,7 +251,7 @@ fn doq_named(counts: &[u64]) -> BTreeMap<String, u64> {
 
 impl Serialize for Counts {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut fields = serializer.serialize_struct("Counts", 10)?;
+        let mut fields = serializer.serialize_struct("Counts", 11)?;
         fields.serialize_field("ends", &self.ends.named())?;
         fields.serialize_field("streams_reset", &doq_named(&self.streams_reset))?;
         fields.serialize_field("streams_stopped", &doq_named(&self.streams_stopped))?;
@@ -247,6 +259,7 @@ impl Serialize for Counts {
         fields.serialize_field("streams_cancelled", &self.streams_cancelled)?;
         fields.serialize_field("connections_used_up", &self.connections_used_up)?;
         fields.serialize_field("retries", &self.retries)?;
+        fields.serialize_field("full_handshake_bytes_min", &self.full_handshake_bytes_min)?;
         fields.serialize_field("packets_sent", &self.packets_sent)?;
         fields.serialize_field("packets_lost", &self.packets_lost)?;
         fields.serialize_field("congestion_events", &self.congestion_events)?;
@@ -279,6 +292,13 @@ mod tests {
             assert_eq!(counts.ends.count(&error), reason, "{error}");
         }
         counts.reset(3);
+        let mut twice = counts;
+        twice.add(&counts);
+        assert_eq!(twice.full_handshake_bytes_min, 0, "no handshake has no bytes");
+        [3_000, 2_500, 2_700].into_iter().for_each(|bytes| counts.full_handshake(bytes));
+        twice.add(&counts);
+        twice.add(&Counts::default());
+        assert_eq!(twice.full_handshake_bytes_min, 2_500);
         let mut twice = counts;
         twice.add(&counts);
         let words = twice.words().join("; ");

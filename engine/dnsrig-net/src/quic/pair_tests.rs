@@ -105,6 +105,22 @@ fn what_the_server_does_not_take_early_is_sent_again() {
 }
 
 #[test]
+fn what_a_server_refuses_early_is_sent_again_on_the_resumed_session() {
+    let mut pair = Pair::with(&Config::new(&serving(identity::refusing_early_data(&tls_config(), u32::MAX))), true);
+    for id in [1, 2] {
+        pair.begin(0);
+        pair.ask(0, id);
+        pair.pass(SECOND);
+        pair.close(0);
+        pair.pass(SECOND);
+    }
+    assert_eq!(pair.handshakes[1], Handshake { resumed: true, early_accepted: 0, early_rejected: 1 });
+    assert_eq!((pair.answers.len(), pair.asked.len()), (2, 2), "each was read and answered once");
+    let bytes = pair.client.counts().full_handshake_bytes_min;
+    assert!((1_200..3_600).contains(&bytes), "less than three times the first flight: {bytes}");
+}
+
+#[test]
 fn queries_wait_for_streams_that_the_server_permits() {
     let mut pair = Pair::new(&super::server::Settings { streams_max: 1, ..serving(tls_config()) });
     pair.begin(0);

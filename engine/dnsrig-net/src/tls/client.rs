@@ -119,9 +119,10 @@ impl Client {
         self.name.to_str().into_owned()
     }
 
-    /// How many bytes of early data the session permits that was taken last to be resumed.
+    /// How many bytes of early data the session permits that was taken last to be resumed; 0 if none is to be sent.
     pub(super) fn early_bytes_max(&self) -> usize {
-        self.sessions.as_ref().map_or(0, |sessions| sessions.with(|kept| kept.early_bytes_max as usize))
+        let sessions = self.sessions.as_ref().filter(|_| self.config.enable_early_data);
+        sessions.map_or(0, |sessions| sessions.with(|kept| kept.early_bytes_max as usize))
     }
 }
 

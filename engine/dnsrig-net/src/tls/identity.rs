@@ -15,7 +15,10 @@ use rustls::{
         CertificateDer, PrivateKeyDer,
         pem::{self, PemObject},
     },
-    server::{ProducesTickets, ServerSessionMemoryCache, WebPkiClientVerifier, danger::ClientCertVerifier},
+    server::{
+        ProducesTickets, ServerSessionMemoryCache, StoresServerSessions, WebPkiClientVerifier,
+        danger::ClientCertVerifier,
+    },
 };
 
 use super::Protocol;
@@ -117,6 +120,40 @@ pub fn with_early_data(config: &ServerConfig, bytes_max: u32) -> Arc<ServerConfi
     config.max_early_data_size = bytes_max;
     config.send_half_rtt_data = true;
     Arc::new(config)
+}
+
+/// Returns the settings with tickets that permit early data, all of which is refused: to this server, every ticket
+/// looks too old for it (RFC 8446 §8.3). Sessions are resumed all the same.
+pub fn refusing_early_data(config: &ServerConfig, bytes_max: u32) -> Arc<ServerConfig> {
+    let mut config = ServerConfig::clone(&with_early_data(config, bytes_max));
+    config.session_storage = Arc::new(AgedSessions(config.session_storage));
+    Arc::new(config)
+}
+
+/// Makes the tickets of sessions look older than they are.
+#[derive(Debug)]
+struct AgedSessions(Arc<dyn StoresServerSessions>);
+
+impl StoresServerSessions for AgedSessions {
+    fn put(&self, key: Vec<u8>, mut value: Vec<u8>) -> bool {
+        // The last four bytes are what the client adds to the age of its ticket, in milliseconds: this makes 25 days.
+        if let Some(offset) = value.last_chunk_mut::<4>() {
+            offset[0] ^= 0x80;
+        }
+        self.0.put(key, value)
+    }
+
+    fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
+        self.0.get(key)
+    }
+
+    fn take(&self, key: &[u8]) -> Option<Vec<u8>> {
+        self.0.take(key)
+    }
+
+    fn can_cache(&self) -> bool {
+        self.0.can_cache()
+    }
 }
 
 /// Has a server keep the state of sessions itself.

@@ -75,6 +75,11 @@ impl Session {
         self.early_accepted
     }
 
+    /// Whether early data may be sent: the client wants to, and the session that is resumed permits it.
+    pub fn permits_early_data(&self) -> bool {
+        self.early_bytes_max > 0
+    }
+
     /// Begins the handshake: `wire` gets the first flight. As many of `frames` go with it as early data as the session
     /// that is resumed permits, none mostly; returns how many bytes of them.
     pub fn begin<'a>(&mut self, frames: impl Iterator<Item = &'a [u8]>, wire: &mut Vec<u8>) -> Result<usize, Error> {

@@ -136,6 +136,21 @@ fn rejected_early_data_is_known_as_such_and_the_connection_goes_on() {
 }
 
 #[test]
+fn a_server_that_refuses_all_early_data_resumes_sessions_and_permits_it_again() {
+    let server = identity::refusing_early_data(&server_config(), 1_000);
+    let settings = Settings { sessions_max: 10, early_data: true, ..Settings::default() };
+    let client = Client::new([192, 0, 2, 1].into(), settings).unwrap();
+    Pair::new(&client, &server).settle(1_000_000).unwrap();
+    for _ in 0..2 {
+        let mut pair = Pair::new(&client, &server);
+        assert!(pair.session.permits_early_data());
+        assert_eq!(begin(&mut pair), (8, Vec::new()));
+        pair.settle(1_000_000).unwrap();
+        assert!(pair.last.open && pair.session.is_resumed() && !pair.session.is_early_data_accepted());
+    }
+}
+
+#[test]
 fn no_more_early_data_is_sent_than_the_ticket_permits() {
     for (bytes_max, sent) in [(8, &b"onethree"[..]), (7, b"one"), (2, b"")] {
         let (client, server) = early(bytes_max);

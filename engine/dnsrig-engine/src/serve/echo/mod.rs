@@ -8,7 +8,7 @@ mod answerer;
 pub mod faults;
 pub mod service;
 
-use std::{net::SocketAddr, process::ExitCode};
+use std::{net::SocketAddr, process::ExitCode, sync::Arc};
 
 use clap::ValueEnum;
 use dnsrig_core::{
@@ -26,6 +26,7 @@ use dnsrig_net::{
         identity::{self, Identity},
     },
 };
+use rustls::ServerConfig;
 use serde::Serialize;
 
 use self::{answerer::Answerer, faults::Settings};
@@ -38,8 +39,27 @@ use crate::serve::{
     },
 };
 
-/// So much early data a connection may have.
+/// The most early data of a connection, in bytes.
 const EARLY_BYTES_MAX: u32 = 16_384;
+
+/// What becomes of queries that come with the first flight of a resumed session (0-RTT).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum EarlyData {
+    /// They are answered at once
+    Accept,
+    /// Tickets permit them, and each is refused, so that clients send it again
+    Refuse,
+}
+
+impl EarlyData {
+    /// The settings with early data, of which a ticket permits this number of bytes.
+    fn applied(self, config: &ServerConfig, bytes_max: u32) -> Arc<ServerConfig> {
+        match self {
+            EarlyData::Accept => identity::with_early_data(config, bytes_max),
+            EarlyData::Refuse => identity::refusing_early_data(config, bytes_max),
+        }
+    }
+}
 
 #[derive(Serialize)]
 struct Ready {
@@ -160,9 +180,10 @@ pub struct Arguments {
     /// Over QUIC: have every client prove its address before its handshake (Retry)
     #[arg(long)]
     pub retry: bool,
-    /// Over TLS and QUIC: accept queries in the first flight of a resumed session (0-RTT), and answer them at once
-    #[arg(long)]
-    pub early_data: bool,
+    /// Over DoT, DoH and DoQ: permit queries in the first flight of a resumed session (0-RTT), and accept or refuse
+    /// them [default: they are not permitted; without a value: accept]
+    #[arg(long, value_enum, value_name = "accept|refuse", num_args = 0..=1, require_equals = true, default_missing_value = "accept", hide_possible_values = true)]
+    pub early_data: Option<EarlyData>,
     /// Delay of every answer, such as 10ms
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = parse_delay)]
     delay: i64,
@@ -218,14 +239,14 @@ impl Arguments {
     /// How connections use TLS, with this certificate and key.
     fn tls(&self, (chain, key): &Identity, protocol: Protocol, http: Option<Http>) -> Result<Tls, Failure> {
         let config = identity::server_config((chain.clone(), key.clone_key()), protocol, None)?;
-        let config = if self.early_data { identity::with_early_data(&config, EARLY_BYTES_MAX) } else { config };
+        let config = self.early_data.map_or(config.clone(), |early| early.applied(&config, EARLY_BYTES_MAX));
         Ok(Tls { config, http })
     }
 
     /// The settings of QUIC, with a certificate for `address`.
     fn quic_config(&self, address: SocketAddr) -> Result<Config, Failure> {
         let tls = identity::server_config(self.shell.identity(address)?, tls::DOQ, None)?;
-        let tls = if self.early_data { identity::with_early_data(&tls, u32::MAX) } else { tls };
+        let tls = self.early_data.map_or(tls.clone(), |early| early.applied(&tls, u32::MAX));
         Ok(Config::new(&quic::server::Settings {
             tls,
             flow: quic::Flow::default(),
