@@ -66,10 +66,10 @@ def test_signatures_of_another_time_are_found(measure: Measure, kind: str) -> No
 @pytest.mark.parametrize("kind", ["bind", "unbound"])
 def test_ttls_that_expire_together_are_found(measure: Measure, kind: str) -> None:
     """A few names, all of which are soon in the cache, each asked for many times while it is there."""
-    longer = ("dataset.zones=20", "stream.qps=500", "stream.duration_s=26", "options.duration_s=26")
+    longer = ("dataset.zones=20", "stream.qps=2000", "stream.duration_s=40", "options.duration_s=40")
     wanted = partial(measure, *SHORT[2:], *longer, server(kind), "stream.missing=0.0", experiment="cold-minute")
-    found = finding("ttls-expire-together", wanted(f'dataset.set="{FEW}\\nttls.hosts_s = 5"'))
-    assert found.verdict == "found" and found.evidence["period_s"] in (5, 6), found
+    found = finding("ttls-expire-together", wanted(f'dataset.set="{FEW}\\nttls.hosts_s = 8"'))
+    assert found.verdict == "found" and found.evidence["period_s"] in (8, 9), found
     assert finding("ttls-expire-together", wanted(f'dataset.set="{FEW}"')).verdict == "clear"
 
 
