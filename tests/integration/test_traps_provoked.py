@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import others
@@ -220,8 +221,9 @@ def test_cold_page_cache(measure: Measure, slow_disk: None) -> None:
 
 @pytest.mark.full
 def test_warm_page_cache(measure: Measure, slow_disk: None) -> None:
-    trial = measure(*LARGE_ZONE, "page_cache=warm", experiment="zone-load", meanwhile="slow disk")
-    assert finding("cold-page-cache", trial).verdict == "clear"
+    """Other programs may need the memory at the wrong moment, and then the files are not in it any more."""
+    warm = partial(measure, experiment="zone-load", meanwhile="slow disk")
+    assert eventually("cold-page-cache", "clear", warm, *LARGE_ZONE, "page_cache=warm")
 
 
 @pytest.mark.full
