@@ -33,6 +33,8 @@ STOPS, STOP_MS, BETWEEN_STOPS_MS = sized(8, smoke=1), 50, 450
 STOPPED_WITH = ((), ("--delay", "5ms"), ("--delay", "5ms", "--jitter", "2ms"), STALL)
 """Options of the servers that `load` asks while it is stopped."""
 CAPTURE_BUFFER_KIB = 524_288
+PACKETS_WAIT_S = 3.0
+"""The kernel hands packets to tcpdump up to a second late."""
 NANOSECOND_MAGIC = 0xA1B23C4D
 """The first bytes of a pcap file with nanoseconds (pcap-savefile(5))."""
 UDP_HEADERS = 14 + 20 + 8
@@ -81,9 +83,10 @@ def against_capture(hosts: Pair) -> None:
         errors = hosts.folder / "tcpdump.log"
         with errors.open("w") as log:
             sniffer = process.start("tcpdump", hosts.instrument, command, confined=Confinement(hosts.root, [BindMount(hosts.folder, "/mnt")], as_root=True), stderr=log)  # fmt: skip
-            time.sleep(1.5)
+            while sniffer.running and "listening on" not in errors.read_text():
+                time.sleep(0.05)
             summary = hosts.load(f"--rate={CAPTURE_QPS}", f"--duration-s={DURATION_S}", "--segmentation=off")
-            time.sleep(1.5)
+            time.sleep(PACKETS_WAIT_S)
             sniffer.stop()
         latencies = captured_latencies(file)
         if len(latencies) < 0.999 * summary["answered"]:
