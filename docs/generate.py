@@ -432,6 +432,7 @@ WRITTEN_BY_HAND = (
     "catalog-zones.md",
     "described-servers.md",
     "primary-faults.md",
+    "proxy-protocol.md",
     "figures.md",
     "limits.md",
     "glossary.md",

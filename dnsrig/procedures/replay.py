@@ -26,6 +26,8 @@ The stream is the experiment's ``[stream]``. The server under test has all its z
   ramp: the highest share of the stream's rate at which the loss in the first ``ramp_s`` seconds is within the same
   limit, to a tenth. Each step has its own twin, so caches are empty at first, as in the measurement. The rate is
   rounded down to two significant digits; the stream is replayed more slowly accordingly
+- ``proxy_protocol``: whether the address of each client is announced with the PROXY protocol, version 2, and all queries
+  are sent from the address of their host; the server must be set up for it
 - ``threads`` of the instrument
 - ``generators``: hosts that replay, `clients-1` and so on where there are several, each with its share of the clients,
   from one moment on; they can be on other machines (``hosts.clients-1.machine``)
@@ -92,6 +94,7 @@ OPTIONS: dict[str, Scalar] = {
     "class_seed": 1,
     "capture": False,
     **replay_rate.OPTIONS,
+    "proxy_protocol": False,
     "threads": 1,
     "generators": 1,
     "query_rows": 0,
@@ -169,6 +172,11 @@ def validate(spec: TrialSpec) -> None:
         )
     if spec.options["capture"] and len(ranges) > 1:
         raise UsageError("options.capture compares queries from one host only", hint="set options.generators = 1")
+    if spec.options["capture"] and spec.options["proxy_protocol"]:
+        raise UsageError(
+            "options.capture compares the addresses of packets, but options.proxy_protocol sends all from one",
+            hint="set one of them only",
+        )
     if spec.options["capture"] and (spec.options["transport"] == "dot" or spec.options["retransmissions"] == "off"):
         raise UsageError(
             "options.capture compares all queries of the stream, but some are left out or encrypted",
@@ -314,6 +322,7 @@ def arguments(spec: TrialSpec, host: str, duration_s: float, share: float = 1.0)
         f"--idle-timeout-s={options['idle_timeout_s']}",
         *client_classes.arguments(str(options["classes"])),
         f"--class-seed={options['class_seed']}",
+        *(["--proxy-protocol"] if options["proxy_protocol"] else []),
         f"--threads={options['threads']}",
         f"--interval-s={min(float(options['interval_s']), duration_s or float(options['interval_s']))}",
         "--real-time",

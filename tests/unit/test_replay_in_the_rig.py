@@ -128,7 +128,8 @@ def test_options_become_arguments() -> None:
     words = replay.arguments(spec(speed=2.0, port="kept"), "clients", 0.5)
     assert words[0].endswith("/streams/s/clients.stream")
     assert {"--server=198.18.0.1", "--clients-from=198.19.0.0/16", "--speed=2.0", "--port=kept"} <= set(words)
-    assert {"--duration-s=0.5", "--interval-s=0.5"} <= set(words)
+    assert {"--duration-s=0.5", "--interval-s=0.5"} <= set(words) and "--proxy-protocol" not in words
+    assert "--proxy-protocol" in replay.arguments(spec(proxy_protocol=True), "clients", 0)
     assert not any(word.startswith("--duration-s") for word in replay.arguments(spec(), "clients", 0))
 
 
@@ -169,10 +170,17 @@ def test_bad_options_are_refused(options: dict[str, Scalar], says: str) -> None:
     assert says in f"{caught.value.message} {caught.value.hint}"
 
 
-@pytest.mark.parametrize("other", [{"transport": "dot"}, {"retransmissions": "off"}])
-def test_what_arrives_is_compared_where_all_of_it_can_be(other: dict[str, Scalar]) -> None:
+@pytest.mark.parametrize(
+    ("other", "says"),
+    [
+        ({"transport": "dot"}, "compares all queries"),
+        ({"retransmissions": "off"}, "compares all queries"),
+        ({"proxy_protocol": True}, "compares the addresses of packets"),
+    ],
+)
+def test_what_arrives_is_compared_where_all_of_it_can_be(other: dict[str, Scalar], says: str) -> None:
     assert "stream-arrived" in replay.checks(spec(capture=True))
-    with pytest.raises(UsageError, match="compares all queries"):
+    with pytest.raises(UsageError, match=says):
         spec(capture=True, **other)
 
 

@@ -273,6 +273,7 @@ def test_a_resolver_is_asked_to_recurse_and_never_twice_for_a_missing_name(
         ({}, {"clients": 0}, "clients = 0"),
         ({}, {"transport": "dot", "early_data": True, "resumption": False}, "sessions that are resumed"),
         ({}, {"transport": "doh", "early_data": True}, "safe to repeat"),
+        ({}, {"transport": "doq", "proxy_protocol": True}, "no client is announced over DoQ"),
         ({"main_metric": "speed"}, {}, "no metric 'speed'"),
         ({}, {"changes": "zones"}, "takes dynamic updates"),
         ({"transfer": {"updates": True}}, {"changes": "catalog"}, "needs a catalog zone"),
@@ -372,6 +373,11 @@ def test_early_data_and_the_method_of_requests_go_to_the_transports_that_have_th
     assert {"--early-data", "--doh-method=get"} <= {*arguments(transport="doh", **asked)}
     assert not {"--early-data", "--doh-method=get"} & {*arguments(transport="tcp", **asked)}
     assert "--doh-method=post" in arguments(transport="doh") and "--early-data" not in arguments(transport="doq")
+
+
+def test_clients_are_announced_if_that_is_asked_for() -> None:
+    assert "--proxy-protocol" in arguments(transport="dot", proxy_protocol=True)
+    assert "--proxy-protocol" not in arguments(transport="dot")
 
 
 def test_handshakes_are_checked_where_each_query_has_a_connection() -> None:

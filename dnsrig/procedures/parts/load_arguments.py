@@ -21,6 +21,7 @@ OPTIONS: dict[str, Scalar] = {
     "resumption": True,
     "early_data": False,
     "doh_method": "post",
+    "proxy_protocol": False,
     "queried_share": 1.0,
     "popularity": "uniform",
     "missing_share": 0.0,
@@ -57,6 +58,10 @@ def check(options: Options) -> None:
         )
     if options["early_data"] and options["transport"] in ENCRYPTED:
         _check_early_data(options)
+    if options["proxy_protocol"] and options["transport"] == "doq":
+        raise UsageError(
+            "options.proxy_protocol: no client is announced over DoQ", hint="choose another transport, or leave it out"
+        )
 
 
 def _check_early_data(options: Options) -> None:
@@ -109,6 +114,8 @@ def clients(options: Options) -> list[str]:
         f"--timeout-s={options['timeout_s']}",
         "--real-time",
     ]
+    if options["proxy_protocol"]:
+        words.append("--proxy-protocol")
     if transport != "udp":
         words.append(f"--queries-per-connection={options['queries_per_connection']}")
     if transport == "doh":

@@ -17,6 +17,7 @@ mod load_doq;
 mod load_early_data;
 mod load_https;
 mod load_led;
+mod load_proxy;
 mod load_stream;
 mod merge;
 mod outputs;

@@ -16,12 +16,14 @@ use dnsrig_core::{
 use dnsrig_net::{
     connection::Close,
     http2::{Method, Path, Requests},
+    prefix::{self, Prefix},
     quic::Congestion,
     tls::arguments::{TlsArguments, Verify},
     udp_batch::BATCH_MAX,
 };
 
 use super::{
+    announced::Announced,
     arrivals::{Model, Period},
     client_queries::{TABLE_MAX, rest_ns_min, table_for},
     expect::Expect,
@@ -191,6 +193,13 @@ pub struct Arguments {
     /// Address of this host that clients send from. May be repeated; the addresses are used in turn
     #[arg(long = "source", value_name = "ADDRESS", help_heading = "Clients")]
     pub sources: Vec<IpAddr>,
+    /// Announce an address and a port of each client with the PROXY protocol, version 2: before each query over UDP, and
+    /// at the start of each connection over TCP, DoT and DoH. The server must be set up for it
+    #[arg(long, help_heading = "Clients")]
+    pub proxy_protocol: bool,
+    /// Prefix from which --proxy-protocol announces an address for each client [default: 192.0.2.0/24 or 2001:db8::/32]
+    #[arg(long, value_name = "PREFIX", value_parser = prefix::parse, requires = "proxy_protocol", help_heading = "Clients")]
+    announce_from: Option<Prefix>,
     /// Highest number of queries in a row from one client [default: 16 over UDP; 1 over the others, where queries
     /// in a row share packets and so cost both sides less than queries of independent clients]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64), help_heading = "Clients")]
@@ -418,6 +427,14 @@ impl Arguments {
         Ok(Clients { of_threads: (0..threads).map(|thread| part(thread).share(clients)).collect(), first, table })
     }
 
+    /// The clients that are announced to the server, of which there are `clients` with those of the generators before
+    /// this one.
+    pub fn announced(&self, clients: u64) -> Result<Option<Announced>, Failure> {
+        let all = Segment::default();
+        let announced = || Announced::from_prefix(self.server(), self.announce_from, clients, all, "--announce-from");
+        self.proxy_protocol.then(announced).transpose()
+    }
+
     /// How a connection is closed.
     pub fn close(&self) -> Close {
         self.close.unwrap_or(Close::Rst)
@@ -438,6 +455,7 @@ impl Arguments {
             ("--close", (over_udp || over_doq) && self.close.is_some()),
             ("--no-resumption", !over_tls && self.no_resumption),
             ("--early-data", !over_tls && self.early_data),
+            ("--proxy-protocol", over_doq && self.proxy_protocol),
             ("--congestion", !over_doq && self.congestion.is_some()),
             ("--verify", !over_tls && self.tls.verify != Verify::None),
             ("--certificate", !over_tls && self.tls.certificate.is_some()),

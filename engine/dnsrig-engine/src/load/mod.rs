@@ -9,9 +9,11 @@
 //!
 //! [`run`](mod@run) decides which periods there are. [`segment`] says how generators on several machines share one
 //! schedule, and [`led`] how they agree on its periods. [`compare`] asks two servers the same queries. [`play`] sends
-//! captured queries instead of prepared ones; both are a [`source`]. A query goes from arrivals over a transport to the
+//! captured queries instead of prepared ones; both are a [`source`]. [`announced`] has the clients that the PROXY protocol
+//! announces. A query goes from arrivals over a transport to the
 //! table of queries in flight as an [`arrivals::Due`].
 
+mod announced;
 mod answer;
 mod arguments;
 mod arrivals;

@@ -14,6 +14,7 @@ use dnsrig_net::{
 
 use super::{
     Arguments,
+    announced::Announced,
     arguments::{Clients, Instrument, Plan, Segmentation, TransportKind},
     arrivals::{Model, Order, Period},
     classes::Usage,
@@ -131,6 +132,7 @@ fn start_team(
 ) -> Result<Team, Failure> {
     let Clients { of_threads, first: first_client, table } = arguments.clients(plan)?;
     open_files::allow(of_threads.iter().sum::<usize>() as u64, "--clients")?;
+    let announced = arguments.announced(u64::from(first_client) + of_threads.iter().sum::<usize>() as u64)?;
     let timeout_ns = nanoseconds(arguments.timeout);
     let Instrument { segment, real_time, interval, .. } = arguments.instrument;
     let set_up = |part: Part| {
@@ -153,7 +155,8 @@ fn start_team(
         let in_flight = in_flight.with_cookies(arguments.queries.cookies(numbers.take(clients))).with_judge(judge);
         let order = Order { next: 0, count: queries.len() as u32 };
         let sources = arguments.sources_of(before as usize, clients);
-        let transport = open(arguments, &sources, clients, in_flight.bytes_max())?;
+        let announced = announced.clone().map(|announced| (announced, first_client + before));
+        let transport = open(arguments, &sources, clients, announced, in_flight.bytes_max())?;
         Ok(ThreadSetup { in_flight, transport, order })
     };
     let settings = TeamSettings { segment, first_client, timeout_ns, wants_real_time: real_time };
@@ -161,11 +164,12 @@ fn start_team(
 }
 
 /// Opens the transport of a thread, whose clients send from `sources`, or from any address if `sources` is
-/// empty.
+/// empty. The first of the clients that are `announced` has the number beside them.
 fn open(
     arguments: &Arguments,
     sources: &[IpAddr],
     clients: usize,
+    announced: Option<(Announced, u32)>,
     bytes_max: usize,
 ) -> Result<Box<dyn Transport>, Failure> {
     let (server, burst) = (arguments.server(), arguments.burst());
@@ -174,7 +178,7 @@ fn open(
         // Of an answer whose records are not looked at, the question is enough.
         let received_bytes_max = if arguments.expect.is_some() { MESSAGE_BYTES_MAX } else { QUERY_BYTES_MAX };
         let udp = Udp::open(server, sources, clients, bytes_max, segmentation, burst, received_bytes_max)?;
-        return Ok(Box::new(udp));
+        return Ok(Box::new(udp.announcing(announced, bytes_max)));
     }
     let usage = Usage {
         per_connection: arguments.queries_per_connection,
@@ -196,8 +200,8 @@ fn open(
             (Some(settings), Some(Arc::new(arguments.requests())))
         }
     };
-    let settings =
-        tcp::Settings { tls, http, classes: vec![usage], burst, close: arguments.close(), bytes_max, timeout_ns };
+    let (classes, close) = (vec![usage], arguments.close());
+    let settings = tcp::Settings { tls, http, announced, classes, burst, close, bytes_max, timeout_ns };
     Ok(Box::new(Tcp::open(server, sources, clients, settings)?))
 }
 

@@ -5,10 +5,12 @@ use dnsrig_core::{clock, failure::Failure, target};
 use dnsrig_dns::query::QUERY_BYTES_MAX;
 use dnsrig_net::{
     poller::{Poller, Timeout},
+    proxy::HEADER_BYTES_MAX,
     udp_batch::{self, BATCH_MAX, Receiver, Sender},
 };
 
 use super::{
+    announced::Announced,
     arrivals::Due,
     in_flight::{InFlight, Sending},
     segment::ClientAddresses,
@@ -63,6 +65,8 @@ pub struct Udp {
     segmentation: bool,
     burst: usize,
     receiver: Receiver,
+    /// The clients that the PROXY protocol announces, and the number of the first socket's client among them.
+    announced: Option<(Announced, u32)>,
     /// The socket that sends next.
     turn: usize,
     /// Whether that socket had no room for another query.
@@ -105,6 +109,15 @@ impl Udp {
         Ok(Udp { pool: Some(pool), ..Self::with(server, sockets, bytes_max, false, burst)? })
     }
 
+    /// Announces its clients with the PROXY protocol, if they are to be announced. The client of the first socket has
+    /// the number beside them.
+    pub fn announcing(self, announced: Option<(Announced, u32)>, bytes_max: usize) -> Self {
+        if announced.is_none() {
+            return self;
+        }
+        Udp { sender: Sender::new(HEADER_BYTES_MAX + bytes_max, self.segmentation), announced, ..self }
+    }
+
     /// Uses sockets that are connected.
     fn with(
         server: SocketAddr,
@@ -127,6 +140,7 @@ impl Udp {
             segmentation,
             burst: burst.min(BATCH_MAX),
             receiver: Receiver::new(QUERY_BYTES_MAX),
+            announced: None,
             turn: 0,
             full: false,
             offset_ns: 0,
@@ -157,9 +171,10 @@ impl Udp {
             if self.named(due) != named {
                 break;
             }
-            let Some(length) = in_flight.draft(client, *due, self.sender.space()) else { break };
+            let header = self.write_header(client, due);
+            let Some(length) = in_flight.draft(client, *due, &mut self.sender.space()[header..]) else { break };
             let source = self.pool.and_then(|pool| pool.source(due));
-            self.sender.push_from(length, peer, source);
+            self.sender.push_from(header + length, peer, source);
             bytes += length;
         }
         let drafts = self.sender.len();
@@ -180,6 +195,21 @@ impl Udp {
         }
     }
 
+    /// Writes the header that announces the client of a query to the place of the next datagram. Returns its length: 0
+    /// if no client is announced.
+    #[inline]
+    fn write_header(&mut self, socket: usize, due: &Due) -> usize {
+        let Some((announced, first)) = &self.announced else { return 0 };
+        let header = match (&self.pool, due.client) {
+            (Some(Pool { keeps_port: false, .. }), Some(client)) => announced.datagram(client, due.number),
+            (Some(_), Some(client)) => announced.datagram(client, client.into()),
+            _ => announced.datagram(first + socket as u32, u64::from(*first) + socket as u64),
+        };
+        let bytes = header.bytes();
+        self.sender.space()[..bytes.len()].copy_from_slice(bytes);
+        bytes.len()
+    }
+
     /// Whether to try again at once after an error of sending, or later. Other errors end the load.
     fn after_error(&mut self, error: io::Error, in_flight: &mut InFlight, now_ns: i64) -> Result<bool, Failure> {
         match error.raw_os_error() {
@@ -196,7 +226,8 @@ impl Udp {
             // The device cannot compute checksums, which segmentation needs (udp(7)).
             Some(libc::EIO | libc::EINVAL) if self.segmentation => {
                 self.segmentation = false;
-                self.sender = Sender::new(in_flight.bytes_max(), false);
+                let header_bytes = if self.announced.is_some() { HEADER_BYTES_MAX } else { 0 };
+                self.sender = Sender::new(header_bytes + in_flight.bytes_max(), false);
                 Ok(true)
             }
             _ => Err(cannot_send(self.server, error)),

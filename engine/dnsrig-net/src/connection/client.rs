@@ -78,8 +78,10 @@ pub struct Connection {
     early_bytes: usize,
     /// Over HTTP/2, the requests in these bytes.
     early: EarlyQueries,
-    /// Bytes that the socket had no room for.
+    /// Bytes that the socket had no room for, or the introduction.
     out: Vec<u8>,
+    /// Whether `out` has bytes that go first, in one write with what follows them.
+    is_introduced: bool,
     /// Received bytes of a TLS record that is not complete.
     unread: Vec<u8>,
 }
@@ -93,6 +95,12 @@ impl Connection {
             self.session = Some(Box::new(Session::new(client).map_err(fault)?));
         }
         Ok(())
+    }
+
+    /// Sends these bytes first on the connection that was just begun, before TLS.
+    pub fn introduce(&mut self, bytes: &[u8]) {
+        self.out.extend_from_slice(bytes);
+        self.is_introduced = true;
     }
 
     /// Speaks HTTP/2 inside the TLS of the connection that was just begun.
@@ -122,7 +130,7 @@ impl Connection {
 
     /// Whether bytes wait for room in the socket.
     pub fn is_blocked(&self) -> bool {
-        !self.out.is_empty()
+        !self.is_introduced && !self.out.is_empty()
     }
 
     /// Whether its TLS session, if there is one, was resumed.
@@ -330,7 +338,8 @@ impl Connection {
         }
         let had_session = self.session.take().is_some();
         self.http = None;
-        (self.connected, self.early_bytes, self.early) = (false, 0, EarlyQueries::default());
+        (self.connected, self.is_introduced) = (false, false);
+        (self.early_bytes, self.early) = (0, EarlyQueries::default());
         self.incoming.clear();
         for buffer in [&mut self.queue, &mut self.out, &mut self.unread] {
             buffer.clear();
@@ -343,7 +352,7 @@ impl Connection {
         let Some(socket) = &self.socket else { return Ok(()) };
         let written = if self.out.is_empty() { socket::write(socket, bytes)? } else { 0 };
         self.out.extend_from_slice(&bytes[written..]);
-        Ok(())
+        if mem::take(&mut self.is_introduced) { self.flush() } else { Ok(()) }
     }
 }
 

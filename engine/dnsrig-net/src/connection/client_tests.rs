@@ -252,3 +252,23 @@ fn queries_beyond_the_room_of_http_wait_until_there_is_room_or_the_server_leaves
     let fault = http2::Fault::GoAway(http2::ErrorCode::NONE);
     assert_eq!((waiting(&line), lost), (0, (120..150).map(|id| (id, fault)).collect()));
 }
+
+#[test]
+fn an_introduction_goes_first_and_together_with_what_follows() {
+    let (mut buffers, (listener, address)) = (Buffers::new(1_000), listen());
+    for tls in [None, Some(Client::new(address.ip(), tls::Settings::default()).unwrap())] {
+        let mut line = begin(address, [127, 0, 0, 1], &SocketOptions::default(), tls.as_ref());
+        line.introduce(b"hello");
+        assert!(!line.is_blocked(), "it waits for the connection, not for room");
+        line.queue(&framed(&[vec![7; 12]]));
+        let (mut server, _) = listener.accept().unwrap();
+        if line.connected(&mut buffers).unwrap() {
+            line.send_queue(&mut buffers).unwrap();
+        }
+        let mut first = [0; 4_096];
+        let count = server.read(&mut first).unwrap();
+        assert!(count > 5 + 12 && first.starts_with(b"hello"), "{:?}", &first[..count]);
+        line.close(false, &mut buffers);
+        assert_eq!(server.read(&mut first).unwrap(), 0, "it is sent once");
+    }
+}

@@ -1,6 +1,10 @@
 //! The command line of `replay play`.
 
-use std::{net::SocketAddr, path::PathBuf, time::Duration};
+use std::{
+    net::{IpAddr, SocketAddr},
+    path::PathBuf,
+    time::Duration,
+};
 
 use dnsrig_core::{
     failure::Failure,
@@ -11,12 +15,14 @@ use dnsrig_net::prefix::{self, Prefix};
 
 use crate::{
     load::{
+        announced::Announced,
         arguments::{DURATIONS, Instrument, RATE_VOUCHED_QPS, TIMEOUTS, check_intervals},
         classes::{self, Class, TransportChoice},
         client_queries::{TABLE_MAX, table_for},
         refused,
+        segment::Segment,
     },
-    query_stream::Header,
+    query_stream::{Header, StreamReader},
 };
 
 /// The factor by which the number of outstanding queries can exceed its mean.
@@ -106,6 +112,11 @@ pub struct Arguments {
     /// Prefix from which each client gets a source address [default: all send from the address of this host]
     #[arg(long, value_name = "PREFIX", value_parser = prefix::parse, help_heading = "Clients")]
     pub clients_from: Option<Prefix>,
+    /// Announce the address of each client with the PROXY protocol, version 2, instead of sending from it. The addresses
+    /// are those of --clients-from, or else of the stream if it was prepared with --addresses, or else of 192.0.2.0/24 or
+    /// 2001:db8::/32. The server must be set up for it
+    #[arg(long, help_heading = "Clients")]
+    pub proxy_protocol: bool,
     /// Number of UDP sockets that clients share, each with its own port
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=16_384), help_heading = "Clients")]
     pub ports: u32,
@@ -161,6 +172,31 @@ impl Arguments {
         classes::with_rest(&self.classes, &rest)
     }
 
+    /// The prefix of the addresses that clients send from.
+    pub fn source_prefix(&self) -> Option<Prefix> {
+        self.clients_from.filter(|_| !self.proxy_protocol)
+    }
+
+    /// The clients that are announced to the server.
+    pub fn announced(&self, header: &Header) -> Result<Option<Announced>, Failure> {
+        if !self.proxy_protocol {
+            return Ok(None);
+        }
+        if self.clients_from.is_some() || header.addresses_at == 0 {
+            // A generator has the prefix that it was given for itself, and shares the default one with the others.
+            let segment = self.clients_from.map_or_else(Segment::default, |_| self.instrument.segment);
+            let (server, clients) = (self.server(), segment.clients(header.clients));
+            let announced = Announced::from_prefix(server, self.clients_from, clients, segment, "--clients-from");
+            return announced.map(Some);
+        }
+        let stream = StreamReader::open(&self.stream)?;
+        let address = |client| -> Result<IpAddr, Failure> {
+            Ok(stream.address(client)?.expect("the stream has it").to_canonical())
+        };
+        let addresses = (0..header.clients as u32).map(address).collect::<Result<Vec<_>, _>>()?;
+        Ok(Some(Announced::listed(self.server(), addresses)))
+    }
+
     /// The factor by which the replay is faster than the stream.
     pub fn speed(&self) -> f64 {
         self.speed.unwrap_or(1.0)
@@ -211,7 +247,7 @@ impl Arguments {
                  --speed"
             ));
         }
-        let Some(prefix) = self.clients_from else { return Ok(()) };
+        let Some(prefix) = self.source_prefix() else { return Ok(()) };
         let (server, clients) = (self.server.address, self.instrument.segment.clients(header.clients));
         if !prefix.is_family_of(server) {
             return wrong(format!(

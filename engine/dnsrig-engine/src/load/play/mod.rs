@@ -31,6 +31,7 @@ use self::{
     transports::Transports,
 };
 use super::{
+    announced::Announced,
     arrivals::{Model, Order, Period},
     classes::{Class, Classes, TransportChoice},
     client_totals::ClientTotals,
@@ -56,7 +57,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     }
     let header = *StreamReader::open(&arguments.stream)?.header();
     arguments.check(&header, authority)?;
-    if let Some(prefix) = arguments.clients_from {
+    if let Some(prefix) = arguments.source_prefix() {
         check_is_local(prefix, arguments.instrument.segment.clients(header.clients))?;
     }
     let classes = arguments.classes()?;
@@ -107,6 +108,7 @@ fn start_team(
     mut supervision: Supervision,
 ) -> Result<Team, Failure> {
     let (ports, table) = arguments.ports(header)?;
+    let announced = arguments.announced(header)?;
     let keeps_port = arguments.port == PortChoice::Kept;
     let clients = header.clients as usize;
     let timeout_ns = nanoseconds(arguments.timeout);
@@ -142,14 +144,24 @@ fn start_team(
             interval_stats: IntervalStats::with_totals(nanoseconds(arguments.instrument.interval), totals),
             rows: arguments.instrument.rows(part, 0),
         });
-        let addresses = ClientAddresses { prefix: arguments.clients_from, segment };
+        let addresses = ClientAddresses { prefix: arguments.source_prefix(), segment };
         let pool = Pool { ports, addresses, keeps_port };
+        let announced = announced.clone().map(|announced| (announced, 0));
         let udp = Udp::open_pool(arguments.server(), pool, in_flight.bytes_max())?;
+        let udp = udp.announcing(announced.clone(), in_flight.bytes_max());
         let transport: Box<dyn Transport> = match connections {
             0 => Box::new(udp),
             _ => {
                 let many = tcp::ManyClients { addresses, classes: members.clone(), first: ports };
-                Box::new(with_connections(arguments, classes, udp, many, connections, in_flight.bytes_max())?)
+                Box::new(with_connections(
+                    arguments,
+                    classes,
+                    udp,
+                    announced,
+                    many,
+                    connections,
+                    in_flight.bytes_max(),
+                )?)
             }
         };
         Ok(ThreadSetup { in_flight, transport, order: Order { next: 0, count: 1 } })
@@ -170,14 +182,17 @@ fn with_connections(
     arguments: &Arguments,
     classes: &[Class],
     udp: Udp,
+    announced: Option<(Announced, u32)>,
     many: tcp::ManyClients,
     connections: usize,
     bytes_max: usize,
 ) -> Result<Transports, Failure> {
     let open = |server, many, tls| {
+        let announced = announced.as_ref().map(|(announced, first)| (announced.to(server), *first));
         let settings = tcp::Settings {
             tls,
             http: None,
+            announced,
             classes: classes.iter().map(Class::usage).collect(),
             burst: 1,
             close: Close::Fin,
@@ -194,7 +209,8 @@ fn with_connections(
 
 /// The text for people before the replay.
 fn opening(arguments: &Arguments, header: &Header) -> String {
-    let from = match arguments.clients_from {
+    let from = match arguments.source_prefix() {
+        _ if arguments.proxy_protocol => "this host's address, and are announced with the PROXY protocol".into(),
         Some(prefix) => format!("addresses of {prefix}"),
         None => "this host's address, all the same one: name --clients-from for one each".into(),
     };

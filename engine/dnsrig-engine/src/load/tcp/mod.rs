@@ -33,6 +33,7 @@ use self::{
     tls_clients::TlsClients,
 };
 use super::{
+    announced::Announced,
     arrivals::Due,
     classes::{Classes, Usage},
     counts::Connections,
@@ -61,6 +62,8 @@ pub struct Settings {
     pub tls: Option<tls::Settings>,
     /// The requests that carry queries inside TLS, if HTTP/2 is spoken there.
     pub http: Option<Arc<Requests>>,
+    /// The clients that the PROXY protocol announces, and the number of slot 0 among them if a client is a slot.
+    pub announced: Option<(Announced, u32)>,
     /// By class of clients. Clients that are slots have one class.
     pub classes: Vec<Usage>,
     /// The number of queries in a row that go on one connection, with one write.
@@ -93,6 +96,7 @@ pub struct Tcp {
     options: SocketOptions,
     tls: Option<TlsClients>,
     http: Option<Arc<Requests>>,
+    announced: Option<(Announced, u32)>,
     /// When streams of HTTP/2 without a response are closed next.
     sweep_ns: i64,
     timeout_ns: i64,
@@ -154,6 +158,7 @@ impl Tcp {
             options: SocketOptions { close: settings.close, routed_sources, ..SocketOptions::default() },
             tls: tls.transpose()?,
             http: settings.http,
+            announced: settings.announced,
             sweep_ns: 0,
             timeout_ns: settings.timeout_ns,
             slots: Slots::new(clients, policy),
@@ -298,6 +303,10 @@ impl Tcp {
         let (class, number) = (self.slots.class(slot), self.client_of(slot));
         let client = self.tls.as_mut().map(|clients| clients.of(class, number));
         let begun = self.connections[slot].begin(socket, &self.options, client);
+        if let Some((announced, first)) = &mut self.announced {
+            let header = announced.connection(number.unwrap_or(*first + slot as u32));
+            self.connections[slot].introduce(header.bytes());
+        }
         if let Some(requests) = &self.http {
             self.connections[slot].speak_http(http2::Client::new(requests.clone()));
         }
@@ -542,6 +551,7 @@ mod tests {
         let settings = Settings {
             tls: None,
             http: None,
+            announced: None,
             classes: vec![Usage { per_connection: 0, idle_ns: 0, resumption: false, early_data: false }],
             burst: 16,
             close: Close::Rst,
