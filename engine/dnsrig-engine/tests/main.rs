@@ -15,6 +15,7 @@ mod link;
 mod load;
 mod load_doq;
 mod load_early_data;
+mod load_hold;
 mod load_https;
 mod load_led;
 mod load_proxy;

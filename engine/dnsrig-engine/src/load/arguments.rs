@@ -25,8 +25,9 @@ use dnsrig_net::{
 use super::{
     announced::Announced,
     arrivals::{Model, Period},
-    client_queries::{TABLE_MAX, rest_ns_min, table_for},
+    client_queries::{PLACES_MIN, PLACES_MIN_HELD, TABLE_MAX, rest_ns_min, table_for},
     expect::Expect,
+    hold::{HELD_MAX, HeldAs, HoldArguments},
     queries::QueryArguments,
     ramp::{RampLimits, RampSettings},
     record::{ROWS_MAX, Rows},
@@ -150,6 +151,8 @@ pub struct Arguments {
     /// Duration of the sending. With --ramp: at each rate
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration(DURATIONS), help_heading = "When")]
     pub duration: Duration,
+    #[command(flatten)]
+    pub hold: HoldArguments,
     /// Time after which a query without an answer is given up
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration(TIMEOUTS), help_heading = "When")]
     pub timeout: Duration,
@@ -187,8 +190,9 @@ pub struct Arguments {
     pub expect: Option<Expect>,
 
     /// Number of clients: each has its own socket or connection [default: 16; more if there are more --source
-    /// addresses, or if a server that answers nothing would leave too few message ids at that rate]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=CLIENTS_MAX), help_heading = "Clients")]
+    /// addresses, or if a server that answers nothing would leave too few message ids at that rate]. At most 65,536, or
+    /// a million with --hold
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=HELD_MAX), help_heading = "Clients")]
     pub clients: Option<u32>,
     /// Address of this host that clients send from. May be repeated; the addresses are used in turn
     #[arg(long = "source", value_name = "ADDRESS", help_heading = "Clients")]
@@ -289,7 +293,7 @@ impl Instrument {
     }
 }
 
-/// The most clients of a run.
+/// The most clients of a run, unless they hold their connections and ask seldom.
 pub const CLIENTS_MAX: i64 = 65_536;
 
 /// The clients of one generator.
@@ -360,6 +364,9 @@ impl Arguments {
             };
             return Ok(Plan::Ramp(limits, settings));
         }
+        if let (Some(every), Some(clients)) = (self.hold.hold, self.clients) {
+            return Ok(Plan::Once(Model::Rate { qps: f64::from(clients) / every.as_secs_f64(), poisson: false }));
+        }
         match self.outstanding {
             Some(_) if vouched => Err(refused(
                 "--outstanding loads a server as fast as it answers: for a server outside the rig, give a --rate"
@@ -394,7 +401,10 @@ impl Arguments {
     /// The clients of this generator. If there are several generators, each has its share.
     pub fn clients(&self, plan: Plan) -> Result<Clients, Failure> {
         let (timeout_s, rest_s) = (self.timeout.as_secs_f64(), rest_ns_min(nanoseconds(self.timeout)) as f64 / 1e9);
+        let is_held = self.hold.hold.is_some();
         let (outstanding, ids) = match plan {
+            // Each has one query at a time, unless queries wait for longer than until the next one.
+            Plan::Once(Model::Rate { qps, .. }) if is_held => (qps * timeout_s, 0.0),
             Plan::Once(Model::Outstanding(count)) => (count as f64, count as f64 * 2.0),
             Plan::Once(Model::Rate { qps, .. } | Model::Captured { qps }) => (qps * timeout_s, qps * rest_s),
             // A ramp goes beyond what the server holds, but ends a rate as soon as tables are full.
@@ -417,7 +427,8 @@ impl Arguments {
                 "the addresses of --source: use --clients {sources} or more, or leave addresses out"
             ));
         }
-        let table = table_for(outstanding, clients).ok_or_else(|| {
+        let places_min = if is_held { PLACES_MIN_HELD } else { PLACES_MIN };
+        let table = table_for(outstanding, clients, places_min).ok_or_else(|| {
             refused(format!(
                 "{clients} clients have too few message ids for {outstanding:.0} queries at a time: use --clients {} or more",
                 fitting.max(clients + 1)
@@ -451,6 +462,8 @@ impl Arguments {
         let (over_udp, over_tls) = (self.transport == TransportKind::Udp, self.transport.has_tls());
         let over_doq = self.transport == TransportKind::Doq;
         [
+            ("--hold", over_udp && self.hold.hold.is_some()),
+            ("--held-as", over_doq && self.hold.held_as != HeldAs::Idle),
             ("--queries-per-connection", over_udp && self.queries_per_connection > 0),
             ("--close", (over_udp || over_doq) && self.close.is_some()),
             ("--no-resumption", !over_tls && self.no_resumption),
@@ -477,6 +490,12 @@ impl Arguments {
             return wrong(
                 "--until-eof and --led read standard input, so queries cannot come from it: give --queries a file",
             );
+        }
+        if self.hold.hold.is_none() && self.clients.is_some_and(|clients| i64::from(clients) > CLIENTS_MAX) {
+            return Err(refused(format!("more than {CLIENTS_MAX} clients need --hold: add it, or lower --clients")));
+        }
+        if self.hold.held_as == HeldAs::HalfOpen && self.queries_per_connection > 0 {
+            return wrong("--held-as half-open asks nothing: leave out --queries-per-connection");
         }
         if self.ramp && !led && segment.of > 1 {
             return wrong(

@@ -51,8 +51,36 @@ fn threads_share_the_sources_among_their_clients() {
 }
 
 #[test]
+fn held_connections_have_a_rate_and_small_tables() {
+    let arguments = parse("--transport tcp --clients 3000 --hold 30s").unwrap();
+    let plan = arguments.plan(Authority::Rig).unwrap();
+    assert_eq!(plan, Plan::Once(Model::Rate { qps: 100.0, poisson: false }));
+    assert_eq!(arguments.clients(plan).unwrap().table, PLACES_MIN_HELD);
+    let rates = |words: &str| {
+        let hold = parse(&format!("--transport dot --clients 9 --hold 1s {words}")).unwrap().hold;
+        [false, true].map(|vouched| hold.open_rate(vouched))
+    };
+    assert_eq!((rates(""), rates("--open-rate 7")), ([1_000, 100], [7, 7]));
+    for (words, part) in [
+        ("--hold 1s", "--clients"),
+        ("--open-rate 7", "--hold"),
+        ("--held-as half-open", "--hold"),
+        ("--hold 1s --clients 9 --rate 5", "cannot be used with"),
+    ] {
+        assert!(parse(words).unwrap_err().contains(part), "{words}");
+    }
+}
+
+#[test]
 fn what_would_be_ignored_is_refused() {
     for (words, part) in [
+        ("--hold 1s --clients 5", "--hold has no effect with --transport udp"),
+        ("--hold 1s --clients 5 --held-as slow-reader --transport doq", "--held-as has no effect with --transport doq"),
+        (
+            "--hold 1s --clients 5 --held-as half-open --transport tcp --queries-per-connection 1",
+            "--held-as half-open asks nothing",
+        ),
+        ("--clients 65537", "more than 65536 clients need --hold"),
         ("--queries-per-connection 1", "--queries-per-connection has no effect with --transport udp: leave it out"),
         ("--close fin", "--close has no effect with --transport udp"),
         ("--no-resumption --transport tcp", "--no-resumption has no effect with --transport tcp"),

@@ -250,13 +250,18 @@ impl ClientQueries {
     }
 }
 
+/// The fewest places of a table, so that ids keep their meaning for a while after their query's end.
+pub const PLACES_MIN: usize = 256;
+
+/// The fewest places of the table of a client that asks seldom.
+pub const PLACES_MIN_HELD: usize = 16;
+
 /// The number of places that the table of a client needs: twice the number of queries that may be outstanding, and at
-/// least 256, so that ids keep their meaning for a while after their query's end. `None` if even the largest table does
-/// not hold that many.
-pub fn table_for(outstanding: f64, clients: usize) -> Option<usize> {
+/// least `places_min`. `None` if even the largest table does not hold that many.
+pub fn table_for(outstanding: f64, clients: usize, places_min: usize) -> Option<usize> {
     let each = outstanding / clients as f64;
     (each * 1.25 < TABLE_MAX as f64)
-        .then(|| ((each * 2.0) as usize).clamp(256, TABLE_MAX).next_power_of_two().min(TABLE_MAX))
+        .then(|| ((each * 2.0) as usize).clamp(places_min, TABLE_MAX).next_power_of_two().min(TABLE_MAX))
 }
 
 /// Some of all ids.
@@ -371,10 +376,12 @@ mod tests {
 
     #[test]
     fn tables_hold_twice_what_is_outstanding_or_say_that_they_cannot() {
-        assert_eq!(table_for(0.0, 1), Some(256));
-        assert_eq!(table_for(1_000.0, 1), Some(2_048));
-        assert_eq!(table_for(1_000.0, 10), Some(256));
-        assert_eq!(table_for(50_000.0, 1), Some(TABLE_MAX));
-        assert_eq!(table_for(60_000.0, 1), None);
+        let found = |outstanding, clients| table_for(outstanding, clients, PLACES_MIN);
+        assert_eq!(found(0.0, 1), Some(PLACES_MIN));
+        assert_eq!(found(1_000.0, 1), Some(2_048));
+        assert_eq!(found(1_000.0, 10), Some(PLACES_MIN));
+        assert_eq!(found(50_000.0, 1), Some(TABLE_MAX));
+        assert_eq!(found(60_000.0, 1), None);
+        assert_eq!(table_for(1_000.0, 1_000, PLACES_MIN_HELD), Some(PLACES_MIN_HELD));
     }
 }

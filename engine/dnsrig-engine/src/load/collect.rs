@@ -14,6 +14,7 @@ use std::{
     thread::{self, Thread},
 };
 
+use dnsrig_core::stats::Times;
 use rtrb::{Consumer, Producer, RingBuffer};
 
 use super::{
@@ -45,6 +46,8 @@ pub struct PeriodEnd {
     pub connections: Vec<Connections>,
     /// Since the start.
     pub datagrams_dropped: u64,
+    /// For how long connections were open that the server ended, in microseconds.
+    pub lifetimes_us: Option<Times>,
     pub sending_ns: i64,
     pub priority: Priority,
     /// The time in which the thread was to run and had no CPU.
@@ -249,6 +252,8 @@ pub struct Outcome {
     pub connections: Vec<Connections>,
     /// Datagrams that found the receive buffer of their socket full, since the start.
     pub datagrams_dropped: u64,
+    /// For how long connections were open that the server ended, in microseconds. `None` without connections.
+    pub lifetimes_us: Option<Times>,
     pub sending_ns: i64,
     /// The time in which the busiest thread had work.
     pub busy_ns: i64,
@@ -302,6 +307,10 @@ impl Outcome {
         self.connections.resize(self.connections.len().max(thread.connections.len()), Connections::default());
         self.connections.iter_mut().zip(&thread.connections).for_each(|(all, other)| all.add(other));
         self.datagrams_dropped += thread.datagrams_dropped;
+        match (&mut self.lifetimes_us, thread.lifetimes_us) {
+            (Some(all), Some(other)) => all.add(&other).expect("all histograms have the same bounds"),
+            (all, other) => *all = all.take().or(other),
+        }
         self.sending_ns = self.sending_ns.max(thread.sending_ns);
         self.priority = self.priority.max(thread.priority);
         self.cpu_wait_ns = self.cpu_wait_ns.max(thread.cpu_wait_ns);
@@ -322,8 +331,9 @@ impl Outcome {
     pub fn add_period(&mut self, other: Outcome) {
         self.counts.add(&other.counts);
         self.series.add(&other.series);
-        // Both are counted since the start.
+        // All are counted since the start.
         (self.connections, self.datagrams_dropped) = (other.connections, other.datagrams_dropped);
+        self.lifetimes_us = other.lifetimes_us;
         self.priority = self.priority.max(other.priority);
         self.add_wrong(other.wrong);
     }

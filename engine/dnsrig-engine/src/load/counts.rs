@@ -23,6 +23,17 @@ counters! {
 }
 
 impl Losses {
+    /// Counts one.
+    pub fn count(&mut self, reason: CloseReason) {
+        *match reason {
+            CloseReason::Closed => &mut self.closed,
+            CloseReason::Reset => &mut self.reset,
+            CloseReason::Refused => &mut self.refused,
+            CloseReason::Tls(_) => &mut self.tls,
+            CloseReason::Http(_) => &mut self.http,
+        } += 1;
+    }
+
     /// All of them.
     pub fn total(&self) -> u64 {
         [self.closed, self.reset, self.refused, self.tls, self.http].into_iter().fold(0, u64::saturating_add)
@@ -110,20 +121,12 @@ counters! {
 impl Counts {
     /// Counts a query whose connection ended.
     pub fn lose(&mut self, loss: CloseReason) {
-        let lost = &mut self.lost;
-        *match loss {
-            CloseReason::Closed => &mut lost.closed,
-            CloseReason::Reset => &mut lost.reset,
-            CloseReason::Refused => &mut lost.refused,
-            CloseReason::Tls(fault) => {
-                self.tls_fault = Some(fault);
-                &mut lost.tls
-            }
-            CloseReason::Http(fault) => {
-                self.http.count(fault);
-                &mut lost.http
-            }
-        } += 1;
+        match loss {
+            CloseReason::Tls(fault) => self.tls_fault = Some(fault),
+            CloseReason::Http(fault) => self.http.count(fault),
+            CloseReason::Closed | CloseReason::Reset | CloseReason::Refused => {}
+        }
+        self.lost.count(loss);
     }
 
     /// The number of queries that ended without an answer.
@@ -157,6 +160,10 @@ counters! {
         /// Connections that were not begun, because this host had no port left for them: the queries went later, or on
         /// another connection.
         pub no_port: u64,
+        /// Connections that are open now.
+        pub open: u64,
+        /// Connections that the other side ended, or did not accept, by how it did.
+        pub ended: Losses,
         /// What QUIC counts besides.
         #[serde(skip_serializing_if = "quic::counts::Counts::is_none")]
         pub quic: quic::counts::Counts,

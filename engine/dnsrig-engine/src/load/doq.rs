@@ -9,7 +9,7 @@ use std::{
     os::fd::AsFd,
 };
 
-use dnsrig_core::{clock, failure::Failure};
+use dnsrig_core::{clock, failure::Failure, stats::Times};
 use dnsrig_net::{
     connection::CloseReason,
     poller::{Poller, Timeout},
@@ -228,6 +228,7 @@ impl Doq {
     fn end(&mut self, slot: usize, lost: Option<CloseReason>, in_flight: &mut InFlight) -> Result<(), Failure> {
         let broken = lost.is_some() && in_flight.outstanding_of(slot) > 0;
         if let Some(reason) = lost {
+            self.slots.lost(slot, reason, clock::monotonic_ns());
             in_flight.lose(slot, reason);
         }
         let Doq { client, sender, sockets, .. } = self;
@@ -320,6 +321,10 @@ impl Transport for Doq {
 
     fn datagrams_dropped(&self) -> u64 {
         self.sockets.iter().filter_map(udp_batch::dropped).sum()
+    }
+
+    fn lifetimes_us(&self) -> Option<&Times> {
+        Some(self.slots.lifetimes_us())
     }
 
     fn connections(&self) -> Vec<Connections> {

@@ -27,6 +27,9 @@ use crate::query_stream::Transport;
 /// The number of places in the table of a connection that one of many clients uses for a while.
 const CONNECTION_TABLE: usize = 64;
 
+/// The number of clients that are looked at for timeouts in a row: with more clients, those come in turn.
+const EXPIRE_MAX: usize = 4_096;
+
 /// A datagram takes the kernel less than this to send, with the way through both hosts' stacks on a virtual link. If it
 /// took longer, the thread was held up in the middle of sending, and no one knows before which datagram.
 const SENDING_NS: i64 = 20_000;
@@ -57,6 +60,8 @@ pub struct InFlight {
     timeout_ns: i64,
     clients: Vec<ClientQueries>,
     outstanding: usize,
+    /// The client that is looked at next for timeouts.
+    next_expired: usize,
     lateness: Lateness,
     /// Queries of the first clients, up to this number, are asked again if the answer is truncated.
     asking_again: usize,
@@ -113,6 +118,7 @@ impl InFlight {
             timeout_ns: settings.timeout_ns,
             clients: tables.map(ClientQueries::new).collect(),
             outstanding: 0,
+            next_expired: 0,
             lateness: Lateness::new(settings.flows),
             asking_again: if settings.asks_again { settings.clients } else { 0 },
             truncated: VecDeque::new(),
@@ -337,10 +343,13 @@ impl InFlight {
         false
     }
 
-    /// Gives up queries that were sent a timeout ago or earlier. Returns their number.
+    /// Gives up queries that were sent a timeout ago or earlier, of [`EXPIRE_MAX`] clients at a time. Returns the number
+    /// of these queries.
     pub fn expire(&mut self, now_ns: i64) -> usize {
         let (before, rest_ns_min) = (self.outstanding, rest_ns_min(self.timeout_ns));
-        for client in 0..self.clients.len() {
+        for _ in 0..self.clients.len().min(EXPIRE_MAX) {
+            let client = self.next_expired;
+            self.next_expired = (client + 1) % self.clients.len();
             self.clients[client].end_rests(now_ns, rest_ns_min);
             while let Some(query) = self.clients[client].time_out(now_ns, self.timeout_ns) {
                 self.end(query, query.sent_ns + self.timeout_ns, End::Timeout);

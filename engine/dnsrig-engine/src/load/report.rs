@@ -20,6 +20,7 @@ use super::{
     arrivals::Model,
     client_totals::ClassTotal,
     counts::{Connections, Losses, WrongAnswers},
+    hold::{Lifetimes, Opening},
     interval_stats::Interval,
     notes::{notes, without_real_time},
     queries::Queries,
@@ -98,6 +99,14 @@ impl Reporter {
             ));
         }
         if self.program { events::emit("progress", clock::monotonic_ns(), &progress) } else { Ok(()) }
+    }
+
+    /// Reports that connections are open.
+    pub fn opened(self, opening: &Opening) -> Result<(), Failure> {
+        if self.person {
+            events::say(format!("opened in {:.1} s: {}\n", opening.duration_s, opened(opening)));
+        }
+        if self.program { events::emit("opened", clock::monotonic_ns(), opening) } else { Ok(()) }
     }
 
     /// Reports a rate of a ramp.
@@ -214,6 +223,9 @@ pub fn text(summary: &Summary, server: SocketAddr) -> String {
             let kinds = summary.http_faults.iter().map(|(name, count)| format!("{name}: {}", grouped(*count)));
             row("HTTP", kinds.collect::<Vec<_>>().join("; "));
         }
+        if let Some(held) = &summary.held {
+            row("opening", opened(&held.opening));
+        }
         if summary.connections.attempted > 0 {
             row("connections", connections(&summary.connections));
             let control =
@@ -221,6 +233,10 @@ pub fn text(summary: &Summary, server: SocketAddr) -> String {
             for words in control.into_iter().chain(summary.connections.quic.words()) {
                 row("QUIC", words);
             }
+        }
+        if let Some(Lifetimes { count, min_s, p50_s, p99_s, max_s, .. }) = summary.lifetimes {
+            let times = format!("after {min_s:.1} s at least, median {p50_s:.1} s, p99 {p99_s:.1} s, max {max_s:.1} s");
+            row("ended by the server", format!("{} that were open: {times}", grouped(count)));
         }
         row("this program", format!("{:.0} % busy{}", 100.0 * summary.busy_share, dropped(summary)));
         for (number, class) in (0..).zip(&summary.classes) {
@@ -280,12 +296,35 @@ fn connections(counts: &Connections) -> String {
         text += &format!(" ({full} full TLS handshakes, {resumed} resumed)");
     }
     text += &format!(", {} failed", grouped(failed));
+    let Losses { closed, reset, refused, .. } = counts.ended;
+    for (name, count) in [("refused", refused), ("closed by the server", closed), ("reset by the server", reset)] {
+        if count > 0 {
+            text += &format!(", {} {name}", grouped(count));
+        }
+    }
     if counts.went_away > 0 {
         text += &format!(", {} left because the server asked for it (GOAWAY)", grouped(counts.went_away));
     }
     if early_accepted + early_rejected > 0 {
         let (accepted, rejected) = (grouped(early_accepted), grouped(early_rejected));
         text += &format!("; early data: {accepted} queries accepted, {rejected} rejected and sent again");
+    }
+    text
+}
+
+/// What became of the opening, and what it took.
+fn opened(opening: &Opening) -> String {
+    let Opening { sent, answered, connections, .. } = opening;
+    let mut text = format!("{} of {} connections open", grouped(connections.open), grouped(connections.attempted));
+    if *sent > 0 {
+        text += &format!(", {} of {} queries answered", grouped(*answered), grouped(*sent));
+    }
+    if let Some(times) = &opening.handshake_ns {
+        let [p50, p99] = [times.p50, times.p99].map(|time_ns| milliseconds(time_ns, None));
+        text += &format!("; connecting p50 {p50}, p99 {p99}");
+    }
+    if let Some(bytes) = opening.memory_per_connection_bytes {
+        text += &format!("; memory of this process {:.1} kB a connection", bytes / 1e3);
     }
     text
 }

@@ -4,7 +4,13 @@
 use std::{net::IpAddr, process::ExitCode, sync::Arc, thread, time::Duration};
 
 use dnsrig_core::{
-    clock, events, failure::Failure, open_files, output, stats::grouped, stop::INTERRUPTED, target, units::nanoseconds,
+    clock, events,
+    failure::Failure,
+    open_files, output,
+    stats::grouped,
+    stop::INTERRUPTED,
+    target::{self, Authority},
+    units::nanoseconds,
 };
 use dnsrig_dns::query::QUERY_BYTES_MAX;
 use dnsrig_net::{
@@ -21,6 +27,7 @@ use super::{
     collect::Outcome,
     doq::{self, Doq},
     expect::judge::{Expectation, Judge},
+    hold::{Held, Opening, check_ports, resident_bytes},
     in_flight::{self, InFlight},
     interval_stats::IntervalStats,
     led::{self, FIRST_PATIENCE, MORE_PATIENCE, Next, Starts, Tried},
@@ -33,7 +40,7 @@ use super::{
     source::Source,
     summary::Summary,
     tcp::{self, Tcp},
-    team::{Supervision, Team, TeamSettings, ThreadSetup},
+    team::{HEAD_START_NS, Supervision, Team, TeamSettings, ThreadSetup},
     transport::Transport,
     udp::Udp,
 };
@@ -63,12 +70,17 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let queries = Arc::new(arguments.queries.prepare()?);
     report_skipped(queries.skipped());
     let expectation = arguments.expect.as_ref().map(|expect| expect.read(&queries)).transpose()?.map(Arc::new);
+    let before_bytes = resident_bytes();
     let team = start_team(arguments, plan, &queries, expectation, supervision)?;
     reporter.say(|| opening(arguments, plan, &queries));
     starts.emit_ready()?;
     let cpu_ns = clock::process_cpu_ns();
     let mut run = Run { arguments, queries, team, starts };
     let mut summary = match plan {
+        Plan::Once(Model::Rate { qps, .. }) if let Some(every) = arguments.hold.hold => {
+            let open_rate = arguments.hold.open_rate(authority == Authority::Vouched);
+            run.hold(qps, every, f64::from(open_rate), before_bytes)?
+        }
         Plan::Once(model) => run.once(model)?,
         Plan::Ramp(..) if arguments.instrument.segment.number > 1 => run.follow()?,
         Plan::Ramp(limits, settings) => run.ramp(limits, settings)?,
@@ -131,8 +143,12 @@ fn start_team(
     supervision: Supervision,
 ) -> Result<Team, Failure> {
     let Clients { of_threads, first: first_client, table } = arguments.clients(plan)?;
-    open_files::allow(of_threads.iter().sum::<usize>() as u64, "--clients")?;
-    let announced = arguments.announced(u64::from(first_client) + of_threads.iter().sum::<usize>() as u64)?;
+    let clients = of_threads.iter().sum::<usize>();
+    let announced = arguments.announced(u64::from(first_client) + clients as u64)?;
+    open_files::allow(clients as u64, "--clients")?;
+    if arguments.hold.hold.is_some() {
+        check_ports(clients, &arguments.sources)?;
+    }
     let timeout_ns = nanoseconds(arguments.timeout);
     let Instrument { segment, real_time, interval, .. } = arguments.instrument;
     let set_up = |part: Part| {
@@ -200,9 +216,23 @@ fn open(
             (Some(settings), Some(Arc::new(arguments.requests())))
         }
     };
-    let (classes, close) = (vec![usage], arguments.close());
-    let settings = tcp::Settings { tls, http, announced, classes, burst, close, bytes_max, timeout_ns };
+    let settings = tcp::Settings {
+        tls,
+        http,
+        announced,
+        classes: vec![usage],
+        burst,
+        close: arguments.close(),
+        held_as: arguments.hold.held_as,
+        bytes_max,
+        timeout_ns,
+    };
     Ok(Box::new(Tcp::open(server, sources, clients, settings)?))
+}
+
+/// Queries that are due at even distances.
+fn even(qps: f64) -> Model {
+    Model::Rate { qps, poisson: false }
 }
 
 /// A measurement that is under way.
@@ -222,6 +252,29 @@ impl Run<'_> {
         let period = Period { end_ns, ..arguments.period(model, start_ns) };
         let summary = Summary::asked(arguments, period);
         team.measure(period, nanoseconds(arguments.instrument.interval), arguments.out.as_deref(), summary)
+    }
+
+    /// Opens the connections of all clients at `open_rate` per second, then has each ask `every` so often.
+    fn hold(&mut self, qps: f64, every: Duration, open_rate: f64, before_bytes: u64) -> Result<Summary, Failure> {
+        let Run { arguments, team, starts, .. } = self;
+        let clients = f64::from(arguments.clients.unwrap_or_default());
+        let start_ns = starts.only_start_ns(team)?;
+        let end_ns = start_ns + (clients * 1e9 / open_rate) as i64;
+        let opening = Period { end_ns, ..arguments.period(even(open_rate), start_ns) };
+        let opening = team.wait_for(opening)?;
+        let outcome = team.work(opening, |_| Ok(()))?;
+        let opening = Opening::new(&outcome, opening, open_rate, before_bytes);
+        team.reporter().opened(&opening)?;
+        // Generators that share the schedule begin at one moment, whenever the last of their answers came.
+        let is_shared = arguments.instrument.segment.of > 1;
+        let from_ns = if is_shared { end_ns + nanoseconds(arguments.timeout) } else { clock::monotonic_ns() };
+        let start_ns = from_ns + HEAD_START_NS;
+        let period = arguments.period(even(qps), start_ns);
+        let summary = Summary::asked(arguments, period);
+        let interval_ns = nanoseconds(arguments.instrument.interval);
+        let summary = team.measure(period, interval_ns, arguments.out.as_deref(), summary)?;
+        let held = Held { held_as: arguments.hold.held_as, every_s: every.as_secs_f64(), opening };
+        Ok(Summary { held: Some(held), ..summary })
     }
 
     /// Searches for the highest rate that holds, with the generators that follow, if there are any.
@@ -284,7 +337,7 @@ impl Run<'_> {
 
     /// Sends at a rate. Returns the result, what a ramp needs of it, and the duration in nanoseconds.
     fn try_rate(&mut self, start_ns: i64, qps: f64) -> Result<(Outcome, Measured, i64), Failure> {
-        let period = self.arguments.period(Model::Rate { qps, poisson: false }, start_ns);
+        let period = self.arguments.period(even(qps), start_ns);
         let period = self.team.wait_for(period)?;
         let outcome = self.team.work(period, |_| Ok(()))?;
         let measured = outcome.measured(period);

@@ -12,6 +12,7 @@ use super::{
     collect::Outcome,
     counts::{Connections, Counts, Losses, UnmatchedResponses, WrongAnswers},
     expect::judge::WrongExample,
+    hold::{Held, Lifetimes},
     interval_stats::Series,
     priority::Priority,
     ramp::Step,
@@ -158,6 +159,12 @@ pub struct Summary {
     pub bytes_sent: u64,
     pub bytes_received: u64,
     pub connections: Connections,
+    /// After which time the server ended connections, since the start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lifetimes: Option<Lifetimes>,
+    /// How connections were held, if they were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held: Option<Held>,
     /// The congestion control of the client's side, over QUIC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub congestion: Option<Congestion>,
@@ -235,6 +242,7 @@ impl Summary {
         self.wrong_examples.clone_from(&outcome.wrong);
         self.set_connections(outcome.connections());
         self.datagrams_dropped = outcome.datagrams_dropped;
+        self.lifetimes = outcome.lifetimes_us.as_ref().and_then(Lifetimes::of);
         self.classes = by_class(outcome);
         self.sending_ns = outcome.sending_ns;
         self.busy_share = outcome.busy_share(period);

@@ -2,7 +2,7 @@
 
 use std::{io, net::SocketAddr};
 
-use dnsrig_core::failure::Failure;
+use dnsrig_core::{failure::Failure, stats::Times};
 
 use super::{arrivals::Due, counts::Connections, in_flight::InFlight};
 
@@ -78,5 +78,10 @@ pub trait Transport: Send {
     /// The connections since the start, by class of clients. Empty over UDP.
     fn connections(&self) -> Vec<Connections> {
         Vec::new()
+    }
+
+    /// For how long connections were open that the server ended, in microseconds, since the start.
+    fn lifetimes_us(&self) -> Option<&Times> {
+        None
     }
 }

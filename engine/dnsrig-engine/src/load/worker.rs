@@ -54,11 +54,13 @@ impl Worker {
             let cpu_wait_ns = threads::cpu_wait_ns() - waited_ns;
             let (connections, priority) = (self.transport.connections(), self.priority);
             let datagrams_dropped = self.transport.datagrams_dropped();
+            let lifetimes_us = self.transport.lifetimes_us().cloned();
             let (rest, intervals) = self.channels.handover.end();
             let (clients, rows, wrong) = self.in_flight.take_period();
             let end = PeriodEnd {
                 connections,
                 datagrams_dropped,
+                lifetimes_us,
                 sending_ns,
                 priority,
                 cpu_wait_ns,

@@ -18,7 +18,7 @@ use crate::{
         announced::Announced,
         arguments::{DURATIONS, Instrument, RATE_VOUCHED_QPS, TIMEOUTS, check_intervals},
         classes::{self, Class, TransportChoice},
-        client_queries::{TABLE_MAX, table_for},
+        client_queries::{PLACES_MIN, TABLE_MAX, table_for},
         refused,
         segment::Segment,
     },
@@ -222,8 +222,8 @@ impl Arguments {
         let parts = f64::from(self.threads * self.instrument.segment.of);
         let outstanding = self.mean_qps(header) * self.timeout.as_secs_f64() / parts;
         let fitting = outstanding * 2.0 / TABLE_MAX as f64 * f64::from(self.threads);
-        let least = if ports == 0 { None } else { table_for(outstanding, ports) };
-        let table = least.map(|_| table_for(outstanding * PEAK, ports).unwrap_or(TABLE_MAX));
+        let least = if ports == 0 { None } else { table_for(outstanding, ports, PLACES_MIN) };
+        let table = least.map(|_| table_for(outstanding * PEAK, ports, PLACES_MIN).unwrap_or(TABLE_MAX));
         let table = table.ok_or_else(|| {
             let enough = (fitting.ceil() as u32).max(self.threads);
             let why =

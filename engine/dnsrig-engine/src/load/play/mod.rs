@@ -35,6 +35,7 @@ use super::{
     arrivals::{Model, Order, Period},
     classes::{Class, Classes, TransportChoice},
     client_totals::ClientTotals,
+    hold::HeldAs,
     in_flight::{self, InFlight},
     interval_stats::IntervalStats,
     led::Starts,
@@ -196,6 +197,7 @@ fn with_connections(
             classes: classes.iter().map(Class::usage).collect(),
             burst: 1,
             close: Close::Fin,
+            held_as: HeldAs::Idle,
             bytes_max,
             timeout_ns: nanoseconds(arguments.timeout),
         };

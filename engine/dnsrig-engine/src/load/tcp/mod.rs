@@ -14,7 +14,7 @@ use std::{
     sync::Arc,
 };
 
-use dnsrig_core::{clock, failure::Failure};
+use dnsrig_core::{clock, failure::Failure, stats::Times};
 use dnsrig_dns::framing::PREFIX_BYTES;
 use dnsrig_net::{
     connection::{
@@ -37,6 +37,7 @@ use super::{
     arrivals::Due,
     classes::{Classes, Usage},
     counts::Connections,
+    hold::HeldAs,
     in_flight::{InFlight, Sending},
     segment::ClientAddresses,
     transport::{Transport, cannot_open, cannot_receive},
@@ -50,6 +51,9 @@ const QUEUE_BYTES_MAX: usize = 4_096;
 
 /// The highest number of readings of a connection in a row. Then it is the others' turn.
 const READS_MAX: usize = 4;
+
+/// The receive buffer of a client that never reads, in bytes: what does not fit waits at the server.
+const UNREAD_BUFFER_BYTES: u32 = 4_096;
 
 /// The number of TLS sessions of a server that are kept, a kilobyte or two each, or one for each client if there are
 /// fewer clients.
@@ -69,6 +73,8 @@ pub struct Settings {
     /// The number of queries in a row that go on one connection, with one write.
     pub burst: usize,
     pub close: Close,
+    /// What clients do with their connections.
+    pub held_as: HeldAs,
     /// The longest query, in bytes.
     pub bytes_max: usize,
     /// The time after which a query is given up, in nanoseconds.
@@ -94,6 +100,9 @@ pub struct Tcp {
     /// The number of slot 0 among the clients of the table of queries in flight.
     first: usize,
     options: SocketOptions,
+    held_as: HeldAs,
+    /// Whether a half-open connection has the first byte of a query.
+    first_byte: bool,
     tls: Option<TlsClients>,
     http: Option<Arc<Requests>>,
     announced: Option<(Announced, u32)>,
@@ -141,7 +150,9 @@ impl Tcp {
         settings: Settings,
     ) -> Result<Self, Failure> {
         let failed = |error| cannot_open(server, error);
-        let tls = settings.tls.map(|common| {
+        let is_half_open = settings.held_as == HeldAs::HalfOpen;
+        let first_byte = is_half_open && settings.tls.is_none();
+        let tls = settings.tls.filter(|_| !is_half_open).map(|common| {
             let client = |tls::Settings { sessions_max, early_data, .. }| {
                 Client::new(server.ip(), tls::Settings { sessions_max, early_data, ..common.again() })
             };
@@ -150,14 +161,22 @@ impl Tcp {
         });
         let policy = Policy { classes: settings.classes, burst: settings.burst, timeout_ns: settings.timeout_ns };
         let routed_sources = many.is_some();
+        let receive_buffer = (settings.held_as == HeldAs::SlowReader).then_some(UNREAD_BUFFER_BYTES);
         Ok(Tcp {
             server,
             sources: sources.to_vec(),
             first: many.as_ref().map_or(0, |many| many.first),
             many: many.map(|many| (many, Assignment::new(clients))),
-            options: SocketOptions { close: settings.close, routed_sources, ..SocketOptions::default() },
+            options: SocketOptions {
+                close: settings.close,
+                routed_sources,
+                receive_buffer,
+                ..SocketOptions::default()
+            },
+            held_as: settings.held_as,
+            first_byte,
             tls: tls.transpose()?,
-            http: settings.http,
+            http: settings.http.filter(|_| !is_half_open),
             announced: settings.announced,
             sweep_ns: 0,
             timeout_ns: settings.timeout_ns,
@@ -233,6 +252,9 @@ impl Tcp {
 
     /// Drafts queries of one slot, and sends them or lets them wait for its connection.
     fn take_turn(&mut self, slot: usize, due: &[Due], in_flight: &mut InFlight) -> Result<Turn, Failure> {
+        if self.held_as == HeldAs::HalfOpen {
+            return self.stay_half_open(slot, in_flight);
+        }
         let (mut count, mut framed) = (0, 0);
         let named = due[0].client;
         for due in due.iter().take(self.slots.room(slot)).take_while(|due| due.client == named) {
@@ -249,16 +271,13 @@ impl Tcp {
         }
         let mut lost = None;
         if self.slots.state(slot) == State::Idle {
-            match self.begin(slot)? {
-                Begun::NoPort => {
+            match self.connect(slot, began_ns, in_flight)? {
+                Some(begun) => lost = begun.err(),
+                None => {
                     in_flight.sent(self.first + slot, 0, 0, Sending { began_ns, ended_ns: began_ns });
-                    self.slots.had_no_port(slot);
                     return Ok(Turn::NoPort);
                 }
-                Begun::Failed(error) => lost = Some(self.failure(error, began_ns, in_flight)),
-                Begun::Connecting(socket) => lost = self.start(slot, socket)?.err(),
             }
-            self.slots.began(slot, began_ns);
         }
         let frames = &mut self.burst[..framed];
         let mut filled = false;
@@ -285,6 +304,42 @@ impl Tcp {
             None => self.slots.set_blocked(slot, self.connections[slot].is_blocked(), began_ns),
         }
         Ok(Turn::Sent(count))
+    }
+
+    /// Sees to it that a slot has a connection on which no query is ever complete.
+    fn stay_half_open(&mut self, slot: usize, in_flight: &mut InFlight) -> Result<Turn, Failure> {
+        let now_ns = clock::monotonic_ns();
+        if self.slots.state(slot) == State::Idle {
+            let Some(begun) = self.connect(slot, now_ns, in_flight)? else { return Ok(Turn::NoPort) };
+            if self.first_byte {
+                self.connections[slot].queue(&[0]);
+            }
+            if let Err(loss) = begun {
+                self.end(slot, Some(loss), in_flight);
+            }
+        }
+        self.slots.took(slot, 0, now_ns);
+        Ok(Turn::Sent(1))
+    }
+
+    /// Begins the connection of an idle slot. `None` if this host has no port for it; otherwise whether it is on its
+    /// way.
+    fn connect(
+        &mut self,
+        slot: usize,
+        now_ns: i64,
+        in_flight: &mut InFlight,
+    ) -> Result<Option<Result<(), CloseReason>>, Failure> {
+        let begun = match self.begin(slot)? {
+            Begun::NoPort => {
+                self.slots.had_no_port(slot);
+                return Ok(None);
+            }
+            Begun::Failed(error) => Err(self.failure(error, now_ns, in_flight)),
+            Begun::Connecting(socket) => self.start(slot, socket)?,
+        };
+        self.slots.began(slot, now_ns);
+        Ok(Some(begun))
     }
 
     fn begin(&self, slot: usize) -> Result<Begun, Failure> {
@@ -369,6 +424,14 @@ impl Tcp {
     fn event(&mut self, slot: usize, flags: EpollFlags, in_flight: &mut InFlight) -> usize {
         let over = EpollFlags::EPOLLERR | EpollFlags::EPOLLHUP;
         match self.attend(slot, flags, in_flight) {
+            Ok(()) if self.held_as == HeldAs::SlowReader && self.slots.state(slot) == State::Open => {
+                // What came stays unread, and so does the end of the stream: only the flags show it.
+                if flags.intersects(EpollFlags::EPOLLRDHUP | over) {
+                    let reason = if flags.intersects(over) { CloseReason::Reset } else { CloseReason::Closed };
+                    self.end(slot, Some(reason), in_flight);
+                }
+                0
+            }
             Ok(()) if flags.intersects(EpollFlags::EPOLLIN | EpollFlags::EPOLLRDHUP | over) => {
                 self.read(slot, flags.intersects(EpollFlags::EPOLLRDHUP | over), in_flight)
             }
@@ -468,6 +531,7 @@ impl Tcp {
     fn end(&mut self, slot: usize, lost: Option<CloseReason>, in_flight: &mut InFlight) {
         let broken = lost.is_some() && in_flight.outstanding_of(self.first + slot) > 0;
         if let Some(loss) = lost {
+            self.slots.lost(slot, loss, clock::monotonic_ns());
             in_flight.lose(self.first + slot, loss);
         }
         let farewell = lost.is_none() && self.options.close == Close::Fin && self.slots.state(slot) == State::Open;
@@ -533,6 +597,10 @@ impl Transport for Tcp {
         self.poller.sleep(timeout_ns).map_err(|error| cannot_receive(self.server, error))
     }
 
+    fn lifetimes_us(&self) -> Option<&Times> {
+        Some(self.slots.lifetimes_us())
+    }
+
     fn connections(&self) -> Vec<Connections> {
         self.slots.connections().to_vec()
     }
@@ -555,6 +623,7 @@ mod tests {
             classes: vec![Usage { per_connection: 0, idle_ns: 0, resumption: false, early_data: false }],
             burst: 16,
             close: Close::Rst,
+            held_as: HeldAs::Idle,
             bytes_max: query.len(),
             timeout_ns: 1_000_000_000,
         };

@@ -7,7 +7,8 @@
 
 use std::collections::HashMap;
 
-use dnsrig_net::connection::chain::Chain;
+use dnsrig_core::stats::{Times, times};
+use dnsrig_net::connection::{CloseReason, chain::Chain};
 
 use crate::load::{classes::Usage, counts::Connections};
 
@@ -47,6 +48,7 @@ struct Slot {
     /// The number of queries on this connection.
     taken: u32,
     started_ns: i64,
+    established_ns: i64,
     last_taken_ns: i64,
     deadline_ns: i64,
 }
@@ -60,6 +62,7 @@ const IDLE: Slot = Slot {
     room: u32::MAX,
     taken: 0,
     started_ns: 0,
+    established_ns: 0,
     last_taken_ns: 0,
     deadline_ns: 0,
 };
@@ -80,6 +83,8 @@ pub struct Slots {
     without_room: usize,
     /// By class of clients.
     connections: Box<[Connections]>,
+    /// For how long connections were open that the other side ended, in microseconds.
+    lifetimes_us: Times,
 }
 
 impl Slots {
@@ -95,6 +100,7 @@ impl Slots {
             without_room: 0,
             used: policy.classes.iter().map(|_| Chain::new(count)).collect(),
             connections: vec![Connections::default(); policy.classes.len()].into_boxed_slice(),
+            lifetimes_us: times(),
             policy,
         }
     }
@@ -102,6 +108,11 @@ impl Slots {
     /// The counts of connections so far, by class.
     pub fn connections(&self) -> &[Connections] {
         &self.connections
+    }
+
+    /// For how long connections were open that the other side ended, in microseconds.
+    pub fn lifetimes_us(&self) -> &Times {
+        &self.lifetimes_us
     }
 
     /// The counts of the class of a slot.
@@ -208,9 +219,10 @@ impl Slots {
         debug_assert_eq!(self.slots[slot].state, State::Opening);
         let counts = self.counts(slot);
         counts.established += 1;
+        counts.open += 1;
         counts.resumed += u64::from(resumed);
         let this = &mut self.slots[slot];
-        (this.state, this.full) = (State::Open, false);
+        (this.state, this.full, this.established_ns) = (State::Open, false, now_ns);
         let started_ns = this.started_ns;
         self.watched.remove(slot);
         if self.is_used_up(slot) || self.slots[slot].blocked {
@@ -257,10 +269,21 @@ impl Slots {
         is_new
     }
 
+    /// Takes in that the other side ends a connection, or does not accept it. [`Slots::ended`] follows.
+    pub fn lost(&mut self, slot: usize, reason: CloseReason, now_ns: i64) {
+        self.counts(slot).ended.count(reason);
+        let Slot { state, established_ns, .. } = self.slots[slot];
+        if state == State::Open {
+            self.lifetimes_us.saturating_record((now_ns - established_ns).max(0).unsigned_abs() / 1_000);
+        }
+    }
+
     /// Takes in that a connection has ended. It was `broken` if the other side ended it with queries outstanding.
     pub fn ended(&mut self, slot: usize, broken: bool) {
-        let opening = self.slots[slot].state == State::Opening;
-        self.counts(slot).failed += u64::from(opening || broken);
+        let state = self.slots[slot].state;
+        let counts = self.counts(slot);
+        counts.failed += u64::from(state == State::Opening || broken);
+        counts.open -= u64::from(state == State::Open);
         self.watched.remove(slot);
         self.used[self.class(slot)].remove(slot);
         self.set_room(slot, usize::MAX);

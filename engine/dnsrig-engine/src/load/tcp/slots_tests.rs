@@ -61,6 +61,24 @@ fn a_connection_that_is_being_opened_comes_after_those_that_are_not() {
 }
 
 #[test]
+fn what_the_other_side_ends_is_counted_with_its_lifetime_if_it_was_open() {
+    let mut slots = slots(2, 0);
+    open(&mut slots, 0, 1);
+    slots.began(1, 0);
+    assert_eq!(slots.connections()[0].open, 1);
+    for (slot, reason) in [(0, CloseReason::Closed), (1, CloseReason::Refused)] {
+        slots.lost(slot, reason, 5_000_000);
+        slots.ended(slot, false);
+    }
+    let counts = slots.connections()[0];
+    assert_eq!((counts.open, counts.ended.closed, counts.ended.refused, counts.ended.total()), (0, 1, 1, 2));
+    assert_eq!((slots.lifetimes_us().len(), slots.lifetimes_us().max() / 100), (1, 50));
+    open(&mut slots, 0, 1);
+    slots.ended(0, false);
+    assert_eq!((slots.connections()[0].ended.total(), slots.lifetimes_us().len()), (2, 1), "this side closed it");
+}
+
+#[test]
 fn a_used_up_connection_takes_no_more_until_it_is_closed() {
     let mut slots = slots(1, 20);
     assert_eq!(slots.room(0), BURST);
