@@ -115,6 +115,10 @@ CLEAN: list[tuple[str, tuple[str, ...]]] = [
     ("connection-memory", ("server=bind@forky", "transport=dot", ALONE)),
     ("resolver-transports", ("server=unbound@forky", "transport=dot", ALONE)),
     ("lossy-transports", ("transport=doq", "loss_percent=0.0", 'outstanding="10 in 100 ms"', ALONE)),
+    (
+        "connections-held",
+        ("server=knot@forky", "transport=tcp", "held=1000", "limits=raised", "options.rate_qps=500", ALONE),
+    ),
     ("fair-table", ("server=nsd@forky", ALONE)),
     ("fair-table-forwarders", ('server="unbound-forwarder@forky"', "cached=all", ALONE)),
 ]

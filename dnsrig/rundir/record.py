@@ -30,11 +30,15 @@ class ServerLimit(Record):
     setting: str
     value: Scalar
     default: bool
-    effect: Literal["rate", "silent-start", "timer"] = "rate"
-    """``silent-start``: the server answers no query before it has all zones; ``timer``: it waits for a timer."""
+    effect: Literal["rate", "silent-start", "timer", "connections"] = "rate"
+    """``silent-start``: the server answers no query before it has all zones; ``timer``: it waits for a timer;
+    ``connections``: it has no more TCP connections of clients at a time."""
     zones_per_s: float | None = None
     """Rate that a limit of the kind ``rate`` allows if nothing else limits the server."""
     timer_s: float | None = None
+    connections: int | None = None
+    """Connections that a limit of the kind ``connections`` permits, or permits each thread or process."""
+    each_thread: bool = False
     remedy: str
 
 

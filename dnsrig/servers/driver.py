@@ -361,6 +361,23 @@ def wanted_features(
     return [feature for feature, is_wanted in wanted.items() if is_wanted]
 
 
+def connection_limit(
+    settings: Mapping[str, Scalar], name: str, own: int, *, default: bool, each_thread: bool = False
+) -> ServerLimit:
+    """The number of TCP connections of clients that the server has at a time, as set by ``settings``, or else
+    ``own``."""
+    value = settings.get(name, own)
+    return ServerLimit(
+        setting=name,
+        value=value,
+        default=default,
+        effect="connections",
+        connections=value if isinstance(value, int) else None,
+        each_thread=each_thread,
+        remedy=f'raise it, e.g. settings = {{ "{name}" = 100000 }}, and the files that the server may open',
+    )
+
+
 def timer(settings: Mapping[str, Scalar], name: str, default_s: float, remedy: str) -> ServerLimit:
     """A time in seconds that the server waits, as set by ``settings``."""
     value = settings.get(name, default_s)

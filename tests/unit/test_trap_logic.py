@@ -327,6 +327,7 @@ def test_every_trap_says_something_of_every_trial(tmp_path: Path) -> None:
     owned = Run.open(synthetic.build(tmp_path / "owned", synthetic.Plan(servers=["knot@system"], zones=[100])))
     for trial in owned.trials:
         trial.record.instruments["records-secondary"] = {"outcome": "done", "rrsets": 3, "rrsets_different": 0}
+        trial.record.instruments["held"] = {"transport": "tcp", "clients": 9, "connections": {}}
         trial.record.instruments["compare-answers"] = {"queries": 3, "different": 0, "unanswered": 1}
         spec = trial.record.spec
         spec.next_dataset = spec.dataset.model_copy(update={"parameters": {"next": "", "unsigned_changes": True}})

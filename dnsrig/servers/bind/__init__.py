@@ -10,7 +10,7 @@ from dnsrig.rundir import Role, Scalar, ServerLimit
 from dnsrig.servers.behaviour import AsPrimary, AsSecondary, count
 from dnsrig.servers.bind import configuration, resolver
 from dnsrig.servers.bind.recipe import RECIPE
-from dnsrig.servers.driver import Driver, Feature, Setting, Support, ZoneCheck
+from dnsrig.servers.driver import Driver, Feature, Setting, Support, ZoneCheck, connection_limit
 from dnsrig.servers.formats import numbers, yes_no
 from dnsrig.servers.placement import Placement, Zone
 
@@ -152,19 +152,22 @@ class Bind(Driver):
         return configuration.printed_defaults(text)
 
     def limits(self, role: Role, settings: Mapping[str, Scalar]) -> list[ServerLimit]:
-        if role != "secondary":
+        if role == "resolver":
             return []
+        chosen = {**(PRIMARY_DEFAULTS if role == "primary" else {}), **settings}
+        clients = connection_limit(chosen, "tcp-clients", 150, default="tcp-clients" not in settings)
         rate = settings.get("serial-query-rate", 20)
-        if not isinstance(rate, int | float):
-            return []
+        if role != "secondary" or not isinstance(rate, int | float):
+            return [clients]
         return [
+            clients,
             ServerLimit(
                 setting="serial-query-rate",
                 value=rate,
                 default="serial-query-rate" not in settings,
                 zones_per_s=float(rate),
                 remedy='raise it, e.g. settings = { "serial-query-rate" = 10000 }: a cold secondary asks one SOA a zone',
-            )
+            ),
         ]
 
     def zone_check(self, zones: Sequence[Zone], dataset: str, folder: str) -> ZoneCheck:

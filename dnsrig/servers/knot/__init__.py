@@ -13,7 +13,7 @@ from dnsrig.errors import UsageError
 from dnsrig.rundir import Role, Scalar, ServerLimit
 from dnsrig.servers.behaviour import AsPrimary, AsSecondary, Policy, Settings, Transport, count
 from dnsrig.servers.builds.recipe import AUTOTOOLS, Method, Recipe, Tree
-from dnsrig.servers.driver import Driver, Feature, Setting, Support, ZoneCheck
+from dnsrig.servers.driver import Driver, Feature, Setting, Support, ZoneCheck, connection_limit
 from dnsrig.servers.placement import Placement, Zone
 
 LOG_TIME = re.compile(r"^(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)")
@@ -166,17 +166,21 @@ class Knot(Driver):
         return {"settings": by_section({**chosen, **placement.settings}), "zone_instance": ZONE_INSTANCE}
 
     def limits(self, role: Role, settings: Mapping[str, Scalar]) -> list[ServerLimit]:
+        # By itself it has half as many as it may open files.
+        clients = "server.tcp-max-clients"
+        found = [connection_limit(settings, clients, 0, default=False)] if clients in settings else []
         value = settings.get("server.async-start", "off")
         if value in ("on", True):
-            return []
+            return found
         return [
+            *found,
             ServerLimit(
                 setting="server.async-start",
                 value=value,
                 default="server.async-start" not in settings,
                 effect="silent-start",
                 remedy='set it on, e.g. settings = { "server.async-start" = "on" }: zones are then answered as they come',
-            )
+            ),
         ]
 
     def zone_check(self, zones: Sequence[Zone], dataset: str, folder: str) -> ZoneCheck:

@@ -13,7 +13,7 @@ from dnsrig.confinement import NET_ADMIN, NET_BIND_SERVICE
 from dnsrig.rundir import Role, Scalar, ServerLimit
 from dnsrig.servers.behaviour import AsPrimary, AsSecondary, Settings, count
 from dnsrig.servers.builds.recipe import AUTOTOOLS, Method, Recipe, Tree
-from dnsrig.servers.driver import Driver, Feature, Setting, Support, ZoneCheck, timer
+from dnsrig.servers.driver import Driver, Feature, Setting, Support, ZoneCheck, connection_limit, timer
 from dnsrig.servers.formats import yes_no
 from dnsrig.servers.placement import Placement, Zone
 
@@ -127,13 +127,15 @@ class Nsd(Driver):
         return {"settings": {"server": server, "pattern": pattern}}
 
     def limits(self, role: Role, settings: Mapping[str, Scalar]) -> list[ServerLimit]:
+        chosen = {**(PRIMARY_DEFAULTS if role == "primary" else {}), **settings}
         return [
+            connection_limit(chosen, "tcp-count", 100, default="tcp-count" not in settings, each_thread=True),
             timer(
                 settings,
                 "xfrd-reload-timeout",
                 1,
                 "lower it: zones that were received are served after the next reload, at most one in this time",
-            )
+            ),
         ]
 
     def zone_check(self, zones: Sequence[Zone], dataset: str, folder: str) -> ZoneCheck:

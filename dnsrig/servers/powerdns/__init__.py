@@ -16,7 +16,7 @@ from dnsrig.confinement import as_user
 from dnsrig.rundir import Role, Scalar, ServerLimit
 from dnsrig.servers import keys
 from dnsrig.servers.behaviour import AsPrimary, AsSecondary, count
-from dnsrig.servers.driver import Driver, Feature, Setting, Support, timer
+from dnsrig.servers.driver import Driver, Feature, Setting, Support, connection_limit, timer
 from dnsrig.servers.formats import yes_no
 from dnsrig.servers.placement import DNS_PORT, Placement, Preparation
 from dnsrig.servers.powerdns import backends
@@ -174,8 +174,11 @@ class PowerDns(Driver):
         return [f"--local-address={','.join(map(str, placement.addresses))}", f"--local-port={DNS_PORT}"]
 
     def limits(self, role: Role, settings: Mapping[str, Scalar]) -> list[ServerLimit]:
+        chosen = {**(PRIMARY_DEFAULTS if role == "primary" else {}), **settings}
+        name = "max-tcp-connections"
+        clients = connection_limit(chosen, name, 20, default=name not in settings)
         remedy = "find out why the first try failed; the next one comes after this time"
-        return [timer(settings, "xfr-cycle-interval", 60, remedy)] if role == "secondary" else []
+        return [clients, *([timer(settings, "xfr-cycle-interval", 60, remedy)] if role == "secondary" else [])]
 
 
 def _speaks_of_secondaries(version: str) -> bool:

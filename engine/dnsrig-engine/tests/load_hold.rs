@@ -99,7 +99,18 @@ fn hold(server: SocketAddr, arguments: &[&str]) -> (Value, Value) {
     let output = Command::new(env!("CARGO_BIN_EXE_dnsrig-engine"))
         .args(["load", &server.to_string(), "--transport", "tcp", "--clients", "40", "--queries"])
         .arg(&queries)
-        .args(["--hold", "0.3s", "--open-rate", "200", "--duration", "0.9s", "--timeout", "0.3s", "--interval", "0.1s"])
+        .args([
+            "--hold",
+            "0.25s",
+            "--open-rate",
+            "200",
+            "--duration",
+            "0.75s",
+            "--timeout",
+            "0.3s",
+            "--interval",
+            "0.1s",
+        ])
         .args(arguments)
         .stdout(Stdio::piped())
         .output()

@@ -343,8 +343,8 @@ impl InFlight {
         false
     }
 
-    /// Gives up queries that were sent a timeout ago or earlier, of [`EXPIRE_MAX`] clients at a time. Returns the number
-    /// of these queries.
+    /// Gives up queries that were sent a timeout ago or earlier, of [`EXPIRE_MAX`] clients at a time. Returns their
+    /// number.
     pub fn expire(&mut self, now_ns: i64) -> usize {
         let (before, rest_ns_min) = (self.outstanding, rest_ns_min(self.timeout_ns));
         for _ in 0..self.clients.len().min(EXPIRE_MAX) {

@@ -7,11 +7,11 @@
 //! [`worker`] thread drives them over a [`transport`], [`udp`] or [`tcp`]. A [`team`] is all threads; [`collect`] puts
 //! together what they counted, [`record`] writes files, and [`report`] prints events and text.
 //!
-//! [`run`](mod@run) decides which periods there are; [`hold`] describes the two in which connections are held. [`segment`] says how generators on several machines share one
-//! schedule, and [`led`] how they agree on its periods. [`compare`] asks two servers the same queries. [`play`] sends
-//! captured queries instead of prepared ones; both are a [`source`]. [`announced`] has the clients that the PROXY protocol
-//! announces. A query goes from arrivals over a transport to the
-//! table of queries in flight as an [`arrivals::Due`].
+//! [`run`](mod@run) decides which periods there are; [`hold`] describes the two in which connections are held.
+//! [`segment`] says how generators on several machines share one schedule, and [`led`] how they agree on its periods.
+//! [`compare`] asks two servers the same queries. [`play`] sends captured queries instead of prepared ones; both are a
+//! [`source`]. [`announced`] has the clients that the PROXY protocol announces. A query goes from arrivals over a
+//! transport to the table of queries in flight as an [`arrivals::Due`].
 
 mod announced;
 mod answer;
