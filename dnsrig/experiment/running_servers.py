@@ -218,7 +218,7 @@ def _identified(server: ServerSource, host: HostSpec, transports: Collection[str
             f"a server that runs already cannot be measured over {unknown[0]}",
             hint=f"choose {', '.join(host.ports)}, or let dnsrig start the server",
         )
-    said = running.identify(host.address, host.ports, authorized=host.authorized, tls="dot" in transports)
+    said = running.identify(host.address, host.ports, authorized=host.authorized, transports=transports)
     reasons = [running.why_silent(said, transport, where(host, transport)) for transport in sorted(transports)]
     if all(sentence for sentence, _ in reasons):
         sentence, hint = reasons[-1]

@@ -16,7 +16,7 @@ from dnsrig.experiment.model import Document, Point
 from dnsrig.machines.ssh_machine import HostingMachine
 from dnsrig.metrics import all_metrics
 from dnsrig.procedures import options_of, procedure
-from dnsrig.procedures.parts.client_classes import over_quic, over_tls
+from dnsrig.procedures.parts.client_classes import over_https, over_quic, over_tls
 from dnsrig.rundir import (
     DatasetSpec,
     HostSpec,
@@ -201,7 +201,7 @@ def _missing_features(spec: TrialSpec, host: HostSpec, source: ServerSource, rol
         several_sources=bool(host.source_addresses),
         role=role,
         over_tls=over_tls(spec) and host.under_test,
-        over_https=spec.transport == "doh" and host.under_test,
+        over_https=over_https(spec) and host.under_test,
         over_quic=over_quic(spec) and host.under_test,
         catalog_schema=int(spec.dataset.parameters.get("catalog_schema", 2)),
     )

@@ -11,6 +11,7 @@ The server under test has all its zones before anything is asked. Options:
 - ``transport`` (``udp``, ``tcp``, ``dot``, ``doh``, ``doq``), ``clients`` (sockets or connections), ``timeout_s``
 - ``proxy_protocol``: whether an address and a port of each client are announced with the PROXY protocol, version 2; the
   server must be set up for it
+- ``doh_path``: path of the server's URI template over DoH
 - ``queries_per_connection``: 0: one connection a client; ``resumption`` of TLS sessions; ``early_data``: queries leave
   with the first flight of a resumed session (0-RTT) if the server permits it, over DoH only with ``doh_method`` ``get``
 - ``queried_share``: names come from this share of the zones, the first ones; ``popularity`` of zones (``uniform``,

@@ -9,7 +9,8 @@ The stream is the experiment's ``[stream]``. The server under test has all its z
 - ``warmup_s``: number of seconds at the beginning of the stream that are also replayed before, without being counted;
   0: no warm-up, so that a resolver's cache is empty
 - ``speed``: how many times as fast time passes
-- ``transport``: ``as-captured``, or ``udp``, ``tcp``, ``dot`` for all queries
+- ``transport``: ``as-captured``, or ``udp``, ``tcp``, ``dot``, ``doh``, ``doq`` for all queries;
+  ``doh_path`` over DoH
 - ``timeout_s``: time after which a client gives a query up
 - ``retransmissions``: ``as-captured``, or ``off``: queries that clients had sent again are left out
 - ``ports``: UDP sockets that the clients share; ``port``: ``fresh`` for each query, or ``kept`` by a client
@@ -84,6 +85,7 @@ OPTIONS: dict[str, Scalar] = {
     "warmup_s": 0.0,
     "speed": 1.0,
     "transport": "as-captured",
+    "doh_path": load_arguments.OPTIONS["doh_path"],
     "timeout_s": 2.0,
     "retransmissions": "as-captured",
     "ports": 256,
@@ -108,7 +110,7 @@ RANGES = {**load_arguments.RANGES, "duration_s": (0, parameters.DAY_S)}
 CHOICES = {
     "serve_as": serving.SERVE_AS,
     "resolve_from": ("primaries", "internet"),
-    "transport": ("as-captured", "udp", "tcp", "dot"),
+    "transport": client_classes.TRANSPORTS,
     "retransmissions": ("as-captured", "off"),
     "port": ("fresh", "kept"),
 }
@@ -177,7 +179,9 @@ def validate(spec: TrialSpec) -> None:
             "options.capture compares the addresses of packets, but options.proxy_protocol sends all from one",
             hint="set one of them only",
         )
-    if spec.options["capture"] and (spec.options["transport"] == "dot" or spec.options["retransmissions"] == "off"):
+    if spec.options["capture"] and (
+        spec.options["transport"] in ("dot", "doh", "doq") or spec.options["retransmissions"] == "off"
+    ):
         raise UsageError(
             "options.capture compares all queries of the stream, but some are left out or encrypted",
             hint='options.transport = "as-captured", options.retransmissions = "as-captured"',
@@ -313,6 +317,7 @@ def arguments(spec: TrialSpec, host: str, duration_s: float, share: float = 1.0)
         *_server(spec.hosts[spec.subject]),
         *([f"--clients-from={clients}"] if (clients := spec.hosts[host].client_range) else []),
         f"--transport={options['transport']}",
+        f"--doh-path={options['doh_path']}",
         f"--speed={float(options['speed']) * share}",
         f"--timeout-s={options['timeout_s']}",
         f"--retransmissions={options['retransmissions']}",
@@ -334,7 +339,8 @@ def _server(host: HostSpec) -> list[str]:
     """Arguments of `replay play` that name the server of ``host``."""
     if not host.ports:
         return [f"--server={host.address}"]
-    words = [f"--server={running.endpoint(host.address, host.ports['udp'])}", f"--dot-port={host.ports['dot']}"]
+    words = [f"--server={running.endpoint(host.address, host.ports['udp'])}"]
+    words += [f"--{transport}-port={host.ports[transport]}" for transport in ("dot", "doh", "doq")]
     return [*words, f"--i-am-authorized={host.address}"] if host.authorized else words
 
 

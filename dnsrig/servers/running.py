@@ -1,15 +1,15 @@
 """A server that runs already: ``running@192.0.2.53:53``. dnsrig asks it, and starts, configures and stops nothing.
 
 Its ports follow its address, if they differ: ``running@192.0.2.53:5300,tcp=5301,dot=8853``. The port behind the address
-is for UDP, and for TCP unless ``tcp`` names another one; DNS over TLS has port 853 unless ``dot`` does. Without a port
-it is 53. An IPv6 address with a port has brackets: ``running@[2001:db8::53]:53``.
+is for UDP, and for TCP unless ``tcp`` names another one. DNS over TLS and QUIC have port 853, and DNS over HTTPS has port
+443, unless ``dot``, ``doq`` or ``doh`` names another one. Without a port it is 53. An IPv6 address with a port has brackets: ``running@[2001:db8::53]:53``.
 """
 
 from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Any
@@ -24,12 +24,21 @@ UNKNOWN = "unknown"
 """The version of a server that does not report one."""
 DOT_PORT = 853
 """Port of DNS over TLS, and over QUIC (RFC 7858 §3.1, RFC 9250 §4.1.1)."""
+DOH_PORT = 443
 PORT_MOST = 65_535
 IDENTIFY_LIMIT_S = 30.0
 """Longer than the engine waits for three transports, on a machine with much to do."""
 EXAMPLES = "e.g. running@192.0.2.53:53, running@[2001:db8::53]:53 or running@127.0.0.1:5300,dot=8853"
 PLACE = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<four>[0-9.]+))(?::(?P<port>\d{1,5}))?")
-TRANSPORTS = {"udp": "UDP", "tcp": "TCP", "dot": "DNS over TLS", "doq": "DNS over QUIC"}
+TRANSPORTS = {
+    "udp": "UDP",
+    "tcp": "TCP",
+    "dot": "DNS over TLS",
+    "doh": "DNS over HTTPS",
+    "doq": "DNS over QUIC",
+}
+LOOKED_FOR = ("dot", "doh")
+"""Transports for which a connection is opened; a server may log the connection that says nothing."""
 
 
 class Running(Driver):
@@ -58,7 +67,7 @@ class Listening:
 
     address: Address
     ports: Mapping[str, int]
-    """Transport (`udp`, `tcp`, `dot`, `doq`) -> port."""
+    """Transport (`udp`, `tcp`, `dot`, `doh`, `doq`) -> port."""
 
 
 def parse(source: str) -> Listening:
@@ -70,10 +79,10 @@ def parse(source: str) -> Listening:
     except ValueError:
         raise UsageError(f"running@{source} names no address of a server", hint=EXAMPLES) from None
     port = _port(source, found["port"]) if found and found["port"] else DNS_PORT
-    ports = {"udp": port, "tcp": port, "dot": DOT_PORT, "doq": DOT_PORT}
+    ports = {"udp": port, "tcp": port, "dot": DOT_PORT, "doh": DOH_PORT, "doq": DOT_PORT}
     for other in others:
         name, _, number = other.partition("=")
-        if name not in ("tcp", "dot", "doq"):
+        if name not in ("tcp", "dot", "doh", "doq"):
             raise UsageError(f"running@{source}: {other!r} is not the port of a transport", hint=EXAMPLES)
         ports[name] = _port(source, number)
     return Listening(address, ports)
@@ -85,18 +94,19 @@ def _port(source: str, text: str) -> int:
     return int(text)
 
 
-def identify(address: str, ports: Mapping[str, int], *, authorized: bool, tls: bool) -> dict[str, Any]:
+def identify(
+    address: str, ports: Mapping[str, int], *, authorized: bool, transports: Collection[str]
+) -> dict[str, Any]:
     """The version that a server reports, and the transports over which it answers: the summary of `probe identify`.
 
-    ``tls``: whether to look for DNS over TLS; a server may log the connection that says nothing. Raises DnsrigError if
-    the server must not be asked.
+    ``transports``: the ones to look for, beside UDP and TCP. Raises DnsrigError if the server must not be asked.
     """
     words = [
         "probe",
         "identify",
         endpoint(address, ports["udp"]),
         f"--tcp-port={ports['tcp']}",
-        *([f"--dot-port={ports['dot']}"] if tls else []),
+        *(f"--{name}-port={ports[name]}" for name in LOOKED_FOR if name in transports),
         *([f"--i-am-authorized={address}"] if authorized else []),
     ]
     try:

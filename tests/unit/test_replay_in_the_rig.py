@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from dnsrig.errors import UsageError
 from dnsrig.experiment import model, trial_specs
 from dnsrig.procedures import replay
 from dnsrig.procedures.context.instruments import lists_sockets
-from dnsrig.procedures.parts.client_classes import over_tls
+from dnsrig.procedures.parts.client_classes import over_https, over_quic, over_tls
 from dnsrig.rundir import DatasetSpec, PathSpec, Scalar, ServerSource, StreamSpec, TrialSpec
 
 WORLD_CHECKS = {"names-in-world", "upstream-do", "world-kept-up", "world-signed-ahead"}
@@ -124,6 +125,16 @@ def test_a_server_listens_for_tls_where_clients_used_it() -> None:
     assert not over_tls(spec(over_udp, transport="udp", classes="share=10%,transport=as-captured"))
 
 
+@pytest.mark.parametrize(("transport", "over"), [("doh", over_https), ("doq", over_quic)])
+def test_a_server_listens_for_https_and_quic_where_clients_use_them(
+    transport: str, over: Callable[[TrialSpec], bool]
+) -> None:
+    assert not over(spec()) and not over_tls(spec(transport=transport))
+    assert over(spec(transport=transport)) and over(spec(classes=f"share=10%,transport={transport}"))
+    captured = STREAM.model_copy(update={"transports": {"udp": 90, transport: 10}})
+    assert over(spec(captured)) and not over_tls(spec(captured)) and not over(spec(captured, transport="dot"))
+
+
 def test_options_become_arguments() -> None:
     words = replay.arguments(spec(speed=2.0, port="kept"), "clients", 0.5)
     assert words[0].endswith("/streams/s/clients.stream")
@@ -150,7 +161,7 @@ def test_classes_become_arguments_and_are_looked_at() -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"transport": "doh"}, "options.transport"),
+        ({"transport": "dtls"}, "options.transport"),
         ({"speed": 0.0}, "options.speed = 0.0: a number from 0.001"),
         ({"port": "any"}, "fresh, kept"),
         ({"classes": "share=60%; share=50%"}, "110 %"),
@@ -159,7 +170,8 @@ def test_classes_become_arguments_and_are_looked_at() -> None:
         ({"classes": "share=many"}, "above 0"),
         ({"classes": "share=1%,colour=red"}, "'colour' is not one of share, idle"),
         ({"classes": "share=1%,share=2%"}, "twice"),
-        ({"classes": "share=1%,transport=doq"}, "transport is one of"),
+        ({"classes": "share=1%,transport=dtls"}, "transport is one of"),
+        ({"classes": "share=1%,transport=doh,early-data=yes"}, "DoH has no early data"),
         ({"classes": "share=1%,transport=tcp,early-data=yes"}, "transport=dot"),
         ({"classes": ";".join(["share=1%"] * 16)}, "15 classes"),
     ],
@@ -174,6 +186,7 @@ def test_bad_options_are_refused(options: dict[str, Scalar], says: str) -> None:
     ("other", "says"),
     [
         ({"transport": "dot"}, "compares all queries"),
+        ({"transport": "doq"}, "compares all queries"),
         ({"retransmissions": "off"}, "compares all queries"),
         ({"proxy_protocol": True}, "compares the addresses of packets"),
     ],

@@ -43,13 +43,13 @@ def drafted(
 @pytest.mark.parametrize(
     ("source", "address", "ports"),
     [
-        ("192.0.2.53", "192.0.2.53", (53, 53, 853, 853)),
-        ("192.0.2.53:5300", "192.0.2.53", (5300, 5300, 853, 853)),
-        ("[2001:db8::53]:5300,tcp=5301,dot=8853", "2001:db8::53", (5300, 5301, 8853, 853)),
-        ("[::1]", "::1", (53, 53, 853, 853)),
-        ("::1", "::1", (53, 53, 853, 853)),
-        ("127.0.0.1,dot=8853", "127.0.0.1", (53, 53, 8853, 853)),
-        ("127.0.0.1,doq=8854", "127.0.0.1", (53, 53, 853, 8854)),
+        ("192.0.2.53", "192.0.2.53", (53, 53, 853, 443, 853)),
+        ("192.0.2.53:5300", "192.0.2.53", (5300, 5300, 853, 443, 853)),
+        ("[2001:db8::53]:5300,tcp=5301,dot=8853", "2001:db8::53", (5300, 5301, 8853, 443, 853)),
+        ("[::1]", "::1", (53, 53, 853, 443, 853)),
+        ("::1", "::1", (53, 53, 853, 443, 853)),
+        ("127.0.0.1,dot=8853", "127.0.0.1", (53, 53, 8853, 443, 853)),
+        ("127.0.0.1,doq=8854,doh=8443", "127.0.0.1", (53, 53, 853, 8443, 8854)),
     ],
 )
 def test_an_address_has_a_port_for_each_transport(source: str, address: str, ports: tuple[int, ...]) -> None:
@@ -95,7 +95,7 @@ def test_nothing_is_made_for_the_hosts(tmp_path: Path) -> None:
     assert not draft.needs_root and spec.runs_already and spec.links == []
     assert list(spec.hosts) == ["primary", "observer"]
     assert spec.hosts["primary"].address == "127.0.0.1"
-    assert spec.hosts["primary"].ports == {"udp": 5300, "tcp": 5300, "dot": 853, "doq": 853}
+    assert spec.hosts["primary"].ports == {"udp": 5300, "tcp": 5300, "dot": 853, "doh": 443, "doq": 853}
     assert {host.network for host in spec.hosts.values()} == {"machine"}
 
 
@@ -291,6 +291,8 @@ def test_rates_on_an_axis_are_named(tmp_path: Path) -> None:
         ({"udp": "answers"}, "udp", ""),
         ({"dot": "open"}, "dot", ""),
         ({}, "doq", ""),
+        ({"doh": "open"}, "doh", ""),
+        ({"doh": "refused", "udp": "answers"}, "doh", "no server listens at HERE over DNS over HTTPS"),
         ({"udp": "refused", "tcp": "answers"}, "udp", "no server listens at HERE over UDP; it answers over TCP"),
         ({"udp": "silent"}, "udp", "does not answer over UDP"),
         ({"udp": "elsewhere", "answered_from": "192.0.2.9:53"}, "udp", "from another address, 192.0.2.9:53"),

@@ -110,7 +110,7 @@ class TrialContext:
         """
         host = self.host(name).spec
         transport = self.spec.transport
-        said = running.identify(host.address, host.ports, authorized=host.authorized, tls=transport == "dot")
+        said = running.identify(host.address, host.ports, authorized=host.authorized, transports=[transport])
         self.summaries.setdefault("identity", said)
         sentence, hint = running.why_silent(said, transport, running.endpoint(host.address, host.ports[transport]))
         if sentence:

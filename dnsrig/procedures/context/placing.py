@@ -33,7 +33,7 @@ def place(workspace: Workspace, name: str) -> Placement:
     folder.mkdir(parents=True)
     stored.mkdir(parents=True)
     over_tls = _listens_for_tls(spec, name)
-    over_https = spec.transport == "doh" and host.under_test
+    over_https = client_classes.over_https(spec) and host.under_test
     over_quic = client_classes.over_quic(spec) and host.under_test
     for_clients = over_tls or over_https or over_quic
     if spec.transfer.tls or for_clients:

@@ -11,8 +11,9 @@ from dnsrig.rundir import TrialSpec
 from dnsrig.text import digits
 
 YES_OR_NO = ("yes", "no")
+TRANSPORTS = ("as-captured", "udp", "tcp", "dot", "doh", "doq")
 CHOICES = {
-    "transport": ("as-captured", "udp", "tcp", "dot"),
+    "transport": TRANSPORTS,
     "reuse": YES_OR_NO,
     "resumption": YES_OR_NO,
     "early-data": YES_OR_NO,
@@ -50,19 +51,26 @@ def asks_for(text: str, *settings: str) -> bool:
 
 
 def over_tls(spec: TrialSpec) -> bool:
-    """Whether clients of a trial query the server under test over TLS (DoT, RFC 7858).
+    """Whether clients of a trial query the server under test over TLS (DoT, RFC 7858)."""
+    return _over(spec, "dot")
 
-    A replay uses the transports of the capture; queries that were captured over DoH or DoQ are sent over DoT.
-    """
-    classes = parse(str(spec.options.get("classes", "")))
-    asked = {spec.options.get("transport"), *(one.get("transport") for one in classes)}
-    captured = spec.stream.transports if spec.stream is not None and "as-captured" in asked else {}
-    return "dot" in asked or not {"dot", "doh", "doq"}.isdisjoint(captured)
+
+def over_https(spec: TrialSpec) -> bool:
+    """Whether clients of a trial query the server under test over HTTPS (DoH, RFC 8484)."""
+    return _over(spec, "doh")
 
 
 def over_quic(spec: TrialSpec) -> bool:
     """Whether clients of a trial query the server under test over QUIC (DoQ, RFC 9250)."""
-    return spec.options.get("transport") == "doq"
+    return _over(spec, "doq")
+
+
+def _over(spec: TrialSpec, transport: str) -> bool:
+    """Whether clients use ``transport``: by the options, or because queries of a stream were captured over it."""
+    classes = parse(str(spec.options.get("classes", "")))
+    asked = {spec.options.get("transport"), *(one.get("transport") for one in classes)}
+    captured = spec.stream.transports if spec.stream is not None and "as-captured" in asked else {}
+    return transport in asked or transport in captured
 
 
 def _settings(text: str) -> dict[str, str]:
@@ -79,7 +87,9 @@ def _settings(text: str) -> dict[str, str]:
             raise _wrong(text, f"{key} is one of {', '.join(known)}")
     no_tls = found.get("transport") in ("udp", "tcp")
     if found.get("early-data") == "yes" and (no_tls or found.get("resumption") == "no"):
-        raise _wrong(text, "early data goes with a resumed session of TLS: transport=dot, and not resumption=no")
+        raise _wrong(text, "early data goes with a resumed session: transport=dot or doq, and not resumption=no")
+    if found.get("early-data") == "yes" and found.get("transport") == "doh":
+        raise _wrong(text, "DoH has no early data: leave early-data=yes out, or use transport=dot or doq")
     return found
 
 

@@ -15,6 +15,7 @@ Options = Mapping[str, Scalar]
 
 OPTIONS: dict[str, Scalar] = {
     "transport": "udp",
+    "doh_path": "/dns-query{?dns}",
     "clients": 16,
     "timeout_s": 1.0,
     "queries_per_connection": 0,
@@ -119,6 +120,7 @@ def clients(options: Options) -> list[str]:
     if transport != "udp":
         words.append(f"--queries-per-connection={options['queries_per_connection']}")
     if transport == "doh":
+        words.append(f"--doh-path={options['doh_path']}")
         words.append(f"--doh-method={options['doh_method']}")
     if transport in ENCRYPTED and not options["resumption"]:
         words.append("--no-resumption")

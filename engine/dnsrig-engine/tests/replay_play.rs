@@ -1,8 +1,9 @@
 //! `replay play` over loopback: who sends what when, what is counted, and what is refused.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     io::{Read, Write},
+    iter,
     net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket},
     path::Path,
     process::{Command, Output},
@@ -384,19 +385,48 @@ fn who_waits_for_a_server_that_does_not_read_times_out() {
 fn queries_travel_as_they_came_or_as_is_wished() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("clients.stream");
-    let kinds = [Transport::Udp, Transport::Tcp, Transport::Dot, Transport::Doq];
-    stream_over(&path, (0..80).map(|number| (number * 5 * MS, number as u32 % 20, 0, kinds[number as usize % 4])));
-    let server = process::Server::start("echo 127.0.0.1:0 --transport udp,tcp,dot --dot-port 0");
-    let dot_port = server.address("dot").port().to_string();
+    let kinds = Transport::ALL;
+    stream_over(&path, (0..80).map(|number| (number * 5 * MS, number as u32 % 20, 0, kinds[number as usize % 5])));
+    let server = process::Server::start(
+        "echo 127.0.0.1:0 --transport udp,tcp,dot,doh,doq --dot-port 0 --doh-port 0 --doq-port 0",
+    );
+    let ports = ["dot", "doh", "doq"].map(|kind| format!("--{kind}-port={}", server.address(kind).port()));
     // It has one port for UDP and TCP.
     assert_eq!(server.address("udp"), server.address("tcp"));
-    for (arguments, connections) in [(&[][..], 15), (&["--transport", "udp"], 0), (&["--transport", "tcp"], 20)] {
-        let arguments =
-            [&["--clients-from", "127.1.0.0/16", "--dot-port", &dot_port, "--threads", "2"], arguments].concat();
+    for (arguments, connections) in [
+        (&[][..], 16),
+        (&["--transport", "udp"], 0),
+        (&["--transport", "tcp"], 20),
+        (&["--transport", "doh", "--doh-method", "get"], 20),
+        (&["--transport", "doq"], 20),
+    ] {
+        let ports = ports.each_ref().map(String::as_str);
+        let clients = ["--clients-from", "127.1.0.0/16", "--threads", "2", "--timeout", "10s"];
+        let arguments = [&clients[..], &ports, arguments].concat();
         let summary = summary(&play(&path, server.address("udp"), &arguments));
         assert_eq!((count(&summary, "sent"), count(&summary, "answered")), (80, 80), "{summary}");
         assert_eq!(count(&summary["connections"], "established"), connections, "{arguments:?}");
     }
+}
+
+#[test]
+fn over_doq_each_client_keeps_its_address() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("clients.stream");
+    stream(&path, (0..12).map(|number| (number * 10 * MS, number as u32 % 4, 0)));
+    // Nothing that comes is answered: the address shows in the first datagram.
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.set_read_timeout(Some(process::PATIENCE)).unwrap();
+    let port = format!("--doq-port={}", socket.local_addr().unwrap().port());
+    let arguments = ["--clients-from", "127.1.0.0/16", "--transport", "doq", &port, "--timeout", "200ms"];
+    let summary = summary(&play(&path, socket.local_addr().unwrap(), &arguments));
+    assert_eq!((count(&summary, "sent"), count(&summary, "timeouts")), (12, 12), "{summary}");
+    socket.set_nonblocking(true).unwrap();
+    let mut buffer = [0; 2_048];
+    let sources: BTreeSet<_> =
+        iter::from_fn(|| socket.recv_from(&mut buffer).ok()).map(|(_, from)| from.ip()).collect();
+    let expected: BTreeSet<IpAddr> = (1..=4).map(|last| [127, 1, 0, last].into()).collect();
+    assert_eq!(sources, expected);
 }
 
 #[test]

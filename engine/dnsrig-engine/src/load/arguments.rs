@@ -322,13 +322,7 @@ impl Arguments {
 
     /// What requests of DNS over HTTPS look like. The server's name is the one that its certificate is for.
     pub fn requests(&self) -> Requests {
-        let (address, port) = (self.server().ip(), self.server().port());
-        let name = self.tls.server_name.clone().unwrap_or_else(|| match address {
-            IpAddr::V4(address) => address.to_string(),
-            IpAddr::V6(address) => format!("[{address}]"),
-        });
-        let authority = if port == TransportKind::Doh.port() { name } else { format!("{name}:{port}") };
-        Requests::new(self.doh_method, authority, &self.doh_path)
+        requests(self.server(), self.tls.server_name.clone(), self.doh_method, &self.doh_path)
     }
 
     /// The congestion control of this side's connections, over QUIC.
@@ -524,6 +518,16 @@ impl Arguments {
         }
         Ok(())
     }
+}
+
+/// Requests of DNS over HTTPS to a server, which is known by its address if it has no name.
+pub fn requests(server: SocketAddr, name: Option<String>, method: Method, path: &Path) -> Requests {
+    let name = name.unwrap_or_else(|| match server.ip() {
+        IpAddr::V4(address) => address.to_string(),
+        IpAddr::V6(address) => format!("[{address}]"),
+    });
+    let is_usual = server.port() == TransportKind::Doh.port();
+    Requests::new(method, if is_usual { name } else { format!("{name}:{}", server.port()) }, path)
 }
 
 /// Reads an odd number, so that there is a majority.

@@ -31,11 +31,13 @@ pub struct Usage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TransportChoice {
-    /// As captured. Queries over DoH and DoQ are sent over DoT
+    /// As captured
     AsCaptured,
     Udp,
     Tcp,
     Dot,
+    Doh,
+    Doq,
 }
 
 impl TransportChoice {
@@ -46,6 +48,8 @@ impl TransportChoice {
             TransportChoice::Udp => Some(Transport::Udp),
             TransportChoice::Tcp => Some(Transport::Tcp),
             TransportChoice::Dot => Some(Transport::Dot),
+            TransportChoice::Doh => Some(Transport::Doh),
+            TransportChoice::Doq => Some(Transport::Doq),
         }
     }
 }
@@ -64,13 +68,14 @@ pub struct Class {
 }
 
 impl Class {
-    /// How the clients of the class use connections.
-    pub fn usage(&self) -> Usage {
+    /// How the clients of the class use connections over a transport. DoH has no early data: its requests wait for the
+    /// protocol that the server agrees on.
+    pub fn usage(&self, transport: Transport) -> Usage {
         Usage {
             per_connection: u32::from(!self.reuse),
             idle_ns: nanoseconds(Duration::from_secs_f64(self.idle_timeout_s)),
             resumption: self.resumption,
-            early_data: self.early_data,
+            early_data: self.early_data && transport != Transport::Doh,
         }
     }
 }
@@ -150,7 +155,10 @@ fn check(class: &ClassSettings) -> Result<(), String> {
         return wrong("early data needs a resumed session: leave resumption=no out");
     }
     if !has_tls && (is_asked_for(early_data) || is_asked_for(resumption)) {
-        return wrong("sessions and early data need TLS: add transport=dot");
+        return wrong("sessions and early data need TLS: add transport=dot or transport=doq");
+    }
+    if transport == Some(TransportChoice::Doh) && is_asked_for(early_data) {
+        return wrong("DoH has no early data: leave early-data=yes out, or use transport=dot or transport=doq");
     }
     if transport == Some(TransportChoice::Udp) && (idle_timeout_s.is_some() || reuse.is_some()) {
         return wrong("transport=udp has no connections: leave idle and reuse out");
@@ -165,7 +173,8 @@ fn unknown(setting: &str) -> String {
 }
 
 fn parse_transport(text: &str) -> Result<TransportChoice, String> {
-    clap::ValueEnum::from_str(text, false).map_err(|_| "expected as-captured, udp, tcp or dot after transport=".into())
+    clap::ValueEnum::from_str(text, false)
+        .map_err(|_| "expected as-captured, udp, tcp, dot, doh or doq after transport=".into())
 }
 
 fn parse_idle(text: &str) -> Result<f64, String> {
@@ -252,8 +261,9 @@ mod tests {
             Class { share: 0.3, reuse: false, ..REST },
         ];
         assert_eq!(found, expected);
-        let usage = found[2].usage();
+        let usage = found[2].usage(Transport::Dot);
         assert_eq!((usage.per_connection, usage.idle_ns), (1, 10_000_000_000));
+        assert!(found[1].usage(Transport::Doq).early_data && !found[1].usage(Transport::Doh).early_data);
         assert_eq!(classes(&[]).unwrap(), [REST]);
     }
 
@@ -274,7 +284,8 @@ mod tests {
             ("share=0%", "needs a share"),
             ("share=101%", "from 0% to 100%"),
             ("share=1%,share=2%", "given twice"),
-            ("share=1%,transport=doq", "udp, tcp or dot"),
+            ("share=1%,transport=dtls", "udp, tcp, dot, doh or doq"),
+            ("share=1%,transport=doh,early-data=yes", "DoH has no early data"),
             ("share=1%,idle=30", "write 30s or 30ms"),
             ("share=1%,reuse=1", "yes or no after reuse="),
             ("share=1%,early-data=yes,resumption=no", "resumed session"),

@@ -1,7 +1,8 @@
 //! Queries over QUIC (RFC 9250): a stream for each, on the connections of [`quic::client`](dnsrig_net::quic::client).
 //!
-//! A client is a slot with a UDP socket of its own, which all its connections use one after another. Which slot is next
-//! and when its connection has served its time is decided as for TCP: see [`slots`](super::tcp::slots).
+//! A client is a slot with a UDP socket of its own, which all its connections use one after another. If many clients
+//! share the slots, each connection has a socket of its own, as on hosts. Which slot is next and when its connection has
+//! served its time is decided as for TCP: see [`slots`](super::tcp::slots) and [`many`](super::tcp::many).
 
 use std::{
     io,
@@ -15,7 +16,7 @@ use dnsrig_net::{
     poller::{Poller, Timeout},
     quic::{
         Congestion, DATAGRAM_BYTES_MAX, Flow,
-        client::{self, Client},
+        client::{Client, Config},
         event::{Event, Handshake},
     },
     tls,
@@ -30,7 +31,9 @@ use super::{
     in_flight::{InFlight, Sending},
     tcp::{
         SESSIONS_MAX,
+        many::{Many, ManyClients, Place},
         slots::{Policy, Slots, State},
+        tls_clients::TlsClients,
     },
     transport::{Transport, cannot_open, cannot_receive, cannot_send},
     udp,
@@ -49,7 +52,8 @@ const BATCHES_MAX: usize = 4;
 pub struct Settings {
     /// Which certificates are accepted.
     pub tls: tls::Settings,
-    pub usage: Usage,
+    /// By class of clients. Clients that are slots have one class.
+    pub classes: Vec<Usage>,
     pub congestion: Congestion,
     /// The number of queries in a row that go on one connection, and can share a packet.
     pub burst: usize,
@@ -62,9 +66,16 @@ pub struct Settings {
 /// The connections of one thread.
 pub struct Doq {
     server: SocketAddr,
-    /// By slot.
-    sockets: Vec<UdpSocket>,
+    /// By slot. If many clients share the slots, only a slot with a connection has a socket.
+    sockets: Vec<Option<UdpSocket>>,
+    /// The datagrams that the kernel dropped at sockets that are closed.
+    dropped: u64,
+    /// Clients that have slots in turn. `None`: a client is a slot.
+    many: Option<Many>,
+    /// The number of slot 0 among the clients of the table of queries in flight.
+    first: usize,
     client: Client,
+    tls: TlsClients<Config>,
     slots: Slots,
     poller: Poller,
     sender: Sender,
@@ -80,27 +91,34 @@ impl Doq {
     /// Prepares `clients` connections to `server`, from the addresses `sources` in turn, or from any address if
     /// `sources` is empty. Each connection is made when a query is to be sent on it.
     pub fn open(server: SocketAddr, sources: &[IpAddr], clients: usize, settings: Settings) -> Result<Self, Failure> {
-        let Settings { tls, usage, congestion, burst, bytes_max, timeout_ns } = settings;
-        let failed = |error| cannot_open(server, error);
-        let source = |client: usize| sources.get(client % sources.len().max(1)).copied();
-        let sockets: Vec<_> = (0..clients)
-            .map(|client| udp::socket(server, source(client)))
-            .collect::<io::Result<_>>()
-            .map_err(failed)?;
-        let poller = Poller::new().map_err(failed)?;
-        for (slot, socket) in sockets.iter().enumerate() {
-            poller.add(socket, EpollFlags::EPOLLIN, slot as u64).map_err(failed)?;
+        let mut doq = Self::with(server, clients, None, settings)?;
+        for slot in 0..clients {
+            doq.open_socket(slot, sources.get(slot % sources.len().max(1)).copied())?;
         }
-        let sessions_max = if usage.resumption { clients.min(SESSIONS_MAX) } else { 0 };
-        let tls = tls::Settings { sessions_max, early_data: usage.early_data, ..tls };
+        Ok(doq)
+    }
+
+    /// Prepares `slots` connections that many clients share, as over TCP.
+    pub fn open_many(server: SocketAddr, many: ManyClients, slots: usize, settings: Settings) -> Result<Self, Failure> {
+        Self::with(server, slots, Some(many), settings)
+    }
+
+    fn with(server: SocketAddr, slots: usize, many: Option<ManyClients>, settings: Settings) -> Result<Self, Failure> {
+        let Settings { tls, classes, congestion, burst, bytes_max, timeout_ns } = settings;
         let flow = Flow { congestion, window_bytes: None };
-        let settings = client::Settings { server, tls, clients: 1, flow, timeout_ns: Some(timeout_ns) };
+        let config = |tls::Settings { sessions_max, early_data, .. }| {
+            Config::new(server.ip(), tls::Settings { sessions_max, early_data, ..tls.again() }, flow)
+        };
         Ok(Doq {
             server,
-            sockets,
-            client: Client::new(settings, clients, clock::monotonic_ns())?,
-            slots: Slots::new(clients, Policy { classes: vec![usage], burst, timeout_ns }),
-            poller,
+            sockets: (0..slots).map(|_| None).collect(),
+            dropped: 0,
+            tls: TlsClients::new(&classes, many.is_some(), slots.min(SESSIONS_MAX), config)?,
+            first: many.as_ref().map_or(0, |many| many.first),
+            many: many.map(|many| Many::new(many, slots)),
+            client: Client::new(server, Some(timeout_ns), slots, classes.len(), clock::monotonic_ns()),
+            slots: Slots::new(slots, Policy { classes, burst, timeout_ns }),
+            poller: Poller::new().map_err(|error| cannot_open(server, error))?,
             sender: Sender::new(DATAGRAM_BYTES_MAX, true),
             segmentation: true,
             receiver: Receiver::new(RECEIVE_BYTES),
@@ -108,6 +126,62 @@ impl Doq {
             burst: vec![0; burst * bytes_max].into_boxed_slice(),
             lengths: Vec::with_capacity(burst),
         })
+    }
+
+    /// Readable when a datagram has come.
+    pub fn poller(&self) -> &Poller {
+        &self.poller
+    }
+
+    /// When a connection has something to do, whatever comes.
+    pub fn due_ns(&self) -> Option<i64> {
+        self.client.due_ns()
+    }
+
+    /// Whether one of many clients has a connection, open or not yet.
+    pub fn has_connection(&self, client: Option<u32>) -> bool {
+        self.many.as_ref().zip(client).is_some_and(|(many, client)| many.has_connection(client))
+    }
+
+    /// Whether a connection was ever begun.
+    pub fn has_begun(&self) -> bool {
+        self.slots.connections().iter().any(|counts| counts.attempted > 0)
+    }
+
+    /// Opens the socket of a slot.
+    fn open_socket(&mut self, slot: usize, source: Option<IpAddr>) -> Result<(), Failure> {
+        let failed = |error| cannot_open(self.server, error);
+        let socket = udp::socket(self.server, source, self.many.is_some()).map_err(failed)?;
+        self.poller.add(&socket, EpollFlags::EPOLLIN, slot as u64).map_err(failed)?;
+        self.sockets[slot] = Some(socket);
+        Ok(())
+    }
+
+    /// Begins the connection of a slot.
+    fn begin(&mut self, slot: usize, now_ns: i64) -> Result<(), Failure> {
+        if let Some(source) = self.many.as_ref().map(|many| many.source(slot)) {
+            self.open_socket(slot, source)?;
+        }
+        let class = self.slots.class(slot);
+        let number = self.many.as_ref().and_then(|many| many.client(slot));
+        let begun = self.client.begin(slot, class, self.tls.of(class, number), now_ns);
+        begun.map_err(|error| cannot_open(self.server, io::Error::other(error)))?;
+        self.slots.began(slot, now_ns);
+        Ok(())
+    }
+
+    /// The slot that is to take a query: a slot of its client, or the slot whose turn it is. `None` if no slot can.
+    fn turn(&mut self, due: &Due, in_flight: &mut InFlight) -> Result<Option<usize>, Failure> {
+        loop {
+            let (Some(many), Some(client)) = (&mut self.many, due.client) else {
+                return Ok(self.slots.turn(due.client));
+            };
+            match many.place(due, client, &mut self.slots, in_flight) {
+                Place::Slot(slot) => return Ok(Some(slot)),
+                Place::Close(slot) => self.end(slot, None, in_flight)?,
+                Place::None => return Ok(None),
+            }
+        }
     }
 
     /// Drafts queries of one slot, and sends them or lets them wait for its connection. Returns their number: 0 if the
@@ -118,28 +192,33 @@ impl Doq {
         let spaces = self.burst.chunks_mut(self.bytes_max);
         let alike = due.iter().take(self.slots.room(slot)).take_while(|due| due.client == named);
         for (due, space) in alike.zip(spaces) {
-            let Some(length) = in_flight.draft(slot, *due, space) else { break };
+            let Some(length) = in_flight.draft(self.first + slot, *due, space) else { break };
             self.lengths.push(length);
         }
         let count = self.lengths.len();
         let began_ns = clock::monotonic_ns();
         if count > 0 {
             if self.slots.state(slot) == State::Idle {
-                self.client.begin(slot, began_ns).map_err(|error| cannot_open(self.server, io::Error::other(error)))?;
-                self.slots.began(slot, began_ns);
+                self.begin(slot, began_ns)?;
             }
             for (length, message) in self.lengths.iter().zip(self.burst.chunks(self.bytes_max)) {
                 self.client.send(slot, &message[..*length], began_ns);
             }
             self.flush(slot, began_ns, in_flight)?;
             let sending = Sending { began_ns, ended_ns: clock::monotonic_ns() };
-            in_flight.sent(slot, count, self.lengths.iter().sum(), sending);
+            in_flight.sent(self.first + slot, count, self.lengths.iter().sum(), sending);
         }
         self.slots.took(slot, count, began_ns);
         if self.slots.state(slot) == State::Opening && self.client.waiting(slot) >= WAITING_MAX {
             self.slots.filled(slot);
         }
         self.slots.set_blocked(slot, self.client.is_blocked(slot), began_ns);
+        if let Some(many) = &mut self.many
+            && self.slots.is_used_up(slot)
+        {
+            // The next query of this client has a connection of its own, whether this one is answered or not.
+            many.detach(slot);
+        }
         Ok(count)
     }
 
@@ -147,7 +226,8 @@ impl Doq {
     fn flush(&mut self, slot: usize, now_ns: i64, in_flight: &mut InFlight) -> Result<(), Failure> {
         let (mut unreachable, mut result) = (0, Ok(()));
         let Doq { client, sender, sockets, .. } = self;
-        let mut send = |sender: &mut Sender| match sender.flush(sockets[slot].as_fd()) {
+        let Some(socket) = &sockets[slot] else { return Ok(()) };
+        let mut send = |sender: &mut Sender| match sender.flush(socket.as_fd()) {
             Err(error) if udp_batch::is_unreachable(&error) => unreachable += 1,
             Err(error) => result = Err(error),
             Ok(_) => {}
@@ -184,14 +264,18 @@ impl Doq {
     /// messages and events.
     fn attend(&mut self, slot: usize, in_flight: &mut InFlight) -> Result<usize, Failure> {
         let (now_ns, mut count, mut lost, mut is_used_up) = (clock::monotonic_ns(), 0, None, false);
-        let Doq { client, slots, .. } = self;
+        let number = self.many.as_ref().and_then(|many| many.client(slot));
+        let Doq { client, slots, tls, first, .. } = self;
         client.poll(slot, |event| {
             count += 1;
             match event {
-                Event::Established(handshake) => established(slots, slot, handshake, now_ns, in_flight),
-                Event::Answer(_, message) => drop(in_flight.answer(slot, message, message.len(), now_ns)),
+                Event::Established(handshake) => {
+                    established(slots, slot, handshake, now_ns, in_flight);
+                    slots.counts(slot).returning += u64::from(number.is_some_and(|number| tls.established(number)));
+                }
+                Event::Answer(_, message) => drop(in_flight.answer(*first + slot, message, message.len(), now_ns)),
                 Event::WrongId => in_flight.count_unexpected(now_ns),
-                Event::StreamLost(id, reason) => in_flight.lose_one(slot, id, reason),
+                Event::StreamLost(id, reason) => in_flight.lose_one(*first + slot, id, reason),
                 Event::Partial(_) | Event::StreamOver(..) => {}
                 Event::UsedUp => is_used_up = true,
                 Event::Lost(reason) => lost = Some(reason),
@@ -200,7 +284,7 @@ impl Doq {
         if is_used_up && lost.is_none() {
             self.replace(slot, now_ns)?;
         }
-        let is_over = self.slots.is_used_up(slot) && in_flight.outstanding_of(slot) == 0;
+        let is_over = self.slots.is_used_up(slot) && in_flight.outstanding_of(self.first + slot) == 0;
         if lost.is_some() || is_over {
             return self.end(slot, lost, in_flight).map(|()| count);
         }
@@ -218,7 +302,9 @@ impl Doq {
             sender.push(datagram.len(), None);
         });
         let waiting = waiting.map_err(|error| cannot_open(self.server, io::Error::other(error)))?;
+        let class = self.slots.class(slot);
         self.slots.ended(slot, false);
+        self.slots.set_class(slot, class);
         self.slots.began(slot, now_ns);
         self.slots.took(slot, waiting, now_ns);
         Ok(())
@@ -226,10 +312,10 @@ impl Doq {
 
     /// Ends a connection, because this side closes it, or because it is lost.
     fn end(&mut self, slot: usize, lost: Option<CloseReason>, in_flight: &mut InFlight) -> Result<(), Failure> {
-        let broken = lost.is_some() && in_flight.outstanding_of(slot) > 0;
+        let broken = lost.is_some() && in_flight.outstanding_of(self.first + slot) > 0;
         if let Some(reason) = lost {
             self.slots.lost(slot, reason, clock::monotonic_ns());
-            in_flight.lose(slot, reason);
+            in_flight.lose(self.first + slot, reason);
         }
         let Doq { client, sender, sockets, .. } = self;
         client.close(slot, clock::monotonic_ns(), |datagram| {
@@ -237,8 +323,12 @@ impl Doq {
             sender.space()[..datagram.len()].copy_from_slice(datagram);
             sender.push(datagram.len(), None);
         });
-        let sent = sender.flush(sockets[slot].as_fd());
+        let sent = sockets[slot].as_ref().map_or(Ok(0), |socket| sender.flush(socket.as_fd()));
         self.slots.ended(slot, broken);
+        if let Some(many) = &mut self.many {
+            many.release(slot);
+            self.dropped += self.sockets[slot].take().and_then(udp_batch::dropped).unwrap_or(0);
+        }
         match sent {
             Err(error) if !udp_batch::is_unreachable(&error) => self.after_error(error),
             _ => Ok(()),
@@ -248,8 +338,9 @@ impl Doq {
     /// Takes in the datagrams that wait at the socket of a slot.
     fn receive_from(&mut self, slot: usize, in_flight: &mut InFlight) -> Result<usize, Failure> {
         let mut count = 0;
+        let Some(socket) = &self.sockets[slot] else { return Ok(0) };
         for _ in 0..BATCHES_MAX {
-            let received = match self.receiver.receive(self.sockets[slot].as_fd()) {
+            let received = match self.receiver.receive(socket.as_fd()) {
                 Ok(received) => received,
                 Err(error) if udp_batch::is_unreachable(&error) => {
                     in_flight.count_unreachable(clock::monotonic_ns(), 1);
@@ -286,7 +377,7 @@ impl Transport for Doq {
         let (mut sent, mut without_id) = (0, 0);
         while sent < due.len()
             && without_id < self.slots.taking()
-            && let Some(slot) = self.slots.turn(due[sent].client)
+            && let Some(slot) = self.turn(&due[sent], in_flight)?
         {
             match self.take_turn(slot, &due[sent..], in_flight)? {
                 0 if due[sent].client.is_some() => break,
@@ -298,10 +389,13 @@ impl Transport for Doq {
     }
 
     fn receive(&mut self, in_flight: &mut InFlight) -> Result<usize, Failure> {
-        let (now_ns, mut count) = (clock::monotonic_ns(), 0);
-        while let Some(slot) = self.slots.overdue(now_ns, |slot| in_flight.outstanding_of(slot)) {
+        let (now_ns, mut count, first) = (clock::monotonic_ns(), 0, self.first);
+        while let Some(slot) = self.slots.overdue(now_ns, |slot| in_flight.outstanding_of(first + slot)) {
             self.end(slot, None, in_flight)?;
             count += 1;
+        }
+        while let Some(slot) = self.slots.idle(now_ns, |slot| in_flight.outstanding_of(first + slot)) {
+            self.end(slot, None, in_flight)?;
         }
         while let Some(slot) = self.client.on_time(now_ns) {
             self.attend(slot, in_flight)?;
@@ -315,12 +409,12 @@ impl Transport for Doq {
     }
 
     fn wait(&mut self, timeout_ns: i64, _wanted: bool) -> Result<(), Failure> {
-        let due_ns = self.client.due_ns().map_or(i64::MAX, |due_ns| (due_ns - clock::monotonic_ns()).max(0));
+        let due_ns = self.due_ns().map_or(i64::MAX, |due_ns| (due_ns - clock::monotonic_ns()).max(0));
         self.poller.sleep(timeout_ns.min(due_ns)).map_err(|error| cannot_receive(self.server, error))
     }
 
     fn datagrams_dropped(&self) -> u64 {
-        self.sockets.iter().filter_map(udp_batch::dropped).sum()
+        self.dropped + self.sockets.iter().flatten().filter_map(udp_batch::dropped).sum::<u64>()
     }
 
     fn lifetimes_us(&self) -> Option<&Times> {
@@ -329,7 +423,7 @@ impl Transport for Doq {
 
     fn connections(&self) -> Vec<Connections> {
         let mut connections = self.slots.connections().to_vec();
-        connections.iter_mut().for_each(|counts| counts.quic = self.client.counts());
+        connections.iter_mut().enumerate().for_each(|(class, counts)| counts.quic = self.client.counts(class));
         connections
     }
 }

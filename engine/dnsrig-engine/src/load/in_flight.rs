@@ -59,6 +59,8 @@ pub struct InFlight {
     signed_at_s: u64,
     timeout_ns: i64,
     clients: Vec<ClientQueries>,
+    /// The number of clients up to the last one that ever had a query.
+    used: usize,
     outstanding: usize,
     /// The client that is looked at next for timeouts.
     next_expired: usize,
@@ -117,6 +119,7 @@ impl InFlight {
             signed_at_s: 0,
             timeout_ns: settings.timeout_ns,
             clients: tables.map(ClientQueries::new).collect(),
+            used: 0,
             outstanding: 0,
             next_expired: 0,
             lateness: Lateness::new(settings.flows),
@@ -201,6 +204,7 @@ impl InFlight {
     /// None if the client's table is full, or no id is free. Follow with [`InFlight::sent`] before anything else is
     /// done with the client.
     pub fn draft(&mut self, client: usize, due: Due, space: &mut [u8]) -> Option<usize> {
+        self.used = self.used.max(client + 1);
         let queries = &mut self.clients[client];
         let Some(number) = queries.free_number() else {
             self.refused = (queries.drafts() == 0).then_some(due.number);
@@ -347,9 +351,9 @@ impl InFlight {
     /// number.
     pub fn expire(&mut self, now_ns: i64) -> usize {
         let (before, rest_ns_min) = (self.outstanding, rest_ns_min(self.timeout_ns));
-        for _ in 0..self.clients.len().min(EXPIRE_MAX) {
+        for _ in 0..self.used.min(EXPIRE_MAX) {
             let client = self.next_expired;
-            self.next_expired = (client + 1) % self.clients.len();
+            self.next_expired = (client + 1) % self.used;
             self.clients[client].end_rests(now_ns, rest_ns_min);
             while let Some(query) = self.clients[client].time_out(now_ns, self.timeout_ns) {
                 self.end(query, query.sent_ns + self.timeout_ns, End::Timeout);

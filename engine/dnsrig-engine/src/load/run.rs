@@ -205,7 +205,7 @@ fn open(
     let timeout_ns = nanoseconds(arguments.timeout);
     if let Some(congestion) = arguments.congestion() {
         let tls = arguments.tls.settings(DOQ)?;
-        let settings = doq::Settings { tls, usage, congestion, burst, bytes_max, timeout_ns };
+        let settings = doq::Settings { tls, classes: vec![usage], congestion, burst, bytes_max, timeout_ns };
         return Ok(Box::new(Doq::open(server, sources, clients, settings)?));
     }
     let (tls, http) = match arguments.transport {

@@ -18,12 +18,12 @@ use super::{
 };
 use nix::sys::{
     epoll::EpollFlags,
-    socket::{setsockopt, sockopt},
+    socket::{self as net, AddressFamily, SockFlag, SockType, SockaddrStorage, setsockopt, sockopt},
 };
 use std::{
     io,
     net::{IpAddr, SocketAddr, UdpSocket},
-    os::fd::AsFd,
+    os::fd::{AsFd, AsRawFd as _},
     thread,
     time::Duration,
 };
@@ -93,7 +93,7 @@ impl Udp {
         received_bytes_max: usize,
     ) -> Result<Self, Failure> {
         let sockets = (0..clients)
-            .map(|client| socket(server, sources.get(client % sources.len().max(1)).copied()))
+            .map(|client| socket(server, sources.get(client % sources.len().max(1)).copied(), false))
             .collect::<io::Result<_>>()
             .map_err(|error| cannot_open(server, error))?;
         let udp = Self::with(server, sockets, bytes_max, segmentation, burst)?;
@@ -352,16 +352,17 @@ fn received_ns(stamp_ns: Option<i64>, now_ns: i64) -> i64 {
     }
 }
 
-/// Makes a socket that is connected to `server`.
-pub fn socket(server: SocketAddr, source: Option<IpAddr>) -> io::Result<UdpSocket> {
-    let socket = bind(source.unwrap_or(target::unspecified(server)))?;
+/// Makes a socket that is connected to `server`. A `routed` source may be an address that this host has by a local route
+/// alone.
+pub fn socket(server: SocketAddr, source: Option<IpAddr>, routed: bool) -> io::Result<UdpSocket> {
+    let socket = bind(source.unwrap_or(target::unspecified(server)), routed)?;
     socket.connect(server)?;
     Ok(socket)
 }
 
 /// Makes a socket that is not connected: so answers to all addresses of clients come to it.
 fn shared_socket(server: SocketAddr) -> io::Result<UdpSocket> {
-    let socket = bind(target::unspecified(server))?;
+    let socket = bind(target::unspecified(server), false)?;
     // The kernel keeps ICMP errors of unconnected sockets only if asked to (ip(7), ipv6(7)).
     if server.is_ipv6() {
         setsockopt(&socket, sockopt::Ipv6RecvErr, &true)?;
@@ -373,14 +374,20 @@ fn shared_socket(server: SocketAddr) -> io::Result<UdpSocket> {
     Ok(socket)
 }
 
-fn bind(source: IpAddr) -> io::Result<UdpSocket> {
-    let socket = UdpSocket::bind((source, 0))?;
+fn bind(source: IpAddr, routed: bool) -> io::Result<UdpSocket> {
+    let family = if source.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
+    let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
+    let socket = net::socket(family, SockType::Datagram, flags, None)?;
+    if routed && source.is_ipv6() {
+        setsockopt(&socket, sockopt::IpFreebind, &true)?;
+    }
+    net::bind(socket.as_raw_fd(), &SockaddrStorage::from(SocketAddr::new(source, 0)))?;
+    let socket = UdpSocket::from(socket);
     // Only root can go beyond net.core.rmem_max. Otherwise what the kernel gives is used.
     if setsockopt(&socket, sockopt::RcvBufForce, &RECEIVE_BUFFER_BYTES).is_err() {
         setsockopt(&socket, sockopt::RcvBuf, &RECEIVE_BUFFER_BYTES)?;
     }
     setsockopt(&socket, sockopt::ReceiveTimestampns, &true)?;
-    socket.set_nonblocking(true)?;
     Ok(socket)
 }
 

@@ -45,9 +45,10 @@ const PAUSE: Duration = Duration::from_millis(2);
 /// Ask a server who it is: version, identity, and the transports over which it answers.
 ///
 /// `probe identify` sends at most six queries: `version.bind` and `id.server`, TXT in the class CH, over UDP and TCP.
-/// With --dot-port it opens one connection to that port, and sends nothing there. A summary has for each transport:
+/// With --dot-port or --doh-port it opens one connection to that port, and sends nothing there. A summary has for each
+/// transport:
 /// `answers`, `refused` (the port is closed), `silent`, or `elsewhere` (the answer came from another address, which
-/// clients do not take). For TLS, `open` is the best that it says.
+/// clients do not take). For TLS and HTTPS, `open` is the best that it says.
 ///
 /// Exit codes: 0 the server was asked, even if it never answered, 2 bad input, 1 other errors.
 #[derive(Debug, clap::Args)]
@@ -62,6 +63,9 @@ pub struct Arguments {
     /// Port for DNS over TLS [default: it is not looked for]
     #[arg(long, value_name = "PORT")]
     dot_port: Option<u16>,
+    /// Port for DNS over HTTPS [default: it is not looked for]
+    #[arg(long, value_name = "PORT")]
+    doh_port: Option<u16>,
     /// Time to wait for answers, for each transport
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration(Duration::from_millis(1)..=Duration::from_secs(10)))]
     timeout: Duration,
@@ -93,6 +97,7 @@ struct Summary {
     answered_from: Option<SocketAddr>,
     tcp: State,
     dot: Option<State>,
+    doh: Option<State>,
     version: Option<String>,
     identity: Option<String>,
     /// The response code of the last answer.
@@ -123,10 +128,11 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     ask_udp(arguments.server, wait, &mut found)?;
     let at = |port| SocketAddr::new(arguments.server.ip(), port);
     found.tcp = ask_tcp(at(arguments.tcp_port.unwrap_or(arguments.server.port())), wait, &mut found);
-    found.dot = arguments.dot_port.map(|port| match TcpStream::connect_timeout(&at(port), wait) {
+    let look = |port| match TcpStream::connect_timeout(&at(port), wait) {
         Ok(_) => State::Open,
         Err(error) => state_of(&error),
-    });
+    };
+    (found.dot, found.doh) = (arguments.dot_port.map(look), arguments.doh_port.map(look));
     events::summary(clock::monotonic_ns(), &found)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -356,14 +356,14 @@ impl Arguments {
         if self.sessions.no_resumption { 0 } else { kept }
     }
 
-    /// How this number of secondaries connects over QUIC, each with sessions of its own; None over TCP.
-    pub fn quic(&self, secondaries: u32) -> Result<Option<quic::client::Settings>, Failure> {
+    /// How each of this number of secondaries connects over QUIC, with sessions of its own; None over TCP.
+    pub fn quic(&self, secondaries: u32) -> Result<Option<Vec<quic::client::Config>>, Failure> {
         if self.connections.transport != TransportKind::Xoq {
             return Ok(None);
         }
         let tls = tls::Settings { sessions_max: self.sessions_max(), ..self.tls.settings(DOQ)? };
-        let (server, clients, flow) = (self.server(), secondaries as usize, self.quic.flow());
-        Ok(Some(quic::client::Settings { server, tls, clients, flow, timeout_ns: None }))
+        let config = quic::client::Config::new(self.server().ip(), tls, self.quic.flow())?;
+        Ok(Some((0..secondaries).map(|_| config.another()).collect()))
     }
 
     /// The address of each secondary; None: any of this host.

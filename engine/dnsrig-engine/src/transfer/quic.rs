@@ -7,14 +7,14 @@ use std::{
     os::fd::AsFd,
 };
 
-use dnsrig_core::{clock, failure::Failure, target};
+use dnsrig_core::{clock, target};
 use dnsrig_dns::{framing::PREFIX_BYTES, xfr::Cut};
 use dnsrig_net::{
     connection::CloseReason,
     poller::Poller,
     quic::{
         DATAGRAM_BYTES_MAX,
-        client::{Client, Settings},
+        client::{Client, Config},
         counts::Counts,
         event::Event,
     },
@@ -45,6 +45,8 @@ pub struct QuicConnections {
     server: SocketAddr,
     receive_buffer_bytes: usize,
     client: Client,
+    /// One for each client, which has an equal share of the slots.
+    configs: Vec<Config>,
     sockets: Vec<Option<UdpSocket>>,
     sender: Sender,
     segmentation: bool,
@@ -55,17 +57,18 @@ pub struct QuicConnections {
 
 impl QuicConnections {
     /// Room for this number of slots, without a connection.
-    pub fn new(settings: Settings, receive_buffer: Option<u32>, slots: usize) -> Result<Self, Failure> {
-        Ok(QuicConnections {
-            server: settings.server,
+    pub fn new(server: SocketAddr, configs: Vec<Config>, receive_buffer: Option<u32>, slots: usize) -> Self {
+        QuicConnections {
+            server,
             receive_buffer_bytes: receive_buffer.map_or(RECEIVE_BUFFER_BYTES, |bytes| bytes as usize),
-            client: Client::new(settings, slots, clock::monotonic_ns())?,
+            client: Client::new(server, None, slots, 1, clock::monotonic_ns()),
+            configs,
             sockets: (0..slots).map(|_| None).collect(),
             sender: Sender::new(DATAGRAM_BYTES_MAX, true),
             segmentation: true,
             receiver: Receiver::new(RECEIVE_BYTES),
             fault: None,
-        })
+        }
     }
 
     /// Begins a connection, from the socket that the slot had before. Returns the socket.
@@ -76,7 +79,8 @@ impl QuicConnections {
             poller.add(&socket, EpollFlags::EPOLLIN, u64::from(slot))?;
             self.sockets[at] = Some(socket);
         }
-        self.client.begin(at, now_ns).map_err(io::Error::other)?;
+        let config = &self.configs[at * self.configs.len() / self.sockets.len()];
+        self.client.begin(at, 0, config, now_ns).map_err(io::Error::other)?;
         self.flush(at, now_ns)?;
         self.sockets[at].as_ref().ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
@@ -158,7 +162,7 @@ impl QuicConnections {
 
     /// What was counted of connections and streams.
     pub fn counts(&self) -> Counts {
-        self.client.counts()
+        self.client.counts(0)
     }
 
     /// Passes on to the schedule what happened in a slot, and sends what is to be sent.

@@ -9,7 +9,7 @@ use dnsrig_core::random::Random;
 use dnsrig_dns::{framing, xfr::Outcome};
 use dnsrig_net::{
     quic::{
-        Congestion, Flow,
+        Congestion, Flow, client,
         server::{self, Answers, Config, More, Reply, Server, StreamKey},
     },
     tls::{self, DOQ, identity},
@@ -105,6 +105,7 @@ fn is_multiple(number: usize, of: Option<usize>) -> bool {
 struct World {
     schedule: Schedule,
     client: Client,
+    connecting: client::Config,
     server: Server,
     primary: Primary,
     link: VecDeque<(i64, bool, Vec<u8>)>,
@@ -125,13 +126,14 @@ impl World {
             retry: false,
         });
         let tls = tls::Settings { sessions_max: 4, ..tls::Settings::default() };
-        let client = Settings { server, tls, clients: 1, flow: manner.flow, timeout_ns: None };
+        let connecting = client::Config::new(peer, tls, manner.flow).unwrap();
         let share = Share { secondaries: 1, first: 0, thread: 0, threads: 1 };
         let settings = ScheduleSettings { streams: true, ..settings };
         let (rows, zones) = (RowBuffer::new(true), virtual_primary::zones(zones));
         let schedule = Schedule::new(settings, share, zones, None, SinkFactory::default(), rows);
         World {
-            client: Client::new(client, schedule.slots(), S).unwrap(),
+            client: Client::new(server, None, schedule.slots(), 1, S),
+            connecting,
             schedule,
             server: Server::new(&config, S),
             primary: Primary { manner, ..Primary::default() },
@@ -216,7 +218,7 @@ impl World {
         while let Some(order) = self.schedule.order(self.now_ns) {
             match order {
                 Order::Open(slot) => {
-                    self.client.begin(slot as usize, self.now_ns).unwrap();
+                    self.client.begin(slot as usize, 0, &self.connecting, self.now_ns).unwrap();
                     self.transmit(slot as usize);
                 }
                 Order::Fill(slot) => {
@@ -247,7 +249,7 @@ impl World {
     }
 
     fn words(&self) -> String {
-        self.client.counts().words().join("; ")
+        self.client.counts(0).words().join("; ")
     }
 }
 
@@ -279,7 +281,7 @@ fn every_zone_comes_over_a_path_that_loses_packets() {
         let mut world = World::new(virtual_primary::settings(), 50, Manner { loss_percent: 10, flow, ..manner() });
         world.run(120 * S);
         assert_eq!((world.outcome(Outcome::Done), world.connections()), (50, 1), "{congestion:?}: {}", world.words());
-        assert!(world.client.counts().packets_lost > 0, "{}", world.words());
+        assert!(world.client.counts(0).packets_lost > 0, "{}", world.words());
     }
 }
 
@@ -288,7 +290,7 @@ fn zones_wait_for_streams_that_the_primary_permits() {
     let mut world = World::new(virtual_primary::settings(), 20, Manner { streams_max: 1, ..manner() });
     world.run(20 * S);
     assert_eq!((world.outcome(Outcome::Done), world.connections()), (20, 1));
-    assert!(world.client.counts().waited_for_stream > 0);
+    assert!(world.client.counts(0).waited_for_stream > 0);
     assert_eq!(world.schedule.counters.totals.retries, 0);
 }
 
@@ -357,6 +359,6 @@ fn a_zone_without_an_end_is_cancelled_and_the_others_go_on() {
     let mut world = World::new(settings, 5, Manner { messages_each: 2_000, flow, ..manner() });
     world.run(100 * S);
     assert_eq!((world.outcome(Outcome::LimitExceeded), world.connections()), (5, 1));
-    assert_eq!(world.client.counts().streams_cancelled, 5);
+    assert_eq!(world.client.counts(0).streams_cancelled, 5);
     assert_eq!(world.schedule.counters.totals.retries, 0);
 }

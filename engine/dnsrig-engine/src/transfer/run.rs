@@ -232,7 +232,8 @@ impl Part {
         schedule.set_wall_time(clock::wall_time_s());
         let receive_buffer = arguments.socket.receive_buffer_bytes;
         let quic = arguments.quic(secondaries)?;
-        let quic = quic.map(|settings| QuicConnections::new(settings, receive_buffer, schedule.slots())).transpose()?;
+        let quic =
+            quic.map(|configs| QuicConnections::new(arguments.server(), configs, receive_buffer, schedule.slots()));
         let connections = Connections::new(dial, quic, schedule.slots());
         let info_interval_ns = if keeps_rows { arguments.instrument.info_interval } else { 0 };
         Ok(Worker { schedule, connections, poller, notify_receiver, shared, deadline_ns, info_interval_ns })

@@ -5,13 +5,16 @@
 
 mod streams;
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+};
 
 use bytes::{Bytes, BytesMut};
 use dnsrig_core::failure::Failure;
 use quinn_proto::{
     ClientConfig, ConnectionError, ConnectionHandle, DatagramEvent, Endpoint, EndpointConfig, EndpointEvent,
-    Event as QuicEvent, NoneTokenStore, StreamEvent, crypto::rustls::QuicClientConfig,
+    Event as QuicEvent, NoneTokenStore, StreamEvent, TransportConfig, crypto::rustls::QuicClientConfig,
 };
 
 use self::streams::Streams;
@@ -22,7 +25,10 @@ use super::{
     timers::Timers,
     transmit, transport,
 };
-use crate::tls::{self, CountingVerifier, DOQ};
+use crate::{
+    connection::CloseReason,
+    tls::{self, CountingVerifier, DOQ, Fault},
+};
 
 /// The time after three round trips that a server has to permit another stream. An acknowledgement is held back for 25
 /// ms by default (RFC 9000 §18.2).
@@ -33,17 +39,50 @@ const STREAM_GRACE_NS: i64 = 100_000_000;
 const SILENCE_TIMEOUTS: i64 = 3;
 const SILENCE_NS_MIN: i64 = 5_000_000_000;
 
-/// How a client connects.
-pub struct Settings {
-    pub server: SocketAddr,
-    /// Certificates, sessions and early data (0-RTT). The protocol is always [`DOQ`].
-    pub tls: tls::Settings,
-    /// The number of clients, each with sessions of its own and an equal share of the slots.
-    pub clients: usize,
-    pub flow: Flow,
-    /// The time after which a query is given up, and its stream cancelled. None: the caller cancels queries
-    /// ([`Client::cancel`]), and ends connections whose server is silent.
-    pub timeout_ns: Option<i64>,
+/// How connections are set up. Connections with the same configuration share TLS sessions.
+#[derive(Clone)]
+pub struct Config {
+    quic: ClientConfig,
+    transport: Arc<TransportConfig>,
+    tls: tls::Client,
+    verifier: Arc<CountingVerifier>,
+}
+
+impl Config {
+    /// Connections to this server, with certificates, sessions and early data (0-RTT) as in `tls`, whose protocol is
+    /// always [`DOQ`].
+    pub fn new(server: IpAddr, tls: tls::Settings, flow: Flow) -> Result<Self, Failure> {
+        let trust = tls.trust.clone();
+        let tls = tls::Client::new(server, tls::Settings { protocol: DOQ, ..tls })?;
+        let verifier = Arc::new(CountingVerifier::new(trust, tls.config().crypto_provider().clone())?);
+        // The server ends connections that are idle, and this side those whose server does not react. No side but the
+        // client opens streams.
+        let mut transport = transport(flow, 0);
+        transport.max_idle_timeout(None);
+        let transport = Arc::new(transport);
+        Ok(Config { quic: library_config(&tls, &verifier, &transport), transport, tls, verifier })
+    }
+
+    /// The same configuration with as much room for sessions of its own.
+    pub fn another(&self) -> Self {
+        let tls = self.tls.another();
+        Config { quic: library_config(&tls, &self.verifier, &self.transport), tls, ..self.clone() }
+    }
+}
+
+fn library_config(
+    tls: &tls::Client,
+    verifier: &Arc<CountingVerifier>,
+    transport: &Arc<TransportConfig>,
+) -> ClientConfig {
+    let mut config = rustls::ClientConfig::clone(tls.config());
+    config.dangerous().set_certificate_verifier(verifier.clone());
+    let crypto = QuicClientConfig::try_from(config).expect("ring has the suite of initial packets");
+    let mut config = ClientConfig::new(Arc::new(crypto));
+    config.transport_config(transport.clone());
+    // Tokens of earlier connections would spare a Retry. Each connection is to be like the first of a client.
+    config.token_store(Arc::new(NoneTokenStore));
+    config
 }
 
 /// All connections of one thread.
@@ -51,26 +90,27 @@ pub struct Client {
     server: SocketAddr,
     clock: Clock,
     endpoint: Endpoint,
-    /// One for each client.
-    configs: Vec<ClientConfig>,
-    name: String,
-    verifier: Arc<CountingVerifier>,
     timeout_ns: Option<i64>,
     slots: Box<[Option<Box<Connection>>]>,
     /// The slot of each connection, by its handle.
     slot_of: Vec<usize>,
     timers: Timers,
-    counts: Counts,
+    /// By class of connections.
+    counts: Box<[Counts]>,
     buffer: Vec<u8>,
 }
 
 struct Connection {
+    class: usize,
+    config: Config,
     handle: ConnectionHandle,
     quic: quinn_proto::Connection,
     streams: Streams,
     established: bool,
     /// Whether the server showed its certificate, as in a full handshake only.
     showed_certificate: bool,
+    /// What is wrong with that certificate: the alert that this side sends is less exact.
+    certificate_fault: Option<Fault>,
     /// Whether the endpoint has forgotten it already.
     drained: bool,
     /// Since when queries wait though no stream is open.
@@ -82,59 +122,47 @@ struct Connection {
 }
 
 impl Client {
-    /// A client with this number of slots, all without a connection.
-    pub fn new(settings: Settings, slots: usize, now_ns: i64) -> Result<Self, Failure> {
-        let Settings { server, tls, clients, flow, timeout_ns } = settings;
-        let trust = tls.trust.clone();
-        let client = tls::Client::new(server.ip(), tls::Settings { protocol: DOQ, ..tls })?;
-        let verifier = Arc::new(CountingVerifier::new(trust, client.config().crypto_provider().clone())?);
-        // The server ends connections that are idle, and this side those whose server does not react. No side but the
-        // client opens streams.
-        let mut transport = transport(flow, 0);
-        transport.max_idle_timeout(None);
-        let transport = Arc::new(transport);
-        let config = |_| {
-            let mut config = rustls::ClientConfig::clone(client.another().config());
-            config.dangerous().set_certificate_verifier(verifier.clone());
-            let crypto = QuicClientConfig::try_from(config).expect("ring has the suite of initial packets");
-            let mut config = ClientConfig::new(Arc::new(crypto));
-            config.transport_config(transport.clone());
-            // Tokens of earlier connections would spare a Retry. Each connection is to be like the first of a client.
-            config.token_store(Arc::new(NoneTokenStore));
-            config
-        };
-        Ok(Client {
+    /// A client of this server with this number of slots, all without a connection, and classes of connections that are
+    /// counted apart. A query is given up after a timeout, and its stream cancelled. Without a timeout, the caller cancels
+    /// queries ([`Client::cancel`]), and ends connections whose server is silent.
+    pub fn new(server: SocketAddr, timeout_ns: Option<i64>, slots: usize, classes: usize, now_ns: i64) -> Self {
+        Client {
             server,
             clock: Clock::new(now_ns),
             endpoint: Endpoint::new(Arc::new(EndpointConfig::default()), None, false, None),
-            configs: (0..clients).map(config).collect(),
-            name: client.name(),
-            verifier,
             timeout_ns,
             slots: (0..slots).map(|_| None).collect(),
             slot_of: Vec::new(),
             timers: Timers::default(),
-            counts: Counts::default(),
+            counts: vec![Counts::default(); classes].into(),
             buffer: Vec::new(),
-        })
+        }
     }
 
-    /// Begins a connection in a slot without one.
-    pub fn begin(&mut self, slot: usize, now_ns: i64) -> Result<(), quinn_proto::ConnectError> {
+    /// Begins a connection of a class in a slot without one.
+    pub fn begin(
+        &mut self,
+        slot: usize,
+        class: usize,
+        config: &Config,
+        now_ns: i64,
+    ) -> Result<(), quinn_proto::ConnectError> {
         debug_assert!(self.slots[slot].is_none());
         let now = self.clock.at(now_ns);
-        let config = self.configs[slot * self.configs.len() / self.slots.len()].clone();
-        let (handle, quic) = self.endpoint.connect(now, config, self.server, &self.name)?;
+        let (handle, quic) = self.endpoint.connect(now, config.quic.clone(), self.server, &config.tls.name())?;
         if self.slot_of.len() <= handle.0 {
             self.slot_of.resize(handle.0 + 1, usize::MAX);
         }
         self.slot_of[handle.0] = slot;
         let connection = Connection {
+            class,
+            config: config.clone(),
             handle,
             quic,
             streams: Streams::default(),
             established: false,
             showed_certificate: false,
+            certificate_fault: None,
             drained: false,
             stuck_ns: None,
             used_up: false,
@@ -153,14 +181,14 @@ impl Client {
         connection.streams.open(&mut connection.quic, connection.established);
         connection.silent_ns.get_or_insert(now_ns);
         if connection.established {
-            self.counts.waited_for_stream += connection.streams.count_waiting();
+            self.counts[connection.class].waited_for_stream += connection.streams.count_waiting();
         }
     }
 
     /// Gives up a query: its stream is cancelled (DOQ_REQUEST_CANCELLED). Follow with [`Client::transmit`].
     pub fn cancel(&mut self, slot: usize, id: u16) {
         if let Some(connection) = &mut self.slots[slot] {
-            self.counts.streams_cancelled += connection.streams.cancel(id, &mut connection.quic);
+            self.counts[connection.class].streams_cancelled += connection.streams.cancel(id, &mut connection.quic);
         }
     }
 
@@ -185,11 +213,12 @@ impl Client {
         let DatagramEvent::ConnectionEvent(handle, event) = event else { return None };
         let slot = *self.slot_of.get(handle.0)?;
         let connection = self.slots.get_mut(slot)?.as_mut()?;
-        self.counts.retries += u64::from(!connection.established && is_retry(datagram));
-        let before = self.verifier.certificates();
+        self.counts[connection.class].retries += u64::from(!connection.established && is_retry(datagram));
+        let before = connection.config.verifier.certificates();
         connection.quic.handle_event(event);
         connection.silent_ns = None;
-        connection.showed_certificate |= self.verifier.certificates() > before;
+        connection.showed_certificate |= connection.config.verifier.certificates() > before;
+        connection.certificate_fault = connection.config.verifier.take_fault().or(connection.certificate_fault);
         Some(slot)
     }
 
@@ -197,7 +226,7 @@ impl Client {
     pub fn poll(&mut self, slot: usize, mut each: impl FnMut(Event<'_>)) {
         let Some(connection) = &mut self.slots[slot] else { return };
         if std::mem::take(&mut connection.used_up) {
-            self.counts.connections_used_up += 1;
+            self.counts[connection.class].connections_used_up += 1;
             each(Event::UsedUp);
         }
         while let Some(event) = connection.quic.poll_endpoint_events() {
@@ -207,11 +236,12 @@ impl Client {
             }
         }
         if std::mem::take(&mut connection.vanished) {
-            each(Event::Lost(self.counts.ends.count(&ConnectionError::TimedOut)));
+            each(Event::Lost(self.counts[connection.class].ends.count(&ConnectionError::TimedOut)));
             return;
         }
+        let counts = &mut self.counts[connection.class];
         while let Some(event) = connection.quic.poll() {
-            connection.happened(event, &mut self.counts, &mut each);
+            connection.happened(event, counts, &mut each);
         }
     }
 
@@ -244,7 +274,8 @@ impl Client {
             }
             if let Some(timeout_ns) = self.timeout_ns {
                 let sent_ns = now_ns - timeout_ns;
-                self.counts.streams_cancelled += connection.streams.give_up(sent_ns, &mut connection.quic);
+                self.counts[connection.class].streams_cancelled +=
+                    connection.streams.give_up(sent_ns, &mut connection.quic);
                 let limit_ns = SILENCE_NS_MIN.max(SILENCE_TIMEOUTS * timeout_ns);
                 connection.vanished = connection.silent_ns.is_some_and(|silent_ns| now_ns - silent_ns >= limit_ns);
             }
@@ -261,9 +292,10 @@ impl Client {
         now_ns: i64,
         send: impl FnMut(&[u8]),
     ) -> Result<usize, quinn_proto::ConnectError> {
-        let streams = self.slots[slot].as_mut().map(|connection| connection.streams.take_waiting()).unwrap_or_default();
+        let Some(connection) = &mut self.slots[slot] else { return Ok(0) };
+        let (streams, class, config) = (connection.streams.take_waiting(), connection.class, connection.config.clone());
         self.close(slot, now_ns, send);
-        self.begin(slot, now_ns)?;
+        self.begin(slot, class, &config, now_ns)?;
         let waiting = streams.waiting();
         if let Some(connection) = &mut self.slots[slot] {
             connection.streams = streams;
@@ -278,7 +310,7 @@ impl Client {
         let now = self.clock.at(now_ns);
         connection.quic.close(now, code(NO_ERROR), Bytes::new());
         transmit(&mut connection.quic, now, &mut self.buffer, |datagram, _| send(datagram));
-        self.counts.add_path(&connection.quic.stats());
+        self.counts[connection.class].add_path(&connection.quic.stats());
         if !connection.drained {
             self.endpoint.handle_event(connection.handle, EndpointEvent::drained());
         }
@@ -286,10 +318,11 @@ impl Client {
         self.timers.remove(slot);
     }
 
-    /// The counts so far.
-    pub fn counts(&self) -> Counts {
-        let mut counts = self.counts;
-        self.slots.iter().flatten().for_each(|connection| counts.add_path(&connection.quic.stats()));
+    /// The counts of a class so far.
+    pub fn counts(&self, class: usize) -> Counts {
+        let mut counts = self.counts[class];
+        let open = self.slots.iter().flatten().filter(|connection| connection.class == class);
+        open.for_each(|connection| counts.add_path(&connection.quic.stats()));
         counts
     }
 }
@@ -325,7 +358,10 @@ impl Connection {
                 self.streams.open(&mut self.quic, true);
                 counts.waited_for_stream += self.streams.count_waiting();
             }
-            QuicEvent::ConnectionLost { reason } => each(Event::Lost(counts.ends.count(&reason))),
+            QuicEvent::ConnectionLost { reason } => {
+                let counted = counts.ends.count(&reason);
+                each(Event::Lost(self.certificate_fault.map_or(counted, CloseReason::Tls)));
+            }
             QuicEvent::Stream(StreamEvent::Readable { id }) => self.streams.read(id, &mut self.quic, counts, each),
             QuicEvent::Stream(StreamEvent::Writable { id }) => self.streams.write(id, &mut self.quic, self.established),
             QuicEvent::Stream(StreamEvent::Available { .. }) => self.streams.open(&mut self.quic, self.established),

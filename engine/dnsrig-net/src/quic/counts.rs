@@ -49,14 +49,21 @@ const TRANSPORT_NAMES: [&str; 17] = [
 ];
 
 /// Other reasons why a connection ended.
-const OTHER_NAMES: [&str; 5] =
-    ["CRYPTO_ERROR", "unknown transport code", "idle timeout", "stateless reset", "no common version"];
+const OTHER_NAMES: [&str; 6] = [
+    "CRYPTO_ERROR",
+    "unknown transport code",
+    "idle timeout",
+    "stateless reset",
+    "no common version",
+    "CRYPTO_ERROR (by this side)",
+];
 
 const CRYPTO: usize = 0;
 const UNKNOWN: usize = 1;
 const IDLE: usize = 2;
 const RESET: usize = 3;
 const VERSION: usize = 4;
+const CRYPTO_BY_US: usize = 5;
 
 /// Counts of connections that the other side ended, or that broke.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -80,9 +87,17 @@ impl Ends {
                 CloseReason::Closed
             }
             ConnectionError::ConnectionClosed(close) => {
+                if let Some(alert) = alert(close.error_code) {
+                    return self.count_other(CRYPTO, CloseReason::Tls(Fault::of_alert(alert)));
+                }
                 count_transport(&mut self.by_transport, &mut self.by_other, close.error_code)
             }
-            ConnectionError::TransportError(error) => count_transport(&mut self.by_us, &mut self.by_other, error.code),
+            ConnectionError::TransportError(error) => {
+                if let Some(alert) = alert(error.code) {
+                    return self.count_other(CRYPTO_BY_US, CloseReason::Tls(Fault::of_own_alert(alert)));
+                }
+                count_transport(&mut self.by_us, &mut self.by_other, error.code)
+            }
             ConnectionError::Reset => self.count_other(RESET, CloseReason::Reset),
             ConnectionError::VersionMismatch => self.count_other(VERSION, CloseReason::Refused),
             ConnectionError::TimedOut => self.count_other(IDLE, CloseReason::Closed),
@@ -108,7 +123,13 @@ impl Ends {
     }
 }
 
-/// Counts a code of QUIC. The codes from 0x100 on have an alert of TLS in their last byte (RFC 9001 §4.8).
+/// The alert of TLS in a code of QUIC from 0x100 on, which has it in its last byte (RFC 9001 §4.8).
+fn alert(code: TransportErrorCode) -> Option<u8> {
+    let code = u64::from(code);
+    (0x100..0x200).contains(&code).then_some(code as u8)
+}
+
+/// Counts a code of QUIC that is no alert of TLS.
 fn count_transport(
     known: &mut [u64; TRANSPORT_NAMES.len()],
     other: &mut [u64; OTHER_NAMES.len()],
@@ -116,10 +137,6 @@ fn count_transport(
 ) -> CloseReason {
     const REFUSED: u64 = 2;
     let code = u64::from(code);
-    if (0x100..0x200).contains(&code) {
-        other[CRYPTO] += 1;
-        return CloseReason::Tls(Fault::of_alert(code as u8));
-    }
     match known.get_mut(code as usize) {
         Some(count) => *count += 1,
         None => other[UNKNOWN] += 1,

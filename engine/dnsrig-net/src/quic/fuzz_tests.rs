@@ -84,7 +84,7 @@ proptest! {
             expected[2] |= 0x80;
             prop_assert!(message == &expected && (1..=20).contains(id));
         }
-        let counts = pair.client.counts();
+        let counts = pair.client.counts(0);
         prop_assert!(ids.len() as u64 + counts.streams_cancelled <= 20);
         prop_assert!(pair.lost.len() <= 1 && pair.wrong_ids == 0 && counts.streams_short == 0);
         // Without harm everything is answered.

@@ -6,7 +6,7 @@ use rustls::ServerConfig;
 
 use super::{
     Flow,
-    client::{Client, Settings},
+    client::{self, Client},
     event::{Event, Handshake},
     server::{self, Config, Server, StreamKey},
 };
@@ -29,6 +29,8 @@ pub type Fate = Box<dyn FnMut(&mut Vec<u8>)>;
 
 pub struct Pair {
     pub client: Client,
+    /// How the client connects.
+    pub connecting: client::Config,
     pub server: Server,
     pub now_ns: i64,
     pub delay_ns: i64,
@@ -47,7 +49,7 @@ pub struct Pair {
     datagrams: usize,
 }
 
-fn server_address() -> SocketAddr {
+pub fn server_address() -> SocketAddr {
     "192.0.2.1:853".parse().unwrap()
 }
 
@@ -86,10 +88,10 @@ impl Pair {
 
     pub fn with(config: &Config, early_data: bool) -> Self {
         let tls = tls::Settings { sessions_max: 16, early_data, ..tls::Settings::default() };
-        let (server, flow, timeout_ns) = (server_address(), Flow::default(), Some(TIMEOUT));
-        let client = Client::new(Settings { server, tls, clients: 1, flow, timeout_ns }, 4, 0).unwrap();
+        let server = server_address();
         Pair {
-            client,
+            client: Client::new(server, Some(TIMEOUT), 4, 1, 0),
+            connecting: client::Config::new(server.ip(), tls, Flow::default()).unwrap(),
             server: Server::new(config, 0),
             now_ns: 0,
             delay_ns: 10 * MS,
@@ -113,7 +115,7 @@ impl Pair {
     }
 
     pub fn begin(&mut self, slot: usize) {
-        self.client.begin(slot, self.now_ns).unwrap();
+        self.client.begin(slot, 0, &self.connecting, self.now_ns).unwrap();
         self.attend(slot);
     }
 

@@ -1,7 +1,8 @@
 use dnsrig_core::random::Random;
+use rustls::pki_types::ServerName;
 
 use super::{
-    code,
+    Flow, client, code,
     counts::REQUEST_CANCELLED,
     event::Handshake,
     pair::*,
@@ -9,7 +10,7 @@ use super::{
 };
 use crate::{
     connection::CloseReason,
-    tls::{Fault, identity},
+    tls::{self, DOQ, Fault, Pin, Trust, identity},
 };
 
 const EXCESSIVE_LOAD: u32 = 4;
@@ -30,7 +31,7 @@ fn connected() -> Pair {
 }
 
 fn words(pair: &Pair) -> String {
-    pair.client.counts().words().join("; ")
+    pair.client.counts(0).words().join("; ")
 }
 
 #[test]
@@ -132,13 +133,13 @@ fn queries_wait_for_streams_that_the_server_permits() {
     pair.pass(SECOND);
     assert!(!pair.client.is_blocked(0));
     assert_eq!(pair.answers, [answer(1), answer(2), answer(3)]);
-    assert_eq!(pair.client.counts().waited_for_stream, 2);
+    assert_eq!(pair.client.counts(0).waited_for_stream, 2);
     // Queries that were made before the handshake are counted when it is done.
     pair.begin(1);
     (4..=6).for_each(|id| pair.ask(1, id));
-    assert_eq!(pair.client.counts().waited_for_stream, 2);
+    assert_eq!(pair.client.counts(0).waited_for_stream, 2);
     pair.pass(SECOND);
-    assert_eq!((pair.client.counts().waited_for_stream, pair.answers.len()), (4, 6));
+    assert_eq!((pair.client.counts(0).waited_for_stream, pair.answers.len()), (4, 6));
 }
 
 #[test]
@@ -173,7 +174,7 @@ fn a_connection_without_further_streams_gives_way_to_another() {
     let mut ids: Vec<_> = pair.answers.iter().map(|(id, _)| *id).collect();
     ids.sort_unstable();
     assert_eq!((ids, pair.lost.len()), (vec![1, 2, 3, 4, 5], 0));
-    assert_eq!((pair.client.counts().connections_used_up, pair.server.counts.accepted), (1, 2));
+    assert_eq!((pair.client.counts(0).connections_used_up, pair.server.counts.accepted), (1, 2));
 }
 
 #[test]
@@ -183,7 +184,7 @@ fn a_client_proves_its_address_if_it_has_to() {
     pair.ask(0, 1);
     pair.pass(SECOND);
     assert_eq!(pair.answers, [answer(1)]);
-    assert_eq!((pair.server.counts.retries, pair.client.counts().retries), (1, 1));
+    assert_eq!((pair.server.counts.retries, pair.client.counts(0).retries), (1, 1));
 }
 
 #[test]
@@ -196,6 +197,26 @@ fn a_server_without_the_protocol_is_named() {
     assert_eq!(pair.lost, [CloseReason::Tls(Fault::Alpn)]);
     assert_eq!(pair.server.counts.failed, 1);
     assert!(words(&pair).contains("CRYPTO_ERROR 1"), "{}", words(&pair));
+}
+
+#[test]
+fn a_certificate_that_is_not_accepted_is_named_by_what_is_wrong_with_it() {
+    let identity = identity::make_identity(server_address().ip()).unwrap();
+    let authority = Trust::Ca(identity.0.clone());
+    let serving = serving(identity::server_config(identity, DOQ, None).unwrap());
+    for (trust, name, fault) in [
+        (Trust::Pin(vec![Pin::of_key(b"another")]), None, Fault::Pin),
+        (authority, Some(ServerName::try_from("other.example").unwrap()), Fault::Name),
+    ] {
+        let mut pair = Pair::new(&serving);
+        let tls = tls::Settings { trust, name, ..tls::Settings::default() };
+        pair.connecting = client::Config::new(server_address().ip(), tls, Flow::default()).unwrap();
+        pair.begin(0);
+        pair.ask(0, 1);
+        pair.pass(SECOND);
+        assert_eq!((pair.lost.as_slice(), pair.asked.len()), (&[CloseReason::Tls(fault)][..], 0));
+        assert!(words(&pair).contains("CRYPTO_ERROR (by this side) 1"), "{}", words(&pair));
+    }
 }
 
 #[test]
@@ -217,7 +238,7 @@ fn streams_that_end_without_an_answer_are_counted_by_kind() {
     lost.sort_by_key(|(id, _)| *id);
     let closed = |id| (id, CloseReason::Closed);
     assert_eq!(lost, [(1, CloseReason::Reset), closed(2), closed(3), closed(4)]);
-    assert_eq!((pair.wrong_ids, pair.client.counts().streams_short, pair.answers.len()), (1, 3, 0));
+    assert_eq!((pair.wrong_ids, pair.client.counts(0).streams_short, pair.answers.len()), (1, 3, 0));
     assert!(words(&pair).contains("streams reset by the server: DOQ_EXCESSIVE_LOAD 1"), "{}", words(&pair));
     pair.server.close(keys[4], EXCESSIVE_LOAD, pair.now_ns);
     pair.serve();
@@ -232,9 +253,9 @@ fn a_query_without_an_answer_is_cancelled_after_its_time() {
     pair.echoes = false;
     pair.ask(0, 1);
     pair.pass(TIMEOUT - 1);
-    assert_eq!(pair.client.counts().streams_cancelled, 0);
+    assert_eq!(pair.client.counts(0).streams_cancelled, 0);
     pair.pass(SECOND);
-    assert_eq!(pair.client.counts().streams_cancelled, 1);
+    assert_eq!(pair.client.counts(0).streams_cancelled, 1);
     let key = pair.asked[0].0;
     assert!(!pair.server.answer(key, &query(0)), "the server has forgotten it");
     assert_eq!(code(REQUEST_CANCELLED).into_inner(), 3);
@@ -298,7 +319,7 @@ fn everything_is_answered_once_though_packets_are_lost() {
     let mut ids: Vec<_> = pair.answers.iter().map(|(id, _)| *id).collect();
     ids.sort_unstable();
     ids.dedup();
-    let counts = pair.client.counts();
+    let counts = pair.client.counts(0);
     assert_eq!(ids.len(), pair.answers.len(), "none came twice");
     assert_eq!(ids.len() as u64 + counts.streams_cancelled, 300, "{counts:?}");
     assert!(ids.len() > 290 && counts.packets_lost > 50 && counts.congestion_events > 0, "{}: {counts:?}", ids.len());

@@ -66,6 +66,15 @@ impl Fault {
     pub fn of_alert(number: u8) -> Self {
         of_alert(AlertDescription::from(number))
     }
+
+    /// The fault that this side found when it sends an alert with this number.
+    pub fn of_own_alert(number: u8) -> Self {
+        match Fault::of_alert(number) {
+            Fault::Identity => Fault::Certificate,
+            Fault::Alert => Fault::Protocol,
+            found => found,
+        }
+    }
 }
 
 impl From<&Error> for Fault {

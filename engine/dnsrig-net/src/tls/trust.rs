@@ -4,7 +4,7 @@ use std::{
     path::Path,
     str::FromStr,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -24,6 +24,8 @@ use rustls::{
     },
     server::ParsedCertificate,
 };
+
+use super::Fault;
 
 /// Bytes of a digest by SHA-256.
 const DIGEST_BYTES: usize = 32;
@@ -220,17 +222,25 @@ impl ServerCertVerifier for Pinned {
 pub(crate) struct CountingVerifier {
     verifier: Arc<dyn ServerCertVerifier>,
     certificates: AtomicU64,
+    /// What was wrong with the last certificate that was not accepted.
+    fault: Mutex<Option<Fault>>,
 }
 
 impl CountingVerifier {
     /// Verifies by `trust`.
     pub(crate) fn new(trust: Trust, provider: Arc<CryptoProvider>) -> Result<Self, Failure> {
-        Ok(CountingVerifier { verifier: verifier(trust, provider)?, certificates: AtomicU64::new(0) })
+        let (certificates, fault) = (AtomicU64::new(0), Mutex::default());
+        Ok(CountingVerifier { verifier: verifier(trust, provider)?, certificates, fault })
     }
 
     /// The number of certificates that were shown.
     pub(crate) fn certificates(&self) -> u64 {
         self.certificates.load(Ordering::Relaxed)
+    }
+
+    /// What was wrong with a certificate since the last call, if one was not accepted.
+    pub(crate) fn take_fault(&self) -> Option<Fault> {
+        self.fault.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
@@ -244,7 +254,10 @@ impl ServerCertVerifier for CountingVerifier {
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
         self.certificates.fetch_add(1, Ordering::Relaxed);
-        self.verifier.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
+        let verified = self.verifier.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
+        verified.inspect_err(|error| {
+            *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = Some(Fault::from(error));
+        })
     }
 
     fn verify_tls12_signature(

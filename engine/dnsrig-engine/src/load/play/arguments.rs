@@ -11,18 +11,21 @@ use dnsrig_core::{
     target::{self, Authority, Endpoint},
     units::{duration, nanoseconds, parse_number},
 };
-use dnsrig_net::prefix::{self, Prefix};
+use dnsrig_net::{
+    http2::{Method, Path, Requests},
+    prefix::{self, Prefix},
+};
 
 use crate::{
     load::{
         announced::Announced,
-        arguments::{DURATIONS, Instrument, RATE_VOUCHED_QPS, TIMEOUTS, check_intervals},
+        arguments::{DURATIONS, Instrument, RATE_VOUCHED_QPS, TIMEOUTS, check_intervals, requests},
         classes::{self, Class, TransportChoice},
         client_queries::{PLACES_MIN, TABLE_MAX, table_for},
         refused,
         segment::Segment,
     },
-    query_stream::{Header, StreamReader},
+    query_stream::{Header, StreamReader, Transport},
 };
 
 /// The factor by which the number of outstanding queries can exceed its mean.
@@ -53,8 +56,9 @@ pub enum Retransmissions {
 /// is needed: 127.1.0.0/16. Clients share a pool of sockets, so that many clients need few sockets. Message ids are
 /// new, because captured ids of clients that share a socket would collide.
 ///
-/// Over TCP and DoT, a client keeps its connection until it has been idle for a while. A query whose answer is
-/// truncated is asked again over TCP, and its latency ends there; with --transport udp, it counts as answered.
+/// Over TCP, DoT, DoH and DoQ, a client keeps its connection until it has been idle for a while. A query whose answer
+/// over UDP is truncated is asked again over TCP, and its latency ends there; with --transport udp, it counts as
+/// answered.
 /// Latencies, lateness and files are as for `load`; clients.arrow has a row for each client.
 ///
 /// For clients that connect in another way, define a class: --class gives a share of the clients their own settings,
@@ -63,7 +67,7 @@ pub enum Retransmissions {
 ///
 /// share=20%: share of the clients. Required.
 ///
-/// transport=dot: as-captured, udp, tcp or dot.
+/// transport=dot: as-captured, udp, tcp, dot, doh or doq.
 ///
 /// idle=30s: time without a query after which a connection is closed.
 ///
@@ -71,8 +75,9 @@ pub enum Retransmissions {
 ///
 /// resumption=no: a full TLS handshake for every connection. Otherwise a client resumes its own sessions, as hosts do.
 ///
-/// early-data=yes: with a resumed session, queries are sent before the handshake is done (0-RTT, RFC 8446 §2.3) if the
-/// ticket of the server permits it. What the server does not accept in this way is sent again after the handshake.
+/// early-data=yes: over DoT and DoQ with a resumed session, queries are sent before the handshake is done (0-RTT, RFC
+/// 8446 §2.3) if the ticket of the server permits it. What the server does not accept in this way is sent again after
+/// the handshake.
 ///
 /// What a class leaves out is as for all other clients: --transport and --idle-timeout apply, connections are reused,
 /// sessions are resumed, and there is no early data. The summary reports each class.
@@ -95,6 +100,18 @@ pub struct Arguments {
     /// Port of the server for DNS over TLS
     #[arg(long, value_name = "PORT", default_value_t = 853)]
     dot_port: u16,
+    /// Port of the server for DNS over HTTPS
+    #[arg(long, value_name = "PORT", default_value_t = 443)]
+    doh_port: u16,
+    /// Port of the server for DNS over QUIC
+    #[arg(long, value_name = "PORT", default_value_t = 853)]
+    doq_port: u16,
+    /// Over DoH: method of the requests
+    #[arg(long, value_enum, default_value = "post")]
+    doh_method: Method,
+    /// Over DoH: path of the server's URI template
+    #[arg(long, value_name = "PATH", default_value = Path::DEFAULT, value_parser = Path::parse)]
+    doh_path: Path,
 
     /// Speed of the replay: 2 is twice as fast as the stream [default: 1]
     #[arg(long, value_name = "FACTOR", value_parser = parse_speed, help_heading = "When")]
@@ -124,8 +141,8 @@ pub struct Arguments {
     #[arg(long = "source-port", alias = "port", value_enum, default_value = "fresh", help_heading = "Clients")]
     pub port: PortChoice,
 
-    /// Highest number of connections that are open at a time, over TCP and over DoT each. One client more closes the
-    /// connection that was used longest ago
+    /// Highest number of connections that are open at a time, over TCP, DoT, DoH and DoQ each. One client more closes
+    /// the connection that was used longest ago
     #[arg(long, value_name = "N", default_value_t = 2_048, value_parser = clap::value_parser!(u32).range(1..=65_536), help_heading = "Clients")]
     pub connections: u32,
     /// Time without a query after which a connection is closed
@@ -154,9 +171,20 @@ impl Arguments {
         self.server.or_port(53)
     }
 
-    /// The server for DNS over TLS.
-    pub fn dot_server(&self) -> SocketAddr {
-        SocketAddr::new(self.server.address, self.dot_port)
+    /// The server, on its port for a transport.
+    pub fn server_over(&self, transport: Transport) -> SocketAddr {
+        let port = match transport {
+            Transport::Udp | Transport::Tcp => return self.server(),
+            Transport::Dot => self.dot_port,
+            Transport::Doh => self.doh_port,
+            Transport::Doq => self.doq_port,
+        };
+        SocketAddr::new(self.server.address, port)
+    }
+
+    /// What requests of DNS over HTTPS look like.
+    pub fn requests(&self) -> Requests {
+        requests(self.server_over(Transport::Doh), None, self.doh_method, &self.doh_path)
     }
 
     /// The classes of clients. The first has the clients that no --class has.

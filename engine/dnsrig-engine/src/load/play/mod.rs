@@ -20,21 +20,23 @@ use dnsrig_core::{
 use dnsrig_net::{
     connection::Close,
     prefix::Prefix,
+    quic::Congestion,
     source as source_address,
-    tls::{self, DOT},
+    tls::{self, DOH, DOT},
 };
 
 pub use self::arguments::Arguments;
 use self::{
     arguments::{PortChoice, Retransmissions},
     read_ahead::{MESSAGE_BYTES_MAX, Selection, Skipped, read_ahead},
-    transports::Transports,
+    transports::{Connected, Connecting, Transports},
 };
 use super::{
     announced::Announced,
     arrivals::{Model, Order, Period},
-    classes::{Class, Classes, TransportChoice},
+    classes::{Class, Classes},
     client_totals::ClientTotals,
+    doq::{self, Doq},
     hold::HeldAs,
     in_flight::{self, InFlight},
     interval_stats::IntervalStats,
@@ -43,12 +45,12 @@ use super::{
     segment::{ClientAddresses, Part},
     source::{self, Captured, Source},
     summary::{Replayed, Summary},
-    tcp::{self, Tcp},
+    tcp::{self, Tcp, many::ManyClients},
     team::{Supervision, Team, TeamSettings, ThreadSetup},
     transport::{Transport, cannot_wait},
     udp::{Pool, Udp},
 };
-use crate::query_stream::{Header, StreamReader};
+use crate::query_stream::{Header, StreamReader, Transport as Kind};
 
 /// Replays the captured queries.
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
@@ -62,8 +64,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         check_is_local(prefix, arguments.instrument.segment.clients(header.clients))?;
     }
     let classes = arguments.classes()?;
-    let connections = if has_connections(&classes) { 2 * arguments.connections } else { 0 };
-    open_files::allow(u64::from(arguments.ports + connections), "--ports or --connections")?;
+    let connections = with_connections(&classes).len() as u64 * u64::from(arguments.connections);
+    open_files::allow(u64::from(arguments.ports) + connections, "--ports or --connections")?;
     let supervision = Supervision::start(&arguments.instrument, arguments.timeout)?;
     let starts = Starts::new(&arguments.instrument, &supervision.stop)?;
     let (reporter, skipped) = (supervision.reporter, Arc::new(Skipped::default()));
@@ -129,8 +131,7 @@ fn start_team(
         sources.push(Captured::new(receiver, MESSAGE_BYTES_MAX));
     }
     let mut sources = sources.into_iter();
-    let connections =
-        if has_connections(classes) { (arguments.connections / arguments.threads).max(1) as usize } else { 0 };
+    let (kinds, slots) = (with_connections(classes), (arguments.connections / arguments.threads).max(1) as usize);
     let set_up = |part| {
         let totals = ClientTotals::new(clients, arguments.out.is_some()).with_classes(members.clone());
         let in_flight = InFlight::new(in_flight::Settings {
@@ -138,8 +139,8 @@ fn start_team(
             signer: None,
             timeout_ns,
             clients: ports,
-            connections: 2 * connections,
-            asks_again: connections > 0,
+            connections: kinds.len() * slots,
+            asks_again: kinds.contains(&Kind::Tcp),
             flows: if keeps_port { clients } else { 0 },
             table,
             interval_stats: IntervalStats::with_totals(nanoseconds(arguments.instrument.interval), totals),
@@ -150,20 +151,14 @@ fn start_team(
         let announced = announced.clone().map(|announced| (announced, 0));
         let udp = Udp::open_pool(arguments.server(), pool, in_flight.bytes_max())?;
         let udp = udp.announcing(announced.clone(), in_flight.bytes_max());
-        let transport: Box<dyn Transport> = match connections {
-            0 => Box::new(udp),
-            _ => {
-                let many = tcp::ManyClients { addresses, classes: members.clone(), first: ports };
-                Box::new(with_connections(
-                    arguments,
-                    classes,
-                    udp,
-                    announced,
-                    many,
-                    connections,
-                    in_flight.bytes_max(),
-                )?)
-            }
+        let connected = kinds.iter().enumerate().map(|(place, kind)| {
+            let many = ManyClients { addresses, classes: members.clone(), first: ports + place * slots };
+            Ok((*kind, connect(arguments, classes, *kind, &announced, many, slots, in_flight.bytes_max())?))
+        });
+        let connected: Vec<Connected> = connected.collect::<Result<_, Failure>>()?;
+        let transport: Box<dyn Transport> = match connected.is_empty() {
+            true => Box::new(udp),
+            false => Box::new(Transports::new(udp, connected).map_err(cannot_wait)?),
         };
         Ok(ThreadSetup { in_flight, transport, order: Order { next: 0, count: 1 } })
     };
@@ -173,40 +168,40 @@ fn start_team(
     Team::start(vec![0; threads], settings, supervision, set_up)
 }
 
-/// Whether any client can have a connection.
-fn has_connections(classes: &[Class]) -> bool {
-    classes.iter().any(|class| class.transport != TransportChoice::Udp)
+/// The transports with connections that clients can need. Their connections have numbers in this order in the table of
+/// queries in flight.
+fn with_connections(classes: &[Class]) -> Vec<Kind> {
+    let is_needed = |kind: &Kind| classes.iter().any(|class| class.transport.for_all().is_none_or(|all| all == *kind));
+    [Kind::Tcp, Kind::Dot, Kind::Doh, Kind::Doq].into_iter().filter(is_needed).collect()
 }
 
-/// Opens UDP, TCP and DoT, whose clients have numbers in this order in the table of queries in flight.
-fn with_connections(
+/// Opens a transport with connections.
+fn connect(
     arguments: &Arguments,
     classes: &[Class],
-    udp: Udp,
-    announced: Option<(Announced, u32)>,
-    many: tcp::ManyClients,
-    connections: usize,
+    kind: Kind,
+    announced: &Option<(Announced, u32)>,
+    many: ManyClients,
+    slots: usize,
     bytes_max: usize,
-) -> Result<Transports, Failure> {
-    let open = |server, many, tls| {
-        let announced = announced.as_ref().map(|(announced, first)| (announced.to(server), *first));
-        let settings = tcp::Settings {
-            tls,
-            http: None,
-            announced,
-            classes: classes.iter().map(Class::usage).collect(),
-            burst: 1,
-            close: Close::Fin,
-            held_as: HeldAs::Idle,
-            bytes_max,
-            timeout_ns: nanoseconds(arguments.timeout),
-        };
-        Tcp::open_many(server, many, connections, settings)
+) -> Result<Box<dyn Connecting>, Failure> {
+    let (server, timeout_ns, burst) = (arguments.server_over(kind), nanoseconds(arguments.timeout), 1);
+    let classes = classes.iter().map(|class| class.usage(kind)).collect();
+    let over = |protocol| tls::Settings { protocol, ..tls::Settings::default() };
+    let (tls, http) = match kind {
+        Kind::Udp | Kind::Tcp => (None, None),
+        Kind::Dot => (Some(over(DOT)), None),
+        Kind::Doh => (Some(tls::Settings { alpn_required: true, ..over(DOH) }), Some(Arc::new(arguments.requests()))),
+        Kind::Doq => {
+            let (tls, congestion) = (tls::Settings::default(), Congestion::default());
+            let settings = doq::Settings { tls, classes, congestion, burst, bytes_max, timeout_ns };
+            return Ok(Box::new(Doq::open_many(server, many, slots, settings)?));
+        }
     };
-    let behind = tcp::ManyClients { first: many.first + connections, ..many.clone() };
-    let tcp = open(arguments.server(), many, None)?;
-    let dot = open(arguments.dot_server(), behind, Some(tls::Settings { protocol: DOT, ..tls::Settings::default() }))?;
-    Transports::new(udp, tcp, dot).map_err(cannot_wait)
+    let announced = announced.as_ref().map(|(announced, first)| (announced.to(server), *first));
+    let (close, held_as) = (Close::Fin, HeldAs::Idle);
+    let settings = tcp::Settings { tls, http, announced, classes, burst, close, held_as, bytes_max, timeout_ns };
+    Ok(Box::new(Tcp::open_many(server, many, slots, settings)?))
 }
 
 /// The text for people before the replay.

@@ -66,17 +66,12 @@ pub fn read_ahead(
             continue;
         }
         let wanted = selection.transports[selection.classes.of(record.client)];
-        let transport = wanted.unwrap_or(match record.transport {
-            // DoT is the closest of the transports that there are.
-            Transport::Doh | Transport::Doq => Transport::Dot,
-            captured => captured,
-        });
         if record.message.len() > MESSAGE_BYTES_MAX {
             skipped.too_long.fetch_add(1, Ordering::Relaxed);
             continue;
         }
         let way = Way {
-            transport,
+            transport: wanted.unwrap_or(record.transport),
             // A client that uses UDP only does not use TCP for truncated answers, either.
             asks_again: wanted != Some(Transport::Udp),
             // The file does not show how long connections over another transport last.

@@ -1,7 +1,7 @@
 //! Several transports for clients that do not all use the same one: each query leaves by the transport that the source
 //! names.
 
-use dnsrig_core::failure::Failure;
+use dnsrig_core::{clock, failure::Failure};
 use dnsrig_net::poller::Poller;
 use nix::sys::epoll::EpollFlags;
 
@@ -10,6 +10,7 @@ use crate::{
         arrivals::Due,
         counter::Counter as _,
         counts::Connections,
+        doq::Doq,
         in_flight::InFlight,
         tcp::Tcp,
         transport::{Transport, Wait, cannot_wait},
@@ -22,22 +23,82 @@ use crate::{
 /// yet.
 const TRIES_MAX: usize = 16;
 
+/// A transport whose connections many clients share.
+pub trait Connecting: Transport {
+    /// Readable when a connection has something to report.
+    fn poller(&self) -> &Poller;
+
+    /// Whether a client has a connection, open or not yet.
+    fn has_connection(&self, client: Option<u32>) -> bool;
+
+    /// Whether a connection was ever begun.
+    fn has_begun(&self) -> bool;
+
+    /// When a connection has something to do, whatever comes; in the past if it has something to do now.
+    fn due_ns(&self) -> Option<i64>;
+}
+
+impl Connecting for Tcp {
+    fn poller(&self) -> &Poller {
+        Tcp::poller(self)
+    }
+
+    fn has_connection(&self, client: Option<u32>) -> bool {
+        Tcp::has_connection(self, client)
+    }
+
+    fn has_begun(&self) -> bool {
+        Tcp::has_begun(self)
+    }
+
+    fn due_ns(&self) -> Option<i64> {
+        self.has_unread().then_some(0)
+    }
+}
+
+impl Connecting for Doq {
+    fn poller(&self) -> &Poller {
+        Doq::poller(self)
+    }
+
+    fn has_connection(&self, client: Option<u32>) -> bool {
+        Doq::has_connection(self, client)
+    }
+
+    fn has_begun(&self) -> bool {
+        Doq::has_begun(self)
+    }
+
+    fn due_ns(&self) -> Option<i64> {
+        Doq::due_ns(self)
+    }
+}
+
+/// A transport with connections, and what it carries.
+pub type Connected = (Kind, Box<dyn Connecting>);
+
 /// The transports of one thread.
 pub struct Transports {
     udp: Udp,
-    tcp: Tcp,
-    dot: Tcp,
-    /// Readable when a connection over either has something to tell.
+    connected: Vec<Connected>,
+    /// Readable when a connection over any transport has something to report.
     poller: Poller,
 }
 
 impl Transports {
     /// Puts transports together, of which each has its own clients in the table of queries in flight.
-    pub fn new(udp: Udp, tcp: Tcp, dot: Tcp) -> std::io::Result<Self> {
+    pub fn new(udp: Udp, connected: Vec<Connected>) -> std::io::Result<Self> {
         let poller = Poller::new()?;
-        poller.add(tcp.poller(), EpollFlags::EPOLLIN, 0)?;
-        poller.add(dot.poller(), EpollFlags::EPOLLIN, 1)?;
-        Ok(Transports { udp, tcp, dot, poller })
+        for (kind, transport) in &connected {
+            poller.add(transport.poller(), EpollFlags::EPOLLIN, *kind as u64)?;
+        }
+        Ok(Transports { udp, connected, poller })
+    }
+
+    /// The transport with connections that carries this kind. `None`: UDP does.
+    fn connected(&mut self, kind: Option<Kind>) -> Option<&mut dyn Connecting> {
+        let found = self.connected.iter_mut().find(|(carried, _)| Some(*carried) == kind)?;
+        Some(&mut *found.1)
     }
 }
 
@@ -48,10 +109,9 @@ impl Transport for Transports {
             let kind = in_flight.transport(&due[sent]);
             let alike = due[sent..].iter().take_while(|due| in_flight.transport(due) == kind).count();
             let some = &due[sent..sent + alike];
-            let count = match kind {
-                Some(Kind::Tcp) => self.tcp.send(some, in_flight)?,
-                Some(Kind::Dot) => self.dot.send(some, in_flight)?,
-                _ => self.udp.send(some, in_flight)?,
+            let count = match self.connected(kind) {
+                Some(transport) => transport.send(some, in_flight)?,
+                None => self.udp.send(some, in_flight)?,
             };
             sent += count;
             if count < alike {
@@ -62,12 +122,16 @@ impl Transport for Transports {
     }
 
     fn receive(&mut self, in_flight: &mut InFlight) -> Result<usize, Failure> {
-        let received = self.udp.receive(in_flight)? + self.tcp.receive(in_flight)? + self.dot.receive(in_flight)?;
+        let mut received = self.udp.receive(in_flight)?;
+        for (_, transport) in &mut self.connected {
+            received += transport.receive(in_flight)?;
+        }
         let mut failed = 0;
         while failed < TRIES_MAX.min(in_flight.to_ask_again())
+            && let Some(tcp) = self.connected(Some(Kind::Tcp))
             && let Some(due) = in_flight.ask_again()
         {
-            let sent = self.tcp.send(&[due], in_flight)?;
+            let sent = tcp.send(&[due], in_flight)?;
             in_flight.asked_again(sent > 0);
             failed += usize::from(sent == 0);
         }
@@ -75,32 +139,36 @@ impl Transport for Transports {
     }
 
     fn waits_for(&self, due: Due, in_flight: &InFlight) -> Wait {
-        let connections = match in_flight.transport(&due) {
-            Some(Kind::Tcp) => &self.tcp,
-            Some(Kind::Dot) => &self.dot,
-            _ => return Wait::All,
-        };
-        if connections.has_connection(due.client) { Wait::Server } else { Wait::NoConnection }
+        let kind = in_flight.transport(&due);
+        match self.connected.iter().find(|(carried, _)| Some(*carried) == kind) {
+            None => Wait::All,
+            Some((_, transport)) if transport.has_connection(due.client) => Wait::Server,
+            Some(_) => Wait::NoConnection,
+        }
     }
 
     fn wait(&mut self, timeout_ns: i64, wanted: bool) -> Result<(), Failure> {
-        if !self.tcp.has_begun() && !self.dot.has_begun() {
+        if !self.connected.iter().any(|(_, transport)| transport.has_begun()) {
             return self.udp.wait(timeout_ns, wanted);
         }
-        if self.tcp.has_unread() || self.dot.has_unread() {
+        let due_ns = self.connected.iter().filter_map(|(_, transport)| transport.due_ns()).min();
+        let left_ns = due_ns.map_or(timeout_ns, |due_ns| timeout_ns.min(due_ns - clock::monotonic_ns()));
+        if left_ns <= 0 {
             return Ok(());
         }
         // Answers over UDP have the kernel's time, whenever they are read.
-        self.poller.sleep(timeout_ns).map_err(cannot_wait)
+        self.poller.sleep(left_ns).map_err(cannot_wait)
     }
 
     fn datagrams_dropped(&self) -> u64 {
-        self.udp.datagrams_dropped()
+        let connected = self.connected.iter().map(|(_, transport)| transport.datagrams_dropped());
+        self.udp.datagrams_dropped() + connected.sum::<u64>()
     }
 
     fn connections(&self) -> Vec<Connections> {
-        let mut all = self.tcp.connections();
-        all.iter_mut().zip(self.dot.connections()).for_each(|(tcp, dot)| tcp.add(&dot));
+        let mut each = self.connected.iter().map(|(_, transport)| transport.connections());
+        let mut all = each.next().unwrap_or_default();
+        each.for_each(|other| all.iter_mut().zip(other).for_each(|(all, other)| all.add(&other)));
         all
     }
 }

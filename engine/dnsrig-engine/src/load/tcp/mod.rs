@@ -4,8 +4,9 @@
 //! has served its time; it knows no socket. A [`Connection`] is the connection
 //! itself, and [`Tcp`] moves bytes between all of these and the [`InFlight`].
 
+pub mod many;
 pub mod slots;
-mod tls_clients;
+pub mod tls_clients;
 
 use std::{
     io,
@@ -29,17 +30,17 @@ use dnsrig_net::{
 use nix::sys::epoll::EpollFlags;
 
 use self::{
-    slots::{Assignment, Policy, Slots, State},
+    many::{Many, ManyClients, Place},
+    slots::{Policy, Slots, State},
     tls_clients::TlsClients,
 };
 use super::{
     announced::Announced,
     arrivals::Due,
-    classes::{Classes, Usage},
+    classes::Usage,
     counts::Connections,
     hold::HeldAs,
     in_flight::{InFlight, Sending},
-    segment::ClientAddresses,
     transport::{Transport, cannot_open, cannot_receive},
 };
 
@@ -81,29 +82,19 @@ pub struct Settings {
     pub timeout_ns: i64,
 }
 
-/// Clients that have no slot of their own: each has one while it has a connection.
-#[derive(Clone, Debug)]
-pub struct ManyClients {
-    /// Which class each client is in.
-    pub classes: Classes,
-    pub addresses: ClientAddresses,
-    /// The number of slot 0 among the clients of the table of queries in flight.
-    pub first: usize,
-}
-
 /// The connections of one thread.
 pub struct Tcp {
     server: SocketAddr,
     sources: Vec<IpAddr>,
     /// Clients that have slots in turn. `None`: a client is a slot.
-    many: Option<(ManyClients, Assignment)>,
+    many: Option<Many>,
     /// The number of slot 0 among the clients of the table of queries in flight.
     first: usize,
     options: SocketOptions,
     held_as: HeldAs,
     /// Whether a half-open connection has the first byte of a query.
     first_byte: bool,
-    tls: Option<TlsClients>,
+    tls: Option<TlsClients<Client>>,
     http: Option<Arc<Requests>>,
     announced: Option<(Announced, u32)>,
     /// When streams of HTTP/2 without a response are closed next.
@@ -166,7 +157,7 @@ impl Tcp {
             server,
             sources: sources.to_vec(),
             first: many.as_ref().map_or(0, |many| many.first),
-            many: many.map(|many| (many, Assignment::new(clients))),
+            many: many.map(|many| Many::new(many, clients)),
             options: SocketOptions {
                 close: settings.close,
                 routed_sources,
@@ -197,8 +188,7 @@ impl Tcp {
 
     /// Whether one of many clients has a connection, open or not yet.
     pub fn has_connection(&self, client: Option<u32>) -> bool {
-        let many = self.many.as_ref().zip(client);
-        many.is_some_and(|((_, assignment), client)| assignment.slot(client).is_some())
+        self.many.as_ref().zip(client).is_some_and(|(many, client)| many.has_connection(client))
     }
 
     /// Whether there are bytes that were not read yet.
@@ -208,35 +198,15 @@ impl Tcp {
 
     /// The slot that is to take a query: a slot of its client, or the slot whose turn it is. `None` if no slot can.
     fn turn(&mut self, due: &Due, in_flight: &mut InFlight) -> Option<usize> {
-        let (Some((_, assignment)), Some(number)) = (&self.many, due.client) else {
-            return self.slots.turn(due.client);
-        };
-        if let Some(slot) = assignment.slot(number) {
-            if !self.slots.is_used(slot) || !in_flight.begins_connection(due) {
-                return self.slots.turn(Some(slot as u32));
+        loop {
+            let (Some(many), Some(client)) = (&mut self.many, due.client) else {
+                return self.slots.turn(due.client);
+            };
+            match many.place(due, client, &mut self.slots, in_flight) {
+                Place::Slot(slot) => return Some(slot),
+                Place::Close(slot) => self.end(slot, None, in_flight),
+                Place::None => return None,
             }
-            self.supersede(slot, in_flight);
-        }
-        if self.many.as_ref().is_some_and(|(_, assignment)| assignment.is_full()) {
-            // All other slots had queries later. If this one still waits for answers, so do all, and the query has to
-            // wait.
-            let slot = self.slots.longest_unused().filter(|slot| in_flight.outstanding_of(self.first + slot) == 0)?;
-            self.end(slot, None, in_flight);
-        }
-        let (many, assignment) = self.many.as_mut()?;
-        let slot = assignment.assign(number)?;
-        self.slots.set_class(slot, many.classes.of(number));
-        Some(slot)
-    }
-
-    /// Ends a connection whose client begins another one, as soon as no query is outstanding on it.
-    fn supersede(&mut self, slot: usize, in_flight: &mut InFlight) {
-        if in_flight.outstanding_of(self.first + slot) == 0 {
-            return self.end(slot, None, in_flight);
-        }
-        self.slots.supersede(slot, clock::monotonic_ns());
-        if let Some((_, assignment)) = &mut self.many {
-            assignment.detach(slot);
         }
     }
 
@@ -247,7 +217,7 @@ impl Tcp {
 
     /// The client that has a slot, of many.
     fn client_of(&self, slot: usize) -> Option<u32> {
-        self.many.as_ref().and_then(|(_, assignment)| assignment.client(slot))
+        self.many.as_ref().and_then(|many| many.client(slot))
     }
 
     /// Drafts queries of one slot, and sends them or lets them wait for its connection.
@@ -290,11 +260,11 @@ impl Tcp {
         in_flight.sent(self.first + slot, count, framed - count * PREFIX_BYTES, sending);
         self.slots.took(slot, count, began_ns);
         self.look_at_room(slot);
-        if let Some((_, assignment)) = &mut self.many
+        if let Some(many) = &mut self.many
             && self.slots.is_used_up(slot)
         {
             // The next query of this client has a connection of its own, whether this one is answered or not.
-            assignment.detach(slot);
+            many.detach(slot);
         }
         if filled {
             self.slots.filled(slot);
@@ -344,7 +314,7 @@ impl Tcp {
 
     fn begin(&self, slot: usize) -> Result<Begun, Failure> {
         let source = match &self.many {
-            Some((many, _)) => self.client_of(slot).and_then(|client| many.addresses.of(client)),
+            Some(many) => many.source(slot),
             None => self.sources.get(slot % self.sources.len().max(1)).copied(),
         };
         socket::begin(self.server, source, &self.options).map_err(|error| cannot_open(self.server, error))
@@ -385,8 +355,8 @@ impl Tcp {
         }
         if http.is_over() && self.slots.supersede(slot, now_ns) {
             self.slots.counts(slot).went_away += 1;
-            if let Some((_, assignment)) = &mut self.many {
-                assignment.detach(slot);
+            if let Some(many) = &mut self.many {
+                many.detach(slot);
             }
         }
         self.look_at_room(slot);
@@ -538,8 +508,8 @@ impl Tcp {
         self.connections[slot].close(farewell, &mut self.buffers);
         self.unread.remove(slot);
         self.slots.ended(slot, broken);
-        if let Some((_, assignment)) = &mut self.many {
-            assignment.release(slot);
+        if let Some(many) = &mut self.many {
+            many.release(slot);
         }
     }
 }

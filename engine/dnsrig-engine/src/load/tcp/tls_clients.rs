@@ -1,9 +1,12 @@
-//! The TLS clients that the server sees: which connections share TLS sessions. No clock, no socket.
+//! The TLS clients that the server sees, over TCP and QUIC: which connections share TLS sessions. No clock, no socket.
 
 use std::num::NonZeroUsize;
 
 use dnsrig_core::failure::Failure;
-use dnsrig_net::tls::{Client, Settings};
+use dnsrig_net::{
+    quic::client::Config,
+    tls::{Client, Settings},
+};
 use lru::LruCache;
 
 use crate::load::classes::Usage;
@@ -15,28 +18,46 @@ const CLIENTS_MAX: NonZeroUsize = NonZeroUsize::new(16_384).unwrap();
 /// The number of tickets of one client that are kept.
 const TICKETS_MAX: usize = 4;
 
+/// A client with TLS sessions.
+pub trait HasSessions {
+    /// Another client, with as much room for sessions of its own.
+    fn another(&self) -> Self;
+}
+
+impl HasSessions for Client {
+    fn another(&self) -> Self {
+        Client::another(self)
+    }
+}
+
+impl HasSessions for Config {
+    fn another(&self) -> Self {
+        Config::another(self)
+    }
+}
+
 /// The clients of one server.
-pub struct TlsClients {
-    by_class: Vec<Client>,
+pub struct TlsClients<C> {
+    by_class: Vec<C>,
     /// Clients of classes that resume sessions, by number. Each has sessions of its own, as hosts do. `None`: the
     /// connections of a class share their sessions.
-    own: Option<LruCache<u32, Stub>>,
+    own: Option<LruCache<u32, Stub<C>>>,
     resumes: Vec<bool>,
 }
 
-struct Stub {
-    client: Client,
+struct Stub<C> {
+    client: C,
     /// Whether the client has made a handshake.
     connected: bool,
 }
 
-impl TlsClients {
+impl<C: HasSessions> TlsClients<C> {
     /// Clients of these classes. If they are not `many`, each is a connection, and all connections share sessions.
     pub fn new(
         classes: &[Usage],
         many: bool,
         sessions_max: usize,
-        client: impl Fn(Settings) -> Result<Client, Failure>,
+        client: impl Fn(Settings) -> Result<C, Failure>,
     ) -> Result<Self, Failure> {
         let sessions_max = if many { TICKETS_MAX } else { sessions_max };
         let of_class = |usage: &Usage| {
@@ -51,7 +72,7 @@ impl TlsClients {
     }
 
     /// The client that connects, of this class and perhaps with this number.
-    pub fn of(&mut self, class: usize, number: Option<u32>) -> &Client {
+    pub fn of(&mut self, class: usize, number: Option<u32>) -> &C {
         let shared = &self.by_class[class];
         match (&mut self.own, number) {
             (Some(own), Some(number)) if self.resumes[class] => {
@@ -75,14 +96,15 @@ mod tests {
 
     const SERVER: [u8; 4] = [192, 0, 2, 1];
 
-    fn clients(many: bool) -> TlsClients {
+    fn clients(many: bool) -> TlsClients<Client> {
         let usage = |resumption| Usage { per_connection: 0, idle_ns: 0, resumption, early_data: false };
         let client = |settings| Client::new(SERVER.into(), settings);
         TlsClients::new(&[usage(true), usage(false)], many, 16, client).unwrap()
     }
 
-    fn is_same(clients: &mut TlsClients, one: (usize, u32), other: (usize, u32)) -> bool {
-        let config = |clients: &mut TlsClients, (class, number)| clients.of(class, Some(number)).config().clone();
+    fn is_same(clients: &mut TlsClients<Client>, one: (usize, u32), other: (usize, u32)) -> bool {
+        let config =
+            |clients: &mut TlsClients<Client>, (class, number)| clients.of(class, Some(number)).config().clone();
         std::sync::Arc::ptr_eq(&config(clients, one), &config(clients, other))
     }
 
