@@ -95,8 +95,9 @@ fn over_doq_queries_without_an_answer_are_cancelled_and_where_nobody_listens_not
     assert!(count(&summary, "unreachable") > 0, "{summary}");
 }
 
-/// Carries datagrams between one client and a server, and loses every seventh. Returns the address for the client.
-fn lossy_path(server: SocketAddr) -> SocketAddr {
+/// Carries datagrams between one client and a server, and loses `lost` of ten, spread evenly. Returns the address
+/// for the client.
+fn lossy_path(server: SocketAddr, lost: usize) -> SocketAddr {
     let [to_client, to_server] = [0, 1].map(|_| UdpSocket::bind("127.0.0.1:0").unwrap());
     to_server.connect(server).unwrap();
     let address = to_client.local_addr().unwrap();
@@ -107,7 +108,7 @@ fn lossy_path(server: SocketAddr) -> SocketAddr {
         for number in 1.. {
             let Ok((length, peer)) = to_client.recv_from(&mut buffer) else { return };
             let _ = found.send(peer);
-            if number % 7 > 0 {
+            if number * 3 % 10 >= lost {
                 let _ = forth.send(&buffer[..length]);
             }
         }
@@ -117,7 +118,7 @@ fn lossy_path(server: SocketAddr) -> SocketAddr {
         let Ok(peer) = wanted.recv() else { return };
         for number in 1.. {
             let Ok(length) = to_server.recv(&mut buffer) else { return };
-            if number % 7 > 0 {
+            if number * 3 % 10 >= lost {
                 let _ = back.send_to(&buffer[..length], peer);
             }
         }
@@ -128,8 +129,12 @@ fn lossy_path(server: SocketAddr) -> SocketAddr {
 #[test]
 fn over_doq_packets_that_the_path_loses_are_counted_and_sent_again() {
     let server = echo("");
-    let path = lossy_path(server.address("doq"));
+    let path = lossy_path(server.address("doq"), 1);
     let summary = load(path, "doq", &["--rate", "400", "--clients", "1", "--timeout", "10s"]);
     assert_eq!((count(&summary, "answered"), count(&summary, "duplicates")), (200, 0), "{summary}");
     assert!(quic(&summary, "packets_lost") > 5 && quic(&summary, "packets_sent") > 200, "{summary}");
+    let path = lossy_path(server.address("doq"), 3);
+    let summary = load(path, "doq", &["--rate", "400", "--clients", "1", "--timeout", "2s"]);
+    assert_all_ended(&summary);
+    assert!(count(&summary, "answered") > 100 && quic(&summary, "packets_lost") > 20, "{summary}");
 }

@@ -14,6 +14,7 @@ mod generate;
 mod link;
 mod load;
 mod load_doq;
+mod load_doq_faults;
 mod load_early_data;
 mod load_hold;
 mod load_https;
