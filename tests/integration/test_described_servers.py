@@ -87,3 +87,40 @@ def test_a_server_that_fails_has_a_reason(
     assert record.outcome == "server-failed" and record.reason is not None
     assert reason in record.reason
     assert len(record.reason) < 1000
+
+
+DNSDIST = '''\
+title = "dnsdist over HTTPS"
+question = "Does load understand the HTTP/2 of another server?"
+procedure = "latency"
+limit_s = 60
+repeats = 1
+dataset = { kind = "tiny-zones", zones = 30 }
+hosts.primary.server = "nsd@forky"
+hosts.resolver.server = "dnsdist@forky"
+options = { serve_as = "resolver", transport = "doh", rate_qps = 200, duration_s = 1, ready_limit_s = 30 }
+
+[servers.dnsdist]
+packages = ["dnsdist", "systemd-standalone-sysusers"]
+command = ["dnsdist", "--supervised", "--disable-syslog", "-C", "{config}"]
+roles = ["forwarder"]
+features = ["DoH"]
+config = """
+setACL({"0.0.0.0/0", "::/0"})
+setLocal("{{ address }}:{{ port }}")
+{% if over_https %}
+addDOHLocal("{{ address }}:{{ https_port }}", "{{ certificate }}", "{{ private_key }}", "/dns-query")
+{% endif %}
+newServer({address="{{ primaries[0] }}", healthCheckMode="up"})
+"""
+'''
+
+
+@pytest.mark.full
+def test_dnsdist_answers_over_https(measure: Callable[..., Trial], tmp_path: Path) -> None:
+    experiment = tmp_path / "mine.toml"
+    experiment.write_text(DNSDIST)
+    trial = measure(experiment=str(experiment))
+    assert trial.record.outcome in ("done", "invalid"), trial.record.reason
+    load = trial.load
+    assert load.rcodes == {"NOERROR": 200} and load.connections.established == 16, load
