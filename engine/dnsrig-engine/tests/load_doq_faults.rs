@@ -125,12 +125,11 @@ fn over_doq_a_reset_stream_and_half_an_answer_lose_their_query_alone() {
 
 #[test]
 fn over_doq_a_connection_that_the_server_ends_loses_its_queries_and_another_follows() {
-    let server = Faulty::start(&config(tls_config()), |server, Query { number, key, answer, now_ns }| {
-        match number % 10 {
+    let server =
+        Faulty::start(&config(tls_config()), |server, Query { number, key, answer, now_ns }| match number % 10 {
             9 => server.close(key, EXCESSIVE_LOAD, now_ns),
             _ => drop(server.answer(key, answer)),
-        }
-    });
+        });
     let summary = server.load(&["--clients", "1", "--timeout", "5s"]);
     let ended = quic(&summary, "ends", "DOQ_EXCESSIVE_LOAD");
     assert!(ended >= 2 && lost(&summary, "closed") >= ended && count(&summary, "answered") > 20, "{summary}");
@@ -141,11 +140,9 @@ fn over_doq_a_connection_that_the_server_ends_loses_its_queries_and_another_foll
 fn over_doq_a_server_that_has_forgotten_its_connections_resets_them() {
     let config = config(tls_config());
     let again = config.clone();
-    let server = Faulty::start(&config, move |server, Query { number, key, answer, now_ns }| {
-        match number {
-            20 => *server = Server::new(&again, now_ns),
-            _ => drop(server.answer(key, answer)),
-        }
+    let server = Faulty::start(&config, move |server, Query { number, key, answer, now_ns }| match number {
+        20 => *server = Server::new(&again, now_ns),
+        _ => drop(server.answer(key, answer)),
     });
     let summary = server.load(&["--clients", "1", "--timeout", "5s"]);
     assert!(quic(&summary, "ends", "stateless reset") == 1 && lost(&summary, "reset") > 0, "{summary}");
