@@ -171,7 +171,7 @@ def test_classes_become_arguments_and_are_looked_at() -> None:
         ({"classes": "share=1%,colour=red"}, "'colour' is not one of share, idle"),
         ({"classes": "share=1%,share=2%"}, "twice"),
         ({"classes": "share=1%,transport=dtls"}, "transport is one of"),
-        ({"classes": "share=1%,transport=doh,early-data=yes"}, "DoH has no early data"),
+        ({"classes": "share=1%,transport=doh,early-data=yes"}, "no early data over DoH"),
         ({"classes": "share=1%,transport=tcp,early-data=yes"}, "transport=dot"),
         ({"classes": ";".join(["share=1%"] * 16)}, "15 classes"),
     ],

@@ -89,7 +89,7 @@ def _settings(text: str) -> dict[str, str]:
     if found.get("early-data") == "yes" and (no_tls or found.get("resumption") == "no"):
         raise _wrong(text, "early data goes with a resumed session: transport=dot or doq, and not resumption=no")
     if found.get("early-data") == "yes" and found.get("transport") == "doh":
-        raise _wrong(text, "DoH has no early data: leave early-data=yes out, or use transport=dot or doq")
+        raise _wrong(text, "replays send no early data over DoH: leave early-data=yes out, or use transport=dot or doq")
     return found
 
 

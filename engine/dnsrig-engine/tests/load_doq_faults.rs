@@ -14,7 +14,7 @@ use std::{
 use dnsrig_core::clock;
 use dnsrig_net::{
     quic::{
-        Congestion,
+        Flow,
         server::{Config, Server, Settings, StreamKey},
     },
     tls::{DOQ, identity},
@@ -33,8 +33,8 @@ fn tls_config() -> Arc<ServerConfig> {
 }
 
 fn config(tls: Arc<ServerConfig>) -> Config {
-    let (congestion, streams_max, connections_max) = (Congestion::Cubic, 100, 100);
-    Config::new(&Settings { tls, congestion, streams_max, idle_ns: 10_000_000_000, connections_max, retry: false })
+    let (flow, streams_max, connections_max) = (Flow::default(), 100, 100);
+    Config::new(&Settings { tls, flow, streams_max, idle_ns: 10_000_000_000, connections_max, retry: false })
 }
 
 /// A query that a server got.
@@ -68,7 +68,7 @@ impl Faulty {
                     server.receive((peer, None), &buffer[..length], now_ns, send);
                 }
                 server.on_time(now_ns);
-                let mut keep = |key, message: &mut Vec<u8>| {
+                let mut keep = |key: StreamKey, message: &mut Vec<u8>| {
                     message[2] |= 0x80;
                     asked.push((key, message.clone()));
                     false
@@ -78,7 +78,7 @@ impl Faulty {
                     act(&mut server, Query { number, key: *key, answer, now_ns });
                     number += 1;
                 }
-                server.work(now_ns, |_, _| false, send);
+                server.work(now_ns, &mut |_: StreamKey, _: &mut Vec<u8>| false, send);
             }
         });
         Faulty { address, stop }

@@ -8,7 +8,7 @@ use dnsrig_net::{
     connection,
     quic::{
         Flow,
-        client::{Client, Settings},
+        client::{Client, Config},
         event::Event,
     },
 };
@@ -37,13 +37,15 @@ impl Server {
     pub fn ask_over_quic(&self, zone: &ZoneName, ask: Ask) -> Result<Exchange, CloseReason> {
         let socket = UdpSocket::bind((target::unspecified(self.xot), 0))?;
         socket.connect(self.xot)?;
-        let (flow, now_ns) = (Flow::default(), clock::monotonic_ns());
-        let settings = Settings { server: self.xot, tls: self.quic.again(), clients: 1, flow, timeout_ns: None };
-        let client = Client::new(settings, 1, now_ns).map_err(|failure| CloseReason::Tls(failure.to_string()))?;
+        let now_ns = clock::monotonic_ns();
+        let config = Config::new(self.xot.ip(), self.quic.again(), Flow::default());
+        let config = config.map_err(|failure| CloseReason::Tls(failure.to_string()))?;
+        let client = Client::new(self.xot, None, 1, 1, now_ns);
         let talk = Talk::new(self.signer.clone());
         let mut conversation = Conversation { socket, client, talk, is_established: false };
         let query = conversation.talk.draft(zone, ask);
-        conversation.client.begin(0, now_ns).map_err(|error| CloseReason::Network(error.to_string()))?;
+        let begun = conversation.client.begin(0, 0, &config, now_ns);
+        begun.map_err(|error| CloseReason::Network(error.to_string()))?;
         conversation.client.send(0, &query[PREFIX_BYTES..], now_ns);
         conversation.listen()?;
         Ok(conversation.talk.exchange)

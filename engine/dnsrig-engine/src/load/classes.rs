@@ -68,8 +68,7 @@ pub struct Class {
 }
 
 impl Class {
-    /// How the clients of the class use connections over a transport. DoH has no early data: its requests wait for the
-    /// protocol that the server agrees on.
+    /// How the clients of the class use connections over a transport. Replays send no early data over DoH.
     pub fn usage(&self, transport: Transport) -> Usage {
         Usage {
             per_connection: u32::from(!self.reuse),
@@ -158,7 +157,9 @@ fn check(class: &ClassSettings) -> Result<(), String> {
         return wrong("sessions and early data need TLS: add transport=dot or transport=doq");
     }
     if transport == Some(TransportChoice::Doh) && is_asked_for(early_data) {
-        return wrong("DoH has no early data: leave early-data=yes out, or use transport=dot or transport=doq");
+        return wrong(
+            "replays send no early data over DoH: leave early-data=yes out, or use transport=dot or transport=doq",
+        );
     }
     if transport == Some(TransportChoice::Udp) && (idle_timeout_s.is_some() || reuse.is_some()) {
         return wrong("transport=udp has no connections: leave idle and reuse out");
@@ -285,7 +286,7 @@ mod tests {
             ("share=101%", "from 0% to 100%"),
             ("share=1%,share=2%", "given twice"),
             ("share=1%,transport=dtls", "udp, tcp, dot, doh or doq"),
-            ("share=1%,transport=doh,early-data=yes", "DoH has no early data"),
+            ("share=1%,transport=doh,early-data=yes", "no early data over DoH"),
             ("share=1%,idle=30", "write 30s or 30ms"),
             ("share=1%,reuse=1", "yes or no after reuse="),
             ("share=1%,early-data=yes,resumption=no", "resumed session"),

@@ -117,7 +117,7 @@ fn what_a_server_refuses_early_is_sent_again_on_the_resumed_session() {
     }
     assert_eq!(pair.handshakes[1], Handshake { resumed: true, early_accepted: 0, early_rejected: 1 });
     assert_eq!((pair.answers.len(), pair.asked.len()), (2, 2), "each was read and answered once");
-    let bytes = pair.client.counts().full_handshake_bytes_min;
+    let bytes = pair.client.counts(0).full_handshake_bytes_min;
     assert!((1_200..3_600).contains(&bytes), "less than three times the first flight: {bytes}");
 }
 
