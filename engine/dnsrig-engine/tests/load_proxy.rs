@@ -47,8 +47,11 @@ fn accept(stream: &mut TcpStream, announced: &Announced) -> bool {
     is_whole
 }
 
+/// The client and the server that a header announces, and the address from which it came.
+type Introduced = (SocketAddr, SocketAddr, SocketAddr);
+
 /// A server over UDP that answers for as long as queries come, each with a header.
-fn udp_server() -> (SocketAddr, thread::JoinHandle<Vec<(SocketAddr, SocketAddr, SocketAddr)>>) {
+fn udp_server() -> (SocketAddr, thread::JoinHandle<Vec<Introduced>>) {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
     let address = socket.local_addr().unwrap();
