@@ -63,7 +63,7 @@ def figures(metric: str, unit: float = 1.0) -> Cells:
 def loss(run: Run, variant: Variant, trials: Sequence[Trial]) -> str:
     """A cell with the loss to UDP and its interval."""
     found = {each.variant.id: each for each in losses(run)}.get(variant.id)
-    return "" if found is None else f"{found.percent:.0f} [{found.low:.0f}..{found.high:.0f}]"
+    return "" if found is None else f"{found.text} [{found.low:.0f}..{found.high:.0f}]"
 
 
 AT_HALF: dict[str, Cells] = {
@@ -92,7 +92,8 @@ PARTS = {
     ),
     "connection-memory": Part(
         "Memory of an open connection",
-        "Memory of the server's processes and of the kernel, divided by the open connections.",
+        "Anonymous memory of the server's processes and the kernel's memory for them, divided by the open connections. Data in the "
+        "buffers of sockets is not in it.",
         {"memory a connection, kB": figures("memory_a_connection_bytes", KILOBYTE)},
     ),
     "lossy-transports": Part(

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from dnsrig.comparison.summary import variant_table
 from dnsrig.rundir import Variant
 from dnsrig.runs.run import Run
-from dnsrig.stats.statistics import Change
+from dnsrig.stats.statistics import Bound, Change
 
 AXIS, BASE = "transport", "udp"
 METRIC = "capacity_qps"
+OPPOSITE: dict[Bound, Bound] = {"": "", "≥": "≤", "≤": "≥"}
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,12 @@ class Loss:
     high: float
     """The ends of its interval; without one, ``percent``."""
     change: Change
+    bound: Bound = ""
+    """Of ``percent``, where even the highest rate of a search passed, so that a capacity is only known to be more."""
+
+    @property
+    def text(self) -> str:
+        return f"{self.bound} {self.percent:.0f}".lstrip()
 
 
 def losses(run: Run) -> Iterator[Loss]:
@@ -34,4 +41,5 @@ def losses(run: Run) -> Iterator[Loss]:
             continue
         interval = compared.interval
         low, high = (interval.low, interval.high) if interval else (compared.percent, compared.percent)
-        yield Loss(row.variant, 100 - compared.percent, 100 - high, 100 - low, compared.change)
+        bound = OPPOSITE[compared.bound]
+        yield Loss(row.variant, 100 - compared.percent, 100 - high, 100 - low, compared.change, bound)

@@ -72,13 +72,13 @@ def early_repeated_percent(trial: Trial) -> float | None:
 def memory_a_connection_bytes(trial: Trial) -> float | None:
     """Growth of the anonymous and the kernel memory of the server under test, from the last sample before `measure` to
     the largest one in it, divided by the connections that were established in it and stay open. None with fewer than
-    100 connections, over UDP, and for a ramp. Memory that the server keeps of earlier connections does not count, so
-    it needs ``warmup_s = 0``."""
+    100 connections, over UDP, for a ramp, and if clients had to connect again. Memory that the server keeps of earlier
+    connections does not count, so it needs ``warmup_s = 0`` and a rate that is given."""
     load, options = trial.load, trial.record.spec.options
     made = load.connections.established
-    if not load.has_latencies or options.get("queries_per_connection") or options.get("warmup_s"):
+    if not load.has_latencies or options.get("queries_per_connection") or options.get("warmup_s") or trial.ramp.ran:
         return None
-    if made < FEWEST_CONNECTIONS:
+    if not FEWEST_CONNECTIONS <= made <= int(options.get("clients", made)):
         return None
     grown = total(_grown_bytes(trial, name) for name in MEMORY)
     return None if grown is None else max(0.0, grown) / made

@@ -33,7 +33,7 @@ def after(trial: Trial) -> Conclusion | None:
         return cannot_tell("A search goes on until the server is too slow, and then queries wait for streams as well.")
     if load.waited_for_stream < SMALLEST_SHARE * max(1, load.due):
         return CLEAR
-    share = load.waited_for_stream / load.due
+    share = load.waited_for_stream / max(1, load.due)
     setting = of_servers(trial, "stream-limit", [trial.subject])
     return Conclusion(
         "found",

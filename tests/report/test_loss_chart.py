@@ -42,6 +42,15 @@ def test_the_chart_has_a_bar_for_each(run: Run) -> None:
     assert not more and "25 %" in text and "75 %" in text
 
 
+def test_a_loss_to_a_capacity_that_was_not_reached_is_a_bound(run: Run) -> None:
+    for trial in run.trials:
+        parameters = trial.record.spec.variant.parameters
+        if (parameters["server"], parameters["transport"]) == (BIND, "udp"):
+            trial.record.instruments["load"]["capacity_is_lower_bound"] = True
+    assert [each.text for each in losses(run)] == ["≥ 25", "75"]
+    assert "≥ 25 %" in str(loss_to_udp.draw(run)[0].chart.to_dict(validate=False))
+
+
 def test_without_udp_as_the_baseline_there_is_no_loss(run: Run) -> None:
     run.manifest.baseline = {"transport": "dot"}
     assert not loss_to_udp.applies(run)

@@ -66,6 +66,13 @@ def test_memory_is_divided_by_the_connections(trial: Trial) -> None:
         trial.record.spec.options |= before
     loaded(trial, connections={"established": 99})
     assert value("memory_a_connection_bytes", trial) is None, "too few to tell it from other memory"
+    trial.record.spec.options["clients"] = 100
+    loaded(trial, connections={"established": 101})
+    assert value("memory_a_connection_bytes", trial) is None, "a connection that was replaced is not open"
+    loaded(trial, connections={"established": 100})
+    loaded(trial, "ramp", model="ramp", capacity_qps=1500.0)
+    assert value("memory_a_connection_bytes", trial) is None, "the search had connections before"
+    del trial.record.instruments["ramp"]
     use(trial, series(start, **dict(list(columns.items())[:1])))
     loaded(trial, connections={"established": 100})
     assert value("memory_a_connection_bytes", trial) is None, "a part that was not sampled makes no sum"

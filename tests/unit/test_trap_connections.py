@@ -43,6 +43,7 @@ def test_queries_that_wait_for_a_stream(trial: Trial) -> None:
     assert (found.evidence["waited_percent"], found.evidence["connections"]) == (40.0, 2)
     assert "400 of 1,000 queries (40%)" in found.summary and "clients" in found.remedy
     assert judge("stream-limit", loaded(trial, model="ramp", waited_for_stream=400)).verdict == "cannot-tell"
+    assert judge("stream-limit", loaded(trial, due=0, waited_for_stream=1)).verdict == "found", "none was due in time"
 
 
 def test_early_data_that_is_sent_again(trial: Trial) -> None:

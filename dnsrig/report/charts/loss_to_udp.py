@@ -25,6 +25,7 @@ def caption(run: Run) -> str:
     return (
         "The bar is the loss: how much lower the highest rate that held is than the highest rate over UDP at the same server, by"
         " the medians. The line through its end is the interval of that figure; without a line there are too few repeats for one."
+        " “≥” and “≤” show that a search ended at its highest rate, so that a capacity is only known to be more."
         " A bar to the left of zero is a gain. A bar without fill shows a difference that chance can explain."
     )
 
@@ -38,7 +39,7 @@ def draw(run: Run) -> list[Drawing]:
             "low": loss.low,
             "high": loss.high,
             "known": loss.change != "undecided",
-            "text": f"{loss.percent:.0f} %",
+            "text": f"{loss.text} %",
         }
         for loss in losses(run)
     ]
