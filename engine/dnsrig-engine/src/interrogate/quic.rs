@@ -16,7 +16,7 @@ use dnsrig_net::{
 use super::{
     connection::CloseReason,
     exchange::Exchange,
-    limits::{CONNECT_MAX, LARGE_BYTES_MAX, QUIET_MAX},
+    limits::{CONNECT_MAX, EXCHANGE_MAX, LARGE_BYTES_MAX, QUIET_MAX},
     server::{Server, Talk},
     transfer::ZoneName,
 };
@@ -29,7 +29,8 @@ struct Conversation {
     socket: UdpSocket,
     client: Client,
     talk: Talk,
-    is_established: bool,
+    begun_ns: i64,
+    established_ns: Option<i64>,
 }
 
 impl Server {
@@ -41,13 +42,15 @@ impl Server {
         let config = Config::new(self.xot.ip(), self.quic.again(), Flow::default());
         let config = config.map_err(|failure| CloseReason::Tls(failure.to_string()))?;
         let client = Client::new(self.xot, None, 1, 1, now_ns);
-        let talk = Talk::new(self.signer.clone());
-        let mut conversation = Conversation { socket, client, talk, is_established: false };
+        let talk = Talk::new(self.signer.clone()).at_most(LARGE_BYTES_MAX);
+        let mut conversation = Conversation { socket, client, talk, begun_ns: now_ns, established_ns: None };
         let query = conversation.talk.draft(zone, ask);
         let begun = conversation.client.begin(0, 0, &config, now_ns);
         begun.map_err(|error| CloseReason::Network(error.to_string()))?;
         conversation.client.send(0, &query[PREFIX_BYTES..], now_ns);
-        conversation.listen()?;
+        let result = conversation.listen();
+        conversation.close();
+        result?;
         Ok(conversation.talk.exchange)
     }
 }
@@ -55,12 +58,12 @@ impl Server {
 impl Conversation {
     /// Goes on until the transfer has ended, or there is no hope of it.
     fn listen(&mut self) -> Result<(), CloseReason> {
-        let mut end_ns = clock::monotonic_ns() + nanoseconds(CONNECT_MAX);
         let mut datagram = [0; DATAGRAM_BYTES_MAX];
-        loop {
-            let was_established = self.is_established;
-            self.flush()?;
-            let now_ns = clock::monotonic_ns();
+        while self.talk.exchange.open() > 0 && self.talk.exchange.close_reason.is_none() {
+            if let Err(reason) = self.flush() {
+                return self.end(reason);
+            }
+            let (end_ns, now_ns) = (self.end_ns(), clock::monotonic_ns());
             let due_ns = self.client.due_ns().unwrap_or(i64::MAX).min(end_ns);
             self.socket.set_read_timeout(Some(Duration::from_nanos((due_ns - now_ns).max(1_000_000) as u64)))?;
             match self.socket.recv(&mut datagram) {
@@ -70,22 +73,26 @@ impl Conversation {
             }
             let now_ns = clock::monotonic_ns();
             while self.client.on_time(now_ns).is_some() {}
-            if let Some(reason) = self.take() {
+            if let Some(reason) = self.take(now_ns) {
                 return self.end(reason);
             }
-            if self.is_established && !was_established {
-                end_ns = now_ns + nanoseconds(QUIET_MAX);
-            }
-            if self.talk.exchange.open() == 0 {
-                return Ok(());
-            }
-            if self.talk.exchange.bytes() > LARGE_BYTES_MAX {
-                return self.end(CloseReason::Enough);
-            }
-            if now_ns >= end_ns {
-                return self.end(CloseReason::TimedOut);
+            if now_ns >= self.end_ns() {
+                let Some(established_ns) = self.established_ns else { return Err(CloseReason::TimedOut) };
+                self.talk.note_silence(now_ns >= established_ns + nanoseconds(EXCHANGE_MAX));
             }
         }
+        Ok(())
+    }
+
+    fn end_ns(&self) -> i64 {
+        let progress_ns = self.begun_ns + nanoseconds(self.talk.exchange.progress_at);
+        end_ns(self.begun_ns, self.established_ns, progress_ns)
+    }
+
+    /// Ends the connection, so that the server need not wait for more. A server that is gone does not need it.
+    fn close(&mut self) {
+        let Conversation { socket, client, .. } = self;
+        client.close(0, clock::monotonic_ns(), |datagram| drop(socket.send(datagram)));
     }
 
     fn flush(&mut self) -> Result<(), CloseReason> {
@@ -100,11 +107,11 @@ impl Conversation {
     }
 
     /// Takes in what happened. Returns why nothing more comes, if that is so.
-    fn take(&mut self) -> Option<CloseReason> {
+    fn take(&mut self, now_ns: i64) -> Option<CloseReason> {
         let mut reason = None;
-        let Conversation { client, talk, is_established, .. } = self;
+        let Conversation { client, talk, established_ns, .. } = self;
         client.poll(0, |event| match event {
-            Event::Established(_) => *is_established = true,
+            Event::Established(_) => *established_ns = Some(now_ns),
             Event::Answer(_, message) => talk.take(message),
             Event::Partial(_) | Event::WrongId => {}
             Event::StreamLost(_, lost) | Event::StreamOver(_, lost) | Event::Lost(lost) => {
@@ -117,11 +124,19 @@ impl Conversation {
 
     /// Ends the conversation: with an error if there was no connection.
     fn end(&mut self, reason: CloseReason) -> Result<(), CloseReason> {
-        if !self.is_established {
+        if self.established_ns.is_none() {
             return Err(reason);
         }
         self.talk.note(Err(reason));
         Ok(())
+    }
+}
+
+/// The time at which the conversation ends, unless a record comes, which gives it [`QUIET_MAX`] more, as over TCP.
+fn end_ns(begun_ns: i64, established_ns: Option<i64>, progress_ns: i64) -> i64 {
+    match established_ns {
+        None => begun_ns + nanoseconds(CONNECT_MAX),
+        Some(at_ns) => (at_ns.max(progress_ns) + nanoseconds(QUIET_MAX)).min(at_ns + nanoseconds(EXCHANGE_MAX)),
     }
 }
 
@@ -132,5 +147,21 @@ fn close_reason(reason: connection::CloseReason) -> CloseReason {
         connection::CloseReason::Refused => CloseReason::Refused,
         connection::CloseReason::Tls(fault) => CloseReason::Tls(fault.word().to_owned()),
         connection::CloseReason::Http(_) => CloseReason::Closed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_transfer_that_goes_on_is_waited_for() {
+        let (quiet_ns, begun_ns, established_ns) = (nanoseconds(QUIET_MAX), 5, 7);
+        assert_eq!(end_ns(begun_ns, None, 0), begun_ns + nanoseconds(CONNECT_MAX));
+        assert_eq!(end_ns(begun_ns, Some(established_ns), begun_ns), established_ns + quiet_ns);
+        let progress_ns = established_ns + quiet_ns - 1;
+        assert_eq!(end_ns(begun_ns, Some(established_ns), progress_ns), progress_ns + quiet_ns);
+        let late_ns = established_ns + nanoseconds(EXCHANGE_MAX);
+        assert_eq!(end_ns(begun_ns, Some(established_ns), late_ns), late_ns, "but not for ever");
     }
 }

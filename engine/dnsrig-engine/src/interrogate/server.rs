@@ -156,10 +156,13 @@ impl Talk {
         self.exchange.ask_keepalive(zone, now)
     }
 
-    /// Takes in a message.
+    /// Takes in a message, and notes when it is enough.
     pub fn take(&mut self, message: &[u8]) {
         let now = self.now();
         self.exchange.take(now, message);
+        if self.exchange.bytes() > self.bytes_max || self.exchange.arrivals.len() > MESSAGES_MAX {
+            self.note(Err(CloseReason::Enough));
+        }
     }
 
     /// Keeps the first reason.
@@ -179,17 +182,20 @@ impl Talk {
         let end = Instant::now() + self.time_max;
         while self.exchange.open() > 0 && self.exchange.close_reason.is_none() && !is_enough(&self.exchange) {
             let quiet = self.start + self.exchange.progress_at + QUIET_MAX;
-            match (connection.receive(end.min(quiet)), self.exchange.fruitless) {
-                (Ok(message), _) => self.take(&message),
-                (Err(CloseReason::TimedOut), count @ 1..) => self.note(Err(CloseReason::Fruitless(count))),
-                (Err(CloseReason::TimedOut), _) if self.exchange.goes_on() && Instant::now() >= end => {
-                    self.note(Err(CloseReason::Unfinished));
-                }
-                (Err(close_reason), _) => self.note(Err(close_reason)),
-            }
-            if self.exchange.bytes() > self.bytes_max || self.exchange.arrivals.len() > MESSAGES_MAX {
-                self.note(Err(CloseReason::Enough));
+            match connection.receive(end.min(quiet)) {
+                Ok(message) => self.take(&message),
+                Err(CloseReason::TimedOut) => self.note_silence(Instant::now() >= end),
+                Err(close_reason) => self.note(Err(close_reason)),
             }
         }
+    }
+
+    /// Notes why nothing more is waited for: no record came for a while, or `is_over`: there is no time left.
+    pub fn note_silence(&mut self, is_over: bool) {
+        self.note(Err(match self.exchange.fruitless {
+            count @ 1.. => CloseReason::Fruitless(count),
+            _ if self.exchange.goes_on() && is_over => CloseReason::Unfinished,
+            _ => CloseReason::TimedOut,
+        }));
     }
 }

@@ -115,9 +115,15 @@ fn add_counts(mine: &mut Object, other: &Object) {
 }
 
 fn add_value(mine: &mut Object, other: &Object, key: &str) {
-    if let Some(other) = other.get(key) {
-        add(mine.entry(key).or_insert(Value::Null), other);
-    }
+    let Some(other) = other.get(key) else { return };
+    let mine = mine.entry(key).or_insert(Value::Null);
+    if key.ends_with("_min") { keep_least(mine, other) } else { add(mine, other) }
+}
+
+/// Keeps the smaller number; 0 stands for none.
+fn keep_least(mine: &mut Value, other: &Value) {
+    let least = [mine.as_u64(), other.as_u64()].into_iter().flatten().filter(|number| *number > 0).min();
+    *mine = least.unwrap_or(0).into();
 }
 
 /// Adds numbers, and those within objects.
@@ -202,12 +208,12 @@ mod tests {
         let one = json!({
             "sent": 10, "rcodes": {"NOERROR": 7}, "lost": {"reset": 1}, "busy_share": 0.5, "sending_ns": 9, "threads": 2,
             "real_time": true, "asked_qps": 100.0, "event": "summary", "lag_ns": {"p99": 5}, "classes": [class],
-            "waited_for_stream": 3,
+            "waited_for_stream": 3, "connections": {"quic": {"full_handshake_bytes_min": 2_000}},
         });
         let other = json!({
             "sent": 5, "rcodes": {"NOERROR": 1, "REFUSED": 2}, "lost": {"reset": 2}, "busy_share": 0.75, "sending_ns": 8,
             "threads": 1, "real_time": false, "asked_qps": 50.0, "classes": [class], "http_faults": {"status 404": 2},
-            "waited_for_stream": 4,
+            "waited_for_stream": 4, "connections": {"quic": {"full_handshake_bytes_min": 1_900}},
         });
         let mut generators = [generator(3, one), generator(1, other)];
         (generators[1].facts.interrupted, generators[1].facts.end_ns) = (true, 2_000_000_000);
@@ -221,6 +227,7 @@ mod tests {
             "threads": 3, "real_time": false, "interrupted": true, "asked_qps": 150.0, "duration_s": 10.0,
             "start_ns": 40_000_000_000_i64, "end_ns": 50_000_000_000_i64, "transport": "udp",
             "http_faults": {"status 404": 2}, "waited_for_stream": 7,
+            "connections": {"quic": {"full_handshake_bytes_min": 1_900}},
         });
         for (key, value) in expected.as_object().unwrap() {
             assert_eq!(&merged[key], value, "{key}");

@@ -147,12 +147,14 @@ impl QuicConnections {
         self.attend(slot, schedule, now_ns)
     }
 
-    /// Does what is due by now.
-    pub fn on_time(&mut self, schedule: &mut Schedule, now_ns: i64) -> io::Result<()> {
+    /// Does what is due by now. Returns the number of slots that had something to do.
+    pub fn on_time(&mut self, schedule: &mut Schedule, now_ns: i64) -> io::Result<usize> {
+        let mut count = 0;
         while let Some(slot) = self.client.on_time(now_ns) {
             self.attend(slot as u32, schedule, now_ns)?;
+            count += 1;
         }
-        Ok(())
+        Ok(count)
     }
 
     /// When something has to be done, whatever comes.

@@ -306,6 +306,14 @@ fn zones_that_got_no_stream_come_on_the_next_connection() {
 }
 
 #[test]
+fn a_primary_that_permits_no_stream_at_all_is_given_up() {
+    let mut world = World::new(virtual_primary::settings(), 3, Manner { streams_max: 0, ..manner() });
+    world.run(120 * S);
+    assert_eq!((world.outcome(Outcome::Closed), world.primary.queries), (3, 0));
+    assert!((2..=5).contains(&world.connections()), "a few attempts: {}", world.words());
+}
+
+#[test]
 fn a_stream_that_is_reset_fails_its_zone_alone() {
     let mut world = World::new(virtual_primary::settings(), 30, Manner { reset_every: Some(3), ..manner() });
     world.run(100 * S);
@@ -348,7 +356,7 @@ fn a_zone_that_is_not_answered_times_out_alone() {
     assert_eq!(world.outcome(Outcome::Done) + world.outcome(Outcome::TimedOut), 30);
     let silent = world.primary.queries as u64 / 5;
     assert_eq!(world.attempts(Outcome::TimedOut), silent);
-    assert!(silent > 3 && world.words().contains("streams cancelled after a timeout"), "{}", world.words());
+    assert!(silent > 3 && world.words().contains("streams cancelled by this side"), "{}", world.words());
 }
 
 #[test]

@@ -130,13 +130,14 @@ impl Worker {
     /// Does all that can be done now, and returns whether there was anything to do.
     fn turn(&mut self, now_ns: i64) -> io::Result<bool> {
         self.schedule.tick(now_ns);
-        if let Some(quic) = &mut self.connections.quic {
-            quic.on_time(&mut self.schedule, now_ns)?;
-        }
         let mut count = 0;
         while let Some(order) = self.schedule.order(now_ns) {
             count += 1;
             self.carry_out(order, now_ns)?;
+        }
+        // After the orders: nothing may happen on a connection that counts as closed.
+        if let Some(quic) = &mut self.connections.quic {
+            count += quic.on_time(&mut self.schedule, now_ns)?;
         }
         let now_ns = clock::monotonic_ns();
         count += self.connections.read_on(&mut self.schedule, now_ns);

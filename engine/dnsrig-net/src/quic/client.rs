@@ -177,7 +177,8 @@ impl Client {
     /// or the connection is not established and has no early data.
     pub fn send(&mut self, slot: usize, message: &[u8], now_ns: i64) {
         let Some(connection) = &mut self.slots[slot] else { return };
-        connection.streams.push(message, now_ns);
+        self.counts[connection.class].streams_cancelled +=
+            connection.streams.push(message, now_ns, &mut connection.quic);
         connection.streams.open(&mut connection.quic, connection.established);
         connection.silent_ns.get_or_insert(now_ns);
         if connection.established {
@@ -250,7 +251,9 @@ impl Client {
         let Some(connection) = &mut self.slots[slot] else { return };
         let now = self.clock.at(now_ns);
         transmit(&mut connection.quic, now, &mut self.buffer, |datagram, _| send(datagram));
-        let oldest_ns = self.timeout_ns.and_then(|timeout_ns| Some(connection.streams.oldest_ns()? + timeout_ns));
+        // It also forgets streams that have ended, so call it whether or not queries have a timeout.
+        let oldest_ns = connection.streams.oldest_ns();
+        let oldest_ns = self.timeout_ns.and_then(|timeout_ns| Some(oldest_ns? + timeout_ns));
         let timeout_ns = connection.quic.poll_timeout().map(|timeout| self.clock.ns(timeout));
         let used_up_ns = connection.used_up_ns(now_ns);
         for time_ns in [oldest_ns, timeout_ns, used_up_ns].into_iter().flatten() {

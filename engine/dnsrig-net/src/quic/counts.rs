@@ -160,7 +160,7 @@ pub struct Counts {
     pub streams_stopped: [u64; DOQ_NAMES.len()],
     /// Streams that ended without a whole message.
     pub streams_short: u64,
-    /// Streams that this side cancelled, because the query had timed out.
+    /// Streams that this side cancelled, because the query had timed out or its answer was of no use.
     pub streams_cancelled: u64,
     /// Queries that waited because the server allowed no further stream.
     pub waited_for_stream: u64,
@@ -249,7 +249,7 @@ impl Counts {
         named("streams stopped by the server", doq_named(&self.streams_stopped));
         let others = [
             ("streams without a whole answer", self.streams_short),
-            ("streams cancelled after a timeout", self.streams_cancelled),
+            ("streams cancelled by this side", self.streams_cancelled),
             ("connections without further streams", self.connections_used_up),
             ("Retry packets", self.retries),
             ("packets sent", self.packets_sent),

@@ -338,3 +338,22 @@ fn a_large_answer_comes_whole() {
     large[..2].copy_from_slice(&[0, 5]);
     assert!(pair.answers == [(5, large)]);
 }
+
+#[test]
+fn an_id_that_is_used_again_gets_no_answer_to_its_earlier_query() {
+    let mut pair = connected();
+    pair.echoes = false;
+    pair.ask(0, 7);
+    pair.pass(SECOND);
+    pair.ask(0, 7);
+    pair.pass(SECOND);
+    let keys: Vec<_> = pair.asked.iter().map(|(key, _)| *key).collect();
+    assert_eq!(keys.len(), 2, "both came");
+    for key in [keys[0], keys[1]] {
+        pair.server.answer(key, &answer(7).1);
+        pair.serve();
+        pair.pass(SECOND);
+        assert_eq!(pair.answers.len(), usize::from(key == keys[1]));
+    }
+    assert!(pair.streams_lost.is_empty() && pair.client.counts(0).streams_cancelled == 1, "{}", words(&pair));
+}

@@ -35,7 +35,7 @@ fn slots_take_turns() {
             slots.took(slot, BURST, 1);
         }
     }
-    assert_eq!(slots.connections(), [Connections { attempted: 3, established: 3, ..Connections::default() }]);
+    assert_eq!(slots.connections(), [Connections { attempted: 3, established: 3, open: 3, ..Connections::default() }]);
 }
 
 #[test]

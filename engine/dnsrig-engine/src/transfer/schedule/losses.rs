@@ -36,6 +36,10 @@ impl Schedule {
     /// A connection is open.
     pub fn opened(&mut self, slot: u32, handshake: Handshake, now_ns: i64) {
         let place = &mut self.slots[slot as usize];
+        if place.state != State::Opening {
+            // It was given up meanwhile, and is to be closed.
+            return;
+        }
         (place.state, place.no_port_ns) = (State::Open, 0);
         let connection = &mut place.connection;
         (connection.established_ns, connection.alive_ns, connection.handshake) = (now_ns, now_ns, handshake);
@@ -61,14 +65,15 @@ impl Schedule {
             }
         }
         let was_open = place.state == State::Open;
-        let is_ours = matches!(ended, Ended::Ours | Ended::UsedUp);
+        // A primary that permits no stream at all is as fruitless as a primary that closes every connection.
+        let is_ours = ended == Ended::Ours || (ended == Ended::UsedUp && place.connection.ended > 0);
         let has_failed = !was_open || (!place.connection.has_brought && !is_ours);
         let cut = match ended {
             Ended::Tls => Cut::Tls,
             // Over UDP a port that is closed shows only once it was asked.
             _ if !was_open || ended == Ended::Refused => Cut::NoConnection,
-            Ended::Ours | Ended::UsedUp => Cut::Ours,
-            Ended::Closed => Cut::Closed,
+            Ended::Ours => Cut::Ours,
+            Ended::Closed | Ended::UsedUp => Cut::Closed,
             Ended::Reset | Ended::Refused | Ended::NoPort => Cut::Reset,
             Ended::TimedOut => Cut::TimedOut,
         };
@@ -235,7 +240,7 @@ impl Schedule {
             let (mut transfer, _) = self.transfers.remove(at, queries, now_ns);
             queries.end(id);
             if ended == Ended::UsedUp {
-                self.take_back(&mut transfer.job);
+                self.take_back(slot, &mut transfer.job);
                 innocent.push(transfer.job);
                 continue;
             }
@@ -265,7 +270,8 @@ impl Schedule {
     }
 
     /// A query got no stream, so it was never sent: it is no attempt.
-    fn take_back(&mut self, job: &mut Job) {
+    fn take_back(&mut self, slot: u32, job: &mut Job) {
+        self.slots[slot as usize].connection.asked -= 1;
         let totals = &mut self.counters.totals;
         totals.attempts -= 1;
         totals.retries -= u64::from(job.attempt > 1);

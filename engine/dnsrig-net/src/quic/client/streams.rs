@@ -37,6 +37,8 @@ pub struct Streams {
     /// Queries without a stream, oldest first.
     waiting: VecDeque<Stream>,
     open: HashMap<StreamId, Stream>,
+    /// The open stream of each id.
+    by_id: HashMap<u16, StreamId>,
     /// The times at which queries on streams were sent, oldest first. Some have ended.
     order: VecDeque<(i64, StreamId)>,
     /// The number of streams that were opened before the handshake was done.
@@ -44,9 +46,12 @@ pub struct Streams {
 }
 
 impl Streams {
-    /// Adds a query, which waits.
-    pub fn push(&mut self, message: &[u8], now_ns: i64) {
+    /// Adds a query, which waits. The caller is done with an earlier query that has the same id: if its stream is still
+    /// open, what comes on it would be taken for this query's answer, so it is cancelled. Returns the number of
+    /// streams that it cancelled.
+    pub fn push(&mut self, message: &[u8], now_ns: i64, quic: &mut Connection) -> u64 {
         let id = message.first_chunk().map_or(0, |id| u16::from_be_bytes(*id));
+        let cancelled = self.by_id.get(&id).copied().map_or(0, |earlier| self.abort(earlier, quic));
         let query = framed(message);
         let answer = Vec::new();
         self.waiting.push_back(Stream {
@@ -58,6 +63,7 @@ impl Streams {
             answered: false,
             counted: false,
         });
+        cancelled
     }
 
     /// Whether a query waits for a stream.
@@ -100,6 +106,7 @@ impl Streams {
         {
             self.early += u64::from(!established);
             self.order.push_back((stream.sent_ns, id));
+            self.by_id.insert(stream.id, id);
             self.open.insert(id, stream);
             self.write(id, quic, established);
         }
@@ -121,6 +128,7 @@ impl Streams {
         let early = mem::take(&mut self.early);
         if rejected {
             self.order.clear();
+            self.by_id.clear();
             let mut again: Vec<_> = self.open.drain().collect();
             again.sort_by_key(|(id, _)| *id);
             for (_, stream) in again.into_iter().rev() {
@@ -167,8 +175,16 @@ impl Streams {
             }
         }
         if over.is_some() {
-            self.open.remove(&id);
+            self.forget(id);
         }
+    }
+
+    fn forget(&mut self, id: StreamId) -> Option<Stream> {
+        let stream = self.open.remove(&id)?;
+        if self.by_id.get(&stream.id) == Some(&id) {
+            self.by_id.remove(&stream.id);
+        }
+        Some(stream)
     }
 
     /// When the oldest query was sent that has neither an answer nor ended.
@@ -193,13 +209,18 @@ impl Streams {
 
     /// Gives up the query with this id. Returns the number of streams that it cancelled.
     pub fn cancel(&mut self, id: u16, quic: &mut Connection) -> u64 {
-        self.waiting.retain(|stream| stream.id != id);
-        let open = self.open.iter().find(|(_, stream)| stream.id == id).map(|(open, _)| *open);
-        open.map_or(0, |open| self.abort(open, quic))
+        if let Some(open) = self.by_id.get(&id).copied() {
+            return self.abort(open, quic);
+        }
+        // The oldest is the first to be given up.
+        if let Some(at) = self.waiting.iter().position(|stream| stream.id == id) {
+            self.waiting.remove(at);
+        }
+        0
     }
 
     fn abort(&mut self, id: StreamId, quic: &mut Connection) -> u64 {
-        if self.open.remove(&id).is_none() {
+        if self.forget(id).is_none() {
             return 0;
         }
         let _ = quic.send_stream(id).reset(code(REQUEST_CANCELLED));
