@@ -27,8 +27,8 @@ The stream is the experiment's ``[stream]``. The server under test has all its z
   ramp: the highest share of the stream's rate at which the loss in the first ``ramp_s`` seconds is within the same
   limit, to a tenth. Each step has its own twin, so caches are empty at first, as in the measurement. The rate is
   rounded down to two significant digits; the stream is replayed more slowly accordingly
-- ``proxy_protocol``: whether the address of each client is announced with the PROXY protocol, version 2, and all queries
-  are sent from the address of their host; the server must be set up for it
+- ``proxy_protocol``: whether the address of each client is announced with the PROXY protocol, version 2, and all
+  queries are sent from the address of their host; the server must be set up for it
 - ``threads`` of the instrument
 - ``generators``: hosts that replay, `clients-1` and so on where there are several, each with its share of the clients,
   from one moment on; they can be on other machines (``hosts.clients-1.machine``)

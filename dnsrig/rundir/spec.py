@@ -217,7 +217,7 @@ class HostSpec(HostOptions, HostDuties, Record):
     network: Literal["own", "machine"] = "own"
     """``machine``: its programs use the network of the machine, because the server under test runs already."""
     ports: dict[str, int] = Field(default_factory=dict)
-    """Ports of a server that runs already, by transport (`udp`, `tcp`, `dot`, `doh`, `doq`); empty: the standard ports."""
+    """Ports of a server that runs already, by transport (`udp`, `tcp`, `dot`, `doh`, `doq`); empty: the usual ports."""
     authorized: bool = False
     """Whether the user stated to be allowed to load the server at ``address`` (`--i-am-authorized`)."""
     nic_shared: bool = False

@@ -1,8 +1,9 @@
 """A server that runs already: ``running@192.0.2.53:53``. dnsrig asks it, and starts, configures and stops nothing.
 
 Its ports follow its address, if they differ: ``running@192.0.2.53:5300,tcp=5301,dot=8853``. The port behind the address
-is for UDP, and for TCP unless ``tcp`` names another one. DNS over TLS and QUIC have port 853, and DNS over HTTPS has port
-443, unless ``dot``, ``doq`` or ``doh`` names another one. Without a port it is 53. An IPv6 address with a port has brackets: ``running@[2001:db8::53]:53``.
+is for UDP, and for TCP unless ``tcp`` names another one. DNS over TLS and QUIC have port 853, and DNS over HTTPS has
+port 443, unless ``dot``, ``doq`` or ``doh`` names another one. Without a port it is 53. An IPv6 address with a port has
+brackets: ``running@[2001:db8::53]:53``.
 """
 
 from __future__ import annotations

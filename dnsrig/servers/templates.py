@@ -52,7 +52,7 @@ EXAMPLE: Variables = {
     "routes": [{"number": 1, "address": "192.0.2.2", "port": DNS_PORT, "source": ""}],
     "secondaries": ["192.0.2.3"],
     "catalog": "",
-    "transfer": {"tls": False, "tsig": False, "ixfr": False, "notify": False, "updates": False},
+    "transfer": {"tls": False, "quic": False, "tsig": False, "ixfr": False, "notify": False, "updates": False},
     "tsig": {"name": keys.TSIG_NAME, "algorithm": keys.TSIG_ALGORITHM, "secret": "AAAA"},
     "over_tls": False,
     "over_https": False,

@@ -21,7 +21,9 @@ TITLE = "a certificate chain too long for the first flight of QUIC"
 SOURCE = "RFC 9000, 8.1: address validation during the handshake"
 WEIGHT = "explains"
 FLIGHT_BYTES = 1_200
+"""The first flight of a client: it fills a datagram up to this size at least (RFC 9000, 14.1)."""
 LIMIT_BYTES = 3 * FLIGHT_BYTES
+"""What a server may send before the client's address is validated (RFC 9000, 8.1)."""
 
 
 def after(trial: Trial) -> Conclusion | None:

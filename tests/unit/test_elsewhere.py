@@ -92,7 +92,11 @@ class TestPlace:
                 "latency",
                 "the machine rack-7, whose address is not known",
             ),
-            ('nic = "e"\n' + GENERATOR + "\n[path]\ndelay_ms = 10", "latency", "no link that a [path] could apply to"),
+            (
+                'nic = "e"\n' + GENERATOR + "\n[path]\ndelay_ms = 10",
+                "latency",
+                "[path] applies to the link primary - generator-1, which joins two machines",
+            ),
             ('nic = "e"\n' + GENERATOR.replace("nic", "cpus = [9]\nnic"), "latency", "there is no CPU 9 on rack-1"),
             ("[options]\ngenerators = 65", "latency", "options.generators = 65"),
         ],

@@ -1,5 +1,5 @@
-//! `load` over DoQ against servers that fail in each way that RFC 9000 and RFC 9250 have: nothing hangs, each query ends
-//! once, and the summary names what happened.
+//! `load` over DoQ against servers that fail in each way that RFC 9000 and RFC 9250 have: nothing hangs, each query
+//! ends once, and the summary names what happened.
 
 use std::{
     net::{SocketAddr, UdpSocket},

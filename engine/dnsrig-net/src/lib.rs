@@ -10,7 +10,6 @@ pub mod namespace;
 pub mod outstanding;
 pub mod poller;
 pub mod prefix;
-pub mod proxy;
 pub mod quic;
 pub mod source;
 pub mod tcp_info;

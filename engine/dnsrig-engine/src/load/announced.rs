@@ -6,12 +6,10 @@ use std::{
 };
 
 use dnsrig_core::failure::Failure;
-use dnsrig_net::{
-    prefix::{self, Prefix},
-    proxy::{Header, Kind},
-};
+use dnsrig_net::prefix::{self, Prefix};
 
 use super::{
+    proxy::{Header, Kind},
     refused,
     segment::{ClientAddresses, Segment},
 };
@@ -37,8 +35,8 @@ pub struct Announced {
 
 impl Announced {
     /// Clients with addresses of a prefix, or without one of the prefix for documentation (RFC 5737, RFC 3849) of the
-    /// server's family. `option` names the prefix for the user. If clients are divided by `segment`, a generator has the
-    /// prefix for its own `clients`.
+    /// server's family. `option` names the prefix for the user. If clients are divided by `segment`, a generator has
+    /// the prefix for its own `clients`.
     pub fn from_prefix(
         server: SocketAddr,
         prefix: Option<Prefix>,
@@ -50,8 +48,8 @@ impl Announced {
         let prefix = prefix.unwrap_or_else(|| prefix::parse(default).expect("it is a prefix"));
         if prefix.clients() < clients {
             return Err(refused(format!(
-                "{prefix}, from which --proxy-protocol announces clients, is too small for {clients} clients: give {option} a \
-                 prefix of length {} or shorter",
+                "{prefix}, from which --proxy-protocol announces clients, is too small for {clients} clients: give \
+                 {option} a prefix of length {} or shorter",
                 prefix.length_for(clients)
             )));
         }

@@ -197,8 +197,8 @@ pub struct Arguments {
     /// Address of this host that clients send from. May be repeated; the addresses are used in turn
     #[arg(long = "source", value_name = "ADDRESS", help_heading = "Clients")]
     pub sources: Vec<IpAddr>,
-    /// Announce an address and a port of each client with the PROXY protocol, version 2: before each query over UDP, and
-    /// at the start of each connection over TCP, DoT and DoH. The server must be set up for it
+    /// Announce an address and a port of each client with the PROXY protocol, version 2: before each query over UDP,
+    /// and at the start of each connection over TCP, DoT and DoH. The server must be set up for it
     #[arg(long, help_heading = "Clients")]
     pub proxy_protocol: bool,
     /// Prefix from which --proxy-protocol announces an address for each client [default: 192.0.2.0/24 or 2001:db8::/32]

@@ -1,8 +1,8 @@
 //! Queries over QUIC (RFC 9250): a stream for each, on the connections of [`quic::client`](dnsrig_net::quic::client).
 //!
 //! A client is a slot with a UDP socket of its own, which all its connections use one after another. If many clients
-//! share the slots, each connection has a socket of its own, as on hosts. Which slot is next and when its connection has
-//! served its time is decided as for TCP: see [`slots`](super::tcp::slots) and [`many`](super::tcp::many).
+//! share the slots, each connection has a socket of its own, as on hosts. Which slot is next and when its connection
+//! has served its time is decided as for TCP: see [`slots`](super::tcp::slots) and [`many`](super::tcp::many).
 
 use std::{
     io,

@@ -10,8 +10,8 @@
 //! [`run`](mod@run) decides which periods there are; [`hold`] describes the two in which connections are held.
 //! [`segment`] says how generators on several machines share one schedule, and [`led`] how they agree on its periods.
 //! [`compare`] asks two servers the same queries. [`play`] sends captured queries instead of prepared ones; both are a
-//! [`source`]. [`announced`] has the clients that the PROXY protocol announces. A query goes from arrivals over a
-//! transport to the table of queries in flight as an [`arrivals::Due`].
+//! [`source`]. [`announced`] has the clients that the PROXY protocol announces, and [`proxy`] its header. A query goes
+//! from arrivals over a transport to the table of queries in flight as an [`arrivals::Due`].
 
 mod announced;
 mod answer;
@@ -35,6 +35,7 @@ mod led;
 mod notes;
 pub mod play;
 mod priority;
+mod proxy;
 mod queries;
 mod ramp;
 mod record;

@@ -5,7 +5,6 @@ use dnsrig_core::{clock, failure::Failure, target};
 use dnsrig_dns::query::QUERY_BYTES_MAX;
 use dnsrig_net::{
     poller::{Poller, Timeout},
-    proxy::HEADER_BYTES_MAX,
     udp_batch::{self, BATCH_MAX, Receiver, Sender},
 };
 
@@ -13,6 +12,7 @@ use super::{
     announced::Announced,
     arrivals::Due,
     in_flight::{InFlight, Sending},
+    proxy::HEADER_BYTES_MAX,
     segment::ClientAddresses,
     transport::{Transport, cannot_open, cannot_receive, cannot_send},
 };
@@ -352,8 +352,8 @@ fn received_ns(stamp_ns: Option<i64>, now_ns: i64) -> i64 {
     }
 }
 
-/// Makes a socket that is connected to `server`. A `routed` source may be an address that this host has by a local route
-/// alone.
+/// Makes a socket that is connected to `server`. A `routed` source may be an address that this host has by a local
+/// route alone.
 pub fn socket(server: SocketAddr, source: Option<IpAddr>, routed: bool) -> io::Result<UdpSocket> {
     let socket = bind(source.unwrap_or(target::unspecified(server)), routed)?;
     socket.connect(server)?;

@@ -123,8 +123,8 @@ struct Connection {
 
 impl Client {
     /// A client of this server with this number of slots, all without a connection, and classes of connections that are
-    /// counted apart. A query is given up after a timeout, and its stream cancelled. Without a timeout, the caller cancels
-    /// queries ([`Client::cancel`]), and ends connections whose server is silent.
+    /// counted apart. A query is given up after a timeout, and its stream cancelled. Without a timeout, the caller
+    /// cancels queries ([`Client::cancel`]), and ends connections whose server is silent.
     pub fn new(server: SocketAddr, timeout_ns: Option<i64>, slots: usize, classes: usize, now_ns: i64) -> Self {
         Client {
             server,
