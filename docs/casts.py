@@ -1,8 +1,9 @@
 """Records terminals for the docs: `python docs/casts.py [NAME...]`, as root, on a machine with nothing else to do.
 
-`CASTS` has the commands. Each is typed into a terminal of 80 columns, in a folder with a zone, queries and a capture.
+`CASTS` has the commands. Each is typed into a terminal of 80 columns, in a folder with zones and queries.
 What the terminal shows is kept as docs/casts/NAME.cast (asciicast v2, https://docs.asciinema.org/manual/asciicast/v2/)
-and drawn as docs/pictures/NAME.svg, line by line in its time. NAME-wide.svg shows the end of it at 140 columns.
+and drawn as docs/pictures/NAME.svg, line by line in its time. NAME-wide.svg shows the end of it at 140 columns, and
+NAME-report.png the first screen of its report.
 
 `python docs/casts.py --draw [NAME...]` draws the pictures again, without running anything.
 """
@@ -27,6 +28,7 @@ from contextlib import ExitStack
 from html import escape
 from pathlib import Path
 
+import pictures
 from rich.console import Console
 from rich.text import Text
 
@@ -38,10 +40,11 @@ CASTS = {
     "bench-max": "dnsrig bench knot@forky nsd@forky --max",
     "bench-transfer": "dnsrig bench bind@forky knot@forky --transfer --zone big.zone --rtt 200ms --loss 0.5% "
     "--transport tcp,xot",
-    "bench-capture": "dnsrig bench unbound@forky knot-resolver@forky --capture clients.pcap",
 }
 NARROW, WIDE = 80, 140
-NAMES, DELEGATIONS, PACKETS = 1_000, 20_000, 20_000
+REPORT = (900, 720)
+"""Size of the picture of a report."""
+NAMES, DELEGATIONS = 1_000, 20_000
 PAUSE_S = 0.5
 """Longest time between two lines of a picture: nobody wants to wait as long as the measurement took."""
 SHOW = """
@@ -83,24 +86,22 @@ def record(name: str) -> None:
         run = max((folder / "runs").glob("*/*/"))
         wide = [sys.executable, "-c", SHOW, str(run.relative_to(folder))]
         write(FOLDER / f"{name}-wide.cast", WIDE, [typed, *shown(wide, folder, WIDE)])
+        pictures.take((run / "report.html").as_uri(), PICTURES / f"{name}-report.png", REPORT)
 
 
 def write_files(folder: Path) -> None:
-    """example.zone, queries.txt, big.zone, clients.pcap."""
-    sys.path.insert(0, str(DOCS.parent / "benches"))
-    from replay_prepare import write as write_capture  # type: ignore[import-not-found]
-
+    """example.zone, queries.txt, big.zone."""
     apex = "$TTL 300\n@ IN SOA ns1 hostmaster 1 3600 900 1209600 300\n@ IN NS ns1\nns1 IN A 192.0.2.1\n"
     hosts = "".join(f"host{number:04} IN A 192.0.2.{number % 250}\n" for number in range(NAMES))
     (folder / "example.zone").write_text("$ORIGIN example.\n" + apex + hosts)
     (folder / "queries.txt").write_text("".join(f"host{number:04}.example A\n" for number in range(NAMES)))
     names = "".join(f"d{number:05} IN NS ns{number % 9}.example.net.\n" for number in range(DELEGATIONS))
     (folder / "big.zone").write_text("$ORIGIN big.example.\n" + apex + names)
-    write_capture(folder / "clients.pcap", PACKETS)
 
 
 def a_running_unbound(folder: Path) -> ExitStack:
     """An Unbound on loopback, which answers for the names of queries.txt, also over DoT."""
+    sys.path.insert(0, str(DOCS.parent / "benches"))
     import running_server  # type: ignore[import-not-found]
 
     config = running_server.UNBOUND.replace(str(running_server.PORT), "5300")
@@ -155,9 +156,9 @@ def picture(width: int, events: list[Event]) -> str:
     for seconds, _, text in events:
         at_s, before_s = at_s + min(seconds - before_s, PAUSE_S), seconds
         *whole, rest = (rest + text.replace("\r\n", "\n")).split("\n")
-        rows += [(at_s, line) for line in whole]
+        rows += [(at_s, part) for text in whole for part in wrapped(Text.from_ansi(text), width)]
     console = Console(width=10_000, color_system="truecolor", force_terminal=True)
-    drawn = [line(console, number, seconds, Text.from_ansi(text)) for number, (seconds, text) in enumerate(rows)]
+    drawn = [line(console, number, seconds, text) for number, (seconds, text) in enumerate(rows)]
     wide = round(2 * MARGIN_PX + width * WIDTH_PX)
     high = 2 * MARGIN_PX + len(rows) * LINE_PX
     style = (
@@ -169,6 +170,11 @@ def picture(width: int, events: list[Event]) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {high}" width="{wide}" height="{high}">\n'
         f'<style>{style}</style>\n<rect width="100%" height="100%" rx="8" fill="{BACKGROUND}"/>\n{body}\n</svg>\n'
     )
+
+
+def wrapped(text: Text, width: int) -> Iterable[Text]:
+    """The lines in which a terminal of this width shows a line."""
+    return text.divide(range(width, len(text), width)) if len(text) > width else [text]
 
 
 def line(console: Console, number: int, seconds: float, text: Text) -> str:

@@ -76,6 +76,11 @@ PICTURES: dict[str, View | Rebuilt] = {
     "congestion-control.png": Rebuilt(
         "`dnsrig run congestion-control --scale standard --at-once 2`; then `dnsrig export RUN png`."
     ),
+    **{
+        f"bench{question}{ending}": Rebuilt("`docs/casts.py` runs the command and records it.")
+        for question in ("", "-running", "-max", "-transfer")
+        for ending in (".svg", "-wide.svg", "-report.png")
+    },
 }
 """File in docs/pictures/ -> how it is made."""
 
