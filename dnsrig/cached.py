@@ -100,10 +100,8 @@ def making(target: Path) -> Iterator[Path]:
     Servers, which have no rights, can read it, whatever the umask of the user is. Leftovers of an interrupted process
     are removed first.
     """
-    for leftover in target.parent.glob(f"{UNFINISHED}*"):
-        shutil.rmtree(leftover, ignore_errors=True)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=UNFINISHED) as temporary:
-        made = Path(temporary, "made")
+    with workshop(target.parent) as temporary:
+        made = temporary / "made"
         before = os.umask(READABLE)
         try:
             yield made
@@ -112,3 +110,12 @@ def making(target: Path) -> Iterator[Path]:
         if target.exists():
             shutil.rmtree(target)
         made.rename(target)
+
+
+@contextmanager
+def workshop(folder: Path) -> Iterator[Path]:
+    """A temporary folder within ``folder``, which is ``locked``: all others there are leftovers, and are removed."""
+    for leftover in folder.glob(f"{UNFINISHED}*"):
+        shutil.rmtree(leftover, ignore_errors=True)
+    with tempfile.TemporaryDirectory(dir=folder, prefix=UNFINISHED) as temporary:
+        yield Path(temporary)

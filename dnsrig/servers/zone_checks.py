@@ -7,12 +7,12 @@ zone. What a checker said is kept in the cache under the dataset and the server'
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import re
 import subprocess
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,18 +52,20 @@ def refusals(source: ServerSource, dataset: DatasetSpec) -> list[Refusal] | None
     if not driver(source.kind).zone_check(zones, SEEN_DATASET, SEEN_FOLDER).commands or os.geteuid() != 0:
         return None
     kept = paths.cache() / "zone-checks" / f"{dataset.key}-{_identity(source)}.json"
-    if not kept.exists():
-        try:
-            found = _run(source, folder, zones)
-        except _Undecided:
-            return None
-        if found is None:
-            return None
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        part = kept.with_suffix(f".{os.getpid()}")
-        part.write_text(json.dumps([[each.zone, each.reason, each.line] for each in found]))
-        part.replace(kept)
-    return [Refusal(*each) for each in json.loads(kept.read_text())]
+    with cached.locked(kept.parent):
+        if not kept.exists():
+            _keep(kept, source, folder, zones)
+    return [Refusal(*each) for each in json.loads(kept.read_text())] if kept.exists() else None
+
+
+def _keep(kept: Path, source: ServerSource, folder: Path, zones: Sequence[Zone]) -> None:
+    """Check the zones, and write what was found to ``kept``, unless the checker could not decide."""
+    with cached.workshop(kept.parent) as temporary, contextlib.suppress(_Undecided):
+        found = _run(source, folder, zones, temporary)
+        if found is not None:
+            part = temporary / kept.name
+            part.write_text(json.dumps([[each.zone, each.reason, each.line] for each in found]))
+            part.replace(kept)
 
 
 def _checked(folder: Path) -> Iterator[Zone]:
@@ -83,34 +85,33 @@ class _Undecided(Exception):
     """A checker was killed, or did not end in time: that says nothing about a zone, and is not kept."""
 
 
-def _run(source: ServerSource, folder: Path, zones: Sequence[Zone]) -> list[Refusal] | None:
+def _run(source: ServerSource, folder: Path, zones: Sequence[Zone], temporary: Path) -> list[Refusal] | None:
     check = driver(source.kind).zone_check(zones, SEEN_DATASET, SEEN_FOLDER)
     found = []
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=cached.UNFINISHED) as temporary:
-        own = Path(temporary, "check")
-        before = os.umask(cached.READABLE)
-        try:
-            own.mkdir()
-            for name, text in check.files.items():
-                (own / name).write_text(text)
-        finally:
-            os.umask(before)
-        confined = Confinement(
-            sources.root(source) or MACHINE,
-            [
-                BindMount(folder, SEEN_DATASET, read_only=True),
-                BindMount(own, SEEN_FOLDER, read_only=True),
-                *(BindMount(place, seen, read_only=True) for seen, place in sources.shown(source).items()),
-            ],
-        )
-        for zone, command in zip(zones, check.commands, strict=True):
-            status, text = _one(sources.executable(source, command), confined)
-            if status in (126, 127):
-                return None
-            if status < 0:
-                raise _Undecided
-            if status:
-                found.append(Refusal(zone.name, *_reason(text, zone.file, status)))
+    own = temporary / "check"
+    before = os.umask(cached.READABLE)
+    try:
+        own.mkdir()
+        for name, text in check.files.items():
+            (own / name).write_text(text)
+    finally:
+        os.umask(before)
+    confined = Confinement(
+        sources.root(source) or MACHINE,
+        [
+            BindMount(folder, SEEN_DATASET, read_only=True),
+            BindMount(own, SEEN_FOLDER, read_only=True),
+            *(BindMount(place, seen, read_only=True) for seen, place in sources.shown(source).items()),
+        ],
+    )
+    for zone, command in zip(zones, check.commands, strict=True):
+        status, text = _one(sources.executable(source, command), confined)
+        if status in (126, 127):
+            return None
+        if status < 0:
+            raise _Undecided
+        if status:
+            found.append(Refusal(zone.name, *_reason(text, zone.file, status)))
     return found
 
 

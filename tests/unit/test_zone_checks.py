@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from dnsrig import datasets
+from dnsrig.confinement import Confinement
 from dnsrig.rundir import DatasetSpec, ServerSource
 from dnsrig.servers import zone_checks
 from dnsrig.servers.zone_checks import Refusal
@@ -54,3 +55,25 @@ def test_a_sentence_names_the_users_own_line_and_who_accepts_the_zone(
     assert zone_checks.sentences(servers, made, [own]) == [
         f"bind refuses {own} line 8: CNAME and other data; knot refuses own.example ({own}): no; accepted by nsd"
     ]
+
+
+def test_a_dataset_that_another_process_makes_meanwhile_does_not_disturb_a_check(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever makes one removes what a killed process left in the folder of datasets."""
+    monkeypatch.setenv("DNSRIG_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(zone_checks.os, "geteuid", lambda: 0)
+    made = datasets.provide("tiny-zones", {"zones": 1})
+    checks = []
+
+    def check(command: list[str], confined: Confinement) -> tuple[int, str]:
+        places = [bind.machine for bind in confined.binds]
+        datasets.provide("tiny-zones", {"zones": 2 + len(checks)})
+        checks.append(all(place.exists() for place in places))
+        return 0, ""
+
+    monkeypatch.setattr(zone_checks, "_one", check)
+    source = ServerSource(kind="nsd", source="system", version="4.15.4")
+    assert [zone_checks.refusals(source, made) for _ in range(2)] == [[], []]
+    assert checks == [True], "and what was found is kept"
+    assert sorted(path.suffix for path in (tmp_path / "cache/zone-checks").iterdir()) == ["", ".json"]
