@@ -22,14 +22,18 @@ LOST_SHARE = 1e-3
 
 
 def sentence(run: Run, findings: Sequence[Finding]) -> str:
-    """One line about all variants; empty for a run without a load."""
-    found = {variant: _of(run, variant, findings) for variant in (v.id for v in run.manifest.variants)}
-    told = {variant: text for variant, text in found.items() if text}
-    if not told:
-        return ""
+    """One line about all variants, in which variants with the same bottleneck are together; empty for a run without a
+    load."""
     axes = names.varying_axes(run)
-    labels = {v.id: names.name(run, v, axes) for v in run.manifest.variants}
-    parts = [f"{labels[v]}: {text}" if labels[v] else text for v, text in told.items()]
+    labels: dict[str, list[str]] = {}
+    for variant in run.manifest.variants:
+        if text := _of(run, variant.id, findings):
+            labels.setdefault(text, []).append(names.name(run, variant, axes))
+    if not labels:
+        return ""
+    if len(labels) == 1 and len(run.manifest.variants) > 1:
+        return f"Bottleneck of all: {next(iter(labels))}."
+    parts = [f"{' and '.join(of)}: {text}" if any(of) else text for text, of in labels.items()]
     return f"Bottleneck: {'; '.join(parts)}."
 
 

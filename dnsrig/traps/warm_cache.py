@@ -48,6 +48,8 @@ def after(trial: Trial) -> Conclusion | None:
         return cannot_tell(f"{max(0, questions)} different questions are too few; {FEWEST_QUESTIONS} are needed.")
     if min(counted.values()) >= LEAST_SHARE * questions:
         return CLEAR
+    if trial.load.answered < WHOLE_SHARE * stream.queries:
+        return cannot_tell("Many queries had no answer, and perhaps never reached the resolver's cache.")
     misses, upstream = (int(counted[name]) for name in ("cache_misses", "upstream_queries"))
     return Conclusion(
         "found",

@@ -67,3 +67,18 @@ def test_a_search_that_found_no_limit_names_none(run: Run, holds: bool, words: s
         load_rows.ramp(trial, [{"rate_qps": 10_000, "holds": holds}], 10_000)
         trial.record.instruments["load"]["capacity_is_lower_bound"] = holds
     assert sentence(run, []) == f"Bottleneck: {words}."
+
+
+def test_variants_with_the_same_bottleneck_are_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    servers = ["knot@system", "bind@system", "nsd@system"]
+    run = Run.open(synthetic.build(tmp_path / "run", synthetic.Plan(servers=servers, zones=[100])))
+    first, *_ = run.manifest.variants
+    asked(run, monkeypatch, 0.97, 0.05)
+    assert sentence(run, []) == "Bottleneck of all: the server, busy for 97% of the time."
+    monkeypatch.setattr(
+        "dnsrig.report.bottleneck.busy_share",
+        lambda trial, host: 0.05 if host != trial.subject else 0.1 if trial.key.variant == first.id else 0.97,
+    )
+    assert sentence(run, []) == (
+        "Bottleneck: Knot DNS: none (server 10% busy, generator 5%); BIND 9 and NSD: the server, busy for 97% of the time."
+    )

@@ -86,7 +86,9 @@ def test_one_that_was_warmed_up_is_not_called_warm(trial: Trial) -> None:
     assert all_traps()["warm-cache"].after(trial) is None
 
 
-@pytest.mark.parametrize("told", [{"sent": 9_000}, {}], ids=["a part of the stream", "no counters"])
+@pytest.mark.parametrize(
+    "told", [{"sent": 9_000}, {}, {"answered": 9_000}], ids=["a part of the stream", "no counters", "unanswered"]
+)
 def test_where_nothing_tells_whether_a_cache_was_warm(trial: Trial, told: dict[str, int]) -> None:
     if told:
         counted(trial, 1, 1)
