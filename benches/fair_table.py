@@ -10,13 +10,12 @@ has the number of these trials.
 from __future__ import annotations
 
 import statistics
-import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from smoke import parser, scratch, sized
+from smoke import new_run, parser, sized
 
 from dnsrig.cli._exits import EXIT_NO_VALID_TRIAL
 from dnsrig.runs.run import Run
@@ -56,14 +55,11 @@ def main() -> int:
 
 def measured() -> list[Path]:
     """The folders of new runs."""
-    runs = scratch() or Path("runs")
-    for settings in QUESTIONS:
-        words = [word for setting in [*settings, *SMALL] for word in ("--set", setting)]
-        command = [sys.executable, "-m", "dnsrig", "run", "fair-table", "--runs", str(runs), "--quiet", *words]
-        run = subprocess.run([*command, "--repeats", str(REPEATS)], check=False, stdout=subprocess.DEVNULL)
-        if run.returncode not in (0, EXIT_NO_VALID_TRIAL):
-            run.check_returncode()
-    return sorted((runs / "fair-table").iterdir())[-len(QUESTIONS) :]
+    repeats = ("--repeats", str(REPEATS))
+    return [
+        new_run("fair-table", [*settings, *SMALL], *repeats, may_end_with=(0, EXIT_NO_VALID_TRIAL))
+        for settings in QUESTIONS
+    ]
 
 
 def values(runs: Iterable[Run]) -> Values:

@@ -8,12 +8,11 @@ secondary; the second names the RRsets that were lost, and the pairs that lost t
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections import defaultdict
 from pathlib import Path
 
-from smoke import parser, scratch, sized
+from smoke import new_run, parser, sized
 
 from dnsrig.runs.run import Run
 from dnsrig.runs.trial import Trial
@@ -34,24 +33,12 @@ COMPARISONS = {
 def main() -> int:
     asking = parser(__doc__)
     asking.add_argument("run", nargs="?", type=Path, metavar="RUN")
-    run = Run.open(asking.parse_args().run or measured())
+    run = Run.open(asking.parse_args().run or new_run("large-records", SETTINGS))
     trials = {key(trial): trial for trial in run.trials}
     print(pairs_table(trials))
     print()
     print(lost_table(trials))
     return 0
-
-
-def measured() -> Path:
-    """The folder of a new run."""
-    runs = scratch() or Path("runs")
-    words = [word for setting in SETTINGS for word in ("--set", setting)]
-    subprocess.run(
-        [sys.executable, "-m", "dnsrig", "run", "large-records", "--runs", runs, "--quiet", *words],
-        check=True,
-        stdout=subprocess.DEVNULL,
-    )
-    return max((runs / "large-records").iterdir())
 
 
 Key = tuple[str, str, bool]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import atexit
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable
@@ -62,6 +63,20 @@ def parts(doc: str | None, known: Iterable[str]) -> list[str]:
 def status(goals_met: bool) -> int:
     """The exit status of a bench that has goals."""
     return 0 if goals_met or SMOKE else 1
+
+
+def new_run(experiment: str, settings: Iterable[str], *more: str, may_end_with: Iterable[int] = (0,)) -> Path:
+    """Run an experiment with ``settings`` and ``more`` options, and return the folder of the run.
+
+    Raises CalledProcessError if the command ends with another status than ``may_end_with``.
+    """
+    runs = scratch() or Path("runs")
+    words = [word for setting in settings for word in ("--set", setting)]
+    command = [sys.executable, "-m", "dnsrig", "run", experiment, "--runs", str(runs), "--quiet", *words, *more]
+    ended = subprocess.run(command, check=False, stdout=subprocess.DEVNULL)
+    if ended.returncode not in may_end_with:
+        ended.check_returncode()
+    return max((runs / experiment).iterdir())
 
 
 def scratch() -> Path | None:

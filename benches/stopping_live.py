@@ -2,7 +2,7 @@
 
     .venv/bin/python benches/stopping_live.py RESULTS [PART...]
 
-Needs root and about 70 minutes. Each run is that of a `dnsrig bench` of two servers with its own rule, in a shorter
+Needs root and about 70 minutes. Each run is a `dnsrig bench` of two servers with its own rule, in a shorter
 time: `--within 20s`. Both servers of the parts `rate`, `max` and `transfer` are the same NSD with another NSID, which
 nobody asks for. The second server of the part `slower` answers 10 % later than the first.
 

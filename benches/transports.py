@@ -10,13 +10,12 @@ that is not `done` has no values; the last column has the number of these trials
 from __future__ import annotations
 
 import statistics
-import subprocess
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from smoke import parser, scratch, sized
+from smoke import new_run, parser, sized
 
 from dnsrig.comparison.loss import losses
 from dnsrig.rundir import Variant
@@ -117,12 +116,7 @@ def main() -> int:
 
 def measured() -> list[Path]:
     """The folders of new runs."""
-    runs = scratch() or Path("runs")
-    for name, settings in SMOKE_SETTINGS.items():
-        words = [word for setting in sized([], smoke=settings) for word in ("--set", setting)]
-        command = [sys.executable, "-m", "dnsrig", "run", name, "--runs", str(runs), "--quiet", *words, *REPEATS]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    return [max((runs / name).iterdir()) for name in SMOKE_SETTINGS]
+    return [new_run(name, sized([], smoke=settings), *REPEATS) for name, settings in SMOKE_SETTINGS.items()]
 
 
 def page(runs: Iterable[Run]) -> str:
