@@ -9,7 +9,7 @@ ramps, and:
 
 - ``held``: number of connections to open; ``open_per_s``: the rate of opening
 - ``hold_s``: time between two queries on a connection
-- ``held_as``: ``idle``: the holder reads answers; ``half-open``: it sends the first byte of a query and no more, over
+- ``held_as``: ``idle``: the holder reads answers; ``half-open``: it sends only the first byte of a query, over
   DoT and DoH nothing at all; ``slow-reader``: it asks and never reads
 """
 
@@ -34,7 +34,7 @@ HOLDER = "holder"
 PORTS = 28_000
 """Connections from one source address: Linux has 28,232 ports for them (ip_local_port_range)."""
 HELD_MOST = 1_000_000
-"""`load` holds no more."""
+"""The most connections that `load` holds."""
 OPTIONS: dict[str, Scalar] = {
     **serving.OPTIONS,
     "transport": "tcp",

@@ -1,8 +1,8 @@
 """The server was at its own limit of TCP connections: it closed or refused connections, or let them wait.
 
 Each server has a limit of connections of clients at a time, by default from 20 to some hundred. What happens beyond it
-differs: Knot DNS accepts no more, and new connections wait in the queue of the kernel, where nobody answers them; NSD
-closes idle connections after 0.2 s when it is nearly full. Either way latency and loss are those of the limit, and a
+differs: Knot DNS accepts none above it, and new connections wait in the queue of the kernel, where nobody answers them;
+NSD closes idle connections after 0.2 s when it is nearly full. Either way the limit decides latency and loss, and a
 higher one is a line in the configuration.
 
 How it is detected: clients wanted more connections at a time than the server's setting permits, and the server ended

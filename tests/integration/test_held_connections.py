@@ -1,4 +1,4 @@
-"""Connections that are held against real servers with a small limit: what the instrument counts is what the server's
+"""Connections that are held to real servers with a small limit: what the instrument counts is what the server's
 kernel counts, and the trap names the setting."""
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ def trial(tmp_path: Path) -> Trial:
 
 
 def summary(open_count: int, *, start_ns: int = 0, clients: int = 1000, **ended: int) -> dict[str, Any]:
-    """The summary of a load that held connections, of which so many are open."""
+    """The summary of a load that held connections, of which ``open_count`` are open."""
     connections = {"attempted": clients, "established": clients, "open": open_count, "ended": ended}
     opening = {
         "start_ns": start_ns,

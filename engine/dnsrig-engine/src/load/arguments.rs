@@ -432,7 +432,7 @@ impl Arguments {
         Ok(Clients { of_threads: (0..threads).map(|thread| part(thread).share(clients)).collect(), first, table })
     }
 
-    /// The clients that are announced to the server, of which there are `clients` with those of the generators before
+    /// The clients that are announced to the server: `clients` together with the clients of the generators before
     /// this one.
     pub fn announced(&self, clients: u64) -> Result<Option<Announced>, Failure> {
         let all = Segment::default();

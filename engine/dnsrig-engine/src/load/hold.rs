@@ -117,7 +117,7 @@ pub struct Lifetimes {
 }
 
 impl Lifetimes {
-    /// The distribution of times in microseconds. `None` if there are none.
+    /// The distribution of times in microseconds. `None` without any.
     pub fn of(times_us: &Times) -> Option<Self> {
         let Distribution { count, min, p50, p90, p99, max, .. } = times_us.into();
         let [min_s, p50_s, p90_s, p99_s, max_s] = [min, p50, p90, p99, max].map(|time_us| time_us as f64 / 1e6);

@@ -120,7 +120,7 @@ fn add_value(mine: &mut Object, other: &Object, key: &str) {
     if key.ends_with("_min") { keep_least(mine, other) } else { add(mine, other) }
 }
 
-/// Keeps the smaller number; 0 stands for none.
+/// Keeps the smaller number; 0 means that there is no number.
 fn keep_least(mine: &mut Value, other: &Value) {
     let least = [mine.as_u64(), other.as_u64()].into_iter().flatten().filter(|number| *number > 0).min();
     *mine = least.unwrap_or(0).into();

@@ -63,7 +63,7 @@ impl Config {
         Ok(Config { quic: library_config(&tls, &verifier, &transport), transport, tls, verifier })
     }
 
-    /// The same configuration with as much room for sessions of its own.
+    /// Copies the configuration, with as much room for sessions of its own.
     pub fn another(&self) -> Self {
         let tls = self.tls.another();
         Config { quic: library_config(&tls, &self.verifier, &self.transport), tls, ..self.clone() }

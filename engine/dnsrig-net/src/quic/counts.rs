@@ -168,7 +168,7 @@ pub struct Counts {
     pub connections_used_up: u64,
     /// Retry packets (RFC 9000 §8.1.2).
     pub retries: u64,
-    /// The fewest bytes that came from the server until a full handshake was done; 0: there was none.
+    /// The fewest bytes that came from the server until a full handshake was done; 0 without a full handshake.
     pub full_handshake_bytes_min: u64,
     pub packets_sent: u64,
     /// Packets that were declared lost (RFC 9002 §6).

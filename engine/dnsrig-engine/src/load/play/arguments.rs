@@ -130,7 +130,7 @@ pub struct Arguments {
     #[arg(long, value_name = "PREFIX", value_parser = prefix::parse, help_heading = "Clients")]
     pub clients_from: Option<Prefix>,
     /// Announce the address of each client with the PROXY protocol, version 2, instead of sending from it. The
-    /// addresses are those of --clients-from, or else of the stream if it was prepared with --addresses, or else of
+    /// addresses come from --clients-from, or else from the stream if it was prepared with --addresses, or else from
     /// 192.0.2.0/24 or 2001:db8::/32. The server must be set up for it
     #[arg(long, help_heading = "Clients")]
     pub proxy_protocol: bool,
