@@ -299,9 +299,11 @@ def over_tls(plain: socket.socket) -> ssl.SSLSocket:
 
 
 def ask(transport: str, client: IPv4Address | None, *, inside_tls: bool = False) -> str:
-    """The rcode that the server answers with, or the reason why there is none. ``client``: the address that the header
-    announces.""" query = dns.message.make_query(NAME, "A").to_wire() port = TLS_PORT if transport == "dot" else PORT
-    first = header(client, stream=transport != "udp", port=port) if client else b"" try:
+    """The rcode of the answer, or the reason why there is none. ``client``: the address that the header announces."""
+    query = dns.message.make_query(NAME, "A").to_wire()
+    port = TLS_PORT if transport == "dot" else PORT
+    first = header(client, stream=transport != "udp", port=port) if client else b""
+    try:
         if transport == "udp":
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
                 asking.settimeout(WAIT_S)
