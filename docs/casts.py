@@ -100,12 +100,14 @@ def write_files(folder: Path) -> None:
 
 
 def a_running_unbound(folder: Path) -> ExitStack:
-    """An Unbound on loopback, which answers for the names of queries.txt, also over DoT."""
+    """An Unbound on loopback, which answers for the names of queries.txt, also over DoT. By default it takes 10
+    connections over TCP at once (incoming-num-tcp), and `bench` has 16."""
     sys.path.insert(0, str(DOCS.parent / "benches"))
     import running_server  # type: ignore[import-not-found]
 
     config = running_server.UNBOUND.replace(str(running_server.PORT), "5300")
     running_server.UNBOUND = config.replace(str(running_server.DOT_PORT), "853").replace("example.com.", "example.")
+    running_server.UNBOUND += "  incoming-num-tcp: 100\n"
     running_server.PORT = 5300
     own = folder / "unbound"
     own.mkdir()
