@@ -408,6 +408,9 @@ from that address. *in rules*: its rule for clients sees the announced address. 
 handshake, unless the table states otherwise. A header inside TLS is sent 0.1 s before the query: Unbound 1.26.2 does
 not answer a query in the same TLS record. Knot DNS takes the header over UDP only. PowerDNS has no rule for clients, so
 its log of queries is read instead.
+
+BIND 9.20.30 as a resolver closes some TCP connections with a header before it answers: 10 to 17 of 100 queries were
+lost in three runs, and none in two runs without the header.
 """
 
 

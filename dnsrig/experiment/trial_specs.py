@@ -31,7 +31,7 @@ from dnsrig.rundir import (
 )
 from dnsrig.servers import driver_of, resolving, sources
 from dnsrig.servers.described import Described
-from dnsrig.servers.driver import wanted_features
+from dnsrig.servers.driver import Driver, wanted_features
 
 MAX_TRIALS = 1000
 NOT_MEASURED = {"repeats", "title", "question", "audience", "sources", "baseline", "servers", "main_metric"}
@@ -56,6 +56,8 @@ def variant(point: Point, made: Mapping[str, HostSpec] = MappingProxyType({})) -
     # Files of the user count by what they contain. To sample a machine changes nothing of what is measured.
     for name, host in measured["hosts"].items():
         host.pop("watch")
+        if not host["proxy_protocol"]:
+            del host["proxy_protocol"]  # as if there were no such key
         for key in hosts.OWN_FILES:
             host.pop(key)
             if name in made and (file := getattr(made[name], key)) is not None:
@@ -150,6 +152,26 @@ def check_possible(spec: TrialSpec) -> None:
             _check_server(spec, name, host, host.server, host.role)
 
 
+def _check_proxied(spec: TrialSpec, name: str, host: HostSpec, server: Driver) -> None:
+    """Refuse the PROXY protocol if the server on the host ``name`` cannot take it, or does not expect it. A described
+    server has its own configuration."""
+    if isinstance(server, Described):
+        return
+    announced, where = bool(spec.options.get("proxy_protocol")) and host.under_test, f"hosts.{name}.proxy_protocol"
+    if announced and not host.proxy_protocol:
+        raise UsageError(
+            f"options.proxy_protocol: the server on the host {name} does not expect it", hint=f"set {where} = true"
+        )
+    if host.proxy_protocol and not server.proxied:
+        raise UsageError(f"{where}: {server.title}: {server.why_not_proxied}", hint="leave it out")
+    if announced and spec.transport not in server.proxied:
+        raise UsageError(
+            f"the variant {spec.variant.label}: {server.title} does not take the PROXY protocol over {spec.transport}: "
+            f"{server.why_not_proxied}",
+            hint=f"choose {' or '.join(sorted(server.proxied))}, or leave the variant out with --set or `exclude`",
+        )
+
+
 def _check_updates(spec: TrialSpec) -> None:
     """Refuse dynamic updates of zones that somebody else signed."""
     of_zones = spec.transfer.updates and spec.options.get("changes") not in ("none", "catalog")
@@ -172,6 +194,7 @@ def _check_server(spec: TrialSpec, name: str, host: HostSpec, source: ServerSour
         where = f"{variant} (host {name})"
         resolving.check(where, server.title, server.as_resolver, host.resolving)
         resolving.check_anchor(where, host.resolving, signed=spec.world is not None)
+    _check_proxied(spec, name, host, server)
     if isinstance(server, Described):
         own_servers.check(spec, name, host, server)
     if role in ("database", "world"):

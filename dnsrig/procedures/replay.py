@@ -66,7 +66,7 @@ from dnsrig.procedures.parts.generators import Led
 from dnsrig.rundir import HostDuties, HostSpec, Scalar, TrialSpec
 from dnsrig.runs.load_result import LoadResult
 from dnsrig.servers import driver_of, running
-from dnsrig.servers.placement import DNS_PORT
+from dnsrig.servers.placement import DNS_PORT, PROXY_PORTS
 
 DESCRIPTION = "a stream of clients' queries at its own timing, each client from its own address: latency of each query"
 MAIN_METRIC = "p99_ms"
@@ -314,7 +314,7 @@ def arguments(spec: TrialSpec, host: str, duration_s: float, share: float = 1.0)
     assert stream is not None
     words = [
         str(streams.file(stream.key)),
-        *_server(spec.hosts[spec.subject]),
+        *_server(spec.hosts[spec.subject], proxied=bool(options["proxy_protocol"])),
         *([f"--clients-from={clients}"] if (clients := spec.hosts[host].client_range) else []),
         f"--transport={options['transport']}",
         f"--doh-path={options['doh_path']}",
@@ -335,8 +335,11 @@ def arguments(spec: TrialSpec, host: str, duration_s: float, share: float = 1.0)
     return [*words, f"--duration-s={duration_s}"] if duration_s else words
 
 
-def _server(host: HostSpec) -> list[str]:
-    """Arguments of `replay play` that name the server of ``host``."""
+def _server(host: HostSpec, *, proxied: bool) -> list[str]:
+    """Arguments of `replay play` that name the server of ``host``. ``proxied``: clients announce themselves."""
+    if proxied and host.proxy_protocol:
+        place = running.endpoint(host.address, PROXY_PORTS["udp"])
+        return [f"--server={place}", f"--dot-port={PROXY_PORTS['dot']}"]
     if not host.ports:
         return [f"--server={host.address}"]
     words = [f"--server={running.endpoint(host.address, host.ports['udp'])}"]

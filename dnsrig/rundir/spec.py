@@ -124,6 +124,11 @@ class HostOptions(BaseModel):
     profile: bool = Field(
         default=False, description="sample CPU stacks with perf while measuring; drawn as a flame graph"
     )
+    proxy_protocol: bool = Field(
+        default=False,
+        description="whether its server also listens where each client must announce itself with the PROXY protocol, version 2: "
+        "ports 8053 for UDP and TCP, 8853 for TLS",
+    )
     congestion: str | None = Field(
         default=None,
         description="congestion control of the host's TCP connections, e.g. `cubic`; by default the kernel's",

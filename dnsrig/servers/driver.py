@@ -137,6 +137,10 @@ class Driver:
     """Whether it may be started before its database is there."""
     features: ClassVar[Mapping[Feature, Support]] = {}
     """Its features; it lacks every other feature. Read by `support`."""
+    proxied: ClassVar[frozenset[str]] = frozenset()
+    """Transports over which it takes the PROXY protocol, on ports of their own."""
+    why_not_proxied: ClassVar[str] = "its driver cannot set it up"
+    """The reason why it does not take the protocol over the other transports."""
     never_together: ClassVar[Mapping[Role, frozenset[Feature]]] = {}
     """Features that the server has, but not all at once in that role."""
     as_secondary: ClassVar[AsSecondary | None] = None

@@ -16,6 +16,8 @@ from dnsrig.servers.keys import CERTIFICATE_FILE, PRIVATE_KEY_FILE, TransferKeys
 from dnsrig.servers.resolving import ANCHOR_FILE, HINTS_FILE, Anchor, read_anchor
 
 DNS_PORT = 53
+PROXY_PORTS = {"udp": 8053, "tcp": 8053, "dot": 8853}
+"""Ports at which a server takes the PROXY protocol (`HostOptions.proxy_protocol`), by transport."""
 SOCKET_FOLDER_MOST_BYTES = 80
 """Length of the path: 108 bytes at most (unix(7)), with room for the name of the socket."""
 HEAD_BYTES = 4096

@@ -22,7 +22,7 @@ from dnsrig.rundir import OwnFile, Resolving
 from dnsrig.sandbox import TemplateError
 from dnsrig.servers import keys
 from dnsrig.servers.formats import numbers
-from dnsrig.servers.placement import DNS_PORT, Placement
+from dnsrig.servers.placement import DNS_PORT, PROXY_PORTS, Placement
 from dnsrig.servers.resolving import ANCHOR_FILE
 
 MOST_CHARACTERS = 1 << 20
@@ -58,6 +58,9 @@ EXAMPLE: Variables = {
     "over_https": False,
     "https_port": keys.HTTPS_PORT,
     "over_quic": False,
+    "proxied": False,
+    "proxy_port": PROXY_PORTS["udp"],
+    "proxy_tls_port": PROXY_PORTS["dot"],
     "certificate": "/mnt/state/certificate",
     "private_key": "/mnt/state/key",
     "tls_name": keys.TLS_NAME,
@@ -83,6 +86,9 @@ MEANINGS: Mapping[str, str] = {
     "over_quic": "whether it listens for QUIC at `tls_port`",
     "https_port": "port for DNS over HTTPS: 443. The path is `/dns-query`",
     "over_https": "whether it listens at `https_port`",
+    "proxied": "whether it also listens where clients announce themselves with the PROXY protocol",
+    "proxy_port": "port for UDP and TCP with the PROXY protocol: 8053",
+    "proxy_tls_port": "port for TLS with the PROXY protocol: 8853",
     "certificate": "path of the certificate for TLS",
     "private_key": "path of its private key",
     "folder": "folder of its configuration, which the server can only read",
@@ -155,6 +161,9 @@ def variables(p: Placement, include_name: str = "") -> dict[str, Any]:
         "over_https": p.over_https,
         "https_port": keys.HTTPS_PORT,
         "over_quic": p.answers_over_quic,
+        "proxied": p.host.proxy_protocol,
+        "proxy_port": PROXY_PORTS["udp"],
+        "proxy_tls_port": PROXY_PORTS["dot"],
         "certificate": p.certificate,
         "private_key": p.private_key,
         "tls_name": keys.TLS_NAME,

@@ -69,6 +69,7 @@ def test_everything_goes_over_the_family_asked_for() -> None:
 
 def test_a_host_has_all_that_is_said_and_demanded_of_it() -> None:
     said = {"profile": "true", "congestion": "cubic", "advmss_bytes": "500", "mss_clamp_bytes": "600", "nic": "eth1"}
+    said["proxy_protocol"] = "true"
     assert said.keys() == HostOptions.model_fields.keys() - {"machine"}  # a host with a server stays here
     (point, *_) = points(*(f"hosts.secondary.{name}={value}" for name, value in said.items()))
     document, kind = point.document, procedure(point.document.procedure)
@@ -210,6 +211,34 @@ def test_the_impossible_is_refused_before_it_starts(settings: list[str], message
         drafted(*settings)
     assert message in caught.value.message
     assert caught.value.hint
+
+
+PROXIED = """
+title = "Announced clients"
+question = "Are announced clients answered?"
+procedure = "latency"
+limit_s = 60
+dataset = { kind = "tiny-zones", zones = 3 }
+options = { proxy_protocol = true }
+"""
+
+
+@pytest.mark.parametrize(
+    ("server", "settings", "message"),
+    [
+        ("nsd", [], "the server on the host primary does not expect it"),
+        ("knot", ["hosts.primary.proxy_protocol=true", "options.transport=dot"], "over dot: its `proxy-allowlist`"),
+        ("powerdns", ["hosts.primary.proxy_protocol=true"], "demands a header on all ports"),
+        ("nsd", ["hosts.primary.proxy_protocol=true", "options.transport=doq"], "no client is announced over DoQ"),
+    ],
+)
+def test_who_does_not_take_the_proxy_protocol_is_refused(
+    server: str, settings: list[str], message: str, tmp_path: Path
+) -> None:
+    (tmp_path / "announced.toml").write_text(PROXIED)
+    with pytest.raises(UsageError) as caught:
+        drafted(f"hosts.primary.server={server}@forky", *settings, experiment=str(tmp_path / "announced.toml"))
+    assert message in caught.value.message and caught.value.hint
 
 
 def test_a_version_that_is_too_old_is_refused() -> None:

@@ -16,6 +16,7 @@ from dnsrig.procedures.instrument import STOP_LIMIT_S, Instrument
 from dnsrig.procedures.parts import transfer_instrument
 from dnsrig.rundir import OBSERVER, DatasetSpec, Scalar, TrialSpec
 from dnsrig.servers import keys, running
+from dnsrig.servers.placement import PROXY_PORTS
 
 
 @dataclass
@@ -105,7 +106,11 @@ class Instruments:
 
     def load(self, target: str) -> list[str]:
         """The words `load` and the server of host ``target``, at the port of the transport of the queries."""
-        return ["load", *self.server(target, str(self.workspace.spec.options.get("transport", "udp")))]
+        spec, host = self.workspace.spec, self.workspace.spec.hosts[target]
+        transport = str(spec.options.get("transport", "udp"))
+        if host.proxy_protocol and spec.options.get("proxy_protocol"):
+            return ["load", running.endpoint(host.address, PROXY_PORTS[transport])]
+        return ["load", *self.server(target, transport)]
 
     def start_change(self, name: str, target: str, arguments: list[str]) -> Instrument:
         """Change zones of the primary of host ``target`` by dynamic updates. ``arguments``: of `change`."""

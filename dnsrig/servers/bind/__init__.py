@@ -94,6 +94,8 @@ class Bind(Driver):
         "dynamic updates": Support("9.0", None),
         "several source addresses": Support(None, "9.0"),
     }
+    proxied = frozenset({"udp", "tcp", "dot"})
+    why_not_proxied = "dnsrig sets up UDP, TCP and DoT"
     as_secondary = AsSecondary(
         title="BIND",
         policy=lambda settings, transport: "one",

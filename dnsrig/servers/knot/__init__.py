@@ -125,6 +125,8 @@ class Knot(Driver):
     }
     databases = ("redis", "valkey")
     waits_for_database = True
+    proxied = frozenset({"udp"})
+    why_not_proxied = "its `proxy-allowlist` is for UDP"
     as_secondary = AsSecondary(
         title="Knot DNS",
         policy=_policy,

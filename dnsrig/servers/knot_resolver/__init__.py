@@ -65,6 +65,8 @@ class KnotResolver(Driver):
         Setting("modules.load", "none", "a module to load, e.g. `predict`"),
     )
     features: ClassVar[Mapping[Feature, Support]] = {name: Support(None, None, "6.0") for name in ("DoT", "DoH")}
+    proxied = frozenset({"udp", "tcp", "dot"})
+    why_not_proxied = "dnsrig sets up UDP, TCP and DoT"
     as_resolver = AsResolver(
         levels={
             "do-unvalidated": "`trust_anchors.remove('.')`",

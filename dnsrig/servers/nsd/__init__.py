@@ -94,6 +94,8 @@ class Nsd(Driver):
         "NOTIFY": Support("1.0", "1.0"),
         "several source addresses": Support(None, "1.0"),
     }
+    proxied = frozenset({"udp", "tcp"})
+    why_not_proxied = "over DoT it expects the header inside TLS"
     as_secondary = AsSecondary(
         title="NSD",
         policy=lambda settings, transport: "pipelined",

@@ -75,6 +75,7 @@ class PowerDns(Driver):
     # It requests the members of a catalog without a TSIG key (measured with 5.1.5: every transfer of a member is
     # refused).
     never_together: ClassVar[Mapping[Role, frozenset[Feature]]] = {"secondary": frozenset({"TSIG", "catalog zones"})}
+    why_not_proxied = "its `proxy-protocol-from` demands a header on all ports, also where dnsrig asks without one"
     as_secondary = AsSecondary(
         title="PowerDNS",
         policy=lambda settings, transport: "one",

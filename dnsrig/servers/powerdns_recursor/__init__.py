@@ -12,8 +12,9 @@ from typing import Any, ClassVar
 
 from dnsrig.rundir import Level, Role
 from dnsrig.servers.driver import Driver, Feature, Setting, Support
-from dnsrig.servers.placement import Placement
+from dnsrig.servers.placement import DNS_PORT, PROXY_PORTS, Placement
 from dnsrig.servers.resolving import AsResolver, Channel, Counters, of_lines
+from dnsrig.servers.running import endpoint
 from dnsrig.servers.templates import INCLUDE_FOLDER
 
 VALIDATION: Mapping[Level, str] = {
@@ -76,6 +77,8 @@ class PowerDnsRecursor(Driver):
         Setting("packetcache.disable", "false", "whether whole answers are not kept"),
     )
     features: ClassVar[Mapping[Feature, Support]] = {}
+    proxied = frozenset({"udp", "tcp"})
+    why_not_proxied = "it has no port for TLS or HTTPS"
     as_resolver = AsResolver(
         levels={level: f"`dnssec.validation: {word}`" for level, word in VALIDATION.items()},
         lacking_levels={},
@@ -101,7 +104,11 @@ class PowerDnsRecursor(Driver):
     defaults_command = ("pdns_recursor", "--config=default")
 
     def variables(self, placement: Placement) -> dict[str, Any]:
-        chosen = {**_ours(placement), **placement.settings}
+        chosen = {
+            **_ours(placement),
+            **(_proxied(placement) if placement.host.proxy_protocol else {}),
+            **placement.settings,
+        }
         if placement.host.include:
             chosen["recursor.include_dir"] = f"{placement.seen_directory}/{INCLUDE_FOLDER}"
         sections: dict[str, dict[str, Any]] = {}
@@ -109,6 +116,16 @@ class PowerDnsRecursor(Driver):
             section, _, setting = name.partition(".")
             sections.setdefault(section, {})[setting] = value
         return {"settings": sections}
+
+
+def _proxied(placement: Placement) -> dict[str, Any]:
+    """The settings with which it demands the PROXY protocol everywhere but at its usual port."""
+    usual = [endpoint(str(address), DNS_PORT) for address in placement.addresses]
+    return {
+        "incoming.listen": [*usual, *(endpoint(str(at), PROXY_PORTS["udp"]) for at in placement.addresses)],
+        "incoming.proxy_protocol_from": ["0.0.0.0/0", "::/0"],
+        "incoming.proxy_protocol_exceptions": usual,
+    }
 
 
 def _ours(placement: Placement) -> dict[str, Any]:

@@ -95,6 +95,8 @@ class Unbound(Driver):
         "DoT": Support(None, None, "1.4.14"),
         "DoH": Support(None, None, "1.12"),
     }
+    proxied = frozenset({"udp", "tcp"})
+    why_not_proxied = "over DoT it expects the header inside TLS, and over DoH it has none"
     as_resolver = AsResolver(
         levels={
             "no-do": '`module-config: "iterator"`, `disable-edns-do: yes`',
