@@ -199,7 +199,7 @@ def _check_server(spec: TrialSpec, name: str, host: HostSpec, source: ServerSour
         own_servers.check(spec, name, host, server)
     if role in ("database", "world"):
         return  # it transfers nothing; the procedure knows which servers can use a database
-    if not server.answers_zones and not host.under_test:
+    if not server.answers_zones and not host.under_test and role != "resolver":
         raise UsageError(
             f"{variant}: {server.title} has no zones to send (host {name})", hint="use it only for the host under test"
         )

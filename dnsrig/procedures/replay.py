@@ -108,7 +108,7 @@ OPTIONS: dict[str, Scalar] = {
 RANGES = {**load_arguments.RANGES, "duration_s": (0, parameters.DAY_S)}
 """``duration_s`` may be 0: the whole stream."""
 CHOICES = {
-    "serve_as": serving.SERVE_AS,
+    "serve_as": serving.BEHIND,
     "resolve_from": ("primaries", "internet"),
     "transport": client_classes.TRANSPORTS,
     "retransmissions": ("as-captured", "off"),

@@ -31,7 +31,7 @@ Address = IPv4Address | IPv6Address
 Family = Literal["ipv4", "ipv6"]
 Outcome = Literal["done", "timeout", "server-failed", "invalid", "error"]
 Verdict = Literal["found", "clear", "cannot-tell"]
-Role = Literal["primary", "secondary", "resolver", "database", "world"]
+Role = Literal["primary", "secondary", "resolver", "database", "world", "frontend"]
 """Task of a server in a trial. A resolver asks the primaries, or a world, and answers from its cache; a database
 carries zones for DNS servers; a world is a simulated Internet."""
 OBSERVER = "observer"

@@ -66,7 +66,7 @@ def driver_of(source: ServerSource) -> Driver:
 def feature_table() -> Iterator[tuple[Role, Feature, list[str]]]:
     """(role, feature, since which version for each driver in the order of `all_drivers`, or ``no``)."""
     drivers = all_drivers().values()
-    roles: tuple[Role, ...] = ("primary", "secondary", "resolver")
+    roles: tuple[Role, ...] = ("primary", "secondary", "resolver", "frontend")
     for role in roles:
         for feature in get_args(Feature):
             since = [server.support(feature).since(role) or "no" for server in drivers]

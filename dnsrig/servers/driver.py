@@ -42,14 +42,16 @@ GIVEN = ".given"
 
 @dataclass(frozen=True)
 class Support:
-    """Since which version a server has a feature as primary, as secondary and as resolver; None: not at all."""
+    """Since which version a server has a feature in each role; None: not at all."""
 
     primary: str | None
     secondary: str | None
     resolver: str | None = None
+    frontend: str | None = None
 
     def since(self, role: Role) -> str | None:
-        return {"primary": self.primary, "secondary": self.secondary, "resolver": self.resolver}.get(role)
+        since = {"primary": self.primary, "secondary": self.secondary, "resolver": self.resolver}
+        return {**since, "frontend": self.frontend}.get(role)
 
 
 NOT_AT_ALL = Support(None, None)
@@ -344,7 +346,7 @@ def wanted_features(
     """
     queried: dict[Feature, bool] = {"DoT": over_tls, "DoH": over_https, "DoQ": over_quic}
     over = [feature for feature, is_wanted in queried.items() if is_wanted]
-    if role == "resolver":
+    if role in ("resolver", "frontend"):
         return over
     if through_database:
         return ["zone database", *over]

@@ -63,7 +63,7 @@ class Placement:
     zones: Sequence[Zone]
     routes: Sequence[Route]
     """For a secondary: zone n of ``zones`` takes route n, in turn; a catalog zone and its members take the first route.
-    For a resolver: the primaries to ask about the zones."""
+    For a resolver: the primaries to ask about the zones; for a frontend: the server behind it."""
     secondaries: Sequence[Address]
     """For a primary: addresses to notify."""
     transfer: TransferSpec
@@ -97,6 +97,8 @@ class Placement:
     stream: Path | None = None
     """The stream of the clients' queries, in a trial that replays one."""
     seen_stream: str = "/mnt/stream"
+    backend_proxied: bool = False
+    """Whether a frontend announces its clients to the server behind it with the PROXY protocol."""
     from_hints: bool = False
     """Whether a resolver resolves from the hints in ``directory``, and validates by the trust anchor there. If not, it
     asks the primaries of ``routes``."""

@@ -59,6 +59,7 @@ EXAMPLE: Variables = {
     "https_port": keys.HTTPS_PORT,
     "over_quic": False,
     "proxied": False,
+    "backend_proxied": False,
     "proxy_port": PROXY_PORTS["udp"],
     "proxy_tls_port": PROXY_PORTS["dot"],
     "certificate": "/mnt/state/certificate",
@@ -75,7 +76,7 @@ EXAMPLE: Variables = {
 }
 """Every variable, with a value of the right shape."""
 MEANINGS: Mapping[str, str] = {
-    "role": "`primary`, `secondary` or `resolver`",
+    "role": "`primary`, `secondary`, `resolver` or `frontend`",
     "version": "the numbers of the server's version, as a list",
     "threads": "number of the host's CPUs",
     "address": "the address at which the server is asked, and from which it asks",
@@ -87,6 +88,7 @@ MEANINGS: Mapping[str, str] = {
     "https_port": "port for DNS over HTTPS: 443. The path is `/dns-query`",
     "over_https": "whether it listens at `https_port`",
     "proxied": "whether it also listens where clients announce themselves with the PROXY protocol",
+    "backend_proxied": "for a frontend: whether it announces its clients to the server behind it with the PROXY protocol",
     "proxy_port": "port for UDP and TCP with the PROXY protocol: 8053",
     "proxy_tls_port": "port for TLS with the PROXY protocol: 8853",
     "certificate": "path of the certificate for TLS",
@@ -100,7 +102,7 @@ MEANINGS: Mapping[str, str] = {
     "suffix": "the longest name at or below which all zones are",
     "catalog": "name of the catalog zone; empty without one. A secondary has only this zone in `zones`",
     "primaries": "for a secondary or a resolver: addresses of the primaries",
-    "routes": "for a secondary or a resolver: a list of `address` and `port` of a primary, `source` (own address from which "
+    "routes": "for a secondary, a resolver or a frontend: a list of `address` and `port` of a primary, `source` (own address from which "
     "to ask; empty: any) and `number` (from 1)",
     "secondaries": "for a primary: addresses to notify",
     "transfer": "`tls`, `quic`, `tsig`, `ixfr`, `notify`, `updates`: whether zone transfers have it",
@@ -124,7 +126,7 @@ def variables(p: Placement, include_name: str = "") -> dict[str, Any]:
     over_quic = p.transfer.quic
     transfer = {"tls": p.transfer.tls and not over_quic, "quic": over_quic, "tsig": p.transfer.tsig}
     transfer |= {name: getattr(p.transfer, name) for name in ("ixfr", "notify", "updates")}
-    resolves, at, folder = p.role == "resolver", p.database, f"{p.seen_directory}/{INCLUDE_FOLDER}"
+    resolves, at, folder = p.role in ("resolver", "frontend"), p.database, f"{p.seen_directory}/{INCLUDE_FOLDER}"
     zones = p.zones if resolves else p.configured_zones
     return {
         "role": p.role,
@@ -148,7 +150,11 @@ def variables(p: Placement, include_name: str = "") -> dict[str, Any]:
             {
                 "number": route.number,
                 "address": str(route.primary),
-                "port": keys.XOT_PORT if p.transfer.tls and not resolves else DNS_PORT,
+                "port": keys.XOT_PORT
+                if p.transfer.tls and not resolves
+                else PROXY_PORTS["udp"]
+                if p.backend_proxied
+                else DNS_PORT,
                 "source": str(route.source or ""),
             }
             for route in p.routes
@@ -162,6 +168,7 @@ def variables(p: Placement, include_name: str = "") -> dict[str, Any]:
         "https_port": keys.HTTPS_PORT,
         "over_quic": p.answers_over_quic,
         "proxied": p.host.proxy_protocol,
+        "backend_proxied": p.backend_proxied,
         "proxy_port": PROXY_PORTS["udp"],
         "proxy_tls_port": PROXY_PORTS["dot"],
         "certificate": p.certificate,

@@ -60,3 +60,25 @@ def test_announced_clients_are_answered(
     )
     assert (trial.record.outcome, trial.record.reason) == ("done", "")
     assert trial.load is not None and trial.load.answered == trial.load.sent > 50
+
+
+def test_a_frontend_announces_its_clients_to_the_server_behind_it(
+    tmp_path: Path, measure: Callable[..., Trial]
+) -> None:
+    """The example of docs/how-to/frontend.md, shortened."""
+    text = Path(__file__).parents[2].joinpath("docs/how-to/frontend.md").read_text()
+    path = tmp_path / "front.toml"
+    path.write_text(text.partition("```toml\n")[2].partition("```")[0])
+    trial = measure(
+        "hosts.frontend.settings.cache=0",
+        "hosts.primary.proxy_protocol=true",
+        "dataset.zones=3",
+        "options.duration_s=0.5",
+        "options.rate_qps=200",
+        "options.warmup_s=0",
+        experiment=str(path),
+    )
+    assert (trial.record.outcome, trial.record.reason) == ("done", "")
+    assert trial.load is not None and trial.load.answered == trial.load.sent > 50
+    conf = (trial.directory / "servers/frontend/dnsdist.conf").read_text()
+    assert ":8053', useProxyProtocol = true" in conf and "newPacketCache" not in conf

@@ -63,8 +63,14 @@ def place(workspace: Workspace, name: str) -> Placement:
         over_quic=over_quic,
         database=database_of(spec, host),
         stream=streams.file(spec.stream.key) if spec.stream else None,
+        backend_proxied=host.role == "frontend" and spec.hosts[_behind(spec)].proxy_protocol,
         from_hints=host.role == "resolver" and _hints_laid_out(workspace, folder),
     )
+
+
+def _behind(spec: TrialSpec) -> str:
+    """The host of the server behind a frontend."""
+    return str(spec.options["behind"])
 
 
 def _hints_laid_out(workspace: Workspace, folder: Path) -> bool:
@@ -140,8 +146,9 @@ def _changes(spec: TrialSpec, role: str) -> bool:
 
 
 def _routes(spec: TrialSpec, host: HostSpec) -> list[Route]:
-    """Every primary, asked from every address of the host in turn."""
-    primaries = [ip_address(spec.hosts[name].address) for name in spec.primaries]
+    """Every primary, asked from every address of the host in turn; for a frontend, the server behind it."""
+    names = [_behind(spec)] if host.role == "frontend" else spec.primaries
+    primaries = [ip_address(spec.hosts[name].address) for name in names]
     own = [ip_address(address) for address in (host.address, *host.source_addresses)]
     sources: list[Address | None] = [*own] if host.source_addresses else [None]
     pairs = itertools.product(sources, primaries)

@@ -24,15 +24,18 @@ from dnsrig.runs.load_result import LoadResult
 from dnsrig.servers import driver_of
 from dnsrig.servers.placement import Changes
 
-SERVE_AS = ("primary", "secondary", "resolver")
+BEHIND = ("primary", "secondary", "resolver")
+SERVE_AS = (*BEHIND, "frontend")
 CHOICES = {
     **load_arguments.CHOICES,
     "serve_as": SERVE_AS,
+    "behind": BEHIND,
     "changes": ("none", "catalog", "zones"),
     "transfers": ("none", *transfer_instrument.POLICIES),
 }
 OPTIONS: dict[str, Scalar] = {
     "serve_as": "primary",
+    "behind": "primary",
     **load_arguments.OPTIONS,
     **generators.OPTIONS,
     "changes": "none",
@@ -72,19 +75,24 @@ def hosts(options: Mapping[str, Scalar]) -> dict[str, HostRole]:
 
 def servers(options: Mapping[str, Scalar]) -> dict[str, HostRole]:
     """The hosts with servers."""
-    role = options["serve_as"]
+    role, has_front = options["serve_as"], options["serve_as"] == "frontend"
+    behind = options.get("behind", "primary") if has_front else role
     found = {"primary": HostRole(role="primary", under_test=role == "primary")}
-    if role == "secondary":
-        found["secondary"] = HostRole(role="secondary", under_test=True)
-    if role == "resolver":
-        found["resolver"] = HostRole(role="resolver", under_test=True)
+    if behind == "secondary":
+        found["secondary"] = HostRole(role="secondary", under_test=not has_front)
+    if behind == "resolver":
+        found["resolver"] = HostRole(role="resolver", under_test=not has_front)
+    if has_front:
+        found["frontend"] = HostRole(role="frontend", under_test=True)
     return found
 
 
 def links(hosts: Mapping[str, HostDuties]) -> list[tuple[str, str]]:
     """The primary has a link to each host except generators. These have a link to the server under test only."""
     subject = next((name for name, host in hosts.items() if host.under_test), "primary")
-    return [(subject if host.asks else "primary", name) for name, host in hosts.items() if name != "primary"]
+    found = [(subject if host.asks else "primary", name) for name, host in hosts.items() if name != "primary"]
+    behind = next((name for name in ("secondary", "resolver") if name in hosts), None)
+    return [*found, (behind, subject)] if behind and hosts[subject].role == "frontend" else found
 
 
 def far(hosts: Mapping[str, HostDuties], options: Mapping[str, Scalar]) -> list[tuple[str, str]]:
@@ -321,7 +329,7 @@ def _words(context: TrialContext, name: str, model: list[str]) -> list[str]:
     """Arguments of `load` after the address of the server."""
     spec, zones = context.spec, queried_zones(context)
     options = spec.options
-    recursive = options["serve_as"] == "resolver"
+    recursive = "resolver" in (options["serve_as"], options["behind"] if options["serve_as"] == "frontend" else "")
     return [
         *load_arguments.queries(options, zones, seed=SEEDS[name], recursive=recursive, asked=spec.queries),
         *load_arguments.clients(options),
