@@ -2,7 +2,8 @@
 
 The server under test has all its zones before anything is asked. Options:
 
-- ``serve_as``: what the server under test is: ``primary``, ``secondary``, ``resolver`` or ``frontend``; its host has that name
+- ``serve_as``: what the server under test is: ``primary``, ``secondary``, ``resolver`` or ``frontend``; its host has
+  that name
 - ``behind``: the server that a frontend stands before: the host ``primary``, ``secondary`` or ``resolver``
 - ``rate_qps``: queries a second; 0: ``rate_share`` of the capacity, which a short ramp finds in `warmup` (options
   ``ramp_…``, see `capacity`), rounded down to two significant digits so that repeats agree

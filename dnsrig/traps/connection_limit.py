@@ -7,7 +7,8 @@ higher one is a line in the configuration.
 
 How it is detected: clients wanted more connections at a time than the server's setting permits, and the server ended
 connections, or queries had no answer. Connections that end below the limit have another cause, such as a timer of idle
-connections.
+connections. If the setting is not known, since the server runs already, some clients without any answer are the sign,
+while all others had answers: the kernel has accepted their connections, and the server has not.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from typing import Any
+
+import polars as pl
 
 from dnsrig.rundir import ServerLimit
 from dnsrig.runs.trial import Trial
@@ -32,6 +35,11 @@ LOADS = ("held", "load")
 NAME = re.compile(r"\W([\w.-]+)\W")
 """The name of a setting at the begin of a driver's words, marked as code."""
 CAUSES = ("closed", "reset", "refused")
+SETTINGS = (
+    "`tcp-clients` of BIND, `tcp-max-clients` of Knot DNS, `tcp-count` of NSD, `max-tcp-connections` of PowerDNS, "
+    "`incoming.max_tcp_clients` of PowerDNS Recursor, `incoming-num-tcp` of Unbound (for each thread)"
+)
+"""The limits by their names, for the manual of each server."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +66,7 @@ def after(trial: Trial) -> Conclusion | None:
         return CLEAR
     limit = _limit(trial)
     if limit is None or limit.connections is None:
-        return cannot_tell(
+        return _found_by_silence(trial, seen) or cannot_tell(
             f"Clients wanted {seen.wanted:,} connections at a time, and {_ended(seen)}. The limit of connections of the "
             "server is not known."
         )
@@ -106,6 +114,30 @@ def _of_resolver(trial: Trial) -> ServerLimit | None:
         connections=host.resolving.tcp_clients,
         each_thread="a thread" in words,
         remedy="raise resolving.tcp_clients of the host",
+    )
+
+
+def _found_by_silence(trial: Trial, seen: Seen) -> Conclusion | None:
+    """What clients saw, each with one connection, if the server had answers for some of them only."""
+    of_each = trial.clients.group_by("client").agg(pl.col("answered").sum() > 0)
+    heard = int(of_each["answered"].sum())
+    silent = of_each.height - heard
+    if not heard or not silent:
+        return None
+    return Conclusion(
+        "found",
+        summary=f"{silent:,} of {of_each.height:,} clients got no answer at all on their connections, and the others did: "
+        f"the server took about {heard:,} connections at a time. Its settings are not known.",
+        evidence={
+            "wanted_connections": seen.wanted,
+            "served_clients": heard,
+            "clients_without_an_answer": silent,
+            "timed_out_queries": seen.unanswered,
+        },
+        series=("clients.arrow/answered",),
+        metrics=(trial.record.spec.main_metric, "unanswered_share_percent"),
+        remedy=f"Raise the server's limit of TCP connections ({SETTINGS}), or ask with fewer clients "
+        f"(`--set options.clients={heard}`).",
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from trial_data import SECOND, clean_trial, judge, measured, series, use
 
@@ -13,6 +14,7 @@ from dnsrig.errors import UsageError
 from dnsrig.metrics import held_connections as metrics
 from dnsrig.procedures import all_procedures, options_of
 from dnsrig.rundir import Resolving, ServerLimit
+from dnsrig.runs.row_files.load import CLIENTS
 from dnsrig.runs.trial import Trial
 from dnsrig.servers import all_drivers
 
@@ -142,6 +144,21 @@ def test_connections_that_starve_are_at_the_limit_too(trial: Trial) -> None:
 def test_an_unknown_limit_is_no_answer(trial: Trial) -> None:
     trial.record.instruments["held"] = summary(10, closed=990)
     assert judge("connection-limit", trial).verdict == "cannot-tell"
+
+
+@pytest.mark.parametrize(
+    ("answered", "verdict"), [([5, 0, 7, 0], "found"), ([5, 1, 7, 1], "cannot-tell"), ([0, 0, 0, 0], "cannot-tell")]
+)
+def test_clients_without_any_answer_show_an_unknown_limit(trial: Trial, answered: list[int], verdict: str) -> None:
+    trial.record.instruments["load"] = {**summary(4, clients=4), "timeouts": 7}
+    rows = {"start_ns": [0] * 4, "client": [0, 1, 2, 3], "answered": answered, "unanswered": [9] * 4}
+    rows |= {"sum_ns": [0] * 4, "max_ns": [0] * 4}
+    pl.DataFrame(rows, schema=CLIENTS.schema).write_ipc_stream(trial.directory / "clients.arrow")
+    found = judge("connection-limit", trial)
+    assert found.verdict == verdict
+    if verdict == "found":
+        assert (found.evidence["served_clients"], found.evidence["clients_without_an_answer"]) == (2, 2)
+        assert "incoming-num-tcp" in found.remedy
 
 
 @pytest.mark.parametrize(

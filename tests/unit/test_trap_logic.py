@@ -47,6 +47,17 @@ def test_server_rate_limit(trial: Trial, zones_per_s: int, cpu_us_a_second: int,
     assert judge("server-rate-limit", trial).verdict == verdict
 
 
+@pytest.mark.parametrize("zones", [50, 60, 70, 80, 90, 100])
+@pytest.mark.parametrize("late", range(10))
+def test_server_rate_limit_of_groups(trial: Trial, zones: int, late: int) -> None:
+    """BIND starts ten zones every half second, and a busy machine delays one group by nearly as long."""
+    trial.record.servers["secondary"].limits = [LIMIT]
+    start = measured(trial, zones // 20)
+    seen_s = [n // 10 * 0.5 + 0.3 * (n // 10 == late) for n in range(zones)]
+    use(trial, series(start - SECOND, secondary__cgroup__cpu_usage_us=[50_000 * s for s in range(-1, 8)]), seen_s)
+    assert judge("server-rate-limit", trial).verdict == "found"
+
+
 def test_server_rate_limit_without_samples(trial: Trial) -> None:
     trial.record.servers["secondary"].limits = [LIMIT]
     use(trial, series(0), [n / 20 for n in range(100)])
