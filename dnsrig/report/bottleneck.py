@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from statistics import median
 
 from dnsrig.report import names
@@ -19,42 +20,67 @@ BUSY_SHARE = 0.9
 """Share of its CPUs from which a server has no room left."""
 LOST_SHARE = 1e-3
 """Share of the queries: with more losses, the place that lost most is the bottleneck."""
+MOST_NAMED = 3
+"""More variants with the same bottleneck are not named, so that the line stays short."""
+
+
+@dataclass(frozen=True)
+class Bottleneck:
+    """Of one variant."""
+
+    words: str
+    """``{server}`` and ``{generator}`` stand for the shares of their CPUs that were busy."""
+    busy: Mapping[str, float] = field(default_factory=dict)
 
 
 def sentence(run: Run, findings: Sequence[Finding]) -> str:
     """One line about all variants, in which variants with the same bottleneck are together; empty for a run without a
     load."""
     axes = names.varying_axes(run)
-    labels: dict[str, list[str]] = {}
+    found: dict[str, list[tuple[str, Bottleneck]]] = {}
     for variant in run.manifest.variants:
-        if text := _of(run, variant.id, findings):
-            labels.setdefault(text, []).append(names.name(run, variant, axes))
-    if not labels:
+        if one := _of(run, variant.id, findings):
+            found.setdefault(one.words, []).append((names.name(run, variant, axes), one))
+    if not found:
         return ""
-    if len(labels) == 1 and len(run.manifest.variants) > 1:
-        return f"Bottleneck of all: {next(iter(labels))}."
-    parts = [f"{' and '.join(of)}: {text}" if any(of) else text for text, of in labels.items()]
-    return f"Bottleneck: {'; '.join(parts)}."
+    texts = [(_named([label for label, _ in of]), _words([one for _, one in of])) for of in found.values()]
+    if len(texts) == 1 and len(run.manifest.variants) > 1:
+        return f"Bottleneck of all: {texts[0][1]}."
+    return f"Bottleneck: {'; '.join(f'{labels}: {words}' if labels else words for labels, words in texts)}."
 
 
-def _of(run: Run, variant: str, findings: Sequence[Finding]) -> str:
-    """The bottleneck of a variant in words; empty without a load."""
+def _named(labels: Sequence[str]) -> str:
+    """The variants by their names, or only their number if there are many; empty for the only variant of a run."""
+    return " and ".join(label for label in labels if label) if len(labels) <= MOST_NAMED else f"{len(labels)} variants"
+
+
+def _words(alike: Sequence[Bottleneck]) -> str:
+    """The bottleneck of variants that have the same one, with the lowest and the highest share of each CPU."""
+    shares = {}
+    for host in alike[0].busy:
+        low, high = (f"{100 * limit(one.busy[host] for one in alike):.0f}" for limit in (min, max))
+        shares[host] = f"{low}%" if low == high else f"{low} to {high}%"
+    return alike[0].words.format(**shares)
+
+
+def _of(run: Run, variant: str, findings: Sequence[Finding]) -> Bottleneck | None:
+    """The bottleneck of a variant; None without a load."""
     trials = [trial for trial in run.of_variant(variant) if trial.load.ran]
     if not trials:
-        return ""
+        return None
     if any(f.verdict == "found" and f.trap in OURS and f.variant == variant for f in findings):
-        return "the generator"
+        return Bottleneck("the generator")
     if lost := _most_lost(trials):
-        return lost
+        return Bottleneck(lost)
     if ramps := [trial.load for trial in trials if trial.load.model == "ramp"]:
         found = any(not load.held_all_rates for load in ramps)
-        return "the server" if found else "not found: even the highest rate of the search held"
+        return Bottleneck("the server" if found else "not found: even the highest rate of the search held")
     server, generator = (_busy(trials, host) for host in (trials[0].subject, *trials[0].record.spec.generators[:1]))
     if server is None or generator is None:
-        return "not known, without samples of the CPUs"
+        return Bottleneck("not known, without samples of the CPUs")
     if server >= BUSY_SHARE:
-        return f"the server, busy for {server:.0%} of the time"
-    return f"none (server {server:.0%} busy, generator {generator:.0%})"
+        return Bottleneck("the server, busy for {server} of the time", {"server": server})
+    return Bottleneck("none (server {server} busy, generator {generator})", {"server": server, "generator": generator})
 
 
 def _most_lost(trials: Iterable[Trial]) -> str:

@@ -82,3 +82,21 @@ def test_variants_with_the_same_bottleneck_are_together(tmp_path: Path, monkeypa
     assert sentence(run, []) == (
         "Bottleneck: Knot DNS: none (server 10% busy, generator 5%); BIND 9 and NSD: the server, busy for 97% of the time."
     )
+
+
+def test_many_variants_with_the_same_bottleneck_make_one_short_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = synthetic.Plan(servers=["knot@system", "bind@system"], zones=[100, 200, 300])
+    run = Run.open(synthetic.build(tmp_path / "run", plan))
+    asked(run, monkeypatch, 0.1, 0.05)
+    last = run.manifest.variants[-1].id
+    shares = {variant.id: 0.1 + index / 100 for index, variant in enumerate(run.manifest.variants)}
+    shares[last] = 0.95
+    monkeypatch.setattr(
+        "dnsrig.report.bottleneck.busy_share",
+        lambda trial, host: 0.05 if host != trial.subject else shares[trial.key.variant],
+    )
+    line = sentence(run, [])
+    assert line.startswith("Bottleneck: 5 variants: none (server 10 to 14% busy, generator 5%); ")
+    assert line.endswith(": the server, busy for 95% of the time.") and "BIND 9" in line
