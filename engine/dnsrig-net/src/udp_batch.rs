@@ -172,6 +172,11 @@ impl Sender {
         }
     }
 
+    /// Whether the kernel cuts large buffers up. It does not where a device has refused it.
+    pub fn has_segmentation(&self) -> bool {
+        self.segmentation
+    }
+
     /// Whether another datagram finds room.
     pub fn has_room(&self) -> bool {
         self.waiting.len() < BATCH_MAX
@@ -204,13 +209,31 @@ impl Sender {
         self.used += length;
     }
 
+    /// Adds a datagram for the peer of a connected socket. If there is no room for it, what waits is sent before, and
+    /// an error of that is returned.
+    pub fn add(&mut self, socket: BorrowedFd<'_>, datagram: &[u8]) -> io::Result<()> {
+        let sent = if self.has_room() { Ok(0) } else { self.flush(socket) };
+        self.space()[..datagram.len()].copy_from_slice(datagram);
+        self.push(datagram.len(), None);
+        sent.map(drop)
+    }
+
     /// Sends all that waits, without blocking, and returns how many datagrams went out: the first so many.
     ///
     /// The rest is forgotten. An error comes as `Err` only if not one went out.
     pub fn flush(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
-        let headers = self.prepare();
+        let mut sent = self.send(socket);
+        if self.segmentation && sent.as_ref().is_err_and(refuses_segmentation) {
+            self.segmentation = false;
+            sent = self.send(socket);
+        }
         self.waiting.clear();
         self.used = 0;
+        sent
+    }
+
+    fn send(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
+        let headers = self.prepare();
         if headers == 0 {
             return Ok(0);
         }
@@ -282,6 +305,11 @@ impl Sender {
             add_control(header, &mut self.controls[at], (libc::SOL_UDP, libc::UDP_SEGMENT, one.length as u16));
         }
     }
+}
+
+/// Whether an error may mean that the device cannot compute checksums, which segmentation needs (udp(7)).
+fn refuses_segmentation(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EIO | libc::EINVAL))
 }
 
 fn header(vector: &mut iovec, name: &mut sockaddr_storage, control: &mut Control) -> msghdr {
@@ -537,6 +565,25 @@ mod tests {
                 assert_eq!(received(&other, lengths.len()), expected, "{address} {segmentation}");
             }
         }
+    }
+
+    #[test]
+    fn a_device_that_refuses_segmentation_costs_no_datagram() {
+        let (one, other) = pair("127.0.0.1");
+        // Without checksums the kernel refuses to segment: EINVAL, as for a device that cannot compute them.
+        let on = 1_i32;
+        let (length, fd) = (size_of_val(&on) as libc::socklen_t, one.as_raw_fd());
+        // SAFETY: the kernel reads so many bytes of `on`.
+        let set = unsafe { libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_NO_CHECK, (&raw const on).cast(), length) };
+        assert_eq!(set, 0);
+        let mut sender = Sender::new(64, true);
+        for number in 0..2 * BATCH_MAX {
+            sender.add(one.as_fd(), &[number as u8; 20]).unwrap();
+        }
+        assert!(!sender.has_segmentation());
+        assert_eq!(sender.flush(one.as_fd()).unwrap(), BATCH_MAX);
+        let found = received(&other, 2 * BATCH_MAX);
+        assert!(found.iter().enumerate().all(|(number, (length, first, _))| (*length, *first) == (20, number as u8)));
     }
 
     #[test]

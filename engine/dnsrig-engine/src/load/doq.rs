@@ -79,7 +79,6 @@ pub struct Doq {
     slots: Slots,
     poller: Poller,
     sender: Sender,
-    segmentation: bool,
     receiver: Receiver,
     bytes_max: usize,
     /// The queries of a burst, one after another, and their lengths.
@@ -120,7 +119,6 @@ impl Doq {
             slots: Slots::new(slots, Policy { classes, burst, timeout_ns }),
             poller: Poller::new().map_err(|error| cannot_open(server, error))?,
             sender: Sender::new(DATAGRAM_BYTES_MAX, true),
-            segmentation: true,
             receiver: Receiver::new(RECEIVE_BYTES),
             bytes_max,
             burst: vec![0; burst * bytes_max].into_boxed_slice(),
@@ -227,19 +225,13 @@ impl Doq {
         let (mut unreachable, mut result) = (0, Ok(()));
         let Doq { client, sender, sockets, .. } = self;
         let Some(socket) = &sockets[slot] else { return Ok(()) };
-        let mut send = |sender: &mut Sender| match sender.flush(socket.as_fd()) {
+        let mut see = |sent: io::Result<()>| match sent {
             Err(error) if udp_batch::is_unreachable(&error) => unreachable += 1,
             Err(error) => result = Err(error),
-            Ok(_) => {}
+            Ok(()) => {}
         };
-        client.transmit(slot, now_ns, |datagram| {
-            if !sender.has_room() {
-                send(sender);
-            }
-            sender.space()[..datagram.len()].copy_from_slice(datagram);
-            sender.push(datagram.len(), None);
-        });
-        send(sender);
+        client.transmit(slot, now_ns, |datagram| see(sender.add(socket.as_fd(), datagram)));
+        see(sender.flush(socket.as_fd()).map(drop));
         if unreachable > 0 {
             in_flight.count_unreachable(now_ns, unreachable);
         }
@@ -247,15 +239,9 @@ impl Doq {
     }
 
     /// Whether an error of sending ends the load. What could not be sent is lost, and QUIC sends it again.
-    fn after_error(&mut self, error: io::Error) -> Result<(), Failure> {
+    fn after_error(&self, error: io::Error) -> Result<(), Failure> {
         match error.raw_os_error() {
             Some(libc::EAGAIN | libc::ENOBUFS | libc::EINTR) => Ok(()),
-            // The device cannot compute checksums, which segmentation needs (udp(7)).
-            Some(libc::EIO | libc::EINVAL) if self.segmentation => {
-                self.segmentation = false;
-                self.sender = Sender::new(DATAGRAM_BYTES_MAX, false);
-                Ok(())
-            }
             _ => Err(cannot_send(self.server, error)),
         }
     }

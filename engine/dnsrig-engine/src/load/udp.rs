@@ -62,7 +62,6 @@ pub struct Udp {
     pool: Option<Pool>,
     poller: Poller,
     sender: Sender,
-    segmentation: bool,
     burst: usize,
     receiver: Receiver,
     /// The clients that the PROXY protocol announces, and the number of the first socket's client among them.
@@ -115,7 +114,7 @@ impl Udp {
         if announced.is_none() {
             return self;
         }
-        Udp { sender: Sender::new(HEADER_BYTES_MAX + bytes_max, self.segmentation), announced, ..self }
+        Udp { sender: Sender::new(HEADER_BYTES_MAX + bytes_max, self.sender.has_segmentation()), announced, ..self }
     }
 
     /// Uses sockets that are connected.
@@ -137,7 +136,6 @@ impl Udp {
             pool: None,
             poller,
             sender: Sender::new(bytes_max, segmentation),
-            segmentation,
             burst: burst.min(BATCH_MAX),
             receiver: Receiver::new(QUERY_BYTES_MAX),
             announced: None,
@@ -221,13 +219,6 @@ impl Udp {
             // An ICMP error to an earlier query; this one was not sent.
             Some(libc::ECONNREFUSED | libc::EHOSTUNREACH | libc::ENETUNREACH) => {
                 in_flight.count_unreachable(now_ns, 1);
-                Ok(true)
-            }
-            // The device cannot compute checksums, which segmentation needs (udp(7)).
-            Some(libc::EIO | libc::EINVAL) if self.segmentation => {
-                self.segmentation = false;
-                let header_bytes = if self.announced.is_some() { HEADER_BYTES_MAX } else { 0 };
-                self.sender = Sender::new(header_bytes + in_flight.bytes_max(), false);
                 Ok(true)
             }
             _ => Err(cannot_send(self.server, error)),

@@ -49,7 +49,6 @@ pub struct QuicConnections {
     configs: Vec<Config>,
     sockets: Vec<Option<UdpSocket>>,
     sender: Sender,
-    segmentation: bool,
     receiver: Receiver,
     /// The last failure of TLS.
     pub fault: Option<Fault>,
@@ -65,7 +64,6 @@ impl QuicConnections {
             configs,
             sockets: (0..slots).map(|_| None).collect(),
             sender: Sender::new(DATAGRAM_BYTES_MAX, true),
-            segmentation: true,
             receiver: Receiver::new(RECEIVE_BYTES),
             fault: None,
         }
@@ -112,9 +110,10 @@ impl QuicConnections {
     pub fn close(&mut self, slot: u32, now_ns: i64) {
         let QuicConnections { client, sockets, sender, .. } = self;
         // A datagram or two: the end of a connection, in each kind of packet that the server may understand.
-        client.close(slot as usize, now_ns, |datagram| push(sender, datagram));
+        let Some(socket) = &sockets[slot as usize] else { return };
         // A server that is gone does not need it.
-        let _ = sockets[slot as usize].as_ref().map(|socket| sender.flush(socket.as_fd()));
+        client.close(slot as usize, now_ns, |datagram| drop(sender.add(socket.as_fd(), datagram)));
+        let _ = sender.flush(socket.as_fd());
     }
 
     /// Takes in the datagrams that wait at the socket of a slot. Returns the number of messages that came.
@@ -184,31 +183,16 @@ impl QuicConnections {
 
     /// Sends what the connection of a slot has to send. What the kernel does not take is lost, and QUIC sends it again.
     fn flush(&mut self, slot: usize, now_ns: i64) -> io::Result<()> {
-        let QuicConnections { client, sockets, sender, segmentation, .. } = self;
+        let QuicConnections { client, sockets, sender, .. } = self;
         let Some(socket) = &sockets[slot] else { return Ok(()) };
         let mut result = Ok(());
-        let mut send = |sender: &mut Sender| {
-            if let Err(error) = sender.flush(socket.as_fd()) {
-                result = Err(error);
-            }
+        let mut see = |sent: io::Result<()>| match sent {
+            Err(error) if !is_passing(&error) => result = Err(error),
+            _ => {}
         };
-        client.transmit(slot, now_ns, |datagram| {
-            if !sender.has_room() {
-                send(sender);
-            }
-            push(sender, datagram);
-        });
-        send(sender);
-        match result {
-            Err(error) if *segmentation && matches!(error.raw_os_error(), Some(libc::EIO | libc::EINVAL)) => {
-                // The device cannot compute checksums, which segmentation needs (udp(7)).
-                *segmentation = false;
-                *sender = Sender::new(DATAGRAM_BYTES_MAX, false);
-                Ok(())
-            }
-            Err(error) if is_passing(&error) => Ok(()),
-            result => result,
-        }
+        client.transmit(slot, now_ns, |datagram| see(sender.add(socket.as_fd(), datagram)));
+        see(sender.flush(socket.as_fd()).map(drop));
+        result
     }
 }
 
@@ -255,11 +239,6 @@ fn pass_on(
         }
     });
     (count, lost)
-}
-
-fn push(sender: &mut Sender, datagram: &[u8]) {
-    sender.space()[..datagram.len()].copy_from_slice(datagram);
-    sender.push(datagram.len(), None);
 }
 
 fn is_passing(error: &io::Error) -> bool {
