@@ -1,8 +1,13 @@
-"""What a query costs `load` and its peers: CPU a query over UDP, TCP and TLS, and new connections a second.
+"""What a query costs `load` and its peers: CPU a query over UDP, TCP, DoT, DoH and DoQ, and new connections a second.
 
 Each tool loads the same reflector over the same link, in turn, several rounds in shuffled order. CPU time is
 measured for the whole host, so it includes the kernel's work in softirqs. Targets are ratios: below them, `load` is
-better.
+better. Over DoQ `load` is alone: dnspyre, the only peer with many queries a connection, is not in Debian. kxdpgun opens
+a connection for each query over QUIC.
+
+The part `handshakes` compares the CPU time of a full TLS handshake, on both sides together, with what its arithmetic
+needs by itself, as `openssl speed` measures it on the same CPU: one signature (ECDSA P-256), its verification, and on
+each side a key and an agreement (X25519).
 """
 
 from __future__ import annotations
@@ -27,7 +32,7 @@ def load(pair: Pair, *options: str) -> Work:
 
 
 def dnsperf(pair: Pair, mode: str, *options: str) -> Work:
-    port = "853" if mode == "dot" else "53"
+    port = {"dot": "853", "doh": "443"}.get(mode, "53")
     text = pair.peer(
         "dnsperf", "-s", str(pair.reflector.address), "-p", port, "-m", mode, "-d", "/mnt/queries.txt",
         "-q", str(OUTSTANDING), "-c", str(CLIENTS), "-l", str(DURATION_S), *options,
@@ -36,9 +41,9 @@ def dnsperf(pair: Pair, mode: str, *options: str) -> Work:
     return answered, float(_found(r"Run time \(s\):\s+([\d.]+)", text)), {"text": text}
 
 
-def kxdpgun(pair: Pair, rate: int) -> Work:
+def kxdpgun(pair: Pair, mode: str, rate: int) -> Work:
     text = pair.peer(
-        "kxdpgun", "-T", "-t", str(DURATION_S), "-Q", str(rate), "-i", "/mnt/queries.txt", str(pair.reflector.address)
+        "kxdpgun", mode, "-t", str(DURATION_S), "-Q", str(rate), "-i", "/mnt/queries.txt", str(pair.reflector.address)
     )
     return float(_found(r"total replies:\s+(\d+)", text)), DURATION_S, {"text": text}
 
@@ -64,26 +69,52 @@ def compare(pair: Pair, title: str, tools: dict[str, Callable[[], Work]], target
         print(line, flush=True)
 
 
-def connections(pair: Pair) -> None:
-    tools: dict[str, Callable[[], Work]] = {
-        "load": lambda: load(pair, "--transport=tcp", "--queries-per-connection=1", f"--outstanding={OUTSTANDING}", f"--clients={OUTSTANDING}"),
-        "kxdpgun -T": lambda: kxdpgun(pair, 100_000),
-        "dnsperf": lambda: dnsperf(pair, "tcp", "-O", "num-queries-per-conn=1"),
-    }  # fmt: skip
+def connections(pair: Pair, title: str, tools: dict[str, Callable[[], Work]], target: str) -> dict[str, list[Cost]]:
+    """Connections a second of every tool, with one query each, and those of the first relative to each other tool."""
     costs: dict[str, list[Cost]] = interleaved(ROUNDS, list(tools), lambda tool: pair.cost(tools[tool]))
-    print(f"\nTCP, one query a connection, {ROUNDS} rounds: median [range]")
+    print(f"\n{title}, one query a connection, {ROUNDS} rounds: median [range]")
     for tool, found in costs.items():
         print(
             f"  {tool:28s}{spread([c.rate for c in found]):>36s} connections/s, {spread([c.instrument_ns for c in found])} ns CPU each"
         )
-    print(
-        f"  load / dnsperf: {spread(ratios([c.rate for c in costs['load']], [c.rate for c in costs['dnsperf']]))}; target ≥ 10"
+    first, *others = tools
+    for other in others:
+        by_rate = ratios([c.rate for c in costs[first]], [c.rate for c in costs[other]])
+        print(f"  {first} / {other}: {spread(by_rate)}; target {target}", flush=True)
+    return costs
+
+
+def handshakes(pair: Pair) -> None:
+    """Full TLS handshakes, beside their arithmetic."""
+    words = ("openssl", "speed", "-seconds", str(sized(2, smoke=1)), "ecdsap256", "ecdhx25519")
+    rate = one_query(pair, "--transport=dot", "--no-resumption")
+    costs: dict[str, list[Any]] = interleaved(
+        ROUNDS, ["load", "openssl"], lambda tool: pair.cost(rate) if tool == "load" else pair.peer(*words)
     )
+    of_arithmetic = [_arithmetic_ns(text) for text in costs["openssl"]]
+    of_handshakes = [cost.pair_ns for cost in costs["load"]]
+    print(f"\nDoT, full handshakes, {ROUNDS} rounds: median [range]")
+    print(f"  load and serve echo: {spread([c.rate for c in costs['load']])} /s, {spread(of_handshakes)} ns CPU each")
+    print(f"  arithmetic alone, by openssl speed: {spread(of_arithmetic)} ns CPU each")
+    print(f"  share of the arithmetic: {spread(ratios(of_arithmetic, of_handshakes))}; target ≥ 0.6", flush=True)
+
+
+def _arithmetic_ns(text: str) -> float:
+    """CPU time of the arithmetic of a handshake on both sides, in ns, from what `openssl speed` printed."""
+    sign, verify = (float(_found(pattern, text)) for pattern in (r"nistp256\).*s\s+([\d.]+)\s+[\d.]+", r"nistp256\).*\s([\d.]+)\n"))
+    agree = float(_found(r"X25519\).*\s([\d.]+)\n", text))
+    return 1e9 * (1 / sign + 1 / verify + 4 / agree)
+
+
+def one_query(pair: Pair, *options: str) -> Callable[[], Work]:
+    """A load whose connections have one query each."""
+    many = ("--queries-per-connection=1", f"--outstanding={OUTSTANDING}", f"--clients={OUTSTANDING}")
+    return lambda: load(pair, *many, *options)
 
 
 def main() -> None:
-    wanted = parts(__doc__, ("udp", "tcp", "dot", "connections"))
-    with pair() as hosts, hosts.echo("--transport", "udp,tcp,dot"):
+    wanted = parts(__doc__, ("udp", "tcp", "dot", "doh", "doq", "connections", "quic", "handshakes"))
+    with pair() as hosts, hosts.echo("--transport", "udp,tcp,dot,doh,doq"):
         closed = (f"--outstanding={OUTSTANDING}", f"--clients={CLIENTS}", "--edns=0", "--recursion-desired")
         if "udp" in wanted:
             tools: dict[str, Callable[[], Work]] = {
@@ -92,7 +123,7 @@ def main() -> None:
                 "dnsperf": lambda: dnsperf(hosts, "udp"),
             }
             compare(hosts, "UDP", tools, {"load, plain sockets": 0.6, "load, UDP_SEGMENT": 0.5})
-        for mode in ("tcp", "dot"):
+        for mode, share in (("tcp", 0.67), ("dot", 0.67), ("doh", 0.6)):
             if mode in wanted:
                 tools = {
                     "load": lambda mode=mode: load(hosts, *closed, f"--transport={mode}"),  # type: ignore[misc]
@@ -101,9 +132,26 @@ def main() -> None:
                     ),  # type: ignore[misc]
                     "dnsperf": lambda mode=mode: dnsperf(hosts, mode),  # type: ignore[misc]
                 }
-                compare(hosts, mode.upper(), tools, {"load": 0.67, "load, 16 queries a write": 0.67})
+                compare(hosts, mode.upper(), tools, {"load": share, "load, 16 queries a write": share})
+        if "doq" in wanted:
+            alone = {"load": lambda: load(hosts, *closed, "--transport=doq")}
+            compare(hosts, "DOQ", alone, {})
         if "connections" in wanted:
-            connections(hosts)
+            tools = {
+                "load": one_query(hosts, "--transport=tcp"),
+                "kxdpgun -T": lambda: kxdpgun(hosts, "-T", 100_000),
+                "dnsperf": lambda: dnsperf(hosts, "tcp", "-O", "num-queries-per-conn=1"),
+            }
+            connections(hosts, "TCP", tools, "≥ 1 of kxdpgun's, ≥ 10 of dnsperf's")
+        if "quic" in wanted:
+            for title, option, mode in (("resumed", "", "-U"), ("full handshakes", "--no-resumption", "-U0")):
+                tools = {
+                    "load": one_query(hosts, "--transport=doq", *([option] if option else [])),
+                    f"kxdpgun {mode}": lambda mode=mode: kxdpgun(hosts, mode, 20_000),  # type: ignore[misc]
+                }
+                connections(hosts, f"DoQ, {title}", tools, "≥ 1")
+        if "handshakes" in wanted:
+            handshakes(hosts)
 
 
 if __name__ == "__main__":
