@@ -84,7 +84,7 @@ def command(
     transport: Annotated[
         str,
         typer.Option(
-            help="udp, tcp, dot, doh, doq, or several with commas; for transfers tcp, xot; default: udp, or tcp for transfers"
+            help="udp, tcp, dot, doh, doq, or several with commas; for transfers tcp, xot, xoq; default: udp, or tcp for transfers"
         ),
     ] = "",
     duration: Annotated[str, typer.Option(metavar="TIME", help="duration of a measurement at a fixed rate")] = "2s",

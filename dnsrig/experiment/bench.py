@@ -28,11 +28,13 @@ USUAL_RATE_QPS = 10_000.0
 TRANSPORTS: dict[Measure, tuple[str, ...]] = {
     "rate": ("udp", "tcp", "dot", "doh", "doq"),
     "max": ("udp", "tcp", "dot", "doh", "doq"),
-    "transfer": ("tcp", "xot"),
+    "transfer": ("tcp", "xot", "xoq"),
     "answers": (),
 }
 PRIMARY = "nsd@forky"
 """The server that sends zones to secondaries and answers resolvers. It is not under test."""
+PRIMARY_OVER_QUIC = "zones@engine"
+"""The server that sends zones if a transport is XoQ, which NSD does not have."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,7 @@ def experiment(asked: Question) -> Raw:
     if not _run_already(asked):
         made["storage"] = "memory"
     if role == "secondary" or (role == "resolver" and asked.capture is None and not _run_already(asked)):
-        made["hosts"]["primary"] = {"server": PRIMARY}
+        made["hosts"]["primary"] = {"server": PRIMARY_OVER_QUIC if "xoq" in asked.transports else PRIMARY}
     if asked.capture is not None:
         made["stream"] = {"kind": "capture", "file": str(asked.capture.resolve())}
         if role == "resolver" and not _run_already(asked):

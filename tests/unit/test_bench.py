@@ -62,6 +62,12 @@ def drafted(asked: Question, tmp_path: Path) -> preparation.Draft:
             {"server": ["bind@forky", "knot@forky"], "transport": ["tcp", "xot"]},
             {},
         ),
+        (
+            Question(["knot@forky"], measure="transfer", transports=["tcp", "xoq"]),
+            "transfer",
+            {"server": ["knot@forky"], "transport": ["tcp", "xoq"]},
+            {},
+        ),
     ],
 )
 def test_a_command_line_becomes_an_experiment(
