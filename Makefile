@@ -172,8 +172,10 @@ bench: setup observers $(VENV)/.packages-of-developers
 
 # In the environment that PyPA provides for manylinux a wheel would run on older systems, too; Debian 12 is the oldest
 # on which it is tested.
+WHEEL_PROFILE ?= dist
+WHEEL_FOLDER ?= dist
 wheel: $(VENV)/.packages
-	DNSRIG_COMMIT=$$(git describe --always --dirty) $(BIN)/maturin build --profile dist --out dist
+	DNSRIG_COMMIT=$$(git describe --always --dirty) $(BIN)/maturin build --profile $(WHEEL_PROFILE) --out $(WHEEL_FOLDER)
 
 clean:
 	rm -rf $(VENV) engine/target dist .stages

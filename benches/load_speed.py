@@ -101,7 +101,9 @@ def handshakes(pair: Pair) -> None:
 
 def _arithmetic_ns(text: str) -> float:
     """CPU time of the arithmetic of a handshake on both sides, in ns, from what `openssl speed` printed."""
-    sign, verify = (float(_found(pattern, text)) for pattern in (r"nistp256\).*s\s+([\d.]+)\s+[\d.]+", r"nistp256\).*\s([\d.]+)\n"))
+    sign, verify = (
+        float(_found(pattern, text)) for pattern in (r"nistp256\).*s\s+([\d.]+)\s+[\d.]+", r"nistp256\).*\s([\d.]+)\n")
+    )
     agree = float(_found(r"X25519\).*\s([\d.]+)\n", text))
     return 1e9 * (1 / sign + 1 / verify + 4 / agree)
 

@@ -1,13 +1,13 @@
 """How often `dnsrig bench` claims a difference between servers that are equal, and between servers that are not: live.
 
-    .venv/bin/python benches/stopping_live.py RESULTS [PART...]
+    .venv/bin/python benches/stopping_live.py [--results FILE] [PART...]
 
 Needs root and about 70 minutes. Each run is a `dnsrig bench` of two servers with its own rule, in a shorter
 time: `--within 20s`. Both servers of the parts `rate`, `max` and `transfer` are the same NSD with another NSID, which
 nobody asks for. The second server of the part `slower` answers 10 % later than the first.
 
-RESULTS is a file to which each run adds a line of JSON. Runs that it has are not repeated, so an interrupted bench goes
-on where it was. docs/explanation/measuring.md has the summary.
+Each run adds a line of JSON to FILE, `stopping-live.jsonl` by default. Runs that it has are not repeated, so an
+interrupted bench goes on where it was.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def executed(part: str) -> dict[str, Any]:
 
 def main() -> None:
     asking: argparse.ArgumentParser = smoke.parser(__doc__)
-    asking.add_argument("results", type=Path, metavar="RESULTS")
+    asking.add_argument("--results", type=Path, metavar="FILE", default=Path("stopping-live.jsonl"))
     smoke.add_parts(asking, PARTS)
     options = asking.parse_args()
     options.results.touch()

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import others
 import pytest
+from conftest import share_of_others
 from suites import quick
 
 from dnsrig.runs.trial import Trial
@@ -26,11 +28,14 @@ QUICK = [("bind", "dot"), ("knot", "doq"), ("nsd", "tcp"), ("powerdns", "udp"), 
 
 
 def answered(trial: Trial) -> dict[str, int]:
-    """The response codes; every query that was due has one."""
+    """The response codes; every query that was due has one, unless others took the CPUs: then some are lost, for whoever
+    has no CPU reads no socket."""
     record = trial.record
     assert record.outcome in ("done", "invalid"), record.reason
     load = record.instruments["load"]
-    assert load["answered"] == load["due"] > 0
+    share = share_of_others(trial)
+    least = load["due"] // 2 if others.excused({"udp-buffer-drops"}, share) else load["due"]
+    assert load["due"] >= load["answered"] >= least > 0, f"others took {share:.0%} of a CPU"
     assert not load["malformed"] and not load["mismatched"]
     rcodes: dict[str, int] = load["rcodes"]
     return rcodes

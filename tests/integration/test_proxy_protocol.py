@@ -65,20 +65,39 @@ def test_announced_clients_are_answered(
 def test_a_frontend_announces_its_clients_to_the_server_behind_it(
     tmp_path: Path, measure: Callable[..., Trial]
 ) -> None:
-    """The example of docs/how-to/frontend.md, shortened."""
-    text = Path(__file__).parents[2].joinpath("docs/how-to/frontend.md").read_text()
     path = tmp_path / "front.toml"
-    path.write_text(text.partition("```toml\n")[2].partition("```")[0])
+    path.write_text(EXPERIMENT)
     trial = measure(
-        "hosts.frontend.settings.cache=0",
+        "options.serve_as=frontend",
+        "options.proxy_protocol=false",
         "hosts.primary.proxy_protocol=true",
-        "dataset.zones=3",
-        "options.duration_s=0.5",
-        "options.rate_qps=200",
-        "options.warmup_s=0",
+        "hosts.frontend.server=dnsdist@forky",
         experiment=str(path),
     )
     assert (trial.record.outcome, trial.record.reason) == ("done", "")
     assert trial.load is not None and trial.load.answered == trial.load.sent > 50
     conf = (trial.directory / "servers/frontend/dnsdist.conf").read_text()
     assert ":8053', useProxyProtocol = true" in conf and "newPacketCache" not in conf
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("transport", ["udp", "tcp", "dot", "doh"])
+@pytest.mark.parametrize("proxied", [False, True])
+def test_a_frontend_answers_over_each_transport(
+    transport: str, proxied: bool, tmp_path: Path, measure: Callable[..., Trial]
+) -> None:
+    if proxied and transport == "doh":
+        pytest.skip("dnsrig sets up the PROXY protocol for UDP, TCP and DoT")
+    path = tmp_path / "front.toml"
+    path.write_text(EXPERIMENT)
+    trial = measure(
+        "options.serve_as=frontend",
+        f"options.proxy_protocol={'true' if proxied else 'false'}",
+        f"options.transport={transport}",
+        f"hosts.frontend.proxy_protocol={'true' if proxied else 'false'}",
+        "hosts.frontend.server=dnsdist@forky",
+        "hosts.frontend.settings.cache=1000",
+        experiment=str(path),
+    )
+    assert (trial.record.outcome, trial.record.reason) == ("done", "")
+    assert trial.load is not None and trial.load.answered == trial.load.sent > 50
