@@ -107,8 +107,11 @@ def test_ports_are_enough(measure: Measure) -> None:
 @pytest.mark.full
 def test_dropped_soa_answers_and_the_wait_for_them(measure: Measure) -> None:
     """PowerDNS asks for all SOA records at once, and its socket has no room for all the answers."""
-    trial = measure("server=powerdns@forky", "zones=3000", "limit_s=20")
-    drops = finding("udp-buffer-drops", trial)
+    for _ in range(TRIES):
+        trial = measure("server=powerdns@forky", "zones=6000", "limit_s=20")
+        drops = finding("udp-buffer-drops", trial)
+        if drops.verdict == "found":
+            break
     assert drops.verdict == "found"
     assert int(drops.evidence["dropped_secondary"] or 0) > 0
     assert trial.record.logs["secondary"].failures["SOA query unanswered"] > 0
