@@ -105,7 +105,9 @@ class Stalls:
 def stalls_of(trial: Trial) -> Stalls | None:
     """None where it was not recorded, or where nothing was answered at all."""
     latency = trial.latency
-    return None if latency is None else stalls(trial.answers, latency.total("sent"))
+    if latency is None:
+        return None
+    return stalls(trial.answers, latency.total("sent"), int((trial.load.handshake_ns or {}).get("p50") or 0))
 
 
 def stacks_of(trial: Trial, found: Stalls) -> tuple[Counter[str], Counter[str]]:
@@ -120,9 +122,9 @@ def _within(stretches: list[Stretch]) -> pl.Expr:
     return pl.any_horizontal(pl.lit(False), *(pl.col("time_ns").is_between(*stretch) for stretch in stretches))
 
 
-def stalls(rows: pl.DataFrame, waits: Histogram) -> Stalls | None:
+def stalls(rows: pl.DataFrame, waits: Histogram, handshake_ns: int = 0) -> Stalls | None:
     """``rows``: the rows of answers.arrow; ``waits``: of all queries from sending, queries without an answer at the
-    client's timeout."""
+    client's timeout; ``handshake_ns``: how long the first queries wait for their connections."""
     sent = rows.filter(pl.col("sent") > 0).sort("time_ns")
     answered = rows.filter(pl.col("answered") > 0).sort("time_ns")
     if sent.height < 2 or answered.is_empty() or not waits.total:
@@ -132,7 +134,7 @@ def stalls(rows: pl.DataFrame, waits: Histogram) -> Stalls | None:
     threshold_ns = max(SHORTEST_NS, MEAN_GAPS * span_ns // int(answered["answered"].sum()))
     found = []
     quick_ns = waits.percentile(QUICK_PERCENT) or 0
-    for start_ns, end_ns in _gaps(answered, bins, threshold_ns, quick_ns):
+    for start_ns, end_ns in _gaps(answered, bins, threshold_ns, quick_ns, handshake_ns):
         half_ns = (end_ns - start_ns) // 2
         asked = bins.sent_within(start_ns - quick_ns, start_ns + half_ns - quick_ns)
         chance = chance_of(asked, _share_above(waits, quick_ns + half_ns), span_ns / half_ns)
@@ -153,11 +155,13 @@ def chance_of(asked: int, share: float, places: float) -> float:
     return min(1.0, places * share**asked) if share > 0 else 0.0
 
 
-def _gaps(answered: pl.DataFrame, bins: _Bins, threshold_ns: int, quick_ns: int) -> list[tuple[int, int]]:
+def _gaps(
+    answered: pl.DataFrame, bins: _Bins, threshold_ns: int, quick_ns: int, handshake_ns: int
+) -> list[tuple[int, int]]:
     """Times without an answer of ``threshold_ns`` or more, while queries were sent. The first begins when an answer
     could be there."""
     firsts, lasts = answered["first_ns"].to_list(), answered["last_ns"].to_list()
-    edges = zip([bins.start_ns + quick_ns, *lasts], [*firsts, bins.end_ns])
+    edges = zip([bins.start_ns + handshake_ns + quick_ns, *lasts], [*firsts, bins.end_ns])
     return [(start, end) for start, end in edges if end - start >= threshold_ns]
 
 

@@ -29,7 +29,7 @@ def after(trial: Trial) -> Conclusion | None:
     load = trial.load
     if load.transport not in STREAMED:
         return None
-    if load.model == "ramp":
+    if load.model == "ramp" and load.waited_for_stream:
         return cannot_tell("A search goes on until the server is too slow, and then queries wait for streams as well.")
     if load.waited_for_stream < SMALLEST_SHARE * max(1, load.due):
         return CLEAR

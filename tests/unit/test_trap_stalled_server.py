@@ -139,6 +139,23 @@ def test_an_instrument_that_stood_still_says_nothing_of_the_server() -> None:
     assert found is not None and found.found == []
 
 
+@pytest.mark.parametrize(("handshake_ns", "stalled"), [(0, 1), (100 * MS, 0)])
+def test_the_first_queries_over_a_long_path_wait_for_their_connections(handshake_ns: int, stalled: int) -> None:
+    """A round trip of 100 ms, the handshake takes one, and the answer another."""
+    times = [START_NS + n * 10 * MS for n in range(100)]
+    rows = pl.DataFrame(
+        {
+            "time_ns": times,
+            "sent": [20] * 100,
+            "answered": [0] * 20 + [400] + [20] * 79,
+            "first_ns": [time + MS for time in times],
+            "last_ns": [time + 9 * MS for time in times],
+        }
+    )
+    found = stalls(rows, Histogram([100 * MS, 200 * MS], [1_790, 200]), handshake_ns)
+    assert found is not None and len(found.found) == stalled
+
+
 def test_what_cannot_be_told_is_said(trial: Trial) -> None:
     load(trial, Asked(qps=100, seconds=2), CALM)
     trial.__dict__["answers"] = trial.answers.clear()
