@@ -47,15 +47,15 @@ def transfer_packets(trial: Trial) -> float | None:
 
 @metric(title="retransmissions", unit="segments", better="lower", order=34)
 def retransmissions(trial: Trial) -> float | None:
-    """TCP segments sent again by the hosts of primaries, secondary, resolver, frontend and databases during `measure`, to within
-    0.2 s at either end."""
+    """TCP segments sent again by the hosts of primaries, secondary, resolver, frontend and databases during `measure`,
+    to within 0.2 s at either end."""
     return _over_servers(trial, "tcp", "retrans_segs", "primary", "secondary", "resolver", "frontend", "database")
 
 
 @metric(title="UDP receive buffer errors", unit="datagrams", better="lower", order=35)
 def udp_buffer_errors(trial: Trial) -> float | None:
-    """Datagrams that the hosts of primaries, secondary, resolver and frontend dropped because of a full socket buffer during
-    `measure`, to within 0.2 s at either end."""
+    """Datagrams that the hosts of primaries, secondary, resolver and frontend dropped because of a full socket buffer
+    during `measure`, to within 0.2 s at either end."""
     servers = trial.hosts_as("primary", "secondary", "resolver", "frontend")
     return total(trial.udp_growth(host, "rcvbuf_errors") for host in servers)
 

@@ -35,11 +35,6 @@ LOADS = ("held", "load")
 NAME = re.compile(r"\W([\w.-]+)\W")
 """The name of a setting at the begin of a driver's words, marked as code."""
 CAUSES = ("closed", "reset", "refused")
-SETTINGS = (
-    "`tcp-clients` of BIND, `tcp-max-clients` of Knot DNS, `tcp-count` of NSD, `max-tcp-connections` of PowerDNS, "
-    "`incoming.max_tcp_clients` of PowerDNS Recursor, `incoming-num-tcp` of Unbound (for each thread)"
-)
-"""The limits by their names, for the manual of each server."""
 
 
 @dataclass(frozen=True)
@@ -136,9 +131,23 @@ def _found_by_silence(trial: Trial, seen: Seen) -> Conclusion | None:
         },
         series=("clients.arrow/answered",),
         metrics=(trial.record.spec.main_metric, "unanswered_share_percent"),
-        remedy=f"Raise the server's limit of TCP connections ({SETTINGS}), or ask with fewer clients "
+        remedy=f"Raise the server's limit of TCP connections ({_settings()}), or ask with fewer clients "
         f"(`--set options.clients={heard}`).",
     )
+
+
+def _settings() -> str:
+    """The limits of all servers by their names, for somebody who knows the server."""
+    names = {
+        limit.setting: server.title
+        for server in all_drivers().values()
+        for limit in server.limits("primary", {})
+        if limit.effect == "connections"
+    }
+    for server in all_drivers().values():
+        if server.as_resolver and (found := NAME.match(server.as_resolver.words.get("tcp_clients", ""))):
+            names.setdefault(found[1], server.title)
+    return ", ".join(f"`{name}` of {title}" for name, title in sorted(names.items()))
 
 
 def _ended(seen: Seen) -> str:

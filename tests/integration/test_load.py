@@ -28,8 +28,8 @@ QUICK = [("bind", "dot"), ("knot", "doq"), ("nsd", "tcp"), ("powerdns", "udp"), 
 
 
 def answered(trial: Trial) -> dict[str, int]:
-    """The response codes; every query that was due has one, unless others took the CPUs: then some are lost, for whoever
-    has no CPU reads no socket."""
+    """The response codes; every query that was due has one, unless others took the CPUs: then some are lost, because
+    a server without a CPU reads no socket."""
     record = trial.record
     assert record.outcome in ("done", "invalid"), record.reason
     load = record.instruments["load"]

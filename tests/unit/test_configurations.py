@@ -41,6 +41,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "nsd": {"tcp-count": 7, "pattern.size-limit-xfr": 1, "minimal-responses": True},
     "powerdns": {"retrieval-threads": 8, "resolver": "no"},
     "unbound": {"cache-max-ttl": 7, "prefetch": True},
+    "dnsdist": {"setMaxTCPClientThreads": 4, "server.sockets": 2, "cache": 10},
     "knot-resolver": {"cache.max_ttl": 3600, "option.NO_0X20": True},
     "powerdns-recursor": {"outgoing.network_timeout": 1000, "recursor.threads": 3},
 }

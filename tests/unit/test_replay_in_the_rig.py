@@ -26,9 +26,13 @@ DOCUMENT: dict[str, Any] = {
     "dataset": {"kind": "tiny-zones"},
     "hosts": {"primary": {"server": "echo@engine"}},
 }
+EXPECTS_CLIENTS = {"hosts": {"primary": {"server": "nsd@forky", "proxy_protocol": True}}}
 DATASET = DatasetSpec(kind="tiny-zones", key="d", zones=3, records=12, serial=1)
 STREAM = StreamSpec(kind="capture", key="s", queries=100, clients=10, span_s=60, transports={"udp": 90, "dot": 10})
-ECHO = ServerSource(kind="echo", source="engine", version="1")
+SOURCES = {
+    "echo@engine": ServerSource(kind="echo", source="engine", version="1"),
+    "nsd@forky": ServerSource(kind="nsd", source="forky", version="4.15.4"),
+}
 
 
 @pytest.fixture
@@ -46,7 +50,7 @@ def spec(stream: StreamSpec | None = STREAM, more: dict[str, Any] | None = None,
         "stream": {"kind": "capture", "file": "x"} if stream else {},
     }
     point = model.Point({}, model.validate(document, "test"))
-    return trial_specs.spec("run", "test", point, {"echo@engine": ECHO}, [DATASET], [0, 1], stream)
+    return trial_specs.spec("run", "test", point, SOURCES, [DATASET], [0, 1], stream)
 
 
 def test_the_clients_have_a_range_and_a_link_to_the_server_alone() -> None:
@@ -140,7 +144,7 @@ def test_options_become_arguments() -> None:
     assert words[0].endswith("/streams/s/clients.stream")
     assert {"--server=198.18.0.1", "--clients-from=198.19.0.0/16", "--speed=2.0", "--port=kept"} <= set(words)
     assert {"--duration-s=0.5", "--interval-s=0.5"} <= set(words) and "--proxy-protocol" not in words
-    assert "--proxy-protocol" in replay.arguments(spec(proxy_protocol=True), "clients", 0)
+    assert "--proxy-protocol" in replay.arguments(spec(STREAM, EXPECTS_CLIENTS, proxy_protocol=True), "clients", 0)
     assert not any(word.startswith("--duration-s") for word in replay.arguments(spec(), "clients", 0))
 
 
@@ -194,7 +198,7 @@ def test_bad_options_are_refused(options: dict[str, Scalar], says: str) -> None:
 def test_what_arrives_is_compared_where_all_of_it_can_be(other: dict[str, Scalar], says: str) -> None:
     assert "stream-arrived" in replay.checks(spec(capture=True))
     with pytest.raises(UsageError, match=says):
-        spec(capture=True, **other)
+        spec(STREAM, EXPECTS_CLIENTS if "proxy_protocol" in other else {}, capture=True, **other)
 
 
 def test_more_clients_than_addresses_need_ipv6() -> None:
@@ -212,7 +216,7 @@ def test_a_replay_needs_a_stream_and_nothing_else_takes_one() -> None:
         spec(None)
     other = model.validate({**DOCUMENT, "procedure": "latency", "stream": {"kind": "capture"}}, "test")
     with pytest.raises(UsageError, match="replays nothing"):
-        trial_specs.spec("run", "test", model.Point({}, other), {"echo@engine": ECHO}, [DATASET], [0, 1])
+        trial_specs.spec("run", "test", model.Point({}, other), SOURCES, [DATASET], [0, 1])
 
 
 @pytest.mark.parametrize(
@@ -223,7 +227,7 @@ def test_a_world_of_a_stream_needs_one_that_is_there_before(stream: dict[str, An
     procedure = "replay" if stream else "latency"
     document = model.validate({**DOCUMENT, "procedure": procedure, "dataset": dataset, "stream": stream}, "test")
     with pytest.raises(UsageError, match=says):
-        trial_specs.spec("run", "test", model.Point({}, document), {"echo@engine": ECHO}, [DATASET], [0, 1])
+        trial_specs.spec("run", "test", model.Point({}, document), SOURCES, [DATASET], [0, 1])
 
 
 def test_a_stream_is_part_of_a_variant_and_none_is_not() -> None:
