@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ENGINE_SOURCES := $(shell find engine -name target -prune -o \( -name '*.rs' -o -name Cargo.toml -o -name Cargo.lock \) -print)
 DEMO_SERVERS := bind@forky knot@forky nsd@forky powerdns@forky
-SERVERS := $(DEMO_SERVERS) unbound@forky knot-resolver@forky powerdns-recursor@forky
+SERVERS := $(DEMO_SERVERS) unbound@forky knot-resolver@forky powerdns-recursor@forky dnsdist@forky
 # Cargo has its own idea of how many jobs run at once.
 CARGO := cd engine && MAKEFLAGS= MFLAGS= cargo
 # Takes the name of a stage and its command; `stages.py report` prints the time of each stage at the end.

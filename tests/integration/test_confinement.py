@@ -47,7 +47,7 @@ def place(folder: Path, kind: str, address: str) -> Placement:
     server = all_drivers()[kind]
     name = f"{kind}@{server.only_source or 'forky'}"
     source = sources.find(name) or sources.install(name)
-    role = next(role for role in ("primary", "resolver", "database") if role in server.roles)
+    role = next(role for role in ("primary", "resolver", "database", "frontend") if role in server.roles)
     made = placed(
         folder,
         kind,

@@ -52,8 +52,8 @@ def test_a_small_limit(
     # NSD closes idle connections after 0.2 s when it is nearly full, and then has room for others.
     assert 0 < opening.answered <= permitted + sum(opening.connections.ended.values())
     if transport == "dot":
-        # Beyond the limit the kernel accepts, but no server answers the handshake.
-        assert (opening.connections.established, opening.answered) == (permitted, permitted)
+        # Beyond the limit the kernel accepts, but no server answers the handshake. A server without a CPU takes fewer.
+        assert 0 < opening.answered <= opening.connections.established <= permitted
     assert sum(found.connections.ended.values()) + found.unanswered > 0
     trap = finding("connection-limit", trial)
     assert (trap.verdict, trap.evidence["setting"]) == ("found", setting)
