@@ -2,7 +2,8 @@
 //!
 //! The rate is doubled until one does not hold. Then the gap between the highest rate that held and the lowest that did
 //! not is halved (geometrically) until it is narrow enough. A rate is tried up to `repeats` times and the majority
-//! counts, so that one hiccup of the machine does not decide.
+//! counts, so that one hiccup of the machine does not decide. The first try of all makes the connections and fills
+//! caches, too: if it fails, it does not count.
 //!
 //! A rate at which only too many queries are lost fails if more are lost there than at the rates far below it.
 //! Otherwise the loss does not depend on the rate: it shows nothing about the capacity, and the search goes on for the
@@ -131,22 +132,29 @@ pub struct Search {
     bounds: Bounds,
     rate_qps: f64,
     tries: Vec<TryOutcome>,
+    /// Whether the first try of all has failed and does not count, and its rate is not decided yet.
+    began_cold: bool,
 }
 
 impl Search {
     /// A search that has tried nothing yet.
     pub fn new(settings: RampSettings) -> Self {
         let rate_qps = settings.start_qps.min(settings.max_qps);
-        Search { settings, rates: Vec::new(), bounds: Bounds::default(), rate_qps, tries: Vec::new() }
+        let (rates, tries) = (Vec::new(), Vec::new());
+        Search { settings, rates, bounds: Bounds::default(), rate_qps, tries, began_cold: false }
     }
 
     /// The rate to try now, and the number of the try. `None` when the search is over.
     pub fn next(&self) -> Option<(f64, u32)> {
-        (!self.is_over()).then_some((self.rate_qps, self.tries.len() as u32))
+        (!self.is_over()).then_some((self.rate_qps, self.tries.len() as u32 + u32::from(self.began_cold)))
     }
 
     /// Takes in the result of the rate that [`Search::next`] named.
     pub fn tried(&mut self, tried: TryOutcome) {
+        if !tried.holds && self.is_first() {
+            self.began_cold = true;
+            return;
+        }
         self.tries.push(tried);
         let majority = self.settings.repeats as usize / 2 + 1;
         let count = |is: fn(&TryOutcome) -> bool| self.tries.iter().filter(|tried| is(tried)).count();
@@ -166,7 +174,16 @@ impl Search {
     /// Takes in that the instrument could not send at that rate: no higher rate is tried, and the highest rate that
     /// held is only a lower bound.
     pub fn instrument_failed(&mut self) {
-        self.decide(Verdict::Unsent);
+        if self.is_first() {
+            self.began_cold = true;
+        } else {
+            self.decide(Verdict::Unsent);
+        }
+    }
+
+    /// Whether nothing has been tried yet.
+    fn is_first(&self) -> bool {
+        self.rates.is_empty() && self.tries.is_empty() && !self.began_cold
     }
 
     /// The highest rate that held.
@@ -187,6 +204,7 @@ impl Search {
     fn decide(&mut self, verdict: Verdict) {
         let mut loss = Loss::default();
         self.tries.drain(..).for_each(|tried| loss.add(tried.loss));
+        self.began_cold = false;
         let place = self.rates.partition_point(|rate| rate.qps < self.rate_qps);
         self.rates.insert(place, Rate { qps: self.rate_qps, loss, verdict });
         self.bounds = bounds(&self.rates);

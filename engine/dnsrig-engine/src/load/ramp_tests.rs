@@ -41,6 +41,22 @@ fn search_losing(share: f64, capacity_qps: f64, seconds: f64, seed: u64) -> (Sea
 }
 
 #[test]
+fn a_first_try_that_fails_does_not_count() {
+    for repeats in [1, 3] {
+        let settings = RampSettings { repeats, ..SETTINGS };
+        let mut is_first = true;
+        let (search, tries) = search(settings, |rate_qps, _| !std::mem::take(&mut is_first) && rate_qps <= 50_000.0);
+        assert!((48_000.0..=50_000.0).contains(&search.capacity_qps().unwrap()), "{tries:?}");
+        assert_eq!(tries[..2], [1_000.0; 2]);
+    }
+    let mut search = Search::new(SETTINGS);
+    search.instrument_failed();
+    assert_eq!((search.next(), search.is_lower_bound()), (Some((1_000.0, 1)), true));
+    search.instrument_failed();
+    assert!(search.next() != Some((1_000.0, 0)), "the second failure counts");
+}
+
+#[test]
 fn a_loss_that_does_not_depend_on_the_rate_is_no_capacity() {
     for (seed, (share, seconds)) in (0..).zip([(0.003, 10.0), (0.003, 0.2), (0.02, 1.0), (0.5, 0.1)]) {
         let (search, tries) = search_losing(share, 50_000.0, seconds, seed);
