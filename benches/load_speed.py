@@ -71,7 +71,7 @@ def compare(pair: Pair, title: str, tools: dict[str, Callable[[], Work]], target
 
 
 def connections(pair: Pair, title: str, tools: dict[str, Callable[[], Work]], target: str) -> dict[str, list[Cost]]:
-    """Connections a second of every tool, with one query each, and those of the first relative to each other tool."""
+    """Connections a second of every tool, with one query each, and the ratio of the first tool to each other one."""
     costs: dict[str, list[Cost]] = interleaved(ROUNDS, list(tools), lambda tool: pair.cost(tools[tool]))
     print(f"\n{title}, one query a connection, {ROUNDS} rounds: median [range]")
     for tool, found in costs.items():

@@ -157,16 +157,20 @@ def _check_proxied(spec: TrialSpec, name: str, host: HostSpec, server: Driver) -
     server has its own configuration."""
     if isinstance(server, Described):
         return
-    announced, where = bool(spec.options.get("proxy_protocol")) and host.under_test, f"hosts.{name}.proxy_protocol"
+    where, transport = f"hosts.{name}.proxy_protocol", spec.transport
+    announced = bool(spec.options.get("proxy_protocol")) and host.under_test
+    if host.proxy_protocol and spec.hosts[spec.subject].role == "frontend" and not host.under_test:
+        # A frontend asks over UDP what it is asked over UDP, and everything else over TCP.
+        announced, transport = True, "udp" if transport == "udp" else "tcp"
     if announced and not host.proxy_protocol:
         raise UsageError(
             f"options.proxy_protocol: the server on the host {name} does not expect it", hint=f"set {where} = true"
         )
     if host.proxy_protocol and not server.proxied:
         raise UsageError(f"{where}: {server.title}: {server.why_not_proxied}", hint="leave it out")
-    if announced and spec.transport not in server.proxied:
+    if announced and transport not in server.proxied:
         raise UsageError(
-            f"the variant {spec.variant.label}: {server.title} does not take the PROXY protocol over {spec.transport}: "
+            f"the variant {spec.variant.label}: {server.title} does not take the PROXY protocol over {transport}: "
             f"{server.why_not_proxied}",
             hint=f"choose {' or '.join(sorted(server.proxied))}, or leave the variant out with --set or `exclude`",
         )

@@ -60,7 +60,7 @@ RANGES = {
 }
 CHOICES = {
     **serving.CHOICES,
-    "serve_as": ("primary", "resolver"),
+    "serve_as": ("primary", "resolver", "frontend"),
     "changes": ("none",),
     "transfers": ("none",),
     "transport": ("tcp", "dot", "doh", "doq"),
@@ -122,7 +122,7 @@ def _start_holder(context: TrialContext, duration_s: float) -> Instrument:
     """Start the load that holds connections. It prints `opened` when all were opened, and goes on for
     ``duration_s``."""
     spec = context.spec
-    options, recursive = spec.options, spec.options["serve_as"] == "resolver"
+    options, recursive = spec.options, serving.answering(spec.options) == "resolver"
     zones = serving.queried_zones(context)
     words = [
         *load_arguments.queries(options, zones, seed=SEED, recursive=recursive, asked=spec.queries),

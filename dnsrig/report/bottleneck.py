@@ -26,10 +26,10 @@ MOST_NAMED = 3
 
 @dataclass(frozen=True)
 class Bottleneck:
-    """Of one variant."""
+    """The bottleneck of one variant."""
 
     words: str
-    """``{server}`` and ``{generator}`` stand for the shares of their CPUs that were busy."""
+    """In place of ``{server}`` and ``{generator}`` come the shares of their CPUs that were busy."""
     busy: Mapping[str, float] = field(default_factory=dict)
 
 

@@ -33,8 +33,8 @@ Outcome = Literal["done", "timeout", "server-failed", "invalid", "error"]
 Verdict = Literal["found", "clear", "cannot-tell"]
 Role = Literal["primary", "secondary", "resolver", "database", "world", "frontend"]
 """Task of a server in a trial. A resolver asks the primaries, or a world, and answers from its cache; a database
-carries zones for DNS servers; a world is a simulated Internet; a frontend stands in front of another server, whose
-answers it passes on."""
+carries zones for DNS servers; a world is a simulated Internet; a frontend passes queries on to another server,
+and its answers back."""
 OBSERVER = "observer"
 """The host of the instruments that play no other host, such as `load` and `probe`. Every trial has it, and a link from
 it to each DNS server."""

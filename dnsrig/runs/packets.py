@@ -101,8 +101,8 @@ def are_counted(trial: Trial) -> bool:
     """Whether the trial has a load in which each query is a datagram, between hosts that are watched."""
     spec, load = trial.record.spec, trial.load
     over_udp = load.model in ("rate", "closed") and load.transport == "udp"
-    # A resolver's own questions are in the counts of its sockets, and an emulated path loses what it is set to lose.
-    alone = spec.options.get("serve_as") != "resolver"
+    # What resolvers and frontends ask is in the counts of their sockets, and an emulated path loses what it is set to.
+    alone = spec.hosts[trial.subject].role not in ("resolver", "frontend")
     emulated = any(
         link.emulated and trial.subject in link.ends and {*link.ends} & {*spec.generators} for link in spec.links
     )

@@ -120,6 +120,13 @@ MEANINGS: Mapping[str, str] = {
 """Meaning of every variable."""
 
 
+def _port_asked(p: Placement, resolves: bool) -> int:
+    """The port at which a server is asked for zones or answers."""
+    if p.backend_proxied:
+        return PROXY_PORTS["udp"]
+    return keys.XOT_PORT if p.transfer.tls and not resolves else DNS_PORT
+
+
 def variables(p: Placement, include_name: str = "") -> dict[str, Any]:
     """The variables for the server of a placement. Paths are as the server sees them. ``include_name``: name of the
     file of the snippet."""
@@ -150,11 +157,7 @@ def variables(p: Placement, include_name: str = "") -> dict[str, Any]:
             {
                 "number": route.number,
                 "address": str(route.primary),
-                "port": keys.XOT_PORT
-                if p.transfer.tls and not resolves
-                else PROXY_PORTS["udp"]
-                if p.backend_proxied
-                else DNS_PORT,
+                "port": _port_asked(p, resolves),
                 "source": str(route.source or ""),
             }
             for route in p.routes

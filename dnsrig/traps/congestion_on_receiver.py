@@ -26,7 +26,7 @@ SOURCE = "S4: M. Prause: only the sender's algorithm matters (2015); RFC 5681"
 def after(trial: Trial) -> Conclusion | None:
     asked = asked_of(trial)
     if not asked or trial.record.spec.transfer.quic:
-        return None  # over QUIC the congestion control is that of a library
+        return None  # over QUIC a library has its own congestion control
     flow = sockets.largest(trial)
     if flow is None:
         return cannot_tell(

@@ -7,8 +7,8 @@ higher one is a line in the configuration.
 
 How it is detected: clients wanted more connections at a time than the server's setting permits, and the server ended
 connections, or queries had no answer. Connections that end below the limit have another cause, such as a timer of idle
-connections. If the setting is not known, since the server runs already, some clients without any answer are the sign,
-while all others had answers: the kernel has accepted their connections, and the server has not.
+connections. If the setting is not known, the sign is that some clients had no answer at all, although each asked so
+often that chance does not explain it: the kernel has accepted their connections, and the server has not.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ LOADS = ("held", "load")
 NAME = re.compile(r"\W([\w.-]+)\W")
 """The name of a setting at the begin of a driver's words, marked as code."""
 CAUSES = ("closed", "reset", "refused")
+ALPHA = 1e-3
+"""Probability of a client without an answer by chance."""
 
 
 @dataclass(frozen=True)
@@ -114,15 +116,19 @@ def _of_resolver(trial: Trial) -> ServerLimit | None:
 
 def _found_by_silence(trial: Trial, seen: Seen) -> Conclusion | None:
     """What clients saw, each with one connection, if the server had answers for some of them only."""
-    of_each = trial.clients.group_by("client").agg(pl.col("answered").sum() > 0)
-    heard = int(of_each["answered"].sum())
+    of_each = trial.clients.group_by("client").agg(pl.col("answered", "unanswered").sum())
+    answered, unanswered = (of_each[name].to_list() for name in ("answered", "unanswered"))
+    heard = sum(count > 0 for count in answered)
     silent = of_each.height - heard
-    if not heard or not silent:
+    # Had each query been lost by itself, a client with n of them would have no answer with the probability share^n.
+    share = sum(unanswered) / max(1, sum(answered) + sum(unanswered))
+    chance = sum(share**asked for count, asked in zip(answered, unanswered, strict=True) if not count)
+    if not heard or not silent or chance > ALPHA:
         return None
     return Conclusion(
         "found",
         summary=f"{silent:,} of {of_each.height:,} clients got no answer at all on their connections, and the others did: "
-        f"the server took about {heard:,} connections at a time. Its settings are not known.",
+        f"the server took about {heard:,} connections at a time. Its limit is not known.",
         evidence={
             "wanted_connections": seen.wanted,
             "served_clients": heard,

@@ -56,7 +56,7 @@ LONG = [
 """Pages whose runs take minutes: only `make test-full` executes them. `make test` plans them, each on its day."""
 CASES = [
     ("README.md", "plan"),
-    # `make test-full` runs all pages, so it plans none but that of the day.
+    # `make test-full` runs all pages, so it plans only the page of the day.
     *(
         case
         for case in in_turn([*((page, "run") for page in SHORT), *((page, "plan") for page in LONG)], 1)

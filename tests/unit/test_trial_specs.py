@@ -223,6 +223,14 @@ options = { proxy_protocol = true }
 """
 
 
+BEHIND_DNSDIST = [
+    "options.serve_as=frontend",
+    "options.proxy_protocol=false",
+    "hosts.frontend.server=dnsdist@forky",
+    "hosts.primary.proxy_protocol=true",
+]
+
+
 @pytest.mark.parametrize(
     ("server", "settings", "message"),
     [
@@ -230,6 +238,7 @@ options = { proxy_protocol = true }
         ("knot", ["hosts.primary.proxy_protocol=true", "options.transport=dot"], "over dot: its `proxy-allowlist`"),
         ("powerdns", ["hosts.primary.proxy_protocol=true"], "demands a header on all ports"),
         ("nsd", ["hosts.primary.proxy_protocol=true", "options.transport=doq"], "no client is announced over DoQ"),
+        ("knot", [*BEHIND_DNSDIST, "options.transport=dot"], "over tcp: its `proxy-allowlist`"),
     ],
 )
 def test_who_does_not_take_the_proxy_protocol_is_refused(

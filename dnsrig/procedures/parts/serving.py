@@ -19,7 +19,7 @@ from dnsrig.procedures.context import TrialContext, placing
 from dnsrig.procedures.instrument import Overdue
 from dnsrig.procedures.parts import generators, load_arguments, resolver_level, transfer_instrument, validity
 from dnsrig.procedures.parts.generators import Led
-from dnsrig.rundir import OBSERVER, HostDuties, QueriesSpec, Scalar, TrialSpec
+from dnsrig.rundir import OBSERVER, HostDuties, QueriesSpec, Role, Scalar, TrialSpec
 from dnsrig.runs.load_result import LoadResult
 from dnsrig.servers import driver_of
 from dnsrig.servers.placement import Changes
@@ -75,20 +75,19 @@ def hosts(options: Mapping[str, Scalar]) -> dict[str, HostRole]:
 
 def servers(options: Mapping[str, Scalar]) -> dict[str, HostRole]:
     """The hosts with servers."""
-    role, has_front = options["serve_as"], options["serve_as"] == "frontend"
-    behind = options.get("behind", "primary") if has_front else role
-    found = {"primary": HostRole(role="primary", under_test=role == "primary")}
-    if behind == "secondary":
-        found["secondary"] = HostRole(role="secondary", under_test=not has_front)
-    if behind == "resolver":
-        found["resolver"] = HostRole(role="resolver", under_test=not has_front)
-    if has_front:
-        found["frontend"] = HostRole(role="frontend", under_test=True)
-    return found
+    roles: list[Role] = ["primary", "secondary", "resolver", "frontend"]
+    there = {"primary", answering(options), options["serve_as"]}
+    return {role: HostRole(role=role, under_test=role == options["serve_as"]) for role in roles if role in there}
+
+
+def answering(options: Mapping[str, Scalar]) -> Scalar:
+    """The role of the server that answers from its own data: the server under test, or the one behind a frontend."""
+    return options["behind"] if options["serve_as"] == "frontend" else options["serve_as"]
 
 
 def links(hosts: Mapping[str, HostDuties]) -> list[tuple[str, str]]:
-    """The primary has a link to each host except generators. These have a link to the server under test only."""
+    """The primary has a link to each host except generators. These have a link to the server under test only. A
+    frontend also has one to the server behind it."""
     subject = next((name for name, host in hosts.items() if host.under_test), "primary")
     found = [(subject if host.asks else "primary", name) for name, host in hosts.items() if name != "primary"]
     behind = next((name for name in ("secondary", "resolver") if name in hosts), None)
@@ -122,7 +121,7 @@ def validate(spec: TrialSpec) -> None:
     changes = spec.options["changes"]
     if changes == "none":
         return
-    if spec.options["serve_as"] == "resolver":
+    if answering(spec.options) == "resolver":
         raise UsageError("options.changes: a resolver does not follow zones", hint='set changes = "none"')
     if not spec.transfer.updates and not placing.changes_itself(spec):
         raise UsageError(
@@ -329,7 +328,7 @@ def _words(context: TrialContext, name: str, model: list[str]) -> list[str]:
     """Arguments of `load` after the address of the server."""
     spec, zones = context.spec, queried_zones(context)
     options = spec.options
-    recursive = "resolver" in (options["serve_as"], options["behind"] if options["serve_as"] == "frontend" else "")
+    recursive = answering(options) == "resolver"
     return [
         *load_arguments.queries(options, zones, seed=SEEDS[name], recursive=recursive, asked=spec.queries),
         *load_arguments.clients(options),

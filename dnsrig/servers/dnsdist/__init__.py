@@ -1,4 +1,4 @@
-"""dnsdist, PowerDNS: a load balancer that stands in front of a server of the trial.
+"""dnsdist, PowerDNS: a load balancer in front of a server of the trial.
 
 Settings are functions of one argument, e.g. ``setMaxTCPClientThreads = 4``, options of its one backend, e.g.
 ``"server.sockets" = 2``, and ``cache``, the number of answers that its packet cache keeps (0: it has none).

@@ -573,7 +573,7 @@ mod tests {
         // Without checksums the kernel refuses to segment: EINVAL, as for a device that cannot compute them.
         let on = 1_i32;
         let (length, fd) = (size_of_val(&on) as libc::socklen_t, one.as_raw_fd());
-        // SAFETY: the kernel reads so many bytes of `on`.
+        // SAFETY: the kernel reads `length` bytes, the size of `on`.
         let set = unsafe { libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_NO_CHECK, (&raw const on).cast(), length) };
         assert_eq!(set, 0);
         let mut sender = Sender::new(64, true);

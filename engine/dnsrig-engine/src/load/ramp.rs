@@ -149,12 +149,16 @@ impl Search {
         (!self.is_over()).then_some((self.rate_qps, self.tries.len() as u32 + u32::from(self.began_cold)))
     }
 
-    /// Takes in the result of the rate that [`Search::next`] named.
-    pub fn tried(&mut self, tried: TryOutcome) {
-        if !tried.holds && self.is_first() {
-            self.began_cold = true;
-            return;
+    /// Takes in the result of the rate that [`Search::next`] named. Returns whether it counts.
+    pub fn tried(&mut self, tried: TryOutcome) -> bool {
+        let counts = tried.holds || !self.begins_cold();
+        if counts {
+            self.add(tried);
         }
+        counts
+    }
+
+    fn add(&mut self, tried: TryOutcome) {
         self.tries.push(tried);
         let majority = self.settings.repeats as usize / 2 + 1;
         let count = |is: fn(&TryOutcome) -> bool| self.tries.iter().filter(|tried| is(tried)).count();
@@ -172,18 +176,20 @@ impl Search {
     }
 
     /// Takes in that the instrument could not send at that rate: no higher rate is tried, and the highest rate that
-    /// held is only a lower bound.
-    pub fn instrument_failed(&mut self) {
-        if self.is_first() {
-            self.began_cold = true;
-        } else {
+    /// held is only a lower bound. Returns whether it counts.
+    pub fn instrument_failed(&mut self) -> bool {
+        let counts = !self.begins_cold();
+        if counts {
             self.decide(Verdict::Unsent);
         }
+        counts
     }
 
-    /// Whether nothing has been tried yet.
-    fn is_first(&self) -> bool {
-        self.rates.is_empty() && self.tries.is_empty() && !self.began_cold
+    /// Whether the try that failed is the first of all. It can be so once.
+    fn begins_cold(&mut self) -> bool {
+        let is_first = self.rates.is_empty() && self.tries.is_empty() && !self.began_cold;
+        self.began_cold |= is_first;
+        is_first
     }
 
     /// The highest rate that held.

@@ -293,14 +293,16 @@ impl Run<'_> {
                 break;
             }
             let step = ramp::judge(&measured, duration_ns, limits, wanted, search.base_loss_share().unwrap_or(0.0));
-            if step.instrument_failed {
+            let counts = if step.instrument_failed {
                 search.instrument_failed()
             } else {
                 let Step { holds, holds_but_for_loss, .. } = step;
                 search.tried(TryOutcome { holds, holds_but_for_loss, loss: measured.loss() })
+            };
+            if counts {
+                self.team.reporter().step(&step)?;
+                steps.push(step);
             }
-            self.team.reporter().step(&step)?;
-            steps.push(step);
             thread::sleep(Duration::from_nanos(PAUSE_NS));
         }
         let mut summary = self.ramp_summary(&all);
