@@ -120,4 +120,8 @@ def test_from_the_wheel_to_a_report(suite: str, port: int, wheel: Path, tmp_path
 
 def without_packages() -> dict[str, str]:
     """This environment without what leads Python to packages of this machine."""
-    return {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV", "UV_", "DNSRIG_"))}
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PYTHON", "VIRTUAL_ENV", "UV_", "DNSRIG_"))
+    }
