@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -49,6 +51,17 @@ def test_a_loss_to_a_capacity_that_was_not_reached_is_a_bound(run: Run) -> None:
             trial.record.instruments["load"]["capacity_is_lower_bound"] = True
     assert [each.text for each in losses(run)] == ["≥ 25", "75"]
     assert "≥ 25 %" in str(loss_to_udp.draw(run)[0].chart.to_dict(validate=False))
+
+
+@pytest.mark.parametrize("low", [-300.0, -math.inf])
+def test_no_interval_is_drawn_over_the_names(run: Run, monkeypatch: pytest.MonkeyPatch, low: float) -> None:
+    first, second = losses(run)
+    monkeypatch.setattr(loss_to_udp, "losses", lambda run: [replace(first, low=-80.0), replace(second, low=low)])
+    drawn = loss_to_udp.draw(run)[0].chart.to_dict(validate=False)
+    [rows] = drawn["datasets"].values()
+    lows = [row["low"] for row in rows]
+    assert lows == [-80.0, max(low, -300.0) if math.isfinite(low) else -80.0]
+    assert f"'domain': [{min(lows)}" in str(drawn)
 
 
 def test_without_udp_as_the_baseline_there_is_no_loss(run: Run) -> None:

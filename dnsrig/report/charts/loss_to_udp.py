@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import altair as alt
 import polars as pl
 
@@ -24,7 +28,8 @@ def applies(run: Run) -> bool:
 def caption(run: Run) -> str:
     return (
         "The bar is the loss: how much lower the highest rate that held is than the highest rate over UDP at the same server, by"
-        " the medians. The line through its end is the interval of that figure; without a line there are too few repeats for one."
+        " the medians. The line through its end is the interval of that figure; without a line there are too few repeats for one,"
+        " and a line to the edge may have no end."
         " “≥” and “≤” show that a search ended at its highest rate, so that a capacity is only known to be more."
         " A bar to the left of zero is a gain. A bar without fill shows a difference that chance can explain."
     )
@@ -32,7 +37,7 @@ def caption(run: Run) -> str:
 
 def draw(run: Run) -> list[Drawing]:
     axes = _split.row_axes(run)
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "row": _split.label(loss.variant, axes),
             "percent": loss.percent,
@@ -45,12 +50,20 @@ def draw(run: Run) -> list[Drawing]:
     ]
     most = (_split.SCREEN_PX - 2 * _split.FRAME_PX) // ROW_PX
     parts = [rows[start : start + most] for start in range(0, len(rows), most)]
-    everything = pl.DataFrame(rows)
-    ends = [0.0, *everything["low"], *everything["high"]]
-    scale = alt.Scale(domain=[min(ends), max(ends) * _look.ROOM], nice=True)
+    lowest, highest = _range(rows)
+    for row in rows:
+        row["low"], row["high"] = max(row["low"], lowest), min(row["high"], highest)
+    scale = alt.Scale(domain=[lowest, highest * _look.ROOM], nice=True)
     x = alt.X("percent:Q", title="loss to UDP, % of the capacity over UDP", scale=scale)
     heights = [ROW_PX * len(part) + AXIS_PX for part in parts]
     return _split.screens([_panel(pl.DataFrame(part), x) for part in parts], heights)
+
+
+def _range(rows: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
+    """The lowest and the highest figure to draw; an interval may have no end."""
+    figures = [0.0, *(row[end] for row in rows for end in ("low", "percent", "high"))]
+    finite = [figure for figure in figures if math.isfinite(figure)]
+    return min(finite), max(finite)
 
 
 def _panel(rows: pl.DataFrame, x: alt.X) -> alt.LayerChart | alt.FacetChart:
