@@ -28,6 +28,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("full") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(FULL_LIMIT_S))
+    items.sort(key=lambda item: not item.get_closest_marker("full"))  # long tests first: none is left for the end
 
 
 @pytest.fixture
