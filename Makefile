@@ -114,14 +114,16 @@ test:
 	$(STAGE) alone $(BIN)/pytest --ignore tests/unit -m 'alone and not full'
 	@$(PYTHON) tests/stages.py report
 
+# Who waits an hour wants to know of all that fails, not only of the first stage.
 test-full:
 	@$(PYTHON) tests/stages.py begin test-full
 	$(AT_ONCE) setup servers observers rig-lint
 	$(AT_ONCE) engine-tests engine-lint
 	$(MAKE) --no-print-directory many-queries
-	$(STAGE) 'side by side' $(BIN)/pytest $(SIDE_BY_SIDE) --hypothesis-profile thorough -m 'not alone'
-	$(STAGE) alone $(BIN)/pytest -m alone
-	@$(PYTHON) tests/stages.py report
+	@status=0; \
+	$(STAGE) 'side by side' $(BIN)/pytest $(SIDE_BY_SIDE) --hypothesis-profile thorough -m 'not alone' || status=1; \
+	$(STAGE) alone $(BIN)/pytest -m alone || status=1; \
+	$(PYTHON) tests/stages.py report; exit $$status
 
 # Tests of whole processes start the engine that users have. Tests of units check for overflows. Both link to the
 # libraries that the engine was built with, so nothing else is compiled. Most tests wait, so six run at a time.
