@@ -128,7 +128,7 @@ WINDOW_NS = 250_000_000
 """In which a CPU's rest is looked at: shorter than a step of the ramp, and 25 ticks of its clock."""
 BUSY_SHARE = 0.95
 """Share of a window from which on a CPU has no time to spare."""
-FOREIGN_SHARE = 0.1
+FOREIGN_SHARE = 0.15
 """Share of the server's CPUs from which on the trap `cpu-contention` calls a result disturbed."""
 
 

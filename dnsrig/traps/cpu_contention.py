@@ -1,7 +1,8 @@
 """Other programs ran on the CPUs of the server under test, or the hypervisor took the CPUs away.
 
-Steal is time in which a virtual CPU was ready but did not run. Contention is CPU time that neither the server's cgroup
-nor the kernel's interrupt work explains: another program on the same CPU used it.
+Steal is time in which a virtual CPU was ready but did not run. Contention is time in which the CPU was neither idle nor
+used by the server's cgroup: another program used it, or the kernel for interrupts. Interrupts took up to 10 % in trials
+on an idle machine.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ OUTCOMES = COMPARED
 TITLE = "other programs or the hypervisor took CPU time"
 SOURCE = "Linux proc(5), /proc/stat; cgroup v2, cpu.stat"
 STEAL_SHARE = 0.05
-FOREIGN_SHARE = 0.10
+FOREIGN_SHARE = 0.15
 """Share of the time of `measure`, on one CPU, above which a result counts as disturbed."""
 SHORTEST_S = 0.5
 """/proc/stat counts in ticks of 10 ms, too coarse for the shares of a shorter `measure`."""

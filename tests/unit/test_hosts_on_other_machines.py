@@ -20,7 +20,7 @@ from dnsrig.runs.trial import Trial
 
 CALM = log_normal(0.2, 0.4)
 LATE = dict.fromkeys(("p50", "p90", "p99", "p99_9", "p99_99"), 5_000_000)
-MACHINE = ("user_us", "nice_us", "system_us", "steal_us")
+MACHINE = ("idle_us", "iowait_us", "steal_us")
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def cpus(trial: Trial, **steal_ms: int) -> None:
         name = "machine" if machine == "here" else f"machine@{machine.replace('_', '-')}"
         for cpu in ("cpu0", "cpu1"):
             grown |= {(name, cpu, metric): 0 for metric in MACHINE} | {(name, cpu, "steal_us"): ms * 1000}
-            grown[name, cpu, "user_us"] = 300_000
+            grown[name, cpu, "idle_us"] = 700_000 - ms * 1000
     grown |= {(host, "cgroup", "cpu_usage_us"): 300_000 for host in trial.record.spec.hosts}
     use(trial, counters(start, grown))
 
@@ -81,8 +81,8 @@ def test_a_host_of_another_machine_shares_no_cpu_with_one_here(trial: Trial) -> 
     """Of what ran on CPU 1 here nothing was the generator's, though it has a CPU 1 as well."""
     put(trial, "generator-1", "rack-1", asks=True)
     cpus(trial, here=0, rack_1=0)
-    busy = pl.col("host").eq("machine") & pl.col("source").eq("cpu1") & pl.col("metric").eq("user_us")
-    use(trial, trial.samples.with_columns(value=pl.when(busy).then(pl.col("value") * 2).otherwise(pl.col("value"))))
+    idle = pl.col("host").eq("machine") & pl.col("source").eq("cpu1") & pl.col("metric").eq("idle_us")
+    use(trial, trial.samples.with_columns(value=pl.when(idle).then(pl.col("value") * 4 // 7).otherwise(pl.col("value"))))
     assert judge("cpu-contention", trial).evidence["foreign_percent"] == 30
 
 

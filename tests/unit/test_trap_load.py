@@ -298,7 +298,7 @@ def test_the_instruments_cpu_is_its_own(trial: Trial, programs: int, steal: int,
     trial.record.spec.hosts["primary"].cpus = [1]
     start = measured(trial, 4)
     cpu = trial.record.spec.hosts["observer"].cpus[0]
-    grow = {"user_us": programs, "nice_us": 0, "system_us": 0, "steal_us": steal}
+    grow = {"idle_us": 1000 - programs - steal, "iowait_us": 0, "steal_us": steal}
     columns = {f"machine__cpu{cpu}__{name}": [ms * 1000 * s for s in range(6)] for name, ms in grow.items()}
     columns["observer__cgroup__cpu_usage_us"] = [300_000 * s for s in range(6)]
     use(trial, series(start - SECOND, **columns))
