@@ -114,7 +114,7 @@ CLEAN: list[tuple[str, tuple[str, ...]]] = [
     ("dnssec-heavy", ("server=unbound@forky", "level=validating", ALONE)),
     ("resolver-capacity", ("server=bind@forky", 'hits="90 %"', ALONE)),
     ("transports", ("server=bind@forky", "transport=doh", ALONE)),
-    ("transports", ("server=knot@forky", "transport=doq", ALONE)),
+    ("transports", ("server=echo@engine", "transport=doq", "options.ramp_most_qps=20000", ALONE)),
     ("handshakes", ("server=echo@engine", "transport=dot", "handshake=full", "options.ramp_most_qps=1000", ALONE)),
     ("connection-memory", ("server=bind@forky", "transport=dot", ALONE)),
     ("resolver-transports", ("server=unbound@forky", "transport=dot", ALONE)),

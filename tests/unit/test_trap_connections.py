@@ -9,14 +9,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 import synthetic
 from trial_data import clean_trial, judge
 
+from dnsrig.runs.row_files.load import CLIENTS
 from dnsrig.runs.trial import Trial
 from dnsrig.traps import all_traps
 
-TRAPS = ("stream-limit", "early-data-refused", "amplification-limit", "few-connections")
+TRAPS = ("stream-limit", "early-data-refused", "amplification-limit", "few-connections", "silent-connections")
 
 
 @pytest.fixture
@@ -91,3 +93,38 @@ def test_a_search_before_the_load_counts_too(trial: Trial) -> None:
     trial.record.spec.options |= {"clients": 1}
     loaded(trial)
     assert judge("few-connections", loaded(trial, "ramp", model="ramp")).verdict == "found"
+
+
+@pytest.mark.parametrize(
+    ("answered", "verdict"),
+    [
+        ({0: [50, 50, 0, 0], 1: [50, 50, 50, 50]}, "found"),
+        ({0: [50, 0, 0, 50], 1: [50, 50, 50, 50]}, "found"),  # after a new connection there are answers again
+        ({0: [50, 50, 0, 0], 1: [50, 0, 50, 50]}, "found"),
+        ({0: [50, 50, 0, 0], 1: [50, 50, 0, 0]}, "cannot-tell"),  # the server answers nobody
+        ({0: [0, 0, 0, 0], 1: [50, 50, 50, 50]}, "clear"),  # never accepted: `connection-limit`
+        ({0: [30, 28, 31, 20], 1: [29, 30, 20, 33]}, "clear"),  # loss everywhere
+        ({0: [50, 50, 50, 50], 1: [50, 50, 50, 50]}, "clear"),
+        ({0: [50, 50, 0, 0]}, "cannot-tell"),
+    ],
+)
+def test_connections_that_fall_silent(trial: Trial, answered: dict[int, list[int]], verdict: str) -> None:
+    rows = [
+        {
+            "start_ns": number * 10**9,
+            "client": client,
+            "answered": count,
+            "unanswered": 50 - count,
+            "sum_ns": 0,
+            "max_ns": 0,
+        }
+        for client, counts in answered.items()
+        for number, count in enumerate(counts)
+    ]
+    pl.DataFrame(rows, schema=CLIENTS.schema).write_ipc_stream(trial.directory / "clients.arrow")
+    found = judge("silent-connections", loaded(trial))
+    assert found.verdict == verdict
+    if verdict == "found":
+        assert found.evidence["lost_queries"] == 50 * sum(counts.count(0) for counts in answered.values())
+        assert "over QUIC 3.5.8 drops" in found.remedy, "what is known of this server"
+    assert judge("silent-connections", loaded(trial, transport="dot")).verdict == verdict

@@ -123,6 +123,10 @@ class Knot(Driver):
         "several source addresses": Support(None, "1.0"),
         "zone database": Support("3.5", "3.5"),
     }
+    remedies = {
+        "silent-connections": "over QUIC 3.5.8 drops a connection whose queries span more than ten streams, for good and "
+        "without a word, although it permits 1,024 (MAX_STREAMS_PER_CONN of src/libknot/quic/quic_conn.h)",
+    }
     databases = ("redis", "valkey")
     waits_for_database = True
     proxied = frozenset({"udp"})
