@@ -25,6 +25,8 @@ from dnsrig.rundir import NAME
 Report = Callable[[dict[str, Any]], None]
 RESOURCE = "machine"
 CONNECT_LIMIT_S = 20.0
+FIRST_WORKER_LIMIT_S = 5.0
+"""Somebody who starts scheduler, worker and run in one script starts the run before the worker is known."""
 TOPIC = "dnsrig"
 LARGE_BYTES = 2 * folders.PART_BYTES
 """Dask warns of large tasks from here on; a part of a folder is meant to be large."""
@@ -195,6 +197,8 @@ def workers(address: str, security: Any = None) -> Iterator[list[Worker]]:
             raise DnsrigError(f"{address}: {error.__cause__}", hint=ONE_FOLDER) from error
         raise DnsrigError(f"no scheduler answers at {address}", hint="start one: dask scheduler") from error
     try:
+        with contextlib.suppress(TimeoutError):  # that there is none is said below
+            client.wait_for_workers(1, timeout=FIRST_WORKER_LIMIT_S)
         known = _identity(client)
         dask_access.check(client, known["workers"], known["address"])
         with config.set({"distributed.admin.large-graph-warning-threshold": LARGE_BYTES}):
