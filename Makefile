@@ -13,7 +13,7 @@ CARGO := cd engine && MAKEFLAGS= MFLAGS= cargo
 # Takes the name of a stage and its command; `stages.py report` prints the time of each stage at the end.
 STAGE := $(PYTHON) tests/stages.py run
 # A worker that has nothing left takes tests from another one, so none is alone at the end with the long ones.
-SIDE_BY_SIDE := --numprocesses 6 --dist worksteal
+SIDE_BY_SIDE := --dist worksteal
 # What downloads leaves the CPUs to what builds.
 AT_ONCE = $(MAKE) --no-print-directory --jobs 4 --output-sync=line
 
@@ -110,7 +110,7 @@ test:
 	$(AT_ONCE) setup servers observers rig-lint
 	$(AT_ONCE) engine-tests engine-lint $(VENV)/.compiled-tests
 	$(MAKE) --no-print-directory python-unit-tests
-	$(STAGE) 'side by side' $(BIN)/pytest $(SIDE_BY_SIDE) --ignore tests/unit -m 'not alone and not full'
+	$(STAGE) 'side by side' $(BIN)/pytest --numprocesses 6 $(SIDE_BY_SIDE) --ignore tests/unit -m 'not alone and not full'
 	$(STAGE) alone $(BIN)/pytest --ignore tests/unit -m 'alone and not full'
 	@$(PYTHON) tests/stages.py report
 
@@ -121,7 +121,7 @@ test-full:
 	$(AT_ONCE) engine-tests engine-lint
 	$(MAKE) --no-print-directory many-queries
 	@status=0; \
-	$(STAGE) 'side by side' $(BIN)/pytest $(SIDE_BY_SIDE) --hypothesis-profile thorough -m 'not alone' || status=1; \
+	$(STAGE) 'side by side' $(BIN)/pytest --numprocesses 8 $(SIDE_BY_SIDE) --hypothesis-profile thorough -m 'not alone' || status=1; \
 	$(STAGE) alone $(BIN)/pytest -m alone || status=1; \
 	$(PYTHON) tests/stages.py report; exit $$status
 

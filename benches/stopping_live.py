@@ -32,7 +32,7 @@ from dnsrig.experiment.bench import Question, experiment
 from dnsrig.rundir import Until
 from dnsrig.runs.run import Run
 
-UNTIL = Until(percent=5, least=5, most=sized(30, smoke=5), within_s=20)
+UNTIL = Until(percent=5, least=sized(5, smoke=2), most=sized(30, smoke=2), within_s=20)
 SAME = ("settings.nsid", ["ascii_a", "ascii_b"])
 PARTS: dict[str, tuple[int, Question, tuple[str, list[str]]]] = {
     "rate": (40, Question(["nsd@forky"], rates_qps=[10_000], duration_s=1), SAME),

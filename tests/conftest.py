@@ -3,6 +3,7 @@ than in `make test-full`; the closing lines say how many could not be judged bec
 
 from __future__ import annotations
 
+import os
 import signal
 
 import others
@@ -24,11 +25,21 @@ FULL_LIMIT_S = 900
 """For a test that only `make test-full` runs, and that names no limit of its own: some wait minutes for resolvers."""
 
 
+@pytest.hookimpl(trylast=True)  # when the tests that are not wanted are gone
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    with_own_limit = [item for item in items if item.get_closest_marker("timeout")]
     for item in items:
-        if item.get_closest_marker("full") and not item.get_closest_marker("timeout"):
+        if item.get_closest_marker("full") and item not in with_own_limit:
             item.add_marker(pytest.mark.timeout(FULL_LIMIT_S))
-    items.sort(key=lambda item: not item.get_closest_marker("full"))  # long tests first: none is left for the end
+    items[:] = first_of_each_worker(with_own_limit, items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
+
+
+def first_of_each_worker(long: list[pytest.Item], items: list[pytest.Item], workers: int) -> list[pytest.Item]:
+    """``items`` in an order in which each worker begins with its share of the ``long`` ones, so that none of them is left
+    for the end: pytest-xdist (`--dist worksteal`) gives each worker a part of the list, of equal length."""
+    others = [item for item in items if item not in long]
+    each = -(-len(others) // workers)
+    return [item for at in range(workers) for item in (*long[at::workers], *others[at * each : (at + 1) * each])]
 
 
 @pytest.fixture

@@ -97,10 +97,10 @@ limit_s = 60
 repeats = 1
 dataset = { kind = "tiny-zones", zones = 30 }
 hosts.primary.server = "nsd@forky"
-hosts.resolver.server = "dnsdist@forky"
+hosts.resolver.server = "front@forky"
 options = { serve_as = "resolver", transport = "doh", rate_qps = 200, duration_s = 1, ready_limit_s = 30 }
 
-[servers.dnsdist]
+[servers.front]
 packages = ["dnsdist", "systemd-standalone-sysusers"]
 command = ["dnsdist", "--supervised", "--disable-syslog", "-C", "{config}"]
 roles = ["forwarder"]

@@ -44,7 +44,7 @@ def test_a_resolver_answers_for_signed_zones_as_explained(
     tmp_path: Path, kind: str, count: int, level: Literal["do-unvalidated", "validating"]
 ) -> None:
     """Takes minutes with 500 names of each class, each of which the resolver validates."""
-    zones = ["--zones", str(max(600, 30 * count))]
+    zones = ["--zones", str(max(600, 60 * count))]
     words = [word for setting in world_classes.SETTINGS for word in ("--set", setting)]
     world = world_server.make(tmp_path / "world.toml", *zones, *words)
     classes = {
