@@ -1,4 +1,4 @@
-"""What transports and their connections cost: the page docs/results/transports.md, from runs of five experiments.
+"""What transports and their connections cost: the page docs/results/transports.md, from runs of seven experiments.
 
     .venv/bin/python benches/transports.py [RUN...] > docs/results/transports.md
 
@@ -34,6 +34,8 @@ SMOKE_SETTINGS = {
     "handshakes": ['matrix."hosts.primary.server"=["echo@engine"]', 'matrix."options.transport"=["doq"]'],
     "connection-memory": ['matrix."hosts.primary.server"=["echo@engine"]', 'matrix."options.transport"=["tcp"]'],
     "lossy-transports": ['matrix."path.loss_percent"=[1.0]', 'matrix."options.transport"=["udp"]'],
+    "connections-held": ["server=nsd@forky", "transport=tcp", "held=1000", "limits=raised"],
+    "xoq": ["server=zones@engine", "case=many-zones", "site=s3", 'transport="xoq (pipelined)"', "baseline={}"],
 }
 
 
@@ -54,7 +56,7 @@ def figures(metric: str, unit: float = 1.0) -> Cells:
         if not found:
             return ""
         low, middle, high = (_digits(value) for value in (min(found), statistics.median(found), max(found)))
-        return f"{middle} [{low}..{high}]"
+        return f"{middle} [{low}..{high}]" if len(found) > 1 else middle
 
     return cell
 
@@ -102,6 +104,30 @@ PARTS = {
             "p50, ms": figures("p50_ms"),
             "p99, ms": figures("p99_ms"),
             "unanswered, %": figures("unanswered_share_percent"),
+        },
+    ),
+    "connections-held": Part(
+        "Connections that are held",
+        "Memory and CPU time that a connection adds, which asks once in some seconds. Another client asks meanwhile, with a new "
+        "connection for each query.",
+        {
+            "memory of the server, kB": figures("held_memory_bytes", KILOBYTE),
+            "memory of the kernel, kB": figures("held_kernel_memory_bytes", KILOBYTE),
+            "CPU, µs a second": figures("held_cpu_us_per_s"),
+            "open at the end, %": figures("held_open_percent"),
+            "unanswered, %": figures("held_unanswered_percent"),
+            "unanswered to the other client, %": figures("unanswered_share_percent"),
+        },
+    ),
+    "xoq": Part(
+        "Zones over QUIC",
+        "All senders have CUBIC.",
+        {
+            "zones a second": figures("zones_per_s"),
+            "MB a second": figures("transferred_mb_per_s"),
+            "zones requested again": figures("transfer_retries"),
+            "CPU a zone, client, µs": figures("client_cpu_us_per_zone"),
+            "CPU a zone, primary, µs": figures("primary_cpu_us_per_zone"),
         },
     ),
 }
