@@ -61,6 +61,13 @@ def figures(metric: str, unit: float = 1.0) -> Cells:
     return cell
 
 
+def at_least(run: Run, variant: Variant, trials: Sequence[Trial]) -> str:
+    """A cell with the highest rate that a server held in trials that the generator ended: the server may hold more."""
+    ended = [trial for trial in run.of_variant(variant.id) if trial.record.outcome == "invalid"]
+    found = [held for trial in ended if (held := trial.ramp.capacity_qps or trial.load.capacity_qps)]
+    return f"≥ {_digits(max(found))} ({len(found)})" if found else ""
+
+
 def loss(run: Run, variant: Variant, trials: Sequence[Trial]) -> str:
     """A cell with the loss to UDP and its interval."""
     found = {each.variant.id: each for each in losses(run)}.get(variant.id)
@@ -87,6 +94,7 @@ PARTS = {
         " their client has no ticket left: see the share that resumed a session.",
         {
             "connections a second": figures("handshakes_per_s"),
+            "ended by the generator": at_least,
             "resumed, %": figures("resumed_handshakes_percent"),
             "early data accepted, %": figures("early_accepted_percent"),
         },
