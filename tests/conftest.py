@@ -35,8 +35,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def first_of_each_worker(long: list[pytest.Item], items: list[pytest.Item], workers: int) -> list[pytest.Item]:
-    """``items`` in an order in which each worker begins with its share of the ``long`` ones, so that none of them is left
-    for the end: pytest-xdist (`--dist worksteal`) gives each worker a part of the list, of equal length."""
+    """``items`` in an order in which each worker begins with its share of the ``long`` ones, so that none of them is
+    left for the end: pytest-xdist (`--dist worksteal`) gives each worker a part of the list, of equal length."""
     others = [item for item in items if item not in long]
     each = -(-len(others) // workers)
     return [item for at in range(workers) for item in (*long[at::workers], *others[at * each : (at + 1) * each])]

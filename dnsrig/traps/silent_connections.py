@@ -75,7 +75,9 @@ def _of_everybody(clients: pl.DataFrame, due: int) -> Conclusion | None:
     lost = int(of_all.filter(pl.col("answered") == 0)["unanswered"].sum())
     if lost < SMALLEST_SHARE * due:
         return None
-    return cannot_tell(f"{lost:,} queries were due while nobody had an answer. All connections were silent, or the server.")
+    return cannot_tell(
+        f"{lost:,} queries were due while nobody had an answer. All connections were silent, or the server."
+    )
 
 
 def _stretches(clients: pl.DataFrame) -> pl.DataFrame:

@@ -146,8 +146,8 @@ def test_commands(page: str, how: str, tmp_path: Path, request: pytest.FixtureRe
 
 
 def follow(text: str, folder: Path, enter: Sequence[str] = (), how: str = "run") -> None:
-    """Writes the files of a page to ``folder`` and runs its commands there; each must succeed, or have no valid trial on
-    a machine that others use."""
+    """Writes the files of a page to ``folder`` and runs its commands there; each must succeed, or have no valid trial
+    on a machine that others use."""
     binaries = Path(sys.executable).parent
     (folder / ".venv").symlink_to(binaries.parent)
     environment = {**os.environ, "PATH": f"{binaries}:{os.environ['PATH']}"}

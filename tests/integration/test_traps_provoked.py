@@ -106,8 +106,8 @@ def test_ports_are_enough(measure: Measure) -> None:
 @pytest.mark.alone
 @pytest.mark.full
 def test_dropped_soa_answers_and_the_wait_for_them(measure: Measure) -> None:
-    """PowerDNS asks for all SOA records at once, and its socket has no room for all the answers. The faster a machine is,
-    the more zones that takes; with more zones than needed, the wait is too small a part of the whole to be found."""
+    """PowerDNS asks for all SOA records at once, and its socket has no room for all the answers. The faster a machine
+    is, the more zones that takes; with too many, the wait is too small a part of the whole to be found."""
     for zones in (3000, 4000, 5000, 6000):
         trial = measure("server=powerdns@forky", f"zones={zones}", "limit_s=20")
         drops, wait = (finding(trap, trial) for trap in ("udp-buffer-drops", "idle-wait"))

@@ -82,7 +82,9 @@ def test_a_host_of_another_machine_shares_no_cpu_with_one_here(trial: Trial) -> 
     put(trial, "generator-1", "rack-1", asks=True)
     cpus(trial, here=0, rack_1=0)
     idle = pl.col("host").eq("machine") & pl.col("source").eq("cpu1") & pl.col("metric").eq("idle_us")
-    use(trial, trial.samples.with_columns(value=pl.when(idle).then(pl.col("value") * 4 // 7).otherwise(pl.col("value"))))
+    use(
+        trial, trial.samples.with_columns(value=pl.when(idle).then(pl.col("value") * 4 // 7).otherwise(pl.col("value")))
+    )
     assert judge("cpu-contention", trial).evidence["foreign_percent"] == 30
 
 

@@ -230,11 +230,17 @@ def test_udp_buffer_drops_without_samples(trial: Trial) -> None:
 
 @pytest.mark.parametrize(
     ("own", "programs", "steal", "verdict"),
-    [(900, 900, 0, "clear"), (500, 900, 0, "found"), (900, 900, 100, "found"), (500, 550, 20, "clear"), (500, 500, 0, "clear")],
+    [
+        (900, 900, 0, "clear"),
+        (500, 900, 0, "found"),
+        (900, 900, 100, "found"),
+        (500, 550, 20, "clear"),
+        (500, 500, 0, "clear"),
+    ],
 )
 def test_cpu_contention(trial: Trial, own: int, programs: int, steal: int, verdict: str) -> None:
-    """``own``, ``programs``, ``steal``: ms a second on the secondary's CPU. What the ticks say of programs is not looked
-    at: it may be wrong by half of the time."""
+    """``own``, ``programs``, ``steal``: ms a second on the secondary's CPU. The ticks say something else, which may be
+    wrong by half of the time."""
     start = measured(trial, 4)
     cpu = trial.record.spec.hosts["secondary"].cpus[0]
     grow = {"idle_us": 1000 - programs - steal, "iowait_us": 0, "steal_us": steal}
