@@ -19,8 +19,11 @@ LABEL_SHARE = 0.36
 LEGEND_ENTRY_PX = 170
 TWO_LINES_PX = 26
 """Least height of a row whose label has two lines."""
-BROKEN = "split(datum.label, ' · ')"
-"""Expression of Vega: a line for each part of a label."""
+PARTS, HALF = "split(datum.label, ' · ')", "ceil(length(split(datum.label, ' · ')) / 2)"
+BROKEN = (
+    f"length({PARTS}) < 2 ? datum.label : [join(slice({PARTS}, 0, {HALF}), ' · '), join(slice({PARTS}, {HALF}), ' · ')]"
+)
+"""Expression of Vega: a label of several parts in two lines. A row has no room for more."""
 SIDES = {"width": ("hconcat", "vconcat"), "height": ("vconcat", "hconcat")}
 """Side -> the composition in which it adds up, and the one in which the largest counts."""
 
@@ -51,7 +54,7 @@ def fitted(spec: Spec, width: float, height: float) -> Fitted:
 
 
 def _narrow_words(spec: Spec, width: float) -> None:
-    """Break labels at their dots, cut what is still too long, and give legends no more columns than fit."""
+    """Break labels at a dot, cut what is still too long, and give legends no more columns than fit."""
     config = spec.setdefault("config", {})
     config.setdefault("axis", {})["labelLimit"] = round(LABEL_SHARE * width)
     config.setdefault("legend", {})["columns"] = max(1, int(width // LEGEND_ENTRY_PX))

@@ -161,7 +161,9 @@ def _verdict(run: Run, row: VariantRow, baseline: VariantRow, *, noted: bool) ->
         return _bounded(row, baseline, words, shown)
     if found is None or found.percent is None or found.percent <= 0:
         return Verdict(
-            f"{words.context}{words.ours}: ", "not compared", f" with {words.theirs}{_why(row, baseline, words)}"
+            f"{words.context}{words.ours}: ",
+            "not compared",
+            f" with {words.theirs.removeprefix('with ')}{_why(row, baseline, words)}",
         )
     can_tell = _can_tell(run, len(row.samples), len(baseline.samples))
     if not wording.is_told(run, row):

@@ -41,3 +41,23 @@ def test_rows_with_labels_of_two_lines_keep_their_height() -> None:
 
     assert height("bind@forky") <= 200 + 12
     assert height("bind@forky · 90 %") >= 9 * 26
+
+
+@pytest.mark.parametrize(
+    ("label", "lines"),
+    [
+        ("bind@forky", ["bind@forky"]),
+        ("bind@forky · tcp", ["bind@forky", "tcp"]),
+        ("bind@forky · tcp · held: 1,000", ["bind@forky · tcp", "held: 1,000"]),
+        ("bind@forky · tcp · held: 1,000 · limits raised", ["bind@forky · tcp", "held: 1,000 · limits raised"]),
+    ],
+)
+def test_a_label_has_at_most_two_lines(label: str, lines: list[str]) -> None:
+    """More would lie over those of the next row."""
+    names = [label, f"{label} and another one, so long that it does not fit beside the panel"]
+    y = alt.Y("y:N", scale=alt.Scale(domain=names), axis=alt.Axis(title=None))
+    rows = alt.Chart(alt.Data(values=[{"x": 1, "y": label}])).mark_point().encode(x="x:Q", y=y)
+    drawn = fitted(rows.properties(width=900, height=alt.Step(40)).to_dict(), 900, 200).svg
+    texts = re.findall(r"<(?:text|tspan)[^>]*>([^<]+)</", drawn)
+    at = texts.index(lines[0])
+    assert texts[at : at + len(lines)] == lines
