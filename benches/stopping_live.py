@@ -49,6 +49,8 @@ def document(part: str) -> dict[str, Any]:
     role = "secondary" if question.measure == "transfer" else "primary"
     made["matrix"] |= {f"hosts.{role}.{setting}": values}
     made["baseline"] = {setting.rpartition(".")[2]: values[0]}
+    if question.measure == "max":
+        made["options"] |= sized({}, smoke={"ramp_step_s": 0.1, "ramp_precision_percent": 50.0, "ramp_most_qps": 2_000})
     return made
 
 
