@@ -21,6 +21,7 @@ GROUP = "the network and TCP"
 OUTCOMES = JUDGED
 TITLE = "congestion control set on the receiver only"
 SOURCE = "S4: M. Prause: only the sender's algorithm matters (2015); RFC 5681"
+WITHOUT_TCP = ("udp", "doq")
 
 
 def after(trial: Trial) -> Conclusion | None:
@@ -28,6 +29,8 @@ def after(trial: Trial) -> Conclusion | None:
     if not asked or trial.record.spec.transfer.quic:
         return None  # over QUIC a library has its own congestion control
     flow = sockets.largest(trial)
+    if flow is None and trial.load.transport in WITHOUT_TCP:
+        return None
     if flow is None:
         return cannot_tell(
             "The sockets of this trial were not listed, so it is not known which side sent, and with which congestion control."

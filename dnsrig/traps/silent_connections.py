@@ -33,7 +33,7 @@ ALPHA = 1e-3
 
 def after(trial: Trial) -> Conclusion | None:
     load = trial.load
-    if load.transport not in OVER_CONNECTIONS or load.model in ("stream", ""):
+    if load.transport not in OVER_CONNECTIONS or load.model in ("stream", "ramp", ""):
         return None
     if trial.clients.is_empty():
         return cannot_tell("There are no rows of what each client saw.")

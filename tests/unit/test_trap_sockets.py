@@ -74,6 +74,14 @@ def test_who_sent_cannot_be_told_without_sockets(trial: Trial) -> None:
     assert judge("congestion-on-receiver", trial).verdict == "cannot-tell"
 
 
+@pytest.mark.parametrize(("transport", "verdict"), [("tcp", "cannot-tell"), ("doq", None), ("udp", None)])
+def test_queries_over_datagrams_have_no_sockets_of_tcp(trial: Trial, transport: str, verdict: str | None) -> None:
+    trial.record.spec.hosts["secondary"].congestion = "cubic"
+    trial.record.instruments["load"] = {"model": "rate", "transport": transport, "due": 1}
+    found = all_traps()["congestion-on-receiver"].after(trial)
+    assert (found.verdict if found else None) == verdict
+
+
 @pytest.mark.parametrize("option", ["sacks", "timestamps", "window_scaling"])
 def test_receiver_options(trial: Trial, option: str) -> None:
     sysctl = {"sacks": "tcp_sack", "timestamps": "tcp_timestamps", "window_scaling": "tcp_window_scaling"}[option]
