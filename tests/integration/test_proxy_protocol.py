@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import others
 import pytest
+from conftest import share_of_others
 from suites import quick
 
 from dnsrig.runs import packets
@@ -26,6 +28,7 @@ zones = 3
 server = "nsd@forky"
 
 [options]
+clients = 4
 rate_qps = 200
 duration_s = 0.5
 warmup_s = 0
@@ -59,6 +62,8 @@ def test_announced_clients_are_answered(
         f"options.transport={transport}",
         experiment=str(path),
     )
+    if trial.record.outcome == "invalid":
+        others.skip_if_excused((), share_of_others(trial), trial.record.reason)
     assert (trial.record.outcome, trial.record.reason) == ("done", "")
     assert trial.load is not None and trial.load.answered == trial.load.sent > 50
 
