@@ -8,6 +8,7 @@ import signal
 
 import others
 import pytest
+import suites
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("thorough", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -31,15 +32,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("full") and item not in with_own_limit:
             item.add_marker(pytest.mark.timeout(FULL_LIMIT_S))
-    items[:] = first_of_each_worker(with_own_limit, items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
-
-
-def first_of_each_worker(long: list[pytest.Item], items: list[pytest.Item], workers: int) -> list[pytest.Item]:
-    """``items`` in an order in which each worker begins with its share of the ``long`` ones, so that none of them is
-    left for the end: pytest-xdist (`--dist worksteal`) gives each worker a part of the list, of equal length."""
-    others = [item for item in items if item not in long]
-    each = -(-len(others) // workers)
-    return [item for at in range(workers) for item in (*long[at::workers], *others[at * each : (at + 1) * each])]
+    items[:] = suites.first_of_each_worker(with_own_limit, items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
 
 
 @pytest.fixture

@@ -40,9 +40,15 @@ class Cluster:
 
     def start(self) -> None:
         self.scheduler = self._start_scheduler()
-        self.workers = {name: self._start_worker(name) for name in self._names}
+        self.workers: dict[str, subprocess.Popen[bytes]] = {}
+        for name in self._names:
+            self.add(name)
         for name in self._names:
             self._wait(name)
+
+    def add(self, name: str) -> None:
+        """Start a worker, and do not wait for it."""
+        self.workers[name] = self._start_worker(name)
 
     def cache(self, name: str) -> Path:
         return self._folder / f"cache-{name}"

@@ -36,9 +36,24 @@ def on_day(day: int, of: int) -> Callable[[Test], Test]:
 
 
 def turns(cases: int, a_day: int, day: int) -> set[int]:
-    """Numbers of those whose turn it is: all are met in so many days as it takes."""
+    """Numbers of the cases whose turn it is. After some days, each case has had its turn."""
     return {(day * a_day + number) % cases for number in range(a_day)}
 
 
 def only_full(case: Any) -> Any:
     return pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=pytest.mark.full)
+
+
+def first_of_each_worker(long: Sequence[Any], items: Sequence[Any], workers: int) -> list[Any]:
+    """``items`` in an order in which each worker begins with its share of the ``long`` ones, so that none of them is
+    left for the end. At the start pytest-xdist (`--dist worksteal`) gives each worker the next part of the list: what
+    is left, divided by the number of workers that have none yet."""
+    apart = set(long)
+    others = [item for item in items if item not in apart]
+    ordered: list[Any] = []
+    for at in range(workers):
+        first = long[at::workers]
+        more = max(0, (len(items) - len(ordered)) // (workers - at) - len(first))
+        ordered += [*first, *others[:more]]
+        del others[:more]
+    return ordered

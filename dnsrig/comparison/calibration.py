@@ -26,6 +26,7 @@ from typing import Literal
 
 from dnsrig.certificate import VETH, Certificate, Floor, Measured, Smallest
 from dnsrig.rundir import Scalar
+from dnsrig.runs.cpu import FOREIGN_SHARE
 from dnsrig.runs.load_result import LoadResult
 from dnsrig.stats import rounds, significance, statistics
 from dnsrig.stats.statistics import ALPHA, FEWEST_REPEATS
@@ -128,8 +129,6 @@ WINDOW_NS = 250_000_000
 """In which a CPU's rest is looked at: shorter than a step of the ramp, and 25 ticks of its clock."""
 BUSY_SHARE = 0.95
 """Share of a window from which on a CPU has no time to spare."""
-FOREIGN_SHARE = 0.15
-"""Share of the server's CPUs from which on the trap `cpu-contention` calls a result disturbed."""
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from dnsrig.rundir import NAME
 Report = Callable[[dict[str, Any]], None]
 RESOURCE = "machine"
 CONNECT_LIMIT_S = 20.0
-FIRST_WORKER_LIMIT_S = 5.0
+FIRST_WORKER_LIMIT_S = 10.0
 """Somebody who starts scheduler, worker and run in one script starts the run before the worker is known."""
 TOPIC = "dnsrig"
 LARGE_BYTES = 2 * folders.PART_BYTES
@@ -197,7 +197,7 @@ def workers(address: str, security: Any = None) -> Iterator[list[Worker]]:
             raise DnsrigError(f"{address}: {error.__cause__}", hint=ONE_FOLDER) from error
         raise DnsrigError(f"no scheduler answers at {address}", hint="start one: dask scheduler") from error
     try:
-        with contextlib.suppress(TimeoutError):  # that there is none is said below
+        with contextlib.suppress(TimeoutError):  # `_named` refuses a cluster without workers
             client.wait_for_workers(1, timeout=FIRST_WORKER_LIMIT_S)
         known = _identity(client)
         dask_access.check(client, known["workers"], known["address"])

@@ -12,6 +12,10 @@ from dataclasses import dataclass
 from dnsrig.rundir import ProcessCounts
 from dnsrig.runs.trial import Trial
 
+FOREIGN_SHARE = 0.15
+"""Share of the time of a CPU, taken by other programs, from which a result counts as disturbed. Interrupts count as
+other programs if they come while the CPU is idle: up to 0.099 in 143 trials on an idle machine."""
+
 
 def shares_of(trial: Trial, host: str) -> tuple[float, float, float] | None:
     """(seconds, share of steal, share of other programs) over `measure`, for the CPUs of ``host``.
@@ -20,8 +24,6 @@ def shares_of(trial: Trial, host: str) -> tuple[float, float, float] | None:
     (kernel/time/tick-sched.c), but usually charges the user and system time of /proc/stat to whatever runs at a tick,
     250 times a second. A generator that wakes in step with the tick makes this wrong: it was 0.55 more and 0.54 less
     than the CPU time of the server's cgroup, which is exact, in 78 trials on an idle machine.
-
-    Interrupts that come while the CPU is idle count as other programs, up to 10 % in these trials.
     """
     spec = trial.record.spec
     cpus, machine = spec.hosts[host].cpus, spec.whole_machine(host)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dnsrig.runs.cpu import shares_of, steal_series
+from dnsrig.runs.cpu import FOREIGN_SHARE, shares_of, steal_series
 from dnsrig.runs.trial import Trial
 from dnsrig.traps import CLEAR, COMPARED, Conclusion, cannot_tell
 
@@ -18,7 +18,6 @@ OUTCOMES = COMPARED
 TITLE = "other programs or the hypervisor took CPU time"
 SOURCE = "Linux proc(5), /proc/stat; cgroup v2, cpu.stat"
 STEAL_SHARE = 0.05
-FOREIGN_SHARE = 0.15
 """Share of the time of `measure`, on one CPU, above which a result counts as disturbed."""
 SHORTEST_S = 0.5
 """/proc/stat counts in ticks of 10 ms, too coarse for the shares of a shorter `measure`."""

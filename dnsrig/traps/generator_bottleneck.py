@@ -15,13 +15,13 @@ from collections.abc import Iterator, Sequence
 
 from dnsrig.rundir import OBSERVER, Scalar, TrialSpec
 from dnsrig.runs import lag
-from dnsrig.runs.cpu import shares_of, steal_series
+from dnsrig.runs.cpu import FOREIGN_SHARE, shares_of, steal_series
 from dnsrig.runs.load_result import LoadResult, Try
 from dnsrig.runs.run import Run
 from dnsrig.runs.trial import Trial
 from dnsrig.servers import all_drivers
 from dnsrig.traps import CLEAR, COMPARED, JUDGED, Conclusion, cannot_tell
-from dnsrig.traps.cpu_contention import FOREIGN_SHARE, SHORTEST_S, STEAL_SHARE
+from dnsrig.traps.cpu_contention import SHORTEST_S, STEAL_SHARE
 
 ORDER = 40
 GROUP = "the load generator"

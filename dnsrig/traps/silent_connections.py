@@ -5,8 +5,8 @@ client goes on sending until its own timer ends the connection, which over QUIC 
 are unanswered. In totals this looks like loss, or like a slow server, although neither a faster network nor a lower
 rate helps.
 
-The trap looks for stretches of whole intervals in which a client had no answer while others had some. Had each query
-been lost by itself, so many in a row would be unlikely: the probability is below 1e-3 for all clients together.
+The trap looks for stretches of whole intervals in which a client had no answer while others had some. If each query
+were lost by itself, a stretch of this length would be unlikely: the probability is below 1e-3 for all clients together.
 """
 
 from __future__ import annotations

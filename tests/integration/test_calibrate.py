@@ -114,7 +114,7 @@ def test_without_a_cable_there_is_no_certificate(tmp_path: Path, machines: Lab) 
 
 
 def test_interrupted_it_leaves_nothing(tmp_path: Path) -> None:
-    """That no namespace is left either, every test looks."""
+    """Every test looks whether a namespace is left."""
     said = tmp_path / "said"
     words = [*DNSRIG, "calibrate", "--scale", "quick", "--certificates", str(tmp_path / "certificates")]
     with said.open("w") as stderr:

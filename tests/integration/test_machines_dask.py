@@ -21,6 +21,8 @@ from machine_runs import IMPATIENT, LEASE_S, PRETEND_S, finished, manifest_of, p
 from suites import on_day, quick
 
 from dnsrig.cli.machines import certificates
+from dnsrig.errors import UsageError
+from dnsrig.machines import dask
 
 NAMES = ("rack-1", "rack-2", "rack-3")
 CONNECT_LIMIT_S = 5
@@ -86,6 +88,20 @@ def test_real_trials_on_two_machines(tmp_path: Path, nothing_left: None) -> None
         assert [*machines.cache(name).glob("roots/forky/nsd-*/usr/sbin/nsd")]
         assert not [*machines.cache(name).glob("machines/*/*")]
     assert not left_behind()
+
+
+@pytest.mark.full
+def test_the_first_worker_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who starts everything in one script starts the run before the worker is known."""
+    with cluster(tmp_path, (), pretending=False) as machines:
+        keys = Security(**arguments(Path(machines.environment("client")["DASK_CONFIG"])))
+        monkeypatch.setattr(dask, "FIRST_WORKER_LIMIT_S", 0.1)
+        with pytest.raises(UsageError, match="no worker with the resource"), dask.workers(machines.on, keys):
+            pass
+        monkeypatch.setattr(dask, "FIRST_WORKER_LIMIT_S", START_LIMIT_S)
+        machines.add("rack-1")
+        with dask.workers(machines.on, keys) as found:
+            assert [worker.name for worker in found] == ["rack-1"]
 
 
 @on_day(2, of=3)

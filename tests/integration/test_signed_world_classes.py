@@ -1,5 +1,5 @@
 """What real resolvers answer for each class of signed and unsigned names, with and without faults of signatures, and
-what `--explain` says of them."""
+how `--explain` explains it."""
 
 from __future__ import annotations
 

@@ -121,6 +121,17 @@ def test_dropped_soa_answers_and_the_wait_for_them(measure: Measure) -> None:
 
 
 @pytest.mark.full
+def test_silent_connections(measure: Measure) -> None:
+    """Knot DNS forgets a connection over QUIC that has more than ten unfinished streams, and a lost packet leaves one
+    unfinished for longer. Each connection loses other packets."""
+    some = ('matrix.outstanding."4 in 100 ms".options={clients=16, rate_qps=520}', 'outstanding="4 in 100 ms"')
+    lossy = ("server=knot@forky", "transport=doq", "loss_percent=1.0", "baseline={}")
+    found = eventually("silent-connections", "found", partial(measure, experiment="lossy-transports"), *lossy, *some)
+    assert 0 < int(found.evidence["silent_connections"] or 0) < 16
+    assert "ten streams" in found.remedy
+
+
+@pytest.mark.full
 def test_no_drops_and_no_wait(measure: Measure) -> None:
     trial = measure("server=powerdns@forky", "zones=80")
     assert finding("udp-buffer-drops", trial).verdict == "clear"
@@ -198,7 +209,7 @@ def knot_with_few_ports(zones: int, ports: int, *more: str) -> tuple[str, ...]:
 
 @pytest.fixture
 def slow_disk() -> Iterator[None]:
-    """Reads of this process and its children come slowly, as from a disk that is none of a hypervisor's memory."""
+    """Reads of this process and its children come slowly, as from a disk whose data no hypervisor has in memory."""
     group, device = Path("/sys/fs/cgroup/blkio/dnsrig-test"), paths.cache().stat().st_dev
     if not (group.parent / "blkio.throttle.read_bps_device").exists():
         pytest.skip("this machine cannot throttle a disk by cgroup v1")

@@ -53,7 +53,7 @@ def test_rows_with_labels_of_two_lines_keep_their_height() -> None:
     ],
 )
 def test_a_label_has_at_most_two_lines(label: str, lines: list[str]) -> None:
-    """More would lie over those of the next row."""
+    """More would lie over the label of the next row."""
     names = [label, f"{label} and another one, so long that it does not fit beside the panel"]
     y = alt.Y("y:N", scale=alt.Scale(domain=names), axis=alt.Axis(title=None))
     rows = alt.Chart(alt.Data(values=[{"x": 1, "y": label}])).mark_point().encode(x="x:Q", y=y)

@@ -78,7 +78,7 @@ def test_a_server_on_another_machine_has_that_ones_cpus(trial: Trial) -> None:
 
 
 def test_a_host_of_another_machine_shares_no_cpu_with_one_here(trial: Trial) -> None:
-    """Of what ran on CPU 1 here nothing was the generator's, though it has a CPU 1 as well."""
+    """Nothing of what ran on CPU 1 here was the generator's, though it has a CPU 1 as well."""
     put(trial, "generator-1", "rack-1", asks=True)
     cpus(trial, here=0, rack_1=0)
     idle = pl.col("host").eq("machine") & pl.col("source").eq("cpu1") & pl.col("metric").eq("idle_us")
@@ -175,7 +175,7 @@ def test_whoever_asks_is_no_primary_and_no_flood(trial: Trial) -> None:
 
 
 def test_rows_of_queries_and_clocks_are_read(trial: Trial) -> None:
-    """As the engine writes them: words as a dictionary, and nothing where nothing was."""
+    """The columns that the engine writes: words as a dictionary, and nothing where nothing was."""
     common = {"number": [0, 1], "due_ns": [10, 20], "sent_ns": [11, None], "latency_ns": [5, None], "client": [0, None]}
     queries = pl.DataFrame(
         common | {"query": [7, 8], "outcome": ["answered", "unsent"]},

@@ -100,7 +100,7 @@ def test_a_stall_of_a_thread_hides_in_the_mean(trial: Trial) -> None:
 
 
 def test_a_hidden_tail_counts_answers_and_time() -> None:
-    """99 wait 1 ms and one 99 ms: half of the time waited is that of 1 % of the queries, and the mean is 1.98 ms."""
+    """99 wait 1 ms and one 99 ms: 1 % of the queries have half of the time waited, and the mean is 1.98 ms."""
     tail = hidden_tail(Histogram([MS, 99 * MS], [9_900, 100]))
     assert tail is not None
     assert (tail.percent, tail.at_ns, tail.beyond, tail.share, tail.time_share) == (99.9, 99 * MS, 100, 0.01, 0.5)
@@ -294,7 +294,7 @@ def test_a_trial_that_is_invalid_for_it_is_told_why(trial: Trial) -> None:
 
 @pytest.mark.parametrize(("programs", "steal", "verdict"), [(300, 0, "clear"), (550, 0, "found"), (300, 80, "found")])
 def test_the_instruments_cpu_is_its_own(trial: Trial, programs: int, steal: int, verdict: str) -> None:
-    """Of ms a second on its CPU, the instrument uses 300; the primary is elsewhere."""
+    """The instrument uses 300 ms a second on its CPU; the primary is elsewhere."""
     trial.record.spec.hosts["primary"].cpus = [1]
     start = measured(trial, 4)
     cpu = trial.record.spec.hosts["observer"].cpus[0]

@@ -231,11 +231,13 @@ def test_udp_buffer_drops_without_samples(trial: Trial) -> None:
 @pytest.mark.parametrize(
     ("own", "programs", "steal", "verdict"),
     [
-        (900, 900, 0, "clear"),
+        (800, 800, 0, "clear"),
         (500, 900, 0, "found"),
-        (900, 900, 100, "found"),
+        (800, 800, 100, "found"),
         (500, 550, 20, "clear"),
         (500, 500, 0, "clear"),
+        (500, 649, 0, "clear"),
+        (500, 651, 0, "found"),
     ],
 )
 def test_cpu_contention(trial: Trial, own: int, programs: int, steal: int, verdict: str) -> None:
@@ -243,7 +245,7 @@ def test_cpu_contention(trial: Trial, own: int, programs: int, steal: int, verdi
     wrong by half of the time."""
     start = measured(trial, 4)
     cpu = trial.record.spec.hosts["secondary"].cpus[0]
-    grow = {"idle_us": 1000 - programs - steal, "iowait_us": 0, "steal_us": steal}
+    grow = {"idle_us": 900 - programs - steal, "iowait_us": 100, "steal_us": steal}
     columns = {f"machine__cpu{cpu}__{name}": [ms * 1000 * s for s in range(6)] for name, ms in grow.items()}
     columns[f"machine__cpu{cpu}__user_us"] = [(own + 400) * 1000 * s for s in range(6)]
     usage = [own * 1000 * s for s in range(6)]
@@ -253,7 +255,7 @@ def test_cpu_contention(trial: Trial, own: int, programs: int, steal: int, verdi
 
 
 def test_another_trial_is_contention(trial: Trial) -> None:
-    test_cpu_contention(trial, 900, 900, 0, "clear")
+    test_cpu_contention(trial, 800, 800, 0, "clear")
     trial.record.read_back = {"before": {"other_trials_running": 1}}
     assert judge("cpu-contention", trial).verdict == "found"
 
