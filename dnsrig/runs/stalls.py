@@ -35,6 +35,10 @@ from dnsrig.runs.trial import Trial
 SHORTEST_NS = 50_000_000
 """What a machine that is not set up for real time takes from a program now and then is shorter."""
 MEAN_GAPS = 20
+ROUND_TRIPS = 2
+"""Over connections a stall lasts at least this number of quick answers. A new connection carries a window in each round
+trip, and a lost packet delays what is behind it by a round trip or more (RFC 5681; RFC 9002): with few connections over
+a long path all may wait at the same time, whatever the server does."""
 FEWEST_ASKED = 10
 QUICK_PERCENT = 10
 """Share of the answers that came as soon as they can, also if the server stalled for most of the time."""
@@ -131,9 +135,10 @@ def stalls(rows: pl.DataFrame, waits: Histogram, handshake_ns: int = 0) -> Stall
         return None
     bins = _Bins(sent["time_ns"].to_list(), sent["sent"].to_list())
     span_ns = bins.end_ns - bins.start_ns
-    threshold_ns = max(SHORTEST_NS, MEAN_GAPS * span_ns // int(answered["answered"].sum()))
-    found = []
     quick_ns = waits.percentile(QUICK_PERCENT) or 0
+    in_connections_ns = ROUND_TRIPS * quick_ns if handshake_ns else 0
+    threshold_ns = max(SHORTEST_NS, in_connections_ns, MEAN_GAPS * span_ns // int(answered["answered"].sum()))
+    found = []
     for start_ns, end_ns in _gaps(answered, bins, threshold_ns, quick_ns, handshake_ns):
         half_ns = (end_ns - start_ns) // 2
         asked = bins.sent_within(start_ns - quick_ns, start_ns + half_ns - quick_ns)

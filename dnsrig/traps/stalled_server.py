@@ -2,8 +2,8 @@
 
 Percentiles do not distinguish this from single slow queries, and counts for each second hide a stall of 300 ms. So the
 trap examines the times of the answers. A stall lasts at least 50 ms and 20 times the mean distance between two answers,
-at least ten queries were sent in its first half, and the probability that one such time occurs by chance, with the
-trial's share of slow queries, is at most 0.001.
+and over connections also twice as long as a quick answer. At least ten queries were sent in its first half, and the
+probability that one such time occurs by chance, with the trial's share of slow queries, is at most 0.001.
 
 The finding contains the number and length of the stalls; whether the server was ready to run and had no CPU, so that
 the machine is the cause; how much CPU the server's host used meanwhile, and whether it waited for I/O or for a CPU;

@@ -156,6 +156,32 @@ def test_the_first_queries_over_a_long_path_wait_for_their_connections(handshake
     assert found is not None and len(found.found) == stalled
 
 
+@pytest.mark.parametrize(
+    ("handshake_ns", "silent_ms", "stalled"),
+    [(0, 100, 1), (100 * MS, 100, 0), (100 * MS, 180, 0), (100 * MS, 400, 1), (0, 400, 1)],
+)
+def test_all_connections_over_a_long_path_may_wait_for_a_round_trip(
+    handshake_ns: int, silent_ms: int, stalled: int
+) -> None:
+    """A round trip of 100 ms, for which new connections and lost packets wait; without connections nobody does."""
+    times = [START_NS + n * 10 * MS for n in range(300)]
+    silent = range(100, 100 + silent_ms // 10)
+    answered = [0 if n in silent else 20 for n in range(300)]
+    answered[silent.stop] = 20 * (len(silent) + 1)
+    rows = pl.DataFrame(
+        {
+            "time_ns": times,
+            "sent": [20] * 300,
+            "answered": answered,
+            "first_ns": [time + MS for time in times],
+            "last_ns": [time + 9 * MS for time in times],
+        }
+    )
+    waits = Histogram([100 * MS, (100 + silent_ms) * MS], [6_000 - 20 * len(silent), 20 * len(silent)])
+    found = stalls(rows, waits, handshake_ns)
+    assert found is not None and len(found.found) == stalled
+
+
 def test_what_cannot_be_told_is_said(trial: Trial) -> None:
     load(trial, Asked(qps=100, seconds=2), CALM)
     trial.__dict__["answers"] = trial.answers.clear()
