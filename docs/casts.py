@@ -40,11 +40,14 @@ CASTS = {
     "bench-max": "dnsrig bench knot@forky nsd@forky --max",
     "bench-transfer": "dnsrig bench bind@forky knot@forky --transfer --zone big.zone --rtt 200ms --loss 0.5% "
     "--transport tcp,xot",
+    "bench-capture": "dnsrig bench unbound@forky knot-resolver@forky --capture clients.pcap",
 }
 NARROW, WIDE = 80, 140
 REPORT = (900, 720)
 """Size of the picture of a report."""
 NAMES, DELEGATIONS = 1_000, 20_000
+QUERIES, INTERVAL_NS = 600, 4_000_000
+"""Of clients.pcap: 250 queries a second, for 2.4 s."""
 PAUSE_S = 0.5
 """Longest time between two lines of a picture: nobody wants to wait as long as the measurement took."""
 SHOW = """
@@ -77,6 +80,8 @@ def record(name: str) -> None:
     with tempfile.TemporaryDirectory(prefix="dnsrig-cast-") as temporary, ExitStack() as stack:
         folder = Path(temporary)
         write_files(folder)
+        if name == "bench-capture":
+            write_capture(folder / "clients.pcap")
         if name == "bench-running":
             stack.enter_context(a_running_unbound(folder))
         words = shlex.split(CASTS[name])
@@ -97,6 +102,13 @@ def write_files(folder: Path) -> None:
     (folder / "queries.txt").write_text("".join(f"host{number:04}.example A\n" for number in range(NAMES)))
     names = "".join(f"d{number:05} IN NS ns{number % 9}.example.net.\n" for number in range(DELEGATIONS))
     (folder / "big.zone").write_text("$ORIGIN big.example.\n" + apex + names)
+
+
+def write_capture(path: Path) -> None:
+    sys.path.insert(0, str(DOCS.parent / "tests"))
+    import captures  # type: ignore[import-not-found]
+
+    path.write_bytes(captures.pcap(captures.of_clients_of_a_resolver(queries=QUERIES, interval_ns=INTERVAL_NS)))
 
 
 def a_running_unbound(folder: Path) -> ExitStack:

@@ -109,6 +109,18 @@ Written = list[tuple[int, bytes]]
 """Times and packets."""
 
 
+def of_clients_of_a_resolver(server: str = SERVER, queries: int = 600, interval_ns: int = 10_000_000) -> Written:
+    """What 40 clients ask: a popular name, rare ones, and ones that not every client shares."""
+    types, packets = ["A", "AAAA", "HTTPS", "MX", "TXT"], []
+    for number in range(queries):
+        name = ["www.example.com", f"a.b.shop{number}.example", f"host{number % 70}.net"][number % 3]
+        wire = message(name, types[number % len(types)], number=number)
+        client = number * 7 % 40
+        query = Query(START_NS + number * interval_ns, f"203.0.113.{client}", 40_000 + client, wire, server)
+        packets.append((query.time_ns, frame(datagram(query))))
+    return packets
+
+
 def pcap(packets: Written, link: int = 1, big: bool = False, nano: bool = False) -> bytes:
     """By dpkt; big-endian by scapy, for dpkt writes the byte order of the machine."""
     output = io.BytesIO()

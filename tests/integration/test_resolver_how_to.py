@@ -15,22 +15,13 @@ pytestmark = pytest.mark.servers
 PAGE = "docs/how-to/resolver.md"
 SERVER = "198.18.0.2"
 """As on the page."""
-CLIENTS, QUERIES, INTERVAL_NS = 40, 600, 10_000_000
-TYPES = ["A", "AAAA", "HTTPS", "MX", "TXT"]
+QUERIES = 600
 
 
 def write_capture(path: Path) -> None:
-    """A popular name, rare ones, and ones that not every client shares."""
-    from captures import START_NS, Query, datagram, frame, message, pcap  # not above: scapy takes a second to load
+    from captures import of_clients_of_a_resolver, pcap  # not above: scapy takes a second to load
 
-    packets = []
-    for number in range(QUERIES):
-        name = ["www.example.com", f"a.b.shop{number}.example", f"host{number % 70}.net"][number % 3]
-        wire = message(name, TYPES[number % len(TYPES)], number=number)
-        client = number * 7 % CLIENTS
-        query = Query(START_NS + number * INTERVAL_NS, f"203.0.113.{client}", 40_000 + client, wire, SERVER)
-        packets.append((query.time_ns, frame(datagram(query))))
-    path.write_bytes(pcap(packets))
+    path.write_bytes(pcap(of_clients_of_a_resolver(SERVER, QUERIES)))
 
 
 @pytest.mark.full

@@ -11,14 +11,13 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import load_data
+import damaged_files
 import polars as pl
 import pytest
 import synthetic
-import transfer_data
 from command_line import status
+from damaged_files import ROWS
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from suites import examples
@@ -31,23 +30,7 @@ from dnsrig.rundir import Finding, Findings, TrialRecord, read_json, write_json
 from dnsrig.runs import rows
 from dnsrig.runs.rows import DamagedFile
 from dnsrig.runs.run import Run
-from dnsrig.runs.trial import Trial
 
-FILES = {
-    "zones.arrow": "cold start",
-    "samples.arrow": "cold start",
-    "profile-secondary.folded": "cold start",
-    "latency.hlog": "load",
-    "intervals.arrow": "load",
-    "clients.arrow": "load",
-    "transfers.arrow": "transfer",
-    "connections.arrow": "transfer",
-    "tcp-info.arrow": "transfer",
-    "sockets.arrow": "transfer",
-    "propagation.arrow": "transfer",
-    "changes.arrow": "load",
-    "followed.arrow": "load",
-}
 Damage = Callable[[bytes], bytes]
 
 
@@ -71,38 +54,7 @@ DAMAGES = st.one_of(
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A run of a trial for each kind of rows; the files of each are recorded as a trial does at its end."""
-    folder = tmp_path_factory.mktemp("whole")
-    one: dict[str, Any] = {"servers": ["bind@system"], "repeats": 1}
-    made = {
-        "cold start": synthetic.build(
-            folder / "a", synthetic.Plan(**one, zones=[40], stacks={"main;read": 7, "main": 2})
-        ),
-        "load": load_data.build(folder / "b", load_data.LoadPlan(**one, seconds=3)),
-        "transfer": transfer_data.build(
-            folder / "c",
-            transfer_data.TransferPlan(
-                servers=["nsd@system"], repeats=1, zones=40, policies=["one"], transports=["tcp"], tcp_info_s=1.0
-            ),
-        ),
-    }
-    for name, kind in FILES.items():
-        (folder_of_trial,) = made[kind].glob("trials/*/*")
-        if not (folder_of_trial / name).exists():
-            few_rows(folder_of_trial, name)
-    for run in made.values():
-        record(run)
-    return made
-
-
-def few_rows(trial: Path, name: str) -> None:
-    """A file of rows with nothing to tell, in the columns that are read from it."""
-    columns = getattr(Trial(trial, read_json(trial / "trial.json", TrialRecord)), name.removesuffix(".arrow")).schema
-    said = {
-        column: [False if dtype == pl.Boolean else "x" if dtype == pl.String else 1] * 3
-        for column, dtype in columns.items()
-    }
-    pl.DataFrame(said, schema=columns).write_ipc_stream(trial / name)
+    return damaged_files.build(tmp_path_factory.mktemp("whole"), trials=1)
 
 
 def record(run: Path) -> None:
@@ -124,7 +76,7 @@ def of_trap(findings: list[Finding], verdict: str = "found") -> list[Finding]:
     return [finding for finding in findings if (finding.trap, finding.verdict) == ("damaged-files", verdict)]
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", ROWS)
 @settings(max_examples=examples(3, full=12), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(damage=DAMAGES, recorded=st.booleans())
 def test_no_damage_ends_the_examination(
@@ -132,7 +84,7 @@ def test_no_damage_ends_the_examination(
 ) -> None:
     directory = tmp_path / "run"
     shutil.rmtree(directory, ignore_errors=True)
-    shutil.copytree(runs[FILES[name]], directory)
+    shutil.copytree(runs[ROWS[name]], directory)
     if not recorded:
         forget(directory)
     (path,) = directory.glob(f"trials/*/*/{name}")
