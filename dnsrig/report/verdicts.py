@@ -1,6 +1,7 @@
 """The answer of a run in sentences: how each variant compares with its baseline, by how much and how surely.
 
-A ratio is written as one: ``0.61 of``, ``1.6 × slower``. If no difference is visible, the sentence states how large
+Of servers, one is ``1.6 × faster`` or ``1.6 × slower`` than the other; other ratios are a part or a multiple (``0.61 of``,
+``1.6 ×``). If no difference is visible, the sentence states how large
 a difference would have been seen.
 """
 
@@ -23,13 +24,12 @@ from dnsrig.stats.statistics import Comparison
 
 MOST = 4
 """Sentences on the first screen; the table below has every comparison."""
-FACTOR_BELOW = 0.1
-"""A shorter time is written as a factor: ``49 × faster``."""
 WORTH_NAMING_PERCENT = 900
 """If repeats vary so much that only a larger difference is certain to be seen, its size helps nobody."""
 PRESENT = {"time": "needs", "higher": "reaches", "else": "has", "is": "is"}
 PAST = {"time": "needed", "higher": "reached", "else": "had", "is": "was"}
 """Verbs of what holds beyond this run, and verbs of what was only seen in it."""
+BOUNDS = {"": "", "≥": "at least ", "≤": "at most "}
 
 
 @dataclass(frozen=True)
@@ -179,21 +179,35 @@ def _verdict(run: Run, row: VariantRow, baseline: VariantRow, *, noted: bool) ->
 
 
 def _decided(row: VariantRow, words: _Words, shown: str, verbs: dict[str, str], tail: str) -> Verdict:
-    """``Knot DNS needs 0.61 [0.58..0.66] of BIND 9's time``, ``Knot DNS is 1.6 [1.5..1.7] × slower than BIND 9``."""
     comparison = row.comparison
     assert comparison is not None and comparison.percent is not None
     ratio, interval = comparison.percent / 100, comparison.interval
     ends = (interval.low / 100, interval.high / 100) if interval else None
-    told = (shown, words.ours, abs(math.log(ratio)))
-    bound = {"": "", "≥": "at least ", "≤": "at most "}[comparison.bound]
-    if words.has_server and row.metric.unit == "s" and (ratio > 1 or ratio < FACTOR_BELOW):
+    return _sized(row.metric, words, verbs, (comparison.bound, ratio, ends), tail, shown)
+
+
+def _sized(
+    metric: Metric,
+    words: _Words,
+    verbs: dict[str, str],
+    size: tuple[str, float, tuple[float, float] | None],
+    tail: str,
+    shown: str,
+) -> Verdict:
+    """``Knot DNS is 1.6 [1.5..1.7] × faster than BIND 9``, ``carrier replica needs 0.61 [0.58..0.66] of the time of axfr``.
+
+    ``size``: what the ratio is a bound of (``≥``, ``≤`` or nothing), the ratio, and the ends of its interval.
+    """
+    sign, ratio, ends = size
+    told = (shown, words.ours, abs(math.log(ratio)) if ratio > 0 else -1.0)
+    if words.has_server and metric.unit == "s" and ratio > 0:
         factor, inverse = (ratio, ends) if ratio > 1 else (1 / ratio, _inverse(ends))
-        bound = bound if ratio > 1 else {"at most ": "at least ", "at least ": "at most "}.get(bound, "")
-        size = f"{bound}{_ratio(factor, inverse)} × {'slower' if ratio > 1 else 'faster'}"
-        return Verdict(f"{words.context}{words.ours} {verbs['is']} ", size, f" than {words.theirs}{tail}", *told)
-    size, of = _part(ratio, ends)
-    rest = f"{of} {words.of}{tail}"
-    return Verdict(_lead(row.metric, words, verbs), f"{bound}{size}", rest, *told)
+        sign = sign if ratio > 1 else {"≤": "≥", "≥": "≤"}.get(sign, "")
+        way = "slower" if ratio > 1 else "faster"
+        lead = f"{words.context}{words.ours} {verbs['is']} "
+        return Verdict(lead, f"{BOUNDS[sign]}{_ratio(factor, inverse)} × {way}", f" than {words.theirs}{tail}", *told)
+    part, of = _part(ratio, ends)
+    return Verdict(_lead(metric, words, verbs), f"{BOUNDS[sign]}{part}", f"{of} {words.of}{tail}", *told)
 
 
 def _lead(metric: Metric, words: _Words, verbs: dict[str, str]) -> str:
@@ -252,12 +266,8 @@ def _bounded(row: VariantRow, baseline: VariantRow, words: _Words, shown: str) -
     """A side did not finish, so that at most a bound is known."""
     assert row.bound is not None
     sign, percent = row.bound
-    ratio, least = percent / 100, {"≥": "at least ", "≤": "at most ", "": ""}[sign]
-    size, of = _part(ratio)
-    rest = f"{of} {words.of}{_why(row, baseline, words)}"
-    effect = abs(math.log(ratio)) if ratio > 0 else -1.0
-    lead = _lead(row.metric, words, PRESENT if sign else PAST)
-    return Verdict(lead, f"{least}{size}", rest, shown, words.ours, effect)
+    size = (sign, percent / 100, None)
+    return _sized(row.metric, words, PRESENT if sign else PAST, size, _why(row, baseline, words), shown)
 
 
 def _why(row: VariantRow, baseline: VariantRow, words: _Words) -> str:

@@ -32,7 +32,7 @@ def said(run: Run) -> list[str]:
 
 def test_a_difference_has_its_interval_and_its_direction(tmp_path: Path) -> None:
     faster, slower = said(run_of(tmp_path, servers=["bind@system", "knot@system", "nsd@system"]))
-    assert re.fullmatch(rf"Knot DNS needs {RATIO} of BIND 9's time", faster)
+    assert re.fullmatch(rf"Knot DNS is {RATIO} × faster than BIND 9", faster)
     assert re.fullmatch(rf"NSD is {RATIO} × slower than BIND 9", slower)
 
 
@@ -77,13 +77,13 @@ def test_that_difference_is_told(sign: int) -> None:
 def test_too_few_repeats_are_said_once_and_claim_nothing(tmp_path: Path) -> None:
     found = verdicts(run_of(tmp_path, repeats=2))
     assert "With 2 repeats and 1 comparison chance can explain any difference" in found.note
-    assert re.fullmatch(r"Knot DNS needed 0\.\d+ of BIND 9's time", str(found.shown[0]))
+    assert re.fullmatch(r"Knot DNS was 1\.\d × faster than BIND 9", str(found.shown[0]))
 
 
 def test_a_server_at_its_limit_gives_a_bound(tmp_path: Path) -> None:
     limits: dict[tuple[str, int, int], Outcome] = {("knot@system", 100, repeat): "timeout" for repeat in range(1, 11)}
     (bound,) = said(run_of(tmp_path, outcomes=limits))
-    assert re.fullmatch(r"Knot DNS needs at least \d+ × BIND 9's time \(Knot DNS: 10 timeout\)", bound)
+    assert re.fullmatch(r"Knot DNS is at least \d+ × slower than BIND 9 \(Knot DNS: 10 timeout\)", bound)
 
 
 def test_more_is_better_of_a_capacity(tmp_path: Path) -> None:
