@@ -187,7 +187,7 @@ def _path(scenario: Scenario) -> Iterator[Limit]:
             "congestion control",
             volume.time_s(nbytes, each * scenario.flows),
             law.factor * spread,
-            f"{law.name} makes {kind}{_size(each)}/s of {digits(1e3 * rtt_s)} ms and {digits(100 * path.loss)} % loss{_times(scenario)}",
+            f"{law.name} reaches {kind}{_size(each)}/s at {digits(1e3 * rtt_s)} ms and {digits(100 * path.loss)} % loss{_times(scenario)}",
             (
                 "less loss"
                 if law.window is None

@@ -1,4 +1,4 @@
-"""A bar for each variant on a terminal: the median of the main metric as length and figure, with its interval."""
+"""A bar for each variant on a terminal: its end is the median of the main metric, with the interval around it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from dnsrig.runs.run import Run
 WIDEST = 40
 """Most columns of a bar."""
 NARROWEST = 8
-SURE, BETWEEN = "█", "░"
-"""Up to the lower end of the interval, and from there to its upper end."""
+SURE, BELOW, ABOVE = "█", "▓", "░"
+"""Up to the lower end of the interval, from there to the median, and from the median to the upper end."""
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,9 @@ class Bar:
 
     name: str
     figure: str
-    sure: float
-    between: float
+    low: float
+    median: float
+    high: float
 
 
 @dataclass(frozen=True)
@@ -41,14 +42,15 @@ class Bars:
         room = min(WIDEST, max(NARROWEST, options.max_width - names_wide - figures_wide - 4))
         yield Text(self.title)
         for bar in self.bars:
-            drawn = SURE * round(bar.sure * room) + BETWEEN * round(bar.between * room)
+            low, median, high = (round(end * room) for end in (bar.low, bar.median, bar.high))
+            drawn = SURE * low + BELOW * (median - low) + ABOVE * (high - median)
             yield Text(f"  {bar.name:{names_wide}} {drawn:{room}} {bar.figure}".rstrip())
 
 
 def terminal_bars(run: Run) -> Bars:
     """The bars of the main metric of ``run``, in the order of the matrix."""
     rows = variant_table(run, main_metric(run))
-    longest = max((_ends(row)[1] for row in rows), default=0.0) or 1.0
+    longest = max((_ends(row)[-1] for row in rows), default=0.0) or 1.0
     axes = names.varying_axes(run)
     return Bars(
         figures.capital(rows[0].metric.title) if rows else "",
@@ -57,18 +59,19 @@ def terminal_bars(run: Run) -> Bars:
 
 
 def _bar(name: str, row: VariantRow, longest: float) -> Bar:
-    low, high = _ends(row)
+    low, median, high = (end / longest for end in _ends(row))
     spread, interval = row.samples.spread, row.samples.interval
     if spread is not None and interval is not None:
         figure = figures.spread(replace(spread, low=interval.low, high=interval.high), row.metric.unit)
     else:
         figure = wording.median_and_range(row.samples, row.metric.unit)[0]
-    return Bar(name, figure if spread else "no valid repeat", low / longest, (high - low) / longest)
+    return Bar(name, figure if spread else "no valid repeat", low, median, high)
 
 
-def _ends(row: VariantRow) -> tuple[float, float]:
-    """Where the full part of a bar and its whole end: the interval, or the median if there is none."""
+def _ends(row: VariantRow) -> tuple[float, float, float]:
+    """Where the parts of a bar end: the interval around the median, or the median alone if there is none."""
     spread, interval = row.samples.spread, row.samples.interval
     if spread is None:
-        return 0.0, 0.0
-    return (interval.low, interval.high) if interval is not None else (spread.median, spread.median)
+        return 0.0, 0.0, 0.0
+    low, high = (interval.low, interval.high) if interval is not None else (spread.median, spread.median)
+    return low, spread.median, high

@@ -94,18 +94,20 @@ def sources(prediction: Prediction) -> str:
 
 
 def sentences(prediction: Prediction) -> list[str]:
-    """``100,000 zones of 3 records: about 21 min (16 min to 27 min).``, what binds, and what lifts it."""
+    """``100,000 zones of 3 records: about 21 min (between 16 min and 27 min).``, its limit, and what lifts it."""
     scenario, binding = prediction.scenario, prediction.binding
     what = f"{figures.count(scenario.zones, 'zone')} of {figures.figure(scenario.records)} records"
     sites = f" to each of {scenario.sites:,} sites" if scenario.sites > 1 else ""
-    reach = f"about {duration(prediction.time_s)} ({duration(prediction.low_s)} to {duration(prediction.high_s)})"
+    reach = (
+        f"about {duration(prediction.time_s)} (between {duration(prediction.low_s)} and {duration(prediction.high_s)})"
+    )
     if prediction.at_least:
         reach = f"at least {duration(prediction.low_s)}; how much more is not known"
     if prediction.at_most:
         reach = f"at most {duration(prediction.high_s)}; how much less is not known, but not below {duration(prediction.low_s)}"
     return [
         f"{what}{sites}: {reach}.",
-        f"What binds: {binding.name}, {binding.says}.{_besides(prediction)}",
+        f"Limited by {binding.name}: {binding.says}.{_besides(prediction)}",
         f"To lift it: {binding.remedy}.",
     ]
 

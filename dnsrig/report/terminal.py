@@ -3,6 +3,7 @@ lines, or the whole table and all findings."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -62,9 +63,10 @@ class FirstScreen:
 
     def _verdicts(self, console: Console, width: int, room: int) -> list[str]:
         """The verdicts that fit into ``room`` lines, and the number of the others."""
-        said = [
-            _wrapped(console, _with_figures(verdict, width - 2), width - 2) for verdict in self.first.verdicts.shown
-        ]
+        shown = self.first.verdicts.shown
+        said = [_wrapped(console, _with_figures(verdict), width - 2) for verdict in shown]
+        if sum(map(len, said)) + bool(self._left(len(said))) > room:
+            said = [_wrapped(console, _with_figures(verdict, width - 2), width - 2) for verdict in shown]
         fits = len(said)
         while fits > 1 and sum(map(len, said[:fits])) + bool(self._left(fits)) > room:
             fits -= 1
@@ -78,8 +80,8 @@ class FirstScreen:
         return self.first.verdicts.more + len(self.first.verdicts.shown) - fits
 
 
-def _with_figures(verdict: Verdict, width: int) -> str:
-    """A verdict, with the figures of both sides if they fit into its line."""
+def _with_figures(verdict: Verdict, width: float = math.inf) -> str:
+    """A verdict, with the figures of both sides if they fit into one line."""
     text = visible(str(verdict))
     return whole if verdict.figures and len(whole := f"{text} ({visible(verdict.figures)})") <= width else text
 

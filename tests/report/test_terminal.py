@@ -12,7 +12,7 @@ from dnsrig.report import terminal_findings, terminal_first, terminal_table
 from dnsrig.report.first import First
 from dnsrig.report.headlines import Headline
 from dnsrig.report.terminal import FirstScreen
-from dnsrig.report.verdicts import Verdicts
+from dnsrig.report.verdicts import Verdict, Verdicts
 from dnsrig.runs.run import Run
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -62,6 +62,17 @@ def test_the_first_screen_has_the_remedy_of_the_worst_finding(run: Run, width: i
     assert [line.split()[0] for line in text] == ["Why?", "invalidates:", "distorts:", "remedy:", "explains:", "more:"]
     assert text[4].endswith("(+2 more)")
     assert max(map(len, text)) <= width
+
+
+def test_a_long_sentence_has_its_figures_where_there_is_room(run: Run) -> None:
+    sentence = Verdict(
+        "BIND 9 9.20.30 and BIND 9 9.18.49: ", "no difference", f" that is larger than {'much ' * 9}", "1 s against 2 s"
+    )
+    alone, many = (
+        printed(FirstScreen(First("Why?", Verdicts("", [sentence] * number, 0), [], 0), "more: RUN"), 60)
+        for number in (1, 4)
+    )
+    assert "(1 s against 2 s)" in " ".join(alone.split()) and "against" not in many
 
 
 def test_markup_of_others_is_only_text(run: Run) -> None:

@@ -100,7 +100,7 @@ def test_what_binds_may_be_two_limits_that_are_not_the_slowest(
     _, out, _ = plan(monkeypatch, capsys, *large, "--policy", "reused", "--workers", "2")
     rows = [line for line in out.splitlines() if line.startswith(("link rate", "congestion control"))]
     assert rows[0].startswith("link rate") and "binds" not in rows[0] and "binds" in rows[1]
-    assert "What binds: congestion control" in out and "about 13 min" in out
+    assert "Limited by congestion control: " in out and "about 13 min" in out
 
 
 LOSSY = ["--zones", "1", "--records", "1e6", "--rtt", "60ms", "--loss", "0.5%", "--bandwidth", "100mbit"]
@@ -491,5 +491,5 @@ def test_ixfr_is_advised_only_with_a_primary_that_has_it(
 
 def test_the_answer_comes_first(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     lines = plan(monkeypatch, capsys, *S3, *POOLED, "--within", "30min")[1].splitlines()
-    assert "about 21 min" in lines[0] and lines[1].startswith("What binds: ") and lines[2].startswith("To lift it: ")
+    assert "about 21 min" in lines[0] and lines[1].startswith("Limited by ") and lines[2].startswith("To lift it: ")
     assert lines[3].startswith("Within 30 min: yes")
