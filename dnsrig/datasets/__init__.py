@@ -113,9 +113,11 @@ def includes_below(kind: Any, folder: Path) -> dict[str, str]:
     return {"include_below": str(folder.absolute())} if has else {}
 
 
-def described(values: Mapping[str, Scalar]) -> str:
-    """Parameters in words, without those that are empty."""
-    return " ".join(f"{name}={value}".replace("\n", " ") for name, value in values.items() if value != "")
+def described(kind: str, values: Mapping[str, Scalar]) -> str:
+    """A kind, with the parameters that are not at their defaults: ``tiny-zones zones=30``."""
+    usual = kinds()[kind].DEFAULTS
+    unusual = {name: value for name, value in values.items() if value != usual[name] and name != "include_below"}
+    return " ".join([kind, *(f"{name}={value}".replace("\n", " ") for name, value in unusual.items())])
 
 
 def size(kind: str, values: Mapping[str, Scalar]) -> tuple[int, int]:

@@ -286,7 +286,7 @@ def _datasets(document: model.Document, stream: Path | None, note: Note) -> list
     made = []
     for version in versions(measured_by, values, {**measured_by.OPTIONS, **document.options}):
         if not datasets.folder(datasets.key_of(kind, version, stream)).exists():
-            note(f"making the dataset {kind} {datasets.described(version)}, once")
+            note(f"making the dataset {datasets.described(kind, version)}, once")
         made.append(datasets.provide(kind, version, stream, note))
     return made
 

@@ -203,6 +203,14 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return write_zones(tmp_path / "here", "one.example", "two.example")
 
 
+def test_only_unusual_parameters_are_told() -> None:
+    usual = datasets.parameters("tiny-zones", {})
+    assert datasets.described("tiny-zones", usual) == "tiny-zones"
+    assert datasets.described("tiny-zones", usual | {"zones": 7}) == "tiny-zones zones=7"
+    own = datasets.kinds()["files"].DEFAULTS | {"files": "/a.zone\n/b.zone", "include_below": "/tmp/x"}
+    assert datasets.described("files", own) == "files files=/a.zone /b.zone"
+
+
 def test_own_zones_are_known_by_what_their_files_contain(own: Path, tmp_path: Path) -> None:
     there = write_zones(tmp_path / "there", "one.example", "two.example")
     made = datasets.provide("files", {"files": f"{own}/one.*\n{own}/*.zone"})
