@@ -31,12 +31,6 @@ if TYPE_CHECKING:
 
     Judge = Callable[[Run], int]
 
-OUT_OF_TIME = (
-    "the time of --within is over before the intervals are as narrow as --precision asks; a longer one, e.g. "
-    "--within 5m, adds repeats"
-)
-
-
 @dataclass(frozen=True)
 class Ending:
     """How a run is reported and judged at its end."""
@@ -338,8 +332,17 @@ def measure(manifest: Manifest, directory: Path, console: Console, executing: Ex
                 manifest,
                 directory,
                 lambda round: place.execute(round, directory, progress),
-                lambda: console.print(OUT_OF_TIME, soft_wrap=True),
+                lambda: console.print(_out_of_time(manifest), soft_wrap=True),
             )
+
+
+def _out_of_time(manifest: Manifest) -> str:
+    until = manifest.until
+    assert until is not None
+    return (
+        f"an interval is still wider than ±{until.percent:g} % (--precision), but the {until.within_s:g} s of --within are "
+        "over; --within 5m allows more repeats"
+    )
 
 
 @contextlib.contextmanager
