@@ -121,7 +121,7 @@ test-full:
 	$(AT_ONCE) engine-tests engine-lint
 	$(MAKE) --no-print-directory many-queries
 	@status=0; \
-	$(STAGE) 'side by side' $(BIN)/pytest --numprocesses 8 $(SIDE_BY_SIDE) --hypothesis-profile thorough -m 'not alone' || status=1; \
+	$(STAGE) 'side by side' $(BIN)/pytest --numprocesses 6 $(SIDE_BY_SIDE) --hypothesis-profile thorough -m 'not alone' || status=1; \
 	$(STAGE) alone $(BIN)/pytest -m alone || status=1; \
 	$(PYTHON) tests/stages.py report; exit $$status
 
