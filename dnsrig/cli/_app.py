@@ -76,7 +76,17 @@ def command_line() -> Any:
             parameter.help = "Install completion for this shell."  # type: ignore[attr-defined]
         elif parameter.name == "show_completion":
             parameter.hidden = True  # type: ignore[attr-defined]
+    _flags_have_no_value(command)
     return command
+
+
+def _flags_have_no_value(command: Any) -> None:
+    """Without this the help says ``--dry-run <bool>``."""
+    for inner in getattr(command, "commands", {}).values():
+        _flags_have_no_value(inner)
+    for parameter in command.params:
+        if getattr(parameter, "is_flag", False):
+            parameter.metavar = ""
 
 
 def options(

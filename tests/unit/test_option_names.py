@@ -63,6 +63,11 @@ def test_the_help_of_a_command_begins_with_a_sentence_and_an_example(name: str, 
         assert len(line) <= COLUMNS - MARGINS, line
 
 
+@pytest.mark.parametrize("name", ["run", "compare", "plan"])
+def test_a_flag_has_no_value(name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "bool" not in output(monkeypatch, capsys, name, "--help")[1]
+
+
 def test_each_command_of_the_engine_has_a_short_summary() -> None:
     assert all(len(text) <= SUMMARY_COLUMNS and text.endswith(".") for text in SUBCOMMANDS.values())
 
