@@ -63,7 +63,13 @@ class Rebuilt:
 PICTURES: dict[str, View | Rebuilt] = {
     "architecture.svg": Rebuilt("`make docs` draws it from the imports."),
     "report.png": View("tour"),
+    "report-phone.png": View("tour", size=PHONE),
     "browse-run.png": View("tour", "browse"),
+    **{
+        f"report-{run}{ending}.png": View(run, size=size)
+        for run in ("latency", "capacity", "resolver", "long-distance")
+        for ending, size in (("", WIDE), ("-phone", PHONE))
+    },
     "s2-story.png": Rebuilt(
         "Its command is in docs/results/latency.md, S2's story as one run; then `dnsrig export RUN png`."
     ),
@@ -78,7 +84,7 @@ PICTURES: dict[str, View | Rebuilt] = {
     ),
     **{
         f"bench{question}{ending}": Rebuilt("`docs/casts.py` runs the command and records it.")
-        for question in ("", "-running", "-max", "-transfer")
+        for question in ("", "-running", "-max", "-transfer", "-capture")
         for ending in (".svg", "-wide.svg", "-report.png")
     },
 }

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     Judge = Callable[[Run], int]
 
+
 @dataclass(frozen=True)
 class Ending:
     """How a run is reported and judged at its end."""

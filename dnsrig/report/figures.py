@@ -191,7 +191,7 @@ def parameter(value: Scalar) -> str:
         return "yes" if value else "no"
     if value in STANDS_FOR:
         return f"{value} ({STANDS_FOR[value]})"
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.10g}" if isinstance(value, float) else str(value)
 
 
 def _scale(value: float, unit: str) -> tuple[float, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dnsrig.report import figures
+from dnsrig.report.charts import _words
 from dnsrig.report.figures import visible
 from dnsrig.rundir import Scalar, Variant
 from dnsrig.runs.run import Run
@@ -14,6 +15,9 @@ VAGUE = ("all", "none", "no", "yes", "on", "off", "default", "defaults", "small"
 """Values that say nothing without the name of their axis."""
 ENGINE = "engine"
 """Source of the servers that are parts of dnsrig."""
+PREPOSITIONS = ("as", "at", "in", "on", "while", "with", "without")
+UNITS = {"qps": "queries/s", "s": "s", "ms": "ms", "percent": "%"}
+"""End of an axis's name -> the unit of its values."""
 
 
 def varying_axes(run: Run) -> list[str]:
@@ -29,6 +33,17 @@ def is_servers(run: Run, axis: str) -> bool:
 def name(run: Run, variant: Variant, axes: Sequence[str], *, short: bool = False) -> str:
     """The values of ``variant`` on ``axes``; ``short``: without the name of an axis if its values need none."""
     return ", ".join(_on_axis(run, variant, axis, short) for axis in axes if axis in variant.parameters)
+
+
+def circumstances(run: Run, variant: Variant, axes: Sequence[str]) -> str:
+    """What follows the name of a server: ``while the catalog changes``, ``with level validating``."""
+    told = [
+        _words.PHRASES.get((axis, figures.parameter(variant.parameters[axis]))) or _on_axis(run, variant, axis, False)
+        for axis in axes
+        if axis in variant.parameters
+    ]
+    joined = ", ".join(told)
+    return joined if joined.partition(" ")[0] in PREPOSITIONS else f"with {joined}"
 
 
 def _on_axis(run: Run, variant: Variant, axis: str, short: bool) -> str:
@@ -68,7 +83,10 @@ def _title(kind: str, source: str) -> str:
 
 
 def _value(axis: str, value: Scalar) -> str:
-    """``100 zones``, ``carrier replica``; an axis that is on or off is named alone."""
+    """``100 zones``, ``rate 5,000 queries/s``, ``carrier replica``; an axis that is on or off is named alone."""
+    what, _, unit = axis.rpartition("_")
+    if unit in UNITS and not what.endswith("_per") and isinstance(value, int | float) and not isinstance(value, bool):
+        return f"{visible(what.replace('_', ' '))} {visible(figures.parameter(value))} {UNITS[unit]}"
     words, shown = visible(axis.replace("_", " ")), visible(figures.parameter(value))
     if isinstance(value, bool):
         return words if value else f"no {words}"

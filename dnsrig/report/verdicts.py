@@ -114,11 +114,11 @@ class _Words:
     context: str
     """``100 zones: ``, or nothing."""
     ours: str
-    """``Knot DNS``, ``BIND 9 with level validating``, ``carrier replica``."""
+    """``Knot DNS``, ``BIND 9 while the catalog changes``, ``carrier replica``."""
     theirs: str
-    """``BIND 9``, ``with level none``, ``axfr``."""
+    """``BIND 9``, ``at rest``, ``axfr``."""
     of: str
-    """What a ratio is a part of: ``BIND 9's time``, ``its time with level none``."""
+    """What a ratio is a part of: ``BIND 9's time``, ``its time at rest``."""
     has_server: bool
     """Whether ours is a server, which is faster or slower."""
 
@@ -134,10 +134,8 @@ def _words(run: Run, row: VariantRow, baseline: VariantRow) -> _Words:
     if compares_servers:
         return _Words(context, ours, theirs, f"{theirs}'s {noun}", True)
     if servers:
-        other = f"with {theirs}"
-        return _Words(
-            context, f"{names.name(run, row.variant, servers)} with {ours}", other, f"its {noun} {other}", True
-        )
+        our, other = (names.circumstances(run, each.variant, own) for each in (row, baseline))
+        return _Words(context, f"{names.name(run, row.variant, servers)} {our}", other, f"its {noun} {other}", True)
     return _Words(context, ours, theirs, f"the {noun} of {theirs}", False)
 
 

@@ -22,7 +22,7 @@ PHRASES = {
     ("page_cache", "cold"): "cold page cache",
     ("names", "cached"): "cached names",
     ("names", "uncached"): "names not in the cache",
-    ("hits", "all"): "all queries are cache hits",
+    ("hits", "all"): "cache hits only",
     ("hits", "90 %"): "90 % cache hits",
     ("level", "no-do"): "without DO",
     ("level", "do-unvalidated"): "DO, not validated",
