@@ -47,7 +47,7 @@ REPORT = (900, 720)
 """Size of the picture of a report."""
 NAMES, DELEGATIONS = 1_000, 20_000
 QUERIES, INTERVAL_NS = 600, 4_000_000
-"""Of clients.pcap: 250 queries a second, for 2.4 s."""
+"""The capture clients.pcap has 250 queries a second, for 2.4 s."""
 PAUSE_S = 0.5
 """Longest time between two lines of a picture: nobody wants to wait as long as the measurement took."""
 SHOW = """

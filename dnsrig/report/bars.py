@@ -69,7 +69,7 @@ def _bar(name: str, row: VariantRow, longest: float) -> Bar:
 
 
 def _ends(row: VariantRow) -> tuple[float, float, float]:
-    """Where the parts of a bar end: the interval around the median, or the median alone if there is none."""
+    """Where the parts of a bar end: the interval around the median, or the median alone without an interval."""
     spread, interval = row.samples.spread, row.samples.interval
     if spread is None:
         return 0.0, 0.0, 0.0

@@ -66,7 +66,7 @@ def test_the_help_of_a_command_begins_with_a_sentence_and_an_example(name: str, 
 @pytest.mark.parametrize("name", ["run", "compare", "plan"])
 def test_a_flag_has_no_value(name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     shown = output(monkeypatch, capsys, name, "--help")[1].splitlines()
-    assert all("<bool>" not in line or "--help" in line for line in shown), "only that of typer itself"
+    assert all("<bool>" not in line or "--help" in line for line in shown), "the option --help is made by typer itself"
 
 
 def test_each_command_of_the_engine_has_a_short_summary() -> None:
