@@ -1,6 +1,6 @@
 """The answer of a run in sentences: how each variant compares with its baseline, by how much and how surely.
 
-Of servers, one is ``1.6 × faster`` or ``1.6 × slower`` than the other; other ratios are a part or a multiple (``0.61 of``,
+A server is ``1.6 × faster`` or ``1.6 × slower`` than another; other ratios are a part or a multiple (``0.61 of``,
 ``1.6 ×``). If no difference is visible, the sentence states how large
 a difference would have been seen.
 """
@@ -192,7 +192,8 @@ def _sized(
     tail: str,
     shown: str,
 ) -> Verdict:
-    """``Knot DNS is 1.6 [1.5..1.7] × faster than BIND 9``, ``carrier replica needs 0.61 [0.58..0.66] of the time of axfr``.
+    """``Knot DNS is 1.6 [1.5..1.7] × faster than BIND 9``, ``carrier replica needs 0.61 [0.58..0.66] of the time of
+    axfr``.
 
     ``size``: what the ratio is a bound of (``≥``, ``≤`` or nothing), the ratio, and the ends of its interval.
     """
