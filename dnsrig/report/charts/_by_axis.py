@@ -25,6 +25,8 @@ MEASURED = "measured here"
 TIMEOUT = "timeout"
 DRAWN = ("done", TIMEOUT, "invalid")
 """Outcomes of trials that have a mark."""
+COMPUTED = " (□: for its size)"
+"""Behind the name of a published figure in the legend."""
 HALF_PX = 250
 """Width of two panels with their axis and headings."""
 LANE_PX = 9
@@ -221,10 +223,12 @@ class _Look:
     def _of_groups(self) -> tuple[alt.Color, alt.StrokeDash, alt.Shape]:
         """How groups differ: lines by dashes, lanes by shapes. References use none of their colours."""
         beside = len(self.lanes) - len(self.groups)
-        strokes: dict[str, Any] = (
+        looks: dict[str, Any] = (
             {"symbolType": "stroke", "symbolSize": 300} if self.joined and len(self.kind.ways) == 1 else {}
         )
-        legend = alt.Legend(columns=3, **strokes) if len(self.lanes) > 1 and not self.at_ends else None
+        if self.beside["origin"].is_not_null().any():
+            looks |= {"labelExpr": f"datum.label + (indexof({self.groups}, datum.label) < 0 ? '{COMPUTED}' : '')"}
+        legend = alt.Legend(columns=3, **looks) if len(self.lanes) > 1 and not self.at_ends else None
 
         def scale(of: Callable[[Sequence[str]], alt.Scale], other: Any) -> alt.Scale:
             return alt.Scale(domain=self.lanes, range=[*of(self.groups)["range"], *[other] * beside])

@@ -207,6 +207,7 @@ def _config() -> alt.Config:
             titleFontSize=11,
             titleFontWeight="normal",
             labelLimit=240,
+            labelSeparation=8,
         ),
         view=alt.ViewConfig(stroke=None),
         legend=alt.LegendConfig(
