@@ -199,7 +199,7 @@ def _sized(
     """
     sign, ratio, ends = size
     told = (shown, words.ours, abs(math.log(ratio)) if ratio > 0 else -1.0)
-    if words.has_server and metric.unit == "s" and ratio > 0:
+    if words.has_server and metric.unit == "s" and ratio > 0 and ratio != 1:
         factor, inverse = (ratio, ends) if ratio > 1 else (1 / ratio, _inverse(ends))
         sign = sign if ratio > 1 else {"≤": "≥", "≥": "≤"}.get(sign, "")
         way = "slower" if ratio > 1 else "faster"

@@ -75,6 +75,11 @@ def test_measured_extrapolated_and_published_are_three_things(far: Run) -> None:
     assert {each.place for each in extrapolated} == {"axfr", "replica", "remote+tls"}
 
 
+def test_the_legend_explains_an_open_square_where_there_is_one(far: Run) -> None:
+    shown = read(svg.render(CARRIERS.draw(only_many(far), [])[0].chart)).text
+    assert "published: S3 (□: for its size)" in shown and "cubic (" not in shown
+
+
 def test_nothing_is_extrapolated_that_was_measured(far: Run) -> None:
     far.manifest.variants = [
         v for v in far.manifest.variants if v.parameters["case"] == "many" or v.parameters["carrier"] == "replica"

@@ -11,6 +11,8 @@ from load_data import build as build_load
 from made_up import made_up_findings
 from synthetic import Plan, build
 
+from dnsrig.comparison.summary import describe
+from dnsrig.report import verdicts as verdicts_of
 from dnsrig.report.gather import gather
 from dnsrig.report.headlines import headlines
 from dnsrig.report.verdicts import verdicts, visible_difference
@@ -78,6 +80,20 @@ def test_too_few_repeats_are_said_once_and_claim_nothing(tmp_path: Path) -> None
     found = verdicts(run_of(tmp_path, repeats=2))
     assert "With 2 repeats and 1 comparison chance can explain any difference" in found.note
     assert re.fullmatch(r"Knot DNS was 1\.\d × faster than BIND 9", str(found.shown[0]))
+
+
+@pytest.mark.parametrize(
+    ("ratio", "said"),
+    [
+        (0.5, "Knot DNS is 2.0 × faster than BIND 9"),
+        (2.0, "Knot DNS is 2.0 × slower than BIND 9"),
+        (1.0, "Knot DNS needs 1.0 of BIND 9's time"),
+    ],
+)
+def test_equal_times_are_neither_faster_nor_slower(ratio: float, said: str) -> None:
+    words = verdicts_of._Words("", "Knot DNS", "BIND 9", "BIND 9's time", True)
+    metric = describe("transfer_time_s")
+    assert str(verdicts_of._sized(metric, words, verdicts_of.PRESENT, ("", ratio, None), "", "")) == said
 
 
 def test_a_server_at_its_limit_gives_a_bound(tmp_path: Path) -> None:

@@ -227,7 +227,7 @@ class _Look:
             {"symbolType": "stroke", "symbolSize": 300} if self.joined and len(self.kind.ways) == 1 else {}
         )
         if self.beside["origin"].is_not_null().any():
-            looks |= {"labelExpr": f"datum.label + (indexof({self.groups}, datum.label) < 0 ? '{COMPUTED}' : '')"}
+            looks |= {"labelExpr": f"datum.label + (indexof(datum.label, 'published: ') == 0 ? '{COMPUTED}' : '')"}
         legend = alt.Legend(columns=3, **looks) if len(self.lanes) > 1 and not self.at_ends else None
 
         def scale(of: Callable[[Sequence[str]], alt.Scale], other: Any) -> alt.Scale:
