@@ -69,7 +69,8 @@ def in_words(run: Run, reports: Sequence[TrapReport]) -> First:
     """The first screen without its chart."""
     said = Verdicts("", [], 0)
     with run.failures.isolate("section", "verdicts"):
-        said = verdicts(run)
+        invalidated = {entry.variant for report in reports if report.weight == "invalidates" for entry in report.found}
+        said = verdicts(run, invalidated=invalidated)
     lines, most = headlines.headlines(run, reports), headlines.MOST
     return First(run.manifest.question or run.manifest.title, said, lines[:most], len(lines[most:]))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -59,16 +59,23 @@ class Verdicts:
     more: int
 
 
-def verdicts(run: Run, most: int = MOST) -> Verdicts:
+def verdicts(run: Run, most: int = MOST, invalidated: Collection[str | None] = ()) -> Verdicts:
     """The sentences of ``run`` under its main metric: at most ``most``, with each variant's largest difference first
-    chosen, in the order of the matrix."""
+    chosen, in the order of the matrix.
+
+    Of the variants that a finding has ``invalidated`` (None: all), a sentence says what was measured and claims nothing.
+    """
     rows = variant_table(run, main_metric(run))
     compared = [row for row in rows if row.against is not None]
     if not compared:
         return _without_baseline(run, rows, most)
     by_variant = {row.variant.id: row for row in rows}
     note = _note(run, compared, by_variant)
-    told = [_verdict(run, row, by_variant[row.against.id], noted=bool(note)) for row in compared if row.against]
+    told = []
+    for row in compared:
+        assert row.against is not None
+        doubted = bool({None, row.variant.id, row.against.id}.intersection(invalidated))
+        told.append(_verdict(run, row, by_variant[row.against.id], noted=bool(note), doubted=doubted))
     chosen = _chosen(told, most)
     return Verdicts(note, [told[index] for index in chosen], len(told) - len(chosen))
 
@@ -151,8 +158,9 @@ def _noun(metric: Metric) -> str:
     return f"{which} {what}" if which and " " not in which else metric.title
 
 
-def _verdict(run: Run, row: VariantRow, baseline: VariantRow, *, noted: bool) -> Verdict:
-    """``noted``: whether a note above all sentences says that no difference can be seen."""
+def _verdict(run: Run, row: VariantRow, baseline: VariantRow, *, noted: bool, doubted: bool) -> Verdict:
+    """``noted``: whether a note above all sentences says that no difference can be seen; ``doubted``: whether a finding
+    invalidates one of the figures."""
     words, found = _words(run, row, baseline), row.comparison
     shown = f"{_median(row)} against {_median(baseline)}"
     if row.bound is not None:
@@ -170,6 +178,8 @@ def _verdict(run: Run, row: VariantRow, baseline: VariantRow, *, noted: bool) ->
         return Verdict(lead, "", _reach(row, baseline) if can_tell else "", shown, words.ours)
     if found.change == "undecided" and can_tell:
         return _undecided(run, row, baseline, words, shown)
+    if found.change != "undecided" and doubted:
+        return _decided(row, words, shown, PAST, f", but a finding invalidates this{_means(found)}")
     if found.change != "undecided":
         return _decided(row, words, shown, PRESENT, _means(found))
     few = "" if noted else "; chance can explain it with so few repeats"

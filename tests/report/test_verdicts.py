@@ -102,6 +102,18 @@ def test_a_server_at_its_limit_gives_a_bound(tmp_path: Path) -> None:
     assert re.fullmatch(r"Knot DNS is at least \d+ × slower than BIND 9 \(Knot DNS: 10 timeout\)", bound)
 
 
+@pytest.mark.parametrize("invalidated", [{"ours"}, {"theirs"}, {None}, set()])
+def test_what_a_finding_invalidates_is_no_claim(tmp_path: Path, invalidated: set[str | None]) -> None:
+    """The ratio of two lower limits says nothing of the servers."""
+    build_load(tmp_path / "run", LoadPlan(servers=("bind@system", "knot@system"), repeats=10, ramp=True))
+    run = Run.open(tmp_path / "run")
+    theirs, ours = (variant.id for variant in run.manifest.variants)
+    named = {{"ours": ours, "theirs": theirs}.get(str(name)) for name in invalidated}
+    (sentence,) = map(str, verdicts(run, invalidated=named).shown)
+    claims, doubts = rf"Knot DNS reaches {RATIO} × BIND 9's capacity", f"Knot DNS reached {RATIO} × BIND 9's capacity"
+    assert re.fullmatch(f"{doubts}, but a finding invalidates this" if invalidated else claims, sentence)
+
+
 def test_more_is_better_of_a_capacity(tmp_path: Path) -> None:
     build_load(tmp_path / "run", LoadPlan(servers=("bind@system", "knot@system"), repeats=10, ramp=True))
     (sentence,) = said(Run.open(tmp_path / "run"))
