@@ -63,7 +63,8 @@ def verdicts(run: Run, most: int = MOST, invalidated: Collection[str | None] = (
     """The sentences of ``run`` under its main metric: at most ``most``, with each variant's largest difference first
     chosen, in the order of the matrix.
 
-    If a finding has ``invalidated`` a variant (None: all of them), its sentence says what was measured and claims nothing.
+    If a finding has ``invalidated`` a variant (None: all of them), its sentence says what was measured, and claims
+    nothing.
     """
     rows = variant_table(run, main_metric(run))
     compared = [row for row in rows if row.against is not None]
