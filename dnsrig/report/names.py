@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dnsrig.report import figures
-from dnsrig.report.charts import _words
+from dnsrig.report import figures, phrases
 from dnsrig.report.figures import visible
 from dnsrig.rundir import Scalar, Variant
 from dnsrig.runs.run import Run
@@ -16,8 +15,7 @@ VAGUE = ("all", "none", "no", "yes", "on", "off", "default", "defaults", "small"
 ENGINE = "engine"
 """Source of the servers that are parts of dnsrig."""
 PREPOSITIONS = ("as", "at", "in", "on", "while", "with", "without")
-UNITS = {"qps": "queries/s", "s": "s", "ms": "ms", "percent": "%"}
-"""End of an axis's name -> the unit of its values."""
+"""First words of phrases that need no "with" before them."""
 
 
 def varying_axes(run: Run) -> list[str]:
@@ -38,7 +36,7 @@ def name(run: Run, variant: Variant, axes: Sequence[str], *, short: bool = False
 def circumstances(run: Run, variant: Variant, axes: Sequence[str]) -> str:
     """What follows the name of a server: ``while the catalog changes``, ``with level validating``."""
     told = [
-        _words.PHRASES.get((axis, figures.parameter(variant.parameters[axis]))) or _on_axis(run, variant, axis, False)
+        phrases.PHRASES.get((axis, figures.parameter(variant.parameters[axis]))) or _on_axis(run, variant, axis, False)
         for axis in axes
         if axis in variant.parameters
     ]
@@ -84,9 +82,8 @@ def _title(kind: str, source: str) -> str:
 
 def _value(axis: str, value: Scalar) -> str:
     """``100 zones``, ``rate 5,000 queries/s``, ``carrier replica``; an axis that is on or off is named alone."""
-    what, _, unit = axis.rpartition("_")
-    if unit in UNITS and not what.endswith("_per") and isinstance(value, int | float) and not isinstance(value, bool):
-        return f"{visible(what.replace('_', ' '))} {visible(figures.parameter(value))} {UNITS[unit]}"
+    if measured := phrases.with_unit(axis, value):
+        return measured
     words, shown = visible(axis.replace("_", " ")), visible(figures.parameter(value))
     if isinstance(value, bool):
         return words if value else f"no {words}"

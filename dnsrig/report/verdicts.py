@@ -164,8 +164,9 @@ def _verdict(run: Run, row: VariantRow, baseline: VariantRow, *, noted: bool, do
     invalidates one of the figures."""
     words, found = _words(run, row, baseline), row.comparison
     shown = f"{_median(row)} against {_median(baseline)}"
+    doubt = ", but a finding invalidates this" if doubted else ""
     if row.bound is not None:
-        return _bounded(row, baseline, words, shown)
+        return _bounded(row, baseline, words, shown, doubt)
     if found is None or found.percent is None or found.percent <= 0:
         return Verdict(
             f"{words.context}{words.ours}: ",
@@ -178,11 +179,9 @@ def _verdict(run: Run, row: VariantRow, baseline: VariantRow, *, noted: bool, do
         lead = f"{words.context}{words.ours} and {words.theirs}: no difference above the instrument's error of {error}"
         return Verdict(lead, "", _reach(row, baseline) if can_tell else "", shown, words.ours)
     if found.change == "undecided" and can_tell:
-        return _undecided(run, row, baseline, words, shown)
-    if found.change != "undecided" and doubted:
-        return _decided(row, words, shown, PAST, f", but a finding invalidates this{_means(found)}")
+        return _undecided(run, row, baseline, words, shown, doubt)
     if found.change != "undecided":
-        return _decided(row, words, shown, PRESENT, _means(found))
+        return _decided(row, words, shown, PAST if doubt else PRESENT, doubt + _means(found))
     few = "" if noted else "; chance can explain it with so few repeats"
     return _decided(row, words, shown, PAST, few + _means(found))
 
@@ -236,7 +235,8 @@ def _means(comparison: Comparison) -> str:
     return f"; {said}" if (said := wording.disagreement(comparison)) else ""
 
 
-def _undecided(run: Run, row: VariantRow, baseline: VariantRow, words: _Words, shown: str) -> Verdict:
+def _undecided(run: Run, row: VariantRow, baseline: VariantRow, words: _Words, shown: str, doubt: str) -> Verdict:
+    """``doubt``: what takes the place of the difference that would have been seen."""
     comparison = row.comparison
     assert comparison is not None and comparison.percent is not None
     interval = comparison.interval
@@ -244,7 +244,7 @@ def _undecided(run: Run, row: VariantRow, baseline: VariantRow, words: _Words, s
     ratio = comparison.percent / 100
     size, of = _part(ratio, ends)
     wide = "" if row.samples.is_exact and baseline.samples.is_exact else f"; {wording.why_wide(run)}"
-    rest = f"{of} {words.of}{wide}{_reach(row, baseline)}"
+    rest = f"{of} {words.of}{wide}{doubt or _reach(row, baseline)}"
     lead = f"{words.context}{words.ours} and {words.theirs} cannot be told apart: "
     return Verdict(lead, size, rest, shown, words.ours)
 
@@ -272,12 +272,14 @@ def visible_difference(ours: Samples, theirs: Samples) -> float | None:
     return 100 * (max(factors) - 1)
 
 
-def _bounded(row: VariantRow, baseline: VariantRow, words: _Words, shown: str) -> Verdict:
+def _bounded(row: VariantRow, baseline: VariantRow, words: _Words, shown: str, doubt: str) -> Verdict:
     """A side did not finish, so that at most a bound is known."""
     assert row.bound is not None
     sign, percent = row.bound
     size = (sign, percent / 100, None)
-    return _sized(row.metric, words, PRESENT if sign else PAST, size, _why(row, baseline, words), shown)
+    return _sized(
+        row.metric, words, PRESENT if sign and not doubt else PAST, size, _why(row, baseline, words) + doubt, shown
+    )
 
 
 def _why(row: VariantRow, baseline: VariantRow, words: _Words) -> str:

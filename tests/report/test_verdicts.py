@@ -13,12 +13,14 @@ from synthetic import Plan, build
 
 from dnsrig.comparison.summary import describe
 from dnsrig.report import verdicts as verdicts_of
-from dnsrig.report.gather import gather
+from dnsrig.report.first import in_words
+from dnsrig.report.gather import Entry, TrapReport, gather
 from dnsrig.report.headlines import headlines
 from dnsrig.report.verdicts import verdicts, visible_difference
 from dnsrig.rundir import Finding, Outcome
 from dnsrig.runs.run import Run
 from dnsrig.stats.samples import Samples, compare
+from dnsrig.traps import Weight
 
 RATIO = r"\d\.\d+ \[\d\.\d+\.\.\d\.\d+\]"
 
@@ -43,6 +45,13 @@ def test_other_axes_come_first_and_each_variant_is_named(tmp_path: Path) -> None
     assert len(found.shown) == 4 and found.more == 2
     assert {str(verdict).partition(" zones: ")[0] for verdict in found.shown} <= {"100", "200", "400"}
     assert {verdict.subject for verdict in found.shown} == {"Knot DNS", "NSD"}, "no variant is left out for another"
+
+
+def test_circumstances_are_called_as_in_the_chart(tmp_path: Path) -> None:
+    plan = {"extra_axes": {"changes": ["none", "catalog"]}, "baseline": {"changes": "none"}}
+    found = said(run_of(tmp_path, servers=["bind@system", "knot@system"], **plan))
+    for sentence, server in zip(found, ["BIND 9", "Knot DNS"], strict=True):
+        assert sentence.startswith(f"{server} while the catalog changes and at rest")
 
 
 def test_without_a_difference_it_is_known_what_would_have_been_seen(tmp_path: Path) -> None:
@@ -102,16 +111,23 @@ def test_a_server_at_its_limit_gives_a_bound(tmp_path: Path) -> None:
     assert re.fullmatch(r"Knot DNS is at least \d+ × slower than BIND 9 \(Knot DNS: 10 timeout\)", bound)
 
 
-@pytest.mark.parametrize("invalidated", [{"ours"}, {"theirs"}, {None}, set()])
-def test_what_a_finding_invalidates_is_no_claim(tmp_path: Path, invalidated: set[str | None]) -> None:
+@pytest.mark.parametrize("weight", ["invalidates", "distorts"])
+@pytest.mark.parametrize("which", [0, 1, None], ids=["theirs", "ours", "the whole run"])
+def test_what_a_finding_invalidates_is_no_claim(tmp_path: Path, which: int | None, weight: Weight) -> None:
     """The ratio of two lower limits says nothing of the servers."""
     build_load(tmp_path / "run", LoadPlan(servers=("bind@system", "knot@system"), repeats=10, ramp=True))
     run = Run.open(tmp_path / "run")
-    theirs, ours = (variant.id for variant in run.manifest.variants)
-    named = {{"ours": ours, "theirs": theirs}.get(str(name)) for name in invalidated}
-    (sentence,) = map(str, verdicts(run, invalidated=named).shown)
+    variant = None if which is None else run.manifest.variants[which].id
+    report = TrapReport("odd", "it is odd", "", "", [], [Entry("found", variant, "", "", [])], weight)
+    (sentence,) = map(str, in_words(run, [report]).verdicts.shown)
     claims, doubts = rf"Knot DNS reaches {RATIO} × BIND 9's capacity", f"Knot DNS reached {RATIO} × BIND 9's capacity"
-    assert re.fullmatch(f"{doubts}, but a finding invalidates this" if invalidated else claims, sentence)
+    assert re.fullmatch(f"{doubts}, but a finding invalidates this" if weight == "invalidates" else claims, sentence)
+
+
+def test_no_reach_is_stated_of_what_a_finding_invalidates(tmp_path: Path) -> None:
+    plan = {"servers": ["bind@system"], "extra_axes": {"way": ["a", "b"]}, "baseline": {"way": "a"}, "zones": [1000]}
+    (same,) = map(str, verdicts(run_of(tmp_path, **plan), invalidated={None}).shown)
+    assert "cannot be told apart" in same and same.endswith("of a, but a finding invalidates this"), same
 
 
 def test_more_is_better_of_a_capacity(tmp_path: Path) -> None:

@@ -15,7 +15,8 @@ import altair as alt
 import polars as pl
 
 from dnsrig.comparison.summary import describe, lower_bound, main_metric
-from dnsrig.report.charts import MAIN, Chart, Drawing, _look, _split, _words
+from dnsrig.report import phrases
+from dnsrig.report.charts import MAIN, Chart, Drawing, _look, _split
 from dnsrig.report.names import varying_axes
 from dnsrig.rundir import Finding, TrialSpec, Variant
 from dnsrig.runs.run import Run
@@ -136,7 +137,7 @@ class MetricByAxis(Chart):
         if self.number is not None:
             return self.number(spec)
         value = spec.variant.parameters.get(self.axis)
-        return None if value is None else _words.of(self.axis, value)
+        return None if value is None else phrases.of(self.axis, value)
 
 
 def _found(trial: Trial, name: str) -> dict[str, object]:
@@ -162,7 +163,7 @@ class _Look:
         self.lanes = list(dict.fromkeys([*self.groups, *beside["group"]]))
         self.at_ends = self.joined and len(kind.ways) == 1 and _look.named_at_ends(self.lanes)
         present = {*marks["place"], *beside["place"]}
-        names = [_words.of(kind.axis, value) for value in run.manifest.axes.get(kind.axis, [])]
+        names = [phrases.of(kind.axis, value) for value in run.manifest.axes.get(kind.axis, [])]
         self.places: list[Any] = sorted(present) if self.joined else [name for name in names if name in present]
         place, value, end, offset = (
             (alt.Y, alt.X, alt.X2, alt.YOffset) if kind.across else (alt.X, alt.Y, alt.Y2, alt.XOffset)
@@ -203,7 +204,7 @@ class _Look:
             return {"shorthand": "place:N", "sort": self.places, "title": None, "scale": scale, "axis": axis}
         scale = alt.Scale(type="log", domain=[self.places[0] / 1.15, self.places[-1] * 1.15], nice=False)
         axis = alt.Axis(values=self.places, format=",", grid=False, labelOverlap="greedy")
-        title = f"{_words.name(self.kind.axis)} (log scale)"
+        title = f"{phrases.name(self.kind.axis)} (log scale)"
         return {"shorthand": "place:Q", "title": title, "scale": scale, "axis": axis}
 
     def _value(self, run: Run) -> dict[str, Any]:

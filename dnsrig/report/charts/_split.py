@@ -9,7 +9,8 @@ from typing import Any
 import altair as alt
 
 from dnsrig.comparison.summary import describe
-from dnsrig.report.charts import Drawing, _look, _words
+from dnsrig.report import phrases
+from dnsrig.report.charts import Drawing, _look
 from dnsrig.report.names import varying_axes
 from dnsrig.rundir import Variant
 from dnsrig.runs.run import Run
@@ -84,7 +85,7 @@ def colour_names(run: Run) -> list[str]:
 
 def label(variant: Variant, axes: Sequence[str]) -> str:
     """The variant's values on ``axes`` in words, made safe to show."""
-    return _words.of_variant(variant, axes) or ONLY
+    return phrases.of_variant(variant, axes) or ONLY
 
 
 def machines(run: Run) -> list[str]:

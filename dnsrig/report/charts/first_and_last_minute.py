@@ -15,7 +15,8 @@ import altair as alt
 import polars as pl
 
 from dnsrig.metrics.latency import timeout_ms
-from dnsrig.report.charts import Drawing, _latency, _look, _split, _words
+from dnsrig.report import phrases
+from dnsrig.report.charts import Drawing, _latency, _look, _split
 from dnsrig.report.charts.slowest_percentile import grid
 from dnsrig.report.names import varying_axes
 from dnsrig.rundir import Variant
@@ -111,7 +112,7 @@ def _panel(
     run: Run, axis: str | None, label: str, which: Which, group: Sequence[Curve], everything: Sequence[Curve]
 ) -> alt.LayerChart | alt.FacetChart:
     """All panels have the axes of the whole."""
-    names = [_words.of(axis, value) for value in run.manifest.axes[axis]] if axis else [_split.ONLY]
+    names = [phrases.of(axis, value) for value in run.manifest.axes[axis]] if axis else [_split.ONLY]
     frames = [
         curve.rows.with_columns(colour=pl.lit(_split.label(curve.variant, [axis] if axis else [])))
         for curve in group

@@ -1,4 +1,4 @@
-"""What a value of the matrix is called in a chart: `at rest`, not `none`; `100 zones`, not `zones=100`."""
+"""What a value of the matrix is called: `at rest`, not `none`; `100 zones`, not `zones=100`."""
 
 from __future__ import annotations
 
@@ -67,6 +67,8 @@ COUNTED = {
 }
 """Axes of numbers -> what is counted: of one, and of several."""
 
+UNITS = {"qps": "queries/s", "s": "s", "ms": "ms", "percent": "%"}
+"""End of an axis's name -> the unit of its values."""
 BY_THEMSELVES = (
     *("server", "transport", "carrier", "congestion", "algorithm", "denial", "by", "case"),
     *("provisioning", "sample", "emulator"),
@@ -81,9 +83,19 @@ def of(axis: str, value: Scalar) -> str:
         return PHRASES[axis, text]
     if axis in COUNTED and not isinstance(value, bool | str):
         return f"{text} {COUNTED[axis][value != 1]}"
+    if measured := with_unit(axis, value):
+        return measured
     if axis in BY_THEMSELVES or "server" in axis.lower():
         return visible(text)
     return visible(f"{name(axis)}: {text}")
+
+
+def with_unit(axis: str, value: Scalar) -> str:
+    """``loss 5 %`` for a number on an axis whose name ends with a unit; else nothing."""
+    what, _, unit = axis.rpartition("_")
+    if unit not in UNITS or what.endswith("_per") or isinstance(value, bool | str):
+        return ""
+    return visible(f"{what.replace('_', ' ')} {parameter(value)} {UNITS[unit]}")
 
 
 def of_variant(variant: Variant, axes: Sequence[str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dnsrig.report.charts import _words
+from dnsrig.report import phrases
 from dnsrig.rundir import Scalar, Variant
 
 
@@ -20,16 +20,19 @@ from dnsrig.rundir import Scalar, Variant
         ("resolver_server", "unbound@forky", "unbound@forky"),
         ("queue_length", 20, "queue length: 20"),
         ("fast_open", False, "fast open: no"),
+        ("rate_qps", 5000.0, "5,000 queries/s"),
+        ("loss_percent", 5.0, "loss 5 %"),
+        ("changes_per_s", 10, "changes per s: 10"),
     ],
 )
 def test_a_value_names_the_thing(axis: str, value: Scalar, words: str) -> None:
-    assert _words.of(axis, value) == words
+    assert phrases.of(axis, value) == words
 
 
 def test_what_acts_unseen_is_written_out() -> None:
-    assert "\u202e" not in _words.of("tran\u202esport", "ud\u202ep")
+    assert "\u202e" not in phrases.of("tran\u202esport", "ud\u202ep")
 
 
 def test_a_variant_has_the_words_of_the_axes_that_it_has() -> None:
     variant = Variant(id="v", parameters={"server": "bind@forky", "changes": "none"})
-    assert _words.of_variant(variant, ["server", "changes", "zones"]) == "bind@forky · at rest"
+    assert phrases.of_variant(variant, ["server", "changes", "zones"]) == "bind@forky · at rest"
