@@ -22,6 +22,7 @@ from dnsrig.errors import DnsrigError
 from dnsrig.text import visible
 
 TRACEBACK = "DNSRIG_TRACEBACK"
+HELP_OPTIONS = ["-h", "--help"]
 HELP = "A test rig for DNS servers. Start with `dnsrig check`, then `dnsrig run tour`."
 GROUPS: dict[str, Sequence[str]] = {
     "Measure": ("bench", "run", "report", "browse"),
@@ -51,7 +52,7 @@ def application() -> typer.Typer:
         help=HELP,
         no_args_is_help=True,
         pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["-h", "--help"]},
+        context_settings={"help_option_names": HELP_OPTIONS},
     )
     app.callback()(options)
     for module in discovery.modules("dnsrig.cli"):
@@ -84,7 +85,8 @@ def _flags_have_no_value(command: Any) -> None:
     """Without this the help says ``--dry-run <bool>``."""
     for inner in getattr(command, "commands", {}).values():
         _flags_have_no_value(inner)
-    for parameter in command.params:
+    help_option = command.get_help_option(command.context_class(command, help_option_names=HELP_OPTIONS))
+    for parameter in (*command.params, help_option):
         if getattr(parameter, "is_flag", False):
             parameter.metavar = ""
 

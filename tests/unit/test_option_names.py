@@ -63,10 +63,11 @@ def test_the_help_of_a_command_begins_with_a_sentence_and_an_example(name: str, 
         assert len(line) <= COLUMNS - MARGINS, line
 
 
-@pytest.mark.parametrize("name", ["run", "compare", "plan"])
-def test_a_flag_has_no_value(name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    shown = output(monkeypatch, capsys, name, "--help")[1].splitlines()
-    assert all("<bool>" not in line or "--help" in line for line in shown), "the option --help is made by typer itself"
+@pytest.mark.parametrize("command", ["", "run", "compare", "plan", "servers", "servers install"])
+def test_a_flag_has_no_value(command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    for asked in ("--help", "-h"):
+        status, shown, _ = output(monkeypatch, capsys, *command.split(), asked)
+        assert status == 0 and "<bool>" not in shown
 
 
 def test_each_command_of_the_engine_has_a_short_summary() -> None:
