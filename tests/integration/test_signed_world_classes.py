@@ -3,7 +3,6 @@ how `--explain` explains it."""
 
 from __future__ import annotations
 
-import asyncio
 import os
 from pathlib import Path
 from typing import Any, Literal
@@ -50,6 +49,7 @@ def test_a_resolver_answers_for_signed_zones_as_explained(
     classes = {
         one["name"]: (group, one) for group, found in world_classes.chosen(world, count).items() for one in found
     }
+    wanted = {name: expected(one, validates=level == "validating") for name, (_, one) in classes.items()}
     specs = {
         "resolver": HostSpec(address=RESOLVER, cpus=CPUS[-1:]),
         "internet": HostSpec(address=INTERNET, cpus=CPUS[:1]),
@@ -62,7 +62,6 @@ def test_a_resolver_answers_for_signed_zones_as_explained(
             for file in (HINTS_FILE, ANCHOR_FILE) if level == "validating" else (HINTS_FILE,):
                 (placement.directory / file).write_text((world.out / file).read_text())
             with resolver(ours, placement), lab_host.inside(ours.namespace):
-                found = asyncio.run(ask(classes, with_do=True))
-    wanted = {name: expected(one, validates=level == "validating") for name, (_, one) in classes.items()}
+                found = ask(wanted, with_do=True)
     different = {name: (*classes[name][0], found[name], wanted[name]) for name in wanted if found[name] != wanted[name]}
     assert different == {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections import defaultdict
 from pathlib import Path
@@ -87,5 +86,5 @@ def test_a_resolver_answers_as_explained(tmp_path: Path, kind: str, count: int) 
         with world_server.serve(world, internet):
             (placement.directory / HINTS_FILE).write_text(world.hints)
             with resolver(ours, placement), lab_host.inside(ours.namespace):
-                found = asyncio.run(ask(wanted, with_do=False, limits_s=silent_s))
+                found = ask(wanted, with_do=False, limits_s=silent_s)
     assert {classes[name]: (name, found[name], wanted[name]) for name in wanted if found[name] != wanted[name]} == {}
