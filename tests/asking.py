@@ -20,7 +20,7 @@ AT_ONCE = 100
 """So many questions wait for an answer: fewer than any resolver lets wait."""
 NO_ANSWER = "no answer"
 UNREACHABLE_SHARE_MAX = 0.05
-"""Of names that a resolver could not resolve because the servers of the world had no CPU."""
+"""The largest share of names that are asked for again."""
 
 
 class Outcome(NamedTuple):
@@ -33,7 +33,8 @@ class Outcome(NamedTuple):
 
 
 def ask(wanted: dict[str, Outcome], *, with_do: bool, limits_s: dict[str, float] | None = None) -> dict[str, Outcome]:
-    """What comes for each name of ``wanted``. ``limits_s``: where it is not waited for so long as `LIMIT_S`.
+    """What comes for each name of ``wanted``. ``limits_s``: name -> time to wait for its answer, where it
+    is less than `LIMIT_S`.
 
     When other tests take the CPU from the servers of the world for seconds, a resolver says SERVFAIL (Knot Resolver
     with the extended error "No Reachable Authority", RFC 8914) for names that it resolves a moment later. So unwanted
@@ -41,7 +42,7 @@ def ask(wanted: dict[str, Outcome], *, with_do: bool, limits_s: dict[str, float]
     """
     found = asyncio.run(_ask(wanted, with_do, limits_s or {}))
     again = [name for name, outcome in found.items() if outcome.rcode == "SERVFAIL" != wanted[name].rcode]
-    if len(again) <= UNREACHABLE_SHARE_MAX * len(wanted):
+    if 0 < len(again) <= UNREACHABLE_SHARE_MAX * len(wanted):
         found |= asyncio.run(_ask(again, with_do, limits_s or {}))
     return found
 

@@ -28,11 +28,6 @@ from dnsrig.rundir import TrialRecord, TrialSpec, read_json
 from dnsrig.runs.trial import Trial
 
 DNSRIG = [sys.executable, "-m", "dnsrig"]
-REPETITIONS = 2
-"""Of a trial whose instrument was late. A machine that stands still once says nothing of the code; an instrument that
-is late each time does."""
-LATE = (" was late", "the instruments' CPU was overloaded")
-"""In the reasons of trials whose instrument was late."""
 TRIAL_LIMIT_S = 120
 
 
@@ -146,28 +141,19 @@ def measure(trials: Path, starter: forked_trials.Starter) -> Callable[..., Trial
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not directory.exists():
                 run = as_child if meanwhile else partial(forked, starter)
-                execute_trial(text, directory, run)
-                for _ in range(0 if meanwhile else REPETITIONS):
-                    if not was_late(directory):
-                        break
-                    shutil.rmtree(directory)
-                    execute_trial(text, directory, run)
+                anew = partial(execute_trial, text, directory, run)
+                anew() if meanwhile else others.until_in_time(anew)
         trial = Trial(directory, read_json(directory / "trial.json", TrialRecord))
-        if not meanwhile and was_late(directory):
+        if not meanwhile and others.was_late(trial.record):
             others.skip_if_excused((), share_of_others(trial), trial.record.reason)
         return trial
 
     return execute
 
 
-def was_late(directory: Path) -> bool:
-    """Whether an instrument says that it was late: beside others that have the CPU, this is no result of either."""
-    record = read_json(directory / "trial.json", TrialRecord)
-    return record.outcome == "invalid" and any(words in record.reason for words in LATE)
-
-
-def execute_trial(spec: str, directory: Path, run: Callable[[Path, Path], float]) -> None:
-    """Execute the trial, and write next to it the CPU time that others took meanwhile."""
+def execute_trial(spec: str, directory: Path, run: Callable[[Path, Path], float]) -> TrialRecord:
+    """Execute the trial anew, and write next to it the CPU time that others took meanwhile."""
+    shutil.rmtree(directory, ignore_errors=True)
     spec_file = directory.with_suffix(".spec")
     spec_file.write_text(spec)
     before = others.Moment.now()
@@ -175,6 +161,7 @@ def execute_trial(spec: str, directory: Path, run: Callable[[Path, Path], float]
     after = others.Moment.now()
     share = others.share_of_others(before, replace(after, own_s=after.own_s + cpu_s))
     directory.with_suffix(".others").write_text(str(share))
+    return read_json(directory / "trial.json", TrialRecord)
 
 
 def as_child(spec_file: Path, directory: Path) -> float:

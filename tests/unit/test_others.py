@@ -8,6 +8,8 @@ import others
 import pytest
 from others import Moment
 
+from dnsrig.procedures.parts.validity import why_link_did_not
+from dnsrig.rundir import PathSpec, TrialRecord
 from dnsrig.traps import all_traps
 
 BUSY, IDLE = 0.5, 0.03
@@ -52,6 +54,25 @@ def test_a_trap_broken_on_purpose_fails_under_load() -> None:
     broken = set(all_traps()) - others.TOLD_BY_TIME
     assert broken and not any(others.excused({trap}, BUSY) for trap in broken)
     assert not others.excused({"records-missing", "cpu-contention"}, BUSY), "one that is excused excuses no other"
+
+
+@pytest.mark.parametrize(
+    ("trials", "taken"),
+    [(["done"], 1), (["late", "done"], 2), (["late", "late", "late"], 3), (["wrong"], 1), (["late", "wrong"], 2)],
+)
+def test_a_trial_is_repeated_while_its_instrument_is_late_and_not_for_ever(trials: list[str], taken: int) -> None:
+    """A machine that stands still for a moment fails no test; an instrument that is always late does, and so does
+    whatever else is wrong."""
+    late = why_link_did_not({"late_ns": {"p99": 37_100_000}}, PathSpec(delay_ms=15))
+    records = {
+        "done": TrialRecord.model_construct(outcome="done", reason=""),
+        "late": TrialRecord.model_construct(outcome="invalid", reason=f"primary-secondary, forward: {late}"),
+        "wrong": TrialRecord.model_construct(outcome="invalid", reason="answers are missing"),
+    }
+    executed = [records[name] for name in [*trials, "done", "done"]]
+    left = iter(executed)
+    assert others.until_in_time(left.__next__) is executed[taken - 1]
+    assert len([*left]) == len(executed) - taken
 
 
 def report(name: str, reason: str) -> pytest.TestReport:
