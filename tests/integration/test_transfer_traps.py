@@ -63,8 +63,10 @@ def test_transfer_limit(transfer_load: Measure) -> None:
 
 
 @pytest.mark.full
+@pytest.mark.alone
 def test_transfer_limit_of_the_synthetic_primary(transfer_load: Measure) -> None:
-    """Zones that take a while each, and three at a time."""
+    """Zones that take a while each, and three at a time. A client that waits for a CPU reads the answers of many
+    transfers at once, which then all seem to have been in progress."""
     settings = (
         'hosts.primary.settings."concurrent-max"=3',
         'hosts.primary.settings.fault="slow=2ms"',
