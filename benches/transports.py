@@ -28,14 +28,13 @@ from generate import table  # type: ignore[import-not-found]
 Cells = Callable[[Run, Variant, Sequence[Trial]], str]
 KILOBYTE = 1e3
 REPEATS: list[str] = sized([], smoke=["--repeats", "1"])
-SHORT_RAMP = ["options.duration_s=0.5", "options.ramp_precision_percent=50"]
 SMOKE_SETTINGS = {
-    "transports": [*SHORT_RAMP, "server=echo@engine", 'matrix."options.transport"=["udp", "dot"]'],
-    "resolver-transports": [*SHORT_RAMP, "server=unbound@forky", "transport=udp"],
+    "transports": ["server=echo@engine", 'matrix."options.transport"=["udp", "dot"]'],
+    "resolver-transports": ["server=unbound@forky", "transport=udp"],
     "handshakes": ["server=echo@engine", "transport=doq", "handshake=full", "baseline={}"],
     "connection-memory": ['matrix."hosts.primary.server"=["echo@engine"]', 'matrix."options.transport"=["tcp"]'],
     "lossy-transports": ["loss_percent=1.0", "transport=udp", "outstanding=10 in 100 ms", "baseline={}"],
-    "connections-held": ["server=nsd@forky", "transport=tcp", "held=1000", "limits=raised", "options.duration_s=2"],
+    "connections-held": ["server=nsd@forky", "transport=tcp", "held=1000", "limits=raised"],
     "xoq": [
         *("server=zones@engine", "case=many-zones", "site=s3", 'transport="xoq (pipelined)"', "baseline={}"),
         "matrix.case.many-zones.dataset.zones=20",
