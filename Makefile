@@ -176,8 +176,9 @@ bench: setup observers $(VENV)/.packages-of-developers
 # on which it is tested.
 WHEEL_PROFILE ?= dist
 WHEEL_FOLDER ?= dist
+WHEEL_COMMIT ?= $(shell git describe --always --dirty)
 wheel: $(VENV)/.packages
-	DNSRIG_COMMIT=$$(git describe --always --dirty) $(BIN)/maturin build --profile $(WHEEL_PROFILE) --out $(WHEEL_FOLDER)
+	$(if $(WHEEL_COMMIT),DNSRIG_COMMIT=$(WHEEL_COMMIT)) $(BIN)/maturin build --profile $(WHEEL_PROFILE) --out $(WHEEL_FOLDER)
 
 clean:
 	rm -rf $(VENV) engine/target dist .stages

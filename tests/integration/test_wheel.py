@@ -87,9 +87,10 @@ step done
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel of `make wheel`, but with the engine as it is built already: the profile `dist` takes twenty minutes
-    beside other tests, and differs only in its speed. Workers wait for one another."""
+    beside other tests, and differs only in its speed; and for an engine that names its commit, Cargo would compile this
+    one again. Workers wait for one another."""
     folder = tmp_path_factory.mktemp("wheel")
-    words = ["make", "wheel", f"WHEEL_PROFILE={PROFILE}", f"WHEEL_FOLDER={folder}"]
+    words = ["make", "wheel", f"WHEEL_PROFILE={PROFILE}", f"WHEEL_FOLDER={folder}", "WHEEL_COMMIT="]
     with cached.locked(ROOT / "engine/target/wheel"):
         subprocess.run(words, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     [made] = folder.glob("dnsrig-*.whl")
