@@ -18,8 +18,7 @@ from pathlib import Path
 from pair import Pair, pair, spread
 from smoke import parts, sized
 
-from dnsrig.confinement import BindMount, Confinement
-from dnsrig.lab import process
+from dnsrig.lab.capture import capturing
 from dnsrig.lab.process import Process
 
 ROUNDS = sized(5, smoke=1)
@@ -32,9 +31,6 @@ STALL = ("--stall", f"{STALL_MS}ms", "--stall-every", f"{STALL_EVERY_MS}ms")
 STOPS, STOP_MS, BETWEEN_STOPS_MS = sized(8, smoke=1), 50, 450
 STOPPED_WITH = ((), ("--delay", "5ms"), ("--delay", "5ms", "--jitter", "2ms"), STALL)
 """Options of the servers that `load` asks while it is stopped."""
-CAPTURE_BUFFER_KIB = 524_288
-PACKETS_WAIT_S = 3.0
-"""The kernel hands packets to tcpdump up to a second late."""
 NANOSECOND_MAGIC = 0xA1B23C4D
 """The first bytes of a pcap file with nanoseconds (pcap-savefile(5))."""
 UDP_HEADERS = 14 + 20 + 8
@@ -78,20 +74,12 @@ def against_capture(hosts: Pair) -> None:
     differences: dict[float, list[float]] = {50: [], 99: [], 99.9: []}
     for _ in range(ROUNDS):
         file = hosts.folder / "capture.pcap"
-        command = ["tcpdump", "-i", "reflector", "-n", "-s", "64", "-B", str(CAPTURE_BUFFER_KIB), "-w", "/mnt/capture.pcap",
-                   "--time-stamp-precision=nano", "-Z", "root", f"udp port {PORT}"]  # fmt: skip
-        errors = hosts.folder / "tcpdump.log"
-        with errors.open("w") as log:
-            sniffer = process.start("tcpdump", hosts.instrument, command, confined=Confinement(hosts.root, [BindMount(hosts.folder, "/mnt")], as_root=True), stderr=log)  # fmt: skip
-            while sniffer.running and "listening on" not in errors.read_text():
-                time.sleep(0.05)
+        with capturing(hosts.instrument, "reflector", f"udp port {PORT}", file, direction="inout") as capture:
             summary = hosts.load(f"--rate={CAPTURE_QPS}", f"--duration-s={DURATION_S}", "--segmentation=off")
-            time.sleep(PACKETS_WAIT_S)
-            sniffer.stop()
         latencies = captured_latencies(file)
         if len(latencies) < 0.999 * summary["answered"]:
             raise RuntimeError(
-                f"tcpdump saw {len(latencies):,} of {summary['answered']:,} queries: {errors.read_text()}"
+                f"tcpdump saw {len(latencies):,} of {summary['answered']:,} queries; the kernel dropped {capture.dropped}"
             )
         twin = summary["sent_latency_ns"]
         for percent, name in ((50, "p50"), (99, "p99"), (99.9, "p99_9")):

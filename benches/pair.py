@@ -34,7 +34,7 @@ from dnsrig.rundir import HostSpec, LinkSpec
 from dnsrig.servers import debian
 from dnsrig.servers.debian import Root
 
-PEERS = ("dnsperf", "knot-dnsutils", "bind9-dnsutils", "iperf3", "tcpdump", "openssl")
+PEERS = ("dnsperf", "knot-dnsutils", "bind9-dnsutils", "iperf3", "openssl")
 SUITE = "forky"
 INSTRUMENT, REFLECTOR = "instrument", "reflector"
 CPU_OF = {INSTRUMENT: 0, REFLECTOR: 1}

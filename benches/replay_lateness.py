@@ -13,17 +13,15 @@ from __future__ import annotations
 import random
 import struct
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from load_accuracy import CAPTURE_BUFFER_KIB, NANOSECOND_MAGIC, UDP_HEADERS, percentile
+from load_accuracy import NANOSECOND_MAGIC, UDP_HEADERS, percentile
 from pair import Pair, pair, spread
 from smoke import parts, sized
 
-from dnsrig.confinement import BindMount, Confinement
-from dnsrig.lab import process
+from dnsrig.lab.capture import capturing
 
 ROUNDS = sized(3, smoke=1)
 RATES_QPS = sized((1_000, 9_000, 30_000), smoke=(1_000,))
@@ -81,20 +79,16 @@ def play(hosts: Pair, stream: Path, *options: str) -> list[dict[str, Any]]:
 
 def on_the_wire(hosts: Pair, stream: Path, dues: list[int]) -> tuple[list[int], dict[str, Any]]:
     """How late each packet was, ns, sorted; and what the engine says."""
-    file, errors = hosts.folder / "capture.pcap", hosts.folder / "tcpdump.log"
-    tcpdump = ["tcpdump", "-i", "reflector", "-n", "-s", "80", "-B", str(CAPTURE_BUFFER_KIB), "-w", "/mnt/capture.pcap",
-               "--time-stamp-precision=nano", "-Z", "root", "udp dst port 53"]  # fmt: skip
-    with errors.open("w") as log:
-        sniffer = process.start("tcpdump", hosts.instrument, tcpdump, confined=Confinement(hosts.root, [BindMount(hosts.folder, "/mnt")], as_root=True), stderr=log)  # fmt: skip
-        time.sleep(1.5)
+    file = hosts.folder / "capture.pcap"
+    with capturing(hosts.instrument, "reflector", "udp dst port 53", file, direction="out") as capture:
         events = play(hosts, stream, "--real-time")
-        time.sleep(1.5)
-        sniffer.stop()
     anchor, summary = events[0], events[-1]
     start_ns = summary["start_ns"] + anchor["realtime_ns"] - anchor["monotonic_ns"]
     late = sorted(when - start_ns - dues[number] for when, number in sent(file))
     if len(late) != summary["sent"]:
-        raise RuntimeError(f"tcpdump saw {len(late):,} of {summary['sent']:,} queries: {errors.read_text()}")
+        raise RuntimeError(
+            f"tcpdump saw {len(late):,} of {summary['sent']:,} queries; the kernel dropped {capture.dropped}"
+        )
     return late, summary
 
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 import json
 import statistics
 import subprocess
-import time
 from collections.abc import Sequence
 from decimal import Decimal
 from functools import partial
@@ -27,7 +26,7 @@ from typing import Any
 import altair as alt
 import dpkt  # type: ignore[import-untyped]
 import polars as pl
-from load_accuracy import CAPTURE_BUFFER_KIB, percentile
+from load_accuracy import percentile
 from pair import Pair, installed, interleaved, pair
 from replay_lateness import (
     CLIENTS,
@@ -46,6 +45,7 @@ from dnsrig import paths
 from dnsrig.confinement import BindMount, Confinement
 from dnsrig.errors import DnsrigError
 from dnsrig.lab import process
+from dnsrig.lab.capture import capturing
 
 ROUNDS = sized(3, smoke=1)
 FIRST_CLIENT = ip_network(CLIENTS_FROM)[1]
@@ -140,29 +140,21 @@ def deviations_ns(hosts: Pair, roots: dict[str, Path | None], dues: Sequence[int
     """The deviation of each packet on the wire from its time in the capture, sorted; the median is 0."""
     file, log = hosts.folder / "wire.pcap", hosts.folder / "log.txt"
     binds = [BindMount(hosts.folder, "/mnt")]
-    tcpdump = ["tcpdump", "-i", "instrument", "-n", "-s", "80", "-B", str(CAPTURE_BUFFER_KIB), "-w", "/mnt/wire.pcap",
-               "--time-stamp-precision=nano", "-Z", "root", "udp dst port 53"]  # fmt: skip
     server, root = str(hosts.reflector.address), roots[tool]
     if root is None:
         command = [str(paths.engine()), "replay", "play", str(hosts.folder / "rate.stream"), f"--server={server}",
                    f"--clients-from={CLIENTS_FROM}", *tool.split()[2:]]  # fmt: skip
     else:
         command = [word.replace("SERVER", server) for word in COMMANDS[tool]]
-    with log.open("w") as output:
-        sniffer = process.start(
-            "tcpdump", hosts.reflector, tcpdump, confined=Confinement(hosts.root, binds, as_root=True), stderr=output
-        )
-        time.sleep(1.5)
+    with log.open("w") as output, capturing(hosts.reflector, "instrument", "udp dst port 53", file) as capture:
         view: dict[str, Any] = {"confined": Confinement(root, binds, as_root=True)} if root else {}
         started = process.start("replay", hosts.instrument, command, stdout=output, stderr=output, **view)
         try:
             started.popen.wait(LIMIT_S)
         except subprocess.TimeoutExpired:
             started.stop()
-        time.sleep(1.5)
-        sniffer.stop()
-    if "\n0 packets dropped by kernel" not in log.read_text():
-        raise RuntimeError(f"tcpdump dropped packets: {log.read_text()[-300:]}")
+    if capture.dropped != 0:
+        raise RuntimeError(f"packets that tcpdump missed: {capture.dropped}")
     seen: dict[int, int] = {}
     for when_ns, number in sent(file):
         seen.setdefault(number, when_ns)

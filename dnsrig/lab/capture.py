@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from dnsrig.confinement import ENVIRONMENT
 from dnsrig.errors import DnsrigError
@@ -40,13 +41,15 @@ def unavailable() -> str | None:
 
 
 @contextmanager
-def capturing(host: Host, interface: str, expression: str, file: Path) -> Iterator[Capture]:
-    """Capture what comes to ``interface`` of ``host`` and is as ``expression`` says (pcap-filter(7)) while what is
-    inside runs. tcpdump runs on the host's CPUs, and counts as its work."""
+def capturing(
+    host: Host, interface: str, expression: str, file: Path, direction: Literal["in", "out", "inout"] = "in"
+) -> Iterator[Capture]:
+    """Capture what comes to ``interface`` of ``host``, or leaves by it, and is as ``expression`` says (pcap-filter(7))
+    while what is inside runs. tcpdump runs on the host's CPUs, and counts as its work."""
     if reason := unavailable():
         raise DnsrigError(reason)
     errors = file.with_suffix(".log")
-    command = ["tcpdump", "-i", interface, "-n", "-s", "0", "-B", str(BUFFER_KIB), "--direction=in"]
+    command = ["tcpdump", "-i", interface, "-n", "-s", "0", "-B", str(BUFFER_KIB), f"--direction={direction}"]
     command += ["--time-stamp-precision=nano", "-Z", "root", "-w", str(file), expression]
     capture = Capture(file)
     with errors.open("w") as output:
