@@ -11,7 +11,7 @@ import pytest
 import suites
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("thorough", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("thorough", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=70)
 settings.register_profile("quick", settings.get_profile("thorough"), max_examples=40)
 settings.load_profile("quick")
 
