@@ -176,4 +176,5 @@ def test_changes_of_zones_arrive(measure: Callable[..., Trial], kind: str) -> No
     assert (made["due_ns"] - seen["due_ns"]).abs().max() <= 2, "both know when each is made"
     secondary = trial.record.spec.hosts["secondary"].address
     (counted,) = (one for one in trial.record.instruments["change"]["secondaries"] if one["address"] == secondary)
-    assert counted["served"]["ixfr"] >= changes and counted["served"]["axfr_for_ixfr"] == 0, counted
+    # One IXFR brings all that a zone has changed since the last one: on a busy machine that is several changes.
+    assert counted["served"]["ixfr"] >= seen["zone"].n_unique() and counted["served"]["axfr_for_ixfr"] == 0, counted
