@@ -42,7 +42,7 @@ def expected(explained: dict[str, Any], *, validates: bool) -> Outcome:
 def test_a_resolver_answers_for_signed_zones_as_explained(
     tmp_path: Path, kind: str, count: int, level: Literal["do-unvalidated", "validating"]
 ) -> None:
-    """Takes minutes with 150 names of each class, each of which the resolver validates."""
+    """Takes half a minute beside other tests with 150 names of each class, each of which the resolver validates."""
     zones = ["--zones", str(max(600, 60 * count))]
     words = [word for setting in world_classes.SETTINGS for word in ("--set", setting)]
     world = world_server.make(tmp_path / "world.toml", *zones, *words)

@@ -65,7 +65,7 @@ def expected(kind: str, explained: dict[str, Any]) -> Outcome:
     ],
 )
 def test_a_resolver_answers_as_explained(tmp_path: Path, kind: str, count: int) -> None:
-    """Takes minutes with 150 names of each class: the resolvers wait for silent servers."""
+    """Takes half a minute with 150 names of each class: the resolvers wait for silent servers."""
     shares = [word for fault in FAULTS for word in ("--set", f"faults.{fault}=0.1")]
     zones = ["--zones", str(400 if count < 10 else 30 * count), "--set", "tlds.count=30"]
     world = world_server.make(tmp_path / "world.toml", *zones, "--set", "faults.first_server=0.5", *shares)
