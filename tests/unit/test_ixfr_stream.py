@@ -153,6 +153,16 @@ def test_other_trials_have_none_of_it(tmp_path: Path) -> None:
     assert all_metrics()["ixfr_time_percent"].compute(trial) is None
 
 
+def scales_of_values(spec: object) -> set[str]:
+    """The scales of the channels of a Vega-Lite specification that show ``value``."""
+    found: set[str] = set()
+    if isinstance(spec, dict):
+        if spec.get("field") == "value":
+            found.add((spec.get("scale") or {}).get("type", "linear"))
+        return found.union(*map(scales_of_values, spec.values()))
+    return found.union(*map(scales_of_values, spec)) if isinstance(spec, list) else found
+
+
 @pytest.mark.parametrize("by_whole_zone", [False, True])
 def test_the_chart_marks_who_answered_by_the_whole_zone(tmp_path: Path, by_whole_zone: bool) -> None:
     trial = ixfr_trial(tmp_path / "run", by_whole_zone=by_whole_zone)
@@ -167,7 +177,8 @@ def test_the_chart_marks_who_answered_by_the_whole_zone(tmp_path: Path, by_whole
             marks = chart.marks(run)
             assert set(marks.filter("apart")["way"]) == ({"IXFR"} if by_whole_zone else set())
             found |= {(chart.id, way): value for way, value in marks.select("way", "value").iter_rows()}
-            assert len(chart.draw(run, [])) == 1
+            (drawn,) = chart.draw(run, [])
+            assert scales_of_values(drawn.chart.to_dict()) == {"linear"}, "what is saved is read off as a length"
     assert found == {
         ("ixfr-by-size", "IXFR"): 100,
         ("ixfr-by-size", "AXFR"): 1_000,

@@ -32,6 +32,22 @@ def test_the_main_metric_is_from_exec_of_the_subject_to_its_last_zone(
     assert value(main, trial) is None
 
 
+@pytest.mark.parametrize(
+    ("main", "other", "wanted_s"), [("startup_time_s", "update_time_s", 2), ("update_time_s", "startup_time_s", 2.1)]
+)
+def test_a_start_counts_from_exec_and_an_update_from_its_command(
+    tmp_path: Path, main: str, other: str, wanted_s: float
+) -> None:
+    trial = clean_trial(tmp_path / "run")
+    # The phase begins a tenth of a second before exec.
+    trial.record.instruments["probe"]["last_seen_ns"] = synthetic.EXEC_NS + 2 * SECOND
+    trial.record.spec.main_metric = main
+    assert value(main, trial) == pytest.approx(wanted_s)
+    assert value(other, trial) is None
+    trial.record.outcome = "timeout"
+    assert value(main, trial) is None
+
+
 def test_there_is_no_secondary_where_a_primary_loads(tmp_path: Path) -> None:
     trial = clean_trial(tmp_path / "run", synthetic.Plan(subject="primary"))
     start = measured(trial, 1)

@@ -89,3 +89,10 @@ def test_a_server_that_resolves_nothing_has_none(tmp_path: Path) -> None:
     trial.record.instruments["load"] = {"model": "stream"}
     assert minutes.stretch(trial, "first") is None
     assert trial.value("upstream_packets") is None and trial.value("upstream_tcp_percent") is None
+
+
+@pytest.mark.parametrize(("samples", "wanted"), [(1, None), (2, 50), (3, 50)])
+def test_a_counter_grows_between_two_samples(replay: Trial, samples: int, wanted: float | None) -> None:
+    file = replay.directory / STATISTICS.name
+    pl.read_ipc_stream(file).group_by("counter").head(samples).write_ipc_stream(file)
+    assert replay.value("first_minute_hits_percent") == wanted

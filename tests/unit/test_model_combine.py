@@ -102,6 +102,8 @@ def test_a_million_zones_at_a_thousand_sites() -> None:
     found = predict(far)
     assert found.binding.name == "primary's uplink"
     assert found.time_s == pytest.approx(1000 * predict(replace(far, sites=1)).limits[-1].time_s)
+    alone = Scenario(10**6, 4, Path(rtt_s=0.25), "pipelined", 10_000, uplink_bytes_per_s=1.25e9)
+    assert alone == replace(far, sites=1), "a primary has one site unless more are named"
     worked = predict(replace(far, primary_zone_s=1e-4))
     assert worked.binding.name == "primary's work" and worked.time_s == pytest.approx(1e5)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from dnsrig import datasets, parameters, streams
+from dnsrig import datasets, parameters, paths, streams
 from dnsrig.errors import UsageError
 from dnsrig.experiment import model, preparation
 from dnsrig.procedures import all_procedures
@@ -27,6 +28,23 @@ def test_each_number_has_a_range_with_its_default(table: str) -> None:
     for name, value in numbers.items():
         parameters.check("options", name, value, own)
     assert set(own) <= set(numbers) | {"timeout_s"}
+
+
+@pytest.mark.parametrize(
+    ("procedure", "option", "program", "flag"),
+    [
+        ("answers", "outstanding", "compare-answers", "--outstanding={}"),
+        ("answers", "timeout_s", "compare-answers", "--timeout={}s"),
+        ("answers", "ttl_limit_s", "compare-answers", "--ttl-limit={}"),
+        *((name, "timeout_s", "load", "--timeout={}s") for name in ("capacity", "latency", "overload", "replay")),
+    ],
+)
+def test_the_engine_takes_both_ends_of_a_range(procedure: str, option: str, program: str, flag: str) -> None:
+    for value in all_procedures()[procedure].RANGES[option]:
+        done = subprocess.run(
+            [paths.engine(), program, flag.format(value), "--help"], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize(
