@@ -144,7 +144,8 @@ def ixfr_trial(folder: Path, *, by_whole_zone: bool = False) -> Trial:
 def test_metrics_are_of_one_transfer(tmp_path: Path) -> None:
     metrics = ixfr_trial(tmp_path / "run").metrics
     assert (metrics["ixfr_time_percent"], metrics["ixfr_bytes_percent"], metrics["ixfr_whole_percent"]) == (20, 10, 0)
-    assert (metrics["ixfr_bytes"], metrics["axfr_bytes"], metrics["axfr_messages"]) == (100, 1_000, 4)
+    assert (metrics["ixfr_bytes"], metrics["axfr_bytes"]) == (100, 1_000)
+    assert (metrics["ixfr_messages"], metrics["axfr_messages"]) == (1, 4)
     assert (metrics["ixfr_time_ms"], metrics["axfr_time_ms"]) == (2, 10)
 
 

@@ -59,6 +59,34 @@ def test_there_is_no_secondary_where_a_primary_loads(tmp_path: Path) -> None:
     assert value("transfer_bytes", trial) is None, "there is no link to a primary"
 
 
+DEVIATION = {"gap_deviation_ns": {"p50": 1_500, "p99": 9_000}}
+ARRIVED = {
+    "queries": 10, "arrived": 9, "missing": 1, "encrypted": 0, "unknown": 0, "out_of_order": 2, "due_gap_ns": {},
+    "gap_ns": {}, **DEVIATION,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("metric", "instrument", "summary", "wanted"),
+    [
+        ("checks_answered", "interrogate", {"features": [{"verdict": v} for v in ("yes", "no", "cannot-tell")]}, 2),
+        ("rrsets_lost", "records-secondary", {"outcome": "done", "rrsets_different": 3}, 3),
+        ("rrsets_lost", "records-secondary", {"outcome": "timeout", "rrsets_different": 3}, None),
+        ("rrsets_lost_at_primary", "records-primary", {"outcome": "done", "rrsets_different": 0}, 0),
+        ("rrsets_lost_updated", "records-secondary-updated", {"outcome": "done", "rrsets_different": 1}, 1),
+        ("interval_deviation_p50_us", "arrival", ARRIVED, 1.5),
+        ("interval_deviation_p99_us", "arrival", ARRIVED, 9),
+    ],
+)
+def test_a_metric_is_read_from_the_summary_of_its_instrument(
+    tmp_path: Path, metric: str, instrument: str, summary: dict[str, object], wanted: float | None
+) -> None:
+    trial = clean_trial(tmp_path / "run")
+    assert value(metric, trial) is None
+    trial.record.instruments[instrument] = summary
+    assert value(metric, trial) == wanted
+
+
 def test_several_primaries_are_summed(tmp_path: Path) -> None:
     trial = clean_trial(tmp_path / "run")
     hosts = trial.record.spec.hosts

@@ -118,13 +118,26 @@ def test_metrics_are_those_of_the_summary(tmp_path: Path) -> None:
     assert value("propagation_p50_ms", trial) is None and value("unseen_changes_percent", trial) is None
     spread = {"mean": 14_000_000, "p50": 12_500_000, "p99": 40_000_000, "max": 41_000_000}
     names = ("propagation_ns", "last_ns", "from_acceptance_ns", "accept_ns", "lag_ns", "resolution_ns")
-    trial.record.instruments["propagation"] = {"seen": 9, "unseen": 1, **dict.fromkeys(names, spread)}
-    assert value("propagation_p50_ms", trial) == 12.5
-    assert value("propagation_last_p50_ms", trial) == 12.5
-    assert value("propagation_mean_ms", trial) == 14
-    assert value("propagation_p99_ms", trial) == 40
-    assert value("propagation_resolution_max_ms", trial) == 41
-    assert value("unseen_changes_percent", trial) == 10
+    # No two figures are the same: each next spread is 100 ms later.
+    spreads = {
+        name: {figure: ns + number * 100_000_000 for figure, ns in spread.items()} for number, name in enumerate(names)
+    }
+    trial.record.instruments["propagation"] = {"seen": 9, "unseen": 1, **spreads}
+    found = {name: metric.compute(trial) for name, metric in all_metrics().items() if metric.compute(trial) is not None}
+    expected = {
+        "propagation_p50_ms": 12.5,
+        "propagation_mean_ms": 14,
+        "propagation_p99_ms": 40,
+        "propagation_max_ms": 41,
+        "propagation_last_p50_ms": 112.5,
+        "propagation_after_acceptance_p50_ms": 212.5,
+        "update_accepted_p50_ms": 312.5,
+        "change_lag_max_ms": 441,
+        "propagation_resolution_p50_ms": 512.5,
+        "propagation_resolution_max_ms": 541,
+        "unseen_changes_percent": 10,
+    }
+    assert {name: value for name, value in found.items() if name in expected} == expected
 
 
 def test_a_restarted_secondary_is_no_cold_start(tmp_path: Path) -> None:
