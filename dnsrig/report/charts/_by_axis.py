@@ -195,7 +195,12 @@ class _Look:
 
     def _ends(self, marks: pl.DataFrame) -> dict[str, float]:
         """Where the line of each group ends."""
-        medians = marks.filter("counts").group_by("group", "place").agg(pl.col("value").median()).sort("place")
+        medians = (
+            marks.filter("counts")
+            .group_by("group", "place", maintain_order=True)
+            .agg(pl.col("value").median())
+            .sort("place")
+        )
         return dict(medians.group_by("group", maintain_order=True).last().select("group", "value").iter_rows())
 
     def _place(self) -> dict[str, Any]:

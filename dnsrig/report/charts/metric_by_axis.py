@@ -40,7 +40,12 @@ def _changed(spec: TrialSpec) -> float | None:
 
 def _law(chart: MetricByAxis, run: Run, marks: pl.DataFrame) -> list[Reference]:
     """From the slowest of the medians with the fewest workers to the most workers."""
-    medians = marks.filter("counts").group_by("place", "group").agg(pl.col("value").median()).sort("place", "value")
+    medians = (
+        marks.filter("counts")
+        .group_by("place", "group", maintain_order=True)
+        .agg(pl.col("value").median())
+        .sort("place", "value")
+    )
     if medians.is_empty():
         return []
     fewest, most = medians["place"][0], medians["place"][-1]

@@ -218,7 +218,9 @@ def _cause_layers(run: Run, found: list[Outlier], marks: pl.DataFrame, x: alt.X,
         alt.Chart(of_side)
         .mark_text(dy=BOX_PX + LINE_PX * line, align="right" if right else "left", fontSize=11, color=_look.INK)
         .encode(x, y, alt.Text("text:N"))
-        for (right, line), of_side in rows.filter(pl.col("line") < MOST_LINES).group_by("right", "line")
+        for (right, line), of_side in rows.filter(pl.col("line") < MOST_LINES).group_by(
+            "right", "line", maintain_order=True
+        )
     ]
     return [ring.encode(x, y), *words]
 
