@@ -30,7 +30,7 @@ from smoke import SMOKE, parser, sized, status
 LIMIT_S = 1800
 SHARE_NOTICED = 0.9
 BY_CHANCE_MAX = 3
-"""Tests of a stage that may fail by chance, before the stage counts as passed."""
+"""Tests of a stage that may fail by chance; with one more, the stage counts as passed."""
 COUNT = sized(20, smoke=1)
 SMALLEST = Path("dnsrig/experiment/trial_specs.py")
 """Where the smoke run draws from, with the tests of this file."""
@@ -73,6 +73,14 @@ class Break:
     @property
     def new(self) -> str:
         return CHANGES[self.old]
+
+    @property
+    def is_of_engine(self) -> bool:
+        return self.file.suffix == ".rs"
+
+    @property
+    def pytest(self) -> str:
+        return f"DNSRIG_ENGINE={TARGET}/release/dnsrig-engine {PYTEST}" if self.is_of_engine else PYTEST
 
     def of(self, text: str) -> str:
         lines = text.splitlines(keepends=True)
@@ -146,45 +154,44 @@ def judged(copy: Path, drawn: list[Break], count: int, equivalent: set[int], ful
 
 def noticed_by(one: Break, copy: Path, full: bool) -> str | None:
     """The first test that fails, "" if the code does not compile, or None."""
-    pytest = of_pytest(one)
-    for command in stages(one, full):
-        by_chance: list[str] = []
-        while len(by_chance) < BY_CHANCE_MAX:
-            deselected = "".join(f" --deselect {shlex.quote(test)}" for test in by_chance)
-            try:
-                done = execute(command + deselected, copy, LIMIT_S)
-                if not done.returncode:
-                    break
-                if "error: could not compile" in done.stderr:
-                    return ""
-                failed = first_failure(done.stdout + done.stderr)
-                again = f"{pytest} -m 'full or not full' {shlex.quote(failed)}"
-                if not failed.startswith("tests/") or execute(again, copy, LIMIT_S).returncode:
-                    return failed
-            except subprocess.TimeoutExpired:
-                return f"{LIMIT_S} s were not enough"
-            print(f"    {failed} failed and then passed with the same break: by chance", flush=True)
-            by_chance.append(failed)
+    try:
+        for command in stages(one, full):
+            if (failed := failing(one, command, copy)) is not None:
+                return failed
+    except subprocess.TimeoutExpired:
+        return f"{LIMIT_S} s were not enough"
     return None
 
 
-def of_pytest(one: Break) -> str:
-    return f"DNSRIG_ENGINE={TARGET}/release/dnsrig-engine {PYTEST}" if one.file.suffix == ".rs" else PYTEST
+def failing(one: Break, command: str, copy: Path) -> str | None:
+    """As `noticed_by`, of one stage. A test of pytest must fail twice; the stage runs again without one that does not."""
+    for _ in range(1 + BY_CHANCE_MAX):
+        done = execute(command, copy, LIMIT_S)
+        if not done.returncode:
+            return None
+        if "error: could not compile" in done.stderr:
+            return ""
+        failed = first_failure(done.stdout + done.stderr)
+        again = f"{one.pytest} -m 'full or not full' {shlex.quote(failed)}"
+        if not failed.startswith("tests/") or execute(again, copy, LIMIT_S).returncode:
+            return failed
+        print(f"    {failed} failed, and then passed with the same break", flush=True)
+        command += f" --deselect {shlex.quote(failed)}"
+    return None
 
 
 def stages(one: Break, full: bool) -> list[str]:
     """Commands that test the break, the fastest first."""
     if SMOKE:
         return [f"{PYTEST} tests/unit/test_trial_specs.py"]
-    pytest = of_pytest(one)
-    several = f"{pytest} --numprocesses 6 --dist worksteal --ignore tests/unit"
+    several = f"{one.pytest} --numprocesses 6 --dist worksteal --ignore tests/unit"
     quick = [
-        f"{pytest} --numprocesses 2 tests/unit",
+        f"{one.pytest} --numprocesses 2 tests/unit",
         f"{several} -m 'not alone and not full'",
-        f"{pytest} --ignore tests/unit -m 'alone and not full'",
+        f"{one.pytest} --ignore tests/unit -m 'alone and not full'",
     ]
-    slow = [f"{several} -m 'full and not alone'", f"{pytest} -m 'full and alone'"] if full else []
-    return [*([TEST_UNITS, TEST_PROCESSES] if one.file.suffix == ".rs" else []), *quick, *slow]
+    slow = [f"{several} -m 'full and not alone'", f"{one.pytest} -m 'full and alone'"] if full else []
+    return [*([TEST_UNITS, TEST_PROCESSES] if one.is_of_engine else []), *quick, *slow]
 
 
 def first_failure(output: str) -> str:
