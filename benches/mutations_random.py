@@ -164,7 +164,7 @@ def noticed_by(one: Break, copy: Path, full: bool) -> str | None:
 
 
 def failing(one: Break, command: str, copy: Path) -> str | None:
-    """As `noticed_by`, of one stage. A test of pytest must fail twice; the stage runs again without one that does not."""
+    """As `noticed_by`, of one stage. A test of pytest must fail twice; one that does not is left out."""
     for _ in range(1 + BY_CHANCE_MAX):
         done = execute(command, copy, LIMIT_S)
         if not done.returncode:
