@@ -79,7 +79,7 @@ def wilson(count: int, of: int) -> str:
     z, share = 1.96, count / of
     middle, spread = share + z * z / (2 * of), z * math.sqrt(share * (1 - share) / of + z * z / (4 * of * of))
     low, high = ((middle + sign * spread) / (1 + z * z / of) for sign in (-1, 1))
-    return f"{100 * share:.1f} % [{100 * low:.1f}..{100 * high:.1f}]"
+    return f"{100 * share:.1f} % [{100 * max(0.0, low):.1f}..{100 * min(1.0, high):.1f}]"
 
 
 def main() -> None:
