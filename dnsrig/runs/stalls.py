@@ -154,8 +154,8 @@ def chance_of(asked: int, share: float, places: float) -> float:
     """Probability that at one of ``places`` none of ``asked`` queries is answered in time, each slow by itself with
     probability ``share``.
 
-    >>> chance_of(10, 0.1, 1_000)
-    1e-07
+    >>> chance_of(10, 0.5, 512)
+    0.5
     """
     return min(1.0, places * share**asked) if share > 0 else 0.0
 
