@@ -83,3 +83,19 @@ def test_an_address_is_judged_by_its_own_distance() -> None:
 def test_an_address_that_nothing_reaches_is_told_unless_packets_are_to_be_lost() -> None:
     assert "next to nothing arrives" in judged(None, PathSpec(far=own()))
     assert judged(None, PathSpec(far=own(), loss_percent=100)) == ""
+
+
+@pytest.mark.parametrize("weight", [0.01, 1.0, 100.0])
+def test_in_one_class_all_addresses_are_as_far_as_it_says(weight: float) -> None:
+    """Weights are shares of their sum."""
+    alone = FarSpec(distribution="near", rtt_classes=[(10.0, 10.0, weight)], prefixes=[PREFIX], seed=7)
+    assert far.one_way_ms(alone, ip_address("198.18.64.1")) == 5
+    after = alone.model_copy(update={"rtt_classes": [(1.0, 1.0, 0.0), (10.0, 10.0, weight)]})
+    assert far.one_way_ms(after, ip_address("198.18.64.1")) == 5
+
+
+@pytest.mark.parametrize(("count", "found"), [(1, 1), (2, 2), (6, 6)])
+def test_a_sample_has_the_nearest_and_the_farthest_of_all_candidates(count: int, found: int) -> None:
+    few = [far.one_way_ms(own(), address) for address in far.sample(own(), PREFIX, count)]
+    many = [far.one_way_ms(own(), address) for address in far.sample(own(), PREFIX, far.CANDIDATES)]
+    assert len(few) == found and few[0] == min(many) and (count == 1 or few[-1] == max(many))

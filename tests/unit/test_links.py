@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import random
 import socket
 import statistics
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,7 +22,7 @@ from dnsrig.errors import DnsrigError
 from dnsrig.lab import links, tcp
 from dnsrig.lab.host import Host
 from dnsrig.lab.links import ends, expectation, netem, nic, selftest, tun, veth
-from dnsrig.lab.links.datagrams import Way
+from dnsrig.lab.links.datagrams import Probe, Way
 from dnsrig.procedures.parts import validity
 from dnsrig.rundir import FarSpec, HostSpec, LinkSpec, PathSpec
 
@@ -143,6 +146,23 @@ def test_netem_cannot_silence_one_direction_alone() -> None:
         netem._silence("none", PathSpec(mtu_bytes=1400), PathSpec(mtu_bytes=1400, icmp=False))
 
 
+@pytest.mark.parametrize(
+    ("forward", "reverse"),
+    [
+        (PathSpec(), PathSpec()),
+        (PathSpec(icmp=False), PathSpec(icmp=False)),
+        (PathSpec(mtu_bytes=1400), PathSpec()),
+        (PathSpec(mtu_bytes=1400), PathSpec(mtu_bytes=1300)),
+        (PathSpec(icmp=False), PathSpec(mtu_bytes=1400)),
+    ],
+)
+def test_a_router_that_may_send_icmp_is_left_alone(
+    monkeypatch: pytest.MonkeyPatch, forward: PathSpec, reverse: PathSpec
+) -> None:
+    monkeypatch.setattr(netem, "NetNS", lambda name: pytest.fail("the router was changed"))
+    netem._silence("none", forward, reverse)
+
+
 def test_routes_carry_what_was_asked_for() -> None:
     assert tcp.route_metrics(LEFT) == {}
     assert tcp.route_metrics(host("a", 1, congestion="bbr", advmss_bytes=1200)) == {"cc_algo": "bbr", "advmss": 1200}
@@ -189,6 +209,142 @@ def test_a_rate_delays_what_comes_too_fast() -> None:
     sizes = [1000] * 100
     arrived = expectation.arrivals(path, [(0.0, size) for size in sizes], random.Random(1))
     assert expectation.rate_mbit(sizes, arrived) == pytest.approx(8)
+
+
+WIRE = [(0.0, 1000), (0.0, 1000), (0.005, 500)]
+"""At 8 Mbit/s a packet of 1,000 bytes has the wire for 1 ms."""
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+@pytest.mark.parametrize(
+    ("path", "due_s"),
+    [
+        (PathSpec(delay_ms=10), [0.010, 0.010, 0.015]),
+        (PathSpec(rate_mbit=8, delay_ms=10), [0.011, 0.012, 0.0155]),
+        (PathSpec(rate_mbit=8), [0.001, 0.002, 0.0055]),
+        (PathSpec(rate_mbit=0.8), [0.010, 0.020, 0.025]),
+        (PathSpec(loss_percent=100), [None, None, None]),
+        (PathSpec(delay_ms=10, loss_over_time=[(0, 0), (0.005, 100)]), [0.010, 0.010, None]),
+    ],
+)
+def test_when_packets_without_jitter_arrive(path: PathSpec, due_s: list[float | None], ordered: bool) -> None:
+    found = expectation.arrivals(path.model_copy(update={"ordered": ordered}), WIRE, random.Random(1))
+    assert found == [None if due is None else pytest.approx(due) for due in due_s]
+
+
+class Dice:
+    """Lets the first packet wait for as long as it may, and the others for as short as they may."""
+
+    def __init__(self) -> None:
+        self.left = [1.0, -1.0, -1.0]
+
+    def random(self) -> float:
+        return 0.5
+
+    def uniform(self, low: float, high: float) -> float:
+        assert (low, high) == (-1, 1)
+        return self.left.pop(0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "due_s"),
+    [
+        ({}, [0.014, 0.014, 0.014]),
+        ({"ordered": False}, [0.014, 0.006, 0.011]),
+        ({"rate_mbit": 8}, [0.015, 0.016, 0.0165]),
+        ({"rate_mbit": 8, "ordered": False}, [0.015, 0.008, 0.0115]),
+        ({"loss_percent": 50.0}, [0.014, 0.014, 0.014]),
+        ({"loss_percent": 50.1}, [None, None, None]),
+    ],
+)
+def test_a_late_packet_holds_up_the_next_where_order_is_kept(
+    changes: dict[str, Any], due_s: list[float | None]
+) -> None:
+    path = PathSpec(delay_ms=10, jitter_ms=4).model_copy(update=changes)
+    found = expectation.arrivals(path, WIRE, Dice())  # type: ignore[arg-type]
+    assert found == [None if due is None else pytest.approx(due) for due in due_s]
+
+
+def test_delays_of_a_test_are_its_5th_50th_and_95th_percentile() -> None:
+    sent = [(float(number), 60) for number in range(21)]
+    arrived = [number + delay / 1e3 for number, delay in enumerate([*range(20, 0, -1), 0])]
+    found = expectation.delays(sent, arrived)
+    assert found and (found.p5_ms, found.median_ms, found.p95_ms) == pytest.approx((1, 10, 19))
+    two = expectation.delays(sent, [*arrived[:2], *[None] * 19])
+    assert two and (two.p5_ms, two.median_ms, two.p95_ms) == pytest.approx((19, 19.5, 20))
+    assert expectation.delays(sent, [arrived[0], *[None] * 20]) is None
+
+
+@pytest.mark.parametrize(
+    ("arrived", "overtaken"),
+    [([], 0), ([1.0, 2.0, 3.0], 0), ([1.0, 3.0, 2.0, None, 4.0], 1), ([3.0, 2.0, 1.0], 2), ([2.0, 2.0], 0)],
+)
+def test_packets_that_were_overtaken_are_counted(arrived: list[float | None], overtaken: int) -> None:
+    assert expectation.overtaken(arrived) == overtaken
+
+
+@pytest.mark.parametrize(
+    ("arrived_ms", "mbit"),
+    [
+        ([0, 1, 2, 3], 8.0),
+        ([0, 7, 9, 11], 4.0),
+        ([0, 1, 2], 8.0),
+        ([3, None, 1, 2, None, 0], 8.0),
+        ([0, 1], None),
+        ([0, 1, 2, 2], None),
+        ([None, None, None], None),
+    ],
+)
+def test_the_second_half_of_a_burst_has_its_rate(arrived_ms: list[float | None], mbit: float | None) -> None:
+    arrived = [None if one is None else one / 1e3 for one in arrived_ms]
+    found = expectation.rate_mbit([1000] * len(arrived), arrived)
+    assert found == (None if mbit is None else pytest.approx(mbit))
+
+
+@pytest.mark.parametrize(
+    ("path", "packets", "interval_s"),
+    [
+        (PathSpec(), 1000, 0.001),
+        (PathSpec(rate_mbit=100), 1000, 0.001),
+        (PathSpec(rate_mbit=0.5), 208, 0.0048),
+        (PathSpec(rate_mbit=0.001), 20, 0.05),
+        (PathSpec(delay_ms=100, limit_packets=20), 100, 0.01),
+        (PathSpec(delay_ms=100, jitter_ms=100, limit_packets=100), 250, 0.004),
+    ],
+)
+def test_steady_packets_take_a_fifth_of_the_rate_and_half_of_the_queue(
+    path: PathSpec, packets: int, interval_s: float
+) -> None:
+    found = expectation.steady(path)
+    assert (found.packets, found.interval_s, found.nbytes) == (packets, pytest.approx(interval_s), 60)
+
+
+@pytest.mark.parametrize(
+    ("path", "sizes"),
+    [
+        (PathSpec(rate_mbit=20, limit_packets=5000), [1500] * 667),
+        (PathSpec(rate_mbit=20, limit_packets=5000, mtu_bytes=1000), [1000] * 1000),
+        (PathSpec(rate_mbit=20, limit_packets=100), [1500] * 75),
+        (PathSpec(rate_mbit=20, limit_packets=4), [1500] * 8),
+        (PathSpec(rate_mbit=0.1, limit_packets=5000), [1500] * 8),
+        (PathSpec(limit_packets=5000), []),
+    ],
+)
+def test_a_burst_takes_four_tenths_of_a_second_or_three_quarters_of_the_queue(path: PathSpec, sizes: list[int]) -> None:
+    assert expectation.burst(path, 1500) == sizes
+    assert expectation.burst_s(path, [1000] * 5) == pytest.approx(0.04 / (path.rate_mbit or math.inf))
+
+
+def test_a_packet_is_lost_if_it_comes_a_tenth_of_a_second_after_the_last_one_that_may() -> None:
+    assert expectation.longest_wait_s(PathSpec(delay_ms=30, jitter_ms=20)) == pytest.approx(0.15)
+
+
+def test_an_interval_has_both_its_ends() -> None:
+    interval = expectation.Interval(1, 2)
+    assert [value in interval for value in (0.99, 1, 1.5, 2, 2.01)] == [False, True, True, True, False]
+    assert expectation.lost_packets([0.0] * 9) == expectation.Interval(0, 0)
+    assert expectation.lost_packets([1.0] * 9) == expectation.Interval(9, 9)
+    assert expectation.lost_packets([0.0] * 5 + [1.0] * 5).high == 10
 
 
 def test_what_is_as_asked_is_within_and_what_is_not_is_not() -> None:
@@ -355,6 +511,113 @@ def test_whether_the_sender_is_told_of_what_is_too_large(icmp: bool, told: bool,
     assert len(found["wrong"]) == (says is not None) and all(says in what for what in found["wrong"] if says)
 
 
+@pytest.fixture
+def datagrams() -> Iterator[Probe]:
+    """Two sockets of this machine, as those of a link are set up."""
+    with socket.socket(type=socket.SOCK_DGRAM) as left, socket.socket(type=socket.SOCK_DGRAM) as right:
+        for sock in (left, right):
+            sock.bind(("127.0.0.1", 0))
+            sock.setsockopt(socket.SOL_SOCKET, 35, 1)  # SO_TIMESTAMPNS
+            sock.setblocking(False)
+        left.connect(right.getsockname())
+        right.connect(left.getsockname())
+        yield Probe(left, right)
+
+
+def test_datagrams_are_counted_in_both_directions(datagrams: Probe) -> None:
+    for _ in range(3):
+        datagrams.send(datagrams.forward, 60)
+    datagrams.send_at_once(datagrams.forward, 70, 500)
+    datagrams.send(datagrams.reverse, 100)
+    datagrams.collect(time.monotonic())
+    forward, reverse = datagrams.forward, datagrams.reverse
+    assert (forward.nbytes, reverse.nbytes) == ([60] * 3 + [500] * 70, [100])
+    assert (forward.order, reverse.order) == ([*range(73)], [0])
+    assert len(forward.sent_s) == 73 and forward.arrivals(range(72, 74)) == [forward.arrived_s[72], None]
+    assert all(sent_s <= forward.arrived_s[number] for number, sent_s in enumerate(forward.sent_s))
+    assert forward.told_too_large == reverse.told_too_large == 0
+
+
+def test_a_datagram_is_as_long_as_its_packet_without_headers(datagrams: Probe) -> None:
+    datagrams.send(datagrams.forward, 60)
+    datagrams.send_at_once(datagrams.reverse, 2, 100)
+    datagrams.right.send(b"of somebody else")
+    assert len(datagrams.right.recv(99)) == 60 - 28
+    assert [len(datagrams.left.recv(99)) for _ in range(3)] == [100 - 28, 100 - 28, 16]
+    datagrams.right.send(b"somebody")
+    datagrams.collect(time.monotonic())
+    assert datagrams.reverse.order == [], "what has no mark is not counted"
+
+
+def test_the_sender_is_told_of_a_datagram_that_is_too_large(datagrams: Probe) -> None:
+    datagrams.send(datagrams.forward, 70_000)
+    assert (datagrams.forward.told_too_large, datagrams.forward.nbytes) == (1, [70_000])
+    for number in (errno.ENOBUFS, errno.EAGAIN, errno.ECONNREFUSED):
+        datagrams._told(datagrams.forward, OSError(number, "lost"))
+    assert datagrams.forward.told_too_large == 1
+    with pytest.raises(OSError, match="not permitted"):
+        datagrams._told(datagrams.forward, OSError(errno.EPERM, "not permitted"))
+
+
+def test_a_round_trip_is_two_datagrams_of_one_number() -> None:
+    link = SimpleNamespace(
+        forward=Way(sent_s=[1.0, 2.0, 3.0], arrived_s={0: 1.25, 2: 3.5}),
+        reverse=Way(sent_s=[1.0, 2.0, 3.0], arrived_s={0: 1.5, 1: 2.5, 2: 3.75}),
+    )
+    assert selftest._rtts_us(link, 3) == [750_000, 1_250_000]  # type: ignore[arg-type]
+    assert selftest._rtts_us(link, 2) == [750_000]  # type: ignore[arg-type]
+    assert selftest._rtt([3.04, 1.06, 2.0]) == {"rtt_min_us": 1.1, "rtt_median_us": 2.0, "rtt_max_us": 3.0}
+
+
+def test_figures_of_a_direction() -> None:
+    """Of 1,000 packets with 10 ms each two are lost, and one is overtaken by the next."""
+    direction = selftest._direction("forward", PathSpec(delay_ms=10), LinkSpec(ends=("primary", "secondary")))
+    way = Way(sent_s=[100 + number / 1e3 for number in range(1000)], nbytes=[60] * 1000)
+    way.arrived_s = {number: 100.010 + number / 1e3 for number in range(1000) if number not in (7, 8)}
+    way.order = [1, 0, *(number for number in range(2, 1000) if number not in (7, 8))]
+    found = selftest._judged(direction, way, began_s=100)
+    assert found["found"] == {
+        "packets": 1000,
+        "lost_packets": 2,
+        "loss_percent": 0.2,
+        "delay_p5_ms": 10,
+        "delay_median_ms": 10,
+        "delay_p95_ms": 10,
+        "overtaken_percent": 0.1,
+    }
+    assert found["expected"] == {"median_ms": [7.8, 12.2]}
+    assert found["wrong"] == [
+        "loss of 2 of 1000 packets where 0 to 0 was to be expected",
+        "1 of 998 packets were overtaken, which was to keep order",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("largest", "wrong"),
+    [
+        (1300, []),
+        (1299, ["no packet of 1300 bytes, the path's MTU, arrives"]),
+        (1301, ["packets of 1301 bytes arrive, above the path's MTU of 1300"]),
+    ],
+)
+def test_a_path_takes_packets_of_its_mtu_and_no_larger_ones(largest: int, wrong: list[str]) -> None:
+    way = Way(sent_s=[0.0], arrived_s={0: 0.0})
+
+    class Link:
+        def send(self, way: Way, nbytes: int) -> None:
+            way.sent_s.append(0.0)
+            if nbytes <= largest:
+                way.arrived_s[len(way.sent_s) - 1] = 0.0
+
+        def collect(self, _until_s: float) -> None: ...
+
+    found: dict[str, Any] = {"found": {}, "wrong": []}
+    path = PathSpec(mtu_bytes=1300, icmp=False)
+    direction = selftest._direction("forward", path, LinkSpec(ends=("primary", "secondary")))
+    selftest._send_large(Link(), direction, way, found, 0.1)  # type: ignore[arg-type]
+    assert found == {"found": {"too_large_told": False}, "wrong": wrong}
+
+
 def test_a_dead_link_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = tmp_path / "dnsrig-engine"
     engine.write_text("#!/bin/sh\necho 'no TUN here' >&2; echo 'hint: modprobe tun' >&2; exit 1\n")
@@ -364,6 +627,35 @@ def test_a_dead_link_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(DnsrigError, match=r"link-primary-secondary exited with status 1: no TUN here$") as caught:
         tun.make(LEFT, RIGHT, LinkSpec(ends=("primary", "secondary"), kind="tun"), place)
     assert caught.value.hint == "modprobe tun"
+
+
+def test_a_link_begins_when_the_engine_says(tmp_path: Path) -> None:
+    """The times of its loss count from there, by the clock of the wall; another event says nothing of it."""
+    (events := tmp_path / "link.jsonl").write_text(
+        '{"event": "started", "monotonic_ns": 1}\n'
+        f'{{"event": "ready", "monotonic_ns": {time.monotonic_ns() - 300 * 10**9}}}\n'
+        '{"event": "rea'
+    )
+    process = SimpleNamespace(running=True)
+    link = tun.TunLink("link", process, events, tmp_path / "errors")  # type: ignore[arg-type]
+    link.await_ready()
+    assert time.time() - link.began_s == pytest.approx(300, abs=100)
+    assert link.last("started") == {"event": "started", "monotonic_ns": 1} and link.last("summary") is None
+
+
+@pytest.mark.parametrize(
+    ("running", "by_us", "raises"), [(True, False, False), (False, True, False), (False, False, True)]
+)
+def test_a_link_that_ends_by_itself_is_an_error(tmp_path: Path, running: bool, by_us: bool, raises: bool) -> None:
+    (tmp_path / "errors").write_text("no more memory\nhint: buy some\n")
+    process = SimpleNamespace(running=running, stopped_by_us=by_us, how_it_ended=lambda: "exited with status 1")
+    link = tun.TunLink("link-a-b", process, tmp_path / "events", tmp_path / "errors")  # type: ignore[arg-type]
+    if not raises:
+        link.check()
+        return
+    with pytest.raises(DnsrigError, match=r"^the link link-a-b exited with status 1: no more memory$") as caught:
+        link.check()
+    assert caught.value.hint == "buy some"
 
 
 # During the trial
