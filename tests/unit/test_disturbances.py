@@ -108,3 +108,59 @@ def test_what_the_cpus_did_meanwhile() -> None:
 def test_what_cannot_be_read_is_not_known(stat: str) -> None:
     assert disturbances.times(stat) is None
     assert {disturbances.steal(None, None).grade, disturbances.others(None, None).grade} == {"not known"}
+
+
+@pytest.mark.parametrize(
+    ("stat", "found"),
+    [
+        ("cpu 1 2 4 8 16 32 64 128\n", CpuTimes(1 + 2 + 4 + 32 + 64, 128, 255)),
+        ("cpu  1 2 4 8 16 32 64 128 256 512\nintr 7\n", CpuTimes(1 + 2 + 4 + 32 + 64, 128, 255)),
+        ("cpu 1 2 4 8 16 32 64\n", None),
+        ("cpu0 1 2 4 8 16 32 64 128\n", None),
+    ],
+)
+def test_guests_are_in_other_times_and_a_kernel_may_leave_them_out(stat: str, found: CpuTimes | None) -> None:
+    assert disturbances.times(stat) == found
+
+
+@pytest.mark.parametrize(
+    ("after", "of_steal", "of_others"),
+    [
+        (CpuTimes(100, 10, 1000), "not known", "not known"),
+        (CpuTimes(100, 10, 999), "not known", "not known"),
+        (CpuTimes(100, 10, 1001), "good", "good"),
+        (CpuTimes(119, 19, 2000), "good", "good"),
+        (CpuTimes(119, 20, 2000), "note", "good"),
+        (CpuTimes(120, 19, 2000), "good", "note"),
+    ],
+)
+def test_a_hundredth_of_the_time_may_not_be_stolen_and_a_fiftieth_not_be_used(
+    after: CpuTimes, of_steal: str, of_others: str
+) -> None:
+    before = CpuTimes(100, 10, 1000)
+    assert disturbances.steal(before, after).grade == of_steal
+    assert disturbances.others(before, after).grade == of_others
+    assert disturbances.steal(before, None).grade == disturbances.others(None, after).grade == "not known"
+
+
+@pytest.mark.parametrize(("cpus", "grade", "says"), [(1, "note", "one: "), (2, "good", "2: "), (3, "good", "3: ")])
+def test_a_machine_with_one_cpu_is_noted(monkeypatch: pytest.MonkeyPatch, cpus: int, grade: str, says: str) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {*range(cpus)} if pid == 0 else set())
+    (found,) = disturbances._cpus()
+    assert found.grade == grade and found.says.startswith(says)
+
+
+@pytest.mark.parametrize(
+    ("load", "live", "says"),
+    [
+        (0.5, [], []),
+        (0.51, [], ["0.5 programs run on average: something else uses the CPUs"]),
+        (0.0, ["aaaaa", "bbbbb"], ["dnsrig is measuring already (aaaaa, bbbbb)"]),
+    ],
+)
+def test_a_machine_that_works_for_others_is_noted(
+    monkeypatch: pytest.MonkeyPatch, load: float, live: list[str], says: list[str]
+) -> None:
+    monkeypatch.setattr("os.getloadavg", lambda: (load, 9.0, 9.0))
+    monkeypatch.setattr("dnsrig.lab.ledger.live", lambda: live)
+    assert [(remark.grade, remark.says) for remark in disturbances._load()] == [("note", text) for text in says]

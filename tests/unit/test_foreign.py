@@ -130,3 +130,64 @@ def test_any_text_is_toml_or_refused(text: str) -> None:
         foreign.toml(text)
     except (tomllib.TOMLDecodeError, foreign.Refused):
         return
+
+
+def is_read(read: Callable[[Any], object], value: Any) -> bool:
+    try:
+        read(value)
+    except foreign.Refused:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("text", "within"),
+    [
+        ("[[], {}]", True),
+        ("[[], {}, []]", False),
+        ('[{"a": [1, 2, 3]}]', True),
+        ('[{"a": [1, 2, 3, 4]}]', False),
+        ("[[[[]]]]", False),
+        ("[1, 2, 3, 4]", False),
+        ('"' + "x" * 28 + '"', True),
+        ('"' + "x" * 29 + '"', False),
+    ],
+)
+def test_a_document_has_so_many_containers_values_and_characters(
+    monkeypatch: pytest.MonkeyPatch, text: str, within: bool
+) -> None:
+    """Three containers, two commas, thirty characters here."""
+    monkeypatch.setattr(foreign, "MOST_CONTAINERS", 3)
+    monkeypatch.setattr(foreign, "MOST_JSON_BYTES", 30)
+    assert is_read(lambda text: foreign.json_value(text, 2), text) is within
+    assert is_read(lambda text: foreign.json_value(text.encode(), 2), text) is within
+
+
+@pytest.mark.parametrize(
+    ("read", "last", "beyond"),
+    [
+        (foreign.json_value, "[" * 65 + "]" * 65, "[" * 66 + "]" * 66),
+        (foreign.json_value, "[" * 64 + "1" + "]" * 64, "[" * 65 + "1" + "]" * 65),
+        (foreign.json_value, str((1 << 64) - 1), str(1 << 64)),
+        (foreign.json_value, str(1 - (1 << 64)), str(-(1 << 64))),
+        (foreign.toml, "a = 18446744073709551615", "a = 18446744073709551616"),
+        (foreign.count, (1 << 62) - 1, 1 << 62),
+        (foreign.count, 0, -1),
+        (foreign.nanoseconds, foreign.LONGEST_S, foreign.LONGEST_S * 1.001),
+        (foreign.nanoseconds, -foreign.LONGEST_S, -foreign.LONGEST_S * 1.001),
+    ],
+)
+def test_a_limit_is_within_it(read: Callable[[Any], object], last: Any, beyond: Any) -> None:
+    assert (is_read(read, last), is_read(read, beyond)) == (True, False)
+
+
+def test_files_and_objects_are_read_up_to_their_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (path := tmp_path / "x").write_bytes(b"0123456789")
+    assert foreign.content(path, 10) == b"0123456789" and not is_read(lambda path: foreign.content(path, 9), path)
+    monkeypatch.setattr(foreign, "MOST_INFLATED_BYTES", 100)
+    assert foreign.inflated(zlib.compress(bytes(100))) == bytes(100)
+    assert not is_read(foreign.inflated, zlib.compress(bytes(101)))
+    monkeypatch.setattr(foreign, "MOST_ROWS", 3)
+    assert len([*foreign.json_objects("{}{}")]) == 2
+    with pytest.raises(foreign.Refused, match="more than 3 objects"):
+        list(foreign.json_objects("{}{}{}{}"))

@@ -6,12 +6,13 @@ import errno
 import fcntl
 import json
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from dnsrig.errors import DnsrigError, UsageError
-from dnsrig.lab import cgroup, clock, conditions, ledger, network, removal
+from dnsrig.lab import cgroup, clock, conditions, ledger, network, process, removal
 from dnsrig.lab.host import set_sysctl
 from dnsrig.rundir import LinkSpec
 
@@ -193,3 +194,43 @@ def test_a_v1_cpuset_gets_its_cpus_and_what_lies_above_it_those_of_the_machine(t
     levels = (folder.parent.parent, folder.parent, folder)
     assert [(level / cgroup.CPUS).read_text() for level in levels] == ["0-3", "0-3", "1,2"]
     assert [(level / cgroup.MEMORY_NODES).read_text() for level in levels] == ["0", "0", "0"]
+
+
+def test_v2_passes_controllers_on_to_the_host_and_not_below_it(tmp_path: Path) -> None:
+    folder = tmp_path / cgroup.PARENT / "aaaaa" / "primary"
+    folder.mkdir(parents=True)
+    levels = (tmp_path, folder.parent.parent, folder.parent, folder)
+    for level in levels:
+        (level / "cgroup.subtree_control").touch()
+    cgroup.make(folder)
+    assert [bool((level / "cgroup.subtree_control").read_text()) for level in levels] == [False, True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ("exit 0", "exited with status 0"),
+        ("exit 3", "exited with status 3"),
+        ("kill -KILL $$", "was ended by SIGKILL"),
+        ("kill -HUP $$", "was ended by SIGHUP"),
+    ],
+)
+def test_how_a_program_ended_is_said_by_its_status_or_its_signal(command: str, says: str) -> None:
+    popen = subprocess.Popen(["sh", "-c", command], text=True)
+    popen.wait()
+    ended = process.Process("sh", "primary", ["sh"], popen)
+    assert (ended.running, ended.how_it_ended()) == (False, says)
+
+
+def test_a_program_that_runs_is_said_to_and_is_stopped_once(tmp_path: Path) -> None:
+    started = process.Process("cat", "primary", ["cat"], subprocess.Popen(["cat"], stdin=subprocess.PIPE, text=True))
+    assert (started.running, started.how_it_ended(), started.exec_ns()) == (True, "is still running", None)
+    started.stop()
+    assert (started.running, started.stopped_by_us, started.how_it_ended()) == (False, True, "was ended by SIGTERM")
+    started.stopped_by_us = False
+    started.stop()
+    assert not started.stopped_by_us, "it had ended"
+    for text, expected in (("", None), ('{"exec_monotonic_ns": 17}', 17)):
+        (tmp_path / "stamp").write_text(text)
+        started.stamp_file = tmp_path / "stamp"
+        assert started.exec_ns() == expected
