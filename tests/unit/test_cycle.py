@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import polars as pl
 import pytest
 import synthetic
 from trial_data import SECOND, clean_trial, judge, measured, series, use
@@ -216,3 +217,21 @@ def test_a_large_zone_does_not_shorten_the_first_cycle(monkeypatch: pytest.Monke
     assert told == [[1], [1, 2], [1, 2, 3]], (
         "each is laid out before the primary is told of it, and none beyond the last"
     )
+
+
+@pytest.mark.parametrize(
+    ("seen_ns", "last_unseen_ns", "expected"),
+    [(7, 5, cycle.Served(7, 5, 3)), (None, 5, cycle.Served(None, 5, None)), (7, None, cycle.Served(7, None, 3))],
+)
+def test_what_was_served_is_in_the_row_of_probe(
+    tmp_path: Path, seen_ns: int | None, last_unseen_ns: int | None, expected: cycle.Served
+) -> None:
+    """The serial is the one that was seen, or nothing was served."""
+    row = {"seen_ns": [seen_ns], "last_unseen_ns": [last_unseen_ns], "serial": [3]}
+    pl.DataFrame(row, schema=dict.fromkeys(row, pl.Int64)).write_ipc_stream(tmp_path / "rows")
+    assert cycle._served(tmp_path / "rows") == expected
+
+
+def test_without_rows_nothing_was_served(tmp_path: Path) -> None:
+    (tmp_path / "empty").touch()
+    assert cycle._served(tmp_path / "missing") == cycle._served(tmp_path / "empty") == cycle.Served(None, None, None)
