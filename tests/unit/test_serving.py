@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -16,10 +16,14 @@ from hypothesis import strategies as st
 from dnsrig import datasets
 from dnsrig.errors import UsageError
 from dnsrig.experiment import estimate, model, trial_specs
-from dnsrig.procedures import capacity, latency
+from dnsrig.experiment.executors import executor
+from dnsrig.lab.network import Network
+from dnsrig.procedures import HostRole, capacity, latency
+from dnsrig.procedures.context import placing
 from dnsrig.procedures.context.instruments import Instruments
+from dnsrig.procedures.context.workspace import Workspace
 from dnsrig.procedures.instrument import Overdue
-from dnsrig.procedures.parts import load_arguments, resolver_level, serving, validity
+from dnsrig.procedures.parts import client_classes, load_arguments, resolver_level, serving, validity
 from dnsrig.procedures.parts.client_classes import over_tls
 from dnsrig.rundir import TrialSpec
 from dnsrig.runs.load_result import LoadResult
@@ -428,3 +432,329 @@ def test_only_a_primary_gives_zones_away() -> None:
         spec({"hosts": {"secondary": {"server": "bind@forky"}}}, serve_as="secondary", transfers="one")
     with pytest.raises(UsageError, match=r"options\.transfers"):
         spec(transfers="all")
+
+
+def served(**options: Any) -> dict[str, HostRole]:
+    return serving.hosts({**latency.OPTIONS, **options})
+
+
+@pytest.mark.parametrize(
+    ("options", "names", "joined", "far"),
+    [
+        ({}, ["primary"], [], [("primary", "observer")]),
+        ({"serve_as": "secondary"}, ["primary", "secondary"], [("primary", "secondary")], [("primary", "secondary")]),
+        ({"serve_as": "resolver"}, ["primary", "resolver"], [("primary", "resolver")], [("primary", "resolver")]),
+        (
+            {"serve_as": "frontend", "behind": "primary"},
+            ["primary", "frontend"],
+            [("primary", "frontend")],
+            [("primary", "frontend")],
+        ),
+        (
+            {"serve_as": "frontend", "behind": "resolver"},
+            ["primary", "resolver", "frontend"],
+            [("primary", "resolver"), ("primary", "frontend"), ("resolver", "frontend")],
+            [("primary", "frontend")],
+        ),
+        (
+            {"serve_as": "frontend", "behind": "secondary"},
+            ["primary", "secondary", "frontend"],
+            [("primary", "secondary"), ("primary", "frontend"), ("secondary", "frontend")],
+            [("primary", "frontend")],
+        ),
+        (
+            {"serve_as": "secondary", "generators": 2},
+            ["primary", "secondary", "generator-1", "generator-2"],
+            [("primary", "secondary"), ("secondary", "generator-1"), ("secondary", "generator-2")],
+            [("primary", "secondary")],
+        ),
+        (
+            {"generators": 1, "transfers": "one"},
+            ["primary", "client", "generator-1"],
+            [("primary", "client"), ("primary", "generator-1")],
+            [("primary", "generator-1")],
+        ),
+    ],
+    ids=["primary", "secondary", "resolver", "front", "resolver behind", "secondary behind", "two ask", "busy"],
+)
+def test_hosts_and_their_links(
+    options: dict[str, Any], names: list[str], joined: list[tuple[str, str]], far: list[tuple[str, str]]
+) -> None:
+    found = served(**options)
+    assert list(found) == names
+    assert [name for name, host in found.items() if host.under_test] == [options.get("serve_as", "primary")]
+    assert all(host.role in (name, None) for name, host in found.items())
+    assert serving.links(found) == joined
+    assert serving.far(found, options) == far
+
+
+RESOLVER = {"hosts": {"resolver": {"server": "unbound@forky"}}}
+
+
+@pytest.mark.parametrize(
+    ("overlay", "options", "expected"),
+    [
+        ({}, {"rate_qps": 10.0}, ["query-transport", "rate", "answers-good", "names-missing"]),
+        ({"procedure": "capacity"}, {}, ["query-transport"]),
+        (
+            CHURN,
+            {"serve_as": "secondary", "changes": "catalog"},
+            [
+                *("query-transport", "rate", "answers-good", "names-missing", "provisioning"),
+                *("changes-made", "changes-served", "change-delay"),
+            ],
+        ),
+        (
+            RESOLVER,
+            {"serve_as": "resolver"},
+            ["query-transport", "rate", "answers-good", "names-missing", "links-kept-up", "cache", "resolver-level"],
+        ),
+        (
+            {},
+            {"transfers": "one", "transport": "doq", "queries_per_connection": 1},
+            [
+                *("query-transport", "rate", "answers-good", "names-missing", "sessions-resumed"),
+                *("transfers-meanwhile", "connections-per-zone"),
+            ],
+        ),
+        (
+            {"dataset": {"zones": 1}},
+            {"transfers": "one"},
+            ["query-transport", "rate", "answers-good", "names-missing", "transfers-meanwhile"],
+        ),
+        (
+            {"transfer": {"updates": True}},
+            {"changes": "zones"},
+            ["query-transport", "rate", "answers-good", "names-missing", "changes-made"],
+        ),
+    ],
+    ids=["rate", "capacity", "changes", "resolver", "transfers", "one zone", "primary changes"],
+)
+def test_what_is_checked_while_a_server_is_asked(
+    overlay: dict[str, Any], options: dict[str, Any], expected: list[str]
+) -> None:
+    assert serving.checks(spec(overlay, **options)) == expected
+
+
+def test_changes_and_transfers_last_as_long_as_what_is_measured_may(zones: Path) -> None:
+    """A search may take its limit and 30 s; a load, its duration, its timeout and 30 s. Changes begin up to 15 s
+    before."""
+    searches = {**CHURN, "procedure": "capacity"}
+    made = spec(searches, serve_as="secondary", changes="zones")
+    _, context = measured(capacity, with_zones(made, zones), zones)
+    assert "--duration-s=105" in context.arguments["change"]
+    made = spec(CHURN, serve_as="secondary", changes="zones", rate_qps=10, duration_s=7.0, timeout_s=3.0)
+    _, context = measured(latency, with_zones(made, zones), zones)
+    assert "--duration-s=55" in context.arguments["change"]
+    for procedure, seconds in ((capacity, 90), (latency, 47)):
+        name = procedure.__name__.rpartition(".")[2]
+        more = {"duration_s": 14.0, "timeout_s": 3.0, "rate_qps": 10} if procedure is latency else {}
+        made = spec({"procedure": name}, transfers="one", **more)
+        _, context = measured(procedure, with_zones(made, zones), zones, transfer=BUSY)
+        assert f"--duration-s={seconds}" in context.arguments["transfer"]
+
+
+@pytest.mark.parametrize(
+    ("share", "per_s", "first", "absent"),
+    [
+        (0.5, 20.0, 5, 2),
+        (0.5, 0.1, 5, 1),
+        (0.9, 20.0, 9, 1),
+        (1.0, 20.0, 0, 5),
+        (1.0, 1.0, 0, 3),
+        (0.01, 20.0, 1, 4),
+    ],
+)
+def test_members_that_leave_the_catalog_are_half_of_those_that_are_not_asked_for(
+    zones: Path, share: float, per_s: float, first: int, absent: int
+) -> None:
+    """At most: each is gone for six seconds."""
+    made = spec(CHURN, serve_as="secondary", changes="catalog", changes_per_s=per_s, queried_share=share, rate_qps=10)
+    context: Any = FakeContext(with_zones(made, zones), zones)
+    assert serving._changes(context) == Changes("catalog", per_s, first, absent)
+
+
+@pytest.mark.parametrize(
+    ("procedure", "options", "refused"),
+    [
+        ("latency", {"rate_qps": 10.0}, ""),
+        ("latency", {"rate_qps": 0.0}, "needs a fixed rate"),
+        ("latency", {"rate_qps": 10.0, "poisson": True}, "needs a fixed rate"),
+        ("capacity", {}, "needs a fixed rate"),
+    ],
+)
+def test_a_file_is_asked_so_often_at_a_fixed_rate_only(
+    tmp_path: Path, procedure: str, options: dict[str, Any], refused: str
+) -> None:
+    (tmp_path / "queries.txt").write_text("a.example A\n")
+    overlay = {"procedure": procedure, "queries": {"file": str(tmp_path / "queries.txt"), "passes": 2}}
+    if refused:
+        with pytest.raises(UsageError, match=refused):
+            spec(overlay, **options)
+    else:
+        assert "names-missing" not in serving.checks(spec(overlay, **options)), "the file has the names"
+
+
+@pytest.mark.parametrize(
+    ("transport", "listens"),
+    [
+        ("udp", (False, False, False)),
+        ("tcp", (False, False, False)),
+        ("dot", (True, False, False)),
+        ("doh", (False, True, False)),
+        ("doq", (False, False, True)),
+    ],
+)
+def test_only_the_server_under_test_listens_for_encrypted_queries(
+    zones: Path, transport: str, listens: tuple[bool, bool, bool]
+) -> None:
+    """It alone has a certificate: zones are transferred in the clear here."""
+    made = with_zones(spec({"hosts": {"secondary": {"server": "bind@forky"}}}, serve_as="secondary"), zones)
+    changes = {"storage": "disk", "options": {**made.options, "transport": transport}}
+    workspace = Workspace(made.model_copy(update=changes), zones / "trial", cast(Network, None))
+    for name, expected in (("primary", (False, False, False)), ("secondary", listens)):
+        placed = placing.place(workspace, name)
+        assert (placed.over_tls, placed.over_https, placed.over_quic) == expected
+        assert (placed.state / keys.CERTIFICATE_FILE).exists() is any(expected)
+        assert [str(route.primary) for route in placed.routes] == (["198.18.0.1"] if name == "secondary" else [])
+        assert [str(address) for address in placed.secondaries] == (
+            [made.hosts["secondary"].address] * (name == "primary")
+        )
+
+
+def test_what_load_is_told_of_its_clients() -> None:
+    always = ["--transport=udp", "--clients=16", "--timeout-s=1.0", "--real-time"]
+    assert arguments() == arguments(resumption=False, early_data=True) == always
+    assert arguments(transport="tcp", resumption=False, early_data=True, queries_per_connection=3, clients=2) == [
+        *("--transport=tcp", "--clients=2", "--timeout-s=1.0", "--real-time", "--queries-per-connection=3")
+    ]
+    assert arguments(transport="doh", resumption=False, timeout_s=0.5) == [
+        *("--transport=doh", "--clients=16", "--timeout-s=0.5", "--real-time", "--queries-per-connection=0"),
+        *("--doh-path=/dns-query{?dns}", "--doh-method=post", "--no-resumption"),
+    ]
+
+
+def test_what_load_is_told_of_its_rate() -> None:
+    assert load_arguments.fixed_rate(1e6 / 3, duration_s=10, interval_s=0.5, poisson=False) == [
+        *("--rate=333333.333333", "--duration-s=10", "--interval-s=0.5")
+    ]
+    assert load_arguments.fixed_rate(5, duration_s=1, interval_s=1, poisson=True)[-1] == "--poisson"
+    assert load_arguments.ramp(load_arguments.OPTIONS) == [
+        *("--ramp", "--duration-s=1.0", "--ramp-start=2000.0", "--ramp-max=400000.0", "--ramp-loss=0.1"),
+        *("--ramp-latency-ms=10.0", "--ramp-percentile=99.0", "--ramp-repeats=1", "--ramp-precision=5.0"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "seconds"),
+    [
+        ({}, 15.38),  # 8 + log2(ln 2 / ln 1.05) = 11.83 steps of 1.3 s
+        ({"ramp_step_s": 2.0}, 27.21),
+        ({"ramp_repeats": 3}, 2 * 15.38),
+        ({"ramp_repeats": 5}, 3 * 15.38),
+        ({"ramp_precision_percent": 100.0}, 8 * 1.3),
+        ({"ramp_precision_percent": 0.1}, 22.67),
+        ({"ramp_precision_percent": 0.0}, 22.67),
+    ],
+)
+def test_how_long_a_search_takes(options: dict[str, float], seconds: float) -> None:
+    found = load_arguments.ramp_expected_s({**load_arguments.OPTIONS, **options})
+    assert found == pytest.approx(seconds, rel=1e-3)
+    whole = {**latency.OPTIONS, **options, "warmup_s": 3.0, "duration_s": 20.0}
+    assert latency.expected_s({**whole, "rate_qps": 10.0}) == 23
+    assert latency.expected_s({**whole, "rate_qps": 0.0}) == pytest.approx(found + 23)
+    of_capacity = {**capacity.OPTIONS, **options, "warmup_s": 3.0}
+    assert capacity.expected_s(of_capacity) == pytest.approx(load_arguments.ramp_expected_s(of_capacity) + 3)
+
+
+@pytest.mark.parametrize(
+    ("options", "refused"),
+    [
+        ({"ramp_repeats": 1}, ""),
+        ({"ramp_repeats": 99}, ""),
+        ({"ramp_repeats": 2}, "ramp_repeats = 2"),
+        ({"ramp_repeats": 101}, "ramp_repeats = 101"),
+        ({"ramp_repeats": -1}, "ramp_repeats = -1"),
+        ({"ramp_start_qps": 7.0, "ramp_most_qps": 7.0}, ""),
+        ({"ramp_start_qps": 7.0, "ramp_most_qps": 6.9}, "ramp_most_qps = 6.9"),
+        ({"early_data": True, "resumption": False}, ""),
+        ({"early_data": True, "transport": "dot"}, ""),
+        ({"early_data": True, "transport": "doh", "doh_method": "get"}, ""),
+        ({"early_data": True, "transport": "doh"}, "safe to repeat"),
+        ({"early_data": True, "transport": "doq", "resumption": False}, "sessions that are resumed"),
+        ({"proxy_protocol": True, "transport": "doh"}, ""),
+        ({"proxy_protocol": True, "transport": "doq"}, "no client is announced over DoQ"),
+        ({"transport": "doq"}, ""),
+    ],
+)
+def test_options_that_load_would_refuse_are_refused_before(options: dict[str, Any], refused: str) -> None:
+    if refused:
+        with pytest.raises(UsageError, match=refused):
+            load_arguments.check({**load_arguments.OPTIONS, **options})
+    else:
+        load_arguments.check({**load_arguments.OPTIONS, **options})
+
+
+@pytest.mark.parametrize(
+    ("rate_qps", "rounded"), [(-1.0, 0), (0.0, 0), (0.29, 0.29), (9.99, 9.9), (10, 10), (109, 100)]
+)
+def test_a_rate_is_rounded_down_to_two_digits(rate_qps: float, rounded: float) -> None:
+    assert load_arguments.rounded_down(rate_qps) == pytest.approx(rounded)
+
+
+@pytest.mark.parametrize(
+    ("classes", "refused"),
+    [
+        ("", ""),
+        ("share=100%", ""),
+        ("share=1", ""),
+        ("share=0.7,transport=dot; share=30%,reuse=no;", ""),
+        ("; ".join(["share=1%"] * 15), ""),
+        ("share=50%,transport=doq,early-data=yes,resumption=yes", ""),
+        ("; ".join(["share=1%"] * 16), "there may be 15 classes"),
+        ("share=0.7; share=30.1%", r"100.1 % of the clients together"),
+        ("share=0", "above 0 and at most 100%"),
+        ("share=101%", "above 0 and at most 100%"),
+        ("share=x", "above 0 and at most 100%"),
+        ("transport=dot", "needs a share"),
+        ("share=1%,share=2%", "given twice"),
+        ("share=1%,colour=red", "'colour' is not one of"),
+        ("share=1%,reuse=maybe", "reuse is one of yes, no"),
+        ("share=1%,early-data=yes,transport=tcp", "resumed session"),
+        ("share=1%,early-data=yes,resumption=no", "resumed session"),
+        ("share=1%,early-data=yes,transport=doh", "no early data over DoH"),
+    ],
+)
+def test_classes_have_shares_of_all_clients(classes: str, refused: str) -> None:
+    if refused:
+        with pytest.raises(UsageError) as caught:
+            client_classes.parse(classes)
+        assert refused in caught.value.hint
+    else:
+        assert len(client_classes.parse(classes)) == len([one for one in classes.split(";") if one.strip()])
+        is_early = "early-data=yes" in classes
+        assert client_classes.asks_for(classes, "early-data") is is_early
+        assert client_classes.asks_for(classes, "reuse", "early-data") is is_early
+
+
+@pytest.mark.parametrize(
+    ("overlay", "options", "work_s", "more_s"),
+    [
+        ({}, {}, 1 + 1, 0),
+        ({"path": {"delay_ms": 10}, "link": "tun"}, {}, 1 + 1, 4),
+        ({"hosts": {"secondary": {"server": "bind@forky"}}}, {"serve_as": "secondary"}, 1000 / 20, 0),
+        ({"hosts": {"secondary": {"server": "nsd@forky"}}}, {"serve_as": "secondary"}, 1 + 1, 0),
+    ],
+    ids=["primary", "path", "limit of a server", "no limit"],
+)
+def test_the_estimate_is_of_two_rounds_of_the_slowest_work(
+    overlay: dict[str, Any], options: dict[str, Any], work_s: float, more_s: float
+) -> None:
+    """1,000 zones and 100,000 records take a second each, and BIND asks for 20 zones a second."""
+    made = spec(overlay, rate_qps=10, duration_s=5.0, warmup_s=2.0, **options)
+    made.dataset.zones, made.dataset.records = 1000, 100_000
+    found, around_s = estimate.of_trial(made), executor("running").OVERHEAD_S + more_s + 7
+    assert found.expected_s == pytest.approx(around_s + min(2 * work_s, 60))
+    assert found.at_most_s == pytest.approx(around_s + 2 * work_s + 60)
+    both = estimate.of_run([made, made])
+    assert (both.expected_s, both.at_most_s) == (2 * found.expected_s, 2 * found.at_most_s)

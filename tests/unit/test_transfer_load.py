@@ -200,3 +200,42 @@ def test_a_server_that_answers_nothing_is_only_for_what_does_not_ask() -> None:
         variants("static-secondary", "hosts.secondary.server=transfer@engine", "server=bind@forky", "matrix={}")
     with pytest.raises(UsageError, match="cannot be a primary"):
         variants("tour", "hosts.primary.server=transfer@engine")
+
+
+@pytest.mark.parametrize(
+    ("changes", "outcome", "reason"),
+    [
+        ({"done": 9, "up_to_date": 1}, "done", ""),
+        ({"done": 11, "up_to_date": 0}, "done", ""),
+        ({"done": 9, "up_to_date": 0}, "timeout", "9 of 10 zones after 15 s"),
+        ({"done": 10, "failed": 1}, "timeout", "10 of 10 zones after 15 s"),
+        ({"done": 0, "up_to_date": 0}, "server-failed", "none of 10 zones was transferred"),
+        ({"done": 0, "up_to_date": 0, "unfinished": 1}, "timeout", "0 of 10 zones after 15 s"),
+    ],
+)
+def test_zones_that_were_up_to_date_have_arrived(changes: dict[str, int], outcome: str, reason: str) -> None:
+    found = transfer_instrument.concluded({**summary(10), "up_to_date": 0, **changes}, zones=10, limit_s=15)
+    assert (found.outcome, found.reason) == (outcome, reason)
+
+
+def test_failures_are_told_by_how_many_they_are() -> None:
+    told = {"done": 9_000, "up-to-date": 8, "cut": 2, "servfail": 1_234, "refused": 2, "lost": 0}
+    assert transfer_instrument.outcomes({"outcomes": told}) == "1,234 servfail, 2 cut, 2 refused"
+
+
+def test_every_option_is_a_word() -> None:
+    assert transfer_instrument.policy(transfer_instrument.OPTIONS) == [
+        *("--policy=pipelined", "--window=100", "--connections=1", "--close=fin", "--soa=none", "--retries=3"),
+        *("--retry-after=1s", "--timeout=10s", "--threads=1"),
+    ]
+    asked = {"ixfr_serial": 7, "quickack": True, "nagle": True, "congestion": "reno", "retry_after_s": 0.25}
+    assert transfer_instrument.policy({**transfer_instrument.OPTIONS, **asked})[-6:] == [
+        *("--timeout=10s", "--threads=1", "--ixfr=7", "--quickack", "--nagle", "--congestion=reno")
+    ]
+
+
+def test_secondaries_that_get_notifies_have_the_addresses_that_get_them() -> None:
+    host = HostSpec(address="198.18.0.2", cpus=[0], source_addresses=["198.18.136.1", "198.18.136.2", "198.18.136.3"])
+    host.notified = True
+    words = transfer_instrument.sources(transfer_instrument.OPTIONS, host)
+    assert words == ["--secondaries=3", "--source=198.18.136.1-198.18.136.3"]
