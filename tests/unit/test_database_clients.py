@@ -122,3 +122,47 @@ def test_what_is_no_postgresql_is_refused(monkeypatch: pytest.MonkeyPatch) -> No
     for answer in (b"HTTP/1.1 400 Bad Request\r\n\r\n", None):
         with answering(lambda data, answer=answer: answer) as port, pytest.raises(Refused):  # type: ignore[misc]
             console(postgresql.PostgreSql, port, monkeypatch)
+
+
+class Client:
+    """Of a Redis that answers INFO and the list of zones like this."""
+
+    def __init__(self, info: object, zones: object = "") -> None:
+        self.answers = {"PING": "PONG", "INFO": info, "KNOT.ZONE.LIST": zones}
+
+    def execute_command(self, *words: str) -> object:
+        return self.answers[words[0]]
+
+
+@pytest.mark.parametrize(
+    ("info", "position", "has_all_up_to", "memory_bytes"),
+    [
+        ({}, 0, None, 0),
+        ("", 0, None, 0),
+        ({"master_repl_offset": 7, "used_memory": 9}, 7, None, 9),
+        ({"master_link_status": "up", "slave_repl_offset": 7}, 0, 7, 0),
+        ({"master_link_status": "up", "slave_repl_offset": 0}, 0, 0, 0),
+        ({"master_link_status": "up"}, 0, -1, 0),
+        ({"master_link_status": "down", "slave_repl_offset": 7}, 0, None, 0),
+    ],
+)
+def test_a_replica_has_all_up_to_its_offset_while_its_link_is_up(
+    info: object, position: int, has_all_up_to: int | None, memory_bytes: int
+) -> None:
+    found = redis.RedisConsole(Client(info))  # type: ignore[arg-type]
+    assert (found.position(), found.facts()) == (position, {"memory_bytes": memory_bytes})
+    if has_all_up_to is None:
+        assert not found.has_all(0)
+    else:
+        assert found.has_all(has_all_up_to) and not found.has_all(has_all_up_to + 1)
+
+
+@pytest.mark.parametrize(("answer", "zones"), [([], 0), (["a", "b"], 2), ("OK", 0), (7, 0)])
+def test_zones_are_counted_in_a_list(answer: object, zones: int) -> None:
+    assert redis.RedisConsole(Client({}, answer)).zones() == zones  # type: ignore[arg-type]
+
+
+def test_a_number_that_is_none_is_refused() -> None:
+    found = redis.RedisConsole(Client({"master_repl_offset": "many"}))  # type: ignore[arg-type]
+    with pytest.raises(Refused, match="'many' instead of a number"):
+        found.position()

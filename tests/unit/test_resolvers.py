@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from ipaddress import IPv6Address
 from pathlib import Path
+from typing import Any
 
 import pytest
 from placement_data import placed
 
 from dnsrig.errors import UsageError
 from dnsrig.experiment import model, trial_specs
-from dnsrig.rundir import Level, Resolving
-from dnsrig.servers import all_drivers, driver
+from dnsrig.rundir import Level, Resolving, ServerSource
+from dnsrig.servers import all_drivers, driver, unbound
 from dnsrig.servers.resolving import ANCHOR_FILE, read_anchor
 
 RESOLVERS = {kind: server for kind, server in all_drivers().items() if server.as_resolver is not None}
@@ -158,3 +159,46 @@ def test_settings_of_resolvers_are_part_of_the_identity() -> None:
         model.find("resolver-cache"), "quick", ["transport=udp", "names=cached", "hosts.resolver.resolving.cache_mb=99"]
     )
     assert trial_specs.variant(point).id != trial_specs.variant(model.points(changed)[0]).id
+
+
+@pytest.mark.parametrize(
+    ("changes", "differs"),
+    [
+        ({}, {}),
+        ({"level": "no-do"}, {"disable-edns-do": True}),
+        ({"level": "validating"}, {"module-config": '"validator iterator"'}),
+        ({"upstream": "ipv4"}, {"do-not-query-address": "::/0"}),
+        ({"upstream": "ipv6"}, {"do-not-query-address": "0.0.0.0/0"}),
+        ({"cache_mb": 100}, {"msg-cache-size": "34133k", "rrset-cache-size": "68266k"}),
+        ({"recursions": 1000}, {"num-queries-per-thread": 1000, "outgoing-range": 2000}),
+        ({"query_timeout_ms": 700}, {"discard-timeout": 700}),
+        ({"tcp_clients": 9}, {"incoming-num-tcp": 9}),
+    ],
+)
+def test_what_unbound_is_told_of_a_resolver(tmp_path: Path, changes: dict[str, Any], differs: dict[str, Any]) -> None:
+    """Beside defaults that are the same for all resolvers."""
+
+    def ours(folder: Path, **said: Any) -> dict[str, Any]:
+        place = placed(folder, "unbound", "resolver", from_hints=True, resolving=Resolving(**said))
+        (place.directory / ANCHOR_FILE).write_text(ANCHOR)
+        return unbound._ours(place)
+
+    level = {"level": "do-unvalidated"}
+    before = ours(tmp_path / "before", **level)
+    assert (before["num-threads"], before["so-reuseport"], before["extended-statistics"]) == (1, True, True)
+    assert before["module-config"] == '"iterator"' and "do-not-query-address" not in before
+    assert ours(tmp_path / "after", **{**level, **changes}) == {**before, **differs}
+
+
+@pytest.mark.parametrize(
+    ("version", "discards"), [("1.19.3", False), ("1.20.0", True), ("1.22.0", True), ("2.0", True), ("", True)]
+)
+def test_unbound_discards_late_answers_from_1_20_on(tmp_path: Path, version: str, discards: bool) -> None:
+    source = ServerSource(kind="unbound", source="forky", version=version, key="root")
+    place = placed(tmp_path, "unbound", "resolver", server=source, resolving=Resolving())
+    assert ("discard-timeout" in unbound._ours(place)) is discards
+
+
+def test_a_server_has_the_settings_of_a_resolver_that_its_host_has(tmp_path: Path) -> None:
+    assert placed(tmp_path / "a", "unbound", "resolver", resolving=Resolving(cache_mb=8)).resolving.cache_mb == 8
+    assert placed(tmp_path / "b", "nsd", "secondary", resolving=None).resolving == Resolving()

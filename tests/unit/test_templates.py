@@ -13,6 +13,7 @@ from placement_data import placed
 
 from dnsrig import sandbox
 from dnsrig.errors import UsageError
+from dnsrig.rundir import TransferSpec
 from dnsrig.servers import all_drivers, driver, templates
 
 WITH_TEMPLATES = [(kind, role) for kind, server in all_drivers().items() for role in server.templates]
@@ -111,10 +112,12 @@ def test_a_user_s_copy_gives_the_same_configuration(tmp_path: Path, kind: str, r
 def test_the_process_that_renders_is_nobody_with_limits() -> None:
     program = (
         "import os, resource; from dnsrig import sandbox; sandbox._give_up_rights()\n"
-        "print(os.getresuid(), os.getgroups(), resource.getrlimit(resource.RLIMIT_CPU))"
+        "print(os.getresuid(), os.getgroups())\n"
+        "print([resource.getrlimit(getattr(resource, 'RLIMIT_' + name)) for name in ('CPU', 'AS', 'FSIZE', 'CORE')])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout == "(65534, 65534, 65534) [] (60, 60)\n"
+    limits = [60, sandbox.MEMORY_LIMIT_BYTES, sandbox.OUTPUT_LIMIT_BYTES, 0]
+    assert done.stdout == f"(65534, 65534, 65534) []\n{[(limit, limit) for limit in limits]}\n"
 
 
 def test_a_template_without_end_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,3 +125,28 @@ def test_a_template_without_end_is_stopped(monkeypatch: pytest.MonkeyPatch) -> N
     text = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
     with pytest.raises(UsageError, match="took longer than"):
         templates.check(text, "mine.conf", {})
+
+
+@pytest.mark.parametrize(
+    ("transport", "tls", "quic", "tsig", "port"),
+    [
+        ("tcp", False, False, False, 53),
+        ("tcp+tsig", False, False, True, 53),
+        ("xot", True, False, False, 853),
+        ("xot+tsig", True, False, True, 853),
+        ("xoq", False, True, False, 853),
+    ],
+)
+def test_a_template_knows_how_zones_are_transferred(
+    tmp_path: Path, transport: str, tls: bool, quic: bool, tsig: bool, port: int
+) -> None:
+    asked = TransferSpec(transport=transport, ixfr=True, notify=False, updates=True)  # type: ignore[arg-type]
+    values = templates.variables(placed(tmp_path, "nsd", "secondary", transfer=asked))
+    same = {"ixfr": True, "notify": False, "updates": True}
+    assert values["transfer"] == {"tls": tls, "quic": quic, "tsig": tsig, **same}
+    assert [route["port"] for route in values["routes"]] == [port]
+    for role in ("resolver", "frontend"):
+        values = templates.variables(placed(tmp_path / role, "nsd", role, transfer=asked))
+        assert [route["port"] for route in values["routes"]] == [53], "it asks for answers"
+    values = templates.variables(placed(tmp_path / "behind", "nsd", "frontend", transfer=asked, backend_proxied=True))
+    assert [route["port"] for route in values["routes"]] == [8053]
