@@ -148,3 +148,79 @@ def test_links_are_not_followed(root: Path, tmp_path: Path) -> None:
     found = by_path(Index(root, tmp_path / "i.sqlite"))
     assert len(found) == 3
     assert found[FIRST].note == ""
+
+
+def test_notes_are_read_from_a_file_up_to_its_limit(tmp_path: Path) -> None:
+    for more, note in ((0, "ours"), (1, "")):
+        text = '{"note": "ours"}'
+        (tmp_path / notes.FILE).write_text(text + " " * (notes.MOST_BYTES - len(text) + more))
+        assert notes.read(tmp_path).note == note
+
+
+def test_a_note_may_be_as_long_as_its_limits() -> None:
+    made = notes.made("n" * 4000, ",".join("t" * 38 + f"{number:02}" for number in range(20)), False)
+    assert (len(made.note), len(made.tags), len(made.tags[0])) == (4000, 20, 40)
+
+
+def test_a_record_that_cannot_be_read_is_counted_once(root: Path, tmp_path: Path) -> None:
+    """The first that is wrong is told, whatever comes after it."""
+    first, second = (root / FIRST / f"trials/v00/{number}/trial.json" for number in ("01", "02"))
+    first.unlink()
+    first.mkdir()
+    second.write_text("{")
+    finished, damage = scan._trials(root / FIRST, json.loads((root / FIRST / "manifest.json").read_text())["order"])
+    assert finished == 4 and damage.startswith("the record of v00 repeat 1: ")
+    first.rmdir()
+    finished, damage = scan._trials(root / FIRST, json.loads((root / FIRST / "manifest.json").read_text())["order"])
+    assert (finished, damage) == (3, "the record of v00 repeat 2 is cut")
+
+
+@pytest.mark.parametrize("end", ["}", "}\n", "}       ", "}\n\n\n\n\n\n\n"])
+def test_a_record_ends_with_a_brace_and_little_after_it(root: Path, end: str) -> None:
+    order = [{"variant": "v00", "repeat": 1}]
+    (root / FIRST / "trials/v00/01/trial.json").write_text("x" * 20 + end)
+    assert scan._trials(root / FIRST, order) == (1, "")
+    (root / FIRST / "trials/v00/01/trial.json").write_text("x" * 20 + end + " " * 8)
+    assert scan._trials(root / FIRST, order) == (1, "the record of v00 repeat 1 is cut")
+
+
+def run_below(folder: Path) -> Path:
+    folder.mkdir(parents=True)
+    (folder / "manifest.json").touch()
+    return folder
+
+
+def test_runs_are_searched_to_a_depth_and_not_in_hidden_folders_or_runs(tmp_path: Path) -> None:
+    deepest, beside = run_below(tmp_path / "a/b/c/d"), run_below(tmp_path / "e")
+    run_below(tmp_path / "a/b/c/x/y")
+    run_below(tmp_path / ".hidden/run")
+    run_below(beside / "inside")
+    assert sorted(scan.directories(tmp_path)) == [deepest, beside]
+
+
+@pytest.mark.parametrize(
+    ("most_folders", "most_runs", "found"), [(4, 9, 3), (3, 9, 2), (9, 3, 3), (9, 2, 2), (9, 0, 0)]
+)
+def test_so_many_folders_and_runs_are_looked_at_and_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most_folders: int, most_runs: int, found: int
+) -> None:
+    for name in "abc":
+        run_below(tmp_path / name)
+    monkeypatch.setattr(scan, "MOST_FOLDERS", most_folders)
+    monkeypatch.setattr(scan, "MOST_RUNS", most_runs)
+    assert len([*scan.directories(tmp_path)]) == found
+
+
+@pytest.mark.parametrize(
+    ("finished", "complete", "created", "when"),
+    [
+        (3, False, "2025-01-02T03:04:05Z", "2025-01-02 03:04"),
+        (4, True, "2025-01-02T03:04:05Z", "2025-01-02 03:04"),
+        (5, True, "", "a/run"),
+    ],
+)
+def test_an_entry_is_complete_with_its_last_trial_and_has_a_time_to_the_minute(
+    finished: int, complete: bool, created: str, when: str
+) -> None:
+    entry = Entry("run-1", "a/run", "1", created=created, planned=4, finished=finished, servers=("bind@a",))
+    assert (entry.complete, entry.when, Entry.of_json(entry.as_json())) == (complete, when, entry)

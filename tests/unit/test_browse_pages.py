@@ -12,6 +12,7 @@ from starlette.testclient import TestClient
 from synthetic import Plan, build
 
 from dnsrig.browse.scan import run_id
+from dnsrig.browse.spec import all_units
 
 DAMAGED = "broken/20250103T120000Z-cccc"
 
@@ -68,6 +69,27 @@ def test_two_runs_side_by_side(pages: TestClient) -> None:
     assert "no metric" in pages.get("/compare", params=both | {"metric": "nonsense"}).text
     assert pages.get("/compare", params={"run": run_id(FIRST)}).status_code == 422
     assert pages.get("/compare", params={"run": "nothing"}).status_code == 404
+
+
+@pytest.mark.parametrize(("page", "most"), [("/compare", 12), ("/differences", 12), ("/history", 200)])
+def test_an_address_names_one_run_or_more_up_to_a_limit(pages: TestClient, page: str, most: int) -> None:
+    """Runs that are not there show how far it came."""
+    for count, status in ((0, 422), (1, 404), (most, 404), (most + 1, 422)):
+        assert pages.get(page, params={"run": [f"none-{n}" for n in range(count)]}).status_code == status, count
+    twice = {"run": [f"none-{n}" for n in range(most)] * 2}
+    assert pages.get(page, params=twice).status_code == 404, "each counts once"
+
+
+def test_marks_of_single_trials_lead_to_them_and_show_what_is_drawn(pages: TestClient) -> None:
+    (drawing,) = pages.get(address(FIRST, "chart", "time-by-variant.json")).json()
+    led = [unit for unit in all_units(drawing["spec"]) if "href" in unit.get("encoding", {})]
+    assert led
+    for unit in led:
+        mark, fields = unit["mark"], [line["field"] for line in unit["encoding"]["tooltip"]]
+        assert mark["type"] in ("point", "circle", "square") and mark["cursor"] == "pointer" and mark["size"] >= 60
+        drawn = [channel["field"] for name, channel in unit["encoding"].items() if name in ("x", "y")]
+        assert set(drawn) <= set(fields) and len(fields) == len(set(fields)), "each once"
+        assert unit["transform"][-1] == {"calculate": f"'{address(FIRST, 'trial')}/' + datum.trial", "as": "href"}
 
 
 def test_the_base_comes_first(pages: TestClient) -> None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dnsrig.browse.panels_of import Range
 from dnsrig.browse.thin import Samples, Series, Thinned
 from dnsrig.runs.rows import chunks, messages
 
@@ -109,3 +110,11 @@ def test_no_damage_raises(at: int, byte: int) -> None:
     data = bytearray(stream_of(samples(40)))
     data[at % len(data)] = byte
     list(chunks(io.BytesIO(bytes(data))))
+
+
+def test_a_stretch_of_time_has_both_its_ends_and_is_drawn_in_seconds() -> None:
+    within = Range(zero_ns=1_000_000_000, start_ns=1_500_000_000, end_ns=3_000_000_000)
+    assert within.extent == [0.5, 2.0]
+    times = [1_499_999_999, 1_500_000_000, 2_000_001_000, 3_000_000_000, 3_000_000_001]
+    found = within.seconds(pl.DataFrame({"time_ns": times, "value": range(5)}))
+    assert found.to_dict(as_series=False) == {"value": [1, 2, 3], "time_s": [0.5, 1.000001, 2.0]}
