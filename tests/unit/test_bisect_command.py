@@ -15,7 +15,7 @@ from dnsrig import report
 from dnsrig.cli import _bisect_output
 from dnsrig.cli import bisect as command
 from dnsrig.comparison.bisection import record
-from dnsrig.comparison.bisection.record import Search
+from dnsrig.comparison.bisection.record import Candidate, Search
 from dnsrig.comparison.bisection.search import Answer, Measure
 from dnsrig.comparison.bisection.state import State
 from dnsrig.errors import DnsrigError, UsageError
@@ -317,3 +317,45 @@ def test_a_state_of_a_newer_dnsrig_is_refused(tmp_path: Path, begin) -> None:  #
     record.path(directory).write_text(json.dumps({**stored, "schema_version": 999}))
     with pytest.raises(DnsrigError, match="newer dnsrig"):
         Hunt(directory)
+
+
+@pytest.mark.parametrize(
+    ("count", "refused"),
+    [
+        (0, "at least two candidates"),
+        (1, "at least two candidates"),
+        (2, ""),
+        (candidates.MOST_CANDIDATES, ""),
+        (candidates.MOST_CANDIDATES + 1, "there are 100,001 candidates, more than 100,000"),
+    ],
+)
+def test_a_search_has_two_candidates_or_more_up_to_a_limit(count: int, refused: str) -> None:
+    found = [Candidate(value=1, name="1")] * count
+    if refused:
+        with pytest.raises(UsageError, match=refused):
+            candidates.check(found)
+    else:
+        assert candidates.check(found) is found
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "names"),
+    [
+        (None, None, "abcd"),
+        ("a", "d", "abcd"),
+        ("b", None, "bcd"),
+        (None, "c", "abc"),
+        ("b", "c", "bc"),
+        ("b", "b", ""),
+        ("c", "b", ""),
+        ("d", None, ""),
+        (None, "a", ""),
+    ],
+)
+def test_a_search_goes_from_the_good_end_to_the_bad_one(good: str | None, bad: str | None, names: str) -> None:
+    found = candidates.listed("a,b,c,d")
+    if names:
+        assert [each.name for each in candidates.narrowed(found, good, bad)] == list(names)
+    else:
+        with pytest.raises(UsageError, match="does not come before"):
+            candidates.narrowed(found, good, bad)

@@ -42,6 +42,16 @@ def test_a_floor_through_an_interface_has_its_path(tmp_path: Path) -> None:
     assert floor.model_copy(update={"path": "veth"}) == figures.floors(run)[0]
 
 
+def test_the_floor_is_measured_by_a_generator_at_the_other_end_of_the_cable() -> None:
+    assert Through("eth1", "rack-2", "eth7", Path("machines.toml")).settings == [
+        'title="Floor of latency and lag through eth1 \\u2013 rack-2:eth7"',
+        "options.generators=1",
+        'hosts.primary.nic="eth1"',
+        'hosts.generator-1.machine="rack-2"',
+        'hosts.generator-1.nic="eth7"',
+    ]
+
+
 def test_where_nothing_came_through_there_is_no_floor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = run_of(tmp_path, LoadPlan(servers=ECHO, invalid=ECHO))
     (floor,) = figures.floors(run)

@@ -7,9 +7,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import BaseModel
 
 from dnsrig.errors import UsageError
 from dnsrig.experiment import model
+from dnsrig.query_files import QueriesDocument
+from dnsrig.rundir import Resolving, ServerDescription, TransferSpec
 
 MINIMAL = """
 title = "t"
@@ -202,3 +205,43 @@ def test_every_builtin_experiment_is_in_the_list_of_its_audience() -> None:
     listed = [name for group in model.by_audience().values() for name in group]
     assert sorted(listed) == sorted(model.builtin())
     assert "" not in model.by_audience(), "a built-in experiment declares its audience"
+
+
+@pytest.mark.parametrize(
+    ("path", "part"),
+    [
+        ("limit_s", model.Document),
+        ("servers.mine", model.Document),
+        ("servers.mine.command", ServerDescription),
+        ("hosts.primary", model.Document),
+        ("hosts.primary.server", model.HostDocument),
+        ("hosts.primary.resolving", model.HostDocument),
+        ("hosts.resolving.server", model.HostDocument),
+        ("hosts.primary.resolving.level", Resolving),
+        ("path", model.Document),
+        ("path.delay_ms", model.PathDocument),
+        ("path.reverse", model.PathDocument),
+        ("path.reverse.delay_ms", model.DirectionDocument),
+        ("path.forward.delay_ms", model.PathDocument),
+        ("queries", model.Document),
+        ("queries.file", QueriesDocument),
+        ("transfer", model.Document),
+        ("transfer.ixfr", TransferSpec),
+    ],
+)
+def test_a_key_is_explained_by_the_part_that_has_it(path: str, part: type[BaseModel]) -> None:
+    assert model._part(path.split(".")) is part
+
+
+@pytest.mark.parametrize(
+    ("paths", "labels"),
+    [
+        (["dataset.zones"], ["zones"]),
+        (["dataset.zones", "options.zones"], ["dataset-zones", "options-zones"]),
+        (["hosts.a.settings.x", "hosts.b.settings.x", "dataset.x"], ["a-settings-x", "b-settings-x", "dataset-x"]),
+        (["options.rate_qps", "hosts.a.server"], ["rate_qps", "server"]),
+    ],
+)
+def test_a_label_is_the_shortest_end_that_no_other_axis_has(document, paths: list[str], labels: list[str]) -> None:  # type: ignore[no-untyped-def]
+    text = "[matrix]\n" + "".join(f'"{path}" = [1]\n' for path in paths)
+    assert model.labels(document(text)) == labels

@@ -143,6 +143,65 @@ def test_what_makes_no_sense_is_told(settings: list[str], message: str) -> None:
     assert caught.value.hint
 
 
+LAST_S = path.MOST_AFTER_S
+
+
+@pytest.mark.parametrize(
+    ("steps", "is_good"),
+    [
+        ([], True),
+        ([[0, 0]], True),
+        ([[0, 100]], True),
+        ([[LAST_S, 0]], True),
+        ([[0, 1], [0.001, 1]], True),
+        ([[-0.001, 0]], False),
+        ([[LAST_S + 0.001, 0]], False),
+        ([[0, -0.001]], False),
+        ([[0, 100.001]], False),
+        ([[0, 1], [0, 1]], False),
+        ([[0, 1], [2, 1], [1, 1]], False),
+        ([[0]], False),
+        ([[0, 1, 2]], False),
+    ],
+)
+def test_a_loss_over_time_has_rising_times_and_shares(steps: list[list[float]], is_good: bool) -> None:
+    if is_good:
+        assert path._steps(steps) == [tuple(step) for step in steps]
+    else:
+        with pytest.raises(UsageError, match="rising times"):
+            path._steps(steps)
+
+
+@pytest.mark.parametrize(
+    ("said", "found"),
+    [
+        ({"delay_ms": 5, "jitter_ms": 5}, {"delay_ms": 5, "jitter_ms": 5, "limit_packets": 1667}),
+        ({"mtu_bytes": 1499}, {"mtu_bytes": 1499}),
+        ({"mtu_bytes": 1500}, {}),
+        ({"mtu_bytes": 1400, "interface_mtu_bytes": 1400}, {}),
+        ({"loss_percent": 100, "loss_over_time": [[0, 1]]}, {"loss_percent": 100, "loss_over_time": [(0, 1)]}),
+        ({"delay_ms": 5.99}, {"delay_ms": 5.99}),
+        ({"delay_ms": 6.01}, {"delay_ms": 6.01, "limit_packets": 1002}),
+        ({"rate_mbit": 1, "delay_ms": 6001}, {"rate_mbit": 1, "delay_ms": 6001, "limit_packets": 1001}),
+    ],
+)
+def test_a_direction_within_its_limits(said: dict[str, Any], found: dict[str, Any]) -> None:
+    forward, reverse = directions(**said)
+    assert forward == reverse == PathSpec(**found)
+
+
+@pytest.mark.parametrize(
+    ("setting", "is_good"),
+    [("path.mtu_bytes=1280", True), ("path.mtu_bytes=1279", False), ("path.interface_mtu_bytes=1280", True)],
+)
+def test_ipv6_needs_1280_bytes(setting: str, is_good: bool) -> None:
+    if is_good:
+        assert spec("tour", "family=ipv6", "path.delay_ms=1", setting).link == "tun"
+    else:
+        with pytest.raises(UsageError, match="too small for IPv6"):
+            spec("tour", "family=ipv6", "path.delay_ms=1", setting)
+
+
 def far_link(*settings: str) -> LinkSpec:
     """The far link of a document whose primary has the addresses of the simulated Internet."""
     document = model.load(model.find("tour"), "quick", list(settings))

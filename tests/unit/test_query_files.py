@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import struct
 from pathlib import Path
 from typing import Any
@@ -216,3 +217,71 @@ def test_names_of_the_dataset_can_have_edns_of_clients(cache: Path) -> None:
         provide(edns_options=["65001"])
     with pytest.raises(UsageError, match="no prefix"):
         provide(client_subnet="192.0.2.0")
+
+
+@pytest.mark.parametrize(
+    ("raw", "found"),
+    [
+        ({"queries": {"file": "q.txt"}}, {"queries": {"file": "HERE/q.txt"}}),
+        ({"queries": {"file": "no.txt"}}, {"queries": {"file": "no.txt"}}),
+        ({"queries": {"file": ""}}, {"queries": {"file": ""}}),
+        ({"queries": {"file": 3, "types": ["q.txt"]}}, {"queries": {"file": 3, "types": ["q.txt"]}}),
+        ({"queries": "q.txt"}, {"queries": "q.txt"}),
+        ({"title": "q.txt"}, {"title": "q.txt"}),
+        ({"matrix": {"queries.file": ["q.txt", "no"]}}, {"matrix": {"queries.file": ["HERE/q.txt", "no"]}}),
+        ({"matrix": {"queries.expect": ["q.txt"]}}, {"matrix": {"queries.expect": ["HERE/q.txt"]}}),
+        ({"matrix": {"queries.types": ["q.txt"]}}, {"matrix": {"queries.types": ["q.txt"]}}),
+        ({"matrix": {"file": ["q.txt"]}}, {"matrix": {"file": ["q.txt"]}}),
+        ({"matrix": {"dataset.file": ["q.txt"]}}, {"matrix": {"dataset.file": ["q.txt"]}}),
+        (
+            {"matrix": {"queries.file": {"one": {"queries": {"file": "q.txt"}}}}},
+            {"matrix": {"queries.file": {"one": {"queries": {"file": "HERE/q.txt"}}}}},
+        ),
+        (
+            {"matrix": {"asked": {"one": {"queries": {"file": "q.txt"}}, "two": {}}}},
+            {"matrix": {"asked": {"one": {"queries": {"file": "HERE/q.txt"}}, "two": {}}}},
+        ),
+        ({"matrix": 3}, {"matrix": 3}),
+    ],
+)
+def test_a_file_beside_the_experiment_has_its_whole_path(
+    tmp_path: Path, raw: dict[str, Any], found: dict[str, Any]
+) -> None:
+    (tmp_path / "q.txt").touch()
+    assert json.loads(json.dumps(query_files.anchored(raw, tmp_path)).replace(str(tmp_path), "HERE")) == found
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ({}, []),
+        ({"do_share": 0.25, "cookie": True, "nsid": True}, ["--do-share=0.25", "--cookie", "--nsid"]),
+        (
+            {"padding": True, "edns_options": ["65001:c0", "65002:ff"]},
+            ["--padding", "--edns-option=65001:c0", "--edns-option=65002:ff"],
+        ),
+        ({"client_subnet": "192.0.2.0/24"}, ["--client-subnet=192.0.2.0/24"]),
+    ],
+)
+def test_names_of_a_dataset_are_asked_with_settings_of_edns(
+    cache: Path, keys: dict[str, Any], words: list[str]
+) -> None:
+    assert query_files.arguments(provide(**keys))[: len(words)] == words
+    if not keys:
+        assert query_files.arguments(provide(**keys)) == []
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ({}, ["--query-format=text"]),
+        ({"types": ["A", "MX"]}, ["--query-format=text", "--types=A,MX"]),
+        ({"on_bad_line": "skip"}, ["--query-format=text", "--skip-bad-lines"]),
+        ({"shuffle": True}, ["--query-format=text", "--shuffle"]),
+        ({"popularity": "zipf:1.5"}, ["--query-format=text", "--popularity=zipf:1.5"]),
+    ],
+)
+def test_a_file_is_asked_as_its_settings_say(cache: Path, keys: dict[str, Any], words: list[str]) -> None:
+    (file := cache / "mine.txt").write_text("a.example\n" if "types" in keys else "a.example A\n")
+    found = provide(file=str(file), **keys)
+    assert query_files.arguments(found) == [f"--queries={query_files.folder(found.key) / 'queries'}", *words]

@@ -9,8 +9,8 @@ from typing import cast
 
 import pytest
 
-from dnsrig.errors import UsageError
-from dnsrig.experiment import preparation, trial_specs
+from dnsrig.errors import DnsrigError, UsageError
+from dnsrig.experiment import preparation, running_servers, trial_specs
 from dnsrig.experiment.preparation import Draft, Request
 from dnsrig.experiment.running_servers import QPS_MOST, UNKNOWN_DATASET
 from dnsrig.lab import listener
@@ -302,3 +302,41 @@ def test_rates_on_an_axis_are_named(tmp_path: Path) -> None:
 def test_silence_has_a_reason_and_a_hint(said: dict[str, str], transport: str, sentence: str) -> None:
     found, hint = running.why_silent(said, transport, "HERE")
     assert sentence in found and bool(found) == bool(hint) == bool(sentence)
+
+
+@pytest.mark.parametrize(
+    ("said", "refused"),
+    [
+        ({"udp": "answers", "dot": "open", "version": "9.9"}, ""),
+        ({"udp": "answers", "dot": "refused"}, ""),
+        ({"udp": "refused", "dot": "open"}, ""),
+        ({"udp": "refused", "dot": "refused"}, "no server listens at 192.0.2.53:5300 over UDP"),
+        ({"udp": "silent", "dot": "refused"}, "the server at 192.0.2.53:5300 does not answer over UDP"),
+    ],
+)
+def test_a_server_that_answers_over_one_of_the_transports_is_measured(
+    monkeypatch: pytest.MonkeyPatch, said: dict[str, str], refused: str
+) -> None:
+    """Trials over the other transports show that it is silent there."""
+    monkeypatch.setattr(running, "identify", lambda *_, **__: said)
+    server = ServerSource(kind="running", source="192.0.2.53", version="")
+    host = HostSpec(address="192.0.2.53", cpus=[0], ports={"udp": 5300, "tcp": 5300, "dot": 853})
+    if refused:
+        for transports in ({"udp", "dot"}, {"udp"}):
+            with pytest.raises(DnsrigError, match=refused) as caught:
+                running_servers._identified(server, host, transports)
+            assert caught.value.hint
+    else:
+        found = running_servers._identified(server, host, {"udp", "dot"})
+        assert found.version == said.get("version", running.UNKNOWN) and server.version == ""
+    with pytest.raises(DnsrigError, match="cannot be measured over doh") as caught:
+        running_servers._identified(server, host, {"doh", "xot", "udp"})
+    assert caught.value.hint == "choose udp, tcp, dot, or let dnsrig start the server"
+
+
+@pytest.mark.parametrize(
+    ("server", "is_running"),
+    [(None, False), ("running@127.0.0.1", True), ("running", True), ("bind@forky", False), ("", False)],
+)
+def test_a_server_at_an_address_runs_already(server: str | None, is_running: bool) -> None:
+    assert running_servers.is_running(server) is is_running

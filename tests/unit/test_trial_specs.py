@@ -282,3 +282,39 @@ def test_source_addresses_are_distinct() -> None:
     (point,) = points("server=bind@forky", "zones=100", "hosts.secondary.source_addresses=3")
     host = trial_specs.provisional("tour", point, [0, 1]).hosts["secondary"]
     assert len({host.address, *host.source_addresses}) == 4
+
+
+@pytest.mark.parametrize(
+    ("repeats", "machines", "hint"),
+    [
+        (1, 1, ""),
+        (5, 1, ""),
+        (4, 2, ""),
+        (3, 3, ""),
+        (5, 2, "--repeats 4 or 6"),
+        (11, 3, "--repeats 9 or 12"),
+        (1, 2, "--repeats 2"),
+        (2, 3, "--repeats 3"),
+    ],
+)
+def test_machines_measure_equally_often(repeats: int, machines: int, hint: str) -> None:
+    if not hint:
+        trial_specs.check_rounds(repeats, machines)
+        return
+    with pytest.raises(UsageError) as refused:
+        trial_specs.check_rounds(repeats, machines)
+    assert refused.value.hint == hint
+
+
+def test_as_many_trials_as_are_allowed_are_not_too_many() -> None:
+    trial_specs.check_size(1000, 1000)
+    with pytest.raises(UsageError, match="that would be 1,001 trials, more than 1,000"):
+        trial_specs.check_size(1001, 1000)
+
+
+def test_rounds_go_on_where_others_ended() -> None:
+    whole, later = trial_specs.order(["b", "a", "c"], 3, 7), trial_specs.order(["c", "b", "a"], 3, 7, first=3)
+    assert [key.repeat for key in whole] == [1, 1, 1, 2, 2, 2, 3, 3, 3]
+    assert [key.repeat for key in later] == [3, 3, 3] and trial_specs.order(["a"], 2, 7, first=3) == []
+    assert [sorted(key.variant for key in whole[at : at + 3]) for at in (0, 3, 6)] == [["a", "b", "c"]] * 3
+    assert [key.variant for key in later] == [key.variant for key in whole[:3]], "each seed shuffles alike"
