@@ -15,7 +15,7 @@ import tomli_w
 from command_line import output
 from rich.console import Console
 
-from dnsrig.cli import bench
+from dnsrig.cli import bench, report
 from dnsrig.cli._exits import EXIT_REGRESSION, EXIT_UNDECIDED
 from dnsrig.errors import UsageError
 from dnsrig.experiment import preparation
@@ -249,6 +249,16 @@ def test_a_running_server_is_asked_the_queries_of_a_file(tmp_path: Path, as_reso
         (Question(["unbound@forky", "nsd@forky"], rates_qps=[1.0]), "no role in common"),
         (Question(["nsd@forky"], measure="transfer", transports=["udp"]), "--transport udp"),
         (Question(["nsd@forky"], rates_qps=[1.0], rtt_ms=10.0), "the path of a transfer"),
+        (Question(["nsd@forky"], rates_qps=[1.0], loss_percent=0.5), "the path of a transfer"),
+        (Question(["nsd@forky"], measure="transfer", capture=Path("c")), "sends no queries"),
+        (Question(["nsd@forky"], measure="max", capture=Path("c")), "their own times"),
+        (Question(["nsd@forky"], queries=Path("q"), capture=Path("c")), "their own times"),
+        (Question(["nsd@forky"], capture=Path("c"), expect="noerror-nonempty"), "--expect is about"),
+        (Question(["bind@forky"], measure="answers"), "needs two servers or more"),
+        (Question(["bind@forky", "nsd@forky"], measure="answers", transports=["udp"]), "needs two servers or more"),
+        (Question(["bind@forky", "nsd@forky"], measure="answers", expect="noerror-nonempty"), "needs two servers"),
+        (Question(["bind@forky", "nsd@forky"], measure="answers", capture=Path("c")), "needs two servers or more"),
+        (Question(["nsd@forky"], rates_qps=[1.0], transports=["udp", "xot"]), "--transport xot"),
         (Question(["nsd@forky"], measure="transfer", queries=Path("q")), "sends no queries"),
         (Question(["nsd@forky"], rates_qps=[1.0], capture=Path("c")), "their own times"),
         (Question(["nsd@forky"], capture=Path("c")), "does not have"),
@@ -333,3 +343,35 @@ def test_results_are_exported_in_formats_that_are_checked_before_the_run(
     assert status == 2 and "no export format 'excel'" in err and "markdown" in err
     status, _, err = output(monkeypatch, capsys, "bench", "nsd@forky", "--export", "json,html", "--dry-run")
     assert status == 0, err
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_a_report_has_no_bars_unless_they_are_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    written = report.write(synthetic.build(tmp_path / "run", synthetic.Plan(zones=(100,), repeats=6)))
+    capsys.readouterr()
+    report.show(written)
+    plain = capsys.readouterr().out
+    report.show(written, bars=True)
+    with_bars = capsys.readouterr().out
+    assert with_bars.endswith(plain) and len(with_bars.splitlines()) >= len(plain.splitlines()) + 3
+    report.show(written, full=True)
+    assert capsys.readouterr().out.splitlines()[-1] == f"report: {written.path}"
+
+
+@pytest.mark.parametrize("authorized", [[], ["192.0.2.53", "192.0.2.54"]])
+def test_the_engine_gets_what_the_user_says_about_servers_that_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], authorized: list[str]
+) -> None:
+    (queries := tmp_path / "queries.txt").write_text("www.example A\n")
+    started: list[list[str]] = []
+
+    def become(program: Path, words: list[str]) -> None:
+        started.append(words)
+        raise SystemExit(0)
+
+    monkeypatch.setattr("os.execv", become)
+    given = [word for address in authorized for word in ("--i-am-authorized", address)]
+    servers = ["192.0.2.53", "192.0.2.54"]
+    output(monkeypatch, capsys, "bench", *servers, "--compare-answers", "--queries", queries, "--resolver", *given)
+    words = ["--recursion-desired", *(f"--i-am-authorized={address}" for address in authorized)]
+    assert started == [["dnsrig-engine", "compare-answers", *servers, f"--queries={queries}", *words]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,7 +12,7 @@ from pyroute2.netlink.exceptions import NetlinkError
 from dnsrig.cli import check as command
 from dnsrig.errors import DnsrigError
 from dnsrig.lab import cgroup, check, conditions, disturbances, idle, removal, tcp, uml
-from dnsrig.lab.disturbances import Remark
+from dnsrig.lab.disturbances import Grade, Remark
 from dnsrig.lab.links import netem, tun
 
 
@@ -124,3 +125,62 @@ def test_brackets_are_printed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     with pytest.raises(SystemExit, match="0"):
         command.command()
     assert "[path]" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("free_bytes", "grade", "says"),
+    [(5 << 30, "good", "5 GB free at "), ((5 << 30) - 1, "note", "5.4 GB free at "), (0, "note", "0.0 GB free at ")],
+)
+def test_a_disk_has_room_for_roots_and_runs(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, free_bytes: int, grade: str, says: str
+) -> None:
+    """The cache may not exist yet."""
+    monkeypatch.setenv("DNSRIG_CACHE", str(tmp_path / "not/yet"))
+    monkeypatch.setattr("shutil.disk_usage", lambda folder: SimpleNamespace(free=free_bytes))
+    (found,) = check._disk()
+    assert (found.grade, found.says) == (grade, f"{says}{tmp_path}") and bool(found.remedy) == (grade == "note")
+
+
+@pytest.mark.parametrize(("limit", "remarks"), [(20_000, 0), (19_999, 1)])
+def test_few_open_files_are_noted(monkeypatch: pytest.MonkeyPatch, limit: int, remarks: int) -> None:
+    monkeypatch.setattr(conditions, "snapshot", lambda: {"open_files_limit": limit})
+    assert [remark.grade for remark in check._files()] == ["note"] * remarks
+
+
+@pytest.mark.parametrize(("user", "grade"), [(0, "good"), (1000, "bad")])
+def test_hosts_need_root(monkeypatch: pytest.MonkeyPatch, user: int, grade: str) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: user)
+    assert [remark.grade for remark in check._root()] == [grade]
+    assert user == 0 or [*check._links(), *check._network()] == [], "without root nothing is tried"
+
+
+@pytest.mark.parametrize(("works", "grade"), [(True, "good"), (False, "bad")])
+def test_a_link_that_carries_nothing_is_bad(monkeypatch: pytest.MonkeyPatch, works: bool, grade: str) -> None:
+    class Made:
+        def __enter__(self) -> Made:
+            return self
+
+        def __exit__(self, *_: object) -> None: ...
+
+        def check_links(self) -> list[dict[str, object]]:
+            return [{"works": works, "rtt_median_us": 31.0}]
+
+    monkeypatch.setattr(check, "Network", lambda *_: Made())
+    (found,) = check._network()
+    assert found.grade == grade and bool(found.remedy) != works
+
+
+@pytest.mark.parametrize(
+    ("grades", "as_json", "status"),
+    [(["good", "note", "not known"], False, 0), (["good", "bad"], False, 1), ([], True, 0), (["bad"], True, 1)],
+)
+def test_only_what_is_bad_keeps_dnsrig_from_working(
+    capsys: pytest.CaptureFixture[str], grades: list[Grade], as_json: bool, status: int
+) -> None:
+    remarks = [Remark(f"thing {number}", grade, "it is so", "do it") for number, grade in enumerate(grades)]
+    assert command._here(remarks, as_json) == status
+    shown = capsys.readouterr().out
+    if as_json:
+        assert json.loads(shown)["ready"] is (status == 0) and len(json.loads(shown)["remarks"]) == len(grades)
+    else:
+        assert shown.count("remedy: do it") == len(grades)

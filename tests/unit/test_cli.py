@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -187,3 +188,10 @@ def test_the_version_names_both_programs(monkeypatch: pytest.MonkeyPatch, capsys
     assert code == 0
     assert re.fullmatch(r"dnsrig \d+\.\d+\.\d+( \(commit \S+\))?", package)
     assert re.fullmatch(r"dnsrig-engine \d+\.\d+\.\d+ \(profile \w+(, commit \S+)?\)", engine)
+
+
+def test_an_event_of_a_trial_leaves_at_once() -> None:
+    """Whoever waits for it may wait for long, and the trial may be killed."""
+    program = "import os; from dnsrig.cli import trial; trial._print_event({'event': 'ready', 'at': 1.5}); os._exit(0)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == '{"event": "ready", "at": 1.5}\n'

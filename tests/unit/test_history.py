@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 from history_data import measured
-from repository_data import git
+from repository_data import git, releases
 from test_compare import edit
 
+from dnsrig.cli._order import check, order
 from dnsrig.comparison import versions
 from dnsrig.comparison.history import History, history
 from dnsrig.comparison.summary import describe
@@ -22,6 +23,7 @@ from dnsrig.report.history import write_history
 from dnsrig.report.history.table import sentence
 from dnsrig.rundir import ServerSource
 from dnsrig.runs.run import Run
+from dnsrig.servers.builds import repository
 from dnsrig.servers.builds.repository import Repository
 
 STEADY_THEN_SLOW = {"9.18.9": 1.0, "9.18.10": 1.0, "9.18.11": 3.0, "9.18.12": 3.0}
@@ -207,3 +209,47 @@ def test_commits_stand_after_what_they_are_built_upon_whatever_their_dates(tmp_p
     with pytest.raises(DnsrigError, match="git rev-list: bad object"):
         Repository(tmp_path).places(["0" * 40])
     assert Repository(tmp_path).places([]) == {}
+
+
+class TestOrderOfVersions:
+    """By their commits, if all are built from one repository that is there; otherwise by their numbers."""
+
+    @pytest.fixture(autouse=True)
+    def hashes(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+        """The commits of two releases of BIND."""
+        monkeypatch.setenv(repository.FOLDER_VARIABLE, str(tmp_path / "mirrors"))
+        monkeypatch.setenv("DNSRIG_CACHE", str(tmp_path / "cache"))
+        monkeypatch.setattr(repository, "_chosen", {})
+        return releases(tmp_path / "mirrors/bind9", "9.18.0", "9.18.1")
+
+    @pytest.mark.parametrize(("name", "numbers"), [("auto", ["9.20.0", "9.18.0"]), ("number", ["9.18.0", "9.20.0"])])
+    def test_commits_go_before_numbers_unless_numbers_are_asked_for(
+        self, hashes: list[str], name: str, numbers: list[str]
+    ) -> None:
+        built = [source("9.18.0", "git:b", "b", hashes[1]), source("9.20.0", "git:a", "a", hashes[0])]
+        assert [version.server.version for version in order(name)(built)] == numbers
+
+    def test_a_version_without_a_commit_has_a_number(self, hashes: list[str]) -> None:
+        built = [source("9.20.0", "git:a", "a", hashes[0]), source("9.18.0", "git:b", "b", hashes[1])]
+        package = source("9.19.0", "forky", "c")
+        found = order("auto")([*built, package])
+        assert [version.server.version for version in found] == ["9.18.0", "9.19.0", "9.20.0"]
+
+    def test_a_server_that_dnsrig_does_not_build_has_numbers(self, hashes: list[str]) -> None:
+        echo = [
+            versions.of(ServerSource(kind="echo", source="engine", version=number, key=number, commit=hashes[0]))
+            for number in ("2.0", "1.0")
+        ]
+        assert order("auto")(echo) == echo[::-1]
+
+    def test_without_the_repository_numbers_decide(self, tmp_path: Path, hashes: list[str]) -> None:
+        (tmp_path / "mirrors").rename(tmp_path / "gone")
+        built = [source("9.20.0", "git:a", "a", hashes[0]), source("9.18.0", "git:b", "b", hashes[1])]
+        assert order("auto")(built) == built[::-1]
+
+    def test_nothing_is_sorted_too(self) -> None:
+        assert order("auto")([]) == []
+
+    def test_another_order_is_refused(self) -> None:
+        with pytest.raises(UsageError, match="there is no order 'age'"):
+            check("age")

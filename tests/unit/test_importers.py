@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from suites import quick
 from typer.testing import CliRunner
 
+from dnsrig.cli import imports
 from dnsrig.cli._app import application
 from dnsrig.comparison import thresholds
 from dnsrig.comparison.compare import compare_runs
@@ -737,3 +738,30 @@ def test_two_imported_runs_are_matched_by_their_axes(tmp_path: Path) -> None:
             runs.write("load", name, runs.read("load", [path] * 5, ASKED), tmp_path / "runs" / name)
     found = compare_runs(*(Run.open(tmp_path / "runs" / name) for name in ("before", "after")), [], [])
     assert len(found.lines) == 2 and not found.only_in_base and not found.only_in_new
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("rate=5000", {"rate": 5000}),
+        ("rate=" + "9" * 15, {"rate": 999_999_999_999_999}),
+        ("rate=" + "9" * 16, {"rate": "9" * 16}),
+        ("rate=-1", {"rate": "-1"}),
+        ("rate=٣", {"rate": "٣"}),
+        ("a=", {"a": ""}),
+        ("a=b=c", {"a": "b=c"}),
+        ("a=" + "x" * 60, {"a": "x" * 60}),
+        ("a" * 31 + "=1", {"a" * 31: 1}),
+        ("a=" + "x" * 61, None),
+        ("a" * 32 + "=1", None),
+        ("result=1", None),
+        ("1a=1", None),
+        ("a", None),
+    ],
+)
+def test_an_axis_has_a_short_name_and_a_short_value(text: str, expected: dict[str, int | str] | None) -> None:
+    if expected is None:
+        with pytest.raises(UsageError, match="--axis"):
+            imports._axes([text])
+    else:
+        assert imports._axes([text]) == expected

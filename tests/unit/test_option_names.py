@@ -139,3 +139,51 @@ def test_a_duration_needs_a_unit(text: str, hint: str) -> None:
 def test_a_duration_beyond_its_bounds_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match=text):
         _units.duration_s(text, "--timeout", 0.001, 3600)
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "value"),
+    [
+        (_units.rate_bytes_per_s, "8kbit", 1e3),
+        (_units.rate_bytes_per_s, "20mbit", 2.5e6),
+        (_units.rate_bytes_per_s, "1 Gbit", 1.25e8),
+        (_units.nbytes, "7B", 7),
+        (_units.nbytes, "512kB", 512e3),
+        (_units.nbytes, "1.5MB", 1.5e6),
+        (_units.nbytes, "3gb", 3e9),
+        (_units.count, "500", 500),
+        (_units.count, "20k", 20e3),
+        (_units.count, "1.5M", 1.5e6),
+        (_units.share, "0.2%", 0.002),
+        (_units.share, "100 %", 1),
+        (_units.duration_s, "10us", 1e-5),
+        (_units.duration_s, "0s", 0),
+        (_units.rate_bytes_per_s, "20", None),
+        (_units.rate_bytes_per_s, "20MB", None),
+        (_units.nbytes, "3", None),
+        (_units.count, "20%", None),
+        (_units.count, "20g", None),
+        (_units.count, "9" * 16, None),
+        (_units.count, "0.1234567891", None),
+        (_units.share, "0.2", None),
+    ],
+)
+def test_a_quantity_has_one_of_its_units(read: _units.Reader, text: str, value: float | None) -> None:
+    if value is None:
+        with pytest.raises(UsageError, match="--option") as refused:
+            read(text, "--option")
+        assert "e.g. " in refused.value.hint
+    else:
+        assert read(text, "--option") == pytest.approx(value)
+
+
+def test_a_duration_may_be_at_its_bounds() -> None:
+    assert [_units.duration_s(text, "--timeout", 0.001, 3600) for text in ("1ms", "1h")] == [0.001, 3600]
+
+
+def test_all_that_cannot_be_read_is_reported_at_once() -> None:
+    found = _units.all_of(rate=("8kbit", _units.rate_bytes_per_s), size=(None, _units.nbytes))
+    assert found == {"rate": 1000, "size": None}
+    with pytest.raises(UsageError, match=r"--rate '1', --size 'x'") as refused:
+        _units.all_of(rate=("1", _units.rate_bytes_per_s), size=("x", _units.nbytes), more=("1k", _units.count))
+    assert refused.value.hint.count("; ") == 1

@@ -16,12 +16,13 @@ from pydantic import ValidationError
 from rich.console import Console
 
 import dnsrig.cli
-from dnsrig.cli import _progress
+from dnsrig.cli import _console, _progress
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import runner
 from dnsrig.rundir import Manifest, TrialKey, TrialSpec, Variant, read_json
 from dnsrig.runs.run import Run
 from dnsrig.servers.formats import utc_ns_without_year
+from dnsrig.text import LONGEST_TEXT, digits, visible
 
 MARKUP = "default [/off] [cold] [bold]x :cold: \x1b[31m"
 SHOWN = "default [/off] [cold] [bold]x :cold: \\x1b[31m"
@@ -82,6 +83,34 @@ def test_every_command_prints_on_a_console_that_takes_text_as_it_is() -> None:
     folder = Path(dnsrig.cli.__file__).parent
     made = [path.name for path in folder.glob("*.py") if re.search(r"\bConsole\(", path.read_text())]
     assert made == ["_console.py"]
+
+
+PLAIN = "3.5 'x' [off] :cold: True http://a.example/b 2001:db8::1"
+
+
+def test_no_console_paints_or_reads_what_it_prints(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], wide: None
+) -> None:
+    """Also on a terminal with colours, where numbers and paths of others would be painted."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    for console in (_console.out(), _console.prose(as_json=False)):
+        console.print(PLAIN)
+    for console in (_console.err(), _console.err(soft_wrap=True), _console.progress(False), _console.prose(True)):
+        console.print(PLAIN)
+    _console.progress(quiet=True).print(PLAIN)
+    said = capsys.readouterr()
+    assert (said.out, said.err) == (f"{PLAIN}\n" * 2, f"{PLAIN}\n" * 4)
+
+
+def test_only_a_soft_line_is_longer_than_the_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    _console.err().print(PLAIN)
+    _console.err(soft_wrap=True).print(PLAIN)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[-1] == PLAIN and len(lines) > 2 and all(len(line) <= 20 for line in lines[:-1])
 
 
 def test_a_file_whose_name_cannot_be_an_experiments_is_refused_by_the_dry_run(
@@ -149,3 +178,42 @@ def test_a_log_without_a_year_is_read_across_new_year(line: str, now: datetime, 
     pattern = re.compile(r"(?P<time>\w{3} \d\d \d\d:\d\d:\d\d)")
     found = utc_ns_without_year(line, pattern, "%b %d %H:%M:%S", near=now.replace(tzinfo=UTC))
     assert found == (None if expected is None else int(expected.replace(tzinfo=UTC).timestamp()) * 1_000_000_000)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a b\u00a0é\u0100\u4e00\U00010000\U0001f600", "a b\u00a0é\u0100\u4e00\U00010000\U0001f600"),
+        ("\0\t\n\x1b\x7f\x9f\u00ad", r"\x00\x09\x0a\x1b\x7f\x9f\xad"),
+        ("\u0600\u200b\u202e\u2028\u2029\ufeff\ud800\udcff", r"\u0600\u200b\u202e\u2028\u2029\ufeff\ud800\udcff"),
+        ("\U000110bd\U000e0001", r"\U000110bd\U000e0001"),
+        ("x" * LONGEST_TEXT, "x" * LONGEST_TEXT),
+        ("x" * LONGEST_TEXT + "y", "x" * LONGEST_TEXT + "… (2,001 characters)"),
+    ],
+    ids=["seen", "control", "format", "beyond", "longest", "cut"],
+)
+def test_what_acts_unseen_is_written_out_and_long_text_is_cut(text: str, shown: str) -> None:
+    assert visible(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "significant", "shown"),
+    [
+        (0, 3, "0"),
+        (float("inf"), 3, "inf"),
+        (2684, 3, "2,684"),
+        (2684.4, 3, "2,684"),
+        (268.44, 3, "268"),
+        (26.844, 3, "26.8"),
+        (26.0, 3, "26"),
+        (1, 3, "1"),
+        (100, 1, "100"),
+        (-0.012345, 3, "-0.0123"),
+        (0.0123, 4, "0.0123"),
+        (0.012345, 1, "0.01"),
+        (1e-9, 3, "0.000000001"),
+        (1e-10, 3, "0"),
+    ],
+)
+def test_a_number_has_three_digits_and_no_exponent(value: float, significant: int, shown: str) -> None:
+    assert digits(value, significant) == shown
